@@ -1,0 +1,17 @@
+#!/bin/sh
+# Install fastpool with its test extra into a virtual environment and run the test suite on the installed package.
+# Works from any folder; arguments go to pytest, with paths as seen from the checkout:
+#     sh ci/test.sh tests/test_plan.py -k ceil
+# The environment is .venv-test beside ci/, or $FASTPOOL_VENV.
+set -eu
+caller=$PWD
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+. "$root/ci/environment.sh"
+
+venv=${FASTPOOL_VENV:-$root/.venv-test}
+case $venv in /*) ;; *) venv=$caller/$venv ;; esac
+make_environment "$venv" test
+cd "$root"
+# Not -P, which stops at this process: the tests start interpreters of their own, also on the installed package.
+export PYTHONSAFEPATH=1
+exec "$venv/bin/python" -m pytest --import-mode=importlib "$@"

@@ -1,0 +1,20 @@
+"""fastpool: exact, fast max pooling and max unpooling on CPUs.
+
+The public functions are `max_pool`, `max_unpool` and `plan_max_pool`; `fastpool.onnx` and
+`fastpool.openvino` take the attributes of those operators by their own names.
+"""
+
+import importlib
+
+from ._api import max_pool, max_unpool, plan_max_pool
+from ._dispatch import show_config
+from ._plan import MaxPoolPlan
+
+__version__ = "0.1.0.dev0"
+__all__ = ["MaxPoolPlan", "max_pool", "max_unpool", "plan_max_pool", "show_config"]
+
+
+def __getattr__(name):
+    if name in ("onnx", "openvino"):
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

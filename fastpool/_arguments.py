@@ -1,0 +1,364 @@
+"""Arguments as callers write them, made canonical; the text of every attribute error.
+
+A function is named after the argument that it takes. TypeError is for the wrong kind of object,
+ValueError for a wrong value; None stands for an argument's default.
+"""
+
+import math
+import operator
+import reprlib
+from collections.abc import Sequence
+from numbers import Real
+from typing import NamedTuple
+
+import numpy as np
+
+DTYPES = (
+    *("float16", "bfloat16", "float32", "float64"),
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"),
+)
+
+# Integers of more bits are refused: none describes an array, and Python would not print them.
+_LARGEST_BITS = 1024
+
+_SPATIAL_NAMES = {1: "W", 2: "HW", 3: "DHW"}
+
+# name -> (batch, "first", "last" or no channels, spatial axes)
+_LAYOUTS = {
+    batch + name: (bool(batch), channels, len(spatial))
+    for batch in ("N", "")
+    for spatial in _SPATIAL_NAMES.values()
+    for channels, name in (("first", "C" + spatial), ("last", spatial + "C"), (None, spatial))
+}
+
+# name -> the numbers of parameters that it may have
+_ACTIVATIONS = {
+    "Relu": (0, 2),
+    "Clip": (2,),
+    "LeakyRelu": (1,),
+    "HardSigmoid": (2,),
+    "Tanh": (0,),
+    "Sigmoid": (0,),
+    "Silu": (0,),
+}
+_INTEGER_ACTIVATIONS = ("Relu", "Clip")
+
+
+def _quoted(names):
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def _values(count):
+    return f"{count} value" if count == 1 else f"{count} values"
+
+
+# ------------------------------------------------------------------------------- kinds of values
+
+
+def as_int(value, name):
+    """An integer of any kind but bool, as a Python int."""
+    if not isinstance(value, (bool, np.bool_)) and hasattr(type(value), "__index__"):
+        try:
+            value = operator.index(value)
+        except TypeError:  # an array that is no integer scalar has the method too
+            pass
+        else:
+            if value.bit_length() > _LARGEST_BITS:
+                raise ValueError(f"{name}: an integer of {value.bit_length()} bits is too large")
+            return value
+    raise TypeError(f"{name}: expected an int, got {reprlib.repr(value)}")
+
+
+def as_count(value, name, least=1):
+    """An integer not below `least`."""
+    value = as_int(value, name)
+    if value < least:
+        raise ValueError(f"{name}: expected an int of at least {least}, got {value}")
+    return value
+
+
+def is_sequence(value):
+    """Can `value` list the values of several axes? Text cannot, nor can what has no order."""
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
+
+
+def as_counts(value, name, least):
+    """A sequence of integers not below `least`, as a tuple."""
+    if not is_sequence(value):
+        raise TypeError(f"{name}: expected a sequence of ints, got {reprlib.repr(value)}")
+    return tuple(as_count(v, f"{name}[{i}]", least) for i, v in enumerate(value))
+
+
+def choice(value, name, allowed):
+    """One of the strings `allowed`, the first by default."""
+    if value is None:
+        return allowed[0]
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: expected one of {_quoted(allowed)}, got {reprlib.repr(value)}")
+    if value not in allowed:
+        raise ValueError(f"{name}: expected one of {_quoted(allowed)}, got {reprlib.repr(value)}")
+    return str(value)
+
+
+def zero_or_one(value, name):
+    """0 or 1 as an int, 0 by default."""
+    value = 0 if value is None else as_int(value, name)
+    if value not in (0, 1):
+        raise ValueError(f"{name}: expected 0 or 1, got {value}")
+    return value
+
+
+# --------------------------------------------------------------------------- arrays: what they are
+
+
+def dtype_name(dtype, name="dtype"):
+    """The canonical name of an element type, whatever its byte order.
+
+    bfloat16 is known by its name: the package that defines it need not be installed.
+    """
+    if isinstance(dtype, str) and dtype == "bfloat16":
+        return "bfloat16"
+    try:
+        found = None if dtype is None else np.dtype(dtype).name
+    except TypeError:
+        found = None
+    if found not in DTYPES:
+        what = reprlib.repr(dtype) if found is None else found
+        raise TypeError(f"{name}: expected one of {', '.join(DTYPES)}, got {what}")
+    return found
+
+
+def input_shape(value):
+    return as_counts(value, "input_shape", 0)
+
+
+class Layout(NamedTuple):
+    """Where the axes of an array are; -1 for a batch or channel axis that it lacks."""
+
+    name: str
+    batch_axis: int
+    channel_axis: int
+    spatial: tuple
+    channels_last: bool
+    spatial_names: tuple
+
+
+def layout(value, shape):
+    """The layout called `value` of an array of this shape.
+
+    "NCHW" and "NHWC" also stand for channels first and channels last with any number of spatial
+    axes; the name of the result is exact, up to three of them.
+    """
+    value = "NCHW" if value is None else value
+    if not isinstance(value, str):
+        raise TypeError(f"layout: expected a str, got {reprlib.repr(value)}")
+    if value not in _LAYOUTS:
+        raise ValueError(
+            f'layout: expected [N][C] and then "W", "HW" or "DHW", or the C last, '
+            f"got {reprlib.repr(value)}"
+        )
+    batch, channels, count = _LAYOUTS[value]
+    rank = len(shape)
+    if value in ("NCHW", "NHWC"):
+        count = rank - 2
+        if count < 1:
+            raise ValueError(
+                f'layout: "{value}" needs batch, channels and at least one spatial axis, '
+                f"got an input of shape {shape}"
+            )
+    elif rank != len(value):
+        raise ValueError(f'layout: "{value}" has {len(value)} axes, the input of shape {shape} {rank}')
+    first = batch + (channels == "first")
+    if count in _SPATIAL_NAMES:
+        spatial_names = _SPATIAL_NAMES[count]
+        letters = {"first": "C" + spatial_names, "last": spatial_names + "C", None: spatial_names}
+        value = "N" * batch + letters[channels]
+    else:
+        spatial_names = (f"D{i + 1}" for i in range(count))
+    return Layout(
+        name=str(value),
+        batch_axis=0 if batch else -1,
+        channel_axis={"first": first - 1, "last": rank - 1, None: -1}[channels],
+        spatial=tuple(range(first, first + count)),
+        channels_last=channels == "last",
+        spatial_names=tuple(spatial_names),
+    )
+
+
+# --------------------------------------------------------------------------------------- windows
+
+
+def _per_axis(value, name, count, default):
+    if value is None and default is not None:
+        value = default
+    if not is_sequence(value):
+        return (as_count(value, name),) * count
+    values = as_counts(value, name, 1)
+    if len(values) != count:
+        raise ValueError(
+            f"{name}: expected an int or {_values(count)}, one per spatial axis, got {len(values)}"
+        )
+    return values
+
+
+def kernel_shape(value, count):
+    """The window's extent along each of `count` spatial axes."""
+    return _per_axis(value, "kernel_shape", count, None)
+
+
+def strides(value, count):
+    return _per_axis(value, "strides", count, 1)
+
+
+def dilations(value, count):
+    return _per_axis(value, "dilations", count, 1)
+
+
+def pads(value, count):
+    """All begins and then all ends; given like that, or one for both sides of an axis, or of all."""
+    if value is None:
+        value = 0
+    if not is_sequence(value):
+        return (as_count(value, "pads", 0),) * (2 * count)
+    values = as_counts(value, "pads", 0)
+    if len(values) == count:
+        return values * 2
+    if len(values) != 2 * count:
+        raise ValueError(
+            f"pads: expected an int, {_values(count)} (both sides of each spatial axis) "
+            f"or {_values(2 * count)} (all begins, then all ends), got {len(values)}"
+        )
+    return values
+
+
+def auto_pad(value):
+    value = None if isinstance(value, str) and value == "" else value
+    return choice(value, "auto_pad", ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
+
+
+def ceil_mode(value):
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    return bool(zero_or_one(value, "ceil_mode"))
+
+
+def ceil_rule(value):
+    return choice(value, "ceil_rule", ("clip", "keep"))
+
+
+def nan(value):
+    return choice(value, "nan", ("propagate", "ignore"))
+
+
+def num_threads(value):
+    return None if value is None else as_count(value, "num_threads")
+
+
+# --------------------------------------------------------------------------------------- indices
+
+
+def return_indices(value):
+    if value is None:
+        return False
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"return_indices: expected a bool, got {reprlib.repr(value)}")
+    return bool(value)
+
+
+def storage_order(value):
+    return zero_or_one(value, "storage_order")
+
+
+def index_axis(value, rank):
+    """Counted from the first axis."""
+    value = 0 if value is None else as_int(value, "index_axis")
+    if not -rank <= value < rank:
+        raise ValueError(
+            f"index_axis: expected an int in [{-rank}, {rank - 1}] for {rank} axes, got {value}"
+        )
+    return value % rank
+
+
+def index_dtype(value):
+    if value is None:
+        return "int64"
+    try:
+        dtype = np.dtype(value)
+    except TypeError:
+        raise TypeError(
+            f"index_dtype: expected int64 or int32, got {reprlib.repr(value)}"
+        ) from None
+    if dtype not in (np.dtype("int64"), np.dtype("int32")):
+        raise ValueError(f"index_dtype: expected int64 or int32, got {reprlib.repr(value)}")
+    return dtype.name
+
+
+def index_layout(value, order):
+    """What indices count in: the array as if channels came first, or as it is ("NHWC")."""
+    value = choice(value, "index_layout", ("NCHW", "NHWC"))
+    if value == "NHWC" and not order.channels_last:
+        raise ValueError(
+            f'index_layout: "NHWC" needs a layout with the channels last, got layout "{order.name}"'
+        )
+    return value
+
+
+def index_space(value):
+    return choice(value, "index_space", ("output", "inferred"))
+
+
+def output_shape(value):
+    return None if value is None else as_counts(value, "output_shape", 0)
+
+
+# ------------------------------------------------------------------------------------ activation
+
+
+def activation(value, params, dtype=None):
+    """An activation's name and its parameters as floats; (None, ()) for none.
+
+    "Relu" without parameters is the one with (0, inf). A dtype that the activation is not defined
+    for is refused.
+    """
+    values = _activation_params(params)
+    if value is None or (isinstance(value, str) and value == ""):
+        if values:
+            raise ValueError(f"activation_params: given as {values} without an activation")
+        return None, ()
+    value = choice(value, "activation", tuple(_ACTIVATIONS))
+    counts = _ACTIVATIONS[value]
+    if len(values) not in counts:
+        expected = " or ".join(map(str, counts))
+        raise ValueError(
+            f"activation_params: {value} takes {expected} parameters, got {len(values)}"
+        )
+    if dtype == "bool" or (dtype and "int" in dtype and value not in _INTEGER_ACTIVATIONS):
+        raise TypeError(f"activation: {value} is not defined for elements of type {dtype}")
+    if value == "Relu" and not values:
+        values = (0.0, math.inf)
+    return value, values
+
+
+def _activation_params(value):
+    if value is None:
+        return ()
+    if not is_sequence(value):
+        raise TypeError(
+            f"activation_params: expected a sequence of floats, got {reprlib.repr(value)}"
+        )
+    values = []
+    for i, number in enumerate(value):
+        if isinstance(number, bool) or not isinstance(number, Real):
+            raise TypeError(
+                f"activation_params[{i}]: expected a float, got {reprlib.repr(number)}"
+            )
+        try:
+            number = float(number)
+        except OverflowError:
+            number = math.copysign(math.inf, number)
+        if math.isnan(number):
+            raise ValueError(f"activation_params[{i}]: expected a number, got nan")
+        values.append(number)
+    return tuple(values)

@@ -1,0 +1,335 @@
+"""The demo: real photographs and the MaxPool layers of known networks, with every number checked.
+
+The photographs are the ones inside scikit-image's wheel (uint8, channels last). The layers are
+those of the graphs inside the onnx package (its light_* models, whose weights are left out):
+geometry and tensor shapes come from the graph, the tensors are filled with pieces of a photograph.
+Nothing is downloaded.
+"""
+
+import math
+import statistics
+import time
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import onnx
+import skimage.data
+from PIL import Image, ImageDraw, ImageFont
+
+import fastpool
+from fastpool import _reference
+
+PHOTOGRAPHS = ("astronaut", "chelsea", "coffee", "rocket", "camera")
+NETWORKS = (
+    "bvlc_alexnet densenet121 inception_v1 inception_v2 resnet50 shufflenet squeezenet vgg19 "
+    "zfnet512"
+).split()
+
+DEFAULTS = {
+    "strides": (1, 1),
+    "pads": (0, 0, 0, 0),
+    "dilations": (1, 1),
+    "ceil_mode": False,
+}
+HALVE = {"kernel_shape": (2, 2), "strides": (2, 2)}
+BLOCKS = {"kernel_shape": (8, 8), "strides": (8, 8), "ceil_mode": True}
+LOCAL_MAXIMUM = {"kernel_shape": (9, 9), "pads": (4, 4, 4, 4)}
+DILATED = {"kernel_shape": (3, 3), "strides": (2, 2), "pads": (4, 4, 4, 4), "dilations": (4, 4)}
+PHOTOGRAPH_WINDOWS = (HALVE, BLOCKS, LOCAL_MAXIMUM, DILATED)
+UNPOOLED_WINDOWS = (HALVE, BLOCKS)  # no overlap: pooling the unpooled picture gives the same again
+
+REFERENCE_WINDOWS = 4096  # the reference visits them one by one; beyond, see shifted_slices
+
+OPENVINO_LAYER = """
+<layer name="pool" type="MaxPool" version="{opset}">
+    <data kernel="{kernel}" strides="{strides}" dilations="{dilations}" pads_begin="{begins}"
+        pads_end="{ends}" rounding_type="{rounding}" auto_pad="explicit" axis="0"/>
+</layer>"""
+
+TITLES = f"{'layer':24} {'shape':21} {'window':15}"
+HEADER = (
+    f"{'':{len(TITLES)}} {'maxima':^16} {'and indices':^16}\n"
+    f"{TITLES} {'us':>9} {'GB/s':>6} {'us':>9} {'GB/s':>6}  check (against)"
+)
+
+
+class Case(NamedTuple):
+    """A tensor to pool; `window` has all of ONNX's attributes, named alike in the native call."""
+
+    name: str
+    x: np.ndarray
+    layout: str
+    window: dict
+
+
+def photographs():
+    """Name -> (uint8 array, its layout)."""
+    arrays = {name: getattr(skimage.data, name)() for name in PHOTOGRAPHS}
+    return {name: (x, "HWC" if x.ndim == 3 else "HW") for name, x in arrays.items()}
+
+
+def photograph_cases(photos, windows):
+    for name, (x, layout) in photos.items():
+        for window in windows:
+            yield Case(name, x, layout, DEFAULTS | window)
+
+
+def network_cases(photo):
+    models = Path(onnx.__file__).parent / "backend/test/data/light"
+    for network in NETWORKS:
+        model = onnx.shape_inference.infer_shapes(onnx.load(models / f"light_{network}.onnx"))
+        shapes = {
+            info.name: [d.dim_value for d in info.type.tensor_type.shape.dim]
+            for info in model.graph.value_info
+        }
+        layers = [node for node in model.graph.node if node.op_type == "MaxPool"]
+        for number, node in enumerate(layers, 1):
+            window = {a.name: tuple(onnx.helper.get_attribute_value(a)) for a in node.attribute}
+            x = activations(shapes[node.input[0]], photo)
+            yield Case(f"{network}, pool {number}", x, "NCHW", DEFAULTS | window)
+
+
+def activations(shape, photo):
+    """A float32 tensor whose channels are pieces of the photograph.
+
+    They hold many equal maxima and, at the borders, negative values, which a wrong tie rule or
+    padding with zeros would give away.
+    """
+    batch, channels, height, width = shape
+    down, right = photo.shape[0] - height + 1, photo.shape[1] - width + 1
+    pieces = [
+        photo[top : top + height, left : left + width, c % 3]
+        for c in range(batch * channels)
+        for top, left in [(7 * c % down, 11 * c % right)]
+    ]
+    return (np.stack(pieces).reshape(shape).astype(np.float32) - 127.5) / 64
+
+
+def planes(array, layout):
+    """The array as (planes, height, width): results of every interface are compared as that."""
+    if layout.endswith("C"):
+        array = np.moveaxis(array, -1, -3)
+    return array.reshape(-1, *array.shape[-2:])
+
+
+def batched(array, layout):
+    """The array and its layout with the batch and channel axes that ONNX and OpenVINO need."""
+    if layout == "HWC":
+        return array[None], "NHWC"
+    return array.reshape((1,) * (4 - array.ndim) + array.shape), "NCHW"
+
+
+def expected(case):
+    """(maxima, indices, who says so), as planes, from code that shares nothing with the kernels."""
+    if math.prod(output_extents(case)) > REFERENCE_WINDOWS:
+        return *shifted_slices(case), "slices"
+    y, indices = _reference.max_pool(case.x, **case.window, layout=case.layout, return_indices=True)
+    return planes(y, case.layout), planes(indices, case.layout), "reference"
+
+
+def axes(case):
+    """Per spatial axis: size, kernel, stride, dilation, begin pad, end pad."""
+    window = case.window
+    return zip(
+        planes(case.x, case.layout).shape[1:],
+        *(window[key] for key in ("kernel_shape", "strides", "dilations")),
+        window["pads"][:2],
+        window["pads"][2:],
+        strict=True,
+    )
+
+
+def output_extents(case):
+    for size, kernel, stride, dilation, begin, end in axes(case):
+        room = size + begin + end - (kernel - 1) * dilation - 1
+        if case.window["ceil_mode"]:
+            yield min(-(-room // stride), (size + begin - 1) // stride) + 1
+        else:
+            yield room // stride + 1
+
+
+def shifted_slices(case):
+    """Max pooling in NumPy: tap after tap, a later one wins only where it is larger.
+
+    For windows that all hold an element, and no NaN.
+    """
+    x = planes(case.x, case.layout)
+    offsets = np.arange(x.size).reshape(x.shape)
+    y = np.zeros((len(x), *output_extents(case)), x.dtype)
+    indices = np.full(y.shape, -1)
+    for tap in np.ndindex(*case.window["kernel_shape"]):
+        into, taken = [slice(None)], [slice(None)]
+        for t, extent, axis in zip(tap, y.shape[1:], axes(case), strict=True):
+            size, _, stride, dilation, begin, _ = axis
+            start = t * dilation - begin
+            first = max(0, -(start // stride))  # windows first..last have this tap in the input
+            last = min(extent - 1, (size - 1 - start) // stride)
+            into.append(slice(first, last + 1))
+            taken.append(slice(first * stride + start, last * stride + start + 1, stride))
+        into, taken = tuple(into), tuple(taken)
+        better = (indices[into] < 0) | (x[taken] > y[into])
+        np.copyto(y[into], x[taken], where=better)
+        np.copyto(indices[into], offsets[taken], where=better)
+    return y, indices
+
+
+def difference(name, got, want):
+    """None, or what differs first."""
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return f"{name}: {got.dtype} {got.shape} instead of {want.dtype} {want.shape}"
+    wrong = np.argwhere(got != want)
+    if not len(wrong):
+        return None
+    at = tuple(map(int, wrong[0]))
+    counts = f"{len(wrong)} of {got.size} differ"
+    return f"{name}: {counts}, first at {at}: {got[at]} instead of {want[at]}"
+
+
+def speed(call, *arrays):
+    """Median time of nine calls, and the bytes of the arrays read and written per second."""
+    samples = []
+    for _ in range(9):
+        start = time.perf_counter()
+        call()
+        samples.append(time.perf_counter() - start)
+    elapsed = statistics.median(samples)
+    return f"{elapsed * 1e6:9.0f} {sum(a.nbytes for a in arrays) / elapsed / 1e9:6.1f}"
+
+
+def pool_row(case):
+    """Pool one case through every interface: its row of the table, and what differs."""
+    pool = partial(fastpool.max_pool, case.x, **case.window, layout=case.layout)
+    alone, y = np.zeros_like(pool()), np.zeros_like(pool())
+    indices = np.zeros(y.shape, np.int64)
+    with_indices = partial(pool, return_indices=True, out=y, out_indices=indices)
+    times = [
+        speed(partial(pool, out=alone), case.x, alone),
+        speed(with_indices, case.x, y, indices),
+    ]
+
+    x, layout = batched(case.x, case.layout)
+    layer = fastpool.openvino.read_layer(openvino_layer(**case.window))
+    results = {
+        "native": (y, indices, case.layout),
+        "onnx": (*fastpool.onnx.max_pool(x, **case.window, layout=layout, n_outputs=2), layout),
+        "openvino": (*layer(x, layout=layout), layout),
+    }
+
+    want_y, want_indices, source = expected(case)
+    problems = [difference("native, maxima alone", planes(alone, case.layout), want_y)]
+    for interface, (maxima, where, layout) in results.items():
+        problems.append(difference(f"{interface}, maxima", planes(maxima, layout), want_y))
+        problems.append(difference(f"{interface}, indices", planes(where, layout), want_indices))
+    return row(case.name, case.x, case.window, times, source, problems)
+
+
+def openvino_layer(kernel_shape, strides, pads, dilations, ceil_mode):
+    """The window as OpenVINO's documents write it; torch's ceil rule came with opset 14."""
+    numbers = {
+        "kernel": kernel_shape,
+        "strides": strides,
+        "dilations": dilations,
+        "begins": pads[:2],
+        "ends": pads[2:],
+    }
+    return OPENVINO_LAYER.format(
+        **{name: ",".join(map(str, values)) for name, values in numbers.items()},
+        opset="opset14" if ceil_mode else "opset8",
+        rounding="ceil_torch" if ceil_mode else "floor",
+    )
+
+
+def unpool_row(case):
+    """Put the maxima of one photograph back where they came from, and pool once more."""
+    pool = partial(fastpool.max_pool, **case.window, layout=case.layout)
+    y, indices = pool(case.x, return_indices=True)
+    window = {key: case.window[key] for key in ("kernel_shape", "strides")}
+    restored = np.ones_like(case.x)
+    unpool = partial(fastpool.max_unpool, y, indices, **window, output_shape=case.x.shape)
+    times = [speed(partial(unpool, layout=case.layout, out=restored), y, indices, restored)]
+
+    maxima, layout = batched(y, case.layout)
+    through_onnx = fastpool.onnx.max_unpool(
+        maxima,
+        batched(indices, case.layout)[0],
+        batched(case.x, case.layout)[0].shape,
+        **window,
+        layout=layout,
+        index_space="output",
+    )
+
+    want = np.zeros(planes(case.x, case.layout).shape, case.x.dtype)
+    want.reshape(-1)[planes(indices, case.layout)] = planes(y, case.layout)
+    problems = [
+        difference("native", planes(restored, case.layout), want),
+        difference("onnx", planes(through_onnx, layout), want),
+        difference("pooled again", pool(restored), y),
+    ]
+    return row(f"{case.name}, unpooled", y, case.window, times, "scatter", problems)
+
+
+def row(name, x, window, times, source, problems):
+    """One line of the table, and the problems with the layer's name before them."""
+    shape = f"{'x'.join(map(str, x.shape))} {x.dtype}"
+    text = "x".join(map(str, window["kernel_shape"]))
+    for key, default in DEFAULTS.items():
+        value = window[key]
+        if value is True:
+            text += " ceil"
+        elif value != default:
+            text += f" {key[0]}{value[0] if len(set(value)) == 1 else ','.join(map(str, value))}"
+    problems = [f"{name} {text}: {problem}" for problem in problems if problem]
+    check = f"{'DIFFERS' if problems else 'exact'} ({source})"
+    return f"{name:24} {shape:21} {text:15} {' '.join(times):33}  {check}", problems
+
+
+def montage(photo, layout):
+    """Before and after on one sheet: the photograph, local maxima, block maxima, an unpooling."""
+    pool = partial(fastpool.max_pool, photo, layout=layout)
+    height, width = photo.shape[:2]
+    blocks = pool(**BLOCKS).repeat(8, axis=0).repeat(8, axis=1)[:height, :width]
+    restored = fastpool.max_unpool(
+        *pool(**HALVE, return_indices=True), **HALVE, output_shape=photo.shape, layout=layout
+    )
+    panels = {
+        f"before: {width} x {height}": photo,
+        "9x9 maximum, stride 1": pool(**LOCAL_MAXIMUM),
+        "8x8 maximum, stride 8 (each pixel drawn 8x8)": blocks,
+        "2x2 maximum, stride 2, put back by max_unpool": restored,
+    }
+    title, gap = 24, 8
+    sheet = Image.new("RGB", (2 * (width + gap) + gap, 2 * (height + title) + gap), "white")
+    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(14)
+    for number, (caption, panel) in enumerate(panels.items()):
+        left, top = gap + number % 2 * (width + gap), number // 2 * (height + title)
+        draw.text((left, top + 4), caption, fill="black", font=font)
+        sheet.paste(Image.fromarray(panel), (left, top + title))
+    return sheet
+
+
+def run(output):
+    """Run the demo, write the pictures into the folder `output` and return the exit status."""
+    fastpool.show_config()
+    print(f"\n{HEADER}")
+    photos = photographs()
+    work = [(pool_row, case) for case in photograph_cases(photos, PHOTOGRAPH_WINDOWS)]
+    work += [(unpool_row, case) for case in photograph_cases(photos, UNPOOLED_WINDOWS)]
+    work += [(pool_row, case) for case in network_cases(photos["coffee"][0])]
+    problems = []
+    for make_row, case in work:
+        text, found = make_row(case)
+        print(text, flush=True)
+        problems += found
+
+    output.mkdir(parents=True, exist_ok=True)
+    for name, (photo, layout) in photos.items():
+        montage(photo, layout).save(output / f"{name}.png")
+    print(f"\nbefore and after: {', '.join(f'{name}.png' for name in photos)} in {output}")
+
+    if problems:
+        print(f"{len(problems)} results differ:", *problems, sep="\n  ")
+        return 1
+    print(f"all {len(work)} rows exact: fastpool, fastpool.onnx and fastpool.openvino")
+    return 0

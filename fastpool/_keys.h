@@ -1,0 +1,253 @@
+/* Keys: every dtype as a signed integer with the same order, wide enough to carry a position beside it.
+ *
+ * float bits b become b ^ ((b >> top) & max), which orders like the number; integers are widened, or flipped by their
+ * sign bit. A key of LANE_MIN is no element at all: it is what margins hold. NaN becomes one key, above everything
+ * (propagate) or below everything but a margin (ignore), so that NaN rules end here. With `zeros`, -0.0 takes the
+ * key of +0.0: two equal maxima must tie.
+ */
+#ifndef FASTPOOL_KEYS_H
+#define FASTPOOL_KEYS_H
+
+#include "_vector.h"
+
+enum dtype_code { F16, BF16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, DTYPES };
+static const unsigned char dtype_bytes[DTYPES] = {2, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8};
+
+enum key_rule { NAN_IGNORE = 1, ZEROS_EQUAL = 2 };
+
+typedef void (*keys_load_t)(void *keys, ptrdiff_t keys_step, const void *x, ptrdiff_t x_step, size_t rows, size_t n, int rule);
+typedef void (*keys_store_t)(void *y, ptrdiff_t y_step, const void *keys, ptrdiff_t keys_step, size_t rows, size_t n);
+
+#define LANE_MIN_16 INT16_MIN
+#define LANE_MIN_32 INT32_MIN
+#define LANE_MIN_64 INT64_MIN
+#define SELECT(m, a, b) (((a) & (m)) | ((b) & ~(m)))
+
+/* One loader and one storer. S: signed integer of the stored width, W its bits; L: lane bits. TO_KEY turns the stored
+ * bits `v` (a vector of S) into keys `k` of the same width; WIDEN names the type they are widened from (S, or its
+ * unsigned twin where the values are unsigned and the lane is wider); LOWEST is the key of the dtype's lowest value. */
+#define DEFINE_KEYS(NAME, S, WIDEN, L, LOWEST, TO_KEY, FROM_KEY)                                                    \
+    typedef VECTOR(S, VEC_BYTES * sizeof(S) / sizeof(int##L##_t)) NAME##_L##L##_stored;                            \
+    typedef VECTOR(WIDEN, VEC_BYTES * sizeof(S) / sizeof(int##L##_t)) NAME##_L##L##_widen;                         \
+    INLINE vec_t NAME##_L##L##_key(NAME##_L##L##_stored v, int rule) {                                             \
+        NAME##_L##L##_stored k;                                                                                    \
+        (void)rule;                                                                                                \
+        TO_KEY(S)                                                                                                  \
+        return (vec_t)__builtin_convertvector((NAME##_L##L##_widen)k, vec_i##L);                                   \
+    }                                                                                                              \
+    INLINE NAME##_L##L##_stored NAME##_L##L##_value(vec_t key) {                                                   \
+        vec_i##L lane = (vec_i##L)key, margin = (lane == LANE_MIN_##L);                                            \
+        lane = SELECT(margin, (vec_i##L){0} + (int##L##_t)(LOWEST), lane);                                         \
+        NAME##_L##L##_stored k = __builtin_convertvector(lane, NAME##_L##L##_stored), v;                           \
+        FROM_KEY(S)                                                                                                \
+        return v;                                                                                                  \
+    }                                                                                                              \
+    static void NAME##_L##L##_load(void *keys, ptrdiff_t keys_step, const void *x, ptrdiff_t x_step, size_t rows,        \
+                                   size_t n, int rule) {                                                           \
+        const size_t lanes = VEC_BYTES / sizeof(int##L##_t);                                                       \
+        for (ptrdiff_t r = 0; r < (ptrdiff_t)rows; r++) {                                                                        \
+            const S *from = (const S *)x + r * x_step;                                                             \
+            int##L##_t *to = (int##L##_t *)keys + r * keys_step;                                                   \
+            NAME##_L##L##_stored v;                                                                                \
+            if (n < lanes) {                                                                                       \
+                vec_t bits = vec_load_part(from, n * sizeof(S));                                                   \
+                memcpy(&v, &bits, sizeof v);                                                                       \
+                vec_store_part(to, NAME##_L##L##_key(v, rule), n * sizeof *to);                                    \
+                continue;                                                                                          \
+            }                                                                                                      \
+            for (size_t i = 0;; i += lanes) {                                                                      \
+                if (i + lanes > n) i = n - lanes; /* the last vector overlaps the one before */                    \
+                memcpy(&v, from + i, sizeof v);                                                                    \
+                vec_store(to + i, NAME##_L##L##_key(v, rule));                                                     \
+                if (i + lanes == n) break;                                                                         \
+            }                                                                                                      \
+        }                                                                                                          \
+    }                                                                                                              \
+    static void NAME##_L##L##_store(void *y, ptrdiff_t y_step, const void *keys, ptrdiff_t keys_step, size_t rows, \
+                                    size_t n) {                                                                    \
+        const size_t lanes = VEC_BYTES / sizeof(int##L##_t);                                                       \
+        for (ptrdiff_t r = 0; r < (ptrdiff_t)rows; r++) {                                                                        \
+            const int##L##_t *from = (const int##L##_t *)keys + r * keys_step;                                     \
+            S *to = (S *)y + r * y_step;                                                                           \
+            NAME##_L##L##_stored v;                                                                                \
+            if (n < lanes) {                                                                                       \
+                vec_t bits = {0};                                                                                  \
+                v = NAME##_L##L##_value(vec_load_part(from, n * sizeof *from));                                    \
+                memcpy(&bits, &v, sizeof v);                                                                       \
+                vec_store_part(to, bits, n * sizeof(S));                                                           \
+                continue;                                                                                          \
+            }                                                                                                      \
+            for (size_t i = 0;; i += lanes) {                                                                      \
+                if (i + lanes > n) i = n - lanes;                                                                  \
+                v = NAME##_L##L##_value(vec_load(from + i));                                                       \
+                memcpy(to + i, &v, sizeof v);                                                                      \
+                if (i + lanes == n) break;                                                                         \
+            }                                                                                                      \
+        }                                                                                                          \
+    }
+
+#define SAME_KEY(S) k = v;
+#define SAME_VALUE(S) v = k;
+#define FLIP_KEY(S) k = v ^ (S)((S)1 << (sizeof(S) * 8 - 1));
+#define FLIP_VALUE(S) v = k ^ (S)((S)1 << (sizeof(S) * 8 - 1));
+#define FLOAT_MAX_KEY(S) ((S)~((S)1 << (sizeof(S) * 8 - 1)))
+/* `k -= (k == -1)`: a true comparison is -1, and -0.0 has the key -1 */
+#define FLOAT_KEY(S, INF)                                                                  \
+    const S top = FLOAT_MAX_KEY(S), nan_key = (rule & NAN_IGNORE) ? (S)(-top) : top;       \
+    __typeof__(v) nan = ((v & top) > (S)(INF));                                            \
+    k = v ^ ((v >> (S)(sizeof(S) * 8 - 1)) & top);                                         \
+    k = SELECT(nan, (__typeof__(v)){0} + nan_key, k);                                      \
+    if (rule & ZEROS_EQUAL) k -= (k == (S)-1);
+#define FLOAT_VALUE(S) v = k ^ ((k >> (S)(sizeof(S) * 8 - 1)) & FLOAT_MAX_KEY(S));
+#define F16_KEY(S) FLOAT_KEY(S, 0x7c00)
+#define BF16_KEY(S) FLOAT_KEY(S, 0x7f80)
+#define F32_KEY(S) FLOAT_KEY(S, 0x7f800000)
+#define F64_KEY(S) FLOAT_KEY(S, 0x7ff0000000000000)
+
+/* the lowest floating value is -inf, whose key is -inf's magnitude bits negated, minus one */
+#define DEFINE_LANES_16(M)                                                       \
+    M(f16, int16_t, int16_t, 16, -0x7c00 - 1, F16_KEY, FLOAT_VALUE)              \
+    M(bf16, int16_t, int16_t, 16, -0x7f80 - 1, BF16_KEY, FLOAT_VALUE)            \
+    M(i8, int8_t, int8_t, 16, INT8_MIN, SAME_KEY, SAME_VALUE)                    \
+    M(u8, int8_t, uint8_t, 16, 0, SAME_KEY, SAME_VALUE)                          \
+    M(i16, int16_t, int16_t, 16, INT16_MIN, SAME_KEY, SAME_VALUE)                \
+    M(u16, int16_t, int16_t, 16, INT16_MIN, FLIP_KEY, FLIP_VALUE)
+#define DEFINE_LANES_32(M)                                                       \
+    M(f16, int16_t, int16_t, 32, -0x7c00 - 1, F16_KEY, FLOAT_VALUE)              \
+    M(bf16, int16_t, int16_t, 32, -0x7f80 - 1, BF16_KEY, FLOAT_VALUE)            \
+    M(i8, int8_t, int8_t, 32, INT8_MIN, SAME_KEY, SAME_VALUE)                    \
+    M(u8, int8_t, uint8_t, 32, 0, SAME_KEY, SAME_VALUE)                          \
+    M(i16, int16_t, int16_t, 32, INT16_MIN, SAME_KEY, SAME_VALUE)                \
+    M(u16, int16_t, uint16_t, 32, 0, SAME_KEY, SAME_VALUE)                       \
+    M(f32, int32_t, int32_t, 32, -0x7f800000 - 1, F32_KEY, FLOAT_VALUE)          \
+    M(i32, int32_t, int32_t, 32, INT32_MIN, SAME_KEY, SAME_VALUE)                \
+    M(u32, int32_t, int32_t, 32, INT32_MIN, FLIP_KEY, FLIP_VALUE)
+#define DEFINE_LANES_64(M)                                                       \
+    M(f16, int16_t, int16_t, 64, -0x7c00 - 1, F16_KEY, FLOAT_VALUE)              \
+    M(bf16, int16_t, int16_t, 64, -0x7f80 - 1, BF16_KEY, FLOAT_VALUE)            \
+    M(i8, int8_t, int8_t, 64, INT8_MIN, SAME_KEY, SAME_VALUE)                    \
+    M(u8, int8_t, uint8_t, 64, 0, SAME_KEY, SAME_VALUE)                          \
+    M(i16, int16_t, int16_t, 64, INT16_MIN, SAME_KEY, SAME_VALUE)                \
+    M(u16, int16_t, uint16_t, 64, 0, SAME_KEY, SAME_VALUE)                       \
+    M(f32, int32_t, int32_t, 64, -0x7f800000 - 1, F32_KEY, FLOAT_VALUE)          \
+    M(i32, int32_t, int32_t, 64, INT32_MIN, SAME_KEY, SAME_VALUE)                \
+    M(u32, int32_t, uint32_t, 64, 0, SAME_KEY, SAME_VALUE)                       \
+    M(f64, int64_t, int64_t, 64, -0x7ff0000000000000 - 1, F64_KEY, FLOAT_VALUE)  \
+    M(i64, int64_t, int64_t, 64, INT64_MIN, SAME_KEY, SAME_VALUE)                \
+    M(u64, int64_t, int64_t, 64, INT64_MIN, FLIP_KEY, FLIP_VALUE)
+
+DEFINE_LANES_16(DEFINE_KEYS)
+DEFINE_LANES_32(DEFINE_KEYS)
+DEFINE_LANES_64(DEFINE_KEYS)
+
+#define KEYS_TABLE(what, type)                                                                                      \
+    static type const what##_table[3][DTYPES] = {                                                                  \
+        {f16_L16_##what, bf16_L16_##what, 0, 0, i8_L16_##what, i16_L16_##what, 0, 0,                                \
+         u8_L16_##what, u16_L16_##what, 0, 0},                                                                      \
+        {f16_L32_##what, bf16_L32_##what, f32_L32_##what, 0, i8_L32_##what, i16_L32_##what, i32_L32_##what, 0,      \
+         u8_L32_##what, u16_L32_##what, u32_L32_##what, 0},                                                         \
+        {f16_L64_##what, bf16_L64_##what, f32_L64_##what, f64_L64_##what, i8_L64_##what, i16_L64_##what,            \
+         i32_L64_##what, i64_L64_##what, u8_L64_##what, u16_L64_##what, u32_L64_##what, u64_L64_##what}};
+KEYS_TABLE(load, keys_load_t)
+KEYS_TABLE(store, keys_store_t)
+INLINE keys_load_t keys_loader(int code, int lane_bytes) { return load_table[lane_bytes >> 2 > 1 ? 2 : lane_bytes >> 2][code]; }
+INLINE keys_store_t keys_storer(int code, int lane_bytes) { return store_table[lane_bytes >> 2 > 1 ? 2 : lane_bytes >> 2][code]; }
+
+/* ---- is there a NaN, is there a margin's key: one pass over rows, stopping at the end of each row ---- */
+
+#if VEC_BYTES == 64
+typedef uint64_t vec_flag;
+INLINE vec_flag nan_in_f32(vec_t a, vec_t b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_UNORD_Q); }
+INLINE vec_flag nan_in_f64(vec_t a, vec_t b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_UNORD_Q); }
+INLINE int flag_any(vec_flag f) { return f != 0; }
+#else
+typedef vec_t vec_flag;
+INLINE vec_flag nan_in_f32(vec_t a, vec_t b) {
+    return (vec_t)((vec_f32)a != (vec_f32)a) | (vec_t)((vec_f32)b != (vec_f32)b);
+}
+INLINE vec_flag nan_in_f64(vec_t a, vec_t b) {
+    return (vec_t)((vec_f64)a != (vec_f64)a) | (vec_t)((vec_f64)b != (vec_f64)b);
+}
+INLINE int flag_any(vec_flag f) {
+    uint64_t words[VEC_BYTES / 8], any = 0;
+    memcpy(words, &f, VEC_BYTES);
+    for (size_t i = 0; i < VEC_BYTES / 8; i++) any |= words[i];
+    return any != 0;
+}
+#endif
+
+#define DEFINE_HAS_NAN(tag, T)                                                                          \
+    static int has_nan_##tag(const T *p, ptrdiff_t step, size_t rows, size_t n) {                          \
+        const size_t lanes = VEC_BYTES / sizeof(T);                                                     \
+        vec_flag nan = {0};                                                                             \
+        if (step == (ptrdiff_t)n) { n *= rows; rows = 1; }                                                         \
+        for (size_t r = 0; r < rows; r++, p += step) {                                                  \
+            size_t i = 0;                                                                               \
+            if (n < lanes) {                                                                            \
+                vec_t v = vec_load_part(p, n * sizeof(T));                                              \
+                nan |= nan_in_##tag(v, v);                                                              \
+                continue;                                                                               \
+            }                                                                                           \
+            for (; i + 4 * lanes <= n; i += 4 * lanes)                                                  \
+                nan |= nan_in_##tag(vec_load(p + i), vec_load(p + i + lanes))                           \
+                     | nan_in_##tag(vec_load(p + i + 2 * lanes), vec_load(p + i + 3 * lanes));          \
+            for (; i + lanes <= n; i += lanes) nan |= nan_in_##tag(vec_load(p + i), vec_load(p + i));   \
+            vec_t v = vec_load(p + n - lanes);                                                          \
+            nan |= nan_in_##tag(v, v);                                                                  \
+        }                                                                                               \
+        return flag_any(nan);                                                                           \
+    }
+DEFINE_HAS_NAN(f32, float)
+DEFINE_HAS_NAN(f64, double)
+#define NEVER_NAN(tag, T) \
+    INLINE int has_nan_##tag(const T *p, ptrdiff_t step, size_t rows, size_t n) { (void)p, (void)step, (void)rows, (void)n; return 0; }
+NEVER_NAN(i8, int8_t) NEVER_NAN(u8, uint8_t) NEVER_NAN(i16, int16_t) NEVER_NAN(u16, uint16_t)
+NEVER_NAN(i32, int32_t) NEVER_NAN(u32, uint32_t) NEVER_NAN(i64, int64_t) NEVER_NAN(u64, uint64_t)
+#define has_nan(p, step, rows, n) BY_TYPE(has_nan, p)(p, step, rows, n)
+
+#define DEFINE_HAS_MARGIN(L)                                                                            \
+    static int has_margin_i##L(const int##L##_t *keys, size_t n) {                                      \
+        int found = 0;                                                                                  \
+        for (size_t i = 0; i < n; i++) found |= keys[i] == LANE_MIN_##L;                                \
+        return found;                                                                                   \
+    }
+DEFINE_HAS_MARGIN(16)
+DEFINE_HAS_MARGIN(32)
+DEFINE_HAS_MARGIN(64)
+#define has_margin(p, n) BY_LANE(has_margin, p)(p, n)
+
+/* ---- positions to indices: base + j * step + position * scale, the position unsigned ---- */
+
+#define DEFINE_STORE_INDICES(L, I)                                                                             \
+    static void store_indices_##L##_##I(int##I##_t *to, const int##L##_t *from, size_t n, int64_t base,        \
+                                        int64_t step, int64_t scale) {                                         \
+        typedef VECTOR(uint##L##_t, VEC_BYTES * L / 64) narrow_t;                                              \
+        typedef VECTOR(int##I##_t, VEC_BYTES * I / 64) index_t;                                                \
+        const size_t lanes = VEC_BYTES / 8;                                                                    \
+        size_t j = 0;                                                                                          \
+        vec_i64 place = (vec_i64){0} + base;                                                                   \
+        for (size_t i = 0; i < lanes; i++) place[i] += (int64_t)i * step;                                      \
+        for (; j + lanes <= n; j += lanes, place += (int64_t)lanes * step) {                                   \
+            narrow_t position;                                                                                 \
+            memcpy(&position, from + j, sizeof position);                                                      \
+            vec_i64 wide = __builtin_convertvector(position, vec_i64);                                         \
+            if (scale != 1) wide *= scale;                                                                     \
+            index_t index = __builtin_convertvector(wide + place, index_t);                                    \
+            memcpy(to + j, &index, sizeof index);                                                              \
+        }                                                                                                      \
+        for (; j < n; j++) to[j] = (int##I##_t)(base + (int64_t)j * step + (int64_t)(uint##L##_t)from[j] * scale); \
+    }
+DEFINE_STORE_INDICES(16, 32)
+DEFINE_STORE_INDICES(32, 32)
+DEFINE_STORE_INDICES(64, 32)
+DEFINE_STORE_INDICES(16, 64)
+DEFINE_STORE_INDICES(32, 64)
+DEFINE_STORE_INDICES(64, 64)
+#define store_indices(to, from, n, base, step, scale)                                                   \
+    _Generic(*(to),                                                                                     \
+        int32_t: _Generic(*(from), int16_t: store_indices_16_32, int32_t: store_indices_32_32,          \
+                          int64_t: store_indices_64_32),                                                \
+        int64_t: _Generic(*(from), int16_t: store_indices_16_64, int32_t: store_indices_32_64,          \
+                          int64_t: store_indices_64_64))(to, from, n, base, step, scale)
+
+#endif

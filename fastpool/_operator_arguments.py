@@ -1,0 +1,27 @@
+"""What the operators of graph formats have in common, other than the native calls: their inputs
+always have batch and channels, and their attributes are lists with nothing left to broadcast.
+"""
+
+import numpy as np
+
+from . import _arguments
+
+
+def spatial_rank(x, layout):
+    """The number of spatial axes of `x`, an input with batch and channels."""
+    order = _arguments.layout(layout, np.shape(x))
+    if order.batch_axis < 0 or order.channel_axis < 0:
+        raise ValueError(
+            f'layout: expected one with batch and channels ("N" and "C"), got "{order.name}"'
+        )
+    return len(order.spatial)
+
+
+def counts(value, name, count, least, *, required=False):
+    """An attribute that is a list of `count` integers not below `least`; None if absent."""
+    if value is None and not required:
+        return None
+    values = _arguments.as_counts(value, name, least)
+    if len(values) != count:
+        raise ValueError(f"{name}: expected {count} ints, got {len(values)}")
+    return values

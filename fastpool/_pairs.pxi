@@ -1,0 +1,342 @@
+# One tile of values with the positions they came from.
+#
+# A pair is a key (_keys.h) and a position, integers of one width; a tap replaces what is there only if its key is greater,
+# so among equal values the first tap wins. Columns therefore go before rows, and rows before leading axes: the winner is
+# then the first in row-major order. Positions are row-major offsets from the tile's first real element, modulo the lane.
+# A margin has the lowest key. Where it may have won a tie, and in a window without elements, the index is worked out
+# from the geometry (`settle_margins`).
+
+
+cdef inline void pair_window(lane *dk, lane *dp, const lane *sk, const lane *sp, const Py_ssize_t *taps, Py_ssize_t ntaps,
+                             int64_t add, Py_ssize_t n) noexcept nogil:
+    """Pairs i < n of a window over pairs (sk, sp); `add` is added to the positions. In place if n is whole vectors."""
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(lane)
+    cdef Py_ssize_t i = 0, t, tap
+    cdef vec_t key, position, other, offset = vec_splat(add, dk)
+    cdef vec_mask greater
+    while i < n:
+        tap = taps[0] + i
+        key, position = vec_load(sk + tap), vec_load(sp + tap)
+        for t in range(1, ntaps):
+            tap = taps[t] + i
+            other = vec_load(sk + tap)
+            greater = vec_gt(other, key, dk)
+            key = vec_pick(greater, other, key, dk)
+            position = vec_pick(greater, vec_load(sp + tap), position, dk)
+        store_pair(dk + i, dp + i, key, vec_add(position, offset, dk), n - i)
+        i += lanes
+
+
+cdef inline void store_pair(lane *dk, lane *dp, vec_t key, vec_t position, Py_ssize_t left) noexcept nogil:
+    if left * <Py_ssize_t>sizeof(lane) >= VEC_BYTES:
+        vec_store(dk, key)
+        vec_store(dp, position)
+    else:
+        vec_store_part(dk, key, left * sizeof(lane))
+        vec_store_part(dp, position, left * sizeof(lane))
+
+
+cdef inline vec_t first_pair(lane *kind, const lane *sk, const Py_ssize_t *taps, const Py_ssize_t *places, Py_ssize_t ntaps,
+                             vec_t *position) noexcept nogil:
+    """A window over bare keys: tap t has the position places[t]."""
+    cdef vec_t other, key = vec_load(sk + taps[0])
+    cdef vec_mask greater
+    cdef Py_ssize_t t
+    position[0] = vec_splat(places[0], kind)
+    for t in range(1, ntaps):
+        other = vec_load(sk + taps[t])
+        greater = vec_gt(other, key, kind)
+        key = vec_pick(greater, other, key, kind)
+        position[0] = vec_pick(greater, vec_splat(places[t], kind), position[0], kind)
+    return key
+
+
+cdef inline void first_window(lane *dk, lane *dp, const lane *sk, const lane *iota, const Py_ssize_t *taps,
+                              const Py_ssize_t *places, Py_ssize_t ntaps, int64_t add, Py_ssize_t stride,
+                              Py_ssize_t n) noexcept nogil:
+    """Windows over bare keys, one per lane, at stride 1 or 2; iota[i] is the position of a window starting at sk[i]."""
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(lane)
+    cdef Py_ssize_t i = 0
+    cdef vec_t key, position, next_key, next_position, offset = vec_splat(add, dk)
+    while i < n:
+        key = first_pair(dk, sk + stride * i, taps, places, ntaps, &position)
+        position = vec_add(position, vec_load(iota + stride * i), dk)
+        if stride == 2:
+            next_key = first_pair(dk, sk + 2 * i + lanes, taps, places, ntaps, &next_position)
+            next_position = vec_add(next_position, vec_load(iota + 2 * i + lanes), dk)
+            key, position = vec_evens(key, next_key, dk), vec_evens(position, next_position, dk)
+        store_pair(dk + i, dp + i, key, vec_add(position, offset, dk), n - i)
+        i += lanes
+
+
+cdef void pair_lane_pass(lane *dk, lane *dp, const lane *keys, lane *dense_k, lane *dense_p, const lane *iota,
+                         Py_ssize_t pitch, const Window *w, int64_t row_positions, Py_ssize_t rows, Py_ssize_t n,
+                         Py_ssize_t dst_step) noexcept nogil:
+    """The column pass where columns are lanes."""
+    cdef Py_ssize_t taps[MAX_TAPS]
+    cdef Py_ssize_t step, r, i
+    cdef bint short = w.steps == 1 and w.stride <= 2
+    step_taps(taps, w, 0, 1)
+    for r in range(rows):
+        if short:
+            first_window(dk + r * dst_step, dp + r * dst_step, keys + r * pitch, iota, taps, taps, w.taps[0],
+                         r * row_positions, w.stride, n)
+        else:
+            first_window(dense_k + r * pitch, dense_p + r * pitch, keys + r * pitch, iota, taps, taps, w.taps[0],
+                         r * row_positions, 1, pitch)
+    if short:
+        return
+    for step in range(1, w.steps):
+        step_taps(taps, w, step, 1)
+        pair_window(dense_k, dense_p, <const lane *>dense_k, <const lane *>dense_p, taps, w.taps[step], 0, rows * pitch)
+    for r in range(rows):
+        for i in range(n):
+            dk[r * dst_step + i] = dense_k[r * pitch + i * w.stride]
+            dp[r * dst_step + i] = dense_p[r * pitch + i * w.stride]
+
+
+cdef void pair_row_pass(lane *dk, lane *dp, Py_ssize_t dst_step, const lane *sk, const lane *sp, Py_ssize_t src_step,
+                        Py_ssize_t origin, const Window *w, Py_ssize_t first, Py_ssize_t count, int64_t add, Py_ssize_t n,
+                        lane *chain, Py_ssize_t chain_elements) noexcept nogil:
+    """As row_pass, on pairs."""
+    cdef Py_ssize_t taps[MAX_TAPS]
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(lane)
+    cdef Py_ssize_t lo = first * w.stride - w.begin, length = (count - 1) * w.stride + w.extent
+    cdef Py_ssize_t block = imax(lanes, chain_elements // 2 // length // lanes * lanes)
+    cdef Py_ssize_t o, real, at, start, width, pitch, step, r, rows
+    cdef lane *ck
+    cdef lane *cp
+    if w.steps == 1:
+        step_taps(taps, w, 0, src_step)
+        for o in range(count):
+            real = real_taps(w, first + o, &at)
+            if real == 0:
+                fill(dk + o * dst_step, n, <lane>lowest(dk))
+                fill(dp + o * dst_step, n, <lane>0)
+            else:
+                at = (at - origin) * src_step
+                pair_window(dk + o * dst_step, dp + o * dst_step, sk + at, sp + at, taps, real, add, n)
+        return
+    start = 0
+    while start < n:
+        width = imin(block, n - start)
+        pitch = round_up(width, lanes)
+        ck, cp = chain, chain + length * pitch
+        for r in range(length):
+            if 0 <= lo + r < w.size:
+                at = (lo + r - origin) * src_step + start
+                memcpy(ck + r * pitch, sk + at, width * sizeof(lane))
+                memcpy(cp + r * pitch, sp + at, width * sizeof(lane))
+            else:
+                fill(ck + r * pitch, width, <lane>lowest(dk))
+                fill(cp + r * pitch, width, <lane>0)
+        rows = length
+        for step in range(w.steps - 1):
+            rows -= w.lasts[step]
+            step_taps(taps, w, step, pitch)
+            pair_window(ck, cp, <const lane *>ck, <const lane *>cp, taps, w.taps[step], 0, rows * pitch)
+        step_taps(taps, w, w.steps - 1, pitch)
+        for o in range(count):
+            at = o * w.stride * pitch
+            pair_window(dk + o * dst_step + start, dp + o * dst_step + start, <const lane *>(ck + at), <const lane *>(cp + at),
+                        taps, w.taps[w.steps - 1], add, width)
+        start += block
+
+
+cdef void pair_direct_pass(lane *dk, lane *dp, const lane *keys, const Pool *p, const Tile *tile) noexcept nogil:
+    """Channels-last, all taps of a small window at once."""
+    cdef Py_ssize_t taps[MAX_TAPS]
+    cdef Py_ssize_t places[MAX_TAPS]
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(lane)
+    cdef Py_ssize_t n = tile.channels, width = (tile.col_hi - tile.col_lo) * n, line = p.cols.size
+    cdef Py_ssize_t r, o, i, j, k, rows, cols, row, col
+    cdef vec_t key, position
+    for r in range(tile.rows):
+        rows = real_taps(&p.rows, tile.row + r, &row)
+        for o in range(tile.cols):
+            cols = real_taps(&p.cols, tile.col + o, &col)
+            if rows == 0 or cols == 0:
+                fill(dk, n, <lane>lowest(dk))
+                fill(dp, n, <lane>0)
+            else:
+                for i in range(rows):
+                    for j in range(cols):
+                        k = (row - tile.row_lo) + i * p.rows.dilation
+                        taps[i * cols + j] = k * width + (col - tile.col_lo + j * p.cols.dilation) * n
+                        places[i * cols + j] = k * line + col - tile.col_lo + j * p.cols.dilation
+                i = 0
+                while i < n:
+                    key = first_pair(dk, keys + i, taps, places, rows * cols, &position)
+                    store_pair(dk + i, dp + i, key, position, n - i)
+                    i += lanes
+            dk, dp = dk + n, dp + n
+
+
+cdef void pair_box(lane *dk, lane *dp, const Areas *areas, const View *x, Py_ssize_t at, const Pool *p, const Tile *tile,
+                   Py_ssize_t pitch, Py_ssize_t data) noexcept nogil:
+    """Rows and columns of one slab: pairs of the whole tile, dense, in (dk, dp)."""
+    cdef Py_ssize_t n = tile.channels, rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
+    cdef Py_ssize_t line = p.cols.size, out = tile.cols * n, r, chain = CHAIN_BYTES // <Py_ssize_t>sizeof(lane)
+    cdef lane *keys = <lane *>areas.slab
+    cdef lane *iota = <lane *>areas.iota
+    cdef lane *mk = <lane *>areas.band
+    cdef lane *mp = <lane *>areas.band_places
+    if p.channels_last:
+        load_keys(keys, x, at, p, tile)
+        if p.direct:
+            pair_direct_pass(dk, dp, <const lane *>keys, p, tile)
+            return
+        for r in range(rows):
+            pair_row_pass(mk + r * out, mp + r * out, n, <const lane *>(keys + r * cols * n), <const lane *>iota, n, tile.col_lo,
+                          &p.cols, tile.col, tile.cols, r * line, n, <lane *>areas.chain, chain)
+    else:
+        keys_loader(p.code, <int>sizeof(lane))(keys + data + tile.left, pitch, x.data + at * p.size, x.row, rows, cols, p.rule)
+        pair_lane_pass(mk, mp, <const lane *>(keys + data), <lane *>areas.dense, <lane *>areas.dense_places, <const lane *>iota,
+                       pitch, &p.cols, line, rows, tile.cols, out)
+    pair_row_pass(dk, dp, out, <const lane *>mk, <const lane *>mp, out, tile.row_lo, &p.rows, tile.row, tile.rows, 0, out,
+                  <lane *>areas.chain, chain)
+
+
+cdef void tile_pairs(lane *kind, const Pool *p, const View *x, const View *y, const View *z, const Tile *tile,
+                     Scratch *scratch) noexcept nogil:
+    """One tile of values (y) and indices (z)."""
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(lane)
+    cdef Py_ssize_t counts[MAX_LEADS]
+    cdef Py_ssize_t n = tile.channels, total, first, plane, t, i, at, data, r
+    cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo, out = tile.cols * n
+    cdef Py_ssize_t pitch = lane_pitch(p, tile.span, tile.left, lanes, &data)
+    cdef Areas areas
+    carve(&areas, p, scratch.area)
+    cdef lane *keys = <lane *>areas.pooled
+    cdef lane *places = <lane *>areas.pooled_places
+    cdef lane *more_keys = <lane *>areas.spare
+    cdef lane *more_places = <lane *>areas.spare_places
+    cdef lane *iota = <lane *>areas.iota
+    total = lead_taps(p, x, tile.lead, counts, &first)
+    if p.channels_last:
+        for i in range(cols * n):
+            iota[i] = <lane>(i // n)
+    else:
+        fill_margins(<lane *>areas.slab, pitch, data, tile, rows)
+        for i in range(pitch + 2 * lanes):
+            iota[i] = <lane>(i - tile.left)
+    for plane in range(tile.planes):
+        if total == 0 or rows == 0 or cols == 0:
+            fill(keys, tile.rows * out, <lane>lowest(kind))
+            fill(places, tile.rows * out, <lane>0)
+            total = 0
+        for t in range(total):
+            at = input_offset(p, x, tile, plane) + first + lead_offset(p, x.lead, counts, t)
+            if t == 0:
+                pair_box(keys, places, &areas, x, at, p, tile, pitch, data)
+                continue
+            pair_box(more_keys, more_places, &areas, x, at, p, tile, pitch, data)
+            at = lead_offset(p, p.position_lead, counts, t)
+            for i in range(tile.rows * out):
+                more_places[i] += <lane>at
+            merge_pairs(keys, places, <const lane *>more_keys, <const lane *>more_places, tile.rows * out)
+        store_tile(keys, places, p, y, z, tile, plane)
+
+
+cdef inline void merge_pairs(lane *keys, lane *places, const lane *more_keys, const lane *more_places,
+                             Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(lane)
+    cdef Py_ssize_t i = 0
+    cdef vec_t key, other
+    cdef vec_mask greater
+    while i < n:
+        key, other = vec_load(keys + i), vec_load(more_keys + i)
+        greater = vec_gt(other, key, keys)
+        store_pair(keys + i, places + i, vec_pick(greater, other, key, keys),
+                   vec_pick(greater, vec_load(more_places + i), vec_load(places + i), keys), n - i)
+        i += lanes
+
+
+cdef void store_tile(const lane *keys, const lane *places, const Pool *p, const View *y, const View *z, const Tile *tile,
+                     Py_ssize_t plane) noexcept nogil:
+    cdef Py_ssize_t n = tile.channels, out = tile.cols * n, r, at, axis, lead = tile.lead, first
+    cdef Py_ssize_t base = tile.row_lo * p.index_row + tile.col_lo * p.index_col
+    cdef keys_store_t store = keys_storer(p.code, <int>sizeof(lane))
+    if p.channels_last:
+        base += tile.batch * p.index_batch + tile.channel * p.index_channel
+    else:
+        base += (tile.plane + plane) // p.channels * p.index_batch + (tile.plane + plane) % p.channels * p.index_channel
+    axis = p.leads
+    while axis > 0:
+        axis -= 1
+        real_taps(&p.lead[axis], lead % p.lead[axis].out, &first)
+        lead //= p.lead[axis].out
+        base += first * p.index_lead[axis]
+    at = output_offset(p, y, tile, plane)
+    for r in range(tile.rows):
+        if y.col == n:
+            store(y.data + (at + r * y.row) * p.size, 0, keys + r * out, 0, 1, out)
+        else:
+            store(y.data + (at + r * y.row) * p.size, y.col, keys + r * out, n, tile.cols, n)
+    at = output_offset(p, z, tile, plane)
+    for r in range(tile.rows):
+        if p.index_bytes == 8:
+            store_index_row(<int64_t *>z.data + at + r * z.row, keys + r * out, places + r * out, p, z, tile, base, r)
+        else:
+            store_index_row(<int32_t *>z.data + at + r * z.row, keys + r * out, places + r * out, p, z, tile, base, r)
+
+
+ctypedef fused index_t:
+    int32_t
+    int64_t
+
+
+cdef void store_index_row(index_t *dst, const lane *keys, const lane *places, const Pool *p, const View *z, const Tile *tile,
+                          Py_ssize_t base, Py_ssize_t r) noexcept nogil:
+    cdef Py_ssize_t n = tile.channels, o, c
+    if not p.linear:
+        for o in range(tile.cols):
+            for c in range(n):
+                dst[o * z.col + c] = <index_t>(base + c * p.index_channel + folded(p, places[o * n + c]))
+    elif n == 1 and z.col == 1:
+        store_indices(dst, places, <size_t>tile.cols, <int64_t>base, <int64_t>0, <int64_t>p.index_col)
+    else:
+        for o in range(tile.cols):
+            store_indices(dst + o * z.col, places + o * n, <size_t>n, <int64_t>base, <int64_t>p.index_channel,
+                          <int64_t>p.index_col)
+    if has_margin(keys, <size_t>(tile.cols * n)):
+        settle_margins(dst, keys, p, z, tile, base, r)
+
+
+cdef inline Py_ssize_t folded(const Pool *p, lane place) noexcept nogil:
+    """A position, row-major from the tile's first element, in the index's own strides."""
+    cdef uint64_t at = <uint64_t>place
+    cdef Py_ssize_t axis = p.leads, index
+    if lane is int16_t:
+        at = <uint16_t>place
+    elif lane is int32_t:
+        at = <uint32_t>place
+    index = <Py_ssize_t>(at % <uint64_t>p.cols.size) * p.index_col
+    at //= <uint64_t>p.cols.size
+    index += <Py_ssize_t>(at % <uint64_t>p.rows.size) * p.index_row
+    at //= <uint64_t>p.rows.size
+    while axis > 0:
+        axis -= 1
+        index += <Py_ssize_t>(at % <uint64_t>p.lead[axis].size) * p.index_lead[axis]
+        at //= <uint64_t>p.lead[axis].size
+    return index
+
+
+cdef void settle_margins(index_t *dst, const lane *keys, const Pool *p, const View *z, const Tile *tile, Py_ssize_t base,
+                         Py_ssize_t r) noexcept nogil:
+    """Windows whose maximum is the lowest key: all their elements are it, so the first counts; -1 if they have none."""
+    cdef Py_ssize_t n = tile.channels, o, c, row = 0, col = 0, lead = tile.lead, first, axis = p.leads
+    cdef bint some = real_taps(&p.rows, tile.row + r, &row) > 0
+    while axis > 0:
+        axis -= 1
+        some = some and real_taps(&p.lead[axis], lead % p.lead[axis].out, &first) > 0
+        lead //= p.lead[axis].out
+    for o in range(tile.cols):
+        for c in range(n):
+            if keys[o * n + c] != <lane>lowest(keys):
+                continue
+            if some and real_taps(&p.cols, tile.col + o, &col) > 0:
+                dst[o * z.col + c] = <index_t>(base + (row - tile.row_lo) * p.index_row + (col - tile.col_lo) * p.index_col
+                                               + c * p.index_channel)
+            else:
+                dst[o * z.col + c] = -1

@@ -1,0 +1,467 @@
+"""What a pooling computes, resolved to integers: extents, padding, where the axes are.
+
+A plan holds no array and needs no compiled code until it is called. Everything is a Python int, so
+that no sum or product wraps, whatever the attributes.
+"""
+
+import functools
+import math
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import numpy as np
+
+from . import _arguments
+
+# No memory holds more elements or bytes; indices and byte offsets below it fit an int64.
+LARGEST = 2**62
+
+_ITEMSIZE = {
+    name: 2 if name == "bfloat16" else np.dtype(name).itemsize for name in _arguments.DTYPES
+}
+
+
+class Axis(NamedTuple):
+    """One pooled axis: output o covers elements ``o * stride - begin + t * dilation``, t < kernel.
+
+    `end` is the padding at the end that a floor rounding needs for the same output.
+    """
+
+    size: int
+    output: int
+    kernel: int
+    stride: int
+    dilation: int
+    begin: int
+    end: int
+
+    @property
+    def extent(self):
+        """Elements from the first to the last tap of a window."""
+        return (self.kernel - 1) * self.dilation + 1
+
+    @property
+    def empty(self):
+        """The outputs whose window holds no element, in order.
+
+        Those are outputs that end before the first element or start behind the last one, and, where
+        the dilation is larger than the input, some in between that step over it.
+        """
+        behind = min(self.output, -(-(self.size + self.begin) // self.stride))
+        if self.begin < self.extent and self.dilation <= self.size and behind == self.output:
+            return ()
+        outputs = []
+        for o in range(min(behind, -(-self.begin // self.stride))):
+            start = o * self.stride - self.begin
+            if start <= -self.extent or start % self.dilation >= self.size:
+                outputs.append(o)
+        return (*outputs, *range(behind, self.output))
+
+
+@dataclass(frozen=True, repr=False)
+class MaxPoolPlan:
+    """A max pooling of one geometry, ready to run on any array of its shape and type.
+
+    Made by :func:`fastpool.plan_max_pool`. Plans are immutable, comparable, hashable and picklable;
+    threads may share one.
+
+    Attributes
+    ----------
+    input_shape, output_shape : tuple of int
+    dtype : str
+        Name of the element type, of input and output.
+    layout : str
+        Names of the axes ("NCHW" or "NHWC" if there are more than three spatial ones).
+    axes : tuple of Axis
+        The spatial axes in order, with everything resolved: size, output, kernel, stride, dilation
+        and padding.
+    batch, channels : int
+        1 where the layout lacks the axis.
+    channels_last : bool
+    nan, activation, activation_params, return_indices, storage_order, index_dtype, index_layout, \
+num_threads
+        As given to :func:`fastpool.plan_max_pool`, or the default.
+    index_axis : int
+        Counted from the first axis.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastpool
+    >>> plan = fastpool.plan_max_pool((2, 4), "int32", 2, strides=2, layout="HW")
+    >>> plan
+    <MaxPoolPlan int32 HW (2, 4) -> (1, 2), kernel_shape=(2, 2), strides=(2, 2)>
+    >>> plan(np.array([[1, 5, 2, 2], [3, 4, 0, 7]], dtype=np.int32))
+    array([[5, 7]], dtype=int32)
+    """
+
+    input_shape: tuple
+    dtype: str
+    layout: str
+    axes: tuple
+    batch: int
+    channels: int
+    channels_last: bool
+    output_shape: tuple
+    nan: str
+    activation: str | None
+    activation_params: tuple
+    return_indices: bool
+    storage_order: int
+    index_axis: int
+    index_dtype: str
+    index_layout: str
+    num_threads: int | None
+
+    def __call__(self, x, out=None, out_indices=None):
+        """Pool an array.
+
+        Parameters
+        ----------
+        x : array_like
+            Of shape `input_shape` and type `dtype`.
+        out : ndarray, optional
+            Takes the maxima: of shape `output_shape` and type `dtype`, writeable, and not
+            overlapping `x` or `out_indices`.
+        out_indices : ndarray, optional
+            Takes the indices: of shape `output_shape` and type `index_dtype`.
+
+        Returns
+        -------
+        y : ndarray
+            The maxima, or ``(y, indices)`` if `return_indices`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an array has another shape or type, before anything is written.
+        """
+        return _executor()(self, x, out, out_indices)
+
+    def __getstate__(self):
+        # What was compiled for this process is kept beside the fields and stays here.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __repr__(self):
+        parts = [f"kernel_shape={self.kernel_shape}"]
+        usual = {
+            "strides": (1,) * len(self.axes),
+            "pads": (0, 0) * len(self.axes),
+            "dilations": (1,) * len(self.axes),
+            "nan": "propagate",
+            "activation": None,
+            "activation_params": (),
+            "return_indices": False,
+            "storage_order": 0,
+            "index_axis": 0,
+            "index_dtype": "int64",
+            "index_layout": "NCHW",
+            "num_threads": None,
+        }
+        for name, value in usual.items():
+            if getattr(self, name) != value:
+                parts.append(f"{name}={getattr(self, name)!r}")
+        return (
+            f"<MaxPoolPlan {self.dtype} {self.layout} {self.input_shape} -> {self.output_shape}, "
+            f"{', '.join(parts)}>"
+        )
+
+    @property
+    def kernel_shape(self):
+        return tuple(axis.kernel for axis in self.axes)
+
+    @property
+    def strides(self):
+        return tuple(axis.stride for axis in self.axes)
+
+    @property
+    def dilations(self):
+        return tuple(axis.dilation for axis in self.axes)
+
+    @property
+    def pads(self):
+        """All begins and then all ends, as used: with these a floor rounding gives this output."""
+        return tuple(axis.begin for axis in self.axes) + tuple(axis.end for axis in self.axes)
+
+    @property
+    def batch_axis(self):
+        """Position of the batch axis in the array, -1 if there is none."""
+        return 0 if self.layout.startswith("N") else -1
+
+    @property
+    def channel_axis(self):
+        """Position of the channel axis in the array, -1 if there is none."""
+        return len(self.input_shape) - 1 if self.channels_last else self.layout.find("C")
+
+    @property
+    def spatial(self):
+        """Positions of the spatial axes in the array."""
+        first = self.layout.startswith("N") + ("C" in self.layout and not self.channels_last)
+        return tuple(range(first, first + len(self.axes)))
+
+    @functools.cached_property
+    def empty(self):
+        """Per spatial axis, the output positions whose window holds no element on it."""
+        return tuple(axis.empty for axis in self.axes)
+
+
+@functools.cache
+def _executor():
+    # Not at the head of the module: plans are made and tested without compiled code.
+    from ._dispatch import execute_max_pool
+
+    return execute_max_pool
+
+
+def make_plan(
+    input_shape,
+    dtype,
+    kernel_shape,
+    *,
+    strides=None,
+    pads=None,
+    dilations=None,
+    auto_pad=None,
+    ceil_mode=None,
+    ceil_rule=None,
+    layout=None,
+    nan=None,
+    activation=None,
+    activation_params=None,
+    return_indices=None,
+    storage_order=None,
+    index_axis=None,
+    index_dtype=None,
+    index_layout=None,
+    num_threads=None,
+):
+    """Check attributes as the public functions take them, and resolve them to a `MaxPoolPlan`."""
+    shape = _arguments.input_shape(input_shape)
+    dtype = _arguments.dtype_name(dtype)
+    order = _arguments.layout(layout, shape)
+    activation, activation_params = _arguments.activation(activation, activation_params, dtype)
+    return_indices = _arguments.return_indices(return_indices)
+    index_dtype = _arguments.index_dtype(index_dtype)
+    nan = _arguments.nan(nan)
+    num_threads = _arguments.num_threads(num_threads)
+
+    axes = _pooled_axes(
+        shape, order, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule
+    )
+    output = _replaced(shape, order, [axis.output for axis in axes])
+    storage_order, index_axis, index_layout = _index_rules(
+        shape, order, storage_order, index_axis, index_layout
+    )
+    itemsize = _ITEMSIZE[dtype]
+    _check_size("input_shape", shape, itemsize)
+    _check_size("output", output, max(itemsize, 8) if return_indices else itemsize)
+    if return_indices and index_dtype == "int32":
+        _check_int32(shape, order, index_axis, index_layout)
+    return MaxPoolPlan(
+        input_shape=shape,
+        dtype=dtype,
+        layout=order.name,
+        axes=axes,
+        batch=_extent(shape, order.batch_axis),
+        channels=_extent(shape, order.channel_axis),
+        channels_last=order.channels_last,
+        output_shape=output,
+        nan=nan,
+        activation=activation,
+        activation_params=activation_params,
+        return_indices=return_indices,
+        storage_order=storage_order,
+        index_axis=index_axis,
+        index_dtype=index_dtype,
+        index_layout=index_layout,
+        num_threads=num_threads,
+    )
+
+
+def _extent(shape, axis):
+    return 1 if axis < 0 else shape[axis]
+
+
+def _replaced(shape, order, extents):
+    """`shape` with other spatial extents."""
+    shape = list(shape)
+    for axis, extent in zip(order.spatial, extents, strict=True):
+        shape[axis] = extent
+    return tuple(shape)
+
+
+def _pooled_axes(
+    shape, order, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule
+):
+    count = len(order.spatial)
+    kernels = _arguments.kernel_shape(kernel_shape, count)
+    strides = _arguments.strides(strides, count)
+    dilations = _arguments.dilations(dilations, count)
+    pads = _arguments.pads(pads, count)
+    auto_pad = _arguments.auto_pad(auto_pad)
+    ceil_mode = _arguments.ceil_mode(ceil_mode)
+    ceil_rule = _arguments.ceil_rule(ceil_rule)
+    if auto_pad != "NOTSET" and any(pads):
+        raise ValueError(f'pads: expected none beside auto_pad "{auto_pad}", got {pads}')
+    axes = []
+    for i, position in enumerate(order.spatial):
+        window = shape[position], kernels[i], strides[i], dilations[i]
+        if auto_pad.startswith("SAME"):
+            axes.append(_same_axis(*window, lower=auto_pad == "SAME_LOWER"))
+        else:
+            where = f"kernel_shape[{i}]", order.spatial_names[i]
+            begin, end = pads[i], pads[count + i]
+            axes.append(_padded_axis(*window, begin, end, ceil_mode, ceil_rule, *where))
+    return tuple(axes)
+
+
+def _same_axis(size, kernel, stride, dilation, lower):
+    """One output per `stride` elements begun, and the padding for that; an odd unit at one side."""
+    output = -(-size // stride)
+    extent = (kernel - 1) * dilation + 1
+    total = max((output - 1) * stride + extent - size, 0) if output else 0
+    begin = (total + 1) // 2 if lower else total // 2
+    return Axis(size, output, kernel, stride, dilation, begin, total - begin)
+
+
+def _padded_axis(
+    size, kernel, stride, dilation, begin, end, ceil_mode, ceil_rule, argument, axis_name
+):
+    extent = (kernel - 1) * dilation + 1
+    room = size + begin + end - extent
+    if room < 0:
+        raise ValueError(
+            f"{argument}: window ({kernel} - 1) * {dilation} + 1 = {extent} exceeds the padded "
+            f"input {size} + {begin} + {end} = {size + begin + end} of axis {axis_name}"
+        )
+    output = floor_output = room // stride + 1
+    if ceil_mode:
+        output = -(-room // stride) + 1
+        # A last window that would start in the padding at the end, or past it, is dropped.
+        if ceil_rule == "clip" and (output - 1) * stride >= size + begin:
+            output -= 1
+    if output != floor_output:
+        end = max((output - 1) * stride + extent - size - begin, 0)
+    return Axis(size, output, kernel, stride, dilation, begin, end)
+
+
+def _index_rules(shape, order, storage_order, index_axis, index_layout):
+    storage_order = _arguments.storage_order(storage_order)
+    index_axis = _arguments.index_axis(index_axis, len(shape))
+    index_layout = _arguments.index_layout(index_layout, order)
+    if storage_order:
+        if index_layout == "NHWC":
+            raise ValueError(
+                'storage_order: 1 counts within planes and cannot go with index_layout "NHWC"'
+            )
+        # As if channels came first, the plane starts where its first axis is.
+        plane = (order.batch_axis >= 0) + (order.channel_axis >= 0)
+        if index_axis > plane:
+            raise ValueError(
+                f"index_axis: {index_axis} is inside the plane, which storage_order 1 numbers "
+                f"column by column; expected at most {plane}"
+            )
+    return storage_order, index_axis, index_layout
+
+
+def _check_size(name, shape, itemsize):
+    if math.prod(shape) * itemsize > LARGEST:
+        raise ValueError(f"{name}: {shape} of {itemsize}-byte elements is more than 2**62 bytes")
+
+
+def _check_int32(shape, order, index_axis, index_layout):
+    if index_layout == "NCHW" and order.channels_last:
+        shape = list(shape)
+        shape.insert(order.spatial[0], shape.pop(order.channel_axis))
+    largest = math.prod(shape[index_axis:]) - 1
+    if largest >= 2**31:
+        raise ValueError(f"index_dtype: int32 cannot hold the largest index, {largest}")
+
+
+@dataclass(frozen=True)
+class UnpoolPlan:
+    """A max unpooling of one geometry. `inferred` and `output` are spatial extents."""
+
+    x_shape: tuple
+    layout: str
+    batch: int
+    channels: int
+    channels_last: bool
+    sizes: tuple
+    inferred: tuple
+    output: tuple
+    output_shape: tuple
+    index_space: str
+    index_layout: str
+
+
+def make_unpool_plan(
+    x_shape,
+    kernel_shape,
+    strides=None,
+    pads=None,
+    output_shape=None,
+    layout=None,
+    index_space=None,
+    index_layout=None,
+):
+    """Check attributes as the public function takes them, and resolve them to an `UnpoolPlan`."""
+    order = _arguments.layout(layout, x_shape)
+    count = len(order.spatial)
+    kernels = _arguments.kernel_shape(kernel_shape, count)
+    strides = _arguments.strides(strides, count)
+    pads = _arguments.pads(pads, count)
+    index_space = _arguments.index_space(index_space)
+    index_layout = _arguments.index_layout(index_layout, order)
+    given = _arguments.output_shape(output_shape)
+
+    sizes = tuple(x_shape[position] for position in order.spatial)
+    windows = tuple(zip(sizes, strides, kernels, pads[:count], pads[count:], strict=True))
+    inferred = tuple((x - 1) * s + k - begin - end for x, s, k, begin, end in windows)
+    if given is None or index_space == "inferred":
+        # Elsewhere these extents, and so the pads, mean nothing.
+        for i, (x, s, k, begin, end) in enumerate(windows):
+            if inferred[i] <= 0:
+                raise ValueError(
+                    f"pads: the unpooled extent ({x} - 1) * {s} + {k} - {begin} - {end} = "
+                    f"{inferred[i]} of axis {order.spatial_names[i]} is not positive"
+                )
+    if given is None:
+        name, given = "output", _replaced(x_shape, order, inferred)
+    else:
+        name = "output_shape"
+        _check_output_shape(given, x_shape, order, inferred, index_space)
+    _check_size(name, given, max(_ITEMSIZE.values()))
+    return UnpoolPlan(
+        x_shape=x_shape,
+        layout=order.name,
+        batch=_extent(x_shape, order.batch_axis),
+        channels=_extent(x_shape, order.channel_axis),
+        channels_last=order.channels_last,
+        sizes=sizes,
+        inferred=inferred,
+        output=tuple(given[position] for position in order.spatial),
+        output_shape=given,
+        index_space=index_space,
+        index_layout=index_layout,
+    )
+
+
+def _check_output_shape(given, x_shape, order, inferred, index_space):
+    if len(given) != len(x_shape):
+        raise ValueError(
+            f"output_shape: expected {len(x_shape)} values, one per axis of x, got {len(given)}"
+        )
+    for axis, name in ((order.batch_axis, "batch"), (order.channel_axis, "channels")):
+        if axis >= 0 and given[axis] != x_shape[axis]:
+            raise ValueError(
+                f"output_shape[{axis}]: {name} {given[axis]} differ from those of x, "
+                f"{x_shape[axis]}"
+            )
+    if index_space == "inferred":
+        for axis, least, name in zip(order.spatial, inferred, order.spatial_names, strict=True):
+            if given[axis] < least:
+                raise ValueError(
+                    f"output_shape[{axis}]: {given[axis]} is below the inferred extent {least} of "
+                    f'axis {name}, in which index_space "inferred" counts'
+                )

@@ -1,0 +1,319 @@
+"""How a planned pooling is carried out: the axes as kernels see them, pass chains, tiles.
+
+A plan says what is computed; a schedule says in which pieces. It counts loads and bytes and knows
+nothing of vectors. All of it is integers, made once per plan and handed to the compiled `Pooling`.
+"""
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+# Scratch that one tile's band may take: it should stay in the first-level cache (32 to 48 KiB), or
+# for long windows, whose tiles overlap by nearly a window, in the second-level cache.
+BAND_BYTES = 24 << 10
+LONG_BAND_BYTES = 192 << 10
+# A row of lanes longer than this is split into column tiles.
+LANE_ROW_BYTES = 16 << 10
+# Direct windows: at most this many taps (MAX_TAPS of _kernels.pyx).
+MAX_TAPS = 64
+# Enough tiles for the threads of a large machine to share.
+MANY_TASKS = 64
+
+ITEMSIZE = {
+    **{"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "float16": 2, "bfloat16": 2},
+    **{"int32": 4, "uint32": 4, "float32": 4, "int64": 8, "uint64": 8, "float64": 8},
+}
+INDEX_BYTES = {"int32": 4, "int64": 8}
+
+
+class Step(NamedTuple):
+    """One pass of a chain: the maximum of `taps` elements `shift` apart, the last one at `last`."""
+
+    taps: int
+    shift: int
+    last: int
+
+
+class Window(NamedTuple):
+    """One pooled axis. Output o covers elements o * stride - begin + t * dilation, t < kernel."""
+
+    size: int
+    out: int
+    kernel: int
+    stride: int
+    dilation: int
+    begin: int
+    steps: tuple
+
+    @property
+    def extent(self):
+        return (self.kernel - 1) * self.dilation + 1
+
+    def span(self, outputs):
+        """Elements, padding included, from the first to the last of neighbouring outputs."""
+        return (outputs - 1) * self.stride + self.extent
+
+    @property
+    def cost(self):
+        """Loads and stores per element of the passes along this axis."""
+        return sum(step.taps + 1 for step in self.steps)
+
+
+@functools.cache
+def _radices(kernel):
+    """Taps per step whose product reaches `kernel`, the cheapest: a pass costs its loads, a store
+    and half a load for its loop, in half loads."""
+    if kernel == 1:
+        return 0, ()
+    choices = []
+    for taps in range(2, min(kernel, 8) + 1):
+        cost, rest = _radices(-(-kernel // taps))
+        choices.append((cost + 2 * taps + 3, (*rest, taps)))
+    return min(choices)
+
+
+def chain(kernel, dilation):
+    """The steps that make a window of `kernel` taps.
+
+    Windows of the earlier steps double, triple, ... in length; the last step lets them overlap.
+    The number of loads grows with the logarithm of `kernel`.
+    """
+    radices = _radices(kernel)[1] or (1,)
+    covered, steps = 1, []
+    for taps in radices[:-1]:
+        steps.append(Step(taps, covered * dilation, (taps - 1) * covered * dilation))
+        covered *= taps
+    taps = -(-kernel // covered)
+    steps.append(Step(taps, covered * dilation, (kernel - covered) * dilation))
+    return tuple(steps)
+
+
+def trimmed(axis):
+    """The window of an axis without taps that never meet an element.
+
+    Returns None if no output of the axis has one. Pads may exceed any memory; what is left of a
+    window is bounded by the input and the output.
+    """
+    if axis.output == 0:
+        return Window(axis.size, 0, 1, 1, 1, 0, chain(1, 1))
+    if axis.size == 0:
+        return None
+    stride = axis.stride if axis.output > 1 else 1
+    lowest = -axis.begin
+    highest = (axis.output - 1) * stride - axis.begin
+    skip = max(0, -(-(-highest) // axis.dilation)) if highest < 0 else 0
+    keep = min(axis.kernel, -(-(axis.size - lowest) // axis.dilation))
+    if skip >= axis.kernel or keep <= skip:
+        return None
+    kernel = keep - skip
+    dilation = axis.dilation if kernel > 1 else 1
+    begin = axis.begin - skip * axis.dilation
+    return Window(axis.size, axis.output, kernel, stride, dilation, begin, chain(kernel, dilation))
+
+
+def unwieldy(window):
+    """Is a window, or the step to the next, so much larger than the input that tiles cannot be?"""
+    far = max(4 * window.size, 1 << 16)
+    return window.extent > far or (window.out > 1 and window.stride > far)
+
+
+def runs(window):
+    """Neighbouring outputs over the same elements: (first element, taps, first output, end)."""
+    found = []
+    # No output before or behind these has an element.
+    start = max(0, -(-(window.begin - window.extent + 1) // window.stride))
+    stop = min(window.out, -(-(window.size + window.begin) // window.stride))
+    for o in range(start, stop):
+        first = o * window.stride - window.begin
+        skip = max(0, -(first // window.dilation))
+        first += skip * window.dilation
+        taps = min(window.kernel - skip, -(-(window.size - first) // window.dilation))
+        if taps <= 0:
+            continue
+        if found and found[-1][:2] == (first, taps) and found[-1][3] == o:
+            found[-1] = (first, taps, found[-1][2], o + 1)
+        else:
+            found.append((first, taps, o, o + 1))
+    return found
+
+
+def whole_window(taps, dilation):
+    """An axis of which one window takes all: `taps` elements, `dilation` apart."""
+    return Window((taps - 1) * dilation + 1, 1, taps, 1, dilation, 0, chain(taps, dilation))
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What `fastpool._kernels.Pooling` is made from."""
+
+    input_shape: tuple
+    output_shape: tuple
+    dtype: str
+    nan: str
+    windows: tuple  # leading axes, rows, columns
+    spatial_axes: tuple  # their places in the array; -1 for rows that are not there
+    batch_axis: int
+    channel_axis: int
+    batch: int
+    channels: int
+    channels_last: bool
+    direct: bool
+    keyed: bool
+    return_indices: bool
+    lane_bytes: int
+    tile: tuple  # output rows, output columns, channels, planes
+    index_bytes: int
+    index_strides: tuple  # batch, channel, leading axes, row, column
+    position_strides: tuple  # leading axes, in a row-major plane
+    linear: bool
+    work: int  # bytes read and written
+
+
+def index_strides(plan):
+    """What one step along batch, channel and each spatial axis adds to an index."""
+    sizes = [axis.size for axis in plan.axes]
+    row_major = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    plane = math.prod(sizes)
+    if plan.index_layout == "NHWC":
+        spatial = [stride * plan.channels for stride in row_major]
+        strides = [plane * plan.channels, *spatial, 1]
+        order = ["N", *range(len(sizes)), "C"]
+    else:
+        spatial = row_major
+        if plan.storage_order:
+            spatial = [math.prod(sizes[:i]) for i in range(len(sizes))]
+        strides = [plane * plan.channels, plane, *spatial]
+        order = ["N", "C", *range(len(sizes))]
+    # index_axis counts the axes that the layout has
+    absent = {"N": plan.batch_axis < 0, "C": plan.channel_axis < 0}
+    dropped = set([axis for axis in order if not absent.get(axis)][: plan.index_axis])
+    by_axis = {a: 0 if a in dropped else s for a, s in zip(order, strides, strict=True)}
+    return by_axis["N"], by_axis["C"], *(by_axis[i] for i in range(len(sizes)))
+
+
+def _is_linear(strides, sizes):
+    """Is an index a base plus a multiple of the row-major position?"""
+    scale = strides[-1]
+    row_major = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    return all(
+        size == 1 or stride == place * scale
+        for stride, place, size in zip(strides[2:], row_major, sizes, strict=True)
+    )
+
+
+def _fit(total, piece_bytes, budget):
+    """As many of `total` as fit, in nearly equal parts."""
+    count = max(1, min(total, budget // max(1, piece_bytes)))
+    return -(-total // -(-total // count)) if total else 1
+
+
+def _is_direct(rows, cols, leads):
+    """Take all taps of a channels-last window at once, rather than rows first and columns then?"""
+    if rows.kernel * cols.kernel > MAX_TAPS:
+        return False
+    columns_per_output = cols.span(cols.out) / max(1, cols.out)
+    return rows.kernel * cols.kernel <= rows.cost * columns_per_output + cols.cost
+
+
+def _tile(windows, element, batch, channels, channels_last, direct, pairs):
+    """Outputs of one task: rows, columns, channels, planes."""
+    *_, rows, cols = windows
+    out_rows, out_cols = max(1, rows.out), max(1, cols.out)
+    width = channels if channels_last else 1
+    share = 5 if pairs else 1  # keys, and keys and positions of two passes
+    if channels_last and not direct:
+        # Runs of channels of a few hundred bytes: whole pixels would not leave room for rows.
+        per_channel = min(cols.span(out_cols), cols.size) * element
+        width = _fit(channels, per_channel, BAND_BYTES // 2 // share)
+        width = min(channels, -(-width // 64) * 64)
+    elif channels_last:
+        width = _fit(channels, element, (4 << 10) // share)
+    limit = max(LANE_ROW_BYTES // share // (element * width), 8 * cols.extent)
+    if cols.span(out_cols) > 2 * limit:
+        out_cols = _fit(out_cols, cols.stride, max(limit - cols.extent, cols.stride))
+    row_bytes = max(1, cols.span(out_cols) * width * element) * share
+    long = len(rows.steps) > 1
+    tile_rows = _fit(out_rows, row_bytes, LONG_BAND_BYTES if long else BAND_BYTES)
+    if long:
+        tile_rows = max(tile_rows, _fit(out_rows, 1, max(1, rows.extent // (4 * rows.stride))))
+    planes = 1
+    leads = math.prod(w.out for w in windows[:-2])
+    if not channels_last and tile_rows >= out_rows and out_cols >= cols.out and leads == 1:
+        fit = _fit(batch * channels, row_bytes * out_rows, BAND_BYTES)
+        planes = max(1, min(fit, batch * channels // MANY_TASKS))
+    return tile_rows, out_cols, width, planes
+
+
+def _lane_bytes(windows, tile, itemsize):
+    """The narrowest integer that holds a key and any position under a tile."""
+    *leads, rows, cols = windows
+    under_rows = min(rows.span(tile[0]), max(1, rows.size))
+    places = (under_rows - 1) * cols.size + min(cols.span(tile[1]), cols.size)
+    plane = rows.size * cols.size
+    for lead in reversed(leads):
+        places += min(lead.extent, lead.size) * plane
+        plane *= lead.size
+    for nbytes in (2, 4):
+        if nbytes >= itemsize and places < 1 << (8 * nbytes):
+            return nbytes
+    return 8
+
+
+def work_bytes(plan):
+    """Bytes that a call reads and writes."""
+    itemsize = ITEMSIZE[plan.dtype]
+    result = itemsize + (INDEX_BYTES[plan.index_dtype] if plan.return_indices else 0)
+    return math.prod(plan.input_shape) * itemsize + math.prod(plan.output_shape) * result
+
+
+def make_schedule(plan, windows, input_shape, output_shape):
+    """Schedule a plan, or a piece of one: `windows` are its axes, `trimmed`, and the shapes theirs."""
+    itemsize = ITEMSIZE[plan.dtype]
+    axes = list(plan.spatial)
+    windows = list(windows)
+    strides = index_strides(plan)
+    if len(windows) == 1:
+        windows.insert(0, Window(1, 1, 1, 1, 1, 0, chain(1, 1)))
+        axes.insert(0, -1)
+        strides = (*strides[:2], 0, strides[2])
+    channels_last = plan.channels_last and plan.channels > 1
+    rows, cols = windows[-2:]
+    direct = channels_last and _is_direct(rows, cols, windows[:-2])
+    if direct:
+        rows, cols = (w._replace(steps=(Step(1, 1, 0),)) for w in (rows, cols))
+        windows[-2:] = rows, cols
+    pairs = plan.return_indices
+    arguments = (plan.batch, plan.channels, channels_last, direct, pairs)
+    tile = _tile(windows, itemsize, *arguments)
+    lane_bytes = itemsize
+    if pairs:
+        lane_bytes = _lane_bytes(windows, tile, itemsize)
+        if lane_bytes > itemsize:
+            tile = _tile(windows, lane_bytes, *arguments)
+            lane_bytes = _lane_bytes(windows, tile, itemsize)
+    sizes = [w.size for w in windows]
+    return Schedule(
+        input_shape=input_shape,
+        output_shape=output_shape,
+        dtype=plan.dtype,
+        nan=plan.nan,
+        windows=tuple(windows),
+        spatial_axes=tuple(axes),
+        batch_axis=plan.batch_axis,
+        channel_axis=plan.channel_axis,
+        batch=plan.batch,
+        channels=plan.channels,
+        channels_last=channels_last,
+        direct=direct,
+        keyed=plan.dtype in ("float16", "bfloat16")
+        or (plan.nan == "ignore" and plan.dtype in ("float32", "float64")),
+        return_indices=pairs,
+        lane_bytes=lane_bytes,
+        tile=tile,
+        index_bytes=INDEX_BYTES[plan.index_dtype],
+        index_strides=strides,
+        position_strides=tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes) - 2)),
+        linear=_is_linear(strides, sizes),
+        work=work_bytes(plan),
+    )

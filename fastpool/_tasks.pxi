@@ -1,0 +1,162 @@
+# From a schedule and arrays to tiles on threads.
+
+cdef struct Job:
+    Pool *pool
+    View x, y, z
+    Scratch *scratch
+
+
+cdef void measure(Pool *p) noexcept nogil:
+    """Sizes of the scratch areas, for the largest tile."""
+    cdef Py_ssize_t element = p.lane if p.pairs else p.size, lanes = VEC_BYTES // element
+    cdef Py_ssize_t length = (p.tile_rows - 1) * p.rows.stride + p.rows.extent
+    cdef Py_ssize_t span = (p.tile_cols - 1) * p.cols.stride + p.cols.extent
+    cdef Py_ssize_t rows = imin(length, p.rows.size), cols = imin(span, p.cols.size)
+    cdef Py_ssize_t n = p.tile_channels, out = p.tile_rows * p.tile_cols * n, pitch = round_up(lanes + span, lanes)
+    cdef Py_ssize_t dense = p.cols.steps > 1 or p.cols.stride > 2
+    cdef Py_ssize_t in_keys = p.keyed or p.pairs or p.code == F32 or p.code == F64
+    cdef Py_ssize_t size[AREAS]
+    cdef Py_ssize_t i, chain = 0
+    memset(size, 0, sizeof(size))
+    if p.rows.steps > 1:
+        chain = length
+    if p.channels_last and p.cols.steps > 1:
+        chain = imax(chain, span)
+    if chain > 0:
+        chain = imax(CHAIN_BYTES // element, chain * lanes * (2 if p.pairs else 1))
+    size[0] = rows * cols * n if in_keys or p.leads else 0
+    size[1] = size[0] if p.leads and in_keys else 0
+    if p.pairs:
+        size[0] = rows * cols * n if p.channels_last else (rows + 1) * pitch
+        size[1] = size[2] = out if p.leads else 0
+        size[3] = size[4] = 0 if p.direct else rows * p.tile_cols * n
+        size[5] = size[6] = (rows + 1) * pitch if dense and not p.channels_last else 0
+        size[7] = size[8] = out
+        size[10] = cols * n if p.channels_last else pitch + 4 * lanes
+    else:
+        if p.channels_last:
+            size[3] = 0 if p.direct else p.tile_rows * cols * n
+        else:
+            size[3] = p.tile_planes * p.tile_rows * pitch + pitch
+            size[5] = size[3] if dense else 0
+        size[7] = out if in_keys else 0
+    size[9] = chain
+    p.scratch = 0
+    for i in range(AREAS):
+        p.offsets[i] = p.scratch
+        p.scratch += round_up(size[i] * element, 64) + (SLACK if size[i] else 0)
+
+
+cdef void tile_of(Tile *tile, const Pool *p, Py_ssize_t task) noexcept nogil:
+    cdef Py_ssize_t lo, span, which
+    which = task % p.col_tiles
+    task //= p.col_tiles
+    tile.col = which * p.tile_cols
+    tile.cols = imin(p.tile_cols, p.cols.out - tile.col)
+    which = task % p.channel_tiles
+    task //= p.channel_tiles
+    tile.channel = which * p.tile_channels
+    tile.channels = imin(p.tile_channels, p.channels - tile.channel) if p.channels_last else 1
+    which = task % p.row_tiles
+    task //= p.row_tiles
+    tile.row = which * p.tile_rows
+    tile.rows = imin(p.tile_rows, p.rows.out - tile.row)
+    tile.lead = task % p.lead_outs
+    task //= p.lead_outs
+    if p.channels_last:
+        tile.batch, tile.plane, tile.planes = task, 0, 1
+    else:
+        tile.batch = 0
+        tile.plane = task * p.tile_planes
+        tile.planes = imin(p.tile_planes, p.batch * p.channels - tile.plane)
+    lo = tile.row * p.rows.stride - p.rows.begin
+    span = (tile.rows - 1) * p.rows.stride + p.rows.extent
+    tile.row_lo, tile.row_hi = imax(lo, 0), imin(lo + span, p.rows.size)
+    lo = tile.col * p.cols.stride - p.cols.begin
+    tile.span = (tile.cols - 1) * p.cols.stride + p.cols.extent
+    tile.left = imin(imax(-lo, 0), tile.span)
+    tile.col_lo, tile.col_hi = imax(lo, 0), imin(lo + tile.span, p.cols.size)
+    # nothing real under the tile: an empty range, never a reversed one
+    tile.row_hi, tile.col_hi = imax(tile.row_hi, tile.row_lo), imax(tile.col_hi, tile.col_lo)
+
+
+cdef void run_task(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:
+    cdef Tile tile
+    cdef Pool *p = job.pool
+    cdef View *x = &job.x
+    cdef View *y = &job.y
+    cdef bint done = False
+    tile_of(&tile, p, task)
+    if p.pairs:
+        if p.lane == 2:
+            tile_pairs(<int16_t *>NULL, p, x, y, &job.z, &tile, scratch)
+        elif p.lane == 4:
+            tile_pairs(<int32_t *>NULL, p, x, y, &job.z, &tile, scratch)
+        else:
+            tile_pairs(<int64_t *>NULL, p, x, y, &job.z, &tile, scratch)
+        return
+    if not p.keyed:
+        if p.code == F32:
+            done = tile_values(<float *>NULL, p, x, y, &tile, scratch)
+        elif p.code == F64:
+            done = tile_values(<double *>NULL, p, x, y, &tile, scratch)
+        elif p.code == I8:
+            done = tile_values(<int8_t *>NULL, p, x, y, &tile, scratch)
+        elif p.code == I16:
+            done = tile_values(<int16_t *>NULL, p, x, y, &tile, scratch)
+        elif p.code == I32:
+            done = tile_values(<int32_t *>NULL, p, x, y, &tile, scratch)
+        elif p.code == I64:
+            done = tile_values(<int64_t *>NULL, p, x, y, &tile, scratch)
+        elif p.code == U8:
+            done = tile_values(<uint8_t *>NULL, p, x, y, &tile, scratch)
+        elif p.code == U16:
+            done = tile_values(<uint16_t *>NULL, p, x, y, &tile, scratch)
+        elif p.code == U32:
+            done = tile_values(<uint32_t *>NULL, p, x, y, &tile, scratch)
+        else:
+            done = tile_values(<uint64_t *>NULL, p, x, y, &tile, scratch)
+        if done:
+            return
+    if p.size == 2:
+        tile_keys(<int16_t *>NULL, p, x, y, &tile, scratch)
+    elif p.size == 4:
+        tile_keys(<int32_t *>NULL, p, x, y, &tile, scratch)
+    else:
+        tile_keys(<int64_t *>NULL, p, x, y, &tile, scratch)
+
+
+cdef void run_tasks(Job *job, int threads) noexcept nogil:
+    cdef Py_ssize_t task
+    if threads == 1:
+        for task in range(job.pool.tasks):
+            run_task(job, task, &job.scratch[0])
+        return
+    for task in prange(job.pool.tasks, schedule='static', num_threads=threads):
+        run_task(job, task, &job.scratch[threadid()])
+
+
+# One block of scratch outlives a call: mapping fresh pages would cost more than a small pooling. The GIL guards it; a block's
+# first word holds its size.
+cdef size_t *kept = NULL
+
+
+cdef size_t *take_scratch(size_t nbytes) noexcept:
+    global kept
+    cdef size_t *block = kept
+    if block != NULL and block[0] >= nbytes:
+        kept = NULL
+        return block
+    block = <size_t *>malloc(nbytes)
+    if block != NULL:
+        block[0] = nbytes
+    return block
+
+
+cdef void give_scratch(size_t *block) noexcept:
+    global kept
+    if block[0] > KEEP_BYTES or (kept != NULL and kept[0] >= block[0]):
+        free(block)
+        return
+    free(kept)
+    kept = block

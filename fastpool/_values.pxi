@@ -1,0 +1,384 @@
+# One tile of values.
+#
+# A max over a box is one pass per axis. Rows go first, into a band of scratch; the column pass reads it only when the whole
+# band is there (a row read back right after it was stored stalls on store forwarding). A long window is a chain of passes
+# with few taps each (_schedule.py). Where a pass has inner elements beside each other (rows of any layout, columns of
+# channels-last) windows hanging over the edge drop taps; along lanes the band has margins that hold the lowest value.
+
+
+cdef void row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, Py_ssize_t origin,
+                   const Window *w, Py_ssize_t first, Py_ssize_t count, Py_ssize_t n, number *chain,
+                   Py_ssize_t chain_elements) noexcept nogil:
+    """Outputs first ... first + count of one axis; each is a row of n elements. `src` is element `origin` of that axis."""
+    cdef Py_ssize_t taps[MAX_TAPS]
+    cdef Py_ssize_t o, lo, real, begin, end
+    if w.steps > 1:
+        long_row_pass(dst, dst_step, src, src_step, origin, w, first, count, n, chain, chain_elements)
+        return
+    step_taps(taps, w, 0, src_step)
+    begin = imax(first, imin(w.inner_lo, first + count))
+    end = imax(begin, imin(w.inner_hi, first + count))
+    o = first
+    while o < first + count:
+        if o == begin and end > begin:
+            lo = o * w.stride - w.begin - origin
+            window_rows(dst + (o - first) * dst_step, dst_step, src + lo * src_step, w.stride * src_step,
+                        taps, w.taps[0], end - begin, n)
+            o = end
+            continue
+        real = real_taps(w, o, &lo)
+        if real == 0:
+            fill(dst + (o - first) * dst_step, n, <number>lowest(dst))
+        else:
+            window_rows(dst + (o - first) * dst_step, dst_step, src + (lo - origin) * src_step, 0, taps, real, 1, n)
+        o += 1
+
+
+cdef void long_row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, Py_ssize_t origin,
+                        const Window *w, Py_ssize_t first, Py_ssize_t count, Py_ssize_t n, number *chain,
+                        Py_ssize_t chain_elements) noexcept nogil:
+    """The same by a chain of steps, over a block of columns whose dense rows fit the chain's scratch."""
+    cdef Py_ssize_t taps[MAX_TAPS]
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
+    cdef Py_ssize_t lo = first * w.stride - w.begin, length = (count - 1) * w.stride + w.extent
+    cdef Py_ssize_t block = imax(lanes, chain_elements // length // lanes * lanes)
+    cdef Py_ssize_t start, width, pitch, r, step, rows, at, begin, end, skipped, real
+    start = 0
+    while start < n:
+        width = imin(block, n - start)
+        pitch = round_up(width, lanes)
+        rows = length - w.lasts[0]
+        step_taps(taps, w, 0, src_step)
+        begin = imin(rows, imax(0, -lo))                        # rows whose taps of the first step are all elements
+        end = imax(begin, imin(rows, w.size - w.lasts[0] - lo))
+        r = 0
+        while r < rows:
+            if r == begin and end > begin:
+                window_rows(chain + r * pitch, pitch, src + (lo + r - origin) * src_step + start, src_step, taps, w.taps[0],
+                            end - begin, width)
+                r = end
+                continue
+            at = lo + r
+            skipped = ceil_div(-at, w.shifts[0]) if at < 0 else 0
+            at += skipped * w.shifts[0]
+            real = imin(w.taps[0] - skipped, (w.size - 1 - at) // w.shifts[0] + 1) if at < w.size else 0
+            if real <= 0:
+                fill(chain + r * pitch, width, <number>lowest(dst))
+            else:
+                window_rows(chain + r * pitch, pitch, src + (at - origin) * src_step + start, 0, taps, real, 1, width)
+            r += 1
+        for step in range(1, w.steps):
+            step_taps(taps, w, step, pitch)
+            if step == w.steps - 1:
+                window_rows(dst + start, dst_step, chain, w.stride * pitch, taps, w.taps[step], count, width)
+            else:
+                rows -= w.lasts[step]
+                window_run(chain, chain, taps, w.taps[step], rows * pitch)
+        start += block
+
+
+cdef inline Py_ssize_t lane_pitch(const Pool *p, Py_ssize_t span, Py_ssize_t left, Py_ssize_t lanes,
+                                  Py_ssize_t *data) noexcept nogil:
+    """Elements from one band row to the next, and where a row's first column stands: aligned, but for chains, whose dense
+    passes would pay for the gap."""
+    cdef Py_ssize_t gap = round_up(left, lanes) - left if p.cols.steps == 1 else 0
+    data[0] = gap
+    return round_up(gap + span, lanes)
+
+
+cdef void lane_pass(number *dst, Py_ssize_t dst_step, number *band, number *dense, Py_ssize_t pitch, const Window *w,
+                    Py_ssize_t rows, Py_ssize_t n) noexcept nogil:
+    """The column pass where columns are lanes: rows of `band`, margins in place, to n outputs each."""
+    cdef Py_ssize_t taps[MAX_TAPS]
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
+    cdef Py_ssize_t step, r, i, last = w.steps - 1
+    cdef bint vector = w.stride == 1 or w.stride == 2 or w.stride == 4
+    cdef number *src = band
+    for step in range(w.steps):
+        step_taps(taps, w, step, 1)
+        if step == last and vector:
+            break
+        window_run(dense, src, taps, w.taps[step], round_up(rows * pitch, lanes))
+        src = dense
+    if not vector:
+        for r in range(rows):
+            for i in range(n):
+                dst[r * dst_step + i] = src[r * pitch + i * w.stride]
+    elif w.stride == 1:
+        window_rows(dst, dst_step, src, pitch, taps, w.taps[last], rows, n)
+    else:
+        window_every(dst, dst_step, src, pitch, taps, w.taps[last], w.stride, rows, n)
+
+
+cdef void direct_pass(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_col, const number *src, Py_ssize_t src_row,
+                      Py_ssize_t src_col, Py_ssize_t row_origin, Py_ssize_t col_origin, const Pool *p,
+                      const Tile *tile) noexcept nogil:
+    """Channels-last, all taps of a small window at once: no scratch. Every output row, its inner columns in one go."""
+    cdef Py_ssize_t taps[MAX_TAPS]
+    cdef Py_ssize_t r, o, i, j, rows, cols, row, col, count, last = tile.col + tile.cols
+    cdef Py_ssize_t begin = imax(tile.col, imin(p.cols.inner_lo, last)), end = imax(begin, imin(p.cols.inner_hi, last))
+    cdef number *to
+    for r in range(tile.rows):
+        rows = real_taps(&p.rows, tile.row + r, &row)
+        o = tile.col
+        while o < last:
+            cols = real_taps(&p.cols, o, &col)
+            count = end - begin if o == begin and end > begin else 1
+            to = dst + r * dst_row + (o - tile.col) * dst_col
+            if rows == 0 or cols == 0:
+                for i in range(count):
+                    fill(to + i * dst_col, tile.channels, <number>lowest(dst))
+            else:
+                for i in range(rows):
+                    for j in range(cols):
+                        taps[i * cols + j] = i * p.rows.dilation * src_row + j * p.cols.dilation * src_col
+                window_rows(to, dst_col, src + (row - row_origin) * src_row + (col - col_origin) * src_col,
+                            p.cols.stride * src_col, taps, rows * cols, count, tile.channels)
+            o += count
+
+
+cdef void column_major_rows(number *band, Py_ssize_t pitch, const number *src, Py_ssize_t src_row, Py_ssize_t src_col,
+                            Py_ssize_t row_origin, const Pool *p, const Tile *tile, number *chain,
+                            Py_ssize_t chain_elements) noexcept nogil:
+    """The row pass under a tile: one run where its columns lie side by side, else column by column."""
+    cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo, c
+    if src_col == n:
+        row_pass(band, pitch, src, src_row, row_origin, &p.rows, tile.row, tile.rows, cols * n, chain, chain_elements)
+        return
+    for c in range(cols):
+        row_pass(band + c * n, pitch, src + c * src_col, src_row, row_origin, &p.rows, tile.row, tile.rows, n, chain,
+                 chain_elements)
+
+
+cdef inline Py_ssize_t lead_taps(const Pool *p, const View *x, Py_ssize_t output, Py_ssize_t *counts,
+                                 Py_ssize_t *first) noexcept nogil:
+    """Taps of one output of the leading axes: how many in all, how many per axis, and where the first stands in x."""
+    cdef Py_ssize_t axis = p.leads, total = 1, at
+    first[0] = 0
+    while axis > 0:
+        axis -= 1
+        counts[axis] = real_taps(&p.lead[axis], output % p.lead[axis].out, &at)
+        output //= p.lead[axis].out
+        total *= counts[axis]
+        first[0] += at * x.lead[axis]
+    return total
+
+
+cdef inline Py_ssize_t lead_offset(const Pool *p, const Py_ssize_t *strides, const Py_ssize_t *counts,
+                                   Py_ssize_t tap) noexcept nogil:
+    """Distance of leading tap number `tap` (row-major) from the first."""
+    cdef Py_ssize_t axis = p.leads, offset = 0
+    while axis > 0:
+        axis -= 1
+        offset += tap % counts[axis] * p.lead[axis].dilation * strides[axis]
+        tap //= counts[axis]
+    return offset
+
+
+cdef inline Py_ssize_t input_offset(const Pool *p, const View *x, const Tile *tile, Py_ssize_t plane) noexcept nogil:
+    """Where one plane of the tile begins in x: its first real row, column and channel."""
+    cdef Py_ssize_t at = tile.row_lo * x.row + tile.col_lo * x.col
+    if p.channels_last:
+        return at + tile.batch * x.batch + tile.channel * x.channel
+    return at + (tile.plane + plane) // p.channels * x.batch + (tile.plane + plane) % p.channels * x.channel
+
+
+cdef inline Py_ssize_t output_offset(const Pool *p, const View *y, const Tile *tile, Py_ssize_t plane) noexcept nogil:
+    cdef Py_ssize_t at = tile.row * y.row + tile.col * y.col, lead = tile.lead, axis = p.leads
+    while axis > 0:
+        axis -= 1
+        at += lead % p.lead[axis].out * y.lead[axis]
+        lead //= p.lead[axis].out
+    if p.channels_last:
+        return at + tile.batch * y.batch + tile.channel * y.channel
+    return at + (tile.plane + plane) // p.channels * y.batch + (tile.plane + plane) % p.channels * y.channel
+
+
+cdef void fill_margins(number *band, Py_ssize_t pitch, Py_ssize_t data, const Tile *tile, Py_ssize_t rows) noexcept nogil:
+    cdef Py_ssize_t real = tile.col_hi - tile.col_lo, r
+    for r in range(rows):
+        fill(band + r * pitch + data, tile.left, <number>lowest(band))
+        fill(band + r * pitch + data + tile.left + real, tile.span - tile.left - real, <number>lowest(band))
+
+
+cdef void gather_leads(number *slab, const number *src, const View *x, const Pool *p, const Tile *tile,
+                       const Py_ssize_t *counts, Py_ssize_t total) noexcept nogil:
+    """The pass over the leading axes: the input under a tile, dense in `slab`, the maximum of `total` slabs."""
+    cdef Py_ssize_t taps[MAX_TAPS]
+    cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo, n = tile.channels
+    cdef Py_ssize_t done = 0, count, t, r, c
+    cdef bint whole = x.col == n or cols == 1
+    while done < total:
+        # from the second round on, the slab itself is the first tap
+        count = 0
+        for t in range(imin(total - done, MAX_TAPS - 1)):
+            taps[count] = lead_offset(p, x.lead, counts, done + t)
+            count += 1
+        for r in range(rows):
+            for c in range(1 if whole else cols):
+                accumulate(slab + (r * cols + c) * n, src + r * x.row + c * x.col, taps, count,
+                           cols * n if whole else n, done > 0)
+        done += count
+
+
+cdef inline void accumulate(number *dst, const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps, Py_ssize_t n,
+                            bint more) noexcept nogil:
+    cdef Py_ssize_t i, t
+    cdef Py_ssize_t both[2]
+    if not more:
+        window_rows(dst, 0, src, 0, taps, ntaps, 1, n)
+        return
+    both[0] = 0
+    for t in range(ntaps):
+        both[1] = (<char *>(src + taps[t]) - <char *>dst) // <Py_ssize_t>sizeof(number)
+        window_rows(dst, 0, <const number *>dst, 0, both, 2, 1, n)
+
+
+cdef void gather_keys(lane *slab, const View *x, Py_ssize_t at, const Pool *p, const Tile *tile, const Py_ssize_t *counts,
+                      Py_ssize_t total, lane *spare) noexcept nogil:
+    """The same for input that is pooled as keys: `at` is its offset in x."""
+    cdef Py_ssize_t both[2]
+    cdef Py_ssize_t elements = (tile.row_hi - tile.row_lo) * (tile.col_hi - tile.col_lo) * tile.channels, t
+    for t in range(total):
+        load_keys(slab if t == 0 else spare, x, at + lead_offset(p, x.lead, counts, t), p, tile)
+        if t > 0:
+            both[0], both[1] = 0, spare - slab
+            window_rows(slab, 0, <const lane *>slab, 0, both, 2, 1, elements)
+
+
+cdef inline void load_keys(lane *keys, const View *x, Py_ssize_t at, const Pool *p, const Tile *tile) noexcept nogil:
+    """The input under a tile as keys, rows x columns x channels, dense."""
+    cdef keys_load_t load = keys_loader(p.code, <int>sizeof(lane))
+    cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo, n = tile.channels, r
+    cdef int rule = p.rule
+    if x.col == n or cols == 1:
+        load(keys, cols * n, x.data + at * p.size, x.row, rows, cols * n, rule)
+        return
+    for r in range(rows):
+        load(keys + r * cols * n, n, x.data + (at + r * x.row) * p.size, x.col, cols, n, rule)
+
+
+cdef inline bint nan_under(const number *src, const View *x, const Pool *p, const Tile *tile, const Py_ssize_t *counts,
+                           Py_ssize_t total) noexcept nogil:
+    cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo, n = tile.channels, t, r
+    cdef const number *slab
+    for t in range(total):
+        slab = src + (lead_offset(p, x.lead, counts, t) if p.leads else 0)
+        if x.col == n or cols == 1:
+            if has_nan(slab, x.row, rows, cols * n):
+                return True
+        else:
+            for r in range(rows):
+                if has_nan(slab + r * x.row, x.col, cols, n):
+                    return True
+    return False
+
+
+cdef void pool_box(number *y, Py_ssize_t y_row, Py_ssize_t y_col, const number *src, Py_ssize_t src_row, Py_ssize_t src_col,
+                   const Pool *p, const Tile *tile, number *band, number *chain) noexcept nogil:
+    """Rows and columns of a channels-last tile; `src` is its first real row and column."""
+    cdef Py_ssize_t n = tile.channels, pitch = (tile.col_hi - tile.col_lo) * n, r
+    if p.direct:
+        direct_pass(y, y_row, y_col, src, src_row, src_col, tile.row_lo, tile.col_lo, p, tile)
+        return
+    column_major_rows(band, pitch, src, src_row, src_col, tile.row_lo, p, tile, chain, CHAIN_BYTES // <Py_ssize_t>sizeof(number))
+    for r in range(tile.rows):
+        row_pass(y + r * y_row, y_col, <const number *>(band + r * pitch), n, tile.col_lo, &p.cols, tile.col, tile.cols, n,
+                 chain, CHAIN_BYTES // <Py_ssize_t>sizeof(number))
+
+
+cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y, const Tile *tile,
+                      Scratch *scratch) noexcept nogil:
+    """One tile of a dtype that has its own max. False, and nothing promised, if there is a NaN under it."""
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
+    cdef Py_ssize_t counts[MAX_LEADS]
+    cdef Py_ssize_t data, total = 1, at, plane, first, src_row, src_col
+    cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
+    cdef Py_ssize_t pitch = lane_pitch(p, tile.span, tile.left, lanes, &data)
+    cdef Areas areas
+    carve(&areas, p, scratch.area)
+    cdef number *slab = <number *>areas.slab
+    cdef number *band = <number *>areas.band
+    cdef number *dense = <number *>areas.dense
+    cdef number *chain = <number *>areas.chain
+    cdef number *out = <number *>y.data
+    cdef const number *src
+    if p.leads:
+        total = lead_taps(p, x, tile.lead, counts, &first)
+    else:
+        first = 0
+    if not p.channels_last and scratch.margins != tile.col:
+        fill_margins(band, pitch, data, tile, p.tile_planes * p.tile_rows)
+        scratch.margins = tile.col
+    for plane in range(tile.planes):
+        src = <const number *>x.data + input_offset(p, x, tile, plane) + first
+        at = output_offset(p, y, tile, plane)
+        if total == 0 or rows == 0 or cols == 0:
+            fill_tile(out + at, y, p, tile, <number>lowest(kind))
+            continue
+        if nan_under(src, x, p, tile, counts, total):
+            return False
+        src_row, src_col = x.row, x.col
+        if total > 1:
+            gather_leads(slab, src, x, p, tile, counts, total)
+            src, src_row, src_col = slab, cols * tile.channels, tile.channels
+        if p.channels_last:
+            pool_box(out + at, y.row, y.col, src, src_row, src_col, p, tile, band, chain)
+        else:
+            row_pass(band + plane * tile.rows * pitch + data + tile.left, pitch, src, src_row, tile.row_lo, &p.rows, tile.row,
+                     tile.rows, cols, chain, CHAIN_BYTES // <Py_ssize_t>sizeof(number))
+            if tile.planes == 1 or not planes_touch(p, y):
+                lane_pass(out + at, y.row, band + plane * tile.rows * pitch + data, dense, pitch, &p.cols, tile.rows, tile.cols)
+    if tile.planes > 1 and planes_touch(p, y) and total > 0 and rows > 0 and cols > 0:
+        lane_pass(out + output_offset(p, y, tile, 0), y.row, band + data, dense, pitch, &p.cols, tile.planes * tile.rows,
+                  tile.cols)
+    return True
+
+
+cdef inline bint planes_touch(const Pool *p, const View *y) noexcept nogil:
+    """Do the rows of one plane go on in the next? (Tiles of several planes hold whole planes.)"""
+    return y.channel == p.rows.out * y.row and (p.batch == 1 or y.batch == p.channels * y.channel)
+
+
+cdef void fill_tile(number *dst, const View *y, const Pool *p, const Tile *tile, number value) noexcept nogil:
+    cdef Py_ssize_t r, c
+    for r in range(tile.rows):
+        for c in range(tile.cols):
+            fill(dst + r * y.row + c * y.col, tile.channels, value)
+
+
+cdef void tile_keys(lane *kind, const Pool *p, const View *x, const View *y, const Tile *tile, Scratch *scratch) noexcept nogil:
+    """One tile by way of keys: 16-bit floats, and any float with a NaN rule to follow."""
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(lane)
+    cdef Py_ssize_t counts[MAX_LEADS]
+    cdef Py_ssize_t data, total, at, plane, first, r, n = tile.channels
+    cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
+    cdef Py_ssize_t pitch = lane_pitch(p, tile.span, tile.left, lanes, &data)
+    cdef keys_store_t store = keys_storer(p.code, <int>sizeof(lane))
+    cdef Areas areas
+    carve(&areas, p, scratch.area)
+    cdef lane *slab = <lane *>areas.slab
+    cdef lane *band = <lane *>areas.band
+    cdef lane *pooled = <lane *>areas.pooled
+    cdef lane *chain = <lane *>areas.chain
+    total = lead_taps(p, x, tile.lead, counts, &first)
+    if not p.channels_last:
+        fill_margins(band, pitch, data, tile, tile.rows)
+        scratch.margins = -1
+    for plane in range(tile.planes):
+        at = output_offset(p, y, tile, plane)
+        if total == 0 or rows == 0 or cols == 0:
+            fill(pooled, tile.rows * tile.cols * n, <lane>lowest(kind))
+        else:
+            gather_keys(slab, x, input_offset(p, x, tile, plane) + first, p, tile, counts, total, <lane *>areas.spare)
+            if p.channels_last:
+                pool_box(pooled, tile.cols * n, n, <const lane *>slab, cols * n, n, p, tile, band, chain)
+            else:
+                row_pass(band + data + tile.left, pitch, <const lane *>slab, cols, tile.row_lo, &p.rows, tile.row, tile.rows,
+                         cols, chain, CHAIN_BYTES // <Py_ssize_t>sizeof(lane))
+                lane_pass(pooled, tile.cols, band + data, <lane *>areas.dense, pitch, &p.cols, tile.rows, tile.cols)
+        for r in range(tile.rows):
+            if y.col == n:
+                store(y.data + (at + r * y.row) * p.size, 0, pooled + r * tile.cols * n, 0, 1, tile.cols * n)
+            else:
+                store(y.data + (at + r * y.row) * p.size, y.col, pooled + r * tile.cols * n, n, tile.cols, n)

@@ -1,0 +1,269 @@
+/* The vectors of one build: what the kernels in _kernels.pyx say, in the words of this instruction set.
+ *
+ * A vec_t is VEC_BYTES of bits without an element type. Operations that need one take a pointer as their last
+ * argument and look only at what it points to (`vec_max(a, b, (float *)p)`), so that one fused function in Cython
+ * serves every dtype. Written with the vector extensions of gcc and clang; intrinsics stand only where those two
+ * were seen to emit something worse (objdump: CONTRIBUTING.md).
+ */
+#ifndef FASTPOOL_VECTOR_H
+#define FASTPOOL_VECTOR_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#define VEC_BYTES 64
+#elif defined(__AVX2__)
+#define VEC_BYTES 32
+#else
+#define VEC_BYTES 16
+#endif
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#if defined(_MSC_VER) && !defined(__clang__)
+#error "fastpool needs gcc or clang (clang-cl on Windows): _vector.h uses their vector extensions"
+#endif
+
+#define INLINE static inline __attribute__((always_inline, unused))
+#define VECTOR(T, bytes) T __attribute__((vector_size(bytes)))
+
+typedef VECTOR(long long, VEC_BYTES) vec_t;
+typedef VECTOR(float, VEC_BYTES) vec_f32;
+typedef VECTOR(double, VEC_BYTES) vec_f64;
+typedef VECTOR(int8_t, VEC_BYTES) vec_i8;
+typedef VECTOR(uint8_t, VEC_BYTES) vec_u8;
+typedef VECTOR(int16_t, VEC_BYTES) vec_i16;
+typedef VECTOR(uint16_t, VEC_BYTES) vec_u16;
+typedef VECTOR(int32_t, VEC_BYTES) vec_i32;
+typedef VECTOR(uint32_t, VEC_BYTES) vec_u32;
+typedef VECTOR(int64_t, VEC_BYTES) vec_i64;
+typedef VECTOR(uint64_t, VEC_BYTES) vec_u64;
+
+/* The element type of a pointer picks the operation; `f` is completed to f_f32, f_i8, ... */
+#define BY_TYPE(f, p)                                                                                              \
+    _Generic(*(p), float: f##_f32, double: f##_f64, int8_t: f##_i8, uint8_t: f##_u8, int16_t: f##_i16,             \
+             uint16_t: f##_u16, int32_t: f##_i32, uint32_t: f##_u32, int64_t: f##_i64, uint64_t: f##_u64)
+#define BY_LANE(f, p) _Generic(*(p), int16_t: f##_i16, int32_t: f##_i32, int64_t: f##_i64)
+
+/* Only ever called in the baseline build, before another is loaded. */
+INLINE int cpu_has(const char *feature) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_cpu_init();
+    if (!strcmp(feature, "avx2")) return __builtin_cpu_supports("avx2") != 0;
+    if (!strcmp(feature, "bmi2")) return __builtin_cpu_supports("bmi2") != 0;
+    if (!strcmp(feature, "avx512f")) return __builtin_cpu_supports("avx512f") != 0;
+    if (!strcmp(feature, "avx512bw")) return __builtin_cpu_supports("avx512bw") != 0;
+    if (!strcmp(feature, "avx512dq")) return __builtin_cpu_supports("avx512dq") != 0;
+    if (!strcmp(feature, "avx512vl")) return __builtin_cpu_supports("avx512vl") != 0;
+#endif
+    (void)feature;
+    return 0;
+}
+
+/* ---- load and store, at any address; `part` touches only the first n bytes (n < VEC_BYTES) ---- */
+
+INLINE vec_t vec_load(const void *p) { vec_t v; memcpy(&v, p, VEC_BYTES); return v; }
+INLINE void vec_store(void *p, vec_t v) { memcpy(p, &v, VEC_BYTES); }
+
+#if VEC_BYTES == 64
+INLINE vec_t vec_load_part(const void *p, size_t n) {
+    return (vec_t)_mm512_maskz_loadu_epi8(_bzhi_u64(~0ULL, (unsigned)n), p);
+}
+INLINE void vec_store_part(void *p, vec_t v, size_t n) {
+    _mm512_mask_storeu_epi8(p, _bzhi_u64(~0ULL, (unsigned)n), (__m512i)v);
+}
+#else
+/* Pieces of halving size instead of memcpy(n): a call with an unknown length costs more than the pooling. */
+INLINE vec_t vec_load_part(const void *p, size_t n) {
+    vec_t v = {0};
+    const char *from = (const char *)p;
+    char *to = (char *)&v;
+    size_t at = 0;
+#if VEC_BYTES == 32
+    if (n & 16) { memcpy(to, from, 16); at = 16; }
+#endif
+    if (n & 8) { memcpy(to + at, from + at, 8); at += 8; }
+    if (n & 4) { memcpy(to + at, from + at, 4); at += 4; }
+    if (n & 2) { memcpy(to + at, from + at, 2); at += 2; }
+    if (n & 1) to[at] = from[at];
+    return v;
+}
+INLINE void vec_store_part(void *p, vec_t v, size_t n) {
+    const char *from = (const char *)&v;
+    char *to = (char *)p;
+    size_t at = 0;
+#if VEC_BYTES == 32
+    if (n & 16) { memcpy(to, from, 16); at = 16; }
+#endif
+    if (n & 8) { memcpy(to + at, from + at, 8); at += 8; }
+    if (n & 4) { memcpy(to + at, from + at, 4); at += 4; }
+    if (n & 2) { memcpy(to + at, from + at, 2); at += 2; }
+    if (n & 1) to[at] = from[at];
+}
+#endif
+
+/* ---- max: for floats only where no operand is NaN (the kernels look for NaN first) ---- */
+
+#define MAX_BY_INTRINSIC(tag, type, call) \
+    INLINE vec_t vec_max_##tag(vec_t a, vec_t b) { return (vec_t)call((type)a, (type)b); }
+#define MAX_BY_COMPARE(tag)                                      \
+    INLINE vec_t vec_max_##tag(vec_t a, vec_t b) {               \
+        vec_t greater = (vec_t)((vec_##tag)a > (vec_##tag)b);    \
+        return (a & greater) | (b & ~greater);                   \
+    }
+
+#if VEC_BYTES == 64
+MAX_BY_INTRINSIC(f32, __m512, _mm512_max_ps)
+MAX_BY_INTRINSIC(f64, __m512d, _mm512_max_pd)
+MAX_BY_INTRINSIC(i8, __m512i, _mm512_max_epi8)
+MAX_BY_INTRINSIC(u8, __m512i, _mm512_max_epu8)
+MAX_BY_INTRINSIC(i16, __m512i, _mm512_max_epi16)
+MAX_BY_INTRINSIC(u16, __m512i, _mm512_max_epu16)
+MAX_BY_INTRINSIC(i32, __m512i, _mm512_max_epi32)
+MAX_BY_INTRINSIC(u32, __m512i, _mm512_max_epu32)
+MAX_BY_INTRINSIC(i64, __m512i, _mm512_max_epi64)
+MAX_BY_INTRINSIC(u64, __m512i, _mm512_max_epu64)
+#elif VEC_BYTES == 32
+MAX_BY_INTRINSIC(f32, __m256, _mm256_max_ps)
+MAX_BY_INTRINSIC(f64, __m256d, _mm256_max_pd)
+MAX_BY_INTRINSIC(i8, __m256i, _mm256_max_epi8)
+MAX_BY_INTRINSIC(u8, __m256i, _mm256_max_epu8)
+MAX_BY_INTRINSIC(i16, __m256i, _mm256_max_epi16)
+MAX_BY_INTRINSIC(u16, __m256i, _mm256_max_epu16)
+MAX_BY_INTRINSIC(i32, __m256i, _mm256_max_epi32)
+MAX_BY_INTRINSIC(u32, __m256i, _mm256_max_epu32)
+MAX_BY_COMPARE(i64)
+MAX_BY_COMPARE(u64)
+#else
+#if defined(__SSE2__)
+MAX_BY_INTRINSIC(f32, __m128, _mm_max_ps)
+MAX_BY_INTRINSIC(f64, __m128d, _mm_max_pd)
+MAX_BY_INTRINSIC(u8, __m128i, _mm_max_epu8)
+MAX_BY_INTRINSIC(i16, __m128i, _mm_max_epi16)
+#else
+MAX_BY_COMPARE(f32)
+MAX_BY_COMPARE(f64)
+MAX_BY_COMPARE(u8)
+MAX_BY_COMPARE(i16)
+#endif
+MAX_BY_COMPARE(i8)
+MAX_BY_COMPARE(u16)
+MAX_BY_COMPARE(i32)
+MAX_BY_COMPARE(u32)
+MAX_BY_COMPARE(i64)
+MAX_BY_COMPARE(u64)
+#endif
+#define vec_max(a, b, p) BY_TYPE(vec_max, p)(a, b)
+
+/* ---- the elements at even places of `lo` followed by `hi`, by element size ---- */
+
+#define EVEN_2(k) k, k + 2
+#define EVEN_4(k) EVEN_2(k), EVEN_2(k + 4)
+#define EVEN_8(k) EVEN_4(k), EVEN_4(k + 8)
+#define EVEN_16(k) EVEN_8(k), EVEN_8(k + 16)
+#if defined(__clang__) || __GNUC__ >= 12
+#define SHUFFLE(type, a, b, ...) ((vec_t)__builtin_shufflevector((type)a, (type)b, __VA_ARGS__))
+#else
+#define SHUFFLE(type, a, b, ...) ((vec_t)__builtin_shuffle((type)a, (type)b, (type){__VA_ARGS__}))
+#endif
+
+#if VEC_BYTES == 64
+INLINE vec_t vec_evens_1(vec_t lo, vec_t hi) {
+    const __m512i low = _mm512_set1_epi16(0xff), order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    __m512i packed = _mm512_packus_epi16(_mm512_and_si512((__m512i)lo, low), _mm512_and_si512((__m512i)hi, low));
+    return (vec_t)_mm512_permutexvar_epi64(order, packed);
+}
+INLINE vec_t vec_evens_2(vec_t lo, vec_t hi) { return SHUFFLE(vec_u16, lo, hi, EVEN_16(0), EVEN_16(32)); }
+INLINE vec_t vec_evens_4(vec_t lo, vec_t hi) { return SHUFFLE(vec_u32, lo, hi, EVEN_16(0)); }
+INLINE vec_t vec_evens_8(vec_t lo, vec_t hi) { return SHUFFLE(vec_u64, lo, hi, EVEN_8(0)); }
+#elif VEC_BYTES == 32
+INLINE vec_t vec_evens_1(vec_t lo, vec_t hi) {
+    const __m256i low = _mm256_set1_epi16(0xff);
+    __m256i packed = _mm256_packus_epi16(_mm256_and_si256((__m256i)lo, low), _mm256_and_si256((__m256i)hi, low));
+    return (vec_t)_mm256_permute4x64_epi64(packed, 0xd8);
+}
+INLINE vec_t vec_evens_2(vec_t lo, vec_t hi) {
+    const __m256i low = _mm256_set1_epi32(0xffff);
+    __m256i packed = _mm256_packus_epi32(_mm256_and_si256((__m256i)lo, low), _mm256_and_si256((__m256i)hi, low));
+    return (vec_t)_mm256_permute4x64_epi64(packed, 0xd8);
+}
+INLINE vec_t vec_evens_4(vec_t lo, vec_t hi) { return SHUFFLE(vec_u32, lo, hi, EVEN_8(0)); }
+INLINE vec_t vec_evens_8(vec_t lo, vec_t hi) { return SHUFFLE(vec_u64, lo, hi, EVEN_4(0)); }
+#else
+#if defined(__SSE2__)
+INLINE vec_t vec_evens_1(vec_t lo, vec_t hi) {
+    const __m128i low = _mm_set1_epi16(0xff);
+    return (vec_t)_mm_packus_epi16(_mm_and_si128((__m128i)lo, low), _mm_and_si128((__m128i)hi, low));
+}
+INLINE vec_t vec_evens_2(vec_t lo, vec_t hi) {
+    __m128i a = _mm_srai_epi32(_mm_slli_epi32((__m128i)lo, 16), 16);
+    __m128i b = _mm_srai_epi32(_mm_slli_epi32((__m128i)hi, 16), 16);
+    return (vec_t)_mm_packs_epi32(a, b);
+}
+#else
+INLINE vec_t vec_evens_1(vec_t lo, vec_t hi) { return SHUFFLE(vec_u8, lo, hi, EVEN_16(0)); }
+INLINE vec_t vec_evens_2(vec_t lo, vec_t hi) { return SHUFFLE(vec_u16, lo, hi, EVEN_8(0)); }
+#endif
+INLINE vec_t vec_evens_4(vec_t lo, vec_t hi) { return SHUFFLE(vec_u32, lo, hi, EVEN_4(0)); }
+INLINE vec_t vec_evens_8(vec_t lo, vec_t hi) { return SHUFFLE(vec_u64, lo, hi, EVEN_2(0)); }
+#endif
+#define vec_evens(lo, hi, p)                                                 \
+    (sizeof(*(p)) == 1 ? vec_evens_1(lo, hi) : sizeof(*(p)) == 2 ? vec_evens_2(lo, hi) : \
+     sizeof(*(p)) == 4 ? vec_evens_4(lo, hi) : vec_evens_8(lo, hi))
+
+/* ---- lanes: the integers that carry (key, position) pairs ---- */
+
+#if VEC_BYTES == 64
+typedef uint64_t vec_mask;
+INLINE vec_mask vec_gt_i16(vec_t a, vec_t b) { return _mm512_cmpgt_epi16_mask((__m512i)a, (__m512i)b); }
+INLINE vec_mask vec_gt_i32(vec_t a, vec_t b) { return _mm512_cmpgt_epi32_mask((__m512i)a, (__m512i)b); }
+INLINE vec_mask vec_gt_i64(vec_t a, vec_t b) { return _mm512_cmpgt_epi64_mask((__m512i)a, (__m512i)b); }
+INLINE vec_t vec_pick_i16(vec_mask m, vec_t a, vec_t b) { return (vec_t)_mm512_mask_mov_epi16((__m512i)b, (__mmask32)m, (__m512i)a); }
+INLINE vec_t vec_pick_i32(vec_mask m, vec_t a, vec_t b) { return (vec_t)_mm512_mask_mov_epi32((__m512i)b, (__mmask16)m, (__m512i)a); }
+INLINE vec_t vec_pick_i64(vec_mask m, vec_t a, vec_t b) { return (vec_t)_mm512_mask_mov_epi64((__m512i)b, (__mmask8)m, (__m512i)a); }
+#else
+typedef vec_t vec_mask;
+INLINE vec_mask vec_gt_i16(vec_t a, vec_t b) { return (vec_t)((vec_i16)a > (vec_i16)b); }
+INLINE vec_mask vec_gt_i32(vec_t a, vec_t b) { return (vec_t)((vec_i32)a > (vec_i32)b); }
+INLINE vec_mask vec_gt_i64(vec_t a, vec_t b) { return (vec_t)((vec_i64)a > (vec_i64)b); }
+#if VEC_BYTES == 32
+INLINE vec_t vec_pick_i16(vec_mask m, vec_t a, vec_t b) { return (vec_t)_mm256_blendv_epi8((__m256i)b, (__m256i)a, (__m256i)m); }
+#else
+INLINE vec_t vec_pick_i16(vec_mask m, vec_t a, vec_t b) { return (a & m) | (b & ~m); }
+#endif
+INLINE vec_t vec_pick_i32(vec_mask m, vec_t a, vec_t b) { return vec_pick_i16(m, a, b); }
+INLINE vec_t vec_pick_i64(vec_mask m, vec_t a, vec_t b) { return vec_pick_i16(m, a, b); }
+#endif
+#define vec_gt(a, b, p) BY_LANE(vec_gt, p)(a, b)
+#define vec_pick(m, a, b, p) BY_LANE(vec_pick, p)(m, a, b) /* a where m, else b */
+
+INLINE vec_t vec_add_i16(vec_t a, vec_t b) { return (vec_t)((vec_u16)a + (vec_u16)b); } /* unsigned: wraps */
+INLINE vec_t vec_add_i32(vec_t a, vec_t b) { return (vec_t)((vec_u32)a + (vec_u32)b); }
+INLINE vec_t vec_add_i64(vec_t a, vec_t b) { return (vec_t)((vec_u64)a + (vec_u64)b); }
+#define vec_add(a, b, p) BY_LANE(vec_add, p)(a, b)
+
+INLINE vec_t vec_splat_i16(int64_t x) { return (vec_t)((vec_u16){0} + (uint16_t)x); }
+INLINE vec_t vec_splat_i32(int64_t x) { return (vec_t)((vec_u32){0} + (uint32_t)x); }
+INLINE vec_t vec_splat_i64(int64_t x) { return (vec_t)((vec_u64){0} + (uint64_t)x); }
+#define vec_splat(x, p) BY_LANE(vec_splat, p)(x)
+
+/* ---- the value that loses against every other: what margins hold ---- */
+
+INLINE float lowest_f32(void) { return -INFINITY; }
+INLINE double lowest_f64(void) { return -INFINITY; }
+INLINE int8_t lowest_i8(void) { return INT8_MIN; }
+INLINE uint8_t lowest_u8(void) { return 0; }
+INLINE int16_t lowest_i16(void) { return INT16_MIN; }
+INLINE uint16_t lowest_u16(void) { return 0; }
+INLINE int32_t lowest_i32(void) { return INT32_MIN; }
+INLINE uint32_t lowest_u32(void) { return 0; }
+INLINE int64_t lowest_i64(void) { return INT64_MIN; }
+INLINE uint64_t lowest_u64(void) { return 0; }
+#define lowest(p) BY_TYPE(lowest, p)()
+
+#endif

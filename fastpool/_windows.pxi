@@ -1,0 +1,181 @@
+# The loops that every pass on values is made of.
+#
+# A window is a list of taps, offsets from where it starts. Rows of n neighbouring windows are taken vector by vector; the
+# last vector of a row overlaps the one before, and a row shorter than a vector is read and written in part, so nothing
+# outside the row is touched.
+
+
+cdef inline vec_t window_at(const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps) noexcept nogil:
+    cdef vec_t best = vec_load(src + taps[0])
+    cdef Py_ssize_t t
+    for t in range(1, ntaps):
+        best = vec_max(best, vec_load(src + taps[t]), src)
+    return best
+
+
+cdef inline void window_run(number *dst, const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps,
+                            Py_ssize_t n) noexcept nogil:
+    """dst[i] = max over t of src[i + taps[t]], i < n; n at least a vector.
+
+    Whole vectors only ever write behind what later ones read, so dst may be src when n is whole vectors.
+    """
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
+    cdef Py_ssize_t i = 0, t, tap, a, b, c
+    cdef vec_t w, x, y, z
+    if ntaps == 1:
+        a = taps[0]
+        while i + lanes <= n:
+            vec_store(dst + i, vec_load(src + i + a))
+            i += lanes
+    elif ntaps == 2:
+        a, b = taps[0], taps[1]
+        while i + lanes <= n:
+            vec_store(dst + i, vec_max(vec_load(src + i + a), vec_load(src + i + b), dst))
+            i += lanes
+    elif ntaps == 3:
+        a, b, c = taps[0], taps[1], taps[2]
+        while i + lanes <= n:
+            w = vec_max(vec_load(src + i + a), vec_load(src + i + b), dst)
+            vec_store(dst + i, vec_max(w, vec_load(src + i + c), dst))
+            i += lanes
+    else:
+        while i + 4 * lanes <= n:
+            tap = taps[0] + i
+            w, x = vec_load(src + tap), vec_load(src + tap + lanes)
+            y, z = vec_load(src + tap + 2 * lanes), vec_load(src + tap + 3 * lanes)
+            for t in range(1, ntaps):
+                tap = taps[t] + i
+                w = vec_max(w, vec_load(src + tap), dst)
+                x = vec_max(x, vec_load(src + tap + lanes), dst)
+                y = vec_max(y, vec_load(src + tap + 2 * lanes), dst)
+                z = vec_max(z, vec_load(src + tap + 3 * lanes), dst)
+            vec_store(dst + i, w)
+            vec_store(dst + i + lanes, x)
+            vec_store(dst + i + 2 * lanes, y)
+            vec_store(dst + i + 3 * lanes, z)
+            i += 4 * lanes
+        while i + lanes <= n:
+            vec_store(dst + i, window_at(src + i, taps, ntaps))
+            i += lanes
+    if i < n:
+        i = n - lanes
+        vec_store(dst + i, window_at(src + i, taps, ntaps))
+
+
+cdef inline bint slides(const Py_ssize_t *taps, Py_ssize_t ntaps, Py_ssize_t step) noexcept nogil:
+    """Does the next row's window hold this row's taps but the first?"""
+    cdef Py_ssize_t t
+    for t in range(1, ntaps):
+        if taps[t] - taps[t - 1] != step:
+            return False
+    return True
+
+
+cdef inline void window_column(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step,
+                               const Py_ssize_t *taps, Py_ssize_t ntaps, Py_ssize_t rows) noexcept nogil:
+    """One vector wide, `rows` high: short rows would spend their time on the loop over columns."""
+    cdef Py_ssize_t r = 0, t, a, b, c
+    cdef const number *below
+    cdef vec_t w, x, y
+    if ntaps == 2:
+        a, b = taps[0], taps[1]
+        for r in range(rows):
+            vec_store(dst, vec_max(vec_load(src + a), vec_load(src + b), dst))
+            dst, src = dst + dst_step, src + src_step
+        return
+    if ntaps == 3:
+        a, b, c = taps[0], taps[1], taps[2]
+        if slides(taps, 3, src_step):                       # one new row each
+            w, x = vec_load(src + a), vec_load(src + b)
+            for r in range(rows):
+                y = vec_load(src + c)
+                vec_store(dst, vec_max(vec_max(w, x, dst), y, dst))
+                w, x = x, y
+                dst, src = dst + dst_step, src + src_step
+            return
+        for r in range(rows):
+            w = vec_max(vec_load(src + a), vec_load(src + b), dst)
+            vec_store(dst, vec_max(w, vec_load(src + c), dst))
+            dst, src = dst + dst_step, src + src_step
+        return
+    if ntaps > 3 and slides(taps, ntaps, src_step):
+        while r + 2 <= rows:                                # two rows share all their taps but one each
+            w = vec_load(src + taps[1])
+            for t in range(2, ntaps):
+                w = vec_max(w, vec_load(src + taps[t]), dst)
+            vec_store(dst, vec_max(w, vec_load(src + taps[0]), dst))
+            vec_store(dst + dst_step, vec_max(w, vec_load(src + taps[ntaps - 1] + src_step), dst))
+            dst, src = dst + 2 * dst_step, src + 2 * src_step
+            r += 2
+    while r + 2 <= rows:
+        below = src + src_step
+        w, x = vec_load(src + taps[0]), vec_load(below + taps[0])
+        for t in range(1, ntaps):
+            w = vec_max(w, vec_load(src + taps[t]), dst)
+            x = vec_max(x, vec_load(below + taps[t]), dst)
+        vec_store(dst, w)
+        vec_store(dst + dst_step, x)
+        dst, src = dst + 2 * dst_step, src + 2 * src_step
+        r += 2
+    if r < rows:
+        vec_store(dst, window_at(src, taps, ntaps))
+
+
+cdef inline void window_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step,
+                             const Py_ssize_t *taps, Py_ssize_t ntaps, Py_ssize_t rows, Py_ssize_t n) noexcept nogil:
+    """dst[r, i] = max over t of src[r, i + taps[t]], r < rows, i < n."""
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
+    cdef Py_ssize_t r, t, i = 0
+    cdef size_t part
+    cdef vec_t best
+    if n < lanes:
+        part = n * sizeof(number)
+        for r in range(rows):
+            best = vec_load_part(src + taps[0], part)
+            for t in range(1, ntaps):
+                best = vec_max(best, vec_load_part(src + taps[t], part), dst)
+            vec_store_part(dst, best, part)
+            dst, src = dst + dst_step, src + src_step
+    elif n > 4 * lanes:
+        for r in range(rows):
+            window_run(dst + r * dst_step, src + r * src_step, taps, ntaps, n)
+    else:
+        while i + lanes < n:
+            window_column(dst + i, dst_step, src + i, src_step, taps, ntaps, rows)
+            i += lanes
+        i = n - lanes
+        window_column(dst + i, dst_step, src + i, src_step, taps, ntaps, rows)
+
+
+cdef inline vec_t window_even(const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps) noexcept nogil:
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
+    return vec_evens(window_at(src, taps, ntaps), window_at(src + lanes, taps, ntaps), src)
+
+
+cdef inline void window_every(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step,
+                              const Py_ssize_t *taps, Py_ssize_t ntaps, Py_ssize_t stride, Py_ssize_t rows,
+                              Py_ssize_t n) noexcept nogil:
+    """dst[r, i] = max over t of src[r, stride * i + taps[t]] for stride 2 or 4; src is scratch, read in whole vectors."""
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
+    cdef Py_ssize_t r, i
+    cdef vec_t best
+    for r in range(rows):
+        i = 0
+        while i < n:
+            if i + lanes > n and n >= lanes:
+                i = n - lanes
+            best = window_even(src + stride * i, taps, ntaps)
+            if stride == 4:
+                best = vec_evens(best, window_even(src + 4 * i + 2 * lanes, taps, ntaps), dst)
+            if n < lanes:
+                vec_store_part(dst, best, n * sizeof(number))
+            else:
+                vec_store(dst + i, best)
+            i += lanes
+        dst, src = dst + dst_step, src + src_step
+
+
+cdef inline void fill(number *dst, Py_ssize_t n, number value) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        dst[i] = value

@@ -1,0 +1,45 @@
+"""Build fastpool/_kernels.pyx once per instruction set; everything else is in pyproject.toml."""
+
+import os
+import platform
+import sys
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+# The first runs on every machine of its architecture. The others are chosen at import by
+# fastpool/_dispatch.py, which asks the processor for exactly these features.
+BUILDS = {"": []}
+if platform.machine().lower() in ("x86_64", "amd64") and sys.platform != "darwin":
+    # (not on macOS: a universal2 build hands both architectures to one compiler call)
+    BUILDS["_avx2"] = ["-mavx2", "-mbmi2"]
+    BUILDS["_avx512"] = [
+        *("-mavx2", "-mbmi2"),
+        *("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"),
+    ]
+SOURCES = ["_windows.pxi", "_values.pxi", "_pairs.pxi", "_tasks.pxi", "_unpool.pxi"]
+HEADERS = ["_vector.h", "_keys.h"]
+
+
+def extensions():
+    for suffix, flags in BUILDS.items():
+        extension = Extension(
+            f"fastpool._kernels{suffix}",
+            ["fastpool/_kernels.pyx"],
+            depends=[f"fastpool/{name}" for name in SOURCES + HEADERS],
+            include_dirs=["fastpool"],
+            extra_compile_args=["-O3", "-g0", "-fopenmp", *flags],
+            extra_link_args=["-fopenmp"],
+        )
+        # One folder each: the name of the generated C file comes from the pyx, which they share.
+        yield from cythonize([extension], build_dir=f"build/cython{suffix}", quiet=True)
+
+
+class BuildParallel(build_ext):
+    def finalize_options(self):
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
+
+setup(ext_modules=list(extensions()), cmdclass={"build_ext": BuildParallel})

@@ -1,0 +1,362 @@
+"""What the kernel tests share: element types, adversarial values, memory layouts, hypothesis strategies.
+
+A case is described by small integers and names, never by an array, so that hypothesis shrinks
+and prints it as something that can be pasted into a bug report.
+"""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from hypothesis import strategies as st
+
+import fastpool
+from fastpool import _dispatch
+
+try:
+    import ml_dtypes
+except ImportError:
+    ml_dtypes = None
+
+INTEGER_NAMES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+FLOAT_NAMES = ["float16", "float32", "float64"] + (["bfloat16"] if ml_dtypes else [])
+DTYPE_NAMES = FLOAT_NAMES + INTEGER_NAMES + ["bool"]
+BUILDS = list(_dispatch.builds())
+
+# (bits of the type, bits of its mantissa)
+_FLOAT_FORMATS = {
+    "float16": (16, 10),
+    "bfloat16": (16, 7),
+    "float32": (32, 23),
+    "float64": (64, 52),
+}
+
+
+def dtype(name):
+    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+
+
+def run_python(code, timeout=60, **environment):
+    """Run code in a new interpreter that imports this same fastpool; return the finished process."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("FASTPOOL_")}
+    own["PYTHONPATH"] = str(Path(fastpool.__file__).parents[1])
+    return subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env={**own, **environment},
+    )
+
+
+# ---------------------------------------------------------------------------------------- values
+
+
+def lowest(name):
+    """What a window without elements holds, and what a margin must lose against."""
+    if name in _FLOAT_FORMATS:
+        return dtype(name).type(-np.inf)
+    return np.False_ if name == "bool" else np.iinfo(name).min
+
+
+def special_floats(name):
+    """Both zeros, subnormals, extremes, infinities, and NaNs: both signs, quiet, signalling, full payload."""
+    bits, mantissa = _FLOAT_FORMATS[name]
+    infinity = ((1 << (bits - 1 - mantissa)) - 1) << mantissa
+    one = ((1 << (bits - 2 - mantissa)) - 1) << mantissa
+    magnitudes = [0, 1, (1 << mantissa) - 1, 1 << mantissa, one, one + 1, infinity - 1, infinity]
+    magnitudes += [infinity + 1, infinity + (1 << (mantissa - 1)), infinity + (1 << mantissa) - 1]
+    patterns = [sign | magnitude for sign in (0, 1 << (bits - 1)) for magnitude in magnitudes]
+    return np.array(patterns, f"uint{bits}").view(dtype(name))
+
+
+def special_integers(name):
+    """The ends of the range, and the neighbours that float32 and float64 cannot tell apart."""
+    info = np.iinfo(name)
+    numbers = [info.min, info.min + 1, -1, 0, 1, 127, 128, 2**24, 2**24 + 1, 2**53, 2**53 + 1]
+    numbers += [info.max // 2, info.max // 2 + 1, info.max - 1, info.max]
+    return np.array([n for n in numbers if info.min <= n <= info.max], name)
+
+
+VALUE_KINDS = ["ties", "lowest", "special", "nans", "bits"]
+
+
+def values(shape, name, kind, seed):
+    """An array of the kind that breaks a maximum.
+
+    ties     three different numbers, so that almost every window has several equal maxima
+    lowest   nearly everywhere the lowest value of the type, which padding must not beat
+    special  every special value, signalling NaN included
+    nans     NaN nearly everywhere (as "special" where there is no NaN)
+    bits     any bit pattern: the full range of integers, floats over all exponents
+    """
+    rng = np.random.default_rng(seed)
+    kind_dtype = dtype(name)
+    if name == "bool":
+        return rng.random(shape) < {"ties": 0.3, "lowest": 0.03}.get(kind, 0.5)
+    if kind == "bits":
+        size = int(np.prod(shape)) * kind_dtype.itemsize
+        return np.frombuffer(rng.bytes(size), kind_dtype).reshape(shape).copy()
+    if name in _FLOAT_FORMATS:
+        special = special_floats(name)
+        nan = special[np.isnan(special)]
+        numbers = np.array([-np.inf, -1.5, 2], np.float32).astype(kind_dtype)
+    else:
+        special = nan = special_integers(name)
+        numbers = np.array([lowest(name), 3, 100], name)
+    if kind == "ties":
+        return rng.choice(numbers, shape)
+    if kind == "special":
+        return rng.choice(special, shape)
+    rare = rng.random(shape) < 0.1
+    common = numbers[:1] if kind == "lowest" else nan
+    return np.where(rare, rng.choice(special, shape), rng.choice(common, shape)).astype(kind_dtype)
+
+
+def assert_same(got, expected, what=""):
+    """Exact equality of dtype, shape and elements; any NaN equals any NaN, and -0.0 equals 0.0."""
+    assert got.dtype == expected.dtype, f"{what}: dtype {got.dtype}, expected {expected.dtype}"
+    assert got.shape == expected.shape, f"{what}: shape {got.shape}, expected {expected.shape}"
+    same = got == expected
+    if got.dtype.name in _FLOAT_FORMATS:
+        same |= np.isnan(got) & np.isnan(expected)
+    if not same.all():
+        wrong = np.argwhere(~same)
+        at = tuple(int(i) for i in wrong[0])
+        raise AssertionError(
+            f"{what}: {len(wrong)} of {got.size} elements differ, first at {at}: "
+            f"got {got[at]!r}, expected {expected[at]!r}"
+        )
+
+
+# --------------------------------------------------------------------------------------- layouts
+
+_SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
+
+
+def layouts(rank):
+    """Every name of every layout with `rank` spatial axes."""
+    names = ["NCHW", "NHWC"]
+    if rank in _SPATIAL:
+        spatial = _SPATIAL[rank]
+        names += ["NC" + spatial, "N" + spatial + "C", "C" + spatial, spatial + "C"]
+        names += ["N" + spatial, spatial]
+    return list(dict.fromkeys(names))
+
+
+def array_shape(layout, batch, channels, sizes):
+    """The shape of an array in `layout`; the batch or channels that the layout lacks are dropped."""
+    first = (channels,) if "C" in layout and not layout.endswith("C") else ()
+    last = (channels,) if layout.endswith("C") else ()
+    return ((batch,) if layout.startswith("N") else ()) + first + tuple(sizes) + last
+
+
+def first_spatial_axis(layout):
+    """Position of the first spatial axis in the logical, channels-first shape."""
+    return ("N" in layout) + ("C" in layout)
+
+
+# ---------------------------------------------------------------------------------- arrangements
+
+ARRANGEMENTS = [
+    "contiguous",
+    "fortran",
+    "negative",
+    "stepped",
+    "rows",
+    "planes",
+    "broadcast",
+    "unaligned",
+    "read-only",
+    "byte-swapped",
+]
+
+
+def arranged(x, how):
+    """The same values in another arrangement of memory ("broadcast" repeats the first element of axis 0)."""
+    if how == "fortran":
+        return np.asfortranarray(x)
+    if how == "negative":
+        return np.flip(np.flip(x).copy())
+    if how == "stepped":
+        wide = np.repeat(x, 2, axis=-1)
+        return wide[..., ::2]
+    if how == "rows":  # rows contiguous, planes not
+        wide = np.concatenate([x[..., :1], x, x[..., -1:]], axis=-1)
+        return wide[..., 1 : 1 + x.shape[-1]] if x.shape[-1] else x
+    if how == "planes":  # every other element of the first axis
+        return np.repeat(x, 2, axis=0)[::2]
+    if how == "broadcast":
+        return np.broadcast_to(x[:1], x.shape)
+    if how == "unaligned":
+        raw = np.zeros(x.nbytes + 1, np.uint8)
+        shifted = raw[1:].view(x.dtype).reshape(x.shape)
+        shifted[...] = x
+        return shifted
+    if how == "read-only":
+        x = x.copy()
+        x.flags.writeable = False
+        return x
+    if how == "byte-swapped":  # ml_dtypes' bfloat16 has no swapped form
+        return x if x.dtype.name == "bfloat16" else x.astype(x.dtype.newbyteorder())
+    return np.ascontiguousarray(x)
+
+
+# ------------------------------------------------------------------------------- hypothesis cases
+
+
+@dataclass(frozen=True)
+class Pool:
+    """One pooling call: how to make its input, and its attributes."""
+
+    shape: tuple
+    dtype: str
+    kind: str
+    seed: int
+    arrangement: str
+    kernel_shape: tuple
+    attributes: dict
+
+    def x(self):
+        return arranged(values(self.shape, self.dtype, self.kind, self.seed), self.arrangement)
+
+
+@dataclass(frozen=True)
+class Unpool:
+    """One unpooling call: how to make its input and indices, and its attributes."""
+
+    shape: tuple
+    dtype: str
+    seed: int
+    arrangement: str
+    index_dtype: str
+    index_count: int
+    distinct: int
+    kernel_shape: tuple
+    attributes: dict
+
+    def x(self):
+        return arranged(values(self.shape, self.dtype, "bits", self.seed), self.arrangement)
+
+    def indices(self):
+        """Indices into the whole index space, other planes included; few `distinct` ones repeat often."""
+        rng = np.random.default_rng(self.seed)
+        chosen = rng.integers(0, max(self.index_count, 1), self.distinct)
+        return rng.choice(chosen, self.shape).astype(self.index_dtype)
+
+
+def _mostly(small, large):
+    return st.one_of(small, small, small, large)
+
+
+@st.composite
+def _axis(draw, rank, auto_pad, is_last):
+    """(size, kernel, stride, dilation, begin, end) of one axis, with at least one window."""
+    kernel = draw(_mostly(st.integers(1, 4), st.integers(1, 20 if rank < 3 else 6)))
+    stride = draw(_mostly(st.integers(1, 3), st.integers(1, 8)))
+    dilation = draw(_mostly(st.just(1), st.integers(1, 4)))
+    extent = (kernel - 1) * dilation + 1
+    room = draw(st.integers(0, {1: 40, 2: 12}.get(rank, 4)))
+    if is_last and rank < 4:  # rows around the width of a vector of small elements
+        room = draw(_mostly(st.just(room), st.sampled_from([14, 15, 16, 17, 31, 32, 33, 63, 64, 65])))
+    if auto_pad.startswith("SAME"):
+        return max(room, 1), kernel, stride, dilation, 0, 0
+    if auto_pad == "VALID":
+        return extent + room, kernel, stride, dilation, 0, 0
+    # Pads wider than the window and inputs without any element are legal: empty windows.
+    begin, end = (draw(_mostly(st.integers(0, extent), st.integers(0, extent + 3))) for _ in "be")
+    size = max(extent + room - begin - end, draw(st.integers(0, 2)))
+    return size, kernel, stride, dilation, begin, end
+
+
+@st.composite
+def pools(draw, dtypes=None, kinds=VALUE_KINDS):
+    """Every legal combination of attributes on small arrays of 1 to 4 spatial axes."""
+    rank = draw(st.sampled_from([1, 1, 2, 2, 2, 2, 3, 4]))
+    layout = draw(st.sampled_from(layouts(rank)))
+    auto_pad = draw(st.sampled_from(["NOTSET"] * 5 + ["VALID", "SAME_UPPER", "SAME_LOWER"]))
+    axes = [draw(_axis(rank, auto_pad, i == rank - 1)) for i in range(rank)]
+    sizes, kernels, strides, dilations, begins, ends = zip(*axes, strict=True)
+    channels_last = layout.endswith("C")
+    batch = draw(st.integers(1, 2) if rank > 2 else _mostly(st.integers(1, 3), st.integers(0, 3)))
+    wide = st.sampled_from([5, 8, 16, 17, 33] if rank < 3 and channels_last else [3, 4, 5])
+    channels = draw(_mostly(st.integers(0 if batch else 1, 3), wide))
+    logical_rank = rank + first_spatial_axis(layout)
+
+    physical = channels_last and draw(st.booleans())
+    storage_order = 0 if physical else draw(st.integers(0, 1))
+    last_axis = first_spatial_axis(layout) if storage_order else logical_rank - 1
+    index_axis = draw(st.integers(0, last_axis)) - draw(st.sampled_from([0, logical_rank]))
+    attributes = {
+        "strides": strides,
+        "pads": begins + ends,
+        "dilations": dilations,
+        "auto_pad": auto_pad,
+        "ceil_mode": draw(st.booleans()),
+        "ceil_rule": draw(st.sampled_from(["clip", "keep"])),
+        "layout": layout,
+        "nan": draw(st.sampled_from(["propagate", "ignore"])),
+        "storage_order": storage_order,
+        "index_axis": index_axis,
+        "index_dtype": draw(st.sampled_from(["int64", "int32"])),
+        "index_layout": "NHWC" if physical else "NCHW",
+    }
+    return Pool(
+        shape=array_shape(layout, batch, channels, sizes),
+        dtype=draw(st.sampled_from(DTYPE_NAMES if dtypes is None else dtypes)),
+        kind=draw(st.sampled_from(kinds)),
+        seed=draw(st.integers(0, 2**16)),
+        arrangement=draw(_mostly(st.just("contiguous"), st.sampled_from(ARRANGEMENTS))),
+        kernel_shape=kernels,
+        attributes=attributes,
+    )
+
+
+@st.composite
+def unpools(draw):
+    """Legal unpooling: both index spaces, larger results, repeated indices, empty batches."""
+    rank = draw(st.integers(1, 4))
+    layout = draw(st.sampled_from(layouts(rank)))
+    axes = []
+    for _ in range(rank):
+        size = draw(st.integers(1, 9 if rank < 3 else 3))
+        kernel, stride = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+        extent = (size - 1) * stride + kernel
+        begin = draw(_mostly(st.just(0), st.integers(0, extent - 1)))
+        end = draw(_mostly(st.just(0), st.integers(0, extent - 1 - begin)))
+        axes.append((size, kernel, stride, begin, end, extent - begin - end))
+    sizes, kernels, strides, begins, ends, inferred = zip(*axes, strict=True)
+    batch = draw(_mostly(st.integers(1, 3), st.integers(0, 1)))
+    channels = draw(_mostly(st.integers(1, 4), st.integers(0, 1)))
+
+    index_space = draw(st.sampled_from(["output", "inferred"]))
+    output = inferred
+    output_shape = None
+    if draw(st.booleans()):
+        if index_space == "inferred":
+            output = tuple(extent + draw(st.integers(0, 3)) for extent in inferred)
+        else:
+            output = tuple(draw(st.integers(1, extent + 3)) for extent in inferred)
+        output_shape = array_shape(layout, batch, channels, output)
+    counted = output if index_space == "output" else inferred
+    return Unpool(
+        shape=array_shape(layout, batch, channels, sizes),
+        dtype=draw(st.sampled_from(DTYPE_NAMES)),
+        seed=draw(st.integers(0, 2**16)),
+        arrangement=draw(_mostly(st.just("contiguous"), st.sampled_from(ARRANGEMENTS))),
+        index_dtype=draw(st.sampled_from(["int64", "int32"])),
+        index_count=int(np.prod(array_shape(layout, batch, channels, counted))),
+        distinct=draw(st.sampled_from([2, 1000])),
+        kernel_shape=kernels,
+        attributes={
+            "strides": strides,
+            "pads": begins + ends,
+            "output_shape": output_shape,
+            "layout": layout,
+            "index_space": index_space,
+            "index_layout": draw(st.sampled_from(["NCHW", "NHWC"] if layout.endswith("C") else ["NCHW"])),
+        },
+    )

@@ -1,0 +1,76 @@
+"""Fixtures of the kernel tests: every instruction-set build, thread counts, memory with guard pages."""
+
+import ctypes
+import mmap
+import os
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+import cases
+from fastpool import _dispatch
+
+settings.register_profile(
+    "fastpool",
+    deadline=None,
+    print_blob=True,
+    derandomize=bool(os.environ.get("CI")),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("fastpool")
+
+
+@pytest.fixture(params=cases.BUILDS)
+def isa(request):
+    """Run the test once on every build of the kernels that this machine can execute."""
+    with _dispatch.using(request.param):
+        yield request.param
+
+
+class GuardedMemory:
+    """Memory between two pages that nothing may touch.
+
+    An array placed at the "end" stops at the upper guard page, one at the "start" begins right after
+    the lower one, so that one byte read or written outside is a segmentation fault. The bytes on the
+    array's other side are a known pattern that `check` compares.
+    """
+
+    _PATTERN = 0xA5
+
+    def __init__(self, nbytes):
+        page = mmap.PAGESIZE
+        self._size = -(-nbytes // page) * page
+        self._map = mmap.mmap(-1, self._size + 2 * page)
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        for guard in (start, start + page + self._size):
+            if libc.mprotect(guard, page, 0):
+                raise OSError(ctypes.get_errno(), "mprotect failed")
+        self._bytes = np.frombuffer(self._map, np.uint8, self._size, page)
+        self._bytes[:] = self._PATTERN
+        self._used = slice(0, 0)
+
+    def array(self, shape, dtype, at):
+        """An uninitialised array with its last byte ("end") or first byte ("start") at a guard page."""
+        nbytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        first = self._size - nbytes if at == "end" else 0
+        self._bytes[self._used] = self._PATTERN
+        self._used = slice(first, first + nbytes)
+        return self._bytes[self._used].view(dtype).reshape(shape)
+
+    def check(self):
+        """Nothing was written beside the array."""
+        outside = self._bytes.copy()
+        outside[self._used] = self._PATTERN
+        assert (outside == self._PATTERN).all(), "bytes beside the array were written"
+
+
+@pytest.fixture(scope="module")
+def guarded_memory():
+    """A factory of `GuardedMemory`."""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("guard pages are made with Linux's mprotect")
+    return GuardedMemory

@@ -1,0 +1,202 @@
+"""No window, width or number of threads gives a wrong value or index, in any build.
+
+The oracle is independent of the package and of the element type: arrays of small ranks ("codes"),
+their running maximum grown by one tap at a time, the earlier element winning. A table then
+turns codes into values of a type; -1 stands for an element that is not there.
+"""
+
+import numpy as np
+import pytest
+
+import cases
+import fastpool
+from fastpool import _dispatch
+
+LARGEST = 130
+EVERY = range(1, LARGEST + 1)
+# Around the lanes of every vector and element size, and around the doubling steps.
+EDGES = [1, 2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 66, 96, 127, 128, 129, 130]
+CODES = 48
+THOROUGH = ["uint8", "float16", "float32", "float64"]
+
+
+def table(name, nan=None):
+    """The values of a type that stand for the codes, in increasing order; the last is that of -1.
+
+    A NaN is the greatest of all when it propagates and the least when it is ignored.
+    """
+    if name in cases.FLOAT_NAMES:
+        low = cases.lowest(name)
+        numbers = np.linspace(-60, 60, CODES - 2).astype(np.float32)
+        numbers = np.concatenate([[-np.inf], numbers, [np.inf]]).astype(cases.dtype(name))
+        if nan == "propagate":
+            numbers[-1] = np.nan
+        if nan == "ignore":
+            numbers[:2] = np.nan, -np.inf
+    else:
+        low = np.iinfo(name).min
+        step = (np.iinfo(name).max - low) // (CODES - 1)
+        numbers = np.array([low + step * code for code in range(CODES)], name)
+    return np.append(numbers, np.array(low, numbers.dtype))
+
+
+def rows(length, seed):
+    """Four rows of codes: few values, a few peaks over the lowest, plateaus going up, going down."""
+    rng = np.random.default_rng(seed)
+    ties = rng.choice([0, 1, 20, CODES - 1], length, p=[0.4, 0.4, 0.15, 0.05])
+    peaks = np.where(rng.random(length) < 0.03, rng.integers(0, CODES, length), 0)
+    plateaus = np.sort(rng.integers(0, CODES, length))
+    return np.stack([ties, peaks, plateaus, plateaus[::-1]])
+
+
+def grown_windows(codes, places, margin, dilation, axis):
+    """Yield (window, maximum, place) for windows of 1, 2, 3... taps that start anywhere on `axis`.
+
+    Starts count from `margin` absent elements before the first one.
+    """
+    codes, places = (np.moveaxis(array, axis, -1) for array in (codes, places))
+    absent = [(0, 0)] * (codes.ndim - 1) + [(margin, margin)]
+    codes = np.pad(codes, absent, constant_values=-1)
+    places = np.pad(places, absent, constant_values=-1)
+    maximum, place = codes, places
+    for window in range(1, codes.shape[-1] + 1):
+        yield window, np.moveaxis(maximum, -1, axis), np.moveaxis(place, -1, axis)
+        starts = codes.shape[-1] - window * dilation
+        if starts < 1:
+            return
+        tap = slice(window * dilation, window * dilation + starts)
+        later = codes[..., tap] > maximum[..., :starts]
+        place = np.where(later, places[..., tap], place[..., :starts])
+        maximum = np.where(later, codes[..., tap], maximum[..., :starts])
+
+
+def places_of(codes):
+    return np.arange(codes.size).reshape(codes.shape)
+
+
+def check(x, kernel, attributes, maximum, place, values, threads=(None,)):
+    """Values alone and values with indices, in every build, are those of the oracle."""
+    expected = values[maximum]
+    plans = [
+        fastpool.plan_max_pool(
+            x.shape, x.dtype, kernel, return_indices=return_indices, num_threads=num_threads, **attributes
+        )
+        for num_threads in threads
+        for return_indices in (False, True)
+    ]
+    for build in cases.BUILDS:
+        with _dispatch.using(build):
+            for plan in plans:
+                y, indices = plan(x) if plan.return_indices else (plan(x), place)
+                if not np.array_equal(indices, place) or not same_values(y, expected):
+                    what = f"{build}: max_pool of {x.dtype} {x.shape}, {kernel}, {attributes}, {plan.num_threads}"
+                    cases.assert_same(y, expected, what)
+                    cases.assert_same(indices, place, what)
+
+
+def same_values(y, expected):
+    return y.shape == expected.shape and bool(((y == expected) | ((y != y) & (expected != expected))).all())
+
+
+@pytest.mark.parametrize("name", THOROUGH)
+def test_every_window_over_every_width(name):
+    """Without padding, and with padding that keeps the width; rows alone and in planes by turns."""
+    values = table(name)
+    for width in EVERY:
+        codes = rows(width, width)
+        shape = (4, width) if width % 2 else (2, 2, width)
+        x = values[codes].reshape(shape)
+        for window, maximum, place in grown_windows(codes, places_of(codes), LARGEST // 2, 1, 1):
+            if window > LARGEST:
+                break
+            kernel = window if width % 2 else (1, window)
+            before, after = (window - 1) // 2, window // 2
+            pads = (before, after) if width % 2 else (0, before, 0, after)
+            layout = "CW" if width % 2 else "CHW"
+            first = LARGEST // 2
+            if window <= width:
+                fitting = np.s_[:, first : first + width - window + 1]
+                expected = [part[fitting].reshape(*shape[:-1], -1) for part in (maximum, place)]
+                check(x, kernel, {"layout": layout}, *expected, values)
+            padded = np.s_[:, first - before : first - before + width]
+            expected = [part[padded].reshape(shape) for part in (maximum, place)]
+            check(x, kernel, {"layout": layout, "pads": pads}, *expected, values)
+
+
+@pytest.mark.parametrize("nan", [None, "propagate", "ignore"])
+@pytest.mark.parametrize("name", cases.FLOAT_NAMES + cases.INTEGER_NAMES)
+def test_windows_and_widths_around_the_vectors(name, nan):
+    """Every type and both rules for NaN; a window two rows high."""
+    if nan and name not in cases.FLOAT_NAMES:
+        pytest.skip("integers have no NaN")
+    values = table(name, nan)
+    for width in EDGES:
+        codes = np.stack([rows(width, width), rows(width, width + 1)], axis=1)
+        x = values[codes]
+        for window, maximum, place in grown_windows(codes, places_of(codes), LARGEST // 2, 1, 2):
+            if window > LARGEST:
+                break
+            if window not in EDGES:
+                continue
+            before, after = (window - 1) // 2, window // 2
+            first = LARGEST // 2 - before
+            columns = np.s_[..., first : first + width]
+            *_, (_, maximum, place) = grown_windows(maximum[columns], place[columns], 0, 1, 1)
+            attributes = {"layout": "CHW", "pads": (0, before, 0, after), "nan": nan}
+            check(x, (2, window), attributes, maximum, place, values)
+
+
+@pytest.mark.parametrize("name", THOROUGH)
+@pytest.mark.parametrize(("stride", "dilation"), [(2, 1), (3, 1), (5, 1), (1, 2), (1, 3), (2, 2), (3, 4)])
+def test_strides_and_dilations_over_every_width(name, stride, dilation):
+    values = table(name)
+    for width in EVERY:
+        codes = rows(width, width)
+        x = values[codes]
+        margin = 3
+        for window, maximum, place in grown_windows(codes, places_of(codes), margin, dilation, 1):
+            if window not in EDGES:
+                continue
+            expected = maximum[:, ::stride], place[:, ::stride]
+            attributes = {"layout": "CW", "pads": margin, "strides": stride, "dilations": dilation}
+            check(x, window, attributes, *expected, values)
+
+
+@pytest.mark.parametrize("name", THOROUGH)
+@pytest.mark.parametrize(("stride", "dilation"), [(1, 1), (2, 1), (1, 3)])
+def test_windows_over_heights(name, stride, dilation):
+    """Vertical windows over planes a few elements wide and a vector and a bit wide."""
+    values = table(name)
+    for height in EDGES:
+        for width in (3, 21):
+            codes = np.stack([rows(height, height + column) for column in range(width)], axis=2)
+            x = values[codes]
+            margin = 2
+            grown = grown_windows(codes, places_of(codes), margin, dilation, 1)
+            for window, maximum, place in grown:
+                expected = maximum[:, ::stride], place[:, ::stride]
+                attributes = {
+                    "layout": "CHW",
+                    "pads": (margin, 0, margin, 0),
+                    "strides": (stride, 1),
+                    "dilations": (dilation, 1),
+                }
+                check(x, (window, 1), attributes, *expected, values)
+
+
+@pytest.mark.parametrize("name", THOROUGH)
+@pytest.mark.parametrize(("stride", "dilation"), [(1, 1), (2, 1), (1, 3)])
+def test_channels_last(name, stride, dilation):
+    """Every number of channels with windows around the doubling steps, and the other way round."""
+    values = table(name)
+    for channels in EVERY:
+        length = 140 if channels in (1, 3, 17) else 18
+        codes = np.concatenate([rows(length, channels + i) for i in range(-(-channels // 4))])[:channels]
+        x = np.ascontiguousarray(values[codes].T)
+        margin = 4
+        for window, maximum, place in grown_windows(codes, places_of(codes), margin, dilation, 1):
+            if window > LARGEST:
+                break
+            expected = maximum.T[::stride], place.T[::stride]
+            attributes = {"layout": "WC", "pads": margin, "strides": stride, "dilations": dilation}
+            check(x, window, attributes, *expected, values)

@@ -1,0 +1,386 @@
+"""Threads change the time, never the result: thread counts, shared plans, forks, limits from outside."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import cases
+import fastpool
+from fastpool import _reference
+
+COUNTS = range(1, 9)
+
+# (shape, attributes): many planes, few, one huge plane, one long row, and the same channels last
+WORK = [
+    ((3, 7, 40, 50), {"strides": 2, "pads": 1}),
+    ((1, 2, 130, 70), {"pads": 1}),
+    ((1, 1, 211, 97), {"strides": 2, "pads": 1}),
+    ((1, 1, 64, 64), {"dilations": 7, "pads": 5}),
+    ((1, 1, 20011), {"pads": 1}),
+    ((1, 3, 9, 31, 21), {"strides": (1, 2, 1), "pads": 1}),
+    ((2, 50, 40, 7), {"strides": 2, "pads": 1, "layout": "NHWC"}),
+    ((1, 97, 101, 3), {"pads": 1, "layout": "NHWC"}),
+    ((1, 2011, 5), {"pads": 1, "layout": "NHWC"}),
+    ((1, 1, 3, 700), {"pads": 1, "layout": "NHWC"}),
+]
+
+
+@pytest.mark.parametrize("name", ["float32", "uint8", "float16", "int64"])
+@pytest.mark.parametrize("work", WORK, ids=str)
+@pytest.mark.parametrize("kernel", [3, 17])
+def test_one_to_eight_threads_give_one_result(work, name, kernel, isa):
+    shape, attributes = work
+    if kernel == 17:
+        attributes = {**attributes, "pads": 8 * int(np.max(attributes.get("dilations", 1)))}
+    x = cases.values(shape, name, "ties", 0)
+    expected = fastpool.max_pool(x, kernel, return_indices=True, num_threads=1, **attributes)
+    for count in COUNTS:
+        y, indices = fastpool.max_pool(
+            x, kernel, return_indices=True, num_threads=count, **attributes
+        )
+        cases.assert_same(y, expected[0], f"{count} threads")
+        cases.assert_same(indices, expected[1], f"{count} threads, indices")
+        y = fastpool.max_pool(x, kernel, num_threads=count, **attributes)
+        cases.assert_same(y, expected[0], f"{count} threads, values alone")
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("index_space", ["output", "inferred"])
+@pytest.mark.parametrize("distinct", [1, 7, 5000])
+def test_the_last_duplicate_wins_with_any_number_of_threads(layout, index_space, distinct, isa):
+    """Indices that repeat within a plane and across planes, so that threads meet at one element."""
+    rng = np.random.default_rng(distinct)
+    x = cases.values((3, 5, 11, 13) if layout == "NCHW" else (3, 11, 13, 5), "int32", "bits", 0)
+    indices = rng.choice(rng.integers(0, 3 * 5 * 22 * 26, distinct), x.shape)
+    attributes = {"strides": 2, "layout": layout, "index_space": index_space}
+    expected = _reference.max_unpool(x, indices, 2, **attributes)
+    for count in COUNTS:
+        y = fastpool.max_unpool(x, indices, 2, num_threads=count, **attributes)
+        cases.assert_same(y, expected, f"{count} threads")
+
+
+def test_more_threads_than_there_is_work_for():
+    x = cases.values((2, 3, 40, 40), "float32", "ties", 0)
+    expected = fastpool.max_pool(x, 3, num_threads=1)
+    for count in (None, np.int64(2), 1000, 10**6, 2**70):
+        cases.assert_same(fastpool.max_pool(x, 3, num_threads=count), expected)
+
+
+def large_pool():
+    """A pool big enough to be worth threads on any machine."""
+    x = cases.values((8, 32, 128, 128), "float32", "ties", 0)
+    plan = fastpool.plan_max_pool(x.shape, x.dtype, 3, pads=1, return_indices=True, num_threads=2)
+    return x, plan
+
+
+def test_a_plan_is_shared_by_python_threads(isa):
+    """Eight threads, one plan and one input; each must find its own result."""
+    x = cases.values((2, 8, 64, 64), "float32", "ties", 0)
+    for count in (1, 2):
+        plan = fastpool.plan_max_pool(
+            x.shape, x.dtype, 5, pads=2, return_indices=True, num_threads=count
+        )
+        expected = plan(x)
+        wrong = []
+
+        def pool(number, plan=plan, expected=expected, wrong=wrong):
+            y = np.empty(plan.output_shape, x.dtype)
+            indices = np.empty(plan.output_shape, np.int64)
+            for repeat in range(20):
+                y.fill(number)
+                indices.fill(number)
+                plan(x, out=y, out_indices=indices)
+                if not (np.array_equal(y, expected[0]) and np.array_equal(indices, expected[1])):
+                    wrong.append((number, repeat))
+
+        threads = [threading.Thread(target=pool, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong
+
+
+def test_different_pools_in_different_python_threads(isa):
+    """No scratch is shared between calls that run at the same time."""
+    jobs = []
+    for number, name in enumerate(["float32", "uint8", "float64", "float16", "int32", "int8"]):
+        x = cases.values((2, 4, 30 + number, 50 - number), name, "ties", number)
+        attributes = {"pads": number % 3, "strides": 1 + number % 2, "return_indices": True}
+        kernel = 3 + number
+        jobs.append((x, kernel, attributes, fastpool.max_pool(x, kernel, **attributes)))
+    wrong = []
+
+    def run(job):
+        x, kernel, attributes, expected = job
+        for _ in range(50):
+            y, indices = fastpool.max_pool(x, kernel, **attributes)
+            if not (np.array_equal(y, expected[0]) and np.array_equal(indices, expected[1])):
+                wrong.append(x.dtype)
+
+    threads = [threading.Thread(target=run, args=(job,)) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_the_interpreter_runs_while_a_pool_does():
+    """The lock is released: another Python thread makes progress during one long call."""
+    x = np.zeros((4, 16, 512, 512), np.float32)
+    plan = fastpool.plan_max_pool(x.shape, x.dtype, 63, return_indices=True, num_threads=1)
+    y, indices = np.empty(plan.output_shape, x.dtype), np.empty(plan.output_shape, np.int64)
+    plan(x, out=y, out_indices=indices)
+    state = {"running": True, "longest": 0.0}
+    started = threading.Event()
+
+    def tick():
+        last = time.perf_counter()
+        started.set()
+        while state["running"]:
+            now = time.perf_counter()
+            state["longest"] = max(state["longest"], now - last)
+            last = now
+
+    ticker = threading.Thread(target=tick)
+    ticker.start()
+    started.wait()
+    begin = time.perf_counter()
+    plan(x, out=y, out_indices=indices)
+    call = time.perf_counter() - begin
+    state["running"] = False
+    ticker.join()
+    # Were the lock held, the other thread would stand still for the whole call.
+    assert state["longest"] < 0.7 * call, f"stood still {state['longest']:.3f} s of {call:.3f} s"
+
+
+# ------------------------------------------------------------------------------------------- fork
+
+
+def wait_for(child, seconds=30):
+    """The child's exit status; a child that hangs is killed and fails the test."""
+    limit = time.monotonic() + seconds
+    while time.monotonic() < limit:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    pytest.fail("the forked child hangs")
+
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+
+FORK = """
+import os, sys, warnings
+import numpy as np
+import fastpool
+warnings.simplefilter("ignore", DeprecationWarning)
+x = np.random.default_rng(0).random((8, 32, 128, 128), np.float32)
+attributes = dict(pads=1, return_indices=True, num_threads=2)
+{before}
+expected = fastpool.max_pool(x, 3, **{{**attributes, "num_threads": 1}})
+def right():
+    y, indices = fastpool.max_pool(x, 3, **attributes)
+    z = fastpool.max_unpool(y, indices, 3, pads=1, output_shape=x.shape, num_threads=2)
+    return np.array_equal(y, expected[0]) and np.array_equal(indices, expected[1]) and z.max() == x.max()
+if {in_parent}:
+    assert right()
+child = os.fork()
+if child == 0:
+    grandchild = os.fork()
+    if grandchild == 0:
+        os._exit(0 if right() and right() else 3)
+    below = os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1])
+    os._exit(below if below else 0 if right() and right() else 4)
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+assert right()
+sys.exit(status)
+"""
+
+
+@needs_fork
+@pytest.mark.parametrize("in_parent", [True, False])
+@pytest.mark.parametrize("build", cases.BUILDS)
+def test_a_forked_child_pools(build, in_parent):
+    """After a threaded call the child of a fork, and its own child, must not wait for lost threads."""
+    code = FORK.format(before="", in_parent=in_parent)
+    process = cases.run_python(code, timeout=60, FASTPOOL_ISA=build)
+    assert process.returncode == 0, process.stderr
+
+
+@needs_fork
+@pytest.mark.parametrize("other", ["torch", "sklearn"])
+def test_a_forked_child_pools_beside_another_openmp(other):
+    pytest.importorskip(other)
+    if other == "torch":
+        before = "import torch; torch.rand(2000, 2000) @ torch.rand(2000, 2000)"
+    else:
+        before = "from sklearn.cluster import KMeans; KMeans(8).fit(x[0, 0])"
+    process = cases.run_python(FORK.format(before=before, in_parent=True), timeout=120)
+    assert process.returncode == 0, process.stderr
+
+
+@needs_fork
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_fork_while_other_threads_pool():
+    """A fork in the middle of other threads' calls leaves a child that works."""
+    x, plan = large_pool()
+    expected = plan(x)
+    running = threading.Event()
+    running.set()
+
+    def pool():
+        while running.is_set():
+            plan(x)
+
+    threads = [threading.Thread(target=pool) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(3):
+            time.sleep(0.05)
+            child = os.fork()
+            if child == 0:
+                y, indices = plan(x)
+                right = np.array_equal(y, expected[0]) and np.array_equal(indices, expected[1])
+                os._exit(0 if right else 3)
+            assert wait_for(child) == 0
+    finally:
+        running.clear()
+        for thread in threads:
+            thread.join()
+
+
+@needs_fork
+def test_multiprocessing_workers_pool():
+    code = """
+import multiprocessing, numpy as np, fastpool
+x = np.random.default_rng(0).random((8, 32, 128, 128), np.float32)
+plan = fastpool.plan_max_pool(x.shape, x.dtype, 3, pads=1, num_threads=2)
+def work(_):
+    return float(plan(x).sum(dtype=np.float64))
+if __name__ == "__main__":
+    expected = work(0)
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map(work, range(4)) == [expected] * 4
+"""
+    process = cases.run_python(code)
+    assert process.returncode == 0, process.stderr
+
+
+# --------------------------------------------------------------------------- limits from outside
+
+# OpenMP keeps its threads after a call, so the process shows how many one call started.
+COUNT_THREADS = """
+import os
+import numpy as np
+{before}
+import fastpool
+x = np.zeros((8, 32, 128, 128), np.float32)
+alone = len(os.listdir("/proc/self/task"))
+fastpool.max_pool(x, 3, num_threads={num_threads})
+print(1 + len(os.listdir("/proc/self/task")) - alone)
+"""
+
+needs_proc = pytest.mark.skipif(
+    not os.path.isdir("/proc/self/task"), reason="counts the threads in /proc"
+)
+needs_two_processors = pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
+    reason="needs two processors",
+)
+
+
+def threads_of_a_call(num_threads=None, before="", **environment):
+    code = COUNT_THREADS.format(num_threads=num_threads, before=before)
+    environment = {"OMP_NUM_THREADS": "", **environment}
+    process = cases.run_python(code, **{k: v for k, v in environment.items() if v})
+    assert process.returncode == 0, process.stderr
+    return int(process.stdout)
+
+
+@needs_proc
+@needs_two_processors
+def test_what_a_call_asks_for_is_what_it_gets():
+    assert [threads_of_a_call(count) for count in (1, 2, 3)] == [1, 2, 3]
+    assert threads_of_a_call(2, FASTPOOL_NUM_THREADS="1") == 2
+
+
+@needs_proc
+def test_the_default_is_within_every_limit():
+    assert threads_of_a_call() <= len(os.sched_getaffinity(0))
+    for variable in ("FASTPOOL_NUM_THREADS", "OMP_NUM_THREADS"):
+        assert threads_of_a_call(**{variable: "1"}) == 1
+    assert threads_of_a_call(FASTPOOL_NUM_THREADS="1", OMP_NUM_THREADS="2") == 1
+    assert threads_of_a_call(FASTPOOL_NUM_THREADS="2", OMP_NUM_THREADS="1") == 1
+    assert threads_of_a_call(OMP_NUM_THREADS="1,2") == 1
+
+
+@needs_proc
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs sched_setaffinity")
+@pytest.mark.parametrize("first", ["", "import fastpool;"])
+def test_the_default_is_within_the_affinity(first):
+    before = first + "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})"
+    assert threads_of_a_call(before=before) == 1
+
+
+@needs_proc
+def test_small_work_stays_on_one_thread():
+    code = """
+import os, numpy as np, fastpool
+x = np.zeros((1, 8, 64, 64), np.float32)
+alone = len(os.listdir("/proc/self/task"))
+fastpool.max_pool(x, 3)
+assert len(os.listdir("/proc/self/task")) == alone
+"""
+    process = cases.run_python(code)
+    assert process.returncode == 0, process.stderr
+
+
+@pytest.mark.parametrize("value", ["0", "-3", "many", "1.5", ""])
+def test_a_bad_limit_in_the_environment_breaks_nothing(value):
+    """OMP_NUM_THREADS belongs to others: what cannot be read is ignored. Ours is refused, or ignored when empty."""
+    code = "import numpy, fastpool; fastpool.max_pool(numpy.zeros((1, 1, 4, 4)), 2)"
+    assert cases.run_python(code, OMP_NUM_THREADS=value).returncode == 0
+    process = cases.run_python(code, FASTPOOL_NUM_THREADS=value)
+    assert process.returncode == 0 or "FASTPOOL_NUM_THREADS" in process.stderr
+
+
+@needs_proc
+def test_threadpoolctl_limits():
+    pytest.importorskip("threadpoolctl")
+    assert threads_of_a_call(before="import threadpoolctl; threadpoolctl.threadpool_limits(1)") == 1
+    code = """
+import os, numpy as np, fastpool, threadpoolctl
+x = np.zeros((8, 32, 128, 128), np.float32)
+fastpool.max_pool(x[:1, :1], 3)
+alone = len(os.listdir("/proc/self/task"))
+with threadpoolctl.threadpool_limits(1):
+    fastpool.max_pool(x, 3)
+assert len(os.listdir("/proc/self/task")) == alone
+"""
+    process = cases.run_python(code)
+    assert process.returncode == 0, process.stderr
+
+
+@pytest.mark.parametrize("order", ["import torch, fastpool", "import fastpool, torch"])
+def test_several_openmp_runtimes_in_one_process(order):
+    pytest.importorskip("torch")
+    code = f"""
+import numpy as np
+{order}
+x = np.random.default_rng(0).random((8, 32, 128, 128), np.float32)
+expected = torch.nn.functional.max_pool2d(torch.from_numpy(x), 3, 1, 1).numpy()
+for _ in range(3):
+    assert np.array_equal(fastpool.max_pool(x, 3, pads=1, num_threads=2), expected)
+    assert np.array_equal(torch.nn.functional.max_pool2d(torch.from_numpy(x), 3, 1, 1).numpy(), expected)
+"""
+    process = cases.run_python(code, timeout=120)
+    assert process.returncode == 0, process.stderr
