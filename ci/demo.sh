@@ -7,6 +7,6 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"
 
 venv=${FASTPOOL_VENV:-$root/.venv-demo}
-make_environment "$venv" demo
+make_environment demo
 # -P keeps the current folder off sys.path: in the checkout it would hide the installed package.
 exec "$venv/bin/python" -P -m fastpool demo "$@"

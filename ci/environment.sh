@@ -1,26 +1,42 @@
-# Sourced by test.sh and demo.sh.
+# Sourced by test.sh and demo.sh, which set $root, the checkout, and $venv, the virtual environment.
 
-# make_environment FOLDER EXTRA: a virtual environment in FOLDER with ".[EXTRA]" of this checkout installed in it.
-# Needs $root. Installs again only when a source is newer than the last installation.
+# make_environment EXTRA: the environment with "fastpool[EXTRA]" of this checkout installed in it. The wheel is
+# built only when a source is newer, and both scripts share it.
 make_environment() {
-    if ! [ -x "$1/bin/pip" ]; then
-        echo "creating the virtual environment $1"
-        "${PYTHON:-python3}" -m venv "$1" || {
-            echo "$0: 'python3 -m venv' does not work here (Debian and Ubuntu: apt install python3-venv)" >&2
-            return 1
-        }
+    if ! [ -x "$venv/bin/pip" ]; then
+        echo "creating the virtual environment $venv"
+        "${PYTHON:-python3}" -m venv "$venv" ||
+            fail "'python3 -m venv' does not work here (Debian and Ubuntu: apt install python3-venv)"
     fi
-    if [ -f "$1/.installed-$2" ] && [ -z "$(find "$root/setup.py" "$root/pyproject.toml" "$root/fastpool" \
-        \( -name '*.py' -o -name '*.pyx' -o -name '*.pxi' -o -name '*.h' -o -name '*.toml' \) -newer "$1/.installed-$2")" ]; then
-        return 0
+
+    wheels=$root/build/wheels-$("$venv/bin/python" -c 'import sys; print(sys.implementation.cache_tag)')
+    wheel=$(ls "$wheels"/*.whl 2>/dev/null || true)
+    if [ -z "$wheel" ] || [ -n "$(find "$root/setup.py" "$root/pyproject.toml" "$root/fastpool" \
+        \( -name '*.py' -o -name '*.toml' -o -name '*.pyx' -o -name '*.pxi' -o -name '*.h' \) -newer "$wheel")" ]; then
+        echo "building fastpool: some minutes"
+        # setuptools would pack everything that earlier builds left in build/lib, deleted modules too.
+        rm -rf "$wheels" "$root"/build/lib*
+        quiet_pip wheel --no-deps --wheel-dir "$wheels" "$root"
+        wheel=$(ls "$wheels"/*.whl)
     fi
-    echo "installing fastpool[$2] into $1: downloads and compiles, some minutes the first time"
-    # What is compiled is used again where nothing changed, but modules deleted since must not be packed once more.
-    find "$root/build" -name '*.py' -exec rm -f {} + 2>/dev/null || true
-    "$1/bin/python" -m pip install --disable-pip-version-check "$root[$2]" >"$1/install.log" 2>&1 || {
-        cat "$1/install.log" >&2
-        echo "$0: the installation failed (python3 >= 3.11, a C compiler and pip's registry are needed)" >&2
-        return 1
+
+    stamp=$venv/.installed-$1
+    if ! [ -f "$stamp" ] || [ -n "$(find "$wheel" -newer "$stamp")" ]; then
+        echo "installing fastpool[$1] into $venv"
+        quiet_pip install "$wheel[$1]"
+        quiet_pip install --no-deps --force-reinstall "$wheel" # the version of an older wheel may be the same
+        touch "$stamp"
+    fi
+}
+
+quiet_pip() {
+    "$venv/bin/python" -m pip --disable-pip-version-check "$@" >"$venv/pip.log" 2>&1 || {
+        cat "$venv/pip.log" >&2
+        fail "pip $1 failed (needed: python3 >= 3.11, a C compiler, a package index)"
     }
-    touch "$1/.installed-$2"
+}
+
+fail() {
+    echo "$0: $1" >&2
+    exit 1
 }

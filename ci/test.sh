@@ -4,13 +4,12 @@
 #     sh ci/test.sh tests/test_plan.py -k ceil
 # The environment is .venv-test beside ci/, or $FASTPOOL_VENV.
 set -eu
-caller=$PWD
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"
 
 venv=${FASTPOOL_VENV:-$root/.venv-test}
-case $venv in /*) ;; *) venv=$caller/$venv ;; esac
-make_environment "$venv" test
+case $venv in /*) ;; *) venv=$PWD/$venv ;; esac
+make_environment test
 cd "$root"
 # Not -P, which stops at this process: the tests start interpreters of their own, also on the installed package.
 export PYTHONSAFEPATH=1

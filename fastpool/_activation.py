@@ -1,21 +1,23 @@
 """Activations that fusion passes put on pooling nodes of the channels-last domain."""
 
+import math
+
 import numpy as np
 
 from ._arguments import dtype_name
 
 
 def apply_activation(y, activation, params):
-    """Replace y by its activation, computed in float32 or wider; NaN stays NaN.
+    """Replace y by its activation, in place; NaN stays NaN.
 
     Parameters
     ----------
     y : ndarray
-        Changed in place.
+        Floats, computed in float32 or wider; or integers, for Relu and Clip.
     activation : str or None
     params : tuple of float
-        Relu: none, or the range (minimum, maximum); Clip: (minimum, maximum); LeakyRelu: (alpha,);
-        HardSigmoid: (alpha, beta), for clip(alpha * x + beta, 0, 1).
+        As `_arguments.activation` gives them. Relu, Clip: minimum and maximum; LeakyRelu: alpha;
+        HardSigmoid: alpha and beta.
 
     Notes
     -----
@@ -24,45 +26,57 @@ def apply_activation(y, activation, params):
     if activation is None:
         return
     name = dtype_name(y.dtype)
-    if activation in ("Relu", "Clip"):
-        low, high = params or (0.0, np.inf)
-        y[...] = _clipped(y, low, high, name)
+    if "int" in name:
+        _clip_integers(y, *params)
         return
-    wide = y.astype(np.float64 if name == "float64" else np.float32)
-    y[...] = _FUNCTIONS[activation](wide, *params).astype(y.dtype)
+    # Not contiguous, the last bit of a result could depend on the arrangement in memory.
+    wide = y.astype("float64" if name == "float64" else "float32", order="C")
+    with np.errstate(all="ignore"):  # NaN and infinities are data here
+        y[...] = _FUNCTIONS[activation](wide, *params).astype(y.dtype)
 
 
-def _clipped(y, low, high, name):
-    """min(max(y, low), high), in integers where y is: no rounding, and bounds may be infinite."""
-    if "float" in name:
-        wide = y.astype(np.float64 if name == "float64" else np.float32)
-        return np.minimum(np.maximum(wide, low), high).astype(y.dtype)
-    info = (0, 1) if name == "bool" else (np.iinfo(name).min, np.iinfo(name).max)
-    least = max(info[0], _whole(low, np.ceil))
-    most = min(info[1], _whole(high, np.floor))
-    least, most = min(least, info[1]), max(most, info[0])
-    return np.minimum(np.maximum(y, y.dtype.type(least)), y.dtype.type(most))
+def _clip_integers(y, least, most):
+    """Clip to the integers between two floats, exactly."""
+    info = np.iinfo(y.dtype)
+    np.maximum(y, y.dtype.type(_bound(least, math.ceil, info)), out=y)
+    np.minimum(y, y.dtype.type(_bound(most, math.floor, info)), out=y)
 
 
-def _whole(bound, rounding):
-    """The integer bound that means the same for integers."""
-    if np.isinf(bound):
-        return -(1 << 80) if bound < 0 else 1 << 80
-    return int(rounding(bound))
+def _bound(value, rounding, info):
+    """The integer of a type that bounds its integers as a float does, infinities included."""
+    if value <= info.min:
+        return info.min
+    return info.max if value >= info.max else rounding(value)
+
+
+def _clip(x, least, most):
+    return np.minimum(np.maximum(x, least), most)
+
+
+def _leaky_relu(x, alpha):
+    return np.where(x < 0, x * alpha, x)
+
+
+def _hard_sigmoid(x, alpha, beta):
+    return _clip(x * alpha + beta, 0, 1)
 
 
 def _sigmoid(x):
-    # exp of a negative number only: no overflow
-    e = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1 / (1 + e), e / (1 + e))
+    e = np.exp(-np.abs(x))  # never above 1
+    return np.where(x < 0, e, 1) / (1 + e)
+
+
+def _silu(x):
+    # -inf, which a window without elements gives, becomes the limit 0: -inf * 0 would be NaN
+    return np.maximum(x, np.finfo(x.dtype).min) * _sigmoid(x)
 
 
 _FUNCTIONS = {
-    "LeakyRelu": lambda x, alpha: np.where(x < 0, x * x.dtype.type(alpha), x),
-    "HardSigmoid": lambda x, alpha, beta: np.clip(
-        x * x.dtype.type(alpha) + x.dtype.type(beta), 0, 1
-    ),
+    "Relu": _clip,
+    "Clip": _clip,
+    "LeakyRelu": _leaky_relu,
+    "HardSigmoid": _hard_sigmoid,
     "Tanh": np.tanh,
     "Sigmoid": _sigmoid,
-    "Silu": lambda x: x * _sigmoid(x),
+    "Silu": _silu,
 }

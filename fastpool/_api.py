@@ -1,66 +1,72 @@
-"""The public functions: what they mean, and one step to a plan."""
+"""The public functions: what they mean, and the short way to the plan of an earlier call."""
 
 import functools
 
 import numpy as np
 
-from . import _dispatch
+from . import _arguments, _dispatch
 from ._plan import make_plan, make_unpool_plan
 
-# Geometries whose plans are kept between calls of max_pool.
+# Geometries whose plans are kept between calls.
 KEPT_PLANS = 1024
 
-_INT = {int}
+_SEQUENCES = (list, np.ndarray)  # what no cache takes
 
-
-@functools.lru_cache(KEPT_PLANS, typed=True)  # typed: 2.0 must not find the plan of 2
-def _kept_plan(shape, dtype, kernel_shape, strides, pads, dilations, names, *values):
-    return make_plan(
-        shape,
-        dtype,
-        kernel_shape,
-        strides=strides,
-        pads=pads,
-        dilations=dilations,
-        **dict(zip(names, values, strict=True)),
-    )
-
-
-_NAMES = (
-    *("auto_pad", "ceil_mode", "ceil_rule", "layout", "nan", "activation", "activation_params"),
-    *("return_indices", "storage_order", "index_axis", "index_dtype", "index_layout"),
-    "num_threads",
+_POOL_GEOMETRY = (
+    *("input_shape", "dtype", "auto_pad", "ceil_rule", "layout", "nan", "activation"),
+    *("index_dtype", "index_layout"),
 )
+_POOL_NUMBERS = (
+    *("kernel_shape", "strides", "pads", "dilations", "ceil_mode", "activation_params"),
+    *("return_indices", "storage_order", "index_axis", "num_threads"),
+)
+_UNPOOL_GEOMETRY = ("x_shape", "layout", "index_space", "index_layout")
+_UNPOOL_NUMBERS = ("kernel_shape", "strides", "pads", "output_shape")
 
 
-def _frozen(value):
-    """A sequence as the tuple that a cache can hold; integers and None as they are."""
-    if type(value) is int or value is None:
-        return value
-    value = tuple(value)
-    if {*map(type, value)} != _INT:
-        raise TypeError
-    return value
+class _Kept:
+    """The plan of one geometry, and the numbers that it was found for last.
+
+    To any cache 2, 2.0 and True are one key, yet only the first is a legal attribute. So a plan is
+    reused for the very objects that it was found for, which is the quick check, or for others of the
+    same types.
+    """
+
+    __slots__ = ("numbers", "plan")
+
+    def __init__(self):
+        self.numbers = (self,) * len(_POOL_NUMBERS)  # nothing that anybody passes
+        self.plan = None
 
 
-def _plan(shape, dtype, kernel_shape, strides, pads, dilations, *values):
-    """The plan for one call: kept, where all attributes are of the plainest types."""
+@functools.lru_cache(KEPT_PLANS)
+def _kept(geometry, numbers):
+    return _Kept()
+
+
+def _same_types(numbers, known):
+    """Are equal numbers, or tuples of them, of the same types too?"""
+    for a, b in zip(numbers, known, strict=False):
+        if a is not b:
+            kind = type(a)
+            if kind is not type(b):
+                return False
+            if kind is tuple and [*map(type, a)] != [*map(type, b)]:
+                return False
+    return True
+
+
+def _find_plan(make, names, geometry, numbers):
+    """The plan for numbers that need not be the objects of the last call with this geometry."""
     try:
-        return _kept_plan(
-            *(shape, dtype, _frozen(kernel_shape), _frozen(strides), _frozen(pads)),
-            *(_frozen(dilations), _NAMES, *values),
-        )
-    except TypeError:
-        # Not plain (numpy integers, lists of floats, ...): resolved anew, or refused with its name.
-        return make_plan(
-            shape,
-            dtype,
-            kernel_shape,
-            strides=strides,
-            pads=pads,
-            dilations=dilations,
-            **dict(zip(_NAMES, values, strict=True)),
-        )
+        plain = tuple([tuple(n) if type(n) in _SEQUENCES else n for n in numbers])
+        kept = _kept(geometry, plain)
+    except TypeError:  # an object that is no attribute's value; the planner says which
+        return make(**dict(zip(names, geometry + numbers, strict=True)))
+    if not _same_types(plain, kept.numbers):
+        kept.plan = make(**dict(zip(names, geometry + numbers, strict=True)))
+    kept.numbers = plain
+    return kept.plan
 
 
 def max_pool(
@@ -86,73 +92,108 @@ def max_pool(
     out_indices=None,
     num_threads=None,
 ):
-    """Maximum over sliding windows.
+    """Take the maximum of every window of an array.
 
-    Attributes have ONNX's names and meaning; one integer stands for every spatial axis, and None for
-    the default.
+    Along each spatial axis output ``o`` is the maximum of the elements ``o * stride - pad_begin +
+    t * dilation`` with ``0 <= t < kernel``; the ones outside the array are left out. Attributes
+    have the names and meanings of ONNX. One int stands for all spatial axes, None for the default.
 
     Parameters
     ----------
     x : array_like
-        float16, bfloat16 (of ml_dtypes), float32, float64, any integer dtype, or bool; the shape is
-        read by `layout`. Any strides; never written; not copied if its last axis is contiguous.
+        Input, its axes as `layout` says: float16, bfloat16 (of the package ml_dtypes), float32,
+        float64, any integer type or bool. Strides may be any. It is never written, and not copied
+        if the axis that lies closest in memory, its last one, is contiguous.
     kernel_shape : int or sequence of int
-        Taps of the window per spatial axis.
-    strides, dilations : int or sequence of int
-        Distance of neighbouring windows, and of neighbouring taps.
+        Taps of the window along each spatial axis, at least 1.
+    strides : int or sequence of int
+        Elements from one window to the next, at least 1.
     pads : int or sequence of int
-        Padding, which is never chosen: one number, one per spatial axis (both sides), or all begins
-        and then all ends. Any size.
+        Padding, which is never chosen: one int for all sides, one per spatial axis for both of its
+        sides, or all begins and then all ends. It may be larger than the window.
+    dilations : int or sequence of int
+        Elements from one tap of a window to the next, at least 1.
     auto_pad : {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"}
-        SAME gives ``ceil(size / stride)`` outputs; an odd unit of padding goes to the end (UPPER) or
-        the beginning (LOWER).
+        "NOTSET" takes `pads`, the others none: "VALID" does not pad; "SAME_UPPER" and
+        "SAME_LOWER" pad for ``ceil(size / stride)`` outputs, an odd unit at the end or at the
+        beginning.
     ceil_mode : bool
-        Round the number of windows up.
+        Whether the number of windows is rounded up, not down. "SAME_*" is not affected.
     ceil_rule : {"clip", "keep"}
-        With `ceil_mode`: drop a last window that would start in the end padding or past it, or keep it.
+        With `ceil_mode`, whether a last window that starts in the padding at the end or past it is
+        dropped, or kept.
     layout : str
-        The axes: "W", "HW" or "DHW", with an optional "N" in front and an optional "C" before or
-        behind. "NCHW" and "NHWC" also stand for channels first and last at any number of spatial axes.
+        The axes of `x` and of the results: "W", "HW" or "DHW", before it an optional "N" for the
+        batch, and before or behind it an optional "C" for the channels. "NCHW" and "NHWC" also
+        stand for channels first and channels last with any number of spatial axes.
     nan : {"propagate", "ignore"}
-        A window with a NaN gives NaN; or NaN counts only where there is nothing else.
-    activation : str, optional
-        Applied to the values: Relu, Clip, LeakyRelu, HardSigmoid, Tanh, Sigmoid or Silu.
+        Whether a window with a NaN gives NaN, or only one that holds nothing else.
+    activation : {"Relu", "Clip", "LeakyRelu", "HardSigmoid", "Tanh", "Sigmoid", "Silu"}, optional
+        Applied to the maxima, in float32 or wider; the indices stay as they are. Integers have
+        "Relu" and "Clip", bool has none.
     activation_params : sequence of float
+        "Clip": minimum and maximum; "Relu": nothing or the same two; "LeakyRelu": alpha;
+        "HardSigmoid": alpha and beta of ``clip(alpha * x + beta, 0, 1)``; none for the others.
     return_indices : bool
-        Also return where each value was found: the first place in row-major order; -1 for a window
-        without elements.
+        Whether the index of each maximum is returned too.
     storage_order : {0, 1}
-        1: indices count column major inside a plane. Affects nothing else.
+        Whether indices count planes row by row, or column by column (the first spatial axis
+        fastest). Nothing else depends on it.
     index_axis : int
-        Indices are modulo ``prod(shape[index_axis:])``; 0 counts through the whole array, 2 per plane.
+        Indices count within the axes from this one on: 0 for the whole array, 2 for each plane of
+        an "NCHW" array. Negative values count from the last axis.
     index_dtype : {"int64", "int32"}
+        Type of the indices, as anything that stands for one of these.
     index_layout : {"NCHW", "NHWC"}
-        The order of axes that indices count in. "NCHW" holds in channels-last layouts too; "NHWC" counts
-        in the channels-last array as it lies in memory.
-    out, out_indices : ndarray, optional
-        Where to put the results: exact shape and dtype, writeable, sharing no memory with `x`.
+        What indices count in, if the channels come last: the array as if they came first, or the
+        array as it is.
+    out : ndarray, optional
+        Takes the maxima: of their exact shape and type, writeable, sharing no memory with `x`.
+    out_indices : ndarray, optional
+        Takes the indices, likewise.
     num_threads : int, optional
-        At most this many threads; the default uses the processors at hand where that pays.
+        How many threads to use, at least 1. By default the processors that this process may use,
+        if the work is large enough.
 
     Returns
     -------
     y : ndarray
-        Of x's dtype. A window without elements gives -inf, the type's minimum, or False.
+        The maxima: of the type of `x`, and of its shape with other spatial extents.
     indices : ndarray
-        With `return_indices`; of y's shape.
+        Only if `return_indices`: of the shape of `y`. Where a maximum occurs more than once in its
+        window, the first in row-major order is meant, whatever the layout.
 
     Raises
     ------
     TypeError
-        An argument of the wrong kind.
+        An argument is of the wrong kind.
     ValueError
-        A value that cannot be: the message names the argument, what was got and what is allowed.
+        An argument has a wrong value, or a window is larger than the padded input, or the result
+        larger than any memory.
+
+    See Also
+    --------
+    plan_max_pool : The same work prepared once for many arrays.
+    max_unpool : Put maxima back where they were.
 
     Notes
     -----
-    Defined by ONNX MaxPool-11 (and 12, 22), its channels-last form in com.ms.internal.nhwc, and OpenVINO
-    MaxPool-1 and -8. Where they or the runtimes disagree, the README says which rule holds. Of two equal
-    values the first wins; -0.0 equals +0.0, and the sign of a zero and the payload of a NaN are free.
+    This is ONNX MaxPool-11 with the types of versions 12 and 22, MaxPool-11 of the domain
+    com.ms.internal.nhwc (``layout="NHWC"`` and `activation`), and OpenVINO MaxPool-1 and -8.
+    Where these disagree:
+
+    - a window that holds no element gives -inf, the lowest integer, or False, and index -1;
+    - `ceil_rule` "clip" is ONNX's since version 22, "keep" is OpenVINO's "ceil"; "VALID" follows
+      `ceil_mode` (OpenVINO's example 5, not ONNX's formula);
+    - "SAME_*" counts the dilation and never crops;
+    - indices of channels-last arrays are those of the channels-first array unless `index_layout`
+      says otherwise; `index_axis` is OpenVINO's axis; `storage_order` keeps the planes in their
+      places (it is not Fortran order of the whole array).
+
+    Results are exact in every type. Of -0.0 and 0.0, which are equal, the first is taken; the sign
+    of a zero and the payload of a NaN are not fixed beyond that.
+
+    Plans of recent geometries are kept, so that calls that repeat do not plan again.
 
     Examples
     --------
@@ -162,19 +203,67 @@ def max_pool(
     >>> fastpool.max_pool(x, 2, strides=2)
     array([[[[ 6.,  8.],
              [16., 18.]]]], dtype=float32)
+
+    With padding at both sides, and the place of every maximum:
+
     >>> y, indices = fastpool.max_pool(x, 3, strides=2, pads=1, return_indices=True)
     >>> indices
     array([[[[ 6,  8,  9],
              [16, 18, 19],
              [21, 23, 24]]]])
+
+    Rows alone, with a window that is larger at its end:
+
+    >>> fastpool.max_pool(np.array([3, 1, 4, 1, 5]), 3, pads=(0, 2), layout="W")
+    array([4, 4, 5, 5, 5])
     """
     if type(x) is not np.ndarray:
         x = _dispatch.as_array(x, "x")
-    plan = _plan(
-        *(x.shape, x.dtype, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode),
-        *(ceil_rule, layout, nan, activation, activation_params, return_indices, storage_order),
-        *(index_axis, index_dtype, index_layout, num_threads),
+    geometry = (
+        x.shape,
+        x.dtype,
+        auto_pad,
+        ceil_rule,
+        layout,
+        nan,
+        activation,
+        index_dtype,
+        index_layout,
     )
+    numbers = (
+        kernel_shape,
+        strides,
+        pads,
+        dilations,
+        ceil_mode,
+        activation_params,
+        return_indices,
+        storage_order,
+        index_axis,
+        num_threads,
+    )
+    try:
+        kept = _kept(geometry, numbers)
+        known = kept.numbers
+        # One by one: this is half of what a call costs beyond its work.
+        same = (
+            kernel_shape is known[0]
+            and strides is known[1]
+            and pads is known[2]
+            and dilations is known[3]
+            and ceil_mode is known[4]
+            and activation_params is known[5]
+            and return_indices is known[6]
+            and storage_order is known[7]
+            and index_axis is known[8]
+            and num_threads is known[9]
+        )
+    except TypeError:  # a list or an array is not hashable
+        same = False
+    if same:
+        plan = kept.plan
+    else:
+        plan = _find_plan(make_plan, _POOL_GEOMETRY + _POOL_NUMBERS, geometry, numbers)
     return _dispatch.execute_max_pool(plan, x, out, out_indices)
 
 
@@ -200,31 +289,50 @@ def plan_max_pool(
     index_layout="NCHW",
     num_threads=None,
 ):
-    """Resolve a max pooling once, for many calls.
+    """Prepare a max pooling for any number of arrays of one shape and type.
 
     Parameters
     ----------
     input_shape : sequence of int
+        Shape of the arrays, their axes as `layout` says.
     dtype : dtype_like
-    kernel_shape, strides, ... :
-        As for `max_pool`.
+        Type of their elements; "bfloat16" is known with or without ml_dtypes.
+    kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule, layout, nan, \
+activation, activation_params, return_indices, storage_order, index_axis, index_dtype, \
+index_layout, num_threads
+        As in :func:`max_pool`.
 
     Returns
     -------
     plan : MaxPoolPlan
-        ``plan(x, out=None, out_indices=None)`` pools; ``plan.output_shape``, ``plan.pads`` and the other
-        attributes tell what was resolved. It may be used from several threads, hashed and pickled.
+        ``plan(x, out=None, out_indices=None)`` gives what :func:`max_pool` gives, without looking
+        at attributes again. `output_shape`, `pads` and other attributes tell what was resolved.
+        A plan is immutable, hashable and picklable, and threads may share it.
 
     Raises
     ------
-    TypeError, ValueError
-        As `max_pool` does.
+    TypeError
+        An argument is of the wrong kind.
+    ValueError
+        An argument has a wrong value, or a window is larger than the padded input, or the input or
+        the result larger than any memory.
+
+    See Also
+    --------
+    max_pool : The same in one call.
+
+    Notes
+    -----
+    Rules and sources are those of :func:`max_pool`. `pads` of the plan are the ones with which
+    rounding down gives its output.
 
     Examples
     --------
     >>> import numpy as np
     >>> import fastpool
-    >>> plan = fastpool.plan_max_pool((1, 64, 112, 112), "float32", 3, strides=2, auto_pad="SAME_UPPER")
+    >>> plan = fastpool.plan_max_pool(
+    ...     (1, 64, 112, 112), "float32", 3, strides=2, auto_pad="SAME_UPPER"
+    ... )
     >>> plan.output_shape, plan.pads
     ((1, 64, 56, 56), (0, 0, 1, 1))
     >>> y = np.empty(plan.output_shape, np.float32)
@@ -268,60 +376,76 @@ def max_unpool(
     out=None,
     num_threads=None,
 ):
-    """Put values back where max pooling found them; everything else is 0.
+    """Put maxima back where they were; everything else is zero.
+
+    Along each spatial axis the result has ``(size - 1) * stride + kernel - pad_begin - pad_end``
+    elements (the inferred extent), unless `output_shape` says otherwise.
 
     Parameters
     ----------
     x : array_like
-        Values, of any dtype that `max_pool` takes; the shape is read by `layout`.
+        The values, of any type that :func:`max_pool` takes; its axes are as `layout` says.
     indices : array_like of int64 or int32
-        Of x's shape: flat positions in the result, counted over all its axes.
+        Where each value belongs, in the shape of `x`: offsets as :func:`max_pool` returns them for
+        the whole array (`index_axis` and `storage_order` 0).
     kernel_shape, strides, pads : int or sequence of int
-        Of the pooling that is undone. The spatial extents are inferred from them:
-        ``(size - 1) * stride + kernel - pad_begin - pad_end``.
+        Those of the pooling; forms and defaults as in :func:`max_pool`.
     output_shape : sequence of int, optional
-        The whole shape of the result, in the order of `layout`, where the inferred one is not what was
-        pooled.
+        Shape of the result, all axes in the order of `layout`. Poolings of several extents give the
+        same output; this says which it was.
     layout : str
-        As for `max_pool`.
+        The axes of `x`, `indices` and the result, as in :func:`max_pool`.
     index_space : {"output", "inferred"}
-        What `indices` count in: the result (a pooling's own indices restore its input), or a block of the
-        inferred extents that is put at the origin of the result (the example of ONNX MaxUnpool-9).
+        What indices count in, where `output_shape` differs from the inferred shape: the result, so
+        that a pooling's indices restore its input, or a block of the inferred shape, which is put
+        at the origin of the result and must fit there. With "output" an `output_shape` makes
+        `pads` meaningless.
     index_layout : {"NCHW", "NHWC"}
-        As for `max_pool`.
+        As in :func:`max_pool`.
     out : ndarray, optional
-        Where to put the result.
+        Takes the result: of its exact shape and type, writeable, sharing no memory with `x` and
+        `indices`.
     num_threads : int, optional
+        As in :func:`max_pool`.
 
     Returns
     -------
     y : ndarray
-        Of x's dtype. Of several values with one index the last in row-major (channels-first) order stays.
+        Of the type of `x`. Where an index occurs more than once the last of its values stays, in
+        the order of the channels-first `x`, whatever the layout and the number of threads.
 
     Raises
     ------
-    TypeError, ValueError
-        Wrong arguments; an index below 0 or beyond the result, in which case nothing is written.
+    TypeError
+        An argument is of the wrong kind.
+    ValueError
+        An argument has a wrong value, or an index is negative or not below the number of elements
+        that it counts in. Nothing has been written then.
+
+    See Also
+    --------
+    max_pool : What this undoes, with ``return_indices=True``.
 
     Notes
     -----
-    Defined by ONNX MaxUnpool-9 and its channels-last form in com.ms.internal.nhwc.
+    This is ONNX MaxUnpool-9, also in the domain com.ms.internal.nhwc. Its text and onnxruntime
+    count indices in the result, its example in the inferred block; `index_space` is the switch, and
+    :func:`fastpool.onnx.max_unpool` has the example's as its default.
 
     Examples
     --------
     >>> import numpy as np
     >>> import fastpool
-    >>> x = np.array([[[[1, 2], [3, 4]]]], np.float32)
-    >>> indices = np.array([[[[5, 7], [13, 15]]]])
-    >>> fastpool.max_unpool(x, indices, 2, strides=2)[0, 0]
-    array([[0., 0., 0., 0.],
-           [0., 1., 0., 2.],
-           [0., 0., 0., 0.],
-           [0., 3., 0., 4.]], dtype=float32)
+    >>> x = np.array([[1, 3, 2, 4], [5, 6, 8, 7]])
+    >>> y, indices = fastpool.max_pool(x, 2, strides=2, layout="HW", return_indices=True)
+    >>> fastpool.max_unpool(y, indices, 2, strides=2, layout="HW")
+    array([[0, 0, 0, 0],
+           [0, 6, 8, 0]])
     """
-    if type(x) is not np.ndarray:
-        x = _dispatch.as_array(x, "x")
-    plan = make_unpool_plan(
-        x.shape, kernel_shape, strides, pads, output_shape, layout, index_space, index_layout
-    )
-    return _dispatch.execute_max_unpool(plan, x, _dispatch.as_array(indices, "indices"), out, num_threads)
+    x = _dispatch.as_array(x, "x")
+    indices = _dispatch.as_array(indices, "indices")
+    geometry = x.shape, layout, index_space, index_layout
+    numbers = kernel_shape, strides, pads, output_shape
+    plan = _find_plan(make_unpool_plan, _UNPOOL_GEOMETRY + _UNPOOL_NUMBERS, geometry, numbers)
+    num_threads = _arguments.num_threads(num_threads)
+    return _dispatch.execute_max_unpool(plan, x, indices, out, num_threads)

@@ -55,7 +55,7 @@ def _values(count):
 # ------------------------------------------------------------------------------- kinds of values
 
 
-def as_int(value, name):
+def as_int(value, name, expected="an int"):
     """An integer of any kind but bool, as a Python int."""
     if not isinstance(value, (bool, np.bool_)) and hasattr(type(value), "__index__"):
         try:
@@ -66,12 +66,12 @@ def as_int(value, name):
             if value.bit_length() > _LARGEST_BITS:
                 raise ValueError(f"{name}: an integer of {value.bit_length()} bits is too large")
             return value
-    raise TypeError(f"{name}: expected an int, got {reprlib.repr(value)}")
+    raise TypeError(f"{name}: expected {expected}, got {reprlib.repr(value)}")
 
 
-def as_count(value, name, least=1):
+def as_count(value, name, least=1, expected="an int"):
     """An integer not below `least`."""
-    value = as_int(value, name)
+    value = as_int(value, name, expected)
     if value < least:
         raise ValueError(f"{name}: expected an int of at least {least}, got {value}")
     return value
@@ -169,7 +169,9 @@ def layout(value, shape):
                 f"got an input of shape {shape}"
             )
     elif rank != len(value):
-        raise ValueError(f'layout: "{value}" has {len(value)} axes, the input of shape {shape} {rank}')
+        raise ValueError(
+            f'layout: "{value}" names {len(value)} axes, the input of shape {shape} has {rank}'
+        )
     first = batch + (channels == "first")
     if count in _SPATIAL_NAMES:
         spatial_names = _SPATIAL_NAMES[count]
@@ -191,10 +193,10 @@ def layout(value, shape):
 
 
 def _per_axis(value, name, count, default):
-    if value is None and default is not None:
+    if value is None:
         value = default
     if not is_sequence(value):
-        return (as_count(value, name),) * count
+        return (as_count(value, name, expected="an int or a sequence of ints"),) * count
     values = as_counts(value, name, 1)
     if len(values) != count:
         raise ValueError(
@@ -221,7 +223,7 @@ def pads(value, count):
     if value is None:
         value = 0
     if not is_sequence(value):
-        return (as_count(value, "pads", 0),) * (2 * count)
+        return (as_count(value, "pads", 0, "an int or a sequence of ints"),) * (2 * count)
     values = as_counts(value, "pads", 0)
     if len(values) == count:
         return values * 2
@@ -351,13 +353,11 @@ def _activation_params(value):
     values = []
     for i, number in enumerate(value):
         if isinstance(number, bool) or not isinstance(number, Real):
-            raise TypeError(
-                f"activation_params[{i}]: expected a float, got {reprlib.repr(number)}"
-            )
+            raise TypeError(f"activation_params[{i}]: expected a float, got {reprlib.repr(number)}")
         try:
             number = float(number)
         except OverflowError:
-            number = math.copysign(math.inf, number)
+            raise ValueError(f"activation_params[{i}]: too large for a float") from None
         if math.isnan(number):
             raise ValueError(f"activation_params[{i}]: expected a number, got nan")
         values.append(number)

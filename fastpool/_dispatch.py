@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from . import _schedule, _threads
+from . import _arguments, _schedule, _threads
 from ._activation import apply_activation
 from ._arguments import dtype_name
 
@@ -60,10 +60,10 @@ _active = _choose_build()
 def using(name):
     """Run with another build (for tests and measurements; not for use from several threads)."""
     global _active
+    kernels = _builds[name]
     before, _active = _active, name
-    _builds[name]
     try:
-        yield _builds[name]
+        yield kernels
     finally:
         _active = before
 
@@ -271,56 +271,60 @@ def _execute_with_care(plan, runner, threads, x, out, out_indices, y, z):
 
 def execute_max_unpool(plan, x, indices, out, num_threads):
     """Run a max unpooling (`fastpool.max_unpool`)."""
-    name = dtype_name(x.dtype, "x")
-    native = x.dtype.newbyteorder("=")
-    if indices.dtype.newbyteorder("=") not in (np.dtype(np.int64), np.dtype(np.int32)):
+    native = x.dtype if x.dtype.isnative else x.dtype.newbyteorder("=")
+    dtype_name(native, "x")
+    if indices.dtype.newbyteorder("=") not in _INDEX_DTYPES:
         raise TypeError(f"indices: expected dtype int64 or int32, got {indices.dtype}")
     if indices.shape != plan.x_shape:
         raise ValueError(f"indices: expected x's shape {plan.x_shape}, got {indices.shape}")
     if out is not None:
         _check_output("out", out, plan.output_shape, native, {"x": x, "indices": indices})
-    shape = plan.output_shape
-    corner = plan.index_space == "inferred" and plan.inferred != plan.output
-    if corner:
-        shape = list(shape)
-        for place, extent in zip(plan.spatial, plan.inferred, strict=True):
-            shape[place] = extent
+    # In "inferred" space the indices count in a block, which then goes to the origin of the result.
+    block = plan.index_space == "inferred" and plan.inferred != plan.output
+    extents = plan.inferred if block else plan.output
     y = out
-    if out is None or corner or not out.flags.c_contiguous or not out.flags.aligned:
+    if out is None or block or not out.flags.carray:
+        shape = list(plan.output_shape)
+        for place, extent in zip(plan.spatial, extents, strict=True):
+            shape[place] = extent
         y = np.empty(shape, native)
-    extents = plan.inferred if corner else plan.output
-    size = math.prod(extents)
-    bits = f"u{native.itemsize}"
-    index_type = indices.dtype.newbyteorder("=")
+    size, bits = math.prod(extents), f"u{native.itemsize}"
     kernels = _builds[_active]
-    x_bits = np.require(x, native, ["C", "A"]).view(bits)
-    where = np.require(indices, index_type, ["C", "A"])
     work = x.nbytes + indices.nbytes + y.nbytes
+    num_threads = _arguments.num_threads(num_threads)
     threads = _threads.effective_threads(num_threads, work, kernels.max_threads)
+    where = _contiguous(indices)
     bad = kernels.max_unpool(
-        *(x_bits, where, y.view(bits), plan.batch, plan.channels, math.prod(plan.sizes), size),
-        *(plan.channels_last, plan.index_layout == "NHWC", threads),
+        *(_contiguous(x).view(bits), where, y.view(bits), plan.batch, plan.channels),
+        *(math.prod(plan.sizes), size, plan.channels_last, plan.index_layout == "NHWC", threads),
     )
     if bad >= 0:
         place = np.unravel_index(bad, plan.x_shape)
         raise ValueError(
             f"indices[{', '.join(map(str, place))}]: {where[place]} is outside "
-            f"[0, {plan.batch * plan.channels * size}), the elements of {tuple(shape)}"
+            f"[0, {plan.batch * plan.channels * size}), the elements of {y.shape}"
         )
-    if y is out:
-        return out
-    if not corner and out is None:
+    if y is out or (out is None and not block):
         return y
     result = np.empty(plan.output_shape, native) if out is None else out
-    if corner:
+    corner = [slice(None)] * result.ndim
+    if block:
         result[...] = np.zeros((), native)
-        corner_of = [slice(None)] * result.ndim
         for place, extent in zip(plan.spatial, plan.inferred, strict=True):
-            corner_of[place] = slice(extent)
-        result[tuple(corner_of)] = y
-    else:
-        result[...] = y
+            corner[place] = slice(extent)
+    result[tuple(corner)] = y
     return result
+
+
+_INDEX_DTYPES = (np.dtype(np.int64), np.dtype(np.int32))
+
+
+def _contiguous(array):
+    """The array, or a copy: C-contiguous, aligned, native."""
+    flags = array.flags
+    if flags.c_contiguous and flags.aligned and array.dtype.isnative:
+        return array
+    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
 
 
 def as_array(x, name):

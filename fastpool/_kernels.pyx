@@ -124,6 +124,11 @@ cdef struct Tile:
     Py_ssize_t left, span           # columns of padding before col_lo; columns in all, padding included
 
 
+cdef struct Leads:                  # slabs of the leading axes that are taken together, and where in x
+    Py_ssize_t count
+    Py_ssize_t offsets[MAX_TAPS]
+
+
 cdef struct Areas:                  # one thread's scratch, by use
     char *slab
     char *spare
@@ -169,6 +174,9 @@ cdef inline void carve(Areas *areas, const Pool *p, char *area) noexcept nogil:
 cdef inline Py_ssize_t real_taps(const Window *w, Py_ssize_t output, Py_ssize_t *first) noexcept nogil:
     """Number of taps of one output that are elements; `first` gets the first such element."""
     cdef Py_ssize_t start = output * w.stride - w.begin, skipped = 0
+    if w.dilation == 1:                 # a 64-bit division takes as long as pooling a short row
+        first[0] = imax(start, 0)
+        return imax(0, imin(start + w.kernel, w.size) - first[0])
     if start < 0:
         skipped = ceil_div(-start, w.dilation)
         start += skipped * w.dilation
@@ -278,7 +286,7 @@ cdef class Pooling:
                     PyObject_GetBuffer(y, &buffers[1], PyBUF_FORMAT | PyBUF_STRIDES | PyBUF_WRITABLE)
                 else:
                     PyObject_GetBuffer(z, &buffers[2], PyBUF_FORMAT | PyBUF_STRIDES | PyBUF_WRITABLE)
-        except (BufferError, ValueError):
+        except (BufferError, TypeError, ValueError):    # not an array, read-only, no buffer format: said elsewhere
             while opened > 0:
                 opened -= 1
                 PyBuffer_Release(&buffers[opened])
@@ -286,9 +294,12 @@ cdef class Pooling:
         formats = b"H" if bits else self.formats
         fit = (self.view(&job.x, &buffers[0], self.x_shape, formats, self.pool.size)
                and self.view(&job.y, &buffers[1], self.y_shape, formats, self.pool.size)
-               and (count == 2 or self.view(&job.z, &buffers[2], self.y_shape, self.index_formats, self.pool.index_bytes))
-               and (apart or not (overlap(&buffers[0], &buffers[1])
-                                  or (count == 3 and (overlap(&buffers[0], &buffers[2]) or overlap(&buffers[1], &buffers[2]))))))
+               and (count == 2 or self.view(&job.z, &buffers[2], self.y_shape, self.index_formats, self.pool.index_bytes)))
+        if fit and not apart:
+            fit = nested(&buffers[1]) and not overlap(&buffers[0], &buffers[1])
+            if count == 3:
+                fit = (fit and nested(&buffers[2]) and not overlap(&buffers[0], &buffers[2])
+                       and not overlap(&buffers[1], &buffers[2]))
         try:
             if fit and self.pool.tasks:
                 self.launch(&job, threads)
@@ -308,9 +319,12 @@ cdef class Pooling:
             if buffer.shape[i] != shape[i] or buffer.strides[i] % itemsize:
                 return False
         view.data = <char *>buffer.buf
+        # An axis of one element continues its neighbour, so that planes look as evenly spaced as they are.
         view.batch = step(buffer, self.batch_axis, 0)
-        view.channel = step(buffer, self.channel_axis, 1 if self.pool.channels_last else 0)
-        view.row = step(buffer, self.row_axis, 0)
+        view.channel = step(buffer, self.channel_axis, 1 if self.pool.channels_last else view.batch)
+        if self.pool.batch == 1:
+            view.batch = self.pool.channels * view.channel
+        view.row = step(buffer, self.row_axis, view.channel)
         view.col = step(buffer, self.col_axis, 1)
         for i in range(self.pool.leads):
             view.lead[i] = step(buffer, self.lead_axes[i], 0)
@@ -359,10 +373,23 @@ cdef int set_window(Window *w, window) except -1:
 
 
 cdef inline Py_ssize_t step(const Py_buffer *buffer, int axis, Py_ssize_t absent) noexcept:
-    """Elements from one index of an axis to the next; an axis that is not there, or of length 1, may say what it likes."""
+    """Elements from one index of an axis to the next; `absent` if it is not there or has only one."""
     if axis < 0 or buffer.shape[axis] == 1:
         return absent
     return buffer.strides[axis] // buffer.itemsize
+
+
+cdef bint nested(const Py_buffer *buffer) noexcept:
+    """Does each axis step over all inside it, so that no address is two elements? (Else: not known.)"""
+    cdef Py_ssize_t inside = buffer.itemsize
+    cdef int axis = buffer.ndim
+    while axis > 0:
+        axis -= 1
+        if buffer.shape[axis] > 1:
+            if buffer.strides[axis] < inside:
+                return False
+            inside = buffer.strides[axis] * (buffer.shape[axis] - 1) + inside
+    return True
 
 
 cdef bint overlap(const Py_buffer *a, const Py_buffer *b) noexcept:

@@ -97,12 +97,12 @@ cdef void pair_lane_pass(lane *dk, lane *dp, const lane *keys, lane *dense_k, la
 
 cdef void pair_row_pass(lane *dk, lane *dp, Py_ssize_t dst_step, const lane *sk, const lane *sp, Py_ssize_t src_step,
                         Py_ssize_t origin, const Window *w, Py_ssize_t first, Py_ssize_t count, int64_t add, Py_ssize_t n,
-                        lane *chain, Py_ssize_t chain_elements) noexcept nogil:
+                        lane *chain) noexcept nogil:
     """As row_pass, on pairs."""
     cdef Py_ssize_t taps[MAX_TAPS]
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(lane)
     cdef Py_ssize_t lo = first * w.stride - w.begin, length = (count - 1) * w.stride + w.extent
-    cdef Py_ssize_t block = imax(lanes, chain_elements // 2 // length // lanes * lanes)
+    cdef Py_ssize_t block = imax(lanes, CHAIN_BYTES // 2 // VEC_BYTES // length * lanes)
     cdef Py_ssize_t o, real, at, start, width, pitch, step, r, rows
     cdef lane *ck
     cdef lane *cp
@@ -176,7 +176,7 @@ cdef void pair_box(lane *dk, lane *dp, const Areas *areas, const View *x, Py_ssi
                    Py_ssize_t pitch, Py_ssize_t data) noexcept nogil:
     """Rows and columns of one slab: pairs of the whole tile, dense, in (dk, dp)."""
     cdef Py_ssize_t n = tile.channels, rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
-    cdef Py_ssize_t line = p.cols.size, out = tile.cols * n, r, chain = CHAIN_BYTES // <Py_ssize_t>sizeof(lane)
+    cdef Py_ssize_t line = p.cols.size, out = tile.cols * n, r
     cdef lane *keys = <lane *>areas.slab
     cdef lane *iota = <lane *>areas.iota
     cdef lane *mk = <lane *>areas.band
@@ -188,13 +188,13 @@ cdef void pair_box(lane *dk, lane *dp, const Areas *areas, const View *x, Py_ssi
             return
         for r in range(rows):
             pair_row_pass(mk + r * out, mp + r * out, n, <const lane *>(keys + r * cols * n), <const lane *>iota, n, tile.col_lo,
-                          &p.cols, tile.col, tile.cols, r * line, n, <lane *>areas.chain, chain)
+                          &p.cols, tile.col, tile.cols, r * line, n, <lane *>areas.chain)
     else:
         keys_loader(p.code, <int>sizeof(lane))(keys + data + tile.left, pitch, x.data + at * p.size, x.row, rows, cols, p.rule)
         pair_lane_pass(mk, mp, <const lane *>(keys + data), <lane *>areas.dense, <lane *>areas.dense_places, <const lane *>iota,
                        pitch, &p.cols, line, rows, tile.cols, out)
     pair_row_pass(dk, dp, out, <const lane *>mk, <const lane *>mp, out, tile.row_lo, &p.rows, tile.row, tile.rows, 0, out,
-                  <lane *>areas.chain, chain)
+                  <lane *>areas.chain)
 
 
 cdef void tile_pairs(lane *kind, const Pool *p, const View *x, const View *y, const View *z, const Tile *tile,
@@ -214,8 +214,8 @@ cdef void tile_pairs(lane *kind, const Pool *p, const View *x, const View *y, co
     cdef lane *iota = <lane *>areas.iota
     total = lead_taps(p, x, tile.lead, counts, &first)
     if p.channels_last:
-        for i in range(cols * n):
-            iota[i] = <lane>(i // n)
+        for i in range(0 if p.direct else cols):
+            fill(iota + i * n, n, <lane>i)
     else:
         fill_margins(<lane *>areas.slab, pitch, data, tile, rows)
         for i in range(pitch + 2 * lanes):

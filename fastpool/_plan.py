@@ -35,28 +35,6 @@ class Axis(NamedTuple):
     begin: int
     end: int
 
-    @property
-    def extent(self):
-        """Elements from the first to the last tap of a window."""
-        return (self.kernel - 1) * self.dilation + 1
-
-    @property
-    def empty(self):
-        """The outputs whose window holds no element, in order.
-
-        Those are outputs that end before the first element or start behind the last one, and, where
-        the dilation is larger than the input, some in between that step over it.
-        """
-        behind = min(self.output, -(-(self.size + self.begin) // self.stride))
-        if self.begin < self.extent and self.dilation <= self.size and behind == self.output:
-            return ()
-        outputs = []
-        for o in range(min(behind, -(-self.begin // self.stride))):
-            start = o * self.stride - self.begin
-            if start <= -self.extent or start % self.dilation >= self.size:
-                outputs.append(o)
-        return (*outputs, *range(behind, self.output))
-
 
 @dataclass(frozen=True, repr=False)
 class MaxPoolPlan:
@@ -198,11 +176,6 @@ num_threads
         """Positions of the spatial axes in the array."""
         first = self.layout.startswith("N") + ("C" in self.layout and not self.channels_last)
         return tuple(range(first, first + len(self.axes)))
-
-    @functools.cached_property
-    def empty(self):
-        """Per spatial axis, the output positions whose window holds no element on it."""
-        return tuple(axis.empty for axis in self.axes)
 
 
 @functools.cache
@@ -380,13 +353,18 @@ def _check_int32(shape, order, index_axis, index_layout):
 
 @dataclass(frozen=True)
 class UnpoolPlan:
-    """A max unpooling of one geometry. `inferred` and `output` are spatial extents."""
+    """A max unpooling of one geometry.
+
+    `spatial` are positions of axes in the array; `sizes`, `inferred` and `output` are the extents
+    there: of x, as inferred from the window, and of the result.
+    """
 
     x_shape: tuple
     layout: str
     batch: int
     channels: int
     channels_last: bool
+    spatial: tuple
     sizes: tuple
     inferred: tuple
     output: tuple
@@ -438,6 +416,7 @@ def make_unpool_plan(
         batch=_extent(x_shape, order.batch_axis),
         channels=_extent(x_shape, order.channel_axis),
         channels_last=order.channels_last,
+        spatial=order.spatial,
         sizes=sizes,
         inferred=inferred,
         output=tuple(given[position] for position in order.spatial),

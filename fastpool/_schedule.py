@@ -12,6 +12,7 @@ from typing import NamedTuple
 # Scratch that one tile's band may take: it should stay in the first-level cache (32 to 48 KiB), or
 # for long windows, whose tiles overlap by nearly a window, in the second-level cache.
 BAND_BYTES = 24 << 10
+PAIRS_BYTES = 64 << 10
 LONG_BAND_BYTES = 192 << 10
 # A row of lanes longer than this is split into column tiles.
 LANE_ROW_BYTES = 16 << 10
@@ -140,6 +141,7 @@ def runs(window):
 
 def whole_window(taps, dilation):
     """An axis of which one window takes all: `taps` elements, `dilation` apart."""
+    dilation = dilation if taps > 1 else 1
     return Window((taps - 1) * dilation + 1, 1, taps, 1, dilation, 0, chain(taps, dilation))
 
 
@@ -221,7 +223,8 @@ def _tile(windows, element, batch, channels, channels_last, direct, pairs):
     *_, rows, cols = windows
     out_rows, out_cols = max(1, rows.out), max(1, cols.out)
     width = channels if channels_last else 1
-    share = 5 if pairs else 1  # keys, and keys and positions of two passes
+    share = 3 if pairs else 1  # keys, and keys and positions of pooled columns and rows
+    lanes = not channels_last
     if channels_last and not direct:
         # Runs of channels of a few hundred bytes: whole pixels would not leave room for rows.
         per_channel = min(cols.span(out_cols), cols.size) * element
@@ -229,18 +232,19 @@ def _tile(windows, element, batch, channels, channels_last, direct, pairs):
         width = min(channels, -(-width // 64) * 64)
     elif channels_last:
         width = _fit(channels, element, (4 << 10) // share)
-    limit = max(LANE_ROW_BYTES // share // (element * width), 8 * cols.extent)
+    limit = max((LANE_ROW_BYTES if lanes else BAND_BYTES) // (element * width), 8 * cols.extent)
     if cols.span(out_cols) > 2 * limit:
         out_cols = _fit(out_cols, cols.stride, max(limit - cols.extent, cols.stride))
     row_bytes = max(1, cols.span(out_cols) * width * element) * share
     long = len(rows.steps) > 1
-    tile_rows = _fit(out_rows, row_bytes, LONG_BAND_BYTES if long else BAND_BYTES)
+    budget = LONG_BAND_BYTES if long else PAIRS_BYTES if pairs else BAND_BYTES
+    tile_rows = _fit(out_rows, row_bytes, budget)
     if long:
         tile_rows = max(tile_rows, _fit(out_rows, 1, max(1, rows.extent // (4 * rows.stride))))
     planes = 1
     leads = math.prod(w.out for w in windows[:-2])
     if not channels_last and tile_rows >= out_rows and out_cols >= cols.out and leads == 1:
-        fit = _fit(batch * channels, row_bytes * out_rows, BAND_BYTES)
+        fit = _fit(batch * channels, row_bytes * out_rows, budget)
         planes = max(1, min(fit, batch * channels // MANY_TASKS))
     return tile_rows, out_cols, width, planes
 

@@ -32,7 +32,7 @@ cdef void measure(Pool *p) noexcept nogil:
         size[3] = size[4] = 0 if p.direct else rows * p.tile_cols * n
         size[5] = size[6] = (rows + 1) * pitch if dense and not p.channels_last else 0
         size[7] = size[8] = out
-        size[10] = cols * n if p.channels_last else pitch + 4 * lanes
+        size[10] = pitch + 4 * lanes if not p.channels_last else 0 if p.direct else cols * n
     else:
         if p.channels_last:
             size[3] = 0 if p.direct else p.tile_rows * cols * n

@@ -11,10 +11,11 @@ threads that do not exist there.
 
 import os
 
-from ._arguments import as_count
-
 # Bytes read and written below which the default is one thread.
 SERIAL_BYTES = 4 << 20
+
+# More are never started, whatever is asked.
+MOST_THREADS = 256
 
 _forked = False
 
@@ -64,7 +65,7 @@ def default_threads():
     if text:
         if not text.isdecimal() or int(text) == 0:
             raise ValueError(f"FASTPOOL_NUM_THREADS must be a positive integer, got {text!r}")
-        return int(text)
+        return min(int(text), MOST_THREADS)
     return available_cpus()
 
 
@@ -77,7 +78,7 @@ def effective_threads(num_threads, work, omp_limit):
     Parameters
     ----------
     num_threads : int or None
-        As given by the caller: at least 1, or None for the default.
+        As given by the caller and checked: at least 1, or None for the default.
     work : int
         Bytes read and written.
     omp_limit : callable
@@ -90,4 +91,4 @@ def effective_threads(num_threads, work, omp_limit):
         if _default is None:
             _default = default_threads()
         return 1 if _forked else min(_default, omp_limit())
-    return 1 if _forked else as_count(num_threads, "num_threads")
+    return 1 if _forked else min(num_threads, MOST_THREADS)

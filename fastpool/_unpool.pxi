@@ -1,8 +1,8 @@
 # Max unpooling: values back to the places their indices name.
 #
-# Only bits are moved, so dtypes of one size share a kernel. Indices are checked before anything is written. Where every
-# index stays in its own plane, as a pooling's own indices do, planes are independent tasks; otherwise one thread goes
-# through the values in row-major order, so that of two with one index the last one stays.
+# Only bits are moved, so dtypes of one size share a kernel. Indices are looked at before anything is written. Where every
+# one stays in its own plane, as a pooling's own indices do, planes are independent tasks; otherwise they are checked, and
+# one thread goes through the values in row-major order, so that of two with one index the last one stays.
 
 ctypedef fused bits:
     uint8_t
@@ -20,7 +20,7 @@ cdef struct Unpool:
     bint physical                               # indices are offsets into y as it lies in memory
 
 
-cdef inline Py_ssize_t check_indices(const index_t *index, Py_ssize_t n, Py_ssize_t size) noexcept nogil:
+cdef inline Py_ssize_t first_outside(const index_t *index, Py_ssize_t n, Py_ssize_t size) noexcept nogil:
     """Place of the first index outside [0, size), or -1."""
     cdef Py_ssize_t i = 0, j, end
     cdef bint bad
@@ -96,9 +96,10 @@ cdef inline void scatter_all(bits *y, const bits *x, const index_t *index, const
                 y[place] = x[at]
 
 
-cdef void unpool_planes(bits *y, const index_t *index, const Unpool *u, int threads) noexcept nogil:
+cdef Py_ssize_t unpool_planes(bits *y, const index_t *index, const Unpool *u, int threads) noexcept nogil:
+    """Unpool; or return the place of the first index out of range, with nothing written (else -1)."""
     cdef Py_ssize_t planes = u.batch if u.channels_last else u.batch * u.channels, plane
-    cdef Py_ssize_t strays = 0
+    cdef Py_ssize_t strays = 0, bad
     cdef const bits *x = <const bits *>u.x
     if u.physical:
         strays = 1
@@ -111,6 +112,9 @@ cdef void unpool_planes(bits *y, const index_t *index, const Unpool *u, int thre
         for plane in prange(planes, schedule='static', num_threads=threads):
             strays += not own_plane(index, u, plane)
     if strays:
+        bad = first_outside(index, u.batch * u.channels * u.count, u.batch * u.channels * u.size)
+        if bad >= 0:
+            return bad
         scatter_all(y, x, index, u)
     elif threads == 1:
         for plane in range(planes):
@@ -124,17 +128,17 @@ cdef void unpool_planes(bits *y, const index_t *index, const Unpool *u, int thre
                 scatter_batch(y, x, index, u, plane)
             else:
                 scatter_plane(y, x, index, u, plane)
+    return -1
 
 
-cdef void unpool_sized(const Unpool *u, const index_t *index, int itemsize, int threads) noexcept nogil:
+cdef Py_ssize_t unpool_sized(const Unpool *u, const index_t *index, int itemsize, int threads) noexcept nogil:
     if itemsize == 1:
-        unpool_planes(<uint8_t *>u.y, index, u, threads)
-    elif itemsize == 2:
-        unpool_planes(<uint16_t *>u.y, index, u, threads)
-    elif itemsize == 4:
-        unpool_planes(<uint32_t *>u.y, index, u, threads)
-    else:
-        unpool_planes(<uint64_t *>u.y, index, u, threads)
+        return unpool_planes(<uint8_t *>u.y, index, u, threads)
+    if itemsize == 2:
+        return unpool_planes(<uint16_t *>u.y, index, u, threads)
+    if itemsize == 4:
+        return unpool_planes(<uint32_t *>u.y, index, u, threads)
+    return unpool_planes(<uint64_t *>u.y, index, u, threads)
 
 
 def max_unpool(x, index, y, Py_ssize_t batch, Py_ssize_t channels, Py_ssize_t count, Py_ssize_t size, bint channels_last,
@@ -146,7 +150,7 @@ def max_unpool(x, index, y, Py_ssize_t batch, Py_ssize_t channels, Py_ssize_t co
     cdef Py_buffer buffers[3]
     cdef Unpool u
     cdef Py_ssize_t bad, n = batch * channels * count
-    cdef int itemsize, index_bytes, planes_of
+    cdef int itemsize, index_bytes
     PyObject_GetBuffer(x, &buffers[0], PyBUF_STRIDES)
     try:
         PyObject_GetBuffer(index, &buffers[1], PyBUF_STRIDES)
@@ -160,17 +164,12 @@ def max_unpool(x, index, y, Py_ssize_t batch, Py_ssize_t channels, Py_ssize_t co
                 u.x, u.index, u.y = <const char *>buffers[0].buf, <const char *>buffers[1].buf, <char *>buffers[2].buf
                 u.batch, u.channels, u.count, u.size = batch, channels, count, size
                 u.channels_last, u.physical = channels_last, physical
-                planes_of = <int>imin(threads, batch if channels_last else batch * channels)
-                threads = <int>imax(1, planes_of)
+                threads = <int>imax(1, imin(threads, batch if channels_last else batch * channels))
                 with nogil:
                     if index_bytes == 8:
-                        bad = check_indices(<const int64_t *>u.index, n, batch * channels * size)
-                        if bad < 0:
-                            unpool_sized(&u, <const int64_t *>u.index, itemsize, threads)
+                        bad = unpool_sized(&u, <const int64_t *>u.index, itemsize, threads)
                     else:
-                        bad = check_indices(<const int32_t *>u.index, n, batch * channels * size)
-                        if bad < 0:
-                            unpool_sized(&u, <const int32_t *>u.index, itemsize, threads)
+                        bad = unpool_sized(&u, <const int32_t *>u.index, itemsize, threads)
                 return bad
             finally:
                 PyBuffer_Release(&buffers[2])

@@ -6,16 +6,25 @@
 # channels-last) windows hanging over the edge drop taps; along lanes the band has margins that hold the lowest value.
 
 
+cdef inline Py_ssize_t cross(Py_ssize_t *taps, const Leads *leads, Py_ssize_t count, Py_ssize_t step) noexcept nogil:
+    """Taps of `count` elements, `step` apart, in each of the leading slabs."""
+    cdef Py_ssize_t l, t
+    for l in range(leads.count):
+        for t in range(count):
+            taps[l * count + t] = leads.offsets[l] + t * step
+    return leads.count * count
+
+
 cdef void row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, Py_ssize_t origin,
                    const Window *w, Py_ssize_t first, Py_ssize_t count, Py_ssize_t n, number *chain,
-                   Py_ssize_t chain_elements) noexcept nogil:
+                   const Leads *leads) noexcept nogil:
     """Outputs first ... first + count of one axis; each is a row of n elements. `src` is element `origin` of that axis."""
     cdef Py_ssize_t taps[MAX_TAPS]
-    cdef Py_ssize_t o, lo, real, begin, end
+    cdef Py_ssize_t o, lo, real, begin, end, ntaps
     if w.steps > 1:
-        long_row_pass(dst, dst_step, src, src_step, origin, w, first, count, n, chain, chain_elements)
+        long_row_pass(dst, dst_step, src, src_step, origin, w, first, count, n, chain)
         return
-    step_taps(taps, w, 0, src_step)
+    ntaps = cross(taps, leads, w.kernel, w.dilation * src_step)
     begin = imax(first, imin(w.inner_lo, first + count))
     end = imax(begin, imin(w.inner_hi, first + count))
     o = first
@@ -23,25 +32,34 @@ cdef void row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize
         if o == begin and end > begin:
             lo = o * w.stride - w.begin - origin
             window_rows(dst + (o - first) * dst_step, dst_step, src + lo * src_step, w.stride * src_step,
-                        taps, w.taps[0], end - begin, n)
+                        taps, ntaps, end - begin, n)
             o = end
             continue
-        real = real_taps(w, o, &lo)
-        if real == 0:
-            fill(dst + (o - first) * dst_step, n, <number>lowest(dst))
-        else:
-            window_rows(dst + (o - first) * dst_step, dst_step, src + (lo - origin) * src_step, 0, taps, real, 1, n)
+        border_row(dst + (o - first) * dst_step, 0, src, 0, src_step, origin, w, o, 1, n, leads)
         o += 1
 
 
+cdef inline void border_row(number *dst, Py_ssize_t dst_plane, const number *src, Py_ssize_t src_plane, Py_ssize_t src_step,
+                            Py_ssize_t origin, const Window *w, Py_ssize_t output, Py_ssize_t planes, Py_ssize_t n,
+                            const Leads *leads) noexcept nogil:
+    """One output row, of only those taps that are elements, in each of `planes` planes."""
+    cdef Py_ssize_t taps[MAX_TAPS]
+    cdef Py_ssize_t lo, plane, real = real_taps(w, output, &lo)
+    if real == 0:
+        for plane in range(planes):
+            fill(dst + plane * dst_plane, n, <number>lowest(dst))
+        return
+    real = cross(taps, leads, real, w.dilation * src_step)
+    window_rows(dst, dst_plane, src + (lo - origin) * src_step, src_plane, taps, real, planes, n)
+
+
 cdef void long_row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, Py_ssize_t origin,
-                        const Window *w, Py_ssize_t first, Py_ssize_t count, Py_ssize_t n, number *chain,
-                        Py_ssize_t chain_elements) noexcept nogil:
+                        const Window *w, Py_ssize_t first, Py_ssize_t count, Py_ssize_t n, number *chain) noexcept nogil:
     """The same by a chain of steps, over a block of columns whose dense rows fit the chain's scratch."""
     cdef Py_ssize_t taps[MAX_TAPS]
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
     cdef Py_ssize_t lo = first * w.stride - w.begin, length = (count - 1) * w.stride + w.extent
-    cdef Py_ssize_t block = imax(lanes, chain_elements // length // lanes * lanes)
+    cdef Py_ssize_t block = imax(lanes, CHAIN_BYTES // VEC_BYTES // length * lanes)
     cdef Py_ssize_t start, width, pitch, r, step, rows, at, begin, end, skipped, real
     start = 0
     while start < n:
@@ -112,10 +130,10 @@ cdef void lane_pass(number *dst, Py_ssize_t dst_step, number *band, number *dens
 
 cdef void direct_pass(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_col, const number *src, Py_ssize_t src_row,
                       Py_ssize_t src_col, Py_ssize_t row_origin, Py_ssize_t col_origin, const Pool *p,
-                      const Tile *tile) noexcept nogil:
+                      const Tile *tile, const Leads *leads) noexcept nogil:
     """Channels-last, all taps of a small window at once: no scratch. Every output row, its inner columns in one go."""
     cdef Py_ssize_t taps[MAX_TAPS]
-    cdef Py_ssize_t r, o, i, j, rows, cols, row, col, count, last = tile.col + tile.cols
+    cdef Py_ssize_t r, o, i, l, t, rows, cols, row, col, count, ntaps, last = tile.col + tile.cols
     cdef Py_ssize_t begin = imax(tile.col, imin(p.cols.inner_lo, last)), end = imax(begin, imin(p.cols.inner_hi, last))
     cdef number *to
     for r in range(tile.rows):
@@ -129,25 +147,26 @@ cdef void direct_pass(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_col, const
                 for i in range(count):
                     fill(to + i * dst_col, tile.channels, <number>lowest(dst))
             else:
-                for i in range(rows):
-                    for j in range(cols):
-                        taps[i * cols + j] = i * p.rows.dilation * src_row + j * p.cols.dilation * src_col
+                ntaps = 0
+                for l in range(leads.count):
+                    for i in range(rows):
+                        for t in range(cols):
+                            taps[ntaps] = leads.offsets[l] + i * p.rows.dilation * src_row + t * p.cols.dilation * src_col
+                            ntaps += 1
                 window_rows(to, dst_col, src + (row - row_origin) * src_row + (col - col_origin) * src_col,
-                            p.cols.stride * src_col, taps, rows * cols, count, tile.channels)
+                            p.cols.stride * src_col, taps, ntaps, count, tile.channels)
             o += count
 
 
-cdef void column_major_rows(number *band, Py_ssize_t pitch, const number *src, Py_ssize_t src_row, Py_ssize_t src_col,
-                            Py_ssize_t row_origin, const Pool *p, const Tile *tile, number *chain,
-                            Py_ssize_t chain_elements) noexcept nogil:
-    """The row pass under a tile: one run where its columns lie side by side, else column by column."""
+cdef void rows_of_pixels(number *band, Py_ssize_t pitch, const number *src, Py_ssize_t src_row, Py_ssize_t src_col,
+                         const Pool *p, const Tile *tile, number *chain, const Leads *leads) noexcept nogil:
+    """The row pass under a channels-last tile: one run where its pixels lie side by side, else pixel by pixel."""
     cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo, c
     if src_col == n:
-        row_pass(band, pitch, src, src_row, row_origin, &p.rows, tile.row, tile.rows, cols * n, chain, chain_elements)
+        row_pass(band, pitch, src, src_row, tile.row_lo, &p.rows, tile.row, tile.rows, cols * n, chain, leads)
         return
     for c in range(cols):
-        row_pass(band + c * n, pitch, src + c * src_col, src_row, row_origin, &p.rows, tile.row, tile.rows, n, chain,
-                 chain_elements)
+        row_pass(band + c * n, pitch, src + c * src_col, src_row, tile.row_lo, &p.rows, tile.row, tile.rows, n, chain, leads)
 
 
 cdef inline Py_ssize_t lead_taps(const Pool *p, const View *x, Py_ssize_t output, Py_ssize_t *counts,
@@ -275,16 +294,25 @@ cdef inline bint nan_under(const number *src, const View *x, const Pool *p, cons
 
 
 cdef void pool_box(number *y, Py_ssize_t y_row, Py_ssize_t y_col, const number *src, Py_ssize_t src_row, Py_ssize_t src_col,
-                   const Pool *p, const Tile *tile, number *band, number *chain) noexcept nogil:
+                   const Pool *p, const Tile *tile, number *band, number *chain, const Leads *leads) noexcept nogil:
     """Rows and columns of a channels-last tile; `src` is its first real row and column."""
     cdef Py_ssize_t n = tile.channels, pitch = (tile.col_hi - tile.col_lo) * n, r
+    cdef Leads one
     if p.direct:
-        direct_pass(y, y_row, y_col, src, src_row, src_col, tile.row_lo, tile.col_lo, p, tile)
+        direct_pass(y, y_row, y_col, src, src_row, src_col, tile.row_lo, tile.col_lo, p, tile, leads)
         return
-    column_major_rows(band, pitch, src, src_row, src_col, tile.row_lo, p, tile, chain, CHAIN_BYTES // <Py_ssize_t>sizeof(number))
+    one.count, one.offsets[0] = 1, 0
+    rows_of_pixels(band, pitch, src, src_row, src_col, p, tile, chain, leads)
     for r in range(tile.rows):
         row_pass(y + r * y_row, y_col, <const number *>(band + r * pitch), n, tile.col_lo, &p.cols, tile.col, tile.cols, n,
-                 chain, CHAIN_BYTES // <Py_ssize_t>sizeof(number))
+                 chain, &one)
+
+
+cdef inline bint few_leads(const Pool *p, Py_ssize_t total) noexcept nogil:
+    """Fewer loads to take the leading axes' taps with those of the next pass than in a pass of their own?"""
+    if p.direct:
+        return total * p.rows.kernel * p.cols.kernel <= MAX_TAPS
+    return p.rows.steps == 1 and total * p.rows.kernel <= total + p.rows.kernel + 2
 
 
 cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y, const Tile *tile,
@@ -292,52 +320,75 @@ cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y,
     """One tile of a dtype that has its own max. False, and nothing promised, if there is a NaN under it."""
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
     cdef Py_ssize_t counts[MAX_LEADS]
-    cdef Py_ssize_t data, total = 1, at, plane, first, src_row, src_col
+    cdef Py_ssize_t data, at, plane, first, src_row = x.row, src_col = x.col, r, t
     cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
     cdef Py_ssize_t pitch = lane_pitch(p, tile.span, tile.left, lanes, &data)
+    cdef Py_ssize_t total = lead_taps(p, x, tile.lead, counts, &first)
     cdef Areas areas
     carve(&areas, p, scratch.area)
     cdef number *slab = <number *>areas.slab
     cdef number *band = <number *>areas.band
-    cdef number *dense = <number *>areas.dense
     cdef number *chain = <number *>areas.chain
-    cdef number *out = <number *>y.data
-    cdef const number *src
-    if p.leads:
-        total = lead_taps(p, x, tile.lead, counts, &first)
-    else:
-        first = 0
-    if not p.channels_last and scratch.margins != tile.col:
+    cdef number *to = <number *>y.data + output_offset(p, y, tile, 0)
+    cdef const number *src = <const number *>x.data + input_offset(p, x, tile, 0) + first
+    cdef Leads leads
+    leads.count, leads.offsets[0] = 1, 0
+    if total == 0 or rows == 0 or cols == 0:
+        for plane in range(tile.planes):
+            fill_tile(<number *>y.data + output_offset(p, y, tile, plane), y, p, tile, <number>lowest(kind))
+        return True
+    if tile.planes == 1 or not evenly_spaced(p, x):
+        for plane in range(tile.planes):
+            at = input_offset(p, x, tile, plane) + first
+            if nan_under(<const number *>x.data + at, x, p, tile, counts, total):
+                return False
+    elif x.row == cols and has_nan(src, x.channel, tile.planes, rows * cols):
+        return False
+    elif x.row != cols:
+        for plane in range(tile.planes):
+            if has_nan(src + plane * x.channel, x.row, rows, cols):
+                return False
+    if total > 1 and few_leads(p, total):
+        leads.count = total
+        for t in range(total):
+            leads.offsets[t] = lead_offset(p, x.lead, counts, t)
+    elif total > 1:                     # (a tile of leading axes is of one plane)
+        gather_leads(slab, src, x, p, tile, counts, total)
+        src, src_row, src_col = slab, cols * tile.channels, tile.channels
+    if p.channels_last:
+        pool_box(to, y.row, y.col, src, src_row, src_col, p, tile, band, chain, &leads)
+        return True
+    if scratch.margins != tile.col:
         fill_margins(band, pitch, data, tile, p.tile_planes * p.tile_rows)
         scratch.margins = tile.col
-    for plane in range(tile.planes):
-        src = <const number *>x.data + input_offset(p, x, tile, plane) + first
-        at = output_offset(p, y, tile, plane)
-        if total == 0 or rows == 0 or cols == 0:
-            fill_tile(out + at, y, p, tile, <number>lowest(kind))
-            continue
-        if nan_under(src, x, p, tile, counts, total):
-            return False
-        src_row, src_col = x.row, x.col
-        if total > 1:
-            gather_leads(slab, src, x, p, tile, counts, total)
-            src, src_row, src_col = slab, cols * tile.channels, tile.channels
-        if p.channels_last:
-            pool_box(out + at, y.row, y.col, src, src_row, src_col, p, tile, band, chain)
-        else:
-            row_pass(band + plane * tile.rows * pitch + data + tile.left, pitch, src, src_row, tile.row_lo, &p.rows, tile.row,
-                     tile.rows, cols, chain, CHAIN_BYTES // <Py_ssize_t>sizeof(number))
-            if tile.planes == 1 or not planes_touch(p, y):
-                lane_pass(out + at, y.row, band + plane * tile.rows * pitch + data, dense, pitch, &p.cols, tile.rows, tile.cols)
-    if tile.planes > 1 and planes_touch(p, y) and total > 0 and rows > 0 and cols > 0:
-        lane_pass(out + output_offset(p, y, tile, 0), y.row, band + data, dense, pitch, &p.cols, tile.planes * tile.rows,
-                  tile.cols)
+    band += data
+    if tile.planes > tile.rows and p.rows.steps == 1 and evenly_spaced(p, x):
+        for r in range(tile.rows):      # planes inside: there are more of them than rows in each
+            border_row(band + r * pitch + tile.left, tile.rows * pitch, src, x.channel, src_row, tile.row_lo, &p.rows,
+                       tile.row + r, tile.planes, cols, &leads)
+    else:
+        for plane in range(tile.planes):
+            if plane > 0:
+                src = <const number *>x.data + input_offset(p, x, tile, plane) + first
+            row_pass(band + plane * tile.rows * pitch + tile.left, pitch, src, src_row, tile.row_lo, &p.rows, tile.row,
+                     tile.rows, cols, chain, &leads)
+    if tile.planes == 1 or planes_touch(p, y):
+        lane_pass(to, y.row, band, <number *>areas.dense, pitch, &p.cols, tile.planes * tile.rows, tile.cols)
+    else:
+        for plane in range(tile.planes):
+            lane_pass(<number *>y.data + output_offset(p, y, tile, plane), y.row, band + plane * tile.rows * pitch,
+                      <number *>areas.dense, pitch, &p.cols, tile.rows, tile.cols)
     return True
+
+
+cdef inline bint evenly_spaced(const Pool *p, const View *x) noexcept nogil:
+    """Is plane n * C + c that many steps from the first?"""
+    return p.batch == 1 or x.batch == p.channels * x.channel
 
 
 cdef inline bint planes_touch(const Pool *p, const View *y) noexcept nogil:
     """Do the rows of one plane go on in the next? (Tiles of several planes hold whole planes.)"""
-    return y.channel == p.rows.out * y.row and (p.batch == 1 or y.batch == p.channels * y.channel)
+    return y.channel == p.rows.out * y.row and evenly_spaced(p, y)
 
 
 cdef void fill_tile(number *dst, const View *y, const Pool *p, const Tile *tile, number value) noexcept nogil:
@@ -361,6 +412,8 @@ cdef void tile_keys(lane *kind, const Pool *p, const View *x, const View *y, con
     cdef lane *band = <lane *>areas.band
     cdef lane *pooled = <lane *>areas.pooled
     cdef lane *chain = <lane *>areas.chain
+    cdef Leads leads
+    leads.count, leads.offsets[0] = 1, 0
     total = lead_taps(p, x, tile.lead, counts, &first)
     if not p.channels_last:
         fill_margins(band, pitch, data, tile, tile.rows)
@@ -372,10 +425,10 @@ cdef void tile_keys(lane *kind, const Pool *p, const View *x, const View *y, con
         else:
             gather_keys(slab, x, input_offset(p, x, tile, plane) + first, p, tile, counts, total, <lane *>areas.spare)
             if p.channels_last:
-                pool_box(pooled, tile.cols * n, n, <const lane *>slab, cols * n, n, p, tile, band, chain)
+                pool_box(pooled, tile.cols * n, n, <const lane *>slab, cols * n, n, p, tile, band, chain, &leads)
             else:
                 row_pass(band + data + tile.left, pitch, <const lane *>slab, cols, tile.row_lo, &p.rows, tile.row, tile.rows,
-                         cols, chain, CHAIN_BYTES // <Py_ssize_t>sizeof(lane))
+                         cols, chain, &leads)
                 lane_pass(pooled, tile.cols, band + data, <lane *>areas.dense, pitch, &p.cols, tile.rows, tile.cols)
         for r in range(tile.rows):
             if y.col == n:

@@ -176,7 +176,7 @@ def max_unpool(
     n = spatial_rank(x, layout)
     # Checked before the call, which writes into `out`.
     activation, activation_params = _arguments.activation(
-        _text(activation), activation_params, _arguments.dtype_name(np.asarray(x).dtype)
+        _text(activation), activation_params, _arguments.dtype_name(np.asarray(x).dtype, "x")
     )
     y = _api.max_unpool(
         x,

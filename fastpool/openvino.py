@@ -28,6 +28,8 @@ _ROUNDING_TYPES = {
     "ceil_torch": (True, "clip"),
 }
 _INDEX_ELEMENT_TYPES = {"i64": "int64", "i32": "int32"}
+# How the operation's documents start their layers, and the XML that is meant.
+_DOCUMENTED_START = '<layer ... type="MaxPool" ... >', '<layer type="MaxPool">'
 
 
 def max_pool(
@@ -155,13 +157,20 @@ def _native_attributes(
     }
     if auto_pad == "explicit":
         # The document's "ignored when auto_pad is specified" means any other auto_pad.
-        begins = counts(pads_begin, "pads_begin", n, 0, required=True)
-        attributes["pads"] = begins + counts(pads_end, "pads_end", n, 0, required=True)
+        for name, value in (("pads_begin", pads_begin), ("pads_end", pads_end)):
+            if value is None:
+                raise TypeError(f'{name}: required with auto_pad "explicit"')
+        attributes["pads"] = (
+            *counts(pads_begin, "pads_begin", n, 0),
+            *counts(pads_end, "pads_end", n, 0),
+        )
     later = {"dilations": dilations, "index_element_type": index_element_type, "axis": axis}
     if version == 1:
         for name, value in later.items():
             if value is not None:
-                raise ValueError(f"{name}: version 1 has no such attribute, got {value!r}")
+                raise ValueError(
+                    f"{name}: version 1 has no such attribute, got {reprlib.repr(value)}"
+                )
         return attributes
     element_type = _arguments.choice(
         index_element_type, "index_element_type", tuple(_INDEX_ELEMENT_TYPES)
@@ -281,16 +290,10 @@ def read_layer(layer):
     attributes = _read_attributes(data[0].attrib)
     input_dims, output_dims = _read_dims(layer, "input"), _read_dims(layer, "output")
     version = _read_version(layer.get("version"), attributes, len(output_dims))
-    # Checked here, so that a bad layer fails where it is read. How many spatial axes there are is
-    # what the kernel says.
-    n = len(attributes.get("kernel", ()))
-    if not 1 <= n <= 3:
-        raise ValueError(f"kernel: expected 1 to 3 ints, got {n}")
-    _native_attributes(n, version, **attributes)
+    # A bad layer fails here, not where it is first called. The kernel says how many spatial axes
+    # there are.
+    _native_attributes(len(attributes["kernel"]), version, **attributes)
     return MaxPoolLayer(layer.get("name"), version, attributes, input_dims, output_dims)
-
-
-_DOCUMENTED_START = '<layer ... type="MaxPool" ... >', '<layer type="MaxPool">'
 
 
 def _parse(text):
@@ -324,6 +327,12 @@ def _read_attributes(texts):
                 f"expected {', '.join(_READERS)}"
             )
         attributes[name] = _READERS[name](text, name)
+    required = ["kernel", "strides"]
+    if attributes.get("auto_pad", "explicit").lower() == "explicit":
+        required += ["pads_begin", "pads_end"]
+    for name in required:
+        if name not in attributes:
+            raise ValueError(f"{name}: required, and not an attribute of <data>")
     return attributes
 
 
@@ -335,11 +344,9 @@ def _read_int(text, name):
 
 
 def _read_ints(text, name):
-    pieces = text.split(",", 5)
-    if len(pieces) > 5:
-        raise ValueError(
-            f"{name}: expected integers, one per spatial axis, got {reprlib.repr(text)}"
-        )
+    pieces = text.split(",", 3)
+    if len(pieces) > 3:
+        raise ValueError(f"{name}: expected 1 to 3 integers, got {reprlib.repr(text)}")
     return tuple(_read_int(piece, name) for piece in pieces)
 
 

@@ -102,7 +102,8 @@ def values(shape, name, kind, seed):
         return np.frombuffer(rng.bytes(size), kind_dtype).reshape(shape).copy()
     if name in _FLOAT_FORMATS:
         special = special_floats(name)
-        nan = special[np.isnan(special)]
+        with np.errstate(invalid="ignore"):  # signalling NaN
+            nan = special[np.isnan(special)]
         numbers = np.array([-np.inf, -1.5, 2], np.float32).astype(kind_dtype)
     else:
         special = nan = special_integers(name)
@@ -120,9 +121,10 @@ def assert_same(got, expected, what=""):
     """Exact equality of dtype, shape and elements; any NaN equals any NaN, and -0.0 equals 0.0."""
     assert got.dtype == expected.dtype, f"{what}: dtype {got.dtype}, expected {expected.dtype}"
     assert got.shape == expected.shape, f"{what}: shape {got.shape}, expected {expected.shape}"
-    same = got == expected
-    if got.dtype.name in _FLOAT_FORMATS:
-        same |= np.isnan(got) & np.isnan(expected)
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        same = np.asarray(got == expected)
+        if got.dtype.name in _FLOAT_FORMATS:
+            same |= (got != got) & (expected != expected)
     if not same.all():
         wrong = np.argwhere(~same)
         at = tuple(int(i) for i in wrong[0])
@@ -261,7 +263,9 @@ def _axis(draw, rank, auto_pad, is_last):
     extent = (kernel - 1) * dilation + 1
     room = draw(st.integers(0, {1: 40, 2: 12}.get(rank, 4)))
     if is_last and rank < 4:  # rows around the width of a vector of small elements
-        room = draw(_mostly(st.just(room), st.sampled_from([14, 15, 16, 17, 31, 32, 33, 63, 64, 65])))
+        room = draw(
+            _mostly(st.just(room), st.sampled_from([14, 15, 16, 17, 31, 32, 33, 63, 64, 65]))
+        )
     if auto_pad.startswith("SAME"):
         return max(room, 1), kernel, stride, dilation, 0, 0
     if auto_pad == "VALID":
@@ -315,6 +319,60 @@ def pools(draw, dtypes=None, kinds=VALUE_KINDS):
     )
 
 
+_SIZES = st.one_of(
+    st.integers(1, 5),
+    st.integers(1, 200),
+    st.builds(lambda bits, off: max(1, 2**bits + off), st.integers(8, 70), st.integers(-2, 2)),
+)
+
+
+@st.composite
+def _hostile_axis(draw):
+    """(size, kernel, stride, dilation, begin, end): any magnitudes, few outputs, now and then an element."""
+    size = draw(st.integers(0, 6))
+    kernel, stride, dilation = draw(_SIZES), draw(_SIZES), draw(_SIZES)
+    outputs = draw(st.integers(1, 9))
+    room = (outputs - 1) * stride + draw(st.integers(0, stride - 1))
+    pads = max(0, room + (kernel - 1) * dilation + 1 - size)
+    if draw(st.booleans()):
+        begin = draw(st.integers(0, pads))
+    else:  # a tap of an output on the input, or close to it
+        begin = draw(st.integers(0, outputs - 1)) * stride
+        begin += draw(st.sampled_from([0, 1, kernel // 2, kernel - 1])) % kernel * dilation
+        begin = min(max(begin - draw(st.integers(-2, 6)), 0), pads)
+    return size, kernel, stride, dilation, begin, pads - begin
+
+
+@st.composite
+def hostile_pools(draw):
+    """Legal attributes of any magnitude, up to far beyond 64 bits, on tiny arrays."""
+    rank = draw(st.integers(1, 3))
+    layout = draw(st.sampled_from(layouts(rank)))
+    sizes, kernels, strides, dilations, begins, ends = zip(
+        *[draw(_hostile_axis()) for _ in range(rank)], strict=True
+    )
+    physical = layout.endswith("C") and draw(st.booleans())
+    return Pool(
+        shape=array_shape(layout, 2, draw(st.integers(1, 3)), sizes),
+        dtype=draw(st.sampled_from(["float32", "uint8", "float16", "int64"])),
+        kind=draw(st.sampled_from(["ties", "lowest", "nans"])),
+        seed=draw(st.integers(0, 99)),
+        arrangement=draw(st.sampled_from(["contiguous", "contiguous", "fortran", "stepped"])),
+        kernel_shape=kernels,
+        attributes={
+            "strides": strides,
+            "pads": begins + ends,
+            "dilations": dilations,
+            "layout": layout,
+            "nan": draw(st.sampled_from(["propagate", "ignore"])),
+            "storage_order": 0 if physical else draw(st.integers(0, 1)),
+            "index_axis": draw(st.integers(0, first_spatial_axis(layout))),
+            "index_layout": "NHWC" if physical else "NCHW",
+            "index_dtype": draw(st.sampled_from(["int64", "int32"])),
+        },
+    )
+
+
 @st.composite
 def unpools(draw):
     """Legal unpooling: both index spaces, larger results, repeated indices, empty batches."""
@@ -357,6 +415,8 @@ def unpools(draw):
             "output_shape": output_shape,
             "layout": layout,
             "index_space": index_space,
-            "index_layout": draw(st.sampled_from(["NCHW", "NHWC"] if layout.endswith("C") else ["NCHW"])),
+            "index_layout": draw(
+                st.sampled_from(["NCHW", "NHWC"] if layout.endswith("C") else ["NCHW"])
+            ),
         },
     )

@@ -31,9 +31,7 @@ def runs():
                 yield f"{build}, {num_threads} threads", num_threads
 
 
-@settings(max_examples=1000)
-@given(case=cases.pools())
-def test_max_pool(case):
+def assert_pools_as_the_reference(case):
     x = case.x()
     before = x.copy()
     expected_y, expected_indices = _reference.max_pool(
@@ -47,6 +45,19 @@ def test_max_pool(case):
         cases.assert_same(y, expected_y, f"values beside indices, {what}")
         cases.assert_same(indices, expected_indices, f"indices, {what}")
     assert x.tobytes() == before.tobytes(), "the input was changed"
+
+
+@settings(max_examples=1000)
+@given(case=cases.pools())
+def test_max_pool(case):
+    assert_pools_as_the_reference(case)
+
+
+@settings(max_examples=300)
+@given(case=cases.hostile_pools())
+def test_attributes_of_any_magnitude(case):
+    """Windows, strides and pads around and beyond the width of a machine integer."""
+    assert_pools_as_the_reference(case)
 
 
 @settings(max_examples=100)

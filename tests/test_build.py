@@ -9,7 +9,6 @@ import pytest
 
 import cases
 import fastpool
-from cases import run_python
 from fastpool import _dispatch
 
 
@@ -25,14 +24,14 @@ print(text.getvalue())
 
 @pytest.mark.parametrize("name", cases.BUILDS)
 def test_a_build_can_be_forced(name):
-    process = run_python(CHOSEN, FASTPOOL_ISA=name)
+    process = cases.run_python(CHOSEN, FASTPOOL_ISA=name)
     assert process.returncode == 0, process.stderr
     assert name in process.stdout
 
 
-@pytest.mark.parametrize("name", ["mmx", "AVX2", "avx2 ", "-1"])
+@pytest.mark.parametrize("name", ["mmx", "AVX2", "-1"])
 def test_an_unknown_build_is_an_import_error_that_names_the_others(name):
-    process = run_python("import fastpool", FASTPOOL_ISA=name)
+    process = cases.run_python("import fastpool", FASTPOOL_ISA=name)
     assert process.returncode == 1
     last = process.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError")
@@ -41,7 +40,7 @@ def test_an_unknown_build_is_an_import_error_that_names_the_others(name):
 
 
 def test_an_empty_isa_is_no_choice():
-    assert run_python(CHOSEN, FASTPOOL_ISA="").returncode == 0
+    assert cases.run_python(CHOSEN, FASTPOOL_ISA="").returncode == 0
 
 
 def test_every_build_runs_its_own_module():
@@ -66,12 +65,14 @@ def test_import_loads_numpy_and_the_standard_library_only():
 import sys, numpy
 before = set(sys.modules)
 import fastpool
-loaded = {name.partition(".")[0] for name in set(sys.modules) - before} - {"fastpool"}
-print(*sorted(loaded - set(sys.stdlib_module_names) - {"numpy"}))
+loaded = {name.partition(".")[0] for name in set(sys.modules) - before} - {"fastpool", "numpy"}
+# Every module that Cython compiled registers these two for itself.
+loaded -= {name for name in loaded if name.startswith("_cython_")} | {"cython_runtime"}
+print(*sorted(loaded - set(sys.stdlib_module_names)))
 print(*sorted(name for name in sys.modules if name.startswith("fastpool")))
 print(*sorted(set(sys.modules) & {"onnx", "openvino", "torch", "ml_dtypes", "threadpoolctl"}))
 """
-    process = run_python(code)
+    process = cases.run_python(code)
     assert process.returncode == 0, process.stderr
     foreign, own, peers = process.stdout.split("\n")[:3]
     assert foreign == "" and peers == ""
@@ -85,22 +86,23 @@ assert fastpool.onnx.max_pool and fastpool.openvino.max_pool
 assert not set(sys.modules) & {"onnx", "openvino", "onnxruntime"}
 assert {"onnx", "openvino"} <= set(dir(fastpool))
 """
-    process = run_python(code)
+    process = cases.run_python(code)
     assert process.returncode == 0, process.stderr
     with pytest.raises(AttributeError):
         fastpool.no_such_name
 
 
-def test_import_time_beyond_numpy():
-    """Under 30 ms; the best of several, because another process on the machine only ever adds to it."""
+def test_import_time_beyond_numpy(tmp_path):
+    """Under 30 ms: of the processor, not of the clock, and the best of several, as others may be at work."""
     code = """
 import time, numpy
-start = time.perf_counter()
+start = time.process_time()
 import fastpool
-print(time.perf_counter() - start)
+print(time.process_time() - start)
 """
-    run_python(code)  # the byte code is compiled once, by the first import
-    seconds = [float(run_python(code).stdout) for _ in range(7)]
+    # An installed package has its byte code beside it; the first run makes it here.
+    cache = {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
+    seconds = [float(cases.run_python(code, **cache).stdout) for _ in range(7)][1:]
     print(f"import beyond numpy: best {min(seconds):.4f} s, median {statistics.median(seconds):.4f} s")
     assert min(seconds) < 0.030
 
@@ -162,7 +164,7 @@ import pickle, numpy
 plan = pickle.load(open({str(tmp_path / "plan")!r}, "rb"))
 print(plan(numpy.arange(16, dtype="f4").reshape(1, 1, 4, 4)).tolist())
 """
-    process = run_python(code)
+    process = cases.run_python(code)
     assert process.stdout.strip() == "[[[[5.0, 7.0], [13.0, 15.0]]]]", process.stderr
 
 
@@ -193,6 +195,9 @@ def test_repeated_calls_do_not_plan_again(monkeypatch):
     for strides in ((True, 1), (1, 1.0), 1.0):
         with pytest.raises(TypeError):
             fastpool.max_pool(x, 2, strides=strides)
+    fastpool.max_pool(x, 2, activation="Clip", activation_params=(1, 5.0))
+    with pytest.raises(TypeError):
+        fastpool.max_pool(x, 2, activation="Clip", activation_params=(True, 5.0))
     fastpool.max_pool(x, 2, storage_order=0, ceil_mode=0)
     for attributes in ({"storage_order": 0.0}, {"ceil_mode": 0.0}, {"index_axis": False}):
         with pytest.raises(TypeError):

@@ -294,8 +294,8 @@ class OpenvinoExample(NamedTuple):
     input: list
     output0: list
     output1: list
-    # Position -> (value, index) where the document's own numbers are wrong.
-    errata: dict = {}
+    # (position, value, index) where the document's own numbers are wrong.
+    errata: tuple = ()
 
 
 MIXED_3 = [[-1, 2, 3], [4, 5, -6], [-7, 8, 9]]
@@ -314,7 +314,7 @@ OPENVINO = {
         [[[[0, 1, 2, 2], [3, 4, 4, 5], [3, 7, 8, 8], [6, 7, 8, 8]]]],
         # The window of row 1, column 3 covers rows 0-1 of the last column: 3 (index 2) and -6
         # (index 5). Its maximum is 3, not -6.
-        errata={(0, 0, 1, 3): (3, 2)},
+        errata=(((0, 0, 1, 3), 3, 2),),
     ),
     2: OpenvinoExample(
         {"strides": [1], "kernel": [3], "rounding_type": "floor", "auto_pad": "valid"},
@@ -388,7 +388,7 @@ def corrected(example, dtype):
     """The outputs of an OpenVINO example with its errata applied."""
     values = np.array(example.output0, dtype=dtype)
     indices = np.array(example.output1, dtype=np.int64)
-    for position, (value, index) in example.errata.items():
+    for position, value, index in example.errata:
         values[position], indices[position] = value, index
     return values, indices
 

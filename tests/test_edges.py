@@ -18,8 +18,16 @@ GUARDED_POOLS = {
     "row k2": lambda w: ((w + 1,), 2, {"layout": "W"}),
     "row k3 padded": lambda w: ((2, w), 3, {"layout": "CW", "pads": 1}),
     "row k2 stride 2": lambda w: ((3, 2 * w), 2, {"layout": "CW", "strides": 2}),
-    "row k3 stride 2, ceil": lambda w: ((2, w + 2), 3, {"layout": "CW", "strides": 2, "ceil_mode": True}),
-    "row k3 stride 3 dilation 2": lambda w: ((w + 4,), 3, {"layout": "W", "strides": 3, "dilations": 2}),
+    "row k3 stride 2, ceil": lambda w: (
+        (2, w + 2),
+        3,
+        {"layout": "CW", "strides": 2, "ceil_mode": True},
+    ),
+    "row k3 stride 3 dilation 2": lambda w: (
+        (w + 4,),
+        3,
+        {"layout": "W", "strides": 3, "dilations": 2},
+    ),
     "row k20": lambda w: ((w + 19,), 20, {"layout": "W"}),
     "plane k2 stride 2": lambda w: ((2, 3, w + 1), 2, {"layout": "CHW", "strides": 2}),
     "plane k3 padded": lambda w: ((2, 3, w), 3, {"layout": "CHW", "pads": 1}),
@@ -70,7 +78,9 @@ def test_every_type_stays_between_the_pages(name, isa, guarded_memory):
     memories = {key: guarded_memory(65536) for key in ("x", "y", "indices")}
     for width in [*range(1, 36), 63, 64, 65, 66, 67, 127, 128, 129, 130]:
         values = cases.values((3, 5, width), name, "bits", width)
-        expected = _reference.max_pool(values, 3, pads=1, strides=2, layout="CHW", return_indices=True)
+        expected = _reference.max_pool(
+            values, 3, pads=1, strides=2, layout="CHW", return_indices=True
+        )
         plan = fastpool.plan_max_pool(
             values.shape, values.dtype, 3, pads=1, strides=2, layout="CHW", return_indices=True
         )
@@ -158,7 +168,9 @@ def test_any_arrangement_of_unpooling(how, isa):
     x = cases.arranged(cases.values((2, 3, 4, 5), "float32", "ties", 3), how)
     indices = np.random.default_rng(0).integers(0, 2 * 3 * 8 * 10, x.shape)
     expected = _reference.max_unpool(x, indices, 2, strides=2)
-    cases.assert_same(fastpool.max_unpool(x, cases.arranged(indices, "contiguous"), 2, strides=2), expected)
+    cases.assert_same(
+        fastpool.max_unpool(x, cases.arranged(indices, "contiguous"), 2, strides=2), expected
+    )
     if how != "broadcast":
         arranged = cases.arranged(indices, how)
         cases.assert_same(fastpool.max_unpool(x, arranged, 2, strides=2), expected)
@@ -361,7 +373,9 @@ def test_outputs_beside_the_input_are_accepted(isa):
 def test_an_output_that_overlaps_itself_is_refused(isa):
     """Two elements of the output in one place cannot both hold their result."""
     x, _, _ = pool_inputs()
-    repeated = np.lib.stride_tricks.as_strided(np.full(16, 7, np.float32), (2, 3, 4, 4), (0, 0, 16, 4))
+    repeated = np.lib.stride_tricks.as_strided(
+        np.full(16, 7, np.float32), (2, 3, 4, 4), (0, 0, 16, 4)
+    )
     with pytest.raises(ValueError, match=r"\bout\b"):
         fastpool.max_pool(x, 2, strides=2, out=repeated)
     assert (repeated == 7).all()
@@ -372,7 +386,9 @@ def test_overlapping_outputs_of_unpool_are_refused(isa):
     x, indices = words[:24].reshape(2, 3, 2, 2), words[24:48].reshape(2, 3, 2, 2)
     for first in (0, 10, 30):
         with pytest.raises(ValueError, match=r"\bout\b"):
-            fastpool.max_unpool(x, indices, 2, strides=2, out=words[first : first + 96].reshape(2, 3, 4, 4))
+            fastpool.max_unpool(
+                x, indices, 2, strides=2, out=words[first : first + 96].reshape(2, 3, 4, 4)
+            )
     assert not words.any()
 
 

@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnx")
 
 import onnx.backend.base
 import onnx.backend.test

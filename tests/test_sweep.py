@@ -15,7 +15,33 @@ from fastpool import _dispatch
 LARGEST = 130
 EVERY = range(1, LARGEST + 1)
 # Around the lanes of every vector and element size, and around the doubling steps.
-EDGES = [1, 2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 66, 96, 127, 128, 129, 130]
+EDGES = [
+    1,
+    2,
+    3,
+    4,
+    5,
+    7,
+    8,
+    9,
+    13,
+    15,
+    16,
+    17,
+    31,
+    32,
+    33,
+    47,
+    63,
+    64,
+    65,
+    66,
+    96,
+    127,
+    128,
+    129,
+    130,
+]
 CODES = 48
 THOROUGH = ["uint8", "float16", "float32", "float64"]
 
@@ -79,7 +105,12 @@ def check(x, kernel, attributes, maximum, place, values, threads=(None,)):
     expected = values[maximum]
     plans = [
         fastpool.plan_max_pool(
-            x.shape, x.dtype, kernel, return_indices=return_indices, num_threads=num_threads, **attributes
+            x.shape,
+            x.dtype,
+            kernel,
+            return_indices=return_indices,
+            num_threads=num_threads,
+            **attributes,
         )
         for num_threads in threads
         for return_indices in (False, True)
@@ -95,40 +126,46 @@ def check(x, kernel, attributes, maximum, place, values, threads=(None,)):
 
 
 def same_values(y, expected):
-    return y.shape == expected.shape and bool(((y == expected) | ((y != y) & (expected != expected))).all())
+    return y.shape == expected.shape and bool(
+        ((y == expected) | ((y != y) & (expected != expected))).all()
+    )
 
 
-@pytest.mark.parametrize("name", THOROUGH)
+@pytest.mark.parametrize("name", ["uint8", "float32"])
 def test_every_window_over_every_width(name):
-    """Without padding, and with padding that keeps the width; rows alone and in planes by turns."""
+    """Without padding, and with padding that keeps the width; rows alone, and rows of planes."""
     values = table(name)
+    margin = LARGEST // 2
     for width in EVERY:
         codes = rows(width, width)
         shape = (4, width) if width % 2 else (2, 2, width)
         x = values[codes].reshape(shape)
-        for window, maximum, place in grown_windows(codes, places_of(codes), LARGEST // 2, 1, 1):
+        for window, *grown in grown_windows(codes, places_of(codes), margin, 1, 1):
             if window > LARGEST:
                 break
-            kernel = window if width % 2 else (1, window)
-            before, after = (window - 1) // 2, window // 2
-            pads = (before, after) if width % 2 else (0, before, 0, after)
-            layout = "CW" if width % 2 else "CHW"
-            first = LARGEST // 2
-            if window <= width:
-                fitting = np.s_[:, first : first + width - window + 1]
-                expected = [part[fitting].reshape(*shape[:-1], -1) for part in (maximum, place)]
-                check(x, kernel, {"layout": layout}, *expected, values)
-            padded = np.s_[:, first - before : first - before + width]
-            expected = [part[padded].reshape(shape) for part in (maximum, place)]
-            check(x, kernel, {"layout": layout, "pads": pads}, *expected, values)
+            # Every pair of window and width once; the two types take padding by turns.
+            padded = window > width or (window + width + len(name)) % 2
+            before, after = ((window - 1) // 2, window // 2) if padded else (0, 0)
+            outputs = width + before + after - window + 1
+            expected = [
+                part[:, margin - before : margin - before + outputs].reshape(*shape[:-1], outputs)
+                for part in grown
+            ]
+            if width % 2:
+                check(x, window, {"layout": "CW", "pads": (before, after)}, *expected, values)
+            else:
+                pads = (0, before, 0, after)
+                check(x, (1, window), {"layout": "CHW", "pads": pads}, *expected, values)
 
 
-@pytest.mark.parametrize("nan", [None, "propagate", "ignore"])
-@pytest.mark.parametrize("name", cases.FLOAT_NAMES + cases.INTEGER_NAMES)
+NAN_RULES = [(name, nan) for name in cases.FLOAT_NAMES for nan in (None, "propagate", "ignore")]
+
+
+@pytest.mark.parametrize(
+    ("name", "nan"), NAN_RULES + [(name, None) for name in cases.INTEGER_NAMES]
+)
 def test_windows_and_widths_around_the_vectors(name, nan):
     """Every type and both rules for NaN; a window two rows high."""
-    if nan and name not in cases.FLOAT_NAMES:
-        pytest.skip("integers have no NaN")
     values = table(name, nan)
     for width in EDGES:
         codes = np.stack([rows(width, width), rows(width, width + 1)], axis=1)
@@ -147,10 +184,11 @@ def test_windows_and_widths_around_the_vectors(name, nan):
 
 
 @pytest.mark.parametrize("name", THOROUGH)
-@pytest.mark.parametrize(("stride", "dilation"), [(2, 1), (3, 1), (5, 1), (1, 2), (1, 3), (2, 2), (3, 4)])
-def test_strides_and_dilations_over_every_width(name, stride, dilation):
+@pytest.mark.parametrize(("stride", "dilation"), [(2, 1), (3, 1), (4, 1), (1, 2), (1, 3), (2, 2)])
+def test_strides_and_dilations_over_widths(name, stride, dilation):
+    """Every width for one type, those around the vectors for the others."""
     values = table(name)
-    for width in EVERY:
+    for width in EVERY if name == "float32" else EDGES:
         codes = rows(width, width)
         x = values[codes]
         margin = 3
@@ -174,6 +212,8 @@ def test_windows_over_heights(name, stride, dilation):
             margin = 2
             grown = grown_windows(codes, places_of(codes), margin, dilation, 1)
             for window, maximum, place in grown:
+                if width > 3 and window not in EDGES:
+                    continue
                 expected = maximum[:, ::stride], place[:, ::stride]
                 attributes = {
                     "layout": "CHW",
@@ -189,14 +229,19 @@ def test_windows_over_heights(name, stride, dilation):
 def test_channels_last(name, stride, dilation):
     """Every number of channels with windows around the doubling steps, and the other way round."""
     values = table(name)
-    for channels in EVERY:
-        length = 140 if channels in (1, 3, 17) else 18
-        codes = np.concatenate([rows(length, channels + i) for i in range(-(-channels // 4))])[:channels]
+    for channels in EVERY if name in ("uint8", "float32") else EDGES:
+        every_window = channels in (1, 3, 17)
+        length = 140 if every_window else 18
+        codes = np.concatenate([rows(length, channels + i) for i in range(-(-channels // 4))])[
+            :channels
+        ]
         x = np.ascontiguousarray(values[codes].T)
         margin = 4
         for window, maximum, place in grown_windows(codes, places_of(codes), margin, dilation, 1):
             if window > LARGEST:
                 break
+            if not every_window and window not in EDGES:
+                continue
             expected = maximum.T[::stride], place.T[::stride]
             attributes = {"layout": "WC", "pads": margin, "strides": stride, "dilations": dilation}
             check(x, window, attributes, *expected, values)

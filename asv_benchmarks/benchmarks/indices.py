@@ -8,8 +8,8 @@ from . import common
 
 
 class MaxPoolWithIndices:
-    params = [list(common.LAYERS), ["float32", "uint8"], ["NCHW", "NHWC"], ["int64", "int32"]]
-    param_names = ["layer", "dtype", "layout", "index_dtype"]
+    params = (tuple(common.LAYERS), ("float32", "uint8"), ("NCHW", "NHWC"), ("int64", "int32"))
+    param_names = ("layer", "dtype", "layout", "index_dtype")
 
     def setup(self, name, dtype, layout, index_dtype):
         self.x, window = common.layer(name, dtype, layout)

@@ -6,8 +6,8 @@ from . import common
 
 
 class MaxPool:
-    params = [list(common.LAYERS), ["float32", "float64", "float16", "uint8"], ["NCHW", "NHWC"]]
-    param_names = ["layer", "dtype", "layout"]
+    params = (tuple(common.LAYERS), ("float32", "float64", "float16", "uint8"), ("NCHW", "NHWC"))
+    param_names = ("layer", "dtype", "layout")
 
     def setup(self, name, dtype, layout):
         self.x, window = common.layer(name, dtype, layout)
@@ -19,8 +19,8 @@ class MaxPool:
 
 
 class Threads:
-    params = [["vgg", "picture"], [1, 2, 4]]
-    param_names = ["layer", "num_threads"]
+    params = (("vgg", "picture"), (1, 2, 4))
+    param_names = ("layer", "num_threads")
 
     def setup(self, name, num_threads):
         self.x, window = common.layer(name, "float32")

@@ -8,8 +8,8 @@ from . import common
 
 
 class MaxUnpool:
-    params = [["vgg", "resnet stem"], ["float32", "uint8"], ["NCHW", "NHWC"]]
-    param_names = ["layer", "dtype", "layout"]
+    params = (("vgg", "resnet stem"), ("float32", "uint8"), ("NCHW", "NHWC"))
+    param_names = ("layer", "dtype", "layout")
 
     def setup(self, name, dtype, layout):
         x, window = common.layer(name, dtype, layout)

@@ -1,0 +1,120 @@
+"""Arrays larger than one tile: every way in which the work is cut must meet again without a seam.
+
+The oracle gives each element a key of its own, value first and then the earlier place, so that
+plain running maxima of the keys name the first maximum of every window.
+"""
+
+import numpy as np
+import pytest
+
+import cases
+import fastpool
+
+CODES = 40
+
+
+def oracle(codes, kernel, strides, pads, dilations):
+    """Greatest code and its place, -1 without elements, of windows over planes (first axis)."""
+    plane = codes[0].size
+    keys = codes.astype(np.int64).reshape(len(codes), -1) * plane + np.arange(plane)[::-1]
+    keys = keys.reshape(codes.shape)
+    rank = len(kernel)
+    keys = np.pad(keys, [(0, 0), *zip(pads[:rank], pads[rank:], strict=True)], constant_values=-1)
+    for axis, (taps, stride, dilation) in enumerate(zip(kernel, strides, dilations, strict=True), 1):
+        keys = np.moveaxis(keys, axis, -1)
+        covered = 1
+        while covered < taps:
+            step = min(covered, taps - covered) * dilation
+            keys = np.maximum(keys[..., :-step], keys[..., step:])
+            covered += step // dilation
+        keys = np.moveaxis(keys[..., ::stride], -1, axis)
+    planes = np.arange(len(codes)).reshape(-1, *[1] * rank) * plane
+    empty = keys < 0
+    places = planes + plane - 1 - keys % plane
+    return np.where(empty, -1, keys // plane), np.where(empty, -1, places)
+
+
+def data(shape, seed):
+    """Few values and many ties; long slopes, so that maxima sit at either end of a window; rare peaks."""
+    rng = np.random.default_rng(seed)
+    ties = rng.integers(0, 4, shape)
+    slope = np.abs(np.arange(shape[-1]) * 30 // shape[-1] - 15) + np.zeros(shape, np.int64)
+    peaks = np.where(rng.random(shape) < 0.002, CODES - 1, 0)
+    return np.maximum(np.stack([ties, slope, slope[..., ::-1] + ties])[seed % 3], peaks)
+
+
+def table(name, nan):
+    if name not in cases.FLOAT_NAMES:
+        low = np.iinfo(name).min
+        return np.append(np.arange(CODES) * 3 + low, low).astype(name)
+    numbers = np.arange(CODES + 1, dtype=np.float32) - 7
+    numbers[[0, -1]] = -np.inf
+    if nan == "propagate":  # the rare peaks: most tiles are without, some have one
+        numbers[CODES - 1] = np.nan
+    if nan == "ignore":
+        numbers[:2] = np.nan, -np.inf
+    return numbers.astype(cases.dtype(name))
+
+
+# planes and their shape, window, attributes
+GEOMETRIES = {
+    "long row": ((2, 30011), (3,), {}),
+    "long row, stride 2": ((1, 30011), (3,), {"strides": 2, "pads": 1}),
+    "long row, stride 3": ((1, 20011), (5,), {"strides": 3, "pads": 2}),
+    "long row, stride 4": ((1, 30011), (4,), {"strides": 4}),
+    "long row, long window": ((1, 30011), (129,), {"pads": 64}),
+    "long row, very long window": ((1, 20011), (4097,), {"pads": 2048, "strides": 2}),
+    "long row, dilated": ((1, 20011), (9,), {"dilations": 1000, "pads": 4000}),
+    "window as long as the row": ((3, 9001), (9001,), {"pads": 9000}),
+    "wide planes": ((1, 21, 6007), (3, 3), {"pads": 1}),
+    "wide planes, stride 2": ((2, 21, 6007), (3, 3), {"pads": 1, "strides": 2}),
+    "square": ((2, 301, 307), (3, 3), {"pads": 1}),
+    "square, stride 2": ((2, 301, 307), (2, 2), {"strides": 2}),
+    "square, large window": ((1, 201, 203), (64, 64), {}),
+    "square, larger window": ((1, 201, 203), (129, 65), {"pads": (64, 32), "strides": (1, 2)}),
+    "square, dilated": ((1, 201, 203), (5, 9), {"dilations": (17, 11), "pads": (34, 44)}),
+    "tall": ((2, 5003, 3), (3, 2), {"pads": (1, 0)}),
+    "tall, long window": ((1, 3001, 5), (700, 3), {"pads": (350, 1), "strides": (3, 1)}),
+    "tiny planes": ((5003, 3, 3), (2, 2), {}),
+    "tiny planes, padded": ((3001, 5, 4), (3, 3), {"pads": 1, "strides": 2}),
+    "tiny rows": ((9001, 7), (7,), {}),
+    "volume": ((2, 21, 30, 41), (3, 3, 3), {"pads": 1}),
+    "volume, stride 2": ((3, 20, 30, 40), (2, 2, 2), {"strides": 2}),
+    "volume, large window": ((1, 12, 40, 41), (9, 9, 9), {"pads": 4}),
+    "volume of more leading taps than one round": ((1, 70, 11, 19), (66, 3, 3), {"pads": (30, 1, 1)}),
+    "four axes": ((2, 9, 10, 12, 13), (8, 9, 3, 2), {"pads": (4, 4, 1, 0)}),
+}
+
+
+@pytest.mark.parametrize("case", GEOMETRIES)
+@pytest.mark.parametrize(
+    ("name", "nan"),
+    [
+        ("uint8", None),
+        ("float16", "propagate"),
+        ("float32", None),
+        ("float32", "propagate"),
+        ("float64", "ignore"),
+    ],
+)
+def test_tiles(case, name, nan, isa):
+    shape, kernel, attributes = GEOMETRIES[case]
+    rank = len(kernel)
+    given = {"strides": 1, "dilations": 1, "pads": 0, **attributes}
+    spread = {key: (v,) * rank if isinstance(v, int) else v for key, v in given.items()}
+    values = table(name, nan)
+    codes = data(shape, len(case))
+    maximum, places = oracle(codes, kernel, spread["strides"], spread["pads"] * 2, spread["dilations"])
+    expected = values[maximum]
+    for layout in ("NCHW", "NHWC"):
+        x = values[codes][None]
+        if layout == "NHWC":
+            x = np.ascontiguousarray(np.moveaxis(x, 1, -1))
+        every = {"layout": layout, "nan": nan, "num_threads": 2, **attributes}
+        y, indices = fastpool.max_pool(x, kernel, return_indices=True, **every)
+        alone = fastpool.max_pool(x, kernel, **every)
+        if layout == "NHWC":
+            y, indices, alone = (np.moveaxis(array, -1, 1) for array in (y, indices, alone))
+        cases.assert_same(y[0], expected, f"{layout}, {case}")
+        cases.assert_same(indices[0], places, f"{layout}, {case}, indices")
+        cases.assert_same(alone[0], expected, f"{layout}, {case}, values alone")
