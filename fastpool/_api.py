@@ -28,8 +28,8 @@ class _Kept:
     """The plan of one geometry, and the numbers that it was found for last.
 
     To any cache 2, 2.0 and True are one key, yet only the first is a legal attribute. So a plan is
-    reused for the very objects that it was found for, which is the quick check, or for others of the
-    same types.
+    reused for the very objects that it was found for, which is the quick check, or for others of
+    the same types.
     """
 
     __slots__ = ("numbers", "plan")

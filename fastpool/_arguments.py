@@ -219,7 +219,7 @@ def dilations(value, count):
 
 
 def pads(value, count):
-    """All begins and then all ends; given like that, or one for both sides of an axis, or of all."""
+    """All begins, then all ends; given like that, or one per axis (both sides), or one for all."""
     if value is None:
         value = 0
     if not is_sequence(value):

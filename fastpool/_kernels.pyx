@@ -29,6 +29,11 @@ cdef extern from "_keys.h" nogil:
     vec_t vec_load_part(const void *, size_t)
     void vec_store(void *, vec_t)
     void vec_store_part(void *, vec_t, size_t)
+    ctypedef struct narrow_t:
+        pass
+    narrow_t narrow_load(const void *, size_t)
+    void narrow_store(void *, narrow_t, size_t)
+    narrow_t narrow_max(narrow_t, narrow_t, ...)
     # The last argument gives the element type, and is not looked at otherwise.
     vec_t vec_max(vec_t, vec_t, ...)
     vec_t vec_evens(vec_t, vec_t, ...)

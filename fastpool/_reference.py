@@ -116,18 +116,21 @@ def max_unpool(
     values = _planes(x, order)
     batch, channels, *sizes = values.shape
     inferred = [(sizes[i] - 1) * strides[i] + kernels[i] - pads[i] - pads[n + i] for i in range(n)]
-    extents = inferred
-    if output_shape is not None:
+    if output_shape is None:
+        extents = inferred
+    else:
+        if len(output_shape) != x.ndim:
+            raise ValueError(f"output_shape {output_shape} for x of shape {x.shape}")
         extents = [output_shape[axis] for axis in order.spatial]
-        if len(output_shape) != x.ndim or output_shape != _shape(x.shape, order, extents):
+        if output_shape != _shape(x.shape, order, extents):
             raise ValueError(f"output_shape {output_shape} for x of shape {x.shape}")
     block = extents if index_space == "output" else inferred
-    if min(block) < 0 or (block is inferred and min(block) == 0):
+    if block is inferred and min(inferred) < 1:
         raise ValueError(f"pads {pads} leave extents of {inferred}")
     if any(e < b for e, b in zip(extents, block, strict=True)):
         raise ValueError(f"output_shape {output_shape} is below the inferred extents {inferred}")
 
-    # The array that indices count in, flat; each is the view of one memory in another order.
+    # `flat` is in the order that indices count in; `counted` is the same memory, channels first.
     if index_layout == "NHWC":
         flat = np.zeros((batch, *block, channels), values.dtype)
         counted = np.moveaxis(flat, -1, 1)

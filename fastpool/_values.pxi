@@ -20,23 +20,53 @@ cdef void row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize
                    const Leads *leads) noexcept nogil:
     """Outputs first ... first + count of one axis; each is a row of n elements. `src` is element `origin` of that axis."""
     cdef Py_ssize_t taps[MAX_TAPS]
-    cdef Py_ssize_t o, lo, real, begin, end, ntaps
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
+    cdef Py_ssize_t o, begin, end, ntaps
     if w.steps > 1:
         long_row_pass(dst, dst_step, src, src_step, origin, w, first, count, n, chain)
         return
     ntaps = cross(taps, leads, w.kernel, w.dilation * src_step)
     begin = imax(first, imin(w.inner_lo, first + count))
     end = imax(begin, imin(w.inner_hi, first + count))
-    o = first
-    while o < first + count:
-        if o == begin and end > begin:
-            lo = o * w.stride - w.begin - origin
-            window_rows(dst + (o - first) * dst_step, dst_step, src + lo * src_step, w.stride * src_step,
-                        taps, ntaps, end - begin, n)
-            o = end
-            continue
+    src += (begin * w.stride - w.begin - origin) * src_step     # where the first inner output starts
+    if lanes <= n <= 4 * lanes:
+        # Short rows: top to bottom in columns of one vector, or the edges would cost more than the middle.
+        o = 0
+        while o < n:
+            o = imin(o, n - lanes)
+            column_edge(dst + o, dst_step, src + o, src_step, w, first, begin, begin, leads)
+            window_column(dst + (begin - first) * dst_step + o, dst_step, src + o, w.stride * src_step, taps, ntaps,
+                          end - begin)
+            column_edge(dst + (end - first) * dst_step + o, dst_step, src + o, src_step, w, end, first + count, begin, leads)
+            o += lanes
+        return
+    window_rows(dst + (begin - first) * dst_step, dst_step, src, w.stride * src_step, taps, ntaps, end - begin, n)
+    src -= (begin * w.stride - w.begin - origin) * src_step
+    for o in range(first, begin):
         border_row(dst + (o - first) * dst_step, 0, src, 0, src_step, origin, w, o, 1, n, leads)
-        o += 1
+    for o in range(end, first + count):
+        border_row(dst + (o - first) * dst_step, 0, src, 0, src_step, origin, w, o, 1, n, leads)
+
+
+cdef inline void column_edge(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, const Window *w,
+                             Py_ssize_t first, Py_ssize_t end, Py_ssize_t inner, const Leads *leads) noexcept nogil:
+    """Outputs first ... end that hang over an edge, one vector wide; `src` is where output `inner` starts."""
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
+    cdef Py_ssize_t o, l, t, real, lo
+    cdef const number *at
+    cdef vec_t best
+    for o in range(first, end):
+        real = real_taps(w, o, &lo)
+        if real == 0:
+            fill(dst, lanes, <number>lowest(dst))
+        else:
+            at = src + (lo - (inner * w.stride - w.begin)) * src_step
+            best = vec_load(at + leads.offsets[0])
+            for l in range(leads.count):
+                for t in range(real):
+                    best = vec_max(best, vec_load(at + leads.offsets[l] + t * w.dilation * src_step), dst)
+            vec_store(dst, best)
+        dst += dst_step
 
 
 cdef inline void border_row(number *dst, Py_ssize_t dst_plane, const number *src, Py_ssize_t src_plane, Py_ssize_t src_step,

@@ -160,6 +160,51 @@ MAX_BY_COMPARE(u64)
 #endif
 #define vec_max(a, b, p) BY_TYPE(vec_max, p)(a, b)
 
+/* ---- narrow vectors: 16 bytes, of which only the first `bytes` are read and written (16, 8, 4, 2 or 1) ---- */
+
+typedef VECTOR(long long, 16) narrow_t;
+#define NARROW_COPY(to, from)                \
+    if (bytes == 16) memcpy(to, from, 16);   \
+    else if (bytes == 8) memcpy(to, from, 8); \
+    else if (bytes == 4) memcpy(to, from, 4); \
+    else if (bytes == 2) memcpy(to, from, 2); \
+    else memcpy(to, from, 1);
+INLINE narrow_t narrow_load(const void *p, size_t bytes) { narrow_t v = {0}; NARROW_COPY(&v, p) return v; }
+INLINE void narrow_store(void *p, narrow_t v, size_t bytes) { NARROW_COPY(p, &v) }
+#define NARROW_BY_INTRINSIC(tag, type, call) \
+    INLINE narrow_t narrow_max_##tag(narrow_t a, narrow_t b) { return (narrow_t)call((type)a, (type)b); }
+#define NARROW_BY_COMPARE(tag, T)                                                      \
+    INLINE narrow_t narrow_max_##tag(narrow_t a, narrow_t b) {                         \
+        typedef VECTOR(T, 16) typed;                                                   \
+        narrow_t greater = (narrow_t)((typed)a > (typed)b);                            \
+        return (a & greater) | (b & ~greater);                                         \
+    }
+#if defined(__SSE2__)
+NARROW_BY_INTRINSIC(f32, __m128, _mm_max_ps)
+NARROW_BY_INTRINSIC(f64, __m128d, _mm_max_pd)
+NARROW_BY_INTRINSIC(u8, __m128i, _mm_max_epu8)
+NARROW_BY_INTRINSIC(i16, __m128i, _mm_max_epi16)
+#else
+NARROW_BY_COMPARE(f32, float)
+NARROW_BY_COMPARE(f64, double)
+NARROW_BY_COMPARE(u8, uint8_t)
+NARROW_BY_COMPARE(i16, int16_t)
+#endif
+#if defined(__SSE4_1__)
+NARROW_BY_INTRINSIC(i8, __m128i, _mm_max_epi8)
+NARROW_BY_INTRINSIC(u16, __m128i, _mm_max_epu16)
+NARROW_BY_INTRINSIC(i32, __m128i, _mm_max_epi32)
+NARROW_BY_INTRINSIC(u32, __m128i, _mm_max_epu32)
+#else
+NARROW_BY_COMPARE(i8, int8_t)
+NARROW_BY_COMPARE(u16, uint16_t)
+NARROW_BY_COMPARE(i32, int32_t)
+NARROW_BY_COMPARE(u32, uint32_t)
+#endif
+NARROW_BY_COMPARE(i64, int64_t)
+NARROW_BY_COMPARE(u64, uint64_t)
+#define narrow_max(a, b, p) BY_TYPE(narrow_max, p)(a, b)
+
 /* ---- the elements at even places of `lo` followed by `hi`, by element size ---- */
 
 #define EVEN_2(k) k, k + 2

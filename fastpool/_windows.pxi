@@ -13,6 +13,14 @@ cdef inline vec_t window_at(const number *src, const Py_ssize_t *taps, Py_ssize_
     return best
 
 
+cdef inline vec_t window_of_five(const number *src, Py_ssize_t a, Py_ssize_t b, Py_ssize_t c, Py_ssize_t d,
+                                 Py_ssize_t e) noexcept nogil:
+    """Without a loop over taps, which costs as much as the taps."""
+    cdef vec_t left = vec_max(vec_load(src + a), vec_load(src + b), src)
+    cdef vec_t right = vec_max(vec_load(src + c), vec_load(src + d), src)
+    return vec_max(vec_max(left, right, src), vec_load(src + e), src)
+
+
 cdef inline void window_run(number *dst, const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps,
                             Py_ssize_t n) noexcept nogil:
     """dst[i] = max over t of src[i + taps[t]], i < n; n at least a vector.
@@ -77,6 +85,8 @@ cdef inline void window_column(number *dst, Py_ssize_t dst_step, const number *s
     cdef Py_ssize_t r = 0, t, a, b, c
     cdef const number *below
     cdef vec_t w, x, y
+    if rows <= 0:
+        return
     if ntaps == 2:
         a, b = taps[0], taps[1]
         for r in range(rows):
@@ -100,13 +110,19 @@ cdef inline void window_column(number *dst, Py_ssize_t dst_step, const number *s
         return
     if ntaps > 3 and slides(taps, ntaps, src_step):
         while r + 2 <= rows:                                # two rows share all their taps but one each
-            w = vec_load(src + taps[1])
-            for t in range(2, ntaps):
-                w = vec_max(w, vec_load(src + taps[t]), dst)
+            if ntaps == 5:
+                w = window_of_five(src, taps[1], taps[1], taps[2], taps[3], taps[4])
+            else:
+                w = window_at(src, taps + 1, ntaps - 1)
             vec_store(dst, vec_max(w, vec_load(src + taps[0]), dst))
             vec_store(dst + dst_step, vec_max(w, vec_load(src + taps[ntaps - 1] + src_step), dst))
             dst, src = dst + 2 * dst_step, src + 2 * src_step
             r += 2
+    elif ntaps == 4 or ntaps == 5:
+        for r in range(rows):
+            vec_store(dst, window_of_five(src, taps[0], taps[1], taps[2], taps[3], taps[ntaps - 1]))
+            dst, src = dst + dst_step, src + src_step
+        return
     while r + 2 <= rows:
         below = src + src_step
         w, x = vec_load(src + taps[0]), vec_load(below + taps[0])
@@ -121,21 +137,50 @@ cdef inline void window_column(number *dst, Py_ssize_t dst_step, const number *s
         vec_store(dst, window_at(src, taps, ntaps))
 
 
+cdef void narrow_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, const Py_ssize_t *taps,
+                      Py_ssize_t ntaps, Py_ssize_t rows, Py_ssize_t n) noexcept nogil:
+    """Rows shorter than a vector: behind a mask where there are masks, else in overlapping pieces of 16, 8, ... bytes."""
+    cdef Py_ssize_t nbytes = n * <Py_ssize_t>sizeof(number), piece = 16, i, r, t, a, b, c
+    cdef vec_t best
+    cdef narrow_t narrow
+    cdef const number *at
+    if VEC_BYTES == 64:
+        for r in range(rows):
+            best = vec_load_part(src + taps[0], nbytes)
+            for t in range(1, ntaps):
+                best = vec_max(best, vec_load_part(src + taps[t], nbytes), dst)
+            vec_store_part(dst, best, nbytes)
+            dst, src = dst + dst_step, src + src_step
+        return
+    while piece > nbytes:
+        piece //= 2
+    i = 0
+    while i < nbytes:
+        i = imin(i, nbytes - piece) // <Py_ssize_t>sizeof(number)
+        at = src + i
+        if ntaps <= 3:
+            a, b, c = taps[0], taps[ntaps // 2], taps[ntaps - 1]
+            for r in range(rows):
+                narrow = narrow_max(narrow_load(at + a, piece), narrow_load(at + b, piece), dst)
+                narrow_store(dst + r * dst_step + i, narrow_max(narrow, narrow_load(at + c, piece), dst), piece)
+                at += src_step
+        else:
+            for r in range(rows):
+                narrow = narrow_load(at + taps[0], piece)
+                for t in range(1, ntaps):
+                    narrow = narrow_max(narrow, narrow_load(at + taps[t], piece), dst)
+                narrow_store(dst + r * dst_step + i, narrow, piece)
+                at += src_step
+        i = i * <Py_ssize_t>sizeof(number) + piece
+
+
 cdef inline void window_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step,
                              const Py_ssize_t *taps, Py_ssize_t ntaps, Py_ssize_t rows, Py_ssize_t n) noexcept nogil:
     """dst[r, i] = max over t of src[r, i + taps[t]], r < rows, i < n."""
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
-    cdef Py_ssize_t r, t, i = 0
-    cdef size_t part
-    cdef vec_t best
+    cdef Py_ssize_t r, i = 0
     if n < lanes:
-        part = n * sizeof(number)
-        for r in range(rows):
-            best = vec_load_part(src + taps[0], part)
-            for t in range(1, ntaps):
-                best = vec_max(best, vec_load_part(src + taps[t], part), dst)
-            vec_store_part(dst, best, part)
-            dst, src = dst + dst_step, src + src_step
+        narrow_rows(dst, dst_step, src, src_step, taps, ntaps, rows, n)
     elif n > 4 * lanes:
         for r in range(rows):
             window_run(dst + r * dst_step, src + r * src_step, taps, ntaps, n)

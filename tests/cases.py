@@ -1,4 +1,4 @@
-"""What the kernel tests share: element types, adversarial values, memory layouts, hypothesis strategies.
+"""What the kernel tests share: dtypes, adversarial values, memory layouts, hypothesis strategies.
 
 A case is described by small integers and names, never by an array, so that hypothesis shrinks
 and prints it as something that can be pasted into a bug report.
@@ -40,7 +40,7 @@ def dtype(name):
 
 
 def run_python(code, timeout=60, **environment):
-    """Run code in a new interpreter that imports this same fastpool; return the finished process."""
+    """Run code in a new interpreter that imports this same fastpool; the finished process."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("FASTPOOL_")}
     own["PYTHONPATH"] = str(Path(fastpool.__file__).parents[1])
     return subprocess.run(
@@ -63,7 +63,7 @@ def lowest(name):
 
 
 def special_floats(name):
-    """Both zeros, subnormals, extremes, infinities, and NaNs: both signs, quiet, signalling, full payload."""
+    """Zeros, subnormals, extremes, infinities, NaNs (quiet, signalling, full), of both signs."""
     bits, mantissa = _FLOAT_FORMATS[name]
     infinity = ((1 << (bits - 1 - mantissa)) - 1) << mantissa
     one = ((1 << (bits - 2 - mantissa)) - 1) << mantissa
@@ -150,7 +150,7 @@ def layouts(rank):
 
 
 def array_shape(layout, batch, channels, sizes):
-    """The shape of an array in `layout`; the batch or channels that the layout lacks are dropped."""
+    """The shape of an array in `layout`, which may lack batch or channels."""
     first = (channels,) if "C" in layout and not layout.endswith("C") else ()
     last = (channels,) if layout.endswith("C") else ()
     return ((batch,) if layout.startswith("N") else ()) + first + tuple(sizes) + last
@@ -178,7 +178,7 @@ ARRANGEMENTS = [
 
 
 def arranged(x, how):
-    """The same values in another arrangement of memory ("broadcast" repeats the first element of axis 0)."""
+    """The same values, arranged otherwise ("broadcast" repeats the first element of axis 0)."""
     if how == "fortran":
         return np.asfortranarray(x)
     if how == "negative":
@@ -244,7 +244,7 @@ class Unpool:
         return arranged(values(self.shape, self.dtype, "bits", self.seed), self.arrangement)
 
     def indices(self):
-        """Indices into the whole index space, other planes included; few `distinct` ones repeat often."""
+        """Indices into the whole index space, other planes included; few `distinct` ones repeat."""
         rng = np.random.default_rng(self.seed)
         chosen = rng.integers(0, max(self.index_count, 1), self.distinct)
         return rng.choice(chosen, self.shape).astype(self.index_dtype)
@@ -328,7 +328,7 @@ _SIZES = st.one_of(
 
 @st.composite
 def _hostile_axis(draw):
-    """(size, kernel, stride, dilation, begin, end): any magnitudes, few outputs, now and then an element."""
+    """(size, kernel, stride, dilation, begin, end) of any magnitude, with few outputs."""
     size = draw(st.integers(0, 6))
     kernel, stride, dilation = draw(_SIZES), draw(_SIZES), draw(_SIZES)
     outputs = draw(st.integers(1, 9))

@@ -1,4 +1,4 @@
-"""Fixtures of the kernel tests: every instruction-set build, thread counts, memory with guard pages."""
+"""Fixtures of the kernel tests: every instruction-set build, and memory with guard pages."""
 
 import ctypes
 import mmap

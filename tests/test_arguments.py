@@ -51,7 +51,13 @@ def test_counts():
 
 def test_integers_of_any_reasonable_size():
     assert _arguments.as_int(-(10**300), "k") == -(10**300)
-    refused(ValueError, "^k: an integer of 332193 bits is too large", _arguments.as_int, 10**100_000, "k")
+    refused(
+        ValueError,
+        "^k: an integer of 332193 bits is too large",
+        _arguments.as_int,
+        10**100_000,
+        "k",
+    )
 
 
 def test_long_values_are_not_printed_in_full():
@@ -79,13 +85,16 @@ def test_sequences(value):
     assert result == (1, 2) and set(map(type, result)) == {int}
 
 
-@pytest.mark.parametrize("value", ["12", b"12", bytearray(b"12"), {1: 2}, {1, 2}, iter((1, 2)), 12, None])
+@pytest.mark.parametrize(
+    "value", ["12", b"12", bytearray(b"12"), {1: 2}, {1, 2}, iter((1, 2)), 12, None]
+)
 def test_what_is_no_sequence(value):
     refused(TypeError, "^s: expected a sequence of ints, got ", _arguments.as_counts, value, "s", 1)
 
 
 @pytest.mark.parametrize(
-    "value", [(1, 2.0), [1, None], (1, True), np.ones(2), np.ones((2, 2), int), np.array([True]), [[1]]]
+    "value",
+    [(1, 2.0), [1, None], (1, True), np.ones(2), np.ones((2, 2), int), np.array([True]), [[1]]],
 )
 def test_sequences_of_something_else(value):
     refused(TypeError, r"^s\[[01]\]: expected an int, got ", _arguments.as_counts, value, "s", 1)
@@ -107,11 +116,15 @@ def test_one_value_or_one_per_axis(function):
     assert function(3, 2) == (3, 3)
     assert function([3, 4], 2) == (3, 4)
     assert function(np.array([3]), 1) == (3,)
-    refused(ValueError, rf"^{name}: .* 2 values, one per spatial axis, got 3", function, (1, 2, 3), 2)
+    refused(
+        ValueError, rf"^{name}: .* 2 values, one per spatial axis, got 3", function, (1, 2, 3), 2
+    )
     refused(ValueError, rf"^{name}: .* 1 value, .* got 0", function, (), 1)
     refused(ValueError, rf"^{name}\[1\]: .* at least 1, got 0", function, (1, 0), 2)
     refused(ValueError, rf"^{name}: .* at least 1, got -2", function, -2, 2)
-    refused(TypeError, rf"^{name}: expected an int or a sequence of ints, got 2.0", function, 2.0, 2)
+    refused(
+        TypeError, rf"^{name}: expected an int or a sequence of ints, got 2.0", function, 2.0, 2
+    )
     refused(TypeError, rf"^{name}\[0\]: expected an int, got True", function, (True, 1), 2)
 
 
@@ -210,7 +223,17 @@ def test_bfloat16_is_known_by_its_name():
 
 @pytest.mark.parametrize(
     "dtype",
-    [np.complex64, "O", "S4", "U4", "V2", "datetime64[s]", "timedelta64[s]", [("a", "f4")], ("f4", 2)]
+    [
+        np.complex64,
+        "O",
+        "S4",
+        "U4",
+        "V2",
+        "datetime64[s]",
+        "timedelta64[s]",
+        [("a", "f4")],
+        ("f4", 2),
+    ]
     + [None, 7, "nonsense", object()],
     ids=repr,
 )
@@ -323,7 +346,9 @@ def test_no_activation():
         for params in (None, (), [], np.zeros(0)):
             assert _arguments.activation(nothing, params, "bool") == (None, ())
         refused(ValueError, "^activation_params: ", _arguments.activation, nothing, (1.0,))
-    refused(ValueError, "^activation: expected one of .*Relu.*Silu", _arguments.activation, "relu", ())
+    refused(
+        ValueError, "^activation: expected one of .*Relu.*Silu", _arguments.activation, "relu", ()
+    )
     refused(TypeError, "^activation: ", _arguments.activation, 1, ())
 
 

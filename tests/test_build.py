@@ -103,7 +103,9 @@ print(time.process_time() - start)
     # An installed package has its byte code beside it; the first run makes it here.
     cache = {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
     seconds = [float(cases.run_python(code, **cache).stdout) for _ in range(7)][1:]
-    print(f"import beyond numpy: best {min(seconds):.4f} s, median {statistics.median(seconds):.4f} s")
+    print(
+        f"import beyond numpy: best {min(seconds):.4f} s, median {statistics.median(seconds):.4f} s"
+    )
     assert min(seconds) < 0.030
 
 

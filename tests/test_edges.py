@@ -1,5 +1,9 @@
 """The edges: of memory (guard pages), of array arrangements, of what may be given as an output."""
 
+import signal
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -37,6 +41,23 @@ GUARDED_POOLS = {
     "channels k2 stride 2": lambda w: ((4, 4, w), 2, {"layout": "HWC", "strides": 2}),
     "channels row k9": lambda w: ((11, w), 9, {"layout": "WC", "pads": 4}),
 }
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="guard pages need mprotect")
+@pytest.mark.parametrize("beside", [-1, 65536])
+def test_a_guard_page_guards(beside):
+    code = f"""
+import ctypes, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from conftest import GuardedMemory
+memory = GuardedMemory(65536)
+array = memory.array((65536,), "uint8", "end")
+ctypes.string_at(array.ctypes.data, 65536)
+print("inside", flush=True)
+ctypes.string_at(array.ctypes.data + {beside}, 1)
+"""
+    process = cases.run_python(code)
+    assert process.stdout == "inside\n" and process.returncode == -signal.SIGSEGV
 
 
 @pytest.mark.parametrize("case", GUARDED_POOLS)

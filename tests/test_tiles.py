@@ -20,7 +20,9 @@ def oracle(codes, kernel, strides, pads, dilations):
     keys = keys.reshape(codes.shape)
     rank = len(kernel)
     keys = np.pad(keys, [(0, 0), *zip(pads[:rank], pads[rank:], strict=True)], constant_values=-1)
-    for axis, (taps, stride, dilation) in enumerate(zip(kernel, strides, dilations, strict=True), 1):
+    for axis, (taps, stride, dilation) in enumerate(
+        zip(kernel, strides, dilations, strict=True), 1
+    ):
         keys = np.moveaxis(keys, axis, -1)
         covered = 1
         while covered < taps:
@@ -81,7 +83,11 @@ GEOMETRIES = {
     "volume": ((2, 21, 30, 41), (3, 3, 3), {"pads": 1}),
     "volume, stride 2": ((3, 20, 30, 40), (2, 2, 2), {"strides": 2}),
     "volume, large window": ((1, 12, 40, 41), (9, 9, 9), {"pads": 4}),
-    "volume of more leading taps than one round": ((1, 70, 11, 19), (66, 3, 3), {"pads": (30, 1, 1)}),
+    "volume of more leading taps than one round": (
+        (1, 70, 11, 19),
+        (66, 3, 3),
+        {"pads": (30, 1, 1)},
+    ),
     "four axes": ((2, 9, 10, 12, 13), (8, 9, 3, 2), {"pads": (4, 4, 1, 0)}),
 }
 
@@ -104,7 +110,9 @@ def test_tiles(case, name, nan, isa):
     spread = {key: (v,) * rank if isinstance(v, int) else v for key, v in given.items()}
     values = table(name, nan)
     codes = data(shape, len(case))
-    maximum, places = oracle(codes, kernel, spread["strides"], spread["pads"] * 2, spread["dilations"])
+    maximum, places = oracle(
+        codes, kernel, spread["strides"], spread["pads"] * 2, spread["dilations"]
+    )
     expected = values[maximum]
     for layout in ("NCHW", "NHWC"):
         x = values[codes][None]
