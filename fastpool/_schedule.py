@@ -13,13 +13,17 @@ from typing import NamedTuple
 # for long windows, whose tiles overlap by nearly a window, in the second-level cache.
 BAND_BYTES = 24 << 10
 PAIRS_BYTES = 64 << 10
+PIXEL_BAND_BYTES = 128 << 10  # channels last: whole pixels, over which rows and columns share loads
+PIXEL_BYTES = 4 << 10
 LONG_BAND_BYTES = 192 << 10
 # A row of lanes longer than this is split into column tiles.
 LANE_ROW_BYTES = 16 << 10
 # Direct windows: at most this many taps (MAX_TAPS of _kernels.pyx).
 MAX_TAPS = 64
-# Enough tiles for the threads of a large machine to share.
+# Enough tiles for the threads of a large machine to share; and for anything worth a second thread.
 MANY_TASKS = 64
+FEW_TASKS = 8
+SHARED_BYTES = 64 << 10
 
 ITEMSIZE = {
     **{"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "float16": 2, "bfloat16": 2},
@@ -220,32 +224,34 @@ def _is_direct(rows, cols, leads):
 
 def _tile(windows, element, batch, channels, channels_last, direct, pairs):
     """Outputs of one task: rows, columns, channels, planes."""
-    *_, rows, cols = windows
+    *leads, rows, cols = windows
     out_rows, out_cols = max(1, rows.out), max(1, cols.out)
-    width = channels if channels_last else 1
-    share = 3 if pairs else 1  # keys, and keys and positions of pooled columns and rows
-    lanes = not channels_last
-    if channels_last and not direct:
-        # Runs of channels of a few hundred bytes: whole pixels would not leave room for rows.
-        per_channel = min(cols.span(out_cols), cols.size) * element
-        width = _fit(channels, per_channel, BAND_BYTES // 2 // share)
-        width = min(channels, -(-width // 64) * 64)
-    elif channels_last:
-        width = _fit(channels, element, (4 << 10) // share)
-    limit = max((LANE_ROW_BYTES if lanes else BAND_BYTES) // (element * width), 8 * cols.extent)
-    if cols.span(out_cols) > 2 * limit:
-        out_cols = _fit(out_cols, cols.stride, max(limit - cols.extent, cols.stride))
-    row_bytes = max(1, cols.span(out_cols) * width * element) * share
     long = len(rows.steps) > 1
+    share = 3 if pairs else 1  # keys, and keys and positions of pooled columns and rows
     budget = LONG_BAND_BYTES if long else PAIRS_BYTES if pairs else BAND_BYTES
+    width, column_limit = 1, LANE_ROW_BYTES // element
+    if channels_last:
+        width = _fit(channels, element, PIXEL_BYTES // share)
+        if not direct:
+            budget = max(budget, PIXEL_BAND_BYTES)
+        column_limit = budget // (4 * share * element * width)  # at least four rows
+    column_limit = max(column_limit, (4 if channels_last else 8) * cols.extent)
+    if cols.span(out_cols) > 2 * column_limit:
+        out_cols = _fit(out_cols, cols.stride, max(column_limit - cols.extent, cols.stride))
+    row_bytes = max(1, cols.span(out_cols) * width * element) * share
     tile_rows = _fit(out_rows, row_bytes, budget)
     if long:
         tile_rows = max(tile_rows, _fit(out_rows, 1, max(1, rows.extent // (4 * rows.stride))))
     planes = 1
-    leads = math.prod(w.out for w in windows[:-2])
-    if not channels_last and tile_rows >= out_rows and out_cols >= cols.out and leads == 1:
+    whole = tile_rows >= out_rows and out_cols >= cols.out
+    if not channels_last and whole and math.prod(w.out for w in leads) == 1:
         fit = _fit(batch * channels, row_bytes * out_rows, budget)
         planes = max(1, min(fit, batch * channels // MANY_TASKS))
+    pieces = math.prod(w.out for w in leads) * batch * -(-cols.out // out_cols)
+    pieces *= -(-channels // (width if channels_last else planes))
+    if pieces * row_bytes * out_rows > SHARED_BYTES:
+        # one or two large planes: more of them than threads, by shorter tiles
+        tile_rows = max(1, min(tile_rows, out_rows * pieces // FEW_TASKS))
     return tile_rows, out_cols, width, planes
 
 

@@ -32,9 +32,9 @@ def isa(request):
 class GuardedMemory:
     """Memory between two pages that nothing may touch.
 
-    An array placed at the "end" stops at the upper guard page, one at the "start" begins right after
-    the lower one, so that one byte read or written outside is a segmentation fault. The bytes on the
-    array's other side are a known pattern that `check` compares.
+    An array placed at the "end" stops at the upper guard page, one at the "start" begins right
+    after the lower one, so that one byte read or written outside is a segmentation fault. The bytes
+    on the array's other side are a known pattern that `check` compares.
     """
 
     _PATTERN = 0xA5
@@ -54,7 +54,7 @@ class GuardedMemory:
         self._used = slice(0, 0)
 
     def array(self, shape, dtype, at):
-        """An uninitialised array with its last byte ("end") or first byte ("start") at a guard page."""
+        """An uninitialised array whose "end" or "start" lies at a guard page."""
         nbytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
         first = self._size - nbytes if at == "end" else 0
         self._bytes[self._used] = self._PATTERN

@@ -1,4 +1,4 @@
-"""The kernels give exactly what the slow twin gives, whatever the build, the threads and the attributes."""
+"""Kernels give exactly what the slow twin gives, for any build, threads and attributes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Every bad argument is refused quickly, by the right exception, with the argument's name in its text.
+"""Every bad argument is refused quickly, by the right exception, with its name in the text.
 
 Attributes of hostile size that are legal are answered, as quickly.
 """
@@ -284,7 +284,7 @@ def test_int32_that_cannot_hold_the_largest_index():
 
 # ---------------------------------------------------------------------------------- hostile sizes
 
-# Refused: a window, an output or a pad that no memory can hold. Sums must not wrap to a legal value.
+# Refused: windows, outputs and pads that no memory can hold. Sums must not wrap to a legal value.
 IMPOSSIBLE = [
     {"kernel_shape": 2**40},
     {"kernel_shape": 2**63},

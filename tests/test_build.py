@@ -1,4 +1,4 @@
-"""What is built and chosen: one build per instruction set, FASTPOOL_ISA, a light import, plans as values."""
+"""One build per instruction set, FASTPOOL_ISA, a light import, plans as values."""
 
 import pickle
 import statistics
@@ -17,7 +17,8 @@ import io, contextlib, numpy, fastpool
 text = io.StringIO()
 with contextlib.redirect_stdout(text):
     fastpool.show_config()
-assert fastpool.max_pool(numpy.arange(16.0).reshape(1, 1, 4, 4), 2, strides=2).tolist() == [[[[5, 7], [13, 15]]]]
+x = numpy.arange(16.0).reshape(1, 1, 4, 4)
+assert fastpool.max_pool(x, 2, strides=2).tolist() == [[[[5, 7], [13, 15]]]]
 print(text.getvalue())
 """
 
@@ -93,7 +94,7 @@ assert {"onnx", "openvino"} <= set(dir(fastpool))
 
 
 def test_import_time_beyond_numpy(tmp_path):
-    """Under 30 ms: of the processor, not of the clock, and the best of several, as others may be at work."""
+    """Under 30 ms of processor time, the best of several: others may be at work on the machine."""
     code = """
 import time, numpy
 start = time.process_time()

@@ -16,7 +16,7 @@ WIDTHS = range(1, 131)
 
 # ------------------------------------------------------------------------------------ guard pages
 
-# Shape, window and attributes as functions of the swept width: each ends rows or channels at the page.
+# Shape, window and attributes by the swept width; rows or channels end at the page.
 GUARDED_POOLS = {
     "row k1": lambda w: ((w,), 1, {"layout": "W"}),
     "row k2": lambda w: ((w + 1,), 2, {"layout": "W"}),
@@ -236,7 +236,7 @@ def test_windows_without_elements(name, isa):
 @pytest.mark.parametrize("name", cases.DTYPE_NAMES)
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_lowest_values_keep_their_index(name, layout, isa):
-    """A window of nothing but the lowest value names its own first element, not one of the margin."""
+    """A window of nothing but the lowest value names its own first element, not a margin."""
     x = np.full(cases.array_shape(layout, 1, 2, (4, 21)), cases.lowest(name), cases.dtype(name))
     for kernel, pads in ((3, 1), (2, 0), (5, 4)):
         attributes = {"pads": pads, "layout": layout, "return_indices": True}
@@ -339,7 +339,6 @@ def test_overlapping_outputs_are_refused(isa):
     base = np.arange(4 * 2 * 3 * 8 * 8, dtype=np.float32)
     x = base[:384].reshape(2, 3, 8, 8)
     before = base.copy()
-    y = np.full((2, 3, 4, 4), 7, np.float32)
     overlapping = {
         "the input's start": x.reshape(-1)[:96],
         "the input's end": base[383 : 383 + 96],
@@ -373,7 +372,7 @@ def test_overlapping_outputs_are_refused(isa):
 
 
 def test_outputs_beside_the_input_are_accepted(isa):
-    """Sharing an array is not overlapping: behind the input, or in its own channels of one buffer."""
+    """Sharing memory is not overlapping: behind the input, or in other channels of one buffer."""
     base = np.arange(4 * 2 * 3 * 8 * 8, dtype=np.float32)
     x = base[:384].reshape(2, 3, 8, 8)
     behind = base[384 : 384 + 96].reshape(2, 3, 4, 4)

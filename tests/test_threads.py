@@ -1,4 +1,4 @@
-"""Threads change the time, never the result: thread counts, shared plans, forks, limits from outside."""
+"""Threads change the time, never the result: counts, shared plans, forks, limits from outside."""
 
 import os
 import signal
@@ -189,7 +189,8 @@ expected = fastpool.max_pool(x, 3, **{{**attributes, "num_threads": 1}})
 def right():
     y, indices = fastpool.max_pool(x, 3, **attributes)
     z = fastpool.max_unpool(y, indices, 3, pads=1, output_shape=x.shape, num_threads=2)
-    return np.array_equal(y, expected[0]) and np.array_equal(indices, expected[1]) and z.max() == x.max()
+    same = np.array_equal(y, expected[0]) and np.array_equal(indices, expected[1])
+    return same and z.max() == x.max()
 if {in_parent}:
     assert right()
 child = os.fork()
@@ -209,7 +210,7 @@ sys.exit(status)
 @pytest.mark.parametrize("in_parent", [True, False])
 @pytest.mark.parametrize("build", cases.BUILDS)
 def test_a_forked_child_pools(build, in_parent):
-    """After a threaded call the child of a fork, and its own child, must not wait for lost threads."""
+    """After a threaded call a forked child, and its own child, must not wait for lost threads."""
     code = FORK.format(before="", in_parent=in_parent)
     process = cases.run_python(code, timeout=60, FASTPOOL_ISA=build)
     assert process.returncode == 0, process.stderr
@@ -346,7 +347,7 @@ assert len(os.listdir("/proc/self/task")) == alone
 
 @pytest.mark.parametrize("value", ["0", "-3", "many", "1.5", ""])
 def test_a_bad_limit_in_the_environment_breaks_nothing(value):
-    """OMP_NUM_THREADS belongs to others: what cannot be read is ignored. Ours is refused, or ignored when empty."""
+    """What cannot be read of OpenMP's is ignored; ours may be refused, by its name."""
     code = "import numpy, fastpool; fastpool.max_pool(numpy.zeros((1, 1, 4, 4)), 2)"
     assert cases.run_python(code, OMP_NUM_THREADS=value).returncode == 0
     process = cases.run_python(code, FASTPOOL_NUM_THREADS=value)
@@ -379,7 +380,8 @@ x = np.random.default_rng(0).random((8, 32, 128, 128), np.float32)
 expected = torch.nn.functional.max_pool2d(torch.from_numpy(x), 3, 1, 1).numpy()
 for _ in range(3):
     assert np.array_equal(fastpool.max_pool(x, 3, pads=1, num_threads=2), expected)
-    assert np.array_equal(torch.nn.functional.max_pool2d(torch.from_numpy(x), 3, 1, 1).numpy(), expected)
+    again = torch.nn.functional.max_pool2d(torch.from_numpy(x), 3, 1, 1)
+    assert np.array_equal(again.numpy(), expected)
 """
     process = cases.run_python(code, timeout=120)
     assert process.returncode == 0, process.stderr

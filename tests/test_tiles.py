@@ -37,7 +37,7 @@ def oracle(codes, kernel, strides, pads, dilations):
 
 
 def data(shape, seed):
-    """Few values and many ties; long slopes, so that maxima sit at either end of a window; rare peaks."""
+    """Ties, long slopes (maxima at either end of a window), or both; and rare peaks."""
     rng = np.random.default_rng(seed)
     ties = rng.integers(0, 4, shape)
     slope = np.abs(np.arange(shape[-1]) * 30 // shape[-1] - 15) + np.zeros(shape, np.int64)
