@@ -10,9 +10,9 @@ import sys
 
 import numpy as np
 
-from . import _arguments, _schedule, _threads
+from . import _schedule, _threads
 from ._activation import apply_activation
-from ._arguments import dtype_name
+from ._arguments import DTYPES, dtype_name
 
 # Builds of _kernels.pyx, best first, with the processor features that each was compiled for.
 BUILDS = {
@@ -271,7 +271,31 @@ def _execute_with_care(plan, runner, threads, x, out, out_indices, y, z):
 
 def execute_max_unpool(plan, x, indices, out, num_threads):
     """Run a max unpooling (`fastpool.max_unpool`)."""
-    native = x.dtype if x.dtype.isnative else x.dtype.newbyteorder("=")
+    kernels = _builds[_active]
+    y = np.empty(plan.output_shape, x.dtype) if out is None else out
+    work = x.nbytes + indices.nbytes + x.itemsize * math.prod(plan.output_shape)
+    threads = _threads.effective_threads(num_threads, work, kernels.max_threads)
+    # In "inferred" space the indices count in a block, which then goes to the origin of the result.
+    block = plan.index_space == "inferred" and plan.inferred != plan.output
+    size = math.prod(plan.inferred if block else plan.output)
+    geometry = (
+        *(plan.batch, plan.channels, math.prod(plan.sizes), size),
+        *(plan.channels_last, plan.index_layout == "NHWC", threads),
+    )
+    # As with pooling, the kernel looks for itself, and touches nothing that it does not like.
+    if (
+        not block
+        and x.dtype in _UNPOOLED
+        and indices.shape == plan.x_shape
+        and getattr(y, "shape", None) == plan.output_shape
+        and kernels.max_unpool(x, indices, y, *geometry) == -1
+    ):
+        return y
+    return _unpool_with_care(plan, kernels, geometry, block, x, indices, out)
+
+
+def _unpool_with_care(plan, kernels, geometry, block, x, indices, out):
+    native = x.dtype.newbyteorder("=")
     dtype_name(native, "x")
     if indices.dtype.newbyteorder("=") not in _INDEX_DTYPES:
         raise TypeError(f"indices: expected dtype int64 or int32, got {indices.dtype}")
@@ -279,43 +303,34 @@ def execute_max_unpool(plan, x, indices, out, num_threads):
         raise ValueError(f"indices: expected x's shape {plan.x_shape}, got {indices.shape}")
     if out is not None:
         _check_output("out", out, plan.output_shape, native, {"x": x, "indices": indices})
-    # In "inferred" space the indices count in a block, which then goes to the origin of the result.
-    block = plan.index_space == "inferred" and plan.inferred != plan.output
-    extents = plan.inferred if block else plan.output
-    y = out
-    if out is None or block or not out.flags.carray:
-        shape = list(plan.output_shape)
-        for place, extent in zip(plan.spatial, extents, strict=True):
-            shape[place] = extent
-        y = np.empty(shape, native)
-    size, bits = math.prod(extents), f"u{native.itemsize}"
-    kernels = _builds[_active]
-    work = x.nbytes + indices.nbytes + y.nbytes
-    num_threads = _arguments.num_threads(num_threads)
-    threads = _threads.effective_threads(num_threads, work, kernels.max_threads)
-    where = _contiguous(indices)
-    bad = kernels.max_unpool(
-        *(_contiguous(x).view(bits), where, y.view(bits), plan.batch, plan.channels),
-        *(math.prod(plan.sizes), size, plan.channels_last, plan.index_layout == "NHWC", threads),
-    )
+    shape = list(plan.output_shape)
+    corner = [slice(None)] * len(shape)
+    if block:
+        for place, extent in zip(plan.spatial, plan.inferred, strict=True):
+            shape[place], corner[place] = extent, slice(extent)
+    y = np.empty(shape, native)
+    x, indices = _contiguous(x), _contiguous(indices)
+    bits = f"u{native.itemsize}"
+    bad = kernels.max_unpool(x.view(bits), indices, y.view(bits), *geometry)
     if bad >= 0:
         place = np.unravel_index(bad, plan.x_shape)
         raise ValueError(
-            f"indices[{', '.join(map(str, place))}]: {where[place]} is outside "
-            f"[0, {plan.batch * plan.channels * size}), the elements of {y.shape}"
+            f"indices[{', '.join(map(str, place))}]: {indices[place]} is outside "
+            f"[0, {y.size}), the elements of {y.shape}"
         )
-    if y is out or (out is None and not block):
+    if bad != -1:
+        raise AssertionError(f"fastpool: the kernels refused the arrays of {plan}; please report this")
+    if out is None and not block:
         return y
     result = np.empty(plan.output_shape, native) if out is None else out
-    corner = [slice(None)] * result.ndim
     if block:
         result[...] = np.zeros((), native)
-        for place, extent in zip(plan.spatial, plan.inferred, strict=True):
-            corner[place] = slice(extent)
     result[tuple(corner)] = y
     return result
 
 
+# Dtypes that the kernels take as they are. (A set compares by value, byte order included.)
+_UNPOOLED = {np.dtype(name) for name in DTYPES if name != "bfloat16"}
 _INDEX_DTYPES = (np.dtype(np.int64), np.dtype(np.int32))
 
 

@@ -22,8 +22,8 @@ LANE_ROW_BYTES = 16 << 10
 MAX_TAPS = 64
 # Enough tiles for the threads of a large machine to share; and for anything worth a second thread.
 MANY_TASKS = 64
-FEW_TASKS = 8
-SHARED_BYTES = 64 << 10
+FEW_TASKS = 4
+SHARED_BYTES = 256 << 10
 
 ITEMSIZE = {
     **{"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "float16": 2, "bfloat16": 2},
@@ -107,7 +107,7 @@ def trimmed(axis):
     stride = axis.stride if axis.output > 1 else 1
     lowest = -axis.begin
     highest = (axis.output - 1) * stride - axis.begin
-    skip = max(0, -(-(-highest) // axis.dilation)) if highest < 0 else 0
+    skip = max(0, -(highest // axis.dilation))
     keep = min(axis.kernel, -(-(axis.size - lowest) // axis.dilation))
     if skip >= axis.kernel or keep <= skip:
         return None

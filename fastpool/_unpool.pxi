@@ -141,39 +141,46 @@ cdef Py_ssize_t unpool_sized(const Unpool *u, const index_t *index, int itemsize
     return unpool_planes(<uint64_t *>u.y, index, u, threads)
 
 
+cdef bint plain(const Py_buffer *buffer, const char *formats) noexcept:
+    """C-contiguous (asked for when the buffer was), aligned, and of one of these formats?"""
+    return (buffer.format != NULL and buffer.format[0] != 0 and buffer.format[1] == 0
+            and strchr(formats, buffer.format[0]) != NULL and <uintptr_t>buffer.buf % <uintptr_t>buffer.itemsize == 0)
+
+
 def max_unpool(x, index, y, Py_ssize_t batch, Py_ssize_t channels, Py_ssize_t count, Py_ssize_t size, bint channels_last,
                bint physical, int threads):
-    """Scatter x to `index` in y; C-contiguous buffers of matching sizes, x and y as unsigned integers.
+    """Scatter x to `index` in y, each of the right shape.
 
-    Returns -1, or the flat place of the first index outside y, with nothing written.
+    Returns -1 if done; the flat place of the first index outside y, with nothing written; or -2 if an array is not plain,
+    or y may overlap another.
     """
     cdef Py_buffer buffers[3]
     cdef Unpool u
-    cdef Py_ssize_t bad, n = batch * channels * count
-    cdef int itemsize, index_bytes
-    PyObject_GetBuffer(x, &buffers[0], PyBUF_STRIDES)
+    cdef Py_ssize_t bad = -2, n = batch * channels * count
+    cdef int opened = 0, itemsize, index_bytes
     try:
-        PyObject_GetBuffer(index, &buffers[1], PyBUF_STRIDES)
-        try:
-            PyObject_GetBuffer(y, &buffers[2], PyBUF_STRIDES | PyBUF_WRITABLE)
-            try:
-                itemsize, index_bytes = buffers[0].itemsize, buffers[1].itemsize
-                if (buffers[0].len != n * itemsize or buffers[1].len != n * index_bytes
-                        or buffers[2].len != batch * channels * size * itemsize):
-                    raise ValueError("max_unpool: buffer sizes do not match")
-                u.x, u.index, u.y = <const char *>buffers[0].buf, <const char *>buffers[1].buf, <char *>buffers[2].buf
-                u.batch, u.channels, u.count, u.size = batch, channels, count, size
-                u.channels_last, u.physical = channels_last, physical
-                threads = <int>imax(1, imin(threads, batch if channels_last else batch * channels))
-                with nogil:
-                    if index_bytes == 8:
-                        bad = unpool_sized(&u, <const int64_t *>u.index, itemsize, threads)
-                    else:
-                        bad = unpool_sized(&u, <const int32_t *>u.index, itemsize, threads)
-                return bad
-            finally:
-                PyBuffer_Release(&buffers[2])
-        finally:
-            PyBuffer_Release(&buffers[1])
-    finally:
-        PyBuffer_Release(&buffers[0])
+        for opened in range(3):
+            PyObject_GetBuffer(x if opened == 0 else index if opened == 1 else y, &buffers[opened],
+                               PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | (PyBUF_WRITABLE if opened == 2 else 0))
+        opened = 3
+    except (BufferError, TypeError, ValueError):
+        pass
+    else:
+        itemsize, index_bytes = <int>buffers[0].itemsize, <int>buffers[1].itemsize
+        if (plain(&buffers[0], b"efdbBhHiIlLqQ?") and plain(&buffers[1], b"ilq") and plain(&buffers[2], buffers[0].format)
+                and buffers[0].len == n * itemsize and buffers[1].len == n * index_bytes
+                and buffers[2].len == batch * channels * size * itemsize
+                and not overlap(&buffers[0], &buffers[2]) and not overlap(&buffers[1], &buffers[2])):
+            u.x, u.index, u.y = <const char *>buffers[0].buf, <const char *>buffers[1].buf, <char *>buffers[2].buf
+            u.batch, u.channels, u.count, u.size = batch, channels, count, size
+            u.channels_last, u.physical = channels_last, physical
+            threads = <int>imax(1, imin(threads, batch if channels_last else batch * channels))
+            with nogil:
+                if index_bytes == 8:
+                    bad = unpool_sized(&u, <const int64_t *>u.index, itemsize, threads)
+                else:
+                    bad = unpool_sized(&u, <const int32_t *>u.index, itemsize, threads)
+    while opened > 0:
+        opened -= 1
+        PyBuffer_Release(&buffers[opened])
+    return bad

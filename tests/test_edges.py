@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -198,6 +199,24 @@ def test_any_arrangement_of_unpooling(how, isa):
     same = np.broadcast_to(indices[:1], x.shape)
     expected = _reference.max_unpool(x, same, 2, strides=2)
     cases.assert_same(fastpool.max_unpool(x, same, 2, strides=2), expected)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("name", ["float32", "uint8", "float16", "bool"] + cases.FLOAT_NAMES[3:])
+def test_contiguous_rows_are_read_and_written_in_place(name, layout, isa):
+    """Slices of a larger array whose last axis is contiguous: nothing of their size is allocated."""
+    base = cases.values((4, 90, 100, 60), name, "ties", 0)
+    attributes = {"pads": 1, "layout": layout, "return_indices": True, "num_threads": 1}
+    for x in (base, base[::2, 1:-1, 10:, 3:-3], base[::-1, ::-1, 5::3]):
+        plan = fastpool.plan_max_pool(x.shape, x.dtype, 3, **attributes)
+        y = np.zeros((*x.shape[:3], x.shape[3] + 7), x.dtype)[..., 4:-3]
+        indices = np.zeros(y.shape, np.int64)
+        plan(x, out=y, out_indices=indices)
+        tracemalloc.start()
+        plan(x, out=y, out_indices=indices)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 20_000 < x.nbytes
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
