@@ -258,11 +258,9 @@ cdef void gather_leads(number *slab, const number *src, const View *x, const Poo
     cdef Py_ssize_t done = 0, count, t, r, c
     cdef bint whole = x.col == n or cols == 1
     while done < total:
-        # from the second round on, the slab itself is the first tap
-        count = 0
-        for t in range(imin(total - done, MAX_TAPS - 1)):
-            taps[count] = lead_offset(p, x.lead, counts, done + t)
-            count += 1
+        count = imin(total - done, MAX_TAPS)
+        for t in range(count):
+            taps[t] = lead_offset(p, x.lead, counts, done + t)
         for r in range(rows):
             for c in range(1 if whole else cols):
                 accumulate(slab + (r * cols + c) * n, src + r * x.row + c * x.col, taps, count,
@@ -272,7 +270,8 @@ cdef void gather_leads(number *slab, const number *src, const View *x, const Poo
 
 cdef inline void accumulate(number *dst, const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps, Py_ssize_t n,
                             bint more) noexcept nogil:
-    cdef Py_ssize_t i, t
+    """A row of windows; with `more`, on top of what dst holds."""
+    cdef Py_ssize_t t
     cdef Py_ssize_t both[2]
     if not more:
         window_rows(dst, 0, src, 0, taps, ntaps, 1, n)
@@ -342,7 +341,7 @@ cdef inline bint few_leads(const Pool *p, Py_ssize_t total) noexcept nogil:
     """Fewer loads to take the leading axes' taps with those of the next pass than in a pass of their own?"""
     if p.direct:
         return total * p.rows.kernel * p.cols.kernel <= MAX_TAPS
-    return p.rows.steps == 1 and total * p.rows.kernel <= total + p.rows.kernel + 2
+    return p.rows.steps == 1 and total * p.rows.kernel <= imin(total + p.rows.kernel + 2, MAX_TAPS)
 
 
 cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y, const Tile *tile,
