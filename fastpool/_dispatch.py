@@ -1,5 +1,5 @@
-"""From a plan and arrays to compiled kernels: the build for this processor, buffers, and the careful
-way for arrays that kernels cannot take as they are.
+"""From a plan and arrays to compiled kernels: the build for this processor, and the careful way
+for arrays that kernels cannot take as they are.
 """
 
 import contextlib
@@ -140,7 +140,9 @@ def _bits(array):
 
 def _ready(array, unit_axis):
     """Can kernels work on this array in place?"""
-    unit = array.ndim == 0 or array.shape[unit_axis] == 1 or array.strides[unit_axis] == array.itemsize
+    unit = (
+        array.ndim == 0 or array.shape[unit_axis] == 1 or array.strides[unit_axis] == array.itemsize
+    )
     return array.flags.aligned and array.dtype.isnative and unit
 
 
@@ -159,7 +161,9 @@ def _run(pooling, plan, threads, x, y, z):
             into[name] = array if _ready(array, unit) else np.empty(array.shape, array.dtype)
     arrays = _bits(_readable(x, unit)), _bits(into["y"]), into.get("z")
     if not pooling.run(*arrays, threads, bits=plan.dtype == "bfloat16", apart=True):
-        raise AssertionError(f"fastpool: the kernels refused the arrays of {plan}; please report this")
+        raise AssertionError(
+            f"fastpool: the kernels refused the arrays of {plan}; please report this"
+        )
     for name, array in (("y", y), ("z", z)):
         if array is not None and into[name] is not array:
             array[...] = into[name]
@@ -198,8 +202,19 @@ def _pool(plan, windows, threads, x, y, z):
     if any(window is None or _schedule.unwieldy(window) for window in windows):
         _run_pieces(plan, windows, threads, x, y, z)
         return
-    schedule = _schedule.make_schedule(plan, windows, x.shape, y.shape)
-    _run(_builds[_active].Pooling(schedule), plan, threads, x, y, z)
+    _run(_pooling(plan, windows, x.shape, y.shape), plan, threads, x, y, z)
+
+
+def _pooling(plan, windows, input_shape, output_shape):
+    """The compiled pooling of windows that are not unwieldy, in tiles whose scratch is bounded."""
+    schedule = _schedule.make_schedule(plan, windows, input_shape, output_shape)
+    pooling = _builds[_active].Pooling(schedule)
+    while pooling.scratch_bytes > _schedule.SCRATCH_BYTES:
+        schedule = _schedule.narrower(schedule)
+        if schedule is None:
+            break
+        pooling = _builds[_active].Pooling(schedule)
+    return pooling
 
 
 class _Runner:
@@ -211,10 +226,7 @@ class _Runner:
         self.pooling = None
         self.work = _schedule.work_bytes(plan)
         if not any(w is None or _schedule.unwieldy(w) for w in self.windows):
-            schedule = _schedule.make_schedule(
-                plan, self.windows, plan.input_shape, plan.output_shape
-            )
-            self.pooling = _builds[_active].Pooling(schedule)
+            self.pooling = _pooling(plan, self.windows, plan.input_shape, plan.output_shape)
         # For arrays that need no care. None: every call goes the careful way.
         simple = self.pooling is not None and plan.activation is None
         self.run = self.pooling.run if simple else None
@@ -245,7 +257,7 @@ def execute_max_pool(plan, x, out, out_indices):
 
 
 def _execute_with_care(plan, runner, threads, x, out, out_indices, y, z):
-    """Check every array, then run by whichever way suits them. Raises before anything is written."""
+    """Check every array, then run as suits them. Raises before anything is written."""
     if dtype_name(x.dtype, "x") != plan.dtype:
         raise TypeError(f"x: expected dtype {plan.dtype}, got {x.dtype}")
     if x.shape != plan.input_shape:
@@ -259,7 +271,9 @@ def _execute_with_care(plan, runner, threads, x, out, out_indices, y, z):
         if not plan.return_indices:
             raise ValueError("out_indices: given without return_indices")
         others = {"x": x} if out is None else {"x": x, "out": out}
-        _check_output("out_indices", out_indices, plan.output_shape, np.dtype(plan.index_dtype), others)
+        _check_output(
+            "out_indices", out_indices, plan.output_shape, np.dtype(plan.index_dtype), others
+        )
     if y.size:
         if runner.pooling is not None:
             _run(runner.pooling, plan, threads, x, y, z)
@@ -319,7 +333,9 @@ def _unpool_with_care(plan, kernels, geometry, block, x, indices, out):
             f"[0, {y.size}), the elements of {y.shape}"
         )
     if bad != -1:
-        raise AssertionError(f"fastpool: the kernels refused the arrays of {plan}; please report this")
+        raise AssertionError(
+            f"fastpool: the kernels refused the arrays of {plan}; please report this"
+        )
     if out is None and not block:
         return y
     result = np.empty(plan.output_shape, native) if out is None else out

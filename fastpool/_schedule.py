@@ -6,7 +6,7 @@ nothing of vectors. All of it is integers, made once per plan and handed to the 
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 # Scratch that one tile's band may take: it should stay in the first-level cache (32 to 48 KiB), or
@@ -18,6 +18,8 @@ PIXEL_BYTES = 4 << 10
 LONG_BAND_BYTES = 192 << 10
 # A row of lanes longer than this is split into column tiles.
 LANE_ROW_BYTES = 16 << 10
+# Scratch per thread, where smaller tiles can keep it (they cannot for windows of thousands).
+SCRATCH_BYTES = 1 << 20
 # Direct windows: at most this many taps (MAX_TAPS of _kernels.pyx).
 MAX_TAPS = 64
 # Enough tiles for the threads of a large machine to share; and for anything worth a second thread.
@@ -26,8 +28,10 @@ FEW_TASKS = 4
 SHARED_BYTES = 256 << 10
 
 ITEMSIZE = {
-    **{"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "float16": 2, "bfloat16": 2},
-    **{"int32": 4, "uint32": 4, "float32": 4, "int64": 8, "uint64": 8, "float64": 8},
+    **dict.fromkeys(("bool", "int8", "uint8"), 1),
+    **dict.fromkeys(("int16", "uint16", "float16", "bfloat16"), 2),
+    **dict.fromkeys(("int32", "uint32", "float32"), 4),
+    **dict.fromkeys(("int64", "uint64", "float64"), 8),
 }
 INDEX_BYTES = {"int32": 4, "int64": 8}
 
@@ -270,6 +274,23 @@ def _lane_bytes(windows, tile, itemsize):
     return 8
 
 
+def narrower(schedule):
+    """The same with smaller tiles, for less scratch; None if that would cost more than it saves."""
+    rows, cols = schedule.windows[-2:]
+    tile_rows, tile_cols, width, planes = schedule.tile
+    if planes > 1:
+        planes = -(-planes // 2)
+    elif width * schedule.lane_bytes > 256:
+        width = -(-width // 2)
+    elif tile_cols * cols.stride > max(cols.extent, 32):
+        tile_cols = -(-tile_cols // 2)
+    elif tile_rows * rows.stride > rows.extent // 4 and tile_rows > 1:
+        tile_rows = -(-tile_rows // 2)
+    else:
+        return None
+    return replace(schedule, tile=(tile_rows, tile_cols, width, planes))
+
+
 def work_bytes(plan):
     """Bytes that a call reads and writes."""
     itemsize = ITEMSIZE[plan.dtype]
@@ -278,7 +299,7 @@ def work_bytes(plan):
 
 
 def make_schedule(plan, windows, input_shape, output_shape):
-    """Schedule a plan, or a piece of one: `windows` are its axes, `trimmed`, and the shapes theirs."""
+    """Schedule a plan, or a piece of one: `windows` are its `trimmed` axes, the shapes theirs."""
     itemsize = ITEMSIZE[plan.dtype]
     axes = list(plan.spatial)
     windows = list(windows)

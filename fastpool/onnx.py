@@ -2,7 +2,7 @@
 
 The functions translate into :func:`fastpool.max_pool` and :func:`fastpool.max_unpool`; the onnx
 package is never imported. Attributes have the form they have in a model: lists with one value per
-spatial axis (``pads``: all begins, then all ends), integers for flags, text as ``str`` or ``bytes``.
+spatial axis (``pads``: all begins, then ends), integers for flags, text as ``str`` or ``bytes``.
 An attribute given as None is absent. ``layout="NHWC"`` is the domain com.ms.internal.nhwc.
 """
 

@@ -204,7 +204,7 @@ def test_any_arrangement_of_unpooling(how, isa):
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("name", ["float32", "uint8", "float16", "bool"] + cases.FLOAT_NAMES[3:])
 def test_contiguous_rows_are_read_and_written_in_place(name, layout, isa):
-    """Slices of a larger array whose last axis is contiguous: nothing of their size is allocated."""
+    """Slices whose last axis is contiguous: nothing of their size is allocated."""
     base = cases.values((4, 90, 100, 60), name, "ties", 0)
     attributes = {"pads": 1, "layout": layout, "return_indices": True, "num_threads": 1}
     for x in (base, base[::2, 1:-1, 10:, 3:-3], base[::-1, ::-1, 5::3]):

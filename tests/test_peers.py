@@ -73,7 +73,7 @@ def is_ordinary(geometry):
 
 
 def geometries(seed, count, *, accept=is_ordinary, symmetric=False, more_pads=0):
-    """`count` random geometries for which `accept` holds; pads below the kernel plus `more_pads`."""
+    """`count` random geometries that `accept` likes; pads below the kernel plus `more_pads`."""
     rng = random.Random(seed)
     found = []
     while len(found) < count:
@@ -436,7 +436,7 @@ def test_torch_channels_last(torch):
 
 
 def test_torch_max_unpool(torch):
-    """Back to the input's shape, which torch limits to the inferred shape plus or minus a stride."""
+    """Back to the input's shape, which torch wants within a stride of the inferred shape."""
     rng = np.random.default_rng(34)
     for geometry in geometries(34, 60, accept=can_be_unpooled, symmetric=True):
         n = len(geometry.kernel)

@@ -9,6 +9,7 @@ import pytest
 
 import cases
 import fastpool
+from fastpool import _dispatch, _reference
 
 CODES = 40
 
@@ -127,3 +128,59 @@ def test_tiles(case, name, nan, isa):
         cases.assert_same(y[0], expected, f"{layout}, {case}")
         cases.assert_same(indices[0], places, f"{layout}, {case}, indices")
         cases.assert_same(alone[0], expected, f"{layout}, {case}, values alone")
+
+
+# Views of a (48, 24, 12, 14) array: planes evenly spaced or not, touching or not, in any order.
+VIEWS = {
+    "whole": np.s_[:],
+    "some channels": np.s_[:, 3:-2],
+    "every other channel": np.s_[:, ::2],
+    "every other image": np.s_[::2],
+    "one channel": np.s_[:, 5:6],
+    "images backwards": np.s_[::-1],
+    "channels backwards": np.s_[:, ::-1],
+    "inner rows": np.s_[:, :, 2:-1],
+    "inner columns": np.s_[:, :, :, 3:-2],
+    "rows backwards": np.s_[:, :, ::-1],
+    "every other row": np.s_[:, 1:, ::2, 1:],
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("swapped", [False, True], ids=["images first", "channels first"])
+@pytest.mark.parametrize("name", ["uint8", "float16", "float32"])
+def test_many_small_planes(view, swapped, name):
+    """Tiles of several planes: in views, into views, and with a NaN in any one plane of a tile."""
+    rng = np.random.default_rng(0)
+    base = cases.values((48, 24, 12, 14), name, "ties", 0)
+    if name in cases.FLOAT_NAMES:
+        base.reshape(-1)[rng.integers(0, base.size, 40)] = np.nan
+    x = base[VIEWS[view]]
+    x = x.transpose(1, 0, 2, 3) if swapped else x
+    windows = [(2, {"strides": 2}), (3, {"pads": 1}), ((1, 9), {}), ((9, 2), {"pads": 2})]
+    for kernel, attributes in windows:
+        expected = _reference.max_pool(x, kernel, return_indices=True, **attributes)
+        for build in cases.BUILDS:
+            with _dispatch.using(build):
+                check_small_planes(x, kernel, attributes, expected)
+
+
+def check_small_planes(x, kernel, attributes, expected):
+    plan = fastpool.plan_max_pool(x.shape, x.dtype, kernel, **attributes)
+    cases.assert_same(plan(x), expected[0])
+    cases.assert_same(plan(np.ascontiguousarray(x)), expected[0])
+    images, channels, height, width = plan.output_shape
+    larger = np.zeros((2 * images, 2 * channels, height + 3, width + 5), x.dtype)
+    for y in (
+        larger[:images, :channels, :height, :width],
+        larger[::2, 1::2, 3:, 5:],
+        larger[images:, channels:, 1:-2, 2:-3][::-1, ::-1],
+    ):
+        larger[...] = 1
+        plan(x, out=y)
+        cases.assert_same(y, expected[0])
+        y[...] = 1
+        assert (larger == 1).all(), "written outside the output"
+    y, indices = fastpool.max_pool(x, kernel, return_indices=True, **attributes)
+    cases.assert_same(y, expected[0])
+    cases.assert_same(indices, expected[1])
