@@ -2,8 +2,8 @@
 
 ``num_threads=None`` means the default: the processors that this process may use, by affinity and by
 the cgroup's CPU quota, and no more than ``FASTPOOL_NUM_THREADS``, ``OMP_NUM_THREADS`` or a limit
-set through threadpoolctl. Small work stays on one thread then: waking a second one costs more than it
-gains, and far more when another process holds that core.
+set through threadpoolctl. Small work stays on one thread then: waking a second one costs more than
+it gains, and far more when another process holds that core.
 
 A child made by ``fork`` pools on one thread, whatever is asked: the OpenMP runtime of gcc waits for
 threads that do not exist there.
