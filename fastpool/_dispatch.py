@@ -232,6 +232,9 @@ class _Runner:
         self.run = self.pooling.run if simple else None
 
     def threads(self, num_threads):
+        """Threads of this call."""
+        if num_threads is None and self.work < _threads.SERIAL_BYTES:
+            return 1  # by far the most calls; they should cost little more than their work
         return _threads.effective_threads(num_threads, self.work, _builds[self.build].max_threads)
 
 

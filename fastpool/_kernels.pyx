@@ -280,7 +280,8 @@ cdef class Pooling:
         cdef Py_buffer buffers[3]
         cdef Job job
         cdef int opened = 0, count = 3 if self.pool.pairs else 2
-        cdef bint fit = True
+        cdef bint fit
+        cdef const char *formats = self.formats
         job.pool = &self.pool
         try:
             for opened in range(count):
@@ -295,10 +296,12 @@ cdef class Pooling:
                 opened -= 1
                 PyBuffer_Release(&buffers[opened])
             return False
-        formats = b"H" if bits else self.formats
+        if bits:
+            formats = b"H"
         fit = (self.view(&job.x, &buffers[0], self.x_shape, formats, self.pool.size)
                and self.view(&job.y, &buffers[1], self.y_shape, formats, self.pool.size)
-               and (count == 2 or self.view(&job.z, &buffers[2], self.y_shape, self.index_formats, self.pool.index_bytes)))
+               and (count == 2 or self.view(&job.z, &buffers[2], self.y_shape, <const char *>self.index_formats,
+                                       self.pool.index_bytes)))
         if fit and not apart:
             fit = nested(&buffers[1]) and not overlap(&buffers[0], &buffers[1])
             if count == 3:
@@ -312,12 +315,15 @@ cdef class Pooling:
                 PyBuffer_Release(&buffers[opened])
         return fit
 
-    cdef bint view(self, View *view, Py_buffer *buffer, const Py_ssize_t *shape, bytes formats, Py_ssize_t itemsize):
+    cdef bint view(self, View *view, Py_buffer *buffer, const Py_ssize_t *shape, const char *formats,
+                   Py_ssize_t itemsize) noexcept:
         """Strides in elements, if kernels can work on this array as it is."""
         cdef int i
-        if buffer.ndim != self.ndim or buffer.itemsize != itemsize or buffer.format == NULL or buffer.format[1] != 0:
+        if buffer.ndim != self.ndim or buffer.itemsize != itemsize or buffer.format == NULL:
             return False
-        if formats.find(buffer.format[0]) < 0 or <uintptr_t>buffer.buf % <uintptr_t>itemsize:
+        if buffer.format[0] == 0 or buffer.format[1] != 0:
+            return False
+        if strchr(formats, buffer.format[0]) == NULL or <uintptr_t>buffer.buf % <uintptr_t>itemsize:
             return False
         for i in range(self.ndim):
             if buffer.shape[i] != shape[i] or buffer.strides[i] % itemsize:

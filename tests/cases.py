@@ -286,7 +286,9 @@ def pools(draw, dtypes=None, kinds=VALUE_KINDS):
     sizes, kernels, strides, dilations, begins, ends = zip(*axes, strict=True)
     channels_last = layout.endswith("C")
     batch = draw(st.integers(1, 2) if rank > 2 else _mostly(st.integers(1, 3), st.integers(0, 3)))
-    wide = st.sampled_from([5, 8, 16, 17, 33] if rank < 3 and channels_last else [3, 4, 5])
+    # Channels last: around the vectors; first: enough planes for tiles of several.
+    many = [5, 8, 16, 17, 33] if channels_last else [3, 5, 150]
+    wide = st.sampled_from(many if rank < 3 else [3, 4, 5])
     channels = draw(_mostly(st.integers(0 if batch else 1, 3), wide))
     logical_rank = rank + first_spatial_axis(layout)
 

@@ -80,16 +80,17 @@ def large_pool():
 def test_a_plan_is_shared_by_python_threads(isa):
     """Eight threads, one plan and one input; each must find its own result."""
     x = cases.values((2, 8, 64, 64), "float32", "ties", 0)
+    attributes = {"pads": 2, "return_indices": True}
+    expected = fastpool.max_pool(x, 5, num_threads=1, **attributes)
     for count in (1, 2):
-        plan = fastpool.plan_max_pool(
-            x.shape, x.dtype, 5, pads=2, return_indices=True, num_threads=count
-        )
-        expected = plan(x)
+        plan = fastpool.plan_max_pool(x.shape, x.dtype, 5, num_threads=count, **attributes)
+        start = threading.Barrier(8)
         wrong = []
 
-        def pool(number, plan=plan, expected=expected, wrong=wrong):
+        def pool(number, plan=plan, start=start, wrong=wrong):
             y = np.empty(plan.output_shape, x.dtype)
             indices = np.empty(plan.output_shape, np.int64)
+            start.wait()  # all of them are the plan's first call
             for repeat in range(20):
                 y.fill(number)
                 indices.fill(number)

@@ -170,17 +170,21 @@ def check_small_planes(x, kernel, attributes, expected):
     cases.assert_same(plan(x), expected[0])
     cases.assert_same(plan(np.ascontiguousarray(x)), expected[0])
     images, channels, height, width = plan.output_shape
-    larger = np.zeros((2 * images, 2 * channels, height + 3, width + 5), x.dtype)
-    for y in (
-        larger[:images, :channels, :height, :width],
-        larger[::2, 1::2, 3:, 5:],
-        larger[images:, channels:, 1:-2, 2:-3][::-1, ::-1],
+    wide, high, larger = (
+        np.zeros((images + i, channels + i, height + h, width + w), x.dtype)
+        for i, h, w in ((0, 0, 5), (0, 3, 0), (50, 3, 5))
+    )
+    for owner, y in (
+        (wide, wide[..., 3:-2]),
+        (high, high[:, :, 2:-1]),
+        (larger, larger[:images, :channels, :height, :width]),
+        (larger, larger[50:, 50:, 1:-2, 2:-3][::-1, ::-1]),
     ):
-        larger[...] = 1
+        owner[...] = 1
         plan(x, out=y)
         cases.assert_same(y, expected[0])
         y[...] = 1
-        assert (larger == 1).all(), "written outside the output"
+        assert (owner == 1).all(), "written outside the output"
     y, indices = fastpool.max_pool(x, kernel, return_indices=True, **attributes)
     cases.assert_same(y, expected[0])
     cases.assert_same(indices, expected[1])
