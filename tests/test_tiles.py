@@ -90,6 +90,9 @@ GEOMETRIES = {
         {"pads": (30, 1, 1)},
     ),
     "volume, leading window only": ((1, 70, 11, 19), (66, 1, 1), {"pads": (30, 0, 0)}),
+    "window of 75000 elements": ((1, 401, 403), (300, 250), {"pads": 20}),
+    "volume window of 73000 elements": ((2, 30, 60, 61), (20, 3, 3), {"pads": (5, 1, 1)}),
+    "dilated over 80000 elements": ((1, 410, 200), (3, 2), {"dilations": (200, 99), "pads": 9}),
     "four axes": ((2, 9, 10, 12, 13), (8, 9, 3, 2), {"pads": (4, 4, 1, 0)}),
 }
 
@@ -128,6 +131,30 @@ def test_tiles(case, name, nan, isa):
         cases.assert_same(y[0], expected, f"{layout}, {case}")
         cases.assert_same(indices[0], places, f"{layout}, {case}, indices")
         cases.assert_same(alone[0], expected, f"{layout}, {case}, values alone")
+
+
+@pytest.mark.parametrize("name", ["uint8", "float16", "int16", "float32"])
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (1, 2**16), (2**8, 2**8), (2**8 - 1, 2**8 + 1), (7, 2**14)]
+)
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_positions_of_a_global_window(shape, more, name, isa):
+    """Positions are kept in 16 bits where they fit: no tile may have one more."""
+    shape = shape[0], max(shape[1] + more, 1)
+    size = shape[0] * shape[1]
+    x = np.zeros((1, 3, *shape), cases.dtype(name))
+    places = [0, size // 2, size - 1]
+    for channel, place in enumerate(places):
+        x[0, channel].reshape(-1)[place:] = 1
+    for layout in ("NCHW", "NHWC"):
+        arranged = x if layout == "NCHW" else np.ascontiguousarray(np.moveaxis(x, 1, -1))
+        y, indices = fastpool.max_pool(arranged, shape, layout=layout, return_indices=True)
+        assert (y == 1).all()
+        assert (indices.reshape(3) % size).tolist() == places
+    column = np.ascontiguousarray(np.swapaxes(x, 2, 3))
+    column_places = [np.flatnonzero(column[0, c].reshape(-1))[0] for c in range(3)]
+    _, indices = fastpool.max_pool(column, shape[::-1], return_indices=True, index_axis=2)
+    assert indices.reshape(3).tolist() == column_places
 
 
 # Views of a (48, 24, 12, 14) array: planes evenly spaced or not, touching or not, in any order.
