@@ -53,7 +53,7 @@ def test_max_pool(case):
     assert_pools_as_the_reference(case)
 
 
-@settings(max_examples=300)
+@settings(max_examples=500)
 @given(case=cases.hostile_pools())
 def test_attributes_of_any_magnitude(case):
     """Windows, strides and pads around and beyond the width of a machine integer."""
