@@ -282,9 +282,9 @@ def narrower(schedule):
         planes = -(-planes // 2)
     elif width * schedule.lane_bytes > 256:
         width = -(-width // 2)
-    elif tile_cols * cols.stride > max(cols.extent, 32):
+    elif tile_cols > 1 and tile_cols * cols.stride > max(cols.extent, 32):
         tile_cols = -(-tile_cols // 2)
-    elif tile_rows * rows.stride > rows.extent // 4 and tile_rows > 1:
+    elif tile_rows > 1 and tile_rows * rows.stride > rows.extent // 4:
         tile_rows = -(-tile_rows // 2)
     else:
         return None

@@ -11,6 +11,7 @@ import pytest
 
 import cases
 import fastpool
+from fastpool import _reference
 
 X = np.arange(2 * 3 * 8 * 8, dtype=np.float32).reshape(2, 3, 8, 8)
 LONG = np.arange(4, dtype=np.float32).reshape(1, 1, 4)
@@ -415,3 +416,18 @@ def test_indices_of_unpool():
     attributes = {"output_shape": (2, 3, 20, 20), "index_space": "inferred"}
     refused(fastpool.max_unpool, ValueError, "indices", X, INDICES + 2 * 3 * 9 * 9, 2, **attributes)
     fastpool.max_unpool(X, INDICES + 2 * 3 * 9 * 9 - 1, 2, **attributes)
+
+
+def test_strides_far_larger_than_the_input():
+    """Tiles of one output cannot be made smaller: looking for less scratch has to end."""
+    x = np.arange(36, dtype=np.float16).reshape(6, 6, 1)
+    attributes = {
+        "strides": (4097, 4097, 97),
+        "pads": (16558, 16558, 682, 12870, 12870, 28),
+        "dilations": (85, 85, 1),
+        "layout": "DHW",
+    }
+    y, indices = fastpool.max_pool(x, (68, 68, 4), return_indices=True, **attributes)
+    expected, places = _reference.max_pool(x, (68, 68, 4), return_indices=True, **attributes)
+    assert np.array_equal(y, expected)
+    assert np.array_equal(indices, places)
