@@ -7,6 +7,7 @@ raises, and nothing but scratch is allocated.
 
     _kernels.pyx   geometry, tasks, the entry points
     _windows.pxi   the three loops that everything is made of, on plain values
+    _small.pxi     one tile of values, where windows are small enough for registers
     _values.pxi    one tile of values: row pass, column pass, or both at once
     _pairs.pxi     one tile of values with the positions they came from
     _unpool.pxi    max unpooling
@@ -26,6 +27,10 @@ cdef extern from "_keys.h" nogil:
     const Py_ssize_t VEC_BYTES
     vec_t vec_load(const void *)
     vec_t vec_load_part(const void *, size_t)
+    ctypedef uint64_t vec_edge
+    const bint VEC_MASKS
+    vec_edge vec_inside(Py_ssize_t, Py_ssize_t)
+    vec_t vec_load_inside(const void *, vec_edge, vec_t)
     void vec_store(void *, vec_t)
     void vec_store_part(void *, vec_t, size_t)
     ctypedef struct narrow_t:
@@ -36,6 +41,15 @@ cdef extern from "_keys.h" nogil:
     # The last argument gives the element type, and is not looked at otherwise.
     vec_t vec_max(vec_t, vec_t, ...)
     vec_t vec_evens(vec_t, vec_t, ...)
+    vec_t vec_odds(vec_t, vec_t, ...)
+    vec_t vec_next(vec_t, vec_t, ...)
+    vec_t vec_lowest(...)
+    narrow_t vec_reduce(vec_t, ...)
+    ctypedef struct vec_flag:
+        pass
+    vec_flag flag_none()
+    bint flag_any(vec_flag)
+    vec_flag nan_or(vec_flag, vec_t, vec_t, ...)
     vec_mask vec_gt(vec_t, vec_t, ...)
     vec_t vec_pick(vec_mask, vec_t, vec_t, ...)
     vec_t vec_add(vec_t, vec_t, ...)
@@ -74,12 +88,21 @@ cdef enum:
     MAX_LEADS = 62          # numpy's 64 axes, less rows and columns
     MAX_STEPS = 64          # each step at least doubles the window, and sizes are 64-bit
     MAX_TAPS = 64           # of one step, or of a whole direct window
+    SMALL_TAPS = 8          # along one axis of a window that is pooled in registers
     AREAS = 11
     MAX_THREADS = 256
     SLACK = 512             # bytes behind every scratch area: whole vectors are read past the last element
     CHAIN_BYTES = 32768     # dense rows of a long window: they stay in the first-level cache
     KEEP_BYTES = 8 << 20    # scratch of at most this many bytes outlives a call
     UNLOCK_BYTES = 16384    # work on fewer bytes is done before another thread could take the GIL
+
+
+cdef enum Form:         # how a tile of values is pooled
+    BANDS                   # row pass into scratch, column pass out of it; channels last also all taps at once
+    DOWN                    # _small.pxi, with masks: stride 1, rows of a few vectors
+    ALONG                   # with masks: stride 2 along the columns, 2 or 3 taps
+    APART                   # 2 or 4 columns side by side: windows share none
+    WHOLE                   # one window takes all of a plane
 
 
 cdef struct Window:     # one pooled axis
@@ -97,6 +120,7 @@ cdef struct Pool:
     Window lead[MAX_LEADS]
     Py_ssize_t leads, lead_outs
     bint channels_last
+    Form form
     bint direct                     # all taps at once from the input; else row pass, then column pass
     bint pairs
     bint keyed                      # pooled as keys: 16-bit floats, nan="ignore"
@@ -200,6 +224,7 @@ cdef inline Py_ssize_t step_taps(Py_ssize_t *taps, const Window *w, Py_ssize_t s
 
 
 include "_windows.pxi"
+include "_small.pxi"
 include "_values.pxi"
 include "_pairs.pxi"
 include "_tasks.pxi"

@@ -162,12 +162,20 @@ INLINE vec_flag nan_in_f64(vec_t a, vec_t b) { return _mm512_cmp_pd_mask((__m512
 INLINE int flag_any(vec_flag f) { return f != 0; }
 #else
 typedef vec_t vec_flag;
+#if VEC_BYTES == 32
+INLINE vec_flag nan_in_f32(vec_t a, vec_t b) { return (vec_t)_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_UNORD_Q); }
+INLINE vec_flag nan_in_f64(vec_t a, vec_t b) { return (vec_t)_mm256_cmp_pd((__m256d)a, (__m256d)b, _CMP_UNORD_Q); }
+#elif defined(__SSE2__)
+INLINE vec_flag nan_in_f32(vec_t a, vec_t b) { return (vec_t)_mm_cmpunord_ps((__m128)a, (__m128)b); }
+INLINE vec_flag nan_in_f64(vec_t a, vec_t b) { return (vec_t)_mm_cmpunord_pd((__m128d)a, (__m128d)b); }
+#else
 INLINE vec_flag nan_in_f32(vec_t a, vec_t b) {
     return (vec_t)((vec_f32)a != (vec_f32)a) | (vec_t)((vec_f32)b != (vec_f32)b);
 }
 INLINE vec_flag nan_in_f64(vec_t a, vec_t b) {
     return (vec_t)((vec_f64)a != (vec_f64)a) | (vec_t)((vec_f64)b != (vec_f64)b);
 }
+#endif
 INLINE int flag_any(vec_flag f) {
     uint64_t words[VEC_BYTES / 8], any = 0;
     memcpy(words, &f, VEC_BYTES);
@@ -175,6 +183,23 @@ INLINE int flag_any(vec_flag f) {
     return any != 0;
 }
 #endif
+
+#if VEC_BYTES == 64
+INLINE vec_flag flag_none(void) { return 0; }
+#else
+INLINE vec_flag flag_none(void) { return (vec_flag){0}; }
+#endif
+/* `seen`, or is a NaN in a or b: two vectors cost one comparison */
+#if VEC_BYTES == 64
+#define FLAG_OR _kor_mask64 /* stays in mask registers */
+#else
+#define FLAG_OR(a, b) ((a) | (b))
+#endif
+INLINE vec_flag nan_or_f32(vec_flag seen, vec_t a, vec_t b) { return FLAG_OR(seen, nan_in_f32(a, b)); }
+INLINE vec_flag nan_or_f64(vec_flag seen, vec_t a, vec_t b) { return FLAG_OR(seen, nan_in_f64(a, b)); }
+#define NAN_OR(tag) INLINE vec_flag nan_or_##tag(vec_flag seen, vec_t a, vec_t b) { (void)a, (void)b; return seen; }
+NAN_OR(i8) NAN_OR(u8) NAN_OR(i16) NAN_OR(u16) NAN_OR(i32) NAN_OR(u32) NAN_OR(i64) NAN_OR(u64)
+#define nan_or(seen, a, b, p) BY_TYPE(nan_or, p)(seen, a, b)
 
 #define DEFINE_HAS_NAN(tag, T)                                                                          \
     static int has_nan_##tag(const T *p, ptrdiff_t step, size_t rows, size_t n) {                          \

@@ -6,6 +6,31 @@ cdef struct Job:
     Scratch *scratch
 
 
+cdef Form form_of(const Pool *p) noexcept nogil:
+    cdef const Window *rows = &p.rows
+    cdef const Window *cols = &p.cols
+    if p.channels_last or p.pairs:
+        return BANDS
+    if rows.out * cols.out == 1 and rows.kernel == rows.size and cols.kernel == cols.size and rows.inner_hi * cols.inner_hi == 1:
+        return WHOLE
+    if rows.steps > 1 or cols.steps > 1:
+        return BANDS
+    if cols.kernel == cols.stride and cols.dilation == 1 and cols.inner_hi - cols.inner_lo == cols.out:
+        # (the last tile is the narrowest)
+        if (cols.kernel == 2 or cols.kernel == 4) and (cols.out - (p.col_tiles - 1) * p.tile_cols) * p.size >= VEC_BYTES:
+            return APART
+    if not VEC_MASKS:
+        return BANDS
+    if cols.stride == 1:
+        # Vectors go down a few neighbouring columns; wider rows would come from memory in small pieces.
+        if rows.stride > 1 or imax(rows.kernel, cols.kernel) > SMALL_TAPS or p.tile_cols * p.size > 8 * VEC_BYTES:
+            return BANDS
+        return DOWN
+    if cols.stride == 2 and cols.dilation == 1 and 2 <= cols.kernel <= 3 and cols.begin < cols.kernel:
+        return ALONG if 2 * (cols.out - 1) - cols.begin < cols.size else BANDS
+    return BANDS
+
+
 cdef void measure(Pool *p) noexcept nogil:
     """Sizes of the scratch areas, for the largest tile."""
     cdef Py_ssize_t element = p.lane if p.pairs else p.size, lanes = VEC_BYTES // element
@@ -17,6 +42,7 @@ cdef void measure(Pool *p) noexcept nogil:
     cdef Py_ssize_t in_keys = p.keyed or p.pairs or p.code == F32 or p.code == F64
     cdef Py_ssize_t size[AREAS]
     cdef Py_ssize_t i, chain = 0
+    p.form = form_of(p)
     memset(size, 0, sizeof(size))
     if p.rows.steps > 1:
         chain = length
@@ -47,22 +73,27 @@ cdef void measure(Pool *p) noexcept nogil:
         p.scratch += round_up(size[i] * element, 64) + (SLACK if size[i] else 0)
 
 
+cdef inline Py_ssize_t part(Py_ssize_t *task, Py_ssize_t count) noexcept nogil:
+    """The place of a task along one axis of `count` tiles; a division takes as long as pooling a row."""
+    cdef Py_ssize_t which = 0
+    if count > 1:
+        which = task[0] % count
+        task[0] //= count
+    return which
+
+
 cdef void tile_of(Tile *tile, const Pool *p, Py_ssize_t task) noexcept nogil:
     cdef Py_ssize_t lo, span, which
-    which = task % p.col_tiles
-    task //= p.col_tiles
+    which = part(&task, p.col_tiles)
     tile.col = which * p.tile_cols
     tile.cols = imin(p.tile_cols, p.cols.out - tile.col)
-    which = task % p.channel_tiles
-    task //= p.channel_tiles
+    which = part(&task, p.channel_tiles)
     tile.channel = which * p.tile_channels
     tile.channels = imin(p.tile_channels, p.channels - tile.channel) if p.channels_last else 1
-    which = task % p.row_tiles
-    task //= p.row_tiles
+    which = part(&task, p.row_tiles)
     tile.row = which * p.tile_rows
     tile.rows = imin(p.tile_rows, p.rows.out - tile.row)
-    tile.lead = task % p.lead_outs
-    task //= p.lead_outs
+    tile.lead = part(&task, p.lead_outs)
     if p.channels_last:
         tile.batch, tile.plane, tile.planes = task, 0, 1
     else:

@@ -6,15 +6,6 @@
 # channels-last) windows hanging over the edge drop taps; along lanes the band has margins that hold the lowest value.
 
 
-cdef inline Py_ssize_t cross(Py_ssize_t *taps, const Leads *leads, Py_ssize_t count, Py_ssize_t step) noexcept nogil:
-    """Taps of `count` elements, `step` apart, in each of the leading slabs."""
-    cdef Py_ssize_t l, t
-    for l in range(leads.count):
-        for t in range(count):
-            taps[l * count + t] = leads.offsets[l] + t * step
-    return leads.count * count
-
-
 cdef void row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, Py_ssize_t origin,
                    const Window *w, Py_ssize_t first, Py_ssize_t count, Py_ssize_t n, number *chain,
                    const Leads *leads) noexcept nogil:
@@ -224,12 +215,23 @@ cdef inline Py_ssize_t lead_offset(const Pool *p, const Py_ssize_t *strides, con
     return offset
 
 
+cdef inline bint evenly_spaced(const Pool *p, const View *x) noexcept nogil:
+    """Is plane n * C + c that many steps from the first?"""
+    return p.batch == 1 or x.batch == p.channels * x.channel
+
+
+cdef inline Py_ssize_t plane_offset(const Pool *p, const View *x, Py_ssize_t plane) noexcept nogil:
+    if evenly_spaced(p, x):             # most arrays, and no division
+        return plane * x.channel
+    return plane // p.channels * x.batch + plane % p.channels * x.channel
+
+
 cdef inline Py_ssize_t input_offset(const Pool *p, const View *x, const Tile *tile, Py_ssize_t plane) noexcept nogil:
     """Where one plane of the tile begins in x: its first real row, column and channel."""
     cdef Py_ssize_t at = tile.row_lo * x.row + tile.col_lo * x.col
     if p.channels_last:
         return at + tile.batch * x.batch + tile.channel * x.channel
-    return at + (tile.plane + plane) // p.channels * x.batch + (tile.plane + plane) % p.channels * x.channel
+    return at + plane_offset(p, x, tile.plane + plane)
 
 
 cdef inline Py_ssize_t output_offset(const Pool *p, const View *y, const Tile *tile, Py_ssize_t plane) noexcept nogil:
@@ -240,7 +242,7 @@ cdef inline Py_ssize_t output_offset(const Pool *p, const View *y, const Tile *t
         lead //= p.lead[axis].out
     if p.channels_last:
         return at + tile.batch * y.batch + tile.channel * y.channel
-    return at + (tile.plane + plane) // p.channels * y.batch + (tile.plane + plane) % p.channels * y.channel
+    return at + plane_offset(p, y, tile.plane + plane)
 
 
 cdef void fill_margins(number *band, Py_ssize_t pitch, Py_ssize_t data, const Tile *tile, Py_ssize_t rows) noexcept nogil:
@@ -361,10 +363,33 @@ cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y,
     cdef number *to = <number *>y.data + output_offset(p, y, tile, 0)
     cdef const number *src = <const number *>x.data + input_offset(p, x, tile, 0) + first
     cdef Leads leads
+    cdef Source source
+    cdef Py_ssize_t planes
     leads.count, leads.offsets[0] = 1, 0
     if total == 0 or rows == 0 or cols == 0:
         for plane in range(tile.planes):
             fill_tile(<number *>y.data + output_offset(p, y, tile, plane), y, p, tile, <number>lowest(kind))
+        return True
+    if p.form != BANDS and (p.form != WHOLE or x.row == cols or rows == 1 or total > 1):
+        if total > 1 and (p.form == ALONG or p.form == APART) and few_leads(p, total):
+            leads.count = total
+            for t in range(total):
+                leads.offsets[t] = lead_offset(p, x.lead, counts, t)
+        elif total > 1:
+            if nan_under(src, x, p, tile, counts, total):
+                return False
+            gather_leads(slab, src, x, p, tile, counts, total)
+            src, src_row = slab, cols
+        planes = tile.planes if tile.planes == 1 or (evenly_spaced(p, x) and evenly_spaced(p, y)) else 1
+        plane = 0
+        while plane < tile.planes:
+            if plane > 0:
+                src = <const number *>x.data + input_offset(p, x, tile, plane) + first
+                to = <number *>y.data + output_offset(p, y, tile, plane)
+            source.row, source.plane, source.rows, source.cols = src_row, x.channel, rows, cols
+            if flag_any(pool_small(to, y.row, y.channel, src, &source, planes, p, tile, &leads)):
+                return False
+            plane += planes
         return True
     if tile.planes == 1 or not evenly_spaced(p, x):
         for plane in range(tile.planes):
@@ -410,11 +435,6 @@ cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y,
     return True
 
 
-cdef inline bint evenly_spaced(const Pool *p, const View *x) noexcept nogil:
-    """Is plane n * C + c that many steps from the first?"""
-    return p.batch == 1 or x.batch == p.channels * x.channel
-
-
 cdef inline bint planes_touch(const Pool *p, const View *y) noexcept nogil:
     """Do the rows of one plane go on in the next? (Tiles of several planes hold whole planes.)"""
     return y.channel == p.rows.out * y.row and evenly_spaced(p, y)
@@ -441,10 +461,11 @@ cdef void tile_keys(lane *kind, const Pool *p, const View *x, const View *y, con
     cdef lane *band = <lane *>areas.band
     cdef lane *pooled = <lane *>areas.pooled
     cdef lane *chain = <lane *>areas.chain
+    cdef Source source
     cdef Leads leads
     leads.count, leads.offsets[0] = 1, 0
     total = lead_taps(p, x, tile.lead, counts, &first)
-    if not p.channels_last:
+    if not p.channels_last and p.form == BANDS:
         fill_margins(band, pitch, data, tile, tile.rows)
         scratch.margins = -1
     for plane in range(tile.planes):
@@ -453,7 +474,10 @@ cdef void tile_keys(lane *kind, const Pool *p, const View *x, const View *y, con
             fill(pooled, tile.rows * tile.cols * n, <lane>lowest(kind))
         else:
             gather_keys(slab, x, input_offset(p, x, tile, plane) + first, p, tile, counts, total, <lane *>areas.spare)
-            if p.channels_last:
+            if p.form != BANDS:
+                source.row, source.plane, source.rows, source.cols = cols, 0, rows, cols
+                pool_small(pooled, tile.cols, 0, <const lane *>slab, &source, 1, p, tile, &leads)
+            elif p.channels_last:
                 pool_box(pooled, tile.cols * n, n, <const lane *>slab, cols * n, n, p, tile, band, chain, &leads)
             else:
                 row_pass(band + data + tile.left, pitch, <const lane *>slab, cols, tile.row_lo, &p.rows, tile.row, tile.rows,

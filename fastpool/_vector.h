@@ -107,6 +107,26 @@ INLINE void vec_store_part(void *p, vec_t v, size_t n) {
 }
 #endif
 
+/* ---- load at an edge: lanes that are not inside get what `outside` holds, and their memory is not read ----
+ * One bit per byte. Kernels that load like this in every row are for builds with VEC_MASKS. */
+
+typedef uint64_t vec_edge;
+INLINE vec_edge edge_below(ptrdiff_t n) { return n <= 0 ? 0 : n >= VEC_BYTES ? ~0ULL >> (64 - VEC_BYTES) : ~(~0ULL << n); }
+INLINE vec_edge vec_inside(ptrdiff_t first, ptrdiff_t end) { return edge_below(end) & ~edge_below(first); }
+#if VEC_BYTES == 64
+#define VEC_MASKS 1
+INLINE vec_t vec_load_inside(const void *p, vec_edge inside, vec_t outside) {
+    return (vec_t)_mm512_mask_loadu_epi8((__m512i)outside, inside, p);
+}
+#else
+#define VEC_MASKS 0
+INLINE vec_t vec_load_inside(const void *p, vec_edge inside, vec_t outside) {
+    for (size_t i = 0; i < VEC_BYTES; i++)
+        if (inside >> i & 1) ((char *)&outside)[i] = ((const char *)p)[i];
+    return outside;
+}
+#endif
+
 /* ---- max: for floats only where no operand is NaN (the kernels look for NaN first) ---- */
 
 #define MAX_BY_INTRINSIC(tag, type, call) \
@@ -261,6 +281,53 @@ INLINE vec_t vec_evens_8(vec_t lo, vec_t hi) { return SHUFFLE(vec_u64, lo, hi, E
     (sizeof(*(p)) == 1 ? vec_evens_1(lo, hi) : sizeof(*(p)) == 2 ? vec_evens_2(lo, hi) : \
      sizeof(*(p)) == 4 ? vec_evens_4(lo, hi) : vec_evens_8(lo, hi))
 
+/* ---- the elements at odd places ---- */
+
+#define ODD_2(k) k + 1, k + 3
+#define ODD_4(k) ODD_2(k), ODD_2(k + 4)
+#define ODD_8(k) ODD_4(k), ODD_4(k + 8)
+#define ODD_16(k) ODD_8(k), ODD_8(k + 16)
+INLINE vec_t vec_odds_1(vec_t lo, vec_t hi) { return vec_evens_1((vec_t)((vec_u16)lo >> 8), (vec_t)((vec_u16)hi >> 8)); }
+INLINE vec_t vec_odds_2(vec_t lo, vec_t hi) { return vec_evens_2((vec_t)((vec_u32)lo >> 16), (vec_t)((vec_u32)hi >> 16)); }
+#if VEC_BYTES == 64
+INLINE vec_t vec_odds_4(vec_t lo, vec_t hi) { return SHUFFLE(vec_u32, lo, hi, ODD_16(0)); }
+INLINE vec_t vec_odds_8(vec_t lo, vec_t hi) { return SHUFFLE(vec_u64, lo, hi, ODD_8(0)); }
+#elif VEC_BYTES == 32
+INLINE vec_t vec_odds_4(vec_t lo, vec_t hi) { return SHUFFLE(vec_u32, lo, hi, ODD_8(0)); }
+INLINE vec_t vec_odds_8(vec_t lo, vec_t hi) { return SHUFFLE(vec_u64, lo, hi, ODD_4(0)); }
+#else
+INLINE vec_t vec_odds_4(vec_t lo, vec_t hi) { return SHUFFLE(vec_u32, lo, hi, ODD_4(0)); }
+INLINE vec_t vec_odds_8(vec_t lo, vec_t hi) { return SHUFFLE(vec_u64, lo, hi, ODD_2(0)); }
+#endif
+#define vec_odds(lo, hi, p)                                                \
+    (sizeof(*(p)) == 1 ? vec_odds_1(lo, hi) : sizeof(*(p)) == 2 ? vec_odds_2(lo, hi) : \
+     sizeof(*(p)) == 4 ? vec_odds_4(lo, hi) : vec_odds_8(lo, hi))
+
+/* ---- one element on: all of `a` but its first, then the first of `b` ---- */
+
+#if VEC_BYTES == 64
+#define NEXT(a, b, n) ((vec_t)_mm512_alignr_epi8(_mm512_alignr_epi64((__m512i)b, (__m512i)a, 2), (__m512i)a, n))
+#elif VEC_BYTES == 32
+#define NEXT(a, b, n) ((vec_t)_mm256_alignr_epi8(_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x21), (__m256i)a, n))
+#elif defined(__SSE2__)
+#define NEXT(a, b, n) ((vec_t)_mm_or_si128(_mm_srli_si128((__m128i)a, n), _mm_slli_si128((__m128i)b, 16 - n)))
+#else
+#define NEXT(a, b, n) SHUFFLE(vec_u8, a, b, n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7, n + 8, n + 9, n + 10, \
+                              n + 11, n + 12, n + 13, n + 14, n + 15)
+#endif
+INLINE vec_t vec_next_1(vec_t a, vec_t b) { return NEXT(a, b, 1); }
+INLINE vec_t vec_next_2(vec_t a, vec_t b) { return NEXT(a, b, 2); }
+#if VEC_BYTES == 64
+INLINE vec_t vec_next_4(vec_t a, vec_t b) { return (vec_t)_mm512_alignr_epi32((__m512i)b, (__m512i)a, 1); }
+INLINE vec_t vec_next_8(vec_t a, vec_t b) { return (vec_t)_mm512_alignr_epi64((__m512i)b, (__m512i)a, 1); }
+#else
+INLINE vec_t vec_next_4(vec_t a, vec_t b) { return NEXT(a, b, 4); }
+INLINE vec_t vec_next_8(vec_t a, vec_t b) { return NEXT(a, b, 8); }
+#endif
+#define vec_next(a, b, p)                                                \
+    (sizeof(*(p)) == 1 ? vec_next_1(a, b) : sizeof(*(p)) == 2 ? vec_next_2(a, b) : \
+     sizeof(*(p)) == 4 ? vec_next_4(a, b) : vec_next_8(a, b))
+
 /* ---- lanes: the integers that carry (key, position) pairs ---- */
 
 #if VEC_BYTES == 64
@@ -310,5 +377,26 @@ INLINE uint32_t lowest_u32(void) { return 0; }
 INLINE int64_t lowest_i64(void) { return INT64_MIN; }
 INLINE uint64_t lowest_u64(void) { return 0; }
 #define lowest(p) BY_TYPE(lowest, p)()
+
+#define DEFINE_SPLAT_LOWEST(tag)                                                                       \
+    INLINE vec_t vec_lowest_##tag(void) { return (vec_t)((vec_##tag){0} + lowest_##tag()); }
+DEFINE_SPLAT_LOWEST(f32) DEFINE_SPLAT_LOWEST(f64)
+DEFINE_SPLAT_LOWEST(i8) DEFINE_SPLAT_LOWEST(u8) DEFINE_SPLAT_LOWEST(i16) DEFINE_SPLAT_LOWEST(u16)
+DEFINE_SPLAT_LOWEST(i32) DEFINE_SPLAT_LOWEST(u32) DEFINE_SPLAT_LOWEST(i64) DEFINE_SPLAT_LOWEST(u64)
+#define vec_lowest(p) BY_TYPE(vec_lowest, p)()
+
+/* ---- the maximum of a vector's lanes, as the first element of a narrow vector ---- */
+
+#define vec_reduce(v, p) ({                                                                            \
+    narrow_t parts_[VEC_BYTES / 16], best_;                                                            \
+    vec_t v_ = (v);                                                                                    \
+    memcpy(parts_, &v_, VEC_BYTES);                                                                    \
+    best_ = parts_[0];                                                                                 \
+    for (int i_ = 1; i_ < VEC_BYTES / 16; i_++) best_ = narrow_max(best_, parts_[i_], p);              \
+    best_ = narrow_max(best_, ((narrow_t){best_[1], best_[1]}), p);                                    \
+    if (sizeof(*(p)) <= 4) best_ = narrow_max(best_, best_ >> 32, p);                                  \
+    if (sizeof(*(p)) <= 2) best_ = narrow_max(best_, best_ >> 16, p);                                  \
+    if (sizeof(*(p)) == 1) best_ = narrow_max(best_, best_ >> 8, p);                                   \
+    best_; })
 
 #endif

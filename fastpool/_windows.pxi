@@ -224,3 +224,12 @@ cdef inline void fill(number *dst, Py_ssize_t n, number value) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(n):
         dst[i] = value
+
+
+cdef inline Py_ssize_t cross(Py_ssize_t *taps, const Leads *leads, Py_ssize_t count, Py_ssize_t step) noexcept nogil:
+    """Taps of `count` elements, `step` apart, in each of the leading slabs."""
+    cdef Py_ssize_t l, t
+    for l in range(leads.count):
+        for t in range(count):
+            taps[l * count + t] = leads.offsets[l] + t * step
+    return leads.count * count
