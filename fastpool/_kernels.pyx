@@ -31,6 +31,7 @@ cdef extern from "_keys.h" nogil:
     const bint VEC_MASKS
     vec_edge vec_inside(Py_ssize_t, Py_ssize_t)
     vec_t vec_load_inside(const void *, vec_edge, vec_t)
+    Py_ssize_t vec_store_chosen(void *, vec_t, vec_edge, size_t, bint)
     void vec_store(void *, vec_t)
     void vec_store_part(void *, vec_t, size_t)
     ctypedef struct narrow_t:
@@ -89,6 +90,8 @@ cdef enum:
     MAX_STEPS = 64          # each step at least doubles the window, and sizes are 64-bit
     MAX_TAPS = 64           # of one step, or of a whole direct window
     SMALL_TAPS = 8          # along one axis of a window that is pooled in registers
+    FLAT_TAPS = 32          # of a window over planes that are flattened, and the masks that this may take
+    FLAT_MASKS = 4096
     AREAS = 11
     MAX_THREADS = 256
     SLACK = 512             # bytes behind every scratch area: whole vectors are read past the last element
@@ -103,6 +106,7 @@ cdef enum Form:         # how a tile of values is pooled
     ALONG                   # with masks: stride 2 along the columns, 2 or 3 taps
     APART                   # 2 or 4 columns side by side: windows share none
     WHOLE                   # one window takes all of a plane
+    FLAT                    # with masks: many planes smaller than a few vectors
 
 
 cdef struct Window:     # one pooled axis
@@ -133,6 +137,10 @@ cdef struct Pool:
     bint linear                     # index = base + position * index_col
     Py_ssize_t position_lead[MAX_LEADS]
     Py_ssize_t row_tiles, col_tiles, channel_tiles, tasks
+    Py_ssize_t flat_taps, flat_period       # FLAT: taps but the first, vectors until masks repeat
+    Py_ssize_t flat_offsets[FLAT_TAPS]
+    vec_edge *flat_masks            # per vector: which lanes have each tap, which are outputs
+    bint flat_all                   # every element is an output
     Py_ssize_t scratch              # bytes per thread, and where each area begins in them
     Py_ssize_t offsets[AREAS]
 
@@ -279,6 +287,12 @@ cdef class Pooling:
         p.channel_tiles = ceil_div(p.channels, p.tile_channels) if p.channels_last else 1
         p.tasks = p.batch if p.channels_last else ceil_div(p.batch * p.channels, p.tile_planes)
         p.tasks *= p.lead_outs * p.row_tiles * p.col_tiles * p.channel_tiles
+        p.form = form_of(p)
+        if p.form == FLAT:
+            p.flat_masks = <vec_edge *>malloc(p.flat_period * (p.flat_taps + 1) * sizeof(vec_edge))
+            if p.flat_masks == NULL:
+                raise MemoryError("fastpool: no memory for masks")
+            fill_masks(p)
         measure(p)
         self.formats = FORMATS[schedule.dtype]
         self.index_formats = FORMATS["int64" if p.index_bytes == 8 else "int32"]
@@ -286,6 +300,9 @@ cdef class Pooling:
         self.work = schedule.work
         for i in range(self.ndim):
             self.x_shape[i], self.y_shape[i] = schedule.input_shape[i], schedule.output_shape[i]
+
+    def __dealloc__(self):
+        free(self.pool.flat_masks)
 
     @property
     def tasks(self):

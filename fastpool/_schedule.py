@@ -248,7 +248,7 @@ def _tile(windows, element, batch, channels, channels_last, direct, pairs):
         tile_rows = max(tile_rows, _fit(out_rows, 1, max(1, rows.extent // (4 * rows.stride))))
     planes = 1
     whole = tile_rows >= out_rows and out_cols >= cols.out
-    if not channels_last and whole and math.prod(w.out for w in leads) == 1:
+    if not channels_last and whole and all(w.out == w.kernel == 1 for w in leads):
         fit = _fit(batch * channels, row_bytes * out_rows, budget)
         planes = max(1, min(fit, batch * channels // MANY_TASKS))
     pieces = math.prod(w.out for w in leads) * batch * -(-cols.out // out_cols)

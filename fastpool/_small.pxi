@@ -4,7 +4,8 @@
 # rows stay in registers. At stride 2 or 4 (`pool_along`) the rows under an output row are taken vector by vector, and their
 # columns paired by shuffles. Lanes outside the input are replaced as they are loaded, which takes masks: without them a band
 # with margins is faster (CONTRIBUTING.md, "What was tried"). NaN are noted on the way: the caller takes a tile again, as
-# keys, if there was one (a maximum of floats drops its first operand's).
+# keys, if there was one (a maximum of floats drops its first operand's). Planes of a few vectors are taken as one row, with
+# a mask per tap that says in which lanes it is inside (`pool_flat`).
 
 cdef struct Source:         # the input under a tile
     Py_ssize_t row, plane           # elements from one to the next
@@ -249,28 +250,31 @@ cdef vec_flag pool_along(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_plane, 
     cdef vec_edge edges[6]
     cdef Py_ssize_t size = sizeof(number), lanes = VEC_BYTES // size, n = tile.cols, stride = p.cols.stride
     cdef Py_ssize_t start = tile.col * stride - p.cols.begin - tile.col_lo, last = (n - 1) // lanes * lanes * stride
-    cdef Py_ssize_t plane, r, i, col, row, real, ntaps = 0, known
+    cdef Py_ssize_t fewer[MAX_TAPS]
+    cdef Py_ssize_t plane, r, i, col, row, real, step = p.rows.dilation * s.row
+    cdef const Py_ssize_t *row_of
     cdef bint both = start + last + lanes < s.cols
     cdef vec_flag nan = flag_none()
     cdef const number *at
     for i in range(6):
         col = start + (i % 2) * lanes + (0 if i < 2 else last if i < 4 else last + 2 * lanes)
         edges[i] = vec_inside(-col * size, (s.cols - col) * size)
+    cross(taps, leads, p.rows.kernel, step)
     for plane in range(planes):
-        known = 0
         for r in range(tile.rows):
             real = real_taps(&p.rows, tile.row + r, &row)
             if real == 0:
                 fill(dst + r * dst_row, n, <number>lowest(dst))
                 continue
-            if real != known:
-                ntaps = cross(taps, leads, real, p.rows.dilation * s.row)
-                known = real
+            row_of = taps
+            if real < p.rows.kernel and leads.count > 1:        # (of one slab the taps are a part of the whole window's)
+                cross(fewer, leads, real, step)
+                row_of = fewer
             at = src + (row - tile.row_lo) * s.row + start
             if p.form == APART:
-                apart_along(dst + r * dst_row, at, taps, ntaps, stride, n, &nan)
+                apart_along(dst + r * dst_row, at, row_of, real * leads.count, stride, n, &nan)
             elif VEC_MASKS:
-                pairs_along(dst + r * dst_row, at, taps, ntaps, edges, p.cols.kernel, n, both, &nan)
+                pairs_along(dst + r * dst_row, at, row_of, real * leads.count, edges, p.cols.kernel, n, both, &nan)
         src, dst = src + s.plane, dst + dst_plane
     return nan
 
@@ -306,10 +310,37 @@ cdef vec_flag pool_whole(number *dst, Py_ssize_t dst_plane, const number *src, c
     return nan
 
 
+cdef vec_flag pool_flat(number *dst, const number *stop, const number *src, Py_ssize_t n, const Pool *p) noexcept nogil:
+    """Planes of n elements in all as one row, a window at each element; those that are outputs are stored up to `stop`."""
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), i = 0, t
+    cdef const vec_edge *masks = p.flat_masks
+    cdef const vec_edge *end = masks + p.flat_period * (p.flat_taps + 1)
+    cdef vec_edge there
+    cdef vec_t best
+    cdef vec_flag nan = flag_none()
+    while i < n:
+        there = vec_inside(0, (n - i) * <Py_ssize_t>sizeof(number))
+        best = vec_load_inside(src + i, there, vec_lowest(src))
+        nan = nan_or(nan, best, best, src)
+        for t in range(p.flat_taps):
+            best = vec_max(best, vec_load_inside(src + i + p.flat_offsets[t], masks[t] & there, vec_lowest(src)), src)
+        if not p.flat_all:
+            dst += vec_store_chosen(dst, best, masks[p.flat_taps] & there, sizeof(number), dst + lanes <= stop)
+        else:
+            put(dst + i, best, imin(lanes, n - i) * <Py_ssize_t>sizeof(number))
+        masks += p.flat_taps + 1
+        if masks == end:
+            masks = p.flat_masks
+        i += lanes
+    return nan
+
+
 cdef vec_flag pool_small(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_plane, const number *src, const Source *s,
                          Py_ssize_t planes, const Pool *p, const Tile *tile, const Leads *leads) noexcept nogil:
     if VEC_MASKS and p.form == DOWN:
         return pool_down(dst, dst_row, dst_plane, src, s, planes, p, tile)
+    if VEC_MASKS and p.form == FLAT:
+        return pool_flat(dst, dst + planes * p.rows.out * p.cols.out, src, planes * p.rows.size * p.cols.size, p)
     if p.form != WHOLE:
         return pool_along(dst, dst_row, dst_plane, src, s, planes, p, tile, leads)
     return pool_whole(dst, dst_plane, src, s, planes, s.rows * s.cols)

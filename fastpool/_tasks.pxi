@@ -6,9 +6,10 @@ cdef struct Job:
     Scratch *scratch
 
 
-cdef Form form_of(const Pool *p) noexcept nogil:
+cdef Form form_of(Pool *p) noexcept nogil:
     cdef const Window *rows = &p.rows
     cdef const Window *cols = &p.cols
+    cdef Form form = BANDS
     if p.channels_last or p.pairs:
         return BANDS
     if rows.out * cols.out == 1 and rows.kernel == rows.size and cols.kernel == cols.size and rows.inner_hi * cols.inner_hi == 1:
@@ -18,17 +19,69 @@ cdef Form form_of(const Pool *p) noexcept nogil:
     if cols.kernel == cols.stride and cols.dilation == 1 and cols.inner_hi - cols.inner_lo == cols.out:
         # (the last tile is the narrowest)
         if (cols.kernel == 2 or cols.kernel == 4) and (cols.out - (p.col_tiles - 1) * p.tile_cols) * p.size >= VEC_BYTES:
-            return APART
+            form = APART
     if not VEC_MASKS:
-        return BANDS
+        return form
     if cols.stride == 1:
         # Vectors go down a few neighbouring columns; wider rows would come from memory in small pieces.
-        if rows.stride > 1 or imax(rows.kernel, cols.kernel) > SMALL_TAPS or p.tile_cols * p.size > 8 * VEC_BYTES:
-            return BANDS
-        return DOWN
-    if cols.stride == 2 and cols.dilation == 1 and 2 <= cols.kernel <= 3 and cols.begin < cols.kernel:
-        return ALONG if 2 * (cols.out - 1) - cols.begin < cols.size else BANDS
-    return BANDS
+        if rows.stride == 1 and imax(rows.kernel, cols.kernel) <= SMALL_TAPS and p.tile_cols * p.size <= 8 * VEC_BYTES:
+            form = DOWN
+    elif form == BANDS and cols.stride == 2 and cols.dilation == 1 and 2 <= cols.kernel <= 3 and cols.begin < cols.kernel:
+        if 2 * (cols.out - 1) - cols.begin < cols.size:
+            form = ALONG
+    return FLAT if flat_pays(p, form) else form
+
+
+cdef bint flat_pays(Pool *p, Form form) noexcept nogil:
+    """Does it take fewer cycles to pool planes as one long row? The costs of a vector were measured."""
+    cdef const Window *rows = &p.rows
+    cdef const Window *cols = &p.cols
+    cdef const Window *w
+    cdef Py_ssize_t lanes = VEC_BYTES // p.size, elements = rows.size * cols.size, taps = rows.kernel * cols.kernel
+    cdef Py_ssize_t i, t = lanes, flat, other
+    if p.leads or p.row_tiles * p.col_tiles > 1 or taps > FLAT_TAPS or elements > FLAT_MASKS:
+        return False
+    for i in range(2):                  # each output stands at an element of its own, which is one of its taps
+        w = cols if i else rows
+        if (w.out - 1) * w.stride >= w.size or w.begin < 0 or w.begin % w.dilation or w.begin // w.dilation >= w.kernel:
+            return False
+    p.flat_period = elements
+    while t > 1 and p.flat_period % 2 == 0:
+        t, p.flat_period = t // 2, p.flat_period // 2
+    p.flat_taps = taps - 1
+    p.flat_all = rows.out == rows.size and cols.out == cols.size
+    if p.flat_period * taps > FLAT_MASKS:
+        return False
+    flat = ceil_div(elements, lanes) * (4 * taps + (0 if p.flat_all else 8 if p.size >= 4 else 20))
+    other = ceil_div(cols.out, lanes) * rows.out * (2 * rows.kernel + 2 * cols.kernel + 8) + 100
+    return flat < other
+
+
+cdef void fill_masks(Pool *p) noexcept nogil:
+    cdef const Window *rows = &p.rows
+    cdef const Window *cols = &p.cols
+    cdef Py_ssize_t lanes = VEC_BYTES // p.size, v, l, r, c, t, i, j, row, col
+    cdef vec_edge *masks = p.flat_masks
+    cdef vec_edge bits
+    memset(masks, 0, p.flat_period * (p.flat_taps + 1) * sizeof(vec_edge))
+    for v in range(p.flat_period):
+        for l in range(lanes):
+            bits = vec_inside(l * p.size, (l + 1) * p.size)
+            i = (v * lanes + l) % (rows.size * cols.size)
+            r, c = i // cols.size, i % cols.size
+            if r % rows.stride == 0 and r // rows.stride < rows.out and c % cols.stride == 0 and c // cols.stride < cols.out:
+                masks[p.flat_taps] |= bits
+            t = 0
+            for i in range(rows.kernel):
+                for j in range(cols.kernel):
+                    row, col = i * rows.dilation - rows.begin, j * cols.dilation - cols.begin
+                    if row == 0 and col == 0:       # the element itself
+                        continue
+                    p.flat_offsets[t] = row * cols.size + col
+                    if 0 <= r + row < rows.size and 0 <= c + col < cols.size:
+                        masks[t] |= bits
+                    t += 1
+        masks += p.flat_taps + 1
 
 
 cdef void measure(Pool *p) noexcept nogil:
@@ -42,7 +95,6 @@ cdef void measure(Pool *p) noexcept nogil:
     cdef Py_ssize_t in_keys = p.keyed or p.pairs or p.code == F32 or p.code == F64
     cdef Py_ssize_t size[AREAS]
     cdef Py_ssize_t i, chain = 0
-    p.form = form_of(p)
     memset(size, 0, sizeof(size))
     if p.rows.steps > 1:
         chain = length

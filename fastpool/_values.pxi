@@ -81,11 +81,11 @@ cdef void long_row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
     cdef Py_ssize_t lo = first * w.stride - w.begin, length = (count - 1) * w.stride + w.extent
     cdef Py_ssize_t block = imax(lanes, CHAIN_BYTES // VEC_BYTES // length * lanes)
-    cdef Py_ssize_t start, width, pitch, r, step, rows, at, begin, end, skipped, real
+    cdef Py_ssize_t start, width, pitch, r, step, rows, at, begin, end, real
     start = 0
     while start < n:
         width = imin(block, n - start)
-        pitch = round_up(width, lanes)
+        pitch = width
         rows = length - w.lasts[0]
         step_taps(taps, w, 0, src_step)
         begin = imin(rows, imax(0, -lo))                        # rows whose taps of the first step are all elements
@@ -98,10 +98,12 @@ cdef void long_row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_
                 r = end
                 continue
             at = lo + r
-            skipped = ceil_div(-at, w.shifts[0]) if at < 0 else 0
-            at += skipped * w.shifts[0]
-            real = imin(w.taps[0] - skipped, (w.size - 1 - at) // w.shifts[0] + 1) if at < w.size else 0
-            if real <= 0:
+            real = w.taps[0]            # a few taps: a division would take longer than looking at each
+            while real > 0 and at < 0:
+                at, real = at + w.shifts[0], real - 1
+            while real > 0 and at + (real - 1) * w.shifts[0] >= w.size:
+                real -= 1
+            if real == 0:
                 fill(chain + r * pitch, width, <number>lowest(dst))
             else:
                 window_rows(chain + r * pitch, pitch, src + (at - origin) * src_step + start, 0, taps, real, 1, width)
@@ -112,17 +114,19 @@ cdef void long_row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_
                 window_rows(dst + start, dst_step, chain, w.stride * pitch, taps, w.taps[step], count, width)
             else:
                 rows -= w.lasts[step]
-                window_run(chain, chain, taps, w.taps[step], rows * pitch)
+                window_run(chain, chain, taps, w.taps[step], round_up(rows * pitch, lanes))
         start += block
 
 
 cdef inline Py_ssize_t lane_pitch(const Pool *p, Py_ssize_t span, Py_ssize_t left, Py_ssize_t lanes,
                                   Py_ssize_t *data) noexcept nogil:
     """Elements from one band row to the next, and where a row's first column stands: aligned, but for chains, whose dense
-    passes would pay for the gap."""
-    cdef Py_ssize_t gap = round_up(left, lanes) - left if p.cols.steps == 1 else 0
-    data[0] = gap
-    return round_up(gap + span, lanes)
+    passes would pay for the gaps."""
+    data[0] = 0
+    if p.cols.steps > 1:
+        return span
+    data[0] = round_up(left, lanes) - left
+    return round_up(data[0] + span, lanes)
 
 
 cdef void lane_pass(number *dst, Py_ssize_t dst_step, number *band, number *dense, Py_ssize_t pitch, const Window *w,
@@ -346,6 +350,23 @@ cdef inline bint few_leads(const Pool *p, Py_ssize_t total) noexcept nogil:
     return p.rows.steps == 1 and total * p.rows.kernel <= imin(total + p.rows.kernel + 2, MAX_TAPS)
 
 
+cdef inline bint planes_touch(const Pool *p, const View *y) noexcept nogil:
+    """Do the rows of one plane go on in the next? (Tiles of several planes hold whole planes.)"""
+    return y.channel == p.rows.out * y.row and evenly_spaced(p, y)
+
+
+cdef inline bint fits_form(const Pool *p, const View *x, const View *y, Py_ssize_t rows, Py_ssize_t cols) noexcept nogil:
+    """May a tile be taken as p.form says? Some forms need rows and planes that lie side by side."""
+    cdef Py_ssize_t plane = p.rows.size * p.cols.size
+    if p.form < WHOLE:
+        return True
+    if p.form == WHOLE:
+        return x.row == cols or rows == 1
+    if p.batch * p.channels > 1 and not (x.channel == plane and evenly_spaced(p, x) and planes_touch(p, y)):
+        return False
+    return (x.row == p.cols.size or p.rows.size == 1) and (y.row == p.cols.out or p.rows.out == 1)
+
+
 cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y, const Tile *tile,
                       Scratch *scratch) noexcept nogil:
     """One tile of a dtype that has its own max. False, and nothing promised, if there is a NaN under it."""
@@ -370,7 +391,7 @@ cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y,
         for plane in range(tile.planes):
             fill_tile(<number *>y.data + output_offset(p, y, tile, plane), y, p, tile, <number>lowest(kind))
         return True
-    if p.form != BANDS and (p.form != WHOLE or x.row == cols or rows == 1 or total > 1):
+    if p.form != BANDS and (total > 1 or fits_form(p, x, y, rows, cols)):
         if total > 1 and (p.form == ALONG or p.form == APART) and few_leads(p, total):
             leads.count = total
             for t in range(total):
@@ -435,11 +456,6 @@ cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y,
     return True
 
 
-cdef inline bint planes_touch(const Pool *p, const View *y) noexcept nogil:
-    """Do the rows of one plane go on in the next? (Tiles of several planes hold whole planes.)"""
-    return y.channel == p.rows.out * y.row and evenly_spaced(p, y)
-
-
 cdef void fill_tile(number *dst, const View *y, const Pool *p, const Tile *tile, number value) noexcept nogil:
     cdef Py_ssize_t r, c
     for r in range(tile.rows):
@@ -465,7 +481,7 @@ cdef void tile_keys(lane *kind, const Pool *p, const View *x, const View *y, con
     cdef Leads leads
     leads.count, leads.offsets[0] = 1, 0
     total = lead_taps(p, x, tile.lead, counts, &first)
-    if not p.channels_last and p.form == BANDS:
+    if not p.channels_last and (p.form == BANDS or p.form == FLAT):
         fill_margins(band, pitch, data, tile, tile.rows)
         scratch.margins = -1
     for plane in range(tile.planes):
@@ -474,7 +490,7 @@ cdef void tile_keys(lane *kind, const Pool *p, const View *x, const View *y, con
             fill(pooled, tile.rows * tile.cols * n, <lane>lowest(kind))
         else:
             gather_keys(slab, x, input_offset(p, x, tile, plane) + first, p, tile, counts, total, <lane *>areas.spare)
-            if p.form != BANDS:
+            if p.form != BANDS and (p.form != FLAT or rows * cols == p.rows.size * p.cols.size):
                 source.row, source.plane, source.rows, source.cols = cols, 0, rows, cols
                 pool_small(pooled, tile.cols, 0, <const lane *>slab, &source, 1, p, tile, &leads)
             elif p.channels_last:

@@ -127,6 +127,48 @@ INLINE vec_t vec_load_inside(const void *p, vec_edge inside, vec_t outside) {
 }
 #endif
 
+/* ---- store the elements that `chosen` names, one bit per byte, side by side; returns how many there were. With `room` for
+ * a whole vector more may be written behind them. ---- */
+
+#if VEC_MASKS
+INLINE __mmask16 chosen_of_16(uint64_t chosen, size_t size) {
+    return (__mmask16)_pext_u64(chosen, size == 1 ? 0xffff : size == 2 ? 0x55555555 : size == 4 ? 0x1111111111111111 : 0x0101010101010101);
+}
+INLINE size_t vec_store_chosen(void *p, vec_t v, vec_edge chosen, size_t size, int room) {
+    char *to = (char *)p;
+    if (size >= 4) {
+        __mmask16 some = chosen_of_16(chosen, size);
+        __m512i packed = size == 4 ? _mm512_maskz_compress_epi32(some, (__m512i)v) : _mm512_maskz_compress_epi64((__mmask8)some, (__m512i)v);
+        if (room) vec_store(to, (vec_t)packed); /* half the time of a masked store */
+        else vec_store_part(to, (vec_t)packed, (size_t)__builtin_popcountll(chosen));
+    } else { /* sixteen at a time, as 32-bit integers: narrower ones cannot be compressed */
+        char bytes[VEC_BYTES];
+        vec_store(bytes, v);
+        for (size_t i = 0; i < VEC_BYTES / size / 16; i++) {
+            __mmask16 some = chosen_of_16(chosen >> (16 * size * i), size);
+            __m512i wide = size == 1 ? _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)bytes + i))
+                                     : _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)bytes + i));
+            __mmask16 count = (__mmask16)_bzhi_u32(0xffff, (unsigned)__builtin_popcount(some));
+            wide = _mm512_maskz_compress_epi32(some, wide);
+            if (room && size == 1) _mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8(wide));
+            else if (room) _mm256_storeu_si256((__m256i *)to, _mm512_cvtepi32_epi16(wide));
+            else if (size == 1) _mm512_mask_cvtepi32_storeu_epi8(to, count, wide);
+            else _mm512_mask_cvtepi32_storeu_epi16(to, count, wide);
+            to += size * (size_t)__builtin_popcount(some);
+        }
+    }
+    return (size_t)__builtin_popcountll(chosen) / size;
+}
+#else
+INLINE size_t vec_store_chosen(void *p, vec_t v, vec_edge chosen, size_t size, int room) {
+    char *to = (char *)p;
+    (void)room;
+    for (size_t i = 0; i < VEC_BYTES; i++)
+        if (chosen >> i & 1) *to++ = ((const char *)&v)[i];
+    return (size_t)(to - (char *)p) / size;
+}
+#endif
+
 /* ---- max: for floats only where no operand is NaN (the kernels look for NaN first) ---- */
 
 #define MAX_BY_INTRINSIC(tag, type, call) \

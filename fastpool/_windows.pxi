@@ -144,10 +144,13 @@ cdef void narrow_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_ss
     cdef vec_t best
     cdef narrow_t narrow
     cdef const number *at
-    if VEC_BYTES == 64:
+    if VEC_MASKS:
+        a, b, c = taps[0], taps[ntaps // 2], taps[ntaps - 1]
         for r in range(rows):
-            best = vec_load_part(src + taps[0], nbytes)
-            for t in range(1, ntaps):
+            best = vec_max(vec_load_part(src + a, nbytes), vec_load_part(src + b, nbytes), dst)
+            if ntaps > 2:
+                best = vec_max(best, vec_load_part(src + c, nbytes), dst)
+            for t in range(1, ntaps - 1 if ntaps > 3 else 0):
                 best = vec_max(best, vec_load_part(src + taps[t], nbytes), dst)
             vec_store_part(dst, best, nbytes)
             dst, src = dst + dst_step, src + src_step
@@ -179,6 +182,8 @@ cdef inline void window_rows(number *dst, Py_ssize_t dst_step, const number *src
     """dst[r, i] = max over t of src[r, i + taps[t]], r < rows, i < n."""
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
     cdef Py_ssize_t r, i = 0
+    if dst_step == n and src_step == n:         # rows without gaps are one row
+        n, rows = n * rows, 1
     if n < lanes:
         narrow_rows(dst, dst_step, src, src_step, taps, ntaps, rows, n)
     elif n > 4 * lanes:

@@ -173,6 +173,13 @@ VIEWS = {
 }
 
 
+def test_many_volumes_with_one_window(isa):
+    # Tiles of several planes once forgot the other slabs of all volumes but the first.
+    x = np.random.default_rng(0).integers(0, 100, (2, 70, 6, 2, 5)).astype(np.int8)
+    expected = _reference.max_pool(x, (6, 2, 3))
+    np.testing.assert_array_equal(fastpool.max_pool(x, (6, 2, 3)), expected)
+
+
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("swapped", [False, True], ids=["images first", "channels first"])
 @pytest.mark.parametrize("name", ["uint8", "float16", "float32"])
