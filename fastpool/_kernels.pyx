@@ -56,7 +56,6 @@ cdef extern from "_keys.h" nogil:
     vec_t vec_add(vec_t, vec_t, ...)
     vec_t vec_splat(int64_t, ...)
     double lowest(...)
-    bint has_nan(...)
     bint has_margin(...)
     void store_indices(...)
     int cpu_has(const char *)
@@ -95,6 +94,8 @@ cdef enum:
     AREAS = 11
     MAX_THREADS = 256
     SLACK = 512             # bytes behind every scratch area: whole vectors are read past the last element
+    COLUMN_BYTES = 16384    # rows over more bytes than these are taken by so many at a time
+    COLUMN_ROWS = 16
     CHAIN_BYTES = 32768     # dense rows of a long window: they stay in the first-level cache
     KEEP_BYTES = 8 << 20    # scratch of at most this many bytes outlives a call
     UNLOCK_BYTES = 16384    # work on fewer bytes is done before another thread could take the GIL

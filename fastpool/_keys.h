@@ -153,7 +153,7 @@ KEYS_TABLE(store, keys_store_t)
 INLINE keys_load_t keys_loader(int code, int lane_bytes) { return load_table[lane_bytes >> 2 > 1 ? 2 : lane_bytes >> 2][code]; }
 INLINE keys_store_t keys_storer(int code, int lane_bytes) { return store_table[lane_bytes >> 2 > 1 ? 2 : lane_bytes >> 2][code]; }
 
-/* ---- is there a NaN, is there a margin's key: one pass over rows, stopping at the end of each row ---- */
+/* ---- is there a NaN: a flag that kernels carry along; is there a margin's key ---- */
 
 #if VEC_BYTES == 64
 typedef uint64_t vec_flag;
@@ -200,35 +200,6 @@ INLINE vec_flag nan_or_f64(vec_flag seen, vec_t a, vec_t b) { return FLAG_OR(see
 #define NAN_OR(tag) INLINE vec_flag nan_or_##tag(vec_flag seen, vec_t a, vec_t b) { (void)a, (void)b; return seen; }
 NAN_OR(i8) NAN_OR(u8) NAN_OR(i16) NAN_OR(u16) NAN_OR(i32) NAN_OR(u32) NAN_OR(i64) NAN_OR(u64)
 #define nan_or(seen, a, b, p) BY_TYPE(nan_or, p)(seen, a, b)
-
-#define DEFINE_HAS_NAN(tag, T)                                                                          \
-    static int has_nan_##tag(const T *p, ptrdiff_t step, size_t rows, size_t n) {                          \
-        const size_t lanes = VEC_BYTES / sizeof(T);                                                     \
-        vec_flag nan = {0};                                                                             \
-        if (step == (ptrdiff_t)n) { n *= rows; rows = 1; }                                                         \
-        for (size_t r = 0; r < rows; r++, p += step) {                                                  \
-            size_t i = 0;                                                                               \
-            if (n < lanes) {                                                                            \
-                vec_t v = vec_load_part(p, n * sizeof(T));                                              \
-                nan |= nan_in_##tag(v, v);                                                              \
-                continue;                                                                               \
-            }                                                                                           \
-            for (; i + 4 * lanes <= n; i += 4 * lanes)                                                  \
-                nan |= nan_in_##tag(vec_load(p + i), vec_load(p + i + lanes))                           \
-                     | nan_in_##tag(vec_load(p + i + 2 * lanes), vec_load(p + i + 3 * lanes));          \
-            for (; i + lanes <= n; i += lanes) nan |= nan_in_##tag(vec_load(p + i), vec_load(p + i));   \
-            vec_t v = vec_load(p + n - lanes);                                                          \
-            nan |= nan_in_##tag(v, v);                                                                  \
-        }                                                                                               \
-        return flag_any(nan);                                                                           \
-    }
-DEFINE_HAS_NAN(f32, float)
-DEFINE_HAS_NAN(f64, double)
-#define NEVER_NAN(tag, T) \
-    INLINE int has_nan_##tag(const T *p, ptrdiff_t step, size_t rows, size_t n) { (void)p, (void)step, (void)rows, (void)n; return 0; }
-NEVER_NAN(i8, int8_t) NEVER_NAN(u8, uint8_t) NEVER_NAN(i16, int16_t) NEVER_NAN(u16, uint16_t)
-NEVER_NAN(i32, int32_t) NEVER_NAN(u32, uint32_t) NEVER_NAN(i64, int64_t) NEVER_NAN(u64, uint64_t)
-#define has_nan(p, step, rows, n) BY_TYPE(has_nan, p)(p, step, rows, n)
 
 #define DEFINE_HAS_MARGIN(L)                                                                            \
     static int has_margin_i##L(const int##L##_t *keys, size_t n) {                                      \

@@ -8,13 +8,13 @@
 
 cdef void row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, Py_ssize_t origin,
                    const Window *w, Py_ssize_t first, Py_ssize_t count, Py_ssize_t n, number *chain,
-                   const Leads *leads) noexcept nogil:
+                   const Leads *leads, vec_flag *nan) noexcept nogil:
     """Outputs first ... first + count of one axis; each is a row of n elements. `src` is element `origin` of that axis."""
     cdef Py_ssize_t taps[MAX_TAPS]
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
     cdef Py_ssize_t o, begin, end, ntaps
     if w.steps > 1:
-        long_row_pass(dst, dst_step, src, src_step, origin, w, first, count, n, chain)
+        long_row_pass(dst, dst_step, src, src_step, origin, w, first, count, n, chain, nan)
         return
     ntaps = cross(taps, leads, w.kernel, w.dilation * src_step)
     begin = imax(first, imin(w.inner_lo, first + count))
@@ -25,22 +25,23 @@ cdef void row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize
         o = 0
         while o < n:
             o = imin(o, n - lanes)
-            column_edge(dst + o, dst_step, src + o, src_step, w, first, begin, begin, leads)
+            column_edge(dst + o, dst_step, src + o, src_step, w, first, begin, begin, leads, nan)
             window_column(dst + (begin - first) * dst_step + o, dst_step, src + o, w.stride * src_step, taps, ntaps,
-                          end - begin)
-            column_edge(dst + (end - first) * dst_step + o, dst_step, src + o, src_step, w, end, first + count, begin, leads)
+                          end - begin, nan)
+            column_edge(dst + (end - first) * dst_step + o, dst_step, src + o, src_step, w, end, first + count, begin, leads, nan)
             o += lanes
         return
-    window_rows(dst + (begin - first) * dst_step, dst_step, src, w.stride * src_step, taps, ntaps, end - begin, n)
+    window_rows(dst + (begin - first) * dst_step, dst_step, src, w.stride * src_step, taps, ntaps, end - begin, n, nan)
     src -= (begin * w.stride - w.begin - origin) * src_step
     for o in range(first, begin):
-        border_row(dst + (o - first) * dst_step, 0, src, 0, src_step, origin, w, o, 1, n, leads)
+        border_row(dst + (o - first) * dst_step, 0, src, 0, src_step, origin, w, o, 1, n, leads, nan)
     for o in range(end, first + count):
-        border_row(dst + (o - first) * dst_step, 0, src, 0, src_step, origin, w, o, 1, n, leads)
+        border_row(dst + (o - first) * dst_step, 0, src, 0, src_step, origin, w, o, 1, n, leads, nan)
 
 
 cdef inline void column_edge(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, const Window *w,
-                             Py_ssize_t first, Py_ssize_t end, Py_ssize_t inner, const Leads *leads) noexcept nogil:
+                             Py_ssize_t first, Py_ssize_t end, Py_ssize_t inner, const Leads *leads,
+                             vec_flag *nan) noexcept nogil:
     """Outputs first ... end that hang over an edge, one vector wide; `src` is where output `inner` starts."""
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
     cdef Py_ssize_t o, l, t, real, lo
@@ -52,17 +53,17 @@ cdef inline void column_edge(number *dst, Py_ssize_t dst_step, const number *src
             fill(dst, lanes, <number>lowest(dst))
         else:
             at = src + (lo - (inner * w.stride - w.begin)) * src_step
-            best = vec_load(at + leads.offsets[0])
+            best = noted(vec_load(at + leads.offsets[0]), src, nan != NULL, nan)
             for l in range(leads.count):
                 for t in range(real):
-                    best = vec_max(best, vec_load(at + leads.offsets[l] + t * w.dilation * src_step), dst)
+                    best = vec_max(best, noted(vec_load(at + leads.offsets[l] + t * w.dilation * src_step), src, nan != NULL, nan), src)
             vec_store(dst, best)
         dst += dst_step
 
 
 cdef inline void border_row(number *dst, Py_ssize_t dst_plane, const number *src, Py_ssize_t src_plane, Py_ssize_t src_step,
                             Py_ssize_t origin, const Window *w, Py_ssize_t output, Py_ssize_t planes, Py_ssize_t n,
-                            const Leads *leads) noexcept nogil:
+                            const Leads *leads, vec_flag *nan) noexcept nogil:
     """One output row, of only those taps that are elements, in each of `planes` planes."""
     cdef Py_ssize_t taps[MAX_TAPS]
     cdef Py_ssize_t lo, plane, real = real_taps(w, output, &lo)
@@ -71,17 +72,23 @@ cdef inline void border_row(number *dst, Py_ssize_t dst_plane, const number *src
             fill(dst + plane * dst_plane, n, <number>lowest(dst))
         return
     real = cross(taps, leads, real, w.dilation * src_step)
-    window_rows(dst, dst_plane, src + (lo - origin) * src_step, src_plane, taps, real, planes, n)
+    window_rows(dst, dst_plane, src + (lo - origin) * src_step, src_plane, taps, real, planes, n, nan)
 
 
 cdef void long_row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, Py_ssize_t origin,
-                        const Window *w, Py_ssize_t first, Py_ssize_t count, Py_ssize_t n, number *chain) noexcept nogil:
+                        const Window *w, Py_ssize_t first, Py_ssize_t count, Py_ssize_t n, number *chain,
+                        vec_flag *nan) noexcept nogil:
     """The same by a chain of steps, over a block of columns whose dense rows fit the chain's scratch."""
     cdef Py_ssize_t taps[MAX_TAPS]
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
     cdef Py_ssize_t lo = first * w.stride - w.begin, length = (count - 1) * w.stride + w.extent
     cdef Py_ssize_t block = imax(lanes, CHAIN_BYTES // VEC_BYTES // length * lanes)
     cdef Py_ssize_t start, width, pitch, r, step, rows, at, begin, end, real
+    if nan != NULL and has_nans(src) and block < n:
+        # Rows in one piece first: narrow blocks would fetch them from memory line by line.
+        begin, end = imax(lo, 0), imin(lo + length, w.size)
+        note_rows(src + (begin - origin) * src_step, src_step, end - begin, n, nan)
+        nan = NULL
     start = 0
     while start < n:
         width = imin(block, n - start)
@@ -94,7 +101,7 @@ cdef void long_row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_
         while r < rows:
             if r == begin and end > begin:
                 window_rows(chain + r * pitch, pitch, src + (lo + r - origin) * src_step + start, src_step, taps, w.taps[0],
-                            end - begin, width)
+                            end - begin, width, nan)
                 r = end
                 continue
             at = lo + r
@@ -106,15 +113,15 @@ cdef void long_row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_
             if real == 0:
                 fill(chain + r * pitch, width, <number>lowest(dst))
             else:
-                window_rows(chain + r * pitch, pitch, src + (at - origin) * src_step + start, 0, taps, real, 1, width)
+                window_rows(chain + r * pitch, pitch, src + (at - origin) * src_step + start, 0, taps, real, 1, width, nan)
             r += 1
         for step in range(1, w.steps):
             step_taps(taps, w, step, pitch)
             if step == w.steps - 1:
-                window_rows(dst + start, dst_step, chain, w.stride * pitch, taps, w.taps[step], count, width)
+                window_rows(dst + start, dst_step, chain, w.stride * pitch, taps, w.taps[step], count, width, NULL)
             else:
                 rows -= w.lasts[step]
-                window_run(chain, chain, taps, w.taps[step], round_up(rows * pitch, lanes))
+                window_run(chain, chain, taps, w.taps[step], round_up(rows * pitch, lanes), NULL)
         start += block
 
 
@@ -141,21 +148,21 @@ cdef void lane_pass(number *dst, Py_ssize_t dst_step, number *band, number *dens
         step_taps(taps, w, step, 1)
         if step == last and vector:
             break
-        window_run(dense, src, taps, w.taps[step], round_up(rows * pitch, lanes))
+        window_run(dense, src, taps, w.taps[step], round_up(rows * pitch, lanes), NULL)
         src = dense
     if not vector:
         for r in range(rows):
             for i in range(n):
                 dst[r * dst_step + i] = src[r * pitch + i * w.stride]
     elif w.stride == 1:
-        window_rows(dst, dst_step, src, pitch, taps, w.taps[last], rows, n)
+        window_rows(dst, dst_step, src, pitch, taps, w.taps[last], rows, n, NULL)
     else:
         window_every(dst, dst_step, src, pitch, taps, w.taps[last], w.stride, rows, n)
 
 
 cdef void direct_pass(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_col, const number *src, Py_ssize_t src_row,
                       Py_ssize_t src_col, Py_ssize_t row_origin, Py_ssize_t col_origin, const Pool *p,
-                      const Tile *tile, const Leads *leads) noexcept nogil:
+                      const Tile *tile, const Leads *leads, vec_flag *nan) noexcept nogil:
     """Channels-last, all taps of a small window at once: no scratch. Every output row, its inner columns in one go."""
     cdef Py_ssize_t taps[MAX_TAPS]
     cdef Py_ssize_t r, o, i, l, t, rows, cols, row, col, count, ntaps, last = tile.col + tile.cols
@@ -179,19 +186,19 @@ cdef void direct_pass(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_col, const
                             taps[ntaps] = leads.offsets[l] + i * p.rows.dilation * src_row + t * p.cols.dilation * src_col
                             ntaps += 1
                 window_rows(to, dst_col, src + (row - row_origin) * src_row + (col - col_origin) * src_col,
-                            p.cols.stride * src_col, taps, ntaps, count, tile.channels)
+                            p.cols.stride * src_col, taps, ntaps, count, tile.channels, nan)
             o += count
 
 
 cdef void rows_of_pixels(number *band, Py_ssize_t pitch, const number *src, Py_ssize_t src_row, Py_ssize_t src_col,
-                         const Pool *p, const Tile *tile, number *chain, const Leads *leads) noexcept nogil:
+                         const Pool *p, const Tile *tile, number *chain, const Leads *leads, vec_flag *nan) noexcept nogil:
     """The row pass under a channels-last tile: one run where its pixels lie side by side, else pixel by pixel."""
     cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo, c
     if src_col == n:
-        row_pass(band, pitch, src, src_row, tile.row_lo, &p.rows, tile.row, tile.rows, cols * n, chain, leads)
+        row_pass(band, pitch, src, src_row, tile.row_lo, &p.rows, tile.row, tile.rows, cols * n, chain, leads, nan)
         return
     for c in range(cols):
-        row_pass(band + c * n, pitch, src + c * src_col, src_row, tile.row_lo, &p.rows, tile.row, tile.rows, n, chain, leads)
+        row_pass(band + c * n, pitch, src + c * src_col, src_row, tile.row_lo, &p.rows, tile.row, tile.rows, n, chain, leads, nan)
 
 
 cdef inline Py_ssize_t lead_taps(const Pool *p, const View *x, Py_ssize_t output, Py_ssize_t *counts,
@@ -257,12 +264,14 @@ cdef void fill_margins(number *band, Py_ssize_t pitch, Py_ssize_t data, const Ti
 
 
 cdef void gather_leads(number *slab, const number *src, const View *x, const Pool *p, const Tile *tile,
-                       const Py_ssize_t *counts, Py_ssize_t total) noexcept nogil:
+                       const Py_ssize_t *counts, Py_ssize_t total, vec_flag *nan) noexcept nogil:
     """The pass over the leading axes: the input under a tile, dense in `slab`, the maximum of `total` slabs."""
     cdef Py_ssize_t taps[MAX_TAPS]
     cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo, n = tile.channels
     cdef Py_ssize_t done = 0, count, t, r, c
     cdef bint whole = x.col == n or cols == 1
+    if whole and x.row == cols * n:
+        cols, rows = rows * cols, 1
     while done < total:
         count = imin(total - done, MAX_TAPS)
         for t in range(count):
@@ -270,22 +279,22 @@ cdef void gather_leads(number *slab, const number *src, const View *x, const Poo
         for r in range(rows):
             for c in range(1 if whole else cols):
                 accumulate(slab + (r * cols + c) * n, src + r * x.row + c * x.col, taps, count,
-                           cols * n if whole else n, done > 0)
+                           cols * n if whole else n, done > 0, nan)
         done += count
 
 
 cdef inline void accumulate(number *dst, const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps, Py_ssize_t n,
-                            bint more) noexcept nogil:
+                            bint more, vec_flag *nan) noexcept nogil:
     """A row of windows; with `more`, on top of what dst holds."""
     cdef Py_ssize_t t
     cdef Py_ssize_t both[2]
     if not more:
-        window_rows(dst, 0, src, 0, taps, ntaps, 1, n)
+        window_rows(dst, 0, src, 0, taps, ntaps, 1, n, nan)
         return
     both[0] = 0
     for t in range(ntaps):
         both[1] = (<char *>(src + taps[t]) - <char *>dst) // <Py_ssize_t>sizeof(number)
-        window_rows(dst, 0, <const number *>dst, 0, both, 2, 1, n)
+        window_rows(dst, 0, <const number *>dst, 0, both, 2, 1, n, nan)
 
 
 cdef void gather_keys(lane *slab, const View *x, Py_ssize_t at, const Pool *p, const Tile *tile, const Py_ssize_t *counts,
@@ -297,7 +306,7 @@ cdef void gather_keys(lane *slab, const View *x, Py_ssize_t at, const Pool *p, c
         load_keys(slab if t == 0 else spare, x, at + lead_offset(p, x.lead, counts, t), p, tile)
         if t > 0:
             both[0], both[1] = 0, spare - slab
-            window_rows(slab, 0, <const lane *>slab, 0, both, 2, 1, elements)
+            window_rows(slab, 0, <const lane *>slab, 0, both, 2, 1, elements, NULL)
 
 
 cdef inline void load_keys(lane *keys, const View *x, Py_ssize_t at, const Pool *p, const Tile *tile) noexcept nogil:
@@ -312,35 +321,20 @@ cdef inline void load_keys(lane *keys, const View *x, Py_ssize_t at, const Pool 
         load(keys + r * cols * n, n, x.data + (at + r * x.row) * p.size, x.col, cols, n, rule)
 
 
-cdef inline bint nan_under(const number *src, const View *x, const Pool *p, const Tile *tile, const Py_ssize_t *counts,
-                           Py_ssize_t total) noexcept nogil:
-    cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo, n = tile.channels, t, r
-    cdef const number *slab
-    for t in range(total):
-        slab = src + (lead_offset(p, x.lead, counts, t) if p.leads else 0)
-        if x.col == n or cols == 1:
-            if has_nan(slab, x.row, rows, cols * n):
-                return True
-        else:
-            for r in range(rows):
-                if has_nan(slab + r * x.row, x.col, cols, n):
-                    return True
-    return False
-
-
 cdef void pool_box(number *y, Py_ssize_t y_row, Py_ssize_t y_col, const number *src, Py_ssize_t src_row, Py_ssize_t src_col,
-                   const Pool *p, const Tile *tile, number *band, number *chain, const Leads *leads) noexcept nogil:
+                   const Pool *p, const Tile *tile, number *band, number *chain, const Leads *leads,
+                   vec_flag *nan) noexcept nogil:
     """Rows and columns of a channels-last tile; `src` is its first real row and column."""
     cdef Py_ssize_t n = tile.channels, pitch = (tile.col_hi - tile.col_lo) * n, r
     cdef Leads one
     if p.direct:
-        direct_pass(y, y_row, y_col, src, src_row, src_col, tile.row_lo, tile.col_lo, p, tile, leads)
+        direct_pass(y, y_row, y_col, src, src_row, src_col, tile.row_lo, tile.col_lo, p, tile, leads, nan)
         return
     one.count, one.offsets[0] = 1, 0
-    rows_of_pixels(band, pitch, src, src_row, src_col, p, tile, chain, leads)
+    rows_of_pixels(band, pitch, src, src_row, src_col, p, tile, chain, leads, nan)
     for r in range(tile.rows):
         row_pass(y + r * y_row, y_col, <const number *>(band + r * pitch), n, tile.col_lo, &p.cols, tile.col, tile.cols, n,
-                 chain, &one)
+                 chain, &one, NULL)
 
 
 cdef inline bint few_leads(const Pool *p, Py_ssize_t total) noexcept nogil:
@@ -386,6 +380,7 @@ cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y,
     cdef Leads leads
     cdef Source source
     cdef Py_ssize_t planes
+    cdef vec_flag nan = flag_none()
     leads.count, leads.offsets[0] = 1, 0
     if total == 0 or rows == 0 or cols == 0:
         for plane in range(tile.planes):
@@ -397,9 +392,7 @@ cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y,
             for t in range(total):
                 leads.offsets[t] = lead_offset(p, x.lead, counts, t)
         elif total > 1:
-            if nan_under(src, x, p, tile, counts, total):
-                return False
-            gather_leads(slab, src, x, p, tile, counts, total)
+            gather_leads(slab, src, x, p, tile, counts, total, &nan)
             src, src_row = slab, cols
         planes = tile.planes if tile.planes == 1 or (evenly_spaced(p, x) and evenly_spaced(p, y)) else 1
         plane = 0
@@ -411,28 +404,17 @@ cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y,
             if flag_any(pool_small(to, y.row, y.channel, src, &source, planes, p, tile, &leads)):
                 return False
             plane += planes
-        return True
-    if tile.planes == 1 or not evenly_spaced(p, x):
-        for plane in range(tile.planes):
-            at = input_offset(p, x, tile, plane) + first
-            if nan_under(<const number *>x.data + at, x, p, tile, counts, total):
-                return False
-    elif x.row == cols and has_nan(src, x.channel, tile.planes, rows * cols):
-        return False
-    elif x.row != cols:
-        for plane in range(tile.planes):
-            if has_nan(src + plane * x.channel, x.row, rows, cols):
-                return False
+        return not flag_any(nan)
     if total > 1 and few_leads(p, total):
         leads.count = total
         for t in range(total):
             leads.offsets[t] = lead_offset(p, x.lead, counts, t)
     elif total > 1:                     # (a tile of leading axes is of one plane)
-        gather_leads(slab, src, x, p, tile, counts, total)
+        gather_leads(slab, src, x, p, tile, counts, total, &nan)
         src, src_row, src_col = slab, cols * tile.channels, tile.channels
     if p.channels_last:
-        pool_box(to, y.row, y.col, src, src_row, src_col, p, tile, band, chain, &leads)
-        return True
+        pool_box(to, y.row, y.col, src, src_row, src_col, p, tile, band, chain, &leads, &nan)
+        return not flag_any(nan)
     if scratch.margins != tile.col:
         fill_margins(band, pitch, data, tile, p.tile_planes * p.tile_rows)
         scratch.margins = tile.col
@@ -440,13 +422,15 @@ cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y,
     if tile.planes > tile.rows and p.rows.steps == 1 and evenly_spaced(p, x):
         for r in range(tile.rows):      # planes inside: there are more of them than rows in each
             border_row(band + r * pitch + tile.left, tile.rows * pitch, src, x.channel, src_row, tile.row_lo, &p.rows,
-                       tile.row + r, tile.planes, cols, &leads)
+                       tile.row + r, tile.planes, cols, &leads, &nan)
     else:
         for plane in range(tile.planes):
             if plane > 0:
                 src = <const number *>x.data + input_offset(p, x, tile, plane) + first
             row_pass(band + plane * tile.rows * pitch + tile.left, pitch, src, src_row, tile.row_lo, &p.rows, tile.row,
-                     tile.rows, cols, chain, &leads)
+                     tile.rows, cols, chain, &leads, &nan)
+    if flag_any(nan):
+        return False
     if tile.planes == 1 or planes_touch(p, y):
         lane_pass(to, y.row, band, <number *>areas.dense, pitch, &p.cols, tile.planes * tile.rows, tile.cols)
     else:
@@ -494,10 +478,10 @@ cdef void tile_keys(lane *kind, const Pool *p, const View *x, const View *y, con
                 source.row, source.plane, source.rows, source.cols = cols, 0, rows, cols
                 pool_small(pooled, tile.cols, 0, <const lane *>slab, &source, 1, p, tile, &leads)
             elif p.channels_last:
-                pool_box(pooled, tile.cols * n, n, <const lane *>slab, cols * n, n, p, tile, band, chain, &leads)
+                pool_box(pooled, tile.cols * n, n, <const lane *>slab, cols * n, n, p, tile, band, chain, &leads, NULL)
             else:
                 row_pass(band + data + tile.left, pitch, <const lane *>slab, cols, tile.row_lo, &p.rows, tile.row, tile.rows,
-                         cols, chain, &leads)
+                         cols, chain, &leads, NULL)
                 lane_pass(pooled, tile.cols, band + data, <lane *>areas.dense, pitch, &p.cols, tile.rows, tile.cols)
         for r in range(tile.rows):
             if y.col == n:
