@@ -4,6 +4,10 @@
 # one stays in its own plane, as a pooling's own indices do, planes are independent tasks; otherwise they are checked, and
 # one thread goes through the values in row-major order, so that of two with one index the last one stays.
 
+cdef enum:
+    DONE = -1
+    REFUSED = -2
+
 ctypedef fused bits:
     uint8_t
     uint16_t
@@ -141,46 +145,76 @@ cdef Py_ssize_t unpool_sized(const Unpool *u, const index_t *index, int itemsize
     return unpool_planes(<uint64_t *>u.y, index, u, threads)
 
 
-cdef bint plain(const Py_buffer *buffer, const char *formats) noexcept:
-    """C-contiguous (asked for when the buffer was), aligned, and of one of these formats?"""
-    return (buffer.format != NULL and buffer.format[0] != 0 and buffer.format[1] == 0
-            and strchr(formats, buffer.format[0]) != NULL and <uintptr_t>buffer.buf % <uintptr_t>buffer.itemsize == 0)
+cdef class Unpooling:
+    """A max unpooling of one geometry and element type."""
+    cdef Unpool unpool
+    cdef int ndim, itemsize
+    cdef Py_ssize_t x_shape[64]
+    cdef Py_ssize_t y_shape[64]
+    cdef size_t work
+    cdef object output_shape, threads
+    cdef readonly object dtype
 
+    def __cinit__(self, x_shape, output_shape, Py_ssize_t batch, Py_ssize_t channels, Py_ssize_t count, Py_ssize_t size,
+                  bint channels_last, bint physical, dtype, threads=None):
+        """`count` values of each plane go among `size` elements; `dtype` and `threads` as for `Pooling`."""
+        cdef Unpool *u = &self.unpool
+        cdef int i
+        u.batch, u.channels, u.count, u.size = batch, channels, count, size
+        u.channels_last, u.physical = channels_last, physical
+        self.output_shape, self.dtype, self.threads = output_shape, dtype, threads
+        self.itemsize = dtype.itemsize
+        self.work = batch * channels * (count * (self.itemsize + sizeof(int64_t)) + size * self.itemsize)
+        self.ndim = len(x_shape)
+        for i in range(self.ndim):
+            self.x_shape[i], self.y_shape[i] = x_shape[i], output_shape[i]
 
-def max_unpool(x, index, y, Py_ssize_t batch, Py_ssize_t channels, Py_ssize_t count, Py_ssize_t size, bint channels_last,
-               bint physical, int threads):
-    """Scatter x to `index` in y, each of the right shape.
+    def run(self, x, indices, out):
+        """The result, for plain arrays. None, with nothing written, for any other, and if an index is outside."""
+        if not in_use:
+            return None
+        y = empty(self.output_shape, self.dtype) if out is None else out
+        threads = 1 if self.threads is None else self.threads()
+        return y if self.unpool_into(x, indices, y, threads, out is None) == DONE else None
 
-    Returns -1 if done; the flat place of the first index outside y, with nothing written; or -2 if an array is not plain,
-    or y may overlap another.
-    """
-    cdef Py_buffer buffers[3]
-    cdef Unpool u
-    cdef Py_ssize_t bad = -2, n = batch * channels * count
-    cdef int opened = 0, itemsize, index_bytes
-    try:
-        for opened in range(3):
-            PyObject_GetBuffer(x if opened == 0 else index if opened == 1 else y, &buffers[opened],
-                               PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | (PyBUF_WRITABLE if opened == 2 else 0))
-        opened = 3
-    except (BufferError, TypeError, ValueError):
-        pass
-    else:
-        itemsize, index_bytes = <int>buffers[0].itemsize, <int>buffers[1].itemsize
-        if (plain(&buffers[0], b"efdbBhHiIlLqQ?") and plain(&buffers[1], b"ilq") and plain(&buffers[2], buffers[0].format)
-                and buffers[0].len == n * itemsize and buffers[1].len == n * index_bytes
-                and buffers[2].len == batch * channels * size * itemsize
-                and not overlap(&buffers[0], &buffers[2]) and not overlap(&buffers[1], &buffers[2])):
-            u.x, u.index, u.y = <const char *>buffers[0].buf, <const char *>buffers[1].buf, <char *>buffers[2].buf
-            u.batch, u.channels, u.count, u.size = batch, channels, count, size
-            u.channels_last, u.physical = channels_last, physical
-            threads = <int>imax(1, imin(threads, batch if channels_last else batch * channels))
+    def unpool_apart(self, x, indices, y, int threads):
+        """Unpool where the caller knows that no memory is shared. Returns DONE (-1), the flat place of the first index
+        outside, with nothing written, or REFUSED (-2)."""
+        return self.unpool_into(x, indices, y, threads, True)
+
+    cdef Py_ssize_t unpool_into(self, x, indices, y, int threads, bint apart) except -3:
+        cdef Array arrays[3]
+        cdef Unpool u = self.unpool
+        cdef Py_ssize_t bad = REFUSED
+        cdef int index_bytes = 8
+        arrays[0].exported = arrays[1].exported = arrays[2].exported = False
+        try:
+            if not look(&arrays[1], indices, INT64, ALIGNED | CONTIGUOUS):
+                index_bytes = 4
+                if not look(&arrays[1], indices, INT32, ALIGNED | CONTIGUOUS):
+                    return REFUSED
+            if not (look(&arrays[0], x, self.dtype, ALIGNED | CONTIGUOUS)
+                    and look(&arrays[2], y, self.dtype, ALIGNED | CONTIGUOUS | WRITEABLE)
+                    and has_shape(&arrays[0], self.ndim, self.x_shape) and has_shape(&arrays[1], self.ndim, self.x_shape)
+                    and has_shape(&arrays[2], self.ndim, self.y_shape)):
+                return REFUSED
+            if not apart and (overlap(&arrays[0], self.itemsize, &arrays[2], self.itemsize)
+                              or overlap(&arrays[1], index_bytes, &arrays[2], self.itemsize)):
+                return REFUSED
+            u.x, u.index, u.y = arrays[0].data, arrays[1].data, arrays[2].data
+            threads = <int>imax(1, imin(threads, u.batch if u.channels_last else u.batch * u.channels))
+            if threads == 1 and self.work < UNLOCK_BYTES:
+                return unpool_any(&u, self.itemsize, index_bytes, 1)
             with nogil:
-                if index_bytes == 8:
-                    bad = unpool_sized(&u, <const int64_t *>u.index, itemsize, threads)
-                else:
-                    bad = unpool_sized(&u, <const int32_t *>u.index, itemsize, threads)
-    while opened > 0:
-        opened -= 1
-        PyBuffer_Release(&buffers[opened])
-    return bad
+                bad = unpool_any(&u, self.itemsize, index_bytes, threads)
+            return bad
+        finally:
+            close(&arrays[0])
+            close(&arrays[1])
+            close(&arrays[2])
+
+
+cdef Py_ssize_t unpool_any(const Unpool *u, int itemsize, int index_bytes, int threads) noexcept nogil:
+    if index_bytes == 8:
+        return unpool_sized(u, <const int64_t *>u.index, itemsize, threads)
+    return unpool_sized(u, <const int32_t *>u.index, itemsize, threads)
