@@ -227,7 +227,7 @@ def _pool(plan, windows, threads, x, y, z):
     if any(window is None or _schedule.unwieldy(window) for window in windows):
         _run_pieces(plan, windows, threads, x, y, z)
         return
-    pooling = _pooling(plan, windows, x.shape, y.shape, _plain_dtype(x.dtype))
+    pooling = _pooling(plan, windows, x.shape, y.shape, _plain_dtype(plan.dtype, x.dtype))
     _run(pooling, plan, threads, x, y, z)
 
 
@@ -243,11 +243,9 @@ def _pooling(plan, windows, input_shape, output_shape, dtype, threads=None):
     return pooling
 
 
-def _plain_dtype(dtype):
+def _plain_dtype(name, dtype):
     """The object that nearly all arrays of this element type have as their dtype."""
-    if dtype.name == "bfloat16":
-        return np.dtype(dtype.type)
-    return np.dtype(dtype.name)
+    return np.dtype(dtype.type if name == "bfloat16" else name)
 
 
 def _threads_of_calls(num_threads, work):
@@ -274,7 +272,8 @@ class _Runner:
         self.run = _refuse
         if not any(w is None or _schedule.unwieldy(w) for w in self.windows):
             shapes = plan.input_shape, plan.output_shape
-            self.pooling = _pooling(plan, self.windows, *shapes, _plain_dtype(dtype), self.threads)
+            plain = _plain_dtype(plan.dtype, dtype)
+            self.pooling = _pooling(plan, self.windows, *shapes, plain, self.threads)
             if plan.activation is None:
                 self.run = self.pooling.run
 
@@ -349,7 +348,7 @@ class _UnpoolRunner:
         self.threads = _threads_of_calls(plan.num_threads, work)
         self.unpooling = _builds[_active].Unpooling(
             *(plan.x_shape, tuple(self.shape), plan.batch, plan.channels, *plane, *layout),
-            *(_plain_dtype(dtype), self.threads),
+            *(_plain_dtype(dtype.name, dtype), self.threads),
         )
         self.run = _refuse if self.block else self.unpooling.run
 

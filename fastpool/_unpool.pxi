@@ -3,16 +3,29 @@
 # Only bits are moved, so dtypes of one size share a kernel. Indices are looked at before anything is written. Where every
 # one stays in its own plane, as a pooling's own indices do, planes are independent tasks; otherwise they are checked, and
 # one thread goes through the values in row-major order, so that of two with one index the last one stays.
+#
+# A task goes through its values once. Elements are zeroed just ahead of the first value that may go among them, so that it
+# finds them in the first-level cache, and the memory behind those is fetched meanwhile: a pooling's indices hardly go back.
 
 cdef enum:
     DONE = -1
     REFUSED = -2
+    CHUNK = 64              # values for which elements are zeroed at a time
+    LINE = 64               # bytes of a cache line
+    AHEAD = 4096            # bytes from what is zeroed to what is fetched
+    BLOCK_CHANNELS = 16     # at least, of what is split among threads: a cache line of 4-byte elements
 
 ctypedef fused bits:
     uint8_t
     uint16_t
     uint32_t
     uint64_t
+
+cdef extern from *:
+    """
+    #define fetch_to_write(address) __builtin_prefetch((address), 1)
+    """
+    void fetch_to_write(const void *) noexcept nogil
 
 
 cdef struct Unpool:
@@ -22,6 +35,7 @@ cdef struct Unpool:
     Py_ssize_t batch, channels, count, size     # count: values of a plane, size: elements of an output plane
     bint channels_last                          # of x, index and y alike
     bint physical                               # indices are offsets into y as it lies in memory
+    Py_ssize_t blocks, width                    # channels last: blocks of channels of one batch, and their channels
 
 
 cdef inline Py_ssize_t first_outside(const index_t *index, Py_ssize_t n, Py_ssize_t size) noexcept nogil:
@@ -42,47 +56,93 @@ cdef inline Py_ssize_t first_outside(const index_t *index, Py_ssize_t n, Py_ssiz
 
 
 cdef inline bint own_plane(const index_t *index, const Unpool *u, Py_ssize_t plane) noexcept nogil:
-    """Do all indices of one plane (channels last: of one batch) stay in it?"""
-    cdef Py_ssize_t i, c, base
-    cdef bint out = False
-    if not u.channels_last:
-        base = plane * u.size
-        index += plane * u.count
-        for i in range(u.count):
-            out |= <uint64_t>(index[i] - base) >= <uint64_t>u.size
-        return not out
-    index += plane * u.count * u.channels
+    """Do all indices of one plane stay in it?"""
+    cdef Py_ssize_t i
+    cdef uint64_t place, base = plane * u.size, size = u.size, outside = 0
+    index += plane * u.count
     for i in range(u.count):
-        for c in range(u.channels):
-            base = (plane * u.channels + c) * u.size
-            out |= <uint64_t>(index[i * u.channels + c] - base) >= <uint64_t>u.size
-        if out:
+        # (a sign bit, as SSE2 cannot compare 64-bit integers)
+        place = <uint64_t><int64_t>index[i] - base
+        outside |= place | (size - 1 - place)
+    return not outside >> 63
+
+
+cdef inline bint own_block(const index_t *index, const Unpool *u, Py_ssize_t batch, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    """Channels last: do all indices of some channels of one batch stay in their own planes?"""
+    cdef Py_ssize_t i, c
+    cdef uint64_t place, base = batch * u.channels * u.size, size = u.size, outside = 0
+    index += batch * u.count * u.channels
+    for i in range(u.count):
+        for c in range(first, last):
+            place = <uint64_t><int64_t>index[c] - base - c * size
+            outside |= place | (size - 1 - place)
+        if outside >> 63:
             return False
+        index += u.channels
     return True
 
 
+cdef inline void zero(void *y, Py_ssize_t nbytes, Py_ssize_t ahead) noexcept nogil:
+    """Zero some bytes, and fetch as many, `ahead` of them."""
+    cdef char *at = <char *>y
+    cdef Py_ssize_t i
+    while nbytes >= LINE:
+        fetch_to_write(at + ahead)
+        for i in range(LINE // VEC_BYTES):
+            vec_store(at + i * VEC_BYTES, vec_splat(0, <const int64_t *>NULL))
+        at += LINE
+        nbytes -= LINE
+    memset(at, 0, nbytes)
+
+
 cdef inline void scatter_plane(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t plane) noexcept nogil:
-    cdef Py_ssize_t i, base = plane * u.size
+    cdef Py_ssize_t i = 0, j, end, last, limit, zeroed = 0, base = plane * u.size, size = u.size, count = u.count
     y += base
-    x += plane * u.count
-    index += plane * u.count
-    memset(y, 0, u.size * sizeof(bits))
-    for i in range(u.count):
-        y[index[i] - base] = x[i]
+    x += plane * count
+    index += plane * count
+    while i < count:
+        end = imin(i + CHUNK, count)
+        last = 0
+        for j in range(i, end):
+            last = imax(last, index[j] - base)
+        if last >= zeroed:
+            limit = imin(size, round_up(last + 1, LINE // sizeof(bits)))
+            zero(y + zeroed, (limit - zeroed) * sizeof(bits), AHEAD)
+            zeroed = limit
+        for j in range(i, end):
+            y[index[j] - base] = x[j]
+        i = end
+    zero(y + zeroed, (size - zeroed) * sizeof(bits), AHEAD)
 
 
-cdef inline void scatter_batch(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t batch) noexcept nogil:
+cdef inline void zero_pixels(bits *y, const Unpool *u, Py_ssize_t lo, Py_ssize_t hi, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    cdef Py_ssize_t pixel = u.channels * sizeof(bits), ahead = ceil_div(AHEAD, pixel) * pixel, i
+    if last - first == u.channels:
+        zero(y + lo * u.channels, (hi - lo) * pixel, ahead)
+        return
+    for i in range(lo, hi):
+        zero(y + i * u.channels + first, (last - first) * sizeof(bits), ahead)
+
+
+cdef inline void scatter_block(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t batch,
+                               Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     """Channels last, logical indices: plane n, c holds indices (n * C + c) * size ..."""
-    cdef Py_ssize_t i, c, channels = u.channels, size = u.size, base = batch * channels * size
+    cdef Py_ssize_t i, c, pixel, zeroed = 0, channels = u.channels, size = u.size, base = batch * channels * size
     y += base
     x += batch * u.count * channels
     index += batch * u.count * channels
-    memset(y, 0, size * channels * sizeof(bits))
     for i in range(u.count):
-        for c in range(channels):
+        pixel = 0
+        for c in range(first, last):
+            pixel = imax(pixel, index[c] - base - c * size)
+        if pixel >= zeroed:
+            zero_pixels(y, u, zeroed, pixel + 1, first, last)
+            zeroed = pixel + 1
+        for c in range(first, last):
             y[(index[c] - base - c * size) * channels + c] = x[c]
         x += channels
         index += channels
+    zero_pixels(y, u, zeroed, size, first, last)
 
 
 cdef inline void scatter_all(bits *y, const bits *x, const index_t *index, const Unpool *u) noexcept nogil:
@@ -100,49 +160,60 @@ cdef inline void scatter_all(bits *y, const bits *x, const index_t *index, const
                 y[place] = x[at]
 
 
-cdef Py_ssize_t unpool_planes(bits *y, const index_t *index, const Unpool *u, int threads) noexcept nogil:
-    """Unpool; or return the place of the first index out of range, with nothing written (else -1)."""
-    cdef Py_ssize_t planes = u.batch if u.channels_last else u.batch * u.channels, plane
+cdef inline bint own_part(const index_t *index, const Unpool *u, Py_ssize_t part) noexcept nogil:
+    cdef Py_ssize_t first
+    if not u.channels_last:
+        return own_plane(index, u, part)
+    first = part % u.blocks * u.width
+    return own_block(index, u, part // u.blocks, first, imin(first + u.width, u.channels))
+
+
+cdef inline void scatter_part(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t part) noexcept nogil:
+    cdef Py_ssize_t first
+    if not u.channels_last:
+        scatter_plane(y, x, index, u, part)
+        return
+    first = part % u.blocks * u.width
+    scatter_block(y, x, index, u, part // u.blocks, first, imin(first + u.width, u.channels))
+
+
+cdef Py_ssize_t unpool_parts(bits *y, const index_t *index, const Unpool *u, int threads) noexcept nogil:
+    """Unpool; or return the place of the first index out of range, with nothing written (else DONE)."""
+    cdef Py_ssize_t parts = u.batch * (u.blocks if u.channels_last else u.channels), part
     cdef Py_ssize_t strays = 0, bad
     cdef const bits *x = <const bits *>u.x
     if u.physical:
         strays = 1
     elif threads == 1:
-        for plane in range(planes):
-            if not own_plane(index, u, plane):
+        for part in range(parts):
+            if not own_part(index, u, part):
                 strays = 1
                 break
     else:
-        for plane in prange(planes, schedule='static', num_threads=threads):
-            strays += not own_plane(index, u, plane)
+        for part in prange(parts, schedule='static', num_threads=threads):
+            strays += not own_part(index, u, part)
     if strays:
         bad = first_outside(index, u.batch * u.channels * u.count, u.batch * u.channels * u.size)
         if bad >= 0:
             return bad
         scatter_all(y, x, index, u)
     elif threads == 1:
-        for plane in range(planes):
-            if u.channels_last:
-                scatter_batch(y, x, index, u, plane)
-            else:
-                scatter_plane(y, x, index, u, plane)
+        for part in range(parts):
+            scatter_part(y, x, index, u, part)
     else:
-        for plane in prange(planes, schedule='static', num_threads=threads):
-            if u.channels_last:
-                scatter_batch(y, x, index, u, plane)
-            else:
-                scatter_plane(y, x, index, u, plane)
-    return -1
+        for part in prange(parts, schedule='static', num_threads=threads):
+            scatter_part(y, x, index, u, part)
+    return DONE
 
 
 cdef Py_ssize_t unpool_sized(const Unpool *u, const index_t *index, int itemsize, int threads) noexcept nogil:
     if itemsize == 1:
-        return unpool_planes(<uint8_t *>u.y, index, u, threads)
+        return unpool_parts(<uint8_t *>u.y, index, u, threads)
     if itemsize == 2:
-        return unpool_planes(<uint16_t *>u.y, index, u, threads)
+        return unpool_parts(<uint16_t *>u.y, index, u, threads)
     if itemsize == 4:
-        return unpool_planes(<uint32_t *>u.y, index, u, threads)
-    return unpool_planes(<uint64_t *>u.y, index, u, threads)
+        return unpool_parts(<uint32_t *>u.y, index, u, threads)
+    return unpool_parts(<uint64_t *>u.y, index, u, threads)
 
 
 cdef class Unpooling:
@@ -202,7 +273,7 @@ cdef class Unpooling:
                               or overlap(&arrays[1], index_bytes, &arrays[2], self.itemsize)):
                 return REFUSED
             u.x, u.index, u.y = arrays[0].data, arrays[1].data, arrays[2].data
-            threads = <int>imax(1, imin(threads, u.batch if u.channels_last else u.batch * u.channels))
+            threads = share(&u, threads)
             if threads == 1 and self.work < UNLOCK_BYTES:
                 return unpool_any(&u, self.itemsize, index_bytes, 1)
             with nogil:
@@ -212,6 +283,19 @@ cdef class Unpooling:
             close(&arrays[0])
             close(&arrays[1])
             close(&arrays[2])
+
+
+cdef int share(Unpool *u, int threads) noexcept:
+    """Threads that find something to do."""
+    cdef Py_ssize_t blocks
+    u.blocks, u.width = u.channels > 0, u.channels
+    if not u.channels_last:
+        return <int>imax(1, imin(threads, u.batch * u.channels))
+    if 0 < u.batch < threads and u.channels > BLOCK_CHANNELS:
+        blocks = imin(u.channels // BLOCK_CHANNELS, ceil_div(threads, u.batch))
+        u.width = round_up(ceil_div(u.channels, blocks), BLOCK_CHANNELS)
+        u.blocks = ceil_div(u.channels, u.width)
+    return <int>imax(1, imin(threads, u.batch * u.blocks))
 
 
 cdef Py_ssize_t unpool_any(const Unpool *u, int itemsize, int index_bytes, int threads) noexcept nogil:
