@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _schedule, _threads
 from ._activation import apply_activation
-from ._arguments import dtype_name
+from ._arguments import DTYPES, dtype_name
 
 # Builds of _kernels.pyx, best first, with the processor features that each was compiled for.
 BUILDS = {
@@ -243,6 +243,11 @@ def _pooling(plan, windows, input_shape, output_shape, dtype, threads=None):
     return pooling
 
 
+def _element_type(x):
+    """The name of x's element type. (NumPy takes longer to find it than a small pooling does.)"""
+    return _NAMES.get(x.dtype) or dtype_name(x.dtype, "x")
+
+
 def _plain_dtype(name, dtype):
     """The object that nearly all arrays of this element type have as their dtype."""
     return np.dtype(dtype.type if name == "bfloat16" else name)
@@ -290,7 +295,7 @@ def execute_max_pool(plan, x, out, out_indices):
     Every array is checked before anything is written.
     """
     x = as_array(x, "x")
-    if dtype_name(x.dtype, "x") != plan.dtype:
+    if _element_type(x) != plan.dtype:
         raise TypeError(f"x: expected dtype {plan.dtype}, got {x.dtype}")
     if x.shape != plan.input_shape:
         raise ValueError(f"x: expected shape {plan.input_shape}, got {x.shape}")
@@ -333,7 +338,7 @@ def _pool_with_care(plan, runner, x, out, out_indices):
 class _UnpoolRunner:
     """What the plan of an unpooling needs to run, on one build and one element type."""
 
-    def __init__(self, plan, dtype):
+    def __init__(self, plan, name, dtype):
         self.build, self.dtype = _active, dtype
         # In "inferred" space the indices count in a block, which goes to the origin of the result.
         self.block = plan.index_space == "inferred" and plan.inferred != plan.output
@@ -348,7 +353,7 @@ class _UnpoolRunner:
         self.threads = _threads_of_calls(plan.num_threads, work)
         self.unpooling = _builds[_active].Unpooling(
             *(plan.x_shape, tuple(self.shape), plan.batch, plan.channels, *plane, *layout),
-            *(_plain_dtype(dtype.name, dtype), self.threads),
+            *(_plain_dtype(name, dtype), self.threads),
         )
         self.run = _refuse if self.block else self.unpooling.run
 
@@ -356,13 +361,12 @@ class _UnpoolRunner:
 def execute_max_unpool(plan, x, indices, out):
     """Run the plan of an unpooling on arrays that its `_run` did not take."""
     x, indices = as_array(x, "x"), as_array(indices, "indices")
-    native = x.dtype.newbyteorder("=")
-    dtype_name(native, "x")
+    name, native = _element_type(x), x.dtype.newbyteorder("=")
     if x.shape != plan.x_shape:
         raise ValueError(f"x: expected shape {plan.x_shape}, got {x.shape}")
     runner = plan.__dict__.get("_runner")
     if runner is None or runner.build is not _active or runner.dtype != native:
-        runner = _UnpoolRunner(plan, native)
+        runner = _UnpoolRunner(plan, name, native)
         _keep(plan, runner)
     y = runner.run(x, indices, out)
     return _unpool_with_care(plan, runner, x, indices, out) if y is None else y
@@ -402,6 +406,7 @@ def _unpool_with_care(plan, runner, x, indices, out):
     return result
 
 
+_NAMES = {np.dtype(name): name for name in DTYPES if name != "bfloat16"}
 _INDEX_DTYPES = (np.dtype(np.int64), np.dtype(np.int32))
 
 
