@@ -1,72 +1,11 @@
-"""The public functions: what they mean, and the short way to the plan of an earlier call."""
+"""The public functions: what they mean. Each finds or makes the plan of its call, and runs it."""
 
-import functools
-
-import numpy as np
-
-from . import _arguments, _dispatch
+from ._dispatch import as_array
+from ._kept import Kept
 from ._plan import make_plan, make_unpool_plan
 
-# Geometries whose plans are kept between calls.
-KEPT_PLANS = 1024
-
-_SEQUENCES = (list, np.ndarray)  # what no cache takes
-
-_POOL_GEOMETRY = (
-    *("input_shape", "dtype", "auto_pad", "ceil_rule", "layout", "nan", "activation"),
-    *("index_dtype", "index_layout"),
-)
-_POOL_NUMBERS = (
-    *("kernel_shape", "strides", "pads", "dilations", "ceil_mode", "activation_params"),
-    *("return_indices", "storage_order", "index_axis", "num_threads"),
-)
-_UNPOOL_GEOMETRY = ("x_shape", "layout", "index_space", "index_layout")
-_UNPOOL_NUMBERS = ("kernel_shape", "strides", "pads", "output_shape")
-
-
-class _Kept:
-    """The plan of one geometry, and the numbers that it was found for last.
-
-    To any cache 2, 2.0 and True are one key, yet only the first is a legal attribute. So a plan is
-    reused for the very objects that it was found for, which is the quick check, or for others of
-    the same types.
-    """
-
-    __slots__ = ("numbers", "plan")
-
-    def __init__(self):
-        self.numbers = (self,) * len(_POOL_NUMBERS)  # nothing that anybody passes
-        self.plan = None
-
-
-@functools.lru_cache(KEPT_PLANS)
-def _kept(geometry, numbers):
-    return _Kept()
-
-
-def _same_types(numbers, known):
-    """Are equal numbers, or tuples of them, of the same types too?"""
-    for a, b in zip(numbers, known, strict=False):
-        if a is not b:
-            kind = type(a)
-            if kind is not type(b):
-                return False
-            if kind is tuple and [*map(type, a)] != [*map(type, b)]:
-                return False
-    return True
-
-
-def _find_plan(make, names, geometry, numbers):
-    """The plan for numbers that need not be the objects of the last call with this geometry."""
-    try:
-        plain = tuple([tuple(n) if type(n) in _SEQUENCES else n for n in numbers])
-        kept = _kept(geometry, plain)
-    except TypeError:  # an object that is no attribute's value; the planner says which
-        return make(**dict(zip(names, geometry + numbers, strict=True)))
-    if not _same_types(plain, kept.numbers):
-        kept.plan = make(**dict(zip(names, geometry + numbers, strict=True)))
-    kept.numbers = plain
-    return kept.plan
+_pool_plans = Kept(make_plan)
+_unpool_plans = Kept(lambda shape, dtype, *attributes: make_unpool_plan(shape, *attributes))
 
 
 def max_pool(
@@ -217,54 +156,27 @@ def max_pool(
     >>> fastpool.max_pool(np.array([3, 1, 4, 1, 5]), 3, pads=(0, 2), layout="W")
     array([4, 4, 5, 5, 5])
     """
-    if type(x) is not np.ndarray:
-        x = _dispatch.as_array(x, "x")
-    geometry = (
-        x.shape,
-        x.dtype,
-        auto_pad,
-        ceil_rule,
-        layout,
-        nan,
-        activation,
-        index_dtype,
-        index_layout,
-    )
-    numbers = (
+    x = as_array(x, "x")
+    arguments = (
         kernel_shape,
         strides,
         pads,
         dilations,
+        auto_pad,
         ceil_mode,
+        ceil_rule,
+        layout,
+        nan,
+        activation,
         activation_params,
         return_indices,
         storage_order,
         index_axis,
+        index_dtype,
+        index_layout,
         num_threads,
     )
-    try:
-        kept = _kept(geometry, numbers)
-        known = kept.numbers
-        # One by one: this is half of what a call costs beyond its work.
-        same = (
-            kernel_shape is known[0]
-            and strides is known[1]
-            and pads is known[2]
-            and dilations is known[3]
-            and ceil_mode is known[4]
-            and activation_params is known[5]
-            and return_indices is known[6]
-            and storage_order is known[7]
-            and index_axis is known[8]
-            and num_threads is known[9]
-        )
-    except TypeError:  # a list or an array is not hashable
-        same = False
-    if same:
-        plan = kept.plan
-    else:
-        plan = _find_plan(make_plan, _POOL_GEOMETRY + _POOL_NUMBERS, geometry, numbers)
-    return _dispatch.execute_max_pool(plan, x, out, out_indices)
+    return _pool_plans.find(x, arguments)(x, out, out_indices)
 
 
 def plan_max_pool(
@@ -442,10 +354,15 @@ def max_unpool(
     array([[0, 0, 0, 0],
            [0, 6, 8, 0]])
     """
-    x = _dispatch.as_array(x, "x")
-    indices = _dispatch.as_array(indices, "indices")
-    geometry = x.shape, layout, index_space, index_layout
-    numbers = kernel_shape, strides, pads, output_shape
-    plan = _find_plan(make_unpool_plan, _UNPOOL_GEOMETRY + _UNPOOL_NUMBERS, geometry, numbers)
-    num_threads = _arguments.num_threads(num_threads)
-    return _dispatch.execute_max_unpool(plan, x, indices, out, num_threads)
+    x = as_array(x, "x")
+    arguments = (
+        kernel_shape,
+        strides,
+        pads,
+        output_shape,
+        layout,
+        index_space,
+        index_layout,
+        num_threads,
+    )
+    return _unpool_plans.find(x, arguments)(x, indices, out)

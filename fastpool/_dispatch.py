@@ -3,6 +3,7 @@ for arrays that kernels cannot take as they are.
 """
 
 import contextlib
+import functools
 import importlib
 import math
 import os
@@ -53,7 +54,34 @@ def _choose_build():
     return name
 
 
-_active = _choose_build()
+_active = None
+
+
+def _activate(name):
+    global _active
+    _active = name
+    for build, kernels in _builds.items():
+        kernels.use(build == name)
+
+
+_activate(_choose_build())
+
+
+def _probes():
+    """Arrays that differ in everything that the fields of an array say (`_arrays.pxi`)."""
+    a = np.arange(24, dtype=np.int16).reshape(2, 3, 4)
+    yield from (a, a[::-1, 1:, ::2], a.T, a[:, :0], a[0, 0, 0:1].reshape(()))
+    yield from (a.astype(np.float32), a.astype(">i4"), a.astype(bool), np.zeros((1,) * 9))
+    yield a.view(np.uint8).reshape(-1)[1:-1].view(np.int16)  # not aligned
+    constant = np.zeros(3)
+    constant.flags.writeable = False
+    yield constant
+
+
+for _kernels in _builds.values():
+    _kernels.trust_fields(all(map(_kernels.fields_agree, _probes())))
+
+call_key = _builds[_active].call_key
 
 
 @contextlib.contextmanager
@@ -61,11 +89,12 @@ def using(name):
     """Run with another build (for tests and measurements; not for use from several threads)."""
     global _active
     kernels = _builds[name]
-    before, _active = _active, name
+    before = _active
+    _activate(name)
     try:
         yield kernels
     finally:
-        _active = before
+        _activate(before)
 
 
 def show_config():
@@ -133,11 +162,6 @@ def _repeats(array):
     return False
 
 
-def _bits(array):
-    """bfloat16 has no buffer format: its bits go to the kernels."""
-    return array.view(np.uint16) if array.dtype.name == "bfloat16" else array
-
-
 def _ready(array, unit_axis):
     """Can kernels work on this array in place?"""
     unit = (
@@ -159,8 +183,9 @@ def _run(pooling, plan, threads, x, y, z):
     for name, array in (("y", y), ("z", z)):
         if array is not None:
             into[name] = array if _ready(array, unit) else np.empty(array.shape, array.dtype)
-    arrays = _bits(_readable(x, unit)), _bits(into["y"]), into.get("z")
-    if not pooling.run(*arrays, threads, bits=plan.dtype == "bfloat16", apart=True):
+    plain = _readable(x, unit).view(pooling.dtype), into["y"].view(pooling.dtype, np.ndarray)
+    places = None if z is None else into["z"].view(plan.index_dtype, np.ndarray)
+    if not pooling.pool_apart(*plain, places, threads):
         raise AssertionError(
             f"fastpool: the kernels refused the arrays of {plan}; please report this"
         )
@@ -202,74 +227,92 @@ def _pool(plan, windows, threads, x, y, z):
     if any(window is None or _schedule.unwieldy(window) for window in windows):
         _run_pieces(plan, windows, threads, x, y, z)
         return
-    _run(_pooling(plan, windows, x.shape, y.shape), plan, threads, x, y, z)
+    pooling = _pooling(plan, windows, x.shape, y.shape, _plain_dtype(plan.dtype, x.dtype))
+    _run(pooling, plan, threads, x, y, z)
 
 
-def _pooling(plan, windows, input_shape, output_shape):
+def _pooling(plan, windows, input_shape, output_shape, dtype, threads=None):
     """The compiled pooling of windows that are not unwieldy, in tiles whose scratch is bounded."""
     schedule = _schedule.make_schedule(plan, windows, input_shape, output_shape)
-    pooling = _builds[_active].Pooling(schedule)
+    pooling = _builds[_active].Pooling(schedule, dtype, threads)
     while pooling.scratch_bytes > _schedule.SCRATCH_BYTES:
         schedule = _schedule.narrower(schedule)
         if schedule is None:
             break
-        pooling = _builds[_active].Pooling(schedule)
+        pooling = _builds[_active].Pooling(schedule, dtype, threads)
     return pooling
+
+
+def _element_type(x):
+    """The name of x's element type. (NumPy takes longer to find it than a small pooling does.)"""
+    return _NAMES.get(x.dtype) or dtype_name(x.dtype, "x")
+
+
+def _plain_dtype(name, dtype):
+    """The object that nearly all arrays of this element type have as their dtype."""
+    return np.dtype(dtype.type if name == "bfloat16" else name)
+
+
+def _threads_of_calls(num_threads, work):
+    """A function for the threads of each call, or None if that is one."""
+    if num_threads == 1 or (num_threads is None and work < _threads.SERIAL_BYTES):
+        return None
+    limit = _builds[_active].max_threads
+    return functools.partial(_threads.effective_threads, num_threads, work, limit)
+
+
+def _refuse(*arrays):
+    """In the place of what is compiled, where every array needs care."""
+    return None
 
 
 class _Runner:
     """What a plan needs to run, on one build; kept on the plan."""
 
-    def __init__(self, plan):
+    def __init__(self, plan, dtype):
         self.build = _active
         self.windows = tuple(map(_schedule.trimmed, plan.axes))
+        self.threads = _threads_of_calls(plan.num_threads, _schedule.work_bytes(plan))
         self.pooling = None
-        self.work = _schedule.work_bytes(plan)
+        self.run = _refuse
         if not any(w is None or _schedule.unwieldy(w) for w in self.windows):
-            self.pooling = _pooling(plan, self.windows, plan.input_shape, plan.output_shape)
-        # For arrays that need no care. None: every call goes the careful way.
-        simple = self.pooling is not None and plan.activation is None
-        self.run = self.pooling.run if simple else None
+            shapes = plan.input_shape, plan.output_shape
+            plain = _plain_dtype(plan.dtype, dtype)
+            self.pooling = _pooling(plan, self.windows, *shapes, plain, self.threads)
+            if plan.activation is None:
+                self.run = self.pooling.run
 
-    def threads(self, num_threads):
-        """Threads of this call."""
-        if num_threads is None and self.work < _threads.SERIAL_BYTES:
-            return 1  # by far the most calls; they should cost little more than their work
-        return _threads.effective_threads(num_threads, self.work, _builds[self.build].max_threads)
+
+def _keep(plan, runner):
+    """From now on the plan's calls go straight to what is compiled."""
+    object.__setattr__(plan, "_runner", runner)
+    object.__setattr__(plan, "_run", runner.run)
 
 
 def execute_max_pool(plan, x, out, out_indices):
-    """Run a plan (`MaxPoolPlan.__call__`)."""
-    runner = plan.__dict__.get("_runner")
-    if runner is None or runner.build is not _active:
-        runner = _Runner(plan)
-        object.__setattr__(plan, "_runner", runner)
-    threads = runner.threads(plan.num_threads)
-    if type(x) is not np.ndarray:
-        x = as_array(x, "x")
-    y, z = out, out_indices
-    if y is None:
-        y = np.empty(plan.output_shape, x.dtype)
-    if z is None and plan.return_indices:
-        z = np.empty(plan.output_shape, plan.index_dtype)
-    # The kernels check shapes, dtypes and overlap themselves, and touch nothing they do not like.
-    plain = runner.run is not None and (plan.return_indices or out_indices is None)
-    if not (plain and runner.run(x, y, z, threads)):
-        y = _execute_with_care(plan, runner, threads, x, out, out_indices, y, z)
-    return (y, z) if plan.return_indices else y
+    """Run a plan at its first call, or on arrays that its `_run` did not take.
 
-
-def _execute_with_care(plan, runner, threads, x, out, out_indices, y, z):
-    """Check every array, then run as suits them. Raises before anything is written."""
-    if dtype_name(x.dtype, "x") != plan.dtype:
+    Every array is checked before anything is written.
+    """
+    x = as_array(x, "x")
+    if _element_type(x) != plan.dtype:
         raise TypeError(f"x: expected dtype {plan.dtype}, got {x.dtype}")
     if x.shape != plan.input_shape:
         raise ValueError(f"x: expected shape {plan.input_shape}, got {x.shape}")
+    runner = plan.__dict__.get("_runner")
+    if runner is None or runner.build is not _active:
+        runner = _Runner(plan, x.dtype)
+        _keep(plan, runner)
+    results = runner.run(x, out, out_indices)
+    if results is None:
+        results = _pool_with_care(plan, runner, x, out, out_indices)
+    return results
+
+
+def _pool_with_care(plan, runner, x, out, out_indices):
     native = x.dtype.newbyteorder("=")
     if out is not None:
         _check_output("out", out, plan.output_shape, native, {"x": x})
-    else:
-        y = np.empty(plan.output_shape, native)
     if out_indices is not None:
         if not plan.return_indices:
             raise ValueError("out_indices: given without return_indices")
@@ -277,58 +320,73 @@ def _execute_with_care(plan, runner, threads, x, out, out_indices, y, z):
         _check_output(
             "out_indices", out_indices, plan.output_shape, np.dtype(plan.index_dtype), others
         )
+    y, z = out, out_indices
+    if y is None:
+        y = np.empty(plan.output_shape, native)
+    if z is None and plan.return_indices:
+        z = np.empty(plan.output_shape, plan.index_dtype)
     if y.size:
+        threads = 1 if runner.threads is None else runner.threads()
         if runner.pooling is not None:
             _run(runner.pooling, plan, threads, x, y, z)
         else:
             _pool(plan, runner.windows, threads, x, y, z)
     apply_activation(y, plan.activation, plan.activation_params)
-    return y
+    return (y, z) if plan.return_indices else y
 
 
-def execute_max_unpool(plan, x, indices, out, num_threads):
-    """Run a max unpooling (`fastpool.max_unpool`)."""
-    kernels = _builds[_active]
-    y = np.empty(plan.output_shape, x.dtype) if out is None else out
-    work = x.nbytes + indices.nbytes + x.itemsize * math.prod(plan.output_shape)
-    threads = _threads.effective_threads(num_threads, work, kernels.max_threads)
-    # In "inferred" space the indices count in a block, which then goes to the origin of the result.
-    block = plan.index_space == "inferred" and plan.inferred != plan.output
-    size = math.prod(plan.inferred if block else plan.output)
-    geometry = (
-        *(plan.batch, plan.channels, math.prod(plan.sizes), size),
-        *(plan.channels_last, plan.index_layout == "NHWC", threads),
-    )
-    # As with pooling, the kernel looks for itself, and touches nothing that it does not like.
-    if (
-        not block
-        and x.dtype in _UNPOOLED
-        and indices.shape == plan.x_shape
-        and getattr(y, "shape", None) == plan.output_shape
-        and kernels.max_unpool(x, indices, y, *geometry) == -1
-    ):
-        return y
-    return _unpool_with_care(plan, kernels, geometry, block, x, indices, out)
+class _UnpoolRunner:
+    """What the plan of an unpooling needs to run, on one build and one element type."""
+
+    def __init__(self, plan, name, dtype):
+        self.build, self.dtype = _active, dtype
+        # In "inferred" space the indices count in a block, which goes to the origin of the result.
+        self.block = plan.index_space == "inferred" and plan.inferred != plan.output
+        self.shape = list(plan.output_shape)
+        if self.block:
+            for place, extent in zip(plan.spatial, plan.inferred, strict=True):
+                self.shape[place] = extent
+        plane = math.prod(plan.sizes), math.prod(plan.inferred if self.block else plan.output)
+        layout = plan.channels_last, plan.index_layout == "NHWC"
+        values = math.prod(plan.x_shape)
+        work = values * (dtype.itemsize + 8) + math.prod(plan.output_shape) * dtype.itemsize
+        self.threads = _threads_of_calls(plan.num_threads, work)
+        self.unpooling = _builds[_active].Unpooling(
+            *(plan.x_shape, tuple(self.shape), plan.batch, plan.channels, *plane, *layout),
+            *(_plain_dtype(name, dtype), self.threads),
+        )
+        self.run = _refuse if self.block else self.unpooling.run
 
 
-def _unpool_with_care(plan, kernels, geometry, block, x, indices, out):
-    native = x.dtype.newbyteorder("=")
-    dtype_name(native, "x")
+def execute_max_unpool(plan, x, indices, out):
+    """Run the plan of an unpooling on arrays that its `_run` did not take."""
+    x, indices = as_array(x, "x"), as_array(indices, "indices")
+    name, native = _element_type(x), x.dtype.newbyteorder("=")
+    if x.shape != plan.x_shape:
+        raise ValueError(f"x: expected shape {plan.x_shape}, got {x.shape}")
+    runner = plan.__dict__.get("_runner")
+    if runner is None or runner.build is not _active or runner.dtype != native:
+        runner = _UnpoolRunner(plan, name, native)
+        _keep(plan, runner)
+    y = runner.run(x, indices, out)
+    return _unpool_with_care(plan, runner, x, indices, out) if y is None else y
+
+
+def _unpool_with_care(plan, runner, x, indices, out):
+    native = runner.dtype
     if indices.dtype.newbyteorder("=") not in _INDEX_DTYPES:
         raise TypeError(f"indices: expected dtype int64 or int32, got {indices.dtype}")
     if indices.shape != plan.x_shape:
         raise ValueError(f"indices: expected x's shape {plan.x_shape}, got {indices.shape}")
     if out is not None:
         _check_output("out", out, plan.output_shape, native, {"x": x, "indices": indices})
-    shape = list(plan.output_shape)
-    corner = [slice(None)] * len(shape)
-    if block:
-        for place, extent in zip(plan.spatial, plan.inferred, strict=True):
-            shape[place], corner[place] = extent, slice(extent)
-    y = np.empty(shape, native)
-    x, indices = _contiguous(x), _contiguous(indices)
-    bits = f"u{native.itemsize}"
-    bad = kernels.max_unpool(x.view(bits), indices, y.view(bits), *geometry)
+    y = np.empty(runner.shape, native)
+    plain = runner.unpooling.dtype
+    indices = _contiguous(indices)
+    threads = 1 if runner.threads is None else runner.threads()
+    bad = runner.unpooling.unpool_apart(
+        *(_contiguous(x).view(plain), indices.view(f"i{indices.itemsize}"), y.view(plain)), threads
+    )
     if bad >= 0:
         place = np.unravel_index(bad, plan.x_shape)
         raise ValueError(
@@ -339,17 +397,16 @@ def _unpool_with_care(plan, kernels, geometry, block, x, indices, out):
         raise AssertionError(
             f"fastpool: the kernels refused the arrays of {plan}; please report this"
         )
-    if out is None and not block:
+    if out is None and not runner.block:
         return y
     result = np.empty(plan.output_shape, native) if out is None else out
-    if block:
+    if runner.block:
         result[...] = np.zeros((), native)
-    result[tuple(corner)] = y
+    result[tuple(map(slice, y.shape))] = y
     return result
 
 
-# Dtypes that the kernels take as they are. (A set compares by value, byte order included.)
-_UNPOOLED = {np.dtype(name) for name in DTYPES if name != "bfloat16"}
+_NAMES = {np.dtype(name): name for name in DTYPES if name != "bfloat16"}
 _INDEX_DTYPES = (np.dtype(np.int64), np.dtype(np.int32))
 
 
@@ -363,6 +420,8 @@ def _contiguous(array):
 
 def as_array(x, name):
     """An array from what numpy makes one of, but none whose mask would not be seen."""
+    if type(x) is np.ndarray:
+        return x
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{name}: a masked array's mask would be ignored; fill it first")
     return np.asarray(x)

@@ -3,21 +3,34 @@
 
 A pooling arrives resolved: windows, tiles and pass chains (from _schedule.py), pointers and strides. A *task* is one tile
 of outputs; `run` shares the tasks among threads. Nothing here knows of padding modes, rounding or layout names, nothing
-raises, and nothing but scratch is allocated.
+raises, and nothing but scratch and results is allocated.
 
     _kernels.pyx   geometry, tasks, the entry points
     _windows.pxi   the three loops that everything is made of, on plain values
     _small.pxi     one tile of values, where windows are small enough for registers
     _values.pxi    one tile of values: row pass, column pass, or both at once
     _pairs.pxi     one tile of values with the positions they came from
+    _arrays.pxi    what numpy's arrays are, and keys of calls
     _unpool.pxi    max unpooling
 """
 cimport openmp
-from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
+from cpython.long cimport PyLong_AsLongAndOverflow, PyLong_CheckExact
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_SIZE
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset, strchr
+from libc.string cimport memcpy, memset
+
+import numpy
+
+cdef extern from "Python.h":
+    # (not cpython.list's and cpython.tuple's, which take a reference)
+    PyObject *PyList_GET_ITEM(object, Py_ssize_t)
+    PyObject *PyTuple_GET_ITEM(object, Py_ssize_t)
 
 cdef extern from "_keys.h" nogil:
     ctypedef struct vec_t:
@@ -237,26 +250,36 @@ include "_small.pxi"
 include "_values.pxi"
 include "_pairs.pxi"
 include "_tasks.pxi"
+include "_arrays.pxi"
 include "_unpool.pxi"
 
 
 CODES = {"float16": F16, "bfloat16": BF16, "float32": F32, "float64": F64, "int8": I8, "int16": I16, "int32": I32, "int64": I64,
          "uint8": U8, "uint16": U16, "uint32": U32, "uint64": U64, "bool": U8}
-FORMATS = {"float16": b"e", "bfloat16": b"", "float32": b"f", "float64": b"d", "int8": b"b", "int16": b"h", "int32": b"il",
-           "int64": b"lq", "uint8": b"B", "uint16": b"H", "uint32": b"IL", "uint64": b"LQ", "bool": b"?"}
+
+cdef bint in_use = False
+
+
+def use(bint now):
+    """Is this the build that plans run on? What was kept for another one declines."""
+    global in_use
+    in_use = now
 
 
 cdef class Pooling:
     """A scheduled pooling (`fastpool._schedule.Schedule`), ready to run on arrays of its shapes."""
     cdef Pool pool
-    cdef bytes formats, index_formats
     cdef int batch_axis, channel_axis, row_axis, col_axis, ndim
     cdef int lead_axes[MAX_LEADS]
     cdef Py_ssize_t x_shape[64]
     cdef Py_ssize_t y_shape[64]
     cdef size_t work
+    cdef int shift, index_shift                 # of the element sizes: a 64-bit division takes as long as a small pooling
+    cdef object output_shape, index_dtype, threads
+    cdef readonly object dtype
 
-    def __cinit__(self, schedule):
+    def __cinit__(self, schedule, dtype, threads=None):
+        """`dtype` is the dtype object of plain arrays; `threads` gives the number for each call of `run`, None is one."""
         cdef Pool *p = &self.pool
         cdef int i
         windows = schedule.windows
@@ -295,10 +318,12 @@ cdef class Pooling:
                 raise MemoryError("fastpool: no memory for masks")
             fill_masks(p)
         measure(p)
-        self.formats = FORMATS[schedule.dtype]
-        self.index_formats = FORMATS["int64" if p.index_bytes == 8 else "int32"]
+        self.dtype, self.index_dtype = dtype, INT64 if p.index_bytes == 8 else INT32
+        self.shift, self.index_shift = log2(p.size), log2(p.index_bytes)
+        self.threads = threads
         self.ndim = len(schedule.input_shape)
         self.work = schedule.work
+        self.output_shape = schedule.output_shape
         for i in range(self.ndim):
             self.x_shape[i], self.y_shape[i] = schedule.input_shape[i], schedule.output_shape[i]
 
@@ -315,72 +340,73 @@ cdef class Pooling:
         """Scratch per thread."""
         return self.pool.scratch
 
-    def run(self, x, y, z, int threads, bint bits=False, bint apart=False):
-        """Pool x into y (and indices into z): True if done, False if an array needs the careful way.
+    def run(self, x, out, out_indices):
+        """What a plan's call gives, for plain arrays. None, with nothing written, for any other."""
+        cdef bint pairs = self.pool.pairs
+        if not in_use or (out_indices is not None and not pairs):
+            return None
+        y, z = out, out_indices
+        if y is None:
+            y = empty(self.output_shape, self.dtype)
+        if z is None and pairs:
+            z = empty(self.output_shape, self.index_dtype)
+        if not self.pool_into(x, y, z, 1 if self.threads is None else self.threads(), out is None and out_indices is None):
+            return None
+        return (y, z) if pairs else y
 
-        `bits`: 16-bit floats come as uint16. `apart`: the caller has made sure that no memory is shared.
-        """
-        cdef Py_buffer buffers[3]
+    def pool_apart(self, x, y, z, int threads):
+        """Pool x into y (and indices into z) where the caller knows that no memory is shared. Returns whether it could."""
+        return self.pool_into(x, y, z, threads, True)
+
+    cdef bint pool_into(self, x, y, z, int threads, bint apart) except -1:
+        cdef Array arrays[3]
         cdef Job job
-        cdef int opened = 0, count = 3 if self.pool.pairs else 2
-        cdef bint fit
-        cdef const char *formats = self.formats
+        cdef bint fit, pairs = self.pool.pairs
         job.pool = &self.pool
+        arrays[0].exported = arrays[1].exported = arrays[2].exported = False
         try:
-            for opened in range(count):
-                if opened == 0:
-                    PyObject_GetBuffer(x, &buffers[0], PyBUF_FORMAT | PyBUF_STRIDES)
-                elif opened == 1:
-                    PyObject_GetBuffer(y, &buffers[1], PyBUF_FORMAT | PyBUF_STRIDES | PyBUF_WRITABLE)
-                else:
-                    PyObject_GetBuffer(z, &buffers[2], PyBUF_FORMAT | PyBUF_STRIDES | PyBUF_WRITABLE)
-        except (BufferError, TypeError, ValueError):    # not an array, read-only, no buffer format: said elsewhere
-            while opened > 0:
-                opened -= 1
-                PyBuffer_Release(&buffers[opened])
-            return False
-        if bits:
-            formats = b"H"
-        fit = (self.view(&job.x, &buffers[0], self.x_shape, formats, self.pool.size)
-               and self.view(&job.y, &buffers[1], self.y_shape, formats, self.pool.size)
-               and (count == 2 or self.view(&job.z, &buffers[2], self.y_shape, <const char *>self.index_formats,
-                                       self.pool.index_bytes)))
-        if fit and not apart:
-            fit = nested(&buffers[1]) and not overlap(&buffers[0], &buffers[1])
-            if count == 3:
-                fit = (fit and nested(&buffers[2]) and not overlap(&buffers[0], &buffers[2])
-                       and not overlap(&buffers[1], &buffers[2]))
-        try:
+            fit = (look(&arrays[0], x, self.dtype, ALIGNED) and look(&arrays[1], y, self.dtype, ALIGNED | WRITEABLE)
+                   and self.view(&job.x, &arrays[0], self.x_shape, self.shift)
+                   and self.view(&job.y, &arrays[1], self.y_shape, self.shift)
+                   and (apart or self.are_apart(&arrays[0], self.shift, &arrays[1], self.shift)))
+            if fit and pairs:
+                fit = (look(&arrays[2], z, self.index_dtype, ALIGNED | WRITEABLE)
+                       and self.view(&job.z, &arrays[2], self.y_shape, self.index_shift)
+                       and (apart or (self.are_apart(&arrays[0], self.shift, &arrays[2], self.index_shift)
+                                      and self.are_apart(&arrays[1], self.shift, &arrays[2], self.index_shift))))
             if fit and self.pool.tasks:
                 self.launch(&job, threads)
         finally:
-            for opened in range(count):
-                PyBuffer_Release(&buffers[opened])
+            close(&arrays[0])
+            close(&arrays[1])
+            close(&arrays[2])
         return fit
 
-    cdef bint view(self, View *view, Py_buffer *buffer, const Py_ssize_t *shape, const char *formats,
-                   Py_ssize_t itemsize) noexcept:
+    cdef bint are_apart(self, const Array *a, int a_shift, const Array *written, int shift) noexcept:
+        """Is it sure that no two elements of the written array share memory, and that it shares none with the other?"""
+        return nested(written, <Py_ssize_t>1 << shift) and not overlap(a, <Py_ssize_t>1 << a_shift, written, <Py_ssize_t>1 << shift)
+
+    cdef bint view(self, View *view, const Array *array, const Py_ssize_t *shape, int shift) noexcept:
         """Strides in elements, if kernels can work on this array as it is."""
+        cdef Py_ssize_t strides = 0
         cdef int i
-        if buffer.ndim != self.ndim or buffer.itemsize != itemsize or buffer.format == NULL:
-            return False
-        if buffer.format[0] == 0 or buffer.format[1] != 0:
-            return False
-        if strchr(formats, buffer.format[0]) == NULL or <uintptr_t>buffer.buf % <uintptr_t>itemsize:
+        if not has_shape(array, self.ndim, shape):
             return False
         for i in range(self.ndim):
-            if buffer.shape[i] != shape[i] or buffer.strides[i] % itemsize:
-                return False
-        view.data = <char *>buffer.buf
+            if shape[i] > 1:
+                strides |= array.strides[i]
+        if strides & ((<Py_ssize_t>1 << shift) - 1):
+            return False
+        view.data = array.data
         # An axis of one element continues its neighbour, so that planes look as evenly spaced as they are.
-        view.batch = step(buffer, self.batch_axis, 0)
-        view.channel = step(buffer, self.channel_axis, 1 if self.pool.channels_last else view.batch)
+        view.batch = step(array, self.batch_axis, shift, 0)
+        view.channel = step(array, self.channel_axis, shift, 1 if self.pool.channels_last else view.batch)
         if self.pool.batch == 1:
             view.batch = self.pool.channels * view.channel
-        view.row = step(buffer, self.row_axis, view.channel)
-        view.col = step(buffer, self.col_axis, 1)
+        view.row = step(array, self.row_axis, shift, view.channel)
+        view.col = step(array, self.col_axis, shift, 1)
         for i in range(self.pool.leads):
-            view.lead[i] = step(buffer, self.lead_axes[i], 0)
+            view.lead[i] = step(array, self.lead_axes[i], shift, 0)
         if self.pool.channels_last:
             return view.channel == 1
         return view.col == 1
@@ -408,6 +434,13 @@ cdef class Pooling:
         return 0
 
 
+cdef int log2(Py_ssize_t size) noexcept:
+    cdef int shift = 0
+    while <Py_ssize_t>1 << shift < size:
+        shift += 1
+    return shift
+
+
 cdef int set_window(Window *w, window) except -1:
     cdef Py_ssize_t i
     w.size, w.out, w.kernel, w.stride, w.dilation, w.begin = window.size, window.out, window.kernel, window.stride, window.dilation, window.begin
@@ -425,46 +458,11 @@ cdef int set_window(Window *w, window) except -1:
     return 0
 
 
-cdef inline Py_ssize_t step(const Py_buffer *buffer, int axis, Py_ssize_t absent) noexcept:
+cdef inline Py_ssize_t step(const Array *array, int axis, int shift, Py_ssize_t absent) noexcept:
     """Elements from one index of an axis to the next; `absent` if it is not there or has only one."""
-    if axis < 0 or buffer.shape[axis] == 1:
+    if axis < 0 or array.shape[axis] == 1:
         return absent
-    return buffer.strides[axis] // buffer.itemsize
-
-
-cdef bint nested(const Py_buffer *buffer) noexcept:
-    """Does each axis step over all inside it, so that no address is two elements? (Else: not known.)"""
-    cdef Py_ssize_t inside = buffer.itemsize
-    cdef int axis = buffer.ndim
-    while axis > 0:
-        axis -= 1
-        if buffer.shape[axis] > 1:
-            if buffer.strides[axis] < inside:
-                return False
-            inside = buffer.strides[axis] * (buffer.shape[axis] - 1) + inside
-    return True
-
-
-cdef bint overlap(const Py_buffer *a, const Py_buffer *b) noexcept:
-    """May the two share memory? (By bounds: interleaved slices count as sharing.)"""
-    cdef Py_ssize_t a_lo, a_hi, b_lo, b_hi
-    bounds(a, &a_lo, &a_hi)
-    bounds(b, &b_lo, &b_hi)
-    return a_lo < b_hi and b_lo < a_hi
-
-
-cdef void bounds(const Py_buffer *a, Py_ssize_t *lo, Py_ssize_t *hi) noexcept:
-    cdef int i
-    lo[0] = hi[0] = <Py_ssize_t>a.buf
-    hi[0] += a.itemsize
-    for i in range(a.ndim):
-        if a.shape[i] == 0:
-            hi[0] = lo[0]
-            return
-        if a.strides[i] < 0:
-            lo[0] += (a.shape[i] - 1) * a.strides[i]
-        else:
-            hi[0] += (a.shape[i] - 1) * a.strides[i]
+    return array.strides[axis] >> shift
 
 
 def max_threads():

@@ -2,14 +2,12 @@
 always have batch and channels, and their attributes are lists with nothing left to broadcast.
 """
 
-import numpy as np
-
 from . import _arguments
 
 
-def spatial_rank(x, layout):
-    """The number of spatial axes of `x`, an input with batch and channels."""
-    order = _arguments.layout(layout, np.shape(x))
+def spatial_rank(shape, layout):
+    """The number of spatial axes of an input with batch and channels."""
+    order = _arguments.layout(layout, shape)
     if order.batch_axis < 0 or order.channel_axis < 0:
         raise ValueError(
             f'layout: expected one with batch and channels ("N" and "C"), got "{order.name}"'

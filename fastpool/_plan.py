@@ -5,6 +5,7 @@ that no sum or product wraps, whatever the attributes.
 """
 
 import functools
+import importlib
 import math
 from dataclasses import dataclass, fields
 from typing import NamedTuple
@@ -114,7 +115,15 @@ num_threads
         TypeError, ValueError
             If an array has another shape or type, before anything is written.
         """
-        return _executor()(self, x, out, out_indices)
+        results = self._run(x, out, out_indices)
+        if results is None:
+            results = _dispatch().execute_max_pool(self, x, out, out_indices)
+        return results
+
+    def _run(self, x, out, out_indices):
+        """The results for arrays that need no care, None for others: compiled for this process at
+        the first call, which puts it in this one's place."""
+        return None
 
     def __getstate__(self):
         # What was compiled for this process is kept beside the fields and stays here.
@@ -179,18 +188,15 @@ num_threads
 
 
 @functools.cache
-def _executor():
+def _dispatch():
     # Not at the head of the module: plans are made and tested without compiled code.
-    from ._dispatch import execute_max_pool
-
-    return execute_max_pool
+    return importlib.import_module("._dispatch", __package__)
 
 
 def make_plan(
     input_shape,
     dtype,
     kernel_shape,
-    *,
     strides=None,
     pads=None,
     dilations=None,
@@ -371,6 +377,16 @@ class UnpoolPlan:
     output_shape: tuple
     index_space: str
     index_layout: str
+    num_threads: int | None
+
+    def __call__(self, x, indices, out=None):
+        """Unpool arrays, as :func:`fastpool.max_unpool` says."""
+        y = self._run(x, indices, out)
+        return _dispatch().execute_max_unpool(self, x, indices, out) if y is None else y
+
+    def _run(self, x, indices, out):
+        """As that of a `MaxPoolPlan`, for the element type of the first call."""
+        return None
 
 
 def make_unpool_plan(
@@ -382,6 +398,7 @@ def make_unpool_plan(
     layout=None,
     index_space=None,
     index_layout=None,
+    num_threads=None,
 ):
     """Check attributes as the public function takes them, and resolve them to an `UnpoolPlan`."""
     order = _arguments.layout(layout, x_shape)
@@ -392,6 +409,7 @@ def make_unpool_plan(
     index_space = _arguments.index_space(index_space)
     index_layout = _arguments.index_layout(index_layout, order)
     given = _arguments.output_shape(output_shape)
+    num_threads = _arguments.num_threads(num_threads)
 
     sizes = tuple(x_shape[position] for position in order.spatial)
     windows = tuple(zip(sizes, strides, kernels, pads[:count], pads[count:], strict=True))
@@ -423,6 +441,7 @@ def make_unpool_plan(
         output_shape=given,
         index_space=index_space,
         index_layout=index_layout,
+        num_threads=num_threads,
     )
 
 

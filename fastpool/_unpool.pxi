@@ -3,12 +3,29 @@
 # Only bits are moved, so dtypes of one size share a kernel. Indices are looked at before anything is written. Where every
 # one stays in its own plane, as a pooling's own indices do, planes are independent tasks; otherwise they are checked, and
 # one thread goes through the values in row-major order, so that of two with one index the last one stays.
+#
+# A task goes through its values once. Elements are zeroed just ahead of the first value that may go among them, so that it
+# finds them in the first-level cache, and the memory behind those is fetched meanwhile: a pooling's indices hardly go back.
+
+cdef enum:
+    DONE = -1
+    REFUSED = -2
+    CHUNK = 64              # values for which elements are zeroed at a time
+    LINE = 64               # bytes of a cache line
+    AHEAD = 4096            # bytes from what is zeroed to what is fetched
+    BLOCK_CHANNELS = 16     # at least, of what is split among threads: a cache line of 4-byte elements
 
 ctypedef fused bits:
     uint8_t
     uint16_t
     uint32_t
     uint64_t
+
+cdef extern from *:
+    """
+    #define fetch_to_write(address) __builtin_prefetch((address), 1)
+    """
+    void fetch_to_write(const void *) noexcept nogil
 
 
 cdef struct Unpool:
@@ -18,6 +35,7 @@ cdef struct Unpool:
     Py_ssize_t batch, channels, count, size     # count: values of a plane, size: elements of an output plane
     bint channels_last                          # of x, index and y alike
     bint physical                               # indices are offsets into y as it lies in memory
+    Py_ssize_t blocks, width                    # channels last: blocks of channels of one batch, and their channels
 
 
 cdef inline Py_ssize_t first_outside(const index_t *index, Py_ssize_t n, Py_ssize_t size) noexcept nogil:
@@ -38,47 +56,93 @@ cdef inline Py_ssize_t first_outside(const index_t *index, Py_ssize_t n, Py_ssiz
 
 
 cdef inline bint own_plane(const index_t *index, const Unpool *u, Py_ssize_t plane) noexcept nogil:
-    """Do all indices of one plane (channels last: of one batch) stay in it?"""
-    cdef Py_ssize_t i, c, base
-    cdef bint out = False
-    if not u.channels_last:
-        base = plane * u.size
-        index += plane * u.count
-        for i in range(u.count):
-            out |= <uint64_t>(index[i] - base) >= <uint64_t>u.size
-        return not out
-    index += plane * u.count * u.channels
+    """Do all indices of one plane stay in it?"""
+    cdef Py_ssize_t i
+    cdef uint64_t place, base = plane * u.size, size = u.size, outside = 0
+    index += plane * u.count
     for i in range(u.count):
-        for c in range(u.channels):
-            base = (plane * u.channels + c) * u.size
-            out |= <uint64_t>(index[i * u.channels + c] - base) >= <uint64_t>u.size
-        if out:
+        # (a sign bit, as SSE2 cannot compare 64-bit integers)
+        place = <uint64_t><int64_t>index[i] - base
+        outside |= place | (size - 1 - place)
+    return not outside >> 63
+
+
+cdef inline bint own_block(const index_t *index, const Unpool *u, Py_ssize_t batch, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    """Channels last: do all indices of some channels of one batch stay in their own planes?"""
+    cdef Py_ssize_t i, c
+    cdef uint64_t place, base = batch * u.channels * u.size, size = u.size, outside = 0
+    index += batch * u.count * u.channels
+    for i in range(u.count):
+        for c in range(first, last):
+            place = <uint64_t><int64_t>index[c] - base - c * size
+            outside |= place | (size - 1 - place)
+        if outside >> 63:
             return False
+        index += u.channels
     return True
 
 
+cdef inline void zero(void *y, Py_ssize_t nbytes, Py_ssize_t ahead) noexcept nogil:
+    """Zero some bytes, and fetch as many, `ahead` of them."""
+    cdef char *at = <char *>y
+    cdef Py_ssize_t i
+    while nbytes >= LINE:
+        fetch_to_write(at + ahead)
+        for i in range(LINE // VEC_BYTES):
+            vec_store(at + i * VEC_BYTES, vec_splat(0, <const int64_t *>NULL))
+        at += LINE
+        nbytes -= LINE
+    memset(at, 0, nbytes)
+
+
 cdef inline void scatter_plane(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t plane) noexcept nogil:
-    cdef Py_ssize_t i, base = plane * u.size
+    cdef Py_ssize_t i = 0, j, end, last, limit, zeroed = 0, base = plane * u.size, size = u.size, count = u.count
     y += base
-    x += plane * u.count
-    index += plane * u.count
-    memset(y, 0, u.size * sizeof(bits))
-    for i in range(u.count):
-        y[index[i] - base] = x[i]
+    x += plane * count
+    index += plane * count
+    while i < count:
+        end = imin(i + CHUNK, count)
+        last = 0
+        for j in range(i, end):
+            last = imax(last, index[j] - base)
+        if last >= zeroed:
+            limit = imin(size, round_up(last + 1, LINE // sizeof(bits)))
+            zero(y + zeroed, (limit - zeroed) * sizeof(bits), AHEAD)
+            zeroed = limit
+        for j in range(i, end):
+            y[index[j] - base] = x[j]
+        i = end
+    zero(y + zeroed, (size - zeroed) * sizeof(bits), AHEAD)
 
 
-cdef inline void scatter_batch(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t batch) noexcept nogil:
+cdef inline void zero_pixels(bits *y, const Unpool *u, Py_ssize_t lo, Py_ssize_t hi, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    cdef Py_ssize_t pixel = u.channels * sizeof(bits), ahead = ceil_div(AHEAD, pixel) * pixel, i
+    if last - first == u.channels:
+        zero(y + lo * u.channels, (hi - lo) * pixel, ahead)
+        return
+    for i in range(lo, hi):
+        zero(y + i * u.channels + first, (last - first) * sizeof(bits), ahead)
+
+
+cdef inline void scatter_block(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t batch,
+                               Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     """Channels last, logical indices: plane n, c holds indices (n * C + c) * size ..."""
-    cdef Py_ssize_t i, c, channels = u.channels, size = u.size, base = batch * channels * size
+    cdef Py_ssize_t i, c, pixel, zeroed = 0, channels = u.channels, size = u.size, base = batch * channels * size
     y += base
     x += batch * u.count * channels
     index += batch * u.count * channels
-    memset(y, 0, size * channels * sizeof(bits))
     for i in range(u.count):
-        for c in range(channels):
+        pixel = 0
+        for c in range(first, last):
+            pixel = imax(pixel, index[c] - base - c * size)
+        if pixel >= zeroed:
+            zero_pixels(y, u, zeroed, pixel + 1, first, last)
+            zeroed = pixel + 1
+        for c in range(first, last):
             y[(index[c] - base - c * size) * channels + c] = x[c]
         x += channels
         index += channels
+    zero_pixels(y, u, zeroed, size, first, last)
 
 
 cdef inline void scatter_all(bits *y, const bits *x, const index_t *index, const Unpool *u) noexcept nogil:
@@ -96,91 +160,145 @@ cdef inline void scatter_all(bits *y, const bits *x, const index_t *index, const
                 y[place] = x[at]
 
 
-cdef Py_ssize_t unpool_planes(bits *y, const index_t *index, const Unpool *u, int threads) noexcept nogil:
-    """Unpool; or return the place of the first index out of range, with nothing written (else -1)."""
-    cdef Py_ssize_t planes = u.batch if u.channels_last else u.batch * u.channels, plane
+cdef inline bint own_part(const index_t *index, const Unpool *u, Py_ssize_t part) noexcept nogil:
+    cdef Py_ssize_t first
+    if not u.channels_last:
+        return own_plane(index, u, part)
+    first = part % u.blocks * u.width
+    return own_block(index, u, part // u.blocks, first, imin(first + u.width, u.channels))
+
+
+cdef inline void scatter_part(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t part) noexcept nogil:
+    cdef Py_ssize_t first
+    if not u.channels_last:
+        scatter_plane(y, x, index, u, part)
+        return
+    first = part % u.blocks * u.width
+    scatter_block(y, x, index, u, part // u.blocks, first, imin(first + u.width, u.channels))
+
+
+cdef Py_ssize_t unpool_parts(bits *y, const index_t *index, const Unpool *u, int threads) noexcept nogil:
+    """Unpool; or return the place of the first index out of range, with nothing written (else DONE)."""
+    cdef Py_ssize_t parts = u.batch * (u.blocks if u.channels_last else u.channels), part
     cdef Py_ssize_t strays = 0, bad
     cdef const bits *x = <const bits *>u.x
     if u.physical:
         strays = 1
     elif threads == 1:
-        for plane in range(planes):
-            if not own_plane(index, u, plane):
+        for part in range(parts):
+            if not own_part(index, u, part):
                 strays = 1
                 break
     else:
-        for plane in prange(planes, schedule='static', num_threads=threads):
-            strays += not own_plane(index, u, plane)
+        for part in prange(parts, schedule='static', num_threads=threads):
+            strays += not own_part(index, u, part)
     if strays:
         bad = first_outside(index, u.batch * u.channels * u.count, u.batch * u.channels * u.size)
         if bad >= 0:
             return bad
         scatter_all(y, x, index, u)
     elif threads == 1:
-        for plane in range(planes):
-            if u.channels_last:
-                scatter_batch(y, x, index, u, plane)
-            else:
-                scatter_plane(y, x, index, u, plane)
+        for part in range(parts):
+            scatter_part(y, x, index, u, part)
     else:
-        for plane in prange(planes, schedule='static', num_threads=threads):
-            if u.channels_last:
-                scatter_batch(y, x, index, u, plane)
-            else:
-                scatter_plane(y, x, index, u, plane)
-    return -1
+        for part in prange(parts, schedule='static', num_threads=threads):
+            scatter_part(y, x, index, u, part)
+    return DONE
 
 
 cdef Py_ssize_t unpool_sized(const Unpool *u, const index_t *index, int itemsize, int threads) noexcept nogil:
     if itemsize == 1:
-        return unpool_planes(<uint8_t *>u.y, index, u, threads)
+        return unpool_parts(<uint8_t *>u.y, index, u, threads)
     if itemsize == 2:
-        return unpool_planes(<uint16_t *>u.y, index, u, threads)
+        return unpool_parts(<uint16_t *>u.y, index, u, threads)
     if itemsize == 4:
-        return unpool_planes(<uint32_t *>u.y, index, u, threads)
-    return unpool_planes(<uint64_t *>u.y, index, u, threads)
+        return unpool_parts(<uint32_t *>u.y, index, u, threads)
+    return unpool_parts(<uint64_t *>u.y, index, u, threads)
 
 
-cdef bint plain(const Py_buffer *buffer, const char *formats) noexcept:
-    """C-contiguous (asked for when the buffer was), aligned, and of one of these formats?"""
-    return (buffer.format != NULL and buffer.format[0] != 0 and buffer.format[1] == 0
-            and strchr(formats, buffer.format[0]) != NULL and <uintptr_t>buffer.buf % <uintptr_t>buffer.itemsize == 0)
+cdef class Unpooling:
+    """A max unpooling of one geometry and element type."""
+    cdef Unpool unpool
+    cdef int ndim, itemsize
+    cdef Py_ssize_t x_shape[64]
+    cdef Py_ssize_t y_shape[64]
+    cdef size_t work
+    cdef object output_shape, threads
+    cdef readonly object dtype
 
+    def __cinit__(self, x_shape, output_shape, Py_ssize_t batch, Py_ssize_t channels, Py_ssize_t count, Py_ssize_t size,
+                  bint channels_last, bint physical, dtype, threads=None):
+        """`count` values of each plane go among `size` elements; `dtype` and `threads` as for `Pooling`."""
+        cdef Unpool *u = &self.unpool
+        cdef int i
+        u.batch, u.channels, u.count, u.size = batch, channels, count, size
+        u.channels_last, u.physical = channels_last, physical
+        self.output_shape, self.dtype, self.threads = output_shape, dtype, threads
+        self.itemsize = dtype.itemsize
+        self.work = batch * channels * (count * (self.itemsize + sizeof(int64_t)) + size * self.itemsize)
+        self.ndim = len(x_shape)
+        for i in range(self.ndim):
+            self.x_shape[i], self.y_shape[i] = x_shape[i], output_shape[i]
 
-def max_unpool(x, index, y, Py_ssize_t batch, Py_ssize_t channels, Py_ssize_t count, Py_ssize_t size, bint channels_last,
-               bint physical, int threads):
-    """Scatter x to `index` in y, each of the right shape.
+    def run(self, x, indices, out):
+        """The result, for plain arrays. None, with nothing written, for any other, and if an index is outside."""
+        if not in_use:
+            return None
+        y = empty(self.output_shape, self.dtype) if out is None else out
+        threads = 1 if self.threads is None else self.threads()
+        return y if self.unpool_into(x, indices, y, threads, out is None) == DONE else None
 
-    Returns -1 if done; the flat place of the first index outside y, with nothing written; or -2 if an array is not plain,
-    or y may overlap another.
-    """
-    cdef Py_buffer buffers[3]
-    cdef Unpool u
-    cdef Py_ssize_t bad = -2, n = batch * channels * count
-    cdef int opened = 0, itemsize, index_bytes
-    try:
-        for opened in range(3):
-            PyObject_GetBuffer(x if opened == 0 else index if opened == 1 else y, &buffers[opened],
-                               PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | (PyBUF_WRITABLE if opened == 2 else 0))
-        opened = 3
-    except (BufferError, TypeError, ValueError):
-        pass
-    else:
-        itemsize, index_bytes = <int>buffers[0].itemsize, <int>buffers[1].itemsize
-        if (plain(&buffers[0], b"efdbBhHiIlLqQ?") and plain(&buffers[1], b"ilq") and plain(&buffers[2], buffers[0].format)
-                and buffers[0].len == n * itemsize and buffers[1].len == n * index_bytes
-                and buffers[2].len == batch * channels * size * itemsize
-                and not overlap(&buffers[0], &buffers[2]) and not overlap(&buffers[1], &buffers[2])):
-            u.x, u.index, u.y = <const char *>buffers[0].buf, <const char *>buffers[1].buf, <char *>buffers[2].buf
-            u.batch, u.channels, u.count, u.size = batch, channels, count, size
-            u.channels_last, u.physical = channels_last, physical
-            threads = <int>imax(1, imin(threads, batch if channels_last else batch * channels))
+    def unpool_apart(self, x, indices, y, int threads):
+        """Unpool where the caller knows that no memory is shared. Returns DONE (-1), the flat place of the first index
+        outside, with nothing written, or REFUSED (-2)."""
+        return self.unpool_into(x, indices, y, threads, True)
+
+    cdef Py_ssize_t unpool_into(self, x, indices, y, int threads, bint apart) except -3:
+        cdef Array arrays[3]
+        cdef Unpool u = self.unpool
+        cdef Py_ssize_t bad = REFUSED
+        cdef int index_bytes = 8
+        arrays[0].exported = arrays[1].exported = arrays[2].exported = False
+        try:
+            if not look(&arrays[1], indices, INT64, ALIGNED | CONTIGUOUS):
+                index_bytes = 4
+                if not look(&arrays[1], indices, INT32, ALIGNED | CONTIGUOUS):
+                    return REFUSED
+            if not (look(&arrays[0], x, self.dtype, ALIGNED | CONTIGUOUS)
+                    and look(&arrays[2], y, self.dtype, ALIGNED | CONTIGUOUS | WRITEABLE)
+                    and has_shape(&arrays[0], self.ndim, self.x_shape) and has_shape(&arrays[1], self.ndim, self.x_shape)
+                    and has_shape(&arrays[2], self.ndim, self.y_shape)):
+                return REFUSED
+            if not apart and (overlap(&arrays[0], self.itemsize, &arrays[2], self.itemsize)
+                              or overlap(&arrays[1], index_bytes, &arrays[2], self.itemsize)):
+                return REFUSED
+            u.x, u.index, u.y = arrays[0].data, arrays[1].data, arrays[2].data
+            threads = share(&u, threads)
+            if threads == 1 and self.work < UNLOCK_BYTES:
+                return unpool_any(&u, self.itemsize, index_bytes, 1)
             with nogil:
-                if index_bytes == 8:
-                    bad = unpool_sized(&u, <const int64_t *>u.index, itemsize, threads)
-                else:
-                    bad = unpool_sized(&u, <const int32_t *>u.index, itemsize, threads)
-    while opened > 0:
-        opened -= 1
-        PyBuffer_Release(&buffers[opened])
-    return bad
+                bad = unpool_any(&u, self.itemsize, index_bytes, threads)
+            return bad
+        finally:
+            close(&arrays[0])
+            close(&arrays[1])
+            close(&arrays[2])
+
+
+cdef int share(Unpool *u, int threads) noexcept:
+    """Threads that find something to do."""
+    cdef Py_ssize_t blocks
+    u.blocks, u.width = u.channels > 0, u.channels
+    if not u.channels_last:
+        return <int>imax(1, imin(threads, u.batch * u.channels))
+    if 0 < u.batch < threads and u.channels > BLOCK_CHANNELS:
+        blocks = imin(u.channels // BLOCK_CHANNELS, ceil_div(threads, u.batch))
+        u.width = round_up(ceil_div(u.channels, blocks), BLOCK_CHANNELS)
+        u.blocks = ceil_div(u.channels, u.width)
+    return <int>imax(1, imin(threads, u.batch * u.blocks))
+
+
+cdef Py_ssize_t unpool_any(const Unpool *u, int itemsize, int index_bytes, int threads) noexcept nogil:
+    if index_bytes == 8:
+        return unpool_sized(u, <const int64_t *>u.index, itemsize, threads)
+    return unpool_sized(u, <const int32_t *>u.index, itemsize, threads)

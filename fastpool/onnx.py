@@ -1,16 +1,18 @@
 """ONNX's MaxPool and MaxUnpool on NumPy arrays, by ONNX's attribute names, forms and defaults.
 
-The functions translate into :func:`fastpool.max_pool` and :func:`fastpool.max_unpool`; the onnx
-package is never imported. Attributes have the form they have in a model: lists with one value per
-spatial axis (``pads``: all begins, then ends), integers for flags, text as ``str`` or ``bytes``.
-An attribute given as None is absent. ``layout="NHWC"`` is the domain com.ms.internal.nhwc.
+The functions translate into the plans of :func:`fastpool.max_pool` and :func:`fastpool.max_unpool`;
+the onnx package is never imported. Attributes have the form they have in a model: lists with one
+value per spatial axis (``pads``: all begins, then ends), integers for flags, text as ``str`` or
+``bytes``. An attribute given as None is absent. ``layout="NHWC"`` is the domain
+com.ms.internal.nhwc.
 """
 
-import numpy as np
-
-from . import _api, _arguments
+from . import _arguments
 from ._activation import apply_activation
+from ._dispatch import as_array
+from ._kept import Kept
 from ._operator_arguments import counts, spatial_rank
+from ._plan import make_plan, make_unpool_plan
 
 __all__ = ["max_pool", "max_unpool"]
 
@@ -83,34 +85,26 @@ def max_pool(
     array([[[[11., 12.],
              [15., 16.]]]], dtype=float32)
     """
-    n = spatial_rank(x, layout)
-    if _arguments.as_int(n_outputs, "n_outputs") not in (1, 2):
-        raise ValueError(f"n_outputs: expected 1 (Y) or 2 (Y and Indices), got {n_outputs}")
-    kernel_shape = counts(kernel_shape, "kernel_shape", n, 1, required=True)
-    auto_pad = _text(auto_pad)
-    on_pads = _arguments.choice(pads_with_auto_pad, "pads_with_auto_pad", ("error", "ignore"))
-    if on_pads == "ignore" and auto_pad not in (None, "", "NOTSET"):
-        pads = None
-    return _api.max_pool(
-        x,
+    x = as_array(x, "x")
+    arguments = (
         kernel_shape,
-        strides=counts(strides, "strides", n, 1),
-        pads=counts(pads, "pads", 2 * n, 0),
-        dilations=counts(dilations, "dilations", n, 1),
-        auto_pad=auto_pad,
-        ceil_mode=ceil_mode,
-        ceil_rule=ceil_rule,
-        layout=layout,
-        nan=nan,
-        activation=_text(activation),
-        activation_params=activation_params,
-        return_indices=n_outputs == 2,
-        storage_order=storage_order,
-        index_layout=index_layout,
-        out=out,
-        out_indices=out_indices,
-        num_threads=num_threads,
+        strides,
+        pads,
+        dilations,
+        auto_pad,
+        ceil_mode,
+        storage_order,
+        activation,
+        activation_params,
+        n_outputs,
+        layout,
+        nan,
+        ceil_rule,
+        index_layout,
+        pads_with_auto_pad,
+        num_threads,
     )
+    return _pool_plans.find(x, arguments)(x, out, out_indices)
 
 
 def max_unpool(
@@ -173,14 +167,94 @@ def max_unpool(
              [0., 0., 0., 0.],
              [0., 3., 0., 4.]]]], dtype=float32)
     """
-    n = spatial_rank(x, layout)
-    # Checked before the call, which writes into `out`.
-    activation, activation_params = _arguments.activation(
-        _text(activation), activation_params, _arguments.dtype_name(np.asarray(x).dtype, "x")
+    x = as_array(x, "x")
+    arguments = (
+        kernel_shape,
+        strides,
+        pads,
+        output_shape,
+        activation,
+        activation_params,
+        layout,
+        index_space,
+        index_layout,
+        num_threads,
     )
-    y = _api.max_unpool(
-        x,
-        indices,
+    plan, activation, activation_params = _unpool_plans.find(x, arguments)
+    y = plan(x, indices, out)
+    apply_activation(y, activation, activation_params)
+    return y
+
+
+def _plan_max_pool(
+    shape,
+    dtype,
+    kernel_shape,
+    strides,
+    pads,
+    dilations,
+    auto_pad,
+    ceil_mode,
+    storage_order,
+    activation,
+    activation_params,
+    n_outputs,
+    layout,
+    nan,
+    ceil_rule,
+    index_layout,
+    pads_with_auto_pad,
+    num_threads,
+):
+    n = spatial_rank(shape, layout)
+    if _arguments.as_int(n_outputs, "n_outputs") not in (1, 2):
+        raise ValueError(f"n_outputs: expected 1 (Y) or 2 (Y and Indices), got {n_outputs}")
+    kernel_shape = counts(kernel_shape, "kernel_shape", n, 1, required=True)
+    auto_pad = _text(auto_pad)
+    on_pads = _arguments.choice(pads_with_auto_pad, "pads_with_auto_pad", ("error", "ignore"))
+    if on_pads == "ignore" and auto_pad not in (None, "", "NOTSET"):
+        pads = None
+    return make_plan(
+        shape,
+        dtype,
+        kernel_shape,
+        strides=counts(strides, "strides", n, 1),
+        pads=counts(pads, "pads", 2 * n, 0),
+        dilations=counts(dilations, "dilations", n, 1),
+        auto_pad=auto_pad,
+        ceil_mode=ceil_mode,
+        ceil_rule=ceil_rule,
+        layout=layout,
+        nan=nan,
+        activation=_text(activation),
+        activation_params=activation_params,
+        return_indices=n_outputs == 2,
+        storage_order=storage_order,
+        index_layout=index_layout,
+        num_threads=num_threads,
+    )
+
+
+def _plan_max_unpool(
+    shape,
+    dtype,
+    kernel_shape,
+    strides,
+    pads,
+    output_shape,
+    activation,
+    activation_params,
+    layout,
+    index_space,
+    index_layout,
+    num_threads,
+):
+    n = spatial_rank(shape, layout)
+    name = _arguments.dtype_name(dtype, "x")
+    # Checked before the call, which writes into `out`.
+    activation = _arguments.activation(_text(activation), activation_params, name)
+    plan = make_unpool_plan(
+        shape,
         counts(kernel_shape, "kernel_shape", n, 1, required=True),
         strides=counts(strides, "strides", n, 1),
         pads=counts(pads, "pads", 2 * n, 0),
@@ -188,14 +262,15 @@ def max_unpool(
         layout=layout,
         index_space=index_space,
         index_layout=index_layout,
-        out=out,
         num_threads=num_threads,
     )
-    if activation is not None:
-        apply_activation(y, activation, activation_params)
-    return y
+    return plan, *activation
 
 
 def _text(value):
     """A text attribute, which onnx.helper.get_attribute_value gives as bytes."""
     return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
+
+
+_pool_plans = Kept(_plan_max_pool)
+_unpool_plans = Kept(_plan_max_unpool)

@@ -1,6 +1,6 @@
 """OpenVINO's MaxPool (versions 1, 8 and 14) on NumPy arrays, and its XML layers.
 
-The functions translate OpenVINO's attribute names, values and defaults into
+The functions translate OpenVINO's attribute names, values and defaults into the plans of
 :func:`fastpool.max_pool`; the openvino package is never imported. An attribute given as None is
 absent.
 """
@@ -9,8 +9,11 @@ import re
 import reprlib
 from dataclasses import dataclass
 
-from . import _api, _arguments
+from . import _arguments
+from ._dispatch import as_array
+from ._kept import Kept
 from ._operator_arguments import counts, spatial_rank
+from ._plan import make_plan
 
 __all__ = ["MaxPoolLayer", "max_pool", "read_layer"]
 
@@ -96,40 +99,52 @@ def max_pool(
     >>> fastpool.openvino.max_pool(x, strides=[1], kernel=[3], auto_pad="valid")
     (array([[[3, 5, 5, 9, 9]]]), array([[[2, 3, 3, 5, 5]]]))
     """
-    n = spatial_rank(x, layout)
+    x = as_array(x, "x")
+    arguments = (
+        version,
+        strides,
+        pads_begin,
+        pads_end,
+        kernel,
+        rounding_type,
+        auto_pad,
+        dilations,
+        index_element_type,
+        axis,
+        ceil_rule,
+        layout,
+        nan,
+        index_layout,
+        num_threads,
+    )
+    return _pool_plans.find(x, arguments)(x, out, out_indices)
+
+
+def _plan_max_pool(shape, dtype, version, *arguments):
+    *own, ceil_rule, layout, nan, index_layout, num_threads = arguments
+    n = spatial_rank(shape, layout)
     if n > 3:
         raise ValueError(f"x: expected rank 3, 4 or 5, got {n + 2}")
-    attributes = _native_attributes(
-        n,
-        version,
-        strides=strides,
-        pads_begin=pads_begin,
-        pads_end=pads_end,
-        kernel=kernel,
-        rounding_type=rounding_type,
-        auto_pad=auto_pad,
-        dilations=dilations,
-        index_element_type=index_element_type,
-        axis=axis,
-    )
+    attributes = _native_attributes(n, version, *own)
     if ceil_rule is not None:
         attributes["ceil_rule"] = ceil_rule
-    return _api.max_pool(
-        x,
+    return make_plan(
+        shape,
+        dtype,
         **attributes,
         layout=layout,
         nan=nan,
         index_layout=index_layout,
-        out=out,
-        out_indices=out_indices,
         num_threads=num_threads,
     )
+
+
+_pool_plans = Kept(_plan_max_pool)
 
 
 def _native_attributes(
     n,
     version,
-    *,
     strides=None,
     pads_begin=None,
     pads_end=None,

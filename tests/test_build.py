@@ -9,7 +9,7 @@ import pytest
 
 import cases
 import fastpool
-from fastpool import _dispatch
+from fastpool import _api, _dispatch
 
 CHOSEN = """
 import io, contextlib, numpy, fastpool
@@ -172,18 +172,14 @@ print(plan(numpy.arange(16, dtype="f4").reshape(1, 1, 4, 4)).tolist())
 
 def test_repeated_calls_do_not_plan_again(monkeypatch):
     """The cache is what makes a tiny call cheap; unhashable attributes must hit it too."""
-    from fastpool import _api, _plan
-
     calls = []
-    original = _plan.make_plan
+    make = _api._pool_plans._make
 
-    def counting(*args, **kwargs):
-        calls.append(args)
-        return original(*args, **kwargs)
+    def counting(*arguments):
+        calls.append(arguments)
+        return make(*arguments)
 
-    for module in (_plan, _api):
-        if hasattr(module, "make_plan"):
-            monkeypatch.setattr(module, "make_plan", counting)
+    monkeypatch.setattr(_api._pool_plans, "_make", counting)
     x = np.zeros((1, 1, 23, 29), np.float32)
     for _ in range(5):
         fastpool.max_pool(x, 2, strides=[2, 3], pads=np.array([0, 1, 0, 1]))

@@ -1,0 +1,111 @@
+"""Unpooling: where elements are zeroed ahead of values, who writes which channels, bad indices."""
+
+import numpy as np
+import pytest
+
+import cases
+import fastpool
+from fastpool import _reference
+
+LAYOUTS = ["NCHW", "NHWC"]
+
+
+def own_plane_indices(shape, layout, size, rng, dtype, order="any"):
+    """Indices that stay in their own planes: rising as a pooling's, in any order, or repeated."""
+    batch, channels = shape[0], shape[1 if layout == "NCHW" else -1]
+    count = int(np.prod(shape)) // max(1, batch * channels)
+    planes = np.empty((batch * channels, count), dtype)
+    for plane in range(batch * channels):
+        places = rng.choice(size, count, replace=order == "repeated")
+        planes[plane] = plane * size + (np.sort(places) if order == "rising" else places)
+    if layout == "NHWC":
+        planes = planes.reshape(batch, channels, count).swapaxes(1, 2)
+    return planes.reshape(shape)
+
+
+def unpool_all_ways(x, indices, output_shape, layout, counts=(1, 2, 3, 8)):
+    attributes = {"output_shape": output_shape, "layout": layout}
+    expected = _reference.max_unpool(x, indices, 1, **attributes)
+    for count in counts:
+        out = cases.values(output_shape, x.dtype.name, "bits", 0)
+        fastpool.max_unpool(x, indices, 1, **attributes, out=out, num_threads=count)
+        cases.assert_same(out, expected, f"{count} threads")
+
+
+@pytest.mark.parametrize("order", ["rising", "any", "repeated"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", ["uint8", "float16", "float32", "int64"])
+def test_indices_in_any_order(name, layout, order, isa):
+    """Values come in groups of 64, elements are zeroed in lines of 64 bytes."""
+    rng = np.random.default_rng(0)
+    for width in (1, 2, 63, 64, 65, 127, 128, 129, 200):
+        shape = cases.array_shape(layout, 2, 3, (1, width))
+        for extent in (1, 3):
+            output_shape = cases.array_shape(layout, 2, 3, (extent, width + 1))
+            size = extent * (width + 1)
+            x = cases.values(shape, name, "bits", width)
+            for dtype in (np.int64, np.int32):
+                indices = own_plane_indices(shape, layout, size, rng, dtype, order)
+                unpool_all_ways(x, indices, output_shape, layout, (1, 2))
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("channels", [1, 15, 16, 17, 31, 32, 33, 48, 70])
+def test_threads_take_blocks_of_channels(batch, channels, isa):
+    rng = np.random.default_rng(channels)
+    x = cases.values((batch, 5, 7, channels), "float32", "bits", 0)
+    for order in ("rising", "repeated"):
+        indices = own_plane_indices(x.shape, "NHWC", 9 * 11, rng, np.int64, order)
+        unpool_all_ways(x, indices, (batch, 9, 11, channels), "NHWC")
+
+
+@pytest.mark.parametrize("channels", [16, 33, 40])
+def test_blocks_of_channels_stay_between_the_pages(channels, isa, guarded_memory):
+    memories = {key: guarded_memory(65536) for key in ("x", "y", "indices")}
+    rng = np.random.default_rng(0)
+    for name in ("uint8", "float32"):
+        values = cases.values((1, 3, 5, channels), name, "bits", 0)
+        chosen = own_plane_indices(values.shape, "NHWC", 6 * 9, rng, np.int64, "repeated")
+        for at in ("end", "start"):
+            x = memories["x"].array(values.shape, values.dtype, at)
+            indices = memories["indices"].array(values.shape, np.int64, at)
+            x[...], indices[...] = values, chosen
+            y = memories["y"].array((1, 6, 9, channels), values.dtype, at)
+            for count in (1, 3):
+                attributes = {"output_shape": y.shape, "layout": "NHWC"}
+                fastpool.max_unpool(x, indices, 1, **attributes, out=y, num_threads=count)
+                cases.assert_same(y, _reference.max_unpool(values, chosen, 1, **attributes))
+                for memory in memories.values():
+                    memory.check()
+
+
+OUTSIDE = {
+    "int64": [-1, 2 * 20 * 63, 2 * 20 * 63 + 1, -(2**63), 2**63 - 1, -(2**62), 2**32, 2**31],
+    "int32": [-1, 2 * 20 * 63, -(2**31), 2**31 - 1],
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", OUTSIDE)
+def test_an_index_outside_leaves_the_output_alone(dtype, layout, threads, isa):
+    x = cases.values(cases.array_shape(layout, 2, 20, (7, 9)), "float32", "bits", 0)
+    rng = np.random.default_rng(0)
+    good = own_plane_indices(x.shape, layout, 63, rng, dtype)
+    out = cases.values(x.shape, "float32", "bits", 1)
+    before = out.tobytes()
+    attributes = {"layout": layout, "num_threads": threads}
+    for place in (0, 64, x.size // 2, x.size - 1):
+        for value in OUTSIDE[dtype]:
+            indices = good.copy()
+            indices.reshape(-1)[place] = value
+            with pytest.raises(ValueError, match="^indices"):
+                fastpool.max_unpool(x, indices, 1, **attributes, out=out)
+            assert out.tobytes() == before
+    with pytest.raises(ValueError, match="^indices"):
+        fastpool.max_unpool(x, indices, 1, **attributes)
+    # One index in another plane is legal, and then values go in the order of the whole array.
+    for place, value in ((0, good.max()), (x.size - 1, 0)):
+        indices = good.copy()
+        indices.reshape(-1)[place] = value
+        unpool_all_ways(x, indices, x.shape, layout)
