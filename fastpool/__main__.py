@@ -2,7 +2,10 @@
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
+
+from fastpool.bench import command as bench
 
 
 def main(arguments=None):
@@ -10,7 +13,14 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(
         prog="python -m fastpool", description="Exact max pooling on CPUs."
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    commands = parser.add_subparsers(required=True, metavar="command")
+    _add_demo(commands)
+    bench.add_parser(commands)
+    options = parser.parse_args(arguments)
+    return options.run(options)
+
+
+def _add_demo(commands):
     demo = commands.add_parser(
         "demo",
         help="pool photographs and the layers of known networks, and check every number",
@@ -18,6 +28,7 @@ def main(arguments=None):
         "inside the onnx package through all three interfaces, check every value and index, and "
         "draw before-and-after pictures. Exits with 1 if anything differs.",
     )
+    demo.set_defaults(run=partial(_run_demo, demo.error))
     demo.add_argument(
         "--output",
         type=Path,
@@ -25,13 +36,15 @@ def main(arguments=None):
         metavar="DIR",
         help="folder of the pictures [%(default)s]",
     )
-    options = parser.parse_args(arguments)
+
+
+def _run_demo(error, options):
     try:
         from fastpool import _demo
     except ModuleNotFoundError as missing:
         if missing.name.partition(".")[0] not in ("onnx", "PIL", "skimage"):
             raise
-        parser.error(f"the demo needs the package {missing.name!r}: pip install 'fastpool[demo]'")
+        error(f"the demo needs the package {missing.name!r}: pip install 'fastpool[demo]'")
     return _demo.run(options.output)
 
 

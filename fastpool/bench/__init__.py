@@ -1,0 +1,1 @@
+"""Comparison with other libraries, and the workloads that every benchmark shares."""

@@ -1,0 +1,125 @@
+"""The right answer of a workload, in NumPy alone."""
+
+from itertools import product
+
+import numpy as np
+
+
+def expected(workload, arrays):
+    """What the workload's operation gives: the maxima, maxima and indices, or the unpooled array.
+
+    Indices are those of the channels-first array as a whole.
+    """
+    if workload.kind == "unpool":
+        return (unpooled(workload, *arrays),)
+    (x,) = arrays
+    if workload.kind == "indices":
+        return maxima_and_indices(workload, x)
+    return (SlicedMaxima(workload, x.dtype)(x),)
+
+
+def difference(got, want):
+    """What differs first between two tuples of arrays, or an empty string."""
+    if len(got) != len(want):
+        return f"{len(got)} results instead of {len(want)}"
+    for name, a, b in zip(("result", "indices"), got, want, strict=False):
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return f"{name}: {a.dtype} {a.shape} instead of {b.dtype} {b.shape}"
+        wrong = np.argwhere(a != b)
+        if len(wrong):
+            at = tuple(map(int, wrong[0]))
+            counts = f"{len(wrong)} of {a.size} differ"
+            return f"{name}: {counts}, first at {at}: {a[at]} instead of {b[at]}"
+    return ""
+
+
+class SlicedMaxima:
+    """Maxima of shifted slices, one spatial axis after the other, in buffers that are kept."""
+
+    def __init__(self, workload, dtype):
+        self.lowest = -np.inf if "float" in dtype.name else np.iinfo(dtype).min
+        self.steps = []
+        shape = list(workload.shape)
+        for axis, taps in zip(workload.spatial_axes, _taps(workload), strict=True):
+            shape[axis] = workload.output_sizes[axis - workload.spatial_axes[0]]
+            y = np.empty(shape, dtype)
+            before = (slice(None),) * axis
+            self.steps.append((y, [(y[*before, into], (*before, taken)) for into, taken in taps]))
+
+    def __call__(self, x):
+        for y, taps in self.steps:
+            y.fill(self.lowest)
+            for into, taken in taps:
+                np.maximum(into, x[taken], out=into)
+            x = y
+        return x
+
+
+def maxima_and_indices(workload, x):
+    """Tap after tap in row-major order: a later one wins only where it is larger."""
+    numbers = whole_indices(workload, np.arange(np.prod(workload.sizes)).reshape(workload.sizes))
+    y = np.zeros(workload.output_shape, x.dtype)
+    indices = np.full(y.shape, -1)
+    before = (slice(None),) * workload.spatial_axes[0]
+    for taps in product(*_taps(workload)):
+        into, taken = ((*before, *slices) for slices in zip(*taps, strict=True))
+        better = (indices[into] < 0) | (x[taken] > y[into])
+        np.copyto(y[into], x[taken], where=better)
+        np.copyto(indices[into], numbers[taken], where=better)
+    return y, indices
+
+
+def unpooled(workload, values, indices):
+    """The values at their indices, zeros elsewhere."""
+    y = np.zeros(workload.shape, values.dtype)
+    flat = memory_offsets(workload, indices).ravel()
+    y.reshape(-1)[flat] = values.ravel()
+    return y
+
+
+def whole_indices(workload, indices):
+    """Indices inside planes -> indices of the channels-first array as a whole.
+
+    `indices` has the workload's layout, or the spatial axes alone.
+    """
+    if indices.ndim == len(workload.sizes):
+        indices = indices[..., None] if workload.channels_last else indices
+    return indices + plane_starts(workload)
+
+
+def plane_starts(workload):
+    """Index of every plane's first element in the channels-first array, to be broadcast."""
+    planes = np.arange(workload.shape[0] * workload.channels) * np.prod(workload.sizes)
+    planes = planes.reshape(workload.shape[0], workload.channels, *(1 for _ in workload.sizes))
+    return np.moveaxis(planes, 1, -1) if workload.channels_last else planes
+
+
+def memory_offsets(workload, indices):
+    """Indices of the channels-first array -> offsets in the array as it is."""
+    if not workload.channels_last:
+        return indices
+    plane = np.prod(workload.sizes)
+    rest, pixel = np.divmod(indices, plane)
+    batch, channel = np.divmod(rest, workload.channels)
+    return (batch * plane + pixel) * workload.channels + channel
+
+
+def _taps(workload):
+    """Per spatial axis: the slices (of outputs, of elements) that each tap brings together."""
+    begins, _ = workload.full_pads
+    axes = zip(
+        *(workload.sizes, workload.output_sizes, begins),
+        *(workload.kernel_shape, workload.strides, workload.dilations),
+        strict=True,
+    )
+    return [list(_axis_taps(*axis)) for axis in axes]
+
+
+def _axis_taps(size, outputs, begin, kernel, stride, dilation):
+    for tap in range(kernel):
+        start = tap * dilation - begin
+        first = max(0, -(start // stride))  # windows first..last have this tap in the array
+        last = min(outputs - 1, (size - 1 - start) // stride)
+        if first <= last:
+            taken = slice(first * stride + start, last * stride + start + 1, stride)
+            yield slice(first, last + 1), taken

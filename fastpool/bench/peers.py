@@ -1,0 +1,340 @@
+"""The libraries that are measured, and how each is called.
+
+A peer is one library. Its `ways` name the calls that it has for max pooling. A way is a method
+that takes a workload and its arrays and prepares the call as a program would that makes it many
+times: memory for the result beforehand wherever the library takes it, no copies, no conversions.
+It gives the call and a function that reads the results of the last one, as NumPy arrays in the
+workload's layout, or None where the library has no such operation. Whatever a library itself
+refuses may raise.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from . import answers
+
+ALIGNMENT = 64
+
+
+def fresh(shape, dtype):
+    """An array that starts at a cache line, so that no library has the better address.
+
+    It is filled: every page is there, and no earlier answer is.
+    """
+    dtype = np.dtype(dtype)
+    count = int(np.prod(shape)) * dtype.itemsize
+    memory = np.full(count + ALIGNMENT, 1, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start : start + count].view(dtype).reshape(shape)
+
+
+def zero_pads(workload):
+    """(begins, ends) with which rounding down gives the outputs; nothing is cropped."""
+    begins, ends = workload.full_pads
+    return begins, tuple(max(0, end) for end in ends)
+
+
+def along_axes(workload, values, otherwise):
+    """One value per axis of the array from one per spatial axis."""
+    last = 1 if workload.channels_last else 0
+    return (*[otherwise] * (2 - last), *values, *[otherwise] * last)
+
+
+class Peer:
+    """A library on a number of threads."""
+
+    version = np.__version__
+    ways = {}
+
+    def __init__(self, threads):
+        self.threads = threads
+
+
+class Fastpool(Peer):
+    """A plan, or for unpooling the function, with memory for the results."""
+
+    def __init__(self, threads):
+        super().__init__(threads)
+        import fastpool
+
+        self.fastpool, self.version = fastpool, fastpool.__version__
+
+    def planned(self, workload, x, indices=None):
+        settings = {"layout": workload.layout, "num_threads": self.threads}
+        if workload.kind == "unpool":
+            window = {"kernel_shape": workload.kernel_shape, "strides": workload.strides}
+            settings |= window | {"output_shape": workload.shape}
+            out = fresh(workload.shape, x.dtype)
+            return lambda: self.fastpool.max_unpool(x, indices, **settings, out=out), lambda: (out,)
+        out = fresh(workload.output_shape, x.dtype)
+        settings |= workload.window
+        if workload.kind == "values":
+            plan = self.fastpool.plan_max_pool(x.shape, x.dtype, **settings)
+            return lambda: plan(x, out=out), lambda: (out,)
+        plan = self.fastpool.plan_max_pool(x.shape, x.dtype, **settings, return_indices=True)
+        places = fresh(out.shape, np.int64)
+        return lambda: plan(x, out=out, out_indices=places), lambda: (out, places)
+
+    ways = {"fastpool": planned}
+
+
+class MemoryLimit(Peer):
+    """The least that the memory allows: as many bytes read once, as many others written once.
+
+    NumPy's maximum over bytes reads, filling with zeros writes; both run at the speed of the
+    memory, or of the cache that holds the arrays. On several threads each takes its share, unless
+    one alone is quicker.
+    """
+
+    def alone(self, workload, *_):
+        source, target = self._arrays(workload)
+        return lambda: _read_and_write((source, target)), None
+
+    def shared(self, workload, *_):
+        if self.threads > 1:
+            shares = [np.array_split(array, self.threads) for array in self._arrays(workload)]
+            shares = [*zip(*shares, strict=True)]
+            pool = ThreadPoolExecutor(self.threads)
+            return lambda: [*pool.map(_read_and_write, shares)], None
+
+    def _arrays(self, workload):
+        return (fresh(count, np.uint8) for count in (workload.bytes_read, workload.bytes_written))
+
+    ways = {"limit": alone, "limit-shared": shared}
+
+
+def _read_and_write(arrays):
+    source, target = arrays
+    np.maximum.reduce(source)
+    target.fill(0)
+
+
+class NumPy(Peer):
+    def slices(self, workload, x, indices=None):
+        if workload.kind == "values":
+            maxima = answers.SlicedMaxima(workload, x.dtype)
+            return lambda: maxima(x), lambda: (maxima(x),)
+        if workload.kind == "unpool":
+            out = fresh(workload.shape, x.dtype)
+            flat, values = out.reshape(-1), x.ravel()
+            offsets = answers.memory_offsets(workload, indices).ravel()
+
+            def scatter():
+                flat.fill(0)
+                flat[offsets] = values
+
+            return scatter, lambda: (out,)
+
+    ways = {"numpy": slices}
+
+
+class SciPy(Peer):
+    """The maximum filter of scipy.ndimage gives every position; only stride 1 compares."""
+
+    def __init__(self, threads):
+        super().__init__(threads)
+        import scipy.ndimage
+
+        self.maximum_filter, self.version = scipy.ndimage.maximum_filter, scipy.__version__
+
+    def filter(self, workload, x, indices=None):
+        if workload.kind != "values" or max(workload.strides + workload.dilations) > 1:
+            return
+        begins, _ = workload.full_pads
+        middles = [kernel // 2 for kernel in workload.kernel_shape]
+        settings = {
+            "size": along_axes(workload, workload.kernel_shape, 1),
+            "origin": along_axes(workload, np.subtract(begins, middles), 0),
+            "cval": -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min,
+        }
+        out = fresh(x.shape, x.dtype)
+        here = tuple(slice(extent) for extent in workload.output_shape)
+        call = lambda: self.maximum_filter(x, output=out, mode="constant", **settings)  # noqa: E731
+        return call, lambda: (out[here],)
+
+    ways = {"scipy": filter}
+
+
+class OpenCV(Peer):
+    """Dilation by a box, plane by plane; only stride 1 compares."""
+
+    dtypes = ("float32", "float64", "uint8", "int16")
+
+    def __init__(self, threads):
+        super().__init__(threads)
+        import cv2
+
+        cv2.setNumThreads(threads)
+        self.dilate, self.version = cv2.dilate, cv2.__version__
+
+    def dilated(self, workload, x, indices=None):
+        one = max(workload.strides + workload.dilations) == 1
+        if workload.kind != "values" or workload.channels_last or not one:
+            return
+        if len(workload.sizes) > 2 or workload.dtype not in self.dtypes:
+            return
+        box = np.ones((1, *workload.kernel_shape)[-2:], np.uint8)
+        begins, _ = workload.full_pads
+        anchor = (0, *begins)[-2:][::-1]
+        rows = (1, *workload.sizes)[-2:]
+        out = fresh(x.shape, x.dtype)
+        planes = [*zip(x.reshape(-1, *rows), out.reshape(-1, *rows), strict=True)]
+
+        def call():
+            for plane, into in planes:
+                self.dilate(plane, box, dst=into, anchor=anchor)
+
+        here = tuple(slice(extent) for extent in workload.output_shape)
+        return call, lambda: (out[here],)
+
+    ways = {"opencv": dilated}
+
+
+class OnnxRuntime(Peer):
+    """Sessions of one node with bound arrays.
+
+    By default onnxruntime may block the channels of float32 arrays, which costs two reorderings;
+    "onnxruntime-plain" is without. For channels last it has an operator of its own in 8 bits, and
+    transposes otherwise.
+    """
+
+    def __init__(self, threads):
+        super().__init__(threads)
+        import onnx
+        import onnxruntime
+
+        onnxruntime.set_default_logger_severity(4)
+        self.onnx, self.runtime, self.version = onnx, onnxruntime, onnxruntime.__version__
+
+    def default(self, workload, x, indices=None):
+        return self._session(workload, x, indices, "ORT_ENABLE_ALL")
+
+    def plain(self, workload, x, indices=None):
+        if workload.kind == "values" and workload.dtype == "float32" and not workload.channels_last:
+            return self._session(workload, x, indices, "ORT_ENABLE_EXTENDED")
+
+    def _session(self, workload, x, indices, level):
+        if workload.channels_last and workload.kind != "values":
+            return
+        inputs = {"x": x}
+        if workload.kind == "unpool":
+            outputs = {"y": fresh(workload.shape, x.dtype)}
+            inputs |= {"indices": indices, "shape": np.array(workload.shape)}
+        else:
+            outputs = {"y": fresh(workload.output_shape, x.dtype)}
+            if workload.kind == "indices":
+                outputs["indices"] = fresh(workload.output_shape, np.int64)
+        options = self.runtime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = self.threads, 1
+        options.graph_optimization_level = getattr(self.runtime.GraphOptimizationLevel, level)
+        session = self.runtime.InferenceSession(
+            self._model(workload, inputs, outputs), options, providers=["CPUExecutionProvider"]
+        )
+        binding = session.io_binding()
+        bound = self.runtime.OrtValue.ortvalue_from_numpy
+        for name, array in inputs.items():
+            binding.bind_ortvalue_input(name, bound(array))
+        for name, array in outputs.items():
+            binding.bind_ortvalue_output(name, bound(array))
+        return lambda: session.run_with_iobinding(binding), lambda: (*outputs.values(),)
+
+    def _model(self, workload, inputs, outputs):
+        helper = self.onnx.helper
+        window = dict(workload.window, ceil_mode=int(workload.ceil_mode))
+        if workload.auto_pad != "NOTSET":
+            del window["pads"]
+        if workload.kind == "unpool":
+            window = {name: window[name] for name in ("kernel_shape", "strides", "pads")}
+            nodes = [helper.make_node("MaxUnpool", [*inputs], [*outputs], **window)]
+        elif not workload.channels_last:
+            nodes = [helper.make_node("MaxPool", [*inputs], [*outputs], **window)]
+        elif workload.dtype in ("uint8", "int8"):
+            node = helper.make_node("NhwcMaxPool", ["x"], ["y"], domain="com.microsoft", **window)
+            nodes = [node]
+        else:
+            last = len(workload.shape) - 1
+            forth, back = (0, last, *range(1, last)), (0, *range(2, last + 1), 1)
+            nodes = [
+                helper.make_node("Transpose", ["x"], ["first"], perm=forth),
+                helper.make_node("MaxPool", ["first"], ["pooled"], **window),
+                helper.make_node("Transpose", ["pooled"], ["y"], perm=back),
+            ]
+
+        def infos(arrays):
+            for name, array in arrays.items():
+                element = helper.np_dtype_to_tensor_dtype(array.dtype)
+                yield helper.make_tensor_value_info(name, element, array.shape)
+
+        model = helper.make_model(
+            helper.make_graph(nodes, "pooling", [*infos(inputs)], [*infos(outputs)]),
+            opset_imports=[helper.make_opsetid("", 22), helper.make_opsetid("com.microsoft", 1)],
+            ir_version=10,
+        )
+        return model.SerializeToString()
+
+    ways = {"onnxruntime": default, "onnxruntime-plain": plain}
+
+
+class OpenVINO(Peer):
+    """A compiled model with the arrays as its tensors; channels last by its preprocessor."""
+
+    def __init__(self, threads):
+        super().__init__(threads)
+        import openvino
+
+        self.openvino, self.core = openvino, openvino.Core()
+        self.version = openvino.__version__
+
+    def compiled(self, workload, x, indices=None):
+        if workload.kind == "unpool" or (workload.kind == "indices" and workload.channels_last):
+            return
+        ov = self.openvino
+        arrays = [fresh(workload.output_shape, x.dtype)]
+        if workload.kind == "indices":
+            arrays.append(fresh(workload.output_shape, np.int64))
+        element = ov.Type(x.dtype) if workload.dtype != "bfloat16" else ov.Type.bf16
+        settings = {
+            "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_NUM_THREADS": self.threads,
+            "INFERENCE_PRECISION_HINT": "bf16" if workload.dtype == "bfloat16" else "f32",
+        }
+        model = self._model(workload, element, len(arrays))
+        request = self.core.compile_model(model, "CPU", settings).create_infer_request()
+
+        def tensor(array):
+            if workload.dtype == "bfloat16":
+                return ov.Tensor(array.view(np.uint16), ov.Shape(array.shape), element)
+            return ov.Tensor(array, shared_memory=True)
+
+        request.set_input_tensor(tensor(x))
+        for number, array in enumerate(arrays):
+            request.set_output_tensor(number, tensor(array))
+        call = lambda: request.infer(None, share_inputs=True, share_outputs=True)  # noqa: E731
+        return call, lambda: (*arrays,)
+
+    def _model(self, workload, element, results):
+        ov = self.openvino
+        from openvino import opset14
+        from openvino.preprocess import PrePostProcessor
+
+        x = opset14.parameter([workload.shape[0], workload.channels, *workload.sizes], element)
+        begins, ends = zero_pads(workload)
+        pool = opset14.max_pool(
+            x,
+            *(workload.strides, workload.dilations, begins, ends, workload.kernel_shape),
+            rounding_type="floor",
+            index_element_type="i64",
+        )
+        model = ov.Model([pool.output(i) for i in range(results)], [x])
+        if not workload.channels_last:
+            return model
+        spatial = "DHW"[-len(workload.sizes) :]
+        first, last = ov.Layout(f"NC{spatial}"), ov.Layout(f"N{spatial}C")
+        processor = PrePostProcessor(model)
+        for side in (processor.input(), processor.output()):
+            side.tensor().set_layout(last)
+            side.model().set_layout(first)
+        return processor.build()
+
+    ways = {"openvino": compiled}

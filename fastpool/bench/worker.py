@@ -1,0 +1,141 @@
+"""One library in a process of its own: `python -m fastpool.bench.worker LIBRARY THREADS`.
+
+It answers requests, a line of JSON each, until its input ends. Its first line tells the
+version of the library.
+
+    {"prepare": workload, "folder": ...}   reads arrays and right answers, tells how each way did
+    {"time": way, "seconds": ...}          the median time of a call
+"""
+
+import gc
+import importlib
+import json
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from . import answers, peers
+from .workloads import Workload
+
+# Library -> (module, class); the first two are not peers.
+LIBRARIES = {
+    "fastpool": ("peers", "Fastpool"),
+    "limit": ("peers", "MemoryLimit"),
+    "numpy": ("peers", "NumPy"),
+    "scipy": ("peers", "SciPy"),
+    "opencv": ("peers", "OpenCV"),
+    "onnxruntime": ("peers", "OnnxRuntime"),
+    "openvino": ("peers", "OpenVINO"),
+    "torch": ("frameworks", "Torch"),
+    "jax": ("frameworks", "Jax"),
+    "tensorflow": ("frameworks", "TensorFlow"),
+    "litert": ("frameworks", "LiteRT"),
+}
+OWN = ("fastpool", "limit")
+
+SAMPLE = 1e-4  # seconds; shorter calls are timed several at once
+
+
+def save(folder, name, arrays):
+    """Write arrays for `load`."""
+    for number, array in enumerate(arrays):
+        np.save(folder / f"{name}{number}.npy", array)
+
+
+def load(folder, name, dtype):
+    """Arrays that `save` wrote; NumPy forgets the name of bfloat16, hence `dtype`."""
+    for path in sorted(folder.glob(f"{name}?.npy")):
+        stored = np.load(path)
+        array = peers.fresh(stored.shape, dtype if stored.dtype.kind == "V" else stored.dtype)
+        array[...] = stored.view(array.dtype)
+        yield array
+
+
+def seconds_per_call(call, calls):
+    start = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return (time.perf_counter() - start) / calls
+
+
+class Worker:
+    def __init__(self, peer):
+        self.peer = peer
+        self.arrays = []
+        self.prepared = {}  # way -> (call, results)
+
+    def prepare(self, workload, folder):
+        """Way -> {"status", "message"}, for the ways that the library has."""
+        self.prepared, self.arrays = {}, []
+        gc.collect()
+        workload = Workload(
+            **{key: tuple(v) if isinstance(v, list) else v for key, v in workload.items()}
+        )
+        if workload.dtype == "bfloat16":
+            import ml_dtypes  # noqa: F401  (gives NumPy the type)
+        dtype = np.dtype(workload.dtype)
+        want = [*load(Path(folder), "answer", dtype)]
+        # Kept here, like the results: many libraries have only their addresses.
+        self.arrays = [*load(Path(folder), "input", dtype)]
+        found = {}
+        for way, method in self.peer.ways.items():
+            try:
+                prepared = method(self.peer, workload, *self.arrays)
+                if prepared is None:
+                    continue
+                call, results = prepared
+                call()
+                wrong = results and answers.difference(results(), want)
+            except Exception as refusal:  # whatever a library may raise
+                reason = " ".join(str(refusal).split())[:200]
+                found[way] = {"status": "refused", "message": f"{type(refusal).__name__}: {reason}"}
+                continue
+            found[way] = {"status": "differs" if wrong else "exact", "message": wrong or ""}
+            if not wrong:
+                self.prepared[way] = prepared
+        return found
+
+    def time(self, way, seconds):
+        """Median over samples of the time of a call, for about so many seconds."""
+        call, _ = self.prepared[way]
+        calls = max(1, int(SAMPLE / seconds_per_call(call, 1)))
+        gc.disable()
+        samples, end = [], time.perf_counter() + seconds
+        while not samples or time.perf_counter() < end:
+            samples.append(seconds_per_call(call, calls))
+        gc.enable()
+        return statistics.median(samples)
+
+
+def main(library, threads):
+    # Libraries print what they like: they get the standard error.
+    replies = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+
+    def reply(message):
+        print(json.dumps(message), file=replies)
+
+    if hasattr(os, "sched_setaffinity"):
+        # As many processors as threads, also for a library with threads that no setting reaches.
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-threads:])
+    module, name = LIBRARIES[library]
+    try:
+        peer = getattr(importlib.import_module(f".{module}", __package__), name)(threads)
+    except ImportError as missing:
+        return reply({"missing": str(missing)})
+    reply({"version": peer.version})
+    worker = Worker(peer)
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "prepare" in request:
+            reply(worker.prepare(request["prepare"], request["folder"]))
+        else:
+            reply(worker.time(request["time"], request["seconds"]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

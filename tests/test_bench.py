@@ -1,0 +1,280 @@
+"""`python -m fastpool bench`: its list, its answers, and what it does with wrong ones."""
+
+import dataclasses
+import json
+import os
+import signal
+import sys
+
+import numpy as np
+import pytest
+
+import cases
+import fastpool
+from fastpool import _reference
+from fastpool.__main__ import main
+from fastpool.bench import answers, measure, peers, report, sweep, worker
+from fastpool.bench.workloads import GROUPS, KINDS, QUICK, WORKLOADS, make_arrays
+
+BY_NAME = {workload.name: workload for workload in WORKLOADS}
+TINY = "tiny/f32/nchw"
+ALONE = """
+import importlib.util, sys
+sys.modules["numpy"] = None
+spec = importlib.util.spec_from_file_location("workloads", {path!r})
+module = sys.modules["workloads"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+print(len(module.WORKLOADS))
+"""
+
+
+def by_name(workload):
+    return workload.name
+
+
+def shrunk(workload):
+    """The same operation on an array that is small enough for the reference."""
+    window = workload.kernel_shape, workload.dilations
+    spans = [(k - 1) * d + 1 for k, d in zip(*window, strict=True)]
+    sizes = [min(size, max(span, 7)) for size, span in zip(workload.sizes, spans, strict=True)]
+    channels = min(workload.channels, 3)
+    shape = (2, *sizes, channels) if workload.channels_last else (2, channels, *sizes)
+    return dataclasses.replace(workload, shape=shape)
+
+
+# ------------------------------------------------------------------------------------- the list
+
+
+def test_the_list_is_sound():
+    assert len(BY_NAME) == len(WORKLOADS)
+    assert {workload.group for workload in WORKLOADS} == set(GROUPS)
+    assert {workload.kind for workload in WORKLOADS} == set(KINDS.values())
+    assert set(QUICK) <= set(BY_NAME)
+    assert {BY_NAME[name].group for name in QUICK} == set(GROUPS)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=by_name)
+def test_geometry_is_that_of_a_plan(workload):
+    shape = workload.shape
+    plan = fastpool.plan_max_pool(shape, workload.dtype, layout=workload.layout, **workload.window)
+    assert workload.output_shape == plan.output_shape
+    begins, ends = workload.full_pads
+    assert begins == plan.pads[: len(begins)]
+    item = np.dtype("u2" if workload.dtype == "bfloat16" else workload.dtype).itemsize
+    elements, outputs = np.prod(shape), np.prod(plan.output_shape)
+    if workload.kind == "unpool":
+        moved = outputs * (item + 8), elements * item
+    else:
+        moved = elements * item, outputs * (item + 8 * (workload.kind == "indices"))
+    assert (workload.bytes_read, workload.bytes_written) == moved
+
+
+def test_the_list_needs_the_standard_library_alone():
+    path = sys.modules[make_arrays.__module__].__file__
+    process = cases.run_python(ALONE.format(path=path))
+    assert process.stdout.strip() == str(len(WORKLOADS)), process.stderr
+
+
+@pytest.mark.parametrize("workload", [*map(shrunk, WORKLOADS)], ids=by_name)
+def test_answers(workload):
+    if workload.dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    arrays = make_arrays(workload)
+    again = make_arrays(workload)
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(arrays, again, strict=True))
+    if workload.kind == "unpool":
+        attributes = {"strides": workload.strides, "output_shape": workload.shape}
+        want = _reference.max_unpool(
+            *arrays, workload.kernel_shape, **attributes, layout=workload.layout
+        )
+        want = (want,)
+    else:
+        want = _reference.max_pool(
+            *arrays, **workload.window, layout=workload.layout, return_indices=True
+        )
+        want = want if workload.kind == "indices" else want[:1]
+    assert answers.difference(answers.expected(workload, arrays), want) == ""
+
+
+# ------------------------------------------------------------------------------ the comparison
+
+
+class Doubtful(peers.Peer):
+    """A library with a right way, a wrong one, one that it refuses and one that it lacks."""
+
+    def right(self, workload, x):
+        return peers.NumPy(1).slices(workload, x)
+
+    def wrong(self, workload, x):
+        call, results = self.right(workload, x)
+        return call, lambda: tuple(-result for result in results())
+
+    def refused(self, workload, x):
+        raise RuntimeError("not with\nthis stride")
+
+    def absent(self, workload, x):
+        return None
+
+    ways = {"right": right, "wrong": wrong, "refused": refused, "absent": absent}
+
+
+def prepared(tmp_path, workload, peer):
+    arrays = make_arrays(workload)
+    worker.save(tmp_path, "input", arrays)
+    worker.save(tmp_path, "answer", answers.expected(workload, arrays))
+    one = worker.Worker(peer)
+    request = json.loads(json.dumps(dataclasses.asdict(workload)))
+    return one, one.prepare(request, str(tmp_path))
+
+
+def test_only_exact_answers_are_timed(tmp_path):
+    one, found = prepared(tmp_path, BY_NAME[TINY], Doubtful(1))
+    statuses = {way: outcome["status"] for way, outcome in found.items()}
+    assert statuses == {"right": "exact", "wrong": "differs", "refused": "refused"}
+    assert "16 of 16 differ" in found["wrong"]["message"]
+    assert found["refused"]["message"] == "RuntimeError: not with this stride"
+    assert [*one.prepared] == ["right"]
+    assert one.time("right", 0) > 0
+
+
+@pytest.mark.parametrize("kind", ["values", "indices", "unpool"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_fastpool_is_one_of_the_checked(tmp_path, kind, dtype):
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    workload = dataclasses.replace(BY_NAME[TINY], kind=kind, dtype=dtype)
+    _, found = prepared(tmp_path, workload, peers.Fastpool(1))
+    assert found == {"fastpool": {"status": "exact", "message": ""}}
+
+
+def result(library, way, microseconds, status="exact", **others):
+    where = {"workload": TINY, "group": "tiny", "threads": 1, "message": ""}
+    timed = {"microseconds": microseconds, "rounds": [microseconds]}
+    return {"library": library, "way": way, "status": status, **where, **timed, **others}
+
+
+RESULTS = [
+    result("fastpool", "fastpool", 2.0),
+    result("limit", "limit", 1.0),
+    result("torch", "torch-out", 5.0),
+    result("numpy", "numpy", 8.0),
+    result("jax", "jax", None, "differs", message="result: 1 of 16 differ"),
+]
+
+
+def test_summary_and_text():
+    (row,) = report.summary(RESULTS)
+    assert (row["best"], row["ratio"], row["from_limit"]) == ("torch-out", 2.5, 2.0)
+    (group,) = report.groups([row])
+    assert (group["count"], group["least_workload"]) == (1, TINY)
+    text = report.text(RESULTS)
+    assert "jax differs" in text and "result: 1 of 16 differ" in text
+    assert report.summary(RESULTS[:2]) == []  # nobody to compare with
+
+
+def test_run_with_one_peer(tmp_path, capsys):
+    path = tmp_path / "results.json"
+    arguments = ["--workload", "tiny/*/nchw", "--workload", "odd-c5/u8/*", "--peer", "numpy"]
+    assert main(["bench", *arguments, "--quick", "--rounds", "2", "--json", str(path)]) == 0
+    printed = capsys.readouterr()
+    assert "2/3 odd-c5/u8/nchw" in printed.err
+    contents = json.loads(path.read_text())
+    assert set(contents) == {"machine", "versions", "settings", "results"}
+    assert contents["settings"]["rounds"] == 2
+    assert set(contents["versions"]) == {"fastpool", "limit", "numpy"}
+    names = [TINY, "odd-c5/u8/nchw", "odd-c5/u8/nhwc"]
+    ways = [(r["workload"], r["way"]) for r in contents["results"]]
+    assert ways == [(name, way) for name in names for way in ("fastpool", "limit", "numpy")]
+    for entry in contents["results"]:
+        assert entry.keys() == RESULTS[0].keys()
+        assert entry["status"] == "exact" and len(entry["rounds"]) == 2
+        assert entry["microseconds"] == np.median(entry["rounds"]) > 0
+        assert entry["workload"] in printed.out
+
+
+@pytest.mark.parametrize("status", ["exact", "differs", None])
+def test_exit_status_tells_whether_fastpool_was_right(monkeypatch, status):
+    found = [result("fastpool", "fastpool", 1.0, status)] if status else []
+    monkeypatch.setattr(measure, "compare", lambda *_, **__: (found, {}))
+    assert main(["bench", "--workload", TINY]) == (0 if status == "exact" else 1)
+
+
+def test_a_library_that_died_is_started_again():
+    workload, said = BY_NAME[TINY], []
+    (library,), versions = measure.start(["numpy", "nothing"], 1, {}, said.append)
+    try:
+        assert [*versions] == ["numpy"] and "nothing: left out" in said[0]
+        os.kill(library.process.pid, signal.SIGKILL)
+        library.process.wait()
+        (entry,) = measure.measure(workload, [library], 1, 1, 0.0)
+        assert entry["status"] == "exact"
+    finally:
+        library.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--peer", "numpi"], "--peer: expected one of numpy"),
+        (["--workload", "stem"], "--workload: nothing matches 'stem'"),
+        (["--threads", "0"], "--threads: expected a number of at least 1"),
+        (["--rounds", "many"], "--rounds: expected a number of at least 1"),
+        (["--python", "/usr/bin/python"], "--python: expected NAME=PATH"),
+        (["--json", "no/such/folder.json"], "--json: there is no folder 'no/such'"),
+        (["--plot", "plot.gif"], "--plot: expected a name that ends in .svg or .png"),
+        (["--peer", "numpy", "sweep"], "--peer has no meaning for sweep"),
+    ],
+)
+def test_wrong_options(arguments, message, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["bench", *arguments])
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("part", [[], ["sweep"]])
+def test_a_plot_without_matplotlib(monkeypatch, capsys, part):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(SystemExit):
+        main(["bench", *part, "--plot", "plot.svg"])
+    assert "pip install 'fastpool[bench]'" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------ the sweep
+
+
+def test_sweep(monkeypatch, tmp_path, capsys):
+    path = tmp_path / "sweep.json"
+    monkeypatch.setattr(sweep, "SIZE", 9)
+    monkeypatch.setattr(sweep, "QUICK_WINDOWS", (7, 63))
+    assert main(["bench", "--quick", "sweep", "--json", str(path)]) == 0
+    results = json.loads(path.read_text())["results"]
+    assert len(results) == 2 * len(sweep.combinations())
+    assert all(entry["nanoseconds"] > 0 for entry in results)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + 2 * 2 * 2 * 2  # kinds, types, layouts, dilations at stride 1
+
+
+def test_pictures(tmp_path):
+    pytest.importorskip("matplotlib")
+    from fastpool.bench import plots
+
+    windows = [{"kernel": kernel, "nanoseconds": 1.0} for kernel in (2, 3)]
+    curves = [{**curve, **window} for curve in sweep.combinations() for window in windows]
+    plots.plot_sweep(curves, tmp_path / "sweep.svg")
+    other = [{**entry, "threads": 2} for entry in RESULTS]
+    plots.plot_comparison(RESULTS + other, tmp_path / "comparison.svg")
+    assert "float32, channels last" in (tmp_path / "sweep.svg").read_text()
+    assert TINY in (tmp_path / "comparison.svg").read_text()
+
+
+def test_quick_chooses_few(monkeypatch):
+    chosen = []
+
+    def compare(workloads, *_, **__):
+        chosen.extend(workload.name for workload in workloads)
+        return [], {}
+
+    monkeypatch.setattr(measure, "compare", compare)
+    main(["bench", "--quick"])
+    assert set(chosen) == set(QUICK)
