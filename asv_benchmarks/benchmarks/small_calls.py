@@ -1,17 +1,22 @@
 """What a call costs when there is next to nothing to pool."""
 
+from functools import lru_cache
+
 import numpy as np
 
 import fastpool
 
+from . import common
+
 
 class SmallCalls:
-    def setup(self):
-        self.x = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
-        self.plan = fastpool.plan_max_pool(self.x.shape, self.x.dtype, (2, 2), strides=(2, 2))
-        self.y, self.indices = fastpool.max_pool(
-            self.x, (2, 2), strides=(2, 2), return_indices=True
-        )
+    def __init__(self):
+        workload = common.WORKLOADS["tiny/f32/nchw"]
+        (self.x,) = common.workloads.make_arrays(workload)
+        self.window = {"kernel_shape": workload.kernel_shape, "strides": workload.strides}
+        self.plan = fastpool.plan_max_pool(self.x.shape, self.x.dtype, **self.window)
+        self.y, self.indices = fastpool.max_pool(self.x, **self.window, return_indices=True)
+        self.back = np.zeros_like(self.x)
 
     def time_plan_into_out(self):
         self.plan(self.x, out=self.y)
@@ -20,13 +25,33 @@ class SmallCalls:
         self.plan(self.x)
 
     def time_max_pool(self):
-        fastpool.max_pool(self.x, (2, 2), strides=(2, 2))
+        fastpool.max_pool(self.x, **self.window)
 
     def time_max_pool_with_indices(self):
-        fastpool.max_pool(self.x, (2, 2), strides=(2, 2), return_indices=True)
+        fastpool.max_pool(self.x, **self.window, return_indices=True)
 
-    def time_max_unpool(self):
-        fastpool.max_unpool(self.y, self.indices, (2, 2), strides=(2, 2))
+    def time_max_unpool_into_out(self):
+        fastpool.max_unpool(self.y, self.indices, **self.window, out=self.back)
 
     def time_onnx_max_pool(self):
-        fastpool.onnx.max_pool(self.x, kernel_shape=(2, 2), strides=(2, 2))
+        fastpool.onnx.max_pool(self.x, **self.window)
+
+    def time_plan_and_first_call(self):
+        fastpool.plan_max_pool(self.x.shape, self.x.dtype, **self.window)(self.x)
+
+
+@lru_cache(maxsize=1)
+def arguments(name):
+    workload = common.WORKLOADS[name]
+    return (workload.shape, workload.dtype), common.keywords(workload)
+
+
+class Planning:
+    """Geometry alone; tiles are chosen at a plan's first call."""
+
+    params = ("tiny/f32/nchw", "vol-k3/f32/nchw", "big64/f32/nchw", "incep/f32/nchw+idx")
+    param_names = ("workload",)
+
+    def time_plan_max_pool(self, name):
+        array, attributes = arguments(name)
+        fastpool.plan_max_pool(*array, **attributes)

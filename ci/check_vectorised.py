@@ -1,0 +1,177 @@
+"""Fail when a hot loop of a build is not made of that build's vectors.
+
+    python ci/check_vectorised.py [DIRECTORY]
+
+DIRECTORY holds the extension modules; without it, those of the installed fastpool are read. What is
+asserted, for every build and element type, of the disassembly of the functions named below:
+
+- each has an innermost loop with the packed maximum (or comparison) in registers as wide as the
+  build's vectors;
+- none has an innermost loop with a scalar maximum, as an instruction or as a comparison of elements
+  with a jump, a conditional move or a set behind it.
+
+Of the loops that gcc has put elsewhere nothing is known, nor of 64-bit integers in the baseline:
+SSE2 does not compare them, and their loops are scalar.
+
+Needs objdump and modules that are not stripped. x86-64 only.
+"""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+KERNELS = Path(__file__).parents[1] / "fastpool" / "_kernels.pyx"
+
+REGISTERS = {"baseline": "xmm", "avx2": "ymm", "avx512": "zmm"}
+NAMES = {"float": "float32", "double": "float64"}  # others are C's without "_t"
+
+# Functions that hold the loops of one element type; `lane` types are those of pairs.
+REQUIRED = {
+    "number": ("window_run", "window_column", "row_pass", "long_row_pass", "lane_pass"),
+    "lane": ("pair_lane_pass", "pair_row_pass", "pair_direct_pass"),
+}
+# Not in every build, or not for every type.
+WHERE_PRESENT = {"number": ("pool_down", "pool_along", "pool_small"), "lane": ()}
+# Their loops are narrower, or other functions' that were inlined: only scalar ones are looked for.
+NOT_SCALAR = {"number": ("narrow_rows", "window_rows", "tile_values"), "lane": ()}
+# Functions of _keys.h, named by element type: some innermost loop of each is of vectors.
+KEYS = re.compile(r"[a-z]+\d+_L\d+_(load|store)|has_(nan|margin)_\w+|store_indices_\w+")
+
+
+def maximum(build, fused, element):
+    """The instruction that an element type's loops stand on, as a regular expression, or None.
+
+    Where an instruction set has no maximum of a type, the loops compare and blend.
+    """
+    if element in ("float", "double"):
+        return "maxps" if element == "float" else "maxpd"
+    letter = {"8": "b", "16": "w", "32": "d", "64": "q"}[re.search(r"\d+", element)[0]]
+    if build == "baseline" and letter == "q":
+        return None
+    if fused == "lane":
+        return f"pcmp(gt|lt|le|nle){letter}" if build == "avx512" else f"pcmpgt{letter}"
+    if build == "avx512" or (build == "avx2" and letter != "q"):
+        return f"pmax{'u' if element.startswith('u') else 's'}{letter}"
+    simple = {"uint8_t": "pmaxub", "int16_t": "pmaxsw", "uint16_t": "psubusw"}
+    return simple.get(element, f"pcmpgt{letter}")
+
+
+SCALAR_FLOAT = re.compile(r"v?max(ss|sd)|v?u?comis[sd]")
+# Elements are compared in narrow registers or straight from memory; places and counts in 64 bits.
+NARROW = re.compile(
+    r"([abcd][lh]|[sd]il|[sb]pl|[abcd]x|[sd]i|[sb]p|e[abcd]x|e[sd]i|e[sb]p|r\d+[bwd])\b"
+    r"|\b(BYTE|WORD|DWORD) PTR"
+)
+ORDER = "(l|le|g|ge|b|be|a|ae|s|ns)$"
+DECISION = re.compile("(j|cmov|set)" + ORDER)
+# 64-bit elements look like places, except that the end of a loop is no conditional move. They are
+# told apart only in functions whose innermost loops work out no places.
+MOVE = re.compile("(cmov|set)" + ORDER)
+WITHOUT_PLACES = ("window_run", "window_column", "window_rows", "narrow_rows")
+
+
+def functions(path):
+    """name -> [(address, mnemonic, operands)] of every function of a module."""
+    command = ["objdump", "-d", "--no-show-raw-insn", "-M", "intel", str(path)]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = {}
+    code = []
+    for line in listing.splitlines():
+        if head := re.fullmatch(r"[0-9a-f]+ <(.+)>:", line):
+            code = found.setdefault(head[1], [])
+        elif step := re.match(r" *([0-9a-f]+):\t(?:(?:bnd|notrack|data16) )*(\S+) *(.*)", line):
+            code.append((int(step[1], 16), step[2], step[3]))
+    return found
+
+
+def innermost_loops(code):
+    """Lists of (address, mnemonic, operands): what backward jumps span, if nothing inside does."""
+    first = code[0][0] if code else 0
+    spans = set()
+    for address, mnemonic, operands in code:
+        target = re.match(r"([0-9a-f]+) <", operands) if mnemonic.startswith("j") else None
+        if target and first <= int(target[1], 16) <= address:
+            spans.add((int(target[1], 16), address))
+    for low, high in sorted(spans):
+        if not any((low, high) != (a, b) and low <= a and b <= high for a, b in spans):
+            yield [step for step in code if low <= step[0] <= high]
+
+
+def is_scalar(loop, function, element):
+    """Does the loop take maxima, or compare elements, one by one?"""
+    if element in ("float", "double"):
+        return any(SCALAR_FLOAT.match(mnemonic) for _, mnemonic, _ in loop)
+    wide = element.endswith("64_t")
+    if wide and function not in WITHOUT_PLACES:
+        return False
+    for i, (_, mnemonic, operands) in enumerate(loop):
+        if mnemonic == "cmp" and (wide or NARROW.match(operands)):
+            behind = [step[1] for step in loop[i + 1 : i + 3]]
+            if any((MOVE if wide else DECISION).match(name) for name in behind):
+                return True
+    return False
+
+
+def fused_types():
+    """{"number": [C types in the order of their specialisations], "lane": [...]} of the source."""
+    text = KERNELS.read_text()
+    blocks = re.findall(r"^ctypedef fused (number|lane):\n((?:    \w+\n)+)", text, re.MULTILINE)
+    return {name: block.split() for name, block in blocks}
+
+
+def check(path):
+    """Complaints about one module."""
+    build = re.match(r"_kernels(?:_(\w+?))?\.", path.name)[1] or "baseline"
+    register = REGISTERS[build]
+    bodies = {}  # (specialisation, function) -> loops; gcc splits functions into .part and the like
+    for name, code in functions(path).items():
+        if KEYS.match(name):
+            if not any(register in step[2] for loop in innermost_loops(code) for step in loop):
+                yield f"{build}, {name}: no loop with {register} registers"
+        elif match := re.match(r"__pyx_fuse_(\d+)__pyx_f_.*_kernels(?:_avx\d+)?_(\w+)", name):
+            bodies.setdefault((int(match[1]), match[2]), []).extend(innermost_loops(code))
+    for fused, elements in fused_types().items():
+        for number, element in enumerate(elements):
+            instruction = maximum(build, fused, element)
+            if instruction is None:
+                continue
+            for function in REQUIRED[fused] + WHERE_PRESENT[fused] + NOT_SCALAR[fused]:
+                loops = bodies.get((number, function))
+                if loops is None and function not in REQUIRED[fused]:
+                    continue
+                for complaint in complaints(loops, function, element, instruction, register):
+                    yield f"{build}, {NAMES.get(element, element[:-2])}, {function}: {complaint}"
+
+
+def complaints(loops, function, element, instruction, register):
+    """Complaints about the innermost loops of one function for one element type."""
+    if loops is None:
+        yield "no such function; is REQUIRED out of date?"
+        return
+    packed = re.compile(rf"v?{instruction}$")
+    if function not in NOT_SCALAR["number"]:
+        steps = [step for loop in loops for step in loop]
+        if not any(packed.match(name) and register in operands for _, name, operands in steps):
+            yield f"no loop with {instruction} of {register} registers"
+    for loop in loops:
+        if not any(packed.match(step[1]) for step in loop) and is_scalar(loop, function, element):
+            yield f"scalar loop at {loop[0][0]:#x}"
+
+
+def main(arguments):
+    if arguments:
+        directory = Path(arguments[0])
+    else:
+        directory = Path(importlib.util.find_spec("fastpool").origin).parent
+    modules = sorted(directory.glob("_kernels*.so"))
+    if not modules:
+        sys.exit(f"no _kernels*.so in {directory}")
+    found = [complaint for module in modules for complaint in check(module)]
+    print(*found, f"{len(modules)} builds in {directory}: {len(found)} complaints", sep="\n")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,210 @@
+"""Count the instructions of the shared workloads under valgrind; fail when there are more of them.
+
+    python ci/instructions.py check     # against ci/instructions.json
+    python ci/instructions.py accept    # write the counts of the installed fastpool there
+
+Wall-clock time on a shared machine tells little about a change of a few percent. A count tells all
+of it that is not memory, and is the same every time. Two things are counted, both without imports
+and planning:
+
+- kernels: one call of a plan on one thread, from where it enters a compiled module of fastpool to
+  where it returns, C library included. The builds are `baseline` and `avx2`: valgrind knows no
+  AVX-512.
+- calls: everything, Python included, of 100 tiny calls.
+
+Exit status: 0, counts are as stored or lower; 1, higher, or workloads without a stored count; 77,
+nothing was compared, because another compiler made these modules than those of the stored counts.
+(Calls are only compared under the same Python and NumPy.) Needs valgrind, and gcc's .comment
+section in the modules.
+"""
+
+import json
+import math
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import ml_dtypes  # noqa: F401  (gives NumPy bfloat16)
+import numpy as np
+
+import fastpool
+from fastpool import _dispatch
+from fastpool.bench.workloads import WORKLOADS
+
+STORED = Path(__file__).with_suffix(".json")
+BUILDS = ("baseline", "avx2")
+LARGEST = 24_000_000  # bytes read and written: larger arrays tell nothing new, and take long
+TINY_CALLS = 100
+TOLERANCE = 0.02  # of a count: other addresses, another C library
+NOT_COMPARED = 77
+
+
+def cases(workload):
+    """Calls to be counted: name -> function without arguments."""
+    # Any values will do that are no NaN; random ones take valgrind longer than the pooling.
+    x = np.resize(np.arange(100).astype(workload.dtype), workload.shape)
+    keywords = {**workload.window, "layout": workload.layout, "num_threads": 1}
+    if workload.kind == "unpool":
+        names = ("kernel_shape", "strides", "pads", "layout", "num_threads")
+        keywords = {name: keywords[name] for name in names}
+        y, indices = fastpool.max_pool(x, **keywords, return_indices=True)
+        keywords["output_shape"] = workload.shape
+        return {workload.name: lambda: fastpool.max_unpool(y, indices, **keywords, out=x)}
+    keywords["return_indices"] = workload.kind == "indices"
+    plan = fastpool.plan_max_pool(x.shape, x.dtype, **keywords)
+    y = np.empty(plan.output_shape, x.dtype)
+    z = np.empty(plan.output_shape, plan.index_dtype) if plan.return_indices else None
+    found = {workload.name: lambda: plan(x, out=y, out_indices=z)}
+    if workload.group == "tiny":
+        found[f"{workload.name} max_pool"] = lambda: fastpool.max_pool(x, **keywords)
+    return found
+
+
+def drive():
+    """What runs under valgrind: prints the [build, name] of every count that it made.
+
+    A count begins at one system call that nothing else makes, and ends at another.
+    """
+    counted = []
+    for build in BUILDS:
+        if build not in _dispatch.builds():
+            continue
+        with _dispatch.using(build):
+            for workload in WORKLOADS:
+                if workload.bytes_read + workload.bytes_written > LARGEST:
+                    continue
+                for name, call in cases(workload).items():
+                    call()  # what only the first one does: tiles, scratch
+                    os.getpgrp()
+                    for _ in range(TINY_CALLS if workload.group == "tiny" else 1):
+                        call()
+                    os.getppid()
+                    counted.append((build, name))
+    print(json.dumps(counted))
+
+
+def read_dump(path):
+    """(instructions in all, those between entering and leaving fastpool's modules)."""
+    total = inside = 0
+    here = callee = ""  # object files
+    entering = False
+    for line in path.read_text().splitlines():
+        kind, _, rest = line.partition("=")
+        if kind == "ob":
+            here = callee = rest
+        elif kind == "cob":
+            callee = rest
+        elif kind == "calls":  # the next line holds what the call cost
+            entering = is_kernels(callee) and not is_kernels(here)
+            callee = here
+        elif entering:
+            inside += int(line.split()[-1])
+            entering = False
+        elif line.startswith("totals:"):
+            total = int(line.split()[-1])
+    return total, inside
+
+
+def is_kernels(path):
+    return re.search(r"/fastpool/_kernels[^/]*$", path) is not None
+
+
+def count():
+    """Everything that is stored."""
+    environment = {**os.environ, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
+    environment.pop("FASTPOOL_ISA", None)
+    with tempfile.TemporaryDirectory() as folder:
+        command = (
+            *("valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out"),
+            *("--zero-before=getpgrp", "--dump-before=getppid"),
+            *("--compress-strings=no", "--compress-pos=no", "-q"),
+            *(sys.executable, __file__, "drive"),
+        )
+        driven = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+        kernels, calls = {}, {}
+        for number, (build, name) in enumerate(json.loads(driven.stdout), start=1):
+            total, inside = read_dump(Path(folder, f"out.{number}"))
+            if not inside:
+                sys.exit(f"{build}, {name}: no instructions of fastpool's modules seen")
+            kernels.setdefault(build, {})[name] = inside
+            if name.startswith("tiny") and build == BUILDS[0]:
+                calls[name] = total
+    return {
+        "compiler": compiler(),
+        "python": f"{platform.python_implementation()} {platform.python_version()}, "
+        f"numpy {np.__version__}, {platform.python_compiler()}",
+        "kernels": kernels,
+        "calls": calls,
+    }
+
+
+def compiler():
+    """What the modules say made them."""
+    made = set()
+    for module in _dispatch.builds().values():
+        contents = Path(module.__file__).read_bytes()
+        made.update(re.findall(rb"GCC: [ -~]+|clang version [\d.]+", contents))
+    return ", ".join(sorted(text.decode() for text in made))
+
+
+def differences(title, stored, found):
+    """Print how counts differ; is any of them higher, or new?"""
+    bad = False
+    ratios = []
+    for name, number in found.items():
+        before = stored.get(name)
+        if before is None:
+            print(f"  {title}, {name}: {number}, not stored")
+            bad = True
+            continue
+        ratios.append(number / before)
+        if abs(ratios[-1] - 1) > TOLERANCE:
+            word = "MORE" if ratios[-1] > 1 else "fewer"
+            print(f"  {title}, {name}: {before} -> {number}, x {ratios[-1]:.3f}  {word}")
+            bad = bad or ratios[-1] > 1
+    if ratios:
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        print(f"{title}: {len(ratios)} counts, geometric mean x {mean:.4f}")
+    return bad
+
+
+def check():
+    stored = json.loads(STORED.read_text())
+    if stored["compiler"] != compiler():
+        print(f"not compared: the stored counts are of {stored['compiler']}")
+        print(f"              these modules are of {compiler()}")
+        return NOT_COMPARED
+    found = count()
+    bad = False
+    for build, counts in stored["kernels"].items():
+        if build in found["kernels"]:
+            bad |= differences(build, counts, found["kernels"][build])
+        else:
+            print(f"{build}: does not run here, not compared")
+    if stored["python"] == found["python"]:
+        bad |= differences("calls", stored["calls"], found["calls"])
+    else:
+        print(f"calls: not compared, stored under {stored['python']}; this is {found['python']}")
+    if bad:
+        print("More instructions than stored. If that is meant: python ci/instructions.py accept")
+    return int(bad)
+
+
+def accept():
+    found = count()
+    missing = [build for build in BUILDS if build not in found["kernels"]]
+    if missing:
+        sys.exit(f"not written: {', '.join(missing)} cannot be counted on this machine")
+    STORED.write_text(json.dumps(found, indent=1) + "\n")
+    print(f"{STORED}: {sum(map(len, found['kernels'].values()))} kernel counts")
+
+
+if __name__ == "__main__":
+    commands = {"check": check, "accept": accept, "drive": drive}
+    if sys.argv[1:] not in [[name] for name in commands]:
+        sys.exit(__doc__)
+    sys.exit(commands[sys.argv[1]]())
