@@ -63,6 +63,7 @@ cdef extern from "_keys.h" nogil:
         pass
     vec_flag flag_none()
     bint flag_any(vec_flag)
+    vec_flag flag_or(vec_flag, vec_flag)
     vec_flag nan_or(vec_flag, vec_t, vec_t, ...)
     vec_mask vec_gt(vec_t, vec_t, ...)
     vec_t vec_pick(vec_mask, vec_t, vec_t, ...)
@@ -106,10 +107,15 @@ cdef enum:
     FLAT_MASKS = 4096
     AREAS = 11
     MAX_THREADS = 256
+    POOLED_KEYS = 4096      # that are stored at a time
+    PAIR_ROWS = 8           # rows of pairs that one column pass takes
+    WHOLE_BYTES = 524288    # of a plane that is pooled to one value in one go
     SLACK = 512             # bytes behind every scratch area: whole vectors are read past the last element
     COLUMN_BYTES = 16384    # rows over more bytes than these are taken by so many at a time
     COLUMN_ROWS = 16
     CHAIN_BYTES = 32768     # dense rows of a long window: they stay in the first-level cache
+    DENSE_BYTES = 65536     # of a band that is kept beside its chain, as filling margins takes longer than short rows
+    COPIED_BYTES = 131072   # of rows that a pass over long windows copies
     KEEP_BYTES = 8 << 20    # scratch of at most this many bytes outlives a call
     UNLOCK_BYTES = 16384    # work on fewer bytes is done before another thread could take the GIL
 
@@ -140,6 +146,7 @@ cdef struct Pool:
     bint channels_last
     Form form
     bint direct                     # all taps at once from the input; else row pass, then column pass
+    bint in_place                   # column chains overwrite the band, margins too
     bint pairs
     bint keyed                      # pooled as keys: 16-bit floats, nan="ignore"
     int code, size, lane, rule      # dtype, its bytes, bytes of a key, key_rule
@@ -214,6 +221,11 @@ cdef inline Py_ssize_t round_up(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
     return ceil_div(a, b) * b
 
 
+cdef inline bint lane_stride(const Window *w) noexcept nogil:
+    """Are strided lanes picked by shuffles?"""
+    return w.stride == 1 or w.stride == 2 or w.stride == 4
+
+
 cdef inline void carve(Areas *areas, const Pool *p, char *area) noexcept nogil:
     cdef char **each = <char **>areas
     cdef int i
@@ -264,6 +276,9 @@ def use(bint now):
     """Is this the build that plans run on? What was kept for another one declines."""
     global in_use
     in_use = now
+
+
+FORMS = "bands", "down", "along", "apart", "whole", "flat"     # as in enum Form
 
 
 cdef class Pooling:
@@ -334,6 +349,11 @@ cdef class Pooling:
     def tasks(self):
         """Tiles in all: more threads than this find nothing to do."""
         return self.pool.tasks
+
+    @property
+    def form(self):
+        """How its tiles of values are pooled: the name of a Form. ("bands" with indices, which have a way of their own.)"""
+        return FORMS[<int>self.pool.form]
 
     @property
     def scratch_bytes(self):

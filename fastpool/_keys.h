@@ -195,6 +195,7 @@ INLINE vec_flag flag_none(void) { return (vec_flag){0}; }
 #else
 #define FLAG_OR(a, b) ((a) | (b))
 #endif
+INLINE vec_flag flag_or(vec_flag a, vec_flag b) { return FLAG_OR(a, b); }
 INLINE vec_flag nan_or_f32(vec_flag seen, vec_t a, vec_t b) { return FLAG_OR(seen, nan_in_f32(a, b)); }
 INLINE vec_flag nan_or_f64(vec_flag seen, vec_t a, vec_t b) { return FLAG_OR(seen, nan_in_f64(a, b)); }
 #define NAN_OR(tag) INLINE vec_flag nan_or_##tag(vec_flag seen, vec_t a, vec_t b) { (void)a, (void)b; return seen; }

@@ -70,9 +70,9 @@ cdef inline void first_window(lane *dk, lane *dp, const lane *sk, const lane *io
 
 
 cdef void pair_lane_pass(lane *dk, lane *dp, const lane *keys, lane *dense_k, lane *dense_p, const lane *iota,
-                         Py_ssize_t pitch, const Window *w, int64_t row_positions, Py_ssize_t rows, Py_ssize_t n,
-                         Py_ssize_t dst_step) noexcept nogil:
-    """The column pass where columns are lanes."""
+                         Py_ssize_t pitch, const Window *w, Py_ssize_t first, int64_t row_positions, Py_ssize_t rows,
+                         Py_ssize_t n, Py_ssize_t dst_step) noexcept nogil:
+    """The column pass where columns are lanes: rows first ... first + rows of the tile, `row_positions` from one to the next."""
     cdef Py_ssize_t taps[MAX_TAPS]
     cdef Py_ssize_t step, r, i
     cdef bint short = w.steps == 1 and w.stride <= 2
@@ -80,10 +80,10 @@ cdef void pair_lane_pass(lane *dk, lane *dp, const lane *keys, lane *dense_k, la
     for r in range(rows):
         if short:
             first_window(dk + r * dst_step, dp + r * dst_step, keys + r * pitch, iota, taps, taps, w.taps[0],
-                         r * row_positions, w.stride, n)
+                         (first + r) * row_positions, w.stride, n)
         else:
             first_window(dense_k + r * pitch, dense_p + r * pitch, keys + r * pitch, iota, taps, taps, w.taps[0],
-                         r * row_positions, 1, pitch)
+                         (first + r) * row_positions, 1, pitch)
     if short:
         return
     for step in range(1, w.steps):
@@ -176,23 +176,31 @@ cdef void pair_box(lane *dk, lane *dp, const Areas *areas, const View *x, Py_ssi
                    Py_ssize_t pitch, Py_ssize_t data) noexcept nogil:
     """Rows and columns of one slab: pairs of the whole tile, dense, in (dk, dp)."""
     cdef Py_ssize_t n = tile.channels, rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
-    cdef Py_ssize_t line = p.cols.size, out = tile.cols * n, r
+    cdef Py_ssize_t line = p.cols.size, out = tile.cols * n, r = 0, count
+    cdef keys_load_t load = keys_loader(p.code, <int>sizeof(lane))
     cdef lane *keys = <lane *>areas.slab
     cdef lane *iota = <lane *>areas.iota
     cdef lane *mk = <lane *>areas.band
     cdef lane *mp = <lane *>areas.band_places
-    if p.channels_last:
+    if p.direct:
         load_keys(keys, x, at, p, tile)
-        if p.direct:
-            pair_direct_pass(dk, dp, <const lane *>keys, p, tile)
-            return
+        pair_direct_pass(dk, dp, <const lane *>keys, p, tile)
+        return
+    if p.channels_last:
         for r in range(rows):
-            pair_row_pass(mk + r * out, mp + r * out, n, <const lane *>(keys + r * cols * n), <const lane *>iota, n, tile.col_lo,
-                          &p.cols, tile.col, tile.cols, r * line, n, <lane *>areas.chain)
+            if x.col == n or cols == 1:
+                load(keys, 0, x.data + (at + r * x.row) * p.size, 0, 1, cols * n, p.rule)
+            else:
+                load(keys, n, x.data + (at + r * x.row) * p.size, x.col, cols, n, p.rule)
+            pair_row_pass(mk + r * out, mp + r * out, n, <const lane *>keys, <const lane *>iota, n, tile.col_lo, &p.cols, tile.col,
+                          tile.cols, r * line, n, <lane *>areas.chain)
     else:
-        keys_loader(p.code, <int>sizeof(lane))(keys + data + tile.left, pitch, x.data + at * p.size, x.row, rows, cols, p.rule)
-        pair_lane_pass(mk, mp, <const lane *>(keys + data), <lane *>areas.dense, <lane *>areas.dense_places, <const lane *>iota,
-                       pitch, &p.cols, line, rows, tile.cols, out)
+        while r < rows:
+            count = imin(PAIR_ROWS, rows - r)
+            load(keys + data + tile.left, pitch, x.data + (at + r * x.row) * p.size, x.row, count, cols, p.rule)
+            pair_lane_pass(mk + r * out, mp + r * out, <const lane *>(keys + data), <lane *>areas.dense, <lane *>areas.dense_places,
+                           <const lane *>iota, pitch, &p.cols, r, line, count, tile.cols, out)
+            r += count
     pair_row_pass(dk, dp, out, <const lane *>mk, <const lane *>mp, out, tile.row_lo, &p.rows, tile.row, tile.rows, 0, out,
                   <lane *>areas.chain)
 
@@ -217,7 +225,7 @@ cdef void tile_pairs(lane *kind, const Pool *p, const View *x, const View *y, co
         for i in range(0 if p.direct else cols):
             fill(iota + i * n, n, <lane>i)
     else:
-        fill_margins(<lane *>areas.slab, pitch, data, tile, rows)
+        fill_margins(<lane *>areas.slab, pitch, data, tile, imin(rows, PAIR_ROWS))
         for i in range(pitch + 2 * lanes):
             iota[i] = <lane>(i - tile.left)
     for plane in range(tile.planes):

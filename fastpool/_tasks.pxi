@@ -13,7 +13,8 @@ cdef Form form_of(Pool *p) noexcept nogil:
     if p.channels_last or p.pairs:
         return BANDS
     if rows.out * cols.out == 1 and rows.kernel == rows.size and cols.kernel == cols.size and rows.inner_hi * cols.inner_hi == 1:
-        return WHOLE
+        if rows.size * cols.size * p.size <= WHOLE_BYTES:       # (a plane with a NaN is copied)
+            return WHOLE
     if rows.steps > 1 or cols.steps > 1:
         return BANDS
     if cols.kernel == cols.stride and cols.dilation == 1 and cols.inner_hi - cols.inner_lo == cols.out:
@@ -84,41 +85,55 @@ cdef void fill_masks(Pool *p) noexcept nogil:
         masks += p.flat_taps + 1
 
 
+cdef inline Py_ssize_t chain_elements(const Pool *p, const Window *w, Py_ssize_t count, Py_ssize_t element,
+                                      bint in_keys) noexcept nogil:
+    """Scratch of a pass over long windows: rows of pairs; a vector per window and copied rows; rows of two steps."""
+    cdef Py_ssize_t length = ((count - 1) * w.stride + w.extent) * VEC_BYTES, nbytes
+    if p.pairs:
+        return imax(CHAIN_BYTES, 2 * length) // element
+    nbytes = imax(CHAIN_BYTES, imin(w.kernel, count) * VEC_BYTES)
+    if in_keys or not VEC_MASKS:
+        nbytes += imax(COPIED_BYTES, length)
+    if w.steps == 2:
+        nbytes = imax(nbytes, 4 * length)
+    return nbytes // element
+
+
 cdef void measure(Pool *p) noexcept nogil:
     """Sizes of the scratch areas, for the largest tile."""
     cdef Py_ssize_t element = p.lane if p.pairs else p.size, lanes = VEC_BYTES // element
     cdef Py_ssize_t length = (p.tile_rows - 1) * p.rows.stride + p.rows.extent
     cdef Py_ssize_t span = (p.tile_cols - 1) * p.cols.stride + p.cols.extent
     cdef Py_ssize_t rows = imin(length, p.rows.size), cols = imin(span, p.cols.size)
-    cdef Py_ssize_t n = p.tile_channels, out = p.tile_rows * p.tile_cols * n, pitch = round_up(lanes + span, lanes)
-    cdef Py_ssize_t dense = p.cols.steps > 1 or p.cols.stride > 2
-    cdef Py_ssize_t in_keys = p.keyed or p.pairs or p.code == F32 or p.code == F64
+    cdef Py_ssize_t n = p.tile_channels, pitch = round_up(lanes + span, lanes)
+    cdef Py_ssize_t in_keys = p.keyed or p.code == F32 or p.code == F64, out_row = p.tile_cols * n
     cdef Py_ssize_t size[AREAS]
-    cdef Py_ssize_t i, chain = 0
+    cdef Py_ssize_t i
     memset(size, 0, sizeof(size))
     if p.rows.steps > 1:
-        chain = length
+        size[9] = chain_elements(p, &p.rows, p.tile_rows, element, in_keys)
     if p.channels_last and p.cols.steps > 1:
-        chain = imax(chain, span)
-    if chain > 0:
-        chain = imax(CHAIN_BYTES // element, chain * lanes * (2 if p.pairs else 1))
-    size[0] = rows * cols * n if in_keys or p.leads else 0
-    size[1] = size[0] if p.leads and in_keys else 0
+        size[9] = imax(size[9], chain_elements(p, &p.cols, p.tile_cols, element, False))
     if p.pairs:
-        size[0] = rows * cols * n if p.channels_last else (rows + 1) * pitch
-        size[1] = size[2] = out if p.leads else 0
-        size[3] = size[4] = 0 if p.direct else rows * p.tile_cols * n
-        size[5] = size[6] = (rows + 1) * pitch if dense and not p.channels_last else 0
-        size[7] = size[8] = out
+        # keys of the input: all where windows are taken at once, else as many rows as one column pass takes
+        size[0] = rows * cols * n if p.direct else cols * n if p.channels_last else PAIR_ROWS * pitch
+        size[1] = size[2] = p.tile_rows * out_row if p.leads else 0
+        size[3] = size[4] = 0 if p.direct else rows * out_row
+        size[5] = size[6] = PAIR_ROWS * pitch if not p.channels_last and (p.cols.steps > 1 or p.cols.stride > 2) else 0
+        size[7] = size[8] = p.tile_rows * out_row
         size[10] = pitch + 4 * lanes if not p.channels_last else 0 if p.direct else cols * n
     else:
+        # of leading axes the maximum, of keys all that no chain begins with
+        size[0] = rows * cols * n if p.leads or (in_keys and (p.rows.steps == 1 or p.form != BANDS)) else 0
+        size[1] = size[0] if p.leads and in_keys else 0
         if p.channels_last:
             size[3] = 0 if p.direct else p.tile_rows * cols * n
         else:
             size[3] = p.tile_planes * p.tile_rows * pitch + pitch
-            size[5] = size[3] if dense else 0
-        size[7] = out if in_keys else 0
-    size[9] = chain
+            if p.cols.steps > 1 or not lane_stride(&p.cols):
+                p.in_place = size[3] * element > DENSE_BYTES
+                size[5] = 0 if p.in_place else size[3]
+        size[7] = pooled_rows(p) * out_row if in_keys else 0
     p.scratch = 0
     for i in range(AREAS):
         p.offsets[i] = p.scratch

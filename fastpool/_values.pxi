@@ -1,20 +1,35 @@
 # One tile of values.
 #
 # A max over a box is one pass per axis. Rows go first, into a band of scratch; the column pass reads it only when the whole
-# band is there (a row read back right after it was stored stalls on store forwarding). A long window is a chain of passes
-# with few taps each (_schedule.py). Where a pass has inner elements beside each other (rows of any layout, columns of
+# band is there (a row read back right after it was stored stalls on store forwarding). Long windows are running maxima
+# between middles (`herk`), along lanes a chain of passes with few taps each (_schedule.py). Where a pass has inner elements beside each other (rows of any layout, columns of
 # channels-last) windows hanging over the edge drop taps; along lanes the band has margins that hold the lowest value.
+
+
+cdef struct Keys:           # how elements of the input become keys on their way into a chain
+    keys_load_t load
+    Py_ssize_t size                 # bytes of an element
+    int rule
+
+
+cdef inline const number *element(const number *src, Py_ssize_t at, const Keys *keys) noexcept nogil:
+    if keys == NULL:
+        return src + at
+    return <const number *>(<const char *>src + at * keys.size)
 
 
 cdef void row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, Py_ssize_t origin,
                    const Window *w, Py_ssize_t first, Py_ssize_t count, Py_ssize_t n, number *chain,
-                   const Leads *leads, vec_flag *nan) noexcept nogil:
-    """Outputs first ... first + count of one axis; each is a row of n elements. `src` is element `origin` of that axis."""
+                   const Leads *leads, vec_flag *nan, const Keys *keys) noexcept nogil:
+    """Outputs first ... first + count of one axis; each is a row of n elements. `src` is element `origin` of that axis.
+
+    Unless nan is NULL, NaN are noted there; unless keys is NULL, src is input yet to be made keys (of long windows only).
+    """
     cdef Py_ssize_t taps[MAX_TAPS]
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
     cdef Py_ssize_t o, begin, end, ntaps
     if w.steps > 1:
-        long_row_pass(dst, dst_step, src, src_step, origin, w, first, count, n, chain, nan)
+        long_row_pass(dst, dst_step, src, src_step, origin, w, first, count, n, chain, nan, keys)
         return
     ntaps = cross(taps, leads, w.kernel, w.dilation * src_step)
     begin = imax(first, imin(w.inner_lo, first + count))
@@ -75,54 +90,200 @@ cdef inline void border_row(number *dst, Py_ssize_t dst_plane, const number *src
     window_rows(dst, dst_plane, src + (lo - origin) * src_step, src_plane, taps, real, planes, n, nan)
 
 
+cdef void chain_row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, Py_ssize_t origin,
+                         const Window *w, Py_ssize_t first, Py_ssize_t count, Py_ssize_t n, number *chain,
+                         vec_flag *nan) noexcept nogil:
+    """The same for windows of two steps over narrow rows: the first step lays rows side by side in `chain`."""
+    cdef Py_ssize_t taps[MAX_TAPS]
+    cdef Py_ssize_t lo = first * w.stride - w.begin, rows = (count - 1) * w.stride + w.extent - w.lasts[0]
+    cdef Py_ssize_t begin = imin(rows, imax(0, -lo)), end = imax(begin, imin(rows, w.size - w.lasts[0] - lo))    # all taps inside
+    cdef Py_ssize_t r = 0, at, real
+    step_taps(taps, w, 0, src_step)
+    while r < rows:
+        if r == begin and end > begin:
+            window_rows(chain + r * n, n, src + (lo + r - origin) * src_step, src_step, taps, w.taps[0], end - begin, n, nan)
+            r = end
+            continue
+        at = lo + r
+        real = w.taps[0]                # a few taps: a division would take longer than looking at each
+        while real > 0 and at < 0:
+            at, real = at + w.shifts[0], real - 1
+        while real > 0 and at + (real - 1) * w.shifts[0] >= w.size:
+            real -= 1
+        if real == 0:
+            fill(chain + r * n, n, <number>lowest(chain))
+        else:
+            window_rows(chain + r * n, n, src + (at - origin) * src_step, 0, taps, real, 1, n, nan)
+        r += 1
+    step_taps(taps, w, 1, n)
+    window_rows(dst, dst_step, <const number *>chain, w.stride * n, taps, w.taps[1], count, n, NULL)
+
+
 cdef void long_row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, Py_ssize_t origin,
                         const Window *w, Py_ssize_t first, Py_ssize_t count, Py_ssize_t n, number *chain,
-                        vec_flag *nan) noexcept nogil:
-    """The same by a chain of steps, over a block of columns whose dense rows fit the chain's scratch."""
-    cdef Py_ssize_t taps[MAX_TAPS]
+                        vec_flag *nan, const Keys *keys) noexcept nogil:
+    """The same for long windows, at a cost that does not grow with them (see `herk`), a few columns at a time; narrow rows
+    are faster by two steps where these suffice.
+
+    Rows that are to become keys, or are shorter than a vector where there are no masks, are copied first.
+    """
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
     cdef Py_ssize_t lo = first * w.stride - w.begin, length = (count - 1) * w.stride + w.extent
-    cdef Py_ssize_t block = imax(lanes, CHAIN_BYTES // VEC_BYTES // length * lanes)
-    cdef Py_ssize_t start, width, pitch, r, step, rows, at, begin, end, real
-    if nan != NULL and has_nans(src) and block < n:
-        # Rows in one piece first: narrow blocks would fetch them from memory line by line.
-        begin, end = imax(lo, 0), imin(lo + length, w.size)
+    cdef Py_ssize_t begin = imax(lo, 0), end = imin(lo + length, w.size), slots = imin(w.kernel, count)
+    cdef Py_ssize_t block = n, start = 0, width, pitch, i, r
+    cdef bint copied = keys != NULL or (not VEC_MASKS and n < lanes), wide = slots * 4 * VEC_BYTES <= CHAIN_BYTES
+    cdef number *rows = chain + imax(CHAIN_BYTES, slots * VEC_BYTES) // <Py_ssize_t>sizeof(number)
+    if w.steps == 2 and n < 4 * lanes and keys == NULL:
+        chain_row_pass(dst, dst_step, src, src_step, origin, w, first, count, n, chain, nan)
+        return
+    if nan != NULL and has_nans(src) and n > 8 * lanes and not copied:
+        # Whole rows first: memory is slow to give a tile in strips of a few vectors.
         note_rows(src + (begin - origin) * src_step, src_step, end - begin, n, nan)
         nan = NULL
-    start = 0
+    if copied:
+        block = imax(lanes, COPIED_BYTES // VEC_BYTES // length * lanes)
     while start < n:
         width = imin(block, n - start)
-        pitch = width
-        rows = length - w.lasts[0]
-        step_taps(taps, w, 0, src_step)
-        begin = imin(rows, imax(0, -lo))                        # rows whose taps of the first step are all elements
-        end = imax(begin, imin(rows, w.size - w.lasts[0] - lo))
-        r = 0
-        while r < rows:
-            if r == begin and end > begin:
-                window_rows(chain + r * pitch, pitch, src + (lo + r - origin) * src_step + start, src_step, taps, w.taps[0],
-                            end - begin, width, nan)
-                r = end
-                continue
-            at = lo + r
-            real = w.taps[0]            # a few taps: a division would take longer than looking at each
-            while real > 0 and at < 0:
-                at, real = at + w.shifts[0], real - 1
-            while real > 0 and at + (real - 1) * w.shifts[0] >= w.size:
-                real -= 1
-            if real == 0:
-                fill(chain + r * pitch, width, <number>lowest(dst))
+        if copied:
+            pitch = round_up(width, lanes)
+            if keys != NULL:
+                keys.load(rows, pitch, element(src, (begin - origin) * src_step + start, keys), src_step, end - begin, width, keys.rule)
             else:
-                window_rows(chain + r * pitch, pitch, src + (at - origin) * src_step + start, 0, taps, real, 1, width, nan)
-            r += 1
-        for step in range(1, w.steps):
-            step_taps(taps, w, step, pitch)
-            if step == w.steps - 1:
-                window_rows(dst + start, dst_step, chain, w.stride * pitch, taps, w.taps[step], count, width, NULL)
-            else:
-                rows -= w.lasts[step]
-                window_run(chain, chain, taps, w.taps[step], round_up(rows * pitch, lanes), NULL)
+                for r in range(end - begin):
+                    fill(rows + r * pitch, lanes, <number>lowest(dst))
+                    memcpy(rows + r * pitch, src + (begin + r - origin) * src_step, n * sizeof(number))
+            herk_rows(dst + start, dst_step, <const number *>rows, pitch, begin, w, first, count, width, True, wide, chain, nan)
+        else:
+            herk_rows(dst, dst_step, src, src_step, origin, w, first, count, n, False, wide, chain, nan)
         start += block
+
+
+cdef void herk_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, Py_ssize_t origin, const Window *w,
+                    Py_ssize_t first, Py_ssize_t count, Py_ssize_t n, bint padded, bint wide, number *slots,
+                    vec_flag *nan) noexcept nogil:
+    """Outputs first ... first + count of one axis, n columns of them; `padded`: whole vectors may be read."""
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), i, turn, turns = 1, a = w.stride
+    cdef vec_flag seen = flag_none()
+    cdef bint note = nan != NULL and has_nans(src)
+    # Windows whose taps are the same elements follow each other in every `turns`th output.
+    if w.dilation > 1:
+        turns = w.dilation
+        while a > 0:
+            turns, a = a, turns % a
+        turns = w.dilation // turns
+    for turn in range(imin(turns, count)):
+        i = 0
+        while i < n:
+            if wide and i + 4 * lanes <= n:
+                herk(dst + turn * dst_step + i, dst_step * turns, src + i, src_step, origin, w, first + turn, turns,
+                     ceil_div(count - turn, turns), True, VEC_BYTES, note, slots, &seen)
+                i += 4 * lanes
+                continue
+            if n >= lanes:
+                i = imin(i, n - lanes)
+            if n >= lanes or padded:
+                herk(dst + turn * dst_step + i, dst_step * turns, src + i, src_step, origin, w, first + turn, turns,
+                     ceil_div(count - turn, turns), False, imin(lanes, n - i) * <Py_ssize_t>sizeof(number), note, slots, &seen)
+            else:
+                herk_masked(dst + turn * dst_step, dst_step * turns, src, src_step, origin, w, first + turn, turns,
+                            ceil_div(count - turn, turns), n * <Py_ssize_t>sizeof(number), note, slots, &seen)
+            i += lanes
+    if note:
+        nan[0] = flag_or(nan[0], seen)
+
+
+cdef struct Four:
+    vec_t w, x, y, z
+
+
+cdef inline void take(Four *best, const number *at, bint wide, bint masked, Py_ssize_t nbytes, bint note,
+                      vec_flag *nan) noexcept nogil:
+    """The maximum of what was taken and one more row."""
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
+    cdef Four more
+    more.w = vec_load_part(at, nbytes) if masked else vec_load(at)
+    if wide:
+        more.x, more.y, more.z = vec_load(at + lanes), vec_load(at + 2 * lanes), vec_load(at + 3 * lanes)
+        if note:
+            nan[0] = nan_or(nan_or(nan[0], more.w, more.x, at), more.y, more.z, at)
+        best.x, best.y, best.z = vec_max(best.x, more.x, at), vec_max(best.y, more.y, at), vec_max(best.z, more.z, at)
+    elif note:
+        nan[0] = nan_or(nan[0], more.w, more.w, at)
+    best.w = vec_max(best.w, more.w, at)
+
+
+cdef inline void herk_body(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, Py_ssize_t origin,
+                           const Window *w, Py_ssize_t first, Py_ssize_t turns, Py_ssize_t count, bint wide, bint masked,
+                           Py_ssize_t nbytes, bint note, number *slots, vec_flag *nan) noexcept nogil:
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), slot = 4 * lanes if wide else lanes
+    cdef Py_ssize_t stride = w.stride, step = w.dilation * src_step         # in taps; in elements
+    cdef Py_ssize_t top = first * w.stride - w.begin
+    cdef Py_ssize_t lo = imax(-top, 0), hi = imax(w.size - top, 0)          # taps that are elements of the input
+    cdef Py_ssize_t i, j, from_j = 0, to_j, middle = 0
+    cdef const number *taps = src + (top - origin) * src_step
+    cdef vec_flag seen = nan[0]
+    cdef Four best
+    if w.dilation > 1:                  # (64-bit divisions, each the time of a row)
+        stride, lo, hi = w.stride * turns // w.dilation, ceil_div(lo, w.dilation), ceil_div(hi, w.dilation)
+    while from_j < count:
+        middle += w.kernel
+        to_j = imin(count, middle if stride == 1 else ceil_div(middle, stride))     # windows that start before the middle
+        best.w = best.x = best.y = best.z = vec_lowest(src)
+        i, j = imin(middle, hi), to_j
+        while j > from_j:
+            j -= 1
+            while i > imax(j * stride, lo):
+                i -= 1
+                take(&best, taps + i * step, wide, masked, nbytes, note, &seen)
+            vec_store(slots + (j - from_j) * slot, best.w)
+            if wide:
+                vec_store(slots + (j - from_j) * slot + lanes, best.x)
+                vec_store(slots + (j - from_j) * slot + 2 * lanes, best.y)
+                vec_store(slots + (j - from_j) * slot + 3 * lanes, best.z)
+        best.w = best.x = best.y = best.z = vec_lowest(src)
+        i = imax(middle, lo)
+        while j < to_j:
+            while i < imin(j * stride + w.kernel, hi):
+                take(&best, taps + i * step, wide, masked, nbytes, note, &seen)
+                i += 1
+            put(dst, vec_max(vec_load(slots + (j - from_j) * slot), best.w, src), nbytes)
+            if wide:
+                vec_store(dst + lanes, vec_max(vec_load(slots + (j - from_j) * slot + lanes), best.x, src))
+                vec_store(dst + 2 * lanes, vec_max(vec_load(slots + (j - from_j) * slot + 2 * lanes), best.y, src))
+                vec_store(dst + 3 * lanes, vec_max(vec_load(slots + (j - from_j) * slot + 3 * lanes), best.z, src))
+            dst += dst_step
+            j += 1
+        from_j = to_j
+    nan[0] = seen
+
+
+cdef void herk(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, Py_ssize_t origin, const Window *w,
+               Py_ssize_t first, Py_ssize_t turns, Py_ssize_t count, bint wide, Py_ssize_t nbytes, bint note, number *slots,
+               vec_flag *nan) noexcept nogil:
+    """Outputs first, first + turns, ... by the method of van Herk, Gil and Werman: one vector wide, or four.
+
+    Taps are counted from the first window's on; every kernel'th is a middle. A window that starts before a middle is what
+    lies before it, a running maximum upwards that is kept per window in `slots`, and what lies behind it, a running maximum
+    downwards: every tap is taken twice, however many windows it is in.
+    """
+    if wide and note:
+        herk_body(dst, dst_step, src, src_step, origin, w, first, turns, count, True, False, VEC_BYTES, True, slots, nan)
+    elif wide:
+        herk_body(dst, dst_step, src, src_step, origin, w, first, turns, count, True, False, VEC_BYTES, False, slots, nan)
+    elif note:
+        herk_body(dst, dst_step, src, src_step, origin, w, first, turns, count, False, False, nbytes, True, slots, nan)
+    else:
+        herk_body(dst, dst_step, src, src_step, origin, w, first, turns, count, False, False, nbytes, False, slots, nan)
+
+
+cdef void herk_masked(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, Py_ssize_t origin, const Window *w,
+                      Py_ssize_t first, Py_ssize_t turns, Py_ssize_t count, Py_ssize_t nbytes, bint note, number *slots,
+                      vec_flag *nan) noexcept nogil:
+    """The same for rows shorter than a vector."""
+    if note:
+        herk_body(dst, dst_step, src, src_step, origin, w, first, turns, count, False, True, nbytes, True, slots, nan)
+    else:
+        herk_body(dst, dst_step, src, src_step, origin, w, first, turns, count, False, True, nbytes, False, slots, nan)
 
 
 cdef inline Py_ssize_t lane_pitch(const Pool *p, Py_ssize_t span, Py_ssize_t left, Py_ssize_t lanes,
@@ -138,11 +299,14 @@ cdef inline Py_ssize_t lane_pitch(const Pool *p, Py_ssize_t span, Py_ssize_t lef
 
 cdef void lane_pass(number *dst, Py_ssize_t dst_step, number *band, number *dense, Py_ssize_t pitch, const Window *w,
                     Py_ssize_t rows, Py_ssize_t n) noexcept nogil:
-    """The column pass where columns are lanes: rows of `band`, margins in place, to n outputs each."""
+    """The column pass where columns are lanes: rows of `band`, margins in place, to n outputs each.
+
+    A chain goes through `dense`, which may be `band`.
+    """
     cdef Py_ssize_t taps[MAX_TAPS]
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
     cdef Py_ssize_t step, r, i, last = w.steps - 1
-    cdef bint vector = w.stride == 1 or w.stride == 2 or w.stride == 4
+    cdef bint vector = lane_stride(w)
     cdef number *src = band
     for step in range(w.steps):
         step_taps(taps, w, step, 1)
@@ -191,14 +355,17 @@ cdef void direct_pass(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_col, const
 
 
 cdef void rows_of_pixels(number *band, Py_ssize_t pitch, const number *src, Py_ssize_t src_row, Py_ssize_t src_col,
-                         const Pool *p, const Tile *tile, number *chain, const Leads *leads, vec_flag *nan) noexcept nogil:
+                         const Pool *p, const Tile *tile, number *chain, const Leads *leads, vec_flag *nan,
+                         const Keys *keys) noexcept nogil:
     """The row pass under a channels-last tile: one run where its pixels lie side by side, else pixel by pixel."""
     cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo, c
     if src_col == n:
-        row_pass(band, pitch, src, src_row, tile.row_lo, &p.rows, tile.row, tile.rows, cols * n, chain, leads, nan)
+        row_pass(band, pitch, src, src_row, tile.row_lo, &p.rows, tile.row, tile.rows, cols * n, chain, leads, nan,
+                 keys)
         return
     for c in range(cols):
-        row_pass(band + c * n, pitch, src + c * src_col, src_row, tile.row_lo, &p.rows, tile.row, tile.rows, n, chain, leads, nan)
+        row_pass(band + c * n, pitch, element(src, c * src_col, keys), src_row, tile.row_lo, &p.rows, tile.row, tile.rows, n, chain, leads,
+                 nan, keys)
 
 
 cdef inline Py_ssize_t lead_taps(const Pool *p, const View *x, Py_ssize_t output, Py_ssize_t *counts,
@@ -331,10 +498,10 @@ cdef void pool_box(number *y, Py_ssize_t y_row, Py_ssize_t y_col, const number *
         direct_pass(y, y_row, y_col, src, src_row, src_col, tile.row_lo, tile.col_lo, p, tile, leads, nan)
         return
     one.count, one.offsets[0] = 1, 0
-    rows_of_pixels(band, pitch, src, src_row, src_col, p, tile, chain, leads, nan)
+    rows_of_pixels(band, pitch, src, src_row, src_col, p, tile, chain, leads, nan, NULL)
     for r in range(tile.rows):
         row_pass(y + r * y_row, y_col, <const number *>(band + r * pitch), n, tile.col_lo, &p.cols, tile.col, tile.cols, n,
-                 chain, &one, NULL)
+                 chain, &one, NULL, NULL)
 
 
 cdef inline bint few_leads(const Pool *p, Py_ssize_t total) noexcept nogil:
@@ -375,6 +542,7 @@ cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y,
     cdef number *slab = <number *>areas.slab
     cdef number *band = <number *>areas.band
     cdef number *chain = <number *>areas.chain
+    cdef number *dense
     cdef number *to = <number *>y.data + output_offset(p, y, tile, 0)
     cdef const number *src = <const number *>x.data + input_offset(p, x, tile, 0) + first
     cdef Leads leads
@@ -417,8 +585,9 @@ cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y,
         return not flag_any(nan)
     if scratch.margins != tile.col:
         fill_margins(band, pitch, data, tile, p.tile_planes * p.tile_rows)
-        scratch.margins = tile.col
+        scratch.margins = -1 if p.in_place else tile.col
     band += data
+    dense = band if p.in_place else <number *>areas.dense
     if tile.planes > tile.rows and p.rows.steps == 1 and evenly_spaced(p, x):
         for r in range(tile.rows):      # planes inside: there are more of them than rows in each
             border_row(band + r * pitch + tile.left, tile.rows * pitch, src, x.channel, src_row, tile.row_lo, &p.rows,
@@ -428,15 +597,16 @@ cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y,
             if plane > 0:
                 src = <const number *>x.data + input_offset(p, x, tile, plane) + first
             row_pass(band + plane * tile.rows * pitch + tile.left, pitch, src, src_row, tile.row_lo, &p.rows, tile.row,
-                     tile.rows, cols, chain, &leads, &nan)
+                     tile.rows, cols, chain, &leads, &nan, NULL)
     if flag_any(nan):
         return False
     if tile.planes == 1 or planes_touch(p, y):
-        lane_pass(to, y.row, band, <number *>areas.dense, pitch, &p.cols, tile.planes * tile.rows, tile.cols)
+        lane_pass(to, y.row, band, dense, pitch, &p.cols, tile.planes * tile.rows, tile.cols)
     else:
-        for plane in range(tile.planes):
+        # From the last on: a chain may write over the first elements behind its rows.
+        for plane in range(tile.planes - 1, -1, -1):
             lane_pass(<number *>y.data + output_offset(p, y, tile, plane), y.row, band + plane * tile.rows * pitch,
-                      <number *>areas.dense, pitch, &p.cols, tile.rows, tile.cols)
+                      dense + plane * tile.rows * pitch, pitch, &p.cols, tile.rows, tile.cols)
     return True
 
 
@@ -451,40 +621,79 @@ cdef void tile_keys(lane *kind, const Pool *p, const View *x, const View *y, con
     """One tile by way of keys: 16-bit floats, and any float with a NaN rule to follow."""
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(lane)
     cdef Py_ssize_t counts[MAX_LEADS]
-    cdef Py_ssize_t data, total, at, plane, first, r, n = tile.channels
-    cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
+    cdef Py_ssize_t data, total, at, plane, first, r, count, n = tile.channels
+    cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo, src_row = cols * n, src_col = n
     cdef Py_ssize_t pitch = lane_pitch(p, tile.span, tile.left, lanes, &data)
-    cdef keys_store_t store = keys_storer(p.code, <int>sizeof(lane))
     cdef Areas areas
     carve(&areas, p, scratch.area)
     cdef lane *slab = <lane *>areas.slab
     cdef lane *band = <lane *>areas.band
     cdef lane *pooled = <lane *>areas.pooled
     cdef lane *chain = <lane *>areas.chain
+    cdef const lane *src
+    cdef bint small = p.form != BANDS and (p.form != FLAT or rows * cols == p.rows.size * p.cols.size)
     cdef Source source
     cdef Leads leads
+    cdef Keys keys
+    keys.load, keys.size, keys.rule = keys_loader(p.code, <int>sizeof(lane)), p.size, p.rule
     leads.count, leads.offsets[0] = 1, 0
     total = lead_taps(p, x, tile.lead, counts, &first)
-    if not p.channels_last and (p.form == BANDS or p.form == FLAT):
-        fill_margins(band, pitch, data, tile, tile.rows)
-        scratch.margins = -1
+    scratch.margins = -1
     for plane in range(tile.planes):
-        at = output_offset(p, y, tile, plane)
         if total == 0 or rows == 0 or cols == 0:
-            fill(pooled, tile.rows * tile.cols * n, <lane>lowest(kind))
+            fill(pooled, tile.cols * n, <lane>lowest(kind))
+            for r in range(tile.rows):
+                store_keys(y, tile, plane, r, 1, <const lane *>pooled, p)
+            continue
+        at = input_offset(p, x, tile, plane) + first
+        if total == 1 and p.rows.steps > 1 and not small:       # chains begin with keys
+            src, src_row, src_col = <const lane *>(x.data + at * p.size), x.row, x.col
         else:
-            gather_keys(slab, x, input_offset(p, x, tile, plane) + first, p, tile, counts, total, <lane *>areas.spare)
-            if p.form != BANDS and (p.form != FLAT or rows * cols == p.rows.size * p.cols.size):
+            gather_keys(slab, x, at, p, tile, counts, total, <lane *>areas.spare)
+            src = slab
+        if small or p.direct:
+            if small:
                 source.row, source.plane, source.rows, source.cols = cols, 0, rows, cols
-                pool_small(pooled, tile.cols, 0, <const lane *>slab, &source, 1, p, tile, &leads)
-            elif p.channels_last:
-                pool_box(pooled, tile.cols * n, n, <const lane *>slab, cols * n, n, p, tile, band, chain, &leads, NULL)
+                pool_small(pooled, tile.cols, 0, src, &source, 1, p, tile, &leads)
             else:
-                row_pass(band + data + tile.left, pitch, <const lane *>slab, cols, tile.row_lo, &p.rows, tile.row, tile.rows,
-                         cols, chain, &leads, NULL)
-                lane_pass(pooled, tile.cols, band + data, <lane *>areas.dense, pitch, &p.cols, tile.rows, tile.cols)
-        for r in range(tile.rows):
-            if y.col == n:
-                store(y.data + (at + r * y.row) * p.size, 0, pooled + r * tile.cols * n, 0, 1, tile.cols * n)
+                direct_pass(pooled, tile.cols * n, n, src, src_row, src_col, tile.row_lo, tile.col_lo, p, tile, &leads, NULL)
+            store_keys(y, tile, plane, 0, tile.rows, <const lane *>pooled, p)
+            continue
+        if p.channels_last:
+            pitch = cols * n
+            rows_of_pixels(band, pitch, src, src_row, src_col, p, tile, chain, &leads, NULL, &keys if src != slab else NULL)
+        else:
+            if plane == 0 or p.in_place:
+                fill_margins(band, pitch, data, tile, tile.rows)
+            row_pass(band + data + tile.left, pitch, src, src_row, tile.row_lo, &p.rows, tile.row, tile.rows, cols, chain, &leads,
+                     NULL, &keys if src != slab else NULL)
+        r = tile.rows
+        while r > 0:                    # from the last on, as above
+            count = imin(pooled_rows(p), r)
+            r -= count
+            if p.channels_last:
+                row_pass(pooled, n, <const lane *>(band + r * pitch), n, tile.col_lo, &p.cols, tile.col, tile.cols, n, chain,
+                         &leads, NULL, NULL)
             else:
-                store(y.data + (at + r * y.row) * p.size, y.col, pooled + r * tile.cols * n, n, tile.cols, n)
+                lane_pass(pooled, tile.cols, band + data + r * pitch,
+                          band + data + r * pitch if p.in_place else <lane *>areas.dense, pitch, &p.cols, count, tile.cols)
+            store_keys(y, tile, plane, r, count, <const lane *>pooled, p)
+
+
+cdef inline Py_ssize_t pooled_rows(const Pool *p) noexcept nogil:
+    """Rows of keys that are pooled before they are stored."""
+    if p.direct or p.form != BANDS:
+        return p.tile_rows
+    return 1 if p.channels_last else imin(p.tile_rows, ceil_div(POOLED_KEYS, p.tile_cols))
+
+
+cdef inline void store_keys(const View *y, const Tile *tile, Py_ssize_t plane, Py_ssize_t row, Py_ssize_t count,
+                            const lane *pooled, const Pool *p) noexcept nogil:
+    """`count` rows of the tile, from its row `row` on."""
+    cdef keys_store_t store = keys_storer(p.code, <int>sizeof(lane))
+    cdef Py_ssize_t n = tile.channels, at = output_offset(p, y, tile, plane) + row * y.row, r
+    for r in range(count):
+        if y.col == n:
+            store(y.data + (at + r * y.row) * p.size, 0, pooled + r * tile.cols * n, 0, 1, tile.cols * n)
+        else:
+            store(y.data + (at + r * y.row) * p.size, y.col, pooled + r * tile.cols * n, n, tile.cols, n)
