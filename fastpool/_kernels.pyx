@@ -146,6 +146,7 @@ cdef struct Pool:
     bint channels_last
     Form form
     bint direct                     # all taps at once from the input; else row pass, then column pass
+    bint folded                     # channels last, a few of them: taken as lanes
     bint in_place                   # column chains overwrite the band, margins too
     bint pairs
     bint keyed                      # pooled as keys: 16-bit floats, nan="ignore"
@@ -310,7 +311,7 @@ cdef class Pooling:
         set_window(&p.cols, windows[len(windows) - 1])
         self.row_axis, self.col_axis = schedule.spatial_axes[p.leads], schedule.spatial_axes[p.leads + 1]
         self.batch_axis, self.channel_axis = schedule.batch_axis, schedule.channel_axis
-        p.channels_last, p.direct = schedule.channels_last, schedule.direct
+        p.channels_last, p.direct, p.folded = schedule.channels_last, schedule.direct, schedule.folded
         p.pairs, p.keyed = schedule.return_indices, schedule.keyed
         p.code = CODES[schedule.dtype]
         p.size = dtype_bytes[p.code]

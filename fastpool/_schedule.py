@@ -16,6 +16,8 @@ PAIRS_BYTES = 64 << 10
 PIXEL_BAND_BYTES = 128 << 10  # channels last: whole pixels, over which rows and columns share loads
 PIXEL_BYTES = 4 << 10
 LONG_BAND_BYTES = 512 << 10
+# Channels last: pixels of at most so many bytes are taken as lanes.
+FOLDED_BYTES = 20
 LONG_PIXEL_BYTES = 256
 # Loads and stores per output of a running maximum, beside one load per element under the tile.
 HERK_COST = 4
@@ -172,6 +174,7 @@ class Schedule:
     channels: int
     channels_last: bool
     direct: bool
+    folded: bool
     keyed: bool
     return_indices: bool
     lane_bytes: int
@@ -351,7 +354,13 @@ def make_schedule(plan, windows, input_shape, output_shape):
         strides = (*strides[:2], 0, strides[2])
     channels_last = plan.channels_last and plan.channels > 1
     rows, cols = windows[-2:]
-    direct = channels_last and _is_direct(rows, cols, windows[:-2])
+    folded = (
+        channels_last
+        and not plan.return_indices
+        and plan.channels * itemsize <= FOLDED_BYTES
+        and len(cols.steps) == 1
+    )
+    direct = channels_last and not folded and _is_direct(rows, cols, windows[:-2])
     if direct:
         rows, cols = (w._replace(steps=(Step(1, 1, 0),)) for w in (rows, cols))
         windows[-2:] = rows, cols
@@ -378,6 +387,7 @@ def make_schedule(plan, windows, input_shape, output_shape):
         channels=plan.channels,
         channels_last=channels_last,
         direct=direct,
+        folded=folded,
         keyed=plan.dtype in ("float16", "bfloat16")
         or (plan.nan == "ignore" and plan.dtype in ("float32", "float64")),
         return_indices=pairs,

@@ -127,13 +127,15 @@ cdef void measure(Pool *p) noexcept nogil:
         size[0] = rows * cols * n if p.leads or (in_keys and (p.rows.steps == 1 or p.form != BANDS)) else 0
         size[1] = size[0] if p.leads and in_keys else 0
         if p.channels_last:
-            size[3] = 0 if p.direct else p.tile_rows * cols * n
+            size[3] = 0 if p.direct else p.tile_rows * (round_up(span * n, lanes) + lanes if p.folded else cols * n)
         else:
             size[3] = p.tile_planes * p.tile_rows * pitch + pitch
             if p.cols.steps > 1 or not lane_stride(&p.cols):
                 p.in_place = size[3] * element > DENSE_BYTES
                 size[5] = 0 if p.in_place else size[3]
         size[7] = pooled_rows(p) * out_row if in_keys else 0
+        if p.folded and p.cols.stride > 1:
+            size[7] = imax(size[7], span * n + lanes)
     p.scratch = 0
     for i in range(AREAS):
         p.offsets[i] = p.scratch
