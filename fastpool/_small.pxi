@@ -126,8 +126,9 @@ cdef vec_flag pool_down(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_plane, c
     cdef vec_flag nan = flag_none()
     cdef bint inner, five = ntaps == 5, square = ntaps == p.rows.kernel and (ntaps == 3 or five) and top + (ntaps - 1) * step >= 0
     cdef Few few
-    # A NaN survives as the last operand of a maximum. Every column is the last tap of some output, or the tap that stands at
-    # the first column in output 0: with that one in the last place but one a single comparison finds every NaN.
+    # A NaN survives as the last operand of a maximum. Every column is the last tap of some output, or met by the tap that
+    # stands at the first column in output 0 (`notes_all`): with that one in the last place but one a single comparison finds
+    # every NaN.
     for t in range(ntaps):
         taps[t] = t * p.cols.dilation
     if ntaps > 2:

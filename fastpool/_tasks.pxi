@@ -26,11 +26,20 @@ cdef Form form_of(Pool *p) noexcept nogil:
     if cols.stride == 1:
         # Vectors go down a few neighbouring columns; wider rows would come from memory in small pieces.
         if rows.stride == 1 and imax(rows.kernel, cols.kernel) <= SMALL_TAPS and p.tile_cols * p.size <= 8 * VEC_BYTES:
-            form = DOWN
+            form = DOWN if notes_all(p) else BANDS
     elif form == BANDS and cols.stride == 2 and cols.dilation == 1 and 2 <= cols.kernel <= 3 and cols.begin < cols.kernel:
         if 2 * (cols.out - 1) - cols.begin < cols.size:
             form = ALONG
     return FLAT if flat_pays(p, form) else form
+
+
+cdef inline bint notes_all(const Pool *p) noexcept nogil:
+    """Does pool_down see every NaN? It looks at two taps, whose vectors have to meet every column of the windows."""
+    cdef const Window *cols = &p.cols
+    cdef Py_ssize_t noted = imin(imax(cols.begin, 0) // cols.dilation, cols.kernel - 2)
+    if (p.code != F32 and p.code != F64) or p.keyed or cols.kernel <= 2:
+        return True
+    return p.col_tiles == 1 and (cols.kernel - 1 - noted) * cols.dilation <= imax(cols.out, VEC_BYTES // p.size)
 
 
 cdef bint flat_pays(Pool *p, Form form) noexcept nogil:

@@ -523,8 +523,9 @@ cdef inline bint fits_form(const Pool *p, const View *x, const View *y, Py_ssize
         return True
     if p.form == WHOLE:
         return x.row == cols or rows == 1
-    if p.batch * p.channels > 1 and not (x.channel == plane and evenly_spaced(p, x) and planes_touch(p, y)):
-        return False
+    if p.batch * p.channels > 1:
+        if x.channel != plane or y.channel != p.rows.out * p.cols.out or not (evenly_spaced(p, x) and evenly_spaced(p, y)):
+            return False
     return (x.row == p.cols.size or p.rows.size == 1) and (y.row == p.cols.out or p.rows.out == 1)
 
 
@@ -621,7 +622,7 @@ cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y,
         gather_leads(slab, src, x, p, tile, counts, total, &nan)
         src, src_row, src_col = slab, cols * tile.channels, tile.channels
     if p.folded and src_col == tile.channels and y.col == tile.channels and total <= MAX_TAPS:
-        return tile_folded(to, src, src_row, p, y, tile, band, <number *>areas.pooled, chain, &leads)
+        return tile_folded(to, src, src_row, p, y, tile, band, <number *>areas.pooled, chain, &leads) and not flag_any(nan)
     if p.channels_last:
         pool_box(to, y.row, y.col, src, src_row, src_col, p, tile, band, chain, &leads, &nan)
         return not flag_any(nan)
