@@ -29,11 +29,14 @@ NAMES = {"float": "float32", "double": "float64"}  # others are C's without "_t"
 
 # Functions that hold the loops of one element type; `lane` types are those of pairs.
 REQUIRED = {
-    "number": ("window_run", "window_column", "row_pass", "long_row_pass", "lane_pass"),
+    "number": ("window_run", "window_column", "herk_rows", "lane_pass"),
     "lane": ("pair_lane_pass", "pair_row_pass", "pair_direct_pass"),
 }
 # Not in every build, or not for every type.
-WHERE_PRESENT = {"number": ("pool_down", "pool_along", "pool_small"), "lane": ()}
+WHERE_PRESENT = {
+    "number": ("pool_down", "pool_along", "pool_flat", "pool_whole", "pool_small"),
+    "lane": (),
+}
 # Their loops are narrower, or other functions' that were inlined: only scalar ones are looked for.
 NOT_SCALAR = {"number": ("narrow_rows", "window_rows", "tile_values"), "lane": ()}
 # Functions of _keys.h, named by element type: some innermost loop of each is of vectors.

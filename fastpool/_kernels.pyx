@@ -6,8 +6,9 @@ of outputs; `run` shares the tasks among threads. Nothing here knows of padding 
 raises, and nothing but scratch and results is allocated.
 
     _kernels.pyx   geometry, tasks, the entry points
-    _windows.pxi   the three loops that everything is made of, on plain values
+    _windows.pxi   the loops that everything is made of, on plain values
     _small.pxi     one tile of values, where windows are small enough for registers
+    _long.pxi      the pass over long windows
     _values.pxi    one tile of values: row pass, column pass, or both at once
     _pairs.pxi     one tile of values with the positions they came from
     _arrays.pxi    what numpy's arrays are, and keys of calls
@@ -144,7 +145,7 @@ cdef struct Pool:
     Window lead[MAX_LEADS]
     Py_ssize_t leads, lead_outs
     bint channels_last
-    Form form
+    Py_ssize_t form                 # a Form
     bint direct                     # all taps at once from the input; else row pass, then column pass
     bint folded                     # channels last, a few of them: taken as lanes
     bint in_place                   # column chains overwrite the band, margins too
@@ -260,6 +261,7 @@ cdef inline Py_ssize_t step_taps(Py_ssize_t *taps, const Window *w, Py_ssize_t s
 
 include "_windows.pxi"
 include "_small.pxi"
+include "_long.pxi"
 include "_values.pxi"
 include "_pairs.pxi"
 include "_tasks.pxi"
