@@ -27,8 +27,11 @@ LANE_ROW_BYTES = 16 << 10
 SCRATCH_BYTES = 1 << 20
 # Direct windows: at most this many taps (MAX_TAPS of _kernels.pyx).
 MAX_TAPS = 64
-# Enough tiles for the threads of a large machine to share; and for anything worth a second thread.
+# Enough tiles for the threads of a large machine to share, but none of less than this many bytes
+# where there are some for each of a few threads; and for anything worth a second thread.
 MANY_TASKS = 64
+SOME_TASKS = 8
+TASK_BYTES = 16 << 10
 FEW_TASKS = 4
 SHARED_BYTES = 256 << 10
 
@@ -293,8 +296,9 @@ def _tile(windows, element, batch, channels, channels_last, direct, pairs):
     planes = 1
     whole = tile_rows >= out_rows and out_cols >= cols.out
     if not channels_last and whole and all(w.out == w.kernel == 1 for w in leads):
-        fit = _fit(batch * channels, row_bytes * out_rows, budget)
-        planes = max(1, min(fit, batch * channels // MANY_TASKS))
+        count = batch * channels
+        tasks = max(SOME_TASKS, min(MANY_TASKS, count * row_bytes * out_rows // TASK_BYTES))
+        planes = max(1, min(_fit(count, row_bytes * out_rows, budget), count // tasks))
     pieces = math.prod(w.out for w in leads) * batch * -(-cols.out // out_cols)
     pieces *= -(-channels // (width if channels_last else planes))
     if pieces * row_bytes * out_rows > SHARED_BYTES:
