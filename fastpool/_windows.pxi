@@ -270,7 +270,7 @@ cdef void window_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_ss
         n, rows = n * rows, 1
     if n < lanes:
         narrow_rows(dst, dst_step, src, src_step, taps, ntaps, rows, n, nan)
-    elif n > 4 * lanes:
+    elif n > 4 * lanes or (n == 4 * lanes and not slides(taps, ntaps, src_step)):
         for r in range(rows):
             window_run(dst + r * dst_step, src + r * src_step, taps, ntaps, n, nan)
     else:
