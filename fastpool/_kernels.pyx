@@ -10,7 +10,8 @@ raises, and nothing but scratch and results is allocated.
     _small.pxi     one tile of values, where windows are small enough for registers
     _long.pxi      the pass over long windows
     _values.pxi    one tile of values: row pass, column pass, or both at once
-    _pairs.pxi     one tile of values with the positions they came from
+    _taps.pxi      one tile of values with indices, where windows are small
+    _pairs.pxi     one tile of values with the positions they came from, by passes
     _arrays.pxi    what numpy's arrays are, and keys of calls
     _unpool.pxi    max unpooling
 """
@@ -73,6 +74,10 @@ cdef extern from "_keys.h" nogil:
     double lowest(...)
     bint has_margin(...)
     void store_indices(...)
+    void put_indices(...)
+    vec_t vec_ramp(int64_t)
+    vec_t vec_of(const int64_t *, ...)
+    vec_t vec_later(vec_t, vec_t, ...)
     int cpu_has(const char *)
     int F16, BF16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64
     int NAN_IGNORE, ZEROS_EQUAL
@@ -106,6 +111,9 @@ cdef enum:
     SMALL_TAPS = 8          # along one axis of a window that is pooled in registers
     FLAT_TAPS = 32          # of a window over planes that are flattened, and the masks that this may take
     FLAT_MASKS = 4096
+    RING = 32               # rows under a window with indices that slides over them
+    TAPS_ALONG = 8          # along each axis of such a window (twice as many with 32 registers); in all, of one that does
+    TAPS_AT_ONCE = 64       # not slide
     AREAS = 11
     MAX_THREADS = 256
     POOLED_KEYS = 4096      # that are stored at a time
@@ -128,6 +136,7 @@ cdef enum Form:         # how a tile of values is pooled
     APART                   # 2 or 4 columns side by side: windows share none
     WHOLE                   # one window takes all of a plane
     FLAT                    # with masks: many planes smaller than a few vectors
+    TAPS                    # _taps.pxi, with indices: small windows
 
 
 cdef struct Window:     # one pooled axis
@@ -157,6 +166,8 @@ cdef struct Pool:
     Py_ssize_t index_bytes
     Py_ssize_t index_batch, index_channel, index_row, index_col
     Py_ssize_t index_lead[MAX_LEADS]
+    bint slides, slides_few         # TAPS: each row under a tile is compared once; windows of 3 x 3 or 5 x 5
+    bint notes                      # TAPS: the kernels note NaN in what they read in place
     bint linear                     # index = base + position * index_col
     Py_ssize_t position_lead[MAX_LEADS]
     Py_ssize_t row_tiles, col_tiles, channel_tiles, tasks
@@ -264,6 +275,7 @@ include "_small.pxi"
 include "_long.pxi"
 include "_values.pxi"
 include "_pairs.pxi"
+include "_taps.pxi"
 include "_tasks.pxi"
 include "_arrays.pxi"
 include "_unpool.pxi"
@@ -281,7 +293,7 @@ def use(bint now):
     in_use = now
 
 
-FORMS = "bands", "down", "along", "apart", "whole", "flat"     # as in enum Form
+FORMS = "bands", "down", "along", "apart", "whole", "flat", "taps"     # as in enum Form
 
 
 cdef class Pooling:

@@ -247,4 +247,87 @@ DEFINE_STORE_INDICES(64, 64)
         int64_t: _Generic(*(from), int16_t: store_indices_16_64, int32_t: store_indices_32_64,          \
                           int64_t: store_indices_64_64))(to, from, n, base, step, scale)
 
+/* ---- the same in registers: a vector of positions, unsigned, as vectors of 64-bit integers ---- */
+
+#if VEC_BYTES == 64
+INLINE void vec_widen_i16(vec_t v, vec_t *to) {
+    to[0] = (vec_t)_mm512_cvtepu16_epi64(_mm512_castsi512_si128((__m512i)v));
+    to[1] = (vec_t)_mm512_cvtepu16_epi64(_mm512_extracti32x4_epi32((__m512i)v, 1));
+    to[2] = (vec_t)_mm512_cvtepu16_epi64(_mm512_extracti32x4_epi32((__m512i)v, 2));
+    to[3] = (vec_t)_mm512_cvtepu16_epi64(_mm512_extracti32x4_epi32((__m512i)v, 3));
+}
+INLINE void vec_widen_i32(vec_t v, vec_t *to) {
+    to[0] = (vec_t)_mm512_cvtepu32_epi64(_mm512_castsi512_si256((__m512i)v));
+    to[1] = (vec_t)_mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64((__m512i)v, 1));
+}
+#elif VEC_BYTES == 32
+INLINE void vec_widen_i16(vec_t v, vec_t *to) {
+    __m128i low = _mm256_castsi256_si128((__m256i)v), high = _mm256_extracti128_si256((__m256i)v, 1);
+    to[0] = (vec_t)_mm256_cvtepu16_epi64(low);
+    to[1] = (vec_t)_mm256_cvtepu16_epi64(_mm_srli_si128(low, 8));
+    to[2] = (vec_t)_mm256_cvtepu16_epi64(high);
+    to[3] = (vec_t)_mm256_cvtepu16_epi64(_mm_srli_si128(high, 8));
+}
+INLINE void vec_widen_i32(vec_t v, vec_t *to) {
+    to[0] = (vec_t)_mm256_cvtepu32_epi64(_mm256_castsi256_si128((__m256i)v));
+    to[1] = (vec_t)_mm256_cvtepu32_epi64(_mm256_extracti128_si256((__m256i)v, 1));
+}
+#else
+INLINE void vec_widen_i32(vec_t v, vec_t *to) {
+    to[0] = SHUFFLE(vec_u32, v, (vec_u32){0}, 0, 4, 1, 5);
+    to[1] = SHUFFLE(vec_u32, v, (vec_u32){0}, 2, 6, 3, 7);
+}
+INLINE void vec_widen_i16(vec_t v, vec_t *to) {
+    vec_widen_i32(SHUFFLE(vec_u16, v, (vec_u16){0}, 0, 8, 1, 9, 2, 10, 3, 11), to);
+    vec_widen_i32(SHUFFLE(vec_u16, v, (vec_u16){0}, 4, 12, 5, 13, 6, 14, 7, 15), to + 2);
+}
+#endif
+INLINE void vec_widen_i64(vec_t v, vec_t *to) { to[0] = v; }
+
+/* The first n lanes as indices of 4 or 8 bytes: base + position + lane * step, `ramp` being lane * step. Nearly all are
+ * whole vectors of 8 bytes; a place for the rest in memory would be written for those too. */
+#define DEFINE_PUT_INDICES(L)                                                                                      \
+    INLINE vec_t index_piece_i##L(vec_t wide, int i, int64_t base, vec_t ramp, int64_t step) {                     \
+        return (vec_t)((vec_i64)wide + ((vec_i64)ramp + (base + i * (int64_t)(VEC_BYTES / 8) * step)));            \
+    }                                                                                                              \
+    static __attribute__((noinline)) void put_some_indices_i##L(char *to, vec_t places, size_t n, int64_t base,    \
+                                                                vec_t ramp, int64_t step, int bytes) {             \
+        vec_t index[5] = {ramp, ramp, ramp, ramp, ramp};                                                           \
+        int i;                                                                                                     \
+        vec_widen_i##L(places, index);                                                                             \
+        for (i = 0; i < 64 / L; i++) index[i] = index_piece_i##L(index[i], i, base, ramp, step);                   \
+        if (bytes == 4)                                                                                            \
+            for (i = 0; i < (64 / L + 1) / 2; i++) index[i] = vec_evens_4(index[2 * i], index[2 * i + 1]);         \
+        n *= (size_t)bytes;                                                                                        \
+        for (i = 0; n >= VEC_BYTES; i++, n -= VEC_BYTES) vec_store(to + i * VEC_BYTES, index[i]);                  \
+        if (n) vec_store_part(to + i * VEC_BYTES, index[i], n);                                                    \
+    }                                                                                                              \
+    INLINE void put_indices_i##L(char *to, vec_t places, size_t n, int64_t base, vec_t ramp, int64_t step, int bytes) { \
+        vec_t wide[4];                                                                                             \
+        if (n < VEC_BYTES * 8 / L || bytes != 8) {                                                                 \
+            put_some_indices_i##L(to, places, n, base, ramp, step, bytes);                                         \
+            return;                                                                                                \
+        }                                                                                                          \
+        vec_widen_i##L(places, wide);                                                                              \
+        for (int i = 0; i < 64 / L; i++) vec_store(to + i * VEC_BYTES, index_piece_i##L(wide[i], i, base, ramp, step)); \
+    }
+DEFINE_PUT_INDICES(16)
+DEFINE_PUT_INDICES(32)
+DEFINE_PUT_INDICES(64)
+#define put_indices(to, places, n, base, ramp, step, bytes, p) \
+    BY_LANE(put_indices, p)(to, places, n, base, ramp, step, bytes)
+INLINE vec_t vec_ramp(int64_t step) {
+    vec_i64 ramp = {0};
+    for (size_t i = 0; i < VEC_BYTES / 8; i++) ramp[i] = (int64_t)i * step;
+    return (vec_t)ramp;
+}
+#define DEFINE_GATHER(L)                                                              \
+    INLINE vec_t vec_of_i##L(const int64_t *from) {                                   \
+        int##L##_t lanes[VEC_BYTES * 8 / L];                                          \
+        for (size_t i = 0; i < VEC_BYTES * 8 / L; i++) lanes[i] = (int##L##_t)from[i]; \
+        return vec_load(lanes);                                                       \
+    }
+DEFINE_GATHER(16) DEFINE_GATHER(32) DEFINE_GATHER(64)
+#define vec_of(from, p) BY_LANE(vec_of, p)(from)
+
 #endif

@@ -36,33 +36,31 @@ cdef inline void store_pair(lane *dk, lane *dp, vec_t key, vec_t position, Py_ss
         vec_store_part(dp, position, left * sizeof(lane))
 
 
-cdef inline vec_t first_pair(lane *kind, const lane *sk, const Py_ssize_t *taps, const Py_ssize_t *places, Py_ssize_t ntaps,
-                             vec_t *position) noexcept nogil:
-    """A window over bare keys: tap t has the position places[t]."""
+cdef inline vec_t first_pair(lane *kind, const lane *sk, const Py_ssize_t *taps, Py_ssize_t ntaps, vec_t *position) noexcept nogil:
+    """A window over bare keys: a tap's offset is its position."""
     cdef vec_t other, key = vec_load(sk + taps[0])
     cdef vec_mask greater
     cdef Py_ssize_t t
-    position[0] = vec_splat(places[0], kind)
+    position[0] = vec_splat(taps[0], kind)
     for t in range(1, ntaps):
         other = vec_load(sk + taps[t])
         greater = vec_gt(other, key, kind)
         key = vec_pick(greater, other, key, kind)
-        position[0] = vec_pick(greater, vec_splat(places[t], kind), position[0], kind)
+        position[0] = vec_pick(greater, vec_splat(taps[t], kind), position[0], kind)
     return key
 
 
 cdef inline void first_window(lane *dk, lane *dp, const lane *sk, const lane *iota, const Py_ssize_t *taps,
-                              const Py_ssize_t *places, Py_ssize_t ntaps, int64_t add, Py_ssize_t stride,
-                              Py_ssize_t n) noexcept nogil:
+                              Py_ssize_t ntaps, int64_t add, Py_ssize_t stride, Py_ssize_t n) noexcept nogil:
     """Windows over bare keys, one per lane, at stride 1 or 2; iota[i] is the position of a window starting at sk[i]."""
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(lane)
     cdef Py_ssize_t i = 0
     cdef vec_t key, position, next_key, next_position, offset = vec_splat(add, dk)
     while i < n:
-        key = first_pair(dk, sk + stride * i, taps, places, ntaps, &position)
+        key = first_pair(dk, sk + stride * i, taps, ntaps, &position)
         position = vec_add(position, vec_load(iota + stride * i), dk)
         if stride == 2:
-            next_key = first_pair(dk, sk + 2 * i + lanes, taps, places, ntaps, &next_position)
+            next_key = first_pair(dk, sk + 2 * i + lanes, taps, ntaps, &next_position)
             next_position = vec_add(next_position, vec_load(iota + 2 * i + lanes), dk)
             key, position = vec_evens(key, next_key, dk), vec_evens(position, next_position, dk)
         store_pair(dk + i, dp + i, key, vec_add(position, offset, dk), n - i)
@@ -79,10 +77,10 @@ cdef void pair_lane_pass(lane *dk, lane *dp, const lane *keys, lane *dense_k, la
     step_taps(taps, w, 0, 1)
     for r in range(rows):
         if short:
-            first_window(dk + r * dst_step, dp + r * dst_step, keys + r * pitch, iota, taps, taps, w.taps[0],
+            first_window(dk + r * dst_step, dp + r * dst_step, keys + r * pitch, iota, taps, w.taps[0],
                          (first + r) * row_positions, w.stride, n)
         else:
-            first_window(dense_k + r * pitch, dense_p + r * pitch, keys + r * pitch, iota, taps, taps, w.taps[0],
+            first_window(dense_k + r * pitch, dense_p + r * pitch, keys + r * pitch, iota, taps, w.taps[0],
                          (first + r) * row_positions, 1, pitch)
     if short:
         return
@@ -143,35 +141,6 @@ cdef void pair_row_pass(lane *dk, lane *dp, Py_ssize_t dst_step, const lane *sk,
         start += block
 
 
-cdef void pair_direct_pass(lane *dk, lane *dp, const lane *keys, const Pool *p, const Tile *tile) noexcept nogil:
-    """Channels-last, all taps of a small window at once."""
-    cdef Py_ssize_t taps[MAX_TAPS]
-    cdef Py_ssize_t places[MAX_TAPS]
-    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(lane)
-    cdef Py_ssize_t n = tile.channels, width = (tile.col_hi - tile.col_lo) * n, line = p.cols.size
-    cdef Py_ssize_t r, o, i, j, k, rows, cols, row, col
-    cdef vec_t key, position
-    for r in range(tile.rows):
-        rows = real_taps(&p.rows, tile.row + r, &row)
-        for o in range(tile.cols):
-            cols = real_taps(&p.cols, tile.col + o, &col)
-            if rows == 0 or cols == 0:
-                fill(dk, n, <lane>lowest(dk))
-                fill(dp, n, <lane>0)
-            else:
-                for i in range(rows):
-                    for j in range(cols):
-                        k = (row - tile.row_lo) + i * p.rows.dilation
-                        taps[i * cols + j] = k * width + (col - tile.col_lo + j * p.cols.dilation) * n
-                        places[i * cols + j] = k * line + col - tile.col_lo + j * p.cols.dilation
-                i = 0
-                while i < n:
-                    key = first_pair(dk, keys + i, taps, places, rows * cols, &position)
-                    store_pair(dk + i, dp + i, key, position, n - i)
-                    i += lanes
-            dk, dp = dk + n, dp + n
-
-
 cdef void pair_box(lane *dk, lane *dp, const Areas *areas, const View *x, Py_ssize_t at, const Pool *p, const Tile *tile,
                    Py_ssize_t pitch, Py_ssize_t data) noexcept nogil:
     """Rows and columns of one slab: pairs of the whole tile, dense, in (dk, dp)."""
@@ -182,10 +151,6 @@ cdef void pair_box(lane *dk, lane *dp, const Areas *areas, const View *x, Py_ssi
     cdef lane *iota = <lane *>areas.iota
     cdef lane *mk = <lane *>areas.band
     cdef lane *mp = <lane *>areas.band_places
-    if p.direct:
-        load_keys(keys, x, at, p, tile)
-        pair_direct_pass(dk, dp, <const lane *>keys, p, tile)
-        return
     if p.channels_last:
         for r in range(rows):
             if x.col == n or cols == 1:
@@ -222,7 +187,7 @@ cdef void tile_pairs(lane *kind, const Pool *p, const View *x, const View *y, co
     cdef lane *iota = <lane *>areas.iota
     total = lead_taps(p, x, tile.lead, counts, &first)
     if p.channels_last:
-        for i in range(0 if p.direct else cols):
+        for i in range(cols):
             fill(iota + i * n, n, <lane>i)
     else:
         fill_margins(<lane *>areas.slab, pitch, data, tile, imin(rows, PAIR_ROWS))
@@ -262,25 +227,11 @@ cdef inline void merge_pairs(lane *keys, lane *places, const lane *more_keys, co
 
 cdef void store_tile(const lane *keys, const lane *places, const Pool *p, const View *y, const View *z, const Tile *tile,
                      Py_ssize_t plane) noexcept nogil:
-    cdef Py_ssize_t n = tile.channels, out = tile.cols * n, r, at, axis, lead = tile.lead, first
-    cdef Py_ssize_t base = tile.row_lo * p.index_row + tile.col_lo * p.index_col
-    cdef keys_store_t store = keys_storer(p.code, <int>sizeof(lane))
-    if p.channels_last:
-        base += tile.batch * p.index_batch + tile.channel * p.index_channel
-    else:
-        base += (tile.plane + plane) // p.channels * p.index_batch + (tile.plane + plane) % p.channels * p.index_channel
-    axis = p.leads
-    while axis > 0:
-        axis -= 1
-        real_taps(&p.lead[axis], lead % p.lead[axis].out, &first)
-        lead //= p.lead[axis].out
-        base += first * p.index_lead[axis]
-    at = output_offset(p, y, tile, plane)
-    for r in range(tile.rows):
-        if y.col == n:
-            store(y.data + (at + r * y.row) * p.size, 0, keys + r * out, 0, 1, out)
-        else:
-            store(y.data + (at + r * y.row) * p.size, y.col, keys + r * out, n, tile.cols, n)
+    cdef Py_ssize_t out = tile.cols * tile.channels, r, at
+    cdef int64_t base = tile_base(p, tile)
+    if not p.channels_last:
+        base += plane_base(p, tile.plane + plane) + tile.col_lo * p.index_col
+    store_keys(y, tile, plane, 0, tile.rows, keys, p)
     at = output_offset(p, z, tile, plane)
     for r in range(tile.rows):
         if p.index_bytes == 8:

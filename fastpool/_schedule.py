@@ -227,7 +227,7 @@ def _fit(total, piece_bytes, budget):
     return -(-total // -(-total // count)) if total else 1
 
 
-def _is_direct(rows, cols, leads):
+def _is_direct(rows, cols):
     """Take all taps of a channels-last window at once, rather than rows first and columns then?"""
     if rows.kernel * cols.kernel > MAX_TAPS:
         return False
@@ -307,9 +307,12 @@ def _tile(windows, element, batch, channels, channels_last, direct, pairs):
     return tile_rows, out_cols, width, planes
 
 
-def _lane_bytes(windows, tile, itemsize):
-    """The narrowest integer that holds a key and any position under a tile."""
+def _lane_bytes(windows, tile, itemsize, strides, direct):
+    """The narrowest integer that holds a key and any position under a tile, or in a direct window."""
     *leads, rows, cols = windows
+    if direct:  # in the strides of the index, as signed integers
+        places = sum((w.extent - 1) * s for w, s in zip(windows, strides[2:], strict=True))
+        return next((n for n in (2, 4) if n >= itemsize and places < 1 << (8 * n - 1)), 8)
     under_rows = min(rows.span(tile[0]), max(1, rows.size))
     places = (under_rows - 1) * cols.size + min(cols.span(tile[1]), cols.size)
     plane = rows.size * cols.size
@@ -364,7 +367,10 @@ def make_schedule(plan, windows, input_shape, output_shape):
         and plan.channels * itemsize <= FOLDED_BYTES
         and len(cols.steps) == 1
     )
-    direct = channels_last and not folded and _is_direct(rows, cols, windows[:-2])
+    direct = channels_last and not folded and _is_direct(rows, cols)
+    if direct and plan.return_indices:
+        taps = math.prod(w.kernel for w in windows)
+        direct = taps <= MAX_TAPS
     if direct:
         rows, cols = (w._replace(steps=(Step(1, 1, 0),)) for w in (rows, cols))
         windows[-2:] = rows, cols
@@ -373,10 +379,10 @@ def make_schedule(plan, windows, input_shape, output_shape):
     tile = _tile(windows, itemsize, *arguments)
     lane_bytes = itemsize
     if pairs:
-        lane_bytes = _lane_bytes(windows, tile, itemsize)
+        lane_bytes = _lane_bytes(windows, tile, itemsize, strides, direct)
         if lane_bytes > itemsize:
             tile = _tile(windows, lane_bytes, *arguments)
-            lane_bytes = _lane_bytes(windows, tile, itemsize)
+            lane_bytes = _lane_bytes(windows, tile, itemsize, strides, direct)
     sizes = [w.size for w in windows]
     return Schedule(
         input_shape=input_shape,

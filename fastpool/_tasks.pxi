@@ -10,7 +10,9 @@ cdef Form form_of(Pool *p) noexcept nogil:
     cdef const Window *rows = &p.rows
     cdef const Window *cols = &p.cols
     cdef Form form = BANDS
-    if p.channels_last or p.pairs:
+    if p.pairs:
+        return TAPS if p.direct or taps_fit(p) else BANDS
+    if p.channels_last:
         return BANDS
     if rows.out * cols.out == 1 and rows.kernel == rows.size and cols.kernel == cols.size and rows.inner_hi * cols.inner_hi == 1:
         if rows.size * cols.size * p.size <= WHOLE_BYTES:       # (a plane with a NaN is copied)
@@ -31,6 +33,46 @@ cdef Form form_of(Pool *p) noexcept nogil:
         if 2 * (cols.out - 1) - cols.begin < cols.size:
             form = ALONG
     return FLAT if flat_pays(p, form) else form
+
+
+cdef bint taps_fit(Pool *p) noexcept nogil:
+    """Channels first, with indices: can all taps be taken in registers, and is that faster than passes?"""
+    cdef const Window *rows = &p.rows
+    cdef const Window *cols = &p.cols
+    cdef Py_ssize_t slabs = 1, i, first
+    cdef int64_t furthest = (rows.kernel - 1) * rows.dilation * p.index_row + (cols.kernel - 1) * cols.dilation * p.index_col
+    if p.channels_last:
+        return False
+    for i in range(p.leads):
+        slabs *= p.lead[i].kernel
+        furthest += (p.lead[i].kernel - 1) * p.lead[i].dilation * p.index_lead[i]
+        if slabs > MAX_TAPS:
+            return False
+    if furthest >> (8 * p.lane - 1):
+        return False
+    if not (cols.stride == 1 or (cols.stride == 2 and cols.kernel > 1 and cols.dilation == 1) or (cols.stride == 4 and cols.kernel == 4 and cols.dilation == 1)):
+        return False
+    # (three rows at stride 2 are compared again sooner than they are kept)
+    p.slides = slabs == 1 and rows.kernel > rows.stride and (rows.stride == 1 or (rows.dilation == 1 and rows.kernel > 3))
+    if p.slides:
+        if rows.extent > RING or imax(rows.kernel, cols.kernel) > (2 * TAPS_ALONG if VEC_MASKS else TAPS_ALONG):
+            return False
+    elif slabs * rows.kernel * cols.kernel > TAPS_AT_ONCE:
+        return False
+    # Windows that share nothing read everything once, from memory: a look for NaN before would cost a fifth.
+    p.notes = not p.slides and (cols.stride == 4 or (slabs == 1 and cols.stride == cols.kernel == rows.kernel == 2))
+    p.slides_few = p.slides and rows.stride * cols.stride == 1 and rows.kernel == cols.kernel and none_empty(rows)
+    p.slides_few = p.slides_few and (rows.kernel == 3 or rows.kernel == 5)
+    return none_empty(cols)
+
+
+cdef bint none_empty(const Window *w) noexcept nogil:
+    """Has every output an element?"""
+    cdef Py_ssize_t o, first
+    for o in range(w.out):
+        if not w.inner_lo <= o < w.inner_hi and real_taps(w, o, &first) == 0:
+            return False
+    return True
 
 
 cdef inline bint notes_all(const Pool *p) noexcept nogil:
@@ -117,20 +159,26 @@ cdef void measure(Pool *p) noexcept nogil:
     cdef Py_ssize_t n = p.tile_channels, pitch = round_up(lanes + span, lanes)
     cdef Py_ssize_t in_keys = p.keyed or p.code == F32 or p.code == F64, out_row = p.tile_cols * n
     cdef Py_ssize_t size[AREAS]
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, slabs = 1
     memset(size, 0, sizeof(size))
     if p.rows.steps > 1:
         size[9] = chain_elements(p, &p.rows, p.tile_rows, element, in_keys)
     if p.channels_last and p.cols.steps > 1:
         size[9] = imax(size[9], chain_elements(p, &p.cols, p.tile_cols, element, False))
-    if p.pairs:
-        # keys of the input: all where windows are taken at once, else as many rows as one column pass takes
-        size[0] = rows * cols * n if p.direct else cols * n if p.channels_last else PAIR_ROWS * pitch
+    if p.form == TAPS:
+        # the input under a tile, where it is not read in place; results in keys
+        for i in range(p.leads):
+            slabs *= p.lead[i].kernel
+        size[0] = p.tile_planes * slabs * rows * (cols * n if p.channels_last else pitch)
+        size[7] = p.tile_planes * p.tile_rows * out_row
+    elif p.pairs:
+        # keys of the input: as many rows as one column pass takes
+        size[0] = cols * n if p.channels_last else PAIR_ROWS * pitch
         size[1] = size[2] = p.tile_rows * out_row if p.leads else 0
-        size[3] = size[4] = 0 if p.direct else rows * out_row
+        size[3] = size[4] = rows * out_row
         size[5] = size[6] = PAIR_ROWS * pitch if not p.channels_last and (p.cols.steps > 1 or p.cols.stride > 2) else 0
         size[7] = size[8] = p.tile_rows * out_row
-        size[10] = pitch + 4 * lanes if not p.channels_last else 0 if p.direct else cols * n
+        size[10] = cols * n if p.channels_last else pitch + 4 * lanes
     else:
         # of leading axes the maximum, of keys all that no chain begins with
         size[0] = rows * cols * n if p.leads or (in_keys and (p.rows.steps == 1 or p.form != BANDS)) else 0
@@ -196,6 +244,27 @@ cdef void run_task(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:
     cdef View *y = &job.y
     cdef bint done = False
     tile_of(&tile, p, task)
+    if p.form == TAPS:
+        if not p.keyed and p.lane == p.size:
+            if p.code == F32:
+                done = tile_taps(<float *>NULL, p, x, y, &job.z, &tile, scratch, False)
+            elif p.code == F64:
+                done = tile_taps(<double *>NULL, p, x, y, &job.z, &tile, scratch, False)
+            elif p.code == I16:
+                done = tile_taps(<int16_t *>NULL, p, x, y, &job.z, &tile, scratch, False)
+            elif p.code == I32:
+                done = tile_taps(<int32_t *>NULL, p, x, y, &job.z, &tile, scratch, False)
+            elif p.code == I64:
+                done = tile_taps(<int64_t *>NULL, p, x, y, &job.z, &tile, scratch, False)
+        if done:
+            return
+        if p.lane == 2:
+            tile_taps(<int16_t *>NULL, p, x, y, &job.z, &tile, scratch, True)
+        elif p.lane == 4:
+            tile_taps(<int32_t *>NULL, p, x, y, &job.z, &tile, scratch, True)
+        else:
+            tile_taps(<int64_t *>NULL, p, x, y, &job.z, &tile, scratch, True)
+        return
     if p.pairs:
         if p.lane == 2:
             tile_pairs(<int16_t *>NULL, p, x, y, &job.z, &tile, scratch)

@@ -48,7 +48,8 @@ typedef VECTOR(uint64_t, VEC_BYTES) vec_u64;
 #define BY_TYPE(f, p)                                                                                              \
     _Generic(*(p), float: f##_f32, double: f##_f64, int8_t: f##_i8, uint8_t: f##_u8, int16_t: f##_i16,             \
              uint16_t: f##_u16, int32_t: f##_i32, uint32_t: f##_u32, int64_t: f##_i64, uint64_t: f##_u64)
-#define BY_LANE(f, p) _Generic(*(p), int16_t: f##_i16, int32_t: f##_i32, int64_t: f##_i64)
+#define BY_LANE(f, p) \
+    _Generic(*(p), int16_t: f##_i16, int32_t: f##_i32, int64_t: f##_i64, float: f##_i32, double: f##_i64)
 
 /* Only ever called in the baseline build, before another is loaded. */
 INLINE int cpu_has(const char *feature) {
@@ -370,13 +371,15 @@ INLINE vec_t vec_next_8(vec_t a, vec_t b) { return NEXT(a, b, 8); }
     (sizeof(*(p)) == 1 ? vec_next_1(a, b) : sizeof(*(p)) == 2 ? vec_next_2(a, b) : \
      sizeof(*(p)) == 4 ? vec_next_4(a, b) : vec_next_8(a, b))
 
-/* ---- lanes: the integers that carry (key, position) pairs ---- */
+/* ---- lanes: the integers, or the floats and integers as wide, that carry (key, position) pairs ---- */
 
 #if VEC_BYTES == 64
 typedef uint64_t vec_mask;
 INLINE vec_mask vec_gt_i16(vec_t a, vec_t b) { return _mm512_cmpgt_epi16_mask((__m512i)a, (__m512i)b); }
 INLINE vec_mask vec_gt_i32(vec_t a, vec_t b) { return _mm512_cmpgt_epi32_mask((__m512i)a, (__m512i)b); }
 INLINE vec_mask vec_gt_i64(vec_t a, vec_t b) { return _mm512_cmpgt_epi64_mask((__m512i)a, (__m512i)b); }
+INLINE vec_mask vec_gt_f32(vec_t a, vec_t b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ); }
+INLINE vec_mask vec_gt_f64(vec_t a, vec_t b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_GT_OQ); }
 INLINE vec_t vec_pick_i16(vec_mask m, vec_t a, vec_t b) { return (vec_t)_mm512_mask_mov_epi16((__m512i)b, (__mmask32)m, (__m512i)a); }
 INLINE vec_t vec_pick_i32(vec_mask m, vec_t a, vec_t b) { return (vec_t)_mm512_mask_mov_epi32((__m512i)b, (__mmask16)m, (__m512i)a); }
 INLINE vec_t vec_pick_i64(vec_mask m, vec_t a, vec_t b) { return (vec_t)_mm512_mask_mov_epi64((__m512i)b, (__mmask8)m, (__m512i)a); }
@@ -385,6 +388,8 @@ typedef vec_t vec_mask;
 INLINE vec_mask vec_gt_i16(vec_t a, vec_t b) { return (vec_t)((vec_i16)a > (vec_i16)b); }
 INLINE vec_mask vec_gt_i32(vec_t a, vec_t b) { return (vec_t)((vec_i32)a > (vec_i32)b); }
 INLINE vec_mask vec_gt_i64(vec_t a, vec_t b) { return (vec_t)((vec_i64)a > (vec_i64)b); }
+INLINE vec_mask vec_gt_f32(vec_t a, vec_t b) { return (vec_t)((vec_f32)a > (vec_f32)b); }
+INLINE vec_mask vec_gt_f64(vec_t a, vec_t b) { return (vec_t)((vec_f64)a > (vec_f64)b); }
 #if VEC_BYTES == 32
 INLINE vec_t vec_pick_i16(vec_mask m, vec_t a, vec_t b) { return (vec_t)_mm256_blendv_epi8((__m256i)b, (__m256i)a, (__m256i)m); }
 #else
@@ -393,13 +398,16 @@ INLINE vec_t vec_pick_i16(vec_mask m, vec_t a, vec_t b) { return (a & m) | (b & 
 INLINE vec_t vec_pick_i32(vec_mask m, vec_t a, vec_t b) { return vec_pick_i16(m, a, b); }
 INLINE vec_t vec_pick_i64(vec_mask m, vec_t a, vec_t b) { return vec_pick_i16(m, a, b); }
 #endif
-#define vec_gt(a, b, p) BY_LANE(vec_gt, p)(a, b)
+#define vec_gt(a, b, p)                                                                             \
+    _Generic(*(p), int16_t: vec_gt_i16, int32_t: vec_gt_i32, int64_t: vec_gt_i64, float: vec_gt_f32, \
+             double: vec_gt_f64)(a, b)
 #define vec_pick(m, a, b, p) BY_LANE(vec_pick, p)(m, a, b) /* a where m, else b */
 
 INLINE vec_t vec_add_i16(vec_t a, vec_t b) { return (vec_t)((vec_u16)a + (vec_u16)b); } /* unsigned: wraps */
 INLINE vec_t vec_add_i32(vec_t a, vec_t b) { return (vec_t)((vec_u32)a + (vec_u32)b); }
 INLINE vec_t vec_add_i64(vec_t a, vec_t b) { return (vec_t)((vec_u64)a + (vec_u64)b); }
 #define vec_add(a, b, p) BY_LANE(vec_add, p)(a, b)
+#define vec_later(a, b, p) BY_LANE(vec_max, p)(a, b) /* the greater of two positions */
 
 INLINE vec_t vec_splat_i16(int64_t x) { return (vec_t)((vec_u16){0} + (uint16_t)x); }
 INLINE vec_t vec_splat_i32(int64_t x) { return (vec_t)((vec_u32){0} + (uint32_t)x); }
