@@ -151,7 +151,7 @@ cdef struct Window:     # one pooled axis
 
 cdef struct Pool:
     Window rows, cols
-    Window lead[MAX_LEADS]
+    Window *lead                    # of its own: a Window is 1.6 KB, and plans are kept by the thousand
     Py_ssize_t leads, lead_outs
     bint channels_last
     Py_ssize_t form                 # a Form
@@ -314,6 +314,10 @@ cdef class Pooling:
         cdef int i
         windows = schedule.windows
         p.leads = len(windows) - 2
+        if p.leads:
+            p.lead = <Window *>malloc(p.leads * sizeof(Window))
+            if p.lead == NULL:
+                raise MemoryError("fastpool: no memory for windows")
         p.lead_outs = 1
         for i in range(p.leads):
             set_window(&p.lead[i], windows[i])
@@ -359,6 +363,7 @@ cdef class Pooling:
 
     def __dealloc__(self):
         free(self.pool.flat_masks)
+        free(self.pool.lead)
 
     @property
     def tasks(self):
