@@ -21,6 +21,9 @@ DTYPES = (
 # Integers of more bits are refused: none describes an array, and Python would not print them.
 _LARGEST_BITS = 1024
 
+# Of NumPy's arrays.
+MOST_AXES = 64
+
 _SPATIAL_NAMES = {1: "W", 2: "HW", 3: "DHW"}
 
 # name -> (batch, "first", "last" or no channels, spatial axes)
@@ -42,6 +45,21 @@ _ACTIVATIONS = {
     "Silu": (0,),
 }
 _INTEGER_ACTIVATIONS = ("Relu", "Clip")
+
+
+class _Shown(reprlib.Repr):
+    """Short, quickly, whatever it is: reprlib prints bytes and integers in full and then cuts."""
+
+    def repr_int(self, x, level):
+        if x.bit_length() > _LARGEST_BITS:  # Python refuses 4300 digits
+            return f"<int of {x.bit_length()} bits>"
+        return super().repr_int(x, level)
+
+    def repr_bytes(self, x, level):
+        return self.repr_instance(x[: self.maxother], level)
+
+
+shown = _Shown().repr
 
 
 def _quoted(names):
@@ -66,7 +84,7 @@ def as_int(value, name, expected="an int"):
             if value.bit_length() > _LARGEST_BITS:
                 raise ValueError(f"{name}: an integer of {value.bit_length()} bits is too large")
             return value
-    raise TypeError(f"{name}: expected {expected}, got {reprlib.repr(value)}")
+    raise TypeError(f"{name}: expected {expected}, got {shown(value)}")
 
 
 def as_count(value, name, least=1, expected="an int"):
@@ -84,10 +102,12 @@ def is_sequence(value):
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
 
 
-def as_counts(value, name, least):
-    """A sequence of integers not below `least`, as a tuple."""
+def as_counts(value, name, least, lengths=range(MOST_AXES + 1), expected="at most 64 ints"):
+    """A sequence of integers not below `least`, as a tuple; its length is looked at first."""
     if not is_sequence(value):
-        raise TypeError(f"{name}: expected a sequence of ints, got {reprlib.repr(value)}")
+        raise TypeError(f"{name}: expected a sequence of ints, got {shown(value)}")
+    if len(value) not in lengths:
+        raise ValueError(f"{name}: expected {expected}, got {len(value)}")
     return tuple(as_count(v, f"{name}[{i}]", least) for i, v in enumerate(value))
 
 
@@ -96,9 +116,9 @@ def choice(value, name, allowed):
     if value is None:
         return allowed[0]
     if not isinstance(value, str):
-        raise TypeError(f"{name}: expected one of {_quoted(allowed)}, got {reprlib.repr(value)}")
+        raise TypeError(f"{name}: expected one of {_quoted(allowed)}, got {shown(value)}")
     if value not in allowed:
-        raise ValueError(f"{name}: expected one of {_quoted(allowed)}, got {reprlib.repr(value)}")
+        raise ValueError(f"{name}: expected one of {_quoted(allowed)}, got {shown(value)}")
     return str(value)
 
 
@@ -125,7 +145,7 @@ def dtype_name(dtype, name="dtype"):
     except TypeError:
         found = None
     if found not in DTYPES:
-        what = reprlib.repr(dtype) if found is None else found
+        what = shown(dtype) if found is None else found
         raise TypeError(f"{name}: expected one of {', '.join(DTYPES)}, got {what}")
     return found
 
@@ -153,11 +173,11 @@ def layout(value, shape):
     """
     value = "NCHW" if value is None else value
     if not isinstance(value, str):
-        raise TypeError(f"layout: expected a str, got {reprlib.repr(value)}")
+        raise TypeError(f"layout: expected a str, got {shown(value)}")
     if value not in _LAYOUTS:
         raise ValueError(
             f'layout: expected [N][C] and then "W", "HW" or "DHW", or the C last, '
-            f"got {reprlib.repr(value)}"
+            f"got {shown(value)}"
         )
     batch, channels, count = _LAYOUTS[value]
     rank = len(shape)
@@ -197,12 +217,8 @@ def _per_axis(value, name, count, default):
         value = default
     if not is_sequence(value):
         return (as_count(value, name, expected="an int or a sequence of ints"),) * count
-    values = as_counts(value, name, 1)
-    if len(values) != count:
-        raise ValueError(
-            f"{name}: expected an int or {_values(count)}, one per spatial axis, got {len(values)}"
-        )
-    return values
+    expected = f"an int or {_values(count)}, one per spatial axis"
+    return as_counts(value, name, 1, (count,), expected)
 
 
 def kernel_shape(value, count):
@@ -224,15 +240,12 @@ def pads(value, count):
         value = 0
     if not is_sequence(value):
         return (as_count(value, "pads", 0, "an int or a sequence of ints"),) * (2 * count)
-    values = as_counts(value, "pads", 0)
-    if len(values) == count:
-        return values * 2
-    if len(values) != 2 * count:
-        raise ValueError(
-            f"pads: expected an int, {_values(count)} (both sides of each spatial axis) "
-            f"or {_values(2 * count)} (all begins, then all ends), got {len(values)}"
-        )
-    return values
+    expected = (
+        f"an int, {_values(count)} (both sides of each spatial axis) "
+        f"or {_values(2 * count)} (all begins, then all ends)"
+    )
+    values = as_counts(value, "pads", 0, (count, 2 * count), expected)
+    return values * 2 if len(values) == count else values
 
 
 def auto_pad(value):
@@ -265,7 +278,7 @@ def return_indices(value):
     if value is None:
         return False
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"return_indices: expected a bool, got {reprlib.repr(value)}")
+        raise TypeError(f"return_indices: expected a bool, got {shown(value)}")
     return bool(value)
 
 
@@ -289,11 +302,9 @@ def index_dtype(value):
     try:
         dtype = np.dtype(value)
     except TypeError:
-        raise TypeError(
-            f"index_dtype: expected int64 or int32, got {reprlib.repr(value)}"
-        ) from None
+        raise TypeError(f"index_dtype: expected int64 or int32, got {shown(value)}") from None
     if dtype not in (np.dtype("int64"), np.dtype("int32")):
-        raise ValueError(f"index_dtype: expected int64 or int32, got {reprlib.repr(value)}")
+        raise ValueError(f"index_dtype: expected int64 or int32, got {shown(value)}")
     return dtype.name
 
 
@@ -311,8 +322,9 @@ def index_space(value):
     return choice(value, "index_space", ("output", "inferred"))
 
 
-def output_shape(value):
-    return None if value is None else as_counts(value, "output_shape", 0)
+def output_shape(value, rank):
+    expected = f"{_values(rank)}, one per axis of x"
+    return None if value is None else as_counts(value, "output_shape", 0, (rank,), expected)
 
 
 # ------------------------------------------------------------------------------------ activation
@@ -324,18 +336,21 @@ def activation(value, params, dtype=None):
     "Relu" without parameters is the one with (0, inf). A dtype that the activation is not defined
     for is refused.
     """
-    values = _activation_params(params)
+    params = () if params is None else params
+    if not is_sequence(params):
+        raise TypeError(f"activation_params: expected a sequence of floats, got {shown(params)}")
     if value is None or (isinstance(value, str) and value == ""):
-        if values:
-            raise ValueError(f"activation_params: given as {values} without an activation")
+        if len(params):
+            raise ValueError(f"activation_params: given as {shown(params)} without an activation")
         return None, ()
     value = choice(value, "activation", tuple(_ACTIVATIONS))
     counts = _ACTIVATIONS[value]
-    if len(values) not in counts:
+    if len(params) not in counts:
         expected = " or ".join(map(str, counts))
         raise ValueError(
-            f"activation_params: {value} takes {expected} parameters, got {len(values)}"
+            f"activation_params: {value} takes {expected} parameters, got {len(params)}"
         )
+    values = _floats(params, "activation_params")
     if dtype == "bool" or (dtype and "int" in dtype and value not in _INTEGER_ACTIVATIONS):
         raise TypeError(f"activation: {value} is not defined for elements of type {dtype}")
     if value == "Relu" and not values:
@@ -343,22 +358,16 @@ def activation(value, params, dtype=None):
     return value, values
 
 
-def _activation_params(value):
-    if value is None:
-        return ()
-    if not is_sequence(value):
-        raise TypeError(
-            f"activation_params: expected a sequence of floats, got {reprlib.repr(value)}"
-        )
+def _floats(numbers, name):
     values = []
-    for i, number in enumerate(value):
+    for i, number in enumerate(numbers):
         if isinstance(number, bool) or not isinstance(number, Real):
-            raise TypeError(f"activation_params[{i}]: expected a float, got {reprlib.repr(number)}")
+            raise TypeError(f"{name}[{i}]: expected a float, got {shown(number)}")
         try:
             number = float(number)
         except OverflowError:
-            raise ValueError(f"activation_params[{i}]: too large for a float") from None
+            raise ValueError(f"{name}[{i}]: too large for a float") from None
         if math.isnan(number):
-            raise ValueError(f"activation_params[{i}]: expected a number, got nan")
+            raise ValueError(f"{name}[{i}]: expected a number, got nan")
         values.append(number)
     return tuple(values)

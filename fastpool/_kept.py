@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ._arguments import MOST_AXES
 from ._dispatch import call_key
 
 # Calls of one function whose plans are kept.
@@ -59,6 +60,8 @@ def _add(plans, key, plan):
 def _typed(argument):
     kind = type(argument)
     if kind in _SEQUENCES:
+        if len(argument) > 2 * MOST_AXES:  # no legal one is longer, and a key would hold them all
+            raise TypeError
         return kind, *map(_typed_number, argument)
     return _typed_number(argument)
 

@@ -19,7 +19,4 @@ def counts(value, name, count, least, *, required=False):
     """An attribute that is a list of `count` integers not below `least`; None if absent."""
     if value is None and not required:
         return None
-    values = _arguments.as_counts(value, name, least)
-    if len(values) != count:
-        raise ValueError(f"{name}: expected {count} ints, got {len(values)}")
-    return values
+    return _arguments.as_counts(value, name, least, (count,), f"{count} ints")

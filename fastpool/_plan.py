@@ -408,7 +408,7 @@ def make_unpool_plan(
     pads = _arguments.pads(pads, count)
     index_space = _arguments.index_space(index_space)
     index_layout = _arguments.index_layout(index_layout, order)
-    given = _arguments.output_shape(output_shape)
+    given = _arguments.output_shape(output_shape, len(x_shape))
     num_threads = _arguments.num_threads(num_threads)
 
     sizes = tuple(x_shape[position] for position in order.spatial)
@@ -446,10 +446,6 @@ def make_unpool_plan(
 
 
 def _check_output_shape(given, x_shape, order, inferred, index_space):
-    if len(given) != len(x_shape):
-        raise ValueError(
-            f"output_shape: expected {len(x_shape)} values, one per axis of x, got {len(given)}"
-        )
     for axis, name in ((order.batch_axis, "batch"), (order.channel_axis, "channels")):
         if axis >= 0 and given[axis] != x_shape[axis]:
             raise ValueError(

@@ -111,7 +111,7 @@ def max_unpool(
     pads = _arguments.pads(pads, n)
     index_space = _arguments.index_space(index_space)
     index_layout = _arguments.index_layout(index_layout, order)
-    output_shape = _arguments.output_shape(output_shape)
+    output_shape = _arguments.output_shape(output_shape, x.ndim)
 
     values = _planes(x, order)
     batch, channels, *sizes = values.shape
@@ -119,8 +119,6 @@ def max_unpool(
     if output_shape is None:
         extents = inferred
     else:
-        if len(output_shape) != x.ndim:
-            raise ValueError(f"output_shape {output_shape} for x of shape {x.shape}")
         extents = [output_shape[axis] for axis in order.spatial]
         if output_shape != _shape(x.shape, order, extents):
             raise ValueError(f"output_shape {output_shape} for x of shape {x.shape}")

@@ -269,7 +269,8 @@ def _plan_max_unpool(
 
 def _text(value):
     """A text attribute, which onnx.helper.get_attribute_value gives as bytes."""
-    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
+    # No legal one is as long as 100, and the time of decoding grows with the square of the length.
+    return value[:100].decode(errors="backslashreplace") if isinstance(value, bytes) else value
 
 
 _pool_plans = Kept(_plan_max_pool)

@@ -6,10 +6,10 @@ absent.
 """
 
 import re
-import reprlib
 from dataclasses import dataclass
 
 from . import _arguments
+from ._arguments import shown
 from ._dispatch import as_array
 from ._kept import Kept
 from ._operator_arguments import counts, spatial_rank
@@ -31,6 +31,8 @@ _ROUNDING_TYPES = {
     "ceil_torch": (True, "clip"),
 }
 _INDEX_ELEMENT_TYPES = {"i64": "int64", "i32": "int32"}
+# Characters of one layer's text. (Its elements take some hundred bytes each, its ports few.)
+_LONGEST_LAYER = 1 << 20
 # How the operation's documents start their layers, and the XML that is meant.
 _DOCUMENTED_START = '<layer ... type="MaxPool" ... >', '<layer type="MaxPool">'
 
@@ -183,9 +185,7 @@ def _native_attributes(
     if version == 1:
         for name, value in later.items():
             if value is not None:
-                raise ValueError(
-                    f"{name}: version 1 has no such attribute, got {reprlib.repr(value)}"
-                )
+                raise ValueError(f"{name}: version 1 has no such attribute, got {shown(value)}")
         return attributes
     element_type = _arguments.choice(
         index_element_type, "index_element_type", tuple(_INDEX_ELEMENT_TYPES)
@@ -291,13 +291,17 @@ def read_layer(layer):
     array([[[5, 4]]])
     """
     if isinstance(layer, str):
+        if len(layer) > _LONGEST_LAYER:
+            raise ValueError(
+                f"layer: expected at most {_LONGEST_LAYER} characters, got {len(layer)}"
+            )
         layer = _parse(layer.replace(*_DOCUMENTED_START, 1))
     elif not hasattr(layer, "findall") or not hasattr(layer, "attrib"):
-        raise TypeError(f"layer: expected XML text or an Element, got {reprlib.repr(layer)}")
+        raise TypeError(f"layer: expected XML text or an Element, got {shown(layer)}")
     if layer.tag != "layer" or layer.get("type") != "MaxPool":
-        kind = reprlib.repr(layer.get("type"))
+        kind = shown(layer.get("type"))
         raise ValueError(
-            f'layer: expected <layer type="MaxPool">, got <{reprlib.repr(layer.tag)} type={kind}>'
+            f'layer: expected <layer type="MaxPool">, got <{shown(layer.tag)} type={kind}>'
         )
     data = layer.findall("data")
     if len(data) != 1:
@@ -338,9 +342,11 @@ def _read_attributes(texts):
     for name, text in texts.items():
         if name not in _READERS:
             raise ValueError(
-                f"layer: <data> has an unknown attribute {reprlib.repr(name)}; "
+                f"layer: <data> has an unknown attribute {shown(name)}; "
                 f"expected {', '.join(_READERS)}"
             )
+        if not isinstance(text, str):  # an Element that was not read from text can hold anything
+            raise TypeError(f"{name}: expected text, got {shown(text)}")
         attributes[name] = _READERS[name](text, name)
     required = ["kernel", "strides"]
     if attributes.get("auto_pad", "explicit").lower() == "explicit":
@@ -354,14 +360,14 @@ def _read_attributes(texts):
 def _read_int(text, name):
     # int() also takes underscores, other digits than these, and thousands of them.
     if not re.fullmatch(r"-?[0-9]{1,19}", text.strip(" \t\n")):
-        raise ValueError(f"{name}: expected an integer, got {reprlib.repr(text)}")
+        raise ValueError(f"{name}: expected an integer, got {shown(text)}")
     return int(text)
 
 
 def _read_ints(text, name):
     pieces = text.split(",", 3)
     if len(pieces) > 3:
-        raise ValueError(f"{name}: expected 1 to 3 integers, got {reprlib.repr(text)}")
+        raise ValueError(f"{name}: expected 1 to 3 integers, got {shown(text)}")
     return tuple(_read_int(piece, name) for piece in pieces)
 
 
@@ -395,5 +401,5 @@ def _read_version(text, attributes, n_outputs):
         return 1 if n_outputs == 1 and not newer else 8
     found = re.fullmatch(r"opset([1-9][0-9]?)", text)
     if not found:
-        raise ValueError(f'version: expected "opset" and a number, got {reprlib.repr(text)}')
+        raise ValueError(f'version: expected "opset" and a number, got {shown(text)}')
     return max(version for version in _VERSIONS if version <= int(found[1]))
