@@ -127,7 +127,7 @@ def _lowest(dtype):
     return -np.inf if "float" in dtype else np.iinfo(dtype).min
 
 
-def _check_output(name, array, shape, dtype, others):
+def check_output(name, array, shape, dtype, others):
     """Raise unless results can be written into `array`; `others` maps names to arrays in use."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{name}: expected a numpy.ndarray, got {type(array).__name__}")
@@ -312,15 +312,18 @@ def execute_max_pool(plan, x, out, out_indices):
 def _pool_with_care(plan, runner, x, out, out_indices):
     native = x.dtype.newbyteorder("=")
     if out is not None:
-        _check_output("out", out, plan.output_shape, native, {"x": x})
+        check_output("out", out, plan.output_shape, native, {"x": x})
     if out_indices is not None:
         if not plan.return_indices:
             raise ValueError("out_indices: given without return_indices")
         others = {"x": x} if out is None else {"x": x, "out": out}
-        _check_output(
+        check_output(
             "out_indices", out_indices, plan.output_shape, np.dtype(plan.index_dtype), others
         )
-    y, z = out, out_indices
+    # Pieces, and activations, need memory when some results are there already: not in `out` then,
+    # which is to keep what it holds if there is none.
+    apart = runner.pooling is None or plan.activation is not None
+    y, z = (None, None) if apart else (out, out_indices)
     if y is None:
         y = np.empty(plan.output_shape, native)
     if z is None and plan.return_indices:
@@ -332,6 +335,12 @@ def _pool_with_care(plan, runner, x, out, out_indices):
         else:
             _pool(plan, runner.windows, threads, x, y, z)
     apply_activation(y, plan.activation, plan.activation_params)
+    if out is not None and out is not y:
+        out[...] = y
+        y = out
+    if out_indices is not None and out_indices is not z:
+        out_indices[...] = z
+        z = out_indices
     return (y, z) if plan.return_indices else y
 
 
@@ -379,7 +388,7 @@ def _unpool_with_care(plan, runner, x, indices, out):
     if indices.shape != plan.x_shape:
         raise ValueError(f"indices: expected x's shape {plan.x_shape}, got {indices.shape}")
     if out is not None:
-        _check_output("out", out, plan.output_shape, native, {"x": x, "indices": indices})
+        check_output("out", out, plan.output_shape, native, {"x": x, "indices": indices})
     y = np.empty(runner.shape, native)
     plain = runner.unpooling.dtype
     indices = _contiguous(indices)

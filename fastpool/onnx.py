@@ -9,7 +9,7 @@ com.ms.internal.nhwc.
 
 from . import _arguments
 from ._activation import apply_activation
-from ._dispatch import as_array
+from ._dispatch import as_array, check_output
 from ._kept import Kept
 from ._operator_arguments import counts, spatial_rank
 from ._plan import make_plan, make_unpool_plan
@@ -181,9 +181,18 @@ def max_unpool(
         num_threads,
     )
     plan, activation, activation_params = _unpool_plans.find(x, arguments)
-    y = plan(x, indices, out)
+    if activation is None:
+        return plan(x, indices, out)
+    y = plan(x, indices)
+    if out is not None:
+        check_output(
+            "out", out, y.shape, y.dtype, {"x": x, "indices": as_array(indices, "indices")}
+        )
     apply_activation(y, activation, activation_params)
-    return y
+    if out is None:
+        return y
+    out[...] = y
+    return out
 
 
 def _plan_max_pool(
