@@ -9,6 +9,7 @@ A child made by ``fork`` pools on one thread, whatever is asked: the OpenMP runt
 threads that do not exist there.
 """
 
+import functools
 import os
 
 # Bytes read and written below which the default is one thread.
@@ -29,47 +30,72 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-def cgroup_limit(root="/sys/fs/cgroup"):
-    """CPUs that the cgroup's quota allows (version 2, then 1), rounded up; None if unlimited."""
+def cgroup_limit(root="/sys/fs/cgroup", membership="/proc/self/cgroup"):
+    """CPUs that the quotas of this process's cgroup and of those around it allow, rounded up; None
+    if unlimited. Version 2 counts, and version 1 where a quota is found there.
+    """
+    groups = {"": "/"}  # in a container the root is its own
     try:
-        with open(f"{root}/cpu.max") as f:
-            quota, period = f.read().split()[:2]
+        with open(membership) as f:
+            for line in f:
+                _, controllers, path = line.rstrip("\n").split(":", 2)
+                groups.update(dict.fromkeys(controllers.split(","), path))
     except (OSError, ValueError):
-        try:
-            with open(f"{root}/cpu/cpu.cfs_quota_us") as f:
-                quota = f.read().strip()
-            with open(f"{root}/cpu/cpu.cfs_period_us") as f:
-                period = f.read().strip()
-        except OSError:
-            return None
+        pass
+    quotas = []
+    for folder in _upwards(root, groups[""]):
+        quotas.append(_read_numbers(f"{folder}/cpu.max"))
+    for folder in _upwards(f"{root}/cpu", groups.get("cpu", "/")):
+        files = f"{folder}/cpu.cfs_quota_us", f"{folder}/cpu.cfs_period_us"
+        quotas.append(sum(map(_read_numbers, files), []))
+    limits = [
+        max(1, -(-quota[0] // quota[1])) for quota in quotas if len(quota) == 2 and min(quota) > 0
+    ]
+    return min(limits, default=None)
+
+
+def _upwards(root, path):
+    """The folders of a cgroup and of all around it."""
+    names = [name for name in path.split("/") if name and name != ".."]
+    return ["/".join([root, *names[:count]]) for count in range(len(names), -1, -1)]
+
+
+def _read_numbers(path):
+    """The integers in a file; none if it is not there, or says "max"."""
     try:
-        quota, period = int(quota), int(period)
-    except ValueError:  # "max"
-        return None
-    return max(1, -(-quota // period)) if quota > 0 and period > 0 else None
+        with open(path) as f:
+            return list(map(int, f.read().split()[:2]))
+    except (OSError, ValueError):
+        return []
+
+
+# The quotas; read once, which takes as long as a small pooling.
+_quota = functools.cache(cgroup_limit)
 
 
 def available_cpus():
-    """Processors this process may use: affinity now, and the cgroup quota."""
+    """Processors this thread may use: affinity now, and the cgroup quota at the first call."""
     if hasattr(os, "sched_getaffinity"):
         count = len(os.sched_getaffinity(0))
     else:
         count = os.cpu_count() or 1
-    limit = cgroup_limit()
-    return min(count, limit) if limit else count
+    return min(count, _quota() or count)
+
+
+@functools.cache
+def _own_limit():
+    """FASTPOOL_NUM_THREADS at the first call."""
+    text = os.environ.get("FASTPOOL_NUM_THREADS", "").strip()
+    if not text:
+        return None
+    if not text.isdecimal() or int(text) == 0:
+        raise ValueError(f"FASTPOOL_NUM_THREADS must be a positive integer, got {text!r}")
+    return min(int(text), MOST_THREADS)
 
 
 def default_threads():
-    """The default before OpenMP's own limit, which may change between calls, is applied."""
-    text = os.environ.get("FASTPOOL_NUM_THREADS", "").strip()
-    if text:
-        if not text.isdecimal() or int(text) == 0:
-            raise ValueError(f"FASTPOOL_NUM_THREADS must be a positive integer, got {text!r}")
-        return min(int(text), MOST_THREADS)
-    return available_cpus()
-
-
-_default = None
+    """The default before OpenMP's own limit, which may change between calls as affinity may."""
+    return _own_limit() or available_cpus()
 
 
 def effective_threads(num_threads, work, omp_limit):
@@ -84,11 +110,8 @@ def effective_threads(num_threads, work, omp_limit):
     omp_limit : callable
         Returns OpenMP's current limit.
     """
-    global _default
     if num_threads is None:
         if work < SERIAL_BYTES:
             return 1
-        if _default is None:
-            _default = default_threads()
-        return 1 if _forked else min(_default, omp_limit())
+        return 1 if _forked else min(default_threads(), omp_limit())
     return 1 if _forked else min(num_threads, MOST_THREADS)
