@@ -54,7 +54,8 @@ def _clip(x, least, most):
 
 
 def _leaky_relu(x, alpha):
-    return np.where(x < 0, x * alpha, x)
+    np.copyto(x, x * alpha, where=x < 0)
+    return x
 
 
 def _hard_sigmoid(x, alpha, beta):
@@ -63,7 +64,9 @@ def _hard_sigmoid(x, alpha, beta):
 
 def _sigmoid(x):
     e = np.exp(-np.abs(x))  # never above 1
-    return np.where(x < 0, e, 1) / (1 + e)
+    numerator = np.ones_like(x)
+    np.copyto(numerator, e, where=x < 0)
+    return numerator / (1 + e)
 
 
 def _silu(x):
@@ -71,6 +74,8 @@ def _silu(x):
     return np.maximum(x, np.finfo(x.dtype).min) * _sigmoid(x)
 
 
+# Of an array that may be overwritten. (np.where, and where= but that of copyto, raise SystemError
+# when there is no memory.)
 _FUNCTIONS = {
     "Relu": _clip,
     "Clip": _clip,

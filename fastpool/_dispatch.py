@@ -220,7 +220,9 @@ def _run_pieces(plan, windows, threads, x, y, z):
         _pool(plan, smaller, threads, part, pooled, found)
         at(y, begin, end)[...] = pooled
         if z is not None:
-            at(z, begin, end)[...] = np.where(found < 0, -1, found + first * strides[2 + axis])
+            moved = found + first * strides[2 + axis]
+            np.copyto(moved, -1, where=found < 0)
+            at(z, begin, end)[...] = moved
 
 
 def _pool(plan, windows, threads, x, y, z):
@@ -406,13 +408,14 @@ def _unpool_with_care(plan, runner, x, indices, out):
         raise AssertionError(
             f"fastpool: the kernels refused the arrays of {plan}; please report this"
         )
-    if out is None and not runner.block:
-        return y
-    result = np.empty(plan.output_shape, native) if out is None else out
     if runner.block:
-        result[...] = np.zeros((), native)
-    result[tuple(map(slice, y.shape))] = y
-    return result
+        result = np.zeros(plan.output_shape, native)
+        result[tuple(map(slice, y.shape))] = y
+        y = result
+    if out is None:
+        return y
+    out[...] = y
+    return out
 
 
 _NAMES = {np.dtype(name): name for name in DTYPES if name != "bfloat16"}

@@ -1,12 +1,18 @@
-"""A pooling into memory of the caller needs scratch, and no copy of its input or results."""
+"""Memory: what a call adds, what it leaves behind, and what happens when there is none."""
 
+import shutil
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import cases
 from cases import run_python
 
 MIB = 1 << 20
+
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads and limits memory as Linux")
 
 # ru_maxrss is a high-water mark: all pages that the call may use are touched before it is read.
 CODE = """
@@ -33,7 +39,7 @@ print(pool({shape}))
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in KiB on Linux only")
+@needs_linux
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("indices, mebibytes", [(False, 256), (True, 64)])
 def test_scratch_is_all_that_a_call_adds(layout, indices, mebibytes):
@@ -42,3 +48,255 @@ def test_scratch_is_all_that_a_call_adds(layout, indices, mebibytes):
     process = run_python(CODE.format(layout=layout, indices=indices, shape=shape))
     assert process.returncode == 0, process.stderr
     assert int(process.stdout) <= 8 * MIB
+
+
+# ------------------------------------------------------------------------------- when there is none
+
+# Poolings of every way that a call can take, and what is asked for memory on the way. Each entry is
+# a function of the arrays for results, and these.
+CALLS = """
+import ctypes, gc, os, resource
+import numpy as np
+import fastpool
+
+x = np.arange(2 * 4 * 40 * 1000, dtype=np.float32).reshape(2, 4, 40, 1000)
+last = np.ascontiguousarray(np.moveaxis(x, 1, -1))
+row = np.arange(200_000, dtype=np.float32)
+y, z = fastpool.max_pool(x, 2, strides=2, return_indices=True)
+strays = z[:, ::-1].copy()
+
+def pool(x, kernel, **attributes):
+    plan = fastpool.plan_max_pool(x.shape, x.dtype, kernel, **attributes)
+    outs = [np.empty(plan.output_shape, x.dtype)]
+    if plan.return_indices:
+        outs.append(np.empty(plan.output_shape, plan.index_dtype))
+    def call(out=None, out_indices=None):
+        plan(x, out=out, out_indices=out_indices)
+    return call, outs
+
+def unpool(function, *arrays, **attributes):
+    attributes = dict(kernel_shape=[2, 2], strides=[2, 2]) | attributes
+    out = np.empty_like(function(*arrays, **attributes), order="C")
+    return lambda out=None: function(*arrays, out=out, **attributes), [out]
+
+CALLS = {
+    "values": pool(x, 3, pads=1),
+    "indices": pool(x, 3, pads=1, return_indices=True),
+    "threads": pool(x, 3, pads=1, return_indices=True, num_threads=2),
+    "channels last": pool(last, 3, layout="NHWC", return_indices=True),
+    "copied": pool(x[..., ::2], 3, return_indices=True),
+    "scratch that is not kept": pool(row, 150_001, layout="W", return_indices=True),
+    "activation": pool(x, 3, activation="Sigmoid"),
+    "activation, indices": pool(x, 3, activation="LeakyRelu", activation_params=[0.5],
+                                return_indices=True),
+    "pieces": pool(x, (40, 3), strides=(2**20, 1), pads=(2**20, 0) * 2, return_indices=True),
+    "volume": pool(x, (2, 3, 3), layout="NDHW", return_indices=True),
+    "unpool": unpool(fastpool.max_unpool, y, z),
+    "unpool anywhere": unpool(fastpool.max_unpool, y, strays),
+    "unpool copied": unpool(fastpool.max_unpool, y[:, ::-1], z[:, ::-1]),
+    "unpool a block": unpool(fastpool.onnx.max_unpool, y, z, output_shape=(2, 4, 44, 1004)),
+    "unpool, activation": unpool(fastpool.onnx.max_unpool, y, z, activation="Sigmoid"),
+}
+for call, outs in CALLS.values():
+    call(*outs)
+expected = {name: [out.copy() for out in outs] for name, (_, outs) in CALLS.items()}
+
+def refused(call, *arguments):
+    try:
+        call(*arguments)
+    except MemoryError:
+        return True
+    return False
+
+def fill(outs):
+    for out in outs:
+        out.fill(7)
+
+def check(name, outs, refusal):
+    # Results are as they were, or right.
+    for out, right in zip(outs, expected.get(name, [])):
+        assert (out == 7).all() if refusal else np.array_equal(out, right), name
+"""
+
+EVERY_ALLOCATION = (
+    CALLS
+    + """
+failing = ctypes.CDLL(os.environ["LD_PRELOAD"])
+failing.watch.argtypes, failing.arm.argtypes = [ctypes.c_size_t], [ctypes.c_long]
+failing.watch(600)  # Python has its own memory for objects of up to 512 bytes
+
+def trial(name, call, outs):
+    # Refuse the first block that a call asks for, then the second, until it asks for no more.
+    for n in range(1, 1000):
+        fill(outs)
+        gc.collect()
+        failing.arm(n)
+        refusal = refused(call, *outs)
+        if not failing.disarm():
+            assert not refusal
+            return n - 1
+        check(name, outs, refusal)
+
+def rounds():
+    for name, (call, outs) in CALLS.items():
+        yield name, trial(name, call, outs)
+        yield name + ", new results", trial(name, call, [])
+    for name, arguments in FIRST.items():
+        yield name, trial(name, lambda: first(*arguments), [])
+
+def first(shape, kernel_shape):
+    fastpool.plan_max_pool(shape, x.dtype, kernel_shape, return_indices=True)(x.reshape(shape))
+
+FIRST = {"first": (x.shape, 3), "first, volume": ((1, *x.shape), 2), "first, long": (x.shape, 33)}
+counts = dict(rounds())
+before = failing.watched()
+counts = dict(rounds())
+gc.collect()
+assert failing.watched() <= before, "blocks were lost"
+wanted = "scratch that is not kept", "copied", "activation", "pieces", "unpool a block", "first"
+for name in wanted + ("values, new results", "indices, new results", "first, volume"):
+    assert counts[name], f"{name}: nothing was refused"
+print(sum(counts.values()))
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def failing_allocator(tmp_path_factory):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if sys.platform != "linux" or not compiler:
+        pytest.skip("needs Linux and a C compiler")
+    library = tmp_path_factory.mktemp("failing") / "failing.so"
+    source = Path(__file__).with_name("failing.c")
+    command = [compiler, "-shared", "-fPIC", "-O1", str(source), "-o", str(library)]
+    subprocess.run(command, check=True, capture_output=True)
+    if run_python("", LD_PRELOAD=str(library)).returncode:
+        pytest.skip("the C library is not glibc")
+    return library
+
+
+@pytest.mark.parametrize("build", cases.BUILDS)
+def test_an_allocation_that_fails(build, failing_allocator):
+    """Each block of memory that a call asks for is refused once: MemoryError, nothing else."""
+    process = run_python(EVERY_ALLOCATION, FASTPOOL_ISA=build, LD_PRELOAD=str(failing_allocator))
+    assert process.returncode == 0, process.stderr
+    assert int(process.stdout) > 40
+
+
+@needs_linux
+def test_a_limit_on_the_address_space():
+    """No call succeeds by half when the process may have no more memory; all do when it may."""
+    code = (
+        CALLS
+        + """
+def size():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[0]) * resource.getpagesize()
+
+limit = resource.getrlimit(resource.RLIMIT_AS)
+names = "scratch that is not kept", "copied", "activation", "pieces", "unpool a block"
+for name in names:
+    call, outs = CALLS[name]
+    fill(outs)
+    resource.setrlimit(resource.RLIMIT_AS, (size() + 100_000, limit[1]))
+    try:
+        results = [refused(call, *outs), refused(call), refused(call, *outs)]
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limit)
+    assert results == [True] * 3, (name, results)
+    check(name, outs, True)
+    check(name, outs, refused(call, *outs))
+    assert (outs[0] != 7).any()
+"""
+    )
+    # Large blocks come from the system each time, not from what was freed before.
+    process = run_python(code, MALLOC_MMAP_THRESHOLD_="65536")
+    assert process.returncode == 0, process.stderr
+
+
+# ---------------------------------------------------------------------------------- what is left
+
+GROWTH = """
+import resource
+import numpy as np
+import fastpool
+
+def used():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * resource.getpagesize()
+
+x = np.arange(64, dtype=np.float32).reshape(1, 1, 8, 8)
+plan = fastpool.plan_max_pool(x.shape, x.dtype, 2, strides=2, return_indices=True)
+y, z = plan(x)
+odd, wrong = x[..., ::2], z + 1000
+layer = '<layer type="MaxPool"><data kernel="2,2" strides="2,2" auto_pad="valid"/></layer>'
+un = dict(kernel_shape=[2, 2], strides=[2, 2])
+
+def error(call, *arguments, **attributes):
+    try:
+        call(*arguments, **attributes)
+    except (TypeError, ValueError):
+        return
+    raise AssertionError("no error")
+
+CALLS = {
+    100_000: [
+        lambda: plan(x),
+        lambda: plan(x, out=y, out_indices=z),
+        lambda: fastpool.max_pool(x, 2),
+        lambda: fastpool.max_unpool(y, z, 2, strides=2),
+        lambda: fastpool.onnx.max_pool(x, kernel_shape=[2, 2], n_outputs=2),
+        lambda: fastpool.onnx.max_unpool(y, z, **un),
+        lambda: fastpool.openvino.max_pool(x, kernel=[2, 2], strides=[1, 1], auto_pad="valid"),
+    ],
+    20_000: [
+        lambda: fastpool.max_pool(odd, 2),
+        lambda: fastpool.max_pool(x, 2, activation="Sigmoid", return_indices=True),
+        lambda: fastpool.max_unpool(y, z, 2, strides=2, output_shape=(1, 1, 9, 9)),
+        lambda: error(plan, odd),
+        lambda: error(plan, x, y[..., :1]),
+        lambda: error(fastpool.max_pool, x, 0),
+        lambda: error(fastpool.max_unpool, y, wrong, 2, strides=2),
+        lambda: error(fastpool.onnx.max_pool, x, kernel_shape=[2]),
+        lambda: error(fastpool.openvino.read_layer, layer.replace("2,2", "2,x")),
+    ],
+    1_000: [
+        lambda: fastpool.plan_max_pool(x.shape, x.dtype, 2)(x),
+        lambda: fastpool.openvino.read_layer(layer)(x),
+        lambda: fastpool.plan_max_pool((1, 1, 1, 8, 8), x.dtype, (1, 3, 3))(x[None]),
+    ],
+}
+for count, calls in CALLS.items():
+    for call in calls:
+        for _ in range(max(count // 10, 3000)):  # more than plans are kept
+            call()
+before = used()
+for count, calls in CALLS.items():
+    for call in calls:
+        for _ in range(count):
+            call()
+print(used() - before)
+"""
+
+
+@needs_linux
+def test_calls_leave_nothing_behind():
+    """A million calls. The smallest block of memory takes 16 bytes: 20,000 lost ones are seen."""
+    process = run_python(GROWTH, timeout=300)
+    assert process.returncode == 0, process.stderr
+    assert int(process.stdout) < 256 << 10
+
+
+@needs_linux
+def test_kept_plans_are_few_and_small():
+    """Models whose inputs are of any size make a plan for each; the last thousand are kept."""
+    code = GROWTH.split("CALLS = ")[0]
+    code += """
+before = used()
+for width in range(8, 4008):
+    fastpool.max_pool(np.zeros((1, 1, 8, width), np.uint8), 3)
+print(used() - before)
+"""
+    process = run_python(code)
+    assert process.returncode == 0, process.stderr
+    assert int(process.stdout) < 32 * MIB
