@@ -140,14 +140,21 @@ def dtype_name(dtype, name="dtype"):
     """
     if isinstance(dtype, str) and dtype == "bfloat16":
         return "bfloat16"
-    try:
-        found = None if dtype is None else np.dtype(dtype).name
-    except TypeError:
-        found = None
+    found = None if dtype is None else getattr(_numpy_dtype(dtype), "name", None)
     if found not in DTYPES:
         what = shown(dtype) if found is None else found
         raise TypeError(f"{name}: expected one of {', '.join(DTYPES)}, got {what}")
     return found
+
+
+def _numpy_dtype(value):
+    """The dtype that `value` stands for, None if there is none."""
+    if isinstance(value, (str, bytes)) and len(value) > 100:  # NumPy would read a record in it
+        return None
+    try:
+        return np.dtype(value)
+    except (TypeError, ValueError, SyntaxError):
+        return None
 
 
 def input_shape(value):
@@ -299,10 +306,9 @@ def index_axis(value, rank):
 def index_dtype(value):
     if value is None:
         return "int64"
-    try:
-        dtype = np.dtype(value)
-    except TypeError:
-        raise TypeError(f"index_dtype: expected int64 or int32, got {shown(value)}") from None
+    dtype = _numpy_dtype(value)
+    if dtype is None:
+        raise TypeError(f"index_dtype: expected int64 or int32, got {shown(value)}")
     if dtype not in (np.dtype("int64"), np.dtype("int32")):
         raise ValueError(f"index_dtype: expected int64 or int32, got {shown(value)}")
     return dtype.name

@@ -14,6 +14,7 @@ import numpy as np
 from . import _schedule, _threads
 from ._activation import apply_activation
 from ._arguments import DTYPES, dtype_name
+from ._plan import check_fields
 
 # Builds of _kernels.pyx, best first, with the processor features that each was compiled for.
 BUILDS = {
@@ -272,6 +273,7 @@ class _Runner:
     """What a plan needs to run, on one build; kept on the plan."""
 
     def __init__(self, plan, dtype):
+        check_fields(plan)
         self.build = _active
         self.windows = tuple(map(_schedule.trimmed, plan.axes))
         self.threads = _threads_of_calls(plan.num_threads, _schedule.work_bytes(plan))

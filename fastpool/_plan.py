@@ -257,6 +257,25 @@ def make_plan(
     )
 
 
+def check_fields(plan):
+    """Raise unless a plan's axes are those of its shapes, as `make_plan` makes them.
+
+    Anybody can make another: dataclasses.replace changes one field, and kernels believe them all.
+    """
+    shapes = plan.input_shape, plan.output_shape
+    places = (*plan.spatial, plan.batch_axis, plan.channel_axis)
+    ranks = {len(plan.axes) + (plan.batch_axis >= 0) + (plan.channel_axis >= 0), *map(len, shapes)}
+    axes = [
+        *[(axis.size, axis.output) for axis in plan.axes],
+        *[(plan.batch, plan.batch), (plan.channels, plan.channels)],
+    ]
+    if len(ranks) > 1 or axes != [tuple(_extent(s, place) for s in shapes) for place in places]:
+        raise ValueError(f"plan: axes {plan.axes} do not fit the shapes {shapes}")
+    for axis in plan.axes:
+        if min(axis.kernel, axis.stride, axis.dilation) < 1 or min(axis) < 0:
+            raise ValueError(f"plan: {axis} is no window")
+
+
 def _extent(shape, axis):
     return 1 if axis < 0 else shape[axis]
 

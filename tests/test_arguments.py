@@ -363,3 +363,25 @@ def test_activation_parameters_are_floats():
         refused(TypeError, r"^activation_params\[1\]: ", _arguments.activation, "Clip", wrong)
     for wrong in ((math.nan, 1), (10**400, 1)):
         refused(ValueError, r"^activation_params\[0\]: ", _arguments.activation, "Clip", wrong)
+
+
+def test_types_that_numpy_cannot_read():
+    """What NumPy raises for these is of many kinds, a SyntaxError among them."""
+    for value in ("(2,f4", "f4," * 1000, b"f4" * 1000, 10**5000, "f4,(", [("a", "f4")], object()):
+        refused(TypeError, "^dtype: expected one of", _arguments.dtype_name, value)
+        refused((TypeError, ValueError), "^index_dtype: ", _arguments.index_dtype, value)
+
+
+def test_what_is_shown_of_a_value():
+    for value in (10**5000, [10**5000], {1: 10**5000}, b"x" * 10**7, "x" * 10**7, [[b"x" * 10**7]]):
+        assert len(_arguments.shown(value)) < 150
+    assert _arguments.shown([1, "a", b"b", 2.5]) == "[1, 'a', b'b', 2.5]"
+
+
+def test_the_length_is_looked_at_first():
+    """Elements of the wrong kind, of which there may be any number, are not."""
+    for wrong in ([None] * 3, ["a"] * 10**6, range(2**40)):
+        refused(ValueError, "^strides: .* got", _arguments.strides, wrong, 2)
+        refused(ValueError, "^pads: .* got", _arguments.pads, wrong, 2)
+        refused(ValueError, "^output_shape: .* got", _arguments.output_shape, wrong, 4)
+    refused(ValueError, "^input_shape: expected at most 64", _arguments.input_shape, [1] * 65)
