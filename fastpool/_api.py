@@ -129,8 +129,9 @@ def max_pool(
       says otherwise; `index_axis` is OpenVINO's axis; `storage_order` keeps the planes in their
       places (it is not Fortran order of the whole array).
 
-    Results are exact in every type. Of -0.0 and 0.0, which are equal, the first is taken; the sign
-    of a zero and the payload of a NaN are not fixed beyond that.
+    Results are exact in every type. -0.0 and 0.0 are equal: an index names the first of them. The
+    sign of a zero among the maxima is not fixed (with indices it is positive whatever the window
+    holds), nor are the sign and payload of a NaN.
 
     Plans of recent geometries are kept, so that calls that repeat do not plan again.
 
