@@ -1,13 +1,16 @@
-"""Every example in the docstrings and the README runs, and prints what is written there."""
+"""Every example in the docstrings and the README runs, and prints what is written there; every test
+that the promises name is there."""
 
 import doctest
 import importlib
 import pathlib
+import re
 
 import pytest
 
 MODULES = ["_api", "_plan", "_dispatch", "_threads", "onnx", "openvino"]
-README = pathlib.Path(__file__).parent.parent / "README.md"
+ROOT = pathlib.Path(__file__).parent.parent
+README = ROOT / "README.md"
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -18,3 +21,18 @@ def test_docstrings(name):
 def test_readme():
     results = doctest.testfile(str(README), module_relative=False)
     assert results.attempted > 5 and results.failed == 0
+
+
+def test_promises_name_tests():
+    """Each row's tests are in the files that it names before them."""
+    rows = (ROOT / "docs" / "promises.md").read_text().splitlines()
+    seen = 0
+    for row in rows:
+        text = ""
+        for file, name in re.findall(r"\b(test_\w+\.py)|\b(test_\w+)", row):
+            if file:
+                text = (ROOT / "tests" / file).read_text()
+            else:
+                assert f"def {name}(" in text, row
+            seen += 1
+    assert seen > 40

@@ -140,7 +140,7 @@ VALUES = st.one_of(
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_any_attributes(function, data):
     """A result, or one of three errors; MemoryError where a legal result has no room."""
@@ -178,7 +178,7 @@ def test_results_larger_than_the_machine():
                 call(Y, Z, output_shape=[2, 3, strides, strides], **POOL)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(case=cases.hostile_pools())
 def test_legal_attributes_of_any_size_need_little(case):
     x = case.x()
@@ -344,7 +344,7 @@ ENDS = {
 }
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_indices_of_an_attacker(data):
     """Right, or refused with nothing written: whatever the indices, the build and the threads."""

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import cases
 from cases import run_python
 
 MIB = 1 << 20
@@ -175,10 +174,9 @@ def failing_allocator(tmp_path_factory):
     return library
 
 
-@pytest.mark.parametrize("build", cases.BUILDS)
-def test_an_allocation_that_fails(build, failing_allocator):
+def test_an_allocation_that_fails(failing_allocator):
     """Each block of memory that a call asks for is refused once: MemoryError, nothing else."""
-    process = run_python(EVERY_ALLOCATION, FASTPOOL_ISA=build, LD_PRELOAD=str(failing_allocator))
+    process = run_python(EVERY_ALLOCATION, LD_PRELOAD=str(failing_allocator))
     assert process.returncode == 0, process.stderr
     assert int(process.stdout) > 40
 
@@ -249,7 +247,7 @@ CALLS = {
         lambda: fastpool.onnx.max_unpool(y, z, **un),
         lambda: fastpool.openvino.max_pool(x, kernel=[2, 2], strides=[1, 1], auto_pad="valid"),
     ],
-    20_000: [
+    10_000: [
         lambda: fastpool.max_pool(odd, 2),
         lambda: fastpool.max_pool(x, 2, activation="Sigmoid", return_indices=True),
         lambda: fastpool.max_unpool(y, z, 2, strides=2, output_shape=(1, 1, 9, 9)),
@@ -268,7 +266,7 @@ CALLS = {
 }
 for count, calls in CALLS.items():
     for call in calls:
-        for _ in range(max(count // 10, 3000)):  # more than plans are kept
+        for _ in range(max(count // 10, 1100)):  # more than plans are kept
             call()
 before = used()
 for count, calls in CALLS.items():
@@ -281,7 +279,7 @@ print(used() - before)
 
 @needs_linux
 def test_calls_leave_nothing_behind():
-    """A million calls. The smallest block of memory takes 16 bytes: 20,000 lost ones are seen."""
+    """800,000 calls: 3 bytes lost by each of one sort would be seen, 26 by each of the errors."""
     process = run_python(GROWTH, timeout=300)
     assert process.returncode == 0, process.stderr
     assert int(process.stdout) < 256 << 10

@@ -173,11 +173,14 @@ SKLEARN = (
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("library", ["numpy", "sklearn", "torch"])
+@pytest.mark.parametrize("library", ["numpy", "sklearn"])
 def test_beside_another_parallel_library(library, when):
-    """Its threads are started before fastpool is imported, or after; then both take turns."""
+    """Its threads are started before fastpool is imported, or after; then both take turns.
+
+    (torch, which brings the same OpenMP once more, is in test_threads.py.)
+    """
     pytest.importorskip(library)
-    use = {"numpy": BLAS, "sklearn": SKLEARN, "torch": TORCH}[library]
+    use = {"numpy": BLAS, "sklearn": SKLEARN}[library]
     run(f"for _ in range(3):\n    {use}\n    assert right()\n", **{when: use})
 
 

@@ -74,7 +74,7 @@ def explicit(case):
 # -------------------------------------------------------------------------- where the work is done
 
 
-@settings(max_examples=100)
+@settings(max_examples=70)
 @given(
     case=cases.pools(),
     runs=st.tuples(RUNS, RUNS, RUNS),
@@ -105,7 +105,7 @@ def test_arrangement_alignment_build_threads_and_outputs(case, runs, how, offset
         cases.assert_same(results["out_indices"], indices, "out_indices")
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(case=cases.pools(), runs=st.tuples(RUNS, RUNS))
 def test_layouts(case, runs):
     """Channels last are the same poolings, and the indices the same numbers."""
@@ -133,7 +133,7 @@ def test_layouts(case, runs):
 # ------------------------------------------------------------------------ in which order, in parts
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(case=cases.pools(), runs=st.tuples(RUNS, RUNS), data=st.data())
 def test_channels_and_images_in_another_order(case, runs, data):
     """Planes do not see each other; counted in its own plane, an index stays what it is."""
@@ -157,7 +157,7 @@ def test_channels_and_images_in_another_order(case, runs, data):
             cases.assert_same(taken[1], np.take(indices, order, axis), "indices")
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(case=cases.pools(), runs=st.tuples(RUNS, RUNS, RUNS), part=st.integers(0, 3))
 def test_a_batch_in_two_parts(case, runs, part):
     x = plain(case.x())
@@ -176,7 +176,7 @@ def test_a_batch_in_two_parts(case, runs, part):
     cases.assert_same(joined.astype(indices.dtype), indices, "indices")
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(case=cases.pools(), runs=st.tuples(RUNS, RUNS))
 def test_axes_in_another_order(case, runs):
     """Spatial axes change places together with their windows."""
@@ -195,7 +195,7 @@ def test_axes_in_another_order(case, runs):
     cases.assert_same(turned, y.transpose(order))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(case=cases.pools(), runs=st.tuples(RUNS, RUNS))
 def test_mirrored(case, runs):
     """With the padding at the other sides; where the windows end with it, none is left out."""
@@ -209,7 +209,7 @@ def test_mirrored(case, runs):
     cases.assert_same(mirrored, np.flip(y, spatial))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(case=cases.pools(), runs=st.tuples(RUNS, RUNS), data=st.data())
 def test_padding_is_the_lowest_value(case, runs, data):
     """Any part of the padding may be elements instead. (Where NaN lose, those would win.)"""
@@ -227,7 +227,7 @@ def test_padding_is_the_lowest_value(case, runs, data):
     cases.assert_same(pool(runs[1], wider, case.kernel_shape, **attributes), y)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(case=cases.pools(), runs=st.tuples(RUNS, RUNS), data=st.data())
 def test_some_of_the_windows(case, runs, data):
     """The elements under neighbouring windows, alone, give those outputs."""
@@ -263,7 +263,7 @@ WIDER = [
 
 
 @pytest.mark.parametrize(("narrow", "wide"), WIDER)
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(data=st.data(), runs=st.tuples(RUNS, RUNS))
 def test_wider_types(narrow, wide, data, runs):
     case = data.draw(cases.pools(dtypes=[narrow]))
@@ -280,7 +280,7 @@ def test_wider_types(narrow, wide, data, runs):
 
 
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(data=st.data(), runs=st.tuples(RUNS, RUNS))
 def test_the_other_sign_of_integers(bits, data, runs):
     """Signed and unsigned integers have one order, half of their range apart."""
@@ -297,7 +297,7 @@ def test_the_other_sign_of_integers(bits, data, runs):
 # ------------------------------------------------------------------------------- what a maximum is
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(case=cases.pools(), runs=st.tuples(RUNS, RUNS, RUNS))
 def test_the_maximum_of_two_arrays(case, runs):
     """Taken before or after."""
@@ -313,7 +313,7 @@ def test_the_maximum_of_two_arrays(case, runs):
     cases.assert_same(before, after)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(case=cases.pools(), runs=st.tuples(RUNS, RUNS))
 def test_a_value_is_where_its_index_says(case, runs):
     """And an index is the first place of its value: those before it in the window are less."""
@@ -342,7 +342,7 @@ def rows(name, length, seed):
     return cases.values((3, length), name, "bits", seed)
 
 
-@settings(max_examples=80)
+@settings(max_examples=60)
 @given(
     runs=st.tuples(RUNS, RUNS, RUNS),
     name=st.sampled_from(NUMBERS),
@@ -367,7 +367,7 @@ def test_windows_of_windows(runs, name, kernels, strides, more, seed):
         cases.assert_same(filled, pool(runs[0], x, second * step, layout="CW"))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     runs=st.tuples(RUNS, RUNS),
     name=st.sampled_from(cases.INTEGER_NAMES),
@@ -398,7 +398,7 @@ def test_closing_twice_is_closing_once(runs, name, radii, shape, seed):
 # --------------------------------------------------------------------------------------- unpooling
 
 
-@settings(max_examples=80)
+@settings(max_examples=60)
 @given(
     case=cases.unpools(),
     runs=st.tuples(RUNS, RUNS),
@@ -419,7 +419,7 @@ def test_arrangement_alignment_build_and_threads_of_unpooling(case, runs, how, o
     cases.assert_same(out, y)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(case=cases.unpools(), runs=st.tuples(RUNS, RUNS))
 def test_layouts_of_unpooling(case, runs):
     attributes = {**case.attributes, "index_layout": "NCHW"}
@@ -440,7 +440,7 @@ def test_layouts_of_unpooling(case, runs):
     cases.assert_same(np.moveaxis(moved, first, -1), y)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     case=cases.pools(dtypes=["uint8", "float32", "int64", "float16"], kinds=["ties"]),
     runs=st.tuples(RUNS, RUNS, RUNS),
