@@ -26,8 +26,9 @@ needs_affinity = pytest.mark.skipif(
 
 # A program begins with this: `right()` pools and unpools on two threads, and compares with one.
 BEGIN = """
-import ctypes, os, sys, threading
+import ctypes, os, sys, threading, warnings
 import numpy as np
+warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads, since Python 3.12
 {before}
 import fastpool
 {after}
@@ -448,9 +449,9 @@ atexit.register(lambda: print(right()))
     assert run(code) == "True\n"
 
 
-@pytest.mark.parametrize("first", ["numpy", "fastpool"])
+@pytest.mark.parametrize("first", ["sys", "numpy", "fastpool"])
 def test_another_interpreter_in_the_process(first):
-    """NumPy and Cython know one only: fastpool is imported or refused there, and works on here."""
+    """NumPy and Cython know one only: fastpool is imported in the first, and refused in another."""
     code = f"""
 import sys, warnings
 import {first}
@@ -475,11 +476,16 @@ except ImportError as error:
     assert failed is None, failed
 finally:
     interpreters.destroy(other)
-import numpy as np, fastpool
-x = np.arange(16.0).reshape(1, 1, 4, 4)
-assert fastpool.max_pool(x, 2, strides=2).tolist() == [[[[5, 7], [13, 15]]]]
-print("and here")
+try:
+    import numpy as np, fastpool
+    x = np.arange(16.0).reshape(1, 1, 4, 4)
+    assert fastpool.max_pool(x, 2, strides=2).tolist() == [[[[5, 7], [13, 15]]]]
+    print("works here")
+except ImportError as error:
+    print("refused here")
 """
     process = cases.run_python(code)
     assert process.returncode == 0, process.stderr
-    assert process.stdout in ("works\nand here\n", "refused\nand here\n")
+    there, here = process.stdout.splitlines()
+    assert there in ("works", "refused")
+    assert here == "works here" or (first == "sys" and there == "works")
