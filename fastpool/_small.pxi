@@ -5,7 +5,8 @@
 # columns paired by shuffles. Lanes outside the input are replaced as they are loaded, which takes masks: without them a band
 # with margins is faster (CONTRIBUTING.md, "What was tried"). NaN are noted on the way: the caller takes a tile again, as
 # keys, if there was one (a maximum of floats drops its first operand's). Planes of a few vectors are taken as one row, with
-# a mask per tap that says in which lanes it is inside (`pool_flat`).
+# a mask per tap that says in which lanes it is inside (`pool_flat`), those under long windows as one row too, with margins
+# (`pool_padded`).
 
 cdef struct Source:         # the input under a tile
     Py_ssize_t row, plane           # elements from one to the next
@@ -336,8 +337,38 @@ cdef vec_flag pool_flat(number *dst, const number *stop, const number *src, Py_s
     return nan
 
 
+cdef inline Py_ssize_t padded_plane(const Window *rows, const Window *cols) noexcept nogil:
+    """Elements of a plane at stride 1 with its margins."""
+    return (rows.out - 1 + rows.extent) * (cols.out - 1 + cols.extent)
+
+
+cdef vec_flag pool_padded(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_plane, const number *src, const Source *s,
+                          Py_ssize_t planes, const Pool *p, const Tile *tile, number *area) noexcept nogil:
+    """Whole planes under long windows: copied with margins all around, they are one row to every step of both chains."""
+    cdef Py_ssize_t taps[MAX_TAPS]
+    cdef Py_ssize_t zero = 0, lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), pitch = tile.span, step, plane
+    cdef Py_ssize_t each = padded_plane(&p.rows, &p.cols), inside = imax(p.rows.begin, 0) * pitch + tile.left
+    cdef vec_flag nan = flag_none()
+    fill(area, planes * each, <number>lowest(area))
+    for plane in range(planes):
+        window_rows(area + plane * each + inside, pitch, src + plane * s.plane, s.row, &zero, 1, s.rows, s.cols, &nan)
+    for step in range(p.cols.steps):
+        step_taps(taps, &p.cols, step, 1)
+        window_run(area, <const number *>area, taps, p.cols.taps[step], round_up(planes * each, lanes), NULL)
+    for step in range(p.rows.steps - 1):
+        step_taps(taps, &p.rows, step, pitch)
+        window_run(area, <const number *>area, taps, p.rows.taps[step], round_up(planes * each, lanes), NULL)
+    step_taps(taps, &p.rows, p.rows.steps - 1, pitch)
+    for plane in range(planes):
+        window_rows(dst + plane * dst_plane, dst_row, <const number *>(area + plane * each), pitch, taps,
+                    p.rows.taps[p.rows.steps - 1], tile.rows, tile.cols, NULL)
+    return nan
+
+
 cdef vec_flag pool_small(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_plane, const number *src, const Source *s,
-                         Py_ssize_t planes, const Pool *p, const Tile *tile, const Leads *leads) noexcept nogil:
+                         Py_ssize_t planes, const Pool *p, const Tile *tile, const Leads *leads, number *area) noexcept nogil:
+    if p.form == PADDED:
+        return pool_padded(dst, dst_row, dst_plane, src, s, planes, p, tile, area)
     if VEC_MASKS and p.form == DOWN:
         return pool_down(dst, dst_row, dst_plane, src, s, planes, p, tile)
     if VEC_MASKS and p.form == FLAT:

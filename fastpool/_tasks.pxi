@@ -18,6 +18,9 @@ cdef Form form_of(Pool *p) noexcept nogil:
         if rows.size * cols.size * p.size <= WHOLE_BYTES:       # (a plane with a NaN is copied)
             return WHOLE
     if rows.steps > 1 or cols.steps > 1:
+        if rows.stride * cols.stride == 1 and p.row_tiles * p.col_tiles == 1 and cols.out * p.size < PADDED_BYTES:
+            if padded_plane(rows, cols) <= PADDED_PARTS * rows.out * cols.out:
+                return PADDED
         return BANDS
     if cols.kernel == cols.stride and cols.dilation == 1 and cols.inner_hi - cols.inner_lo == cols.out:
         # (the last tile is the narrowest)
@@ -53,7 +56,7 @@ cdef bint taps_fit(Pool *p) noexcept nogil:
     if not (cols.stride == 1 or (cols.stride == 2 and cols.kernel > 1 and cols.dilation == 1) or (cols.stride == 4 and cols.kernel == 4 and cols.dilation == 1)):
         return False
     # (three rows at stride 2 are compared again sooner than they are kept)
-    p.slides = slabs == 1 and rows.kernel > rows.stride and (rows.stride == 1 or (rows.dilation == 1 and rows.kernel > 3))
+    p.slides = slabs == 1 and cols.stride <= 2 and rows.kernel > rows.stride and (rows.stride == 1 or (rows.dilation == 1 and rows.kernel > 3))
     if p.slides:
         if rows.extent > RING or imax(rows.kernel, cols.kernel) > (2 * TAPS_ALONG if VEC_MASKS else TAPS_ALONG):
             return False
@@ -161,7 +164,7 @@ cdef void measure(Pool *p) noexcept nogil:
     cdef Py_ssize_t size[AREAS]
     cdef Py_ssize_t i, slabs = 1
     memset(size, 0, sizeof(size))
-    if p.rows.steps > 1:
+    if p.rows.steps > 1 and p.form != PADDED:
         size[9] = chain_elements(p, &p.rows, p.tile_rows, element, in_keys)
     if p.channels_last and p.cols.steps > 1:
         size[9] = imax(size[9], chain_elements(p, &p.cols, p.tile_cols, element, False))
@@ -183,7 +186,9 @@ cdef void measure(Pool *p) noexcept nogil:
         # of leading axes the maximum, of keys all that no chain begins with
         size[0] = rows * cols * n if p.leads or (in_keys and (p.rows.steps == 1 or p.form != BANDS)) else 0
         size[1] = size[0] if p.leads and in_keys else 0
-        if p.channels_last:
+        if p.form == PADDED:            # (the last plane's taps look at what would be the next)
+            size[3] = p.tile_planes * padded_plane(&p.rows, &p.cols) + p.rows.extent * span + p.cols.extent + lanes
+        elif p.channels_last:
             size[3] = 0 if p.direct else p.tile_rows * (round_up(span * n, lanes) + lanes if p.folded else cols * n)
         else:
             size[3] = p.tile_planes * p.tile_rows * pitch + pitch

@@ -402,7 +402,7 @@ cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y,
                 src = <const number *>x.data + input_offset(p, x, tile, plane) + first
                 to = <number *>y.data + output_offset(p, y, tile, plane)
             source.row, source.plane, source.rows, source.cols = src_row, x.channel, rows, cols
-            if flag_any(pool_small(to, y.row, y.channel, src, &source, planes, p, tile, &leads)):
+            if flag_any(pool_small(to, y.row, y.channel, src, &source, planes, p, tile, &leads, band)):
                 return False
             plane += planes
         return not flag_any(nan)
@@ -489,7 +489,7 @@ cdef void tile_keys(lane *kind, const Pool *p, const View *x, const View *y, con
         if small or p.direct:
             if small:
                 source.row, source.plane, source.rows, source.cols = cols, 0, rows, cols
-                pool_small(pooled, tile.cols, 0, src, &source, 1, p, tile, &leads)
+                pool_small(pooled, tile.cols, 0, src, &source, 1, p, tile, &leads, band)
             else:
                 direct_pass(pooled, tile.cols * n, n, src, src_row, src_col, tile.row_lo, tile.col_lo, p, tile, &leads, NULL)
             store_keys(y, tile, plane, 0, tile.rows, <const lane *>pooled, p)
