@@ -217,7 +217,8 @@ cdef inline void slide_rows(ordered *dst, Py_ssize_t dst_row, char *indices, Py_
     for o in range(tile.row, tile.row + tile.rows):
         real = real_taps(w, o, &first)
         first -= tile.row_lo
-        made = imax(made, first)
+        if dilation == 1:               # (else a later window may begin with an earlier row)
+            made = imax(made, first)
         while made <= first + (real - 1) * dilation:
             best_of_row(&best, src + made * step, row, stride, taps, False, NULL)
             keys[made & (RING - 1)], places[made & (RING - 1)] = best.key, best.place
