@@ -18,8 +18,8 @@ if platform.machine().lower() in ("x86_64", "amd64") and sys.platform != "darwin
         *("-mavx2", "-mbmi2"),
         *("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"),
     ]
-SOURCES = ["_windows.pxi", "_small.pxi", "_long.pxi", "_values.pxi", "_taps.pxi", "_pairs.pxi"]
-SOURCES += ["_tasks.pxi", "_arrays.pxi", "_unpool.pxi"]
+SOURCES = ["_offsets.pxi", "_windows.pxi", "_small.pxi", "_long.pxi", "_values.pxi"]
+SOURCES += ["_taps.pxi", "_pairs.pxi", "_tasks.pxi", "_arrays.pxi", "_unpool.pxi"]
 HEADERS = ["_vector.h", "_keys.h"]
 
 

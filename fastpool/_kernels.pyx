@@ -6,6 +6,7 @@ of outputs; `run` shares the tasks among threads. Nothing here knows of padding 
 raises, and nothing but scratch and results is allocated.
 
     _kernels.pyx   geometry, tasks, the entry points
+    _offsets.pxi   where tiles stand in their arrays
     _windows.pxi   the loops that everything is made of, on plain values
     _small.pxi     one tile of values, where windows are small enough for registers
     _long.pxi      the pass over long windows
@@ -273,6 +274,7 @@ cdef inline Py_ssize_t step_taps(Py_ssize_t *taps, const Window *w, Py_ssize_t s
     return w.taps[step]
 
 
+include "_offsets.pxi"
 include "_windows.pxi"
 include "_small.pxi"
 include "_long.pxi"

@@ -89,7 +89,7 @@ cdef void herk_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_ssiz
     """Outputs first ... first + count of one axis, n columns of them; `padded`: whole vectors may be read."""
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), i, turn, turns = 1, a = w.stride
     cdef vec_flag seen = flag_none()
-    cdef bint note = nan != NULL and has_nans(src)
+    cdef bint four, note = nan != NULL and has_nans(src)
     # Windows whose taps are the same elements follow each other in every `turns`th output.
     if w.dilation > 1:
         turns = w.dilation
@@ -99,20 +99,13 @@ cdef void herk_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_ssiz
     for turn in range(imin(turns, count)):
         i = 0
         while i < n:
-            if wide and i + 4 * lanes <= n:
-                herk(dst + turn * dst_step + i, dst_step * turns, src + i, src_step, origin, w, first + turn, turns,
-                     ceil_div(count - turn, turns), True, VEC_BYTES, note, slots, &seen)
-                i += 4 * lanes
-                continue
-            if n >= lanes:
+            four = wide and i + 4 * lanes <= n
+            if not four and n >= lanes:
                 i = imin(i, n - lanes)
-            if n >= lanes or padded:
-                herk(dst + turn * dst_step + i, dst_step * turns, src + i, src_step, origin, w, first + turn, turns,
-                     ceil_div(count - turn, turns), False, imin(lanes, n - i) * <Py_ssize_t>sizeof(number), note, slots, &seen)
-            else:
-                herk_masked(dst + turn * dst_step, dst_step * turns, src, src_step, origin, w, first + turn, turns,
-                            ceil_div(count - turn, turns), n * <Py_ssize_t>sizeof(number), note, slots, &seen)
-            i += lanes
+            herk(dst + turn * dst_step + i, dst_step * turns, src + i, src_step, origin, w, first + turn, turns,
+                 ceil_div(count - turn, turns), four, n < lanes and not padded, imin(lanes, n - i) * <Py_ssize_t>sizeof(number), note,
+                 slots, &seen)
+            i += 4 * lanes if four else lanes
     if note:
         nan[0] = flag_or(nan[0], seen)
 
@@ -183,9 +176,10 @@ cdef inline void herk_body(number *dst, Py_ssize_t dst_step, const number *src, 
 
 
 cdef void herk(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, Py_ssize_t origin, const Window *w,
-               Py_ssize_t first, Py_ssize_t turns, Py_ssize_t count, bint wide, Py_ssize_t nbytes, bint note, number *slots,
-               vec_flag *nan) noexcept nogil:
-    """Outputs first, first + turns, ... by the method of van Herk, Gil and Werman: one vector wide, or four.
+               Py_ssize_t first, Py_ssize_t turns, Py_ssize_t count, bint wide, bint masked, Py_ssize_t nbytes, bint note,
+               number *slots, vec_flag *nan) noexcept nogil:
+    """Outputs first, first + turns, ... by the method of van Herk, Gil and Werman: four vectors wide, or nbytes of one, `masked`
+    where the rest of it must not be read.
 
     Taps are counted from the first window's on; every kernel'th is a middle. A window that starts before a middle is what
     lies before it, a running maximum upwards that is kept per window in `slots`, and what lies behind it, a running maximum
@@ -195,17 +189,11 @@ cdef void herk(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t s
         herk_body(dst, dst_step, src, src_step, origin, w, first, turns, count, True, False, VEC_BYTES, True, slots, nan)
     elif wide:
         herk_body(dst, dst_step, src, src_step, origin, w, first, turns, count, True, False, VEC_BYTES, False, slots, nan)
+    elif masked and note:
+        herk_body(dst, dst_step, src, src_step, origin, w, first, turns, count, False, True, nbytes, True, slots, nan)
+    elif masked:
+        herk_body(dst, dst_step, src, src_step, origin, w, first, turns, count, False, True, nbytes, False, slots, nan)
     elif note:
         herk_body(dst, dst_step, src, src_step, origin, w, first, turns, count, False, False, nbytes, True, slots, nan)
     else:
         herk_body(dst, dst_step, src, src_step, origin, w, first, turns, count, False, False, nbytes, False, slots, nan)
-
-
-cdef void herk_masked(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, Py_ssize_t origin, const Window *w,
-                      Py_ssize_t first, Py_ssize_t turns, Py_ssize_t count, Py_ssize_t nbytes, bint note, number *slots,
-                      vec_flag *nan) noexcept nogil:
-    """The same for rows shorter than a vector."""
-    if note:
-        herk_body(dst, dst_step, src, src_step, origin, w, first, turns, count, False, True, nbytes, True, slots, nan)
-    else:
-        herk_body(dst, dst_step, src, src_step, origin, w, first, turns, count, False, True, nbytes, False, slots, nan)

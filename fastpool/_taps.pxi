@@ -274,7 +274,8 @@ cdef inline void inner_of_column(ordered *dst, Py_ssize_t dst_row, char *indices
     cdef Py_ssize_t down = p.rows.stride, src_row = down * rows.step, kernel = p.rows.kernel
     cdef int64_t base_row = down * rows.place
     if p.notes and row.stride == 4:
-        give_column(dst, dst_row, indices, index_row, src, src_row, row, rows, count, n, base, base_row, to, rows.slabs, kernel, 4, 4, nan)
+        give_column(dst, dst_row, indices, index_row, src, src_row, row, rows, count, n, base, base_row, to, rows.slabs, kernel, 4, 4,
+                    nan)
     elif p.notes:
         give_column(dst, dst_row, indices, index_row, src, src_row, row, rows, count, n, base, base_row, to, 1, 2, 2, 2, nan)
     elif row.stride == 1:
@@ -320,7 +321,6 @@ cdef inline vec_t least_places(const ordered *kind, Py_ssize_t start, const Pool
     """Per lane, the position of a window's first column inside; the first lane's window starts in column `start` < 0."""
     cdef int64_t place[32]             # lanes of 16 bits in the longest vector
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(ordered), i, taps
-    cdef vec_t least = vec_splat(0, kind)
     for i in range(lanes):
         taps = imax(0, -(start + i * p.cols.stride))
         if p.cols.dilation > 1:
@@ -346,13 +346,6 @@ cdef inline void taps_of_plane(ordered *dst, Py_ssize_t dst_row, char *indices, 
         o = imin(o + lanes, n - lanes)
 
 
-cdef inline Py_ssize_t plane_base(const Pool *p, Py_ssize_t plane) noexcept nogil:
-    """What an index counts from in one plane."""
-    if p.index_batch == p.channels * p.index_channel:   # most layouts of indices, and no division
-        return plane * p.index_channel
-    return plane // p.channels * p.index_batch + plane % p.channels * p.index_channel
-
-
 cdef void copy_taps(ordered *slab, Py_ssize_t pitch, const View *x, Py_ssize_t at, const Pool *p, const Tile *tile, bint in_keys,
                     vec_flag *nan) noexcept nogil:
     """The input under a tile, from x's element `at` on, as rows in `slab`."""
@@ -373,9 +366,9 @@ cdef void copy_taps(ordered *slab, Py_ssize_t pitch, const View *x, Py_ssize_t a
 
 
 cdef inline void pixels_of_taps(ordered *dst, Py_ssize_t dst_col, char *indices, Py_ssize_t index_col, const ordered *src,
-                                Py_ssize_t src_col, const Row *row, const Rows *rows, Py_ssize_t slabs, Py_ssize_t real, Py_ssize_t taps, Py_ssize_t pixels,
-                                Py_ssize_t n, int64_t base, int64_t pixel_base, const Indices *to,
-                                vec_flag *nan) noexcept nogil:
+                                Py_ssize_t src_col, const Row *row, const Rows *rows, Py_ssize_t slabs, Py_ssize_t real,
+                                Py_ssize_t taps, Py_ssize_t pixels, Py_ssize_t n, int64_t base, int64_t pixel_base,
+                                const Indices *to, vec_flag *nan) noexcept nogil:
     """Channels last: neighbouring windows of `real` rows and `taps` columns."""
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(ordered), o, i
     cdef vec_flag seen = nan[0]
@@ -449,20 +442,6 @@ cdef void taps_of_tile(Row *row, Rows *rows, Indices *to, const ordered *kind, c
     to.ramp, to.bytes = vec_ramp(to.step), <int>p.index_bytes
 
 
-cdef inline int64_t tile_base(const Pool *p, const Tile *tile) noexcept nogil:
-    """The index of a tile's first element, but for the plane and the column of channels first."""
-    cdef Py_ssize_t lead = tile.lead, axis = p.leads, at
-    cdef int64_t base = tile.row_lo * p.index_row
-    while axis > 0:
-        axis -= 1
-        real_taps(&p.lead[axis], lead % p.lead[axis].out, &at)
-        lead //= p.lead[axis].out
-        base += at * p.index_lead[axis]
-    if p.channels_last:
-        base += tile.batch * p.index_batch + tile.channel * p.index_channel + tile.col_lo * p.index_col
-    return base
-
-
 cdef bint tile_taps(ordered *kind, const Pool *p, const View *x, const View *y, const View *z, const Tile *tile, Scratch *scratch,
                     bint in_keys) noexcept nogil:
     """One tile of values (y) and indices (z). False, and nothing promised, if there is a NaN under it."""
@@ -471,7 +450,7 @@ cdef bint tile_taps(ordered *kind, const Pool *p, const View *x, const View *y, 
     cdef Py_ssize_t pitch = cols * n, left = 0, dst_row = y.row, dst_col = y.col, first, total, plane, t
     cdef Py_ssize_t counts[MAX_LEADS]
     cdef bint in_place = not in_keys
-    cdef vec_flag nan = flag_none(), unused = flag_none()
+    cdef vec_flag nan = flag_none(), unused = flag_none()       # (behind a copy stands anything)
     cdef Areas areas
     carve(&areas, p, scratch.area)
     cdef ordered *slab = <ordered *>areas.slab
@@ -499,7 +478,9 @@ cdef bint tile_taps(ordered *kind, const Pool *p, const View *x, const View *y, 
     if in_keys:
         dst_row, dst_col = out, n
     for plane in range(tile.planes):
-        dst = <ordered *>areas.pooled + plane * tile.rows * out if in_keys else <ordered *>y.data + output_offset(p, y, tile, plane)
+        dst = <ordered *>areas.pooled + plane * tile.rows * out
+        if not in_keys:
+            dst = <ordered *>y.data + output_offset(p, y, tile, plane)
         indices = z.data + output_offset(p, z, tile, plane) * to.bytes
         src = slab + left + plane * total * rows * pitch
         if in_place:
@@ -507,7 +488,8 @@ cdef bint tile_taps(ordered *kind, const Pool *p, const View *x, const View *y, 
         if total == 0 or rows == 0 or cols == 0:
             tile_of_none(dst, dst_row, dst_col, indices, z, tile, &to)
         elif p.channels_last:
-            taps_of_pixels(dst, dst_row, dst_col, indices, z, src, x.col if in_place else n, &row, &each, p, tile, base, &to, &nan)
+            taps_of_pixels(dst, dst_row, dst_col, indices, z, src, x.col if in_place else n, &row, &each, p, tile, base, &to,
+                           &nan if in_place else &unused)
         else:
             if in_place and has_nans(kind) and not p.notes:
                 for t in range(total):

@@ -53,10 +53,14 @@ cdef bint taps_fit(Pool *p) noexcept nogil:
             return False
     if furthest >> (8 * p.lane - 1):
         return False
-    if not (cols.stride == 1 or (cols.stride == 2 and cols.kernel > 1 and cols.dilation == 1) or (cols.stride == 4 and cols.kernel == 4 and cols.dilation == 1)):
+    if cols.stride == 4:
+        if cols.kernel != 4 or cols.dilation > 1:
+            return False
+    elif cols.stride > 2 or (cols.stride == 2 and (cols.kernel == 1 or cols.dilation > 1)):
         return False
     # (three rows at stride 2 are compared again sooner than they are kept)
-    p.slides = slabs == 1 and cols.stride <= 2 and rows.kernel > rows.stride and (rows.stride == 1 or (rows.dilation == 1 and rows.kernel > 3))
+    p.slides = slabs == 1 and cols.stride <= 2 and rows.kernel > rows.stride
+    p.slides = p.slides and (rows.stride == 1 or (rows.dilation == 1 and rows.kernel > 3))
     if p.slides:
         if rows.extent > RING or imax(rows.kernel, cols.kernel) > (2 * TAPS_ALONG if VEC_MASKS else TAPS_ALONG):
             return False

@@ -160,61 +160,6 @@ cdef void rows_of_pixels(number *band, Py_ssize_t pitch, const number *src, Py_s
                  nan, keys)
 
 
-cdef inline Py_ssize_t lead_taps(const Pool *p, const View *x, Py_ssize_t output, Py_ssize_t *counts,
-                                 Py_ssize_t *first) noexcept nogil:
-    """Taps of one output of the leading axes: how many in all, how many per axis, and where the first stands in x."""
-    cdef Py_ssize_t axis = p.leads, total = 1, at
-    first[0] = 0
-    while axis > 0:
-        axis -= 1
-        counts[axis] = real_taps(&p.lead[axis], output % p.lead[axis].out, &at)
-        output //= p.lead[axis].out
-        total *= counts[axis]
-        first[0] += at * x.lead[axis]
-    return total
-
-
-cdef inline Py_ssize_t lead_offset(const Pool *p, const Py_ssize_t *strides, const Py_ssize_t *counts,
-                                   Py_ssize_t tap) noexcept nogil:
-    """Distance of leading tap number `tap` (row-major) from the first."""
-    cdef Py_ssize_t axis = p.leads, offset = 0
-    while axis > 0:
-        axis -= 1
-        offset += tap % counts[axis] * p.lead[axis].dilation * strides[axis]
-        tap //= counts[axis]
-    return offset
-
-
-cdef inline bint evenly_spaced(const Pool *p, const View *x) noexcept nogil:
-    """Is plane n * C + c that many steps from the first?"""
-    return p.batch == 1 or x.batch == p.channels * x.channel
-
-
-cdef inline Py_ssize_t plane_offset(const Pool *p, const View *x, Py_ssize_t plane) noexcept nogil:
-    if evenly_spaced(p, x):             # most arrays, and no division
-        return plane * x.channel
-    return plane // p.channels * x.batch + plane % p.channels * x.channel
-
-
-cdef inline Py_ssize_t input_offset(const Pool *p, const View *x, const Tile *tile, Py_ssize_t plane) noexcept nogil:
-    """Where one plane of the tile begins in x: its first real row, column and channel."""
-    cdef Py_ssize_t at = tile.row_lo * x.row + tile.col_lo * x.col
-    if p.channels_last:
-        return at + tile.batch * x.batch + tile.channel * x.channel
-    return at + plane_offset(p, x, tile.plane + plane)
-
-
-cdef inline Py_ssize_t output_offset(const Pool *p, const View *y, const Tile *tile, Py_ssize_t plane) noexcept nogil:
-    cdef Py_ssize_t at = tile.row * y.row + tile.col * y.col, lead = tile.lead, axis = p.leads
-    while axis > 0:
-        axis -= 1
-        at += lead % p.lead[axis].out * y.lead[axis]
-        lead //= p.lead[axis].out
-    if p.channels_last:
-        return at + tile.batch * y.batch + tile.channel * y.channel
-    return at + plane_offset(p, y, tile.plane + plane)
-
-
 cdef void fill_margins(number *band, Py_ssize_t pitch, Py_ssize_t data, const Tile *tile, Py_ssize_t rows) noexcept nogil:
     cdef Py_ssize_t real = tile.col_hi - tile.col_lo, r
     for r in range(rows):
