@@ -228,10 +228,19 @@ def test_any_geometry(form, name, isa):
             cases.assert_same(got, values[maximum], f"{shape}, {kernel}, {attributes}, nan={nan}")
 
 
-@pytest.mark.parametrize(("layout", "return_indices"), [("NHWC", False), ("NCHW", True)])
-def test_channels_last_and_indices_have_no_form(layout, return_indices, isa):
-    more = {"layout": layout, "return_indices": return_indices}
-    planned("bands", (2, 5, 5, 5), "uint8", (3, 3), isa, **more)
+@pytest.mark.parametrize(
+    ("form", "kernel", "attributes"),
+    [
+        ("bands", 3, {"layout": "NHWC"}),
+        ("taps", 3, {"return_indices": True}),
+        ("taps", 2, {"layout": "NHWC", "strides": 2, "return_indices": True}),
+        ("bands", 17, {"pads": 8, "return_indices": True}),
+        ("bands", 3, {"strides": 3, "return_indices": True}),
+        ("bands", 9, {"pads": 4, "layout": "NHWC", "return_indices": True}),
+    ],
+)
+def test_channels_last_and_indices(form, kernel, attributes, isa):
+    planned(form, (2, 5, 20, 20), "uint8", (kernel, kernel), isa, **attributes)
 
 
 # ------------------------------------------------------------------------------ one NaN anywhere
