@@ -308,7 +308,7 @@ def _tile(windows, element, batch, channels, channels_last, direct, pairs):
 
 
 def _lane_bytes(windows, tile, itemsize, strides, direct):
-    """The narrowest integer that holds a key and any position under a tile, or in a direct window."""
+    """The narrowest integer that holds a key and any position under a tile or a direct window."""
     *leads, rows, cols = windows
     if direct:  # in the strides of the index, as signed integers
         places = sum((w.extent - 1) * s for w, s in zip(windows, strides[2:], strict=True))
