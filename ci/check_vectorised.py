@@ -27,18 +27,25 @@ KERNELS = Path(__file__).parents[1] / "fastpool" / "_kernels.pyx"
 REGISTERS = {"baseline": "xmm", "avx2": "ymm", "avx512": "zmm"}
 NAMES = {"float": "float32", "double": "float64"}  # others are C's without "_t"
 
-# Functions that hold the loops of one element type; `lane` types are those of pairs.
+# Functions that hold the loops of one element type; `lane` types are those of pairs, `ordered` ones
+# of windows with indices in registers.
 REQUIRED = {
-    "number": ("window_run", "window_column", "herk_rows", "lane_pass"),
-    "lane": ("pair_lane_pass", "pair_row_pass", "pair_direct_pass"),
+    "number": ("window_run", "window_column", "herk", "lane_pass"),
+    "ordered": ("tile_taps",),
+    "lane": ("pair_lane_pass", "pair_row_pass"),
 }
 # Not in every build, or not for every type.
 WHERE_PRESENT = {
     "number": ("pool_down", "pool_along", "pool_flat", "pool_whole", "pool_small"),
+    "ordered": (),
     "lane": (),
 }
 # Their loops are narrower, or other functions' that were inlined: only scalar ones are looked for.
-NOT_SCALAR = {"number": ("narrow_rows", "window_rows", "tile_values"), "lane": ()}
+NOT_SCALAR = {
+    "number": ("narrow_rows", "window_rows", "tile_values"),
+    "ordered": (),
+    "lane": (),
+}
 # Functions of _keys.h, named by element type: some innermost loop of each is of vectors.
 KEYS = re.compile(r"[a-z]+\d+_L\d+_(load|store)|has_(nan|margin)_\w+|store_indices_\w+")
 
@@ -49,11 +56,12 @@ def maximum(build, fused, element):
     Where an instruction set has no maximum of a type, the loops compare and blend.
     """
     if element in ("float", "double"):
-        return "maxps" if element == "float" else "maxpd"
+        width = "ps" if element == "float" else "pd"
+        return f"cmp(gt|lt|le|nle)(_oq|_os)?{width}" if fused == "ordered" else f"max{width}"
     letter = {"8": "b", "16": "w", "32": "d", "64": "q"}[re.search(r"\d+", element)[0]]
     if build == "baseline" and letter == "q":
         return None
-    if fused == "lane":
+    if fused != "number":
         return f"pcmp(gt|lt|le|nle){letter}" if build == "avx512" else f"pcmpgt{letter}"
     if build == "avx512" or (build == "avx2" and letter != "q"):
         return f"pmax{'u' if element.startswith('u') else 's'}{letter}"
@@ -72,7 +80,7 @@ DECISION = re.compile("(j|cmov|set)" + ORDER)
 # 64-bit elements look like places, except that the end of a loop is no conditional move. They are
 # told apart only in functions whose innermost loops work out no places.
 MOVE = re.compile("(cmov|set)" + ORDER)
-WITHOUT_PLACES = ("window_run", "window_column", "window_rows", "narrow_rows")
+WITHOUT_PLACES = ("window_run", "window_column", "narrow_rows")
 
 
 def functions(path):
@@ -118,9 +126,10 @@ def is_scalar(loop, function, element):
 
 
 def fused_types():
-    """{"number": [C types in the order of their specialisations], "lane": [...]} of the source."""
-    text = KERNELS.read_text()
-    blocks = re.findall(r"^ctypedef fused (number|lane):\n((?:    \w+\n)+)", text, re.MULTILINE)
+    """{"number": [C types in the order of their specialisations], ...} of the sources."""
+    text = KERNELS.read_text() + KERNELS.with_name("_taps.pxi").read_text()
+    fused = r"^ctypedef fused (number|ordered|lane):.*\n((?:    \w+\n)+)"
+    blocks = re.findall(fused, text, re.MULTILINE)
     return {name: block.split() for name, block in blocks}
 
 
