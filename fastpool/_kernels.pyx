@@ -119,8 +119,7 @@ cdef enum:
     MAX_THREADS = 256
     POOLED_KEYS = 4096      # that are stored at a time
     PAIR_ROWS = 8           # rows of pairs that one column pass takes
-    PADDED_PARTS = 4        # a padded plane is at most so many times what is pooled, and a pooled row shorter than this
-    PADDED_BYTES = 128
+    PADDED_PARTS = 4        # a padded plane is at most so many times what is pooled
     WHOLE_BYTES = 524288    # of a plane that is pooled to one value in one go
     SLACK = 512             # bytes behind every scratch area: whole vectors are read past the last element
     COLUMN_BYTES = 16384    # rows over more bytes than these are taken by so many at a time
@@ -137,7 +136,7 @@ cdef enum Form:         # how a tile of values is pooled
     DOWN                    # _small.pxi, with masks: stride 1, rows of a few vectors
     ALONG                   # with masks: stride 2 along the columns, 2 or 3 taps
     APART                   # 2 or 4 columns side by side: windows share none
-    PADDED                  # long windows over planes of a few vectors a row
+    PADDED                  # long windows over planes of less than two vectors a row
     WHOLE                   # one window takes all of a plane
     FLAT                    # with masks: many planes smaller than a few vectors
     TAPS                    # _taps.pxi, with indices: small windows

@@ -18,7 +18,7 @@ cdef Form form_of(Pool *p) noexcept nogil:
         if rows.size * cols.size * p.size <= WHOLE_BYTES:       # (a plane with a NaN is copied)
             return WHOLE
     if rows.steps > 1 or cols.steps > 1:
-        if rows.stride * cols.stride == 1 and p.row_tiles * p.col_tiles == 1 and cols.out * p.size < PADDED_BYTES:
+        if rows.stride * cols.stride == 1 and p.row_tiles * p.col_tiles == 1 and cols.out * p.size < 2 * VEC_BYTES:
             if padded_plane(rows, cols) <= PADDED_PARTS * rows.out * cols.out:
                 return PADDED
         return BANDS

@@ -118,30 +118,26 @@ def flat(n, itemsize):
 
 def padded(n, itemsize):
     windows = [(8, (0, 0), 1), (9, (4, 4), 1), (13, (6, 6), 1), (8, (7, 0), 1), (9, (0, 8), 1)]
-    windows += [(8, (7, 7), 2), (3, (1, 1), 1), (1, (0, 0), 1)]
-    rows = [
-        (20, 3, (1, 1), 1, 1),
-        (12, 9, (4, 4), 1, 1),
-        (11, 8, (2, 2), 1, 1),
-        (24, 8, (7, 7), 2, 1),
-    ]
+    windows += [(8, (7, 7), 2), (3, (1, 1), 1), (2, (0, 1), 1), (1, (0, 0), 1)]
+    rows = [(20, 3, (1, 1), 1, 1), (20, 13, (6, 6), 1, 1), (11, 8, (2, 2), 1, 1)]
+    rows += [(24, 8, (7, 7), 2, 1)]
+    widths = [2, 3, *([n - 1, n, n + 1, 2 * n - 1] if itemsize < 8 else [n - 1])]
     turn = count()
-    for out in [8, 13, n - 1, n, n + 1, 2 * n + 1, 128 // itemsize - 1]:
+    for out in widths:
         for kernel, pads, dilation in windows:
-            i = next(turn)
-            long = max(kernel, rows[i % 4][1]) > 7
-            span = out + (kernel - 1) * dilation
-            if 8 <= out < 128 // itemsize and 2 * out >= span > sum(pads) and long:
-                yield geometry(
-                    rows[i % 4], (span - sum(pads), kernel, pads, dilation, 1), LEADS[i % 3]
-                )
+            for row in rows:
+                tall = row[0] + sum(row[2])
+                span = out + (kernel - 1) * dilation
+                area = 4 * out * (tall - (row[1] - 1) * row[3])
+                if max(kernel, row[1]) > 7 and tall * span <= area and span > sum(pads):
+                    i = next(turn)
+                    yield geometry(row, (span - sum(pads), kernel, pads, dilation, 1), LEADS[i % 3])
 
 
 def bands(n, itemsize):
     yield (9, 8 * n + 3), (3, 3), {}  # as "down", one column more than it takes
-    wide = 128 // itemsize
-    yield (9, max(4 * n, wide) + 7), (3, 8), {}
-    yield (40, wide + 1), (20, 2), {}
+    yield (9, 4 * n + 7), (3, 8), {}
+    yield (40, 2 * n + 1), (20, 2), {}
     yield (9, 2 * n), (3, 3), {"strides": 3}
     yield (40, 2 * n), (2, 3), {"strides": 2, "dilations": (1, 2)}
     yield (40, 2 * n), (2, 3), {"strides": 2, "pads": (0, 3, 0, 0)}
@@ -396,7 +392,7 @@ ARRANGED = {
     "down": lambda n: [((30, 2 * n), (3, 3), {"pads": 1}), ((20, n), (5, 5), {"pads": 2})],
     "along": lambda n: [((31, 2 * n + 1), (3, 3), {"strides": 2, "pads": 1})],
     "apart": lambda n: [((30, 2 * n + 1), (2, 2), {"strides": 2})],
-    "padded": lambda n: [((20, 15), (9, 9), {"pads": 4}), ((9, 9), (8, 2), {"pads": 3})],
+    "padded": lambda n: [((20, n - 1), (9, 2), {"pads": (4, 0, 4, 1)})],
     "whole": lambda n: [((5, n), (5, n), {}), ((1, n + 1), (1, n + 1), {}), ((7, 1), (7, 1), {})],
     "flat": lambda n: list(flat(n, 8)),
     "bands": lambda n: [((9, 2 * n + 1), (3, 3), {"strides": 3})],
