@@ -1,7 +1,12 @@
-"""Build fastpool/_kernels.pyx once per instruction set; everything else is in pyproject.toml."""
+"""Build fastpool/_kernels.pyx once per instruction set; everything else is in pyproject.toml.
+
+FASTPOOL_CFLAGS holds flags that come after all others (CFLAGS come before, so that -O1 there would
+have no effect): ci/sanitize.sh gives the sanitizers' there. CC and LDFLAGS are setuptools' own.
+"""
 
 import os
 import platform
+import shlex
 import sys
 
 from Cython.Build import cythonize
@@ -20,7 +25,8 @@ if platform.machine().lower() in ("x86_64", "amd64") and sys.platform != "darwin
     ]
 SOURCES = ["_offsets.pxi", "_windows.pxi", "_small.pxi", "_long.pxi", "_values.pxi"]
 SOURCES += ["_taps.pxi", "_pairs.pxi", "_tasks.pxi", "_arrays.pxi", "_unpool.pxi"]
-HEADERS = ["_vector.h", "_keys.h"]
+HEADERS = ["_vector.h", "_keys.h", "_fences.h"]
+LAST_FLAGS = shlex.split(os.environ.get("FASTPOOL_CFLAGS", ""))
 
 
 def extensions():
@@ -32,7 +38,7 @@ def extensions():
             include_dirs=["fastpool"],
             # What the sources call inline has to be: vectors would go through memory otherwise.
             define_macros=[("CYTHON_INLINE", "inline __attribute__((always_inline))")],
-            extra_compile_args=["-O3", "-g0", "-fopenmp", *flags],
+            extra_compile_args=["-O3", "-g0", "-fopenmp", *flags, *LAST_FLAGS],
             extra_link_args=["-fopenmp"],
         )
         # One folder each: the name of the generated C file comes from the pyx, which they share.

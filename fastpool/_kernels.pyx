@@ -88,6 +88,11 @@ cdef extern from "_keys.h" nogil:
     keys_load_t keys_loader(int, int)
     keys_store_t keys_storer(int, int)
 
+cdef extern from "_fences.h" nogil:
+    const Py_ssize_t FENCE
+    void put_fences(char *, size_t, const Py_ssize_t *, int)
+    void take_fences_away(void *, size_t)
+
 ctypedef fused number:
     float
     double
@@ -468,12 +473,14 @@ cdef class Pooling:
         for i in range(threads):
             scratch[i].area = <char *>((<uintptr_t>block + 64 + i * stride + 63) // 64 * 64)
             scratch[i].margins = -1
+            put_fences(scratch[i].area, self.pool.scratch, self.pool.offsets, AREAS)
         job.scratch = scratch
         if threads == 1 and self.work < UNLOCK_BYTES:
             run_tasks(job, 1)
         else:
             with nogil:
                 run_tasks(job, threads)
+        take_fences_away(block, nbytes)
         give_scratch(block)
         return 0
 

@@ -202,10 +202,10 @@ cdef void measure(Pool *p) noexcept nogil:
         size[7] = pooled_rows(p) * out_row if in_keys else 0
         if p.folded and p.cols.stride > 1:
             size[7] = imax(size[7], span * n + lanes)
-    p.scratch = 0
+    p.scratch = FENCE
     for i in range(AREAS):
         p.offsets[i] = p.scratch
-        p.scratch += round_up(size[i] * element, 64) + (SLACK if size[i] else 0)
+        p.scratch += round_up(size[i] * element, 64) + (SLACK if size[i] else 0) + FENCE
 
 
 cdef inline Py_ssize_t part(Py_ssize_t *task, Py_ssize_t count) noexcept nogil:

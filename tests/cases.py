@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 import fastpool
-from fastpool import _dispatch
+from fastpool import _dispatch, _schedule
 
 try:
     import ml_dtypes
@@ -50,6 +51,23 @@ def run_python(code, timeout=60, **environment):
         timeout=timeout,
         env={**own, **environment},
     )
+
+
+def kernel_path(plan):
+    """The way through the kernels of a plan that has run: its form, and what its tiles are."""
+    pooling = plan._runner.pooling if "_runner" in plan.__dict__ else None
+    if pooling is None:
+        return "in pieces"
+    windows = map(_schedule.trimmed, plan.axes)
+    made = _schedule.make_schedule(plan, windows, plan.input_shape, plan.output_shape)
+    words = [pooling.form]
+    words += ["channels last"] * made.channels_last + ["direct"] * made.direct
+    words += ["folded"] * made.folded + ["leading axes"] * (len(made.windows) > 2)
+    words += ["long rows"] * (len(made.windows[-2].steps) > 1)
+    words += ["long columns"] * (len(made.windows[-1].steps) > 1)
+    words += ["keys"] * made.keyed
+    words += [f"indices in {made.lane_bytes} bytes"] * made.return_indices
+    return ", ".join(words)
 
 
 # ---------------------------------------------------------------------------------------- values
@@ -248,6 +266,11 @@ class Unpool:
         rng = np.random.default_rng(self.seed)
         chosen = rng.integers(0, max(self.index_count, 1), self.distinct)
         return rng.choice(chosen, self.shape).astype(self.index_dtype)
+
+
+def examples(count):
+    """So many examples under the profile of CI, and more in proportion under that of fuzzing."""
+    return settings(max_examples=count * settings.default.max_examples // 100)
 
 
 def _mostly(small, large):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import cases
 import fastpool
@@ -47,20 +47,20 @@ def assert_pools_as_the_reference(case):
     assert x.tobytes() == before.tobytes(), "the input was changed"
 
 
-@settings(max_examples=1000)
+@cases.examples(1000)
 @given(case=cases.pools())
 def test_max_pool(case):
     assert_pools_as_the_reference(case)
 
 
-@settings(max_examples=500)
+@cases.examples(500)
 @given(case=cases.hostile_pools())
 def test_attributes_of_any_magnitude(case):
     """Windows, strides and pads around and beyond the width of a machine integer."""
     assert_pools_as_the_reference(case)
 
 
-@settings(max_examples=100)
+@cases.examples(100)
 @given(case=cases.pools())
 def test_plan_gives_what_the_function_gives(case):
     x = case.x()
@@ -79,7 +79,7 @@ def test_plan_gives_what_the_function_gives(case):
             assert array.shape == plan.output_shape
 
 
-@settings(max_examples=100)
+@cases.examples(100)
 @given(case=cases.pools())
 def test_out_is_filled_and_returned(case):
     x = case.x()
@@ -99,7 +99,7 @@ def test_out_is_filled_and_returned(case):
     cases.assert_same(y, expected_y)
 
 
-@settings(max_examples=300)
+@cases.examples(300)
 @given(case=cases.unpools())
 def test_max_unpool(case):
     x, indices = case.x(), case.indices()

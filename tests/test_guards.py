@@ -1,0 +1,130 @@
+"""Guard pages on every side of every array, for each way through the kernels.
+
+The forms of values alone are in test_forms.py, widths from 1 to 130 in test_edges.py. Here are the
+ways that take indices, channels last, long windows, leading axes and unpooling, and arrays whose
+last rows end at a page while their others do not touch the next ones.
+"""
+
+import numpy as np
+import pytest
+
+import cases
+import fastpool
+from fastpool import _dispatch, _reference
+
+# By width: layout, channels, sizes, window, attributes. The path has these words, and none of the
+# others below.
+PATHS = {
+    "": lambda w: ("CHW", 3, (7, w), (3, 1), {"strides": 3}),
+    "stride 2": lambda w: ("CHW", 2, (7, 2 * w + 1), (3, 3), {"strides": 2, "pads": 1}),
+    "strides apart": lambda w: ("CHW", 2, (4, 2 * w), (2, 2), {"strides": 2}),
+    "dilated": lambda w: ("CHW", 2, (6, w + 4), (2, 3), {"dilations": (3, 2), "pads": (1, 0)}),
+    "long rows": lambda w: ("CHW", 2, (60, w), (31, 1), {"pads": (7, 0)}),
+    "long columns": lambda w: ("CHW", 2, (2, 30 + w), (2, 31), {"pads": (0, 7)}),
+    "long rows, long columns": lambda w: ("CHW", 1, (40, 19 + w), (20, 20), {}),
+    "leading axes": lambda w: ("CDHW", 2, (3, 4, w), (2, 3, 1), {"strides": (1, 1, 2)}),
+    "leading axes, long rows": lambda w: ("CDHW", 2, (3, 30, w), (2, 20, 1), {}),
+    "channels last, direct": lambda w: ("NHWC", 20 + w, (4, 4), (2, 2), {"strides": 2}),
+    "channels last, folded": lambda w: ("HWC", 2, (5, w + 2), (3, 3), {"pads": (1, 0)}),
+    "channels last": lambda w: ("HWC", 20 + w, (7, 9), (3, 5), {"pads": 1}),
+    "channels last, long rows": lambda w: ("HWC", 20 + w, (33, 3), (21, 1), {"pads": (9, 0)}),
+    "channels last, long columns": lambda w: ("HWC", 20 + w, (3, 33), (2, 21), {}),
+    "channels last, leading axes": lambda w: ("DHWC", 20 + w, (3, 5, 4), (2, 3, 3), {"pads": 1}),
+    "in pieces": lambda w: ("CHW", 2, (2, w), (2, 3), {"strides": (1, 2**40), "pads": (0, 2**40)}),
+}
+WORDS = ("in pieces", "channels last", "direct", "folded", "leading axes", "long rows")
+DTYPES = [("uint8", "propagate"), ("float16", "propagate"), ("float32", "propagate")]
+DTYPES += [("float32", "ignore"), ("float64", "propagate"), ("int64", "propagate")]
+
+
+def widths(isa, name):
+    n = max(2, _dispatch.builds()[isa].VECTOR_BYTES // cases.dtype(name).itemsize)
+    return sorted({1, 2, 3, n - 1, n, n + 1, 2 * n + 1})
+
+
+def at_a_page(memory, shape, dtype, at, gaps):
+    """An array at a guard page, with `gaps` between its rows."""
+    if not gaps:
+        return memory.array(shape, dtype, at)
+    wider = memory.array((*shape[:-2], shape[-2] + 1, shape[-1]), dtype, at)
+    return wider[..., 1:, :] if at == "end" else wider[..., :-1, :]
+
+
+@pytest.mark.parametrize(("name", "nan"), DTYPES)
+@pytest.mark.parametrize("path", PATHS)
+def test_nothing_beyond_the_pages_is_touched(path, name, nan, isa, guarded_memory):
+    memories = [guarded_memory(1 << 18) for _ in "xyz"]
+    for i, width in enumerate(widths(isa, name)):
+        layout, channels, sizes, kernel, attributes = PATHS[path](width)
+        shape = cases.array_shape(layout, 2, channels, sizes)
+        values = cases.values(shape, name, "ties" if i % 2 else "special", width)
+        more = {"layout": layout, "nan": nan, "index_dtype": ("int64", "int32")[i % 2]}
+        more.update(attributes)
+        y, z = _reference.max_pool(values, kernel, return_indices=True, **more)
+        for indices in (False, True):
+            plan = fastpool.plan_max_pool(
+                shape, values.dtype, kernel, return_indices=indices, num_threads=1 + i % 2, **more
+            )
+            for at in ("end", "start"):
+                for gaps in (False, True):
+                    x, out, places = (
+                        at_a_page(memory, array.shape, array.dtype, at, gaps)
+                        for memory, array in zip(memories, (values, y, z), strict=True)
+                    )
+                    x[...] = values
+                    plan(x, out, places if indices else None)
+                    cases.assert_same(out, y, f"width {width}, {at}")
+                    if indices:
+                        cases.assert_same(places, z, f"width {width}, {at}, indices")
+                    assert x.tobytes() == values.tobytes()
+                    for memory in memories:
+                        memory.check()
+            if width > 3:  # (one element wide, an axis may have no window worth the name)
+                assert_path(plan, path, indices)
+
+
+def assert_path(plan, path, indices):
+    found = cases.kernel_path(plan).split(", ")
+    expected = {word for word in WORDS if word in path.split(", ")}
+    if indices:
+        expected -= {"folded"}
+        found = [word for word in found if word != "direct" or "direct" in expected]
+    assert {word for word in WORDS if word in found} == expected, cases.kernel_path(plan)
+
+
+@pytest.mark.parametrize("kind", ["own planes", "anywhere"])
+@pytest.mark.parametrize("index_layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("name", ["uint8", "float16", "float32", "float64"])
+def test_unpooling(name, layout, index_layout, kind, isa, guarded_memory):
+    if index_layout == "NHWC" and layout == "NCHW":
+        pytest.skip("there are no such indices")
+    memories = [guarded_memory(1 << 18) for _ in "xyz"]
+    rng = np.random.default_rng(0)
+    for i, width in enumerate(widths(isa, name)):
+        shape = cases.array_shape(layout, 2, 17, (2, width))
+        larger = cases.array_shape(layout, 2, 17, (3, width + 1))
+        values = cases.values(shape, name, "bits", width)
+        if kind == "own planes":
+            sparse = cases.values(larger, name, "bits", width)
+            _, chosen = _reference.max_pool(
+                sparse, 2, layout=layout, return_indices=True, index_layout=index_layout
+            )
+        else:
+            chosen = rng.integers(0, np.prod(larger), shape)
+            chosen.reshape(-1)[[0, -1]] = 0, np.prod(larger) - 1
+        chosen = chosen.astype(("int64", "int32")[i % 2])
+        attributes = {"output_shape": larger, "layout": layout, "index_layout": index_layout}
+        expected = _reference.max_unpool(values, chosen, 1, **attributes)
+        for at in ("end", "start"):
+            x, y, z = (
+                memory.array(array.shape, array.dtype, at)
+                for memory, array in zip(memories, (values, expected, chosen), strict=True)
+            )
+            x[...], z[...] = values, chosen
+            for threads in (1, 3):
+                y[...] = 1
+                fastpool.max_unpool(x, z, 1, out=y, num_threads=threads, **attributes)
+                cases.assert_same(y, expected, f"width {width}, {at}")
+                for memory in memories:
+                    memory.check()
