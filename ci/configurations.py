@@ -234,7 +234,7 @@ def draw_pooling(choices):
     )
 
 
-def compare_pooling(case, counts):
+def compare_pooling(case, counts, builds, threads):
     """Every way of running the case gives what the twin gives; `counts` gets what was run."""
     x = cases.values(case.shape, case.dtype, case.kind, case.seed)
     arranged, _ = case.x.empty(case.shape, x.dtype)
@@ -257,11 +257,11 @@ def compare_pooling(case, counts):
     except (TypeError, ValueError) as refused:
         expected = type(refused)
     before = arranged.tobytes()
-    for build in cases.BUILDS:
+    for build in builds:
         with _dispatch.using(build):
-            for threads in (1, case.threads):
+            for num_threads in threads:
                 for indices in (False, True):
-                    more = {"return_indices": indices, "num_threads": threads, **attributes}
+                    more = {"return_indices": indices, "num_threads": num_threads, **attributes}
                     _compare_plan(case, build, more, x, arranged, expected, counts)
     assert arranged.tobytes() == before, "the input was changed"
 
@@ -405,7 +405,7 @@ def draw_unpooling(choices):
     )
 
 
-def compare_unpooling(case, counts):
+def compare_unpooling(case, counts, builds, threads):
     """As `compare_pooling`; bad indices are refused with nothing written."""
     x, z = cases.values(case.shape, case.dtype, "bits", case.seed), case.places()
     arranged = []
@@ -427,10 +427,10 @@ def compare_unpooling(case, counts):
         expected = _reference.max_unpool(x, z, case.kernel_shape, **case.attributes)
     except (TypeError, ValueError) as refused:
         expected = type(refused)
-    for build in cases.BUILDS:
+    for build in builds:
         with _dispatch.using(build):
-            for threads in (1, case.threads):
-                _compare_unpool(case, build, threads, (x, z), arranged, expected, counts)
+            for num_threads in threads:
+                _compare_unpool(case, build, num_threads, (x, z), arranged, expected, counts)
     assert [array.tobytes() for array in arranged] == before, "an input was changed"
 
 
@@ -497,10 +497,11 @@ def draw(choices):
     return draw_unpooling(choices) if choices.once_in(8) else draw_pooling(choices)
 
 
-def compare(case, counts):
+def compare(case, counts, builds=cases.BUILDS, threads=None):
     """Raise AssertionError at the first difference."""
+    one = compare_pooling if isinstance(case, Pooling) else compare_unpooling
     with np.errstate(all="ignore"):
-        (compare_pooling if isinstance(case, Pooling) else compare_unpooling)(case, counts)
+        one(case, counts, builds, (1, case.threads) if threads is None else threads)
 
 
 def configurations(counts):

@@ -1,12 +1,16 @@
 """What ci/fuzz.sh runs: atheris feeds bytes, configurations.py makes a case of them and compares.
 
-One execution is one case in every build. At the end, and for every crash, the executions, the
-configurations and the ways through the kernels are printed.
+    fuzz.py MINUTES CORPUS [libFuzzer's options, or files to run]
+
+At the end it prints the executions, the configurations and the ways through the kernels.
 """
 
-import atexit
+import os
+import random
 import sys
+import time
 from collections import Counter
+from pathlib import Path
 
 import atheris
 
@@ -15,6 +19,10 @@ with atheris.instrument_imports(include=["fastpool"]):
 
 import configurations
 
+LENGTH = 300  # bytes of a case: one per choice, more for numbers above 255
+
+minutes, corpus = float(sys.argv.pop(1)), Path(sys.argv[1])
+deadline = time.monotonic() + 60 * minutes
 counts = Counter()
 executions = 0
 
@@ -23,22 +31,26 @@ def run(data):
     global executions
     provider = atheris.FuzzedDataProvider(data)
     choices = configurations.Choices(provider.ConsumeIntInRange)
+    build = choices.pick(configurations.cases.BUILDS)
+    threads = choices.pick([1, 1, 2, 3])
     case = configurations.draw(choices)
     if choices.once_in(8):
         case = configurations.spoiled(case, choices)
-    executions += 1
     try:
-        configurations.compare(case, counts)
+        configurations.compare(case, counts, [build], [threads])
     except BaseException:
-        print(case)
+        print(f"{build}, {threads} threads: {case}", flush=True)
         raise
+    executions += 1
+    if time.monotonic() > deadline:
+        print(f"{executions} executions, {configurations.configurations(counts)} configurations")
+        print(*configurations.report(counts, every_path=True), sep="\n", flush=True)
+        os._exit(0)  # libFuzzer takes any other way out of here for a crash
 
 
-def summary():
-    print(f"{executions} executions, {configurations.configurations(counts)} configurations")
-    print(*configurations.report(counts, every_path=True), sep="\n", flush=True)
-
-
-atexit.register(summary)
-atheris.Setup(sys.argv, run)
+if corpus.is_dir() and not any(corpus.iterdir()):
+    chance = random.Random(0)  # noise reaches more kernels than what grows from nothing
+    for number in range(200):
+        (corpus / f"noise-{number}").write_bytes(chance.randbytes(LENGTH))
+atheris.Setup([*sys.argv, f"-max_len={LENGTH}", "-len_control=0"], run)
 atheris.Fuzz()

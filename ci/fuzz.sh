@@ -18,15 +18,18 @@ minutes=${1:-10}
 command -v clang >/dev/null || fail "clang is missing (Debian and Ubuntu: apt install clang)"
 venv=${FASTPOOL_VENV:-$root/.venv-fuzz}
 export CC=clang
-# -fno-wrapv: where Python's own flags let integers wrap, an overflow would be no error.
-export FASTPOOL_CFLAGS="-O1 -g -fno-wrapv -fno-omit-frame-pointer -fno-sanitize-recover=undefined \
--fsanitize=address,undefined,fuzzer-no-link"
+# -fno-wrapv: where Python's own flags let integers wrap, an overflow would be no error. Pointers are AddressSanitizer's,
+# which looks at them in calls, and comparisons are not traced: else clang takes ten minutes for one module.
+export FASTPOOL_CFLAGS="-O1 -g -fno-wrapv -fno-omit-frame-pointer -fsanitize=address,undefined \
+-fno-sanitize=null,alignment,object-size,pointer-overflow -fno-sanitize-recover=undefined \
+-fsanitize-coverage=inline-8bit-counters,pc-table -mllvm -asan-instrumentation-with-call-threshold=0"
 make_instrumented fuzz "atheris>=2.3"
 
 mkdir -p "$root/build/fuzz-corpus" "$root/build/fuzz-crashes"
 # atheris brings libFuzzer and the sanitizers' runtime in one library, which has to be loaded first.
 runtime=$("$venv/bin/python" -c 'import atheris; print(atheris.path())')/asan_with_fuzzer.so
-export PYTHONPATH="$site" PYTHONMALLOC=malloc PYTHONSAFEPATH=1
-export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
-LD_PRELOAD=$runtime exec "$venv/bin/python" "$root/ci/fuzz.py" "$root/build/fuzz-corpus" \
-    -max_total_time=$((minutes * 60)) -artifact_prefix="$root/build/fuzz-crashes/" -max_len=400 "$@"
+export PYTHONPATH="$site" PYTHONMALLOC=malloc
+export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=64 UBSAN_OPTIONS=print_stacktrace=1
+export KMP_BLOCKTIME=0 # threads that wait would take the processor from the fuzzer
+LD_PRELOAD=$runtime exec "$venv/bin/python" "$root/ci/fuzz.py" "$minutes" "$root/build/fuzz-corpus" \
+    -artifact_prefix="$root/build/fuzz-crashes/" "$@"

@@ -88,9 +88,10 @@ typedef void (*keys_store_t)(void *y, ptrdiff_t y_step, const void *keys, ptrdif
 
 #define SAME_KEY(S) k = v;
 #define SAME_VALUE(S) v = k;
-#define FLIP_KEY(S) k = v ^ (S)((S)1 << (sizeof(S) * 8 - 1));
-#define FLIP_VALUE(S) v = k ^ (S)((S)1 << (sizeof(S) * 8 - 1));
-#define FLOAT_MAX_KEY(S) ((S)~((S)1 << (sizeof(S) * 8 - 1)))
+#define TOP_BIT(S) ((S)(1ULL << (sizeof(S) * 8 - 1))) /* (a shift into the sign of an S would be undefined) */
+#define FLIP_KEY(S) k = v ^ TOP_BIT(S);
+#define FLIP_VALUE(S) v = k ^ TOP_BIT(S);
+#define FLOAT_MAX_KEY(S) ((S)~TOP_BIT(S))
 /* `k -= (k == -1)`: a true comparison is -1, and -0.0 has the key -1 */
 #define FLOAT_KEY(S, INF)                                                                  \
     const S top = FLOAT_MAX_KEY(S), nan_key = (rule & NAN_IGNORE) ? (S)(-top) : top;       \
