@@ -308,6 +308,7 @@ def _compare_plan(case, build, attributes, x, arranged, expected, counts):
 class Unpooling:
     """One case of max_unpool."""
 
+    layout: str
     shape: tuple
     dtype: str
     seed: int
@@ -337,9 +338,8 @@ class Unpooling:
             if self.indices == "rising":
                 chosen.sort()
             chosen += plane * np.arange(self.planes)[:, None]
-            layout = self.attributes["layout"]
-            if layout.endswith("C"):
-                batch = self.shape[0] if layout.startswith("N") else 1
+            if self.layout.endswith("C"):
+                batch = self.shape[0] if self.layout.startswith("N") else 1
                 chosen = chosen.reshape(batch, self.shape[-1], -1).swapaxes(1, 2)
         chosen = np.ascontiguousarray(chosen.reshape(self.shape), self.index_dtype)
         if self.indices == "outside" and count:
@@ -382,6 +382,7 @@ def draw_unpooling(choices):
     shape = cases.array_shape(layout, batch, channels, sizes)
     batch, channels = (batch if "N" in layout else 1), (channels if "C" in layout else 1)
     return Unpooling(
+        layout=layout,
         shape=shape,
         dtype=choices.pick(cases.DTYPE_NAMES),
         seed=choices.integer(0, 2**16),
