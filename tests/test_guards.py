@@ -29,7 +29,7 @@ PATHS = {
     "channels last": lambda w: ("HWC", 20 + w, (7, 9), (3, 5), {"pads": 1}),
     "channels last, long rows": lambda w: ("HWC", 20 + w, (33, 3), (21, 1), {"pads": (9, 0)}),
     "channels last, long columns": lambda w: ("HWC", 20 + w, (3, 33), (2, 21), {}),
-    "channels last, leading axes": lambda w: ("DHWC", 20 + w, (3, 5, 4), (2, 3, 3), {"pads": 1}),
+    "channels last, leading axes": lambda w: ("DHWC", 20 + w, (3, 7, 9), (2, 3, 5), {"pads": 1}),
     "in pieces": lambda w: ("CHW", 2, (2, w), (2, 3), {"strides": (1, 2**40), "pads": (0, 2**40)}),
 }
 WORDS = ("in pieces", "channels last", "direct", "folded", "leading axes", "long rows")
@@ -53,7 +53,7 @@ def at_a_page(memory, shape, dtype, at, gaps):
 @pytest.mark.parametrize(("name", "nan"), DTYPES)
 @pytest.mark.parametrize("path", PATHS)
 def test_nothing_beyond_the_pages_is_touched(path, name, nan, isa, guarded_memory):
-    memories = [guarded_memory(1 << 18) for _ in "xyz"]
+    memories = [guarded_memory(1 << 19) for _ in "xyz"]
     for i, width in enumerate(widths(isa, name)):
         layout, channels, sizes, kernel, attributes = PATHS[path](width)
         shape = cases.array_shape(layout, 2, channels, sizes)
@@ -93,13 +93,12 @@ def assert_path(plan, path, indices):
 
 
 @pytest.mark.parametrize("kind", ["own planes", "anywhere"])
-@pytest.mark.parametrize("index_layout", ["NCHW", "NHWC"])
-@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize(
+    ("layout", "index_layout"), [("NCHW", "NCHW"), ("NHWC", "NCHW"), ("NHWC", "NHWC")]
+)
 @pytest.mark.parametrize("name", ["uint8", "float16", "float32", "float64"])
 def test_unpooling(name, layout, index_layout, kind, isa, guarded_memory):
-    if index_layout == "NHWC" and layout == "NCHW":
-        pytest.skip("there are no such indices")
-    memories = [guarded_memory(1 << 18) for _ in "xyz"]
+    memories = [guarded_memory(1 << 19) for _ in "xyz"]
     rng = np.random.default_rng(0)
     for i, width in enumerate(widths(isa, name)):
         shape = cases.array_shape(layout, 2, 17, (2, width))
