@@ -7,8 +7,8 @@
 # Works from any folder; further arguments go to pytest in the place of the list of tests (memcheck: to compare.py). The
 # first error ends the run, with a status other than 0.
 # The environment is .venv-sanitize beside ci/, or $FASTPOOL_VENV, the build is build/sanitize-MODE. Needs, besides what
-# test.sh needs, gcc's sanitizers; thread: clang with LLVM's OpenMP and setarch; memcheck: valgrind (Debian and Ubuntu:
-# apt install clang libomp-14-dev libclang-rt-14-dev valgrind, with clang's own version).
+# test.sh needs, gcc's sanitizers; thread: clang with LLVM's OpenMP, and setarch; memcheck: valgrind (Debian and Ubuntu:
+# apt install clang libomp-14-dev valgrind, with clang's own version).
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"
@@ -36,7 +36,7 @@ thread)
     ;;
 memcheck)
     command -v valgrind >/dev/null || fail "valgrind is missing (Debian and Ubuntu: apt install valgrind)"
-    export FASTPOOL_CFLAGS="-g"
+    export FASTPOOL_CFLAGS="$flags"
     ;;
 *)
     fail "expected address, undefined, thread or memcheck, got '$mode'"
@@ -78,6 +78,7 @@ undefined)
     ;;
 thread)
     export OMP_TOOL_LIBRARIES=$archer TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1:exitcode=66
-    LD_PRELOAD=$(clang -print-file-name=libclang_rt.tsan-x86_64.so) exec setarch -R "$@"
+    # gcc's runtime, as clang 14's crashes where it is preloaded; setarch, as it may find its addresses taken.
+    exec setarch -R env LD_PRELOAD="$(gcc -print-file-name=libtsan.so)" "$@"
     ;;
 esac
