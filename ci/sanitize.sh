@@ -60,12 +60,12 @@ fi
 
 if [ $# -eq 0 ]; then
     if [ "$mode" = thread ]; then
-        # What runs on several threads. (A child of fork pools on one.)
-        set -- tests/test_threads.py tests/test_unpool.py tests/test_tiles.py tests/test_forms.py \
-            -k 'not fork and (thread or shared or tiles or parts or small_planes)'
+        # What runs on several threads, in this process.
+        set -- tests/test_threads.py tests/test_unpool.py tests/test_forms.py tests/test_tiles.py -k \
+            'one_to_eight or duplicate or python_threads or blocks or outside or parts or (tiles and uint8)'
     else
-        set -- tests/test_forms.py tests/test_edges.py tests/test_unpool.py tests/test_tiles.py \
-            tests/test_against_reference.py tests/test_sweep.py
+        set -- tests/test_forms.py tests/test_guards.py tests/test_edges.py tests/test_unpool.py \
+            tests/test_tiles.py tests/test_against_reference.py tests/test_sweep.py
     fi
 fi
 export PYTHONSAFEPATH=1
