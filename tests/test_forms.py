@@ -129,9 +129,12 @@ def padded(n, itemsize):
                 tall = row[0] + sum(row[2])
                 span = out + (kernel - 1) * dilation
                 area = 4 * out * (tall - (row[1] - 1) * row[3])
-                if max(kernel, row[1]) > 7 and tall * span <= area and span > sum(pads):
-                    i = next(turn)
-                    yield geometry(row, (span - sum(pads), kernel, pads, dilation, 1), LEADS[i % 3])
+                # (every tap is an element's somewhere, or the window would be a shorter one)
+                if max(kernel, row[1]) > 7 and tall * span <= area:
+                    size = span - sum(pads)
+                    if size >= kernel * dilation:
+                        cols = size, kernel, pads, dilation, 1
+                        yield geometry(row, cols, LEADS[next(turn) % 3])
 
 
 def bands(n, itemsize):
