@@ -179,11 +179,12 @@ cdef void measure(Pool *p) noexcept nogil:
         size[0] = p.tile_planes * slabs * rows * (cols * n if p.channels_last else pitch)
         size[7] = p.tile_planes * p.tile_rows * out_row
     elif p.pairs:
-        # keys of the input: as many rows as one column pass takes
-        size[0] = cols * n if p.channels_last else PAIR_ROWS * pitch
+        # keys of the input: as many rows as one column pass takes, and one more: a chain takes them as one, and its taps
+        # go on behind the last
+        size[0] = cols * n if p.channels_last else (PAIR_ROWS + 1) * pitch
         size[1] = size[2] = p.tile_rows * out_row if p.leads else 0
         size[3] = size[4] = rows * out_row
-        size[5] = size[6] = PAIR_ROWS * pitch if not p.channels_last and (p.cols.steps > 1 or p.cols.stride > 2) else 0
+        size[5] = size[6] = (PAIR_ROWS + 1) * pitch if not p.channels_last and (p.cols.steps > 1 or p.cols.stride > 2) else 0
         size[7] = size[8] = p.tile_rows * out_row
         size[10] = cols * n if p.channels_last else pitch + 4 * lanes
     else:
