@@ -27,6 +27,8 @@ LANE_ROW_BYTES = 16 << 10
 SCRATCH_BYTES = 1 << 20
 # Direct windows: at most this many taps (MAX_TAPS of _kernels.pyx).
 MAX_TAPS = 64
+# With indices, always up to so many: half the time of two passes over pairs.
+FEW_TAPS = 12
 # Enough tiles for the threads of a large machine to share, but none of less than this many bytes
 # where there are some for each of a few threads; and for anything worth a second thread.
 MANY_TASKS = 64
@@ -368,9 +370,9 @@ def make_schedule(plan, windows, input_shape, output_shape):
         and len(cols.steps) == 1
     )
     direct = channels_last and not folded and _is_direct(rows, cols)
-    if direct and plan.return_indices:
+    if plan.return_indices:
         taps = math.prod(w.kernel for w in windows)
-        direct = taps <= MAX_TAPS
+        direct = taps <= MAX_TAPS and (direct or (channels_last and taps <= FEW_TAPS))
     if direct:
         rows, cols = (w._replace(steps=(Step(1, 1, 0),)) for w in (rows, cols))
         windows[-2:] = rows, cols
