@@ -136,8 +136,8 @@ cdef enum:
     UNLOCK_BYTES = 16384    # work on fewer bytes is done before another thread could take the GIL
 
 
-cdef enum Form:         # how a tile of values is pooled
-    BANDS                   # row pass into scratch, column pass out of it; channels last also all taps at once
+cdef enum Form:         # how a tile is pooled
+    BANDS                   # row pass into scratch, column pass out of it (of pairs the other way round); channels last also all taps at once
     DOWN                    # _small.pxi, with masks: stride 1, rows of a few vectors
     ALONG                   # with masks: stride 2 along the columns, 2 or 3 taps
     APART                   # 2 or 4 columns side by side: windows share none
@@ -381,7 +381,7 @@ cdef class Pooling:
 
     @property
     def form(self):
-        """How its tiles of values are pooled: the name of a Form. ("bands" with indices, which have a way of their own.)"""
+        """How its tiles are pooled: the name of a Form. With indices "taps", or "bands" for passes over pairs."""
         return FORMS[<int>self.pool.form]
 
     @property
