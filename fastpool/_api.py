@@ -42,7 +42,8 @@ def max_pool(
     x : array_like
         Input, its axes as `layout` says: float16, bfloat16 (of the package ml_dtypes), float32,
         float64, any integer type or bool. Strides may be any. It is never written, and not copied
-        if the axis that lies closest in memory, its last one, is contiguous.
+        if the axis that lies closest in memory, its last one, is contiguous. Tensors and arrays of
+        other libraries (DLPack, ``__array__``, the buffer protocol) are read where they are.
     kernel_shape : int or sequence of int
         Taps of the window along each spatial axis, at least 1.
     strides : int or sequence of int
@@ -87,7 +88,8 @@ def max_pool(
         What indices count in, if the channels come last: the array as if they came first, or the
         array as it is.
     out : ndarray, optional
-        Takes the maxima: of their exact shape and type, writeable, sharing no memory with `x`.
+        Takes the maxima: of their exact shape and type, writeable, sharing no memory with `x`. A
+        tensor, or another object whose memory can be written, will do, and is what is returned.
     out_indices : ndarray, optional
         Takes the indices, likewise.
     num_threads : int, optional
@@ -105,7 +107,7 @@ def max_pool(
     Raises
     ------
     TypeError
-        An argument is of the wrong kind.
+        An argument is of the wrong kind, or an array not in the memory of the CPU.
     ValueError
         An argument has a wrong value, or a window is larger than the padded input, or the result
         larger than any memory.

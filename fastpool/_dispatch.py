@@ -14,6 +14,7 @@ import numpy as np
 from . import _schedule, _threads
 from ._activation import apply_activation
 from ._arguments import DTYPES, dtype_name
+from ._foreign import as_array, as_output
 from ._plan import check_fields
 
 # Builds of _kernels.pyx, best first, with the processor features that each was compiled for.
@@ -130,8 +131,6 @@ def _lowest(dtype):
 
 def check_output(name, array, shape, dtype, others):
     """Raise unless results can be written into `array`; `others` maps names to arrays in use."""
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"{name}: expected a numpy.ndarray, got {type(array).__name__}")
     if array.dtype != dtype or not array.dtype.isnative:
         raise TypeError(f"{name}: expected dtype {dtype}, got {array.dtype!r}")
     if array.shape != shape:
@@ -307,10 +306,19 @@ def execute_max_pool(plan, x, out, out_indices):
     if runner is None or runner.build is not _active:
         runner = _Runner(plan, x.dtype)
         _keep(plan, runner)
-    results = runner.run(x, out, out_indices)
+    into = _outputs(out=out, out_indices=out_indices)
+    results = runner.run(x, *into)
     if results is None:
-        results = _pool_with_care(plan, runner, x, out, out_indices)
-    return results
+        results = _pool_with_care(plan, runner, x, *into)
+    if not plan.return_indices:
+        return results if out is None else out
+    y, z = results
+    return y if out is None else out, z if out_indices is None else out_indices
+
+
+def _outputs(**arrays):
+    """Arrays over the memory of what a caller gave to be written."""
+    return [None if given is None else as_output(given, name) for name, given in arrays.items()]
 
 
 def _pool_with_care(plan, runner, x, out, out_indices):
@@ -381,8 +389,11 @@ def execute_max_unpool(plan, x, indices, out):
     if runner is None or runner.build is not _active or runner.dtype != native:
         runner = _UnpoolRunner(plan, name, native)
         _keep(plan, runner)
-    y = runner.run(x, indices, out)
-    return _unpool_with_care(plan, runner, x, indices, out) if y is None else y
+    (into,) = _outputs(out=out)
+    y = runner.run(x, indices, into)
+    if y is None:
+        y = _unpool_with_care(plan, runner, x, indices, into)
+    return y if out is None else out
 
 
 def _unpool_with_care(plan, runner, x, indices, out):
@@ -430,12 +441,3 @@ def _contiguous(array):
     if flags.c_contiguous and flags.aligned and array.dtype.isnative:
         return array
     return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
-
-
-def as_array(x, name):
-    """An array from what numpy makes one of, but none whose mask would not be seen."""
-    if type(x) is np.ndarray:
-        return x
-    if isinstance(x, np.ma.MaskedArray):
-        raise TypeError(f"{name}: a masked array's mask would be ignored; fill it first")
-    return np.asarray(x)

@@ -1,0 +1,99 @@
+"""Arrays of other libraries, seen as NumPy's: the same memory, wherever they allow it.
+
+No library is imported here. An object of one that is installed can only come from a program that
+has imported it.
+"""
+
+import sys
+
+import numpy as np
+
+# DLPack's device types whose memory the processor reads: its own, and what CUDA and ROCm pinned.
+_HOST = (1, 3, 11)
+_DEVICES = {
+    2: "CUDA",
+    4: "OpenCL",
+    7: "Vulkan",
+    8: "Metal",
+    10: "ROCm",
+    13: "CUDA managed",
+    14: "oneAPI",
+    15: "WebGPU",
+    16: "Hexagon",
+}
+
+
+def as_array(x, name):
+    """The array `x`, or what NumPy makes of it: without a copy if it has memory to be seen.
+
+    Refused are arrays of another device, and those with a mask or nulls, which would not be seen.
+    """
+    if type(x) is np.ndarray:
+        return x
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name}: a masked array's mask would be ignored; fill it first")
+    if _is_tensor(x):
+        return _from_tensor(x, name)
+    nulls = getattr(x, "null_count", 0)  # pyarrow's: NumPy would be given floats and NaN
+    if isinstance(nulls, int) and nulls:
+        raise TypeError(f"{name}: has {nulls} nulls; fill them first")
+    _check_device(x, name)
+    if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
+        return np.from_dlpack(x)
+    return np.asarray(x)  # also of types that DLPack, or NumPy's side of it, does not know
+
+
+def as_output(out, name):
+    """An array over the memory of `out`, which is to be written; an ndarray is that itself."""
+    if isinstance(out, np.ndarray):
+        return out
+    if _is_tensor(out):
+        return _from_tensor(out, name)
+    if hasattr(out, "__dlpack__"):
+        _check_device(out, name)
+        return np.from_dlpack(out)
+    try:
+        return np.asarray(memoryview(out))
+    except TypeError:
+        raise TypeError(
+            f"{name}: expected a numpy.ndarray, or another array that lets its memory be written "
+            f"(by DLPack or the buffer protocol), got {type(out).__name__}"
+        ) from None
+
+
+def _is_tensor(x):
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, getattr(torch, "Tensor", ()))
+
+
+def _from_tensor(tensor, name):
+    """A tensor's memory. (Not by DLPack, which forgets that a tensor is negated, and gives the
+    memory away that a fake one does not have.)
+    """
+    torch = sys.modules["torch"]
+    if tensor.device.type != "cpu":
+        raise TypeError(f"{name}: expected a tensor on the CPU, got one on {tensor.device}")
+    try:
+        if tensor.dtype is not torch.bfloat16:
+            return tensor.numpy()
+        bits = tensor.view(torch.int16).numpy()
+    except (RuntimeError, TypeError) as error:  # a gradient is required, sparse, not a number
+        raise TypeError(f"{name}: {error}") from error
+    return bits.view(_bfloat16(name))
+
+
+def _bfloat16(name):
+    try:
+        import ml_dtypes
+    except ModuleNotFoundError:
+        raise ImportError(f"{name}: bfloat16 needs ml_dtypes: pip install ml_dtypes") from None
+    return ml_dtypes.bfloat16
+
+
+def _check_device(x, name):
+    """Raise if DLPack says that an array lies where the processor cannot read it."""
+    if hasattr(x, "__dlpack_device__"):
+        kind, number = map(int, x.__dlpack_device__())
+        if kind not in _HOST:
+            device = f"{_DEVICES.get(kind, f'DLPack device {kind}')}:{number}"
+            raise TypeError(f"{name}: expected an array on the CPU, got one on {device}")
