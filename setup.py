@@ -25,7 +25,7 @@ if platform.machine().lower() in ("x86_64", "amd64") and sys.platform != "darwin
     ]
 SOURCES = ["_offsets.pxi", "_windows.pxi", "_small.pxi", "_long.pxi", "_values.pxi"]
 SOURCES += ["_taps.pxi", "_pairs.pxi", "_tasks.pxi", "_arrays.pxi", "_unpool.pxi"]
-HEADERS = ["_vector.h", "_keys.h", "_fences.h"]
+HEADERS = ["_vector.h", "_keys.h", "_fences.h", "_threads.h"]
 LAST_FLAGS = shlex.split(os.environ.get("FASTPOOL_CFLAGS", ""))
 
 

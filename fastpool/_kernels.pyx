@@ -93,6 +93,9 @@ cdef extern from "_fences.h" nogil:
     void put_fences(char *, size_t, const Py_ssize_t *, int)
     void take_fences_away(void *, size_t)
 
+cdef extern from "_threads.h" nogil:
+    int threads_given(int)
+
 ctypedef fused number:
     float
     double
@@ -466,6 +469,8 @@ cdef class Pooling:
         cdef Scratch scratch[MAX_THREADS]
         cdef int i
         threads = <int>imax(1, imin(imin(threads, self.pool.tasks), MAX_THREADS))
+        if threads > 1:
+            threads = threads_given(threads)
         nbytes = 128 + threads * stride
         block = take_scratch(nbytes)
         if block == NULL:

@@ -274,6 +274,8 @@ cdef class Unpooling:
                 return REFUSED
             u.x, u.index, u.y = arrays[0].data, arrays[1].data, arrays[2].data
             threads = share(&u, threads)
+            if threads > 1:
+                threads = threads_given(threads)
             if threads == 1 and self.work < UNLOCK_BYTES:
                 return unpool_any(&u, self.itemsize, index_bytes, 1)
             with nogil:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import cases
 from cases import run_python
 
 MIB = 1 << 20
@@ -209,6 +210,33 @@ for name in names:
     )
     # Large blocks come from the system each time, not from what was freed before.
     process = run_python(code, MALLOC_MMAP_THRESHOLD_="65536")
+    assert process.returncode == 0, process.stderr
+
+
+@needs_linux
+@pytest.mark.parametrize("isa", cases.BUILDS)
+def test_threads_that_cannot_be_started(isa):
+    """There are fewer then, where OpenMP's runtime would end the process."""
+    code = """
+import resource
+import numpy as np
+import fastpool
+
+x = np.random.default_rng(0).integers(99, size=(8, 16, 64, 64)).astype(np.float32)
+y, z = fastpool.max_pool(x, 3, strides=2, return_indices=True)
+back = fastpool.max_unpool(y, z, 3, strides=2, output_shape=x.shape)
+plan = fastpool.plan_max_pool(x.shape, x.dtype, 3, strides=2, return_indices=True, num_threads=16)
+outs = np.empty_like(y), np.empty_like(z), np.empty_like(x)
+with open("/proc/self/statm") as f:
+    size = int(f.read().split()[0]) * resource.getpagesize()
+stacks = 3 * max(resource.getrlimit(resource.RLIMIT_STACK)[0], 1 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (size + stacks, size + stacks))
+plan(x, outs[0], outs[1])
+fastpool.max_unpool(y, z, 3, strides=2, output_shape=x.shape, out=outs[2], num_threads=16)
+for result, expected in zip(outs, (y, z, back)):
+    assert np.array_equal(result, expected)
+"""
+    process = run_python(code, FASTPOOL_ISA=isa)
     assert process.returncode == 0, process.stderr
 
 

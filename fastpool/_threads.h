@@ -1,0 +1,49 @@
+/* How many threads the system gives. OpenMP's runtime of gcc ends the process where it cannot start one, as under a limit of
+ * processes or of address space, so they are asked for before it is. */
+#ifndef FASTPOOL_THREADS_H
+#define FASTPOOL_THREADS_H
+
+#ifdef _WIN32
+
+static inline int threads_given(int wanted)
+{
+    return wanted;
+}
+
+#else
+
+#include <pthread.h>
+
+static void *pass_gate(void *gate)
+{
+    pthread_mutex_lock((pthread_mutex_t *)gate);
+    pthread_mutex_unlock((pthread_mutex_t *)gate);
+    return 0;
+}
+
+/* At most `wanted` threads, this one among them, that could all be there at once. */
+static int threads_given(int wanted)
+{
+    /* What OpenMP keeps for this thread: it starts no more where a call needs no more than the one before, and ends what that leaves. */
+    static __thread int kept = 1;
+    enum { MOST = 256 };
+    pthread_t others[MOST];
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    int count = 0;
+    if (wanted > MOST)
+        wanted = MOST;
+    if (wanted > kept) {
+        pthread_mutex_lock(&gate);
+        while (count < wanted - 1 && pthread_create(&others[count], 0, pass_gate, &gate) == 0)
+            count++;
+        wanted = count + 1;
+        pthread_mutex_unlock(&gate);
+        while (count)
+            pthread_join(others[--count], 0);
+    }
+    kept = wanted;
+    return wanted;
+}
+
+#endif
+#endif
