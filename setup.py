@@ -24,8 +24,8 @@ if platform.machine().lower() in ("x86_64", "amd64") and sys.platform != "darwin
         *("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"),
     ]
 SOURCES = ["_offsets.pxi", "_windows.pxi", "_small.pxi", "_long.pxi", "_values.pxi"]
-SOURCES += ["_taps.pxi", "_pairs.pxi", "_tasks.pxi", "_arrays.pxi", "_unpool.pxi"]
-HEADERS = ["_vector.h", "_keys.h", "_fences.h", "_threads.h"]
+SOURCES += ["_taps.pxi", "_pairs.pxi", "_tasks.pxi", "_arrays.pxi", "_unpool.pxi", "_capi.pxi"]
+HEADERS = ["_vector.h", "_keys.h", "_fences.h", "_threads.h", "include/fastpool.h", "__init__.pxd"]
 LAST_FLAGS = shlex.split(os.environ.get("FASTPOOL_CFLAGS", ""))
 
 
@@ -35,7 +35,7 @@ def extensions():
             f"fastpool._kernels{suffix}",
             ["fastpool/_kernels.pyx"],
             depends=[f"fastpool/{name}" for name in SOURCES + HEADERS],
-            include_dirs=["fastpool"],
+            include_dirs=["fastpool", "fastpool/include"],
             # What the sources call inline has to be: vectors would go through memory otherwise.
             define_macros=[("CYTHON_INLINE", "inline __attribute__((always_inline))")],
             extra_compile_args=["-O3", "-g0", "-fopenmp", *flags, *LAST_FLAGS],

@@ -7,11 +7,20 @@ The public functions are `max_pool`, `max_unpool` and `plan_max_pool`; `fastpool
 import importlib
 
 from ._api import max_pool, max_unpool, plan_max_pool
+from ._capi import _C_API as _C_API  # what include/fastpool.h imports
+from ._capi import get_include
 from ._dispatch import show_config
 from ._plan import MaxPoolPlan
 
 __version__ = "0.1.0.dev0"
-__all__ = ["MaxPoolPlan", "max_pool", "max_unpool", "plan_max_pool", "show_config"]
+__all__ = [
+    "MaxPoolPlan",
+    "get_include",
+    "max_pool",
+    "max_unpool",
+    "plan_max_pool",
+    "show_config",
+]
 
 
 def __getattr__(name):

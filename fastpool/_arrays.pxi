@@ -100,7 +100,7 @@ cdef void close(Array *array) noexcept:
         PyBuffer_Release(&array.buffer)
 
 
-cdef bint has_shape(const Array *array, int ndim, const Py_ssize_t *shape) noexcept:
+cdef bint has_shape(const Array *array, int ndim, const Py_ssize_t *shape) noexcept nogil:
     cdef int i
     if array.ndim != ndim:
         return False
@@ -110,7 +110,7 @@ cdef bint has_shape(const Array *array, int ndim, const Py_ssize_t *shape) noexc
     return True
 
 
-cdef bint nested(const Array *a, Py_ssize_t itemsize) noexcept:
+cdef bint nested(const Array *a, Py_ssize_t itemsize) noexcept nogil:
     """Does each axis step over all inside it, so that no address is two elements? (Else: not known.)"""
     cdef Py_ssize_t inside = itemsize
     cdef int axis = a.ndim
@@ -123,7 +123,7 @@ cdef bint nested(const Array *a, Py_ssize_t itemsize) noexcept:
     return True
 
 
-cdef bint overlap(const Array *a, Py_ssize_t a_itemsize, const Array *b, Py_ssize_t b_itemsize) noexcept:
+cdef bint overlap(const Array *a, Py_ssize_t a_itemsize, const Array *b, Py_ssize_t b_itemsize) noexcept nogil:
     """May the two share memory? (By bounds: interleaved slices count as sharing.)"""
     cdef Py_ssize_t a_lo, a_hi, b_lo, b_hi
     bounds(a, a_itemsize, &a_lo, &a_hi)
@@ -131,7 +131,7 @@ cdef bint overlap(const Array *a, Py_ssize_t a_itemsize, const Array *b, Py_ssiz
     return a_lo < b_hi and b_lo < a_hi
 
 
-cdef void bounds(const Array *a, Py_ssize_t itemsize, Py_ssize_t *lo, Py_ssize_t *hi) noexcept:
+cdef void bounds(const Array *a, Py_ssize_t itemsize, Py_ssize_t *lo, Py_ssize_t *hi) noexcept nogil:
     cdef int i
     lo[0] = hi[0] = <Py_ssize_t>a.data
     hi[0] += itemsize

@@ -268,7 +268,7 @@ def _refuse(*arrays):
     return None
 
 
-class _Runner:
+class Runner:
     """What a plan needs to run, on one build; kept on the plan."""
 
     def __init__(self, plan, dtype):
@@ -304,7 +304,7 @@ def execute_max_pool(plan, x, out, out_indices):
         raise ValueError(f"x: expected shape {plan.input_shape}, got {x.shape}")
     runner = plan.__dict__.get("_runner")
     if runner is None or runner.build is not _active:
-        runner = _Runner(plan, x.dtype)
+        runner = Runner(plan, x.dtype)
         _keep(plan, runner)
     into = _outputs(out=out, out_indices=out_indices)
     results = runner.run(x, *into)
@@ -356,7 +356,7 @@ def _pool_with_care(plan, runner, x, out, out_indices):
     return (y, z) if plan.return_indices else y
 
 
-class _UnpoolRunner:
+class UnpoolRunner:
     """What the plan of an unpooling needs to run, on one build and one element type."""
 
     def __init__(self, plan, name, dtype):
@@ -387,7 +387,7 @@ def execute_max_unpool(plan, x, indices, out):
         raise ValueError(f"x: expected shape {plan.x_shape}, got {x.shape}")
     runner = plan.__dict__.get("_runner")
     if runner is None or runner.build is not _active or runner.dtype != native:
-        runner = _UnpoolRunner(plan, name, native)
+        runner = UnpoolRunner(plan, name, native)
         _keep(plan, runner)
     (into,) = _outputs(out=out)
     y = runner.run(x, indices, into)

@@ -15,6 +15,7 @@ raises, and nothing but scratch and results is allocated.
     _pairs.pxi     one tile of values with the positions they came from, by passes
     _arrays.pxi    what numpy's arrays are, and keys of calls
     _unpool.pxi    max unpooling
+    _capi.pxi      the same for callers from C, without the GIL
 """
 cimport openmp
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
@@ -305,24 +306,29 @@ def use(bint now):
     in_use = now
 
 
+cdef struct Prepared:               # a pooling, and how arrays lie that have its shapes: all that a call needs
+    Pool pool
+    int batch_axis, channel_axis, row_axis, col_axis, ndim
+    int lead_axes[MAX_LEADS]
+    Py_ssize_t x_shape[64]
+    Py_ssize_t y_shape[64]
+    size_t work
+    int shift, index_shift                  # of the element sizes: a 64-bit division takes as long as a small pooling
+
+
 FORMS = "bands", "down", "along", "apart", "padded", "whole", "flat", "taps"     # as in enum Form
 
 
 cdef class Pooling:
     """A scheduled pooling (`fastpool._schedule.Schedule`), ready to run on arrays of its shapes."""
-    cdef Pool pool
-    cdef int batch_axis, channel_axis, row_axis, col_axis, ndim
-    cdef int lead_axes[MAX_LEADS]
-    cdef Py_ssize_t x_shape[64]
-    cdef Py_ssize_t y_shape[64]
-    cdef size_t work
-    cdef int shift, index_shift                 # of the element sizes: a 64-bit division takes as long as a small pooling
+    cdef Prepared prepared
     cdef object output_shape, index_dtype, threads
     cdef readonly object dtype
 
     def __cinit__(self, schedule, dtype, threads=None):
         """`dtype` is the dtype object of plain arrays; `threads` gives the number for each call of `run`, None is one."""
-        cdef Pool *p = &self.pool
+        cdef Prepared *prepared = &self.prepared
+        cdef Pool *p = &prepared.pool
         cdef int i
         windows = schedule.windows
         p.leads = len(windows) - 2
@@ -336,11 +342,11 @@ cdef class Pooling:
             p.lead_outs *= p.lead[i].out
             p.index_lead[i] = schedule.index_strides[2 + i]
             p.position_lead[i] = schedule.position_strides[i]
-            self.lead_axes[i] = schedule.spatial_axes[i]
+            prepared.lead_axes[i] = schedule.spatial_axes[i]
         set_window(&p.rows, windows[len(windows) - 2])
         set_window(&p.cols, windows[len(windows) - 1])
-        self.row_axis, self.col_axis = schedule.spatial_axes[p.leads], schedule.spatial_axes[p.leads + 1]
-        self.batch_axis, self.channel_axis = schedule.batch_axis, schedule.channel_axis
+        prepared.row_axis, prepared.col_axis = schedule.spatial_axes[p.leads], schedule.spatial_axes[p.leads + 1]
+        prepared.batch_axis, prepared.channel_axis = schedule.batch_axis, schedule.channel_axis
         p.channels_last, p.direct, p.folded = schedule.channels_last, schedule.direct, schedule.folded
         p.pairs, p.keyed = schedule.return_indices, schedule.keyed
         p.code = CODES[schedule.dtype]
@@ -365,36 +371,36 @@ cdef class Pooling:
             fill_masks(p)
         measure(p)
         self.dtype, self.index_dtype = dtype, INT64 if p.index_bytes == 8 else INT32
-        self.shift, self.index_shift = log2(p.size), log2(p.index_bytes)
+        prepared.shift, prepared.index_shift = log2(p.size), log2(p.index_bytes)
         self.threads = threads
-        self.ndim = len(schedule.input_shape)
-        self.work = schedule.work
+        prepared.ndim = len(schedule.input_shape)
+        prepared.work = schedule.work
         self.output_shape = schedule.output_shape
-        for i in range(self.ndim):
-            self.x_shape[i], self.y_shape[i] = schedule.input_shape[i], schedule.output_shape[i]
+        for i in range(prepared.ndim):
+            prepared.x_shape[i], prepared.y_shape[i] = schedule.input_shape[i], schedule.output_shape[i]
 
     def __dealloc__(self):
-        free(self.pool.flat_masks)
-        free(self.pool.lead)
+        free(self.prepared.pool.flat_masks)
+        free(self.prepared.pool.lead)
 
     @property
     def tasks(self):
         """Tiles in all: more threads than this find nothing to do."""
-        return self.pool.tasks
+        return self.prepared.pool.tasks
 
     @property
     def form(self):
         """How its tiles are pooled: the name of a Form. With indices "taps", or "bands" for passes over pairs."""
-        return FORMS[<int>self.pool.form]
+        return FORMS[<int>self.prepared.pool.form]
 
     @property
     def scratch_bytes(self):
         """Scratch per thread."""
-        return self.pool.scratch
+        return self.prepared.pool.scratch
 
     def run(self, x, out, out_indices):
         """What a plan's call gives, for plain arrays. None, with nothing written, for any other."""
-        cdef bint pairs = self.pool.pairs
+        cdef bint pairs = self.prepared.pool.pairs
         if not in_use or (out_indices is not None and not pairs):
             return None
         y, z = out, out_indices
@@ -411,83 +417,68 @@ cdef class Pooling:
         return self.pool_into(x, y, z, threads, True)
 
     cdef bint pool_into(self, x, y, z, int threads, bint apart) except -1:
+        cdef const Prepared *prepared = &self.prepared
         cdef Array arrays[3]
         cdef Job job
-        cdef bint fit, pairs = self.pool.pairs
-        job.pool = &self.pool
+        cdef bint fit, enough, pairs = prepared.pool.pairs
+        job.pool = &self.prepared.pool
         arrays[0].exported = arrays[1].exported = arrays[2].exported = False
         try:
             fit = (look(&arrays[0], x, self.dtype, ALIGNED) and look(&arrays[1], y, self.dtype, ALIGNED | WRITEABLE)
-                   and self.view(&job.x, &arrays[0], self.x_shape, self.shift)
-                   and self.view(&job.y, &arrays[1], self.y_shape, self.shift)
-                   and (apart or self.are_apart(&arrays[0], self.shift, &arrays[1], self.shift)))
+                   and view(&job.x, &arrays[0], prepared, prepared.x_shape, prepared.shift)
+                   and view(&job.y, &arrays[1], prepared, prepared.y_shape, prepared.shift)
+                   and (apart or are_apart(&arrays[0], prepared.shift, &arrays[1], prepared.shift)))
             if fit and pairs:
                 fit = (look(&arrays[2], z, self.index_dtype, ALIGNED | WRITEABLE)
-                       and self.view(&job.z, &arrays[2], self.y_shape, self.index_shift)
-                       and (apart or (self.are_apart(&arrays[0], self.shift, &arrays[2], self.index_shift)
-                                      and self.are_apart(&arrays[1], self.shift, &arrays[2], self.index_shift))))
-            if fit and self.pool.tasks:
-                self.launch(&job, threads)
+                       and view(&job.z, &arrays[2], prepared, prepared.y_shape, prepared.index_shift)
+                       and (apart or (are_apart(&arrays[0], prepared.shift, &arrays[2], prepared.index_shift)
+                                      and are_apart(&arrays[1], prepared.shift, &arrays[2], prepared.index_shift))))
+            if fit and prepared.pool.tasks:
+                threads = busy(&prepared.pool, threads)
+                if threads == 1 and prepared.work < UNLOCK_BYTES:
+                    enough = run_job(&job, 1)
+                else:
+                    with nogil:
+                        enough = run_job(&job, threads)
+                if not enough:
+                    raise MemoryError(f"fastpool: no memory for the scratch of {threads} threads, {prepared.pool.scratch} bytes each")
         finally:
             close(&arrays[0])
             close(&arrays[1])
             close(&arrays[2])
         return fit
 
-    cdef bint are_apart(self, const Array *a, int a_shift, const Array *written, int shift) noexcept:
-        """Is it sure that no two elements of the written array share memory, and that it shares none with the other?"""
-        return nested(written, <Py_ssize_t>1 << shift) and not overlap(a, <Py_ssize_t>1 << a_shift, written, <Py_ssize_t>1 << shift)
 
-    cdef bint view(self, View *view, const Array *array, const Py_ssize_t *shape, int shift) noexcept:
-        """Strides in elements, if kernels can work on this array as it is."""
-        cdef Py_ssize_t strides = 0
-        cdef int i
-        if not has_shape(array, self.ndim, shape):
-            return False
-        for i in range(self.ndim):
-            if shape[i] > 1:
-                strides |= array.strides[i]
-        if strides & ((<Py_ssize_t>1 << shift) - 1):
-            return False
-        view.data = array.data
-        # An axis of one element continues its neighbour, so that planes look as evenly spaced as they are.
-        view.batch = step(array, self.batch_axis, shift, 0)
-        view.channel = step(array, self.channel_axis, shift, 1 if self.pool.channels_last else view.batch)
-        if self.pool.batch == 1:
-            view.batch = self.pool.channels * view.channel
-        view.row = step(array, self.row_axis, shift, view.channel)
-        view.col = step(array, self.col_axis, shift, 1)
-        for i in range(self.pool.leads):
-            view.lead[i] = step(array, self.lead_axes[i], shift, 0)
-        if self.pool.channels_last:
-            return view.channel == 1
-        return view.col == 1
+cdef bint are_apart(const Array *a, int a_shift, const Array *written, int shift) noexcept nogil:
+    """Is it sure that no two elements of the written array share memory, and that it shares none with the other?"""
+    return nested(written, <Py_ssize_t>1 << shift) and not overlap(a, <Py_ssize_t>1 << a_shift, written, <Py_ssize_t>1 << shift)
 
-    cdef int launch(self, Job *job, int threads) except -1:
-        cdef size_t stride = self.pool.scratch + 64, nbytes
-        cdef size_t *block
-        cdef Scratch scratch[MAX_THREADS]
-        cdef int i
-        threads = <int>imax(1, imin(imin(threads, self.pool.tasks), MAX_THREADS))
-        if threads > 1:
-            threads = threads_given(threads)
-        nbytes = 128 + threads * stride
-        block = take_scratch(nbytes)
-        if block == NULL:
-            raise MemoryError(f"fastpool: no memory for {nbytes} bytes of scratch ({threads} threads)")
-        for i in range(threads):
-            scratch[i].area = <char *>((<uintptr_t>block + 64 + i * stride + 63) // 64 * 64)
-            scratch[i].margins = -1
-            put_fences(scratch[i].area, self.pool.scratch, self.pool.offsets, AREAS)
-        job.scratch = scratch
-        if threads == 1 and self.work < UNLOCK_BYTES:
-            run_tasks(job, 1)
-        else:
-            with nogil:
-                run_tasks(job, threads)
-        take_fences_away(block, nbytes)
-        give_scratch(block)
-        return 0
+
+cdef bint view(View *view, const Array *array, const Prepared *prepared, const Py_ssize_t *shape, int shift) noexcept nogil:
+    """Strides in elements, if kernels can work on this array as it is."""
+    cdef const Pool *p = &prepared.pool
+    cdef Py_ssize_t strides = 0
+    cdef int i
+    if not has_shape(array, prepared.ndim, shape):
+        return False
+    for i in range(prepared.ndim):
+        if shape[i] > 1:
+            strides |= array.strides[i]
+    if strides & ((<Py_ssize_t>1 << shift) - 1):
+        return False
+    view.data = array.data
+    # An axis of one element continues its neighbour, so that planes look as evenly spaced as they are.
+    view.batch = step(array, prepared.batch_axis, shift, 0)
+    view.channel = step(array, prepared.channel_axis, shift, 1 if p.channels_last else view.batch)
+    if p.batch == 1:
+        view.batch = p.channels * view.channel
+    view.row = step(array, prepared.row_axis, shift, view.channel)
+    view.col = step(array, prepared.col_axis, shift, 1)
+    for i in range(p.leads):
+        view.lead[i] = step(array, prepared.lead_axes[i], shift, 0)
+    if p.channels_last:
+        return view.channel == 1
+    return view.col == 1
 
 
 cdef int log2(Py_ssize_t size) noexcept:
@@ -514,11 +505,14 @@ cdef int set_window(Window *w, window) except -1:
     return 0
 
 
-cdef inline Py_ssize_t step(const Array *array, int axis, int shift, Py_ssize_t absent) noexcept:
+cdef inline Py_ssize_t step(const Array *array, int axis, int shift, Py_ssize_t absent) noexcept nogil:
     """Elements from one index of an axis to the next; `absent` if it is not there or has only one."""
     if axis < 0 or array.shape[axis] == 1:
         return absent
     return array.strides[axis] >> shift
+
+
+include "_capi.pxi"
 
 
 def max_threads():

@@ -232,8 +232,8 @@ def make_plan(
         shape, order, storage_order, index_axis, index_layout
     )
     itemsize = _ITEMSIZE[dtype]
-    _check_size("input_shape", shape, itemsize)
-    _check_size("output", output, max(itemsize, 8) if return_indices else itemsize)
+    check_size("input_shape", shape, itemsize)
+    check_size("output", output, max(itemsize, 8) if return_indices else itemsize)
     if return_indices and index_dtype == "int32":
         _check_int32(shape, order, index_axis, index_layout)
     return MaxPoolPlan(
@@ -362,7 +362,7 @@ def _index_rules(shape, order, storage_order, index_axis, index_layout):
     return storage_order, index_axis, index_layout
 
 
-def _check_size(name, shape, itemsize):
+def check_size(name, shape, itemsize):
     if math.prod(shape) * itemsize > LARGEST:
         raise ValueError(f"{name}: {shape} of {itemsize}-byte elements is more than 2**62 bytes")
 
@@ -446,7 +446,7 @@ def make_unpool_plan(
     else:
         name = "output_shape"
         _check_output_shape(given, x_shape, order, inferred, index_space)
-    _check_size(name, given, max(_ITEMSIZE.values()))
+    check_size(name, given, max(_ITEMSIZE.values()))
     return UnpoolPlan(
         x_shape=x_shape,
         layout=order.name,

@@ -324,27 +324,55 @@ cdef void run_tasks(Job *job, int threads) noexcept nogil:
         run_task(job, task, &job.scratch[threadid()])
 
 
-# One block of scratch outlives a call: mapping fresh pages would cost more than a small pooling. The GIL guards it; a block's
-# first word holds its size.
+cdef inline int busy(const Pool *p, int threads) noexcept nogil:
+    """Threads that find something to do, as far as the system gives them."""
+    threads = <int>imax(1, imin(imin(threads, p.tasks), MAX_THREADS))
+    return threads if threads == 1 else threads_given(threads)
+
+
+cdef bint run_job(Job *job, int threads) noexcept nogil:
+    """Run on so many `busy` threads. False, with nothing done, if there is no memory for their scratch."""
+    cdef const Pool *p = job.pool
+    cdef size_t stride = p.scratch + 64, nbytes = 128 + threads * stride
+    cdef Scratch scratch[MAX_THREADS]
+    cdef size_t *block = take_scratch(nbytes)
+    cdef int i
+    if block == NULL:
+        return False
+    for i in range(threads):
+        scratch[i].area = <char *>((<uintptr_t>block + 64 + i * stride + 63) // 64 * 64)
+        scratch[i].margins = -1
+        put_fences(scratch[i].area, p.scratch, p.offsets, AREAS)
+    job.scratch = scratch
+    run_tasks(job, threads)
+    take_fences_away(block, nbytes)
+    give_scratch(block)
+    return True
+
+
+# One block of scratch outlives a call: mapping fresh pages would cost more than a small pooling. Calls take it, and put theirs
+# in its place, by one exchange, as not all of them hold the GIL. A block's first word holds its size.
+cdef extern from *:
+    """
+    #define exchange(place, block) __atomic_exchange_n((place), (block), __ATOMIC_ACQ_REL)
+    """
+    size_t *exchange(size_t **, size_t *) noexcept nogil
+
 cdef size_t *kept = NULL
 
 
-cdef size_t *take_scratch(size_t nbytes) noexcept:
-    global kept
-    cdef size_t *block = kept
-    if block != NULL and block[0] >= nbytes:
-        kept = NULL
-        return block
+cdef size_t *take_scratch(size_t nbytes) noexcept nogil:
+    cdef size_t *block = NULL
+    if nbytes <= KEEP_BYTES:
+        block = exchange(&kept, NULL)
+        if block != NULL and block[0] >= nbytes:
+            return block
+        free(block)
     block = <size_t *>malloc(nbytes)
     if block != NULL:
         block[0] = nbytes
     return block
 
 
-cdef void give_scratch(size_t *block) noexcept:
-    global kept
-    if block[0] > KEEP_BYTES or (kept != NULL and kept[0] >= block[0]):
-        free(block)
-        return
-    free(kept)
-    kept = block
+cdef void give_scratch(size_t *block) noexcept nogil:
+    free(exchange(&kept, block) if block[0] <= KEEP_BYTES else block)

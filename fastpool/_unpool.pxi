@@ -274,8 +274,6 @@ cdef class Unpooling:
                 return REFUSED
             u.x, u.index, u.y = arrays[0].data, arrays[1].data, arrays[2].data
             threads = share(&u, threads)
-            if threads > 1:
-                threads = threads_given(threads)
             if threads == 1 and self.work < UNLOCK_BYTES:
                 return unpool_any(&u, self.itemsize, index_bytes, 1)
             with nogil:
@@ -287,17 +285,18 @@ cdef class Unpooling:
             close(&arrays[2])
 
 
-cdef int share(Unpool *u, int threads) noexcept:
-    """Threads that find something to do."""
-    cdef Py_ssize_t blocks
+cdef int share(Unpool *u, int threads) noexcept nogil:
+    """Threads that find something to do, as far as the system gives them."""
+    cdef Py_ssize_t blocks, parts = u.batch * u.channels
     u.blocks, u.width = u.channels > 0, u.channels
-    if not u.channels_last:
-        return <int>imax(1, imin(threads, u.batch * u.channels))
-    if 0 < u.batch < threads and u.channels > BLOCK_CHANNELS:
-        blocks = imin(u.channels // BLOCK_CHANNELS, ceil_div(threads, u.batch))
-        u.width = round_up(ceil_div(u.channels, blocks), BLOCK_CHANNELS)
-        u.blocks = ceil_div(u.channels, u.width)
-    return <int>imax(1, imin(threads, u.batch * u.blocks))
+    if u.channels_last:
+        if 0 < u.batch < threads and u.channels > BLOCK_CHANNELS:
+            blocks = imin(u.channels // BLOCK_CHANNELS, ceil_div(threads, u.batch))
+            u.width = round_up(ceil_div(u.channels, blocks), BLOCK_CHANNELS)
+            u.blocks = ceil_div(u.channels, u.width)
+        parts = u.batch * u.blocks
+    threads = <int>imax(1, imin(threads, parts))
+    return threads if threads == 1 else threads_given(threads)
 
 
 cdef Py_ssize_t unpool_any(const Unpool *u, int itemsize, int index_bytes, int threads) noexcept nogil:

@@ -1,0 +1,199 @@
+/* fastpool for callers from C, C++ and Cython: max pooling and max unpooling without the GIL.
+ *
+ * Plain C99 or C++. A file that makes plans includes Python.h before this header; one that only runs them does not need
+ * to, nor to link with anything. docs/c-api.md explains all of it and has complete programs.
+ */
+#ifndef FASTPOOL_H
+#define FASTPOOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A fastpool of the same major number and of this minor number or a later one is needed at run time. */
+#define FASTPOOL_ABI_MAJOR 1
+#define FASTPOOL_ABI_MINOR 0
+
+/* What running a plan returns. Whatever is not FASTPOOL_OK means that nothing was written. */
+enum fastpool_error {
+    FASTPOOL_OK = 0,
+    FASTPOOL_BAD_PLAN = 1,
+    FASTPOOL_BAD_THREADS = 2,
+    FASTPOOL_BAD_FLAGS = 3,
+    FASTPOOL_NO_MEMORY = 4,
+    FASTPOOL_OVERLAP = 5,
+    FASTPOOL_INDEX_OUTSIDE = 6,
+    FASTPOOL_EXTRA_INDICES = 7,
+    FASTPOOL_X_NULL = 16,
+    FASTPOOL_Y_NULL = 17,
+    FASTPOOL_INDICES_NULL = 18,
+    FASTPOOL_X_ALIGNMENT = 32,
+    FASTPOOL_Y_ALIGNMENT = 33,
+    FASTPOOL_INDICES_ALIGNMENT = 34,
+    FASTPOOL_X_STRIDES = 48,
+    FASTPOOL_Y_STRIDES = 49,
+    FASTPOOL_INDICES_STRIDES = 50
+};
+
+/* Flags of a run. */
+#define FASTPOOL_APART 1u /* the caller knows that no memory is shared: FASTPOOL_OVERLAP is not looked for */
+
+typedef struct fastpool_plan fastpool_plan;
+
+/* A pooling or an unpooling of one geometry and element type. It is made and released with the GIL, and does not change in
+ * between: any number of threads may run it at once. Copies are for reading and running; one of them is released.
+ */
+struct fastpool_plan {
+    uint32_t abi;  /* of the library that made it: major << 16 | minor; 0 if there is nothing to run */
+    uint32_t size; /* bytes of this struct that it knows */
+
+    int ndim;                       /* axes of every array */
+    int num_threads;                /* threads of a run that does not say how many */
+    const ptrdiff_t *input_shape;   /* of x; of an unpooling's indices too */
+    const ptrdiff_t *output_shape;  /* of y; of a pooling's indices too */
+    size_t itemsize;                /* bytes of an element of x and y */
+    size_t index_itemsize;          /* of indices: 8 or 4; 0 for a pooling without them */
+    size_t input_bytes;             /* of all of x, without gaps */
+    size_t output_bytes;            /* of all of y */
+    size_t indices_bytes;           /* of all indices */
+
+    /* The library's own. */
+    int (*max_pool)(const fastpool_plan *, const void *, const ptrdiff_t *, void *, const ptrdiff_t *, void *,
+                    const ptrdiff_t *, int, unsigned);
+    int (*max_unpool)(const fastpool_plan *, const void *, const void *, void *, int, unsigned);
+    const void *compiled;
+    void *owner;
+};
+
+/* Pool x into y, and the places of the maxima into indices (NULL if the plan has none).
+ *
+ * Strides are in bytes, one per axis; NULL says that the array is C-contiguous. Any are good for which addresses stay
+ * multiples of the element size, and the last axis has no gaps (the channels, if they come last). num_threads 0 stands for
+ * the plan's own number; a process made by fork pools on one thread. Without FASTPOOL_APART, arrays that may share memory
+ * are refused; what lies between the first and the last element of one counts as shared with it.
+ */
+static inline int fastpool_max_pool(const fastpool_plan *plan, const void *x, const ptrdiff_t *x_strides, void *y,
+                                    const ptrdiff_t *y_strides, void *indices, const ptrdiff_t *indices_strides,
+                                    int num_threads, unsigned flags) {
+    if (!plan || !plan->max_pool) return FASTPOOL_BAD_PLAN;
+    return plan->max_pool(plan, x, x_strides, y, y_strides, indices, indices_strides, num_threads, flags);
+}
+
+/* Put the values of x to where indices say, among zeros. All arrays are C-contiguous. */
+static inline int fastpool_max_unpool(const fastpool_plan *plan, const void *x, const void *indices, void *y,
+                                      int num_threads, unsigned flags) {
+    if (!plan || !plan->max_unpool) return FASTPOOL_BAD_PLAN;
+    return plan->max_unpool(plan, x, indices, y, num_threads, flags);
+}
+
+static inline const char *fastpool_error_text(int code) {
+    switch (code) {
+    case FASTPOOL_OK: return "no error";
+    case FASTPOOL_BAD_PLAN: return "plan: NULL, released, or of the other operation";
+    case FASTPOOL_BAD_THREADS: return "num_threads: negative";
+    case FASTPOOL_BAD_FLAGS: return "flags: one that this fastpool does not know";
+    case FASTPOOL_NO_MEMORY: return "no memory for scratch";
+    case FASTPOOL_OVERLAP: return "y or indices: may share memory with another array, or elements with one another";
+    case FASTPOOL_INDEX_OUTSIDE: return "indices: one is negative, or not below the number of elements of y";
+    case FASTPOOL_EXTRA_INDICES: return "indices: given, but the plan returns none";
+    case FASTPOOL_X_NULL: return "x: NULL";
+    case FASTPOOL_Y_NULL: return "y: NULL";
+    case FASTPOOL_INDICES_NULL: return "indices: NULL";
+    case FASTPOOL_X_ALIGNMENT: return "x: its address is no multiple of the element size";
+    case FASTPOOL_Y_ALIGNMENT: return "y: its address is no multiple of the element size";
+    case FASTPOOL_INDICES_ALIGNMENT: return "indices: their address is no multiple of the element size";
+    case FASTPOOL_X_STRIDES: return "x_strides: no multiples of the element size, or gaps in the last axis";
+    case FASTPOOL_Y_STRIDES: return "y_strides: no multiples of the element size, or gaps in the last axis";
+    case FASTPOOL_INDICES_STRIDES: return "indices_strides: no multiples of the element size, or gaps in the last axis";
+    }
+    return "unknown error";
+}
+
+/* Attributes, with the names, values and meanings of fastpool.plan_max_pool and fastpool.max_unpool. NULL or 0 is the default
+ * of each but input_shape, dtype and kernel_shape. Lists have one number per axis of the array (input_shape, output_shape) or
+ * per pooled axis; pads have all begins and then all ends.
+ */
+typedef struct fastpool_max_pool_attributes {
+    const ptrdiff_t *input_shape;
+    int ndim;
+    const char *dtype; /* "float32", "bfloat16", "uint8", ... */
+    const ptrdiff_t *kernel_shape, *strides, *pads, *dilations;
+    const char *auto_pad, *ceil_rule, *layout, *nan, *index_dtype, *index_layout;
+    int ceil_mode, return_indices, storage_order, index_axis, num_threads;
+} fastpool_max_pool_attributes;
+
+typedef struct fastpool_max_unpool_attributes {
+    const ptrdiff_t *input_shape;
+    int ndim;
+    const char *dtype;
+    const ptrdiff_t *kernel_shape, *strides, *pads, *output_shape;
+    const char *layout, *index_space, *index_dtype, *index_layout;
+    int num_threads;
+} fastpool_max_unpool_attributes;
+
+#ifdef Py_PYTHON_H /* what follows needs the GIL */
+
+typedef struct fastpool_functions {
+    int major, minor;
+    int (*plan_from)(fastpool_plan *, size_t, PyObject *);
+    int (*plan_max_pool)(fastpool_plan *, size_t, const fastpool_max_pool_attributes *, size_t);
+    int (*plan_max_unpool)(fastpool_plan *, size_t, const fastpool_max_unpool_attributes *, size_t);
+} fastpool_functions;
+
+/* The library's functions, imported at the first call; NULL with an ImportError where its ABI is another one. */
+static inline const fastpool_functions *fastpool_imported(void) {
+    static const fastpool_functions *found = NULL;
+    const fastpool_functions *functions = found;
+    if (functions) return functions;
+    functions = (const fastpool_functions *)PyCapsule_Import("fastpool._C_API", 0);
+    if (!functions) return NULL;
+    if (functions->major != FASTPOOL_ABI_MAJOR || functions->minor < FASTPOOL_ABI_MINOR) {
+        PyErr_Format(PyExc_ImportError, "fastpool: compiled for C ABI %d.%d, but the installed one has %d.%d",
+                     FASTPOOL_ABI_MAJOR, FASTPOOL_ABI_MINOR, functions->major, functions->minor);
+        return NULL;
+    }
+    return found = functions;
+}
+
+/* These return 0, or -1 with a Python exception and a plan that has nothing to run. */
+
+/* Does the installed fastpool fit? Worth asking when a module is imported; whatever makes plans asks too. */
+static inline int fastpool_import(void) { return fastpool_imported() ? 0 : -1; }
+
+/* The plan of what fastpool.plan_max_pool returned. */
+static inline int fastpool_plan_from(fastpool_plan *plan, PyObject *max_pool_plan) {
+    const fastpool_functions *functions = fastpool_imported();
+    memset(plan, 0, sizeof *plan);
+    return functions ? functions->plan_from(plan, sizeof *plan, max_pool_plan) : -1;
+}
+
+static inline int fastpool_plan_max_pool(fastpool_plan *plan, const fastpool_max_pool_attributes *attributes) {
+    const fastpool_functions *functions = fastpool_imported();
+    memset(plan, 0, sizeof *plan);
+    return functions ? functions->plan_max_pool(plan, sizeof *plan, attributes, sizeof *attributes) : -1;
+}
+
+static inline int fastpool_plan_max_unpool(fastpool_plan *plan, const fastpool_max_unpool_attributes *attributes) {
+    const fastpool_functions *functions = fastpool_imported();
+    memset(plan, 0, sizeof *plan);
+    return functions ? functions->plan_max_unpool(plan, sizeof *plan, attributes, sizeof *attributes) : -1;
+}
+
+/* Nothing may be running the plan. A plan that was not made, or released before, is left as it is, if it is all zeros. */
+static inline void fastpool_plan_release(fastpool_plan *plan) {
+    PyObject *owner = (PyObject *)plan->owner;
+    memset(plan, 0, sizeof *plan);
+    Py_XDECREF(owner);
+}
+
+#endif /* Py_PYTHON_H */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
