@@ -176,6 +176,7 @@ cdef struct Pool:
     Py_ssize_t batch, channels
     Py_ssize_t tile_rows, tile_cols, tile_channels, tile_planes
     Py_ssize_t index_bytes
+    int64_t index_base              # of the input's first element
     Py_ssize_t index_batch, index_channel, index_row, index_col
     Py_ssize_t index_lead[MAX_LEADS]
     bint slides, slides_few         # TAPS: each row under a tile is compared once; windows of 3 x 3 or 5 x 5
@@ -355,7 +356,7 @@ cdef class Pooling:
         p.rule = (NAN_IGNORE if schedule.nan == "ignore" else 0) | (ZEROS_EQUAL if p.pairs else 0)
         p.batch, p.channels = schedule.batch, schedule.channels
         p.tile_rows, p.tile_cols, p.tile_channels, p.tile_planes = schedule.tile
-        p.index_bytes = schedule.index_bytes
+        p.index_bytes, p.index_base = schedule.index_bytes, schedule.index_base
         p.index_batch, p.index_channel = schedule.index_strides[0], schedule.index_strides[1]
         p.index_row, p.index_col = schedule.index_strides[2 + p.leads], schedule.index_strides[3 + p.leads]
         p.linear = schedule.linear

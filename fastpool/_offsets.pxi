@@ -65,7 +65,7 @@ cdef inline Py_ssize_t plane_base(const Pool *p, Py_ssize_t plane) noexcept nogi
 cdef inline int64_t tile_base(const Pool *p, const Tile *tile) noexcept nogil:
     """The index of a tile's first element, but for the plane and the column of channels first."""
     cdef Py_ssize_t lead = tile.lead, axis = p.leads, at
-    cdef int64_t base = tile.row_lo * p.index_row
+    cdef int64_t base = p.index_base + tile.row_lo * p.index_row
     while axis > 0:
         axis -= 1
         real_taps(&p.lead[axis], lead % p.lead[axis].out, &at)

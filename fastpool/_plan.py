@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import _arguments
+from . import _arguments, _tiling
 
 # No memory holds more elements or bytes; indices and byte offsets below it fit an int64.
 LARGEST = 2**62
@@ -62,6 +62,9 @@ num_threads
         As given to :func:`fastpool.plan_max_pool`, or the default.
     index_axis : int
         Counted from the first axis.
+    index_shape, index_origin : tuple of int
+        Shape of the array that indices count in, and where the input begins in it: `input_shape`
+        and zeros, unless the plan is that of a tile.
 
     Examples
     --------
@@ -91,6 +94,8 @@ num_threads
     index_dtype: str
     index_layout: str
     num_threads: int | None
+    index_shape: tuple
+    index_origin: tuple
 
     def __call__(self, x, out=None, out_indices=None):
         """Pool an array.
@@ -120,6 +125,39 @@ num_threads
             results = _dispatch().execute_max_pool(self, x, out, out_indices)
         return results
 
+    def tile(self, outputs):
+        """The part of this pooling that gives some of its outputs.
+
+        Parameters
+        ----------
+        outputs : tuple of slice
+            Which, along the axes of the output; axes that are left out are taken whole.
+
+        Returns
+        -------
+        tile : Tile
+            A tuple of three: the `plan` of the part; `read`, the slices of the input that it takes;
+            `write`, the slices of the output that it gives. ``tile.plan(x[tile.read])`` is equal to
+            ``plan(x)[tile.write]``, indices included: they count in the whole of `x`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            `outputs` are no slices, too many, or some with steps.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import fastpool
+        >>> plan = fastpool.plan_max_pool(
+        ...     (8, 100), "float32", 3, strides=2, pads=1, layout="HW", return_indices=True
+        ... )
+        >>> part, read, write = plan.tile(np.s_[1:3, 20:40])
+        >>> read, part.output_shape
+        ((slice(1, 6, None), slice(39, 80, None)), (2, 20))
+        """
+        return _tiling.tile(self, outputs)
+
     def _run(self, x, out, out_indices):
         """The results for arrays that need no care, None for others: compiled for this process at
         the first call, which puts it in this one's place."""
@@ -144,6 +182,8 @@ num_threads
             "index_dtype": "int64",
             "index_layout": "NCHW",
             "num_threads": None,
+            "index_shape": self.input_shape,
+            "index_origin": (0,) * len(self.input_shape),
         }
         for name, value in usual.items():
             if getattr(self, name) != value:
@@ -254,6 +294,8 @@ def make_plan(
         index_dtype=index_dtype,
         index_layout=index_layout,
         num_threads=num_threads,
+        index_shape=shape,
+        index_origin=(0,) * len(shape),
     )
 
 
@@ -274,6 +316,12 @@ def check_fields(plan):
     for axis in plan.axes:
         if min(axis.kernel, axis.stride, axis.dilation) < 1 or min(axis) < 0:
             raise ValueError(f"plan: {axis} is no window")
+    counted = plan.index_shape, plan.index_origin
+    if {*map(len, counted)} != ranks or not all(
+        0 <= start <= extent - size
+        for size, extent, start in zip(plan.input_shape, *counted, strict=True)
+    ):
+        raise ValueError(f"plan: indices in {counted} do not fit the shape {plan.input_shape}")
 
 
 def _extent(shape, axis):
@@ -381,7 +429,8 @@ class UnpoolPlan:
     """A max unpooling of one geometry.
 
     `spatial` are positions of axes in the array; `sizes`, `inferred` and `output` are the extents
-    there: of x, as inferred from the window, and of the result.
+    there: of x, as inferred from the window, and of the result. `windows` are (kernel, stride,
+    padding at the beginning), on which no element depends.
     """
 
     x_shape: tuple
@@ -390,6 +439,7 @@ class UnpoolPlan:
     channels: int
     channels_last: bool
     spatial: tuple
+    windows: tuple
     sizes: tuple
     inferred: tuple
     output: tuple
@@ -454,6 +504,7 @@ def make_unpool_plan(
         channels=_extent(x_shape, order.channel_axis),
         channels_last=order.channels_last,
         spatial=order.spatial,
+        windows=tuple(zip(kernels, strides, pads[:count], strict=True)),
         sizes=sizes,
         inferred=inferred,
         output=tuple(given[position] for position in order.spatial),

@@ -6,6 +6,7 @@ nothing of vectors. All of it is integers, made once per plan and handed to the 
 
 import functools
 import math
+import operator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -186,6 +187,7 @@ class Schedule:
     tile: tuple  # output rows, output columns, channels, planes
     index_bytes: int
     index_strides: tuple  # batch, channel, leading axes, row, column
+    index_base: int  # of the input's first element
     position_strides: tuple  # leading axes, in a row-major plane
     linear: bool
     work: int  # bytes read and written
@@ -193,24 +195,35 @@ class Schedule:
 
 def index_strides(plan):
     """What one step along batch, channel and each spatial axis adds to an index."""
-    sizes = [axis.size for axis in plan.axes]
+    _, channels, *sizes = along(plan, plan.index_shape, 1)
     row_major = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
     plane = math.prod(sizes)
     if plan.index_layout == "NHWC":
-        spatial = [stride * plan.channels for stride in row_major]
-        strides = [plane * plan.channels, *spatial, 1]
+        spatial = [stride * channels for stride in row_major]
+        strides = [plane * channels, *spatial, 1]
         order = ["N", *range(len(sizes)), "C"]
     else:
         spatial = row_major
         if plan.storage_order:
             spatial = [math.prod(sizes[:i]) for i in range(len(sizes))]
-        strides = [plane * plan.channels, plane, *spatial]
+        strides = [plane * channels, plane, *spatial]
         order = ["N", "C", *range(len(sizes))]
     # index_axis counts the axes that the layout has
     absent = {"N": plan.batch_axis < 0, "C": plan.channel_axis < 0}
     dropped = set([axis for axis in order if not absent.get(axis)][: plan.index_axis])
     by_axis = {a: 0 if a in dropped else s for a, s in zip(order, strides, strict=True)}
     return by_axis["N"], by_axis["C"], *(by_axis[i] for i in range(len(sizes)))
+
+
+def along(plan, values, absent):
+    """Of one value per axis of the array: those of batch, channels and the spatial axes."""
+    places = plan.batch_axis, plan.channel_axis, *plan.spatial
+    return [absent if place < 0 else values[place] for place in places]
+
+
+def _index_base(plan, strides):
+    """The index of the input's first element: 0, unless the plan is that of a tile."""
+    return sum(map(operator.mul, along(plan, plan.index_origin, 0), strides))
 
 
 def _is_linear(strides, sizes):
@@ -357,6 +370,7 @@ def make_schedule(plan, windows, input_shape, output_shape):
     axes = list(plan.spatial)
     windows = list(windows)
     strides = index_strides(plan)
+    index_base = _index_base(plan, strides)
     if len(windows) == 1:
         windows.insert(0, Window(1, 1, 1, 1, 1, 0, chain(1, 1)))
         axes.insert(0, -1)
@@ -407,6 +421,7 @@ def make_schedule(plan, windows, input_shape, output_shape):
         tile=tile,
         index_bytes=INDEX_BYTES[plan.index_dtype],
         index_strides=strides,
+        index_base=index_base,
         position_strides=tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes) - 2)),
         linear=_is_linear(strides, sizes),
         work=work_bytes(plan),

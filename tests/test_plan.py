@@ -426,7 +426,8 @@ print(*(name for name in sys.modules if name.startswith("fastpool.")))
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     loaded = set(process.stdout.split())
-    assert loaded == {f"fastpool.{n}" for n in ("_plan", "_arguments", "_reference", "_activation")}
+    planning = {"_plan", "_arguments", "_tiling", "_schedule"}
+    assert loaded == {f"fastpool.{name}" for name in planning | {"_reference", "_activation"}}
 
 
 # ------------------------------------------------------------------------------------ unpooling
