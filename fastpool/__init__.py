@@ -24,6 +24,6 @@ __all__ = [
 
 
 def __getattr__(name):
-    if name in ("onnx", "openvino"):
+    if name in ("dask", "files", "onnx", "openvino"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

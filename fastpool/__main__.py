@@ -5,6 +5,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from fastpool import _files_command as files
 from fastpool.bench import command as bench
 
 
@@ -16,6 +17,7 @@ def main(arguments=None):
     commands = parser.add_subparsers(required=True, metavar="command")
     _add_demo(commands)
     bench.add_parser(commands)
+    files.add_parsers(commands)
     options = parser.parse_args(arguments)
     return options.run(options)
 
