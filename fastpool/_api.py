@@ -1,6 +1,8 @@
 """The public functions: what they mean. Each finds or makes the plan of its call, and runs it."""
 
-from ._dispatch import as_array
+from numpy import ndarray
+
+from ._foreign import as_array, routed
 from ._kept import Kept
 from ._plan import make_plan, make_unpool_plan
 
@@ -43,7 +45,8 @@ def max_pool(
         Input, its axes as `layout` says: float16, bfloat16 (of the package ml_dtypes), float32,
         float64, any integer type or bool. Strides may be any. It is never written, and not copied
         if the axis that lies closest in memory, its last one, is contiguous. Tensors and arrays of
-        other libraries (DLPack, ``__array__``, the buffer protocol) are read where they are.
+        other libraries (DLPack, ``__array__``, the buffer protocol) are read where they are. A
+        dask array goes to `fastpool.dask`, a DataArray to `fastpool.xarray`.
     kernel_shape : int or sequence of int
         Taps of the window along each spatial axis, at least 1.
     strides : int or sequence of int
@@ -159,7 +162,11 @@ def max_pool(
     >>> fastpool.max_pool(np.array([3, 1, 4, 1, 5]), 3, pads=(0, 2), layout="W")
     array([4, 4, 5, 5, 5])
     """
-    x = as_array(x, "x")
+    if type(x) is not ndarray:
+        results = routed(max_pool, x, locals())
+        if results is not None:
+            return results
+        x = as_array(x, "x")
     arguments = (
         kernel_shape,
         strides,
@@ -357,7 +364,11 @@ def max_unpool(
     array([[0, 0, 0, 0],
            [0, 6, 8, 0]])
     """
-    x = as_array(x, "x")
+    if type(x) is not ndarray:
+        results = routed(max_unpool, x, locals())
+        if results is not None:
+            return results
+        x = as_array(x, "x")
     arguments = (
         kernel_shape,
         strides,

@@ -1,9 +1,9 @@
 """Arrays of other libraries, seen as NumPy's: the same memory, wherever they allow it.
 
-No library is imported here. An object of one that is installed can only come from a program that
-has imported it.
+No library is imported here: an object of one can only come from a program that has imported it.
 """
 
+import importlib
 import sys
 
 import numpy as np
@@ -21,6 +21,26 @@ _DEVICES = {
     15: "WebGPU",
     16: "Hexagon",
 }
+
+# Types that have functions of their own: where the type is, its name, and fastpool's module.
+_ROUTES = {"dask.array": ("Array", "dask"), "xarray": ("DataArray", "xarray")}
+
+
+def routed(function, x, arguments):
+    """What the function of the same name that is for the type of `x` gives; None if there is none.
+
+    It takes the arguments that are not the defaults of `function`.
+    """
+    for library, (kind, route) in _ROUTES.items():
+        if isinstance(x, getattr(sys.modules.get(library), kind, ())):
+            for name in ("out", "out_indices"):
+                if arguments.get(name) is not None:
+                    raise TypeError(f"{name}: expected none for a {kind} of {library}")
+            usual = function.__kwdefaults__
+            given = {k: v for k, v in arguments.items() if k not in usual or v is not usual[k]}
+            module = importlib.import_module(f".{route}", __package__)
+            return getattr(module, function.__name__)(**given)
+    return None
 
 
 def as_array(x, name):

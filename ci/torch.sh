@@ -1,0 +1,18 @@
+#!/bin/sh
+# The tests that need PyTorch or JAX, which are large (with CUDA where the package index has no build for CPUs alone): the
+# routes of fastpool.torch and of foreign arrays, and life beside torch in one process. As test.sh otherwise; the
+# environment is .venv-torch beside ci/, or $FASTPOOL_VENV.
+set -eu
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+. "$root/ci/environment.sh"
+
+venv=${FASTPOOL_VENV:-$root/.venv-torch}
+case $venv in /*) ;; *) venv=$PWD/$venv ;; esac
+make_venv
+[ -f "$venv/.installed-torch" ] || quiet_pip install "torch==2.13.0" jax scikit-learn
+touch "$venv/.installed-torch"
+make_environment test,torch
+cd "$root"
+[ $# -gt 0 ] || set -- tests/test_torch.py tests/test_foreign.py tests/test_process.py tests/test_threads.py
+export PYTHONSAFEPATH=1
+exec "$venv/bin/python" -m pytest --import-mode=importlib "$@"
