@@ -315,6 +315,7 @@ class Unpooling:
     indices: str  # "rising", "any", "few": in their own planes; "anywhere"; "outside": one is
     index_dtype: str
     planes: int
+    counted: int  # planes that indices count through
     index_count: int
     kernel_shape: object
     attributes: dict
@@ -331,13 +332,13 @@ class Unpooling:
         if self.planes == 0 or self.indices in ("anywhere", "outside"):
             chosen = rng.integers(0, max(self.index_count, 1), self.shape)
         else:
-            plane = self.index_count // self.planes
+            plane = self.index_count // self.counted
             chosen = rng.integers(0, plane, (self.planes, count // self.planes))
             if self.indices == "few":
                 chosen %= 2
             if self.indices == "rising":
                 chosen.sort()
-            chosen += plane * np.arange(self.planes)[:, None]
+            chosen += plane * (np.arange(self.planes) % self.counted)[:, None]
             if self.layout.endswith("C"):
                 batch = self.shape[0] if self.layout.startswith("N") else 1
                 chosen = chosen.reshape(batch, self.shape[-1], -1).swapaxes(1, 2)
@@ -379,8 +380,10 @@ def draw_unpooling(choices):
             output = tuple(choices.integer(1, extent + 3) for extent in inferred)
         output_shape = cases.array_shape(layout, batch, channels, output)
     counted = output if index_space == "output" else inferred
+    index_layout = choices.pick(["NCHW", "NHWC"] if layout.endswith("C") else ["NCHW"])
     shape = cases.array_shape(layout, batch, channels, sizes)
-    batch, channels = (batch if "N" in layout else 1), (channels if "C" in layout else 1)
+    outer = [batch] * ("N" in layout) + [channels] * ("C" in layout)
+    index_axis = choices.integer(0, len(outer) - (index_layout == "NHWC"))
     return Unpooling(
         layout=layout,
         shape=shape,
@@ -388,8 +391,9 @@ def draw_unpooling(choices):
         seed=choices.integer(0, 2**16),
         indices=choices.pick(["rising", "any", "few", "anywhere", "anywhere", "outside"]),
         index_dtype=choices.pick(["int64", "int32"]),
-        planes=batch * channels,
-        index_count=batch * channels * math.prod(counted),
+        planes=math.prod(outer),
+        counted=math.prod(outer[index_axis:]),
+        index_count=math.prod(outer[index_axis:]) * math.prod(counted),
         kernel_shape=kernels,
         attributes={
             "strides": strides,
@@ -397,7 +401,8 @@ def draw_unpooling(choices):
             "output_shape": output_shape,
             "layout": layout,
             "index_space": index_space,
-            "index_layout": choices.pick(["NCHW", "NHWC"] if layout.endswith("C") else ["NCHW"]),
+            "index_axis": index_axis,
+            "index_layout": index_layout,
         },
         threads=choices.integer(2, 5),
         x=draw_arrangement(choices, len(shape)),

@@ -294,6 +294,7 @@ def max_unpool(
     output_shape=None,
     layout="NCHW",
     index_space="output",
+    index_axis=0,
     index_layout="NCHW",
     out=None,
     num_threads=None,
@@ -308,8 +309,8 @@ def max_unpool(
     x : array_like
         The values, of any type that :func:`max_pool` takes; its axes are as `layout` says.
     indices : array_like of int64 or int32
-        Where each value belongs, in the shape of `x`: offsets as :func:`max_pool` returns them for
-        the whole array (`index_axis` and `storage_order` 0).
+        Where each value belongs, in the shape of `x`: offsets as :func:`max_pool` returns them
+        (with `storage_order` 0).
     kernel_shape, strides, pads : int or sequence of int
         Those of the pooling; forms and defaults as in :func:`max_pool`.
     output_shape : sequence of int, optional
@@ -322,6 +323,9 @@ def max_unpool(
         that a pooling's indices restore its input, or a block of the inferred shape, which is put
         at the origin of the result and must fit there. With "output" an `output_shape` makes
         `pads` meaningless.
+    index_axis : int
+        As in :func:`max_pool`: indices count within the axes from this one on. At most the first
+        spatial axis: each plane has its own then.
     index_layout : {"NCHW", "NHWC"}
         As in :func:`max_pool`.
     out : ndarray, optional
@@ -376,6 +380,7 @@ def max_unpool(
         output_shape,
         layout,
         index_space,
+        index_axis,
         index_layout,
         num_threads,
     )

@@ -144,12 +144,13 @@ def unpool_block(plan, shares, x, indices):
     digits = list(counted)
     if plan.channels_last and plan.index_layout == "NCHW":
         digits.insert(plan.spatial[0], digits.pop())
-    total = prod(counted.values())
+    digits = digits[plan.index_axis :]
+    total = prod(counted[place] for place in digits)
     for box in _stretches(indices.shape):
         rest = indices[box].astype(np.int64)
         wrong = (rest < 0) | (rest >= total)
         if wrong.any():
-            what = f"outside [0, {total}), the elements of {tuple(counted.values())}"
+            what = f"outside [0, {total}), the elements that it counts in"
             raise ValueError(_described(wrong, box, shares, indices, what))
         number, step = np.zeros_like(rest), 1
         for place in reversed(digits):
@@ -173,8 +174,16 @@ def unpool_block(plan, shares, x, indices):
             raise ValueError(_described(wrong, box, shares, indices, what))
         local[box] = number
 
-    attributes = {"output_shape": shape, "layout": plan.layout, "index_layout": plan.index_layout}
-    y = max_unpool(x, local, 1, **attributes, num_threads=plan.num_threads)
+    y = max_unpool(
+        x,
+        local,
+        1,
+        output_shape=shape,
+        layout=plan.layout,
+        index_axis=plan.index_axis,
+        index_layout=plan.index_layout,
+        num_threads=plan.num_threads,
+    )
     inside = tuple(
         slice(share.output.start - start, share.output.stop - start)
         for share, (start, _) in zip(shares, covered, strict=True)

@@ -368,12 +368,13 @@ class UnpoolRunner:
             for place, extent in zip(plan.spatial, plan.inferred, strict=True):
                 self.shape[place] = extent
         plane = math.prod(plan.sizes), math.prod(plan.inferred if self.block else plan.output)
-        layout = plan.channels_last, plan.index_layout == "NHWC"
+        order = plan.index_planes, plan.channels_last, plan.index_layout == "NHWC"
+        self.counted = plan.index_planes * plane[1]
         values = math.prod(plan.x_shape)
         work = values * (dtype.itemsize + 8) + math.prod(plan.output_shape) * dtype.itemsize
         self.threads = _threads_of_calls(plan.num_threads, work)
         self.unpooling = _builds[_active].Unpooling(
-            *(plan.x_shape, tuple(self.shape), plan.batch, plan.channels, *plane, *layout),
+            *(plan.x_shape, tuple(self.shape), plan.batch, plan.channels, *plane, *order),
             *(_plain_dtype(name, dtype), self.threads),
         )
         self.run = _refuse if self.block else self.unpooling.run
@@ -415,7 +416,7 @@ def _unpool_with_care(plan, runner, x, indices, out):
         place = np.unravel_index(bad, plan.x_shape)
         raise ValueError(
             f"indices[{', '.join(map(str, place))}]: {indices[place]} is outside "
-            f"[0, {y.size}), the elements of {y.shape}"
+            f"[0, {runner.counted}), the elements that it counts in"
         )
     if bad != -1:
         raise AssertionError(

@@ -445,6 +445,7 @@ class UnpoolPlan:
     output: tuple
     output_shape: tuple
     index_space: str
+    index_axis: int
     index_layout: str
     num_threads: int | None
 
@@ -452,6 +453,13 @@ class UnpoolPlan:
         """Unpool arrays, as :func:`fastpool.max_unpool` says."""
         y = self._run(x, indices, out)
         return _dispatch().execute_max_unpool(self, x, indices, out) if y is None else y
+
+    @property
+    def index_planes(self):
+        """The planes that indices count through: all, those of one batch, or their own; 1 also
+        where there are none."""
+        outer = [self.batch] * self.layout.startswith("N") + [self.channels] * ("C" in self.layout)
+        return max(1, math.prod(outer[self.index_axis :]))
 
     def _run(self, x, indices, out):
         """As that of a `MaxPoolPlan`, for the element type of the first call."""
@@ -466,6 +474,7 @@ def make_unpool_plan(
     output_shape=None,
     layout=None,
     index_space=None,
+    index_axis=None,
     index_layout=None,
     num_threads=None,
 ):
@@ -477,6 +486,7 @@ def make_unpool_plan(
     pads = _arguments.pads(pads, count)
     index_space = _arguments.index_space(index_space)
     index_layout = _arguments.index_layout(index_layout, order)
+    index_axis = _unpool_index_axis(index_axis, x_shape, order, index_layout)
     given = _arguments.output_shape(output_shape, len(x_shape))
     num_threads = _arguments.num_threads(num_threads)
 
@@ -510,9 +520,19 @@ def make_unpool_plan(
         output=tuple(given[position] for position in order.spatial),
         output_shape=given,
         index_space=index_space,
+        index_axis=index_axis,
         index_layout=index_layout,
         num_threads=num_threads,
     )
+
+
+def _unpool_index_axis(value, shape, order, index_layout):
+    """One that is not inside the plane."""
+    index_axis = _arguments.index_axis(value, len(shape))
+    most = (order.batch_axis >= 0) + (order.channel_axis >= 0 and index_layout == "NCHW")
+    if index_axis > most:
+        raise ValueError(f"index_axis: {index_axis} is inside the plane; expected at most {most}")
+    return index_axis
 
 
 def _check_output_shape(given, x_shape, order, inferred, index_space):

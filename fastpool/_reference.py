@@ -95,6 +95,7 @@ def max_unpool(
     output_shape=None,
     layout="NCHW",
     index_space="output",
+    index_axis=0,
     index_layout="NCHW",
 ):
     """As `fastpool.max_unpool`."""
@@ -134,11 +135,21 @@ def max_unpool(
         counted = np.moveaxis(flat, -1, 1)
     else:
         counted = flat = np.zeros((batch, channels, *block), values.dtype)
-    places = _planes(indices, order).ravel().tolist()
-    for place in places:
-        if not 0 <= place < flat.size:
-            raise ValueError(f"indices: {place} is outside [0, {flat.size})")
-    for place, value in zip(places, values.ravel(), strict=True):
+    # Each space of indices has as many elements, and takes the values of as many places in order.
+    outer = [batch] * (order.batch_axis >= 0)
+    if index_layout == "NCHW":  # channels are inside the others' spaces
+        outer += [channels] * (order.channel_axis >= 0)
+    index_axis = _arguments.index_axis(index_axis, x.ndim)
+    if index_axis > len(outer):
+        raise ValueError(f"index_axis {index_axis} is inside the plane")
+    spaces = max(1, math.prod(outer[:index_axis]))
+    places = _planes(indices, order).reshape(-1).astype(np.int64)
+    size = flat.size // spaces
+    for place in places.tolist():
+        if not 0 <= place < size:
+            raise ValueError(f"indices: {place} is outside [0, {size})")
+    places = places.reshape(spaces, -1) + size * np.arange(spaces)[:, None]
+    for place, value in zip(places.ravel().tolist(), values.ravel(), strict=True):
         flat.reshape(-1)[place] = value
 
     y = np.zeros((batch, channels, *extents), values.dtype)

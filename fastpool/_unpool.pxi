@@ -33,6 +33,7 @@ cdef struct Unpool:
     const char *index
     char *y
     Py_ssize_t batch, channels, count, size     # count: values of a plane, size: elements of an output plane
+    Py_ssize_t counted                          # planes that indices count through: all, those of one batch, or one
     bint channels_last                          # of x, index and y alike
     bint physical                               # indices are offsets into y as it lies in memory
     Py_ssize_t blocks, width                    # channels last: blocks of channels of one batch, and their channels
@@ -58,7 +59,7 @@ cdef inline Py_ssize_t first_outside(const index_t *index, Py_ssize_t n, Py_ssiz
 cdef inline bint own_plane(const index_t *index, const Unpool *u, Py_ssize_t plane) noexcept nogil:
     """Do all indices of one plane stay in it?"""
     cdef Py_ssize_t i
-    cdef uint64_t place, base = plane * u.size, size = u.size, outside = 0
+    cdef uint64_t place, base = plane % u.counted * u.size, size = u.size, outside = 0
     index += plane * u.count
     for i in range(u.count):
         # (a sign bit, as SSE2 cannot compare 64-bit integers)
@@ -70,11 +71,12 @@ cdef inline bint own_plane(const index_t *index, const Unpool *u, Py_ssize_t pla
 cdef inline bint own_block(const index_t *index, const Unpool *u, Py_ssize_t batch, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     """Channels last: do all indices of some channels of one batch stay in their own planes?"""
     cdef Py_ssize_t i, c
-    cdef uint64_t place, base = batch * u.channels * u.size, size = u.size, outside = 0
+    cdef uint64_t place, base = batch * u.channels % u.counted * u.size, size = u.size, outside = 0
+    cdef uint64_t step = size if u.counted > 1 else 0
     index += batch * u.count * u.channels
     for i in range(u.count):
         for c in range(first, last):
-            place = <uint64_t><int64_t>index[c] - base - c * size
+            place = <uint64_t><int64_t>index[c] - base - c * step
             outside |= place | (size - 1 - place)
         if outside >> 63:
             return False
@@ -96,8 +98,9 @@ cdef inline void zero(void *y, Py_ssize_t nbytes, Py_ssize_t ahead) noexcept nog
 
 
 cdef inline void scatter_plane(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t plane) noexcept nogil:
-    cdef Py_ssize_t i = 0, j, end, last, limit, zeroed = 0, base = plane * u.size, size = u.size, count = u.count
-    y += base
+    cdef Py_ssize_t i = 0, j, end, last, limit, zeroed = 0, size = u.size, count = u.count
+    cdef Py_ssize_t base = plane % u.counted * size
+    y += plane * size
     x += plane * count
     index += plane * count
     while i < count:
@@ -126,20 +129,21 @@ cdef inline void zero_pixels(bits *y, const Unpool *u, Py_ssize_t lo, Py_ssize_t
 
 cdef inline void scatter_block(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t batch,
                                Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    """Channels last, logical indices: plane n, c holds indices (n * C + c) * size ..."""
-    cdef Py_ssize_t i, c, pixel, zeroed = 0, channels = u.channels, size = u.size, base = batch * channels * size
-    y += base
+    """Channels last, logical indices: those of plane n, c begin at base + c * step."""
+    cdef Py_ssize_t i, c, pixel, zeroed = 0, channels = u.channels, size = u.size
+    cdef Py_ssize_t base = batch * channels % u.counted * size, step = size if u.counted > 1 else 0
+    y += batch * channels * size
     x += batch * u.count * channels
     index += batch * u.count * channels
     for i in range(u.count):
         pixel = 0
         for c in range(first, last):
-            pixel = imax(pixel, index[c] - base - c * size)
+            pixel = imax(pixel, index[c] - base - c * step)
         if pixel >= zeroed:
             zero_pixels(y, u, zeroed, pixel + 1, first, last)
             zeroed = pixel + 1
         for c in range(first, last):
-            y[(index[c] - base - c * size) * channels + c] = x[c]
+            y[(index[c] - base - c * step) * channels + c] = x[c]
         x += channels
         index += channels
     zero_pixels(y, u, zeroed, size, first, last)
@@ -147,13 +151,15 @@ cdef inline void scatter_block(bits *y, const bits *x, const index_t *index, con
 
 cdef inline void scatter_all(bits *y, const bits *x, const index_t *index, const Unpool *u) noexcept nogil:
     """Any index anywhere, in row-major order of the logical (channels-first) array."""
-    cdef Py_ssize_t n, c, i, at, place, channels = u.channels, count = u.count, plane
+    cdef Py_ssize_t n, c, i, at, place, origin, channels = u.channels, count = u.count, plane
     memset(y, 0, u.batch * channels * u.size * sizeof(bits))
     for n in range(u.batch):
         for c in range(channels):
+            plane = n * channels + c
+            origin = (plane - plane % u.counted) * u.size
             for i in range(count):
                 at = (n * count + i) * channels + c if u.channels_last else (n * channels + c) * count + i
-                place = index[at]
+                place = origin + index[at]
                 if u.channels_last and not u.physical:
                     plane = place // u.size
                     place = (plane // channels * u.size + place % u.size) * channels + plane % channels
@@ -193,7 +199,7 @@ cdef Py_ssize_t unpool_parts(bits *y, const index_t *index, const Unpool *u, int
         for part in prange(parts, schedule='static', num_threads=threads):
             strays += not own_part(index, u, part)
     if strays:
-        bad = first_outside(index, u.batch * u.channels * u.count, u.batch * u.channels * u.size)
+        bad = first_outside(index, u.batch * u.channels * u.count, u.counted * u.size)
         if bad >= 0:
             return bad
         scatter_all(y, x, index, u)
@@ -227,12 +233,13 @@ cdef class Unpooling:
     cdef readonly object dtype
 
     def __cinit__(self, x_shape, output_shape, Py_ssize_t batch, Py_ssize_t channels, Py_ssize_t count, Py_ssize_t size,
-                  bint channels_last, bint physical, dtype, threads=None):
-        """`count` values of each plane go among `size` elements; `dtype` and `threads` as for `Pooling`."""
+                  Py_ssize_t counted, bint channels_last, bint physical, dtype, threads=None):
+        """`count` values of each plane go among `size` elements, by indices that count through `counted` planes;
+        `dtype` and `threads` as for `Pooling`."""
         cdef Unpool *u = &self.unpool
         cdef int i
         u.batch, u.channels, u.count, u.size = batch, channels, count, size
-        u.channels_last, u.physical = channels_last, physical
+        u.counted, u.channels_last, u.physical = counted, channels_last, physical
         self.output_shape, self.dtype, self.threads = output_shape, dtype, threads
         self.itemsize = dtype.itemsize
         self.work = batch * channels * (count * (self.itemsize + sizeof(int64_t)) + size * self.itemsize)

@@ -398,6 +398,14 @@ def hostile_pools(draw):
 
 
 @st.composite
+def index_spaces(draw, layout, batch, channels, index_layout):
+    """An index_axis not inside the plane, and how many planes indices count through then."""
+    outer = [batch] * layout.startswith("N") + [channels] * ("C" in layout)
+    axis = draw(st.integers(0, len(outer) - (index_layout == "NHWC")))
+    return axis, int(np.prod(outer[axis:]))
+
+
+@st.composite
 def unpools(draw):
     """Legal unpooling: both index spaces, larger results, repeated indices, empty batches."""
     rank = draw(st.integers(1, 4))
@@ -424,13 +432,15 @@ def unpools(draw):
             output = tuple(draw(st.integers(1, extent + 3)) for extent in inferred)
         output_shape = array_shape(layout, batch, channels, output)
     counted = output if index_space == "output" else inferred
+    index_layout = draw(st.sampled_from(["NCHW", "NHWC"] if layout.endswith("C") else ["NCHW"]))
+    index_axis, space = draw(index_spaces(layout, batch, channels, index_layout))
     return Unpool(
         shape=array_shape(layout, batch, channels, sizes),
         dtype=draw(st.sampled_from(DTYPE_NAMES)),
         seed=draw(st.integers(0, 2**16)),
         arrangement=draw(_mostly(st.just("contiguous"), st.sampled_from(ARRANGEMENTS))),
         index_dtype=draw(st.sampled_from(["int64", "int32"])),
-        index_count=int(np.prod(array_shape(layout, batch, channels, counted))),
+        index_count=space * int(np.prod(counted)),
         distinct=draw(st.sampled_from([2, 1000])),
         kernel_shape=kernels,
         attributes={
@@ -439,8 +449,7 @@ def unpools(draw):
             "output_shape": output_shape,
             "layout": layout,
             "index_space": index_space,
-            "index_layout": draw(
-                st.sampled_from(["NCHW", "NHWC"] if layout.endswith("C") else ["NCHW"])
-            ),
+            "index_axis": index_axis,
+            "index_layout": index_layout,
         },
     )

@@ -476,6 +476,25 @@ def test_output_shape_of_unpooling():
             make_unpool_plan((2, 3, 4, 5), 2, output_shape=shape)
 
 
+def test_planes_that_indices_of_unpooling_count_through():
+    for shape, layout, index_layout, counted in (
+        ((2, 3, 4, 5), "NCHW", "NCHW", [6, 3, 1]),
+        ((2, 4, 5, 3), "NHWC", "NCHW", [6, 3, 1]),
+        ((2, 4, 5, 3), "NHWC", "NHWC", [6, 3]),
+        ((2, 4, 5), "NHW", "NCHW", [2, 1]),
+        ((4, 5, 3), "HWC", "NHWC", [3]),
+        ((4, 5), "HW", "NCHW", [1]),
+    ):
+        attributes = {"layout": layout, "index_layout": index_layout}
+        for axis, count in enumerate(counted):
+            for index_axis in (axis, axis - len(shape)):
+                plan = make_unpool_plan(shape, 2, index_axis=index_axis, **attributes)
+                assert plan.index_planes == count
+        with pytest.raises(ValueError, match="^index_axis: .* is inside the plane"):
+            make_unpool_plan(shape, 2, index_axis=len(counted), **attributes)
+    assert make_unpool_plan((0, 3, 4, 5), 2).index_planes == 1
+
+
 def test_impossible_unpooling(at_once):
     for attributes in (
         {"output_shape": (2, 3, 2**40, 2**40)},

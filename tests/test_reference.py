@@ -345,6 +345,18 @@ def test_of_duplicates_the_last_of_the_channels_first_order_wins():
     assert y[0, 0, 0].tolist() == [8, 0]  # in the last channel, where memory has 7 last
 
 
+def test_unpooling_by_indices_of_each_plane():
+    x, places = [[[5, 6]], [[7, 8]]], [[[2, 0]], [[1, 2]]]
+    attributes = {"output_shape": (2, 1, 3), "layout": "CHW"}
+    assert unpool(x, places, 1, index_axis=1, **attributes) == [[[6, 0, 5]], [[0, 7, 8]]]
+    assert unpool(x, places, 1, **attributes) == [[[6, 7, 8]], [[0, 0, 0]]]
+    for index_axis, layout in ((2, "CHW"), (1, "HWC")):
+        with pytest.raises(ValueError, match="inside the plane"):
+            attributes = {"index_axis": index_axis, "layout": layout}
+            physical = {"index_layout": "NHWC"} if layout == "HWC" else {}
+            unpool(x, places, 1, **attributes, **physical)
+
+
 @pytest.mark.parametrize("index_layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("dtype", ["f2", "u1", "i8", "?"])
 def test_a_round_trip(dtype, index_layout):

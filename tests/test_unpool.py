@@ -79,6 +79,38 @@ def test_blocks_of_channels_stay_between_the_pages(channels, isa, guarded_memory
                     memory.check()
 
 
+@pytest.mark.parametrize("order", ["rising", "repeated", "anywhere"])
+@pytest.mark.parametrize("index_axis", [1, 2])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_indices_count_within_a_batch_or_a_plane(layout, index_axis, order, isa):
+    """As those of the whole array do, less where their numbering begins."""
+    shape, output_shape = (cases.array_shape(layout, 3, 18, sizes) for sizes in ((5, 7), (9, 11)))
+    x = cases.values(shape, "float32", "bits", 0)
+    rng = np.random.default_rng(0)
+    size = 9 * 11 * (18 if index_axis == 1 else 1)
+    if order == "anywhere":
+        indices = rng.integers(0, size, shape)
+    else:
+        indices = own_plane_indices(shape, layout, 9 * 11, rng, np.int64, order) % size
+    attributes = {"output_shape": output_shape, "layout": layout}
+    expected = _reference.max_unpool(x, indices, 1, index_axis=index_axis, **attributes)
+    planes = np.arange(3 * 18).reshape(cases.array_shape("NCHW", 3, 18, (1, 1))) * 9 * 11
+    planes = planes if layout == "NCHW" else np.moveaxis(planes, 1, -1)
+    everywhere = indices + planes // size * size
+    cases.assert_same(expected, _reference.max_unpool(x, everywhere, 1, **attributes))
+    for count in (1, 2, 5):
+        out = cases.values(output_shape, "float32", "bits", 1)
+        attributes["num_threads"] = count
+        fastpool.max_unpool(x, indices, 1, index_axis=index_axis - 4, out=out, **attributes)
+        cases.assert_same(out, expected, f"{count} threads")
+        for value in (-1, size):
+            wrong = indices.copy()
+            wrong[-1, -1, -1, -1] = value
+            with pytest.raises(ValueError, match=rf"^indices.*: {value} is outside \[0, {size}\)"):
+                fastpool.max_unpool(x, wrong, 1, index_axis=index_axis, out=out, **attributes)
+        cases.assert_same(out, expected, f"{count} threads")
+
+
 OUTSIDE = {
     "int64": [-1, 2 * 20 * 63, 2 * 20 * 63 + 1, -(2**63), 2**63 - 1, -(2**62), 2**32, 2**31],
     "int32": [-1, 2 * 20 * 63, -(2**31), 2**31 - 1],
