@@ -24,6 +24,6 @@ __all__ = [
 
 
 def __getattr__(name):
-    if name in ("dask", "files", "onnx", "openvino"):
+    if name in ("dask", "files", "onnx", "openvino", "torch"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

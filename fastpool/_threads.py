@@ -18,6 +18,9 @@ SERIAL_BYTES = 4 << 20
 # More are never started, whatever is asked.
 MOST_THREADS = 256
 
+# Functions that give further limits of the default: another library's own setting.
+limits = []
+
 _forked = False
 
 
@@ -113,5 +116,7 @@ def effective_threads(num_threads, work, omp_limit):
     if num_threads is None:
         if work < SERIAL_BYTES:
             return 1
-        return 1 if _forked else min(default_threads(), omp_limit())
+        if _forked:
+            return 1
+        return min(default_threads(), omp_limit(), *(limit() for limit in limits))
     return 1 if _forked else min(num_threads, MOST_THREADS)

@@ -1,0 +1,288 @@
+"""The operators: their kernels on CPU tensors, and what torch asks of an operator besides.
+
+They are defined by `torch.library.define`, not `custom_op`, which adds a quarter to the time of a
+call through the dispatcher. Attributes have one value per spatial axis here.
+"""
+
+import torch
+from torch.autograd import forward_ad
+
+from .. import _arguments, _threads
+from .._foreign import as_array
+from .._kept import Kept
+from .._plan import make_plan, make_unpool_plan
+from ._windows import check_rank, is_channels_last, memory_format, pooled_extents, window
+
+_WINDOW = (
+    "SymInt[] kernel_size, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool ceil_mode"
+)
+_TAGS = (torch.Tag.pt2_compliant_tag,)
+
+torch.library.define("fastpool::max_pool", f"(Tensor input, {_WINDOW}) -> Tensor", tags=_TAGS)
+torch.library.define(
+    "fastpool::max_pool_with_indices", f"(Tensor input, {_WINDOW}) -> (Tensor, Tensor)", tags=_TAGS
+)
+torch.library.define(
+    "fastpool::max_unpool",
+    "(Tensor input, Tensor indices, SymInt[] output_size) -> Tensor",
+    tags=_TAGS,
+)
+
+max_pool = torch.ops.fastpool.max_pool.default
+max_pool_with_indices = torch.ops.fastpool.max_pool_with_indices.default
+max_unpool = torch.ops.fastpool.max_unpool.default
+
+_DTYPES = frozenset(getattr(torch, name) for name in _arguments.DTYPES)
+_OF_NUMPY = _DTYPES - {torch.bfloat16}
+_SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
+_TO_LAST = {2: (0, 2, 3, 1), 3: (0, 2, 3, 4, 1)}
+_TO_FIRST = {2: (0, 3, 1, 2), 3: (0, 4, 1, 2, 3)}
+
+# torch.set_num_threads limits the default, whether or not torch has fastpool's OpenMP library.
+_threads.limits.append(torch.get_num_threads)
+
+
+# -------------------------------------------------------------------------------------- tensors
+
+
+def _check_tensor(tensor, name, devices=("cpu",)):
+    if tensor.device.type not in devices:
+        raise TypeError(f"{name}: expected a tensor on the CPU, got one on {tensor.device}")
+    if tensor.dtype not in _DTYPES:
+        names = ", ".join(_arguments.DTYPES)
+        raise TypeError(f"{name}: expected one of {names}, got {tensor.dtype}")
+    if tensor.layout is not torch.strided:
+        raise TypeError(f"{name}: expected a strided tensor, got layout {tensor.layout}")
+
+
+def is_plain(*tensors):
+    """Would the dispatcher do no more than call a kernel here? (It takes twice as long as a small
+    pooling.) Not while anything traces, transforms or differentiates.
+    """
+    if (
+        is_traced()
+        or torch._C._len_torch_dispatch_stack()
+        or torch._C._are_functorch_transforms_active()
+        or forward_ad._current_level >= 0
+    ):
+        return False
+    grad = torch.is_grad_enabled()
+    for tensor in tensors:
+        if type(tensor) is not torch.Tensor or not tensor.is_cpu or (grad and tensor.requires_grad):
+            return False
+    return True
+
+
+def is_traced():
+    """Is a graph of operators made, rather than something computed?"""
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()
+
+
+def _check_indices(input, indices):
+    if indices.dtype is not torch.int64:
+        raise TypeError(f"indices: expected dtype torch.int64, got {indices.dtype}")
+    if indices.shape != input.shape:
+        raise ValueError(
+            f"indices: expected the shape of input {tuple(input.shape)}, got {tuple(indices.shape)}"
+        )
+
+
+def _array(tensor, name, channels_last, rank):
+    """A tensor's memory, its channels behind the spatial axes if they are."""
+    if tensor.is_cpu and tensor.dtype in _OF_NUMPY and tensor.layout is torch.strided:
+        array = tensor.numpy(force=True)
+    else:
+        _check_tensor(tensor, name)
+        array = as_array(tensor.detach(), name)
+    return array.transpose(_TO_LAST[rank]) if channels_last else array
+
+
+def _tensor(array, channels_last, rank):
+    """The array as a tensor, channels first."""
+    if channels_last:
+        array = array.transpose(_TO_FIRST[rank])
+    if array.dtype.kind == "V":  # bfloat16, which NumPy knows only as some bytes
+        tensor = torch.from_numpy(array.view("int16")).view(torch.bfloat16)
+    else:
+        tensor = torch.from_numpy(array)
+    if array.size == 0:  # NumPy's strides are 0 then
+        return torch.empty_like(tensor, memory_format=memory_format(channels_last, rank))
+    return tensor
+
+
+def _layout(shape, rank, channels_last):
+    batch = "N" * (len(shape) == rank + 2)
+    return batch + (_SPATIAL[rank] + "C" if channels_last else "C" + _SPATIAL[rank])
+
+
+# -------------------------------------------------------------------------------------- kernels
+
+
+def pool(
+    rank, input, kernel_size, stride, padding, dilation, ceil_mode=False, return_indices=False
+):
+    """Pool a CPU tensor; attributes may have any of torch's forms."""
+    last = is_channels_last(input, rank)
+    x = _array(input, "input", last, rank)
+    arguments = rank, last, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+    results = _pool_plans.find(x, arguments)(x)
+    if return_indices:
+        y, indices = results
+        return _tensor(y, last, rank), _tensor(indices, last, rank)
+    return _tensor(results, last, rank)
+
+
+def unpool(rank, input, indices, output_size):
+    """Unpool CPU tensors into these spatial extents."""
+    _check_indices(input, indices)
+    last = is_channels_last(input, rank)
+    x, places = _array(input, "input", last, rank), _array(indices, "indices", last, rank)
+    plan = _unpool_plans.find(x, (rank, last, output_size))
+    return _tensor(plan(x, places), last, rank)
+
+
+def _plan_pool(shape, dtype, rank, last, *attributes):
+    *attributes, return_indices = attributes
+    check_rank(shape, rank)
+    attributes = window(rank, *attributes)
+    extents = shape[1:-1] if last else shape[-rank:]
+    kernel_size, stride, padding, dilation, _ = attributes
+    # Padding at the end for torch's number of windows.
+    ends = [
+        max(p, (output - 1) * s + d * (k - 1) + 1 - size - p)
+        for output, size, k, s, p, d in zip(
+            *(
+                pooled_extents(extents, *attributes),
+                extents,
+                kernel_size,
+                stride,
+                padding,
+                dilation,
+            ),
+            strict=True,
+        )
+    ]
+    return make_plan(
+        shape,
+        dtype,
+        kernel_size,
+        strides=stride,
+        pads=padding + ends,
+        dilations=dilation,
+        layout=_layout(shape, rank, last),
+        return_indices=return_indices,
+        index_axis=-rank,
+    )
+
+
+def _plan_unpool(shape, dtype, rank, last, output_size):
+    check_rank(shape, rank)
+    if last:
+        output_shape = (shape[0], *output_size, shape[-1])
+    else:
+        output_shape = (*shape[:-rank], *output_size)
+    return make_unpool_plan(
+        shape,
+        1,
+        output_shape=output_shape,
+        layout=_layout(shape, rank, last),
+        index_axis=-rank,
+    )
+
+
+_pool_plans = Kept(_plan_pool)
+_unpool_plans = Kept(_plan_unpool)
+
+
+def _kernel(name):
+    # For tensors of every device, so that `_array` refuses those of others.
+    return torch.library.impl(f"fastpool::{name}", "CompositeExplicitAutograd")
+
+
+@_kernel("max_pool")
+def _(input, kernel_size, *attributes):
+    return pool(len(kernel_size), input, kernel_size, *attributes)
+
+
+@_kernel("max_pool_with_indices")
+def _(input, kernel_size, *attributes):
+    return pool(len(kernel_size), input, kernel_size, *attributes, True)
+
+
+@_kernel("max_unpool")
+def _(input, indices, output_size):
+    return unpool(len(output_size), input, indices, output_size)
+
+
+# ----------------------------------------------------------------------- results without elements
+
+
+def _fake(input, rank, extents, dtype=None):
+    check_rank(input.shape, rank)
+    return torch.empty(
+        (*input.shape[:-rank], *extents),
+        dtype=dtype or input.dtype,
+        device=input.device,
+        memory_format=memory_format(is_channels_last(input, rank), rank),
+    )
+
+
+@torch.library.register_fake("fastpool::max_pool")
+def _fake_pool(input, kernel_size, *attributes, dtype=None):
+    rank = len(kernel_size)
+    _check_tensor(input, "input", ("cpu", "meta"))
+    check_rank(input.shape, rank)
+    attributes = window(rank, kernel_size, *attributes)
+    return _fake(input, rank, pooled_extents(input.shape[-rank:], *attributes), dtype)
+
+
+@torch.library.register_fake("fastpool::max_pool_with_indices")
+def _(*arguments):
+    return _fake_pool(*arguments), _fake_pool(*arguments, dtype=torch.int64)
+
+
+@torch.library.register_fake("fastpool::max_unpool")
+def _(input, indices, output_size):
+    for tensor, name in ((input, "input"), (indices, "indices")):
+        _check_tensor(tensor, name, ("cpu", "meta"))
+    _check_indices(input, indices)
+    return _fake(input, len(output_size), output_size)
+
+
+# ------------------------------------------------------------------------------------------ vmap
+
+
+def _front(tensor, axis, size):
+    """The mapped axis before the others."""
+    return tensor.expand(size, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
+
+
+def _mapped(op, rank, tensors, attributes):
+    """Run on tensors with one axis more before the others, as a batch."""
+    outer = tensors[0].shape[: -1 - rank]
+    results = op(*[tensor.flatten(0, len(outer) - 1) for tensor in tensors], *attributes)
+    if isinstance(results, tuple):
+        return tuple(result.unflatten(0, outer) for result in results)
+    return results.unflatten(0, outer)
+
+
+@torch.library.register_vmap("fastpool::max_pool")
+def _(info, in_dims, input, kernel_size, *attributes):
+    tensors = [_front(input, in_dims[0], info.batch_size)]
+    return _mapped(max_pool, len(kernel_size), tensors, (kernel_size, *attributes)), 0
+
+
+@torch.library.register_vmap("fastpool::max_pool_with_indices")
+def _(info, in_dims, input, kernel_size, *attributes):
+    tensors = [_front(input, in_dims[0], info.batch_size)]
+    attributes = kernel_size, *attributes
+    return _mapped(max_pool_with_indices, len(kernel_size), tensors, attributes), (0, 0)
+
+
+@torch.library.register_vmap("fastpool::max_unpool")
+def _(info, in_dims, input, indices, output_size):
+    tensors = [
+        _front(tensor, axis, info.batch_size)
+        for tensor, axis in zip((input, indices), in_dims, strict=False)
+    ]
+    return _mapped(max_unpool, len(output_size), tensors, (output_size,)), 0

@@ -1,0 +1,113 @@
+"""torch's attributes: their forms, their rules, and the extents of results.
+
+Everything here is traced too, by torch.compile and torch.export, where extents may be symbols.
+"""
+
+import torch
+
+from .. import _arguments
+
+
+def per_axis(value, name, rank, least):
+    """An int, or a list with one or `rank` of them, as a list of `rank`."""
+    values = list(value) if isinstance(value, (list, tuple)) else [value]
+    if len(values) == 1:
+        values *= rank
+    if len(values) != rank:
+        raise ValueError(f"{name}: expected an int or {rank} ints, got {value!r}")
+    for i, number in enumerate(values):
+        if isinstance(number, bool) or not isinstance(number, (int, torch.SymInt)):
+            values[i] = number = _arguments.as_int(number, name, "an int or a tuple of ints")
+        if number < least:
+            raise ValueError(f"{name}: expected ints of at least {least}, got {value!r}")
+    return values
+
+
+def window(rank, kernel_size, stride, padding, dilation, ceil_mode):
+    """The attributes of a pooling with one value per axis."""
+    kernel_size = per_axis(kernel_size, "kernel_size", rank, 1)
+    if stride is None or (isinstance(stride, (list, tuple)) and len(stride) == 0):
+        stride = kernel_size
+    stride = per_axis(stride, "stride", rank, 1)
+    padding = per_axis(padding, "padding", rank, 0)
+    dilation = per_axis(dilation, "dilation", rank, 1)
+    for k, p in zip(kernel_size, padding, strict=True):
+        if 2 * p > k:
+            raise ValueError(f"padding: expected at most half of kernel_size {k}, got {p}")
+    if not isinstance(ceil_mode, bool):
+        raise TypeError(f"ceil_mode: expected a bool, got {ceil_mode!r}")
+    return kernel_size, stride, padding, dilation, ceil_mode
+
+
+def check_rank(shape, rank):
+    """Raise unless an input of this shape has `rank` spatial axes behind channels and a batch."""
+    if len(shape) not in (rank + 1, rank + 2):
+        raise ValueError(
+            f"input: expected {rank + 1} axes, or {rank + 2} with a batch, got shape {tuple(shape)}"
+        )
+
+
+def pooled_extents(extents, kernel_size, stride, padding, dilation, ceil_mode):
+    """The spatial extents of a pooling's result.
+
+    Rounded up, the last window still starts in the input or in the padding before it; it may reach
+    past the padding at the end, even if it is the only one.
+    """
+    outputs = []
+    for size, k, s, p, d in zip(extents, kernel_size, stride, padding, dilation, strict=True):
+        if size < 1:
+            raise ValueError(f"input: expected spatial axes with elements, got {tuple(extents)}")
+        room = size + 2 * p - d * (k - 1) - 1
+        output = (room + (s - 1 if ceil_mode else 0)) // s + 1
+        if ceil_mode and (output - 1) * s >= size + p:
+            output -= 1
+        if output < 1:
+            raise ValueError(
+                f"kernel_size: window ({k} - 1) * {d} + 1 exceeds the padded input {size} + 2 * {p}"
+            )
+        outputs.append(output)
+    return outputs
+
+
+def unpooled_extents(extents, kernel_size, stride, padding, output_size):
+    """The spatial extents of an unpooling's result: inferred, or `output_size` if that is near."""
+    rank = len(extents)
+    kernel_size = per_axis(kernel_size, "kernel_size", rank, 1)
+    stride = kernel_size if stride is None else per_axis(stride, "stride", rank, 1)
+    padding = per_axis(padding, "padding", rank, 0)
+    inferred = [
+        (size - 1) * s + k - 2 * p
+        for size, k, s, p in zip(extents, kernel_size, stride, padding, strict=True)
+    ]
+    if output_size is None:
+        if min(inferred) < 1:
+            raise ValueError(f"padding: expected extents above 0, got {inferred} by {padding}")
+        return inferred
+    if not isinstance(output_size, (list, tuple)):
+        raise TypeError(f"output_size: expected a tuple of ints, got {output_size!r}")
+    given = list(output_size[2:]) if len(output_size) == rank + 2 else list(output_size)
+    if len(given) != rank:
+        raise ValueError(
+            f"output_size: expected {rank} ints, or {rank + 2} with batch and channels, "
+            f"got {tuple(output_size)}"
+        )
+    given = per_axis(given, "output_size", rank, 1)
+    for size, near, s in zip(given, inferred, stride, strict=True):
+        if not near - s < size < near + s:
+            raise ValueError(
+                f"output_size: expected extents within the stride {stride} of {inferred}, "
+                f"got {given}"
+            )
+    return given
+
+
+def is_channels_last(x, rank):
+    """Do a tensor's channels lie closest in memory, in a format that torch has a name for?"""
+    return rank > 1 and x.dim() == rank + 2 and x.stride(-1) > 1 and x.stride(1) == 1
+
+
+def memory_format(channels_last, rank):
+    """torch's name of it."""
+    if not channels_last:
+        return torch.contiguous_format
+    return torch.channels_last if rank == 2 else torch.channels_last_3d
