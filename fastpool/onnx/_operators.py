@@ -7,12 +7,12 @@ value per spatial axis (``pads``: all begins, then ends), integers for flags, te
 com.ms.internal.nhwc.
 """
 
-from . import _arguments
-from ._activation import apply_activation
-from ._dispatch import as_array, check_output
-from ._kept import Kept
-from ._operator_arguments import counts, spatial_rank
-from ._plan import make_plan, make_unpool_plan
+from .. import _arguments
+from .._activation import apply_activation
+from .._dispatch import as_array, check_output
+from .._kept import Kept
+from .._operator_arguments import counts, spatial_rank
+from .._plan import make_plan, make_unpool_plan
 
 __all__ = ["max_pool", "max_unpool"]
 

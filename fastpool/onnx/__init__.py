@@ -1,0 +1,35 @@
+"""ONNX: its operators on arrays, its models, its nodes inside of other programs.
+
+`max_pool` and `max_unpool` take the operators' attributes and need no other package. `Backend` runs
+models of pooling nodes, `ops` holds operators for onnx.reference.ReferenceEvaluator, and both need
+onnx; `InferenceSession` runs whole models, with onnxruntime for everything else.
+"""
+
+import importlib
+
+from ._operators import max_pool, max_unpool
+
+__all__ = ["Backend", "InferenceSession", "max_pool", "max_unpool", "ops"]
+
+# name -> (module, packages that it needs)
+_LAZY = {
+    "Backend": ("_backend", ("onnx",)),
+    "InferenceSession": ("_session", ("onnx", "onnxruntime")),
+    "ops": ("_evaluator", ("onnx",)),
+}
+
+
+def __getattr__(name):
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, packages = _LAZY[name]
+    for package in packages:
+        try:
+            importlib.import_module(package)
+        except ModuleNotFoundError as missing:
+            if missing.name != package:
+                raise
+            raise ImportError(
+                f'{__name__}.{name} needs {package}: pip install "fastpool[{package}]"'
+            ) from None
+    return getattr(importlib.import_module(f".{module}", __name__), name)
