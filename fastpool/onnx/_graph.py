@@ -1,0 +1,196 @@
+"""Models read and checked, and the running of their steps."""
+
+import os
+from itertools import chain
+from typing import NamedTuple
+
+import onnx
+from google.protobuf.message import DecodeError
+from onnx.external_data_helper import uses_external_data
+
+from .._arguments import shown
+from .._foreign import as_array
+from ._nodes import label, opset_version
+
+
+class Value:
+    """An input or output, as the model describes it.
+
+    Attributes
+    ----------
+    name : str
+    type : str
+        For instance "tensor(float)"; "" for anything but a tensor of a known type.
+    shape : list or None
+        For each axis its size, the name of a size, or None; None if nothing is known.
+    """
+
+    def __init__(self, info):
+        self.name = info.name
+        self._label = f"input {shown(info.name)}"
+        tensor = info.type.tensor_type
+        self.type, self._dtype = "", None
+        if tensor.elem_type:
+            self.type = f"tensor({onnx.TensorProto.DataType.Name(tensor.elem_type).lower()})"
+            self._dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        self.shape = None
+        if tensor.HasField("shape"):
+            dims = tensor.shape.dim
+            self.shape = [dim.dim_value or dim.dim_param or None for dim in dims]
+            self._sizes = [(axis, n) for axis, n in enumerate(self.shape) if isinstance(n, int)]
+
+    def checked(self, x):
+        """An array for this input; TypeError or ValueError for one of another type or shape."""
+        x = as_array(x, self._label)
+        if self._dtype is not None and x.dtype.type is not self._dtype.type:
+            raise TypeError(f"{self._label}: expected {self._dtype}, got {x.dtype}")
+        if self.shape is not None and not self._fits(x.shape):
+            raise ValueError(f"{self._label}: expected shape {shown(self.shape)}, got {x.shape}")
+        return x
+
+    def _fits(self, shape):
+        return len(shape) == len(self.shape) and all(shape[axis] == n for axis, n in self._sizes)
+
+
+class Graph(NamedTuple):
+    """What is looked at of a model."""
+
+    nodes: list  # of NodeProto, each after those that it needs
+    opsets: dict  # domain -> version; the standard domain is ""
+    inputs: dict  # name -> Value, without constants
+    optional: frozenset  # inputs with a default value
+    initializers: dict  # name -> TensorProto: constants and default values
+    outputs: list  # of Value
+
+
+def load(model):
+    """A model from itself, from a file's path, or from its bytes."""
+    if isinstance(model, onnx.ModelProto):
+        return model
+    try:
+        if isinstance(model, bytes):
+            return onnx.load_from_string(model)
+        if isinstance(model, (str, os.PathLike)):
+            return onnx.load(model)
+    except (DecodeError, onnx.checker.ValidationError) as error:
+        raise ValueError(f"model: {error}") from None
+    raise TypeError(f"model: expected an onnx.ModelProto, a path or bytes, got {shown(model)}")
+
+
+def read_graph(model):
+    """The graph of a model, or a ValueError that says what is wrong with it."""
+    graph = model.graph
+    opsets = _opsets(model)
+    initializers = _by_name(graph.initializer, "initializer")
+    inputs = _by_name(graph.input, "input")
+    optional = frozenset(initializers.keys() & inputs.keys())
+    if model.ir_version < 4:  # every constant had to be among the inputs
+        for name in optional:
+            del inputs[name]
+        optional = frozenset()
+    if len(graph.sparse_initializer):
+        raise ValueError("model: sparse initializers are not supported")
+    refuse_external(graph.node, graph.initializer)
+
+    known = inputs.keys() | initializers.keys()
+    for node in graph.node:
+        opset_version(node, opsets)
+        for name in inputs_of(node):
+            if name not in known:
+                raise ValueError(
+                    f"{label(node)}: its input {shown(name)} is none of the graph's, "
+                    "and comes from no node before it"
+                )
+        if not any(node.output):
+            raise ValueError(f"{label(node)}: has no output")
+        for name in filter(None, node.output):
+            if name in known:
+                raise ValueError(f"{label(node)}: its output {shown(name)} is there already")
+            known.add(name)
+    for output in graph.output:
+        if output.name not in known:
+            raise ValueError(f"model: the output {shown(output.name)} comes from no node")
+    inputs = {name: Value(value) for name, value in inputs.items()}
+    outputs = list(map(Value, graph.output))
+    return Graph(list(graph.node), opsets, inputs, optional, initializers, outputs)
+
+
+def refuse_external(nodes, initializers=()):
+    """Tensors say where their data is, and nobody is to read files for them unasked."""
+    tensors = list(initializers)
+    for attribute in chain.from_iterable(node.attribute for node in nodes):
+        tensors += [attribute.t, *attribute.tensors]
+        tensors += [attribute.sparse_tensor.values, attribute.sparse_tensor.indices]
+    for tensor in tensors:
+        if uses_external_data(tensor):
+            raise ValueError(
+                f"model: the data of {shown(tensor.name)} is in another file; "
+                "give the path of the model, or load that data first"
+            )
+
+
+def inputs_of(node):
+    """Names that a node reads, those that its subgraphs take from around them among them."""
+    names = dict.fromkeys(filter(None, node.input))
+    for attribute in node.attribute:
+        for subgraph in chain([attribute.g] if attribute.HasField("g") else (), attribute.graphs):
+            names |= dict.fromkeys(_outer_names(subgraph))
+    return list(names)
+
+
+def _outer_names(graph):
+    own = {value.name for value in chain(graph.input, graph.initializer)}
+    own.update(sparse.values.name for sparse in graph.sparse_initializer)
+    for node in graph.node:
+        yield from (name for name in inputs_of(node) if name not in own)
+        own.update(node.output)
+    yield from (output.name for output in graph.output if output.name not in own)
+
+
+def _opsets(model):
+    opsets = {}
+    for opset in model.opset_import:
+        domain = "" if opset.domain == "ai.onnx" else opset.domain
+        if opsets.setdefault(domain, opset.version) != opset.version:
+            raise ValueError(f"model: imports two versions of the domain {shown(domain)}")
+    return opsets
+
+
+def _by_name(values, what):
+    found = {value.name: value for value in values}
+    if len(found) != len(values) or "" in found:
+        raise ValueError(f"model: two of its {what}s have the same name, or one has none")
+    return found
+
+
+class Step(NamedTuple):
+    """A part of a model that is run at once."""
+
+    run: object  # arrays -> a tuple of arrays
+    inputs: tuple  # names; "" is absent
+    outputs: tuple
+
+
+class Program:
+    """Steps one after the other; a value is given up after the last step that reads it."""
+
+    def __init__(self, steps, outputs, constants):
+        self._constants = {"": None} | constants
+        self._outputs = outputs
+        self._steps = []
+        later = {"", *outputs, *constants}
+        for step in reversed(steps):
+            last = tuple({*step.inputs, *step.outputs} - later)
+            later.update(last)
+            self._steps.append((*step, last))
+        self._steps.reverse()
+
+    def __call__(self, inputs):
+        """A list of the outputs, from a dict of the inputs."""
+        values = {**self._constants, **inputs}
+        for run, names, outputs, last in self._steps:
+            results = run(*[values[name] for name in names])
+            values.update(zip(outputs, results, strict=False))  # absent ones may not be computed
+            for name in last:
+                values.pop(name, None)
+        return [values[name] for name in self._outputs]
