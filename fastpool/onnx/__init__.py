@@ -9,7 +9,7 @@ import importlib
 
 from ._operators import max_pool, max_unpool
 
-__all__ = ["Backend", "InferenceSession", "max_pool", "max_unpool", "ops"]
+__all__ = ["max_pool", "max_unpool"]
 
 # name -> (module, packages that it needs)
 _LAZY = {
@@ -33,3 +33,7 @@ def __getattr__(name):
                 f'{__name__}.{name} needs {package}: pip install "fastpool[{package}]"'
             ) from None
     return getattr(importlib.import_module(f".{module}", __name__), name)
+
+
+def __dir__():
+    return sorted([*globals(), *_LAZY])

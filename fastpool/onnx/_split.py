@@ -1,0 +1,101 @@
+"""A graph cut at some of its nodes, into pieces that are each as large as can be."""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from onnx import AttributeProto
+
+from ._graph import inputs_of
+from ._nodes import kind_of
+
+# Without inputs that vary, and yet another number each time.
+_RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform"}
+_RANDOM |= {"RandomUniformLike"}
+_OUTSIDE = -1  # no level: a node that is taken, or the caller
+
+
+class Piece(NamedTuple):
+    """Nodes that run together, and the names of what comes in and what goes out."""
+
+    nodes: list
+    inputs: list
+    outputs: list
+
+
+def split(graph, is_taken):
+    """Pieces, and the nodes that are taken out, in the order of running, as one list.
+
+    The level of a node is the largest number of taken nodes on any way to it. The others of one
+    level are one piece, in whatever branches they are; then come those taken. What is made of
+    constants alone (weights that are filled or unpacked) is repeated in each piece that reads it,
+    as engines prepare constants when they load a model.
+    """
+    constants = graph.initializers.keys() - graph.optional
+    made_by = {}  # output of a node that only has constants -> the node's number
+    level = defaultdict(int)  # of values
+    own, taken = defaultdict(list), defaultdict(list)  # level -> numbers of nodes, nodes
+    readers = defaultdict(set)  # name -> levels
+    for number, node in enumerate(graph.nodes):
+        names = inputs_of(node)
+        take = is_taken(node)
+        if not take and constants.issuperset(names) and _is_function_of_inputs(node):
+            constants.update(node.output)
+            made_by.update(dict.fromkeys(node.output, number))
+            continue
+        at = max((level[name] for name in names), default=0)
+        if take:
+            taken[at].append(node)
+        else:
+            own[at].append(number)
+        for name in names:
+            readers[name].add(_OUTSIDE if take else at)
+        level.update(dict.fromkeys(node.output, at + take))
+    for output in graph.outputs:
+        readers[output.name].add(_OUTSIDE)
+    # Constants that leave their piece do so at the first level.
+    own[0] += sorted({number for name, number in made_by.items() if _OUTSIDE in readers[name]})
+
+    parts = []
+    for at in sorted(own.keys() | taken.keys()):
+        leaving = [
+            name
+            for number in own[at]
+            for name in graph.nodes[number].output
+            if readers[name] - {at}
+        ]
+        if leaving:
+            numbers = _with_constants(own[at], graph.nodes, made_by)
+            nodes = [graph.nodes[number] for number in sorted(numbers)]
+            parts.append(Piece(nodes, _entering(nodes, graph), leaving))
+        parts += taken[at]
+    return parts
+
+
+def _is_function_of_inputs(node):
+    """Whether a node gives the same again (for what it runs inside of it, nobody knows)."""
+    domain, op_type = kind_of(node)
+    subgraphs = {AttributeProto.GRAPH, AttributeProto.GRAPHS}
+    return (
+        not domain
+        and op_type not in _RANDOM
+        and subgraphs.isdisjoint(attribute.type for attribute in node.attribute)
+    )
+
+
+def _with_constants(numbers, nodes, made_by):
+    """The nodes of these numbers, and those that make the constants that they read."""
+    found, left = set(numbers), list(numbers)
+    while left:
+        for name in inputs_of(nodes[left.pop()]):
+            number = made_by.get(name)
+            if number is not None and number not in found:
+                found.add(number)
+                left.append(number)
+    return found
+
+
+def _entering(nodes, graph):
+    """What nodes read that none of them makes; initializers come with them, but for defaults."""
+    made = {name for node in nodes for name in node.output}
+    made |= graph.initializers.keys() - graph.optional
+    return list(dict.fromkeys(n for node in nodes for n in inputs_of(node) if n not in made))
