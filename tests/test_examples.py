@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-MODULES = ["_api", "_plan", "_dispatch", "_threads", "onnx._operators", "openvino"]
+MODULES = ["_api", "_plan", "_dispatch", "_threads", "onnx._operators", "openvino._operator"]
 ROOT = pathlib.Path(__file__).parent.parent
 README = ROOT / "README.md"
 

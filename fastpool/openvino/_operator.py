@@ -8,12 +8,12 @@ absent.
 import re
 from dataclasses import dataclass
 
-from . import _arguments
-from ._arguments import shown
-from ._dispatch import as_array
-from ._kept import Kept
-from ._operator_arguments import counts, spatial_rank
-from ._plan import make_plan
+from .. import _arguments
+from .._arguments import shown
+from .._dispatch import as_array
+from .._kept import Kept
+from .._operator_arguments import counts, spatial_rank
+from .._plan import make_plan
 
 __all__ = ["MaxPoolLayer", "max_pool", "read_layer"]
 
