@@ -99,10 +99,10 @@ def _from_tensor(tensor, name):
         bits = tensor.view(torch.int16).numpy()
     except (RuntimeError, TypeError) as error:  # a gradient is required, sparse, not a number
         raise TypeError(f"{name}: {error}") from error
-    return bits.view(_bfloat16(name))
+    return bits.view(bfloat16(name))
 
 
-def _bfloat16(name):
+def bfloat16(name):
     try:
         import ml_dtypes
     except ModuleNotFoundError:

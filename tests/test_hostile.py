@@ -6,6 +6,7 @@ size, and about everything at once.
 
 import contextlib
 import dataclasses
+import io
 import math
 import sys
 import time
@@ -306,6 +307,50 @@ def test_xml(what):
 def test_what_is_read_and_does_not_matter(text):
     with bounds():
         assert fastpool.openvino.read_layer(layer(inside=text)).version == 8
+
+
+def model(inside, before=""):
+    return f'{before}<net name="m" version="11"><layers>{inside}</layers></net>'
+
+
+CONSTANT = """<layer id="1" name="w" type="Const" version="opset1">
+    <data element_type="f32" shape="64, 3, 7" offset="0" size="5376" />
+    <output><port id="0"><dim>64</dim><dim>3</dim><dim>7</dim></port></output></layer>"""
+FILES = {
+    "entity expansion": model(layer('kernel="&e9;"'), f"<!DOCTYPE net [{ENTITIES}]>"),
+    "an external document type": model(layer(), '<!DOCTYPE net SYSTEM "file:///dev/zero">'),
+    "openings": "<net>" * 1_000_000,
+    "openings in a layer": model(layer(inside="<x>" * 1_000_000)),
+    "a tag without end": model(f'<layer name="{"n" * 30_000_000}"/>'),
+    "a comment without end": model(f"<!--{'x' * 30_000_000}-->"),
+    "text without end": model("x" * 30_000_000),
+    "a MaxPool layer without end": model(layer(inside="<x/>" * 5_000_000)),
+    "MaxPool layers without end": model(layer() * 11_000),
+    "a bad layer behind others": model(layer() + CONSTANT + layer('kernel="2"')),
+    "an end too early": model(layer())[:-5],
+    "something behind the end": model(layer()) + "<net/>",
+    "NUL": model(layer() + "\0"),
+    "no model": "<model/>",
+    "no encoding": '<?xml version="1.0" encoding="none"?>' + model(""),
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_files(what):
+    file = io.BytesIO(FILES[what].encode())
+    refused(fastpool.openvino.read_layers, file, match="^(file|layer)", exceptions=ValueError)
+
+
+def test_files_are_read_in_little_memory():
+    file = io.BytesIO(
+        model(
+            layer() + CONSTANT * 20_000 + layer('kernel="3" auto_pad="valid" strides="1"')
+        ).encode()
+    )
+    with bounds():
+        layers = fastpool.openvino.read_layers(file)
+    assert [found.attributes["kernel"] for found in layers] == [(2, 2), (3,)]
 
 
 @pytest.mark.parametrize("value", [2, None, [2, 2], b"2,2", 2.0])

@@ -1,0 +1,335 @@
+"""MaxPool layers as OpenVINO writes them: XML, one element or a whole IR file."""
+
+import os
+import re
+from dataclasses import dataclass
+
+from .._arguments import shown
+from ._operator import VERSIONS, max_pool, native_attributes
+
+# Characters of one layer's text. (Its elements take some hundred bytes each, its ports few.)
+_LONGEST_LAYER = 1 << 20
+# A file is read in pieces of this many bytes. Elements of models stand a few deep (each body of a
+# loop or a branch adds four), their layers with MaxPool are some dozens.
+_PIECE = 1 << 16
+_DEEPEST = 100
+_MOST_LAYERS = 10_000
+# How the operation's documents start their layers, and the XML that is meant.
+_DOCUMENTED_START = '<layer ... type="MaxPool" ... >', '<layer type="MaxPool">'
+
+
+@dataclass(frozen=True)
+class MaxPoolLayer:
+    """A MaxPool layer of an OpenVINO model, made by :func:`read_layer`: call it on an array.
+
+    Attributes
+    ----------
+    name : str or None
+        Name of the layer in its model.
+    version : {1, 8, 14}
+    attributes : dict
+        The keywords of :func:`max_pool` that the layer gives.
+    input_dims, output_dims : tuple of tuple of int
+        Dimensions that the layer declares for its ports; -1 is unknown. They are not enforced: the
+        layer also runs on other extents, and declarations can be wrong (the same_upper example of
+        the operation's own documents declares 32 x 32 where it is 16 x 16).
+    """
+
+    name: str | None
+    version: int
+    attributes: dict
+    input_dims: tuple
+    output_dims: tuple
+
+    def __call__(
+        self,
+        x,
+        *,
+        layout="NCHW",
+        nan="propagate",
+        ceil_rule=None,
+        index_layout="NCHW",
+        out=None,
+        out_indices=None,
+        num_threads=None,
+    ):
+        """Run the layer: :func:`max_pool` with its attributes and these switches."""
+        return max_pool(
+            x,
+            version=self.version,
+            **self.attributes,
+            layout=layout,
+            nan=nan,
+            ceil_rule=ceil_rule,
+            index_layout=index_layout,
+            out=out,
+            out_indices=out_indices,
+            num_threads=num_threads,
+        )
+
+
+def read_layer(layer):
+    """Read a MaxPool layer from the XML of an OpenVINO model.
+
+    Parameters
+    ----------
+    layer : str or xml.etree.ElementTree.Element
+        The ``<layer type="MaxPool">`` element, or its text. The text may have the ellipses with
+        which OpenVINO's documentation prints its examples: ``<layer ... type="MaxPool" ... >``.
+
+    Returns
+    -------
+    layer : MaxPoolLayer
+        Its version is the newest one in the layer's opset ("opset8" to "opset13" are 8). A layer
+        that names no opset is of version 1 if it declares one output and nothing newer, else 8.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastpool.openvino
+    >>> layer = fastpool.openvino.read_layer(
+    ...     '<layer type="MaxPool" version="opset1">'
+    ...     '<data auto_pad="valid" kernel="2" strides="2"/></layer>'
+    ... )
+    >>> layer(np.array([[[1, 5, 2, 4]]]))
+    array([[[5, 4]]])
+    """
+    if isinstance(layer, str):
+        if len(layer) > _LONGEST_LAYER:
+            raise ValueError(
+                f"layer: expected at most {_LONGEST_LAYER} characters, got {len(layer)}"
+            )
+        layer = _parse(layer.replace(*_DOCUMENTED_START, 1))
+    elif not hasattr(layer, "findall") or not hasattr(layer, "attrib"):
+        raise TypeError(f"layer: expected XML text or an Element, got {shown(layer)}")
+    if layer.tag != "layer" or layer.get("type") != "MaxPool":
+        kind = shown(layer.get("type"))
+        raise ValueError(
+            f'layer: expected <layer type="MaxPool">, got <{shown(layer.tag)} type={kind}>'
+        )
+    data = layer.findall("data")
+    if len(data) != 1:
+        raise ValueError(f"layer: expected one <data> element, got {len(data)}")
+    attributes = _read_attributes(data[0].attrib)
+    input_dims, output_dims = _read_dims(layer, "input"), _read_dims(layer, "output")
+    version = _read_version(layer.get("version"), attributes, len(output_dims))
+    # A bad layer fails here, not where it is first called. The kernel says how many spatial axes
+    # there are.
+    native_attributes(len(attributes["kernel"]), version, **attributes)
+    return MaxPoolLayer(layer.get("name"), version, attributes, input_dims, output_dims)
+
+
+def read_layers(file):
+    """Read the MaxPool layers out of a model that OpenVINO saved (IR, the .xml file).
+
+    Parameters
+    ----------
+    file : path-like or binary file object
+        What ``openvino.save_model`` wrote. It is read piece by piece and need not fit in memory.
+
+    Returns
+    -------
+    layers : list of MaxPoolLayer
+        In the order of the file, which is an order of execution; each as :func:`read_layer` reads
+        it. Layers in the bodies of If, Loop and TensorIterator are among them, before those that
+        follow the operation.
+
+    Raises
+    ------
+    ValueError
+        If the file is no IR, declares a document type, has a bad MaxPool layer (it is named), or
+        is not plausible: more than 1 MiB for a layer or without any tag, elements more than 100
+        deep, over 10000 layers.
+
+    Examples
+    --------
+    >>> import io
+    >>> import fastpool.openvino
+    >>> file = io.BytesIO(
+    ...     b'''<net name="model" version="11"><layers>
+    ...         <layer id="0" name="x" type="Parameter" version="opset1"/>
+    ...         <layer id="1" name="pool" type="MaxPool" version="opset8">
+    ...             <data auto_pad="valid" kernel="2" strides="2"/>
+    ...         </layer>
+    ...     </layers></net>'''
+    ... )
+    >>> [(layer.name, layer.version) for layer in fastpool.openvino.read_layers(file)]
+    [('pool', 8)]
+    """
+    if isinstance(file, (str, os.PathLike)):
+        with open(file, "rb") as opened:
+            return read_layers(opened)
+    if not hasattr(file, "read"):
+        raise TypeError(f"file: expected a path or a binary file object, got {shown(file)}")
+    layers = _LayersOfFile()
+    while piece := file.read(_PIECE):
+        if not isinstance(piece, bytes):
+            raise TypeError(f"file: expected one opened in binary mode, got {shown(piece)} from it")
+        layers.feed(piece)
+    return layers.close()
+
+
+class _LayersOfFile:
+    """Keeps the MaxPool layers of a file that comes in pieces, and nothing of the rest."""
+
+    def __init__(self):
+        self._parser = _parser("file")
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._layers = []
+        self._fed = self._last_tag = self._depth = 0
+        self._builder = None  # of the MaxPool layer that is open
+        self._layer_depth = 0
+
+    def feed(self, piece):
+        _feed(self._parser, piece, False, "file")
+        self._fed += len(piece)
+        # Inside of a MaxPool layer, its own start; what the builder holds is as long as this.
+        if self._fed - self._last_tag > _LONGEST_LAYER:
+            raise ValueError(
+                f"file: more than {_LONGEST_LAYER} bytes of one MaxPool layer, or without a tag"
+            )
+
+    def close(self):
+        _feed(self._parser, b"", True, "file")
+        return self._layers
+
+    def _start(self, tag, attributes):
+        if self._depth == 0 and tag != "net":
+            raise ValueError(f"file: expected an IR, whose root is <net>, got <{shown(tag)}>")
+        if self._depth == _DEEPEST:
+            raise ValueError(f"file: elements more than {_DEEPEST} deep")
+        self._depth += 1
+        if self._builder is None:
+            self._last_tag = self._parser.CurrentByteIndex
+            if tag != "layer" or attributes.get("type") != "MaxPool":
+                return
+            self._builder, self._layer_depth = _tree_builder(), self._depth
+            self._parser.CharacterDataHandler = self._builder.data
+        self._builder.start(tag, attributes)
+
+    def _end(self, tag):
+        if self._builder is None:
+            self._last_tag = self._parser.CurrentByteIndex
+        else:
+            self._builder.end(tag)
+            if self._depth == self._layer_depth:
+                self._finish(self._builder.close())
+                self._builder = self._parser.CharacterDataHandler = None
+        self._depth -= 1
+
+    def _finish(self, element):
+        if len(self._layers) == _MOST_LAYERS:
+            raise ValueError(f"file: more than {_MOST_LAYERS} MaxPool layers")
+        try:
+            self._layers.append(read_layer(element))
+        except ValueError as error:
+            raise ValueError(f"layer {shown(element.get('name'))}: {error}") from None
+
+
+def _parse(text):
+    """The root element of XML text."""
+    parser, builder = _parser("layer"), _tree_builder()
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.data
+    _feed(parser, text, True, "layer")
+    return builder.close()
+
+
+# xml is imported here for the sake of those who only pool.
+
+
+def _tree_builder():
+    from xml.etree.ElementTree import TreeBuilder
+
+    return TreeBuilder()
+
+
+def _parser(name):
+    """A parser that allows no document type, and so no entities."""
+    from xml.parsers import expat
+
+    def refuse(*declaration):
+        raise ValueError(f"{name}: a document type declaration (DTD) is not allowed")
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = refuse
+    return parser
+
+
+def _feed(parser, text, final, name):
+    from xml.parsers.expat import ExpatError
+
+    try:
+        parser.Parse(text, final)
+    except (ExpatError, UnicodeEncodeError, LookupError) as error:
+        raise ValueError(f"{name}: not well-formed XML: {error}") from None
+
+
+def _read_attributes(texts):
+    attributes = {}
+    for name, text in texts.items():
+        if name not in _READERS:
+            raise ValueError(
+                f"layer: <data> has an unknown attribute {shown(name)}; "
+                f"expected {', '.join(_READERS)}"
+            )
+        if not isinstance(text, str):  # an Element that was not read from text can hold anything
+            raise TypeError(f"{name}: expected text, got {shown(text)}")
+        attributes[name] = _READERS[name](text, name)
+    required = ["kernel", "strides"]
+    if attributes.get("auto_pad", "explicit").lower() == "explicit":
+        required += ["pads_begin", "pads_end"]
+    for name in required:
+        if name not in attributes:
+            raise ValueError(f"{name}: required, and not an attribute of <data>")
+    return attributes
+
+
+def _read_int(text, name):
+    # int() also takes underscores, other digits than these, and thousands of them.
+    if not re.fullmatch(r"-?[0-9]{1,19}", text.strip(" \t\n")):
+        raise ValueError(f"{name}: expected an integer, got {shown(text)}")
+    return int(text)
+
+
+def _read_ints(text, name):
+    pieces = text.split(",", 3)
+    if len(pieces) > 3:
+        raise ValueError(f"{name}: expected 1 to 3 integers, got {shown(text)}")
+    return tuple(_read_int(piece, name) for piece in pieces)
+
+
+def _read_text(text, name):
+    return text
+
+
+_READERS = {
+    "strides": _read_ints,
+    "pads_begin": _read_ints,
+    "pads_end": _read_ints,
+    "kernel": _read_ints,
+    "rounding_type": _read_text,
+    "auto_pad": _read_text,
+    "dilations": _read_ints,
+    "index_element_type": _read_text,
+    "axis": _read_int,
+}
+
+
+def _read_dims(layer, ports):
+    return tuple(
+        tuple(_read_int(dim.text or "", "dim") for dim in port.findall("dim"))
+        for port in layer.findall(f"{ports}/port")
+    )
+
+
+def _read_version(text, attributes, n_outputs):
+    if text is None:
+        newer = {"dilations", "index_element_type", "axis"} & set(attributes)
+        return 1 if n_outputs == 1 and not newer else 8
+    found = re.fullmatch(r"opset([1-9][0-9]?)", text)
+    if not found:
+        raise ValueError(f'version: expected "opset" and a number, got {shown(text)}')
+    return max(version for version in VERSIONS if version <= int(found[1]))

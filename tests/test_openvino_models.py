@@ -1,0 +1,524 @@
+"""fastpool inside of OpenVINO's models: the operation, its files, and models whose poolings it took
+over, compared exactly with OpenVINO's own MaxPool."""
+
+import doctest
+import pathlib
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import fastpool
+import fastpool.openvino
+
+openvino = pytest.importorskip("openvino")
+ops = pytest.importorskip("openvino.opset14")
+
+ROOT = pathlib.Path(__file__).parent.parent
+CORE = openvino.Core()
+CORE.add_extension(fastpool.openvino.MaxPool)
+EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
+
+HALVE = {"kernel": [2, 2], "strides": [2, 2], "auto_pad": "valid"}
+PADDED = {"kernel": [3, 2], "strides": [2, 1], "pads_begin": [1, 0], "pads_end": [2, 1]}
+ROUNDED = PADDED | {"pads_end": [1, 0]}  # rounded up, there is one more window
+# version, shape, attributes
+POOLS = [
+    (1, (2, 3, 8, 9), HALVE),
+    (1, (2, 3, 8, 9), PADDED),
+    (1, (1, 2, 8, 7), ROUNDED | {"rounding_type": "ceil"}),
+    (8, (2, 3, 9, 8), PADDED | {"dilations": [2, 3], "axis": 2}),
+    (8, (2, 3, 9, 8), HALVE | {"auto_pad": "same_upper", "index_element_type": "i32"}),
+    (8, (2, 3, 9), {"kernel": [4], "strides": [3], "auto_pad": "same_lower", "axis": -1}),
+    (8, (2, 3, 5, 6, 7), {"kernel": [2, 3, 2], "strides": [1, 2, 2], "auto_pad": "valid"}),
+    (14, (1, 2, 8, 7), ROUNDED | {"rounding_type": "ceil"}),
+    (14, (1, 2, 8, 7), ROUNDED | {"rounding_type": "ceil_torch", "axis": 1}),
+]
+
+
+def sample(shape, dtype=np.float32):
+    """Small whole numbers, so that ties are common; never the lowest value of the type."""
+    return np.random.default_rng(0).integers(1, 9, shape).astype(dtype)
+
+
+def own_max_pool(x, version, attributes):
+    """OpenVINO's own operation."""
+    n = len(attributes["kernel"])
+    arguments = {"pads_begin": [0] * n, "pads_end": [0] * n} | attributes
+    if version > 1:
+        arguments.setdefault("dilations", [1] * n)
+    arguments["kernel_shape"] = arguments.pop("kernel")
+    return getattr(openvino, f"opset{version}").max_pool(x, **arguments, name="pool")
+
+
+def own_model(version, shape, attributes, dtype=np.float32):
+    x = ops.parameter(shape, dtype, name="x")
+    return openvino.Model(own_max_pool(x, version, attributes).outputs(), [x])
+
+
+def run(model, *arrays):
+    return list(CORE.compile_model(model, "CPU", EXACT)(arrays).values())
+
+
+def assert_same(got, expected):
+    for output, same in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(output, same, strict=True)
+
+
+def types(model):
+    return [node.get_type_name() for node in model.get_ordered_ops()]
+
+
+# --------------------------------------------------------------------------- the operation
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize(("version", "shape", "attributes"), POOLS)
+def test_equals_openvino(version, shape, attributes, layout):
+    x = sample(shape)
+    own = own_model(version, shape, attributes)
+    replaced = own.clone()
+    (layer,) = fastpool.openvino.replace_pooling(replaced, layout=layout)
+    assert "MaxPool" in types(own) and "MaxPool" not in types(replaced)
+    expected = run(own, x)
+    assert_same(run(replaced, x), expected)
+    results = layer(x)
+    assert_same(results if isinstance(results, tuple) else (results,), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8", "uint8", "int32"])
+def test_element_types_in_models(dtype):
+    """Those that OpenVINO computes exactly itself."""
+    own = own_model(8, (2, 3, 8, 9), PADDED, np.dtype(dtype))
+    replaced = own.clone()
+    fastpool.openvino.replace_pooling(replaced)
+    x = sample((2, 3, 8, 9), dtype)
+    assert_same(run(replaced, x), run(own, x))
+
+
+TYPES = ["f16", "f32", "f64", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "boolean"]
+
+
+def operation(shape, element_type, **attributes):
+    x = ops.parameter(shape, element_type, name="x")
+    return fastpool.openvino.MaxPool(x, **attributes)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_element_types(name):
+    element_type = getattr(openvino.Type, name)
+    x = sample((2, 3, 8, 9)).astype(element_type.to_dtype())
+    expected = fastpool.openvino.max_pool(x, **PADDED)
+    pool = operation(x.shape, element_type, **PADDED)
+    outputs = [openvino.Tensor(element_type, expected[0].shape)]
+    outputs.append(openvino.Tensor(openvino.Type.i64, expected[0].shape))
+    assert pool.evaluate(outputs, [openvino.Tensor(x)])
+    assert_same([output.data for output in outputs], expected)
+
+
+def test_bfloat16_is_read_by_its_bits():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    x = (sample((2, 3, 8, 9)) - 4.5).astype(ml_dtypes.bfloat16)
+    expected = fastpool.max_pool(x, 2, strides=2).view(np.uint16)
+    pool = operation(x.shape, openvino.Type.bf16, **HALVE, return_indices=False)
+    given = openvino.Tensor(openvino.Type.bf16, x.shape)
+    given.data[...] = x.view(np.float16)
+    result = openvino.Tensor(openvino.Type.bf16, expected.shape)
+    assert pool.evaluate([result], [given])
+    np.testing.assert_array_equal(result.data.view(np.uint16), expected)
+
+    model = openvino.Model(pool.outputs(), [pool.input_value(0).get_node()])
+    (got,) = CORE.compile_model(model, "CPU")([given]).values()
+    np.testing.assert_array_equal(got.view(np.uint16), expected)
+
+
+@pytest.mark.parametrize("return_indices", [False, True])
+def test_nothing_is_copied(return_indices):
+    shape = (1, 8, 512, 512)
+    pool = operation(shape, openvino.Type.f32, **HALVE, return_indices=return_indices)
+    given, result = openvino.Tensor(sample(shape)), openvino.Tensor(np.zeros((1, 8, 256, 256), "f"))
+    results = [result, openvino.Tensor(openvino.Type.i64, result.shape)][: 1 + return_indices]
+    pool.evaluate(results, [given])  # plans
+    result.data[...] = 0
+    tracemalloc.start()
+    pool.evaluate(results, [given])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100_000
+    np.testing.assert_array_equal(result.data, fastpool.max_pool(given.data, 2, strides=2))
+
+
+def test_nan():
+    x = sample((1, 2, 8, 8))
+    x[0, :, ::3, ::5] = np.nan
+    own = own_model(8, x.shape, PADDED)
+    for nan in ("ignore", "propagate"):
+        replaced = own.clone()
+        fastpool.openvino.replace_pooling(replaced, nan=nan)
+        assert_same(run(replaced, x), fastpool.openvino.max_pool(x, **PADDED, nan=nan))
+        if nan == "ignore":
+            assert_same(run(replaced, x), run(own, x))
+
+
+DYNAMIC = [(-1, 3, -1, -1), (2, -1, 8, "5..9"), ("1..4", 3, "..20", "7.."), None]
+
+
+@pytest.mark.parametrize("shape", DYNAMIC, ids=str)
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        HALVE,
+        PADDED,
+        PADDED | {"rounding_type": "ceil", "dilations": [2, 1]},
+        PADDED | {"rounding_type": "ceil_torch"},
+        HALVE | {"auto_pad": "same_lower"},
+    ],
+    ids=str,
+)
+def test_unknown_extents(shape, attributes):
+    """Never less is known of the outputs than OpenVINO knows, and what comes is among it."""
+    shape = openvino.PartialShape.dynamic() if shape is None else openvino.PartialShape(shape)
+    x = ops.parameter(shape, np.float32, name="x")
+    known = own_max_pool(x, 14, attributes).get_output_partial_shape(0)
+    pool = fastpool.openvino.MaxPool(x, **attributes)
+    outputs = pool.get_output_partial_shape(0)
+    assert outputs.refines(known)
+    assert pool.get_output_partial_shape(1) == outputs
+    if shape.rank.is_dynamic:
+        return  # OpenVINO's CPU does not run such models
+    compiled = CORE.compile_model(openvino.Model(pool.outputs(), [x]), "CPU")
+    for extents in ((2, 3, 8, 9), (2, 3, 8, 7), (2, 3, 8, 9)):
+        x = sample(extents)
+        got = list(compiled([x]).values())
+        assert_same(got, fastpool.openvino.max_pool(x, version=14, **attributes))
+        assert outputs.compatible(openvino.PartialShape(got[0].shape))
+
+
+@pytest.mark.parametrize("shape", [(2, 8, 9, 3), (-1, "5..", -1, 3), None], ids=str)
+def test_channels_last(shape):
+    shape = openvino.PartialShape.dynamic() if shape is None else openvino.PartialShape(shape)
+    attributes = PADDED | {"axis": 1, "layout": "NHWC"}
+    x = ops.parameter(shape, np.float32)
+    pool = fastpool.openvino.MaxPool(x, **attributes)
+    given = np.ascontiguousarray(np.moveaxis(sample((2, 3, 8, 9)), 1, -1))
+    expected = fastpool.openvino.max_pool(given, **attributes)
+    assert pool.get_output_partial_shape(0).compatible(openvino.PartialShape(expected[0].shape))
+    if shape.rank.is_static:
+        assert_same(run(openvino.Model(pool.outputs(), [x]), given), expected)
+
+
+def test_evaluate_gives_outputs_their_shape():
+    x = ops.parameter([-1, 3, -1, -1], np.float32)
+    model = openvino.Model(fastpool.openvino.MaxPool(x, **HALVE).outputs(), [x])
+    given = sample((2, 3, 8, 9))
+    outputs = [openvino.Tensor(openvino.Type.f32, []), openvino.Tensor(openvino.Type.i64, [])]
+    outputs = [openvino.Tensor(output.element_type, [0]) for output in outputs]
+    assert model.evaluate(outputs, [openvino.Tensor(given)])
+    expected = fastpool.openvino.max_pool(given, **HALVE)
+    assert_same([output.data for output in outputs], expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"kernel": None}, TypeError, "kernel"),
+        ({"kernel": 2}, TypeError, "kernel"),
+        ({"kernel": [2]}, ValueError, "kernel"),
+        ({"kernel": [20, 2]}, ValueError, "kernel.*20.*exceeds"),
+        ({"strides": None}, TypeError, "strides"),
+        ({"strides": [2, 0]}, ValueError, "strides"),
+        ({"auto_pad": "explicit"}, TypeError, "pads_begin.*required"),
+        ({"auto_pad": "same"}, ValueError, "auto_pad"),
+        ({"dilations": [1, 2.0]}, TypeError, "dilations"),
+        ({"axis": 4}, ValueError, "axis"),
+        ({"index_element_type": "i8"}, ValueError, "index_element_type"),
+        ({"nan": "no"}, ValueError, "nan"),
+        ({"layout": "NWHC"}, ValueError, "layout"),
+        ({"return_indices": 1}, TypeError, "return_indices"),
+        ({"num_threads": 2}, TypeError, "num_threads"),
+    ],
+)
+def test_bad_attributes(change, error, match):
+    x = ops.parameter([1, 2, 8, 8], np.float32)
+    with pytest.raises(error, match=match):
+        fastpool.openvino.MaxPool(x, **HALVE | change)
+
+
+@pytest.mark.parametrize(("kernel", "error"), [(None, TypeError), (2, TypeError), ([], ValueError)])
+def test_bad_kernel_of_an_unknown_rank(kernel, error):
+    x = ops.parameter(openvino.PartialShape.dynamic(), np.float32)
+    with pytest.raises(error, match="kernel"):
+        fastpool.openvino.MaxPool(x, **HALVE | {"kernel": kernel})
+
+
+@pytest.mark.parametrize(
+    ("shape", "name", "error", "match"),
+    [
+        ([1, 8], "f32", ValueError, "rank"),
+        ([1, 1, 8, 8, 8, 8], "f32", ValueError, "rank"),
+        ([1, 2, 8, 8], "i4", TypeError, "i4"),
+        ([1, 2, 8, 8], "f8e4m3", TypeError, "f8e4m3"),
+        ([1, 2, "..1", 8], "f32", ValueError, "exceeds"),
+    ],
+)
+def test_bad_inputs(shape, name, error, match):
+    x = ops.parameter(openvino.PartialShape(shape), getattr(openvino.Type, name))
+    with pytest.raises(error, match=match):
+        fastpool.openvino.MaxPool(x, **HALVE)
+
+
+# --------------------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize(("version", "shape", "attributes"), POOLS)
+def test_read_layers_of_saved_models(version, shape, attributes, tmp_path):
+    model = own_model(version, shape, attributes)
+    openvino.save_model(model, tmp_path / "model.xml")
+    (layer,) = fastpool.openvino.read_layers(tmp_path / "model.xml")
+    (replaced,) = fastpool.openvino.replace_pooling(model)
+    if "pads_begin" not in attributes:  # OpenVINO notes what it made of auto_pad, but not there
+        for found in (layer, replaced):
+            del found.attributes["pads_begin"], found.attributes["pads_end"]
+    assert layer == replaced
+    assert layer.name == "pool" and layer.version == version
+    assert layer.input_dims == (shape,)
+    x = sample(shape)
+    results = layer(x)
+    assert_same(results if isinstance(results, tuple) else (results,), run(model, x))
+
+
+@pytest.mark.parametrize(("version", "shape", "attributes"), POOLS)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_saved_and_read_again(version, shape, attributes, dynamic, tmp_path):
+    model = own_model(version, [-1] * len(shape) if dynamic else shape, attributes)
+    fastpool.openvino.replace_pooling(model, nan="ignore")
+    openvino.save_model(model, tmp_path / "model.xml")
+    again = CORE.read_model(tmp_path / "model.xml")
+    kinds = "FastpoolMaxPool"
+    before, after = (m.get_ordered_ops()[types(m).index(kinds)] for m in (model, again))
+    assert after.get_attributes() == before.get_attributes()
+    assert after.get_attributes()["nan"] == "ignore"
+    assert after.get_friendly_name() == "pool"
+    x = sample(shape)
+    assert_same(run(again, x), run(model, x))
+    assert fastpool.openvino.read_layers(tmp_path / "model.xml") == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "match"),
+    [
+        ('kernel="2, 2"', 'kernel="2, 0"', "kernel"),
+        ('kernel="2, 2"', 'kernel="200, 2"', "kernel.*exceeds"),
+        ('kernel="2, 2"', "", "kernel"),
+        ('strides="2, 2"', "", "strides"),
+        ('dilations="1, 1"', "", "dilations"),
+        ('auto_pad="valid"', "", "pads_begin"),
+        ('axis="0"', 'axis="7"', "axis"),
+        ('nan="propagate"', 'nan="none"', "nan"),
+    ],
+)
+def test_altered_files(old, new, match, tmp_path):
+    model = own_model(8, (1, 2, 8, 8), HALVE)
+    fastpool.openvino.replace_pooling(model)
+    openvino.save_model(model, tmp_path / "model.xml")
+    text = (tmp_path / "model.xml").read_text()
+    if match == "pads_begin":
+        text = text.replace('pads_begin="0, 0"', "")
+    assert old in text
+    (tmp_path / "model.xml").write_text(text.replace(old, new))
+    with pytest.raises(RuntimeError, match=match):
+        CORE.read_model(tmp_path / "model.xml")
+
+
+# --------------------------------------------------------------------------- models
+
+
+def test_indices_only_where_they_are_used():
+    x = ops.parameter([1, 2, 8, 8], np.float32)
+    first = own_max_pool(x, 8, HALVE)
+    second = own_max_pool(ops.relu(first.output(0)), 8, HALVE)
+    model = openvino.Model(second.outputs(), [x])
+    assert len(fastpool.openvino.replace_pooling(model)) == 2
+    pools = [node for node in model.get_ordered_ops() if "MaxPool" in node.get_type_name()]
+    assert [pool.get_output_size() for pool in pools] == [1, 2]
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("element_type", ["i32", "i64"])
+def test_models_that_compute_with_indices(element_type, layout):
+    x = ops.parameter([1, 2, 8, 8], np.float32)
+    pool = own_max_pool(x, 8, PADDED | {"index_element_type": element_type})
+    flat = ops.reshape(x, [-1], special_zero=False)
+    model = openvino.Model([ops.gather(flat, pool.output(1), 0)], [x])
+    model.add_outputs([ops.concat([pool.output(1), pool.output(1)], 0).output(0)])
+    replaced = model.clone()
+    fastpool.openvino.replace_pooling(replaced, layout=layout)
+    x = sample((1, 2, 8, 8))
+    assert_same(run(replaced, x), run(model, x))
+
+
+def test_names_stay():
+    x = ops.parameter([1, 2, 8, 8], np.float32, name="x")
+    pool = own_max_pool(x, 8, HALVE)
+    pool.output(0).set_names({"maxima", "y"})
+    pool.output(1).set_names({"places"})
+    model = openvino.Model(pool.outputs(), [x])
+    fastpool.openvino.replace_pooling(model)
+    assert [output.names for output in model.outputs] == [{"maxima", "y"}, {"places"}]
+    assert fastpool.openvino.replace_pooling(model) == []
+    compiled = CORE.compile_model(model, "CPU")
+    x = sample((1, 2, 8, 8))
+    np.testing.assert_array_equal(compiled(x)["y"], fastpool.max_pool(x, 2, strides=2))
+
+
+def loop_model():
+    """A MaxPool before a TensorIterator, and one in its body, which it runs on each plane."""
+    row = ops.parameter([1, 1, 4, 4], np.float32)
+    body = openvino.Model([ops.result(own_max_pool(row, 8, PADDED).output(0))], [row])
+    x = ops.parameter([1, 3, 8, 8], np.float32)
+    iterator = ops.tensor_iterator()
+    iterator.set_body(body)
+    iterator.set_sliced_input(row, own_max_pool(x, 1, HALVE).output(0), 0, 1, 1, -1, 1)
+    outputs = iterator.get_concatenated_slices(body.get_results()[0].output(0), 0, 1, 1, -1, 1)
+    return openvino.Model([outputs], [x])
+
+
+def if_model():
+    """A MaxPool in each branch of an If."""
+    x = ops.parameter([1, 3, 8, 8], np.float32)
+    large = ops.greater(ops.reduce_sum(x, np.arange(4)), np.float32(0))
+    branch = ops.if_op(large.output(0))
+    branches = []
+    for attributes in (HALVE, HALVE | {"kernel": [1, 1]}):
+        given = ops.parameter([1, 3, 8, 8], np.float32)
+        result = ops.result(own_max_pool(given, 8, attributes).output(0))
+        branches.append((openvino.Model([result], [given]), given, result))
+    branch.set_then_body(branches[0][0])
+    branch.set_else_body(branches[1][0])
+    branch.set_input(x.output(0), branches[0][1], branches[1][1])
+    return openvino.Model([branch.set_output(branches[0][2], branches[1][2])], [x])
+
+
+@pytest.mark.parametrize(("make", "count"), [(loop_model, 2), (if_model, 2)])
+def test_bodies(make, count, tmp_path):
+    model, replaced = make(), make()
+    layers = fastpool.openvino.replace_pooling(replaced)
+    assert len(layers) == count
+    openvino.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
+    assert fastpool.openvino.read_layers(tmp_path / "model.xml") == layers
+    for x in (sample((1, 3, 8, 8)), -sample((1, 3, 8, 8))):
+        assert_same(run(replaced, x), run(model, x))
+
+
+def test_all_or_none():
+    x, other = ops.parameter([1, 2, 8, 8], np.float32), ops.parameter([1, 2, 8, 8], np.float32)
+    legal, stride_0 = own_max_pool(x, 8, HALVE), own_max_pool(other, 8, HALVE)
+    model = openvino.Model([legal.output(0), stride_0.output(0)], [x, other])
+    stride_0.set_attribute("strides", [2, 0])
+    with pytest.raises(ValueError, match="strides"):
+        fastpool.openvino.replace_pooling(model)
+    assert types(model).count("MaxPool") == 2
+
+
+@pytest.mark.parametrize("model", [None, "model.xml", [1]])
+def test_replace_pooling_needs_a_model(model):
+    with pytest.raises(TypeError, match="^model"):
+        fastpool.openvino.replace_pooling(model)
+
+
+def test_requests_of_several_streams():
+    model = own_model(8, (1, 4, 64, 64), HALVE)
+    fastpool.openvino.replace_pooling(model)
+    hints = {"PERFORMANCE_HINT": "THROUGHPUT", **EXACT}
+    compiled = CORE.compile_model(model, "CPU", hints)
+    queue = openvino.AsyncInferQueue(compiled, 4)
+    got = {}
+
+    def keep(request, number):
+        got[number] = [output.data.copy() for output in request.output_tensors]
+
+    queue.set_callback(keep)
+    given = [sample((1, 4, 64, 64)) * (-1) ** number * number for number in range(40)]
+    for number, x in enumerate(given):
+        queue.start_async([x], number)
+    queue.wait_all()
+    for number, x in enumerate(given):
+        assert_same(got[number], fastpool.openvino.max_pool(x, **HALVE))
+
+
+def network(name):
+    """A graph of the onnx package, whose weights are left out, with random ones."""
+    onnx = pytest.importorskip("onnx")
+    numpy_helper = pytest.importorskip("onnx.numpy_helper")
+    folder = pathlib.Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+    model = onnx.load(folder / f"light_{name}.onnx")
+    shapes = {given.name: numpy_helper.to_array(given) for given in model.graph.initializer}
+    rng = np.random.default_rng(0)
+    nodes = []
+    for node in model.graph.node:
+        if node.op_type != "ConstantOfShape":
+            nodes.append(node)
+            continue
+        shape = shapes[node.input[0]]
+        weights = rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))
+        if len(shape) == 1:  # a variance, among others
+            weights = np.abs(weights) + 0.5
+        weights = numpy_helper.from_array(weights.astype(np.float32), node.output[0])
+        model.graph.initializer.append(weights)
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    return CORE.read_model(model.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "layout"),
+    [("squeezenet", 3, None), ("squeezenet", 3, "NCHW"), ("shufflenet", 1, None)],
+)
+def test_networks(name, count, layout):
+    """What the networks say, and each pooling inside, bit by bit."""
+    replaced = network(name)
+    pools = [node for node in replaced.get_ordered_ops() if node.get_type_name() == "MaxPool"]
+    replaced.add_outputs([pool.output(0) for pool in pools])
+    model = replaced.clone()
+    assert len(fastpool.openvino.replace_pooling(replaced, layout=layout)) == count
+    pools = [node for node in replaced.get_ordered_ops() if "MaxPool" in node.get_type_name()]
+    assert [pool.get_attributes()["layout"] for pool in pools] == [layout or "NHWC"] * count
+    x = np.random.default_rng(1).random(tuple(model.input(0).shape)).astype(np.float32)
+    got, expected = run(replaced, x), run(model, x)
+    assert len(expected) == 1 + count and all(output.std() > 0 for output in expected)
+    assert_same(got[1:], expected[1:])
+    np.testing.assert_allclose(got[0], expected[0], rtol=1e-4)  # sums, in another layout
+
+
+# --------------------------------------------------------------------------- around it
+
+
+def test_without_openvino():
+    code = """
+import sys
+sys.modules["openvino"] = None
+import fastpool.openvino
+for name in ("MaxPool", "replace_pooling"):
+    try:
+        getattr(fastpool.openvino, name)
+    except ImportError as error:
+        assert str(error) == (
+            'fastpool.openvino.' + name + ' needs openvino: pip install "fastpool[openvino]"'
+        ), error
+    else:
+        sys.exit(1)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_docstrings():
+    import fastpool.openvino._extension as module
+
+    assert doctest.testmod(module).failed == 0
+
+
+def test_recipe():
+    results = doctest.testfile(str(ROOT / "docs" / "openvino.md"), module_relative=False)
+    assert results.attempted > 5 and results.failed == 0
