@@ -24,6 +24,10 @@ __all__ = [
 
 
 def __getattr__(name):
+<<<<<<< HEAD
     if name in ("dask", "files", "onnx", "openvino", "torch"):
+=======
+    if name in ("dask", "files", "onnx", "openvino", "xarray"):
+>>>>>>> f5492fe (fastpool.xarray: dimensions by name, coordinates kept)
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

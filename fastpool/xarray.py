@@ -1,0 +1,341 @@
+"""Max pooling and max unpooling of xarray's DataArrays: dimensions by name, coordinates kept.
+
+Every dimension of an array is a spatial axis here, those that are not pooled with a window of one
+element. So no array is rearranged, and indices count in it as it is.
+"""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from ._api import max_unpool as _max_unpool
+from ._api import plan_max_pool
+from ._arguments import shown
+
+try:
+    import xarray
+except ModuleNotFoundError as missing:
+    if missing.name != "xarray":
+        raise
+    raise ImportError('fastpool.xarray needs xarray: pip install "fastpool[xarray]"') from None
+
+__all__ = ["labels", "max_pool", "max_unpool"]
+
+
+def max_pool(
+    x,
+    kernel_shape,
+    *,
+    strides=1,
+    pads=0,
+    dilations=1,
+    auto_pad="NOTSET",
+    ceil_mode=False,
+    ceil_rule="clip",
+    nan="propagate",
+    return_indices=False,
+    index_dtype="int64",
+    num_threads=None,
+):
+    """Take the maximum of every window of a DataArray.
+
+    Parameters
+    ----------
+    x : xarray.DataArray
+        Input, of a type that :func:`fastpool.max_pool` takes, in memory or in dask's chunks.
+    kernel_shape : mapping of dimension to int
+        Taps of the window along the dimensions that are pooled.
+    strides, dilations : int or mapping of dimension to int
+        One int for all dimensions that are pooled; 1 where a mapping says nothing.
+    pads : int or mapping of dimension to int or (int, int)
+        Padding of both sides, or at the beginning and at the end; 0 where a mapping says nothing.
+    auto_pad, ceil_mode, ceil_rule, nan, return_indices, index_dtype, num_threads
+        As in :func:`fastpool.max_pool`; `num_threads` of chunks as in
+        :func:`fastpool.dask.max_pool`.
+
+    Returns
+    -------
+    y : xarray.DataArray
+        The maxima, with the name, dimensions, attributes and coordinates of `x`.
+    indices : xarray.DataArray
+        Only with `return_indices`: where in ``x.data``, as one row-major array, each maximum is;
+        -1 for a window without elements. :func:`labels` makes coordinates of them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`fastpool.max_pool`; also for a dimension that `x` does not have.
+
+    Notes
+    -----
+    A coordinate along a pooled dimension gets its value at the centre of the window, halfway
+    between two elements if that is where the centre is; integers become floats then. Centres
+    outside of the array have the value of its first or last element. Of values that have no middle
+    (text, objects, bool, those of a MultiIndex) it is the element before the centre. Other
+    coordinates, and all attributes, stay.
+
+    Examples
+    --------
+    >>> import xarray
+    >>> import fastpool.xarray
+    >>> x = xarray.DataArray(
+    ...     [[1, 3, 2, 4], [5, 6, 8, 7]], {"lat": [50, 52], "lon": [0, 1, 2, 3]}, name="height"
+    ... )
+    >>> fastpool.xarray.max_pool(x, {"lat": 2, "lon": 2}, strides=2)
+    <xarray.DataArray 'height' (lat: 1, lon: 2)> Size: 16B
+    array([[6, 8]])
+    Coordinates:
+      * lat      (lat) float64 8B 51.0
+      * lon      (lon) float64 16B 0.5 2.5
+    """
+    _check(x, "x")
+    axes = _Axes(x, kernel_shape)
+    attributes = {
+        "kernel_shape": axes.values(kernel_shape, "kernel_shape", 1),
+        "strides": axes.values(strides, "strides", 1),
+        "pads": axes.pads(pads),
+        "dilations": axes.values(dilations, "dilations", 1),
+        "auto_pad": auto_pad,
+        "ceil_mode": ceil_mode,
+        "ceil_rule": ceil_rule,
+        "nan": nan,
+        "return_indices": return_indices,
+        "index_dtype": index_dtype,
+        "num_threads": num_threads,
+        **axes.layouts,
+    }
+    data = axes.data(x)
+    plan = plan_max_pool(data.shape, data.dtype, **attributes)
+    if x.chunks is None:
+        results = plan(data)
+    else:
+        from .dask import max_pool as chunked
+
+        results = chunked(data, **attributes)
+    windows = dict(zip(axes.spatial, plan.axes, strict=True))
+    coords = _centred(x.coords, {dim: windows[dim] for dim in axes.pooled})
+    if not return_indices:
+        return axes.wrap(results, coords, x.name, x.attrs)
+    y, indices = results
+    return (
+        axes.wrap(y, coords, x.name, x.attrs),
+        axes.wrap(indices, coords, "indices", {}),
+    )
+
+
+def max_unpool(x, indices, kernel_shape, *, strides=1, pads=0, like=None, num_threads=None):
+    """Put maxima back where they were; everything else is zero.
+
+    Parameters
+    ----------
+    x : xarray.DataArray
+        The values.
+    indices : xarray.DataArray of int64 or int32
+        Where each value belongs: as :func:`max_pool` returns them.
+    kernel_shape, strides, pads
+        Those of the pooling, as in :func:`max_pool`.
+    like : xarray.DataArray, optional
+        What was pooled: the result has its extents and its coordinates. Without it the extents are
+        inferred from the window, and pooled dimensions have no coordinates.
+    num_threads : int, optional
+        As in :func:`max_pool`.
+
+    Returns
+    -------
+    y : xarray.DataArray
+        With the name, dimensions and attributes of `x`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`fastpool.max_unpool`; also for dimensions that differ.
+
+    Examples
+    --------
+    >>> import xarray
+    >>> import fastpool.xarray
+    >>> x = xarray.DataArray([[1, 3, 2], [5, 6, 8]], {"y": [10, 20], "x": [1, 2, 3]})
+    >>> y, indices = fastpool.xarray.max_pool(x, {"x": 2}, return_indices=True)
+    >>> fastpool.xarray.max_unpool(y, indices, {"x": 2}, like=x)
+    <xarray.DataArray (y: 2, x: 3)> Size: 48B
+    array([[0, 3, 0],
+           [0, 6, 8]])
+    Coordinates:
+      * y        (y) int64 16B 10 20
+      * x        (x) int64 24B 1 2 3
+    """
+    _check(x, "x")
+    _check(indices, "indices", x.dims)
+    axes = _Axes(x, kernel_shape)
+    attributes = {
+        "kernel_shape": axes.values(kernel_shape, "kernel_shape", 1),
+        "strides": axes.values(strides, "strides", 1),
+        "pads": axes.pads(pads),
+        "num_threads": num_threads,
+        **axes.layouts,
+    }
+    coords = x.drop_vars([c for c, v in x.coords.items() if {*axes.pooled} & {*v.dims}]).coords
+    if like is not None:
+        _check(like, "like", x.dims)
+        attributes["output_shape"] = axes.data(like).shape
+        coords = like.coords
+    unpool = _max_unpool
+    if x.chunks is not None:
+        from .dask import max_unpool as unpool
+    data = unpool(axes.data(x), axes.data(indices), **attributes)
+    return axes.wrap(data, coords, x.name, x.attrs)
+
+
+def labels(indices, x, dim):
+    """Where maxima are along one dimension, by its coordinate.
+
+    Parameters
+    ----------
+    indices : xarray.DataArray
+        As :func:`max_pool` returns them.
+    x : xarray.DataArray
+        What was pooled.
+    dim : hashable
+        The dimension.
+
+    Returns
+    -------
+    labels : xarray.DataArray
+        In the shape of `indices`: the value of the coordinate `dim` of `x`, or the position if it
+        has none. Named `dim`, as ``x.idxmax(dim)`` is.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is no such thing, or an index is outside of `x`. That of a window without
+        elements is: it has no label.
+
+    Examples
+    --------
+    >>> import xarray
+    >>> import fastpool.xarray
+    >>> x = xarray.DataArray([3, 1, 4, 1, 5, 9], {"time": [10, 20, 30, 40, 50, 60]})
+    >>> y, indices = fastpool.xarray.max_pool(x, {"time": 3}, strides=3, return_indices=True)
+    >>> fastpool.xarray.labels(indices, x, "time").values
+    array([30, 60])
+    """
+    _check(x, "x")
+    _check(indices, "indices", x.dims)
+    if dim not in x.dims:
+        raise ValueError(f"dim: expected one of {x.dims}, got {shown(dim)}")
+    if indices.dtype.kind != "i":
+        raise TypeError(f"indices: expected integers, got {indices.dtype}")
+    coord = x[dim]
+    axis = x.get_axis_num(dim)
+    found = xarray.apply_ufunc(
+        _labels,
+        indices,
+        kwargs={"size": x.size, "step": math.prod(x.shape[axis + 1 :]), "values": coord.values},
+        dask="parallelized",
+        output_dtypes=[coord.dtype],
+    )
+    return found.rename(dim).assign_attrs(coord.attrs)
+
+
+def _labels(indices, size, step, values):
+    if indices.size and not 0 <= indices.min() <= indices.max() < size:
+        raise ValueError(f"indices: expected them in [0, {size}), the elements of x")
+    return values[indices // step % len(values)]
+
+
+class _Axes:
+    """The dimensions of a DataArray as axes of an array that fastpool takes."""
+
+    def __init__(self, x, kernel_shape):
+        if not isinstance(kernel_shape, Mapping) or not kernel_shape:
+            raise TypeError(
+                "kernel_shape: expected a mapping from dimensions to ints, "
+                f'like {{"lat": 2, "lon": 2}}, got {shown(kernel_shape)}'
+            )
+        self._dims = self.pooled = x.dims
+        self._check_dims(kernel_shape, "kernel_shape")
+        self.pooled = tuple(dim for dim in x.dims if dim in kernel_shape)
+        # Channels last are quicker than a last spatial axis whose windows have one element.
+        last = x.dims[-1] not in self.pooled
+        self.spatial = x.dims[:-1] if last else x.dims
+        self._outer = (0,) if last else (0, 0)
+        self.layouts = dict.fromkeys(("layout", "index_layout"), "NHWC" if last else "NCHW")
+
+    def _check_dims(self, mapping, name):
+        for dim in mapping:
+            if dim not in self.pooled:
+                raise ValueError(f"{name}: expected dimensions among {self.pooled}, got {dim!r}")
+
+    def values(self, value, name, default):
+        """One value per spatial axis, from one for all that are pooled or from a mapping."""
+        if value is None:
+            return [default] * len(self.spatial)
+        if not isinstance(value, Mapping):
+            value = dict.fromkeys(self.pooled, value)
+        self._check_dims(value, name)
+        return [value.get(dim, default) for dim in self.spatial]
+
+    def pads(self, value):
+        """All begins, then all ends."""
+        pairs = [
+            pad if isinstance(pad, (tuple, list)) and len(pad) == 2 else (pad, pad)
+            for pad in self.values(value, "pads", 0)
+        ]
+        return [begin for begin, _ in pairs] + [end for _, end in pairs]
+
+    def data(self, x):
+        return x.data[(np.newaxis,) * len(self._outer)]
+
+    def wrap(self, data, coords, name, attrs):
+        # Named afterwards: it would take the name of a dask array for None.
+        return xarray.DataArray(data[self._outer], coords, self._dims, attrs=attrs).rename(name)
+
+
+def _centred(coords, windows):
+    """Coordinates at the centres of the windows; these are axes of a plan by dimension."""
+    before, behind = {}, {}
+    for dim, axis in windows.items():
+        # In halves of an element, from the middle of the first one.
+        centres = 2 * (np.arange(axis.output) * axis.stride - axis.begin)
+        centres += (axis.kernel - 1) * axis.dilation
+        centres = centres.clip(0, 2 * (axis.size - 1))
+        before[dim] = centres // 2
+        if (centres % 2).any():
+            behind[dim] = (centres + 1) // 2
+    found = {}
+    for name, coord in coords.items():
+        index = coords.xindexes.get(name)
+        if index is None or type(index) is xarray.indexes.PandasIndex:
+            found[name] = _variable_at(coord.variable.to_base_variable(), before, behind)
+    if len(found) < len(coords):  # a MultiIndex goes with its levels
+        return coords.to_dataset().isel(before, missing_dims="ignore").assign_coords(found).coords
+    return found
+
+
+def _variable_at(variable, before, behind):
+    has_middle = variable.dtype.kind in "iufcmM"
+    for dim in variable.dims:
+        if dim in before:
+            low = variable.isel({dim: before[dim]})
+            if has_middle and dim in behind:
+                high = variable.isel({dim: behind[dim]})
+                low.data = _middle(low.data, high.data)
+            variable = low
+    return variable
+
+
+def _middle(low, high):
+    if low.dtype.kind in "iu":
+        low, high = low.astype(float), high.astype(float)
+    return low + (high - low) / 2
+
+
+def _check(x, name, dims=None):
+    if not isinstance(x, xarray.DataArray):
+        hint = ""
+        if isinstance(x, xarray.Dataset):
+            hint = "; x.map(fastpool.xarray.max_pool, ...) pools every variable"
+        raise TypeError(f"{name}: expected an xarray.DataArray, got {type(x).__name__}{hint}")
+    if dims is not None and x.dims != dims:
+        raise ValueError(f"{name}: expected dimensions {dims}, got {x.dims}")

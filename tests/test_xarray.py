@@ -1,0 +1,405 @@
+"""fastpool.xarray: dimensions by name, and what becomes of names, attributes and coordinates."""
+
+import doctest
+import itertools
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import fastpool
+
+xarray = pytest.importorskip("xarray")
+pd = pytest.importorskip("pandas")
+fastpool_xarray = pytest.importorskip("fastpool.xarray", exc_type=ImportError)
+
+ROOT = pathlib.Path(__file__).parent.parent
+DIMS = ("time", "lat", "lon", "band")
+SIZES = {"time": 5, "lat": 6, "lon": 7, "band": 4}
+
+
+def sample(dims=DIMS, dtype=np.float32):
+    """Small whole numbers, so that ties are common; no coordinates."""
+    shape = [SIZES[dim] for dim in dims]
+    values = np.random.default_rng(len(dims)).integers(0, 9, shape).astype(dtype)
+    return xarray.DataArray(values, dims=dims)
+
+
+def located():
+    """An array with coordinates of every kind."""
+    return sample().assign_coords(
+        time=pd.date_range("2026-01-01", periods=5),
+        lat=[50.0, 49.0, 48.0, 47.0, 46.0, 45.0],
+        lon=("lon", np.arange(7), {"units": "degrees_east"}),
+        band=["r", "g", "b", "n"],
+        place=("lon", list("abcdefg")),
+        sea=("lat", [True, False, True, True, False, False]),
+        lead=("time", np.arange(5) * np.timedelta64(3, "h")),
+        row=("lat", np.arange(6, 0, -1, dtype=np.uint8)),
+        x=(("lat", "lon"), np.arange(42.0).reshape(6, 7)),
+        run=7,
+    )
+
+
+def pooled_apart(x, window, **attributes):
+    """Values and indices, by moving the pooled dimensions to the end first."""
+    axes = [i for i, dim in enumerate(x.dims) if dim in window]
+    ends = list(range(x.ndim - len(axes), x.ndim))
+    moved = np.moveaxis(x.values, axes, ends)
+    where = np.moveaxis(np.arange(x.size).reshape(x.shape), axes, ends)
+    outer = moved.shape[: x.ndim - len(axes)]
+    kernel = [window[dim] for dim in x.dims if dim in window]
+    flat = np.ascontiguousarray(moved).reshape(-1, 1, *moved.shape[len(outer) :])
+    y, indices = fastpool.max_pool(flat, kernel, return_indices=True, **attributes)
+    indices = where.ravel()[indices]
+    shape = (*outer, *y.shape[2:])
+    return [np.moveaxis(array.reshape(shape), ends, axes) for array in (y, indices)]
+
+
+WINDOWS = [pooled for n in range(1, 5) for pooled in itertools.combinations(DIMS, n)]
+
+
+@pytest.mark.parametrize("pooled", WINDOWS, ids="-".join)
+def test_any_dimensions(pooled):
+    """Whatever is pooled, and in whatever order it is named."""
+    window = {dim: 2 + (dim == "lat") for dim in reversed(pooled)}
+    for attributes in ({}, {"strides": 2, "pads": 1}, {"ceil_mode": True, "strides": 3}):
+        x = sample()
+        got = fastpool_xarray.max_pool(x, window, return_indices=True, **attributes)
+        for result, expected in zip(got, pooled_apart(x, window, **attributes), strict=True):
+            assert result.dims == x.dims
+            np.testing.assert_array_equal(result.values, expected, strict=True)
+        alone = fastpool_xarray.max_pool(x, window, **attributes)
+        xarray.testing.assert_identical(alone, got[0])
+
+
+@pytest.mark.parametrize("dims", [("lat",), ("lat", "lon"), ("lon", "band", "lat")])
+def test_any_rank(dims):
+    x = sample(dims)
+    y, indices = fastpool_xarray.max_pool(x, dict.fromkeys(dims, 2), return_indices=True)
+    expected, where = pooled_apart(x, dict.fromkeys(dims, 2))
+    np.testing.assert_array_equal(y.values, expected)
+    np.testing.assert_array_equal(indices.values, where)
+    np.testing.assert_array_equal(x.values.ravel()[indices], y)
+
+
+@pytest.mark.parametrize("last", ["lon", "band"])
+def test_attributes_by_name(last):
+    """What a mapping says, and what it leaves out; with the channels last, and without."""
+    x = sample(("time", "band", "lat", "lon") if last == "lon" else DIMS)
+    got = fastpool_xarray.max_pool(
+        x,
+        {"lat": 3, "lon": 2},
+        strides={"lon": 2},
+        dilations={"lat": 2},
+        pads={"lat": 1, "lon": (0, 1)},
+        return_indices=True,
+        index_dtype="int32",
+        num_threads=1,
+    )
+    expected = pooled_apart(
+        x, {"lat": 3, "lon": 2}, strides=[1, 2], dilations=[2, 1], pads=[1, 0, 1, 1]
+    )
+    np.testing.assert_array_equal(got[0].values, expected[0])
+    np.testing.assert_array_equal(got[1].values, expected[1])
+    assert got[1].dtype == np.int32
+    for attributes in ({"auto_pad": "SAME_LOWER", "strides": 2}, {"pads": [0, 1]}, {"pads": None}):
+        y = fastpool_xarray.max_pool(x, {"lat": 2}, **attributes)
+        if isinstance(attributes.get("pads"), list):
+            attributes = {"pads": [0, 1]}
+        np.testing.assert_array_equal(y, pooled_apart(x, {"lat": 2}, **attributes)[0])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "uint16", "int64", "bool"])
+def test_types(dtype):
+    x = sample(dtype=dtype)
+    y = fastpool_xarray.max_pool(x, {"lat": 2, "band": 2})
+    np.testing.assert_array_equal(y, pooled_apart(x, {"lat": 2, "band": 2})[0], strict=True)
+
+
+def test_views():
+    x = located().isel(lat=slice(None, None, -1), lon=slice(1, None, 2)).transpose(..., "time")
+    y = fastpool_xarray.max_pool(x, {"lat": 2, "time": 2})
+    np.testing.assert_array_equal(y, pooled_apart(x, {"lat": 2, "time": 2})[0])
+
+
+def test_nan():
+    x = sample(("lat", "lon"))
+    x[2, 3] = np.nan
+    window = {"lat": 2, "lon": 2}
+    ignored = fastpool_xarray.max_pool(x, window, strides=2, nan="ignore")
+    xarray.testing.assert_equal(ignored, x.coarsen(window, boundary="trim").max())
+    propagated = fastpool_xarray.max_pool(x, window, strides=2)
+    xarray.testing.assert_equal(propagated, ignored.where([[1, 1, 1], [1, 0, 1], [1, 1, 1]]))
+
+
+# --------------------------------------------------------------------------- coordinates
+
+
+@pytest.mark.parametrize("window", [{"lat": 2}, {"lat": 3, "lon": 2}, {"time": 4, "lon": 3}])
+def test_like_coarsen(window):
+    """Of blocks, values and coordinates are those of coarsen."""
+    x = located().drop_vars(["place", "sea", "band"])
+    y = fastpool_xarray.max_pool(x, window, strides=window)
+    xarray.testing.assert_equal(y, x.coarsen(window, boundary="trim").max())
+
+
+def test_windows_around_each_element_keep_coordinates():
+    x = located()
+    y = fastpool_xarray.max_pool(x, {"lat": 3, "lon": 5}, pads={"lat": 1, "lon": 2})
+    assert y.coords.identical(x.coords)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("lat", [49.5, 47.5, 45.5]),
+        ("row", [5.5, 3.5, 1.5]),
+        ("sea", [True, True, False]),
+        ("lon", [0.5, 2.5, 4.5]),
+        ("place", ["a", "c", "e"]),
+        ("x", np.arange(42.0).reshape(6, 7)[::2, :-1:2] + 4),
+        ("time", pd.date_range("2026-01-01T12", periods=2, freq="2D")),
+        ("lead", np.array([90, 450], "timedelta64[m]")),
+        ("band", ["r", "g", "b", "n"]),
+        ("run", 7),
+    ],
+)
+def test_centres(name, expected):
+    x = located()
+    y, indices = fastpool_xarray.max_pool(
+        x, {"time": 2, "lat": 2, "lon": 2}, strides=2, return_indices=True
+    )
+    np.testing.assert_array_equal(y[name].values, expected)
+    assert y[name].attrs == x[name].attrs
+    assert y.coords.identical(indices.coords)
+    assert set(y.coords) == set(x.coords)
+
+
+def test_centres_outside():
+    x = xarray.DataArray(np.arange(4), {"i": [10, 11, 12, 13]})
+    y = fastpool_xarray.max_pool(x, {"i": 2}, pads={"i": (3, 2)})
+    assert y.i.values.tolist() == [10, 10, 10, 10.5, 11.5, 12.5, 13, 13]
+    y = fastpool_xarray.max_pool(x, {"i": 3}, strides=3, ceil_mode=True)
+    assert y.i.values.tolist() == [11, 13] and y.i.dtype == x.i.dtype
+
+
+def test_dilated_centres():
+    x = xarray.DataArray(np.arange(6), {"i": np.arange(6)})
+    assert fastpool_xarray.max_pool(x, {"i": 2}, dilations=3).i.values.tolist() == [1.5, 2.5, 3.5]
+
+
+def test_no_overflow_in_the_middle():
+    big = np.array([250, 255, 5, 1], np.uint8)
+    x = xarray.DataArray(np.arange(4), {"i": big})
+    assert fastpool_xarray.max_pool(x, {"i": 2}).i.values.tolist() == [252.5, 130, 3]
+
+
+def test_objects_and_categories():
+    x = xarray.DataArray(np.arange(4), dims="i").assign_coords(
+        o=("i", np.array([1, "b", None, 2.5], object)), c=("i", pd.Categorical(list("abab")))
+    )
+    y = fastpool_xarray.max_pool(x, {"i": 2}, strides=2)
+    assert y.o.values.tolist() == [1, None]
+    assert list(y.c.values) == ["a", "a"]
+
+
+def test_multiindex():
+    x = sample(("lat", "lon")).assign_coords(lat=np.arange(6), lon=np.arange(7)).stack(z=DIMS[1:3])
+    y = fastpool_xarray.max_pool(x, {"z": 4}, strides=4)
+    assert isinstance(y.indexes["z"], pd.MultiIndex)
+    assert list(y.z.values) == list(x.z.values[1::4][: y.size])
+
+
+def test_names_and_attributes():
+    x = located().rename("rain").assign_attrs(units="mm")
+    y, indices = fastpool_xarray.max_pool(x, {"lat": 2}, return_indices=True)
+    assert (y.name, y.attrs) == ("rain", {"units": "mm"})
+    assert (indices.name, indices.attrs) == ("indices", {})
+    assert y.attrs is not x.attrs
+    bare = fastpool_xarray.max_pool(sample(), {"lat": 2})
+    assert bare.name is None and not bare.coords
+
+
+# --------------------------------------------------------------------------- indices
+
+
+@pytest.mark.parametrize("dim", DIMS)
+def test_labels(dim):
+    x = located()
+    _, indices = fastpool_xarray.max_pool(x, {"time": 2, "lat": 3, "band": 4}, return_indices=True)
+    found = fastpool_xarray.labels(indices, x, dim)
+    positions = np.unravel_index(indices.values, x.shape)[x.dims.index(dim)]
+    np.testing.assert_array_equal(found.values, x[dim].values[positions], strict=True)
+    assert found.name == dim and found.attrs == x[dim].attrs
+    assert found.coords.identical(indices.coords)
+
+
+def test_labels_are_those_of_idxmax():
+    x = located()
+    _, indices = fastpool_xarray.max_pool(x, {"lat": 6}, return_indices=True)
+    found = fastpool_xarray.labels(indices, x, "lat").isel(lat=0)
+    np.testing.assert_array_equal(found, x.idxmax("lat"))
+
+
+def test_labels_without_a_coordinate_are_positions():
+    x = sample(("lat",))
+    _, indices = fastpool_xarray.max_pool(x, {"lat": 2}, return_indices=True)
+    np.testing.assert_array_equal(fastpool_xarray.labels(indices, x, "lat"), indices)
+
+
+def test_windows_without_elements_have_no_label():
+    x = sample(("lat",))
+    _, indices = fastpool_xarray.max_pool(x, {"lat": 1}, pads=1, return_indices=True)
+    assert indices[0] == -1
+    with pytest.raises(ValueError, match=r"indices.*\[0, 6\)"):
+        fastpool_xarray.labels(indices, x, "lat")
+
+
+@pytest.mark.parametrize("pooled", WINDOWS, ids="-".join)
+def test_unpooling(pooled):
+    x = located()
+    window = dict.fromkeys(pooled, 2)
+    y, indices = fastpool_xarray.max_pool(x, window, strides=2, return_indices=True)
+    back = fastpool_xarray.max_unpool(y, indices, window, strides=2, like=x)
+    expected = np.zeros(x.shape, x.dtype)
+    expected.ravel()[indices.values] = y.values
+    np.testing.assert_array_equal(back.values, expected, strict=True)
+    assert back.coords.identical(x.coords)
+
+
+def test_unpooling_of_inferred_extents():
+    x = located().isel(lon=slice(6)).rename("rain").assign_attrs(units="mm")
+    window = {"lat": 2, "lon": 3}
+    y, indices = fastpool_xarray.max_pool(x, window, strides=window, return_indices=True)
+    back = fastpool_xarray.max_unpool(y, indices, window, strides=window)
+    assert back.shape == x.shape
+    assert (back.name, back.attrs) == ("rain", {"units": "mm"})
+    assert set(back.coords) == {"time", "band", "lead", "run"}
+    like = fastpool_xarray.max_unpool(y, indices, window, strides=window, like=x)
+    np.testing.assert_array_equal(back, like)
+
+
+# --------------------------------------------------------------------------- chunks
+
+CHUNKS = [{"lat": 2}, {"time": 1, "lat": 4, "lon": 3, "band": 2}, {"lon": (1, 5, 1)}]
+
+
+@pytest.mark.parametrize("chunks", CHUNKS, ids=str)
+@pytest.mark.parametrize("window", [{"lat": 3, "lon": 2}, {"band": 2}, {"lat": 2, "band": 4}])
+def test_chunks(window, chunks):
+    """The same as in memory, and lazily."""
+    pytest.importorskip("dask")
+    pytest.importorskip("fastpool.dask", exc_type=ImportError)
+    x = located()
+    attributes = {"strides": 2, "pads": 1, "return_indices": True}
+    expected = fastpool_xarray.max_pool(x, window, **attributes)
+    got = fastpool_xarray.max_pool(x.chunk(chunks), window, **attributes)
+    for result, same in zip(got, expected, strict=True):
+        assert result.chunks is not None
+        xarray.testing.assert_identical(result.compute(scheduler="synchronous"), same)
+
+    found = fastpool_xarray.labels(got[1], x, "lat")
+    assert found.chunks is not None
+    same = fastpool_xarray.labels(expected[1], x, "lat")
+    xarray.testing.assert_identical(found.compute(scheduler="synchronous"), same)
+
+    back = fastpool_xarray.max_unpool(*got, window, strides=2, pads=1, like=x)
+    same = fastpool_xarray.max_unpool(*expected, window, strides=2, pads=1, like=x)
+    assert back.chunks is not None
+    xarray.testing.assert_identical(back.compute(scheduler="synchronous"), same)
+
+
+# --------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"kernel_shape": 2}, TypeError, "kernel_shape.*mapping"),
+        ({"kernel_shape": [2, 2]}, TypeError, "kernel_shape.*mapping"),
+        ({"kernel_shape": None}, TypeError, "kernel_shape.*mapping"),
+        ({"kernel_shape": {}}, TypeError, "kernel_shape.*mapping"),
+        ({"kernel_shape": {"height": 2}}, ValueError, "kernel_shape.*'time'.*'height'"),
+        ({"kernel_shape": {"lat": 2.0}}, TypeError, "kernel_shape"),
+        ({"kernel_shape": {"lat": 0}}, ValueError, "kernel_shape"),
+        ({"kernel_shape": {"lat": 7}}, ValueError, "kernel_shape.*exceeds"),
+        ({"strides": {"lon": 2}}, ValueError, "strides.*'lat'.*'lon'"),
+        ({"strides": 0}, ValueError, "strides"),
+        ({"strides": "2"}, TypeError, "strides"),
+        ({"dilations": {"band": 1}}, ValueError, "dilations"),
+        ({"pads": {"lat": -1}}, ValueError, "pads"),
+        ({"pads": {"lat": (1, 2, 3)}}, TypeError, "pads"),
+        ({"auto_pad": "same"}, ValueError, "auto_pad"),
+        ({"nan": "skip"}, ValueError, "nan"),
+        ({"layout": "NCHW"}, TypeError, "layout"),
+    ],
+)
+def test_bad_attributes(change, error, match):
+    with pytest.raises(error, match=match):
+        fastpool_xarray.max_pool(sample(), **{"kernel_shape": {"lat": 2}} | change)
+
+
+def test_bad_arrays():
+    x = sample()
+    for wrong in (x.values, x.to_dataset(name="v"), None, x.variable):
+        with pytest.raises(TypeError, match="^x: expected an xarray.DataArray"):
+            fastpool_xarray.max_pool(wrong, {"lat": 2})
+    with pytest.raises(TypeError, match="map"):
+        fastpool_xarray.max_pool(x.to_dataset(name="v"), {"lat": 2})
+    with pytest.raises(TypeError, match="complex"):
+        fastpool_xarray.max_pool(x.astype(complex), {"lat": 2})
+    y, indices = fastpool_xarray.max_pool(x, {"lat": 2}, return_indices=True)
+    swapped = indices.transpose()
+    for call in (
+        lambda i: fastpool_xarray.max_unpool(y, i, {"lat": 2}),
+        lambda i: fastpool_xarray.labels(i, x, "lat"),
+    ):
+        with pytest.raises(ValueError, match="indices: expected dimensions"):
+            call(swapped)
+        with pytest.raises(TypeError, match="indices"):
+            call(indices.values)
+        with pytest.raises(TypeError, match="indices.*float64"):
+            call(indices.astype(float))
+        with pytest.raises(ValueError, match="indices"):
+            call(indices + 10**6)
+    with pytest.raises(ValueError, match="like: expected dimensions"):
+        fastpool_xarray.max_unpool(y, indices, {"lat": 2}, like=x.transpose())
+    with pytest.raises(ValueError, match="dim: .*height"):
+        fastpool_xarray.labels(indices, x, "height")
+
+
+def test_datasets_by_their_own_map():
+    """As the recipe says."""
+    x = located()
+    dataset = xarray.Dataset({"a": x, "b": -x})
+    y = dataset.map(fastpool_xarray.max_pool, kernel_shape={"lat": 2}, strides=2)
+    for name in "ab":
+        expected = fastpool_xarray.max_pool(dataset[name], {"lat": 2}, strides=2)
+        xarray.testing.assert_equal(y[name], expected)
+
+
+def test_without_xarray():
+    code = """
+import sys
+sys.modules["xarray"] = None
+import fastpool
+try:
+    fastpool.xarray
+except ImportError as error:
+    assert str(error) == 'fastpool.xarray needs xarray: pip install "fastpool[xarray]"', error
+else:
+    sys.exit(1)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_docstrings():
+    assert doctest.testmod(fastpool_xarray).failed == 0
+
+
+def test_recipe():
+    results = doctest.testfile(str(ROOT / "docs" / "xarray.md"), module_relative=False)
+    assert results.attempted > 5 and results.failed == 0
