@@ -1,7 +1,9 @@
 """fastpool: exact, fast max pooling and max unpooling on CPUs.
 
-The public functions are `max_pool`, `max_unpool` and `plan_max_pool`; `fastpool.onnx` and
-`fastpool.openvino` take the attributes of those operators by their own names.
+The public functions are `max_pool`, `max_unpool` and `plan_max_pool`. `fastpool.onnx` and
+`fastpool.openvino` take the attributes of those operators by their own names, and run inside of
+their models; `fastpool.torch`, `fastpool.dask` and `fastpool.xarray` take the arrays of those
+libraries, and `fastpool.files` those in .npy files.
 """
 
 import importlib
@@ -22,12 +24,11 @@ __all__ = [
     "show_config",
 ]
 
+# Imported when first used; most need a package that fastpool itself does not.
+_MODULES = ("dask", "files", "onnx", "openvino", "torch", "xarray")
+
 
 def __getattr__(name):
-<<<<<<< HEAD
-    if name in ("dask", "files", "onnx", "openvino", "torch"):
-=======
-    if name in ("dask", "files", "onnx", "openvino", "xarray"):
->>>>>>> f5492fe (fastpool.xarray: dimensions by name, coordinates kept)
+    if name in _MODULES:
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
