@@ -136,6 +136,7 @@ cdef enum:
     CHAIN_BYTES = 32768     # dense rows of a long window: they stay in the first-level cache
     DENSE_BYTES = 65536     # of a band that is kept beside its chain, as filling margins takes longer than short rows
     COPIED_BYTES = 131072   # of rows that a pass over long windows copies
+    STACK_BYTES = 8192      # scratch of at most this many bytes is on the stack: an exchange of blocks takes 15 ns
     KEEP_BYTES = 8 << 20    # scratch of at most this many bytes outlives a call
     UNLOCK_BYTES = 16384    # work on fewer bytes is done before another thread could take the GIL
 

@@ -335,7 +335,8 @@ cdef bint run_job(Job *job, int threads) noexcept nogil:
     cdef const Pool *p = job.pool
     cdef size_t stride = p.scratch + 64, nbytes = 128 + threads * stride
     cdef Scratch scratch[MAX_THREADS]
-    cdef size_t *block = take_scratch(nbytes)
+    cdef char small[STACK_BYTES]
+    cdef size_t *block = <size_t *>small if nbytes <= STACK_BYTES else take_scratch(nbytes)
     cdef int i
     if block == NULL:
         return False
@@ -346,12 +347,13 @@ cdef bint run_job(Job *job, int threads) noexcept nogil:
     job.scratch = scratch
     run_tasks(job, threads)
     take_fences_away(block, nbytes)
-    give_scratch(block)
+    if block != <size_t *>small:
+        give_scratch(block)
     return True
 
 
-# One block of scratch outlives a call: mapping fresh pages would cost more than a small pooling. Calls take it, and put theirs
-# in its place, by one exchange, as not all of them hold the GIL. A block's first word holds its size.
+# Scratch beyond the stack: one block outlives a call, as mapping fresh pages would cost more than a small pooling. Calls take
+# it, and put theirs in its place, by an exchange, as not all of them hold the GIL. A block's first word holds its size.
 cdef extern from *:
     """
     #define exchange(place, block) __atomic_exchange_n((place), (block), __ATOMIC_ACQ_REL)
