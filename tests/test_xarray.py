@@ -1,6 +1,7 @@
 """fastpool.xarray: dimensions by name, and what becomes of names, attributes and coordinates."""
 
 import doctest
+import importlib
 import itertools
 import pathlib
 import subprocess
@@ -13,7 +14,7 @@ import fastpool
 
 xarray = pytest.importorskip("xarray")
 pd = pytest.importorskip("pandas")
-fastpool_xarray = pytest.importorskip("fastpool.xarray", exc_type=ImportError)
+fastpool_xarray = importlib.import_module("fastpool.xarray")
 
 ROOT = pathlib.Path(__file__).parent.parent
 DIMS = ("time", "lat", "lon", "band")
@@ -117,6 +118,20 @@ def test_types(dtype):
     x = sample(dtype=dtype)
     y = fastpool_xarray.max_pool(x, {"lat": 2, "band": 2})
     np.testing.assert_array_equal(y, pooled_apart(x, {"lat": 2, "band": 2})[0], strict=True)
+
+
+def test_the_general_functions_take_data_arrays():
+    x = located()
+    window = {"lat": 2, "band": 2}
+    got = fastpool.max_pool(x, window, strides={"band": 2}, return_indices=True)
+    expected = fastpool_xarray.max_pool(x, window, strides={"band": 2}, return_indices=True)
+    for result, same in zip(got, expected, strict=True):
+        xarray.testing.assert_identical(result, same)
+    back = fastpool.max_unpool(*got, window, strides={"band": 2})
+    same = fastpool_xarray.max_unpool(*got, window, strides={"band": 2})
+    xarray.testing.assert_identical(back, same)
+    with pytest.raises(TypeError, match="layout"):
+        fastpool.max_pool(x, window, layout="HWC")
 
 
 def test_views():
@@ -292,7 +307,6 @@ CHUNKS = [{"lat": 2}, {"time": 1, "lat": 4, "lon": 3, "band": 2}, {"lon": (1, 5,
 def test_chunks(window, chunks):
     """The same as in memory, and lazily."""
     pytest.importorskip("dask")
-    pytest.importorskip("fastpool.dask", exc_type=ImportError)
     x = located()
     attributes = {"strides": 2, "pads": 1, "return_indices": True}
     expected = fastpool_xarray.max_pool(x, window, **attributes)
