@@ -3,6 +3,7 @@
 import pickle
 import statistics
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -90,6 +91,14 @@ assert {"onnx", "openvino"} <= set(dir(fastpool))
     assert process.returncode == 0, process.stderr
     with pytest.raises(AttributeError):
         getattr(fastpool, "no_such_name")  # noqa: B009
+
+
+def test_what_compiled_callers_need_is_installed():
+    """The wheel holds the header, where `get_include` says, and Cython's declarations."""
+    package = Path(fastpool.__file__).parent
+    assert Path(fastpool.get_include()) == package / "include"
+    for name in ("include/fastpool.h", "__init__.pxd", "py.typed"):
+        assert (package / name).is_file(), name
 
 
 def test_import_time_beyond_numpy(tmp_path):

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-MODULES = ["_api", "_plan", "_dispatch", "_threads", "onnx._operators"]
+MODULES = ["_api", "_capi", "_plan", "_dispatch", "_threads", "onnx._operators"]
 MODULES += ["openvino._operator", "openvino._layers"]
 ROOT = pathlib.Path(__file__).parent.parent
 README = ROOT / "README.md"
