@@ -16,7 +16,11 @@ from ._schedule import INDEX_BYTES, ITEMSIZE
 
 
 def get_include():
-    """Return the folder of fastpool.h, for compilers.
+    """Return the folder of fastpool.h, for compilers of callers from C and Cython.
+
+    Returns
+    -------
+    folder : str
 
     Examples
     --------
