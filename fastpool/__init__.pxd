@@ -73,7 +73,7 @@ cdef extern from "fastpool.h" nogil:
         const char *index_space
         const char *index_dtype
         const char *index_layout
-        int num_threads
+        int index_axis, num_threads
 
 cdef extern from "fastpool.h":
     int fastpool_import() except -1

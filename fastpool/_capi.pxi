@@ -218,7 +218,8 @@ cdef int plan_max_unpool(fastpool_plan *plan, size_t size, const fastpool_max_un
     makers.max_unpool(
         *(<uintptr_t>plan, size, shape, text(a.dtype), numbers(a.kernel_shape, count), text(a.index_dtype)),
         strides=numbers(a.strides, count), pads=numbers(a.pads, 2 * count), output_shape=numbers(a.output_shape, a.ndim),
-        layout=layout, index_space=text(a.index_space), index_layout=text(a.index_layout), num_threads=a.num_threads or None,
+        layout=layout, index_space=text(a.index_space), index_axis=a.index_axis, index_layout=text(a.index_layout),
+        num_threads=a.num_threads or None,
     )
     return 0
 

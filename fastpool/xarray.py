@@ -296,6 +296,8 @@ def _centred(coords, windows):
     """Coordinates at the centres of the windows; these are axes of a plan by dimension."""
     before, behind = {}, {}
     for dim, axis in windows.items():
+        if axis.size == 0 and axis.output and any(dim in coord.dims for coord in coords.values()):
+            raise ValueError(f"x: dimension {dim!r} has no elements to give windows coordinates")
         # In halves of an element, from the middle of the first one.
         centres = 2 * (np.arange(axis.output) * axis.stride - axis.begin)
         centres += (axis.kernel - 1) * axis.dilation

@@ -417,3 +417,12 @@ def test_docstrings():
 def test_recipe():
     results = doctest.testfile(str(ROOT / "docs" / "xarray.md"), module_relative=False)
     assert results.attempted > 5 and results.failed == 0
+
+
+def test_windows_of_padding_alone_have_no_coordinates():
+    x = xarray.DataArray(np.zeros((2, 0)), {"y": [1, 2], "x": []})
+    with pytest.raises(ValueError, match="x: dimension 'x' has no elements"):
+        fastpool.xarray.max_pool(x, {"x": 2}, pads=1)
+    pooled = fastpool.xarray.max_pool(x.drop_vars("x"), {"x": 2}, pads=1)
+    assert (pooled == -np.inf).all() and pooled.shape == (2, 1)
+    assert fastpool.xarray.max_pool(x, {"y": 2}).shape == (1, 0)

@@ -98,7 +98,7 @@ static inline const char *fastpool_error_text(int code) {
     case FASTPOOL_BAD_FLAGS: return "flags: one that this fastpool does not know";
     case FASTPOOL_NO_MEMORY: return "no memory for scratch";
     case FASTPOOL_OVERLAP: return "y or indices: may share memory with another array, or elements with one another";
-    case FASTPOOL_INDEX_OUTSIDE: return "indices: one is negative, or not below the number of elements of y";
+    case FASTPOOL_INDEX_OUTSIDE: return "indices: one is negative, or not below the number of elements that it counts in";
     case FASTPOOL_EXTRA_INDICES: return "indices: given, but the plan returns none";
     case FASTPOOL_X_NULL: return "x: NULL";
     case FASTPOOL_Y_NULL: return "y: NULL";
@@ -132,7 +132,7 @@ typedef struct fastpool_max_unpool_attributes {
     const char *dtype;
     const ptrdiff_t *kernel_shape, *strides, *pads, *output_shape;
     const char *layout, *index_space, *index_dtype, *index_layout;
-    int num_threads;
+    int index_axis, num_threads;
 } fastpool_max_unpool_attributes;
 
 #ifdef Py_PYTHON_H /* what follows needs the GIL */

@@ -99,7 +99,8 @@ cdef class Plan:
                 strides=self.numbers(attributes.get("strides")), pads=self.numbers(attributes.get("pads")),
                 output_shape=self.numbers(attributes.get("output_shape")), layout=self.text(attributes.get("layout")),
                 index_space=self.text(attributes.get("index_space")), index_dtype=self.text(attributes.get("index_dtype")),
-                index_layout=self.text(attributes.get("index_layout")), num_threads=attributes.get("num_threads", 0),
+                index_layout=self.text(attributes.get("index_layout")), index_axis=attributes.get("index_axis", 0),
+                num_threads=attributes.get("num_threads", 0),
             )
             fastpool_plan_max_unpool(&self.plan, &b)
         elif source is not None:
