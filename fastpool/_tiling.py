@@ -79,7 +79,7 @@ def grid(plan, max_bytes, reverse=False):
     """
     order = range(len(plan.output_shape))
     order = order[::-1] if reverse else order
-    counts = list(plan.output_shape)
+    counts = [max(1, extent) for extent in plan.output_shape]
     for place in order:
         # The most outputs along this axis that fit, one if none do: then the next is cut too.
         sizes = range(1, counts[place] + 1)

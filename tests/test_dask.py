@@ -1,0 +1,285 @@
+"""Pooling of dask arrays: equal to the array in one piece, whatever its chunks."""
+
+import doctest
+import operator
+import pickle
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cases
+import fastpool
+
+dask = pytest.importorskip("dask")
+
+import dask.array as da  # noqa: E402
+
+import fastpool.dask  # noqa: E402
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    with dask.config.set(scheduler="sync"):
+        yield
+
+
+@st.composite
+def chunks(draw, shape, most=3):
+    """Ragged chunks, empty ones among them."""
+    cuts = [sorted(draw(st.lists(st.integers(0, size), max_size=most))) for size in shape]
+    edges = [[0, *line, size] for line, size in zip(cuts, shape, strict=True)]
+    return tuple(tuple(np.diff(line).tolist()) for line in edges)
+
+
+@st.composite
+def chunked_pools(draw):
+    case = draw(st.one_of(cases.pools(), cases.hostile_pools()))
+    return case, draw(chunks(case.shape))
+
+
+@cases.examples(80)
+@given(chunked_pools())
+def test_any_chunks_and_geometry(chunked):
+    case, sizes = chunked
+    x = case.x()
+    expected = fastpool.max_pool(x, case.kernel_shape, return_indices=True, **case.attributes)
+    lazy = fastpool.dask.max_pool(
+        da.from_array(x, sizes), case.kernel_shape, return_indices=True, **case.attributes
+    )
+    for result, got, want in zip(lazy, dask.compute(*lazy), expected, strict=True):
+        assert result.shape == want.shape and result.dtype == want.dtype
+        cases.assert_same(got, want)
+
+
+@cases.examples(60)
+@given(st.data())
+def test_unpooling_where_pooling_took_from(data):
+    """Windows may overlap: then a place occurs more than once, in several chunks too."""
+    rank = data.draw(st.integers(1, 3))
+    layout = data.draw(st.sampled_from(cases.layouts(rank)))
+    sizes = data.draw(st.tuples(*[st.integers(3, 14 if rank < 3 else 7)] * rank))
+    kernel, stride, pad = (data.draw(st.integers(*ends)) for ends in ((1, 5), (1, 4), (0, 2)))
+    shape = cases.array_shape(layout, 2, 3, sizes)
+    index_layouts = ["NCHW", "NHWC"] if layout.endswith("C") else ["NCHW"]
+    common = {"layout": layout, "index_layout": data.draw(st.sampled_from(index_layouts))}
+    window = {"kernel_shape": kernel, "strides": stride, "pads": min(pad, kernel - 1)}
+    if any(size + 2 * window["pads"] < kernel for size in sizes):
+        return
+    kind = data.draw(st.sampled_from(["ties", "bits"]))
+    x = cases.values(shape, data.draw(st.sampled_from(["float32", "uint8"])), kind, 1)
+    y, indices = fastpool.max_pool(x, **window, **common, return_indices=True)
+    expected = fastpool.max_unpool(y, indices, **window, **common, output_shape=shape)
+    lazy = fastpool.dask.max_unpool(
+        da.from_array(y, data.draw(chunks(y.shape))),
+        da.from_array(indices, data.draw(chunks(y.shape))),
+        **window,
+        **common,
+        output_shape=shape,
+    )
+    cases.assert_same(lazy.compute(), expected)
+
+
+@cases.examples(80)
+@given(cases.unpools(), st.data())
+def test_unpooling_is_right_or_refused(case, data):
+    """Indices that no pooling gave: only along axes in one chunk may they be anywhere."""
+    x, indices = case.x(), case.indices()
+    expected = fastpool.max_unpool(x, indices, case.kernel_shape, **case.attributes)
+    split = data.draw(st.sampled_from([None, *range(x.ndim)]))
+    sizes = data.draw(chunks(x.shape))
+    sizes = tuple(sizes[i] if i == split else (size,) for i, size in enumerate(x.shape))
+    lazy = fastpool.dask.max_unpool(
+        da.from_array(x, sizes), indices, case.kernel_shape, **case.attributes
+    )
+    try:
+        got = lazy.compute()
+    except ValueError as error:
+        assert split is not None and "not in the window of its value" in str(error)
+    else:
+        cases.assert_same(got, expected)
+
+
+# -------------------------------------------------------------------------------------- the graph
+
+
+def pooling_layer(y):
+    (name,) = (name for name in y.dask.layers if name.startswith("max_pool"))
+    return y.dask.layers[name]
+
+
+def test_windows_that_end_with_their_chunks_take_a_task_each():
+    y = fastpool.dask.max_pool(da.zeros((64, 96), chunks=8), 2, strides=2, layout="HW")
+    assert len(pooling_layer(y)) == y.npartitions == 8 * 12
+
+
+def test_only_strips_behind_a_chunk_are_cut():
+    """Right, below, and the corner: four tasks a block, and none of them takes from before."""
+    y = fastpool.dask.max_pool(da.zeros((64, 96), chunks=8), 3, layout="HW")
+    layer = pooling_layer(y)
+    assert len(layer) < 4 * y.npartitions
+    strips = [task for task in layer.values() if task.func is operator.getitem]
+    assert len(strips) == len(layer) - y.npartitions
+    for strip in strips:
+        source, cut = strip.args
+        behind = [b > own for b, own in zip(source.key[1:], strip.key[1:3], strict=True)]
+        assert any(behind)
+        assert all(c == slice(0, 2 if b else 8) for c, b in zip(cut, behind, strict=True))
+
+
+def test_chunks_smaller_than_a_window_are_merged():
+    """The graph does not grow with all pairs of chunks that a window covers."""
+    y = fastpool.dask.max_pool(da.zeros((300, 300), chunks=3), 50, layout="HW")
+    assert all(size >= 49 for line in y.chunks for size in line[:-1])
+    assert len(pooling_layer(y)) <= 4 * y.npartitions
+
+
+def test_what_lies_in_a_chunk_is_pooled_in_place(monkeypatch):
+    """Only strips at its end are copied: all of them are smaller than two windows."""
+    from fastpool import _blocks
+
+    copied = []
+    block = np.block
+    monkeypatch.setattr(
+        _blocks.np, "block", lambda parts: copied.append(block(parts)) or copied[-1]
+    )
+    x = cases.values((64, 64), "float32", "ties", 0)
+    y = fastpool.dask.max_pool(da.from_array(x, 32), 5, strides=2, layout="HW")
+    cases.assert_same(y.compute(), fastpool.max_pool(x, 5, strides=2, layout="HW"))
+    assert copied and all(min(strip.shape) <= 2 * 5 for strip in copied)
+
+
+def test_names_follow_the_work():
+    x = da.ones((8, 8), chunks=4)
+    names = [
+        fastpool.dask.max_pool(array, kernel, layout="HW").name
+        for array, kernel in ((x, 2), (x, 2), (x, 3), (x + 1, 2))
+    ]
+    assert names[0] == names[1] and len(set(names)) == 3
+
+
+def test_the_graph_travels():
+    _, indices = fastpool.dask.max_pool(
+        da.arange(100, chunks=7), 3, strides=2, layout="W", return_indices=True
+    )
+    got = pickle.loads(pickle.dumps(dict(indices.dask)))
+    assert set(got) == set(indices.dask)
+
+
+def test_a_part_computes_only_its_blocks():
+    seen = []
+
+    def noted(block, block_info=None):
+        seen.append(block_info[0]["chunk-location"])
+        return block
+
+    x = da.zeros((40, 40), chunks=10).map_blocks(noted, meta=np.zeros((0, 0)))
+    fastpool.dask.max_pool(x, 3, strides=2, layout="HW")[:5, :5].compute()
+    assert set(seen) == {(0, 0), (0, 1), (1, 0), (1, 1)}
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "sync"])
+def test_schedulers(scheduler):
+    x = cases.values((2, 3, 90, 80), "float32", "ties", 0)
+    attributes = {"kernel_shape": 3, "strides": 2, "pads": 1, "return_indices": True}
+    lazy = fastpool.dask.max_pool(da.from_array(x, (1, 2, 25, 33)), **attributes)
+    expected = fastpool.max_pool(x, **attributes)
+    for got, want in zip(dask.compute(*lazy, scheduler=scheduler), expected, strict=True):
+        cases.assert_same(got, want)
+
+
+def test_byte_order_and_activation():
+    x = np.arange(-50, 50, dtype=">i4").reshape(10, 10)
+    y = fastpool.dask.max_pool(da.from_array(x, 4), 3, layout="HW", activation="Relu")
+    assert y.dtype == np.dtype("int32") and y.dtype.isnative
+    cases.assert_same(y.compute(), fastpool.max_pool(x, 3, layout="HW", activation="Relu"))
+
+
+# ------------------------------------------------------------------------------------- bad inputs
+
+X = da.zeros((8, 8), chunks=4)
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (
+            lambda: fastpool.dask.max_pool(np.zeros((8, 8)), 2),
+            TypeError,
+            "x: expected a dask.array",
+        ),
+        (
+            lambda: fastpool.dask.max_pool(X[X[:, 0] > 0], 2, layout="HW"),
+            ValueError,
+            r"x: sizes of chunks are unknown, .*compute_chunk_sizes",
+        ),
+        (
+            lambda: fastpool.dask.max_pool(X, 9, layout="HW"),
+            ValueError,
+            r"kernel_shape\[0\]: window .* exceeds",
+        ),
+        (lambda: fastpool.dask.max_pool(X, 2, layout="HW", out=0), TypeError, "argument 'out'"),
+        (
+            lambda: fastpool.dask.max_pool(X.astype(complex), 2, layout="HW"),
+            TypeError,
+            "got complex128",
+        ),
+        (
+            lambda: fastpool.dask.max_unpool(X, X, 2, layout="HW"),
+            TypeError,
+            "indices: expected dtype int64 or int32, got float64",
+        ),
+        (
+            lambda: fastpool.dask.max_unpool(X, X[:4].astype(int), 2, layout="HW"),
+            ValueError,
+            r"indices: expected x's shape \(8, 8\), got \(4, 8\)",
+        ),
+    ],
+)
+def test_bad_arguments(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.parametrize("index", [-1, 256, 2**62])
+def test_indices_outside_are_named_as_in_one_array(index):
+    x = np.ones((8, 8), np.float32)
+    indices = np.arange(64).reshape(8, 8) // 8 * 32 + np.arange(8) * 2
+    indices[6, 5] = index
+    with pytest.raises(ValueError) as expected:
+        fastpool.max_unpool(x, indices, 2, strides=2, layout="HW")
+    lazy = fastpool.dask.max_unpool(da.from_array(x, 3), indices, 2, strides=2, layout="HW")
+    with pytest.raises(ValueError) as got:
+        lazy.compute()
+    assert str(got.value) == str(expected.value)
+
+
+def test_indices_outside_of_their_windows_are_named():
+    x = np.ones((8, 8), np.float32)
+    indices = np.arange(64).reshape(8, 8) // 8 * 32 + np.arange(8) * 2
+    indices[6, 5] = 3
+    lazy = fastpool.dask.max_unpool(da.from_array(x, 3), indices, 2, strides=2, layout="HW")
+    with pytest.raises(ValueError, match=r"^indices\[6, 5\]: 3 is not in the window of its value"):
+        lazy.compute()
+
+
+def test_the_extra_that_is_missing():
+    code = "import sys; sys.modules['dask'] = None; import fastpool; fastpool.dask"
+    process = cases.run_python(code)
+    last = process.stderr.splitlines()[-1]
+    assert last == 'ImportError: fastpool.dask needs dask: pip install "fastpool[dask]"'
+
+
+def test_importing_fastpool_leaves_dask_alone():
+    code = "import fastpool, sys; sys.exit('dask' in sys.modules)"
+    assert cases.run_python(code).returncode == 0
+
+
+def test_documentation():
+    assert doctest.testmod(sys.modules["fastpool.dask"]).failed == 0
+    page = Path(__file__).parents[1] / "docs" / "dask.md"
+    results = doctest.testfile(str(page), module_relative=False)
+    assert results.attempted > 5 and results.failed == 0

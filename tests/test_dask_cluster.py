@@ -1,0 +1,146 @@
+"""Chunked pooling on a cluster of two processes: many geometries, little memory, a lost worker.
+
+FASTPOOL_CLUSTER_CASES is how many chunkings and geometries are compared.
+"""
+
+import os
+import resource
+import signal
+
+import numpy as np
+import pytest
+
+import cases
+import fastpool
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+
+import dask.array as da  # noqa: E402
+
+import fastpool.dask  # noqa: E402
+
+CASES = int(os.environ.get("FASTPOOL_CLUSTER_CASES", 40))
+MEMORY_LIMIT = 320 << 20
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=MEMORY_LIMIT,
+            dashboard_address=None,
+            local_directory=str(tmp_path_factory.mktemp("workers")),
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def random_axis(rng):
+    """(size, kernel, stride, dilation, begin, end) with at least one window."""
+    kernel, stride, dilation = rng.integers(1, [6, 5, 4])
+    extent = (kernel - 1) * dilation + 1
+    begin, end = rng.integers(0, extent + 2, 2)
+    return max(1, extent - begin - end) + rng.integers(30), kernel, stride, dilation, begin, end
+
+
+def random_chunks(rng, size):
+    cuts = np.sort(rng.integers(0, size + 1, rng.integers(2 if size < 5 else 3)))
+    return tuple(np.diff([0, *cuts, size]).tolist())
+
+
+def random_case(rng):
+    """(array, chunks, attributes) of a pooling with indices."""
+    layout = rng.choice(cases.layouts(int(rng.integers(1, 4))))
+    rank = len(layout.strip("NC")) if layout not in ("NCHW", "NHWC") else 2
+    axes = np.array([random_axis(rng) for _ in range(rank)])
+    sizes, kernels, strides, dilations, begins, ends = axes.T.tolist()
+    shape = cases.array_shape(layout, *rng.integers(1, 5, 2).tolist(), sizes)
+    auto_pad = rng.choice(["NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER"])
+    storage_order = int(rng.integers(2))
+    attributes = {
+        "kernel_shape": kernels,
+        "strides": strides,
+        "dilations": dilations,
+        "pads": begins + ends if auto_pad == "NOTSET" else 0,
+        "auto_pad": str(auto_pad),
+        "ceil_mode": bool(rng.integers(2)),
+        "ceil_rule": str(rng.choice(["clip", "keep"])),
+        "layout": str(layout),
+        "storage_order": storage_order,
+        "index_axis": int(rng.integers(cases.first_spatial_axis(layout) + 1)),
+        "index_dtype": str(rng.choice(["int64", "int32"])),
+        "return_indices": True,
+    }
+    kind, name = rng.choice(cases.VALUE_KINDS), rng.choice(["float32", "uint8", "float16", "int64"])
+    x = cases.values(shape, name, kind, int(rng.integers(1000)))
+    return x, tuple(random_chunks(rng, size) for size in shape), attributes
+
+
+def test_random_chunkings(client):
+    """Values and indices; all configurations are one submission."""
+    rng = np.random.default_rng(5)
+    configurations = [random_case(rng) for _ in range(CASES)]
+    lazy = [
+        fastpool.dask.max_pool(da.from_array(x, chunks), **attributes)
+        for x, chunks, attributes in configurations
+    ]
+    persisted = dask.persist(*lazy)
+    distributed.wait(persisted)
+    assert len({worker for workers in client.who_has().values() for worker in workers}) == 2
+    for (x, chunks, attributes), got in zip(configurations, dask.compute(*persisted), strict=True):
+        expected = fastpool.max_pool(x, **attributes)
+        for result, want in zip(got, expected, strict=True):
+            cases.assert_same(result, want, f"{x.dtype} {x.shape} in {chunks}, {attributes}")
+
+
+def pattern(block_info):
+    """A block of a large array that is never anywhere in one piece."""
+    (rows, columns) = block_info[None]["array-location"]
+    rows, columns = np.arange(*rows), np.arange(*columns)
+    return (rows**2 % 251).astype(np.uint8)[:, None] ^ (7 * columns % 241).astype(np.uint8)
+
+
+def large(rows, columns, chunk):
+    chunks = da.core.normalize_chunks(chunk, (rows, columns), dtype=np.uint8)
+    return da.map_blocks(pattern, chunks=chunks, meta=np.empty((0, 0), np.uint8))
+
+
+def test_four_times_the_memory(client):
+    columns = 1 << 14
+    rows = -(-4 * MEMORY_LIMIT // columns)
+    x = large(rows, columns, 4096)
+    assert x.nbytes >= 4 * MEMORY_LIMIT
+    attributes = {"kernel_shape": 10, "strides": 8, "layout": "HW"}
+    y = fastpool.dask.max_pool(x, **attributes).compute()
+    for first in (0, 370, len(y) - 5):  # what the whole result is made of
+        strip = 8 * first, 8 * (first + 4) + 10
+        part = pattern({None: {"array-location": [strip, (0, columns)]}})
+        cases.assert_same(y[first : first + 5], fastpool.max_pool(part, **attributes))
+    peaks = client.run(lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10)
+    assert max(peaks.values()) < MEMORY_LIMIT, peaks
+
+
+def test_a_worker_is_lost(client):
+    """Killed when it has some of the results: these are computed again."""
+    x = large(600, 630, 110)
+    attributes = {"kernel_shape": 7, "strides": 3, "layout": "HW", "return_indices": True}
+    y, indices = client.persist(fastpool.dask.max_pool(x, **attributes))
+    futures = distributed.futures_of([y, indices])
+    for number, _ in enumerate(distributed.as_completed(futures)):
+        if number == len(futures) // 2:
+            break
+    victim, process = next(iter(client.run(os.getpid).items()))
+    assert any(victim in workers for workers in client.who_has(futures).values())
+    os.kill(process, signal.SIGKILL)
+    whole = pattern({None: {"array-location": [(0, 600), (0, 630)]}})
+    for got, want in zip(
+        dask.compute(y, indices), fastpool.max_pool(whole, **attributes), strict=True
+    ):
+        cases.assert_same(got, want)
+    client.wait_for_workers(2, timeout=30)
+    assert process not in client.run(os.getpid).values()

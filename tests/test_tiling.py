@@ -1,0 +1,198 @@
+"""Plans of tiles: what they read, and that they give their part of the whole, indices included."""
+
+import dataclasses
+import pickle
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cases
+import fastpool
+from fastpool import _dispatch, _tiling
+from fastpool._plan import Axis, make_plan
+
+
+def boxes(cuts):
+    """The boxes between cuts along each axis."""
+    return product(*([slice(*ends) for ends in pairwise(line)] for line in cuts))
+
+
+def assert_tiles_are_the_whole(plan, x, cuts):
+    whole = plan(x)
+    for outputs in boxes(cuts):
+        part, read, write = plan.tile(outputs)
+        assert write == outputs and part.input_shape == x[read].shape
+        for got, expected in zip(part(x[read]), whole, strict=True):
+            cases.assert_same(got, expected[write], f"{plan} {outputs}")
+
+
+@st.composite
+def cut_pools(draw):
+    """A pooling of any geometry, and where to cut each axis of its output."""
+    case = draw(st.one_of(cases.pools(), cases.hostile_pools()))
+    attributes = {"return_indices": True, **case.attributes}
+    plan = make_plan(case.shape, cases.dtype(case.dtype), case.kernel_shape, **attributes)
+    cuts = [
+        [0, *sorted(draw(st.lists(st.integers(0, extent), max_size=2))), extent]
+        for extent in plan.output_shape
+    ]
+    return case, plan, cuts
+
+
+@cases.examples(200)
+@given(cut_pools(), st.sampled_from(cases.BUILDS))
+def test_tiles_of_any_geometry(cut, build):
+    case, plan, cuts = cut
+    with _dispatch.using(build):
+        assert_tiles_are_the_whole(plan, case.x(), cuts)
+
+
+WINDOWS = {
+    "halves": {"kernel_shape": 2, "strides": 2},
+    "3 x 3": {"kernel_shape": 3, "pads": 1},
+    "3 x 3 at stride 2": {"kernel_shape": 3, "strides": 2, "pads": 1},
+    "dilated": {"kernel_shape": 3, "dilations": 5, "pads": 6},
+    "nine taps": {"kernel_shape": 9, "strides": 4, "ceil_mode": True},
+    "long": {"kernel_shape": 40, "strides": 7, "pads": 45},
+}
+
+
+ARRAYS = [
+    ("HW", (99, 170), {}),
+    ("CHW", (3, 60, 75), {"index_axis": 1, "storage_order": 1, "index_dtype": "int32"}),
+    ("HWC", (60, 75, 3), {}),
+    ("HWC", (60, 75, 20), {"index_layout": "NHWC"}),
+    ("DHW", (9, 30, 40), {}),
+]
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("layout, shape, convention", ARRAYS)
+def test_ways_through_the_kernels(layout, shape, convention, window, isa):
+    """Arrays that are large enough for every form."""
+    attributes = {**WINDOWS[window], **convention, "layout": layout, "return_indices": True}
+    for name in ("uint8", "float32", "float16"):
+        plan = fastpool.plan_max_pool(shape, name, **attributes)
+        cuts = [[0, extent // 3, extent] for extent in plan.output_shape]
+        assert_tiles_are_the_whole(plan, cases.values(shape, name, "ties", 3), cuts)
+
+
+def test_a_tile_of_a_tile():
+    plan = fastpool.plan_max_pool(
+        (2, 3, 20, 30), "float32", 4, strides=3, pads=5, return_indices=True
+    )
+    x = cases.values(plan.input_shape, "float32", "ties", 0)
+    outer, outer_read, outer_write = plan.tile(np.s_[1:2, :, 2:8, 1:])
+    inner, read, write = pickle.loads(pickle.dumps(outer.tile(np.s_[:, 1:3, 0:4, 3:9])))
+    for got, expected in zip(inner(x[outer_read][read]), plan(x), strict=True):
+        cases.assert_same(got, expected[outer_write][write])
+
+
+def test_slices_are_those_of_python():
+    plan = fastpool.plan_max_pool((10, 12), "uint8", 2, layout="HW")
+    for outputs in (np.s_[-3:], np.s_[:, -4:-1], np.s_[5:2], np.s_[3:99, 4:]):
+        assert plan.tile(outputs).plan.output_shape == np.zeros(plan.output_shape)[outputs].shape
+    assert plan.tile(()).plan == plan
+
+
+@pytest.mark.parametrize(
+    "outputs, error, message",
+    [
+        (3, TypeError, r"outputs\[0\]: expected a slice, got 3"),
+        ((slice(2), None), TypeError, r"outputs\[1\]: expected a slice, got None"),
+        (np.s_[:, ::2], ValueError, r"outputs\[1\]: expected a step of 1, got 2"),
+        (np.s_[:, :, :], ValueError, r"outputs: expected at most 2 slices, got 3"),
+        ((slice(0.5, 2),), TypeError, "slice indices must be integers"),
+    ],
+)
+def test_bad_outputs(outputs, error, message):
+    plan = fastpool.plan_max_pool((10, 12), "uint8", 2, layout="HW")
+    with pytest.raises(error, match=message):
+        plan.tile(outputs)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"index_origin": (0, 1)},
+        {"index_origin": (0, -1)},
+        {"index_origin": (0,)},
+        {"index_shape": (10, 11)},
+        {"index_shape": (10, 12, 1), "index_origin": (0, 0, 0)},
+    ],
+)
+def test_a_place_that_is_outside(changes):
+    plan = fastpool.plan_max_pool((10, 12), "uint8", 2, layout="HW")
+    with pytest.raises(ValueError, match="^plan: indices in"):
+        dataclasses.replace(plan, **changes)(np.zeros((10, 12), np.uint8))
+
+
+# ------------------------------------------------------------------------------- along one axis
+
+
+def axes():
+    for size, kernel, stride, dilation, begin in product(
+        (0, 1, 5, 8), (1, 3), (1, 2, 7), (1, 3), (0, 2, 9)
+    ):
+        extent = (kernel - 1) * dilation + 1
+        for output in (1, 4):
+            end = (output - 1) * stride + extent - size - begin
+            if end >= 0 or output == 4:
+                yield Axis(size, output, kernel, stride, dilation, begin, max(end, 0))
+
+
+def test_what_is_read_is_what_windows_cover():
+    for axis in axes():
+        for first in range(axis.output):
+            for stop in range(first + 1, axis.output + 1):
+                (low, high), part = _tiling.part(axis, first, stop)
+                start = first * axis.stride - axis.begin
+                last = (stop - 1) * axis.stride - axis.begin + (axis.kernel - 1) * axis.dilation
+                assert list(range(low, high)) == [i for i in range(axis.size) if start <= i <= last]
+                assert min(part) >= 0 and part.size == high - low
+                span = (part.output - 1) * part.stride + (part.kernel - 1) * part.dilation + 1
+                assert part.begin + part.size + part.end == span
+
+
+def test_chunks_own_the_windows_that_start_in_them():
+    for axis in axes():
+        for chunks in ((axis.size,), (1, axis.size - 1), (axis.size // 2, 0, -(-axis.size // 2))):
+            if min(chunks) < 0:
+                continue
+            ends = _tiling.owned(axis, chunks)
+            assert ends == sorted(ends) and ends[-1] == axis.output
+            edges = np.cumsum(chunks)
+            for o in range(axis.output):
+                owner = sum(end <= o for end in ends)
+                start = o * axis.stride - axis.begin
+                assert owner == min(sum(edge <= start for edge in edges), len(chunks) - 1)
+
+
+# ----------------------------------------------------------------------------- tiles within bytes
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("max_bytes", [1, 100, 3000, 10**9])
+def test_a_grid_is_the_output_in_tiles_that_are_small(max_bytes, reverse):
+    plan = fastpool.plan_max_pool(
+        (2, 3, 20, 30), "int16", 3, strides=2, pads=1, return_indices=True, index_dtype="int32"
+    )
+    count = np.zeros(plan.output_shape, int)
+    places, sizes = [], []
+    for outputs in _tiling.grid(plan, max_bytes, reverse):
+        count[outputs] += 1
+        places.append([cut.start for cut in outputs][:: -1 if reverse else 1])
+        part = plan.tile(outputs).plan
+        sizes.append(2 * np.prod(part.input_shape) + 6 * np.prod(part.output_shape))
+    assert (count == 1).all()
+    assert places == sorted(places)
+    # (a window and its result are 24 bytes)
+    assert max(sizes) <= max(max_bytes, 24) and sizes[0] * 3 >= min(max_bytes, sum(sizes)) // 2
+
+
+def test_a_grid_of_nothing():
+    plan = fastpool.plan_max_pool((0, 3, 20, 30), "int16", 3)
+    assert list(_tiling.grid(plan, 100)) == []
