@@ -1,6 +1,6 @@
 """How much of a worker's time pools: a dask cluster against plain calls on the same tiles.
 
-    python ci/cluster.py [--megabytes 2048] [--side 4096] [--rounds 9]
+    python ci/cluster.py [--megabytes 1024] [--side 4096] [--rounds 9]
 
 The tiles are in the workers' memory. Plain calls are made there too, first in one worker alone,
 then in all at once, which is what memory and neighbours leave to each. Rounds take turns; told are
@@ -37,19 +37,19 @@ def tile(block_info):
     return np.random.default_rng(info["chunk-location"]).random(info["chunk-shape"], np.float32)
 
 
-def plain(window, dask_worker):
+def plain(window):
     """Seconds for all tiles of this worker, and of its processor; results are kept meanwhile."""
+    tiles = [x for x in distributed.get_worker().data.values() if isinstance(x, np.ndarray)]
     start = time.perf_counter(), time.thread_time()
-    kept = [
-        fastpool.max_pool(x, layout="HW", num_threads=1, **window)
-        for x in dask_worker.data.values()
-    ]
+    kept = [fastpool.max_pool(x, layout="HW", num_threads=1, **window) for x in tiles]
     assert kept
     return time.perf_counter() - start[0], time.thread_time() - start[1]
 
 
-def slowest(measured):
-    return map(max, zip(*measured.values(), strict=True))
+def plain_calls(client, window, workers):
+    """The longest of their times."""
+    running = [client.submit(plain, window, workers=[w], pure=False) for w in workers]
+    return map(max, zip(*client.gather(running), strict=True))
 
 
 def chunked(client, x, window):
@@ -65,7 +65,7 @@ def chunked(client, x, window):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--megabytes", type=int, default=2048, help="of input [%(default)s]")
+    parser.add_argument("--megabytes", type=int, default=1024, help="of input [%(default)s]")
     parser.add_argument("--side", type=int, default=4096, help="of a square tile [%(default)s]")
     parser.add_argument("--rounds", type=int, default=9, help="[%(default)s]")
     options = parser.parse_args()
@@ -78,7 +78,7 @@ def main():
         chunks = ((options.side,) * count * WORKERS, (options.side,))
         x = da.map_blocks(tile, chunks=chunks, meta=np.empty((0, 0), np.float32)).persist()
         distributed.wait(x)
-        one = [next(iter(client.run(int)))]
+        workers = list(client.run(int))
         print(
             f"{WORKERS} workers with {count} tiles of {options.side} x {options.side} float32 each"
         )
@@ -87,8 +87,8 @@ def main():
             rounds = []
             for _ in range(options.rounds):
                 seconds, used = chunked(client, x, window)
-                alone, _ = slowest(client.run(plain, window, workers=one))
-                together, own = slowest(client.run(plain, window))
+                alone, _ = plain_calls(client, window, workers[:1])
+                together, own = plain_calls(client, window, workers)
                 rounds.append((seconds, alone / seconds, together / seconds, own / used))
             seconds, *ratios = map(statistics.median, zip(*rounds, strict=True))
             speed = 4e-9 * count * options.side**2 / seconds

@@ -191,6 +191,19 @@ def test_schedulers(scheduler):
         cases.assert_same(got, want)
 
 
+def test_fastpools_own_functions_take_them():
+    x = cases.values((1, 2, 30, 20), "float32", "ties", 0)
+    lazy = da.from_array(x, (1, 1, 7, 9))
+    y, indices = fastpool.max_pool(lazy, 2, strides=2, return_indices=True)
+    restored = fastpool.max_unpool(y, indices, 2, strides=2, output_shape=x.shape)
+    assert all(isinstance(array, da.Array) for array in (y, indices, restored))
+    expected = fastpool.max_pool(x, 2, strides=2, return_indices=True)
+    for got, want in zip((y, indices), expected, strict=True):
+        cases.assert_same(got.compute(), want)
+    expected = fastpool.max_unpool(*expected, 2, strides=2, output_shape=x.shape)
+    cases.assert_same(restored.compute(), expected)
+
+
 def test_byte_order_and_activation():
     x = np.arange(-50, 50, dtype=">i4").reshape(10, 10)
     y = fastpool.dask.max_pool(da.from_array(x, 4), 3, layout="HW", activation="Relu")

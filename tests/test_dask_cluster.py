@@ -4,8 +4,10 @@ FASTPOOL_CLUSTER_CASES is how many chunkings and geometries are compared.
 """
 
 import os
+import re
 import resource
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,6 +29,8 @@ MEMORY_LIMIT = 320 << 20
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
     with (
+        # (workers ask a lost one for its results that long)
+        dask.config.set({"distributed.comm.timeouts.connect": "10s"}),
         distributed.LocalCluster(
             n_workers=2,
             threads_per_worker=1,
@@ -113,7 +117,7 @@ def large(rows, columns, chunk):
 def test_four_times_the_memory(client):
     columns = 1 << 14
     rows = -(-4 * MEMORY_LIMIT // columns)
-    x = large(rows, columns, 4096)
+    x = large(rows, columns, (1500, columns))
     assert x.nbytes >= 4 * MEMORY_LIMIT
     attributes = {"kernel_shape": 10, "strides": 8, "layout": "HW"}
     y = fastpool.dask.max_pool(x, **attributes).compute()
@@ -144,3 +148,13 @@ def test_a_worker_is_lost(client):
         cases.assert_same(got, want)
     client.wait_for_workers(2, timeout=30)
     assert process not in client.run(os.getpid).values()
+
+
+def test_the_example_of_the_page(client, capsys, monkeypatch):
+    """The last test, on a few rows: it closes the cluster that it is given."""
+    page = (Path(__file__).parents[1] / "docs" / "dask.md").read_text()
+    (code,) = re.findall(r"```python\n(import .*?)```", page, re.DOTALL)
+    assert "(84_000, " in code
+    monkeypatch.setattr("dask.distributed.LocalCluster", lambda **options: client.cluster)
+    exec(code.replace("(84_000, ", "(4_096, "), {"__name__": "__main__"})
+    assert re.search(r"\(512, 2048\) 25\d\.\d+\n$", capsys.readouterr().out)

@@ -35,7 +35,8 @@ def names(folder):
 
 @cases.examples(40)
 @given(
-    cases.pools(dtypes=["float32", "uint8", "float16", "int64"]), st.sampled_from([100, 2000, 10**9])
+    cases.pools(dtypes=["float32", "uint8", "float16", "int64"]),
+    st.sampled_from([100, 2000, 10**9]),
 )
 def test_any_geometry_in_tiles(tmp_path_factory, case, max_bytes):
     folder = tmp_path_factory.mktemp("files")
@@ -264,7 +265,7 @@ def test_a_mosaic_without_its_packages(folder, capsys, monkeypatch):
     assert status == 2 and said.endswith("pip install 'fastpool[demo]'\n")
 
 
-def test_documentation():
+def test_documentation(folder):
     assert doctest.testmod(fastpool.files).failed == 0
     page = Path(__file__).parents[1] / "docs" / "files.md"
     results = doctest.testfile(str(page), module_relative=False)
