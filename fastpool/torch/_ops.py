@@ -55,9 +55,18 @@ def _check_tensor(tensor, name, devices=("cpu",)):
         raise TypeError(f"{name}: expected a strided tensor, got layout {tensor.layout}")
 
 
+def _check_indices(input, indices):
+    if indices.dtype is not torch.int64:
+        raise TypeError(f"indices: expected dtype torch.int64, got {indices.dtype}")
+    if indices.shape != input.shape:
+        raise ValueError(
+            f"indices: expected the shape of input {tuple(input.shape)}, got {tuple(indices.shape)}"
+        )
+
+
 def is_plain(*tensors):
-    """Would the dispatcher do no more than call a kernel here? (It takes twice as long as a small
-    pooling.) Not while anything traces, transforms or differentiates.
+    """Would the dispatcher only call a kernel, which takes it several times as long as a small
+    pooling? Not while anything traces, transforms or differentiates.
     """
     if (
         is_traced()
@@ -76,15 +85,6 @@ def is_plain(*tensors):
 def is_traced():
     """Is a graph of operators made, rather than something computed?"""
     return torch.compiler.is_compiling() or torch.jit.is_tracing()
-
-
-def _check_indices(input, indices):
-    if indices.dtype is not torch.int64:
-        raise TypeError(f"indices: expected dtype torch.int64, got {indices.dtype}")
-    if indices.shape != input.shape:
-        raise ValueError(
-            f"indices: expected the shape of input {tuple(input.shape)}, got {tuple(indices.shape)}"
-        )
 
 
 def _array(tensor, name, channels_last, rank):
@@ -147,21 +147,9 @@ def _plan_pool(shape, dtype, rank, last, *attributes):
     attributes = window(rank, *attributes)
     extents = shape[1:-1] if last else shape[-rank:]
     kernel_size, stride, padding, dilation, _ = attributes
+    axes = zip(extents, pooled_extents(extents, *attributes), *attributes[:-1], strict=True)
     # Padding at the end for torch's number of windows.
-    ends = [
-        max(p, (output - 1) * s + d * (k - 1) + 1 - size - p)
-        for output, size, k, s, p, d in zip(
-            *(
-                pooled_extents(extents, *attributes),
-                extents,
-                kernel_size,
-                stride,
-                padding,
-                dilation,
-            ),
-            strict=True,
-        )
-    ]
+    ends = [max(p, (out - 1) * s + d * (k - 1) + 1 - size - p) for size, out, k, s, p, d in axes]
     return make_plan(
         shape,
         dtype,
