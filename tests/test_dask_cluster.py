@@ -5,8 +5,8 @@ FASTPOOL_CLUSTER_CASES is how many chunkings and geometries are compared.
 
 import os
 import re
-import resource
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -114,19 +114,25 @@ def large(rows, columns, chunk):
     return da.map_blocks(pattern, chunks=chunks, meta=np.empty((0, 0), np.uint8))
 
 
+def peak_memory():
+    """Bytes resident at most. (getrusage also counts those of the process that started this.)"""
+    return int(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]) << 10
+
+
 def test_four_times_the_memory(client):
     columns = 1 << 14
-    rows = -(-4 * MEMORY_LIMIT // columns)
+    rows = -(-4 * 2 * MEMORY_LIMIT // columns)
     x = large(rows, columns, (1500, columns))
-    assert x.nbytes >= 4 * MEMORY_LIMIT
+    assert x.nbytes >= 4 * 2 * MEMORY_LIMIT  # of both workers together
     attributes = {"kernel_shape": 10, "strides": 8, "layout": "HW"}
     y = fastpool.dask.max_pool(x, **attributes).compute()
     for first in (0, 370, len(y) - 5):  # what the whole result is made of
         strip = 8 * first, 8 * (first + 4) + 10
         part = pattern({None: {"array-location": [strip, (0, columns)]}})
         cases.assert_same(y[first : first + 5], fastpool.max_pool(part, **attributes))
-    peaks = client.run(lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10)
-    assert max(peaks.values()) < MEMORY_LIMIT, peaks
+    if sys.platform == "linux":
+        peaks = client.run(peak_memory)
+        assert max(peaks.values()) < MEMORY_LIMIT, peaks
 
 
 def test_a_worker_is_lost(client):
@@ -154,7 +160,7 @@ def test_the_example_of_the_page(client, capsys, monkeypatch):
     """The last test, on a few rows: it closes the cluster that it is given."""
     page = (Path(__file__).parents[1] / "docs" / "dask.md").read_text()
     (code,) = re.findall(r"```python\n(import .*?)```", page, re.DOTALL)
-    assert "(84_000, " in code
+    assert "(168_000, " in code
     monkeypatch.setattr("dask.distributed.LocalCluster", lambda **options: client.cluster)
-    exec(code.replace("(84_000, ", "(4_096, "), {"__name__": "__main__"})
+    exec(code.replace("(168_000, ", "(4_096, "), {"__name__": "__main__"})
     assert re.search(r"\(512, 2048\) 25\d\.\d+\n$", capsys.readouterr().out)
