@@ -82,6 +82,11 @@ def _share(output, read, edges, own):
 # -------------------------------------------------------------------------------------- one block
 
 
+def cut_out(chunk, cut):
+    """A copy of a strip: a view would hold the memory of the chunk."""
+    return chunk[cut].copy()
+
+
 def arranged(counts, own, cut, *blocks):
     """The pieces in an array of arrays, of which the block's own is cut now."""
     pieces = np.empty(counts, object)

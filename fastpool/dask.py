@@ -12,7 +12,14 @@ from math import isnan
 import numpy as np
 
 from ._api import plan_max_pool
-from ._blocks import arranged, pool_block, pooled_shares, unpool_block, unpooled_shares
+from ._blocks import (
+    arranged,
+    cut_out,
+    pool_block,
+    pooled_shares,
+    unpool_block,
+    unpooled_shares,
+)
 from ._plan import make_unpool_plan
 
 try:
@@ -196,7 +203,7 @@ def _pieces(graph, key, x, shares):
             own_cut = cut
         else:
             strip = (f"{key[0]}-halo-{x.name}", *key[1:], *index)
-            graph[strip] = Task(strip, operator.getitem, ref, cut)
+            graph[strip] = Task(strip, cut_out, ref, cut)
             ref = TaskRef(strip)
         refs.append(ref)
     counts = tuple(len(share.pieces) for share in shares)

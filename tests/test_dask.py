@@ -1,7 +1,6 @@
 """Pooling of dask arrays: equal to the array in one piece, whatever its chunks."""
 
 import doctest
-import operator
 import pickle
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 import cases
 import fastpool
+from fastpool import _blocks
 
 dask = pytest.importorskip("dask")
 
@@ -121,7 +121,7 @@ def test_only_strips_behind_a_chunk_are_cut():
     y = fastpool.dask.max_pool(da.zeros((64, 96), chunks=8), 3, layout="HW")
     layer = pooling_layer(y)
     assert len(layer) < 4 * y.npartitions
-    strips = [task for task in layer.values() if task.func is operator.getitem]
+    strips = [task for task in layer.values() if task.func is _blocks.cut_out]
     assert len(strips) == len(layer) - y.npartitions
     for strip in strips:
         source, cut = strip.args
@@ -139,8 +139,6 @@ def test_chunks_smaller_than_a_window_are_merged():
 
 def test_what_lies_in_a_chunk_is_pooled_in_place(monkeypatch):
     """Only strips at its end are copied: all of them are smaller than two windows."""
-    from fastpool import _blocks
-
     copied = []
     block = np.block
     monkeypatch.setattr(

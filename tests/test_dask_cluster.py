@@ -23,7 +23,8 @@ import dask.array as da  # noqa: E402
 import fastpool.dask  # noqa: E402
 
 CASES = int(os.environ.get("FASTPOOL_CLUSTER_CASES", 40))
-MEMORY_LIMIT = 320 << 20
+MEMORY_LIMIT = 512 << 20  # of a worker, of which Python and its packages take a third
+TIMEOUT = 240  # seconds: nothing here may hang
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,7 @@ def test_random_chunkings(client):
         for x, chunks, attributes in configurations
     ]
     persisted = dask.persist(*lazy)
-    distributed.wait(persisted)
+    distributed.wait(persisted, TIMEOUT)
     assert len({worker for workers in client.who_has().values() for worker in workers}) == 2
     for (x, chunks, attributes), got in zip(configurations, dask.compute(*persisted), strict=True):
         expected = fastpool.max_pool(x, **attributes)
@@ -125,7 +126,7 @@ def test_four_times_the_memory(client):
     x = large(rows, columns, (1500, columns))
     assert x.nbytes >= 4 * 2 * MEMORY_LIMIT  # of both workers together
     attributes = {"kernel_shape": 10, "strides": 8, "layout": "HW"}
-    y = fastpool.dask.max_pool(x, **attributes).compute()
+    y = client.compute(fastpool.dask.max_pool(x, **attributes)).result(TIMEOUT)
     for first in (0, 370, len(y) - 5):  # what the whole result is made of
         strip = 8 * first, 8 * (first + 4) + 10
         part = pattern({None: {"array-location": [strip, (0, columns)]}})
@@ -141,16 +142,15 @@ def test_a_worker_is_lost(client):
     attributes = {"kernel_shape": 7, "strides": 3, "layout": "HW", "return_indices": True}
     y, indices = client.persist(fastpool.dask.max_pool(x, **attributes))
     futures = distributed.futures_of([y, indices])
-    for number, _ in enumerate(distributed.as_completed(futures)):
+    for number, _ in enumerate(distributed.as_completed(futures, timeout=TIMEOUT)):
         if number == len(futures) // 2:
             break
     victim, process = next(iter(client.run(os.getpid).items()))
     assert any(victim in workers for workers in client.who_has(futures).values())
     os.kill(process, signal.SIGKILL)
     whole = pattern({None: {"array-location": [(0, 600), (0, 630)]}})
-    for got, want in zip(
-        dask.compute(y, indices), fastpool.max_pool(whole, **attributes), strict=True
-    ):
+    results = [future.result(TIMEOUT) for future in client.compute([y, indices])]
+    for got, want in zip(results, fastpool.max_pool(whole, **attributes), strict=True):
         cases.assert_same(got, want)
     client.wait_for_workers(2, timeout=30)
     assert process not in client.run(os.getpid).values()
@@ -160,7 +160,7 @@ def test_the_example_of_the_page(client, capsys, monkeypatch):
     """The last test, on a few rows: it closes the cluster that it is given."""
     page = (Path(__file__).parents[1] / "docs" / "dask.md").read_text()
     (code,) = re.findall(r"```python\n(import .*?)```", page, re.DOTALL)
-    assert "(168_000, " in code
+    assert "(262_144, " in code
     monkeypatch.setattr("dask.distributed.LocalCluster", lambda **options: client.cluster)
-    exec(code.replace("(168_000, ", "(4_096, "), {"__name__": "__main__"})
+    exec(code.replace("(262_144, ", "(4_096, "), {"__name__": "__main__"})
     assert re.search(r"\(512, 2048\) 25\d\.\d+\n$", capsys.readouterr().out)

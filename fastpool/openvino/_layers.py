@@ -13,7 +13,7 @@ _LONGEST_LAYER = 1 << 20
 # loop or a branch adds four), their layers with MaxPool are some dozens.
 _PIECE = 1 << 16
 _DEEPEST = 100
-_MOST_LAYERS = 10_000
+_MOST_LAYERS = 1000
 # How the operation's documents start their layers, and the XML that is meant.
 _DOCUMENTED_START = '<layer ... type="MaxPool" ... >', '<layer type="MaxPool">'
 
@@ -139,7 +139,7 @@ def read_layers(file):
     ValueError
         If the file is no IR, declares a document type, has a bad MaxPool layer (it is named), or
         is not plausible: more than 1 MiB for a layer or without any tag, elements more than 100
-        deep, over 10000 layers.
+        deep, over 1000 layers.
 
     Examples
     --------
