@@ -411,7 +411,7 @@ def _index_rules(shape, order, storage_order, index_axis, index_layout):
 
 
 def check_size(name, shape, itemsize):
-    if math.prod(shape) * itemsize > LARGEST:
+    if math.prod(extent or 1 for extent in shape) * itemsize > LARGEST:  # as NumPy counts
         raise ValueError(f"{name}: {shape} of {itemsize}-byte elements is more than 2**62 bytes")
 
 

@@ -314,6 +314,16 @@ def test_impossible_sizes(attributes):
             assert re.search(r"\b(kernel_shape|pads|output)\b", str(raised.value)), raised.value
 
 
+def test_impossible_sizes_without_elements():
+    """Found by fuzzing: an OverflowError, as zero elements were thought to fit anywhere."""
+    x = np.zeros((1, 0, 1, 4), np.float32)
+    with pytest.raises(ValueError, match="^output: .* is more than"):
+        fastpool.max_pool(x, 1, pads=2**80)
+    for layout in ("NCHW", "NHWC"):
+        with pytest.raises(ValueError, match="^output: .* is more than"):
+            fastpool.max_unpool(x, x.astype(int), 2**80, layout=layout)
+
+
 # Legal, with few outputs: (attributes, output), of the row 0 1 2 3 and its indices
 EXTREME = [
     ({"kernel_shape": 2**40, "pads": 2**39}, [3, 3, 3, 3, 3], [3, 3, 3, 3, 3]),
