@@ -230,7 +230,7 @@ def test_a_forked_child_pools_beside_another_openmp(other):
 
 
 @needs_fork
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:os.fork:RuntimeWarning")
 def test_fork_while_other_threads_pool():
     """A fork in the middle of other threads' calls leaves a child that works."""
     x, plan = large_pool()
