@@ -52,5 +52,7 @@ if corpus.is_dir() and not any(corpus.iterdir()):
     chance = random.Random(0)  # noise reaches more kernels than what grows from nothing
     for number in range(200):
         (corpus / f"noise-{number}").write_bytes(chance.randbytes(LENGTH))
+if any(map(os.path.isfile, sys.argv[2:])):  # libFuzzer runs files where it is given no folder
+    del sys.argv[1]
 atheris.Setup([*sys.argv, f"-max_len={LENGTH}", "-len_control=0"], run)
 atheris.Fuzz()
