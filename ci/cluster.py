@@ -72,7 +72,7 @@ def main():
     count = max(1, (options.megabytes << 20) // (4 * options.side**2 * WORKERS))  # for each worker
 
     cluster = distributed.LocalCluster(
-        n_workers=WORKERS, threads_per_worker=1, memory_limit=0, dashboard_address=None
+        n_workers=WORKERS, threads_per_worker=1, memory_limit=0, dashboard_address=":0"
     )
     with cluster, distributed.Client(cluster) as client:
         chunks = ((options.side,) * count * WORKERS, (options.side,))

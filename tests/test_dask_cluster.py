@@ -37,7 +37,7 @@ def client(tmp_path_factory):
             threads_per_worker=1,
             processes=True,
             memory_limit=MEMORY_LIMIT,
-            dashboard_address=None,
+            dashboard_address=":0",
             local_directory=str(tmp_path_factory.mktemp("workers")),
         ) as cluster,
         distributed.Client(cluster) as client,
@@ -118,6 +118,10 @@ def large(rows, columns, chunk):
 def peak_memory():
     """Bytes resident at most. (getrusage also counts those of the process that started this.)"""
     return int(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]) << 10
+
+
+# Workers need not be able to import the tests: what they run of them is sent.
+pattern.__module__ = peak_memory.__module__ = "__main__"
 
 
 def test_four_times_the_memory(client):
