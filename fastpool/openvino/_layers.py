@@ -8,7 +8,7 @@ from .._arguments import shown
 from ._operator import VERSIONS, max_pool, native_attributes
 
 # Characters of one layer's text. (Its elements take some hundred bytes each, its ports few.)
-_LONGEST_LAYER = 1 << 20
+_LONGEST_LAYER = 1 << 18
 # A file is read in pieces of this many bytes. Elements of models stand a few deep (each body of a
 # loop or a branch adds four), their layers with MaxPool are some dozens.
 _PIECE = 1 << 16
@@ -138,7 +138,7 @@ def read_layers(file):
     ------
     ValueError
         If the file is no IR, declares a document type, has a bad MaxPool layer (it is named), or
-        is not plausible: more than 1 MiB for a layer or without any tag, elements more than 100
+        is not plausible: more than 256 KiB for a layer or without any tag, elements more than 100
         deep, over 1000 layers.
 
     Examples
