@@ -127,7 +127,7 @@ pattern.__module__ = peak_memory.__module__ = "__main__"
 def test_four_times_the_memory(client):
     columns = 1 << 14
     rows = -(-4 * 2 * MEMORY_LIMIT // columns)
-    x = large(rows, columns, (800, columns))
+    x = large(rows, columns, (2000, columns))
     assert x.nbytes >= 4 * 2 * MEMORY_LIMIT  # of both workers together
     attributes = {"kernel_shape": 10, "strides": 8, "layout": "HW"}
     y = client.compute(fastpool.dask.max_pool(x, **attributes)).result(TIMEOUT)
