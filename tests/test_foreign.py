@@ -164,6 +164,17 @@ def test_results(make):
     cases.assert_same(np.asarray(as_array(back, "out")), expected)
 
 
+@pytest.mark.parametrize("make", [Packed, tensor])
+def test_results_of_unpooling_with_an_activation(make):
+    out = make(np.full_like(X, 7))
+    attributes = {"kernel_shape": [2, 2], "strides": [2, 2], "activation": "Relu"}
+    assert fastpool.onnx.max_unpool(Y, INDICES, **attributes, out=out) is out
+    expected = fastpool.onnx.max_unpool(Y, INDICES, **attributes)
+    cases.assert_same(np.asarray(as_array(out, "out")), expected)
+    with pytest.raises(TypeError, match="^out: expected a numpy.ndarray, or another array that"):
+        fastpool.onnx.max_unpool(Y, INDICES, **attributes, out=X.tolist())
+
+
 def test_results_in_buffers():
     out = array.array("i", [0, 0])
     x = np.array([3, 1, 4, 1], np.int32)

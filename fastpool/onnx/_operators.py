@@ -9,7 +9,8 @@ com.ms.internal.nhwc.
 
 from .. import _arguments
 from .._activation import apply_activation
-from .._dispatch import as_array, check_output
+from .._dispatch import check_output
+from .._foreign import as_array, as_output
 from .._kept import Kept
 from .._operator_arguments import counts, spatial_rank
 from .._plan import make_plan, make_unpool_plan
@@ -185,13 +186,14 @@ def max_unpool(
         return plan(x, indices, out)
     y = plan(x, indices)
     if out is not None:
+        into = as_output(out, "out")
         check_output(
-            "out", out, y.shape, y.dtype, {"x": x, "indices": as_array(indices, "indices")}
+            "out", into, y.shape, y.dtype, {"x": x, "indices": as_array(indices, "indices")}
         )
     apply_activation(y, activation, activation_params)
     if out is None:
         return y
-    out[...] = y
+    into[...] = y
     return out
 
 

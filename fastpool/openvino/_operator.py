@@ -4,7 +4,7 @@
 
 from .. import _arguments
 from .._arguments import shown
-from .._dispatch import as_array
+from .._foreign import as_array
 from .._kept import Kept
 from .._operator_arguments import counts, spatial_rank
 from .._plan import make_plan
