@@ -8,11 +8,10 @@ from .._arguments import shown
 from ._operator import VERSIONS, max_pool, native_attributes
 
 # Characters of one layer's text. (Its elements take some hundred bytes each, its ports few.)
-_LONGEST_LAYER = 1 << 20
+_LONGEST_LAYER = 1 << 18
 # A file is read in pieces of this many bytes. Elements of models stand a few deep (each body of a
 # loop or a branch adds four), their layers with MaxPool are some dozens.
 _PIECE = 1 << 16
-_LONGEST_IN_FILE = 1 << 18  # bytes of one of those layers, or without a tag
 _DEEPEST = 100
 _MOST_LAYERS = 1000
 # How the operation's documents start their layers, and the XML that is meant.
@@ -186,9 +185,9 @@ class _LayersOfFile:
         _feed(self._parser, piece, False, "file")
         self._fed += len(piece)
         # Inside of a MaxPool layer, its own start; what the builder holds is as long as this.
-        if self._fed - self._last_tag > _LONGEST_IN_FILE:
+        if self._fed - self._last_tag > _LONGEST_LAYER:
             raise ValueError(
-                f"file: more than {_LONGEST_IN_FILE} bytes of one MaxPool layer, or without a tag"
+                f"file: more than {_LONGEST_LAYER} bytes of one MaxPool layer, or without a tag"
             )
 
     def close(self):
