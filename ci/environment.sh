@@ -31,6 +31,15 @@ make_venv() {
         fail "'python3 -m venv' does not work here (Debian and Ubuntu: apt install python3-venv)"
 }
 
+# run_pytest ARGUMENT...: the tests, on the installed package.
+run_pytest() {
+    case $venv in /*) ;; *) venv=$PWD/$venv ;; esac
+    cd "$root"
+    # Not -P, which stops at this process: the tests start interpreters of their own, also on the installed package.
+    export PYTHONSAFEPATH=1
+    exec "$venv/bin/python" -m pytest --import-mode=importlib "$@"
+}
+
 # make_instrumented NAME PACKAGE...: $site, a folder with fastpool built in place, with $CC, $FASTPOOL_CFLAGS and
 # $LDFLAGS (setup.py says how they are used); and in $venv what the tests of kernels need, and those packages. Only
 # what changed is built again: delete build/NAME after a change of flags.

@@ -8,9 +8,5 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"
 
 venv=${FASTPOOL_VENV:-$root/.venv-test}
-case $venv in /*) ;; *) venv=$PWD/$venv ;; esac
 make_environment test
-cd "$root"
-# Not -P, which stops at this process: the tests start interpreters of their own, also on the installed package.
-export PYTHONSAFEPATH=1
-exec "$venv/bin/python" -m pytest --import-mode=importlib "$@"
+run_pytest "$@"

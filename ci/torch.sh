@@ -7,12 +7,9 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"
 
 venv=${FASTPOOL_VENV:-$root/.venv-torch}
-case $venv in /*) ;; *) venv=$PWD/$venv ;; esac
 make_venv
 [ -f "$venv/.installed-torch" ] || quiet_pip install "torch==2.13.0" jax scikit-learn
 touch "$venv/.installed-torch"
 make_environment test,torch
-cd "$root"
 [ $# -gt 0 ] || set -- tests/test_torch.py tests/test_foreign.py tests/test_process.py tests/test_threads.py
-export PYTHONSAFEPATH=1
-exec "$venv/bin/python" -m pytest --import-mode=importlib "$@"
+run_pytest "$@"
