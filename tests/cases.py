@@ -7,6 +7,8 @@ and prints it as something that can be pasted into a bug report.
 import os
 import subprocess
 import sys
+import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -453,3 +455,27 @@ def unpools(draw):
             "index_layout": index_layout,
         },
     )
+
+
+def longest_pause(call):
+    """How long another Python thread stood still during a call, and how long the call took."""
+    running, started, longest = True, threading.Event(), 0.0
+
+    def tick():
+        nonlocal longest
+        last = time.perf_counter()
+        started.set()
+        while running:
+            now = time.perf_counter()
+            longest = max(longest, now - last)
+            last = now
+
+    ticker = threading.Thread(target=tick)
+    ticker.start()
+    started.wait()
+    begin = time.perf_counter()
+    call()
+    seconds = time.perf_counter() - begin
+    running = False
+    ticker.join()
+    return longest, seconds

@@ -16,7 +16,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -567,27 +566,13 @@ def test_python_runs_while_a_pooling_does(driver):
     x = np.zeros((4, 16, 512, 512), np.float32)
     plan = fastpool.plan_max_pool(x.shape, x.dtype, 63, return_indices=True)
     compiled, (y, indices) = driver.Plan(plan), results(plan)
-    state = {"running": True, "longest": 0.0}
-    started = threading.Event()
-
-    def tick():
-        last = time.perf_counter()
-        started.set()
-        while state["running"]:
-            now = time.perf_counter()
-            state["longest"] = max(state["longest"], now - last)
-            last = now
-
-    ticker = threading.Thread(target=tick)
-    ticker.start()
-    started.wait()
-    begin = time.perf_counter()
-    assert compiled.pool(at(x), at(y), at(indices), 1) == 0
-    call = time.perf_counter() - begin
-    state["running"] = False
-    ticker.join()
+    codes = []
+    longest, call = cases.longest_pause(
+        lambda: codes.append(compiled.pool(at(x), at(y), at(indices), 1))
+    )
+    assert codes == [0]
     # Were the lock held, the other thread would stand still for the whole call.
-    assert state["longest"] < 0.7 * call
+    assert longest < 0.7 * call
 
 
 FORK = """

@@ -137,27 +137,9 @@ def test_the_interpreter_runs_while_a_pool_does():
     plan = fastpool.plan_max_pool(x.shape, x.dtype, 63, return_indices=True, num_threads=1)
     y, indices = np.empty(plan.output_shape, x.dtype), np.empty(plan.output_shape, np.int64)
     plan(x, out=y, out_indices=indices)
-    state = {"running": True, "longest": 0.0}
-    started = threading.Event()
-
-    def tick():
-        last = time.perf_counter()
-        started.set()
-        while state["running"]:
-            now = time.perf_counter()
-            state["longest"] = max(state["longest"], now - last)
-            last = now
-
-    ticker = threading.Thread(target=tick)
-    ticker.start()
-    started.wait()
-    begin = time.perf_counter()
-    plan(x, out=y, out_indices=indices)
-    call = time.perf_counter() - begin
-    state["running"] = False
-    ticker.join()
+    longest, call = cases.longest_pause(lambda: plan(x, out=y, out_indices=indices))
     # Were the lock held, the other thread would stand still for the whole call.
-    assert state["longest"] < 0.7 * call, f"stood still {state['longest']:.3f} s of {call:.3f} s"
+    assert longest < 0.7 * call, f"stood still {longest:.3f} s of {call:.3f} s"
 
 
 # ------------------------------------------------------------------------------------------- fork
