@@ -66,6 +66,8 @@ def test_unpooling_where_pooling_took_from(data):
     shape = cases.array_shape(layout, 2, 3, sizes)
     index_layouts = ["NCHW", "NHWC"] if layout.endswith("C") else ["NCHW"]
     common = {"layout": layout, "index_layout": data.draw(st.sampled_from(index_layouts))}
+    spaces = cases.index_spaces(layout, 2, 3, common["index_layout"])
+    common["index_axis"], _ = data.draw(spaces)
     window = {"kernel_shape": kernel, "strides": stride, "pads": min(pad, kernel - 1)}
     if any(size + 2 * window["pads"] < kernel for size in sizes):
         return
