@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -266,6 +267,21 @@ def test_pictures(tmp_path):
     plots.plot_comparison(RESULTS + other, tmp_path / "comparison.svg")
     assert "float32, channels last" in (tmp_path / "sweep.svg").read_text()
     assert TINY in (tmp_path / "comparison.svg").read_text()
+
+
+def test_the_page_of_speed(monkeypatch):
+    """ci/perf_report.py: the earlier version is no peer, and what is slower than it is marked."""
+    pytest.importorskip("matplotlib")
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "ci")
+    import perf_report
+
+    earlier = result("earlier", "earlier", 1.0)
+    page = perf_report.page([*RESULTS, earlier], {"fastpool": "2", "earlier": "1"}, "v2", "v<1")
+    assert "fastpool v2 against v&lt;1 and the peers" in page
+    assert page.count("<svg") == 2 and page.endswith("</html>")
+    assert "<td class='slower'>0.50</td><td class=''>torch-out</td>" in page
+    assert "<td class='faster'>2.50</td>" in page
+    assert "jax differs" in page
 
 
 def test_quick_chooses_few(monkeypatch):

@@ -119,7 +119,11 @@ def _compare(error, options):
         "rounds": options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS),
         "seconds": QUICK_SECONDS if options.quick else SECONDS,
     }
-    names = [*OWN, *(name for name in PEERS if name in options.peer or not options.peer)]
+    names = [
+        "fastpool",
+        "limit",
+        *(name for name in PEERS if name in options.peer or not options.peer),
+    ]
     results, versions = measure.compare(
         chosen, names, **settings, pythons=dict(options.python), say=_say
     )

@@ -26,7 +26,10 @@ STYLE = {
 
 
 def plot_comparison(results, path):
-    """Draw the ratio to the best peer and the distance from the memory limit, by group."""
+    """Draw the ratio to the best peer and the distance from the memory limit, by group.
+
+    `path` may be a binary file: it gets SVG.
+    """
     rows = sorted(summary(results), key=lambda row: row["ratio"])
     names = [
         name
@@ -57,9 +60,9 @@ def plot_comparison(results, path):
             axes.set_yscale("log")
             axes.axhline(1, color="black", lw=1, zorder=1)
             axes.grid(axis="x", visible=False)
-            _plain_numbers(axes.yaxis)
+            plain_numbers(axes.yaxis)
         _label_groups(upper, lower, rows, where)
-        figure.savefig(path, dpi=150)
+        figure.savefig(path, dpi=150, format="svg" if hasattr(path, "write") else None)
         plt.close(figure)
 
 
@@ -94,9 +97,9 @@ def _label_groups(upper, lower, rows, where):
             )
 
 
-def _plain_numbers(axis):
+def plain_numbers(axis, subs=(1, 2, 5)):
     """Ticks of a logarithmic axis as 0.5, 1, 2, ..., not as powers."""
-    axis.set_major_locator(matplotlib.ticker.LogLocator(10, subs=(1, 2, 5)))
+    axis.set_major_locator(matplotlib.ticker.LogLocator(10, subs=subs))
     axis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
     axis.set_minor_locator(matplotlib.ticker.NullLocator())
 
@@ -138,4 +141,4 @@ def _draw_curves(axes, results):
     axes.set_xticks([2, 4, 8, 16, 32, 64, 128], labels=[2, 4, 8, 16, 32, 64, 128])
     axes.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
     axes.set_yscale("log")
-    _plain_numbers(axes.yaxis)
+    plain_numbers(axes.yaxis)

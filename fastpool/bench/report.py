@@ -30,7 +30,8 @@ def summary(results):
     """One dict per workload and number of threads, where fastpool and a peer were timed.
 
     `ratio` is the best peer's time over fastpool's, `from_limit` fastpool's over the time that
-    reading the input once and writing the output once takes.
+    reading the input once and writing the output once takes, `gain` the time of the earlier
+    version over fastpool's.
     """
     found = defaultdict(list)
     for result in results:
@@ -48,6 +49,7 @@ def summary(results):
         row |= {"best_microseconds": peers[best], "fastpool_microseconds": own}
         row["ratio"] = peers[best] / own
         row["from_limit"] = own / min(limits) if limits else None
+        row["gain"] = times["earlier"] / own if "earlier" in times else None
         rows.append(row)
     return rows
 
@@ -60,6 +62,7 @@ def groups(rows):
     for (group, threads), members in sorted(found.items()):
         worst = min(members, key=lambda row: row["ratio"])
         limits = [row["from_limit"] for row in members if row["from_limit"]]
+        gains = [row["gain"] for row in members if row["gain"]]
         yield {
             "group": GROUPS[group],
             "threads": threads,
@@ -69,6 +72,8 @@ def groups(rows):
             "least_workload": worst["workload"],
             "from_limit": _geometric_mean(limits) if limits else None,
             "furthest": max(limits, default=None),
+            "gain": _geometric_mean(gains) if gains else None,
+            "least_gain": min(gains, default=None),
         }
 
 
@@ -105,7 +110,7 @@ def text(results):
         "ratio: time of the best peer / fastpool's; limit x: fastpool's time / time to read the "
         "input once and write the output once;",
         "geometric means per group, and the worst.",
-        *_problems(results),
+        *problems(results),
     ]
     return "\n".join(lines)
 
@@ -114,7 +119,7 @@ def _number(value):
     return "-" if value is None else f"{value:.1f}"
 
 
-def _problems(results):
+def problems(results):
     """Answers that differ, refusals and deaths: not timed."""
     found = defaultdict(list)
     for result in results:

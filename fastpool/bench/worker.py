@@ -21,9 +21,10 @@ import numpy as np
 from . import answers, peers
 from .workloads import Workload
 
-# Library -> (module, class); the first two are not peers.
+# Library -> (module, class); the first three are not peers.
 LIBRARIES = {
     "fastpool": ("peers", "Fastpool"),
+    "earlier": ("peers", "Earlier"),
     "limit": ("peers", "MemoryLimit"),
     "numpy": ("peers", "NumPy"),
     "scipy": ("peers", "SciPy"),
@@ -35,7 +36,7 @@ LIBRARIES = {
     "tensorflow": ("frameworks", "TensorFlow"),
     "litert": ("frameworks", "LiteRT"),
 }
-OWN = ("fastpool", "limit")
+OWN = ("fastpool", "earlier", "limit")
 
 SAMPLE = 1e-4  # seconds; shorter calls are timed several at once
 
