@@ -7,7 +7,7 @@ that no sum or product wraps, whatever the attributes.
 import functools
 import importlib
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +35,15 @@ class Axis(NamedTuple):
     dilation: int
     begin: int
     end: int
+
+
+class Given(NamedTuple):
+    """The attributes of which a plan's axes hold only what came of them."""
+
+    pads: tuple
+    auto_pad: str
+    ceil_mode: bool
+    ceil_rule: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,6 +74,9 @@ num_threads
     index_shape, index_origin : tuple of int
         Shape of the array that indices count in, and where the input begins in it: `input_shape`
         and zeros, unless the plan is that of a tile.
+    given : Given or None
+        `pads`, `auto_pad`, `ceil_mode` and `ceil_rule` as given, for explanations alone: plans that
+        compute the same are equal however it was asked for. None for a tile.
 
     Examples
     --------
@@ -96,6 +108,7 @@ num_threads
     num_threads: int | None
     index_shape: tuple
     index_origin: tuple
+    given: Given | None = field(default=None, compare=False)
 
     def __call__(self, x, out=None, out_indices=None):
         """Pool an array.
@@ -157,6 +170,64 @@ num_threads
         ((slice(1, 6, None), slice(39, 80, None)), (2, 20))
         """
         return _tiling.tile(self, outputs)
+
+    def explain(self):
+        """Say in words what this pooling does, and how.
+
+        Returns
+        -------
+        text : str
+            15 to 30 lines: the rules used and what came of them along each axis, windows that hang
+            over the edge or are empty, types, indices, and how a call on this machine is made.
+
+        Examples
+        --------
+        >>> import fastpool
+        >>> plan = fastpool.plan_max_pool((6, 6), "uint8", 3, strides=2, layout="HW")
+        >>> print(plan.explain())  # doctest: +ELLIPSIS
+        MaxPoolPlan: uint8 HW (6, 6) -> (2, 2)
+        ...
+        """
+        return importlib.import_module("._explain", __package__).explain(self)
+
+    def draw(self, *, axes=None, title=None, width=None):
+        """Draw where the windows lie over the input and its padding.
+
+        Above and beside the grid stand the windows of each axis with the numbers of their outputs.
+        Of long axes only the ends are drawn.
+
+        Parameters
+        ----------
+        axes : str or sequence of str, optional
+            One or two spatial axes by the names that `layout` has for them, as in "HW" (from four
+            spatial axes on they are "D1", "D2", ...). All by default.
+        title : str, optional
+            Shapes and attributes by default; "" for none.
+        width : float, optional
+            Of the figure, in inches. As wide as the geometry asks for by default.
+
+        Returns
+        -------
+        figure : matplotlib.figure.Figure
+            ``figure.savefig("windows.svg")`` writes the same bytes every time.
+
+        Raises
+        ------
+        ImportError
+            matplotlib is not there: ``pip install "fastpool[plot]"``.
+        TypeError, ValueError
+            `axes` names others, or more than two, or none where there are more than two.
+
+        Examples
+        --------
+        >>> import fastpool
+        >>> plan = fastpool.plan_max_pool((6, 6), "uint8", 3, strides=2, layout="HW")
+        >>> plan.draw().savefig("windows.svg")  # doctest: +SKIP
+        """
+        return importlib.import_module("._draw", __package__).draw(self, axes, title, width)
+
+    def _repr_html_(self):
+        return importlib.import_module("._explain", __package__).as_html(self)
 
     def _run(self, x, out, out_indices):
         """The results for arrays that need no care, None for others: compiled for this process at
@@ -264,7 +335,7 @@ def make_plan(
     nan = _arguments.nan(nan)
     num_threads = _arguments.num_threads(num_threads)
 
-    axes = _pooled_axes(
+    axes, given = _pooled_axes(
         shape, order, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule
     )
     output = _replaced(shape, order, [axis.output for axis in axes])
@@ -296,6 +367,7 @@ def make_plan(
         num_threads=num_threads,
         index_shape=shape,
         index_origin=(0,) * len(shape),
+        given=given,
     )
 
 
@@ -358,7 +430,7 @@ def _pooled_axes(
             where = f"kernel_shape[{i}]", order.spatial_names[i]
             begin, end = pads[i], pads[count + i]
             axes.append(_padded_axis(*window, begin, end, ceil_mode, ceil_rule, *where))
-    return tuple(axes)
+    return tuple(axes), Given(pads, auto_pad, ceil_mode, ceil_rule)
 
 
 def _same_axis(size, kernel, stride, dilation, lower):

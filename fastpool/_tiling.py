@@ -44,6 +44,7 @@ def tile(plan, outputs):
         index_origin=tuple(
             at + start for at, (start, _) in zip(plan.index_origin, read, strict=True)
         ),
+        given=None,
     )
     return Tile(smaller, *(tuple(slice(*ends) for ends in box) for box in (read, bounds)))
 
