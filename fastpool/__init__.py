@@ -3,7 +3,8 @@
 The public functions are `max_pool`, `max_unpool` and `plan_max_pool`. `fastpool.onnx` and
 `fastpool.openvino` take the attributes of those operators by their own names, and run inside of
 their models; `fastpool.torch`, `fastpool.dask` and `fastpool.xarray` take the arrays of those
-libraries, and `fastpool.files` those in .npy files.
+libraries, and `fastpool.files` those in .npy files. `fastpool.conventions` says what the same
+attributes mean elsewhere.
 """
 
 import importlib
@@ -25,7 +26,7 @@ __all__ = [
 ]
 
 # Imported when first used; most need a package that fastpool itself does not.
-_MODULES = ("dask", "files", "onnx", "openvino", "torch", "xarray")
+_MODULES = ("conventions", "dask", "files", "onnx", "openvino", "torch", "xarray")
 
 
 def __getattr__(name):

@@ -9,13 +9,14 @@ are marked where they start.
 
 import base64
 import io
+import re
 import textwrap
 from itertools import product
 from typing import NamedTuple
 
 try:
-    import matplotlib
-    from matplotlib.collections import LineCollection, PatchCollection
+    import matplotlib.style
+    from matplotlib.collections import LineCollection, PolyCollection
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch, Rectangle
@@ -26,13 +27,11 @@ from . import _arguments
 from ._geometry import windows_of
 
 _WIDTH = 7.0  # of the figure, at most, where it is free
-_INCHES = 0.3  # of a cell, where the width of the figure is free, and at most
+_INCHES = 0.3  # of a cell, where the width of the figure is free
+_MOST_INCHES = 0.5
 _LEAST_INCHES = 0.19, 0.15  # where an axis is drawn in part, and in whole
-# Cells of an axis: of one that is drawn in part, about; and of one in whole. As many axes: those.
+# Cells of an axis that is drawn in part, about, and in whole, at most; by the number of axes.
 _MOST_CELLS = {1: (30, 44), 2: (18, 34)}
-    1: (30, 44),
-    2: (18, 34),
-}  # as many axes: cells of one that is not drawn in whole; that is
 _MOST_BARS, _MOST_LANES = 8, 4
 _GAP = 1.6  # cells in the place of those that are left out
 _LANE = 0.66
@@ -44,22 +43,25 @@ _FILLS = {_MADE: "#CFE6F5", _ADDED: "#FFDCC2", _DROPPED: "#FFFFFF"}
 _LINES = {_MADE: "-", _ADDED: "-", _DROPPED: (0, (2.2, 1.4))}
 _ELEMENT, _HATCH, _FAINT, _TEXT = "#E4E4E4", "#A8A8A8", "#6E6E6E", "#1A1A1A"
 
-_STYLE = {
-    "font.family": ["DejaVu Sans"],
-    "hatch.linewidth": 0.7,
-    "svg.fonttype": "path",
-    "svg.hashsalt": "fastpool",
-}
+# Over matplotlib's own, whatever the caller's are.
+_STYLE = [
+    "default",
+    {
+        "font.family": ["DejaVu Sans"],
+        "hatch.linewidth": 0.7,
+        "svg.fonttype": "path",
+        "svg.hashsalt": "fastpool",
+    },
+]
 
 
 class Drawing(Figure):
     """A figure that is written as the same SVG every time, and that notebooks show."""
 
     def savefig(self, fname, **arguments):
-        name = arguments.get("format") or fname
-        if isinstance(name, str) and name.lower().endswith("svg"):
+        if str(arguments.get("format") or fname).lower().endswith("svg"):
             arguments.setdefault("metadata", {"Date": None})
-        with matplotlib.rc_context(_STYLE):
+        with matplotlib.style.context(_STYLE):
             super().savefig(fname, **arguments)
 
     def _repr_html_(self):
@@ -71,12 +73,12 @@ class Drawing(Figure):
 
 
 class Panel(NamedTuple):
-    """One plane or row to draw: the `Windows` of its axes, or why there are none."""
+    """One plane or row to draw: the `Windows` of its axes, or none if there is only text."""
 
-    title: str
     windows: tuple
-    why_dropped: str = "dropped"
-    problem: str = ""
+    head: str = ""
+    text: str = ""
+    why_dropped: str = ""
 
 
 def draw(plan, axes, title, width):
@@ -85,11 +87,10 @@ def draw(plan, axes, title, width):
     chosen = _chosen(axes, order.spatial_names)
     windows = [windows_of(plan)[i] for i in chosen]
     names = [order.spatial_names[i] for i in chosen]
-    why = "dropped (ceil_mode off)"
-    if plan.given is not None and plan.given.ceil_mode:
-        why = 'dropped (ceil_rule "clip")'
+    ceil_mode = plan.given is not None and plan.given.ceil_mode
+    why = ' (ceil_rule "clip")' if ceil_mode else " (ceil_mode off)"
     title = _title(plan) if title is None else title
-    return figure([Panel("", tuple(windows), why)], names, title, width)
+    return figure([Panel(tuple(windows), why_dropped=why)], names, title, width)
 
 
 def _chosen(axes, names):
@@ -122,9 +123,8 @@ def _title(plan):
     else:
         words += [f"pads {given.pads}"] * any(given.pads)
         words += [f"auto_pad {given.auto_pad}"] * (given.auto_pad != "NOTSET")
-        words += [f"ceil_mode, {given.ceil_rule}"] * given.ceil_mode
-    # (A value is not broken over two lines.)
-    return shapes + "\n" + ", ".join(word.replace(", ", ",\N{NO-BREAK SPACE}") for word in words)
+        words += [f"ceil_mode\N{NO-BREAK SPACE}({given.ceil_rule})"] * given.ceil_mode
+    return f"{shapes}\n{', '.join(words)}"
 
 
 # -------------------------------------------------------------------------------------- one axis
@@ -136,21 +136,17 @@ class Ruler:
     def __init__(self, windows, most, whole):
         """For several `Windows` of one input; all is drawn if there are at most `whole` cells, else
         about `most`."""
-        places = {0, windows[0].axis.size}
+        edges, ends = {0, windows[0].axis.size}, set()
         for w in windows:
-            places |= {-w.axis.begin, w.axis.size + w.end}
-            for output in {0, *range(max(0, w.output - 1), max(w.output, w.reaching))}:
-                places |= {w.first(output), w.last(output) + 1}
-        low, high = min(places), max(places)
-        self.parts = [(low, high)]
-        around = most
-        while sum(stop - start for start, stop in self.parts) > whole:
-            self.parts, whole = _merged(places, around, low, high), most
-            around -= 1
-            if not around:
-                break
+            edges |= {-w.axis.begin, w.axis.size + w.end, _high(w)}
+            for output in _outermost(w):
+                ends |= {w.first(output), w.last(output) + 1}
+        self.parts = _parts(edges, ends, most, whole)
         self.cells = [cell for start, stop in self.parts for cell in range(start, stop)]
-        self.length = self.at(high)
+
+    @property
+    def length(self):
+        return self.at(self.parts[-1][1])
 
     def shows(self, cell):
         return any(start <= cell < stop for start, stop in self.parts)
@@ -179,17 +175,36 @@ class Ruler:
         return [self.at(start) + (stop - start) / 2 for start, stop in self.parts]
 
     def windows(self, windows):
-        """Outputs of which both ends are drawn, those of dropped windows too."""
-        axis, found = windows.axis, []
+        """Outputs of which both ends are drawn, and the outermost; those of dropped windows too."""
+        axis, found = windows.axis, set(_outermost(windows))
         for cell in self.cells:
             output, rest = divmod(cell + axis.begin, axis.stride)
             made = 0 <= output < max(windows.output, windows.reaching)
             if made and not rest and self.shows(windows.last(output)):
-                found.append(output)
-        return found
+                found.add(output)
+        return sorted(found)
 
     def middle(self, cell):
         return self.at(cell) + 0.5
+
+
+def _outermost(windows):
+    """The first and the last output, and the dropped ones."""
+    made = {0, windows.output - 1} if windows.output else set()
+    return made | set(windows.dropped)
+
+
+def _parts(edges, ends, most, whole):
+    """What to draw, as ranges of cells: around all places if there is room, else at the edges."""
+    low, high = min(edges | ends), max(edges | ends)
+    if high - low <= whole:
+        return [(low, high)]
+    for places, least in ((edges | ends, 2), (edges, 1)):
+        for around in range(most, least - 1, -1):
+            parts = _merged(places, around, low, high)
+            if sum(stop - start for start, stop in parts) <= most:
+                return parts
+    return parts
 
 
 def _merged(places, around, low, high):
@@ -202,6 +217,12 @@ def _merged(places, around, low, high):
         else:
             parts.append((start, stop))
     return parts
+
+
+def _high(windows):
+    """Where an axis ends: its padding, or what of its windows lies behind that."""
+    last = windows.last(max(windows.output, windows.reaching) - 1)
+    return max(windows.axis.size + windows.end, last + 1)
 
 
 class Bars(NamedTuple):
@@ -257,9 +278,11 @@ class Plane:
     def draw(self):
         self._cells()
         self._unread()
-        self._side(*self.cols, self.col_bars, lambda along, across: (along, across))
+        self._side(*self.cols, self.col_bars, self.names[-1], lambda along, across: (along, across))
         if self.rows:
-            self._side(*self.rows, self.row_bars, lambda along, across: (across, along))
+            self._side(
+                *self.rows, self.row_bars, self.names[0], lambda along, across: (across, along)
+            )
         self._windows()
         return self.legend
 
@@ -270,10 +293,12 @@ class Plane:
         return self._kinds(*self.rows)
 
     def _kinds(self, windows, ruler):
-        size, begin = windows.axis.size, windows.axis.begin
+        size = windows.axis.size
         for cell in ruler.cells:
+            if not -windows.axis.begin <= cell < _high(windows):  # of another panel
+                continue
             kind = "element" if 0 <= cell < size else "padding"
-            if not -begin <= cell < size + windows.end:
+            if cell >= size + windows.end:
                 kind = "past"
             yield cell, ruler.at(cell), kind
 
@@ -281,7 +306,7 @@ class Plane:
         kinds = {"element": [], "padding": [], "past": []}
         for (_, y, row), (_, x, col) in product(self._lines(), list(self._kinds(*self.cols))):
             kind = max(row, col, key=("element", "padding", "past").index)
-            kinds[kind].append(Rectangle((x, y), 1, 1))
+            kinds[kind].append([(x, y), (x + 1, y), (x + 1, y + 1), (x, y + 1)])
         styles = {
             "element": {"facecolor": _ELEMENT, "edgecolor": "white", "linewidth": 1.0},
             "padding": {"facecolor": "white", "edgecolor": _HATCH, "hatch": "/////"},
@@ -291,7 +316,7 @@ class Plane:
         names = {"element": "input", "padding": "padding", "past": "past the padding"}
         for kind, cells in kinds.items():
             if cells:
-                self.ax.add_collection(PatchCollection(cells, zorder=1, **styles[kind]))
+                self.ax.add_collection(PolyCollection(cells, zorder=1, **styles[kind]))
                 self.legend[names[kind]] = Patch(**styles[kind])
         cols, rows = self.cols[1], self.rows and self.rows[1]
         across = [(x, y, "⋯") for x in cols.gaps for y in (rows.middles if rows else [0.5])]
@@ -319,12 +344,16 @@ class Plane:
             self.ax.plot(*zip(*crosses, strict=True), zorder=2, **style)
             self.legend["in no window"] = Line2D([], [], **style)
 
-    def _side(self, windows, ruler, side, turn):
+    def _side(self, windows, ruler, side, name, turn):
         """Bars above the plane (or left of it, if `turn` swaps), numbers of elements below it."""
         dilated = windows.axis.dilation > 1 and windows.axis.kernel > 1
+        beside = self.cols if turn(0, 1) == (1, 0) else self.rows
+        near, far = 0, 1
+        if beside:
+            near, far = beside[1].at(-beside[0].axis.begin), beside[1].at(_high(beside[0]))
         for output, lane in side.placed:
             start, stop = ruler.at(windows.first(output)), ruler.at(windows.last(output) + 1)
-            across = -_SIDE - (lane + 1) * _LANE
+            across = near - _SIDE - (lane + 1) * _LANE
             colour = _colour(windows, output)
             empty = windows.is_empty(output)
             x, y = turn(start + 0.06, across + 0.05)
@@ -347,13 +376,15 @@ class Plane:
                 self.ax.plot(*zip(*points, strict=True), "o", color=colour, ms=2.6, zorder=4)
             self._explain(colour, style)
         if side.more:
-            lanes = -_SIDE - _LANE * side.lanes / 2
+            lanes = near - _SIDE - _LANE * side.lanes / 2
             self._text(*turn(ruler.length / 2, lanes), "⋯", _FAINT, 10)
-        self._numbers(windows, ruler, turn)
+        self._numbers(windows, ruler, turn, far)
+        start = ruler.at(-windows.axis.begin) - 0.35
+        self._text(*turn(start, far + 0.4), name, _TEXT, 7, weight="bold")
 
     def _explain(self, colour, style):
         names = {_MADE: "window, and its output's number", _ADDED: "window added by ceil_mode"}
-        names[_DROPPED] = f"window {self.panel.why_dropped}"
+        names[_DROPPED] = f"window dropped{self.panel.why_dropped}"
         self.legend.setdefault(names[colour], Patch(**style))
 
     def _taps(self, windows, ruler, output):
@@ -363,11 +394,8 @@ class Plane:
             cell for cell in ruler.cells if first <= cell <= last and not (cell - first) % dilation
         ]
 
-    def _numbers(self, windows, ruler, turn):
+    def _numbers(self, windows, ruler, turn, across):
         """Of elements, at the far side; as many as there is room for."""
-        across = 1 if self.rows is None else self.rows[1].length
-        if turn(0, 1) == (1, 0):
-            across = self.cols[1].length
         size = windows.axis.size
         shown = [cell for cell in ruler.cells if 0 <= cell < size]
         room = self.points / (4.4 * len(str(size))) if turn(0, 1) == (0, 1) else self.points / 8
@@ -464,8 +492,9 @@ class Plane:
                 [], [], marker=[(0, -1), (0, 0), (1, 0)], color=_MADE, linestyle="", mfc="none"
             )
 
-    def _text(self, x, y, text, colour, size, rotation=0):
-        style = {"color": colour, "fontsize": min(size, 0.6 * self.points), "rotation": rotation}
+    def _text(self, x, y, text, colour, size, **style):
+        size *= max(1, self.points / (72 * _INCHES)) ** 0.5
+        style |= {"color": colour, "fontsize": min(size, 0.6 * self.points)}
         self.ax.text(x, y, text, ha="center", va="center", zorder=7, **style)
 
 
@@ -473,82 +502,119 @@ class Plane:
 
 
 def figure(panels, names, title, width=None):
-    """A `Drawing` of panels, one below the other, over the same elements."""
-    count = len(names)
-    most, whole = _MOST_CELLS[count]
-    if width is not None:
-        most = max(8, min(most, int(width / _LEAST_INCHES[0]) - 6))
-        whole = max(most, min(whole, int(width / _LEAST_INCHES[1]) - 6))
-    drawn = [panel for panel in panels if panel.windows]
-    rulers = [Ruler([p.windows[i] for p in drawn], most, whole) for i in range(count)]
-    sides = {id(p): [bars(p.windows[i], rulers[i]) for i in range(count)] for p in drawn}
-    lanes = [max(sides[id(p)][i].lanes for p in drawn) for i in range(count)]
+    """A `Drawing` of panels over the same elements: rows one below the other, planes in a grid."""
+    with matplotlib.style.context(_STYLE):
+        return _Sheet(panels, names, width).draw(title)
 
-    # In cells: bars, the plane, the numbers of elements.
-    left = 0.4 if count == 1 else _SIDE + _LANE * lanes[0] + 0.1
-    right = 0.4 if count == 1 else 1.0
-    above, below = _SIDE + _LANE * lanes[-1] + 0.1, 0.9
-    across = left + rulers[-1].length + right
-    down = above + (1 if count == 1 else rulers[0].length) + below
 
-    inches = min(_INCHES, _WIDTH / across) if width is None else min(width / across, _INCHES * 1.3)
-    width = max(3.6, across * inches + 0.2) if width is None else width
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **_STYLE}):
-        return _composed(
-            panels, names, title, width, inches, (left, across, above, down), rulers, sides
+class _Sheet:
+    """Sizes of everything: in cells inside the panels, in inches outside."""
+
+    def __init__(self, panels, names, width):
+        self.panels, self.names = panels, names
+        count, shown = len(names), [panel for panel in panels if panel.windows]
+        most, whole = _MOST_CELLS[count]
+        self.columns = 1
+        if count == 2 and len(panels) > 1:
+            self.columns = 3 if width is None else max(1, int(width / 3))
+            self.columns = min(self.columns, len(panels))
+            most, whole = 13, 15
+        if width is not None:
+            room = width / self.columns
+            most = max(12, min(most, int(room / _LEAST_INCHES[0]) - 6))
+            whole = max(most, min(whole, int(room / _LEAST_INCHES[1]) - 6))
+        axes = range(count)
+        self.rulers = [Ruler([p.windows[i] for p in shown], most, whole) for i in axes]
+        self.sides = {p: [bars(p.windows[i], self.rulers[i]) for i in axes] for p in shown}
+        lanes = [max(self.sides[p][i].lanes for p in shown) for i in axes]
+        # Bars, the plane, the numbers of elements.
+        self.left = 0.9 if count == 1 else _SIDE + _LANE * lanes[0] + 0.1
+        self.above = _SIDE + _LANE * lanes[-1] + 0.1
+        self.across = self.left + self.rulers[-1].length + (0.4 if count == 1 else 1.1)
+        self.down = self.above + (1 if count == 1 else self.rulers[0].length) + 0.9
+        widest = _WIDTH if self.columns == 1 else _WIDTH * 0.5
+        self.inches = min(_INCHES, widest / self.across)
+        self.width = max(
+            3.6 if len(panels) == 1 else 4.8, self.columns * (self.across * self.inches + 0.2)
         )
+        if width is not None:
+            self.inches = min(width / self.columns / self.across, _MOST_INCHES)
+            self.width = width
+
+    def draw(self, title):
+        titles = _wrapped(title, self.width)
+        heads = {panel: self._head(panel) for panel in self.panels}
+        rows = [self.panels[i : i + self.columns] for i in range(0, len(self.panels), self.columns)]
+        heights = [
+            max(0.17 * len(heads[p]) + (self.down * self.inches if p.windows else 0.1) for p in row)
+            for row in rows
+        ]
+        drawing = Drawing(figsize=(self.width, 1), dpi=100, facecolor="white")
+        legend, planes = {}, []
+        for panel in self.panels:
+            if panel.windows:
+                ax = drawing.add_axes((0, 0, 1, 1), label=panel.head)
+                ax.set_axis_off()
+                margin = (self.width / self.columns / self.inches - self.across) / 2
+                ax.set_xlim(-self.left - margin, self.across - self.left + margin)
+                ax.set_ylim(self.down - self.above, -self.above)
+                plane = Plane(
+                    ax, panel, self.rulers, self.sides[panel], self.names, self.inches * 72
+                )
+                legend.update(plane.draw())
+                planes.append((panel, ax))
+        lines, columns = _legend_shape(legend, self.width)
+        top = 0.1 + 0.18 * len(titles)
+        height = top + sum(heights) + 0.1 + 0.15 * lines
+        drawing.set_size_inches(self.width, height)
+        for i, line in enumerate(titles):
+            weight = "bold" if i == 0 else "normal"
+            _write(drawing, self.width / 2, 0.14 + 0.18 * i, line, weight, "center", 8.5)
+        axes = dict(planes)
+        for row, extent in zip(rows, heights, strict=True):
+            for i, panel in enumerate(row):
+                left = i * self.width / self.columns
+                for j, line in enumerate(heads[panel]):
+                    weight = "normal" if j else "bold"
+                    _write(drawing, left + 0.15, top + 0.1 + 0.17 * j, line, weight, "left", 7.5)
+                if panel.windows:
+                    bottom = height - top - 0.17 * len(heads[panel]) - self.down * self.inches
+                    sizes = self.width / self.columns, self.down * self.inches
+                    box = left / self.width, bottom / height
+                    axes[panel].set_position((*box, sizes[0] / self.width, sizes[1] / height))
+            top += extent
+        drawing.legend(
+            legend.values(),
+            legend.keys(),
+            loc="lower center",
+            ncols=columns,
+            frameon=False,
+            fontsize=7.5,
+            handlelength=1.6,
+            columnspacing=1.4,
+            labelspacing=0.35,
+            borderaxespad=0.2,
+        )
+        return drawing
+
+    def _head(self, panel):
+        room = self.width / self.columns * 0.95
+        return [*_wrapped(panel.head, room), *_wrapped(panel.text, room * 1.1)]
 
 
-def _composed(panels, names, title, width, inches, extents, rulers, sides):
-    left, across, above, down = extents
-    lines = _wrapped(title, width)
-    heads = 0.24 if any(panel.title for panel in panels) else 0.0
-    top = 0.1 + 0.18 * len(lines)
-    drawing = Drawing(figsize=(width, 1), dpi=100, facecolor="white")
-    body = len(panels) * (heads + down * inches)
-    legend = {}
-    height = top + body  # the legend is not measured yet
-    axes = []
-    for i, panel in enumerate(panels):
-        ax = drawing.add_axes((0, 0, 1, 1))
-        ax.set_axis_off()
-        margin = (width / inches - across) / 2
-        ax.set_xlim(-left - margin, across - left + margin)
-        ax.set_ylim(down - above, -above)
-        axes.append(ax)
-        if panel.windows:
-            plane = Plane(ax, panel, rulers, sides[id(panel)], names, inches * 72)
-            legend.update(plane.draw())
-    rows, columns = _legend_shape(legend, width)
-    height += 0.1 + 0.15 * rows
-    drawing.set_size_inches(width, height)
-    for i, ax in enumerate(axes):
-        bottom = height - top - (i + 1) * (heads + down * inches)
-        ax.set_position((0, bottom / height, 1, down * inches / height))
-    for i, line in enumerate(lines):
-        style = {"fontsize": 8.5, "color": _TEXT, "ha": "center", "va": "center"}
-        weight = "bold" if i == 0 else "normal"
-        drawing.text(0.5, 1 - (0.14 + 0.18 * i) / height, line, weight=weight, **style)
-    drawing.legend(
-        legend.values(),
-        legend.keys(),
-        loc="lower center",
-        ncols=columns,
-        frameon=False,
-        fontsize=7.5,
-        handlelength=1.6,
-        columnspacing=1.4,
-        labelspacing=0.35,
-        borderaxespad=0.2,
-    )
-    return drawing
+def _write(drawing, x, y, text, weight, ha, size):
+    """Text at a place in inches from the upper left."""
+    width, height = drawing.get_size_inches()
+    style = {"fontsize": size, "color": _TEXT, "weight": weight, "ha": ha, "va": "center"}
+    drawing.text(x / width, 1 - y / height, text, **style)
 
 
 def _wrapped(title, width):
-    """Lines that fit, broken between attributes and not in their values."""
+    """Lines that fit, broken between attributes and not inside of their tuples."""
     lines = []
     for line in title.splitlines():
-        lines += textwrap.wrap(line, int(width * 14.5)) or [""]
+        whole = re.sub(r", (?=[^()]*\))", ",\N{NO-BREAK SPACE}", line)
+        lines += textwrap.wrap(whole, int(width * 14.5)) or [""]
     return lines
 
 

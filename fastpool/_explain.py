@@ -9,7 +9,7 @@ import numpy as np
 from . import _arguments, _dispatch, _schedule, _threads
 from ._geometry import windows_of
 
-_WIDTH = 92
+_WIDTH = 88
 _LABEL = 10
 
 # How a tile is pooled: `form` of the compiled Pooling.
@@ -251,7 +251,8 @@ def _indices(plan):
     if len(counted) == len(axes):
         text += f"counted in all of {order}, shape {tuple(axes)}"
     else:
-        text += f"counted in the last {len(counted)} axes of {order}, shape {tuple(counted)}"
+        last = f"last {len(counted)} axes" if len(counted) > 1 else "last axis"
+        text += f"counted in the {last} of {order}, shape {tuple(counted)}"
     if plan.storage_order:
         text += "; column by column within a plane (storage_order 1)"
     yield text

@@ -1,0 +1,241 @@
+"""fastpool.conventions against the libraries that it speaks of, where they are installed."""
+
+import random
+import re
+
+import numpy as np
+import pytest
+
+import cases
+from fastpool import conventions
+
+NAMES = ["ONNX", "OpenVINO", "torch", 'TensorFlow "VALID"', 'TensorFlow "SAME"']
+
+
+def questions(seed, count):
+    """Random attributes of one or two axes, half of them with a sort of padding of their own."""
+    rng = random.Random(seed)
+    for _ in range(count):
+        rank = rng.choice((1, 1, 2))
+        begins = [rng.choice((0, 0, 1, 2, 4)) for _ in range(rank)]
+        ends = begins if rng.random() < 0.5 else [rng.randint(0, 4) for _ in range(rank)]
+        yield {
+            "sizes": [rng.randint(1, 9) for _ in range(rank)],
+            "kernel_shape": [rng.randint(1, 4) for _ in range(rank)],
+            "strides": [rng.randint(1, 5) for _ in range(rank)],
+            "pads": begins + ends,
+            "dilations": [rng.choice((1, 1, 1, 2, 3))] * rank,
+            "auto_pad": rng.choice(["NOTSET"] * 4 + ["VALID", "SAME_UPPER", "SAME_LOWER"]),
+            "ceil_mode": rng.random() < 0.5,
+        }
+
+
+def answer(question, name):
+    answers = {a.name: a for a in conventions.compare(**question).answers}
+    return answers.get(name)
+
+
+def test_torch():
+    torch = pytest.importorskip("torch")
+    errors = answers = 0
+    for question in questions(1, 700):
+        own = answer(question, "torch")
+        rank = len(question["sizes"])
+        begins, ends = question["pads"][:rank], question["pads"][rank:]
+        if question["auto_pad"].startswith("SAME"):
+            assert own.problem == "no automatic padding"
+            continue
+        if question["auto_pad"] == "VALID":
+            begins = ends = [0] * rank
+        if begins != ends:
+            assert own.problem == "one padding for both sides of an axis"
+            continue
+        pool = (torch.nn.functional.max_pool1d, torch.nn.functional.max_pool2d)[rank - 1]
+        window = question["kernel_shape"], question["strides"], begins, question["dilations"]
+        try:
+            y = pool(torch.zeros(1, 1, *question["sizes"]), *window, question["ceil_mode"])
+        except RuntimeError:
+            assert own.output_shape is None, question
+            errors += 1
+        else:
+            assert own.output_shape == tuple(y.shape[2:]), question
+            answers += 1
+    assert min(errors, answers) > 30
+
+
+def test_openvino():
+    opset = pytest.importorskip("openvino.opset8")
+    more = errors = 0
+    for question in questions(2, 700):
+        own = answer(question, "OpenVINO")
+        rank = len(question["sizes"])
+        x = opset.parameter([1, 1, *question["sizes"]], np.float32)
+        auto_pad = {"NOTSET": "explicit"}.get(question["auto_pad"], question["auto_pad"].lower())
+        try:
+            node = opset.max_pool(
+                x,
+                question["strides"],
+                question["dilations"],
+                question["pads"][:rank],
+                question["pads"][rank:],
+                question["kernel_shape"],
+                "ceil" if question["ceil_mode"] else "floor",
+                auto_pad,
+            )
+        except RuntimeError:
+            assert own.output_shape is None, question
+            errors += 1
+            continue
+        expected = own.output_shape
+        for note in own.notes:
+            if said := re.match(r"OpenVINO 2026.4 gives \(([^)]*)\)", note):
+                expected = tuple(int(n) for n in said[1].split(",") if n)
+                more += 1
+        assert tuple(node.output(0).shape)[2:] == expected, question
+    assert errors > 20 and more > 5
+
+
+def test_onnxruntime():
+    onnxruntime = pytest.importorskip("onnxruntime")
+    helper = pytest.importorskip("onnx.helper")
+    onnxruntime.set_default_logger_severity(4)
+    seen = dict.fromkeys(("refuses", "ignores", "makes", "pads", ""), 0)
+
+    def extents(sizes, kernel_shape, pads, auto_pad, ceil_mode, **attributes):
+        attributes |= {"kernel_shape": kernel_shape, "ceil_mode": int(ceil_mode)}
+        attributes |= {"pads": pads, "auto_pad": auto_pad}
+        node = helper.make_node("MaxPool", ["x"], ["y"], **attributes)
+        shape = [1, 1, *sizes]
+        values = [helper.make_tensor_value_info(n, 1, s) for n, s in (("x", shape), ("y", None))]
+        graph = helper.make_graph([node], "pool", values[:1], values[1:])
+        model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 12)])
+        try:
+            session = onnxruntime.InferenceSession(
+                model.SerializeToString(), providers=["CPUExecutionProvider"]
+            )
+            return session.run(None, {"x": np.zeros(shape, np.float32)})[0].shape[2:]
+        except Exception:  # its own kinds, which have no common base
+            return None
+
+    for question in questions(3, 500):
+        own, found = answer(question, "ONNX"), extents(**question)
+        said = [n.split()[1] for n in own.notes if n.startswith("onnxruntime ")]
+        for word in said or [""]:
+            seen[word] += 1
+        if "refuses" in said:
+            assert found is None, question
+        elif "pads" in said:
+            pass  # other windows: often as many as there should be
+        elif "ignores" in said:
+            assert own.output_shape is None
+            plain = answer({**question, "pads": 0}, "ONNX")
+            assert found == plain.output_shape or not plain.output_shape, question
+        elif "makes" in said:
+            assert own.output_shape is None and found is not None, question
+        else:
+            assert found == own.output_shape, question
+    assert min(seen.values()) > 5, seen
+
+
+def test_tensorflow():
+    """Against its two formulas, there being no TensorFlow here."""
+    for question in questions(4, 300):
+        asked = conventions.compare(**question).answers[3:]
+        valid = [a for a in asked if a.name == NAMES[3]]
+        same = [a for a in asked if a.name == NAMES[4]]
+        assert bool(valid) == (question["auto_pad"] in ("NOTSET", "VALID"))
+        assert bool(same) == (question["auto_pad"] != "VALID")
+        axes = [question[n] for n in ("sizes", "kernel_shape", "strides", "dilations")]
+        axes = list(zip(*axes, strict=True))
+        for a in same:
+            assert a.output_shape == tuple(-(-n // s) for n, _, s, _ in axes)
+        for a in valid:
+            extents = tuple(-(-(n - (k - 1) * d) // s) for n, k, s, d in axes)
+            assert a.output_shape == (extents if min(extents) > 0 else None)
+
+
+def test_windows_are_those_of_the_output():
+    for question in questions(5, 300):
+        for a in conventions.compare(**question).answers:
+            assert (a.output_shape is None) == (not a.windows) == bool(a.problem)
+            if a.windows:
+                assert tuple(w.output for w in a.windows) == a.output_shape
+            for w in a.windows:
+                assert w.fitting <= w.reaching and 0 <= len(w.added) + len(w.dropped) <= 1
+
+
+def test_all_four_differ():
+    comparison = conventions.compare(6, 3, strides=2, pads=2, ceil_mode=True)
+    assert [a.name for a in comparison.answers] == NAMES
+    shapes = [a.output_shape for a in comparison.answers]
+    assert shapes == [(4,), (5,), None, (2,), (3,)]
+    assert str(comparison).splitlines() == [
+        "size (6,), kernel_shape (3,), strides (2,), pads (2, 2), ceil_mode",
+        "ONNX                (4,)   ceil_mode=1",
+        "                           texts before opset 22 keep window 4",
+        'OpenVINO            (5,)   rounding_type="ceil"',
+        '                           "ceil_torch", of version 14, drops window 4',
+        "torch               error  padding of at most half the kernel",
+        'TensorFlow "VALID"  (2,)   no pads, no ceil_mode',
+        'TensorFlow "SAME"   (3,)   no pads, no ceil_mode',
+    ]
+
+
+def test_what_means_nothing_anywhere_is_refused():
+    for attributes, match in (
+        ({"sizes": 0}, r"^sizes\[0\]: expected an int of at least 1"),
+        ({"sizes": ()}, "^sizes: expected"),
+        ({"kernel_shape": (1, 2)}, "^kernel_shape"),
+        ({"strides": 0}, "^strides"),
+        ({"pads": -1}, "^pads"),
+        ({"auto_pad": "SAME"}, "^auto_pad"),
+        ({"ceil_mode": 2}, "^ceil_mode"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            conventions.compare(**{"sizes": 5, "kernel_shape": 2, **attributes})
+    with pytest.raises(TypeError, match="^sizes"):
+        conventions.compare("55", 2)
+
+
+def test_drawings(tmp_path):
+    pytest.importorskip("matplotlib")
+    row = conventions.compare(6, 3, strides=2, pads=2, ceil_mode=True)
+    figure = row.draw()
+    assert len(figure.axes) == 4  # torch refuses
+    heads = [text.get_text() for text in figure.texts]
+    assert "torch: error" in heads and "padding of at most half the kernel" in heads
+    assert "OpenVINO: (5,)" in heads
+    for name in ("a.svg", "b.svg"):
+        row.draw(width=4).savefig(tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    plane = conventions.compare((224, 7), (3, 2), strides=2)
+    assert len(plane.draw(width=16).axes) == 5
+    assert "<img" in plane._repr_html_() and "<table>" in plane._repr_html_()
+
+
+def test_what_cannot_be_drawn():
+    pytest.importorskip("matplotlib")
+    solid = conventions.compare((5, 5, 5), 2)
+    with pytest.raises(ValueError, match="^3 spatial axes cannot be drawn"):
+        solid.draw()
+    nothing = conventions.compare(2, 4, auto_pad="VALID")
+    with pytest.raises(ValueError, match="^no convention takes"):
+        nothing.draw()
+    for comparison in (solid, nothing):
+        assert "<img" not in comparison._repr_html_() and "<table>" in comparison._repr_html_()
+
+
+def test_without_matplotlib():
+    code = """
+import sys
+sys.modules["matplotlib"] = None
+from fastpool import conventions
+comparison = conventions.compare(5, 2)
+print("<img" in comparison._repr_html_())
+try:
+    comparison.draw()
+except ImportError as error:
+    print(error)
+"""
+    lines = ["False", 'drawing needs matplotlib: pip install "fastpool[plot]"']
+    assert cases.run_python(code).stdout.splitlines() == lines

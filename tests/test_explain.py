@@ -1,0 +1,266 @@
+"""What plan.explain() says: exactly, and in numbers that are counted here window by window."""
+
+import itertools
+import pickle
+import random
+import re
+
+import numpy as np
+import pytest
+
+from fastpool import _dispatch
+from fastpool._geometry import windows_of
+from fastpool._plan import make_plan
+
+
+def what_is_computed(text):
+    """Without what depends on the machine."""
+    return text[: text.index("\nkernel ")].splitlines()
+
+
+def test_same_padding():
+    plan = make_plan((1, 64, 224, 112), "float32", 3, strides=2, auto_pad="SAME_LOWER")
+    assert what_is_computed(plan.explain()) == [
+        "MaxPoolPlan: float32 NCHW (1, 64, 224, 112) -> (1, 64, 112, 56)",
+        "window    kernel_shape (3, 3), strides (2, 2)",
+        'rule      auto_pad "SAME_LOWER": ceil(size / stride) outputs, and the padding for them,',
+        "          an odd unit of it at the beginning",
+        "H         output ceil(224 / 2) = 112",
+        "          padding max((112 - 1) * 2 + 3 - 224, 0) = 1: 1 at the beginning, 0 at the end",
+        "          windows 0 to 111; over the beginning: 0",
+        "W         output ceil(112 / 2) = 56",
+        "          padding max((56 - 1) * 2 + 3 - 112, 0) = 1: 1 at the beginning, 0 at the end",
+        "          windows 0 to 55; over the beginning: 0",
+        "edges     of 6272 windows of a plane, 167 over an edge, 0 empty",
+        'values    float32, exactly; padding is never chosen; nan "propagate": a NaN in a window',
+        "          is its result, the first one its index",
+        "indices   none (return_indices)",
+    ]
+
+
+def test_rounding_that_adds_and_drops():
+    attributes = {"strides": 3, "pads": 1, "ceil_mode": True, "layout": "CW"}
+    plan = make_plan((2, 4), "int8", 2, **attributes)
+    assert what_is_computed(plan.explain())[2:] == [
+        'rule      auto_pad "NOTSET": pads (1, 1), begins and then ends',
+        '          ceil_mode, ceil_rule "clip": a last window that does not fit is kept, unless',
+        "          it starts in the padding at the end, or behind it",
+        "W         output ceil((4 + 1 + 1 - 2) / 3) + 1 - 1 = 2",
+        "          padding 1 at the beginning, 1 at the end",
+        '          dropped, by ceil_rule "clip": window 2, which would start behind the padding',
+        "          at the end",
+        "          windows 0 to 1; over the beginning: 0",
+        "          of 4 elements in no window: 1 between one window and the next",
+        "edges     of 2 windows of a channel, 1 over an edge, 0 empty",
+        "values    int8, exactly; padding is never chosen",
+        "indices   none (return_indices)",
+    ]
+    attributes |= {"ceil_rule": "keep", "return_indices": True, "index_axis": 1}
+    text = "\n".join(what_is_computed(make_plan((2, 4), "int8", 2, **attributes).explain()))
+    for line in (
+        '          ceil_mode, ceil_rule "keep": a last window that does not fit is kept',
+        "W         output ceil((4 + 1 + 1 - 2) / 3) + 1 = 3",
+        "          added by ceil_mode: window 2, which starts behind the padding at the end and\n"
+        "          ends 2 past the padded input",
+        "          windows 0 to 2; over the beginning: 0; over the end: 2; empty, behind the\n"
+        "          input: 2",
+        "edges     of 3 windows of a channel, 2 over an edge, 1 empty, which give -128 and index\n"
+        "          -1",
+        "indices   int64, of the first maximum, counted in the last axis of the CW array",
+    ):
+        assert line in text
+
+
+def test_a_floor_that_drops():
+    text = make_plan((5, 9), "bool", 2, strides=(2, 3), layout="HW").explain()
+    assert "dropped, as ceil_mode is off: window 2, which would start at element 4" in text
+    assert "of 5 elements in no window: the last 1" in text
+    assert "of 9 elements in no window: 1 between one window and the next and the last 1" in text
+
+
+@pytest.mark.parametrize("rank", (1, 2, 3))
+def test_numbers_are_those_of_windows(rank):
+    rng = random.Random(rank)
+    empty = 0
+    for _ in range(200):
+        sizes = [rng.randint(1, 7) for _ in range(rank)]
+        plan = random_plan(rng, sizes)
+        if plan is None:
+            continue
+        axes = [taps(axis) for axis in plan.axes]
+        inside = [[all(0 <= t < a.size for t in o) for o in ts] for a, ts in zip_axes(plan, axes)]
+        holds = [[any(0 <= t < a.size for t in o) for o in ts] for a, ts in zip_axes(plan, axes)]
+        windows = list(itertools.product(*inside))
+        counts = len(windows), sum(not all(w) for w in windows)
+        counts += (sum(not all(w) for w in itertools.product(*holds)),)
+        text = " ".join(plan.explain().split())
+        found = re.search(r"of (\d+) windows of a \w+, (\d+) over an edge, (\d+) empty", text)
+        assert tuple(map(int, found.groups())) == counts, plan
+        empty += counts[2] > 0
+    assert empty > 10
+
+
+def zip_axes(plan, axes):
+    return zip(plan.axes, axes, strict=True)
+
+
+def taps(axis):
+    """Places of the taps of every window of an axis."""
+    return [
+        [o * axis.stride - axis.begin + t * axis.dilation for t in range(axis.kernel)]
+        for o in range(axis.output)
+    ]
+
+
+def random_plan(rng, sizes):
+    rank = len(sizes)
+    attributes = {
+        "strides": [rng.randint(1, 5) for _ in sizes],
+        "dilations": [rng.choice((1, 1, 2, 5, 9)) for _ in sizes],
+        "ceil_mode": rng.random() < 0.5,
+        "ceil_rule": rng.choice(("clip", "keep")),
+        "layout": {1: "W", 2: "HW", 3: "DHW"}[rank],
+    }
+    if rng.random() < 0.2:
+        attributes["auto_pad"] = rng.choice(("VALID", "SAME_UPPER", "SAME_LOWER"))
+    else:
+        attributes["pads"] = [rng.choice((0, 1, 2, 5, 12)) for _ in range(2 * rank)]
+    try:
+        return make_plan(sizes, "uint8", [rng.randint(1, 4) for _ in sizes], **attributes)
+    except ValueError:
+        return None
+
+
+def test_counts_along_an_axis():
+    rng = random.Random(7)
+    between = 0
+    for _ in range(1500):
+        plan = random_plan(rng, [rng.randint(0, 9)])
+        if plan is None:
+            continue
+        (axis,), (w,) = plan.axes, windows_of(plan)
+        all_taps = taps(axis)
+        held = [[t for t in window if 0 <= t < axis.size] for window in all_taps]
+        assert w.over_begin == sum(window[0] < 0 for window in all_taps)
+        assert w.over_end == sum(window[-1] >= axis.size for window in all_taps)
+        assert w.inside == sum(len(h) == axis.kernel for h in held)
+        assert w.empty_begin == sum(window[-1] < 0 for window in all_taps)
+        assert w.empty_end == sum(window[0] >= axis.size for window in all_taps if window[-1] >= 0)
+        assert w.empty == sum(not h for h in held)
+        assert [w.is_empty(o) for o in range(axis.output)] == [not h for h in held]
+        read = set(itertools.chain(*held))
+        assert [w.reads(e) for e in range(axis.size)] == [e in read for e in range(axis.size)]
+        last = max([-1, *(window[-1] for window in all_taps)])
+        assert w.unread_end == max(0, axis.size - 1 - last)
+        between += w.empty_between > 0
+    assert between > 20
+
+
+def test_rounding_changes_what_is_made_and_nothing_else():
+    for size, kernel, stride, pad in itertools.product(
+        range(1, 7), (1, 2, 3), (1, 2, 3, 5), (0, 1, 3)
+    ):
+        if size + 2 * pad < kernel:
+            continue
+        attributes = {"strides": stride, "pads": pad, "layout": "W"}
+        made = {}
+        for rounding in ({}, {"ceil_mode": True}, {"ceil_mode": True, "ceil_rule": "keep"}):
+            plan = make_plan((size,), "int8", kernel, **attributes, **rounding)
+            (w,) = windows_of(plan)
+            made[tuple(rounding)] = w
+            assert [*w.added, *w.dropped] == list(range(min(w.fitting, w.output), w.reaching))[
+                : len(w.added) + len(w.dropped)
+            ]
+        assert len({(w.fitting, w.reaching) for w in made.values()}) == 1
+        floor, clip, keep = made.values()
+        assert not floor.added and not keep.dropped
+        assert floor.output == floor.fitting and keep.output == keep.reaching
+        for output in clip.dropped:
+            assert clip.first(output) >= size
+
+
+def test_attributes_of_any_magnitude():
+    huge = 2**70
+    for attributes in (
+        {"kernel_shape": huge, "pads": huge, "strides": huge // 8},
+        {"kernel_shape": 3, "dilations": huge + 1, "pads": huge + 7, "strides": 10**20},
+    ):
+        text = make_plan((5,), "float16", **attributes, layout="W").explain()
+        assert str(huge)[:9] in text
+        assert "over an edge" in text
+    (w,) = windows_of(make_plan((2,), "int8", 2, dilations=10**9, pads=10**9 - 1, layout="W"))
+    assert w.empty_between == 10**9 - 2
+
+
+def test_how_a_call_is_made(isa):
+    plan = make_plan((1, 1, 20, 20), "float32", 3)
+    text = plan.explain()
+    assert f"kernel    {isa} build" in text.replace("\n          ", " ")
+    assert "threads   1 (a call that moves less than 4 MiB wakes no other thread)" in text
+    assert "memory    1.56 KiB read, 1.27 KiB written" in text
+    form = re.search(r'\("(\w+)"\)', text)[1]
+    plan(np.zeros((1, 1, 20, 20), np.float32))
+    assert form == plan._runner.pooling.form
+
+
+def test_threads_and_copies_and_pieces():
+    large = (8, 64, 100, 100)
+    assert (
+        "threads   1 (as num_threads says)" in make_plan(large, "int8", 2, num_threads=1).explain()
+    )
+    assert "(the default here: see" in make_plan(large, "float32", 2, strides=2).explain()
+    last = make_plan((2, 9, 9, 8), "int8", 3, layout="NHWC", activation="Relu").explain()
+    assert "none, if x is in native byte order and contiguous along C; else one of x" in last
+    assert "then Relu(0.0, inf)" in last
+    nothing = make_plan((4,), "int8", 1, pads=(3, 9), strides=50, layout="W").explain()
+    assert "nothing to pool: no window has an element" in nothing.replace("\n          ", " ")
+
+
+def test_every_dtype_layout_and_path_has_words(isa):
+    rng = random.Random(3)
+    shapes = {"NCHW": (2, 3, 9, 11), "NHWC": (2, 9, 11, 3), "W": (40,), "CDHW": (2, 5, 6, 7)}
+    for layout, shape in shapes.items():
+        for dtype in ("bool", "int8", "uint16", "float16", "bfloat16", "float32", "float64"):
+            attributes = {"return_indices": rng.random() < 0.5, "nan": "ignore", "layout": layout}
+            lines = make_plan(shape, dtype, rng.randint(1, 5), **attributes).explain().splitlines()
+            assert 13 <= len(lines) <= 26
+            assert max(map(len, lines)) <= 88
+
+
+def test_tiles_say_that_they_are():
+    plan = make_plan((1, 1, 9, 9), "float32", 3, strides=2, auto_pad="SAME_UPPER")
+    part = plan.tile(np.s_[:, :, 1:3]).plan
+    assert part.given is None and "the plan of a tile" in part.explain()
+    assert "of 10 windows of a plane, 4 over an edge, 0 empty" in part.explain()
+    nothing = plan.tile(np.s_[:, :, 1:1]).plan.explain()
+    assert "windows none" in nothing and "of 0 windows" in nothing
+    with_indices = make_plan((9, 9), "int8", 2, layout="HW", return_indices=True)
+    assert (
+        "element 0 of this tile is at (3, 0) of an array (9, 9)"
+        in with_indices.tile(np.s_[3:]).plan.explain()
+    )
+
+
+def test_the_way_of_asking_does_not_make_plans_differ():
+    asked = make_plan((1, 1, 9, 9), "int8", 3, auto_pad="SAME_UPPER")
+    padded = make_plan((1, 1, 9, 9), "int8", 3, pads=1)
+    assert asked == padded and hash(asked) == hash(padded)
+    assert asked.explain() != padded.explain()
+    assert pickle.loads(pickle.dumps(asked)).explain() == asked.explain()
+
+
+def test_explaining_leaves_a_plan_as_it_was():
+    plan = make_plan((1, 1, 9, 9), "int8", 3)
+    before = dict(plan.__dict__)
+    plan.explain(), plan._repr_html_()
+    assert plan.__dict__ == before
+
+
+def test_in_a_notebook(monkeypatch):
+    plan = make_plan((1, 2, 6, 6), "int8", 3)
+    assert "<table>" in plan._repr_html_()
+    assert "<script" not in plan._repr_html_()
+    solid = make_plan((2, 6, 6, 6, 6), "int8", 3, layout="NCHW")  # three axes: no picture
+    assert "<table>" in solid._repr_html_() and "<img" not in solid._repr_html_()
+    monkeypatch.setattr(_dispatch, "Runner", None)  # whatever goes wrong
+    assert plan._repr_html_() is None
