@@ -25,6 +25,7 @@ except ImportError:
 
 from . import _arguments
 from ._geometry import windows_of
+from ._ruler import Ruler, bars, high
 
 _WIDTH = 7.0  # of the figure, at most, where it is free
 _INCHES = 0.3  # of a cell, where the width of the figure is free
@@ -32,8 +33,6 @@ _MOST_INCHES = 0.5
 _LEAST_INCHES = 0.19, 0.15  # where an axis is drawn in part, and in whole
 # Cells of an axis that is drawn in part, about, and in whole, at most; by the number of axes.
 _MOST_CELLS = {1: (30, 44), 2: (18, 34)}
-_MOST_BARS, _MOST_LANES = 8, 4
-_GAP = 1.6  # cells in the place of those that are left out
 _LANE = 0.66
 _SIDE = 0.3  # from the plane to its bars
 
@@ -127,141 +126,13 @@ def _title(plan):
     return f"{shapes}\n{', '.join(words)}"
 
 
-# -------------------------------------------------------------------------------------- one axis
-
-
-class Ruler:
-    """Where the elements of an axis stand: in cells, from the first one that is drawn."""
-
-    def __init__(self, windows, most, whole):
-        """For several `Windows` of one input; all is drawn if there are at most `whole` cells, else
-        about `most`."""
-        edges, ends = {0, windows[0].axis.size}, set()
-        for w in windows:
-            edges |= {-w.axis.begin, w.axis.size + w.end, _high(w)}
-            for output in _outermost(w):
-                ends |= {w.first(output), w.last(output) + 1}
-        self.parts = _parts(edges, ends, most, whole)
-        self.cells = [cell for start, stop in self.parts for cell in range(start, stop)]
-
-    @property
-    def length(self):
-        return self.at(self.parts[-1][1])
-
-    def shows(self, cell):
-        return any(start <= cell < stop for start, stop in self.parts)
-
-    def at(self, place):
-        """Where a cell begins. What is left out shares the room of the gap."""
-        position, before = 0.0, None
-        for start, stop in self.parts:
-            if before is not None:
-                if place < start:
-                    return position + _GAP * ((place - before) / (start - before))
-                position += _GAP
-            if place <= stop:
-                return position + (place - start)
-            position, before = position + (stop - start), stop
-        return position
-
-    @property
-    def gaps(self):
-        """Positions of their middles."""
-        return [self.at(stop) + _GAP / 2 for _, stop in self.parts[:-1]]
-
-    @property
-    def middles(self):
-        """Of the parts between the gaps."""
-        return [self.at(start) + (stop - start) / 2 for start, stop in self.parts]
-
-    def windows(self, windows):
-        """Outputs of which both ends are drawn, and the outermost; those of dropped windows too."""
-        axis, found = windows.axis, set(_outermost(windows))
-        for cell in self.cells:
-            output, rest = divmod(cell + axis.begin, axis.stride)
-            made = 0 <= output < max(windows.output, windows.reaching)
-            if made and not rest and self.shows(windows.last(output)):
-                found.add(output)
-        return sorted(found)
-
-    def middle(self, cell):
-        return self.at(cell) + 0.5
-
-
-def _outermost(windows):
-    """The first and the last output, and the dropped ones."""
-    made = {0, windows.output - 1} if windows.output else set()
-    return made | set(windows.dropped)
-
-
-def _parts(edges, ends, most, whole):
-    """What to draw, as ranges of cells: around all places if there is room, else at the edges."""
-    low, high = min(edges | ends), max(edges | ends)
-    if high - low <= whole:
-        return [(low, high)]
-    for places, least in ((edges | ends, 2), (edges, 1)):
-        for around in range(most, least - 1, -1):
-            parts = _merged(places, around, low, high)
-            if sum(stop - start for start, stop in parts) <= most:
-                return parts
-    return parts
-
-
-def _merged(places, around, low, high):
-    """The cells around places, as ranges; those nearly next to each other are one."""
-    parts = []
-    for place in sorted(places):
-        start, stop = max(low, place - around), min(high, place + around)
-        if parts and start <= parts[-1][1] + 2:
-            parts[-1] = parts[-1][0], max(stop, parts[-1][1])
-        else:
-            parts.append((start, stop))
-    return parts
-
-
-def _high(windows):
-    """Where an axis ends: its padding, or what of its windows lies behind that."""
-    last = windows.last(max(windows.output, windows.reaching) - 1)
-    return max(windows.axis.size + windows.end, last + 1)
-
-
-class Bars(NamedTuple):
-    """The windows of one axis as they stand at its side: (output, lane) each."""
-
-    placed: list
-    lanes: int
-    more: bool  # not all that could be drawn are
-
-
-def bars(windows, ruler):
-    shown = ruler.windows(windows)
-    placed = _in_lanes(shown, windows, ruler)
-    lanes = 1 + max((lane for _, lane in placed), default=0)
-    if lanes > _MOST_LANES and len(shown) > _MOST_BARS:
-        half = _MOST_BARS // 2
-        few = _in_lanes(shown[:half] + shown[-half:], windows, ruler)
-        return Bars(few, 1 + max(lane for _, lane in few), True)
-    return Bars(placed, lanes, False)
-
-
-def _in_lanes(outputs, windows, ruler):
-    """Each in the first lane that is free where its window starts."""
-    ends, placed = [], []
-    for output in outputs:
-        start, stop = ruler.at(windows.first(output)), ruler.at(windows.last(output) + 1)
-        lane = next((i for i, end in enumerate(ends) if end <= start), len(ends))
-        ends[lane : lane + 1] = [stop]
-        placed.append((output, lane))
-    return placed
+# -------------------------------------------------------------------------------------- one panel
 
 
 def _colour(windows, output):
     if output >= windows.output:
         return _DROPPED
     return _ADDED if output in windows.added else _MADE
-
-
-# ---------------------------------------------------------------------------------- the whole plane
 
 
 class Plane:
@@ -295,7 +166,7 @@ class Plane:
     def _kinds(self, windows, ruler):
         size = windows.axis.size
         for cell in ruler.cells:
-            if not -windows.axis.begin <= cell < _high(windows):  # of another panel
+            if not -windows.axis.begin <= cell < high(windows):  # of another panel
                 continue
             kind = "element" if 0 <= cell < size else "padding"
             if cell >= size + windows.end:
@@ -350,7 +221,7 @@ class Plane:
         beside = self.cols if turn(0, 1) == (1, 0) else self.rows
         near, far = 0, 1
         if beside:
-            near, far = beside[1].at(-beside[0].axis.begin), beside[1].at(_high(beside[0]))
+            near, far = beside[1].at(-beside[0].axis.begin), beside[1].at(high(beside[0]))
         for output, lane in side.placed:
             start, stop = ruler.at(windows.first(output)), ruler.at(windows.last(output) + 1)
             across = near - _SIDE - (lane + 1) * _LANE
@@ -503,6 +374,8 @@ class Plane:
 
 def figure(panels, names, title, width=None):
     """A `Drawing` of panels over the same elements: rows one below the other, planes in a grid."""
+    if width is not None and not 2 <= width <= 100:
+        raise ValueError(f"width: expected 2 to 100 inches, got {_arguments.shown(width)}")
     with matplotlib.style.context(_STYLE):
         return _Sheet(panels, names, width).draw(title)
 

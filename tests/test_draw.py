@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 
 import cases
-from fastpool import _geometry
+from fastpool import _geometry, _ruler
 from fastpool._plan import make_plan
 
 pytest.importorskip("matplotlib")
 
 from matplotlib.collections import LineCollection, PolyCollection  # noqa: E402
 from matplotlib.patches import Rectangle  # noqa: E402
-
-from fastpool import _draw  # noqa: E402
 
 
 def legend(figure):
@@ -126,7 +124,7 @@ def test_large_geometries_are_drawn_in_part(shape, kernel, attributes, width):
 def test_every_drawn_window_is_where_it_is():
     plan = make_plan((40,), "int8", 5, strides=3, pads=2, layout="W")
     (windows,) = _geometry.windows_of(plan)
-    ruler = _draw.Ruler([windows], 30, 40)
+    ruler = _ruler.Ruler([windows], 30, 40)
     drawn = ruler.windows(windows)
     assert drawn[:2] == [0, 1] and drawn[-1] == 13 and len(drawn) < 14
     for output in drawn:
@@ -141,8 +139,8 @@ def test_bars_do_not_touch_each_other():
     for kernel, stride, size in ((2, 2, 8), (3, 1, 12), (5, 2, 20), (13, 1, 20), (1, 1, 20)):
         plan = make_plan((size,), "int8", kernel, strides=stride, layout="W")
         (windows,) = _geometry.windows_of(plan)
-        ruler = _draw.Ruler([windows], 30, 44)
-        side = _draw.bars(windows, ruler)
+        ruler = _ruler.Ruler([windows], 30, 44)
+        side = _ruler.bars(windows, ruler)
         assert side.lanes <= 8 and side.placed[0][0] == 0
         ends = {}
         for output, lane in side.placed:
@@ -184,6 +182,16 @@ def test_titles():
     assert "pads (1,\xa01,\xa01,\xa01), ceil_mode\xa0(clip)" in " ".join(title[1:])
     assert plan.draw(title="").texts == []
     assert [text.get_text() for text in plan.draw(title="Mine").texts] == ["Mine"]
+
+
+def test_width():
+    plan = make_plan((9,), "float32", 3, layout="W")
+    assert plan.draw(width=2).get_figwidth() == 2
+    for width in (0, -1, 1000, float("nan")):
+        with pytest.raises(ValueError, match="^width: expected 2 to 100 inches, got"):
+            plan.draw(width=width)
+    with pytest.raises(TypeError):
+        plan.draw(width="4")
 
 
 def test_axes_of_more_than_two():
