@@ -40,6 +40,7 @@ _SIDE = 0.3  # from the plane to its bars
 _MADE, _ADDED, _DROPPED = "#0072B2", "#D55E00", "#7A4270"
 _FILLS = {_MADE: "#CFE6F5", _ADDED: "#FFDCC2", _DROPPED: "#FFFFFF"}
 _LINES = {_MADE: "-", _ADDED: "-", _DROPPED: (0, (2.2, 1.4))}
+_THICK = {_MADE: 1, _ADDED: 1.7, _DROPPED: 1}
 _ELEMENT, _HATCH, _FAINT, _TEXT = "#E4E4E4", "#A8A8A8", "#6E6E6E", "#1A1A1A"
 
 # Over matplotlib's own, whatever the caller's are.
@@ -229,7 +230,8 @@ class Plane:
             empty = windows.is_empty(output)
             x, y = turn(start + 0.06, across + 0.05)
             size = turn(stop - start - 0.12, _LANE - 0.1)
-            style = {"edgecolor": colour, "linestyle": _LINES[colour], "linewidth": 1.1}
+            style = {"edgecolor": colour, "linestyle": _LINES[colour]}
+            style["linewidth"] = 1.1 * _THICK[colour]
             style["facecolor"] = "white" if empty else _FILLS[colour]
             self.ax.add_patch(Rectangle((x, y), *size, zorder=3, **style))
             middle = across + _LANE / 2
@@ -245,7 +247,7 @@ class Plane:
                 taps = self._taps(windows, ruler, output)
                 points = [turn(ruler.middle(tap), middle) for tap in taps]
                 self.ax.plot(*zip(*points, strict=True), "o", color=colour, ms=2.6, zorder=4)
-            self._explain(colour, style)
+            self._explain(colour, style | {"facecolor": _FILLS[colour]})
         if side.more:
             lanes = near - _SIDE - _LANE * side.lanes / 2
             self._text(*turn(ruler.length / 2, lanes), "⋯", _FAINT, 10)
@@ -327,7 +329,8 @@ class Plane:
         left, top, right, bottom = self._box(pair)
         colour = self._sort(pair)
         size = right - left - 2 * inset, bottom - top - 2 * inset
-        style = {"edgecolor": colour, "linestyle": _LINES[colour], "linewidth": 1.6, "zorder": 5}
+        style = {"edgecolor": colour, "linestyle": _LINES[colour], "zorder": 5}
+        style["linewidth"] = 1.6 * _THICK[colour]
         self.ax.add_patch(Rectangle((left + inset, top + inset), *size, fill=False, **style))
         if filled and colour != _DROPPED:
             place = left + inset, top + inset
