@@ -1,0 +1,117 @@
+"""The site of https://www.sphinx-doc.org: `sh ci/docs.sh` builds it into build/docs/html.
+
+Drawings and gallery examples are made as the site is built, from the installed fastpool.
+"""
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+import fastpool
+
+HERE = Path(__file__).parent
+sys.path.append(str(HERE))  # the extension drawing.py, and pictures.py
+
+project = "fastpool"
+author = "fastpool developers"
+copyright = "fastpool developers"
+version = release = fastpool.__version__
+
+extensions = [
+    "drawing",
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py"]
+default_role = "code"
+nitpicky = True
+python_use_unqualified_type_names = True
+add_function_parentheses = False
+toc_object_entries_show_parents = "hide"
+
+# Pages on the network are linked where there is a network: on Read the Docs.
+if os.environ.get("READTHEDOCS"):
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "numpy": ("https://numpy.org/doc/stable/", None),
+        "python": ("https://docs.python.org/3/", None),
+    }
+
+# ------------------------------------------------------------------------- pages in Markdown
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+# ------------------------------------------------------------------------------ docstrings
+
+autodoc_member_order = "bysource"
+# Large, and needed by pages of the reference alone.
+autodoc_mock_imports = ["onnxruntime", "openvino", "torch"]
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+numpydoc_validation_checks = {
+    "all",  # but
+    *("ES01", "EX01", "SA01"),  # an extended summary, examples, see also: where they help
+    "GL01",  # the summary on the line after the quotes
+    *("PR03", "PR04"),  # "layout, nan, out: as in max_pool" needs no types, and comes last
+    *("RT02", "RT03"),  # results have names
+}
+# Fields are described as attributes; what repeats another function, or torch's, refers to it.
+numpydoc_validation_exclude = {
+    r"fastpool\.MaxPoolPlan$",
+    r"fastpool\.openvino\.MaxPoolLayer$",
+    r"fastpool\.torch\.Replaced$",
+    r"fastpool\.torch\.Max(Unp|P)ool\dd$",
+    r"fastpool\.torch\.max_(un)?pool[13]d$",
+}
+nitpick_ignore_regex = [("py:.*", r"torch\..*")]
+
+# --------------------------------------------------------------------------------- gallery
+
+warnings.filterwarnings("ignore", message=".*Matplotlib is currently using agg.*")
+sphinx_gallery_conf = {
+    "examples_dirs": str(HERE.parent / "examples" / "gallery"),
+    "gallery_dirs": "gallery",
+    "filename_pattern": "/plot_",
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 10_000,
+    "remove_config_comments": True,
+    "abort_on_example_error": True,
+    "image_srcset": ["2x"],
+}
+
+# -------------------------------------------------------------------------------- the theme
+
+html_theme = "pydata_sphinx_theme"
+html_static_path = ["_static"]
+html_css_files = ["fastpool.css"]
+html_title = f"fastpool {release}"
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "fastpool"},
+    "header_links_before_dropdown": 6,
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "secondary_sidebar_items": ["page-toc"],
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_sidebars = {"index": [], "performance": [], "changelog": []}
+
+
+def to_pages(app, page, text):
+    """Links to files of the checkout become links to the pages made of them."""
+    text[0] = text[0].replace("(../SECURITY.md)", "(security.md)")
+
+
+def setup(app):
+    app.connect("source-read", to_pages)

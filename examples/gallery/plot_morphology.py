@@ -1,0 +1,58 @@
+"""
+Morphology: the background of a page
+====================================
+
+A maximum over a window is a grey dilation, and a minimum is the dilation of the negative. Opening,
+closing and gradients are made of the two, on integers and masks as they are.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import scipy.ndimage
+import skimage
+
+import fastpool
+
+
+def dilation(x, size):
+    """The maximum around every pixel; what is outside of the picture has no say."""
+    return fastpool.max_pool(x, size, pads=size // 2, layout="HW")
+
+
+def erosion(x, size):
+    return ~dilation(~x, size)  # of uint8, ~x is 255 - x; of bool, not x
+
+
+# %%
+# A photographed page, uint8, is darker at its left. Closing (a dilation, then an erosion) with a
+# window larger than any letter leaves the paper alone.
+
+page = skimage.data.page()
+paper = erosion(dilation(page, 21), 21)
+flat = (page.astype(np.float32) / paper).clip(0, 1)
+
+# %%
+# These are SciPy's dilation and scikit-image's closing. Both reflect the picture at its edges, which
+# brings nothing into a window that is not in it already.
+
+print(np.array_equal(dilation(page, 21), scipy.ndimage.grey_dilation(page, (21, 21))))
+print(np.array_equal(paper, skimage.morphology.closing(page, np.ones((21, 21)))))
+
+# %%
+# A mask of the letters, and its outline: what a dilation adds.
+
+letters = flat < 0.75
+outline = dilation(letters, 3) & ~letters
+
+figure, grid = plt.subplots(2, 2, figsize=(8, 4.6), layout="constrained")
+pictures = {
+    "page": page,
+    "closed by 21 x 21: the paper": paper,
+    "page / paper": flat,
+    "letters below 0.75, and their outline": letters + 0.4 * outline,
+}
+for axes, (title, picture) in zip(grid.flat, pictures.items(), strict=True):
+    axes.imshow(picture, cmap="gray_r" if picture.dtype == np.float64 else "gray")
+    axes.set_title(title, fontsize=10)
+    axes.set_axis_off()
+plt.show()
