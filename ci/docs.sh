@@ -11,7 +11,7 @@ case $venv in /*) ;; *) venv=$PWD/$venv ;; esac
 make_environment docs
 cd "$root"
 rm -rf build/docs docs/gallery docs/_generated # what earlier builds made, of pages that are gone too
-"$venv/bin/python" -P -m doctest docs/start.md docs/semantics.md docs/coming-from/scipy.md docs/coming-from/tensorflow.md
+"$venv/bin/python" -P -m doctest docs/start.md docs/semantics.md docs/inside.md docs/coming-from/scipy.md docs/coming-from/tensorflow.md
 "$venv/bin/python" -P -m sphinx -q -n -W --keep-going -b html -d build/docs/doctrees docs build/docs/html
 "$venv/bin/python" -P ci/check_links.py build/docs/html
 echo "build/docs/html/index.html"

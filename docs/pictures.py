@@ -1,1 +1,345 @@
-"""Pictures of docs/inside.md and docs/performance.md, drawn when the site is built."""
+"""Pictures of the pages, drawn as the site is built: each function returns a matplotlib figure.
+
+What they show is computed where it can be: by fastpool, or by the planning of its passes.
+"""
+
+import json
+import math
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.patches import FancyArrowPatch, Rectangle
+
+import fastpool
+from fastpool._schedule import chain
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart.
+BLUE, SKY, ORANGE, YELLOW, GREEN, PINK, GREY = (
+    *("#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#009E73", "#CC79A7", "#777777"),
+)
+COLOURS = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY)
+
+
+def canvas(width, height, x, y):
+    """A figure in inches whose axes count cells, with y downwards."""
+    figure, axes = plt.subplots(figsize=(width, height))
+    axes.set(xlim=x, ylim=y[::-1], aspect="equal")
+    axes.set_axis_off()
+    return figure, axes
+
+
+def cell(axes, x, y, text="", fill="white", edge="#444444", **style):
+    style = {"lw": 0.8, **style}
+    axes.add_patch(Rectangle((x, y), 1, 1, facecolor=fill, edgecolor=edge, **style))
+    axes.text(x + 0.5, y + 0.5, text, ha="center", va="center")
+
+
+def outline(axes, x, y, width, height, colour, **style):
+    style = {"lw": 2, "fill": False, **style}
+    axes.add_patch(Rectangle((x, y), width, height, edgecolor=colour, **style))
+
+
+def arrow(axes, start, end, colour=GREY, **style):
+    style = {"arrowstyle": "-|>", "mutation_scale": 12, "lw": 1.2, **style}
+    axes.add_patch(FancyArrowPatch(start, end, color=colour, shrinkA=0, shrinkB=0, **style))
+
+
+def grid(axes, x, y, values, fills=None):
+    for (row, column), value in np.ndenumerate(values):
+        fill = "white" if fills is None else fills.get((row, column), "white")
+        cell(axes, x + column, y + row, str(value), fill)
+
+
+# ------------------------------------------------------------------------------- quick start
+
+
+def pooling():
+    """A picture of 4 x 4, its windows of 2 x 2, their maxima and indices."""
+    x = np.array([[1, 3, 2, 4], [5, 6, 8, 7], [3, 2, 1, 0], [1, 2, 3, 4]])
+    y, where = fastpool.max_pool(x, 2, strides=2, layout="HW", return_indices=True)
+    tints = {int(i): f"{colour}44" for i, colour in zip(where.flat, COLOURS, strict=False)}
+    figure, axes = canvas(6.5, 2.8, (-0.2, 12.2), (-0.9, 4.2))
+    grid(axes, 0, 0, x, {divmod(i, 4): tint for i, tint in tints.items()})
+    for i, colour in enumerate(COLOURS[:4]):
+        outline(axes, i % 2 * 2 + 0.05, i // 2 * 2 + 0.05, 1.9, 1.9, colour)
+    for left, values, title in ((6, y, "maxima"), (9.8, where, "indices")):
+        fills = dict(zip(np.ndindex(2, 2), tints.values(), strict=True))
+        grid(axes, left, 1, values, fills)
+        axes.text(left + 1, 0.6, title, ha="center")
+    axes.text(2, -0.4, "x", ha="center")
+    arrow(axes, (4.3, 2), (5.7, 2))
+    return figure
+
+
+# --------------------------------------------------------------------------------- semantics
+
+
+def rule():
+    """Windows of three taps, two apart, on seven elements with padding of one."""
+    size, taps, dilation, stride, pad = 7, 3, 2, 2, 1
+    plan = fastpool.plan_max_pool((size,), "int64", taps, strides=stride, dilations=dilation,
+                                  pads=pad, layout="W")  # fmt: skip
+    outputs = plan.output_shape[0]
+    figure, axes = canvas(6.5, 2.9, (-2.6, 8.4), (-0.6, 4.2))
+    for i in range(-pad, size + pad):
+        inside = 0 <= i < size
+        style = {} if inside else {"hatch": "////", "edge": "#aaaaaa"}
+        cell(axes, i, 0, str(i) if inside else "", **style)
+    axes.text(-1.2, 0.5, "elements", ha="right", va="center")
+    for o, colour in zip(range(outputs), COLOURS, strict=False):
+        first = o * stride - pad
+        for t in range(taps):
+            x = first + t * dilation
+            fill = colour if 0 <= x < size else "white"
+            axes.plot(x + 0.5, 1.6 + o * 0.9, "o", ms=9, mfc=fill, mec=colour)
+        axes.plot([first + 0.5, first + 0.5 + (taps - 1) * dilation], [1.6 + o * 0.9] * 2,
+                  color=colour, lw=1, zorder=0)  # fmt: skip
+        axes.text(-1.2, 1.6 + o * 0.9, f"output {o}", ha="right", va="center", color=colour)
+    return figure
+
+
+def index_spaces():
+    """ONNX's example of MaxUnpool with output_shape, both ways."""
+    x = np.array([[[[5, 6], [7, 8]]]])
+    where = np.array([[[[5, 7], [13, 15]]]])
+    figure, axes = canvas(6.5, 3.3, (-0.2, 12.2), (-1.2, 5.2))
+    for left, space in ((0, "inferred"), (7, "output")):
+        y = fastpool.max_unpool(
+            x, where, 2, strides=2, output_shape=(1, 1, 5, 5), index_space=space
+        )[0, 0]
+        counted = 4 if space == "inferred" else 5
+        for row, column in np.ndindex(5, 5):
+            there = y[row, column] > 0
+            cell(axes, left + column, row, str(y[row, column]) if there else "",
+                 f"{BLUE}44" if there else "white")  # fmt: skip
+            if max(row, column) < counted:
+                number = row * counted + column
+                axes.text(left + column + 0.06, row + 0.1, number, fontsize=6, va="top", color=GREY)
+        outline(axes, left, 0, counted, counted, ORANGE)
+        axes.text(left + 2.5, -0.4, f'index_space="{space}"', ha="center")
+    return figure
+
+
+# ------------------------------------------------------------------------------------ inside
+
+
+def two_passes():
+    """A box maximum as a pass over rows and a pass over columns."""
+    rng = np.random.default_rng(4)
+    x = rng.integers(0, 100, (5, 8))
+    band = fastpool.max_pool(x, (3, 1), layout="HW")
+    y = fastpool.max_pool(band, (1, 3), layout="HW")
+    figure, axes = canvas(6.5, 5.4, (-0.2, 12.2), (-0.7, 11.6))
+    for top, values, title in (
+        (0, x, "input"),
+        (5.8, band, "band: maxima of\n3 rows each\n\n3 loads an element"),
+        (9.6, y[:1], "first output row:\nmaxima of 3 columns\n\n3 loads an element"),
+    ):
+        grid(axes, 0, top, values)
+        axes.text(8.5, top + len(values) / 2, title, va="center")
+    outline(axes, 2.05, 0.05, 0.9, 2.9, BLUE)
+    outline(axes, 2.05, 5.85, 0.9, 0.9, BLUE)
+    arrow(axes, (2.5, 3), (2.5, 5.8), BLUE)
+    outline(axes, 4.05, 5.85, 2.9, 0.9, ORANGE)
+    outline(axes, 4.05, 9.65, 0.9, 0.9, ORANGE)
+    arrow(axes, (5.5, 6.8), (4.6, 9.6), ORANGE)
+    axes.set_ylim(10.8, -0.2)
+    return figure
+
+
+def bands():
+    """Tiles of output rows, the input rows under them, which overlap, and their bands."""
+    figure, axes = canvas(6.5, 3.6, (-0.3, 16.4), (-1.4, 8.4))
+    axes.add_patch(Rectangle((0, 0), 5, 8, facecolor="#f4f4f4", edgecolor="#444444"))
+    axes.add_patch(Rectangle((12, 0.5), 4, 7, facecolor="#f4f4f4", edgecolor="#444444"))
+    for i, colour in enumerate((BLUE, ORANGE, GREEN)):
+        top = i * 2.45
+        axes.add_patch(Rectangle((0.1 + i * 0.14, top + 0.05), 4.6, 3, facecolor=f"{colour}33",
+                                 edgecolor=colour, lw=1.5))  # fmt: skip
+        axes.add_patch(Rectangle((7, i * 2.7 + 0.3), 3.2, 2, facecolor=f"{colour}33",
+                                 edgecolor=colour, lw=1.5))  # fmt: skip
+        axes.add_patch(Rectangle((12, 0.5 + i * 7 / 3), 4, 7 / 3, facecolor=f"{colour}33",
+                                 edgecolor=colour, lw=1.5))  # fmt: skip
+        arrow(axes, (5.1, top + 1.5), (6.9, i * 2.7 + 1.3), colour)
+        arrow(axes, (10.3, i * 2.7 + 1.3), (11.9, 0.5 + (i + 0.5) * 7 / 3), colour)
+    for x, text in (
+        (2.5, "input plane"),
+        (8.6, "bands, in the\nfirst-level cache"),
+        (14, "output"),
+    ):
+        axes.text(x, -0.25, text, ha="center", va="bottom")
+    for x, text in ((6, "row\npass"), (11.1, "column\npass")):
+        axes.text(x, 0.3, text, ha="center", va="center", color=GREY, fontsize=8)
+    return figure
+
+
+def doubling(kernel=13):
+    """The chain of a long window: its steps, and what one output covers after each."""
+    steps = chain(kernel, 1)
+    size = kernel + 2
+    figure, axes = canvas(6.5, 2.9, (-4.3, size + 0.2), (-0.6, 2.6 * len(steps) + 1.6))
+    for i in range(size):
+        cell(axes, i, 0, str(i))
+    axes.text(-0.3, 0.5, "elements", ha="right", va="center")
+    covered = 1
+    for number, step in enumerate(steps):
+        y = 2.6 * (number + 1)
+        reach = covered + step.last
+        shifts = [min(t * step.shift, step.last) for t in range(step.taps)]
+        for t, shift in enumerate(shifts):
+            colour = COLOURS[t % len(COLOURS)]
+            drop = 0.28 * (t % 2)  # those that overlap stay apart
+            axes.plot([shift + 0.12, shift + covered - 0.12], [y - 0.75 + drop] * 2,
+                      color=colour, lw=5, solid_capstyle="butt")  # fmt: skip
+        axes.plot([0.05, reach - 0.05], [y + 0.2] * 2, color="#444444", lw=5,
+                  solid_capstyle="butt")  # fmt: skip
+        text = f"pass {number + 1}: {step.taps} taps,\n{step.shift} apart"
+        axes.text(-0.3, y - 0.3, text, ha="right", va="center")
+        axes.text(reach + 0.2, y + 0.2, f"{reach}", va="center", color="#444444")
+        covered = reach
+    return figure
+
+
+def loads():
+    """Loads per element of a pass over windows of 2 to 129 taps, by the three ways."""
+    kernels = range(2, 130)
+    chains = [sum(step.taps for step in chain(k, 1)) for k in kernels]
+    figure, axes = plt.subplots(figsize=(6.5, 3.2), layout="constrained")
+    axes.plot(kernels, kernels, color=ORANGE, label="every tap")
+    axes.plot(kernels, chains, color=BLUE, label="chain of passes")
+    axes.plot(kernels, [3 for _ in kernels], color=GREEN, label="running maxima")
+    axes.set(xscale="log", yscale="log", xlabel="taps of the window", ylabel="loads per output")
+    ticks = [2, 4, 8, 16, 32, 64, 128]
+    axes.set_xticks(ticks, labels=ticks)
+    axes.set_yticks(ticks, labels=ticks)
+    axes.minorticks_off()
+    axes.grid(color="#dddddd", lw=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    return figure
+
+
+def running_maxima():
+    """Windows of five elements around a middle: maxima up to it, and from it on."""
+    x = np.array([3, 1, 4, 1, 5, 9, 2, 6, 5])
+    kernel = 5
+    before = np.maximum.accumulate(x[:kernel][::-1])[::-1]
+    behind = np.maximum.accumulate(x[kernel:])
+    y = fastpool.max_pool(x, kernel, layout="W")
+    figure, axes = canvas(6.5, 3.4, (-3.4, 9.3), (-0.9, 6.2))
+    for i, value in enumerate(x):
+        cell(axes, i, 0, str(value))
+    axes.plot([kernel] * 2, [-0.6, 3.2], color="black", lw=1.5, ls="--")
+    axes.text(kernel, -0.65, "middle", ha="center", va="bottom")
+    for i, value in enumerate(before):
+        cell(axes, i, 2, str(value), f"{BLUE}33")
+    for i, value in enumerate(behind):
+        cell(axes, kernel + i, 2, str(value), f"{ORANGE}33")
+    arrow(axes, (kernel - 0.2, 1.6), (0.2, 1.6), BLUE)
+    arrow(axes, (kernel + 0.2, 1.6), (len(x) - 0.2, 1.6), ORANGE)
+    for i, value in enumerate(y):
+        cell(axes, i, 4.4, str(value))
+    outline(axes, 2.04, 0.04, kernel - 0.08, 0.92, GREEN)
+    outline(axes, 2.04, 2.04, 0.92, 0.92, GREEN)
+    outline(axes, 6.04, 2.04, 0.92, 0.92, GREEN)
+    outline(axes, 2.04, 4.44, 0.92, 0.92, GREEN)
+    arrow(axes, (2.5, 3), (2.5, 4.4), GREEN)
+    arrow(axes, (6.5, 3), (3, 4.5), GREEN)
+    for y_text, text in ((0.5, "elements"), (2.5, "running\nmaxima"), (4.9, "output")):
+        axes.text(-0.3, y_text, text, ha="right", va="center")
+    axes.set_ylim(5.6, -1.3)
+    return figure
+
+
+def taps():
+    """The order of comparisons with indices, and how ties end."""
+    x = np.array([[2, 7, 1], [7, 3, 7], [0, 5, 6]])
+    figure, axes = canvas(6.5, 3.0, (-0.2, 13.2), (-0.9, 4.4))
+    grid(axes, 0, 0.4, x, {(0, 1): f"{BLUE}44"})
+    for number, (row, column) in enumerate(np.ndindex(3, 3)):
+        axes.text(column + 0.06, row + 0.5, number, fontsize=7, va="top", color=GREY)
+    axes.text(1.5, 0.1, "a window", ha="center")
+    best, place, shown = -math.inf, -1, []
+    for number, value in enumerate(x.flat):
+        taken = value > best
+        best, place = (value, number) if taken else (best, place)
+        shown.append((number, value, best, place, taken))
+    for title, x_text in (("tap", 4.6), ("value", 6.2), ("best so far", 8.6), ("its place", 11.4)):
+        axes.text(x_text, -0.35, title, ha="center", fontsize=9)
+    for line, (number, value, best, place, taken) in enumerate(shown):
+        y = 0.12 + line * 0.46
+        style = {"color": BLUE, "weight": "bold"} if taken else {"color": "#444444"}
+        for x_text, text in ((4.6, number), (6.2, value), (8.6, best), (11.4, place)):
+            axes.text(x_text, y, text, ha="center", va="center", fontsize=9, **style)
+    axes.set_ylim(4.1, -0.8)
+    return figure
+
+
+def short_rows():
+    """21 elements in vectors of eight: an overlapping last vector, or a mask."""
+    figure, axes = canvas(6.5, 2.1, (-0.2, 24.2), (-1, 6.2))
+    for top, pieces, text in (
+        (0.4, ((0, 8), (8, 8), (13, 8)), "the last vector overlaps the one before"),
+        (4.0, ((0, 8), (8, 8), (16, 8)), "the last vector is masked (AVX-512)"),
+    ):
+        axes.text(0, top - 0.3, text, fontsize=9)
+        for i in range(24):
+            if i < 21:
+                cell(axes, i, top, fill="#f4f4f4", edge="#aaaaaa")
+            elif top > 1:
+                cell(axes, i, top, edge="#cccccc", ls=":")
+        for number, (first, lanes) in enumerate(pieces):
+            low = 0.18 if number == 2 and first == 13 else 0
+            outline(axes, first + 0.08, top + 0.08 + low, lanes - 0.16, 0.84 - 0, COLOURS[number])
+    return figure
+
+
+# ------------------------------------------------------------------------------- performance
+
+
+def group(workload):
+    """As the table of the README groups them."""
+    name, dtype, kind = workload.split("/")
+    if name == "tiny":
+        return "a call on\n64 elements"
+    if "+idx" in kind:
+        return "values\nand indices"
+    if "+unpool" in kind:
+        return "unpooling"
+    order = "last" if kind.startswith("nhwc") else "first"
+    if dtype in ("f32", "u8", "i8"):
+        return f"{'float32' if dtype == 'f32' else '8-bit'},\nchannels {order}"
+    return "other types"
+
+
+def speed():
+    """Every workload of speed.json: the fastest other library's time over fastpool's."""
+    rows = json.loads((Path(__file__).parent / "speed.json").read_text())["rows"]
+    tiny = "a call on\n64 elements"
+    names = [*dict.fromkeys(group(row["workload"]) for row in rows)]
+    names = [name for name in names if name != tiny] + [tiny]
+    figure, axes = plt.subplots(figsize=(6.5, 5), layout="constrained")
+    for threads, colour, shift in ((1, BLUE, -0.17), (2, ORANGE, 0.17)):
+        chosen = [row for row in rows if row["threads"] == threads]
+        ratios = [row["peer_time"] / row["fastpool"] for row in chosen]
+        places = [names.index(group(row["workload"])) + shift for row in chosen]
+        label = f"{threads} thread{'s' * (threads > 1)}"
+        axes.plot(ratios, places, "o", ms=4.5, color=colour, alpha=0.6, mew=0, label=label)
+        for number, name in enumerate(names):
+            of_group = [r for r, row in zip(ratios, chosen, strict=True)
+                        if group(row["workload"]) == name]  # fmt: skip
+            mean = math.exp(sum(map(math.log, of_group)) / len(of_group))
+            axes.plot(
+                [mean] * 2, [number + shift - 0.15, number + shift + 0.15], color=colour, lw=2
+            )
+    axes.axvline(1, color="black", lw=1, zorder=0)
+    axes.set(xscale="log", xlabel="time of the fastest other library / time of fastpool")
+    axes.set_xticks([0.5, 1, 2, 5, 10, 20, 50], labels=["0.5", 1, 2, 5, 10, 20, 50])
+    axes.minorticks_off()
+    axes.set_yticks(range(len(names)), labels=names)
+    axes.invert_yaxis()
+    axes.grid(axis="x", color="#dddddd", lw=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="upper right")
+    return figure
