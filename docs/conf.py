@@ -29,6 +29,7 @@ extensions = [
 exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py"]
 default_role = "code"
 nitpicky = True
+smartquotes = False
 python_use_unqualified_type_names = True
 add_function_parentheses = False
 toc_object_entries_show_parents = "hide"
@@ -77,6 +78,7 @@ sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples" / "gallery"),
     "gallery_dirs": "gallery",
     "filename_pattern": "/plot_",
+    "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
@@ -105,12 +107,14 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"index": [], "performance": [], "changelog": []}
+# Pages without others below them.
+html_sidebars = {page: [] for page in ("index", "start", "semantics", "performance", "inside")}
 
 
 def to_pages(app, page, text):
-    """Links to files of the checkout become links to the pages made of them."""
-    text[0] = text[0].replace("(../SECURITY.md)", "(security.md)")
+    """Links to files of the checkout become links to the pages made of them; the empty line that
+    doctest needs behind an example's last output goes."""
+    text[0] = text[0].replace("(../SECURITY.md)", "(security.md)").replace("\n\n```\n", "\n```\n")
 
 
 def setup(app):

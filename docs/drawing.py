@@ -1,4 +1,4 @@
-"""A directive whose body is Python that makes a matplotlib figure, which becomes a picture of the page.
+"""A directive whose body is Python that makes a matplotlib figure: a picture of the page.
 
     ```{drawing} What the picture shows, for those who do not see it
     plan = fastpool.plan_max_pool((7,), "float32", 3, strides=2, layout="W")

@@ -52,8 +52,9 @@ def test_docstrings(module):
     assert results.attempted > 3 and results.failed == 0
 
 
-def test_recipes():
-    results = doctest.testfile(str(ROOT / "docs" / "onnx.md"), module_relative=False)
+@pytest.mark.parametrize("page", ["onnx.md", "coming-from/onnxruntime.md"])
+def test_recipes(page):
+    results = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
     assert results.attempted > 10 and results.failed == 0
 
 

@@ -519,6 +519,7 @@ def test_docstrings():
     assert doctest.testmod(module).failed == 0
 
 
-def test_recipe():
-    results = doctest.testfile(str(ROOT / "docs" / "openvino.md"), module_relative=False)
+@pytest.mark.parametrize("page", ["openvino.md", "coming-from/openvino.md"])
+def test_recipes(page):
+    results = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
     assert results.attempted > 5 and results.failed == 0

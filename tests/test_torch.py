@@ -596,6 +596,7 @@ def test_docstrings(name):
     assert results.failed == 0
 
 
-def test_recipe_page():
-    results = doctest.testfile(str(ROOT / "docs" / "torch.md"), module_relative=False)
+@pytest.mark.parametrize("page", ["torch.md", "coming-from/torch.md"])
+def test_recipe_pages(page):
+    results = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
     assert results.attempted > 5 and results.failed == 0

@@ -32,27 +32,30 @@ paper = erosion(dilation(page, 21), 21)
 flat = (page.astype(np.float32) / paper).clip(0, 1)
 
 # %%
-# These are SciPy's dilation and scikit-image's closing. Both reflect the picture at its edges, which
-# brings nothing into a window that is not in it already.
+# These are SciPy's dilation and scikit-image's closing. Both reflect the picture at its edges,
+# which brings nothing into a window that is not in it already.
 
 print(np.array_equal(dilation(page, 21), scipy.ndimage.grey_dilation(page, (21, 21))))
 print(np.array_equal(paper, skimage.morphology.closing(page, np.ones((21, 21)))))
 
 # %%
-# A mask of the letters, and its outline: what a dilation adds.
+# A mask of the letters, and its outline: what a dilation of the mask adds.
 
 letters = flat < 0.75
 outline = dilation(letters, 3) & ~letters
+coloured = np.ones((*page.shape, 3))
+coloured[letters] = 0
+coloured[outline] = (0.9, 0.6, 0)
 
 figure, grid = plt.subplots(2, 2, figsize=(8, 4.6), layout="constrained")
 pictures = {
     "page": page,
     "closed by 21 x 21: the paper": paper,
     "page / paper": flat,
-    "letters below 0.75, and their outline": letters + 0.4 * outline,
+    "letters and their outline, close by": coloured[5:80, :155],
 }
 for axes, (title, picture) in zip(grid.flat, pictures.items(), strict=True):
-    axes.imshow(picture, cmap="gray_r" if picture.dtype == np.float64 else "gray")
+    axes.imshow(picture, cmap="gray")
     axes.set_title(title, fontsize=10)
     axes.set_axis_off()
 plt.show()

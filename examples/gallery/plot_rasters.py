@@ -24,7 +24,7 @@ import fastpool.files
 rng = np.random.default_rng(7)
 rough = np.fft.rfft2(rng.standard_normal((300, 400)))
 frequency = np.hypot(np.fft.fftfreq(300)[:, None], np.fft.rfftfreq(400)) + 0.002
-terrain = np.fft.irfft2(rough / frequency**1.9)
+terrain = np.fft.irfft2(rough / frequency**2.3)
 terrain = scipy.ndimage.zoom(terrain / abs(terrain).max() * 900 + 1100, 10, order=1)
 folder = Path(tempfile.mkdtemp())
 np.save(folder / "terrain.npy", terrain.astype(np.float32))
@@ -53,16 +53,17 @@ y, indices = fastpool.dask.max_pool(chunks, 250, strides=250, layout="HW", retur
 print(np.array_equal(y.compute(), highest), np.array_equal(indices.compute(), where))
 
 # %%
-# A summit is the highest point of its block and of everything within 250 metres.
+# A summit is the highest point of its block, and of the 500 x 500 metres around it.
 
 summits = fastpool.dask.max_pool(chunks, 501, pads=250, layout="HW")
 is_summit = summits.vindex[rows.ravel(), columns.ravel()].compute() == highest.ravel()
 
 figure, axes = plt.subplots(figsize=(8, 5.6), layout="constrained")
 light = plt.matplotlib.colors.LightSource(315, 40)
-small = terrain[::5, ::5]
-shaded = light.shade(small, plt.cm.gist_earth, vert_exag=0.6, dx=5, dy=5, vmin=0, vmax=2100)
-axes.imshow(shaded, extent=(0, 4000, 3000, 0))
+shaded = light.hillshade(terrain[::5, ::5], vert_exag=0.7, dx=5, dy=5)
+extent = {"extent": (0, 4000, 3000, 0)}
+axes.imshow(terrain[::5, ::5], cmap="YlGn_r", **extent)
+axes.imshow(shaded, cmap="gray", alpha=0.45, **extent)
 axes.scatter(columns, rows, s=6, color="black", label="highest of its block")
 axes.scatter(
     *(columns.ravel()[is_summit], rows.ravel()[is_summit]),

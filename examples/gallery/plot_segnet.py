@@ -3,11 +3,12 @@ Pool and unpool as SegNet does
 ==============================
 
 SegNet and other encoders and decoders remember where each maximum came from, and put what the
-decoder computes back at that place. Edges stay where they were, to the pixel.
+decoder computes back at that place. Outlines keep their shape, which the small picture has lost.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
+import scipy.ndimage
 import skimage
 
 import fastpool
@@ -15,66 +16,62 @@ import fastpool
 # %%
 # Three poolings of 2 x 2, as in the encoder. The positions are kept.
 
-photograph = skimage.data.chelsea()[16:272, 90:410].astype(np.float32) / 255  # 256 x 320 x 3
-window = {"kernel_shape": 2, "strides": 2, "layout": "HWC"}
+photograph = skimage.data.camera()[30:286, 100:420].astype(np.float32) / 255
+window = {"kernel_shape": 2, "strides": 2, "layout": "HW"}
 
 levels = []
-y = photograph
+small = photograph
 for _ in range(3):
-    shape = y.shape
-    y, indices = fastpool.max_pool(y, **window, return_indices=True)
+    shape = small.shape
+    small, indices = fastpool.max_pool(small, **window, return_indices=True)
     levels.append((shape, indices))
-print(photograph.shape, "->", y.shape)
+print(photograph.shape, "->", small.shape)
 
 # %%
 # The decoder goes the same way back. Between its steps SegNet has trained filters that fill the
-# gaps; here each gap takes the blurred values around it.
+# gaps; here a gap takes the blurred values around it.
 
 
-def filled(sparse):
-    def blur(x):
-        return skimage.filters.gaussian(x, 1.2, channel_axis=-1)
+def unpool_and_fill(x, indices, shape):
+    values, there = (
+        fastpool.max_unpool(part, indices, **window, output_shape=shape)
+        for part in (x, np.ones_like(x))
+    )
+    blurred, weight = (scipy.ndimage.gaussian_filter(part, 0.7) for part in (values, there))
+    return values, blurred / np.maximum(weight, 1e-6)
 
-    there = (sparse != 0).astype(np.float32)
-    return (blur(sparse) / np.maximum(blur(there), 1e-6)).astype(np.float32)
 
-
-first_step = None
-z = y
+decoded, sparse = small, []
 for shape, indices in reversed(levels):
-    unpooled = fastpool.max_unpool(z, indices, **window, output_shape=shape)
-    first_step = unpooled if first_step is None else first_step
-    z = filled(unpooled)
+    values, decoded = unpool_and_fill(decoded, indices, shape)
+    sparse.append(values)
 
 # %%
-# Beside it the same 32 x 40 maxima without their positions: every one a block of 8 x 8.
+# The other picture is made of the same 32 x 40 maxima, but without their positions: every one is a
+# block of 8 x 8. The mean error against the photograph:
 
-blocks = y.repeat(8, axis=0).repeat(8, axis=1)
-error = {"with positions": abs(z - photograph).mean(), "blocks": abs(blocks - photograph).mean()}
-print({name: f"{value:.3f}" for name, value in error.items()})
+blocks = small.repeat(8, axis=0).repeat(8, axis=1)
+for name, picture in (("with positions", decoded), ("blocks", blocks)):
+    print(f"{name}: {abs(picture - photograph).mean():.3f}")
 
 # %%
 
 pictures = {
     "256 x 320": photograph,
-    "pooled to 32 x 40": y,
-    "unpooled once: 64 x 80": first_step,
-    "unpooled to 256 x 320\nat the positions": z,
-    "blocks": blocks,
+    "pooled to 32 x 40": small,
+    "unpooled once: 64 x 80": sparse[0],
+    "with positions: 256 x 320": decoded,
+    "without: blocks": blocks,
+    "the last unpooling, close by": sparse[-1][60:92, 90:130],
 }
-figure, grid = plt.subplots(2, 3, figsize=(8, 5.2), layout="constrained")
-for axes, (title, picture) in zip(grid.flat, pictures.items(), strict=False):
-    axes.imshow(picture.clip(0, 1), interpolation="nearest")
+figure, grid = plt.subplots(2, 3, figsize=(8, 4.8), layout="constrained")
+for axes, (title, picture) in zip(grid.flat, pictures.items(), strict=True):
+    axes.imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     axes.set_title(title, fontsize=10)
-last = grid.flat[-1]
-last.imshow(unpooled[100:132, 130:170].clip(0, 1), interpolation="nearest")
-last.set_title("the last unpooling, close by", fontsize=10)
-for axes in grid.flat:
     axes.set_axis_off()
 plt.show()
 
 # %%
-# Nothing was lost where it counts: a pooling of the unpooled picture gives the maxima again.
+# Nothing was lost where it counts: a pooling of what was unpooled gives the maxima again.
 
-again = fastpool.max_pool(first_step, **window)
-print(np.array_equal(again, y))
+print(np.array_equal(fastpool.max_pool(sparse[0], **window), small))
