@@ -61,10 +61,12 @@ numpydoc_validation_checks = {
     *("PR03", "PR04"),  # "layout, nan, out: as in max_pool" needs no types, and comes last
     *("RT02", "RT03"),  # results have names
 }
-# Fields are described as attributes; what repeats another function, or another library's, refers to it.
+# Fields are described as attributes; what repeats another function, or another library's, refers
+# to it.
 numpydoc_validation_exclude = {
     r"fastpool\.MaxPoolPlan$",
     r"fastpool\.onnx\.(Backend|InferenceSession)\b",
+    r"fastpool\.conventions\.(Answer|Comparison)\b",
     r"fastpool\.openvino\.MaxPoolLayer$",
     r"fastpool\.torch\.Replaced$",
     r"fastpool\.torch\.Max(Unp|P)ool\dd$",

@@ -5,13 +5,14 @@
     plan.draw()
     ```
 
-The last line is an expression, the figure. `fastpool`, `np`, `plt` and `pictures` are there. With
-``:code:`` the body is shown too.
+The last line is an expression, the figure, or text that is shown as it is. `fastpool`, `np`, `plt`
+and `pictures` are there. With ``:code:`` the body is shown too.
 """
 
 import ast
 import hashlib
 import io
+import re
 import textwrap
 from pathlib import Path
 
@@ -31,8 +32,8 @@ import fastpool  # noqa: E402
 STYLE = {"svg.hashsalt": "fastpool", "font.size": 10, "figure.facecolor": "white"}
 
 
-def figure_of(code):
-    """The figure that the code's last line gives."""
+def result_of(code):
+    """What the code's last line gives."""
     import pictures
 
     tree = ast.parse(code)
@@ -50,23 +51,31 @@ class Drawing(SphinxDirective):
 
     def run(self):
         code = textwrap.dedent("\n".join(self.content))
-        with matplotlib.rc_context(STYLE):
-            figure = figure_of(code)
-            file = io.BytesIO()
-            figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
-            plt.close(figure)
-        name = f"{hashlib.sha256(file.getvalue()).hexdigest()[:16]}.svg"
-        folder = Path(self.env.srcdir) / "_generated"
-        folder.mkdir(exist_ok=True)
-        (folder / name).write_bytes(file.getvalue())
-        alt = " ".join(self.arguments[0].split())
-        image = nodes.image(uri=f"/_generated/{name}", alt=alt, classes=["drawing"])
-        image["candidates"] = {"*": image["uri"]}
-        self.set_source_info(image)
         shown = []
         if "code" in self.options:
             shown.append(nodes.literal_block(code, code, language="python"))
-        return [*shown, image]
+        with matplotlib.rc_context(STYLE):
+            result = result_of(code)
+            if isinstance(result, str):
+                return [*shown, nodes.literal_block(result, result, language="text")]
+            file = io.BytesIO()
+            result.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
+            plt.close(result)
+        return [*shown, self.image(file.getvalue())]
+
+    def image(self, svg):
+        name = f"{hashlib.sha256(svg).hexdigest()[:16]}.svg"
+        folder = Path(self.env.srcdir) / "_generated"
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_bytes(svg)
+        # A little larger than printed: the text of the drawings is small beside that of the page.
+        width = 1.2 * float(re.search(rb'width="([\d.]+)pt"', svg).group(1)) / 72
+        alt = " ".join(self.arguments[0].split())
+        image = nodes.image(uri=f"/_generated/{name}", alt=alt, width=f"{width:.2f}in")
+        image["classes"] = ["drawing"]
+        image["candidates"] = {"*": image["uri"]}
+        self.set_source_info(image)
+        return image
 
 
 def setup(app):

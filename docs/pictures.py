@@ -75,30 +75,6 @@ def pooling():
 # --------------------------------------------------------------------------------- semantics
 
 
-def rule():
-    """Windows of three taps, two apart, on seven elements with padding of one."""
-    size, taps, dilation, stride, pad = 7, 3, 2, 2, 1
-    plan = fastpool.plan_max_pool((size,), "int64", taps, strides=stride, dilations=dilation,
-                                  pads=pad, layout="W")  # fmt: skip
-    outputs = plan.output_shape[0]
-    figure, axes = canvas(6.5, 2.9, (-2.6, 8.4), (-0.6, 4.2))
-    for i in range(-pad, size + pad):
-        inside = 0 <= i < size
-        style = {} if inside else {"hatch": "////", "edge": "#aaaaaa"}
-        cell(axes, i, 0, str(i) if inside else "", **style)
-    axes.text(-1.2, 0.5, "elements", ha="right", va="center")
-    for o, colour in zip(range(outputs), COLOURS, strict=False):
-        first = o * stride - pad
-        for t in range(taps):
-            x = first + t * dilation
-            fill = colour if 0 <= x < size else "white"
-            axes.plot(x + 0.5, 1.6 + o * 0.9, "o", ms=9, mfc=fill, mec=colour)
-        axes.plot([first + 0.5, first + 0.5 + (taps - 1) * dilation], [1.6 + o * 0.9] * 2,
-                  color=colour, lw=1, zorder=0)  # fmt: skip
-        axes.text(-1.2, 1.6 + o * 0.9, f"output {o}", ha="right", va="center", color=colour)
-    return figure
-
-
 def index_spaces():
     """ONNX's example of MaxUnpool with output_shape, both ways."""
     x = np.array([[[[5, 6], [7, 8]]]])
