@@ -1,4 +1,4 @@
-"""The site of https://www.sphinx-doc.org: `sh ci/docs.sh` builds it into build/docs/html.
+"""Settings of Sphinx: `sh ci/docs.sh` builds the site into build/docs/html.
 
 Drawings and gallery examples are made as the site is built, from the installed fastpool.
 """
@@ -120,5 +120,11 @@ def to_pages(app, page, text):
     text[0] = text[0].replace("(../SECURITY.md)", "(security.md)").replace("\n\n```\n", "\n```\n")
 
 
+def without_mocks(app, what, name, obj, options, signature, returns):
+    """A class of a mocked package shows no arguments; those of ours have the other library's."""
+    return ("(...)" if signature == "(*args, **kwargs)" else signature), returns
+
+
 def setup(app):
     app.connect("source-read", to_pages)
+    app.connect("autodoc-process-signature", without_mocks)
