@@ -134,15 +134,21 @@ def test_help_imports_little():
     assert process.stdout.splitlines()[-1] == "", process.stderr
 
 
-def test_interrupted(folder):
-    """By a signal, as it comes from a terminal."""
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+@pytest.mark.parametrize(
+    "name, status, message", [("SIGINT", 130, "fastpool: interrupted"), ("SIGTERM", 143, "")]
+)
+def test_signals_leave_no_files(folder, name, status, message):
     interrupt = (
         "import os, signal, fastpool.files\n"
-        "fastpool.files.max_pool = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT)\n"
+        "def stop(done, every):\n"
+        f"    os.kill(os.getpid(), signal.{name})\n"
+        "pool = fastpool.files.max_pool\n"
+        "fastpool.files.max_pool = lambda *a, **k: pool(*a, **k | {'progress': stop})\n"
     )
     process = cases.run_python(interrupt + main("pool", "x.npy", "y.npy", *OPTIONS))
-    assert (process.returncode, process.stdout) == (130, "")
-    assert process.stderr.strip() == "fastpool: interrupted"
+    assert (process.returncode, process.stdout) == (status, "")
+    assert process.stderr.strip() == message
     assert names(folder) == ["x.npy"]
 
 

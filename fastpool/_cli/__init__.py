@@ -4,13 +4,14 @@ Each command is a module of its own, which imports what it works with when it ru
 and rich, the extra "cli".
 """
 
+import signal
 import sys
 
 
 def main():
-    """Run the command that this process was started with; the exit status."""
+    """Run the command that this process was started with; exits with its status."""
     try:
-        import rich  # noqa: F401  (a spare import: the commands need parts of it)
+        import rich  # noqa: F401  (parts of it are imported when something is drawn)
 
         from .program import program
     except ModuleNotFoundError as missing:
@@ -21,4 +22,9 @@ def main():
             file=sys.stderr,
         )
         return 2
+    # As an interrupt does: files that are half written go away.
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number and signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores it
+            signal.signal(number, lambda number, frame: sys.exit(128 + number))
     return program()

@@ -203,7 +203,7 @@ def _chosen(quick, patterns):
 def _show(report, results):
     """Workload after workload, then by groups, then what was not timed."""
     rows = report.summary(results)
-    times = {"us": "right", "fastpool": "right", "ratio": "right", "limit_x": "right"}
+    times = {"peer_us": "right", "fastpool_us": "right", "ratio": "right", "limit_x": "right"}
     each = table(workload="left", threads="right", best_peer="left", **times)
     for row in rows:
         each.add_row(
@@ -223,9 +223,10 @@ def _show(report, results):
         )
     click.echo()
     show(grouped)
-    click.echo(f"\n{LEGEND}")
+    click.echo()
+    show(LEGEND)
     for line in report.problems(results):
-        click.echo(line)
+        show(line)
 
 
 def _number(value):

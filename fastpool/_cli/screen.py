@@ -29,15 +29,17 @@ def table(**columns):
 
     made = Table(box=None, pad_edge=False, header_style="bold")
     for name, side in columns.items():
-        made.add_column(name.replace("_", " "), justify=side, overflow="fold")
+        made.add_column(
+            name.replace("_", " "), justify=side, overflow="fold", no_wrap=side == "right"
+        )
     return made
 
 
-def show(table):
-    """Print a table, without spaces behind its lines."""
+def show(drawn):
+    """Print a table or a text, in lines that fit, without spaces behind them."""
     out = console(sys.stdout)
     with out.capture() as text:
-        out.print(table)
+        out.print(drawn)
     for line in text.get().splitlines():
         click.echo(line.rstrip())
 
