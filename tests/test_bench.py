@@ -237,7 +237,7 @@ def test_wrong_options(arguments, message):
 def test_a_plot_without_matplotlib(monkeypatch, part):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     status, _, said = cases.command("bench", *part, "--plot", "plot.svg")
-    assert status == 2 and 'pip install "fastpool[bench]"' in said
+    assert status == 2 and 'pip install "fastpool[plot]"' in said
 
 
 # ------------------------------------------------------------------------------------ the sweep

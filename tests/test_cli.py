@@ -19,7 +19,7 @@ import fastpool.files
 click = pytest.importorskip("click")
 pytest.importorskip("rich")
 
-from fastpool import _dispatch  # noqa: E402  (they need click)
+from fastpool import _dispatch, conventions  # noqa: E402  (they need click)
 from fastpool._cli import check  # noqa: E402
 from fastpool._cli.program import COMMANDS, program  # noqa: E402
 
@@ -219,6 +219,57 @@ def test_check_finds_a_difference(monkeypatch):
     status, printed, _ = cases.command("check")
     assert status == 1 and "uint8 1 differ" in " ".join(printed.split())
     assert "one axis, threads: 1: result: 1 of " in printed
+
+
+# ----------------------------------------------------------------------------------------- explain
+
+
+def test_explain():
+    shape = (1, 3, 224, 224)
+    attributes = {"kernel_shape": 3, "strides": 2, "auto_pad": "SAME_UPPER"}
+    options = ("--kernel", "3", "--strides", "2", "--auto-pad", "SAME_UPPER")
+    plan = fastpool.plan_max_pool(shape, "uint8", **attributes, return_indices=True)
+    assert cases.command(
+        *("explain", "--shape", "1,3,224,224", *options, "--dtype", "uint8", "--return-indices")
+    ) == (0, plan.explain() + "\n", "")
+    compared = conventions.compare((224, 224), **attributes)
+    assert cases.command("explain", "--shape", "1,3,224,224", *options, "--conventions") == (
+        *(0, f"{compared}\n", ""),
+    )
+
+
+@pytest.mark.parametrize("more", [("--axes", "W"), ("--conventions",)])
+def test_explain_draws(folder, more):
+    pytest.importorskip("matplotlib")
+    arguments = "explain", "--shape", "5,6", "--layout", "HW", "--kernel", "2", "--ceil-mode"
+    status, printed, said = cases.command(*arguments, *more, "--svg", "w.svg", "--png", "w.png")
+    assert (status, said) == (0, "") and printed
+    assert Path("w.svg").read_text().startswith("<?xml")
+    assert Path("w.png").read_bytes().startswith(b"\x89PNG")
+    assert names(folder) == ["w.png", "w.svg", "x.npy"]
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ("--shape 6 --kernel 3", '--layout: "NCHW" needs batch'),
+        ("--shape 6 --layout W --kernel 9", "--kernel-shape[0]: window (9"),
+        ("--shape 6 --layout W --kernel 3 --dtype complex64", "--dtype: expected one of"),
+        ("--shape 6 --layout W --kernel 3 --conventions --nan ignore", "--nan: has no meaning"),
+        ("--shape 6 --layout W --kernel 3 --conventions --axes W", "--axes: has no meaning"),
+        ("--shape 6 --layout W --kernel 3 --svg w.png", "'--svg': expected a name that ends in"),
+    ],
+)
+def test_what_cannot_be_explained_is_one_line(arguments, message):
+    status, printed, said = cases.command("explain", *arguments.split())
+    assert (status, printed) == (2, "") and message in said and said.count("\n") == 1
+
+
+def test_a_drawing_without_matplotlib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    arguments = "explain", "--shape", "6", "--layout", "W", "--kernel", "3", "--svg", "w.svg"
+    said = 'fastpool: a picture needs matplotlib: pip install "fastpool[plot]"\n'
+    assert cases.command(*arguments) == (2, "", said)
 
 
 # -------------------------------------------------------------------------------------------- pool

@@ -2,15 +2,14 @@
 
 import importlib.util
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 import click
 from click.core import ParameterSource
 
 from ..bench import LIBRARIES, OWN
 from ..bench.workloads import QUICK, WORKLOADS
-from .options import with_options
-from .program import FAILED, Command, Group, needing
+from .options import Picture, Written, with_options
+from .program import FAILED, Command, Group
 from .screen import show, table
 
 PEERS = [name for name in LIBRARIES if name not in OWN]
@@ -38,33 +37,13 @@ class Interpreter(click.ParamType):
         return name, path
 
 
-class Written(click.Path):
-    """A file that is written in the end. That it cannot be is found out before hours of work."""
-
-    def __init__(self, *endings):
-        super().__init__(path_type=Path, dir_okay=False, writable=True)
-        self.endings = endings
-
-    def convert(self, value, param, ctx):
-        path = super().convert(value, param, ctx)
-        if not path.absolute().parent.is_dir():
-            self.fail(f"there is no folder {str(path.parent)!r}", param, ctx)
-        if self.endings:
-            if path.suffix not in self.endings:
-                what = " or ".join(self.endings)
-                self.fail(f"expected a name that ends in {what}, got {str(path)!r}", param, ctx)
-            with needing("a picture", "fastpool[bench]", "matplotlib"):
-                import matplotlib  # noqa: F401
-        return path
-
-
 QUICKLY = click.option("--quick", is_flag=True, help="Less of it, in about a minute.")
 FILES = [
     click.option(
         "--json", metavar="FILE", type=Written(), help="Write what was measured, as JSON."
     ),
     click.option(
-        "--plot", metavar="FILE", type=Written(".svg", ".png"), help="Draw it (.svg or .png)."
+        "--plot", metavar="FILE", type=Picture(".svg", ".png"), help="Draw it (.svg or .png)."
     ),
 ]
 

@@ -44,7 +44,6 @@ POOLINGS = {
         {"kernel_shape": 2, "pads": 4, "ceil_mode": True, "ceil_rule": "keep", "layout": "HW"},
     ),
 }
-# No overlap of windows, or the last of equal indices wins.
 UNPOOLED = ("halves", "few channels last")
 MOST_SHOWN = 10
 

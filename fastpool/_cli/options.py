@@ -3,7 +3,11 @@
 An option that is not given is not passed on; what its value may be, the library says.
 """
 
+from pathlib import Path
+
 import click
+
+from .program import needing
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -38,6 +42,33 @@ class Size(click.ParamType):
         if unit not in UNITS or not number.isdecimal():
             self.fail(f"expected bytes, as 100000, 64K, 256M or 2G, got {value!r}", param, ctx)
         return int(number) * UNITS[unit]
+
+
+class Written(click.Path):
+    """A file that is written in the end. That it cannot be is found out before hours of work."""
+
+    def __init__(self, *endings):
+        super().__init__(path_type=Path, dir_okay=False, writable=True)
+        self.endings = endings
+
+    def convert(self, value, param, ctx):
+        path = super().convert(value, param, ctx)
+        if not path.absolute().parent.is_dir():
+            self.fail(f"there is no folder {str(path.parent)!r}", param, ctx)
+        if self.endings and path.suffix not in self.endings:
+            what = " or ".join(self.endings)
+            self.fail(f"expected a name that ends in {what}, got {str(path)!r}", param, ctx)
+        return path
+
+
+class Picture(Written):
+    """A file that is drawn in the end."""
+
+    def convert(self, value, param, ctx):
+        path = super().convert(value, param, ctx)
+        with needing("a picture", "fastpool[plot]", "matplotlib"):
+            import matplotlib  # noqa: F401
+        return path
 
 
 def text(name, help):

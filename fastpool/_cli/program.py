@@ -10,7 +10,7 @@ import click
 from .. import __version__
 
 # Their modules, in the order of the help.
-COMMANDS = ("info", "check", "pool", "run", "bench", "demo", "mosaic")
+COMMANDS = ("info", "check", "explain", "pool", "run", "bench", "demo", "mosaic")
 
 FAILED, WRONG = 1, 2
 # An interrupted program's status, as shells have it.
@@ -118,6 +118,7 @@ def needing(what, install, *packages):
     examples=[
         "fastpool info",
         "fastpool pool photo.png small.png --kernel-shape 2 --strides 2",
+        "fastpool explain --shape 7,7 --layout HW --kernel-shape 3 --strides 2 --ceil-mode",
         "fastpool pool --help",
         'eval "$(_FASTPOOL_COMPLETE=bash_source fastpool)"    # completion; zsh and fish too',
     ],
