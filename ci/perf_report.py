@@ -19,8 +19,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 
-from fastpool.bench import measure, plots, report
-from fastpool.bench.worker import LIBRARIES, OWN
+from fastpool.bench import LIBRARIES, OWN, measure, plots, report
 from fastpool.bench.workloads import GROUPS, QUICK, WORKLOADS
 
 # A ratio of two runs of one version can be as far from 1 as that where others use the machine.

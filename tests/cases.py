@@ -55,6 +55,18 @@ def run_python(code, timeout=60, **environment):
     )
 
 
+def command(*arguments):
+    """The command line in this process: (exit status, standard output, standard error)."""
+    from click.testing import CliRunner
+
+    from fastpool._cli.program import program
+
+    result = CliRunner().invoke(program, arguments, prog_name="fastpool")
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
 def kernel_path(plan):
     """The way through the kernels of a plan that has run: its form, and what its tiles are."""
     pooling = plan._runner.pooling if "_runner" in plan.__dict__ else None

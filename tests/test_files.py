@@ -1,9 +1,7 @@
-"""Pooling of .npy files in bounded memory, and its commands."""
+"""Pooling of .npy files in bounded memory."""
 
 import doctest
 import os
-import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +13,6 @@ from hypothesis import strategies as st
 import cases
 import fastpool
 import fastpool.files
-from fastpool.__main__ import main
 
 X = cases.values((2, 30, 40, 3), "uint8", "bits", 0)
 POOL = {"kernel_shape": 3, "strides": 2, "layout": "NHWC"}
@@ -159,112 +156,6 @@ print(peak() - before)
     assert 1 << 10 < int(process.stdout) < 24 << 10
     y = np.load("y.npy", mmap_mode="r")
     assert y.shape == (48, shape[1]) and (y[0] == np.arange(shape[1]) % 1000).all()
-
-
-# ----------------------------------------------------------------------------------- the commands
-
-
-def run(capsys, *arguments):
-    """(exit status, what was printed, what was said on standard error)."""
-    try:
-        status = main(list(arguments))
-    except SystemExit as exited:
-        status = exited.code
-    return status, *capsys.readouterr()
-
-
-def test_pool(folder, capsys):
-    options = ["--kernel", "3", "--strides", "2,1", "--pads", "1", "--layout", "NHWC"]
-    options += ["--ceil-mode", "--nan", "ignore", "--index-layout", "NHWC", "--index-axis", "1"]
-    options += ["--indices", "z.npy", "--max-bytes", "2K", "--num-threads", "1"]
-    status, printed, said = run(capsys, "pool", "x.npy", "y.npy", *options)
-    assert (status, said) == (0, "") and re.fullmatch(r"y.npy: uint8 2x16x40x3, .* s\n", printed)
-    expected = fastpool.max_pool(
-        *(X, 3),
-        strides=(2, 1),
-        pads=1,
-        layout="NHWC",
-        ceil_mode=True,
-        index_layout="NHWC",
-        index_axis=1,
-        return_indices=True,
-    )
-    for name, want in zip(("y.npy", "z.npy"), expected, strict=True):
-        cases.assert_same(np.load(name), want)
-
-
-@pytest.mark.parametrize(
-    "arguments, status, message",
-    [
-        (["nothing.npy", "y.npy", "--kernel", "2"], 1, "No such file or directory: 'nothing.npy'"),
-        (["x.npy", "no/y.npy", "--kernel", "2"], 1, "No such file or directory: 'no/y.npy"),
-        (["x.npy", "y.npy", "--kernel", "99"], 2, "kernel_shape[0]: window"),
-        (["x.npy", "y.npy", "--kernel", "2", "--layout", "HC"], 2, "layout: expected"),
-        (["x.npy", "y.npy", "--kernel", "2,x"], 2, "expected 3 or 3,3, got '2,x'"),
-        (["x.npy", "y.npy", "--kernel", "2", "--max-bytes", "2T"], 2, "got '2T'"),
-        (["x.npy", "y.npy"], 2, "--kernel-shape"),
-    ],
-)
-def test_what_goes_wrong_is_one_line(folder, capsys, arguments, status, message):
-    got, printed, said = run(capsys, "pool", *arguments)
-    assert (got, printed) == (status, "") and names(folder) == ["x.npy"]
-    assert message in said.splitlines()[-1] and (said.count("\n") == 1 or "usage:" in said)
-
-
-def test_interrupted(folder, capsys, monkeypatch):
-    def interrupt(*arguments, **attributes):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(fastpool.files, "max_pool", interrupt)
-    assert run(capsys, "pool", "x.npy", "y.npy", "--kernel", "2") == (
-        130,
-        "",
-        "python -m fastpool: interrupted\n",
-    )
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
-def test_a_bar_on_a_terminal_alone(folder):
-    """Standard error is a terminal here, standard output is not."""
-    pytest.importorskip("rich")
-    import pty
-
-    master, terminal = pty.openpty()
-    command = [sys.executable, "-m", "fastpool", "pool", "x.npy", "y.npy"]
-    process = subprocess.run(
-        [*command, "--kernel", "3", "--layout", "NHWC"],
-        stdout=subprocess.PIPE,
-        stderr=terminal,
-        timeout=60,
-        env={**os.environ, "TERM": "xterm", "PYTHONPATH": str(Path(fastpool.__file__).parents[1])},
-    )
-    os.close(terminal)
-    said = os.read(master, 1 << 16).decode()
-    os.close(master)
-    assert process.returncode == 0 and "100%" in said and "pooling" in said
-    assert re.fullmatch(rb"y.npy: uint8 2x28x38x3, .* s\n", process.stdout)
-
-
-def test_mosaic(folder, capsys):
-    pytest.importorskip("skimage")
-    pytest.importorskip("PIL")
-    status, printed, said = run(capsys, "mosaic", "m.npy", "--size", "350")
-    assert (status, said) == (0, "") and printed.startswith("m.npy: uint8 350x350x3, ")
-    mosaic = np.load("m.npy")
-    assert mosaic.shape == (350, 350, 3) and mosaic.dtype == np.uint8
-    cells = mosaic[:300, :300].reshape(3, 100, 3, 100, 3)
-    assert cells.std(axis=(1, 3)).min() > 5  # each a picture
-    assert len(np.unique(cells.mean(axis=(1, 3)).round().reshape(9, 3), axis=0)) == 9
-    status, _, said = run(capsys, "mosaic", "m.npy", "--size", "0")
-    assert status == 2 and "--size: expected a number of at least 1, got 0" in said
-
-
-def test_a_mosaic_without_its_packages(folder, capsys, monkeypatch):
-    monkeypatch.delitem(sys.modules, "fastpool._mosaic", raising=False)
-    monkeypatch.delattr(fastpool, "_mosaic", raising=False)
-    monkeypatch.setitem(sys.modules, "skimage", None)
-    status, _, said = run(capsys, "mosaic", "m.npy", "--size", "300")
-    assert status == 2 and said.endswith("pip install 'fastpool[demo]'\n")
 
 
 def test_documentation(folder):

@@ -13,7 +13,7 @@ import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from . import answers, worker
+from . import OWN, answers, worker
 from .workloads import make_arrays
 
 PATIENCE = 120  # seconds until a library is given up for a workload
@@ -147,9 +147,9 @@ def measure(workload, libraries, threads, rounds, seconds):
 def _near(timed):
     """Those that need another turn."""
     timed = [result for result in timed if result["status"] == "exact"]
-    peers = [result["rounds"][0] for result in timed if result["library"] not in worker.OWN]
+    peers = [result["rounds"][0] for result in timed if result["library"] not in OWN]
     limit = FAR * min(peers, default=0)
-    return [r for r in timed if r["library"] in worker.OWN or r["rounds"][0] <= limit]
+    return [r for r in timed if r["library"] in OWN or r["rounds"][0] <= limit]
 
 
 def compare(workloads, names, thread_counts, rounds, seconds, pythons, say):

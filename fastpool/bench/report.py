@@ -1,4 +1,4 @@
-"""What the results of a comparison say, as rows, as text and as JSON."""
+"""What the results of a comparison say, as rows and as JSON."""
 
 import json
 import math
@@ -6,7 +6,7 @@ import os
 import platform
 from collections import defaultdict
 
-from .worker import OWN
+from . import OWN
 from .workloads import GROUPS
 
 
@@ -81,46 +81,8 @@ def _geometric_mean(values):
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
-def text(results):
-    """The tables."""
-    rows = summary(results)
-    lines = [
-        f"{'workload':26} {'threads':>7}  {'best peer':18} {'us':>9} {'fastpool':>9} "
-        f"{'ratio':>6} {'limit x':>7}"
-    ]
-    for row in rows:
-        times = f"{row['best_microseconds']:9.4g} {row['fastpool_microseconds']:9.4g}"
-        lines.append(
-            f"{row['workload']:26} {row['threads']:7}  {row['best']:18} {times} "
-            f"{row['ratio']:6.2f} {_number(row['from_limit']):>7}"
-        )
-    lines += [
-        "",
-        f"{'group':24} {'threads':>7} {'count':>5}  {'ratio':>6} {'least':>6}  "
-        f"{'limit x':>7} {'most':>6}  least ratio at",
-    ]
-    for group in groups(rows):
-        lines.append(
-            f"{group['group']:24} {group['threads']:7} {group['count']:5}  "
-            f"{group['ratio']:6.2f} {group['least']:6.2f}  {_number(group['from_limit']):>7} "
-            f"{_number(group['furthest']):>6}  {group['least_workload']}"
-        )
-    lines += [
-        "",
-        "ratio: time of the best peer / fastpool's; limit x: fastpool's time / time to read the "
-        "input once and write the output once;",
-        "geometric means per group, and the worst.",
-        *problems(results),
-    ]
-    return "\n".join(lines)
-
-
-def _number(value):
-    return "-" if value is None else f"{value:.1f}"
-
-
 def problems(results):
-    """Answers that differ, refusals and deaths: not timed."""
+    """Lines about answers that differ, refusals and deaths: not timed."""
     found = defaultdict(list)
     for result in results:
         if result["status"] != "exact":

@@ -18,25 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from . import answers, peers
+from . import LIBRARIES, answers, peers
 from .workloads import Workload
-
-# Library -> (module, class); the first three are not peers.
-LIBRARIES = {
-    "fastpool": ("peers", "Fastpool"),
-    "earlier": ("peers", "Earlier"),
-    "limit": ("peers", "MemoryLimit"),
-    "numpy": ("peers", "NumPy"),
-    "scipy": ("peers", "SciPy"),
-    "opencv": ("peers", "OpenCV"),
-    "onnxruntime": ("peers", "OnnxRuntime"),
-    "openvino": ("peers", "OpenVINO"),
-    "torch": ("frameworks", "Torch"),
-    "jax": ("frameworks", "Jax"),
-    "tensorflow": ("frameworks", "TensorFlow"),
-    "litert": ("frameworks", "LiteRT"),
-}
-OWN = ("fastpool", "earlier", "limit")
 
 SAMPLE = 1e-4  # seconds; shorter calls are timed several at once
 

@@ -1,0 +1,30 @@
+"""The command line: `fastpool`, also `python -m fastpool`. Nothing else imports it.
+
+Each command is a module of its own, which imports what it works with when it runs. They need click
+and rich, the extra "cli".
+"""
+
+import signal
+import sys
+
+
+def main():
+    """Run the command that this process was started with; exits with its status."""
+    try:
+        import rich  # noqa: F401  (parts of it are imported when something is drawn)
+
+        from .program import program
+    except ModuleNotFoundError as missing:
+        if missing.name not in ("click", "rich"):
+            raise
+        print(
+            f'fastpool: the command line needs {missing.name}: pip install "fastpool[cli]"',
+            file=sys.stderr,
+        )
+        return 2
+    # As an interrupt does: files that are half written go away.
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number and signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores it
+            signal.signal(number, lambda number, frame: sys.exit(128 + number))
+    return program()

@@ -1,0 +1,109 @@
+"""Arrays in .npz files and images: read one by one, and written so."""
+
+import zipfile
+import zlib
+from contextlib import contextmanager
+
+import numpy as np
+
+from .program import needing
+
+# Of Pillow's images, those whose numbers have an order; others are converted.
+MODES = ("L", "LA", "RGB", "RGBA", "I", "F")
+
+
+class Archive:
+    """An .npz file that is read: its names, and an array for each."""
+
+    def __init__(self, path):
+        self.path = path
+        with self._its_errors():
+            self._file = np.lib.npyio.NpzFile(path)
+        self.names = self._file.files
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._file.close()
+
+    def __getitem__(self, name):
+        if name not in self.names:
+            raise ValueError(f"{str(self.path)!r} has no {name!r}; it has {', '.join(self.names)}")
+        with self._its_errors():
+            array = self._file[name]
+        if not isinstance(array, np.ndarray):
+            raise ValueError(f"{str(self.path)!r}: {name!r} is no array")
+        return array
+
+    @contextmanager
+    def _its_errors(self):
+        try:
+            yield
+        except (zipfile.BadZipFile, zlib.error, EOFError, ValueError) as error:
+            raise ValueError(f"{str(self.path)!r} is no .npz file of arrays: {error}") from None
+
+
+@contextmanager
+def npz_writer(path):
+    """A function of a name and an array; numpy.savez would want all arrays at once."""
+    with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
+
+        def write(name, array):
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+
+        yield write
+
+
+def read_image(path):
+    """(array, its layout)."""
+    with needing("an image", "pillow", "PIL"):
+        from PIL import Image, ImageOps
+    try:
+        image = Image.open(path)
+    except Image.UnidentifiedImageError:
+        raise ValueError(f"{str(path)!r} is no .npy or .npz file, nor a known image") from None
+    except Image.DecompressionBombError as error:
+        raise ValueError(f"{str(path)!r}: {error}") from None
+    with image:
+        if getattr(image, "n_frames", 1) > 1:
+            raise ValueError(f"{str(path)!r}: expected one picture, got {image.n_frames}")
+        ImageOps.exif_transpose(image, in_place=True)
+        if image.mode == "1":
+            image = image.convert("L")
+        elif image.mode not in MODES and not image.mode.startswith("I;16"):
+            image = image.convert("RGBA" if image.has_transparency_data else "RGB")
+        x = np.array(image)
+    return x, "HW" if x.ndim == 2 else "HWC"
+
+
+def image_format(path):
+    """What Pillow calls the kind of image that `path` is to be."""
+    with needing("an image", "pillow", "PIL"):
+        from PIL import Image
+    name = Image.registered_extensions().get(path.suffix.lower())
+    if name not in Image.SAVE:
+        raise ValueError(f"{str(path)!r}: expected a name that ends as .npy, .npz or an image's")
+    return name
+
+
+def write_image(path, format, array):
+    """Write an image, unless it would hold other numbers than the array."""
+    from PIL import Image
+
+    try:
+        image = Image.fromarray(array)
+        seen = np.asarray(image)
+        if (seen.dtype, seen.shape) != (array.dtype, array.shape):
+            raise ValueError
+        image.save(path, format)
+    except (OSError, TypeError, ValueError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise
+        raise ValueError(f"a {format} image cannot hold {described(array)}") from None
+
+
+def described(array):
+    """Its type and shape."""
+    return f"{array.dtype} {'x'.join(map(str, array.shape))}"

@@ -1,0 +1,212 @@
+"""`fastpool bench`: its options, its tables, and what they start."""
+
+import importlib.util
+from fnmatch import fnmatchcase
+
+import click
+from click.core import ParameterSource
+
+from ..bench import LIBRARIES, OWN
+from ..bench.workloads import QUICK, WORKLOADS
+from .options import Picture, Written, with_options
+from .program import FAILED, Command, Group
+from .screen import show, table
+
+PEERS = [name for name in LIBRARIES if name not in OWN]
+# Turns per way and workload, and about how many seconds each takes.
+ROUNDS, SECONDS = 7, 0.03
+QUICK_ROUNDS, QUICK_SECONDS = 3, 0.01
+
+LEGEND = (
+    "ratio: the best peer's time / fastpool's; limit x: fastpool's time / time to read the input "
+    "once and write the output once; geometric means per group, and the worst."
+)
+
+
+class Interpreter(click.ParamType):
+    """NAME=PATH, as a pair."""
+
+    name = "NAME=PATH"
+
+    def convert(self, value, param, ctx):
+        name, _, path = value.partition("=")
+        if name not in PEERS or not path:
+            self.fail(
+                f"expected NAME=PATH with one of {', '.join(PEERS)}, got {value!r}", param, ctx
+            )
+        return name, path
+
+
+QUICKLY = click.option("--quick", is_flag=True, help="Less of it, in about a minute.")
+FILES = [
+    click.option(
+        "--json", metavar="FILE", type=Written(), help="Write what was measured, as JSON."
+    ),
+    click.option(
+        "--plot", metavar="FILE", type=Picture(".svg", ".png"), help="Draw it (.svg or .png)."
+    ),
+]
+
+
+@click.group(
+    invoke_without_command=True,
+    subcommand_metavar="[sweep]",
+    cls=Group,
+    examples=[
+        "fastpool bench --quick",
+        "fastpool bench --json speed.json --plot speed.svg    # all, half an hour",
+        "fastpool bench --workload 'tiny/*' --peer numpy --threads 1 --threads 2",
+        "fastpool bench sweep --plot windows.svg",
+    ],
+)
+@QUICKLY
+@click.option(
+    "--workload", "patterns", metavar="GLOB", multiple=True, help="Only these (repeatable)."
+)
+@click.option(
+    *("--peer", "peers"),
+    metavar="NAME",
+    type=click.Choice(PEERS),
+    multiple=True,
+    help=f"Only these (repeatable): {', '.join(PEERS)}.",
+)
+@click.option(
+    *("--threads", "thread_counts"),
+    metavar="N",
+    type=click.IntRange(min=1),
+    multiple=True,
+    default=[1],
+    help="Number of threads (repeatable). [1]",
+)
+@click.option(
+    "--rounds",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help=f"Turns of each library. [{ROUNDS}, quick {QUICK_ROUNDS}]",
+)
+@click.option(
+    *("--python", "pythons"),
+    type=Interpreter(),
+    multiple=True,
+    help="Another interpreter for a peer; it needs fastpool too (repeatable).",
+)
+@with_options(FILES)
+@click.pass_context
+def command(context, quick, patterns, peers, thread_counts, rounds, pythons, json, plot):
+    """Compare the speed with other libraries.
+
+    Those that are installed pool and unpool the same arrays. Each runs in a process of its own and
+    must give the exact answer; what differs is reported and not timed. Exits with 1 if fastpool
+    differs.
+
+    `sweep` times fastpool alone, over windows from 2 to 129.
+    """
+    if context.invoked_subcommand:
+        return _refuse_all(context)
+    workloads = _chosen(quick, patterns)
+    from ..bench import measure, report
+
+    settings = {
+        "thread_counts": thread_counts,
+        "rounds": rounds or (QUICK_ROUNDS if quick else ROUNDS),
+        "seconds": QUICK_SECONDS if quick else SECONDS,
+    }
+    names = ["fastpool", "limit", *(name for name in PEERS if name in peers or not peers)]
+    results, versions = measure.compare(
+        workloads, names, **settings, pythons=dict(pythons), say=_say
+    )
+    _show(report, results)
+    if json:
+        report.write_json(json, versions=versions, settings=settings, results=results)
+    if plot:
+        from ..bench import plots
+
+        plots.plot_comparison(results, plot)
+    own = {result["status"] for result in results if result["library"] == "fastpool"}
+    return 0 if own == {"exact"} else FAILED
+
+
+@command.command(
+    cls=Command, examples=["fastpool bench sweep --quick --json windows.json --plot windows.svg"]
+)
+@QUICKLY
+@with_options(FILES)
+def sweep(quick, json, plot):
+    """Time fastpool alone, over windows from 2 to 129.
+
+    The time of an output, at several strides and dilations, in both layouts, with and without
+    indices. A few minutes.
+    """
+    from ..bench import report
+    from ..bench import sweep as measure
+
+    results = measure.sweep(measure.QUICK_WINDOWS if quick else measure.WINDOWS, _say)
+    for line in measure.check(results):
+        click.echo(line)
+    if json:
+        report.write_json(json, results=results)
+    if plot:
+        from ..bench import plots
+
+        plots.plot_sweep(results, plot)
+
+
+def _refuse_all(context):
+    """Options of a subcommand stand behind it."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name)
+        if source is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"{parameter.opts[0]}: expected behind the subcommand", context)
+
+
+def _say(message):
+    click.echo(message, err=True)
+
+
+def _chosen(quick, patterns):
+    """The workloads that the options name."""
+    for pattern in patterns:
+        if not any(fnmatchcase(w.name, pattern) for w in WORKLOADS):
+            what = f"--workload: nothing matches {pattern!r}; names are like {QUICK[0]!r}"
+            raise click.UsageError(what)
+    if patterns:
+        chosen = [w for w in WORKLOADS if any(fnmatchcase(w.name, p) for p in patterns)]
+    else:
+        chosen = [w for w in WORKLOADS if not quick or w.name in QUICK]
+    if importlib.util.find_spec("ml_dtypes") is None:
+        _say("no ml_dtypes: workloads of bfloat16 are left out")
+        chosen = [w for w in chosen if w.dtype != "bfloat16"]
+    return chosen
+
+
+def _show(report, results):
+    """Workload after workload, then by groups, then what was not timed."""
+    rows = report.summary(results)
+    times = {"peer_us": "right", "fastpool_us": "right", "ratio": "right", "limit_x": "right"}
+    each = table(workload="left", threads="right", best_peer="left", **times)
+    for row in rows:
+        each.add_row(
+            *(row["workload"], str(row["threads"]), row["best"]),
+            *(f"{row['best_microseconds']:.4g}", f"{row['fastpool_microseconds']:.4g}"),
+            *(f"{row['ratio']:.2f}", _number(row["from_limit"])),
+        )
+    show(each)
+    numbers = {"ratio": "right", "least": "right", "limit_x": "right", "most": "right"}
+    grouped = table(group="left", threads="right", count="right", **numbers, least_ratio_at="left")
+    for group in report.groups(rows):
+        grouped.add_row(
+            *(group["group"], str(group["threads"]), str(group["count"])),
+            *(f"{group['ratio']:.2f}", f"{group['least']:.2f}"),
+            *(_number(group["from_limit"]), _number(group["furthest"])),
+            group["least_workload"],
+        )
+    click.echo()
+    show(grouped)
+    click.echo()
+    show(LEGEND)
+    for line in report.problems(results):
+        show(line)
+
+
+def _number(value):
+    return "-" if value is None else f"{value:.1f}"

@@ -1,0 +1,27 @@
+"""`fastpool demo`."""
+
+from pathlib import Path
+
+import click
+
+from .program import Command, needing
+
+
+@click.command(cls=Command, examples=["fastpool demo", "fastpool demo --output pictures"])
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default="fastpool-demo",
+    metavar="DIR",
+    help="Folder of the pictures. [fastpool-demo]",
+)
+def command(output):
+    """Pool photographs and the layers of known networks.
+
+    Pools the photographs of scikit-image and the MaxPool layers of the networks inside the onnx
+    package through all three interfaces, checks every value and index, and draws before-and-after
+    pictures. Exits with 1 if anything differs.
+    """
+    with needing("the demo", "fastpool[demo]", "onnx", "PIL", "skimage"):
+        from .._demo import run
+    return run(output)

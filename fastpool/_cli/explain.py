@@ -1,0 +1,69 @@
+"""`fastpool explain`: where windows lie, in words and drawn."""
+
+import click
+
+import fastpool
+
+from .. import _arguments
+from .options import ACTIVATION, INDICES, THREADS, WINDOW, Numbers, Picture, given, with_options
+from .program import Command, wrong_input
+
+# What conventions differ in; the rest is fastpool's alone.
+COMPARED = ("kernel_shape", "strides", "pads", "dilations", "auto_pad", "ceil_mode")
+
+DPI = 200
+
+
+@click.command(
+    cls=Command,
+    examples=[
+        "fastpool explain --shape 1,3,224,224 --kernel-shape 3 --strides 2 --auto-pad SAME_UPPER",
+        "fastpool explain --shape 7,9 --layout HW --kernel 3 --strides 2 --svg windows.svg",
+        "fastpool explain --shape 6 --layout W --kernel 3 --strides 2 --ceil-mode --conventions",
+    ],
+)
+@click.option("--shape", type=Numbers(), required=True, help="Of the array, as --layout says.")
+@click.option("--dtype", metavar="NAME", default="float32", help="Its type. [float32]")
+@with_options(WINDOW)
+@click.option("--return-indices", is_flag=True, help="With the indices of the maxima.")
+@with_options(INDICES, ACTIVATION, THREADS)
+@click.option(
+    "--conventions",
+    is_flag=True,
+    help="Compare what ONNX, OpenVINO, torch and TensorFlow make of the attributes.",
+)
+@click.option("--svg", metavar="FILE", type=Picture(".svg"), help="Draw the windows.")
+@click.option("--png", metavar="FILE", type=Picture(".png"), help="Likewise.")
+@click.option("--axes", metavar="NAMES", help="One or two spatial axes to draw, as W or HW. [all]")
+def command(shape, dtype, conventions, svg, png, axes, **attributes):
+    """Explain what a pooling does, and draw it.
+
+    Attributes are those of fastpool.max_pool. Says which rules apply, the padding and output that
+    they lead to, which windows hang over an edge, and how this machine would compute it.
+    """
+    with wrong_input():
+        shape = shape if isinstance(shape, tuple) else (shape,)
+        attributes = given(attributes)
+        if conventions:
+            answer = _compared(shape, {**attributes, "axes": axes})
+            text = str(answer)
+        else:
+            answer = fastpool.plan_max_pool(shape, dtype, **attributes)
+            text = answer.explain()
+        for path in filter(None, (svg, png)):
+            figure = answer.draw() if axes is None else answer.draw(axes=axes)
+            with fastpool.files.replacing(path) as new:
+                figure.savefig(new, format=path.suffix[1:], dpi=DPI)
+    click.echo(text)
+
+
+def _compared(shape, attributes):
+    """The same attributes by other conventions."""
+    from .. import conventions
+
+    order = _arguments.layout(attributes.pop("layout", None), shape)
+    for name, value in attributes.items():
+        if name not in COMPARED and value:
+            raise ValueError(f"{name}: has no meaning with --conventions")
+    chosen = {name: value for name, value in attributes.items() if name in COMPARED}
+    return conventions.compare([shape[axis] for axis in order.spatial], **chosen)

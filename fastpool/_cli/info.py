@@ -1,0 +1,152 @@
+"""`fastpool info`: what a report of a fault has to say."""
+
+import json
+import os
+import platform
+import re
+import sys
+from contextlib import suppress
+from importlib import util
+from pathlib import Path
+
+import click
+import numpy as np
+
+from .. import __version__, _dispatch, _kernels, _threads
+from .program import Command, wrong_input
+from .screen import show, table
+
+# Distributions that the extras bring.
+PACKAGES = ("click", "rich", "ml_dtypes", "onnx", "onnxruntime", "openvino", "torch", "dask")
+PACKAGES += ("distributed", "xarray", "matplotlib", "pillow", "scikit-image", "threadpoolctl")
+
+OPENMP = re.compile(r"/lib(gomp|omp|iomp5)\b[^/]*$")
+
+
+@click.command(cls=Command, examples=["fastpool info", "fastpool info --json > info.json"])
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(as_json):
+    """Show versions, the build in use, and the threads.
+
+    For reports of faults, and to see why it is this build and so many threads.
+    """
+    with wrong_input():  # FASTPOOL_NUM_THREADS=many
+        found = collect()
+    if as_json:
+        click.echo(json.dumps(found, indent=1))
+        return
+    rows = table(name="left", value="left")
+    rows.show_header = False
+    for row in _rows(found):
+        rows.add_row(*row)
+    show(rows)
+
+
+def collect():
+    """What is known, as JSON has it."""
+    from ..bench.report import machine
+
+    return {
+        "fastpool": __version__,
+        "path": str(Path(_dispatch.__file__).parent),
+        "numpy": np.__version__,
+        **machine(),
+        "implementation": platform.python_implementation(),
+        "executable": sys.executable,
+        "features": _features(),
+        "builds": _builds(),
+        "threads": _thread_limits(),
+        "openmp": _openmp(),
+        "packages": _packages(),
+    }
+
+
+def _features():
+    """Processor features that builds are made for -> whether they are here."""
+    names = dict.fromkeys(name for _, needed in _dispatch.BUILDS.values() for name in needed)
+    return {name: bool(_kernels.cpu_supports(name)) for name in names}
+
+
+def _builds():
+    used = _dispatch._active
+    features, here = _features(), _dispatch.builds()
+    found = {}
+    for name, (module, needed) in _dispatch.BUILDS.items():
+        missing = [feature for feature in needed if not features[feature]]
+        if name in here:
+            found[name] = "in use" if name == used else "runs here"
+        elif util.find_spec(f"fastpool.{module}") is None:
+            found[name] = "not installed"
+        else:
+            found[name] = f"needs {', '.join(missing)}"
+    return {
+        "in_use": used,
+        "because": "FASTPOOL_ISA" if os.environ.get("FASTPOOL_ISA", "").strip() else "best here",
+        "vector_bytes": here[used].VECTOR_BYTES,
+        "all": found,
+    }
+
+
+def _thread_limits():
+    """The default number of threads, and everything that may limit it."""
+    openmp = _dispatch.builds()[_dispatch._active].max_threads
+    asked = os.environ.get("FASTPOOL_NUM_THREADS", "").strip()
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    limits = {
+        "FASTPOOL_NUM_THREADS": int(asked) if asked.isdecimal() else None,
+        "affinity": affinity,
+        "cgroup quota": _threads.cgroup_limit(),
+        "OpenMP": openmp(),
+    }
+    default = _threads.effective_threads(None, _threads.SERIAL_BYTES, openmp)
+    because = [name for name, limit in limits.items() if limit == default]
+    return {
+        "default": default,
+        "because": because,
+        "limits": limits,
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS"),
+    }
+
+
+def _openmp():
+    """The files of the OpenMP runtimes in this process; None where there is no telling."""
+    try:
+        with open("/proc/self/maps") as lines:
+            files = {line.split(maxsplit=5)[-1].strip() for line in lines}
+    except OSError:
+        return None
+    return sorted(filter(OPENMP.search, files))
+
+
+def _packages():
+    from importlib import metadata  # slow to import, for those who want help alone
+
+    found = {}
+    for name in PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
+
+
+def _rows(found):
+    """The same for people."""
+    builds, threads = found["builds"], found["threads"]
+    yield "fastpool", f"{found['fastpool']}, {found['path']}"
+    yield "Python", f"{found['implementation']} {found['python']}, {found['executable']}"
+    yield "NumPy", found["numpy"]
+    yield "system", found["system"]
+    yield "processor", f"{found['processors']} x {found['processor']}"
+    features = [name if there else f"no {name}" for name, there in found["features"].items()]
+    yield "features", ", ".join(features)
+    yield (
+        "build",
+        f"{builds['in_use']} ({builds['because']}), {builds['vector_bytes']}-byte vectors",
+    )
+    yield "builds", ", ".join(f"{name}: {state}" for name, state in builds["all"].items())
+    yield "threads", f"{threads['default']} by default ({', '.join(threads['because'])})"
+    limits = [f"{name}: {limit or 'none'}" for name, limit in threads["limits"].items()]
+    limits.append(f"OMP_NUM_THREADS: {threads['OMP_NUM_THREADS'] or 'none'}")
+    yield "limits", ", ".join(limits)
+    yield "OpenMP", "unknown" if found["openmp"] is None else ", ".join(found["openmp"]) or "none"
+    packages = [f"{name} {version}" for name, version in found["packages"].items()]
+    yield "packages", ", ".join(packages)

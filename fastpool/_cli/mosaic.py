@@ -1,0 +1,27 @@
+"""`fastpool mosaic`."""
+
+import click
+
+from .program import Command, needing
+from .screen import progress
+
+
+@click.command(cls=Command, examples=["fastpool mosaic mosaic.npy --size 20000    # 1.2 GB"])
+@click.argument("target", metavar="OUT.npy", type=click.Path())
+@click.option(
+    "--size",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=20000,
+    help="Its rows and columns. [20000]",
+)
+def command(target, size):
+    """Write a large photograph to pool, made of small ones.
+
+    It is made of scikit-image's pictures: uint8, of the layout HWC, in a .npy file.
+    """
+    with needing("the mosaic", "fastpool[demo]", "PIL", "skimage"):
+        from .. import _mosaic
+    with progress("mosaic") as update:
+        _mosaic.write(target, size, update)
+    click.echo(f"{target}: uint8 {size}x{size}x3")

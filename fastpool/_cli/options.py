@@ -1,0 +1,139 @@
+"""Options that several commands have, and how their values are written.
+
+An option that is not given is not passed on; what its value may be, the library says.
+"""
+
+from pathlib import Path
+
+import click
+
+from .program import needing
+
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+class Numbers(click.ParamType):
+    """One number, or several with commas between them: a tuple then."""
+
+    name = "N,..."
+
+    def __init__(self, kind=int, example="3 or 3,3"):
+        self.kind, self.example = kind, example
+
+    def convert(self, value, param, ctx):
+        if not isinstance(value, str):
+            return value
+        try:
+            numbers = tuple(map(self.kind, value.split(",")))
+        except ValueError:
+            self.fail(f"expected {self.example}, got {value!r}", param, ctx)
+        return numbers if "," in value else numbers[0]
+
+
+class Size(click.ParamType):
+    """A number of bytes."""
+
+    name = "SIZE"
+
+    def convert(self, value, param, ctx):
+        if isinstance(value, int):
+            return value
+        number, unit = (value[:-1], value[-1].upper()) if value[-1:].isalpha() else (value, "")
+        if unit not in UNITS or not number.isdecimal():
+            self.fail(f"expected bytes, as 100000, 64K, 256M or 2G, got {value!r}", param, ctx)
+        return int(number) * UNITS[unit]
+
+
+class Written(click.Path):
+    """A file that is written in the end. That it cannot be is found out before hours of work."""
+
+    def __init__(self, *endings):
+        super().__init__(path_type=Path, dir_okay=False, writable=True)
+        self.endings = endings
+
+    def convert(self, value, param, ctx):
+        path = super().convert(value, param, ctx)
+        if not path.absolute().parent.is_dir():
+            self.fail(f"there is no folder {str(path.parent)!r}", param, ctx)
+        if self.endings and path.suffix not in self.endings:
+            what = " or ".join(self.endings)
+            self.fail(f"expected a name that ends in {what}, got {str(path)!r}", param, ctx)
+        return path
+
+
+class Picture(Written):
+    """A file that is drawn in the end."""
+
+    def convert(self, value, param, ctx):
+        path = super().convert(value, param, ctx)
+        with needing("a picture", "fastpool[plot]", "matplotlib"):
+            import matplotlib  # noqa: F401
+        return path
+
+
+def text(name, help):
+    return click.option(f"--{name}", metavar="NAME", help=help)
+
+
+def number(name, help):
+    return click.option(f"--{name}", metavar="N", type=int, help=help)
+
+
+# The attributes of fastpool.max_pool, in its order.
+WINDOW = [
+    click.option(
+        *("--kernel-shape", "--kernel"),
+        type=Numbers(),
+        required=True,
+        help="Taps of a window: one number for all spatial axes, or one for each, as 3,3.",
+    ),
+    click.option("--strides", type=Numbers(), help="Elements between windows. [1]"),
+    click.option(
+        "--pads",
+        type=Numbers(),
+        help="Padding: for all sides, for each axis, or all begins and then all ends. [0]",
+    ),
+    click.option("--dilations", type=Numbers(), help="Elements between taps. [1]"),
+    text("auto-pad", "NOTSET, VALID, SAME_UPPER or SAME_LOWER. [NOTSET]"),
+    click.option("--ceil-mode", is_flag=True, help="Round the number of windows up."),
+    text("ceil-rule", "Drop a window that starts in the end padding (clip), or keep. [clip]"),
+    click.option(
+        "--layout",
+        metavar="AXES",
+        help="The axes: HW, HWC, NCDHW and so on; NCHW and NHWC at any rank. [NCHW]",
+    ),
+    text("nan", "propagate or ignore. [propagate]"),
+]
+INDICES = [
+    number("storage-order", "Indices count rows (0) or columns (1) of a plane first. [0]"),
+    number("index-axis", "Indices count within the axes from this one on. [0]"),
+    text("index-dtype", "int64 or int32. [int64]"),
+    text("index-layout", "NCHW or NHWC, where the channels come last. [NCHW]"),
+]
+ACTIVATION = [
+    text("activation", "Relu, Clip, LeakyRelu, HardSigmoid, Tanh, Sigmoid or Silu."),
+    click.option(
+        "--activation-params",
+        metavar="X,...",
+        type=Numbers(float, "0.1 or 0,6"),
+        help="Its parameters.",
+    ),
+]
+THREADS = [number("num-threads", "Number of threads. [as `fastpool info` shows]")]
+
+
+def with_options(*groups):
+    """A decorator: the command has all of these options."""
+
+    def decorate(function):
+        for group in reversed(groups):
+            for option in reversed(group):
+                function = option(function)
+        return function
+
+    return decorate
+
+
+def given(options):
+    """Those that were given."""
+    return {name: value for name, value in options.items() if value is not None}

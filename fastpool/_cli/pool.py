@@ -1,0 +1,143 @@
+"""`fastpool pool`: arrays and images in files."""
+
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import click
+import numpy as np
+
+import fastpool
+
+from .arrays import Archive, described, image_format, npz_writer, read_image, write_image
+from .options import ACTIVATION, INDICES, THREADS, WINDOW, Size, given, with_options
+from .program import Command, wrong_input
+from .screen import progress
+
+ARRAYS = (".npy", ".npz")
+
+
+@click.command(
+    cls=Command,
+    examples=[
+        "fastpool pool photo.png small.png --kernel-shape 2 --strides 2",
+        "fastpool pool x.npy y.npy --kernel 3 --pads 1 --layout NHWC --indices z.npy",
+        "fastpool pool large.npy y.npy --kernel 4 --strides 4 --layout HW --max-bytes 64M",
+        "fastpool pool batch.npz pooled.npz --kernel 3,3 --strides 2 --ceil-mode",
+    ],
+)
+@click.argument("source", metavar="IN", type=click.Path(path_type=Path))
+@click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
+@with_options(WINDOW)
+@click.option(
+    "--indices",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the index of each maximum too.",
+)
+@with_options(INDICES, ACTIVATION, THREADS)
+@click.option("--key", metavar="NAME", help="The array of an .npz file; by default all of them.")
+@click.option("--max-bytes", type=Size(), help="Memory for input and results. [256M]")
+def command(source, target, indices, key, max_bytes, **attributes):
+    """Pool arrays or an image from one file into another.
+
+    Attributes are those of fastpool.max_pool. The names of the files say what is in them:
+
+    \b
+    .npy   an array; from one to another in little memory, however large
+    .npz   arrays by name, each of which is pooled
+    other  an image that Pillow knows; its layout, HW or HWC, is clear
+
+    One array or image can go to an .npy file or an image. Files appear when they are complete.
+    """
+    with wrong_input():
+        attributes = given(attributes)
+        targets = [target] if indices is None else [target, indices]
+        _check(source, targets, key, max_bytes, attributes)
+        with progress("pooling") as update:
+            if {path.suffix for path in (source, *targets)} == {".npy"}:
+                size = {} if max_bytes is None else {"max_bytes": max_bytes}
+                plan = fastpool.files.max_pool(
+                    *(source, target), indices=indices, progress=update, **size, **attributes
+                )
+                lines = [f"{plan.dtype} {'x'.join(map(str, plan.output_shape))}"]
+            else:
+                lines = _pool_arrays(source, targets, key, attributes, update)
+    for line in lines:
+        click.echo(f"{target}: {line}")
+
+
+def _check(source, targets, key, max_bytes, attributes):
+    """Refuse what does not go together."""
+    if key is not None and source.suffix != ".npz":
+        raise ValueError("key: only an .npz file has any")
+    if max_bytes is not None and {path.suffix for path in (source, *targets)} != {".npy"}:
+        raise ValueError("max_bytes: only from an .npy file to others")
+    if "layout" in attributes and source.suffix not in ARRAYS:
+        raise ValueError("layout: expected none, as an image has its own")
+    many = source.suffix == ".npz" and key is None
+    for path in targets:
+        if many != (path.suffix == ".npz"):
+            what = "the arrays of an .npz file; --key chooses one" if many else "one array"
+            raise ValueError(f"{str(path)!r} cannot hold {what}")
+    if len(targets) == 2:
+        if targets[1].suffix not in ARRAYS:
+            raise ValueError("indices: expected a name that ends in .npy or .npz")
+        if targets[0].absolute() == targets[1].absolute():
+            raise ValueError(f"indices: expected another file than {str(targets[0])!r}")
+
+
+def _pool_arrays(source, targets, key, attributes, update):
+    """Pool arrays in memory, one after the other; a line about each."""
+    lines = []
+    with ExitStack() as stack:
+        writers = [stack.enter_context(_writer(path)) for path in targets]
+        for name, x, layout in _inputs(source, key, update):
+            more = {} if layout is None else {"layout": layout}
+            try:
+                results = fastpool.max_pool(
+                    x, **attributes, **more, return_indices=len(targets) == 2
+                )
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"{error} ({name or source}: {described(x)})") from None
+            results = results if isinstance(results, tuple) else (results,)
+            for write, result in zip(writers, results, strict=True):
+                write(name, result)
+            lines.append(f"{name} {described(results[0])}".lstrip())
+    return lines
+
+
+def _inputs(source, key, update):
+    """Yield name, array, and layout if that is known."""
+    if source.suffix == ".npz":
+        with Archive(source) as archive:
+            names = archive.names if key is None else [key]
+            for done, name in enumerate(names):
+                update(done, len(names))
+                yield name, archive[name], None
+    elif source.suffix == ".npy":
+        yield "", _mapped(source), None
+    else:
+        yield "", *read_image(source)
+
+
+def _mapped(path):
+    try:
+        return np.lib.format.open_memmap(path, "r")
+    except ValueError as error:
+        raise ValueError(f"source: {str(path)!r} is no .npy file: {error}") from None
+
+
+@contextmanager
+def _writer(path):
+    """A function that writes a named array into a file, which appears when all went well."""
+    if path.suffix not in ARRAYS:
+        format = image_format(path)
+    with fastpool.files.replacing(path) as new:
+        if path.suffix == ".npz":
+            with npz_writer(new) as write:
+                yield write
+        elif path.suffix == ".npy":
+            with open(new, "wb") as file:
+                yield lambda name, array: np.save(file, array)
+        else:
+            yield lambda name, array: write_image(new, format, array)

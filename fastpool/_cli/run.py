@@ -1,0 +1,86 @@
+"""`fastpool run`: ONNX models."""
+
+from pathlib import Path
+
+import click
+
+import fastpool
+
+from .arrays import Archive, described, npz_writer
+from .options import THREADS, given, text, with_options
+from .program import Command, wrong_input
+
+RULES = [
+    text("nan", "propagate or ignore. [propagate]"),
+    text("ceil-rule", "clip or keep. [clip]"),
+    text("pads-with-auto-pad", "error or ignore. [error; with --session ignore]"),
+    text("index-space", "inferred or output. [inferred; with --session output]"),
+]
+
+
+@click.command(
+    cls=Command,
+    examples=[
+        "fastpool run model.onnx inputs.npz outputs.npz",
+        "fastpool run model.onnx inputs.npz outputs.npz --session --num-threads 2",
+    ],
+)
+@click.argument("model", metavar="MODEL.onnx", type=click.Path(path_type=Path))
+@click.argument("inputs", metavar="INPUTS.npz", type=click.Path(path_type=Path))
+@click.argument("outputs", metavar="OUTPUTS.npz", type=click.Path(path_type=Path))
+@click.option("--session", is_flag=True, help="Everything but pooling runs with onnxruntime.")
+@with_options(RULES, THREADS)
+def command(model, inputs, outputs, session, **rules):
+    """Run an ONNX model of pooling nodes.
+
+    The arrays in INPUTS.npz have the names of the graph's inputs, those in OUTPUTS.npz get the
+    names of its outputs. Nodes that move data around pooling run too; for any other operator there
+    is --session. The other options choose conventions, as in fastpool.onnx.max_pool.
+    """
+    with wrong_input():
+        with Archive(inputs) as archive:
+            arrays = {name: archive[name] for name in archive.names}
+        results = _run(model, arrays, session, given(rules))
+        with fastpool.files.replacing(outputs) as new, npz_writer(new) as write:
+            for name, array in results.items():
+                write(name, array)
+    for name, array in results.items():
+        click.echo(f"{outputs}: {name} {described(array)}")
+
+
+def _run(path, arrays, session, rules):
+    """A dict of the outputs."""
+    from .. import onnx as front
+
+    # (these say what to install)
+    runner = front.InferenceSession if session else front.Backend.prepare
+
+    from onnx import numpy_helper
+
+    from ..onnx._graph import load, read_graph
+
+    model = load(path)
+    graph = read_graph(model)
+    missing = graph.inputs.keys() - graph.optional - arrays.keys()
+    if missing or arrays.keys() - graph.inputs.keys():
+        wanted = [f"{v.name} {v.type} {v.shape}" for v in graph.inputs.values()]
+        raise ValueError(
+            f"inputs: expected the arrays {', '.join(wanted)}; got {', '.join(arrays)}"
+        )
+    try:
+        prepared = runner(model, **rules)
+        if session:
+            results = prepared.run(None, arrays)
+        else:
+            for name in graph.optional - arrays.keys():
+                arrays[name] = numpy_helper.to_array(graph.initializers[name])
+            results = prepared.run([arrays[name] for name in graph.inputs])
+    except ValueError as error:
+        raise ValueError(
+            str(error).replace("fastpool.onnx.InferenceSession", "--session")
+        ) from None
+    except Exception as error:
+        if not type(error).__module__.startswith("onnxruntime"):
+            raise
+        raise ValueError(f"model: {str(error).splitlines()[0]}") from None
+    return {output.name: array for output, array in zip(graph.outputs, results, strict=True)}

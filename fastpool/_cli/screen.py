@@ -1,0 +1,66 @@
+"""Tables and progress bars, for terminals of any width and for pipes.
+
+rich is imported when something is drawn: help is to be quick.
+"""
+
+import sys
+import time
+from contextlib import ExitStack, contextmanager
+
+import click
+
+# Seconds of work before there is a bar.
+PATIENCE = 1.0
+# Off a terminal nobody is there to fold lines for.
+WIDE = 200
+
+
+def console(stream):
+    """Where rich writes: colours, and lines no longer than it is wide, on a terminal alone."""
+    from rich.console import Console
+
+    plain = {"markup": False, "highlight": False, "emoji": False}
+    return Console(file=stream, width=None if stream.isatty() else WIDE, **plain)
+
+
+def table(**columns):
+    """An empty table without lines; each column is "left" or "right"."""
+    from rich.table import Table
+
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for name, side in columns.items():
+        made.add_column(
+            name.replace("_", " "), justify=side, overflow="fold", no_wrap=side == "right"
+        )
+    return made
+
+
+def show(drawn):
+    """Print a table or a text, in lines that fit, without spaces behind them."""
+    out = console(sys.stdout)
+    with out.capture() as text:
+        out.print(drawn)
+    for line in text.get().splitlines():
+        click.echo(line.rstrip())
+
+
+@contextmanager
+def progress(title):
+    """What to call with the number of things done and of all: a bar for long work on a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda done, every: None
+        return
+    from rich.progress import Progress
+
+    with ExitStack() as stack:
+        start, bar = time.monotonic(), None
+
+        def update(done, every):
+            nonlocal bar
+            if bar is None and time.monotonic() - start >= PATIENCE:
+                bar = stack.enter_context(Progress(console=console(sys.stderr), transient=True))
+                bar.add_task(title)
+            if bar is not None:
+                bar.update(bar.task_ids[0], completed=done, total=every)
+
+        yield update

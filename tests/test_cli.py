@@ -1,0 +1,543 @@
+"""The command `fastpool`: what each part does, and what is said when something is wrong."""
+
+import importlib.metadata
+import json
+import os
+import shlex
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cases
+import fastpool
+import fastpool.files
+
+click = pytest.importorskip("click")
+pytest.importorskip("rich")
+
+from fastpool import _dispatch, conventions  # noqa: E402  (they need click)
+from fastpool._cli import check  # noqa: E402
+from fastpool._cli.program import COMMANDS, program  # noqa: E402
+
+X = cases.values((2, 30, 40, 3), "uint8", "bits", 0)
+POOL = {"kernel_shape": 3, "strides": 2, "layout": "NHWC"}
+OPTIONS = ("--kernel", "3", "--strides", "2", "--layout", "NHWC")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(fastpool.__file__).parents[1])}
+MAIN = "import sys; from fastpool._cli import main; sys.argv = ['fastpool', {}]; sys.exit(main())"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder to work in, with an input."""
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", X)
+    return tmp_path
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def main(*arguments):
+    """Code that runs a command in an interpreter."""
+    return MAIN.format(", ".join(map(repr, arguments)))
+
+
+def all_commands(group=program):
+    """Every command, with its words."""
+    yield "", group
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        if isinstance(command, click.Group):
+            for words, part in all_commands(command):
+                yield f"{name} {words}".strip(), part
+        else:
+            yield name, command
+
+
+COMMAND_OF = dict(all_commands())
+
+
+# ------------------------------------------------------------------------------------ all of them
+
+
+@pytest.mark.parametrize("words", COMMAND_OF)
+def test_help_fits_a_terminal_and_has_examples(words):
+    status, printed, said = cases.command(*words.split(), "--help")
+    assert (status, said) == (0, "") and printed.startswith("Usage: fastpool")
+    text, _, examples = printed.partition("\nExamples:\n")
+    assert max(map(len, text.splitlines())) <= 80
+    assert max(map(len, examples.splitlines())) <= 90
+    assert examples.count(f"fastpool {words}") >= 1
+    assert cases.command(*words.split(), "-h")[1] == printed
+
+
+def test_examples_are_right(monkeypatch, folder):
+    """Nothing runs, but for the parsing of options and arguments."""
+    monkeypatch.setitem(sys.modules, "matplotlib", object())
+    examples = []
+    for command in COMMAND_OF.values():
+        monkeypatch.setattr(command, "callback", lambda *_, **__: None)
+        examples += command.examples
+    seen = set()
+    for example in examples:
+        words = shlex.split(example.partition(" > ")[0], comments=True)
+        if words[0] == "fastpool":
+            assert cases.command(*words[1:])[0] == 0, example
+            seen.add(words[1])
+    assert seen == set(COMMANDS)
+
+
+def test_wrong_usage_is_one_line():
+    for arguments, message in [
+        (["poool"], "No such command 'poool'."),
+        (["pool", "x.npy"], "Missing argument 'OUT'. (fastpool pool --help)"),
+        (["pool", "x.npy", "y.npy"], "Missing option '--kernel-shape'"),
+        (["pool", "x.npy", "y.npy", "--kernl", "2"], "No such option '--kernl'"),
+    ]:
+        status, printed, said = cases.command(*arguments)
+        assert (status, printed, said.count("\n")) == (2, "", 1) and message in said
+        assert said.startswith("fastpool: ")
+    status, printed, said = cases.command()
+    assert (status, printed) == (2, "") and said.startswith("Usage: fastpool")
+
+
+def test_version():
+    assert cases.command("--version") == (0, f"fastpool {fastpool.__version__}\n", "")
+
+
+def test_module_and_script_are_the_same():
+    command = [sys.executable, "-m", "fastpool", "--version"]
+    process = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
+    assert process.stdout == f"fastpool {fastpool.__version__}\n", process.stderr
+    scripts = importlib.metadata.entry_points(group="console_scripts", name="fastpool")
+    assert {script.value for script in scripts} <= {"fastpool._cli:main"}
+
+
+@pytest.mark.parametrize("package", ["click", "rich"])
+def test_a_missing_package_is_named(package):
+    process = cases.run_python(f"import sys; sys.modules[{package!r}] = None\n" + main("info"))
+    assert (process.returncode, process.stdout) == (2, "")
+    assert process.stderr == (
+        f'fastpool: the command line needs {package}: pip install "fastpool[cli]"\n'
+    )
+
+
+def test_help_imports_little():
+    code = main("--help").replace("sys.exit(main())", "\ntry: main()\nexcept SystemExit: pass\n")
+    code += "print(*sorted(set(sys.modules) & {'rich.console', 'onnx', 'PIL', 'matplotlib'}))"
+    process = cases.run_python(code)
+    assert process.stdout.splitlines()[-1] == "", process.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+@pytest.mark.parametrize(
+    "name, status, message", [("SIGINT", 130, "fastpool: interrupted"), ("SIGTERM", 143, "")]
+)
+def test_signals_leave_no_files(folder, name, status, message):
+    interrupt = (
+        "import os, signal, fastpool.files\n"
+        "def stop(done, every):\n"
+        f"    os.kill(os.getpid(), signal.{name})\n"
+        "pool = fastpool.files.max_pool\n"
+        "fastpool.files.max_pool = lambda *a, **k: pool(*a, **k | {'progress': stop})\n"
+    )
+    process = cases.run_python(interrupt + main("pool", "x.npy", "y.npy", *OPTIONS))
+    assert (process.returncode, process.stdout) == (status, "")
+    assert process.stderr.strip() == message
+    assert names(folder) == ["x.npy"]
+
+
+def test_nobody_reads_the_output():
+    """A pipe whose reader has gone: no traceback."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "fastpool", "info"]
+    process = subprocess.run(
+        command, stdout=writer, stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=60
+    )
+    os.close(writer)
+    assert (process.returncode, process.stderr) == (1, b"")
+
+
+# ---------------------------------------------------------------------------------- info and check
+
+
+def test_info():
+    status, printed, said = cases.command("info", "--json")
+    assert (status, said) == (0, "")
+    found = json.loads(printed)
+    assert found["fastpool"] == fastpool.__version__ and found["numpy"] == np.__version__
+    assert found["builds"]["all"][found["builds"]["in_use"]] == "in use"
+    assert set(found["builds"]["all"]) == set(_dispatch.BUILDS)
+    assert found["packages"]["click"] == importlib.metadata.version("click")
+    threads = found["threads"]
+    assert all(threads["limits"][name] == threads["default"] for name in threads["because"])
+    status, printed, _ = cases.command("info")
+    assert status == 0 and f"{found['builds']['in_use']} (" in printed
+    assert "\x1b" not in printed and not any(line.endswith(" ") for line in printed.splitlines())
+
+
+def test_info_says_why():
+    process = cases.run_python(
+        main("info"), FASTPOOL_NUM_THREADS="1", FASTPOOL_ISA="baseline", OMP_NUM_THREADS="3"
+    )
+    lines = dict(line.split(maxsplit=1) for line in process.stdout.splitlines())
+    assert lines["build"].startswith("baseline (FASTPOOL_ISA)")
+    assert lines["threads"] == "1 by default (FASTPOOL_NUM_THREADS)"
+    assert "OMP_NUM_THREADS: 3" in lines["limits"]
+    process = cases.run_python(main("info"), FASTPOOL_NUM_THREADS="many")
+    assert process.returncode == 2
+    assert process.stderr == (
+        "fastpool: FASTPOOL_NUM_THREADS must be a positive integer, got 'many'\n"
+    )
+
+
+def test_check(monkeypatch):
+    monkeypatch.setattr(check, "DTYPES", ("float32", "bfloat16", "uint8", "int64", "bool"))
+    status, printed, said = cases.command("check")
+    assert (status, said) == (0, "") and printed.endswith(": all exact\n")
+    rows = [line.split() for line in printed.splitlines()[1:-1]]
+    assert ["float32", *["exact"] * len(_dispatch.builds())] in rows
+
+
+def test_check_finds_a_difference(monkeypatch):
+    pool = fastpool.max_pool
+    monkeypatch.setattr(check, "DTYPES", ("uint8",))
+
+    def wrong(x, **attributes):
+        results = pool(x, **attributes)
+        if attributes["kernel_shape"] == 7 and not attributes.get("return_indices"):
+            results[0, 0] ^= 1
+        return results
+
+    monkeypatch.setattr(fastpool, "max_pool", wrong)
+    status, printed, _ = cases.command("check")
+    assert status == 1 and "uint8 1 differ" in " ".join(printed.split())
+    assert "one axis, threads: 1: result: 1 of " in printed
+
+
+# ----------------------------------------------------------------------------------------- explain
+
+
+def test_explain():
+    shape = (1, 3, 224, 224)
+    attributes = {"kernel_shape": 3, "strides": 2, "auto_pad": "SAME_UPPER"}
+    options = ("--kernel", "3", "--strides", "2", "--auto-pad", "SAME_UPPER")
+    plan = fastpool.plan_max_pool(shape, "uint8", **attributes, return_indices=True)
+    assert cases.command(
+        *("explain", "--shape", "1,3,224,224", *options, "--dtype", "uint8", "--return-indices")
+    ) == (0, plan.explain() + "\n", "")
+    compared = conventions.compare((224, 224), **attributes)
+    assert cases.command("explain", "--shape", "1,3,224,224", *options, "--conventions") == (
+        *(0, f"{compared}\n", ""),
+    )
+
+
+@pytest.mark.parametrize("more", [("--axes", "W"), ("--conventions",)])
+def test_explain_draws(folder, more):
+    pytest.importorskip("matplotlib")
+    arguments = "explain", "--shape", "5,6", "--layout", "HW", "--kernel", "2", "--ceil-mode"
+    status, printed, said = cases.command(*arguments, *more, "--svg", "w.svg", "--png", "w.png")
+    assert (status, said) == (0, "") and printed
+    assert Path("w.svg").read_text().startswith("<?xml")
+    assert Path("w.png").read_bytes().startswith(b"\x89PNG")
+    assert names(folder) == ["w.png", "w.svg", "x.npy"]
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ("--shape 6 --kernel 3", '--layout: "NCHW" needs batch'),
+        ("--shape 6 --layout W --kernel 9", "--kernel-shape[0]: window (9"),
+        ("--shape 6 --layout W --kernel 3 --dtype complex64", "--dtype: expected one of"),
+        ("--shape 6 --layout W --kernel 3 --conventions --nan ignore", "--nan: has no meaning"),
+        ("--shape 6 --layout W --kernel 3 --conventions --axes W", "--axes: has no meaning"),
+        ("--shape 6 --layout W --kernel 3 --svg w.png", "'--svg': expected a name that ends in"),
+    ],
+)
+def test_what_cannot_be_explained_is_one_line(arguments, message):
+    status, printed, said = cases.command("explain", *arguments.split())
+    assert (status, printed) == (2, "") and message in said and said.count("\n") == 1
+
+
+def test_a_drawing_without_matplotlib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    arguments = "explain", "--shape", "6", "--layout", "W", "--kernel", "3", "--svg", "w.svg"
+    said = 'fastpool: a picture needs matplotlib: pip install "fastpool[plot]"\n'
+    assert cases.command(*arguments) == (2, "", said)
+
+
+# -------------------------------------------------------------------------------------------- pool
+
+
+def test_pool(folder):
+    options = ["--kernel", "3", "--strides", "2,1", "--pads", "1", "--layout", "NHWC"]
+    options += ["--ceil-mode", "--nan", "ignore", "--index-layout", "NHWC", "--index-axis", "1"]
+    options += ["--indices", "z.npy", "--max-bytes", "2K", "--num-threads", "1"]
+    options += ["--activation", "Clip", "--activation-params", "3,200.5"]
+    assert cases.command("pool", "x.npy", "y.npy", *options) == (0, "y.npy: uint8 2x16x40x3\n", "")
+    expected = fastpool.max_pool(
+        *(X, 3),
+        strides=(2, 1),
+        pads=1,
+        layout="NHWC",
+        ceil_mode=True,
+        index_layout="NHWC",
+        index_axis=1,
+        return_indices=True,
+        activation="Clip",
+        activation_params=(3, 200.5),
+    )
+    for name, want in zip(("y.npy", "z.npy"), expected, strict=True):
+        cases.assert_same(np.load(name), want)
+
+
+def test_pool_arrays_by_name(folder):
+    arrays = {"a": X, "b": X.astype(np.float32)}
+    np.savez("in.npz", **arrays)
+    status, printed, _ = cases.command(
+        "pool", "in.npz", "out.npz", *OPTIONS, "--indices", "where.npz"
+    )
+    assert status == 0 and printed.splitlines() == [
+        "out.npz: a uint8 2x14x19x3",
+        "out.npz: b float32 2x14x19x3",
+    ]
+    with np.load("out.npz") as out, np.load("where.npz") as where:
+        assert out.files == where.files == ["a", "b"]
+        for name, x in arrays.items():
+            y, z = fastpool.max_pool(x, **POOL, return_indices=True)
+            cases.assert_same(out[name], y)
+            cases.assert_same(where[name], z)
+    assert cases.command("pool", "in.npz", "one.npy", *OPTIONS, "--key", "b")[0] == 0
+    cases.assert_same(np.load("one.npy"), fastpool.max_pool(arrays["b"], **POOL))
+
+
+@pytest.mark.parametrize("mode, layout", [("RGB", "HWC"), ("LA", "HWC"), ("L", "HW"), ("1", "HW")])
+def test_pool_images(folder, mode, layout):
+    image = pytest.importorskip("PIL.Image")
+    picture = image.fromarray(X[0]).convert(mode)
+    picture.save("in.png")
+    status, printed, said = cases.command(
+        *("pool", "in.png", "out.png", "--kernel-shape", "2", "--indices", "z.npy")
+    )
+    assert (status, said) == (0, "") and printed.startswith("out.png: uint8 29x39")
+    x = np.asarray(picture.convert("L") if mode == "1" else picture)
+    y, z = fastpool.max_pool(x, 2, layout=layout, return_indices=True)
+    cases.assert_same(np.asarray(image.open("out.png")), y)
+    cases.assert_same(np.load("z.npy"), z)
+    assert cases.command("pool", "in.png", "y.npy", "--kernel", "2")[0] == 0
+    cases.assert_same(np.load("y.npy"), y)
+
+
+def test_pool_into_an_image(folder):
+    image = pytest.importorskip("PIL.Image")
+    np.save("deep.npy", X[0, :, :, 0].astype(np.uint16) << 8)
+    window = ("--kernel", "2", "--layout", "HW")
+    assert cases.command("pool", "deep.npy", "y.png", *window)[0] == 0
+    want = fastpool.max_pool(np.load("deep.npy"), 2, layout="HW")
+    cases.assert_same(np.asarray(image.open("y.png")), want)
+    # Pillow would round this one.
+    np.save("wide.npy", np.full((4, 4), 1 / 3))
+    status, _, said = cases.command("pool", "wide.npy", "y.tif", *window)
+    assert (status, said) == (2, "fastpool: a TIFF image cannot hold float64 3x3\n")
+    assert names(folder) == ["deep.npy", "wide.npy", "x.npy", "y.png"]
+
+
+def test_turned_photographs_are_turned(folder):
+    image = pytest.importorskip("PIL.Image")
+    exif = image.Exif()
+    exif[0x0112] = 6  # a quarter to the right
+    image.fromarray(X[0]).save("in.png", exif=exif)
+    assert cases.command("pool", "in.png", "y.npy", "--kernel", "1")[0] == 0
+    cases.assert_same(np.load("y.npy"), np.rot90(X[0], -1))
+
+
+@pytest.mark.parametrize(
+    "arguments, status, message",
+    [
+        ("nothing.npy y.npy --kernel 2", 1, "No such file or directory: 'nothing.npy'"),
+        ("x.npy no/y.npy --kernel 2", 1, "No such file or directory: 'no/y.npy"),
+        ("x.npy y.npy --kernel 99", 2, "--kernel-shape[0]: window (99"),
+        ("x.npy y.npy --kernel 2 --layout HC", 2, "--layout: expected"),
+        ("x.npy y.npy --kernel 2 --auto-pad SAME", 2, "--auto-pad: expected one of"),
+        ("x.npy y.npy --kernel 2,x", 2, "expected 3 or 3,3, got '2,x'"),
+        ("x.npy y.npy --kernel 2 --max-bytes 2T", 2, "got '2T'"),
+        ("x.npy y.npy --kernel 2 --key a", 2, "--key: only an .npz file has any"),
+        ("x.npy y.npz --kernel 2", 2, "'y.npz' cannot hold one array"),
+        ("x.npy x.tif --kernel 2 --max-bytes 2M", 2, "--max-bytes: only from an .npy file"),
+        ("x.npy y.npy --kernel 2 --indices ./y.npy", 2, "indices: expected another file"),
+        ("x.npy y.png --kernel 2 --indices z.png", 2, "--indices: expected a name that ends"),
+        ("x.npy y.png --kernel 2 --layout NHWC", 2, "a PNG image cannot hold uint8 2x29x39x3"),
+        ("x.npy y.nothing --kernel 2", 2, "'y.nothing': expected a name that ends as"),
+        ("in.npz y.npy --kernel 2", 2, "'y.npy' cannot hold the arrays of an .npz file; --key"),
+        ("in.npz y.npz --kernel 3", 2, "axis H (b: uint8 2x3x2x5)"),
+        ("in.npz y.npy --kernel 2 --key c", 2, "'in.npz' has no 'c'; it has a, b"),
+        ("text.npz y.npz --kernel 2", 2, "'text.npz' is no .npz file of arrays: File is not"),
+        ("odd.npz y.npz --kernel 2", 2, "'odd.npz': 'readme' is no array"),
+        ("text.npy y.npy --kernel 2", 2, "IN: 'text.npy' is no .npy file"),
+        ("text.npy y.png --kernel 2", 2, "IN: 'text.npy' is no .npy file"),
+        ("text.txt y.npy --kernel 2", 2, "'text.txt' is no .npy or .npz file, nor a known image"),
+        ("short.png y.npy --kernel 2", 1, "image file is truncated"),
+        ("two.gif y.npy --kernel 2", 2, "'two.gif': expected one picture, got 2"),
+        ("in.png y.npy --kernel 2 --layout HW", 2, "--layout: expected none"),
+    ],
+)
+def test_what_goes_wrong_is_one_line(folder, arguments, status, message):
+    image = pytest.importorskip("PIL.Image")
+    for name in ("text.npy", "text.npz", "text.txt"):
+        Path(name).write_text("no array at all")
+    np.savez("in.npz", a=X, b=np.zeros((2, 3, 2, 5), np.uint8))
+    with zipfile.ZipFile("odd.npz", "w") as archive:
+        archive.writestr("readme", "no array")
+    one, two = (image.fromarray(x) for x in X)
+    one.save("in.png")
+    one.save("two.gif", save_all=True, append_images=[two])
+    Path("short.png").write_bytes(Path("in.png").read_bytes()[:2000])
+    before = names(folder)
+    got, printed, said = cases.command("pool", *arguments.split())
+    assert (got, printed) == (status, "") and message in said and said.count("\n") == 1
+    assert names(folder) == before
+
+
+def test_an_image_without_pillow(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    for files in (("x.png", "y.npy"), ("x.npy", "y.png")):
+        status, _, said = cases.command("pool", *files, "--kernel", "2")
+        assert (status, said) == (2, 'fastpool: an image needs PIL: pip install "pillow"\n')
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+@pytest.mark.parametrize("patience", [0, 100])
+def test_a_bar_on_a_terminal_for_long_work(folder, patience):
+    """Standard error is a terminal here, standard output is not."""
+    import pty
+
+    master, terminal = pty.openpty()
+    code = f"import fastpool._cli.screen as screen; screen.PATIENCE = {patience}\n"
+    command = [sys.executable, "-c", code + main("pool", "x.npy", "y.npy", *OPTIONS)]
+    environment = {**ENVIRONMENT, "TERM": "xterm"}
+    process = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=terminal, timeout=60, env=environment
+    )
+    os.write(terminal, b"end")
+    os.close(terminal)
+    said = os.read(master, 1 << 16).decode()
+    os.close(master)
+    assert (process.returncode, process.stdout) == (0, b"y.npy: uint8 2x14x19x3\n")
+    if patience:
+        assert said == "end"
+    else:
+        assert "100%" in said and "pooling" in said
+
+
+# --------------------------------------------------------------------------------------------- run
+
+
+@pytest.fixture
+def models(folder):
+    """Models and inputs in files."""
+    pytest.importorskip("onnx")
+    import onnx.parser
+
+    pool = "y = MaxPool <kernel_shape = [2], strides = [2]> (x)"
+    for name, nodes in {"pool": pool, "neg": f"z = Neg (x) {pool.replace('(x)', '(z)')}"}.items():
+        text = f"""<ir_version: 8, opset_import: ["": 13]>
+            example (float[1, 1, 4] x) => (float[1, 1, 2] y) {{ {nodes} }}"""
+        onnx.save(onnx.parser.parse_model(text), f"{name}.onnx")
+    np.savez("in.npz", x=np.array([[[1, 3, 2, 4]]], np.float32))
+    np.savez("unnamed.npz", np.array([[[1, 3, 2, 4]]], np.float32))
+    np.savez("double.npz", x=np.array([[[1.0, 3, 2, 4]]]))
+    return folder
+
+
+def test_run(models):
+    assert cases.command("run", "pool.onnx", "in.npz", "out.npz") == (
+        *(0, "out.npz: y float32 1x1x2\n", ""),
+    )
+    with np.load("out.npz") as out:
+        assert out.files == ["y"]
+        cases.assert_same(out["y"], np.array([[[3, 4]]], np.float32))
+
+
+def test_run_with_onnxruntime(models):
+    pytest.importorskip("onnxruntime")
+    assert cases.command("run", "neg.onnx", "in.npz", "out.npz", "--session")[0] == 0
+    with np.load("out.npz") as out:
+        cases.assert_same(out["y"], np.array([[[-1, -2]]], np.float32))
+    status, _, said = cases.command("run", "neg.onnx", "double.npz", "out.npz", "--session")
+    assert status == 2 and "expected float32, got float64" in said
+
+
+def test_run_fills_in_default_values(models):
+    import onnx.parser
+
+    text = """<ir_version: 8, opset_import: ["": 13]>
+        example (float[1, 1, 2] x, int64[1, 1, 2] where = {3, 0}, int64[3] size = {1, 1, 4})
+            => (float[1, 1, 4] y) {
+                y = MaxUnpool <kernel_shape = [2], strides = [2]> (x, where, size) }"""
+    onnx.save(onnx.parser.parse_model(text), "unpool.onnx")
+    np.savez("in.npz", x=np.float32([[[5, 6]]]), where=np.array([[[1, 2]]]))
+    status, _, said = cases.command("run", "unpool.onnx", "in.npz", "out.npz")
+    assert (status, said) == (0, "")
+    with np.load("out.npz") as out:
+        cases.assert_same(out["y"], np.float32([[[0, 5, 6, 0]]]))
+
+
+@pytest.mark.parametrize(
+    "arguments, status, message",
+    [
+        ("neg.onnx in.npz o.npz", 2, "MODEL.onnx: operators that are not supported"),
+        ("neg.onnx in.npz o.npz", 2, "Neg (1); --session runs them with onnxruntime"),
+        ("pool.onnx unnamed.npz o.npz", 2, "INPUTS.npz: expected the arrays x tensor(float)"),
+        ("pool.onnx double.npz o.npz", 2, "input 'x': expected float32, got float64"),
+        ("pool.onnx pool.onnx o.npz", 2, "'pool.onnx' is no .npz file"),
+        ("in.npz in.npz o.npz", 2, "MODEL.onnx: "),
+        ("nothing.onnx in.npz o.npz", 1, "No such file or directory: 'nothing.onnx'"),
+        ("pool.onnx in.npz no/o.npz", 1, "No such file or directory: 'no/o.npz"),
+        ("pool.onnx in.npz o.npz --nan maybe", 2, "nan: expected one of"),
+    ],
+)
+def test_what_goes_wrong_in_a_run_is_one_line(models, arguments, status, message):
+    before = names(models)
+    got, printed, said = cases.command("run", *arguments.split())
+    assert (got, printed) == (status, "") and message in said and said.count("\n") == 1
+    assert names(models) == before
+
+
+def test_run_without_onnx(models, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    status, _, said = cases.command("run", "pool.onnx", "in.npz", "o.npz")
+    assert status == 2 and said.endswith('needs onnx: pip install "fastpool[onnx]"\n')
+
+
+# ------------------------------------------------------------------------------- demo and mosaic
+
+
+@pytest.mark.parametrize("words", [["demo"], ["mosaic", "m.npy"]])
+def test_missing_packages_of_the_demo(folder, monkeypatch, words):
+    for name in ("fastpool._mosaic", "fastpool._demo"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        monkeypatch.delattr(fastpool, name.partition(".")[2], raising=False)
+    monkeypatch.setitem(sys.modules, "skimage", None)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    status, printed, said = cases.command(*words)
+    assert (status, printed) == (2, "") and said.endswith('pip install "fastpool[demo]"\n')
+
+
+def test_mosaic(folder):
+    pytest.importorskip("skimage")
+    pytest.importorskip("PIL")
+    arguments = "mosaic", "m.npy", "--size"
+    assert cases.command(*arguments, "350") == (0, "m.npy: uint8 350x350x3\n", "")
+    mosaic = np.load("m.npy")
+    assert mosaic.shape == (350, 350, 3) and mosaic.dtype == np.uint8
+    cells = mosaic[:300, :300].reshape(3, 100, 3, 100, 3)
+    assert cells.std(axis=(1, 3)).min() > 5  # each a picture
+    assert len(np.unique(cells.mean(axis=(1, 3)).round().reshape(9, 3), axis=0)) == 9
+    status, _, said = cases.command(*arguments, "0")
+    assert status == 2 and "'--size': 0 is not in the range x>=1" in said
