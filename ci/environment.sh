@@ -1,3 +1,4 @@
+# shellcheck shell=sh disable=SC2154,SC2164 # $root, $venv and set -e are those of the scripts
 # Sourced by scripts beside it, which set $root, the checkout, and $venv, the virtual environment.
 
 # make_environment EXTRA: the environment with "fastpool[EXTRA]" of this checkout installed in it. The wheel is
@@ -18,7 +19,7 @@ make_environment() {
     stamp=$venv/.installed-$1
     if ! [ -f "$stamp" ] || [ -n "$(find "$wheel" -newer "$stamp")" ]; then
         echo "installing fastpool[$1] into $venv"
-        quiet_pip install "$wheel[$1]"
+        quiet_pip install "${wheel}[$1]"
         quiet_pip install --no-deps --force-reinstall "$wheel" # the version of an older wheel may be the same
         touch "$stamp"
     fi

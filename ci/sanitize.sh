@@ -82,7 +82,7 @@ undefined)
     LD_PRELOAD=$(gcc -print-file-name=libubsan.so) exec "$@"
     ;;
 thread)
-    export OMP_TOOL_LIBRARIES=$archer TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1:exitcode=66
+    export OMP_TOOL_LIBRARIES="$archer" TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1:exitcode=66
     # gcc's runtime, as clang 14's crashes where it is preloaded; setarch, as it may find its addresses taken.
     exec setarch -R env LD_PRELOAD="$(gcc -print-file-name=libtsan.so)" "$@"
     ;;

@@ -8,6 +8,7 @@ import functools
 import importlib
 import math
 from dataclasses import dataclass, field, fields
+from types import GenericAlias
 from typing import NamedTuple
 
 import numpy as np
@@ -109,6 +110,9 @@ num_threads
     index_shape: tuple
     index_origin: tuple
     given: Given | None = field(default=None, compare=False)
+
+    # For annotations: MaxPoolPlan[Literal[True]] is one with indices.
+    __class_getitem__ = classmethod(GenericAlias)
 
     def __call__(self, x, out=None, out_indices=None):
         """Pool an array.

@@ -2,8 +2,9 @@
 #
 # A max over a box is one pass per axis. Rows go first, into a band of scratch; the column pass reads it only when the whole
 # band is there (a row read back right after it was stored stalls on store forwarding). Long windows are running maxima
-# between middles (`herk`), along lanes a chain of passes with few taps each (_schedule.py). Where a pass has inner elements beside each other (rows of any layout, columns of
-# channels-last) windows hanging over the edge drop taps; along lanes the band has margins that hold the lowest value.
+# between middles (`herk`), along lanes a chain of passes with few taps each (_schedule.py). Where a pass has inner
+# elements beside each other (rows of any layout, columns of channels-last) windows hanging over the edge drop taps; along
+# lanes the band has margins that hold the lowest value.
 
 
 cdef void row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, Py_ssize_t origin,

@@ -167,12 +167,12 @@ cdef class Plan:
     def seconds(self, Py_ssize_t count, x, y, indices=None, unsigned int flags=0):
         """Of one run among so many, on one thread."""
         cdef Call c
-        cdef Py_ssize_t i
+        cdef Py_ssize_t _
         cdef timespec begin, end
         self.set_call(&c, x, y, indices, 1, flags)
         with nogil:
             clock_gettime(CLOCK_MONOTONIC, &begin)
-            for i in range(count):
+            for _ in range(count):
                 run(&c)
             clock_gettime(CLOCK_MONOTONIC, &end)
         return (end.tv_sec - begin.tv_sec + (end.tv_nsec - begin.tv_nsec) * 1e-9) / count

@@ -1,0 +1,102 @@
+"""Types of arguments, for the stubs beside this one: there is no such module at run time."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, TypedDict, type_check_only
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from typing_extensions import Buffer
+
+Counts: TypeAlias = Sequence[SupportsIndex] | NDArray[np.integer[Any]]
+Ints: TypeAlias = SupportsIndex | Sequence[SupportsIndex]  # an array has __index__
+
+# Switches; None stands for the default of each.
+AutoPad: TypeAlias = Literal["NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER", "", None]
+CeilRule: TypeAlias = Literal["clip", "keep", None]
+Nan: TypeAlias = Literal["propagate", "ignore", None]
+IndexLayout: TypeAlias = Literal["NCHW", "NHWC", None]
+IndexSpace: TypeAlias = Literal["output", "inferred", None]
+CeilMode: TypeAlias = bool | Literal[0, 1] | None
+StorageOrder: TypeAlias = Literal[0, 1, None]
+Activation: TypeAlias = Literal[
+    "Relu", "Clip", "LeakyRelu", "HardSigmoid", "Tanh", "Sigmoid", "Silu", "", None
+]
+# With batch and channels; and with or without.
+BatchLayout: TypeAlias = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC", None]
+Layout: TypeAlias = (
+    BatchLayout
+    | Literal["W", "HW", "DHW", "NW", "NHW", "NDHW", "CW", "CHW", "CDHW", "WC", "HWC", "DHWC"]
+)
+
+# What indices are is known by these; DTypeLike has other names of the two.
+Int64: TypeAlias = Literal["int64"] | type[np.int64] | np.dtype[np.int64]
+Int32: TypeAlias = Literal["int32"] | type[np.int32] | np.dtype[np.int32]
+
+@type_check_only
+class SupportsDLPack(Protocol):
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+# What is read as NumPy's arrays are: also tensors, and arrays of other libraries.
+Array: TypeAlias = ArrayLike | SupportsDLPack | Buffer  # (ArrayLike has the last since NumPy 2.2)
+
+# What is written like them.
+Output: TypeAlias = SupportsDLPack | Buffer
+
+@type_check_only
+class DataArray(Protocol):
+    """An xarray.DataArray, whether or not the checker finds that package."""
+
+    @property
+    def coords(self) -> Any: ...
+    @property
+    def dims(self) -> tuple[Hashable, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    def __dask_graph__(self) -> Any: ...
+
+@type_check_only
+class DaskArray(Protocol):
+    """A dask.array.Array, likewise. (A DataArray's chunks may be None.)"""
+
+    @property
+    def chunks(self) -> tuple[Any, ...]: ...
+    @property
+    def dtype(self) -> Any: ...
+    def __dask_graph__(self) -> Any: ...
+
+# Of a DataArray: one value for every dimension that is pooled, or some by name.
+ByDimension: TypeAlias = SupportsIndex | Mapping[Any, SupportsIndex]
+PadsByDimension: TypeAlias = (
+    SupportsIndex | Mapping[Any, SupportsIndex | tuple[SupportsIndex, SupportsIndex]]
+)
+
+@type_check_only
+class PoolAttributes(TypedDict, total=False):
+    """Of fastpool.max_pool, for functions that hand them on."""
+
+    strides: Ints | None
+    pads: Ints | None
+    dilations: Ints | None
+    auto_pad: AutoPad
+    ceil_mode: CeilMode
+    ceil_rule: CeilRule
+    layout: Layout
+    nan: Nan
+    activation: Activation
+    activation_params: Sequence[float] | None
+    storage_order: StorageOrder
+    index_axis: SupportsIndex | None
+    index_dtype: DTypeLike | None
+    index_layout: IndexLayout
+
+@type_check_only
+class UnpoolAttributes(TypedDict, total=False):
+    """Of fastpool.max_unpool, likewise."""
+
+    strides: Ints | None
+    pads: Ints | None
+    output_shape: Counts | None
+    layout: Layout
+    index_space: IndexSpace
+    index_axis: SupportsIndex | None
+    index_layout: IndexLayout

@@ -1,0 +1,73 @@
+"""The types that checkers are told, tests/typing, are those of what the calls give."""
+
+import ast
+import importlib
+import inspect
+import runpy
+import types
+import typing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fastpool
+
+TYPING = Path(__file__).parent / "typing"
+
+
+def holds(value, expected):
+    """Is a value of this type? Of element types those that are known are compared."""
+    origin, arguments = typing.get_origin(expected), typing.get_args(expected)
+    if expected is typing.Any:
+        return True
+    if origin in (typing.Union, types.UnionType):
+        return any(holds(value, argument) for argument in arguments)
+    if origin is typing.Literal:
+        return value in arguments
+    if origin is np.ndarray:
+        (element,) = typing.get_args(arguments[1])
+        return type(value) is np.ndarray and element in (typing.Any, value.dtype.type)
+    if origin is tuple and arguments[-1] is not ...:
+        return len(value) == len(arguments) and all(map(holds, value, arguments))
+    return isinstance(value, origin or expected)
+
+
+@pytest.mark.parametrize("file", sorted(TYPING.glob("*.py")), ids=lambda file: file.stem)
+def test_types_hold(file, monkeypatch, capsys):
+    checked = []
+
+    def assert_type(value, expected):
+        assert holds(value, expected), (value, expected)
+        checked.append(expected)
+
+    if file.stem == "tensors":
+        pytest.importorskip("torch")
+    monkeypatch.setattr(typing, "assert_type", assert_type)
+    runpy.run_path(str(file))
+    assert checked or file.stem == "wrong"
+
+
+def test_what_checks_types_finds_wrong_ones():
+    x = np.zeros(3, np.float32)
+    assert holds(x, np.typing.NDArray[np.float32]) and not holds(x, np.typing.NDArray[np.int8])
+    assert not holds((x,), tuple[np.typing.NDArray[typing.Any], int])
+    assert holds(None, str | None) and not holds(x, int)
+    assert not holds(True, typing.Literal[False])
+
+
+@pytest.mark.parametrize(
+    "name", ["fastpool", "conventions", "dask", "files", "onnx", "openvino", "xarray"]
+)
+def test_stubs_have_the_defaults(name):
+    """stubtest compares no defaults where there are overloads."""
+    module = fastpool if name == "fastpool" else importlib.import_module(f"fastpool.{name}")
+    stub = Path(module.__file__).with_suffix(".pyi")
+    assert stub.is_file()
+    for node in ast.parse(stub.read_text()).body:
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        given = inspect.signature(getattr(module, node.name)).parameters
+        for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+            if default is not None and ast.unparse(default) != "..." and argument.arg in given:
+                assert ast.literal_eval(default) == given[argument.arg].default, node.lineno

@@ -1,0 +1,32 @@
+"""What checkers are to see of calls on dask arrays and DataArrays."""
+
+from typing import assert_type
+
+import dask.array as da
+import numpy as np
+import xarray
+
+import fastpool
+import fastpool.dask
+import fastpool.xarray
+
+a: da.Array = da.from_array(np.zeros((8, 8)), chunks=4)  # type: ignore[no-untyped-call]
+assert_type(fastpool.dask.max_pool(a, 2, layout="HW"), da.Array)
+assert_type(fastpool.max_pool(a, 2, layout="HW"), da.Array)
+b, indices = fastpool.max_pool(a, 2, strides=2, layout="HW", return_indices=True)
+assert_type(b, da.Array)
+assert_type(fastpool.max_unpool(b, indices, 2, strides=2, layout="HW"), da.Array)
+both = fastpool.dask.max_pool(a, 2, layout="HW", ceil_mode=1, return_indices=True, num_threads=2)
+assert_type(both, tuple[da.Array, da.Array])
+
+x = xarray.DataArray(np.zeros((4, 6)), dims=("lat", "lon"))
+assert_type(fastpool.xarray.max_pool(x, {"lat": 2}), xarray.DataArray)
+assert_type(fastpool.max_pool(x, {"lat": 2, "lon": 3}, pads={"lat": (0, 1)}), xarray.DataArray)
+y, places = fastpool.max_pool(x, {"lat": 2}, return_indices=True)
+assert_type(places, xarray.DataArray)
+assert_type(fastpool.xarray.labels(places, x, "lat"), xarray.DataArray)
+assert_type(fastpool.xarray.max_unpool(y, places, {"lat": 2}, like=x), xarray.DataArray)
+assert_type(fastpool.max_unpool(y, places, {"lat": 2}), xarray.DataArray)
+for with_indices in (False, True):
+    results = fastpool.xarray.max_pool(x, {"lat": 2}, return_indices=with_indices)
+    assert_type(results, xarray.DataArray | tuple[xarray.DataArray, xarray.DataArray])

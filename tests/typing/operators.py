@@ -1,0 +1,52 @@
+"""What checkers are to see of ONNX's and OpenVINO's operators, and of their models."""
+
+from typing import Any, assert_type
+
+import numpy as np
+import onnx
+import onnx.helper
+from numpy.typing import NDArray
+from onnx.backend.base import BackendRep
+
+import fastpool.onnx
+import fastpool.openvino
+from fastpool.openvino import MaxPoolLayer
+
+x = np.zeros((1, 1, 4, 4), np.float32)
+k = [2, 2]
+
+assert_type(fastpool.onnx.max_pool(x, kernel_shape=k, ceil_mode=1), NDArray[np.float32])
+assert_type(fastpool.onnx.max_pool(x, kernel_shape=k, auto_pad=b"VALID"), NDArray[np.float32])
+y, indices = fastpool.onnx.max_pool(x, kernel_shape=np.array(k), strides=k, n_outputs=2)
+assert_type(y, NDArray[np.float32])
+assert_type(indices, NDArray[np.int64])
+assert_type(fastpool.onnx.max_unpool(y, indices, kernel_shape=k, strides=k), NDArray[np.float32])
+assert_type(fastpool.onnx.max_pool([[[3, 1, 4]]], kernel_shape=[2]), NDArray[Any])
+
+node = onnx.helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=k)
+assert_type(fastpool.onnx.Backend.run_node(node, [x], nan="ignore"), tuple[NDArray[Any], ...])
+
+
+def run(model: onnx.ModelProto) -> list[NDArray[Any]]:
+    assert_type(fastpool.onnx.Backend.prepare(model, num_threads=1), BackendRep)
+    session = fastpool.onnx.InferenceSession(model, select=lambda node: node.name != "last")
+    return session.run(None, {session.get_inputs()[0].name: x})
+
+
+pooled = fastpool.openvino.max_pool(x, strides=k, kernel=k, auto_pad="valid")
+assert_type(pooled, tuple[NDArray[np.float32], NDArray[np.int64]])
+short = fastpool.openvino.max_pool(
+    x, strides=k, kernel=k, auto_pad="VALID", index_element_type="i32"
+)
+assert_type(short, tuple[NDArray[np.float32], NDArray[np.int32]])
+first = fastpool.openvino.max_pool(
+    x, version=1, strides=k, kernel=k, pads_begin=[0, 0], pads_end=[1, 1]
+)
+assert_type(first, NDArray[np.float32])
+layer = fastpool.openvino.read_layer(
+    '<layer type="MaxPool" version="opset1">'
+    '<data auto_pad="valid" kernel="2,2" strides="2,2"/></layer>'
+)
+assert_type(layer, MaxPoolLayer)
+assert_type(layer.output_dims, tuple[tuple[int, ...], ...])
+assert_type(layer(x), Any)

@@ -1,0 +1,27 @@
+"""What checkers are to see of calls on torch's tensors."""
+
+from typing import Any, assert_type
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+import fastpool
+import fastpool.torch
+
+x = torch.zeros(1, 1, 4, 4)
+assert_type(fastpool.torch.max_pool2d(x, 2), Tensor)
+assert_type(fastpool.torch.max_pool2d(x, (2, 2), [2, 2], 1, 1, True), Tensor)
+y, indices = fastpool.torch.max_pool2d(x, 2, return_indices=True)
+assert_type(y, Tensor)
+assert_type(fastpool.torch.max_unpool2d(y, indices, 2, output_size=(4, 4)), Tensor)
+for with_indices in (False, True):
+    results = fastpool.torch.max_pool2d(x, 2, return_indices=with_indices)
+    assert_type(results, Tensor | tuple[Tensor, Tensor])
+
+model = torch.nn.Sequential(fastpool.torch.MaxPool2d(2, stride=2, padding=1), torch.nn.MaxPool2d(2))
+assert_type(fastpool.torch.replace_pooling(model).swapped, dict[str, str])
+
+# The functions for arrays read tensors, and write into them.
+assert_type(fastpool.max_pool(x, 2), NDArray[Any])
+assert_type(fastpool.max_pool(x, 2, strides=2, out=y), Tensor)
