@@ -9,7 +9,7 @@ import numpy as np
 from . import _arguments, _dispatch, _schedule, _threads
 from ._geometry import windows_of
 
-_WIDTH = 88
+_WIDTH = 79
 _LABEL = 10
 
 # How a tile is pooled: `form` of the compiled Pooling.
