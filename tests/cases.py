@@ -5,6 +5,7 @@ and prints it as something that can be pasted into a bug report.
 """
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -467,6 +468,11 @@ def unpools(draw):
             "index_layout": index_layout,
         },
     )
+
+
+def shown(value):
+    """A value in the id of a test: without addresses, so that ids are the same in every process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 def longest_pause(call):

@@ -8,6 +8,7 @@ import random
 import numpy as np
 import pytest
 
+import cases
 from fastpool import _arguments
 
 
@@ -31,14 +32,14 @@ def refused(exception, match, function, *args):
 # ------------------------------------------------------------------------------------- integers
 
 
-@pytest.mark.parametrize("value", THREE, ids=repr)
+@pytest.mark.parametrize("value", THREE, ids=cases.shown)
 def test_integers(value):
     for function in (_arguments.as_int, _arguments.as_count):
         result = function(value, "k")
         assert result == 3 and type(result) is int
 
 
-@pytest.mark.parametrize("value", NOT_INTS, ids=repr)
+@pytest.mark.parametrize("value", NOT_INTS, ids=cases.shown)
 def test_what_is_no_integer(value):
     refused(TypeError, "^k: expected an int, got ", _arguments.as_int, value, "k")
 
@@ -79,7 +80,7 @@ SEQUENCES = [
 ]
 
 
-@pytest.mark.parametrize("value", SEQUENCES, ids=repr)
+@pytest.mark.parametrize("value", SEQUENCES, ids=cases.shown)
 def test_sequences(value):
     result = _arguments.as_counts(value, "s", 1)
     assert result == (1, 2) and set(map(type, result)) == {int}
@@ -235,7 +236,7 @@ def test_bfloat16_is_known_by_its_name():
         ("f4", 2),
     ]
     + [None, 7, "nonsense", object()],
-    ids=repr,
+    ids=cases.shown,
 )
 def test_other_element_types(dtype):
     refused(TypeError, "^dtype: expected one of float16, .*, got ", _arguments.dtype_name, dtype)

@@ -160,7 +160,7 @@ BAD_POOLS = [
 
 
 def bad_id(bad):
-    return ", ".join(f"{name}={value!r}" for name, value in bad[2].items())
+    return ", ".join(f"{name}={cases.shown(value)}" for name, value in bad[2].items())
 
 
 @pytest.mark.parametrize("bad", BAD_POOLS, ids=bad_id)
