@@ -8,7 +8,7 @@ make_environment() {
     wheels=$root/build/wheels-$("$venv/bin/python" -c 'import sys; print(sys.implementation.cache_tag)')
     wheel=$(ls "$wheels"/*.whl 2>/dev/null || true)
     if [ -z "$wheel" ] || [ -n "$(find "$root/setup.py" "$root/pyproject.toml" "$root/fastpool" \
-        \( -name '*.py' -o -name '*.toml' -o -name '*.pyx' -o -name '*.pxi' -o -name '*.pxd' -o -name '*.h' \) -newer "$wheel")" ]; then
+        \( -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name '*.pyx' -o -name '*.pxi' -o -name '*.pxd' -o -name '*.h' \) -newer "$wheel")" ]; then
         echo "building fastpool: some minutes"
         # setuptools would pack everything that earlier builds left in build/lib, deleted modules too.
         rm -rf "$wheels" "$root"/build/lib*

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Everything that is checked without running it: format and faults of Python (ruff), Cython (cython-lint) and of these
 # scripts (shellcheck), the types that users' checkers are told (mypy, on tests/typing), and that the package is as the
-# types say (stubtest). Works from any folder. Half a minute beside the installations.
+# types say (stubtest). Works from any folder. Less than a minute beside the installations.
 # The environment is .venv-lint beside ci/, or $FASTPOOL_VENV. Types mention torch, dask and others: they are checked in
 # the environment of torch.sh, which is made if it is not there.
 set -eu

@@ -37,7 +37,7 @@ class SupportsDLPack(Protocol):
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 # What is read as NumPy's arrays are: also tensors, and arrays of other libraries.
-Array: TypeAlias = ArrayLike | SupportsDLPack | Buffer  # (ArrayLike has the last since NumPy 2.2)
+Array: TypeAlias = ArrayLike | SupportsDLPack | Buffer  # (not every ArrayLike has the last)
 
 # What is written like them.
 Output: TypeAlias = SupportsDLPack | Buffer
