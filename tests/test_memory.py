@@ -245,11 +245,13 @@ for result, expected in zip(outs, (y, z, back)):
 # ---------------------------------------------------------------------------------- what is left
 
 GROWTH = """
+import gc
 import resource
 import numpy as np
 import fastpool
 
 def used():
+    gc.collect()  # what refers to itself waits for the collector
     with open("/proc/self/statm") as f:
         return int(f.read().split()[1]) * resource.getpagesize()
 
