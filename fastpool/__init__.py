@@ -15,7 +15,7 @@ from ._capi import get_include
 from ._dispatch import show_config
 from ._plan import MaxPoolPlan
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 __all__ = [
     "MaxPoolPlan",
     "get_include",
