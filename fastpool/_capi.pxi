@@ -18,8 +18,8 @@ cdef extern from "fastpool.h":
         int (*plan_max_pool)(fastpool_plan *, size_t, const fastpool_max_pool_attributes *, size_t) except -1
         int (*plan_max_unpool)(fastpool_plan *, size_t, const fastpool_max_unpool_attributes *, size_t) except -1
 
-cdef extern from "<pthread.h>":
-    int pthread_atfork(void (*)(), void (*)(), void (*)() noexcept nogil)
+cdef extern from "_threads.h":
+    int call_in_child(void (*)() noexcept nogil)
 
 cdef enum:
     MAX_NDIM = 64
@@ -33,7 +33,7 @@ cdef void after_fork() noexcept nogil:
     forked = True
 
 
-pthread_atfork(NULL, NULL, after_fork)
+call_in_child(after_fork)
 
 
 # ------------------------------------------------------------------------------------------- running

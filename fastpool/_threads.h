@@ -1,5 +1,7 @@
-/* How many threads the system gives. OpenMP's runtime of gcc ends the process where it cannot start one, as under a limit of
- * processes or of address space, so they are asked for before it is. */
+/* How many threads the system gives, and what is called in a child made by fork.
+ *
+ * OpenMP's runtime of gcc ends the process where it cannot start a thread, as under a limit of processes or of address
+ * space, so threads are asked for before it is. */
 #ifndef FASTPOOL_THREADS_H
 #define FASTPOOL_THREADS_H
 
@@ -10,9 +12,20 @@ static inline int threads_given(int wanted)
     return wanted;
 }
 
+static inline int call_in_child(void (*function)(void))
+{
+    (void)function; /* no fork */
+    return 0;
+}
+
 #else
 
 #include <pthread.h>
+
+static inline int call_in_child(void (*function)(void))
+{
+    return pthread_atfork(0, 0, function);
+}
 
 static void *pass_gate(void *gate)
 {
