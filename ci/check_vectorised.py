@@ -13,10 +13,12 @@ asserted, for every build and element type, of the disassembly of the functions 
 Of the loops that gcc has put elsewhere nothing is known, nor of 64-bit integers in the baseline:
 SSE2 does not compare them, and their loops are scalar.
 
-Needs objdump and modules that are not stripped. x86-64 only.
+Needs modules that are not stripped, of x86-64 or aarch64, and objdump; $OBJDUMP names that of a
+cross compiler.
 """
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -25,6 +27,8 @@ from pathlib import Path
 KERNELS = Path(__file__).parents[1] / "fastpool" / "_kernels.pyx"
 
 REGISTERS = {"baseline": "xmm", "avx2": "ymm", "avx512": "zmm"}
+REGISTERS["neon"] = r"v\d+\.(16b|8h|4s|2d)|^ld[rp] q|^ldp x"  # (a copy of 16 bytes, all of them)
+NEON_LANES = {8: "16b", 16: "8h", 32: "4s", 64: "2d"}
 NAMES = {"float": "float32", "double": "float64"}  # others are C's without "_t"
 
 # Functions that hold the loops of one element type; `lane` types are those of pairs, `ordered` ones
@@ -50,50 +54,78 @@ NOT_SCALAR = {
 KEYS = re.compile(r"[a-z]+\d+_L\d+_(load|store)|has_(nan|margin)_\w+|store_indices_\w+")
 
 
+def width(element):
+    """Bits of a C type."""
+    return {"float": 32, "double": 64}.get(element) or int(re.search(r"\d+", element)[0])
+
+
+def registers(build, element):
+    """The build's vectors, as a regular expression; NEON's operands say what is in them."""
+    if build == "neon":
+        return rf"v\d+\.{NEON_LANES[width(element)]}"
+    return REGISTERS[build]
+
+
 def maximum(build, fused, element):
     """The instruction that an element type's loops stand on, as a regular expression, or None.
 
     Where an instruction set has no maximum of a type, the loops compare and blend.
     """
+    bits = width(element)
+    unsigned = element.startswith("u")
+    if build == "neon":
+        if element in ("float", "double"):
+            return "fcm[gl][te]" if fused == "ordered" else "fmax(nm)?"
+        if fused != "number" or bits == 64:
+            return "cm([gl][te]|h[is])"
+        return "umax" if unsigned else "smax"
     if element in ("float", "double"):
-        width = "ps" if element == "float" else "pd"
-        return f"cmp(gt|lt|le|nle)(_oq|_os)?{width}" if fused == "ordered" else f"max{width}"
-    letter = {"8": "b", "16": "w", "32": "d", "64": "q"}[re.search(r"\d+", element)[0]]
+        suffix = "ps" if element == "float" else "pd"
+        return f"cmp(gt|lt|le|nle)(_oq|_os)?{suffix}" if fused == "ordered" else f"max{suffix}"
+    letter = {8: "b", 16: "w", 32: "d", 64: "q"}[bits]
     if build == "baseline" and letter == "q":
         return None
     if fused != "number":
         return f"pcmp(gt|lt|le|nle){letter}" if build == "avx512" else f"pcmpgt{letter}"
     if build == "avx512" or (build == "avx2" and letter != "q"):
-        return f"pmax{'u' if element.startswith('u') else 's'}{letter}"
+        return f"pmax{'u' if unsigned else 's'}{letter}"
     simple = {"uint8_t": "pmaxub", "int16_t": "pmaxsw", "uint16_t": "psubusw"}
     return simple.get(element, f"pcmpgt{letter}")
 
 
-SCALAR_FLOAT = re.compile(r"v?max(ss|sd)|v?u?comis[sd]")
+SCALAR_FLOAT = re.compile(r"v?max(ss|sd)|v?u?comis[sd]|fcmpe?$")
 # Elements are compared in narrow registers or straight from memory; places and counts in 64 bits.
 NARROW = re.compile(
-    r"([abcd][lh]|[sd]il|[sb]pl|[abcd]x|[sd]i|[sb]p|e[abcd]x|e[sd]i|e[sb]p|r\d+[bwd])\b"
+    r"([abcd][lh]|[sd]il|[sb]pl|[abcd]x|[sd]i|[sb]p|e[abcd]x|e[sd]i|e[sb]p|r\d+[bwd])\b|w\d+, w\d+"
     r"|\b(BYTE|WORD|DWORD) PTR"
 )
 ORDER = "(l|le|g|ge|b|be|a|ae|s|ns)$"
-DECISION = re.compile("(j|cmov|set)" + ORDER)
+ARM_ORDER = r"\.(lt|le|gt|ge|cc|ls|hi|cs|mi|pl)$"
+DECISION = re.compile(f"(j|cmov|set){ORDER}|(b|cs[a-z]+){ARM_ORDER}")
 # 64-bit elements look like places, except that the end of a loop is no conditional move. They are
 # told apart only in functions whose innermost loops work out no places.
-MOVE = re.compile("(cmov|set)" + ORDER)
+MOVE = re.compile(f"(cmov|set){ORDER}|cs[a-z]+{ARM_ORDER}")
 WITHOUT_PLACES = ("window_run", "window_column", "narrow_rows")
+
+JUMP = re.compile(r"j|b(\.\w+)?$|[ct]bn?z$")
 
 
 def functions(path):
     """name -> [(address, mnemonic, operands)] of every function of a module."""
-    command = ["objdump", "-d", "--no-show-raw-insn", "-M", "intel", str(path)]
+    command = [os.environ.get("OBJDUMP", "objdump"), "-d", "--no-show-raw-insn", str(path)]
+    if "aarch64" not in path.name:
+        command += ["-M", "intel"]
     listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = {}
     code = []
     for line in listing.splitlines():
         if head := re.fullmatch(r"[0-9a-f]+ <(.+)>:", line):
             code = found.setdefault(head[1], [])
-        elif step := re.match(r" *([0-9a-f]+):\t(?:(?:bnd|notrack|data16) )*(\S+) *(.*)", line):
-            code.append((int(step[1], 16), step[2], step[3]))
+        elif step := re.match(r" *([0-9a-f]+):\t(?:(?:bnd|notrack|data16) )*(\S+)\s*(.*)", line):
+            mnemonic, operands = step[2], step[3].partition("\t//")[0]
+            if re.match("cs[a-z]+$", mnemonic):  # aarch64: the condition is the last operand
+                mnemonic += "." + operands.rpartition(" ")[2]
+            code.append((int(step[1], 16), mnemonic, operands))
     return found
 
 
@@ -102,7 +134,7 @@ def innermost_loops(code):
     first = code[0][0] if code else 0
     spans = set()
     for address, mnemonic, operands in code:
-        target = re.match(r"([0-9a-f]+) <", operands) if mnemonic.startswith("j") else None
+        target = JUMP.match(mnemonic) and re.match(r"(?:.*, )?([0-9a-f]+) <", operands)
         if target and first <= int(target[1], 16) <= address:
             spans.add((int(target[1], 16), address))
     for low, high in sorted(spans):
@@ -136,12 +168,14 @@ def fused_types():
 def check(path):
     """Complaints about one module."""
     build = re.match(r"_kernels(?:_(\w+?))?\.", path.name)[1] or "baseline"
-    register = REGISTERS[build]
+    if "aarch64" in path.name:
+        build = "neon"
     bodies = {}  # (specialisation, function) -> loops; gcc splits functions into .part and the like
     for name, code in functions(path).items():
         if KEYS.match(name):
-            if not any(register in step[2] for loop in innermost_loops(code) for step in loop):
-                yield f"{build}, {name}: no loop with {register} registers"
+            steps = (step for loop in innermost_loops(code) for step in loop)
+            if not any(re.search(REGISTERS[build], f"{step[1]} {step[2]}") for step in steps):
+                yield f"{build}, {name}: no loop with vectors"
         elif match := re.match(r"__pyx_fuse_(\d+)__pyx_f_.*_kernels(?:_avx\d+)?_(\w+)", name):
             bodies.setdefault((int(match[1]), match[2]), []).extend(innermost_loops(code))
     for fused, elements in fused_types().items():
@@ -149,6 +183,7 @@ def check(path):
             instruction = maximum(build, fused, element)
             if instruction is None:
                 continue
+            register = registers(build, element)
             for function in REQUIRED[fused] + WHERE_PRESENT[fused] + NOT_SCALAR[fused]:
                 loops = bodies.get((number, function))
                 if loops is None and function not in REQUIRED[fused]:
@@ -162,10 +197,10 @@ def complaints(loops, function, element, instruction, register):
     if loops is None:
         yield "no such function; is REQUIRED out of date?"
         return
-    packed = re.compile(rf"v?{instruction}$")
+    packed = re.compile(rf"v?({instruction})$")
     if function not in NOT_SCALAR["number"]:
         steps = [step for loop in loops for step in loop]
-        if not any(packed.match(name) and register in operands for _, name, operands in steps):
+        if not any(packed.match(name) and re.search(register, args) for _, name, args in steps):
             yield f"no loop with {instruction} of {register} registers"
     for loop in loops:
         if not any(packed.match(step[1]) for step in loop) and is_scalar(loop, function, element):

@@ -7,8 +7,7 @@ make_environment() {
     make_venv
     wheels=$root/build/wheels-$("$venv/bin/python" -c 'import sys; print(sys.implementation.cache_tag)')
     wheel=$(ls "$wheels"/*.whl 2>/dev/null || true)
-    if [ -z "$wheel" ] || [ -n "$(find "$root/setup.py" "$root/pyproject.toml" "$root/fastpool" \
-        \( -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name '*.pyx' -o -name '*.pxi' -o -name '*.pxd' -o -name '*.h' \) -newer "$wheel")" ]; then
+    if is_outdated "$wheel"; then
         echo "building fastpool: some minutes"
         # setuptools would pack everything that earlier builds left in build/lib, deleted modules too.
         rm -rf "$wheels" "$root"/build/lib*
@@ -23,6 +22,12 @@ make_environment() {
         quiet_pip install --no-deps --force-reinstall "$wheel" # the version of an older wheel may be the same
         touch "$stamp"
     fi
+}
+
+# is_outdated WHEEL: is there none ("") or is a source newer?
+is_outdated() {
+    [ -z "$1" ] || [ -n "$(find "$root/setup.py" "$root/pyproject.toml" "$root/fastpool" \
+        \( -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name '*.pyx' -o -name '*.pxi' -o -name '*.pxd' -o -name '*.h' \) -newer "$1")" ]
 }
 
 make_venv() {

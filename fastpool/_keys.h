@@ -23,6 +23,33 @@ typedef void (*keys_store_t)(void *y, ptrdiff_t y_step, const void *keys, ptrdif
 #define LANE_MIN_64 INT64_MIN
 #define SELECT(m, a, b) (((a) & (m)) | ((b) & ~(m)))
 
+/* A vector of `T`s, all of one or its first bytes, as one of lanes, and back. gcc converts element by element for NEON. */
+#if defined(__aarch64__) && !defined(__clang__)
+INLINE vec_t vec_wider(vec_t v, size_t bytes, int is_signed) {
+    if (bytes == 1) return is_signed ? (vec_t)vmovl_s8(vget_low_s8((int8x16_t)v)) : (vec_t)vmovl_u8(vget_low_u8((uint8x16_t)v));
+    if (bytes == 2) return is_signed ? (vec_t)vmovl_s16(vget_low_s16((int16x8_t)v)) : (vec_t)vmovl_u16(vget_low_u16((uint16x8_t)v));
+    return is_signed ? (vec_t)vmovl_s32(vget_low_s32((int32x4_t)v)) : (vec_t)vmovl_u32(vget_low_u32((uint32x4_t)v));
+}
+INLINE vec_t vec_narrower(vec_t v, size_t bytes) {
+    return bytes == 8 ? vec_evens_4(v, v) : bytes == 4 ? vec_evens_2(v, v) : vec_evens_1(v, v);
+}
+#define LANES_OF(stored, T, lanes) ({                                                                         \
+    __typeof__(stored) stored_ = (stored);                                                                     \
+    vec_t wide_ = {0};                                                                                         \
+    memcpy(&wide_, &stored_, sizeof stored_);                                                                  \
+    for (size_t b_ = sizeof(T); b_ < sizeof((lanes){0}[0]); b_ *= 2) wide_ = vec_wider(wide_, b_, (T)-1 < 0);  \
+    wide_; })
+#define STORED_OF(lane, T, stored) ({                                                                         \
+    vec_t narrow_ = (vec_t)(lane);                                                                             \
+    stored stored_;                                                                                            \
+    for (size_t b_ = sizeof((lane)[0]); b_ > sizeof(T); b_ /= 2) narrow_ = vec_narrower(narrow_, b_);          \
+    memcpy(&stored_, &narrow_, sizeof stored_);                                                                \
+    stored_; })
+#else
+#define LANES_OF(stored, T, lanes) __builtin_convertvector(stored, lanes)
+#define STORED_OF(lane, T, stored) __builtin_convertvector(lane, stored)
+#endif
+
 /* One loader and one storer. S: signed integer of the stored width, W its bits; L: lane bits. TO_KEY turns the stored
  * bits `v` (a vector of S) into keys `k` of the same width; WIDEN names the type they are widened from (S, or its
  * unsigned twin where the values are unsigned and the lane is wider); LOWEST is the key of the dtype's lowest value. */
@@ -33,12 +60,12 @@ typedef void (*keys_store_t)(void *y, ptrdiff_t y_step, const void *keys, ptrdif
         NAME##_L##L##_stored k;                                                                                    \
         (void)rule;                                                                                                \
         TO_KEY(S)                                                                                                  \
-        return (vec_t)__builtin_convertvector((NAME##_L##L##_widen)k, vec_i##L);                                   \
+        return (vec_t)LANES_OF((NAME##_L##L##_widen)k, WIDEN, vec_i##L);                                           \
     }                                                                                                              \
     INLINE NAME##_L##L##_stored NAME##_L##L##_value(vec_t key) {                                                   \
         vec_i##L lane = (vec_i##L)key, margin = (lane == LANE_MIN_##L);                                            \
         lane = SELECT(margin, (vec_i##L){0} + (int##L##_t)(LOWEST), lane);                                         \
-        NAME##_L##L##_stored k = __builtin_convertvector(lane, NAME##_L##L##_stored), v;                           \
+        NAME##_L##L##_stored k = STORED_OF(lane, S, NAME##_L##L##_stored), v;                                      \
         FROM_KEY(S)                                                                                                \
         return v;                                                                                                  \
     }                                                                                                              \

@@ -23,6 +23,8 @@
 
 #if defined(__SSE2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #if defined(_MSC_VER) && !defined(__clang__)
@@ -208,16 +210,29 @@ MAX_BY_INTRINSIC(f32, __m128, _mm_max_ps)
 MAX_BY_INTRINSIC(f64, __m128d, _mm_max_pd)
 MAX_BY_INTRINSIC(u8, __m128i, _mm_max_epu8)
 MAX_BY_INTRINSIC(i16, __m128i, _mm_max_epi16)
-#else
-MAX_BY_COMPARE(f32)
-MAX_BY_COMPARE(f64)
-MAX_BY_COMPARE(u8)
-MAX_BY_COMPARE(i16)
-#endif
 MAX_BY_COMPARE(i8)
 MAX_BY_COMPARE(u16)
 MAX_BY_COMPARE(i32)
 MAX_BY_COMPARE(u32)
+#elif defined(__aarch64__)
+MAX_BY_INTRINSIC(f32, float32x4_t, vmaxq_f32)
+MAX_BY_INTRINSIC(f64, float64x2_t, vmaxq_f64)
+MAX_BY_INTRINSIC(i8, int8x16_t, vmaxq_s8)
+MAX_BY_INTRINSIC(u8, uint8x16_t, vmaxq_u8)
+MAX_BY_INTRINSIC(i16, int16x8_t, vmaxq_s16)
+MAX_BY_INTRINSIC(u16, uint16x8_t, vmaxq_u16)
+MAX_BY_INTRINSIC(i32, int32x4_t, vmaxq_s32)
+MAX_BY_INTRINSIC(u32, uint32x4_t, vmaxq_u32)
+#else
+MAX_BY_COMPARE(f32)
+MAX_BY_COMPARE(f64)
+MAX_BY_COMPARE(i8)
+MAX_BY_COMPARE(u8)
+MAX_BY_COMPARE(i16)
+MAX_BY_COMPARE(u16)
+MAX_BY_COMPARE(i32)
+MAX_BY_COMPARE(u32)
+#endif
 MAX_BY_COMPARE(i64)
 MAX_BY_COMPARE(u64)
 #endif
@@ -234,6 +249,9 @@ typedef VECTOR(long long, 16) narrow_t;
     else memcpy(to, from, 1);
 INLINE narrow_t narrow_load(const void *p, size_t bytes) { narrow_t v = {0}; NARROW_COPY(&v, p) return v; }
 INLINE void narrow_store(void *p, narrow_t v, size_t bytes) { NARROW_COPY(p, &v) }
+#if VEC_BYTES == 16
+#define narrow_max vec_max
+#else
 #define NARROW_BY_INTRINSIC(tag, type, call) \
     INLINE narrow_t narrow_max_##tag(narrow_t a, narrow_t b) { return (narrow_t)call((type)a, (type)b); }
 #define NARROW_BY_COMPARE(tag, T)                                                      \
@@ -242,31 +260,18 @@ INLINE void narrow_store(void *p, narrow_t v, size_t bytes) { NARROW_COPY(p, &v)
         narrow_t greater = (narrow_t)((typed)a > (typed)b);                            \
         return (a & greater) | (b & ~greater);                                         \
     }
-#if defined(__SSE2__)
 NARROW_BY_INTRINSIC(f32, __m128, _mm_max_ps)
 NARROW_BY_INTRINSIC(f64, __m128d, _mm_max_pd)
+NARROW_BY_INTRINSIC(i8, __m128i, _mm_max_epi8)
 NARROW_BY_INTRINSIC(u8, __m128i, _mm_max_epu8)
 NARROW_BY_INTRINSIC(i16, __m128i, _mm_max_epi16)
-#else
-NARROW_BY_COMPARE(f32, float)
-NARROW_BY_COMPARE(f64, double)
-NARROW_BY_COMPARE(u8, uint8_t)
-NARROW_BY_COMPARE(i16, int16_t)
-#endif
-#if defined(__SSE4_1__)
-NARROW_BY_INTRINSIC(i8, __m128i, _mm_max_epi8)
 NARROW_BY_INTRINSIC(u16, __m128i, _mm_max_epu16)
 NARROW_BY_INTRINSIC(i32, __m128i, _mm_max_epi32)
 NARROW_BY_INTRINSIC(u32, __m128i, _mm_max_epu32)
-#else
-NARROW_BY_COMPARE(i8, int8_t)
-NARROW_BY_COMPARE(u16, uint16_t)
-NARROW_BY_COMPARE(i32, int32_t)
-NARROW_BY_COMPARE(u32, uint32_t)
-#endif
 NARROW_BY_COMPARE(i64, int64_t)
 NARROW_BY_COMPARE(u64, uint64_t)
 #define narrow_max(a, b, p) BY_TYPE(narrow_max, p)(a, b)
+#endif
 
 /* ---- the elements at even places of `lo` followed by `hi`, by element size ---- */
 
