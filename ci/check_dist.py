@@ -1,0 +1,93 @@
+"""Look into wheels and source distributions: what has to be there, and what must not.
+
+    python ci/check_dist.py dist/*
+
+Prints a line for each, with its size; exits with 1 if one is wrong.
+"""
+
+import re
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SOURCES = {
+    str(path.relative_to(ROOT))
+    for path in ROOT.glob("fastpool/**/*")
+    if path.is_file() and "__pycache__" not in path.parts
+}
+LICENCES = {"LICENSE"} | {str(path.relative_to(ROOT)) for path in ROOT.glob("licences/*")}
+
+COMPILED = (".so", ".pyd")
+WHEEL_SOURCES = (".py", ".pyi", "py.typed", "fastpool/__init__.pxd", "include/fastpool.h")
+RUNTIME = re.compile(r"fastpool(\.libs|/\.dylibs)/(libgomp|libomp|vcomp|msvcp|vcruntime)[^/]*")
+MODULES = {True: ("_kernels", "_kernels_avx2", "_kernels_avx512"), False: ("_kernels",)}
+MOST_BYTES = 2 << 20
+
+
+def wheel_complaints(path, names):
+    """Python sources, what compiled callers need, modules, a runtime, licences; nothing else."""
+    tags = path.stem.split("-")
+    package = {name for name in names if name.startswith("fastpool/")}
+    expected = {name for name in SOURCES if name.endswith(WHEEL_SOURCES)}
+    yield from (f"{name} is missing" for name in sorted(expected - package))
+    modules = sorted(name for name in package if name.endswith(COMPILED))
+    x86 = tags[-1].endswith(("x86_64", "amd64")) and not tags[-1].startswith("macosx")
+    found = tuple(Path(name).name.partition(".")[0] for name in modules)
+    if found != MODULES[x86]:
+        yield f"expected {', '.join(MODULES[x86])}, found {', '.join(modules) or 'no module'}"
+    licences = f"{'-'.join(tags[:2])}.dist-info/licenses/"
+    yield from (
+        f"{licences + name} is missing" for name in sorted(LICENCES) if licences + name not in names
+    )
+    runtimes = {name for name in names if RUNTIME.fullmatch(name)}
+    if not runtimes and not tags[-1].startswith("linux_"):
+        yield "no runtime of OpenMP is in it"
+    known = expected | set(modules) | runtimes
+    extra = {name for name in names - known if ".dist-info/" not in name}
+    yield from (f"{name} does not belong there" for name in sorted(extra))
+    if path.stat().st_size > MOST_BYTES:
+        yield f"larger than {MOST_BYTES >> 20} MiB"
+
+
+def sdist_complaints(path, names):
+    """All sources, tests, pages, scripts and licences; nothing built."""
+    folder = path.name.removesuffix(".tar.gz") + "/"
+    names = {name.removeprefix(folder) for name in names}
+    expected = {name for name in SOURCES if not name.endswith((*COMPILED, ".c"))} | LICENCES
+    for pattern in ("tests/**/*.py", "tests/**/*.c", "tests/**/*.pyx", "ci/*", "docs/*.md"):
+        expected |= {str(file.relative_to(ROOT)) for file in ROOT.glob(pattern) if file.is_file()}
+    expected |= {"setup.py", "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md"}
+    yield from (f"{name} is missing" for name in sorted(expected - names))
+    for name in sorted(names):
+        generated = name.endswith(".c") and not name.startswith("tests/")
+        if generated or name.endswith((*COMPILED, ".pyc")) or name.startswith(("build/", ".")):
+            yield f"{name} does not belong there"
+
+
+def check(path):
+    if path.suffix == ".whl":
+        with zipfile.ZipFile(path) as archive:
+            names = {name for name in archive.namelist() if not name.endswith("/")}
+        return list(wheel_complaints(path, names))
+    with tarfile.open(path) as archive:
+        names = {member.name for member in archive.getmembers() if member.isfile()}
+    return list(sdist_complaints(path, names))
+
+
+def main(paths):
+    if not paths:
+        sys.exit(__doc__)
+    failed = False
+    for path in map(Path, paths):
+        complaints = check(path)
+        print(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB, {len(complaints)} complaints")
+        for complaint in complaints:
+            print(f"    {complaint}")
+        failed |= bool(complaints)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
