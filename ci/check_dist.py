@@ -13,17 +13,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCES = {
-    str(path.relative_to(ROOT))
+    path.relative_to(ROOT).as_posix()
     for path in ROOT.glob("fastpool/**/*")
     if path.is_file() and "__pycache__" not in path.parts
 }
-LICENCES = {"LICENSE"} | {str(path.relative_to(ROOT)) for path in ROOT.glob("licences/*")}
+LICENCES = {"LICENSE"} | {f"licences/{path.name}" for path in ROOT.glob("licences/*")}
 
 COMPILED = (".so", ".pyd")
 WHEEL_SOURCES = (".py", ".pyi", "py.typed", "fastpool/__init__.pxd", "include/fastpool.h")
-RUNTIME = re.compile(r"fastpool(\.libs|/\.dylibs)/(libgomp|libomp|vcomp|msvcp|vcruntime)[^/]*")
+RUNTIME = re.compile(
+    r"fastpool(\.libs|/\.dylibs)/(libgomp|libomp|msvcp|vcruntime|\.load-order)[^/]*"
+)
 MODULES = {True: ("_kernels", "_kernels_avx2", "_kernels_avx512"), False: ("_kernels",)}
-MOST_BYTES = 2 << 20
+MOST_BYTES = 2_000_000
 
 
 def wheel_complaints(path, names):
@@ -48,7 +50,7 @@ def wheel_complaints(path, names):
     extra = {name for name in names - known if ".dist-info/" not in name}
     yield from (f"{name} does not belong there" for name in sorted(extra))
     if path.stat().st_size > MOST_BYTES:
-        yield f"larger than {MOST_BYTES >> 20} MiB"
+        yield f"larger than {MOST_BYTES} bytes"
 
 
 def sdist_complaints(path, names):
@@ -57,7 +59,8 @@ def sdist_complaints(path, names):
     names = {name.removeprefix(folder) for name in names}
     expected = {name for name in SOURCES if not name.endswith((*COMPILED, ".c"))} | LICENCES
     for pattern in ("tests/**/*.py", "tests/**/*.c", "tests/**/*.pyx", "ci/*", "docs/*.md"):
-        expected |= {str(file.relative_to(ROOT)) for file in ROOT.glob(pattern) if file.is_file()}
+        files = (file for file in ROOT.glob(pattern) if file.is_file())
+        expected |= {file.relative_to(ROOT).as_posix() for file in files}
     expected |= {"setup.py", "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md"}
     yield from (f"{name} is missing" for name in sorted(expected - names))
     for name in sorted(names):

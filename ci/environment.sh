@@ -13,6 +13,7 @@ make_environment() {
         rm -rf "$wheels" "$root"/build/lib*
         quiet_pip wheel --no-deps --wheel-dir "$wheels" "$root"
         wheel=$(ls "$wheels"/*.whl)
+        "$venv/bin/python" "$root/ci/check_dist.py" "$wheel"
     fi
 
     stamp=$venv/.installed-$1

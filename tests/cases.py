@@ -284,8 +284,8 @@ class Unpool:
 
 
 def examples(count):
-    """So many examples under the profile of CI, and more in proportion under that of fuzzing."""
-    return settings(max_examples=count * settings.default.max_examples // 100)
+    """So many examples under the profile of CI, more or fewer in proportion under others."""
+    return settings(max_examples=max(1, count * settings.default.max_examples // 100))
 
 
 def _mostly(small, large):

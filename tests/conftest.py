@@ -23,6 +23,8 @@ settings.register_profile(
 settings.register_profile(
     "fuzz", settings.get_profile("fastpool"), max_examples=5000, derandomize=False
 )
+# A tenth: for emulators, and for many environments one after another.
+settings.register_profile("few", settings.get_profile("fastpool"), max_examples=10)
 settings.load_profile("fastpool")
 
 
