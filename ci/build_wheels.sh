@@ -116,7 +116,7 @@ run_tests() {
         done
         if [ -n "$whole" ]; then row tests; else row @ci/wheel_tests.txt; fi
         if [ -n "$whole$suite" ]; then
-            environment "$tag-suite" "$python" "$wheel[test]" || fail "$(cat "$scratch/pip.log")"
+            environment "$tag-suite" "$python" "${wheel}[test]" || fail "$(cat "$scratch/pip.log")"
             row tests
             suite=
         fi
