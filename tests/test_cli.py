@@ -141,6 +141,8 @@ def test_help_imports_little():
 def test_signals_leave_no_files(folder, name, status, message):
     interrupt = (
         "import os, signal, fastpool.files\n"
+        # (a background job of a shell ignores it)
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def stop(done, every):\n"
         f"    os.kill(os.getpid(), signal.{name})\n"
         "pool = fastpool.files.max_pool\n"
