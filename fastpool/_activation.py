@@ -29,9 +29,9 @@ def apply_activation(y, activation, params):
     if "int" in name:
         _clip_integers(y, *params)
         return
-    # Not contiguous, the last bit of a result could depend on the arrangement in memory.
-    wide = y.astype("float64" if name == "float64" else "float32", order="C")
-    with np.errstate(all="ignore"):  # NaN and infinities are data here
+    with np.errstate(all="ignore"):  # NaN, signalling ones too, and infinities are data here
+        # Not contiguous, the last bit of a result could depend on the arrangement in memory.
+        wide = y.astype("float64" if name == "float64" else "float32", order="C")
         y[...] = _FUNCTIONS[activation](wide, *params).astype(y.dtype)
 
 
