@@ -73,7 +73,8 @@ class Commands(Group):
         except MemoryError as error:
             status = _say(f"not enough memory: {error}", FAILED)
         except OSError as error:
-            status = _say(error, FAILED)
+            known = error.filename is not None and error.strerror
+            status = _say(f"{error.filename}: {error.strerror}" if known else error, FAILED)
         sys.exit(status)
 
 
