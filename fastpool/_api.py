@@ -4,7 +4,8 @@ from numpy import ndarray
 
 from ._foreign import as_array, routed
 from ._kept import Kept
-from ._plan import make_plan, make_unpool_plan
+from ._plan import make_plan
+from ._unpool_plan import make_unpool_plan
 
 _pool_plans = Kept(make_plan)
 _unpool_plans = Kept(lambda shape, dtype, *attributes: make_unpool_plan(shape, *attributes))

@@ -11,8 +11,9 @@ import numpy as np
 
 from . import _arguments, _dispatch
 from ._api import plan_max_pool
-from ._plan import MaxPoolPlan, check_size, make_unpool_plan
+from ._plan import MaxPoolPlan, check_size
 from ._schedule import INDEX_BYTES, ITEMSIZE
+from ._unpool_plan import make_unpool_plan
 
 
 def get_include():

@@ -11,16 +11,11 @@ from dataclasses import dataclass, field, fields
 from types import GenericAlias
 from typing import NamedTuple
 
-import numpy as np
-
 from . import _arguments, _tiling
+from ._schedule import ITEMSIZE
 
 # No memory holds more elements or bytes; indices and byte offsets below it fit an int64.
 LARGEST = 2**62
-
-_ITEMSIZE = {
-    name: 2 if name == "bfloat16" else np.dtype(name).itemsize for name in _arguments.DTYPES
-}
 
 
 class Axis(NamedTuple):
@@ -139,7 +134,7 @@ num_threads
         """
         results = self._run(x, out, out_indices)
         if results is None:
-            results = _dispatch().execute_max_pool(self, x, out, out_indices)
+            results = dispatcher().execute_max_pool(self, x, out, out_indices)
         return results
 
     def tile(self, outputs):
@@ -303,7 +298,7 @@ num_threads
 
 
 @functools.cache
-def _dispatch():
+def dispatcher():
     # Not at the head of the module: plans are made and tested without compiled code.
     return importlib.import_module("._dispatch", __package__)
 
@@ -342,11 +337,11 @@ def make_plan(
     axes, given = _pooled_axes(
         shape, order, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule
     )
-    output = _replaced(shape, order, [axis.output for axis in axes])
+    output = replaced(shape, order, [axis.output for axis in axes])
     storage_order, index_axis, index_layout = _index_rules(
         shape, order, storage_order, index_axis, index_layout
     )
-    itemsize = _ITEMSIZE[dtype]
+    itemsize = ITEMSIZE[dtype]
     check_size("input_shape", shape, itemsize)
     check_size("output", output, max(itemsize, 8) if return_indices else itemsize)
     if return_indices and index_dtype == "int32":
@@ -356,8 +351,8 @@ def make_plan(
         dtype=dtype,
         layout=order.name,
         axes=axes,
-        batch=_extent(shape, order.batch_axis),
-        channels=_extent(shape, order.channel_axis),
+        batch=extent_at(shape, order.batch_axis),
+        channels=extent_at(shape, order.channel_axis),
         channels_last=order.channels_last,
         output_shape=output,
         nan=nan,
@@ -387,7 +382,7 @@ def check_fields(plan):
         *[(axis.size, axis.output) for axis in plan.axes],
         *[(plan.batch, plan.batch), (plan.channels, plan.channels)],
     ]
-    if len(ranks) > 1 or axes != [tuple(_extent(s, place) for s in shapes) for place in places]:
+    if len(ranks) > 1 or axes != [tuple(extent_at(s, place) for s in shapes) for place in places]:
         raise ValueError(f"plan: axes {plan.axes} do not fit the shapes {shapes}")
     for axis in plan.axes:
         if min(axis.kernel, axis.stride, axis.dilation) < 1 or min(axis) < 0:
@@ -400,11 +395,11 @@ def check_fields(plan):
         raise ValueError(f"plan: indices in {counted} do not fit the shape {plan.input_shape}")
 
 
-def _extent(shape, axis):
+def extent_at(shape, axis):
     return 1 if axis < 0 else shape[axis]
 
 
-def _replaced(shape, order, extents):
+def replaced(shape, order, extents):
     """`shape` with other spatial extents."""
     shape = list(shape)
     for axis, extent in zip(order.spatial, extents, strict=True):
@@ -498,130 +493,3 @@ def _check_int32(shape, order, index_axis, index_layout):
     largest = math.prod(shape[index_axis:]) - 1
     if largest >= 2**31:
         raise ValueError(f"index_dtype: int32 cannot hold the largest index, {largest}")
-
-
-@dataclass(frozen=True)
-class UnpoolPlan:
-    """A max unpooling of one geometry.
-
-    `spatial` are positions of axes in the array; `sizes`, `inferred` and `output` are the extents
-    there: of x, as inferred from the window, and of the result. `windows` are (kernel, stride,
-    padding at the beginning), on which no element depends.
-    """
-
-    x_shape: tuple
-    layout: str
-    batch: int
-    channels: int
-    channels_last: bool
-    spatial: tuple
-    windows: tuple
-    sizes: tuple
-    inferred: tuple
-    output: tuple
-    output_shape: tuple
-    index_space: str
-    index_axis: int
-    index_layout: str
-    num_threads: int | None
-
-    def __call__(self, x, indices, out=None):
-        """Unpool arrays, as :func:`fastpool.max_unpool` says."""
-        y = self._run(x, indices, out)
-        return _dispatch().execute_max_unpool(self, x, indices, out) if y is None else y
-
-    @property
-    def index_planes(self):
-        """The planes that indices count through: all, those of one batch, or their own; 1 also
-        where there are none."""
-        outer = [self.batch] * self.layout.startswith("N") + [self.channels] * ("C" in self.layout)
-        return max(1, math.prod(outer[self.index_axis :]))
-
-    def _run(self, x, indices, out):
-        """As that of a `MaxPoolPlan`, for the element type of the first call."""
-        return None
-
-
-def make_unpool_plan(
-    x_shape,
-    kernel_shape,
-    strides=None,
-    pads=None,
-    output_shape=None,
-    layout=None,
-    index_space=None,
-    index_axis=None,
-    index_layout=None,
-    num_threads=None,
-):
-    """Check attributes as the public function takes them, and resolve them to an `UnpoolPlan`."""
-    order = _arguments.layout(layout, x_shape)
-    count = len(order.spatial)
-    kernels = _arguments.kernel_shape(kernel_shape, count)
-    strides = _arguments.strides(strides, count)
-    pads = _arguments.pads(pads, count)
-    index_space = _arguments.index_space(index_space)
-    index_layout = _arguments.index_layout(index_layout, order)
-    index_axis = _unpool_index_axis(index_axis, x_shape, order, index_layout)
-    given = _arguments.output_shape(output_shape, len(x_shape))
-    num_threads = _arguments.num_threads(num_threads)
-
-    sizes = tuple(x_shape[position] for position in order.spatial)
-    windows = tuple(zip(sizes, strides, kernels, pads[:count], pads[count:], strict=True))
-    inferred = tuple((x - 1) * s + k - begin - end for x, s, k, begin, end in windows)
-    if given is None or index_space == "inferred":
-        # Elsewhere these extents, and so the pads, mean nothing.
-        for i, (x, s, k, begin, end) in enumerate(windows):
-            if inferred[i] <= 0:
-                raise ValueError(
-                    f"pads: the unpooled extent ({x} - 1) * {s} + {k} - {begin} - {end} = "
-                    f"{inferred[i]} of axis {order.spatial_names[i]} is not positive"
-                )
-    if given is None:
-        name, given = "output", _replaced(x_shape, order, inferred)
-    else:
-        name = "output_shape"
-        _check_output_shape(given, x_shape, order, inferred, index_space)
-    check_size(name, given, max(_ITEMSIZE.values()))
-    return UnpoolPlan(
-        x_shape=x_shape,
-        layout=order.name,
-        batch=_extent(x_shape, order.batch_axis),
-        channels=_extent(x_shape, order.channel_axis),
-        channels_last=order.channels_last,
-        spatial=order.spatial,
-        windows=tuple(zip(kernels, strides, pads[:count], strict=True)),
-        sizes=sizes,
-        inferred=inferred,
-        output=tuple(given[position] for position in order.spatial),
-        output_shape=given,
-        index_space=index_space,
-        index_axis=index_axis,
-        index_layout=index_layout,
-        num_threads=num_threads,
-    )
-
-
-def _unpool_index_axis(value, shape, order, index_layout):
-    """One that is not inside the plane."""
-    index_axis = _arguments.index_axis(value, len(shape))
-    most = (order.batch_axis >= 0) + (order.channel_axis >= 0 and index_layout == "NCHW")
-    if index_axis > most:
-        raise ValueError(f"index_axis: {index_axis} is inside the plane; expected at most {most}")
-    return index_axis
-
-
-def _check_output_shape(given, x_shape, order, inferred, index_space):
-    for axis, name in ((order.batch_axis, "batch"), (order.channel_axis, "channels")):
-        if axis >= 0 and given[axis] != x_shape[axis]:
-            raise ValueError(
-                f"output_shape[{axis}]: {name} {given[axis]} differ from those of x, "
-                f"{x_shape[axis]}"
-            )
-    if index_space == "inferred":
-        for axis, least, name in zip(order.spatial, inferred, order.spatial_names, strict=True):
-            if given[axis] < least:
-                raise ValueError(
-                    f"output_shape[{axis}]: {given[axis]} is below the inferred extent {least} of "
-                    f'axis {name}, in which index_space "inferred" counts'
-                )

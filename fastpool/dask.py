@@ -20,7 +20,7 @@ from ._blocks import (
     unpool_block,
     unpooled_shares,
 )
-from ._plan import make_unpool_plan
+from ._unpool_plan import make_unpool_plan
 
 try:
     import dask.array as da

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from fastpool import _plan
-from fastpool._plan import make_plan, make_unpool_plan
+from fastpool._plan import make_plan
+from fastpool._unpool_plan import make_unpool_plan
 
 SIZES, KERNELS, STRIDES, DILATIONS, PADS = range(8), range(1, 5), range(1, 5), range(1, 4), range(4)
 
@@ -416,7 +417,8 @@ import sys, types
 package = types.ModuleType("fastpool")
 package.__path__ = [{str(Path(_plan.__file__).parent)!r}]
 sys.modules["fastpool"] = package
-from fastpool._plan import make_plan, make_unpool_plan
+from fastpool._plan import make_plan
+from fastpool._unpool_plan import make_unpool_plan
 from fastpool import _reference
 make_plan((1, 1, 4, 4), "float32", 2), make_unpool_plan((1, 1, 4, 4), 2)
 _reference.max_pool([[1, 2]], 1, layout="HW")
@@ -426,7 +428,7 @@ print(*(name for name in sys.modules if name.startswith("fastpool.")))
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     loaded = set(process.stdout.split())
-    planning = {"_plan", "_arguments", "_tiling", "_schedule"}
+    planning = {"_plan", "_unpool_plan", "_arguments", "_tiling", "_schedule"}
     assert loaded == {f"fastpool.{name}" for name in planning | {"_reference", "_activation"}}
 
 

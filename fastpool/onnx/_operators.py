@@ -13,7 +13,8 @@ from .._dispatch import check_output
 from .._foreign import as_array, as_output
 from .._kept import Kept
 from .._operator_arguments import counts, spatial_rank
-from .._plan import make_plan, make_unpool_plan
+from .._plan import make_plan
+from .._unpool_plan import make_unpool_plan
 
 __all__ = ["max_pool", "max_unpool"]
 

@@ -10,7 +10,8 @@ from torch.autograd import forward_ad
 from .. import _arguments, _threads
 from .._foreign import as_array
 from .._kept import Kept
-from .._plan import make_plan, make_unpool_plan
+from .._plan import make_plan
+from .._unpool_plan import make_unpool_plan
 from ._windows import check_rank, is_channels_last, memory_format, pooled_extents, window
 
 _WINDOW = (
