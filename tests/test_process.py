@@ -482,11 +482,11 @@ try:
     x = np.arange(16.0).reshape(1, 1, 4, 4)
     assert fastpool.max_pool(x, 2, strides=2).tolist() == [[[[5, 7], [13, 15]]]]
     print("works here")
-except ImportError as error:
+except (ImportError, RuntimeError) as error:  # RuntimeError is NumPy 2.0's
     print("refused here")
 """
     process = cases.run_python(code)
     assert process.returncode == 0, process.stderr
     there, here = process.stdout.splitlines()
     assert there in ("works", "refused")
-    assert here == "works here" or (first == "sys" and there == "works")
+    assert here == "works here" or (first != "fastpool" and there == "works")
