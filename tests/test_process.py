@@ -490,6 +490,8 @@ finally:
 {POOL_OR_REFUSE}
 """
     process = cases.run_python(code)
+    if first != "fastpool" and process.stdout == "no NumPy\n" and process.returncode < 0:
+        pytest.skip("NumPy ended the process, where fastpool was not imported yet")  # 2.1, 3.13
     assert process.returncode == 0, process.stderr
     there, here = process.stdout.splitlines()
     assert here in ("works", "no NumPy") or (first != "fastpool" and there == "works")
