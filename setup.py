@@ -28,7 +28,8 @@ if TARGET.endswith(("x86_64", "amd64")) and not TARGET.startswith("macosx"):
         *("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"),
     ]
 SOURCES = ["_offsets.pxi", "_windows.pxi", "_small.pxi", "_long.pxi", "_values.pxi"]
-SOURCES += ["_taps.pxi", "_pairs.pxi", "_tasks.pxi", "_arrays.pxi", "_unpool.pxi", "_capi.pxi"]
+SOURCES += ["_taps.pxi", "_pairs.pxi", "_far.pxi", "_tasks.pxi", "_arrays.pxi", "_unpool.pxi"]
+SOURCES += ["_capi.pxi"]
 HEADERS = ["_vector.h", "_keys.h", "_fences.h", "_threads.h", "include/fastpool.h", "__init__.pxd"]
 LAST_FLAGS = shlex.split(os.environ.get("FASTPOOL_CFLAGS", ""))
 

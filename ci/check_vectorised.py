@@ -50,8 +50,11 @@ NOT_SCALAR = {
     "ordered": (),
     "lane": (),
 }
-# Functions of _keys.h, named by element type: some innermost loop of each is of vectors.
-KEYS = re.compile(r"[a-z]+\d+_L\d+_(load|store)|has_(nan|margin)_\w+|store_indices_\w+")
+# Functions of _keys.h, named by element type: some innermost loop of each is of vectors. The one
+# that stores bools is a jump to that for uint8.
+KEYS = re.compile(
+    r"(?!b8_L\d+_store)[a-z]+\d+_L\d+_(load|store)|has_(nan|margin)_\w+|store_indices_\w+"
+)
 
 
 def width(element):

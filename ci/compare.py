@@ -1,43 +1,47 @@
-"""Compare random configurations exactly with the slow twin, fastpool/_reference.py.
+"""Compare random cases exactly with the slow twin, fastpool/_reference.py.
 
     python ci/compare.py --count 1000000 --seed 1 --minutes 60
 
 Runs the installed package until so many configurations were compared or so much time is over, and
 prints how many of each sort there were. It stops at the first difference, with status 1 and the
-command that shows it again.
+command that shows it again. The cases run in a child process, so that one that ends the process is
+named too.
 """
 
 import argparse
+import multiprocessing
 import random
 import sys
 import time
 from collections import Counter
 
-import configurations
-
 
 def drawn(seed, number):
     """The case of that number, whatever was drawn before it."""
+    import configurations  # which takes NumPy and fastpool: not needed in the parent process
+
     return configurations.draw(configurations.Choices(random.Random(f"{seed}/{number}").randint))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=100_000, help="configurations to compare")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--minutes", type=float, default=float("inf"))
-    parser.add_argument("--case", type=int, help="only the case of this number")
-    parser.add_argument("--paths", action="store_true", help="count every way through the kernels")
-    options = parser.parse_args()
+def command(options, number):
+    return f"python ci/compare.py --seed {options.seed} --case {number}"
+
+
+def compare(options, current=None):
+    """Compare the cases, and leave with status 1 at a difference. `current` gets their numbers."""
+    import configurations
+
     counts, start = Counter(), time.monotonic()
     number = 0 if options.case is None else options.case
     while True:
+        if current is not None:
+            current.value = number
         case = drawn(options.seed, number)
         try:
             configurations.compare(case, counts)
         except Exception as error:
-            print(f"python ci/compare.py --seed {options.seed} --case {number}\n{case}\n{error!r}")
-            return 1
+            print(f"{command(options, number)}\n{case}\n{error!r}")
+            sys.exit(1)
         number += 1
         seconds = time.monotonic() - start
         done = configurations.configurations(counts) >= options.count
@@ -45,8 +49,32 @@ def main():
             break
     print(*configurations.report(counts, options.paths), sep="\n")
     total = configurations.configurations(counts)
-    print(f"{total} configurations of {number} cases in {seconds:.0f} s: no difference")
-    return 0
+    cases = 1 if options.case is not None else number
+    print(f"{total} configurations of {cases} cases in {seconds:.0f} s: no difference")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--count", type=int, default=100_000, help="configurations to compare")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--case", type=int, help="only the case of this number, in this process")
+    parser.add_argument("--paths", action="store_true", help="count every way through the kernels")
+    parser.add_argument("--in-process", action="store_true", help="without a child, for debuggers")
+    options = parser.parse_args()
+    if options.in_process or options.case is not None:
+        compare(options)
+        return 0
+    context = multiprocessing.get_context("spawn")
+    current = context.Value("q", 0, lock=False)
+    child = context.Process(target=compare, args=(options, current))
+    child.start()
+    child.join()
+    if child.exitcode not in (0, 1):
+        print(f"{command(options, current.value)}\n{drawn(options.seed, current.value)}")
+        print(f"the process ended with status {child.exitcode} in this case, or after an earlier")
+        print("one had written where it should not; a build with AddressSanitizer tells which")
+    return min(abs(child.exitcode), 1)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What ci/fuzz.sh runs: atheris feeds bytes, configurations.py makes a case of them and compares.
+"""What ci/fuzz.sh runs: atheris feeds bytes, configurations/ makes a case of them and compares.
 
     fuzz.py MINUTES CORPUS [libFuzzer's options, or files to run]
 

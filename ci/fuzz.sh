@@ -1,8 +1,9 @@
 #!/bin/sh
-# Fuzz fastpool for some minutes (default 10), guided by the coverage of its kernels and of its Python modules: attributes,
-# shapes, memory layouts, element types, indices and unpool inputs, against the slow twin (fuzz.py). The kernels are built
-# with AddressSanitizer and UndefinedBehaviorSanitizer. Works from any folder; further arguments go to libFuzzer, and a
-# file among them is run instead:
+# Fuzz fastpool for some minutes (default 10), guided by the coverage of its kernels and of its Python
+# modules: attributes, shapes, memory layouts, element types, indices, unpool inputs, changed plans and
+# sequences of calls, against the slow twin (fuzz.py). The kernels are built with AddressSanitizer and
+# UndefinedBehaviorSanitizer. Works from any folder; further arguments go to libFuzzer, and a file
+# among them is run instead:
 #     sh ci/fuzz.sh 30
 #     sh ci/fuzz.sh 10 -seed=7
 #     sh ci/fuzz.sh 1 build/fuzz-crashes/crash-0123...

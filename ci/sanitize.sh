@@ -55,17 +55,19 @@ unset LDFLAGS FASTPOOL_CFLAGS
 export PYTHONPATH="$site" PYTHONMALLOC=malloc
 if [ "$mode" = memcheck ]; then
     [ $# -gt 0 ] || set -- --count 2000
-    exec valgrind --error-exitcode=1 --quiet --suppressions="$root/ci/memcheck.supp" "$venv/bin/python" "$root/ci/compare.py" "$@"
+    exec valgrind --error-exitcode=1 --quiet --suppressions="$root/ci/memcheck.supp" \
+        "$venv/bin/python" "$root/ci/compare.py" --in-process "$@"
 fi
 
 if [ $# -eq 0 ]; then
     if [ "$mode" = thread ]; then
         # What runs on several threads, in this process.
-        set -- tests/test_threads.py tests/test_unpool.py tests/test_forms.py tests/test_tiles.py -k \
-            'one_to_eight or duplicate or python_threads or blocks or outside or parts or (tiles and uint8)'
+        set -- tests/test_threads.py tests/test_unpool.py tests/test_forms.py tests/test_tiles.py tests/test_far.py -k \
+            'one_to_eight or duplicate or python_threads or blocks or outside or parts or (tiles and uint8) or running_maxima'
     else
-        set -- tests/test_forms.py tests/test_guards.py tests/test_edges.py tests/test_unpool.py \
-            tests/test_tiles.py tests/test_against_reference.py tests/test_sweep.py
+        # Without the tests of time, which a sanitizer multiplies.
+        set -- tests/test_forms.py tests/test_guards.py tests/test_edges.py tests/test_unpool.py tests/test_bool.py \
+            tests/test_tiles.py tests/test_against_reference.py tests/test_sweep.py tests/test_far.py -k 'not takes_seconds'
     fi
 fi
 export PYTHONSAFEPATH=1

@@ -8,6 +8,7 @@ import math
 import operator
 import reprlib
 from collections.abc import Sequence
+from itertools import islice
 from numbers import Real
 from typing import NamedTuple
 
@@ -18,8 +19,11 @@ DTYPES = (
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"),
 )
 
+# dtype of native byte order -> name
+NAMES = {np.dtype(name): name for name in DTYPES if name != "bfloat16"}
+
 # Integers of more bits are refused: none describes an array, and Python would not print them.
-_LARGEST_BITS = 1024
+LARGEST_BITS = 1024
 
 # Of NumPy's arrays.
 MOST_AXES = 64
@@ -48,10 +52,22 @@ _INTEGER_ACTIVATIONS = ("Relu", "Clip")
 
 
 class _Shown(reprlib.Repr):
-    """Short, quickly, whatever it is: reprlib prints bytes and integers in full and then cuts."""
+    """Short, quickly, whatever it is: reprlib prints what it does not know, bytes and integers in
+    full and then cuts, and sorts sets and dicts.
+    """
+
+    def repr1(self, x, level):
+        if type(x) not in (list, tuple, str, bytes, int, np.ndarray):
+            try:
+                length = len(x)
+            except Exception:  # whatever an object does when it is asked
+                length = 0
+            if length > 100:
+                return f"<{type(x).__name__} of length {length}>"
+        return super().repr1(x, level)
 
     def repr_int(self, x, level):
-        if x.bit_length() > _LARGEST_BITS:  # Python refuses 4300 digits
+        if x.bit_length() > LARGEST_BITS:  # Python refuses 4300 digits
             return f"<int of {x.bit_length()} bits>"
         return super().repr_int(x, level)
 
@@ -81,7 +97,7 @@ def as_int(value, name, expected="an int"):
         except TypeError:  # an array that is no integer scalar has the method too
             pass
         else:
-            if value.bit_length() > _LARGEST_BITS:
+            if value.bit_length() > LARGEST_BITS:
                 raise ValueError(f"{name}: an integer of {value.bit_length()} bits is too large")
             return value
     raise TypeError(f"{name}: expected {expected}, got {shown(value)}")
@@ -103,12 +119,20 @@ def is_sequence(value):
 
 
 def as_counts(value, name, least, lengths=range(MOST_AXES + 1), expected="at most 64 ints"):
-    """A sequence of integers not below `least`, as a tuple; its length is looked at first."""
+    """A sequence of integers not below `least`, as a tuple; its length is looked at first.
+
+    Its values are read once, and no more of them than are allowed: one that says that it has two
+    may never end, and another thread may change it.
+    """
     if not is_sequence(value):
         raise TypeError(f"{name}: expected a sequence of ints, got {shown(value)}")
-    if len(value) not in lengths:
-        raise ValueError(f"{name}: expected {expected}, got {len(value)}")
-    return tuple(as_count(v, f"{name}[{i}]", least) for i, v in enumerate(value))
+    count = len(value)
+    if count in lengths:
+        values = tuple(islice(value, max(lengths) + 1))
+        count = len(values)
+        if count in lengths:
+            return tuple(as_count(v, f"{name}[{i}]", least) for i, v in enumerate(values))
+    raise ValueError(f"{name}: expected {expected}, got {count}")
 
 
 def choice(value, name, allowed):
@@ -117,9 +141,15 @@ def choice(value, name, allowed):
         return allowed[0]
     if not isinstance(value, str):
         raise TypeError(f"{name}: expected one of {_quoted(allowed)}, got {shown(value)}")
+    value = _plain_text(value)
     if value not in allowed:
         raise ValueError(f"{name}: expected one of {_quoted(allowed)}, got {shown(value)}")
-    return str(value)
+    return value
+
+
+def _plain_text(value):
+    """The characters of a str as an exact str: a subclass may compare and convert as it likes."""
+    return str.__str__(value)
 
 
 def zero_or_one(value, name):
@@ -138,13 +168,16 @@ def dtype_name(dtype, name="dtype"):
 
     bfloat16 is known by its name: the package that defines it need not be installed.
     """
-    if isinstance(dtype, str) and dtype == "bfloat16":
+    if isinstance(dtype, str) and _plain_text(dtype) == "bfloat16":
         return "bfloat16"
-    found = None if dtype is None else getattr(_numpy_dtype(dtype), "name", None)
-    if found not in DTYPES:
+    found = None if dtype is None else _numpy_dtype(dtype)
+    known = NAMES.get(None if found is None else found.newbyteorder("="))
+    if known is None and getattr(found, "name", None) == "bfloat16" and found.isbuiltin == 2:
+        return "bfloat16"  # isbuiltin: a type that a package registered, no record of that name
+    if known is None:
         what = shown(dtype) if found is None else found
         raise TypeError(f"{name}: expected one of {', '.join(DTYPES)}, got {what}")
-    return found
+    return known
 
 
 def _numpy_dtype(value):
@@ -152,7 +185,7 @@ def _numpy_dtype(value):
     if isinstance(value, (str, bytes)) and len(value) > 100:  # NumPy would read a record in it
         return None
     try:
-        return np.dtype(value)
+        return np.dtype(_plain_text(value) if isinstance(value, str) else value)
     except (TypeError, ValueError, SyntaxError):
         return None
 
@@ -181,6 +214,7 @@ def layout(value, shape):
     value = "NCHW" if value is None else value
     if not isinstance(value, str):
         raise TypeError(f"layout: expected a str, got {shown(value)}")
+    value = _plain_text(value)
     if value not in _LAYOUTS:
         raise ValueError(
             f'layout: expected [N][C] and then "W", "HW" or "DHW", or the C last, '
@@ -207,7 +241,7 @@ def layout(value, shape):
     else:
         spatial_names = (f"D{i + 1}" for i in range(count))
     return Layout(
-        name=str(value),
+        name=value,
         batch_axis=0 if batch else -1,
         channel_axis={"first": first - 1, "last": rank - 1, None: -1}[channels],
         spatial=tuple(range(first, first + count)),
@@ -256,7 +290,7 @@ def pads(value, count):
 
 
 def auto_pad(value):
-    value = None if isinstance(value, str) and value == "" else value
+    value = None if isinstance(value, str) and _plain_text(value) == "" else value
     return choice(value, "auto_pad", ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
 
 
@@ -345,17 +379,19 @@ def activation(value, params, dtype=None):
     params = () if params is None else params
     if not is_sequence(params):
         raise TypeError(f"activation_params: expected a sequence of floats, got {shown(params)}")
-    if value is None or (isinstance(value, str) and value == ""):
-        if len(params):
-            raise ValueError(f"activation_params: given as {shown(params)} without an activation")
+    given, count = params, len(params)
+    if count <= max(map(max, _ACTIVATIONS.values())):
+        params = tuple(islice(params, count + 1))  # read once, as in as_counts
+        count = len(params)
+    if value is None or (isinstance(value, str) and _plain_text(value) == ""):
+        if count:
+            raise ValueError(f"activation_params: given as {shown(given)} without an activation")
         return None, ()
     value = choice(value, "activation", tuple(_ACTIVATIONS))
     counts = _ACTIVATIONS[value]
-    if len(params) not in counts:
+    if count not in counts:
         expected = " or ".join(map(str, counts))
-        raise ValueError(
-            f"activation_params: {value} takes {expected} parameters, got {len(params)}"
-        )
+        raise ValueError(f"activation_params: {value} takes {expected} parameters, got {count}")
     values = _floats(params, "activation_params")
     if dtype == "bool" or (dtype and "int" in dtype and value not in _INTEGER_ACTIVATIONS):
         raise TypeError(f"activation: {value} is not defined for elements of type {dtype}")

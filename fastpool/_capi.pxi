@@ -21,9 +21,6 @@ cdef extern from "fastpool.h":
 cdef extern from "_threads.h":
     int call_in_child(void (*)() noexcept nogil)
 
-cdef enum:
-    MAX_NDIM = 64
-
 # In a child made by fork the threads of OpenMP are gone, and gcc's waits for them (fastpool/_threads.py).
 cdef bint forked = False
 

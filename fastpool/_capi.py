@@ -11,7 +11,8 @@ import numpy as np
 
 from . import _arguments, _dispatch
 from ._api import plan_max_pool
-from ._plan import MaxPoolPlan, check_size
+from ._axes import check_size
+from ._plan import MaxPoolPlan
 from ._schedule import INDEX_BYTES, ITEMSIZE
 from ._unpool_plan import make_unpool_plan
 
@@ -41,8 +42,8 @@ def from_plan(plan, address, size):
     runner = _dispatch.Runner(plan, _bits(plan.dtype))
     if runner.pooling is None:
         raise ValueError(
-            f"plan: windows of padding alone, or far larger than the input, are for calls from "
-            f"Python, got {plan!r}"
+            f"plan: windows so far larger than the input that places exceed 64 bits are for calls "
+            f"from Python, got {plan!r}"
         )
     kernels = _dispatch.builds()[runner.build]
     kernels.fill_max_pool(runner.pooling, address, size, _threads(runner))

@@ -12,10 +12,12 @@ import sys
 import numpy as np
 
 from . import _schedule, _threads
-from ._activation import apply_activation
-from ._arguments import DTYPES, dtype_name
-from ._foreign import as_array, as_output
+from ._activation import prepared_activation
+from ._arguments import NAMES, dtype_name
+from ._foreign import as_array, as_output, bump_versions
 from ._plan import check_fields
+from ._plan_checks import is_same_state, state_of
+from ._unpool_plan import check_unpool_fields
 
 # Builds of _kernels.pyx, best first, with the processor features that each was compiled for.
 BUILDS = {
@@ -194,60 +196,64 @@ def _run(pooling, plan, threads, x, y, z):
             array[...] = into[name]
 
 
-def _run_pieces(plan, windows, threads, x, y, z):
-    """A window or stride far larger than the input: nearly all of it is padding, and no band of
-    scratch could hold it. Outputs over the same elements, of which there are few sorts, are
-    pooled once, as one window without padding.
-    """
+def _run_gigantic(plan, axes, threads, x, y, z):
+    """Pool windows whose places exceed 64 bits: nearly all of these is padding."""
     y[...] = _lowest(plan.dtype)
     if z is not None:
         z[...] = -1
-    if None in windows:
+    i = next(i for i, axis in enumerate(axes) if _schedule.is_gigantic(_schedule.trimmed(axis)))
+    axis, before = axes[i], (slice(None),) * plan.spatial[i]
+
+    def pool(other, y, z):
+        _pool(plan, (*axes[:i], other, *axes[i + 1 :]), threads, x, y, z)
+
+    start, stop = _schedule.live(axis)
+    begin = axis.begin - start * axis.stride
+    axis = axis._replace(output=stop - start, begin=begin)
+    if not _schedule.is_gigantic(_schedule.trimmed(axis)):
+        part = *before, slice(start, stop)
+        pool(axis, y[part], None if z is None else z[part])
         return
-    axis = next(i for i, window in enumerate(windows) if _schedule.unwieldy(window))
-    place, window = plan.spatial[axis], windows[axis]
-    strides = _schedule.index_strides(plan)
-
-    def at(array, start, stop):
-        return array[(*(slice(None),) * place, slice(start, stop))]
-
-    for first, taps, begin, end in _schedule.runs(window):
-        inside = _schedule.whole_window(taps, window.dilation)
-        part = at(x, first, first + inside.size)
-        pooled = np.empty_like(at(y, begin, begin + 1), order="C")
-        found = None if z is None else np.empty_like(at(z, begin, begin + 1), order="C")
-        smaller = (*windows[:axis], inside, *windows[axis + 1 :])
-        _pool(plan, smaller, threads, part, pooled, found)
-        at(y, begin, end)[...] = pooled
-        if z is not None:
-            moved = found + first * strides[2 + axis]
-            np.copyto(moved, -1, where=found < 0)
-            at(z, begin, end)[...] = moved
+    ends = _schedule.every_end(axis)
+    places = np.array(_schedule.gathered(axis, ends), np.int64)
+    chosen = places >= 0
+    part, places = (*before, start + np.flatnonzero(chosen)), places[chosen]
+    shape = *y.shape[: len(before)], ends.output, *y.shape[len(before) + 1 :]
+    pooled = np.empty(shape, y.dtype)
+    found = None if z is None else np.empty(shape, z.dtype)
+    pool(ends, pooled, found)
+    y[part] = pooled.take(places, axis=len(before))
+    if z is not None:
+        z[part] = found.take(places, axis=len(before))
 
 
-def _pool(plan, windows, threads, x, y, z):
-    if any(window is None or _schedule.unwieldy(window) for window in windows):
-        _run_pieces(plan, windows, threads, x, y, z)
-        return
-    pooling = _pooling(plan, windows, x.shape, y.shape, _plain_dtype(plan.dtype, x.dtype))
-    _run(pooling, plan, threads, x, y, z)
+def _pool(plan, axes, threads, x, y, z):
+    windows = tuple(map(_schedule.trimmed, axes))
+    if any(map(_schedule.is_gigantic, windows)):
+        _run_gigantic(plan, axes, threads, x, y, z)
+    elif y.size:
+        pooling = _pooling(plan, windows, x.shape, y.shape, _plain_dtype(plan.dtype, x.dtype))
+        _run(pooling, plan, threads, x, y, z)
 
 
 def _pooling(plan, windows, input_shape, output_shape, dtype, threads=None):
-    """The compiled pooling of windows that are not unwieldy, in tiles whose scratch is bounded."""
+    """The compiled pooling of windows that are not gigantic, in tiles whose scratch is bounded."""
     schedule = _schedule.make_schedule(plan, windows, input_shape, output_shape)
-    pooling = _builds[_active].Pooling(schedule, dtype, threads)
-    while pooling.scratch_bytes > _schedule.SCRATCH_BYTES:
-        schedule = _schedule.narrower(schedule)
-        if schedule is None:
-            break
+    while True:
         pooling = _builds[_active].Pooling(schedule, dtype, threads)
-    return pooling
+        if pooling.scratch_bytes <= _schedule.SCRATCH_BYTES:
+            return pooling
+        smaller = _schedule.narrower(schedule)
+        if smaller is None:
+            if schedule.far or pooling.scratch_bytes <= _schedule.MOST_SCRATCH_BYTES:
+                return pooling
+            smaller = _schedule.far(schedule)
+        schedule = smaller
 
 
 def _element_type(x):
     """The name of x's element type. (NumPy takes longer to find it than a small pooling does.)"""
-    return _NAMES.get(x.dtype) or dtype_name(x.dtype, "x")
+    return NAMES.get(x.dtype) or dtype_name(x.dtype, "x")
 
 
 def _plain_dtype(name, dtype):
@@ -263,22 +269,33 @@ def _threads_of_calls(num_threads, work):
     return functools.partial(_threads.effective_threads, num_threads, work, limit)
 
 
+class _PreparedPlan:
+    """What was made of a plan on one build."""
+
+    def fits(self, plan):
+        """Is it of this build, and of what the plan's fields are now? (They are frozen, but
+        object.__setattr__ changes them.)
+        """
+        return self.build is _active and is_same_state(self.state, state_of(plan))
+
+
 def _refuse(*arrays):
     """In the place of what is compiled, where every array needs care."""
     return None
 
 
-class Runner:
+class Runner(_PreparedPlan):
     """What a plan needs to run, on one build; kept on the plan."""
 
     def __init__(self, plan, dtype):
         check_fields(plan)
+        self.state = state_of(plan)
         self.build = _active
         self.windows = tuple(map(_schedule.trimmed, plan.axes))
         self.threads = _threads_of_calls(plan.num_threads, _schedule.work_bytes(plan))
         self.pooling = None
         self.run = _refuse
-        if not any(w is None or _schedule.unwieldy(w) for w in self.windows):
+        if not any(map(_schedule.is_gigantic, self.windows)):
             shapes = plan.input_shape, plan.output_shape
             plain = _plain_dtype(plan.dtype, dtype)
             self.pooling = _pooling(plan, self.windows, *shapes, plain, self.threads)
@@ -303,13 +320,14 @@ def execute_max_pool(plan, x, out, out_indices):
     if x.shape != plan.input_shape:
         raise ValueError(f"x: expected shape {plan.input_shape}, got {x.shape}")
     runner = plan.__dict__.get("_runner")
-    if runner is None or runner.build is not _active:
+    if runner is None or not runner.fits(plan):
         runner = Runner(plan, x.dtype)
         _keep(plan, runner)
     into = _outputs(out=out, out_indices=out_indices)
     results = runner.run(x, *into)
     if results is None:
         results = _pool_with_care(plan, runner, x, *into)
+    bump_versions(out, out_indices)
     if not plan.return_indices:
         return results if out is None else out
     y, z = results
@@ -332,21 +350,21 @@ def _pool_with_care(plan, runner, x, out, out_indices):
         check_output(
             "out_indices", out_indices, plan.output_shape, np.dtype(plan.index_dtype), others
         )
-    # Pieces, and activations, need memory when some results are there already: not in `out` then,
-    # which is to keep what it holds if there is none.
-    apart = runner.pooling is None or plan.activation is not None
-    y, z = (None, None) if apart else (out, out_indices)
+    # Gigantic windows need memory when some results are there already: not in `out` then, which is
+    # to keep what it holds if there is none.
+    y, z = (None, None) if runner.pooling is None else (out, out_indices)
     if y is None:
         y = np.empty(plan.output_shape, native)
     if z is None and plan.return_indices:
         z = np.empty(plan.output_shape, plan.index_dtype)
+    activate = prepared_activation(plan.activation, plan.activation_params, native, y.size)
     if y.size:
         threads = 1 if runner.threads is None else runner.threads()
         if runner.pooling is not None:
             _run(runner.pooling, plan, threads, x, y, z)
         else:
-            _pool(plan, runner.windows, threads, x, y, z)
-    apply_activation(y, plan.activation, plan.activation_params)
+            _pool(plan, plan.axes, threads, x, y, z)
+    activate(y)
     if out is not None and out is not y:
         out[...] = y
         y = out
@@ -356,10 +374,12 @@ def _pool_with_care(plan, runner, x, out, out_indices):
     return (y, z) if plan.return_indices else y
 
 
-class UnpoolRunner:
+class UnpoolRunner(_PreparedPlan):
     """What the plan of an unpooling needs to run, on one build and one element type."""
 
     def __init__(self, plan, name, dtype):
+        check_unpool_fields(plan)
+        self.state = state_of(plan)
         self.build, self.dtype = _active, dtype
         # In "inferred" space the indices count in a block, which goes to the origin of the result.
         self.block = plan.index_space == "inferred" and plan.inferred != plan.output
@@ -387,13 +407,14 @@ def execute_max_unpool(plan, x, indices, out):
     if x.shape != plan.x_shape:
         raise ValueError(f"x: expected shape {plan.x_shape}, got {x.shape}")
     runner = plan.__dict__.get("_runner")
-    if runner is None or runner.build is not _active or runner.dtype != native:
+    if runner is None or not runner.fits(plan) or runner.dtype != native:
         runner = UnpoolRunner(plan, name, native)
         _keep(plan, runner)
     (into,) = _outputs(out=out)
     y = runner.run(x, indices, into)
     if y is None:
         y = _unpool_with_care(plan, runner, x, indices, into)
+    bump_versions(out)
     return y if out is None else out
 
 
@@ -418,6 +439,8 @@ def _unpool_with_care(plan, runner, x, indices, out):
             f"indices[{', '.join(map(str, place))}]: {indices[place]} is outside "
             f"[0, {runner.counted}), the elements that it counts in"
         )
+    if bad == _builds[_active].CHANGED_INDICES:
+        raise ValueError("indices: changed by another thread or process during the call")
     if bad != -1:
         raise AssertionError(
             f"fastpool: the kernels refused the arrays of {plan}; please report this"
@@ -432,7 +455,6 @@ def _unpool_with_care(plan, runner, x, indices, out):
     return out
 
 
-_NAMES = {np.dtype(name): name for name in DTYPES if name != "bfloat16"}
 _INDEX_DTYPES = (np.dtype(np.int64), np.dtype(np.int32))
 
 

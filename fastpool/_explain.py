@@ -8,6 +8,7 @@ import numpy as np
 
 from . import _arguments, _dispatch, _schedule, _threads
 from ._geometry import windows_of
+from ._plan import check_fields
 
 _WIDTH = 79
 _LABEL = 10
@@ -22,6 +23,7 @@ _FORMS = {
     "whole": "one window takes all of a plane",
     "flat": "many small planes at once, as if they were one row",
     "taps": "all taps in registers, with the places of their elements",
+    "far": "running maxima along every axis, for windows too long for tiles",
 }
 
 _NAN = {
@@ -32,6 +34,7 @@ _NAN = {
 
 def explain(plan):
     """As `MaxPoolPlan.explain`."""
+    check_fields(plan)
     lines = [_title(plan)]
     for label, sentences in _sections(plan):
         for i, sentence in enumerate(sentences):
@@ -288,10 +291,10 @@ def _call(plan):
 def _kernel(plan, runner):
     pooling = runner.pooling
     if pooling is None:
-        if None in runner.windows:
-            yield "nothing to pool: no window has an element"
-        else:
-            yield "outputs over the same elements are pooled once, as windows exceed the input"
+        yield "every part of the input that a window holds is pooled once, as places exceed 64 bits"
+        return
+    if any(map(_schedule.is_empty, runner.windows)):
+        yield "nothing to pool: no window has an element"
         return
     shapes = plan.input_shape, plan.output_shape
     schedule = _schedule.make_schedule(plan, runner.windows, *shapes)
@@ -301,11 +304,13 @@ def _kernel(plan, runner):
     elif schedule.folded:
         text = "rows of a tile into scratch, then columns out of it, few channels as one row"
     elif pooling.form == "bands":
-        names = _arguments.layout(plan.layout, plan.input_shape).spatial_names[-2:]
-        pairs = list(zip(names, schedule.windows[-len(names) :], strict=True))
+        names = _arguments.layout(plan.layout, plan.input_shape).spatial_names
+        names = dict(zip(plan.spatial, names, strict=True))
+        pairs = zip(schedule.spatial_axes[-2:], schedule.windows[-2:], strict=True)
         passes = (
-            f"{name} {' x '.join(str(step.taps) for step in window.steps)}"
-            for name, window in pairs
+            f"{names[place]} {' x '.join(str(step.taps) for step in window.steps)}"
+            for place, window in pairs
+            if place >= 0
         )
         what = ", over pairs of value and place" if plan.return_indices else ""
         text += f"; taps of the passes: {', '.join(passes)}{what}"
@@ -316,10 +321,7 @@ def _kernel(plan, runner):
 def _copies(plan):
     names = _arguments.layout(plan.layout, plan.input_shape).spatial_names
     closest = "C" if plan.channels_last and plan.channels > 1 else names[-1]
-    text = f"none, if x is in native byte order and contiguous along {closest}; else one of x"
-    if plan.activation is not None:
-        text += "; into out= by way of another array, for the activation"
-    return text
+    return f"none, if x is in native byte order and contiguous along {closest}; else one of x"
 
 
 def _threads_of(plan, runner):
@@ -328,7 +330,7 @@ def _threads_of(plan, runner):
     count = min(asked, tasks)
     work = _schedule.work_bytes(plan)
     if runner.pooling is None:
-        why = f"{asked} for each of its pieces that have the tiles for them"
+        why = f"{asked} for what is pooled once"
     elif count < asked:
         why = f"{asked} asked for, but there {'is' if tasks == 1 else 'are'} only so many tiles"
     elif plan.num_threads is not None:

@@ -32,7 +32,7 @@ def routed(function, x, arguments):
     It takes the arguments that are not the defaults of `function`.
     """
     for library, (kind, route) in _ROUTES.items():
-        if isinstance(x, getattr(sys.modules.get(library), kind, ())):
+        if issubclass(type(x), getattr(sys.modules.get(library), kind, ())):
             for name in ("out", "out_indices"):
                 if arguments.get(name) is not None:
                     raise TypeError(f"{name}: expected none for a {kind} of {library}")
@@ -48,10 +48,8 @@ def as_array(x, name):
 
     Refused are arrays of another device, and those with a mask or nulls, which would not be seen.
     """
-    if type(x) is np.ndarray:
-        return x
-    if isinstance(x, np.ma.MaskedArray):
-        raise TypeError(f"{name}: a masked array's mask would be ignored; fill it first")
+    if issubclass(type(x), np.ndarray):
+        return _plain(x, name)
     if _is_tensor(x):
         return _from_tensor(x, name)
     nulls = getattr(x, "null_count", 0)  # pyarrow's: NumPy would be given floats and NaN
@@ -60,15 +58,16 @@ def as_array(x, name):
     _check_device(x, name)
     if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
         return np.from_dlpack(x)
-    return np.asarray(x)  # also of types that DLPack, or NumPy's side of it, does not know
+    # Also of types that DLPack, or NumPy's side of it, does not know. `__array__` may give a mask.
+    return _plain(np.asanyarray(x), name)
 
 
 def as_output(out, name):
-    """An array over the memory of `out`, which is to be written; an ndarray is that itself."""
-    if isinstance(out, np.ndarray):
-        return out
+    """A plain array over the memory of `out`, which is to be written."""
+    if issubclass(type(out), np.ndarray):
+        return _plain(out, name)
     if _is_tensor(out):
-        return _from_tensor(out, name)
+        return _from_output_tensor(out, name)
     if hasattr(out, "__dlpack__"):
         _check_device(out, name)
         return np.from_dlpack(out)
@@ -81,9 +80,42 @@ def as_output(out, name):
         ) from None
 
 
+def _plain(array, name):
+    """An ndarray, or one over the memory of a subclass's array: what a subclass makes of methods
+    and attributes, NumPy's own functions and the kernels are not to meet.
+    """
+    if type(array) is np.ndarray:
+        return array
+    if issubclass(type(array), np.ma.MaskedArray):
+        raise TypeError(f"{name}: a masked array's mask would be ignored; fill it first")
+    return np.ndarray.view(array, np.ndarray)
+
+
+def bump_versions(*outputs):
+    """Tell autograd which of these outputs, None among them, are tensors that were written.
+
+    Call it after the last write. A backward pass that saved such a tensor raises then, as after
+    torch's own functions in place; otherwise it would compute with the new values.
+    """
+    for out in outputs:
+        if out is not None and not isinstance(out, np.ndarray) and _is_tensor(out):
+            sys.modules["torch"].autograd.graph.increment_version(out)
+
+
 def _is_tensor(x):
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, getattr(torch, "Tensor", ()))
+
+
+def _from_output_tensor(tensor, name):
+    torch = sys.modules["torch"]
+    # It has no version that could be increased; torch's functions in place refuse it too.
+    if tensor.is_inference() and not torch.is_inference_mode_enabled():
+        raise TypeError(
+            f"{name}: expected a tensor that may change here, got one of inference_mode outside of "
+            "it; clone it first"
+        )
+    return _from_tensor(tensor, name)
 
 
 def _from_tensor(tensor, name):
@@ -93,6 +125,13 @@ def _from_tensor(tensor, name):
     torch = sys.modules["torch"]
     if tensor.device.type != "cpu":
         raise TypeError(f"{name}: expected a tensor on the CPU, got one on {tensor.device}")
+    if torch._is_functional_tensor(tensor):  # its own memory is not what it wraps
+        raise TypeError(f"{name}: expected a tensor with memory, got one of functionalize")
+    if torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None:
+        raise TypeError(
+            f"{name}: expected a tensor without a tangent, which would be ignored; "
+            "fastpool.torch differentiates"
+        )
     try:
         if tensor.dtype is not torch.bfloat16:
             return tensor.numpy()

@@ -12,6 +12,7 @@ raises, and nothing but scratch and results is allocated.
     _long.pxi      the pass over long windows
     _values.pxi    one tile of values: row pass, column pass, or both at once
     _taps.pxi      one tile of values with indices, where windows are small
+    _far.pxi       one tile of values, with or without indices, where windows are too long for bands
     _pairs.pxi     one tile of values with the positions they came from, by passes
     _arrays.pxi    what numpy's arrays are, and keys of calls
     _unpool.pxi    max unpooling
@@ -81,7 +82,7 @@ cdef extern from "_keys.h" nogil:
     vec_t vec_of(const int64_t *, ...)
     vec_t vec_later(vec_t, vec_t, ...)
     int cpu_has(const char *)
-    int F16, BF16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64
+    int F16, BF16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, BOOL
     int NAN_IGNORE, ZEROS_EQUAL
     const unsigned char *dtype_bytes
     ctypedef void (*keys_load_t)(void *, size_t, const void *, size_t, size_t, size_t, int) noexcept
@@ -115,7 +116,8 @@ ctypedef fused lane:
     int64_t
 
 cdef enum:
-    MAX_LEADS = 62          # numpy's 64 axes, less rows and columns
+    MAX_NDIM = 64           # of numpy's arrays
+    MAX_LEADS = 62          # these, less rows and columns
     MAX_STEPS = 64          # each step at least doubles the window, and sizes are 64-bit
     MAX_TAPS = 64           # of one step, or of a whole direct window
     SMALL_TAPS = 8          # along one axis of a window that is pooled in registers
@@ -150,6 +152,7 @@ cdef enum Form:         # how a tile is pooled
     WHOLE                   # one window takes all of a plane
     FLAT                    # with masks: many planes smaller than a few vectors
     TAPS                    # _taps.pxi, with indices: small windows
+    FAR                     # _far.pxi: windows so long that scratch holds no tile
 
 
 cdef struct Window:     # one pooled axis
@@ -160,6 +163,17 @@ cdef struct Window:     # one pooled axis
     Py_ssize_t taps[MAX_STEPS]
     Py_ssize_t shifts[MAX_STEPS]
     Py_ssize_t lasts[MAX_STEPS]
+
+
+cdef struct FarAxis:            # FAR: one axis (_far.pxi)
+    const Window *window
+    int which                       # 0 columns, 1 rows, 2 and more: leading axes
+    Py_ssize_t place                # from one element to the next
+    Py_ssize_t turns                # windows this many outputs apart have taps on the same elements: d / gcd(s, d)
+    Py_ssize_t tile                 # outputs at a time
+    Py_ssize_t block                # vectors between two suffixes that are kept
+    Py_ssize_t marks                # suffixes that are kept
+    Py_ssize_t source, slots, kept, queue, best, given      # where they are in scratch, in pairs
 
 
 cdef struct Pool:
@@ -189,6 +203,8 @@ cdef struct Pool:
     Py_ssize_t flat_offsets[FLAT_TAPS]
     vec_edge *flat_masks            # per vector: which lanes have each tap, which are outputs
     bint flat_all                   # every element is an output
+    Py_ssize_t fars                 # FAR: axes, from the innermost on
+    FarAxis *far
     Py_ssize_t scratch              # bytes per thread, and where each area begins in them
     Py_ssize_t offsets[AREAS]
 
@@ -291,13 +307,14 @@ include "_long.pxi"
 include "_values.pxi"
 include "_pairs.pxi"
 include "_taps.pxi"
+include "_far.pxi"
 include "_tasks.pxi"
 include "_arrays.pxi"
 include "_unpool.pxi"
 
 
 CODES = {"float16": F16, "bfloat16": BF16, "float32": F32, "float64": F64, "int8": I8, "int16": I16, "int32": I32, "int64": I64,
-         "uint8": U8, "uint16": U16, "uint32": U32, "uint64": U64, "bool": U8}
+         "uint8": U8, "uint16": U16, "uint32": U32, "uint64": U64, "bool": BOOL}
 
 cdef bint in_use = False
 
@@ -312,13 +329,13 @@ cdef struct Prepared:               # a pooling, and how arrays lie that have it
     Pool pool
     int batch_axis, channel_axis, row_axis, col_axis, ndim
     int lead_axes[MAX_LEADS]
-    Py_ssize_t x_shape[64]
-    Py_ssize_t y_shape[64]
+    Py_ssize_t x_shape[MAX_NDIM]
+    Py_ssize_t y_shape[MAX_NDIM]
     size_t work
     int shift, index_shift                  # of the element sizes: a 64-bit division takes as long as a small pooling
 
 
-FORMS = "bands", "down", "along", "apart", "padded", "whole", "flat", "taps"     # as in enum Form
+FORMS = "bands", "down", "along", "apart", "padded", "whole", "flat", "taps", "far"     # as in enum Form
 
 
 cdef class Pooling:
@@ -333,6 +350,10 @@ cdef class Pooling:
         cdef Pool *p = &prepared.pool
         cdef int i
         windows = schedule.windows
+        if not 2 <= len(windows) <= MAX_LEADS + 2 or len(schedule.input_shape) > MAX_NDIM:
+            raise ValueError(f"{len(windows)} windows over {len(schedule.input_shape)} axes")
+        if len(schedule.output_shape) != len(schedule.input_shape) or len(schedule.spatial_axes) != len(windows):
+            raise ValueError("shapes and axes of different lengths")
         p.leads = len(windows) - 2
         if p.leads:
             p.lead = <Window *>malloc(p.leads * sizeof(Window))
@@ -364,7 +385,11 @@ cdef class Pooling:
         p.row_tiles, p.col_tiles = ceil_div(p.rows.out, p.tile_rows), ceil_div(p.cols.out, p.tile_cols)
         p.channel_tiles = ceil_div(p.channels, p.tile_channels) if p.channels_last else 1
         p.tasks = p.batch if p.channels_last else ceil_div(p.batch * p.channels, p.tile_planes)
-        p.tasks *= p.lead_outs * p.row_tiles * p.col_tiles * p.channel_tiles
+        p.tasks *= p.channel_tiles
+        if schedule.far:
+            self.set_far(schedule.far)
+        else:
+            p.tasks *= p.lead_outs * p.row_tiles * p.col_tiles
         p.form = form_of(p)
         if p.form == FLAT:
             p.flat_masks = <vec_edge *>malloc(p.flat_period * (p.flat_taps + 1) * sizeof(vec_edge))
@@ -381,8 +406,32 @@ cdef class Pooling:
         for i in range(prepared.ndim):
             prepared.x_shape[i], prepared.y_shape[i] = schedule.input_shape[i], schedule.output_shape[i]
 
+    cdef int set_far(self, axes) except -1:
+        """`axes` are (number of the window, tile, block, marks), from the innermost on."""
+        cdef Pool *p = &self.prepared.pool
+        cdef FarAxis *axis
+        cdef Py_ssize_t level, window
+        p.far = <FarAxis *>malloc(len(axes) * sizeof(FarAxis))
+        if p.far == NULL:
+            raise MemoryError("fastpool: no memory for axes")
+        p.fars = len(axes)
+        for level in range(p.fars):
+            axis = &p.far[level]
+            window, axis.tile, axis.block, axis.marks = axes[level]
+            if window < p.leads:
+                axis.which, axis.window, axis.place = <int>(2 + window), &p.lead[window], p.position_lead[window]
+            elif window == p.leads:
+                axis.which, axis.window, axis.place = 1, &p.rows, p.cols.size
+            else:
+                axis.which, axis.window, axis.place = 0, &p.cols, 1
+            axis.turns = axis.window.dilation // gcd(axis.window.stride, axis.window.dilation)
+            if level < p.fars - 1:
+                p.tasks *= ceil_div(axis.window.out, axis.tile)
+        return 0
+
     def __dealloc__(self):
         free(self.prepared.pool.flat_masks)
+        free(self.prepared.pool.far)
         free(self.prepared.pool.lead)
 
     @property
@@ -460,12 +509,17 @@ cdef bint view(View *view, const Array *array, const Prepared *prepared, const P
     """Strides in elements, if kernels can work on this array as it is."""
     cdef const Pool *p = &prepared.pool
     cdef Py_ssize_t strides = 0
+    cdef bint empty = False
     cdef int i
     if not has_shape(array, prepared.ndim, shape):
         return False
     for i in range(prepared.ndim):
+        empty |= shape[i] == 0
         if shape[i] > 1:
             strides |= array.strides[i]
+    if empty:                           # strides mean nothing; NumPy's are 0
+        memset(view, 0, sizeof(View))
+        return True
     if strides & ((<Py_ssize_t>1 << shift) - 1):
         return False
     view.data = array.data
@@ -481,6 +535,12 @@ cdef bint view(View *view, const Array *array, const Prepared *prepared, const P
     if p.channels_last:
         return view.channel == 1
     return view.col == 1
+
+
+cdef Py_ssize_t gcd(Py_ssize_t a, Py_ssize_t b) noexcept:
+    while b:
+        a, b = b, a % b
+    return a
 
 
 cdef int log2(Py_ssize_t size) noexcept:

@@ -10,8 +10,8 @@
 
 #include "_vector.h"
 
-enum dtype_code { F16, BF16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, DTYPES };
-static const unsigned char dtype_bytes[DTYPES] = {2, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8};
+enum dtype_code { F16, BF16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, BOOL, DTYPES };
+static const unsigned char dtype_bytes[DTYPES] = {2, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1};
 
 enum key_rule { NAN_IGNORE = 1, ZEROS_EQUAL = 2 };
 
@@ -115,6 +115,8 @@ INLINE vec_t vec_narrower(vec_t v, size_t bytes) {
 
 #define SAME_KEY(S) k = v;
 #define SAME_VALUE(S) v = k;
+/* (any byte but 0 is True, and a true comparison is -1) */
+#define BOOL_KEY(S) k = -(v != 0);
 #define TOP_BIT(S) ((S)(1ULL << (sizeof(S) * 8 - 1))) /* (a shift into the sign of an S would be undefined) */
 #define FLIP_KEY(S) k = v ^ TOP_BIT(S);
 #define FLIP_VALUE(S) v = k ^ TOP_BIT(S);
@@ -138,6 +140,7 @@ INLINE vec_t vec_narrower(vec_t v, size_t bytes) {
     M(bf16, int16_t, int16_t, 16, -0x7f80 - 1, BF16_KEY, FLOAT_VALUE)            \
     M(i8, int8_t, int8_t, 16, INT8_MIN, SAME_KEY, SAME_VALUE)                    \
     M(u8, int8_t, uint8_t, 16, 0, SAME_KEY, SAME_VALUE)                          \
+    M(b8, int8_t, int8_t, 16, 0, BOOL_KEY, SAME_VALUE)                           \
     M(i16, int16_t, int16_t, 16, INT16_MIN, SAME_KEY, SAME_VALUE)                \
     M(u16, int16_t, int16_t, 16, INT16_MIN, FLIP_KEY, FLIP_VALUE)
 #define DEFINE_LANES_32(M)                                                       \
@@ -145,6 +148,7 @@ INLINE vec_t vec_narrower(vec_t v, size_t bytes) {
     M(bf16, int16_t, int16_t, 32, -0x7f80 - 1, BF16_KEY, FLOAT_VALUE)            \
     M(i8, int8_t, int8_t, 32, INT8_MIN, SAME_KEY, SAME_VALUE)                    \
     M(u8, int8_t, uint8_t, 32, 0, SAME_KEY, SAME_VALUE)                          \
+    M(b8, int8_t, int8_t, 32, 0, BOOL_KEY, SAME_VALUE)                           \
     M(i16, int16_t, int16_t, 32, INT16_MIN, SAME_KEY, SAME_VALUE)                \
     M(u16, int16_t, uint16_t, 32, 0, SAME_KEY, SAME_VALUE)                       \
     M(f32, int32_t, int32_t, 32, -0x7f800000 - 1, F32_KEY, FLOAT_VALUE)          \
@@ -155,6 +159,7 @@ INLINE vec_t vec_narrower(vec_t v, size_t bytes) {
     M(bf16, int16_t, int16_t, 64, -0x7f80 - 1, BF16_KEY, FLOAT_VALUE)            \
     M(i8, int8_t, int8_t, 64, INT8_MIN, SAME_KEY, SAME_VALUE)                    \
     M(u8, int8_t, uint8_t, 64, 0, SAME_KEY, SAME_VALUE)                          \
+    M(b8, int8_t, int8_t, 64, 0, BOOL_KEY, SAME_VALUE)                           \
     M(i16, int16_t, int16_t, 64, INT16_MIN, SAME_KEY, SAME_VALUE)                \
     M(u16, int16_t, uint16_t, 64, 0, SAME_KEY, SAME_VALUE)                       \
     M(f32, int32_t, int32_t, 64, -0x7f800000 - 1, F32_KEY, FLOAT_VALUE)          \
@@ -171,11 +176,11 @@ DEFINE_LANES_64(DEFINE_KEYS)
 #define KEYS_TABLE(what, type)                                                                                      \
     static type const what##_table[3][DTYPES] = {                                                                  \
         {f16_L16_##what, bf16_L16_##what, 0, 0, i8_L16_##what, i16_L16_##what, 0, 0,                                \
-         u8_L16_##what, u16_L16_##what, 0, 0},                                                                      \
+         u8_L16_##what, u16_L16_##what, 0, 0, b8_L16_##what},                                                                      \
         {f16_L32_##what, bf16_L32_##what, f32_L32_##what, 0, i8_L32_##what, i16_L32_##what, i32_L32_##what, 0,      \
-         u8_L32_##what, u16_L32_##what, u32_L32_##what, 0},                                                         \
+         u8_L32_##what, u16_L32_##what, u32_L32_##what, 0, b8_L32_##what},                                                         \
         {f16_L64_##what, bf16_L64_##what, f32_L64_##what, f64_L64_##what, i8_L64_##what, i16_L64_##what,            \
-         i32_L64_##what, i64_L64_##what, u8_L64_##what, u16_L64_##what, u32_L64_##what, u64_L64_##what}};
+         i32_L64_##what, i64_L64_##what, u8_L64_##what, u16_L64_##what, u32_L64_##what, u64_L64_##what, b8_L64_##what}};
 KEYS_TABLE(load, keys_load_t)
 KEYS_TABLE(store, keys_store_t)
 INLINE keys_load_t keys_loader(int code, int lane_bytes) { return load_table[lane_bytes >> 2 > 1 ? 2 : lane_bytes >> 2][code]; }

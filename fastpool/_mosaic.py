@@ -29,7 +29,7 @@ def write(path, size, progress):
     rng = np.random.default_rng(0)
 
     header = {"descr": "|u1", "fortran_order": False, "shape": (size, size, 3)}
-    with replacing(path) as new, open(new, "wb") as file:
+    with replacing(target=path) as new, open(new["target"], "wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
         for row, colour in enumerate(colours):
             progress(row * CELL, size)

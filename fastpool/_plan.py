@@ -6,40 +6,37 @@ that no sum or product wraps, whatever the attributes.
 
 import functools
 import importlib
-import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from types import GenericAlias
-from typing import NamedTuple
 
 from . import _arguments, _tiling
+from ._axes import (
+    Axis,
+    Given,
+    check_index_size,
+    check_size,
+    extent_at,
+    index_rules,
+    padded_axis,
+    pooled_axes,
+    replaced,
+)
+from ._plan_checks import (
+    FLAG,
+    FLOATS,
+    INTEGER,
+    INTEGERS,
+    TEXT,
+    check_kinds,
+    compare_fields,
+    named_plan,
+    or_none,
+    record_of,
+    restore_fields,
+    state_of,
+    tuple_of,
+)
 from ._schedule import ITEMSIZE
-
-# No memory holds more elements or bytes; indices and byte offsets below it fit an int64.
-LARGEST = 2**62
-
-
-class Axis(NamedTuple):
-    """One pooled axis: output o covers elements ``o * stride - begin + t * dilation``, t < kernel.
-
-    `end` is the padding at the end that a floor rounding needs for the same output.
-    """
-
-    size: int
-    output: int
-    kernel: int
-    stride: int
-    dilation: int
-    begin: int
-    end: int
-
-
-class Given(NamedTuple):
-    """The attributes of which a plan's axes hold only what came of them."""
-
-    pads: tuple
-    auto_pad: str
-    ceil_mode: bool
-    ceil_rule: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -228,14 +225,19 @@ num_threads
     def _repr_html_(self):
         return importlib.import_module("._explain", __package__).as_html(self)
 
+    def __post_init__(self):
+        check_fields(self)
+
     def _run(self, x, out, out_indices):
         """The results for arrays that need no care, None for others: compiled for this process at
         the first call, which puts it in this one's place."""
         return None
 
     def __getstate__(self):
-        # What was compiled for this process is kept beside the fields and stays here.
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return state_of(self)
+
+    def __setstate__(self, state):
+        restore_fields(self, state)
 
     def __repr__(self):
         parts = [f"kernel_shape={self.kernel_shape}"]
@@ -334,162 +336,121 @@ def make_plan(
     nan = _arguments.nan(nan)
     num_threads = _arguments.num_threads(num_threads)
 
-    axes, given = _pooled_axes(
+    axes, given = pooled_axes(
         shape, order, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule
     )
-    output = replaced(shape, order, [axis.output for axis in axes])
-    storage_order, index_axis, index_layout = _index_rules(
-        shape, order, storage_order, index_axis, index_layout
-    )
-    itemsize = ITEMSIZE[dtype]
-    check_size("input_shape", shape, itemsize)
-    check_size("output", output, max(itemsize, 8) if return_indices else itemsize)
-    if return_indices and index_dtype == "int32":
-        _check_int32(shape, order, index_axis, index_layout)
+    rules = index_rules(shape, order, storage_order, index_axis, index_layout)
     return MaxPoolPlan(
-        input_shape=shape,
-        dtype=dtype,
-        layout=order.name,
-        axes=axes,
-        batch=extent_at(shape, order.batch_axis),
-        channels=extent_at(shape, order.channel_axis),
-        channels_last=order.channels_last,
-        output_shape=output,
+        **_resolved(shape, dtype, order, axes, rules, index_dtype, return_indices, shape),
         nan=nan,
         activation=activation,
         activation_params=activation_params,
-        return_indices=return_indices,
-        storage_order=storage_order,
-        index_axis=index_axis,
-        index_dtype=index_dtype,
-        index_layout=index_layout,
         num_threads=num_threads,
-        index_shape=shape,
         index_origin=(0,) * len(shape),
         given=given,
     )
 
 
-def check_fields(plan):
-    """Raise unless a plan's axes are those of its shapes, as `make_plan` makes them.
+def _resolved(shape, dtype, order, axes, rules, index_dtype, return_indices, index_shape):
+    """The fields of a plan that its shapes, layout, axes and `index_rules` give.
 
-    Anybody can make another: dataclasses.replace changes one field, and kernels believe them all.
+    ValueError if an array would be larger than any memory, or an index larger than its type holds.
     """
-    shapes = plan.input_shape, plan.output_shape
-    places = (*plan.spatial, plan.batch_axis, plan.channel_axis)
-    ranks = {len(plan.axes) + (plan.batch_axis >= 0) + (plan.channel_axis >= 0), *map(len, shapes)}
-    axes = [
-        *[(axis.size, axis.output) for axis in plan.axes],
-        *[(plan.batch, plan.batch), (plan.channels, plan.channels)],
-    ]
-    if len(ranks) > 1 or axes != [tuple(extent_at(s, place) for s in shapes) for place in places]:
-        raise ValueError(f"plan: axes {plan.axes} do not fit the shapes {shapes}")
+    output = replaced(shape, order, [axis.output for axis in axes])
+    storage_order, index_axis, index_layout = rules
+    itemsize = ITEMSIZE[dtype]
+    check_size("input_shape", shape, itemsize)
+    check_size("index_shape", index_shape, 1)
+    check_size("output", output, max(itemsize, 8) if return_indices else itemsize)
+    if return_indices and index_dtype == "int32":
+        check_index_size(index_shape, order, index_axis, index_layout)
+    return {
+        "input_shape": shape,
+        "dtype": dtype,
+        "layout": order.name,
+        "axes": axes,
+        "batch": extent_at(shape, order.batch_axis),
+        "channels": extent_at(shape, order.channel_axis),
+        "channels_last": order.channels_last,
+        "output_shape": output,
+        "return_indices": return_indices,
+        "storage_order": storage_order,
+        "index_axis": index_axis,
+        "index_dtype": index_dtype,
+        "index_layout": index_layout,
+        "index_shape": index_shape,
+    }
+
+
+# Explicit pads and rounding down: ceil_mode, ceil_rule, and names for an error.
+_FLOOR = False, "clip", "axes", "(of a plan)"
+
+# What each field of a `MaxPoolPlan` may be.
+_KINDS = {
+    **dict.fromkeys(("input_shape", "output_shape", "index_shape", "index_origin"), INTEGERS),
+    **dict.fromkeys(("dtype", "layout", "nan", "index_dtype", "index_layout"), TEXT),
+    **dict.fromkeys(("batch", "channels", "storage_order", "index_axis"), INTEGER),
+    **dict.fromkeys(("channels_last", "return_indices"), FLAG),
+    "axes": tuple_of("a tuple of Axis", record_of(Axis, *[INTEGER] * len(Axis._fields))),
+    "activation": or_none(TEXT),
+    "activation_params": FLOATS,
+    "num_threads": or_none(INTEGER),
+    "given": or_none(record_of(Given, INTEGERS, TEXT, FLAG, TEXT)),
+}
+
+
+def check_fields(plan):
+    """Raise unless each field of a plan is what `make_plan` would make of the others.
+
+    What a field follows from is worked out again: no list of contradictions could be complete.
+    """
+    check_kinds(plan, MaxPoolPlan, _KINDS)
+    with named_plan():
+        shape = _arguments.input_shape(plan.input_shape)
+        order = _arguments.layout(plan.layout, shape)
+        dtype = _arguments.dtype_name(plan.dtype)
+        activation, params = _arguments.activation(plan.activation, plan.activation_params, dtype)
+        index_dtype = _arguments.index_dtype(plan.index_dtype)
+        rules = plan.storage_order, plan.index_axis, plan.index_layout
+        rules = index_rules(shape, order, *rules)
+        more = rules, index_dtype, plan.return_indices, plan.index_shape
+        axes = _axes_again(plan, order)
+        counted = plan.index_shape, plan.index_origin
+        if {*map(len, counted)} != {len(shape)} or not all(
+            0 <= start <= extent - size for size, extent, start in zip(shape, *counted, strict=True)
+        ):
+            raise ValueError(
+                f"indices in index_shape {counted[0]} from index_origin {counted[1]} on do not fit "
+                f"input_shape {shape}"
+            )
+        compare_fields(
+            plan,
+            {
+                "nan": _arguments.nan(plan.nan),
+                "activation": activation,
+                "activation_params": params,
+                "num_threads": _arguments.num_threads(plan.num_threads),
+                **_resolved(shape, dtype, order, axes, *more),
+            },
+        )
+
+
+def _axes_again(plan, order):
+    """The axes of a plan, from its shape and the attributes that its axes and `given` hold."""
+    sizes = [plan.input_shape[place] for place in order.spatial]
+    if [axis.size for axis in plan.axes] != sizes:
+        raise ValueError(f"axes {plan.axes} do not fit input_shape {plan.input_shape}")
+    attributes = plan.kernel_shape, plan.strides, plan.pads, plan.dilations
+    if plan.given is not None:
+        attributes = (*attributes[:2], plan.given.pads, attributes[3])
+        axes, given = pooled_axes(plan.input_shape, order, *attributes, *plan.given[1:])
+        compare_fields(plan, {"given": given})
+        return axes
     for axis in plan.axes:
         if min(axis.kernel, axis.stride, axis.dilation) < 1 or min(axis) < 0:
-            raise ValueError(f"plan: {axis} is no window")
-    counted = plan.index_shape, plan.index_origin
-    if {*map(len, counted)} != ranks or not all(
-        0 <= start <= extent - size
-        for size, extent, start in zip(plan.input_shape, *counted, strict=True)
-    ):
-        raise ValueError(f"plan: indices in {counted} do not fit the shape {plan.input_shape}")
-
-
-def extent_at(shape, axis):
-    return 1 if axis < 0 else shape[axis]
-
-
-def replaced(shape, order, extents):
-    """`shape` with other spatial extents."""
-    shape = list(shape)
-    for axis, extent in zip(order.spatial, extents, strict=True):
-        shape[axis] = extent
-    return tuple(shape)
-
-
-def _pooled_axes(
-    shape, order, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule
-):
-    count = len(order.spatial)
-    kernels = _arguments.kernel_shape(kernel_shape, count)
-    strides = _arguments.strides(strides, count)
-    dilations = _arguments.dilations(dilations, count)
-    pads = _arguments.pads(pads, count)
-    auto_pad = _arguments.auto_pad(auto_pad)
-    ceil_mode = _arguments.ceil_mode(ceil_mode)
-    ceil_rule = _arguments.ceil_rule(ceil_rule)
-    if auto_pad != "NOTSET" and any(pads):
-        raise ValueError(f'pads: expected none beside auto_pad "{auto_pad}", got {pads}')
-    axes = []
-    for i, position in enumerate(order.spatial):
-        window = shape[position], kernels[i], strides[i], dilations[i]
-        if auto_pad.startswith("SAME"):
-            axes.append(_same_axis(*window, lower=auto_pad == "SAME_LOWER"))
-        else:
-            where = f"kernel_shape[{i}]", order.spatial_names[i]
-            begin, end = pads[i], pads[count + i]
-            axes.append(_padded_axis(*window, begin, end, ceil_mode, ceil_rule, *where))
-    return tuple(axes), Given(pads, auto_pad, ceil_mode, ceil_rule)
-
-
-def _same_axis(size, kernel, stride, dilation, lower):
-    """One output per `stride` elements begun, and the padding for that; an odd unit at one side."""
-    output = -(-size // stride)
-    extent = (kernel - 1) * dilation + 1
-    total = max((output - 1) * stride + extent - size, 0) if output else 0
-    begin = (total + 1) // 2 if lower else total // 2
-    return Axis(size, output, kernel, stride, dilation, begin, total - begin)
-
-
-def _padded_axis(
-    size, kernel, stride, dilation, begin, end, ceil_mode, ceil_rule, argument, axis_name
-):
-    extent = (kernel - 1) * dilation + 1
-    room = size + begin + end - extent
-    if room < 0:
-        raise ValueError(
-            f"{argument}: window ({kernel} - 1) * {dilation} + 1 = {extent} exceeds the padded "
-            f"input {size} + {begin} + {end} = {size + begin + end} of axis {axis_name}"
-        )
-    output = floor_output = room // stride + 1
-    if ceil_mode:
-        output = -(-room // stride) + 1
-        # A last window that would start in the padding at the end, or past it, is dropped.
-        if ceil_rule == "clip" and (output - 1) * stride >= size + begin:
-            output -= 1
-    if output != floor_output:
-        end = max((output - 1) * stride + extent - size - begin, 0)
-    return Axis(size, output, kernel, stride, dilation, begin, end)
-
-
-def _index_rules(shape, order, storage_order, index_axis, index_layout):
-    storage_order = _arguments.storage_order(storage_order)
-    index_axis = _arguments.index_axis(index_axis, len(shape))
-    index_layout = _arguments.index_layout(index_layout, order)
-    if storage_order:
-        if index_layout == "NHWC":
-            raise ValueError(
-                'storage_order: 1 counts within planes and cannot go with index_layout "NHWC"'
-            )
-        # As if channels came first, the plane starts where its first axis is.
-        plane = (order.batch_axis >= 0) + (order.channel_axis >= 0)
-        if index_axis > plane:
-            raise ValueError(
-                f"index_axis: {index_axis} is inside the plane, which storage_order 1 numbers "
-                f"column by column; expected at most {plane}"
-            )
-    return storage_order, index_axis, index_layout
-
-
-def check_size(name, shape, itemsize):
-    if math.prod(extent or 1 for extent in shape) * itemsize > LARGEST:  # as NumPy counts
-        raise ValueError(f"{name}: {shape} of {itemsize}-byte elements is more than 2**62 bytes")
-
-
-def _check_int32(shape, order, index_axis, index_layout):
-    if index_layout == "NCHW" and order.channels_last:
-        shape = list(shape)
-        shape.insert(order.spatial[0], shape.pop(order.channel_axis))
-    largest = math.prod(shape[index_axis:]) - 1
-    if largest >= 2**31:
-        raise ValueError(f"index_dtype: int32 cannot hold the largest index, {largest}")
+            raise ValueError(f"{axis} is no window")
+    # An axis without elements has windows or, in an empty tile, none.
+    return tuple(
+        axis if axis.output == axis.size == 0 else padded_axis(axis.size, *axis[2:], *_FLOOR)
+        for axis in plan.axes
+    )

@@ -57,6 +57,7 @@ class MaxPoolPlan(Generic[_WithIndices]):
     index_origin: tuple[int, ...]
     given: Given | None = None
     def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...
+    def __post_init__(self) -> None: ...
     @overload
     def __call__(
         self: MaxPoolPlan[Literal[False]],

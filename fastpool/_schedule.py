@@ -10,6 +10,8 @@ import operator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from . import _far
+
 # Scratch that one tile's band may take: it should stay in the first-level cache (32 to 48 KiB), or
 # for long windows, whose tiles overlap by nearly a window, in the second-level cache.
 BAND_BYTES = 24 << 10
@@ -26,8 +28,18 @@ HERK_COST = 4
 LANE_ROW_BYTES = 16 << 10
 # Scratch per thread, where smaller tiles can keep it (they cannot for windows of thousands).
 SCRATCH_BYTES = 1 << 20
+# Scratch per thread, at most.
+MOST_SCRATCH_BYTES = 2 << 20
+# Of longer kernels the search for the cheapest chain begins further on.
+LONG_KERNEL = 1 << 16
 # Direct windows: at most this many taps (MAX_TAPS of _kernels.pyx).
 MAX_TAPS = 64
+# Windows reach no further, padding included.
+LARGEST_PLACE = 2**62
+# The other kernels multiply a stride and a dilation, and a span by the bytes of a
+# few vectors; where one is larger `_far.pxi` takes the windows.
+WIDE = 2**31
+WIDE_SPAN = 2**50
 # With indices, always up to so many: half the time of two passes over pairs.
 FEW_TAPS = 12
 # Enough tiles for the threads of a large machine to share, but none of less than this many bytes
@@ -70,6 +82,11 @@ class Window(NamedTuple):
     def extent(self):
         return (self.kernel - 1) * self.dilation + 1
 
+    @property
+    def is_trivial(self):
+        """Is the axis of one element, which is its only output?"""
+        return self.size == self.out == self.kernel == 1 and self.begin == 0
+
     def span(self, outputs):
         """Elements, padding included, from the first to the last of neighbouring outputs."""
         return (outputs - 1) * self.stride + self.extent
@@ -99,7 +116,10 @@ def chain(kernel, dilation):
     Windows of the earlier steps double, triple, ... in length; the last step lets them overlap.
     The number of loads grows with the logarithm of `kernel`.
     """
-    radices = _radices(kernel)[1] or (1,)
+    radices, rest = (), kernel
+    while rest > LONG_KERNEL:  # four taps a step are the cheapest; what is left is searched
+        radices, rest = (*radices, 4), -(-rest // 4)
+    radices += _radices(rest)[1] or (1,)
     covered, steps = 1, []
     for taps in radices[:-1]:
         steps.append(Step(taps, covered * dilation, (taps - 1) * covered * dilation))
@@ -112,56 +132,80 @@ def chain(kernel, dilation):
 def trimmed(axis):
     """The window of an axis without taps that never meet an element.
 
-    Returns None if no output of the axis has one. Pads may exceed any memory; what is left of a
-    window is bounded by the input and the output.
+    Pads may exceed any memory; what is left of a window is bounded by the input and the output.
     """
     if axis.output == 0:
         return Window(axis.size, 0, 1, 1, 1, 0, chain(1, 1))
-    if axis.size == 0:
-        return None
     stride = axis.stride if axis.output > 1 else 1
     lowest = -axis.begin
     highest = (axis.output - 1) * stride - axis.begin
     skip = max(0, -(highest // axis.dilation))
     keep = min(axis.kernel, -(-(axis.size - lowest) // axis.dilation))
-    if skip >= axis.kernel or keep <= skip:
-        return None
+    if axis.size == 0 or skip >= axis.kernel or keep <= skip:
+        # No output has an element. The windows are those that start past the last one.
+        return Window(axis.size, axis.output, 1, 1, 1, -axis.size, chain(1, 1))
     kernel = keep - skip
     dilation = axis.dilation if kernel > 1 else 1
     begin = axis.begin - skip * axis.dilation
     return Window(axis.size, axis.output, kernel, stride, dilation, begin, chain(kernel, dilation))
 
 
-def unwieldy(window):
-    """Is a window, or the step to the next, so much larger than the input that tiles cannot be?"""
-    far = max(4 * window.size, 1 << 16)
-    return window.extent > far or (window.out > 1 and window.stride > far)
+def is_empty(window):
+    """Has no output of a trimmed window an element?"""
+    return window.out > 0 and window.begin <= -window.size
 
 
-def runs(window):
-    """Neighbouring outputs over the same elements: (first element, taps, first output, end)."""
-    found = []
-    # No output before or behind these has an element.
-    start = max(0, -(-(window.begin - window.extent + 1) // window.stride))
-    stop = min(window.out, -(-(window.size + window.begin) // window.stride))
-    for o in range(start, stop):
-        first = o * window.stride - window.begin
-        skip = max(0, -(first // window.dilation))
-        first += skip * window.dilation
-        taps = min(window.kernel - skip, -(-(window.size - first) // window.dilation))
-        if taps <= 0:
-            continue
-        if found and found[-1][:2] == (first, taps) and found[-1][3] == o:
-            found[-1] = (first, taps, found[-1][2], o + 1)
+def is_wide(window):
+    """Might products of a window's numbers, as bands and passes make them, exceed 64 bits?"""
+    numbers = window.extent, window.stride, window.dilation, window.out
+    return max(numbers) > WIDE or window.span(window.out) > WIDE_SPAN
+
+
+def is_gigantic(window):
+    """Do places in the padded input exceed 64 bits?"""
+    return window.span(window.out) + abs(window.begin) + window.size > LARGEST_PLACE
+
+
+def live(axis):
+    """The outputs of an axis from the first to the last that may have an element: (start, stop)."""
+    extent = (axis.kernel - 1) * axis.dilation + 1
+    start = max(0, -(-(axis.begin - extent + 1) // axis.stride))
+    return start, max(start, min(axis.output, -(-(axis.size + axis.begin) // axis.stride)))
+
+
+def every_end(axis):
+    """The axis from whose outputs those of windows that exceed the input are gathered.
+
+    Its outputs hold, of the elements a dilation apart, the first few or the last few: for every
+    number of them.
+    """
+    taps = max(1, -(-axis.size // axis.dilation))
+    reach = (taps - 1) * axis.dilation
+    return axis._replace(
+        output=axis.size + reach,
+        kernel=taps,
+        stride=1,
+        dilation=axis.dilation if taps > 1 else 1,
+        begin=reach,
+        end=reach,
+    )
+
+
+def gathered(axis, ends):
+    """For each output, the one of `every_end` that holds the elements of its window; -1 for none.
+
+    Windows are longer than the input, so that none begins and ends inside of it.
+    """
+    places = []
+    for output in range(axis.output):
+        first = output * axis.stride - axis.begin
+        last = first + (axis.kernel - 1) * axis.dilation
+        low = first if first >= 0 else first % axis.dilation
+        if low >= axis.size or last < low:
+            places.append(-1)
         else:
-            found.append((first, taps, o, o + 1))
-    return found
-
-
-def whole_window(taps, dilation):
-    """An axis of which one window takes all: `taps` elements, `dilation` apart."""
-    dilation = dilation if taps > 1 else 1
-    return Window((taps - 1) * dilation + 1, 1, taps, 1, dilation, 0, chain(taps, dilation))
+            places.append(low + ends.begin if last >= axis.size else last)
+    return places
 
 
 @dataclass(frozen=True)
@@ -191,6 +235,7 @@ class Schedule:
     position_strides: tuple  # leading axes, in a row-major plane
     linear: bool
     work: int  # bytes read and written
+    far: tuple  # axes as `_far.far_axes` gives them, () for the other ways
 
 
 def index_strides(plan):
@@ -340,23 +385,6 @@ def _lane_bytes(windows, tile, itemsize, strides, direct):
     return 8
 
 
-def narrower(schedule):
-    """The same with smaller tiles, for less scratch; None if that would cost more than it saves."""
-    rows, cols = schedule.windows[-2:]
-    tile_rows, tile_cols, width, planes = schedule.tile
-    if planes > 1:
-        planes = -(-planes // 2)
-    elif width * schedule.lane_bytes > 256:
-        width = -(-width // 2)
-    elif tile_cols > 1 and tile_cols * cols.stride > max(cols.extent, 32):
-        tile_cols = -(-tile_cols // 2)
-    elif tile_rows > 1 and tile_rows * rows.stride > rows.extent // 4:
-        tile_rows = -(-tile_rows // 2)
-    else:
-        return None
-    return replace(schedule, tile=(tile_rows, tile_cols, width, planes))
-
-
 def work_bytes(plan):
     """Bytes that a call reads and writes."""
     itemsize = ITEMSIZE[plan.dtype]
@@ -400,7 +428,7 @@ def make_schedule(plan, windows, input_shape, output_shape):
             tile = _tile(windows, lane_bytes, *arguments)
             lane_bytes = _lane_bytes(windows, tile, itemsize, strides, direct)
     sizes = [w.size for w in windows]
-    return Schedule(
+    schedule = Schedule(
         input_shape=input_shape,
         output_shape=output_shape,
         dtype=plan.dtype,
@@ -425,4 +453,34 @@ def make_schedule(plan, windows, input_shape, output_shape):
         position_strides=tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes) - 2)),
         linear=_is_linear(strides, sizes),
         work=work_bytes(plan),
+        far=(),
     )
+    wide = any(map(is_empty, windows)) or any(map(is_wide, windows))
+    return far(schedule) if wide or _far.pays(schedule) else schedule
+
+
+def far(schedule):
+    """The schedule for windows that are long beside the input or the scratch (`_far`)."""
+    channels = schedule.channels if schedule.channels_last else 1
+    axes, channels, _ = _far.far_axes(schedule.windows, channels)
+    return replace(schedule, far=axes, tile=(1, 1, channels, 1), direct=False, folded=False)
+
+
+def narrower(schedule):
+    """The schedule with smaller tiles, for less scratch; None if that costs more than it wins."""
+    if schedule.far:
+        return None
+    rows, cols = schedule.windows[-2:]
+    tile_rows, tile_cols, width, planes = schedule.tile
+    if planes > 1:
+        planes = -(-planes // 2)
+    elif width * schedule.lane_bytes > 256:
+        width = -(-width // 2)
+    elif tile_cols > 1 and tile_cols * cols.stride > max(cols.extent, 32):
+        tile_cols = -(-tile_cols // 2)
+    elif tile_rows > 1 and tile_rows * rows.stride > rows.extent // 4:
+        tile_rows = -(-tile_rows // 2)
+    else:
+        return None
+    smaller = replace(schedule, tile=(tile_rows, tile_cols, width, planes))
+    return far(schedule) if _far.pays(smaller) else smaller

@@ -10,6 +10,8 @@ cdef Form form_of(Pool *p) noexcept nogil:
     cdef const Window *rows = &p.rows
     cdef const Window *cols = &p.cols
     cdef Form form = BANDS
+    if p.fars:
+        return FAR
     if p.pairs:
         return TAPS if p.direct or taps_fit(p) else BANDS
     if p.channels_last:
@@ -168,6 +170,11 @@ cdef void measure(Pool *p) noexcept nogil:
     cdef Py_ssize_t size[AREAS]
     cdef Py_ssize_t i, slabs = 1
     memset(size, 0, sizeof(size))
+    if p.form == FAR:
+        p.scratch = place_far(p) + 2 * FENCE
+        for i in range(AREAS):          # (one area)
+            p.offsets[i] = FENCE if i == 0 else p.scratch
+        return
     if p.rows.steps > 1 and p.form != PADDED:
         size[9] = chain_elements(p, &p.rows, p.tile_rows, element, in_keys)
     if p.channels_last and p.cols.steps > 1:
@@ -253,6 +260,9 @@ cdef void run_task(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:
     cdef View *x = &job.x
     cdef View *y = &job.y
     cdef bint done = False
+    if p.form == FAR:
+        tile_far(p, x, y, &job.z, task, scratch)
+        return
     tile_of(&tile, p, task)
     if p.form == TAPS:
         if not p.keyed and p.lane == p.size:
@@ -296,8 +306,10 @@ cdef void run_task(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:
             done = tile_values(<int32_t *>NULL, p, x, y, &tile, scratch)
         elif p.code == I64:
             done = tile_values(<int64_t *>NULL, p, x, y, &tile, scratch)
-        elif p.code == U8:
+        elif p.code == U8 or p.code == BOOL:
             done = tile_values(<uint8_t *>NULL, p, x, y, &tile, scratch)
+            if p.code == BOOL:
+                make_bools(p, y, &tile)
         elif p.code == U16:
             done = tile_values(<uint16_t *>NULL, p, x, y, &tile, scratch)
         elif p.code == U32:
@@ -312,6 +324,20 @@ cdef void run_task(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:
         tile_keys(<int32_t *>NULL, p, x, y, &tile, scratch)
     else:
         tile_keys(<int64_t *>NULL, p, x, y, &tile, scratch)
+
+
+cdef void make_bools(const Pool *p, const View *y, const Tile *tile) noexcept nogil:
+    """Make 1 of every maximum but 0: any other byte is True too."""
+    cdef uint8_t *row
+    cdef bint dense = y.col == tile.channels
+    cdef Py_ssize_t n = tile.cols * tile.channels if dense else tile.channels, plane, r, i, c
+    for plane in range(tile.planes):
+        for r in range(tile.rows):
+            row = <uint8_t *>y.data + output_offset(p, y, tile, plane) + r * y.row
+            for c in range(1 if dense else tile.cols):
+                for i in range(n):
+                    row[i] = row[i] != 0
+                row += y.col
 
 
 cdef void run_tasks(Job *job, int threads) noexcept nogil:

@@ -5,11 +5,15 @@
 # one thread goes through the values in row-major order, so that of two with one index the last one stays.
 #
 # A task goes through its values once. Elements are zeroed just ahead of the first value that may go among them, so that it
-# finds them in the first-level cache, and the memory behind those is fetched meanwhile: a pooling's indices hardly go back.
+# finds them in the first-level cache, and the memory after those is fetched meanwhile: a pooling's indices hardly go back.
+#
+# An index is read once more when its value is stored, and may have changed: two mappings of one file are apart by their
+# addresses. It is copied and checked then, and the copy is what counts, so that nothing outside of the result is written.
 
 cdef enum:
     DONE = -1
     REFUSED = -2
+    CHANGED = -4            # an index left its range after it was looked at; some of the result is written
     CHUNK = 64              # values for which elements are zeroed at a time
     LINE = 64               # bytes of a cache line
     AHEAD = 4096            # bytes from what is zeroed to what is fetched
@@ -97,25 +101,45 @@ cdef inline void zero(void *y, Py_ssize_t nbytes, Py_ssize_t ahead) noexcept nog
     memset(at, 0, nbytes)
 
 
-cdef inline void scatter_plane(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t plane) noexcept nogil:
-    cdef Py_ssize_t i = 0, j, end, last, limit, zeroed = 0, size = u.size, count = u.count
+cdef inline bint places_of(uint64_t *places, const index_t *index, Py_ssize_t n, uint64_t base, uint64_t step, uint64_t size,
+                           Py_ssize_t *last) noexcept nogil:
+    """Copy up to CHUNK indices as places in their planes, which begin `step` apart, and raise `last` to the last of them.
+
+    False if one is outside, which it was not when it was looked at first: another thread, or another mapping of the same
+    memory, has changed it. What is stored is where the copy says, whatever the indices are by then.
+    """
+    cdef uint64_t place, outside = 0
+    cdef Py_ssize_t i
+    for i in range(n):
+        place = <uint64_t><int64_t>index[i] - base - i * step
+        outside |= place | (size - 1 - place)       # (a sign bit, as above)
+        places[i] = place
+        last[0] = imax(last[0], <Py_ssize_t>place)
+    return not outside >> 63
+
+
+cdef inline bint scatter_plane(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t plane) noexcept nogil:
+    """False, with some of the result written, if an index has changed."""
+    cdef Py_ssize_t i = 0, j, n, last, limit, zeroed = 0, size = u.size, count = u.count
     cdef Py_ssize_t base = plane % u.counted * size
+    cdef uint64_t places[CHUNK]
     y += plane * size
     x += plane * count
     index += plane * count
     while i < count:
-        end = imin(i + CHUNK, count)
+        n = imin(CHUNK, count - i)
         last = 0
-        for j in range(i, end):
-            last = imax(last, index[j] - base)
+        if not places_of(places, index + i, n, base, 0, size, &last):
+            return False
         if last >= zeroed:
             limit = imin(size, round_up(last + 1, LINE // sizeof(bits)))
             zero(y + zeroed, (limit - zeroed) * sizeof(bits), AHEAD)
             zeroed = limit
-        for j in range(i, end):
-            y[index[j] - base] = x[j]
-        i = end
+        for j in range(n):
+            y[places[j]] = x[i + j]
+        i += n
     zero(y + zeroed, (size - zeroed) * sizeof(bits), AHEAD)
+    return True
 
 
 cdef inline void zero_pixels(bits *y, const Unpool *u, Py_ssize_t lo, Py_ssize_t hi, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
@@ -127,31 +151,38 @@ cdef inline void zero_pixels(bits *y, const Unpool *u, Py_ssize_t lo, Py_ssize_t
         zero(y + i * u.channels + first, (last - first) * sizeof(bits), ahead)
 
 
-cdef inline void scatter_block(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t batch,
+cdef inline bint scatter_block(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t batch,
                                Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    """Channels last, logical indices: those of plane n, c begin at base + c * step."""
-    cdef Py_ssize_t i, c, pixel, zeroed = 0, channels = u.channels, size = u.size
+    """Channels last, logical indices: those of plane n, c begin at base + c * step. False as for `scatter_plane`."""
+    cdef Py_ssize_t i, c, j, n, pixel, zeroed = 0, channels = u.channels, size = u.size
     cdef Py_ssize_t base = batch * channels % u.counted * size, step = size if u.counted > 1 else 0
+    cdef uint64_t places[CHUNK]
     y += batch * channels * size
     x += batch * u.count * channels
     index += batch * u.count * channels
     for i in range(u.count):
-        pixel = 0
-        for c in range(first, last):
-            pixel = imax(pixel, index[c] - base - c * step)
-        if pixel >= zeroed:
-            zero_pixels(y, u, zeroed, pixel + 1, first, last)
-            zeroed = pixel + 1
-        for c in range(first, last):
-            y[(index[c] - base - c * step) * channels + c] = x[c]
+        c = first
+        while c < last:
+            n = imin(CHUNK, last - c)
+            pixel = 0
+            if not places_of(places, index + c, n, base + c * step, step, size, &pixel):
+                return False
+            if pixel >= zeroed:
+                zero_pixels(y, u, zeroed, pixel + 1, first, last)
+                zeroed = pixel + 1
+            for j in range(n):
+                y[places[j] * channels + c + j] = x[c + j]
+            c += n
         x += channels
         index += channels
     zero_pixels(y, u, zeroed, size, first, last)
+    return True
 
 
-cdef inline void scatter_all(bits *y, const bits *x, const index_t *index, const Unpool *u) noexcept nogil:
-    """Any index anywhere, in row-major order of the logical (channels-first) array."""
-    cdef Py_ssize_t n, c, i, at, place, origin, channels = u.channels, count = u.count, plane
+cdef inline bint scatter_all(bits *y, const bits *x, const index_t *index, const Unpool *u) noexcept nogil:
+    """Any index anywhere, in row-major order of the logical (channels-first) array. False as for `scatter_plane`."""
+    cdef Py_ssize_t n, c, i, at, origin, channels = u.channels, count = u.count, plane
+    cdef uint64_t place, last = u.counted * u.size
     memset(y, 0, u.batch * channels * u.size * sizeof(bits))
     for n in range(u.batch):
         for c in range(channels):
@@ -159,11 +190,15 @@ cdef inline void scatter_all(bits *y, const bits *x, const index_t *index, const
             origin = (plane - plane % u.counted) * u.size
             for i in range(count):
                 at = (n * count + i) * channels + c if u.channels_last else (n * channels + c) * count + i
-                place = origin + index[at]
+                place = <uint64_t><int64_t>index[at]
+                if place >= last:
+                    return False
+                place += origin
                 if u.channels_last and not u.physical:
                     plane = place // u.size
                     place = (plane // channels * u.size + place % u.size) * channels + plane % channels
                 y[place] = x[at]
+    return True
 
 
 cdef inline bint own_part(const index_t *index, const Unpool *u, Py_ssize_t part) noexcept nogil:
@@ -174,19 +209,18 @@ cdef inline bint own_part(const index_t *index, const Unpool *u, Py_ssize_t part
     return own_block(index, u, part // u.blocks, first, imin(first + u.width, u.channels))
 
 
-cdef inline void scatter_part(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t part) noexcept nogil:
+cdef inline bint scatter_part(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t part) noexcept nogil:
     cdef Py_ssize_t first
     if not u.channels_last:
-        scatter_plane(y, x, index, u, part)
-        return
+        return scatter_plane(y, x, index, u, part)
     first = part % u.blocks * u.width
-    scatter_block(y, x, index, u, part // u.blocks, first, imin(first + u.width, u.channels))
+    return scatter_block(y, x, index, u, part // u.blocks, first, imin(first + u.width, u.channels))
 
 
 cdef Py_ssize_t unpool_parts(bits *y, const index_t *index, const Unpool *u, int threads) noexcept nogil:
-    """Unpool; or return the place of the first index out of range, with nothing written (else DONE)."""
+    """Unpool, and return DONE; or return the place of the first index out of range, with nothing written; or CHANGED."""
     cdef Py_ssize_t parts = u.batch * (u.blocks if u.channels_last else u.channels), part
-    cdef Py_ssize_t strays = 0, bad
+    cdef Py_ssize_t strays = 0, changed = 0, bad
     cdef const bits *x = <const bits *>u.x
     if u.physical:
         strays = 1
@@ -202,14 +236,14 @@ cdef Py_ssize_t unpool_parts(bits *y, const index_t *index, const Unpool *u, int
         bad = first_outside(index, u.batch * u.channels * u.count, u.counted * u.size)
         if bad >= 0:
             return bad
-        scatter_all(y, x, index, u)
-    elif threads == 1:
+        return DONE if scatter_all(y, x, index, u) else CHANGED
+    if threads == 1:
         for part in range(parts):
-            scatter_part(y, x, index, u, part)
+            changed += not scatter_part(y, x, index, u, part)
     else:
         for part in prange(parts, schedule='static', num_threads=threads):
-            scatter_part(y, x, index, u, part)
-    return DONE
+            changed += not scatter_part(y, x, index, u, part)
+    return CHANGED if changed else DONE
 
 
 cdef Py_ssize_t unpool_sized(const Unpool *u, const index_t *index, int itemsize, int threads) noexcept nogil:
@@ -222,12 +256,15 @@ cdef Py_ssize_t unpool_sized(const Unpool *u, const index_t *index, int itemsize
     return unpool_parts(<uint64_t *>u.y, index, u, threads)
 
 
+CHANGED_INDICES = CHANGED
+
+
 cdef class Unpooling:
     """A max unpooling of one geometry and element type."""
     cdef Unpool unpool
     cdef int ndim, itemsize
-    cdef Py_ssize_t x_shape[64]
-    cdef Py_ssize_t y_shape[64]
+    cdef Py_ssize_t x_shape[MAX_NDIM]
+    cdef Py_ssize_t y_shape[MAX_NDIM]
     cdef size_t work
     cdef object output_shape, threads
     cdef readonly object dtype
@@ -238,6 +275,8 @@ cdef class Unpooling:
         `dtype` and `threads` as for `Pooling`."""
         cdef Unpool *u = &self.unpool
         cdef int i
+        if len(x_shape) > MAX_NDIM or len(output_shape) != len(x_shape):
+            raise ValueError(f"shapes of {len(x_shape)} and {len(output_shape)} axes")
         u.batch, u.channels, u.count, u.size = batch, channels, count, size
         u.counted, u.channels_last, u.physical = counted, channels_last, physical
         self.output_shape, self.dtype, self.threads = output_shape, dtype, threads
@@ -257,7 +296,7 @@ cdef class Unpooling:
 
     def unpool_apart(self, x, indices, y, int threads):
         """Unpool where the caller knows that no memory is shared. Returns DONE (-1), the flat place of the first index
-        outside, with nothing written, or REFUSED (-2)."""
+        outside, with nothing written, REFUSED (-2) or CHANGED (-4)."""
         return self.unpool_into(x, indices, y, threads, True)
 
     cdef Py_ssize_t unpool_into(self, x, indices, y, int threads, bint apart) except -3:
@@ -302,7 +341,7 @@ cdef int share(Unpool *u, int threads) noexcept nogil:
             u.width = round_up(ceil_div(u.channels, blocks), BLOCK_CHANNELS)
             u.blocks = ceil_div(u.channels, u.width)
         parts = u.batch * u.blocks
-    threads = <int>imax(1, imin(threads, parts))
+    threads = <int>imax(1, imin(imin(threads, parts), MAX_THREADS))
     return threads if threads == 1 else threads_given(threads)
 
 

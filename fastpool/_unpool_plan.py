@@ -4,7 +4,21 @@ import math
 from dataclasses import dataclass
 
 from . import _arguments
-from ._plan import check_size, dispatcher, extent_at, replaced
+from ._axes import check_size, extent_at, replaced
+from ._plan import dispatcher
+from ._plan_checks import (
+    FLAG,
+    INTEGER,
+    INTEGERS,
+    TEXT,
+    check_kinds,
+    compare_fields,
+    named_plan,
+    or_none,
+    restore_fields,
+    state_of,
+    tuple_of,
+)
 from ._schedule import ITEMSIZE
 
 
@@ -45,6 +59,15 @@ class UnpoolPlan:
         outer = [self.batch] * self.layout.startswith("N") + [self.channels] * ("C" in self.layout)
         return max(1, math.prod(outer[self.index_axis :]))
 
+    def __post_init__(self):
+        check_unpool_fields(self)
+
+    def __getstate__(self):
+        return state_of(self)
+
+    def __setstate__(self, state):
+        restore_fields(self, state)
+
     def _run(self, x, indices, out):
         """As that of a `MaxPoolPlan`, for the element type of the first call."""
         return None
@@ -63,6 +86,22 @@ def make_unpool_plan(
     num_threads=None,
 ):
     """Check attributes as the public function takes them, and resolve them to an `UnpoolPlan`."""
+    return UnpoolPlan(**_resolved(**locals()))
+
+
+def _resolved(
+    x_shape,
+    kernel_shape,
+    strides,
+    pads,
+    output_shape,
+    layout,
+    index_space,
+    index_axis,
+    index_layout,
+    num_threads,
+):
+    """The fields of the plan that these arguments of `make_unpool_plan` give, as a dict."""
     order = _arguments.layout(layout, x_shape)
     count = len(order.spatial)
     kernels = _arguments.kernel_shape(kernel_shape, count)
@@ -91,23 +130,64 @@ def make_unpool_plan(
         name = "output_shape"
         _check_output_shape(given, x_shape, order, inferred, index_space)
     check_size(name, given, max(ITEMSIZE.values()))
-    return UnpoolPlan(
-        x_shape=x_shape,
-        layout=order.name,
-        batch=extent_at(x_shape, order.batch_axis),
-        channels=extent_at(x_shape, order.channel_axis),
-        channels_last=order.channels_last,
-        spatial=order.spatial,
-        windows=tuple(zip(kernels, strides, pads[:count], strict=True)),
-        sizes=sizes,
-        inferred=inferred,
-        output=tuple(given[position] for position in order.spatial),
-        output_shape=given,
-        index_space=index_space,
-        index_axis=index_axis,
-        index_layout=index_layout,
-        num_threads=num_threads,
-    )
+    return {
+        "x_shape": x_shape,
+        "layout": order.name,
+        "batch": extent_at(x_shape, order.batch_axis),
+        "channels": extent_at(x_shape, order.channel_axis),
+        "channels_last": order.channels_last,
+        "spatial": order.spatial,
+        "windows": tuple(zip(kernels, strides, pads[:count], strict=True)),
+        "sizes": sizes,
+        "inferred": inferred,
+        "output": tuple(given[position] for position in order.spatial),
+        "output_shape": given,
+        "index_space": index_space,
+        "index_axis": index_axis,
+        "index_layout": index_layout,
+        "num_threads": num_threads,
+    }
+
+
+# What each field of an `UnpoolPlan` may be.
+_KINDS = {
+    **dict.fromkeys(("x_shape", "spatial", "sizes", "inferred"), INTEGERS),
+    **dict.fromkeys(("output", "output_shape"), INTEGERS),
+    **dict.fromkeys(("layout", "index_space", "index_layout"), TEXT),
+    **dict.fromkeys(("batch", "channels", "index_axis"), INTEGER),
+    "channels_last": FLAG,
+    "windows": tuple_of("a tuple of tuples of ints", INTEGERS),
+    "num_threads": or_none(INTEGER),
+}
+
+
+def check_unpool_fields(plan):
+    """Raise unless each field of a plan is what `make_unpool_plan` would make of the others."""
+    check_kinds(plan, UnpoolPlan, _KINDS)
+    with named_plan():
+        _arguments.as_counts(plan.x_shape, "x_shape", 0)
+        lengths = {len(plan.windows), len(plan.inferred), len(plan.sizes)}
+        if len(lengths) > 1 or {*map(len, plan.windows)} != {3}:
+            raise ValueError(f"windows {plan.windows} do not fit the sizes {plan.sizes}")
+        kernels, strides, begins = zip(*plan.windows, strict=True)
+        # A plan keeps no padding at the end; it is what the inferred extents lack.
+        ends = [
+            (size - 1) * stride + kernel - begin - extent
+            for size, (kernel, stride, begin), extent in zip(
+                plan.sizes, plan.windows, plan.inferred, strict=True
+            )
+        ]
+        order = plan.layout, plan.index_space, plan.index_axis, plan.index_layout
+        expected = _resolved(
+            plan.x_shape,
+            kernels,
+            strides,
+            (*begins, *ends),
+            plan.output_shape,
+            *order,
+            plan.num_threads,
+        )
+        compare_fields(plan, expected)
 
 
 def _unpool_index_axis(value, shape, order, index_layout):

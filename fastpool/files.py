@@ -6,17 +6,22 @@ time are more resident than one tile has.
 
 import os
 import secrets
-from contextlib import ExitStack, contextmanager
+import stat
+import sys
+from contextlib import ExitStack, contextmanager, suppress
 from math import prod
 from pathlib import Path
 
 import numpy as np
 
 from ._api import plan_max_pool
-from ._arguments import as_count
+from ._arguments import as_count, shown
 from ._tiling import grid
 
 __all__ = ["max_pool"]
+
+# Of a .npy file; NumPy takes 10,000 characters.
+MOST_HEADER_BYTES = 1 << 16
 
 
 def max_pool(
@@ -36,16 +41,18 @@ def max_pool(
     source : str or os.PathLike
         File with the input. It is never written.
     target : str or os.PathLike
-        File that takes the maxima. One that exists is replaced when everything is done, and stays
-        as it is after an error; it may be `source`.
+        File that takes the maxima. One that exists is replaced when everything is done, by a file
+        of its owner, group and permissions. It stays as it is after an error. It may be `source`.
+        A symbolic link stays, and the file that it names is replaced.
     kernel_shape : int or sequence of int
         Taps of the window along each spatial axis, at least 1.
     indices : str or os.PathLike, optional
-        File that takes the index of each maximum, likewise.
+        File that takes the index of each maximum. It is replaced together with `target`: both
+        are, or none.
     max_bytes : int
         Memory for a tile: its input and its results. It is exceeded only where a single window does
-        so, and up to twice with input that no call takes as it is (big-endian, or in Fortran order)
-        or with an activation.
+        so, and up to twice with input that no call takes as it is (big-endian, or in Fortran
+        order).
     progress : callable, optional
         Called with the number of outputs done and the number of all, at first and after each tile.
     **attributes
@@ -59,7 +66,8 @@ def max_pool(
     Raises
     ------
     TypeError, ValueError
-        As :func:`fastpool.max_pool`; or `source` holds no array; or `target` is `indices`.
+        As :func:`fastpool.max_pool`; or `source` holds no array; or `target` and `indices` are one
+        file, by whatever names; or one of them is a folder, a pipe, a socket or a device.
     OSError
         A file cannot be read or written, or there is no room for the results, which is found out
         before any is computed.
@@ -83,20 +91,21 @@ def max_pool(
            [19, 21, 23]])
     """
     max_bytes = as_count(max_bytes, "max_bytes")
-    targets = [Path(path) for path in (target, indices) if path is not None]
-    if len(targets) == 2 and targets[0].absolute() == targets[1].absolute():
-        raise ValueError(f"indices: expected another file than target, got {str(indices)!r} twice")
+    for name, path in (("source", source), ("target", target)):
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"{name}: expected a str or os.PathLike, got {shown(path)}")
+    if not isinstance(indices, (str, os.PathLike, type(None))):
+        raise TypeError(f"indices: expected a str, os.PathLike or None, got {shown(indices)}")
     with ExitStack() as stack:
-        x = stack.enter_context(_existing(source))
+        x = stack.enter_context(existing(source))
         plan = plan_max_pool(
             x.shape, x.dtype, kernel_shape, return_indices=indices is not None, **attributes
         )
         dtypes = x.dtype.newbyteorder("="), np.dtype(plan.index_dtype)
+        paths = stack.enter_context(replacing(target=target, indices=indices))
         results = [
-            stack.enter_context(
-                _new(stack.enter_context(replacing(path)), plan.output_shape, dtype)
-            )
-            for path, dtype in zip(targets, dtypes, strict=False)
+            stack.enter_context(_new(path, plan.output_shape, dtype))
+            for path, dtype in zip(paths.values(), dtypes, strict=False)
         ]
         done, every = 0, prod(plan.output_shape)
         for outputs in grid(plan, max_bytes, reverse=x.order == "F"):
@@ -111,25 +120,188 @@ def max_pool(
 
 
 @contextmanager
-def replacing(path):
-    """The name of a new file beside `path`, which takes its place if nothing is raised."""
-    path = Path(path)
-    new = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
-    try:
+def replacing(**paths):
+    """Give names to new files, which take the places of `paths` together if nothing is raised.
+
+    Parameters
+    ----------
+    **paths : str, os.PathLike or None
+        Files to replace or to make, by the names of the arguments that errors are about. None is
+        left out.
+
+    Yields
+    ------
+    new : dict of str to Path
+        An empty file for each argument, next to the one that it will replace.
+
+    Raises
+    ------
+    ValueError
+        Two of them are one file, or one is no regular file.
+    OSError
+        A file cannot be made or replaced. All are as they were then.
+    """
+    paths = {name: Path(path) for name, path in paths.items() if path is not None}
+    finals = {name: _final(name, path) for name, path in paths.items()}
+    apart(**paths)
+    new, ending = {}, f".{secrets.token_hex(8)}.part"
+    with ExitStack() as leftovers:
+        for name, final in finals.items():
+            new[name] = final.with_name(final.name + ending)
+            leftovers.callback(new[name].unlink, missing_ok=True)
+            # What replaces a file may be as private. It gets that file's permissions at the end.
+            mode = 0o600 if final.exists() else 0o666
+            try:
+                os.close(os.open(new[name], os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+            except FileExistsError:
+                # The endings are the same, so the file system takes the names for one: it ignores
+                # case, say, or is mounted twice.
+                raise _one_file(name, next(iter(finals)), paths[name]) from None
         yield new
-        new.replace(path)
+        pairs = [(new[name], final) for name, final in finals.items()]
+        for name, final in finals.items():
+            if _final(name, final).exists():
+                _copy_permissions(final, new[name])
+        _replace(pairs)
+
+
+def apart(**paths):
+    """Raise ValueError if two of these paths are one file, by whatever names."""
+    seen = {}
+    for name, path in paths.items():
+        for other_name, other in seen.items():
+            if os.path.realpath(path) == os.path.realpath(other) or _is_linked(path, other):
+                raise _one_file(name, other_name, path)
+        seen[name] = path
+
+
+def _is_linked(path, other):
+    """Are these two names of one file that exists?"""
+    try:
+        return os.path.samefile(path, other)
+    except FileNotFoundError:
+        return False
+
+
+def _one_file(name, other_name, path):
+    return ValueError(
+        f"{name}: expected another file than {other_name}, got {os.fspath(path)!r}, "
+        f"which is a name of the same file"
+    )
+
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def open_regular(name, path):
+    """Open a file for reading; a ValueError that names the argument if it is no regular one."""
+    # Do not wait for a writer if it is a pipe.
+    at_once = getattr(os, "O_NONBLOCK", 0)
+    file = open(path, "rb", opener=lambda path, flags: os.open(path, flags | at_once))
+    try:
+        _check_regular(name, path, os.fstat(file.fileno()))
+    except ValueError:
+        file.close()
+        raise
+    return file
+
+
+def _check_regular(name, path, status):
+    if not stat.S_ISREG(status.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "none")
+        raise ValueError(f"{name}: expected a regular file, got {os.fspath(path)!r}, {kind}")
+
+
+def _final(name, path):
+    """The path without symbolic links: the file that is to be replaced, or made."""
+    with suppress(FileNotFoundError):
+        _check_regular(name, path, os.stat(path))
+    return Path(os.path.realpath(path))
+
+
+# The access control list of a file in Linux. It holds the permissions of owner, group and others
+# too; where there is one, the mode's bits of the group are the most that it grants to anyone.
+_ACL = "system.posix_acl_access"
+
+
+def _copy_permissions(old, new):
+    """Give a new file the owner, the group and the permissions of another one.
+
+    Owner and group stay the process's own where it may not give them away. A group that is another
+    one then gets no more than everybody has.
+    """
+    status = os.stat(old)
+    mode, acl = stat.S_IMODE(status.st_mode) & 0o777, None
+    if hasattr(os, "chown"):  # not on Windows
+        for owner in ((-1, status.st_gid), (status.st_uid, -1)):
+            with suppress(PermissionError):
+                os.chown(new, *owner)
+    if os.stat(new).st_gid != status.st_gid:
+        mode = mode & 0o707 | (mode & 0o007) << 3
+    elif hasattr(os, "getxattr"):
+        with suppress(OSError):  # there is none, or the file system knows none
+            acl = os.getxattr(old, _ACL)
+    if acl is not None:
+        os.setxattr(new, _ACL, acl)
+        return
+    if hasattr(os, "removexattr"):
+        with suppress(OSError):  # the folder may give one to the files that are made in it
+            os.removexattr(new, _ACL)
+    os.chmod(new, mode)
+
+
+def _replace(pairs):
+    """Put new files into the places of others, given as (new, final): all, or after an error none.
+
+    How far it came is read from the file system, so that it does not matter where an interrupt
+    strikes.
+    """
+    last = pairs[-1][0]
+    kept = {new: new.with_suffix(".old.part") for new, _ in pairs[:-1]}
+    try:
+        for new, final in pairs:
+            if new in kept:
+                _keep(final, kept[new])
+            new.replace(final)
     finally:
-        new.unlink(missing_ok=True)
+        if last.exists():
+            for new, final in pairs[:-1]:
+                _put_back(new, final, kept[new])
+        for old in kept.values():
+            old.unlink(missing_ok=True)
+
+
+def _keep(final, old):
+    """Give a second name to a file, if there is one."""
+    with suppress(FileNotFoundError):
+        try:
+            os.link(final, old)
+        except OSError:  # no hard links on this file system, or not to this file
+            final.replace(old)
+
+
+def _put_back(new, final, old):
+    """Undo the replacement of a file, as far as it was done."""
+    if old.exists():
+        if not (new.exists() and final.exists()):
+            old.replace(final)
+    elif not new.exists():
+        final.unlink()
 
 
 class _ArrayFile:
     """An array in an open file."""
 
-    def __init__(self, file, array, mode):
-        """`array` is a mapping of it."""
-        self.shape, self.dtype = array.shape, array.dtype
-        self.order = "C" if array.flags.c_contiguous else "F"
-        self._file, self._mode, self._offset = file, mode, array.offset
+    def __init__(self, file, offset, shape, dtype, order, mode):
+        """`offset` is the place of its first byte; `mode` is that of its mappings."""
+        self.shape, self.dtype, self.order = shape, dtype, order
+        self._file, self._mode, self._offset = file, mode, offset
 
     def mapped(self):
         """The array, whose pages are resident as long as this mapping is referred to."""
@@ -139,20 +311,71 @@ class _ArrayFile:
 
 
 @contextmanager
-def _existing(path):
-    with open(path, "rb") as file:
+def existing(path):
+    """Open the array in a .npy file for reading.
+
+    Yields
+    ------
+    x : _ArrayFile
+        Its shape, dtype and order are those of one look at the path, as its elements are.
+    """
+    with open_regular("source", path) as file:
+        size = os.fstat(file.fileno()).st_size
         try:
-            array = np.lib.format.open_memmap(path, "r")
-        except ValueError as error:
-            raise ValueError(f"source: {os.fspath(path)!r} is no .npy file: {error}") from None
-        yield _ArrayFile(file, array, "r")
+            shape, fortran_order, dtype = _read_header(file)
+        except OSError:
+            raise
+        except Exception as error:  # NumPy's parser lets through all that Python's raises
+            raise _no_array(path, error) from None
+        offset, nbytes = file.tell(), prod(shape) * dtype.itemsize
+        if size - offset < nbytes:
+            what = f"expected {nbytes} bytes of data for shape {shape} and dtype {dtype}"
+            raise _no_array(path, f"{what}, got {size - offset}")
+        order = "F" if fortran_order else "C"
+        yield _ArrayFile(file, offset, shape, dtype, order, "r")
+
+
+def _no_array(path, why):
+    return ValueError(f"source: {os.fspath(path)!r} is no .npy file: {why}")
+
+
+def _read_header(file):
+    """Read (shape, fortran_order, dtype) from where an array begins."""
+    version = np.lib.format.read_magic(file)
+    if version > (1, 0):  # NumPy would read and decode a header of any length before it looks
+        length = int.from_bytes(file.read(4), "little")
+        if length > MOST_HEADER_BYTES:
+            raise ValueError(
+                f"expected a header of at most {MOST_HEADER_BYTES} bytes, got {length}"
+            )
+        file.seek(-4, os.SEEK_CUR)
+    if version == (1, 0):
+        header = np.lib.format.read_array_header_1_0(file)
+    elif version in ((2, 0), (3, 0)):  # which differ in the letters of the names of fields
+        header = np.lib.format.read_array_header_2_0(file)
+    else:
+        raise ValueError(f"expected format version 1.0, 2.0 or 3.0, got {version}")
+    shape, _, dtype = header
+    if not all(0 <= extent <= sys.maxsize for extent in shape):
+        raise ValueError(f"expected a shape of extents from 0 to {sys.maxsize}, got {shape}")
+    if dtype.hasobject or not dtype.itemsize:
+        raise ValueError(f"expected numbers, got dtype {dtype}")
+    return header
 
 
 @contextmanager
 def _new(path, shape, dtype):
-    array = np.lib.format.open_memmap(path, "w+", dtype, shape)
+    header = {
+        "descr": np.lib.format.dtype_to_descr(dtype),
+        "fortran_order": False,
+        "shape": shape,
+    }
     with open(path, "r+b") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        offset = file.tell()
+        size = offset + prod(shape) * dtype.itemsize
+        file.truncate(size)
         if hasattr(os, "posix_fallocate"):
             # A mapping that finds no room on the disk kills the process.
-            os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
-        yield _ArrayFile(file, array, "r+")
+            os.posix_fallocate(file.fileno(), 0, size)
+        yield _ArrayFile(file, offset, shape, dtype, "C", "r+")

@@ -72,10 +72,13 @@ def kernel_path(plan):
     """The way through the kernels of a plan that has run: its form, and what its tiles are."""
     pooling = plan._runner.pooling if "_runner" in plan.__dict__ else None
     if pooling is None:
-        return "in pieces"
+        return "gigantic"
     windows = map(_schedule.trimmed, plan.axes)
     made = _schedule.make_schedule(plan, windows, plan.input_shape, plan.output_shape)
     words = [pooling.form]
+    if pooling.form == "far":
+        words += ["channels last"] * made.channels_last
+        return ", ".join(words + ["leading axes"] * (len(made.windows) > 2))
     words += ["channels last"] * made.channels_last + ["direct"] * made.direct
     words += ["folded"] * made.folded + ["leading axes"] * (len(made.windows) > 2)
     words += ["long rows"] * (len(made.windows[-2].steps) > 1)

@@ -441,3 +441,36 @@ def test_strides_far_larger_than_the_input():
     expected, places = _reference.max_pool(x, (68, 68, 4), return_indices=True, **attributes)
     assert np.array_equal(y, expected)
     assert np.array_equal(indices, places)
+
+
+class Buffer(bytes):
+    pass
+
+
+class Table(dict):
+    pass
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        bytearray(10**7),
+        Buffer(10**7),
+        Table.fromkeys(range(10**6)),
+        dict.fromkeys(range(10**6)).keys(),
+        set(range(10**6)),
+        [set(range(10**6)), 2],
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_errors_show_little_of_large_objects(value):
+    import tracemalloc
+
+    tracemalloc.start()
+    try:
+        with pytest.raises(TypeError, match="^kernel_shape") as raised:
+            fastpool.max_pool(np.zeros((1, 1, 4, 4), np.float32), value)
+        assert len(str(raised.value)) < 300
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()

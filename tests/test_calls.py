@@ -1,7 +1,10 @@
 """The short way of a call: which arrays it takes, what it may not miss, and when it is declined."""
 
 import gc
+import itertools
 import sys
+import threading
+import unittest.mock
 import warnings
 import weakref
 
@@ -347,6 +350,99 @@ def test_objects_that_change_are_not_kept():
                 assert 9 - value in y.shape[2:], (window, value)
 
 
+def test_a_list_that_another_thread_changes():
+    """One call may take either list; no plan of one may be kept under the key of the other."""
+    shapes = [(1, 1, 8 + i, 9) for i in range(400)]
+    window, done = [2, 2], threading.Event()
+
+    def change():
+        while not done.is_set():
+            window[:] = 4, 4
+            window[:] = 2, 2
+
+    changing = threading.Thread(target=change)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    changing.start()
+    try:
+        for shape in shapes:
+            x = np.zeros(shape, np.uint8)
+            assert fastpool.max_pool(x, window).shape[3] in (8, 6)
+    finally:
+        done.set()
+        changing.join()
+        sys.setswitchinterval(interval)
+    for shape in shapes:
+        for taps in ([2, 2], [4, 4], (2, 2), (4, 4)):
+            y = fastpool.max_pool(np.zeros(shape, np.uint8), taps)
+            assert y.shape[2:] == (shape[2] + 1 - taps[0], 10 - taps[1])
+
+
+def test_a_list_that_changes_while_a_plan_is_made():
+    """As another thread may change it just then."""
+    window = [2, 2]
+
+    def make(shape, dtype, taps):
+        made = tuple(taps)
+        window[:] = 4, 4
+        return made
+
+    kept = Kept(make)
+    x = np.zeros((1, 1, 8, 8), np.uint8)
+    assert kept.find(x, (window,)) == (2, 2)
+    assert kept.find(x, ([4, 4],)) == (4, 4)
+    assert kept.find(x, ([2, 2],)) == (2, 2)
+
+
+class Changing(float):
+    """A number that is another one at each look."""
+
+    def __index__(self):
+        Changing.looks += 1
+        return 2 + Changing.looks % 3
+
+    looks = 0
+
+
+def test_objects_that_claim_to_be_constant():
+    """A mock, a subclass and a class with a dtype may give another answer at the next call."""
+    x = np.zeros((1, 1, 8, 8), np.float32)
+    number = unittest.mock.MagicMock(spec=int)
+    for value in (2, 3, 2):
+        number.__index__ = lambda self, value=value: value
+        for window in (number, [number, 2], (number, 2)):
+            assert fastpool.max_pool(x, window).shape[2] == 9 - value
+    found = {fastpool.max_pool(x, Changing(2)).shape for _ in range(9)}
+    assert len(found) == 3
+
+    class IndexType:
+        dtype = np.dtype("int64")
+
+    for dtype in ("int64", "int32", "int64"):
+        IndexType.dtype = np.dtype(dtype)
+        _, z = fastpool.max_pool(x, 2, return_indices=True, index_dtype=IndexType)
+        assert z.dtype == dtype
+
+
+def test_sequences_that_lie():
+    class Endless(list):
+        def __iter__(self):
+            return itertools.repeat(2)
+
+    class Growing:
+        def __index__(self):
+            window.append(self)
+            return 2
+
+    x = np.zeros((1, 1, 8, 8), np.float32)
+    with pytest.raises(ValueError, match="^kernel_shape: "):
+        fastpool.max_pool(x, Endless([2, 2]))
+    window = [Growing(), Growing()]
+    assert fastpool.max_pool(x, window).shape == (1, 1, 7, 7)
+    with pytest.raises(ValueError, match="^activation_params: "):
+        fastpool.max_pool(x, 2, activation="Clip", activation_params=Endless([2, 2]))
+
+
 def test_addresses_that_are_used_again():
     """A key of addresses must not outlive the objects."""
     kept, made = counting()
@@ -398,3 +494,36 @@ def test_no_references_are_lost(function):
         call()
     after = [sys.getrefcount(a) for a in watched]
     assert all(abs(a - b) < 50 for a, b in zip(after, before, strict=True)), (before, after)
+
+
+def test_classes_that_claim_to_be_int():
+    """A metaclass says what its classes are equal to."""
+
+    class Meta(type):
+        def __eq__(cls, other):
+            return other is int or other is cls
+
+        def __hash__(cls):
+            return hash(int)
+
+    class Five(metaclass=Meta):
+        def __index__(self):
+            return 5
+
+        def __eq__(self, other):
+            return other == 2
+
+        def __hash__(self):
+            return hash(2)
+
+    x = np.zeros((1, 1, 9, 9), np.float32)
+    assert fastpool.max_pool(x, Five()).shape == (1, 1, 5, 5)
+    assert fastpool.max_pool(x, 2).shape == (1, 1, 8, 8)
+
+
+def test_zeros_of_both_signs_are_two_arguments():
+    x = np.full((1, 1, 2, 2), -1, np.float32)
+    for alpha in (-0.0, 0.0, np.float64(-0.0), np.float64(0.0)):
+        activation = {"activation": "LeakyRelu", "activation_params": [alpha]}
+        y = fastpool.max_pool(x, 2, **activation)
+        assert np.signbit(y).all() == (not np.signbit(alpha))

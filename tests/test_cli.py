@@ -406,6 +406,69 @@ def test_what_goes_wrong_is_one_line(folder, arguments, status, message):
     assert names(folder) == before
 
 
+@pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ("pool x.npy one.npy --kernel 2 --indices two.npy", "--indices: expected another file"),
+        ("pool x.npy two.npy --kernel 2 --indices one.npy", "--indices: expected another file"),
+        ("pool in.npz one.npz --kernel 2 --indices two.npz", "--indices: expected another file"),
+        ("pool x.npy one.png --kernel 2 --indices two.npy", "--indices: expected another file"),
+        ("explain --shape 6 --layout W --kernel 3 --svg one.svg --png two.png", "--png: expected"),
+        ("bench --quick --json one.svg --plot two.svg", "--plot: expected another file"),
+        ("bench sweep --quick --json one.png --plot one.png", "--plot: expected another file"),
+    ],
+)
+def test_one_file_by_two_names_is_refused(folder, arguments, message):
+    """Else what is written last would be all that is left."""
+    pytest.importorskip("matplotlib")
+    np.savez("in.npz", a=X)
+    for ending in ("npy", "npz", "png", "svg"):
+        Path(f"two.{ending}").symlink_to("one.npy")
+        if ending != "npy":
+            Path(f"one.{ending}").symlink_to("one.npy")
+    before = names(folder)
+    status, printed, said = cases.command(*arguments.split())
+    assert (status, printed) == (2, "") and message in said and said.count("\n") == 1
+    assert names(folder) == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+@pytest.mark.parametrize("target", ["y.npy", "y.npz", "y.png"])
+def test_a_private_file_stays_private(folder, target):
+    pytest.importorskip("PIL")
+    np.savez("in.npz", a=X)
+    np.save("x.npy", X[0, ..., 0])
+    Path(target).touch(mode=0o600)
+    source, layout = ("in.npz", "NHWC") if target == "y.npz" else ("x.npy", "HW")
+    assert cases.command("pool", source, target, "--kernel", "2", "--layout", layout)[0] == 0
+    assert Path(target).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ("x.npy pipe.npy --kernel 2", "OUT: expected a regular file, got 'pipe.npy', a pipe"),
+        ("x.npy pipe.png --kernel 2", "OUT: expected a regular file, got 'pipe.png', a pipe"),
+        ("x.npy y.png --kernel 2 --indices pipe.npy", "--indices: expected a regular file"),
+        ("x.npy . --kernel 2", "'.': expected a name that ends as"),
+        ("pipe.npy y.npy --kernel 2", "IN: expected a regular file, got 'pipe.npy', a pipe"),
+        ("pipe.npy y.png --kernel 2", "IN: expected a regular file, got 'pipe.npy', a pipe"),
+        ("pipe.npz y.npz --kernel 2", "IN: expected a regular file, got 'pipe.npz', a pipe"),
+        ("pipe.png y.npy --kernel 2", "IN: expected a regular file, got 'pipe.png', a pipe"),
+    ],
+)
+def test_pipes_are_refused(folder, arguments, message):
+    pytest.importorskip("PIL")
+    for ending in ("npy", "npz", "png"):
+        os.mkfifo(f"pipe.{ending}")
+    before = names(folder)
+    status, printed, said = cases.command("pool", *arguments.split())
+    assert (status, printed) == (2, "") and message in said and said.count("\n") == 1
+    assert names(folder) == before
+
+
 def test_an_image_without_pillow(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
     for files in (("x.png", "y.npy"), ("x.npy", "y.png")):

@@ -4,6 +4,7 @@ Of torch, jax and pyarrow what is installed; a class of this file stands for any
 """
 
 import array
+import contextlib
 import importlib
 import sys
 
@@ -208,6 +209,130 @@ def test_results_whose_memory_cannot_be_seen_are_refused(make):
         fastpool.max_pool(X, 2, strides=2, out=make())
 
 
+# ------------------------------------------------------------------ tensors that autograd watches
+
+
+def calls_into(torch):
+    """Functions with the tensors that each writes, for every route that has `out=`."""
+    x, indices = torch.from_numpy(X), torch.from_numpy(INDICES)
+    y, z, back = (torch.from_numpy(np.zeros_like(a)) for a in (Y, INDICES, X))
+    plan = fastpool.plan_max_pool(X.shape, X.dtype, 2, strides=2, return_indices=True)
+    window = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    both = {"out": y, "out_indices": z}
+    layer = {"kernel": [2, 2], "strides": [2, 2], "auto_pad": "valid"}
+    relu = {"activation": "Relu"}
+    max_pool, onnx, openvino = fastpool.max_pool, fastpool.onnx, fastpool.openvino
+    yield [y, z], lambda: max_pool(x, 2, strides=2, return_indices=True, **both)
+    yield [z], lambda: max_pool(X, 2, strides=2, return_indices=True, out_indices=z)
+    yield [y], lambda: max_pool(X, 2, strides=2, activation="Relu", out=y)
+    yield [y, z], lambda: plan(X, y, z)
+    yield [y, z], lambda: plan(x, **both)
+    yield [back], lambda: fastpool.max_unpool(Y, indices, 2, strides=2, out=back)
+    yield [y, z], lambda: onnx.max_pool(x, **window, n_outputs=2, **both)
+    yield [back], lambda: onnx.max_unpool(Y, INDICES, **window, out=back)
+    yield [back], lambda: onnx.max_unpool(Y, INDICES, **window, **relu, out=back)
+    yield [y, z], lambda: openvino.max_pool(x, **layer, version=8, **both)
+    yield [y], lambda: openvino.max_pool(x, **layer, version=1, out=y)
+
+
+def test_a_written_tensor_has_a_new_version():
+    torch = pytest.importorskip("torch")
+    for number, (written, call) in enumerate(calls_into(torch)):
+        before = [tensor._version for tensor in written]
+        call()
+        for tensor, version in zip(written, before, strict=True):
+            assert tensor._version > version, number
+
+
+@pytest.mark.parametrize("part", ["whole", "view", "detached", "parameter", "subclass"])
+def test_gradients_of_what_was_overwritten_are_refused(part):
+    """As after torch's own functions in place; without it they would be made of the new values."""
+    torch = pytest.importorskip("torch")
+
+    class Marked(torch.Tensor):
+        pass
+
+    saved = torch.full((2, 3, 4, 4), 3.0)
+    out = {
+        "whole": lambda: saved,
+        "view": lambda: saved.view(6, 4, 4).view(2, 3, 4, 4),
+        "detached": lambda: saved.detach(),
+        "parameter": lambda: torch.nn.Parameter(saved, requires_grad=False),
+        "subclass": lambda: saved.as_subclass(Marked),
+    }[part]()
+    if part == "parameter":
+        saved = out
+    weight = torch.ones(2, 3, 4, 4, requires_grad=True)
+    product = (weight * saved).sum()
+    assert fastpool.max_pool(X, 2, strides=2, out=out) is out
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.backward()
+
+
+def test_a_tensor_that_requires_a_gradient_is_written_where_torch_would():
+    torch = pytest.importorskip("torch")
+    leaf = torch.zeros(2, 3, 4, 4, requires_grad=True)
+    with pytest.raises(TypeError, match="^out: .*requires grad"):
+        fastpool.max_pool(X, 2, strides=2, out=leaf)
+    assert not leaf.any() and leaf._version == 0
+    with torch.no_grad():
+        fastpool.max_pool(X, 2, strides=2, out=leaf)
+    assert leaf._version == 1
+    cases.assert_same(leaf.detach().numpy(), Y)
+
+
+def test_tensors_of_inference_mode():
+    torch = pytest.importorskip("torch")
+    plain = torch.zeros(2, 3, 4, 4)
+    with torch.inference_mode():
+        out = torch.zeros(2, 3, 4, 4)
+        fastpool.max_pool(X, 2, strides=2, out=out)
+        fastpool.max_pool(X, 2, strides=2, out=plain)
+        cases.assert_same(out.numpy(), Y)
+        assert plain._version == 1
+        out.zero_()
+    message = "^out: expected a tensor that may change here, got one of inference_mode outside"
+    with pytest.raises(TypeError, match=message):
+        fastpool.max_pool(X, 2, strides=2, out=out)
+    assert not out.any()
+    cases.assert_same(fastpool.max_pool(out, 1), out.numpy())  # it may be read
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
+def test_tensors_with_tangents_are_refused():
+    """A result has none, so that a derivative would be wrong and nobody would know."""
+    torch = pytest.importorskip("torch")
+    forward_ad = importlib.import_module("torch.autograd.forward_ad")
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(torch.from_numpy(X), torch.ones(X.shape))
+        out = forward_ad.make_dual(torch.zeros(Y.shape), torch.ones(Y.shape))
+        with pytest.raises(TypeError, match="^x: expected a tensor without a tangent"):
+            fastpool.max_pool(x, 2, strides=2)
+        with pytest.raises(TypeError, match="^out: expected a tensor without a tangent"):
+            fastpool.max_pool(X, 2, strides=2, out=out)
+        assert not out.any()
+        fastpool.max_pool(X, 2, strides=2, out=torch.zeros(Y.shape))
+
+
+def test_tensors_whose_memory_is_elsewhere_are_refused():
+    torch = pytest.importorskip("torch")
+    wrapped = torch._to_functional_tensor(torch.from_numpy(X))
+    for arguments in ({"x": wrapped}, {"x": X, "out": wrapped}):
+        with pytest.raises(TypeError, match="expected a tensor with memory, got one of function"):
+            fastpool.max_pool(kernel_shape=1, **arguments)
+
+
+def test_an_error_leaves_the_version_of_a_tensor():
+    torch = pytest.importorskip("torch")
+    out, indices = torch.zeros(2, 3, 4, 4), torch.zeros(2, 3, 4, 4)  # these of a wrong type
+    with pytest.raises(TypeError, match="^out_indices: expected dtype int64"):
+        fastpool.max_pool(X, 2, strides=2, return_indices=True, out=out, out_indices=indices)
+    back, bad = torch.zeros(X.shape), INDICES + 10**6
+    with pytest.raises(ValueError, match="^indices"):
+        fastpool.max_unpool(Y, bad, 2, strides=2, out=back)
+    assert out._version == indices._version == back._version == 0
+
+
 # ------------------------------------------------------------------------------- what is not there
 
 
@@ -269,3 +394,180 @@ def test_a_traced_array_is_refused():
     jax = pytest.importorskip("jax")
     with pytest.raises(TypeError):
         jax.jit(lambda x: fastpool.max_pool(x, 2))(jax.numpy.zeros((1, 1, 4, 4)))
+
+
+# ------------------------------------------------------------------------- subclasses of ndarray
+
+
+POOL = {"kernel_shape": 2, "strides": 2}
+# What names an argument: a call of which it is one, with the array there and right ones elsewhere.
+ARGUMENTS = {
+    "x": lambda x: fastpool.max_pool(x, **POOL),
+    "out": lambda out: fastpool.max_pool(X, **POOL, out=out),
+    "out_indices": lambda out: fastpool.max_pool(X, **POOL, return_indices=True, out_indices=out),
+    "onnx x": lambda x: fastpool.onnx.max_pool(x, kernel_shape=[2, 2], strides=[2, 2]),
+    "onnx out": lambda out: fastpool.onnx.max_pool(
+        X, kernel_shape=[2, 2], strides=[2, 2], activation="Relu", out=out
+    ),
+    "openvino out": lambda out: fastpool.openvino.max_pool(
+        X, kernel=[2, 2], strides=[2, 2], auto_pad="valid", version=1, out=out
+    ),
+    "openvino out_indices": lambda out: fastpool.openvino.max_pool(
+        X, kernel=[2, 2], strides=[2, 2], auto_pad="valid", out_indices=out
+    ),
+    "unpool x": lambda x: fastpool.max_unpool(x, INDICES, **POOL),
+    "unpool indices": lambda indices: fastpool.max_unpool(Y, indices, **POOL),
+    "unpool out": lambda out: fastpool.max_unpool(Y, INDICES, **POOL, out=out),
+    "onnx unpool out": lambda out: fastpool.onnx.max_unpool(
+        Y, INDICES, kernel_shape=[2, 2], strides=[2, 2], out=out
+    ),
+    "onnx unpool activation out": lambda out: fastpool.onnx.max_unpool(
+        Y, INDICES, kernel_shape=[2, 2], strides=[2, 2], activation="Relu", out=out
+    ),
+}
+
+
+def right_for(argument):
+    """An array that is right as an argument: as an input, or filled with what stands in none."""
+    kind = argument.split()[-1]
+    if kind == "out":
+        return np.full_like(X if "unpool" in argument else Y, 77)
+    if kind == "out_indices":
+        return np.full_like(INDICES, 77)
+    return {"x": Y if "unpool" in argument else X, "indices": INDICES}[kind].copy()
+
+
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("argument", ARGUMENTS)
+def test_masked_arrays_are_refused(argument, masked, hard):
+    """A mask would be ignored as an input. As a result it would stay over what is written, or keep
+    it from being written.
+    """
+    array = right_for(argument)
+    given = np.ma.array(array, mask=np.arange(array.size) % 2 if masked else False, hard_mask=hard)
+    before = given.data.copy()
+    message = f"^{argument.split()[-1]}: a masked array's mask would be ignored"
+    with pytest.raises(TypeError, match=message):
+        ARGUMENTS[argument](given)
+    assert (given.data == before).all()
+
+
+def test_what_becomes_a_masked_array_is_refused():
+    """As a variable of netCDF4 does."""
+
+    class Variable:
+        def __array__(self, dtype=None, copy=None):
+            return np.ma.array(X, mask=X > 50)
+
+    with pytest.raises(TypeError, match="^x: a masked array's mask would be ignored"):
+        fastpool.max_pool(Variable(), 2)
+
+
+LIES = {
+    "flags": [None, {}, "WRITEABLE"],
+    "shape": [(), (1, 1, 1, 1), (2, 3, 99, 99), None],
+    "strides": [(), (0, 0, 0, 0), (2**40,) * 4, None],
+    "dtype": [np.dtype("int8"), np.dtype("float64"), np.dtype("O"), "float32", None],
+    "itemsize": [0, 1, 2**40],
+    "size": [0, 2**40],
+    "nbytes": [0, 2**40],
+    "ndim": [0, 64, -1],
+    "data": [None, memoryview(b"")],
+    "base": [None],
+    "ctypes": [None],
+    "__array_interface__": [{}, {"shape": (9,), "typestr": "<f4", "data": (8, False)}],
+    "__array_struct__": [None],
+    "__array_priority__": [float("nan")],
+    "__class__": [int, np.ndarray, np.ma.MaskedArray],
+    "null_count": [5],
+    "device": ["cuda"],
+}
+METHODS = [
+    *("view", "astype", "copy", "reshape", "transpose", "ravel", "flatten", "fill", "item"),
+    *("squeeze", "swapaxes", "resize", "setflags", "tobytes", "__getitem__", "__setitem__"),
+    *("__len__", "__iter__", "__eq__", "__lt__", "__bool__", "__index__", "__array__"),
+    *("__array_finalize__", "__array_wrap__", "__array_ufunc__", "__array_function__"),
+    *("__dlpack__", "__dlpack_device__", "__buffer__", "__getattr__", "__copy__", "__reduce__"),
+]
+
+
+def raises(*arguments, **keywords):
+    raise ZeroDivisionError
+
+
+def subclasses():
+    """Subclasses of ndarray, each of which lies about one thing."""
+    plain = {"__slots__": ()}
+    for name, values in LIES.items():
+        for value in values:
+            lie = property(lambda self, value=value: value)
+            yield f"{name} {value}", type("Lies", (np.ndarray,), {**plain, name: lie})
+        yield f"{name} raises", type("Raises", (np.ndarray,), {**plain, name: property(raises)})
+    for name in METHODS:
+        for value in (None, 0, X[0], "self"):
+
+            def method(self, *arguments, value=value, **keywords):
+                return self if isinstance(value, str) else value
+
+            yield f"{name} {type(value)}", type("Lies", (np.ndarray,), {**plain, name: method})
+        yield f"{name} raises", type("Raises", (np.ndarray,), {**plain, name: raises})
+
+
+SUBCLASSES = dict(subclasses())
+# In its type, in an order that kernels do not take, between other elements, backwards.
+ARRANGEMENTS = {
+    "plain": lambda a: a,
+    "Fortran": np.asfortranarray,
+    "gaps": lambda a: np.repeat(a, 2, axis=-1)[..., ::2],
+    "backwards": lambda a: a[..., ::-1].copy()[..., ::-1],
+}
+
+
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+@pytest.mark.parametrize("argument", ARGUMENTS)
+def test_subclasses_that_lie(argument, arrangement):
+    """Their memory is read or written, whatever they say of it; results are what was given."""
+    for library in ("dask.array", "xarray"):  # of which an array could say that it is one
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(library)
+    call = ARGUMENTS[argument]
+    kind = argument.split()[-1]
+    expected = [np.asarray(part) for part in _as_tuple(call(right_for(argument)))]
+    for name, subclass in SUBCLASSES.items():
+        array = ARRANGEMENTS[arrangement](right_for(argument))
+        memory = array.view()
+        try:
+            given = np.ndarray.view(array, subclass)
+        except (TypeError, ZeroDivisionError):  # what NumPy itself asks for when it makes one
+            assert name.startswith("__array_finalize__")
+            continue
+        results = _as_tuple(call(given))
+        if kind.startswith("out"):
+            place = kind == "out_indices"
+            assert results[place] is given, name
+            cases.assert_same(memory, expected[place])
+        else:
+            for result, want in zip(results, expected, strict=True):
+                assert type(result) is np.ndarray, name
+                cases.assert_same(result, want)
+
+
+def _as_tuple(results):
+    return results if type(results) is tuple else (results,)
+
+
+@pytest.mark.parametrize("kind", [np.matrix, np.recarray, np.memmap])
+@pytest.mark.parametrize("argument", ["x", "out"])
+def test_subclasses_of_numpy(kind, argument):
+    array = np.arange(64, dtype=np.float32).reshape(8, 8)
+    y = fastpool.max_pool(array, 2, strides=2, layout="HW")
+    if argument == "x":
+        given = np.ndarray.view(array, kind)
+        result = fastpool.max_pool(given, 2, strides=2, layout="HW")
+        assert type(result) is np.ndarray
+    else:
+        given = np.ndarray.view(np.zeros_like(y), kind)
+        result = fastpool.max_pool(array, 2, strides=2, layout="HW", out=given)
+        assert result is given
+    cases.assert_same(np.asarray(result), y)

@@ -10,7 +10,7 @@ import pytest
 
 import cases
 import fastpool
-from fastpool import _dispatch, _reference
+from fastpool import _dispatch, _far, _reference
 
 # By width: layout, channels, sizes, window, attributes. The path has these words, and none of the
 # others below.
@@ -30,9 +30,12 @@ PATHS = {
     "channels last, long rows": lambda w: ("HWC", 20 + w, (33, 3), (21, 1), {"pads": (9, 0)}),
     "channels last, long columns": lambda w: ("HWC", 20 + w, (3, 33), (2, 21), {}),
     "channels last, leading axes": lambda w: ("DHWC", 20 + w, (3, 7, 9), (2, 3, 5), {"pads": 1}),
-    "in pieces": lambda w: ("CHW", 2, (2, w), (2, 3), {"strides": (1, 2**40), "pads": (0, 2**40)}),
+    "far": lambda w: ("CHW", 2, (9, w), (4, 3), {"strides": (1, 2), "pads": (5, 9)}),
+    "far, leading axes": lambda w: ("CDHW", 2, (3, 4, w), (2, 2, 3), {"pads": (0, 1, 9)}),
+    "channels last, far": lambda w: ("HWC", 20 + w, (9, 4), (2, 3), {"dilations": (5, 1)}),
+    "gigantic": lambda w: ("CHW", 2, (2, w), (2, 3), {"strides": (1, 2**62), "pads": (0, 2**62)}),
 }
-WORDS = ("in pieces", "channels last", "direct", "folded", "leading axes", "long rows")
+WORDS = ("gigantic", "far", "channels last", "direct", "folded", "leading axes", "long rows")
 DTYPES = [("uint8", "propagate"), ("float16", "propagate"), ("float32", "propagate")]
 DTYPES += [("float32", "ignore"), ("float64", "propagate"), ("int64", "propagate")]
 
@@ -52,7 +55,9 @@ def at_a_page(memory, shape, dtype, at, gaps):
 
 @pytest.mark.parametrize(("name", "nan"), DTYPES)
 @pytest.mark.parametrize("path", PATHS)
-def test_nothing_beyond_the_pages_is_touched(path, name, nan, isa, guarded_memory):
+def test_nothing_beyond_the_pages_is_touched(path, name, nan, isa, guarded_memory, monkeypatch):
+    if "far" in path:
+        monkeypatch.setattr(_far, "pays", lambda schedule: True)
     memories = [guarded_memory(1 << 19) for _ in "xyz"]
     for i, width in enumerate(widths(isa, name)):
         layout, channels, sizes, kernel, attributes = PATHS[path](width)

@@ -5,7 +5,6 @@ size, and about everything at once.
 """
 
 import contextlib
-import dataclasses
 import io
 import math
 import sys
@@ -428,44 +427,6 @@ def test_indices_of_an_attacker(data):
                     with pytest.raises(ValueError, match=r"^indices\["):
                         fastpool.max_unpool(x, indices, **arguments)
                     assert (out == 7).all()
-
-
-# -------------------------------------------------------------------------- plans that nobody made
-
-
-PLAN = fastpool.plan_max_pool((2, 3, 8, 9), "float32", 3, pads=1, return_indices=True)
-ROWS, COLS = PLAN.axes
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"axes": (ROWS._replace(size=10**7), COLS)},
-        {"axes": (ROWS, COLS._replace(output=10**7))},
-        {"axes": (ROWS,)},
-        {"axes": (ROWS, COLS, COLS)},
-        {"axes": (COLS, ROWS)},
-        {"axes": (ROWS._replace(kernel=0), COLS)},
-        {"axes": (ROWS._replace(stride=0), COLS)},
-        {"axes": (ROWS._replace(stride=-1), COLS)},
-        {"axes": (ROWS._replace(dilation=0), COLS)},
-        {"axes": (ROWS._replace(begin=-(10**6)), COLS)},
-        {"output_shape": (2, 3, 800, 900)},
-        {"output_shape": (200, 3, 8, 9)},
-        {"output_shape": (2, 3, 8)},
-        {"input_shape": (2, 3, 8, 90)},
-        {"batch": 200},
-        {"channels": 300},
-        {"layout": "NHWC"},
-        {"layout": "NHW"},
-        {"channels_last": True},
-    ],
-    ids=lambda changes: ", ".join(changes),
-)
-def test_a_plan_that_contradicts_itself(changes, isa):
-    plan = dataclasses.replace(PLAN, **changes)
-    x = np.zeros(plan.input_shape, np.float32)
-    refused(plan, x, match="^plan: ", exceptions=ValueError)
 
 
 # ------------------------------------------------------------------ whatever the error, out= stays

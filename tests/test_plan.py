@@ -428,7 +428,8 @@ print(*(name for name in sys.modules if name.startswith("fastpool.")))
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     loaded = set(process.stdout.split())
-    planning = {"_plan", "_unpool_plan", "_arguments", "_tiling", "_schedule"}
+    planning = {"_plan", "_unpool_plan", "_plan_checks", "_arguments", "_axes", "_tiling"}
+    planning |= {"_schedule", "_far"}
     assert loaded == {f"fastpool.{name}" for name in planning | {"_reference", "_activation"}}
 
 

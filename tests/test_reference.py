@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 
+import cases
 from fastpool import _arguments, _reference
 from fastpool._activation import apply_activation
 from fastpool._plan import make_plan
@@ -457,6 +458,32 @@ def test_activations_of_integers_are_exact(dtype):
     y = np.array(values, dtype)
     apply_activation(y, *_arguments.activation("Relu", ()))
     assert y.tolist() == [max(v, 0) for v in values]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int16"])
+@pytest.mark.parametrize("shape", [(5, 3, 3, 2000), (2, 40_000), (40_000, 2), (70_001,), (3,)])
+def test_activations_do_not_depend_on_blocks_or_arrangement(dtype, shape):
+    """To the last bit: larger arrays are those of many small ones."""
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    values = cases.values(shape, dtype, "bits", 0)
+    if dtype != "int16":
+        rng = np.random.default_rng(0)
+        moderate = (10 * rng.normal(size=shape)).astype(values.dtype)
+        np.copyto(values, moderate, where=rng.random(shape) < 0.8)
+    for name, params in FORMULAS:
+        if dtype == "int16" and name not in ("Relu", "Clip"):
+            continue
+        activation = _arguments.activation(name, params)
+        expected = values.reshape(-1).copy()
+        for first in range(0, values.size, 999):
+            part = expected[first : first + 999].copy()
+            apply_activation(part, *activation)
+            expected[first : first + 999] = part
+        for how in ("contiguous", "fortran", "negative", "stepped", "rows", "unaligned"):
+            y = cases.arranged(values.copy(), how)
+            apply_activation(y, *activation)
+            cases.assert_same(np.asarray(y), expected.reshape(shape), f"{name} {how}")
 
 
 def test_activation_belongs_to_the_values_alone():

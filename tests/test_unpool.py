@@ -1,5 +1,10 @@
 """Unpooling: where elements are zeroed ahead of values, who writes which channels, bad indices."""
 
+import contextlib
+import subprocess
+import sys
+import threading
+
 import numpy as np
 import pytest
 
@@ -141,3 +146,81 @@ def test_an_index_outside_leaves_the_output_alone(dtype, layout, threads, isa):
         indices = good.copy()
         indices.reshape(-1)[place] = value
         unpool_all_ways(x, indices, x.shape, layout)
+
+
+# -------------------------------------------------------------- indices that change during the call
+
+# The result and the indices are mappings of one file, and the values that are stored become the
+# next indices. Addresses do not tell.
+ONE_FILE = """
+import tempfile
+import numpy as np
+import fastpool
+from fastpool import _dispatch
+
+layout, dtype, threads = {layout!r}, {dtype!r}, {threads}
+# From the memory of an index to where its value goes: the next chunk of a plane, the next pixel.
+ahead = 64 if layout == "NCHW" else 3
+indices = np.arange(1920).reshape(2, 3, 8, 40)
+if layout == "NHWC":
+    indices = np.moveaxis(indices, 1, -1)
+refused = 0
+for build in _dispatch.builds():
+    for huge in (2**41 if dtype == "int64" else 2**31 - 1, np.iinfo(dtype).min, -(2**30)):
+        with _dispatch.using(build), tempfile.NamedTemporaryFile() as file:
+            itemsize = np.dtype(dtype).itemsize
+            file.truncate((indices.size + ahead) * itemsize)
+            z, out = (
+                np.asarray(np.memmap(file.name, dtype, "r+", offset * itemsize, indices.shape))
+                for offset in (0, ahead)
+            )
+            z[...] = indices
+            x = np.full(indices.shape, huge, dtype)
+            try:
+                fastpool.max_unpool(x, z, 1, layout=layout, out=out, num_threads=threads)
+            except ValueError as error:
+                assert str(error).startswith("indices"), error
+                refused += 1
+print(refused)
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_out_and_indices_in_one_file(layout, dtype, threads):
+    """Nothing outside of the result is written: it was, at addresses that the values chose."""
+    code = ONE_FILE.format(layout=layout, dtype=dtype, threads=threads)
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120
+    )
+    assert process.returncode == 0, process.stderr
+    assert int(process.stdout) == 3 * len(cases.BUILDS)
+
+
+def test_indices_that_another_thread_changes(isa):
+    """Whatever it writes there: a result, or a ValueError."""
+    rng = np.random.default_rng(0)
+    good = np.arange(40_000).reshape(1, 4, 100, 100)
+    x = cases.values(good.shape, "float32", "bits", 1)
+    for layout in ("NCHW", "NHWC"):
+        z = good.copy() if layout == "NCHW" else np.moveaxis(good, 1, -1).copy()
+        values = x if layout == "NCHW" else np.moveaxis(x, 1, -1).copy()
+        flat, done = z.reshape(-1), threading.Event()
+
+        def change(flat=flat, done=done):
+            while not done.is_set():
+                place = int(rng.integers(flat.size))
+                before = flat[place]
+                flat[place] = rng.choice([-1, 2**62, -(2**63), 40_000])
+                flat[place] = before
+
+        changing = threading.Thread(target=change)
+        changing.start()
+        try:
+            for _ in range(100):
+                with contextlib.suppress(ValueError):
+                    fastpool.max_unpool(values, z, 1, layout=layout, num_threads=1)
+        finally:
+            done.set()
+            changing.join()

@@ -2,10 +2,11 @@
 
 import zipfile
 import zlib
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
+from ..files import open_regular
 from .program import needing
 
 # Of Pillow's images, those whose numbers have an order; others are converted.
@@ -15,10 +16,14 @@ MODES = ("L", "LA", "RGB", "RGBA", "I", "F")
 class Archive:
     """An .npz file that is read: its names, and an array for each."""
 
-    def __init__(self, path):
+    def __init__(self, argument, path):
+        """Errors about the file name the argument, too."""
         self.path = path
-        with self._its_errors():
-            self._file = np.lib.npyio.NpzFile(path)
+        with ExitStack() as stack:
+            file = stack.enter_context(open_regular(argument, path))
+            with self._its_errors():
+                self._file = np.lib.npyio.NpzFile(file, own_fid=True)
+            stack.pop_all()
         self.names = self._file.files
 
     def __enter__(self):
@@ -56,17 +61,18 @@ def npz_writer(path):
         yield write
 
 
-def read_image(path):
+def read_image(argument, path):
     """(array, its layout)."""
     with needing("an image", "pillow", "PIL"):
         from PIL import Image, ImageOps
-    try:
-        image = Image.open(path)
-    except Image.UnidentifiedImageError:
-        raise ValueError(f"{str(path)!r} is no .npy or .npz file, nor a known image") from None
-    except Image.DecompressionBombError as error:
-        raise ValueError(f"{str(path)!r}: {error}") from None
-    with image:
+    with ExitStack() as stack:
+        file = stack.enter_context(open_regular(argument, path))
+        try:
+            image = stack.enter_context(Image.open(file))
+        except Image.UnidentifiedImageError:
+            raise ValueError(f"{str(path)!r} is no .npy or .npz file, nor a known image") from None
+        except Image.DecompressionBombError as error:
+            raise ValueError(f"{str(path)!r}: {error}") from None
         if getattr(image, "n_frames", 1) > 1:
             raise ValueError(f"{str(path)!r}: expected one picture, got {image.n_frames}")
         ImageOps.exif_transpose(image, in_place=True)

@@ -8,8 +8,9 @@ from click.core import ParameterSource
 
 from ..bench import LIBRARIES, OWN
 from ..bench.workloads import QUICK, WORKLOADS
-from .options import Picture, Written, with_options
-from .program import FAILED, Command, Group
+from ..files import apart
+from .options import Picture, Written, given, with_options
+from .program import FAILED, Command, Group, wrong_input
 from .screen import show, table
 
 PEERS = [name for name in LIBRARIES if name not in OWN]
@@ -103,6 +104,7 @@ def command(context, quick, patterns, peers, thread_counts, rounds, pythons, jso
     """
     if context.invoked_subcommand:
         return _refuse_all(context)
+    _check_apart(json, plot)
     workloads = _chosen(quick, patterns)
     from ..bench import measure, report
 
@@ -137,6 +139,7 @@ def sweep(quick, json, plot):
     The time of an output, at several strides and dilations, in both layouts, with and without
     indices. A few minutes.
     """
+    _check_apart(json, plot)
     from ..bench import report
     from ..bench import sweep as measure
 
@@ -157,6 +160,12 @@ def _refuse_all(context):
         source = context.get_parameter_source(parameter.name)
         if source is not ParameterSource.DEFAULT:
             raise click.UsageError(f"{parameter.opts[0]}: expected behind the subcommand", context)
+
+
+def _check_apart(json, plot):
+    """The second of them to be written would take the place of the first."""
+    with wrong_input():
+        apart(**given({"json": json, "plot": plot}))
 
 
 def _say(message):

@@ -50,10 +50,12 @@ def command(shape, dtype, conventions, svg, png, axes, **attributes):
         else:
             answer = fastpool.plan_max_pool(shape, dtype, **attributes)
             text = answer.explain()
-        for path in filter(None, (svg, png)):
-            figure = answer.draw() if axes is None else answer.draw(axes=axes)
-            with fastpool.files.replacing(path) as new:
-                figure.savefig(new, format=path.suffix[1:], dpi=DPI)
+        pictures = given({"svg": svg, "png": png})
+        if pictures:
+            with fastpool.files.replacing(**pictures) as new:
+                for format, path in new.items():
+                    figure = answer.draw() if axes is None else answer.draw(axes=axes)
+                    figure.savefig(path, format=format, dpi=DPI)
     click.echo(text)
 
 

@@ -79,18 +79,21 @@ def _check(source, targets, key, max_bytes, attributes):
         if many != (path.suffix == ".npz"):
             what = "the arrays of an .npz file; --key chooses one" if many else "one array"
             raise ValueError(f"{str(path)!r} cannot hold {what}")
-    if len(targets) == 2:
-        if targets[1].suffix not in ARRAYS:
-            raise ValueError("indices: expected a name that ends in .npy or .npz")
-        if targets[0].absolute() == targets[1].absolute():
-            raise ValueError(f"indices: expected another file than {str(targets[0])!r}")
+    if len(targets) == 2 and targets[1].suffix not in ARRAYS:
+        raise ValueError("indices: expected a name that ends in .npy or .npz")
 
 
 def _pool_arrays(source, targets, key, attributes, update):
     """Pool arrays in memory, one after the other; a line about each."""
     lines = []
     with ExitStack() as stack:
-        writers = [stack.enter_context(_writer(path)) for path in targets]
+        formats = [None if path.suffix in ARRAYS else image_format(path) for path in targets]
+        names = dict(zip(("target", "indices"), targets, strict=False))
+        new = stack.enter_context(fastpool.files.replacing(**names))
+        writers = [
+            stack.enter_context(_writer(new[name], path.suffix, format))
+            for (name, path), format in zip(names.items(), formats, strict=True)
+        ]
         for name, x, layout in _inputs(source, key, update):
             more = {} if layout is None else {"layout": layout}
             try:
@@ -109,35 +112,26 @@ def _pool_arrays(source, targets, key, attributes, update):
 def _inputs(source, key, update):
     """Yield name, array, and layout if that is known."""
     if source.suffix == ".npz":
-        with Archive(source) as archive:
+        with Archive("source", source) as archive:
             names = archive.names if key is None else [key]
             for done, name in enumerate(names):
                 update(done, len(names))
                 yield name, archive[name], None
     elif source.suffix == ".npy":
-        yield "", _mapped(source), None
+        with fastpool.files.existing(source) as x:
+            yield "", x.mapped(), None
     else:
-        yield "", *read_image(source)
-
-
-def _mapped(path):
-    try:
-        return np.lib.format.open_memmap(path, "r")
-    except ValueError as error:
-        raise ValueError(f"source: {str(path)!r} is no .npy file: {error}") from None
+        yield "", *read_image("source", source)
 
 
 @contextmanager
-def _writer(path):
-    """A function that writes a named array into a file, which appears when all went well."""
-    if path.suffix not in ARRAYS:
-        format = image_format(path)
-    with fastpool.files.replacing(path) as new:
-        if path.suffix == ".npz":
-            with npz_writer(new) as write:
-                yield write
-        elif path.suffix == ".npy":
-            with open(new, "wb") as file:
-                yield lambda name, array: np.save(file, array)
-        else:
-            yield lambda name, array: write_image(new, format, array)
+def _writer(path, suffix, format):
+    """A function that writes a named array into the file `path`, of the kind that `suffix` says."""
+    if suffix == ".npz":
+        with npz_writer(path) as write:
+            yield write
+    elif suffix == ".npy":
+        with open(path, "wb") as file:
+            yield lambda name, array: np.save(file, array)
+    else:
+        yield lambda name, array: write_image(path, format, array)

@@ -38,12 +38,13 @@ def command(model, inputs, outputs, session, **rules):
     is --session. The other options choose conventions, as in fastpool.onnx.max_pool.
     """
     with wrong_input():
-        with Archive(inputs) as archive:
+        with Archive("inputs", inputs) as archive:
             arrays = {name: archive[name] for name in archive.names}
         results = _run(model, arrays, session, given(rules))
-        with fastpool.files.replacing(outputs) as new, npz_writer(new) as write:
-            for name, array in results.items():
-                write(name, array)
+        with fastpool.files.replacing(outputs=outputs) as new:
+            with npz_writer(new["outputs"]) as write:
+                for name, array in results.items():
+                    write(name, array)
     for name, array in results.items():
         click.echo(f"{outputs}: {name} {described(array)}")
 

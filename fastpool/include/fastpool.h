@@ -144,19 +144,18 @@ typedef struct fastpool_functions {
     int (*plan_max_unpool)(fastpool_plan *, size_t, const fastpool_max_unpool_attributes *, size_t);
 } fastpool_functions;
 
-/* The library's functions, imported at the first call; NULL with an ImportError where its ABI is another one. */
+/* The library's functions; NULL with an ImportError where its ABI is another one. They are looked up at every call: in another
+ * interpreter, or after Py_Finalize and Py_Initialize, those that were found before belong to a module that is gone.
+ */
 static inline const fastpool_functions *fastpool_imported(void) {
-    static const fastpool_functions *found = NULL;
-    const fastpool_functions *functions = found;
-    if (functions) return functions;
-    functions = (const fastpool_functions *)PyCapsule_Import("fastpool._C_API", 0);
+    const fastpool_functions *functions = (const fastpool_functions *)PyCapsule_Import("fastpool._C_API", 0);
     if (!functions) return NULL;
     if (functions->major != FASTPOOL_ABI_MAJOR || functions->minor < FASTPOOL_ABI_MINOR) {
         PyErr_Format(PyExc_ImportError, "fastpool: compiled for C ABI %d.%d, but the installed one has %d.%d",
                      FASTPOOL_ABI_MAJOR, FASTPOOL_ABI_MINOR, functions->major, functions->minor);
         return NULL;
     }
-    return found = functions;
+    return functions;
 }
 
 /* These return 0, or -1 with a Python exception and a plan that has nothing to run. */

@@ -150,7 +150,7 @@ def _call(node, opsets, rules):
     if is_pooling(node):
         return pooling_call(node, opsets, rules)
     _refuse_others([node])
-    refuse_external([node])
+    refuse_external(node)
     standard = onnx.NodeProto()
     standard.CopyFrom(node)
     standard.domain = ""  # not its other name

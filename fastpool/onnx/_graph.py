@@ -1,16 +1,20 @@
 """Models read and checked, and the running of their steps."""
 
 import os
+from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from onnx.external_data_helper import uses_external_data
 
 from .._arguments import shown
 from .._foreign import as_array
 from ._nodes import label, opset_version
+
+# Messages inside of messages that protobuf reads; more can be made in memory.
+_MOST_LEVELS = 100
 
 
 class Value:
@@ -80,6 +84,7 @@ def load(model):
 def read_graph(model):
     """The graph of a model, or a ValueError that says what is wrong with it."""
     graph = model.graph
+    refuse_external(graph, *model.functions)
     opsets = _opsets(model)
     initializers = _by_name(graph.initializer, "initializer")
     inputs = _by_name(graph.input, "input")
@@ -90,7 +95,6 @@ def read_graph(model):
         optional = frozenset()
     if len(graph.sparse_initializer):
         raise ValueError("model: sparse initializers are not supported")
-    refuse_external(graph.node, graph.initializer)
 
     known = inputs.keys() | initializers.keys()
     for node in graph.node:
@@ -115,18 +119,55 @@ def read_graph(model):
     return Graph(list(graph.node), opsets, inputs, optional, initializers, outputs)
 
 
-def refuse_external(nodes, initializers=()):
-    """Tensors say where their data is, and nobody is to read files for them unasked."""
-    tensors = list(initializers)
-    for attribute in chain.from_iterable(node.attribute for node in nodes):
-        tensors += [attribute.t, *attribute.tensors]
-        tensors += [attribute.sparse_tensor.values, attribute.sparse_tensor.indices]
-    for tensor in tensors:
-        if uses_external_data(tensor):
+def refuse_external(*messages):
+    """Raise if a tensor in these says that its data is in a file: nobody asked to read one."""
+    for message in messages:
+        for tensor in tensors_in(message):
+            if uses_external_data(tensor):
+                raise ValueError(
+                    f"model: the data of {shown(tensor.name)} is in another file; "
+                    "give the path of the model, or load that data first"
+                )
+
+
+def tensors_in(message):
+    """Every TensorProto in a message of ONNX, at any depth and in whatever field.
+
+    The fields are those that the installed onnx knows: of nodes, of their subgraphs, of the
+    defaults of functions, and of what a later version of ONNX adds.
+    """
+    left = [(message, 0)]
+    while left:
+        message, depth = left.pop()
+        if isinstance(message, onnx.TensorProto):
+            yield message
+            continue
+        if depth > _MOST_LEVELS:
             raise ValueError(
-                f"model: the data of {shown(tensor.name)} is in another file; "
-                "give the path of the model, or load that data first"
+                f"model: nested deeper than the {_MOST_LEVELS} levels that protobuf reads"
             )
+        fields = _fields_to_tensors(message.DESCRIPTOR)
+        for field, value in message.ListFields():
+            if field.name in fields:
+                parts = [value] if isinstance(value, Message) else value
+                left += [(part, depth + 1) for part in parts]
+
+
+@cache
+def _fields_to_tensors(descriptor):
+    """Names of the fields through which messages of this kind may hold a TensorProto."""
+    found = {}  # kind of message -> its fields that hold messages
+    left = [descriptor]
+    while left:
+        kind = left.pop()
+        if kind.full_name not in found:
+            fields = [field for field in kind.fields if field.message_type is not None]
+            found[kind.full_name] = {f.name: f.message_type.full_name for f in fields}
+            left += [field.message_type for field in fields]
+    reaching = {onnx.TensorProto.DESCRIPTOR.full_name}
+    while more := {kind for kind, f in found.items() if reaching & {*f.values()}} - reaching:
+        reaching |= more
+    return {name for name, kind in found[descriptor.full_name].items() if kind in reaching}
 
 
 def inputs_of(node):

@@ -7,10 +7,11 @@ value per spatial axis (``pads``: all begins, then ends), integers for flags, te
 com.ms.internal.nhwc.
 """
 
+from math import prod
+
 from .. import _arguments
-from .._activation import apply_activation
-from .._dispatch import check_output
-from .._foreign import as_array, as_output
+from .._activation import prepared_activation
+from .._foreign import as_array, as_output, bump_versions
 from .._kept import Kept
 from .._operator_arguments import counts, spatial_rank
 from .._plan import make_plan
@@ -185,16 +186,14 @@ def max_unpool(
     plan, activation, activation_params = _unpool_plans.find(x, arguments)
     if activation is None:
         return plan(x, indices, out)
-    y = plan(x, indices)
-    if out is not None:
-        into = as_output(out, "out")
-        check_output(
-            "out", into, y.shape, y.dtype, {"x": x, "indices": as_array(indices, "indices")}
-        )
-    apply_activation(y, activation, activation_params)
+    into = None if out is None else as_output(out, "out")
+    size, native = prod(plan.output_shape), x.dtype.newbyteorder("=")
+    activate = prepared_activation(activation, activation_params, native, size)
+    y = plan(x, indices, into)
+    activate(y)
     if out is None:
         return y
-    into[...] = y
+    bump_versions(out)
     return out
 
 

@@ -1,9 +1,13 @@
 """Whole models: pooling nodes by fastpool, everything else by onnxruntime."""
 
+import contextlib
+
 import onnx
 import onnxruntime
+from google.protobuf.message import Error as ProtobufError
 from onnx import numpy_helper
 
+from .. import _threads
 from .._arguments import shown
 from ._graph import Program, Step, inputs_of, load, read_graph
 from ._nodes import INTERNAL_NHWC, check_rules, is_pooling, pooling_call
@@ -13,6 +17,11 @@ from ._split import Piece, split
 _CONVENTIONS = {"pads_with_auto_pad": "ignore", "index_space": "output"}
 
 _SPINNING = "session.intra_op.allow_spinning"
+
+# The pieces of a model have as many threads together as this many sessions, or as many as these.
+# Known networks have fewer pieces, and theirs are large enough to need all threads.
+_FULL_POOLS = 16
+_SMALL_NUMBER = 128
 
 
 class InferenceSession:
@@ -24,13 +33,18 @@ class InferenceSession:
     standard and onnxruntime read MaxUnpool and `auto_pad` differently, this follows onnxruntime;
     NaN, windows without elements and `dilations` beside `auto_pad` are fastpool's.
 
+    Each piece has threads of its own, as onnxruntime lets sessions share none but those of the
+    whole process, and these only if no session has its own. Where there are more than 16 pieces
+    each has fewer threads: all together have no more than 16 such sessions, or than 128 threads.
+
     Parameters
     ----------
     model : path, bytes or onnx.ModelProto
         No piece may have more than 2 GiB.
     sess_options : onnxruntime.SessionOptions, optional
         For every piece. Their number of threads inside of operators is also that of pooling. They
-        are made to say that threads do not spin, unless they say something about that.
+        are made to say that threads do not spin, unless they say something about that. With
+        ``use_per_session_threads = False`` all pieces share the threads of the process.
     providers : sequence, optional
         For every piece; onnxruntime's CPU by default.
     select : function of a NodeProto, optional
@@ -85,10 +99,13 @@ class InferenceSession:
         types |= {name: _type(t.data_type, t.dims) for name, t in graph.initializers.items()}
         read = graph.optional.union(output.name for output in graph.outputs)
         steps, self.pooling_nodes = [], []
-        for part in split(graph, lambda node: is_pooling(node) and bool(select(node))):
+        parts = split(graph, lambda node: is_pooling(node) and bool(select(node)))
+        pieces = sum(isinstance(part, Piece) for part in parts)
+        for part in parts:
             if isinstance(part, Piece):
-                piece = _model(model, graph, part, types).SerializeToString()
-                session = onnxruntime.InferenceSession(piece, options, list(providers))
+                piece = _serialized(model, graph, part, types)
+                with _fewer_threads(options, pieces):
+                    session = onnxruntime.InferenceSession(piece, options, list(providers))
                 types |= {value.name: _type_of(value) for value in session.get_outputs()}
                 steps.append(Step(_run(session, part), part.inputs, part.outputs))
             else:
@@ -135,6 +152,31 @@ class InferenceSession:
         return [named[name] for name in output_names]
 
 
+@contextlib.contextmanager
+def _fewer_threads(options, pieces):
+    """Ask for as many threads per session as one of so many may have.
+
+    One piece runs at a time, but onnxruntime shares a pool of threads among sessions only after
+    `set_global_thread_pool_sizes`. From then on it refuses every session of the process that wants
+    threads of its own, so that this is the program's to decide.
+    """
+    names = ["intra_op_num_threads"]
+    if options.execution_mode == onnxruntime.ExecutionMode.ORT_PARALLEL:
+        names.append("inter_op_num_threads")
+    chosen = {name: getattr(options, name) for name in names}
+    try:
+        if getattr(options, "use_per_session_threads", True):
+            for name, threads in chosen.items():
+                wanted = threads or _threads.available_cpus()  # 0: onnxruntime finds a number
+                most = 1 + max(_FULL_POOLS * (wanted - 1), _SMALL_NUMBER) // pieces
+                if most < wanted:
+                    setattr(options, name, most)
+        yield
+    finally:
+        for name, threads in chosen.items():
+            setattr(options, name, threads)
+
+
 def _stop_spinning(options):
     """Each session has threads of its own, and those of one would be in the way of the next."""
     try:
@@ -148,6 +190,17 @@ def _run(session, piece):
         return session.run(piece.outputs, dict(zip(piece.inputs, arrays, strict=True)))
 
     return run
+
+
+def _serialized(model, graph, piece, types):
+    """A piece as the bytes of a model of its own."""
+    try:
+        return _model(model, graph, piece, types).SerializeToString()
+    except ProtobufError as error:  # copying parses too
+        raise ValueError(
+            "model: a piece of it cannot be serialized, as it is nested too deep or has more than "
+            f"2 GiB: {error}"
+        ) from None
 
 
 def _model(model, graph, piece, types):

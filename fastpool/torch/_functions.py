@@ -5,7 +5,7 @@ from torch.overrides import handle_torch_function, has_torch_function, has_torch
 
 from . import _ops
 from ._gradients import Pool, Unpool
-from ._windows import check_rank, unpooled_extents, window
+from ._windows import check_kind, check_rank, unpooled_extents, window
 
 
 def max_pool1d(
@@ -157,7 +157,7 @@ def _max_pool(rank, input, kernel_size, stride, padding, dilation, ceil_mode, re
     if has_torch_function_unary(input):
         arguments = input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
         return handle_torch_function(_POOLS[rank], (input,), *arguments)
-    _check_kind(input, "input")
+    check_kind(input, "input")
     return_indices = bool(return_indices)
     if _ops.is_plain(input):
         return _ops.pool(
@@ -175,8 +175,8 @@ def _max_unpool(rank, input, indices, kernel_size, stride, padding, output_size)
     if has_torch_function((input, indices)):
         arguments = input, indices, kernel_size, stride, padding, output_size
         return handle_torch_function(_UNPOOLS[rank], (input, indices), *arguments)
-    _check_kind(input, "input")
-    _check_kind(indices, "indices")
+    check_kind(input, "input")
+    check_kind(indices, "indices")
     check_rank(input.shape, rank)
     extents = unpooled_extents(input.shape[-rank:], kernel_size, stride, padding, output_size)
     if _ops.is_plain(input, indices):
@@ -190,8 +190,3 @@ def _needs_indices(input):
     if torch.jit.is_tracing() or torch.compiler.is_exporting():
         return False
     return not _ops.is_traced() or (input.requires_grad and torch.is_grad_enabled())
-
-
-def _check_kind(tensor, name):
-    if not isinstance(tensor, torch.Tensor):
-        raise TypeError(f"{name}: expected a torch.Tensor, got {type(tensor).__name__}")

@@ -4,6 +4,8 @@ They are defined by `torch.library.define`, not `custom_op`, which adds a quarte
 call through the dispatcher. Attributes have one value per spatial axis here.
 """
 
+import math
+
 import torch
 from torch.autograd import forward_ad
 
@@ -12,7 +14,16 @@ from .._foreign import as_array
 from .._kept import Kept
 from .._plan import make_plan
 from .._unpool_plan import make_unpool_plan
-from ._windows import check_rank, is_channels_last, memory_format, pooled_extents, window
+from ._windows import (
+    check_kind,
+    check_rank,
+    is_channels_last,
+    memory_format,
+    per_axis,
+    pooled_extents,
+    spatial_rank,
+    window,
+)
 
 _WINDOW = (
     "SymInt[] kernel_size, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool ceil_mode"
@@ -47,6 +58,7 @@ _threads.limits.append(torch.get_num_threads)
 
 
 def _check_tensor(tensor, name, devices=("cpu",)):
+    check_kind(tensor, name)
     if tensor.device.type not in devices:
         raise TypeError(f"{name}: expected a tensor on the CPU, got one on {tensor.device}")
     if tensor.dtype not in _DTYPES:
@@ -79,6 +91,8 @@ def is_plain(*tensors):
     grad = torch.is_grad_enabled()
     for tensor in tensors:
         if type(tensor) is not torch.Tensor or not tensor.is_cpu or (grad and tensor.requires_grad):
+            return False
+        if torch._is_functional_tensor(tensor):  # its own memory is not what it wraps
             return False
     return True
 
@@ -166,6 +180,7 @@ def _plan_pool(shape, dtype, rank, last, *attributes):
 
 def _plan_unpool(shape, dtype, rank, last, output_size):
     check_rank(shape, rank)
+    output_size = per_axis(output_size, "output_size", rank, 1)
     if last:
         output_shape = (shape[0], *output_size, shape[-1])
     else:
@@ -190,17 +205,21 @@ def _kernel(name):
 
 @_kernel("max_pool")
 def _(input, kernel_size, *attributes):
-    return pool(len(kernel_size), input, kernel_size, *attributes)
+    check_kind(input, "input")
+    return pool(spatial_rank(kernel_size, "kernel_size"), input, kernel_size, *attributes)
 
 
 @_kernel("max_pool_with_indices")
 def _(input, kernel_size, *attributes):
-    return pool(len(kernel_size), input, kernel_size, *attributes, True)
+    check_kind(input, "input")
+    return pool(spatial_rank(kernel_size, "kernel_size"), input, kernel_size, *attributes, True)
 
 
 @_kernel("max_unpool")
 def _(input, indices, output_size):
-    return unpool(len(output_size), input, indices, output_size)
+    check_kind(input, "input")
+    check_kind(indices, "indices")
+    return unpool(spatial_rank(output_size, "output_size"), input, indices, output_size)
 
 
 # ----------------------------------------------------------------------- results without elements
@@ -218,7 +237,7 @@ def _fake(input, rank, extents, dtype=None):
 
 @torch.library.register_fake("fastpool::max_pool")
 def _fake_pool(input, kernel_size, *attributes, dtype=None):
-    rank = len(kernel_size)
+    rank = spatial_rank(kernel_size, "kernel_size")
     _check_tensor(input, "input", ("cpu", "meta"))
     check_rank(input.shape, rank)
     attributes = window(rank, kernel_size, *attributes)
@@ -235,7 +254,15 @@ def _(input, indices, output_size):
     for tensor, name in ((input, "input"), (indices, "indices")):
         _check_tensor(tensor, name, ("cpu", "meta"))
     _check_indices(input, indices)
-    return _fake(input, len(output_size), output_size)
+    rank = spatial_rank(output_size, "output_size")
+    output_size = per_axis(output_size, "output_size", rank, 1)
+    check_rank(input.shape, rank)
+    shape = *input.shape[:-rank], *output_size
+    if all(type(n) is int for n in shape) and math.prod(shape) >= 2**63 // input.itemsize:
+        raise ValueError(
+            f"output_size: expected a result of less than 2^63 bytes, got {output_size}"
+        )
+    return _fake(input, rank, output_size)
 
 
 # ------------------------------------------------------------------------------------------ vmap
@@ -246,10 +273,20 @@ def _front(tensor, axis, size):
     return tensor.expand(size, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
 
 
-def _mapped(op, rank, tensors, attributes):
+def _mapped(op, info, in_dims, tensors, values, name, attributes=()):
     """Run on tensors with one axis more before the others, as a batch."""
+    rank = spatial_rank(values, name)
+    for tensor, what in zip(tensors, ("input", "indices"), strict=False):
+        _check_tensor(tensor, what, ("cpu", "meta"))
+    tensors = [
+        _front(tensor, axis, info.batch_size)
+        for tensor, axis in zip(tensors, in_dims, strict=False)
+    ]
+    check_rank(tensors[0].shape[1:], rank)
+    if len(tensors) == 2:
+        _check_indices(*tensors)
     outer = tensors[0].shape[: -1 - rank]
-    results = op(*[tensor.flatten(0, len(outer) - 1) for tensor in tensors], *attributes)
+    results = op(*[tensor.flatten(0, len(outer) - 1) for tensor in tensors], values, *attributes)
     if isinstance(results, tuple):
         return tuple(result.unflatten(0, outer) for result in results)
     return results.unflatten(0, outer)
@@ -257,21 +294,16 @@ def _mapped(op, rank, tensors, attributes):
 
 @torch.library.register_vmap("fastpool::max_pool")
 def _(info, in_dims, input, kernel_size, *attributes):
-    tensors = [_front(input, in_dims[0], info.batch_size)]
-    return _mapped(max_pool, len(kernel_size), tensors, (kernel_size, *attributes)), 0
+    of = info, in_dims, [input], kernel_size, "kernel_size", attributes
+    return _mapped(max_pool, *of), 0
 
 
 @torch.library.register_vmap("fastpool::max_pool_with_indices")
 def _(info, in_dims, input, kernel_size, *attributes):
-    tensors = [_front(input, in_dims[0], info.batch_size)]
-    attributes = kernel_size, *attributes
-    return _mapped(max_pool_with_indices, len(kernel_size), tensors, attributes), (0, 0)
+    of = info, in_dims, [input], kernel_size, "kernel_size", attributes
+    return _mapped(max_pool_with_indices, *of), (0, 0)
 
 
 @torch.library.register_vmap("fastpool::max_unpool")
 def _(info, in_dims, input, indices, output_size):
-    tensors = [
-        _front(tensor, axis, info.batch_size)
-        for tensor, axis in zip((input, indices), in_dims, strict=False)
-    ]
-    return _mapped(max_unpool, len(output_size), tensors, (output_size,)), 0
+    return _mapped(max_unpool, info, in_dims, [input, indices], output_size, "output_size"), 0

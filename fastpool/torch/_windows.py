@@ -6,6 +6,10 @@ Everything here is traced too, by torch.compile and torch.export, where extents 
 import torch
 
 from .. import _arguments
+from .._arguments import shown
+
+# torch's operators take no larger ints.
+_MOST = 2**63 - 1
 
 
 def per_axis(value, name, rank, least):
@@ -14,12 +18,14 @@ def per_axis(value, name, rank, least):
     if len(values) == 1:
         values *= rank
     if len(values) != rank:
-        raise ValueError(f"{name}: expected an int or {rank} ints, got {value!r}")
+        raise ValueError(f"{name}: expected an int or {rank} ints, got {shown(value)}")
     for i, number in enumerate(values):
         if isinstance(number, bool) or not isinstance(number, (int, torch.SymInt)):
             values[i] = number = _arguments.as_int(number, name, "an int or a tuple of ints")
         if number < least:
-            raise ValueError(f"{name}: expected ints of at least {least}, got {value!r}")
+            raise ValueError(f"{name}: expected ints of at least {least}, got {shown(value)}")
+        if isinstance(number, int) and number > _MOST:
+            raise ValueError(f"{name}: expected ints of at most {_MOST}, got {shown(value)}")
     return values
 
 
@@ -37,6 +43,24 @@ def window(rank, kernel_size, stride, padding, dilation, ceil_mode):
     if not isinstance(ceil_mode, bool):
         raise TypeError(f"ceil_mode: expected a bool, got {ceil_mode!r}")
     return kernel_size, stride, padding, dilation, ceil_mode
+
+
+def spatial_rank(values, name):
+    """How many spatial axes a list with a value for each of them is for."""
+    rank = len(values)
+    if rank not in (1, 2, 3):
+        raise ValueError(
+            f"{name}: expected 1 to 3 ints, one per spatial axis, got {shown(list(values))}"
+        )
+    return rank
+
+
+def check_kind(tensor, name):
+    """Raise unless this is a tensor that has extents and strides."""
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"{name}: expected a torch.Tensor, got {type(tensor).__name__}")
+    if tensor.is_nested:
+        raise TypeError(f"{name}: expected a tensor of one shape, got a nested one")
 
 
 def check_rank(shape, rank):
@@ -82,6 +106,10 @@ def unpooled_extents(extents, kernel_size, stride, padding, output_size):
     if output_size is None:
         if min(inferred) < 1:
             raise ValueError(f"padding: expected extents above 0, got {inferred} by {padding}")
+        if any(isinstance(extent, int) and extent > _MOST for extent in inferred):
+            raise ValueError(
+                f"kernel_size: expected extents of the result of at most {_MOST}, got {inferred}"
+            )
         return inferred
     if not isinstance(output_size, (list, tuple)):
         raise TypeError(f"output_size: expected a tuple of ints, got {output_size!r}")

@@ -1,0 +1,96 @@
+"""How arrays are arranged in memory, and what every call must keep to: results, memory, time."""
+
+import contextlib
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+import cases
+
+FILL = 1  # every byte next to an output; also a legal bool
+FENCE = 1 << 14  # bytes before and after a fenced array
+
+# Processor time of a call. Most take less than a millisecond, on a busy machine up to 0.1 s. The
+# rest is for slow machines and for builds with sanitizers.
+SECONDS = 0.5
+SECONDS_PER_ELEMENT = 1e-6
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """How an array lies in a larger one."""
+
+    order: tuple  # its axes, from the slowest in memory to the fastest
+    steps: tuple  # elements from one to the next, along each axis; negative is backwards
+    before: tuple  # elements of the larger one beside it
+    after: tuple
+    offset: int  # bytes before the first element: not aligned
+    swapped: bool  # the other byte order
+
+    def empty(self, shape, dtype):
+        """(an array to be filled, the bytes of the larger one)."""
+        dtype = np.dtype(dtype)
+        if self.swapped and dtype.name != "bfloat16":  # ml_dtypes' type has no such form
+            dtype = dtype.newbyteorder()
+        parts, extents = [], []
+        for n, step, before, after in zip(shape, self.steps, self.before, self.after, strict=True):
+            span = (n - 1) * abs(step) + 1 if n else 0
+            parts.append(slice(before, before + span, abs(step)))
+            extents.append(before + span + after)
+        nbytes = math.prod(extents) * dtype.itemsize
+        owner = np.full(self.offset + nbytes, FILL, np.uint8)
+        array = np.ndarray([extents[axis] for axis in self.order], dtype, owner, self.offset)
+        array = array.transpose(np.argsort(self.order))[tuple(parts)]
+        return array[tuple(slice(None, None, -1 if step < 0 else 1) for step in self.steps)], owner
+
+
+def draw_arrangement(choices, rank, output=False):
+    if choices.once_in(3):
+        order = list(range(rank))
+        for i in range(rank - 1):
+            j = choices.integer(i, rank - 1)
+            order[i], order[j] = order[j], order[i]
+    else:
+        order = range(rank)
+    steps = [choices.pick([1, 1, 1, 2, -1, -2, 3]) for _ in range(rank)]
+    if choices.once_in(2):
+        steps[-1] = 1  # what kernels take in place
+    return Arrangement(
+        order=tuple(order),
+        steps=tuple(steps),
+        before=tuple(choices.pick([0, 0, 1, 3]) for _ in range(rank)),
+        after=tuple(choices.pick([0, 0, 1, 2]) for _ in range(rank)),
+        offset=choices.pick([0, 0, 0, 0, 0, 1, 2, 4]),
+        swapped=not output and choices.once_in(16),
+    )
+
+
+def fenced(shape, dtype, byte=FILL):
+    """(an array to be filled, the bytes of it and of the fences before and after it)."""
+    nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+    owner = np.full(FENCE + nbytes + FENCE, byte, np.uint8)
+    return owner[FENCE : FENCE + nbytes].view(dtype).reshape(shape), owner
+
+
+def same(got, expected, what):
+    """`cases.assert_same`, with a quick answer where nothing is NaN."""
+    if got.dtype != expected.dtype or got.shape != expected.shape or not (got == expected).all():
+        cases.assert_same(got, expected, what)
+
+
+def untouched(array, owner, what):
+    """Nothing was written beside an array that `Arrangement.empty` gave."""
+    array[...] = np.full(array.itemsize, FILL, np.uint8).view(array.dtype)[0]
+    assert (owner == FILL).all(), f"{what}: written beside the output"
+
+
+@contextlib.contextmanager
+def in_time(elements, what):
+    """Raise if the calls inside take more processor time than so many elements may."""
+    start = time.process_time()
+    yield
+    seconds = time.process_time() - start
+    most = SECONDS + SECONDS_PER_ELEMENT * elements
+    assert seconds <= most, f"{what}: {seconds:.2f} s for {elements} elements, at most {most:.2f}"

@@ -1,0 +1,222 @@
+"""Expected results of max_pool: those of the slow twin, or `quick`'s where there are many outputs.
+
+`quick` takes the windows of all outputs at once, with NumPy. Its time grows with the input, the
+output and the logarithm of the window, so that long axes can be compared too.
+"""
+
+import math
+
+import numpy as np
+
+from fastpool import _arguments, _reference
+from fastpool._activation import apply_activation
+
+from .arrays import same
+
+# The twin takes some 15 microseconds per output position; planes are nearly free.
+MOST_OUTPUTS = 300
+
+EMPTY = -2  # the rank of a window without elements, below that of every value
+
+
+def max_pool(x, kernel_shape, attributes, long):
+    """(maxima, indices). Of a `long` case with few outputs both oracles are asked."""
+    if not long:
+        return _reference.max_pool(x, kernel_shape, return_indices=True, **attributes)
+    expected = quick(x, kernel_shape, **attributes)
+    if math.prod(expected[0].shape) <= MOST_OUTPUTS:
+        twin = _reference.max_pool(x, kernel_shape, return_indices=True, **attributes)
+        for one, other in zip(expected, twin, strict=True):
+            same(one, other, "the two oracles")
+    return expected
+
+
+def quick(
+    x,
+    kernel_shape,
+    *,
+    strides,
+    pads,
+    dilations,
+    auto_pad,
+    ceil_mode,
+    ceil_rule,
+    layout,
+    nan,
+    storage_order,
+    index_axis,
+    index_dtype,
+    index_layout,
+    activation=None,
+    activation_params=(),
+):
+    """As `_reference.max_pool` of legal windows and pads that have one value per axis."""
+    name = _arguments.dtype_name(x.dtype)
+    activation, activation_params = _arguments.activation(activation, activation_params, name)
+    order = _arguments.layout(layout, x.shape)
+    planes = _reference._planes(x, order)
+    sizes = planes.shape[2:]
+    ranks = _ranks(planes, nan)
+    places = np.broadcast_to(np.arange(math.prod(sizes)).reshape(sizes), planes.shape)
+    # The first maximum in row-major order: along the last axis first.
+    for i in reversed(range(len(sizes))):
+        window = sizes[i], kernel_shape[i], strides[i], dilations[i]
+        if auto_pad.startswith("SAME"):
+            begin, outputs = _reference._same(*window, auto_pad)
+        else:
+            ends = pads[i], pads[len(sizes) + i]
+            begin, outputs = pads[i], _reference._outputs(*window, *ends, ceil_mode, ceil_rule)
+        firsts, counts = _windows(outputs, *window, begin)
+        taken = np.moveaxis(ranks, 2 + i, -1), np.moveaxis(places, 2 + i, -1)
+        taken = _best(*taken, firsts, counts, window[3])
+        ranks, places = (np.moveaxis(array, -1, 2 + i) for array in taken)
+    numbers = _reference._numbers(x.shape, order, storage_order, index_axis, index_layout)
+    y = np.full(ranks.shape, _reference._lowest(name), planes.dtype)
+    indices = np.full(ranks.shape, -1, index_dtype)
+    found = ranks != EMPTY
+    batch, channel, *_ = np.nonzero(found)
+    for result, source in ((y, planes), (indices, np.broadcast_to(numbers, planes.shape))):
+        source = source.reshape(*planes.shape[:2], math.prod(sizes))
+        result[found] = source[batch, channel, places[found]]
+    y = _reference._arranged(y, order)
+    apply_activation(y, activation, activation_params)
+    return y, _reference._arranged(indices, order)
+
+
+def _ranks(values, nan):
+    """Integers in the order of the values. NaN is above all of them, or below if ignored."""
+    if values.dtype.name == "bfloat16":
+        values = values.astype(np.float32)
+    if values.dtype.kind != "f":
+        return np.unique(values, return_inverse=True)[1].reshape(values.shape)
+    is_nan = np.isnan(values)
+    values = np.where(is_nan, 0, values)
+    ranks = np.unique(values, return_inverse=True)[1].reshape(values.shape)
+    return np.where(is_nan, -1 if nan == "ignore" else values.size, ranks)
+
+
+def _windows(outputs, size, kernel, stride, dilation, begin):
+    """Of each output the first element and how many there are, as integers of any magnitude."""
+    reach = (outputs + kernel) * max(stride, dilation) + size + begin
+    starts = np.arange(outputs).astype(np.int64 if reach < 2**62 else object) * stride - begin
+    skipped = np.maximum(0, -(starts // dilation))
+    taken = np.minimum(kernel, -((starts - size) // dilation))
+    counts = np.maximum(0, taken - skipped)
+    firsts = np.where(counts > 0, starts + skipped * dilation, 0)
+    return firsts.astype(np.int64), counts.astype(np.int64)
+
+
+def _best(ranks, places, firsts, counts, dilation):
+    """Along the last axis, the first of the highest ranks of each window, and its place.
+
+    The tables hold the best of 1, 2, 4, ... taps from every element on. Two entries, which may
+    overlap, make a window.
+    """
+    shape = *ranks.shape[:-1], len(counts)
+    best, where = np.full(shape, EMPTY), np.zeros(shape, np.int64)
+    taps = 1
+    while taps <= max(counts, default=0):
+        some = np.flatnonzero((counts >= taps) & (counts < 2 * taps))
+        last = firsts[some] + (counts[some] - taps) * dilation
+        left, right = ((ranks[..., at], places[..., at]) for at in (firsts[some], last))
+        best[..., some], where[..., some] = _higher(*left, *right)
+        shift = taps * dilation
+        if shift >= ranks.shape[-1]:
+            break
+        ranks, places = _higher(
+            *(ranks[..., :-shift], places[..., :-shift]), *(ranks[..., shift:], places[..., shift:])
+        )
+        taps *= 2
+    return best, where
+
+
+def _higher(ranks, places, later_ranks, later_places):
+    """Of two taps each the one of the higher rank, the earlier one if they are equal."""
+    later = later_ranks > ranks
+    return np.where(later, later_ranks, ranks), np.where(later, later_places, places)
+
+
+# ---------------------------------------------------------------------------------------- plans
+
+
+def planned_pool(plan, x):
+    """(maxima, indices) as the fields of a `MaxPoolPlan` say; raises where they say nothing."""
+    order = _arguments.layout(plan.layout, plan.input_shape)
+    if len(plan.axes) != len(order.spatial):
+        raise ValueError("the number of axes")
+    _reference._numbers(
+        plan.input_shape, order, plan.storage_order, plan.index_axis, plan.index_layout
+    )
+    for size, output, *window, begin, end in plan.axes:
+        # The twin would walk over whatever padding there is.
+        if output and output != _reference._outputs(size, *window, begin, end, False, "clip"):
+            raise ValueError("the output of an axis")
+    if any(axis.output == 0 for axis in plan.axes):  # parts of a pooling may have none
+        y = np.empty(plan.output_shape, x.dtype)
+        return y, np.empty(y.shape, np.int64)
+    y, places = _reference.max_pool(
+        x,
+        plan.kernel_shape,
+        strides=plan.strides,
+        pads=plan.pads,
+        dilations=plan.dilations,
+        layout=plan.layout,
+        nan=plan.nan,
+        activation=plan.activation,
+        activation_params=plan.activation_params,
+        return_indices=True,
+    )
+    return y, _counted(plan, places, order)
+
+
+def along(order, values, absent):
+    """Of one value per axis of the array: those of batch, channels and the spatial axes."""
+    return [absent if axis < 0 else values[axis] for axis in _reference._axes(order)]
+
+
+def _counted(plan, places, order):
+    """Indices in the whole that a plan is a part of, from those in its own input."""
+    extents, starts = along(order, plan.index_shape, 1), along(order, plan.index_origin, 0)
+    present = [axis >= 0 for axis in _reference._axes(order)]
+    wide = np.int64 if math.prod(extents) < 2**62 else object
+    digits, rest = [], np.maximum(places, 0)
+    for size, start in zip(along(order, plan.input_shape, 1)[::-1], starts[::-1], strict=True):
+        rest, at = np.divmod(rest, max(1, size))
+        digits.insert(0, at.astype(wide) + start)
+    batch, channel, *spatial = zip(digits, extents, present, strict=True)
+    if plan.index_layout == "NHWC":
+        counted = [batch, *spatial, channel]
+    else:
+        counted = [batch, channel, *(spatial[::-1] if plan.storage_order else spatial)]
+    counted = [digit for digit in counted if digit[2]][plan.index_axis :]
+    numbers = np.zeros(places.shape, wide)
+    for digit, extent, _ in counted:
+        numbers = numbers * extent + digit
+    return np.where(places < 0, -1, numbers)
+
+
+def planned_unpool(plan, x, seed):
+    """(indices, result) as the fields of an `UnpoolPlan` say; raises where they say nothing."""
+    order = _arguments.layout(plan.layout, plan.x_shape)
+    sizes = [plan.x_shape[axis] for axis in order.spatial]
+    extents = [plan.output_shape[axis] for axis in order.spatial]
+    # Windows that infer what the plan has inferred: the elements depend on nothing else of them.
+    windows = list(zip(sizes, plan.inferred, strict=True))
+    kernels = [max(1, extent - size + 1) for size, extent in windows]
+    cut = [max(0, size - extent) for size, extent in windows]
+    block = extents if plan.index_space == "output" else plan.inferred
+    outer = [plan.x_shape[axis] for axis in (order.batch_axis, order.channel_axis) if axis >= 0]
+    count = math.prod(outer[plan.index_axis :]) * math.prod(block)
+    places = np.random.default_rng(seed).integers(0, max(1, count), plan.x_shape)
+    y = _reference.max_unpool(
+        x,
+        places,
+        kernels,
+        pads=[0] * len(cut) + cut,
+        output_shape=plan.output_shape,
+        layout=plan.layout,
+        index_space=plan.index_space,
+        index_axis=plan.index_axis,
+        index_layout=plan.index_layout,
+    )
+    return places, y
