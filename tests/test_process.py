@@ -110,7 +110,7 @@ def test_sixteen_threads_share_inputs_and_plans(isa):
 ONLY_WHEN_RELEASED = """
 import signal
 sys.setswitchinterval(1000)
-tall = np.zeros((1, 4, 512, 512), np.float32)
+tall = np.zeros((1, 64, 512, 512), np.float32)  # 0.2 s: ample for another thread to be scheduled
 slow = fastpool.plan_max_pool(tall.shape, tall.dtype, 63, return_indices=True, num_threads=1)
 y, indices = slow(tall)
 main, inside, go, seen = threading.get_ident(), False, threading.Lock(), []
