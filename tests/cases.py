@@ -4,6 +4,7 @@ A case is described by small integers and names, never by an array, so that hypo
 and prints it as something that can be pasted into a bug report.
 """
 
+import contextlib
 import os
 import re
 import subprocess
@@ -54,6 +55,25 @@ def run_python(code, timeout=60, **environment):
         timeout=timeout,
         env={**own, **environment},
     )
+
+
+@contextlib.contextmanager
+def bounds():
+    """A second of this process's time, and 100 MiB beside what it has."""
+    if sys.platform == "linux":
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        with open("/proc/self/statm") as f:
+            size = int(f.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (size + (100 << 20), hard))
+    start = time.process_time()
+    try:
+        yield
+    finally:
+        if sys.platform == "linux":
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    assert time.process_time() - start < 1
 
 
 def command(*arguments):

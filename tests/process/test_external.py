@@ -27,7 +27,7 @@ import cases
 import fastpool
 from fastpool import _capi, _dispatch
 
-ROOT = Path(__file__).parent
+ROOT = Path(__file__).parents[2]
 HEADER = Path(fastpool.get_include(), "fastpool.h")
 COMPILER = shutil.which(os.environ.get("CC", "cc").split()[0])
 ERRORS = {name: int(n) for name, n in re.findall(r"(FASTPOOL_\w+) = (\d+)", HEADER.read_text())}
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler is found
 def build(package, folder, flags):
     """Build a package in `folder`, as its author would; the modules, by name."""
     pytest.importorskip("setuptools")
-    shutil.copytree(ROOT / "external" / package, folder)
+    shutil.copytree(ROOT / "tests" / "external" / package, folder)
     process = subprocess.run(
         [sys.executable, "-P", "setup.py", "build_ext", "--inplace"],
         cwd=folder,
@@ -146,9 +146,9 @@ def test_the_cython_example(cython_package):
 
 
 def test_the_page_shows_the_examples():
-    page = ROOT.parent / "docs" / "c-api.md"
+    page = ROOT / "docs" / "c-api.md"
     for path in ("c/images.c", "c/setup.py", "cython/peaks.pyx"):
-        assert (ROOT / "external" / path).read_text() in page.read_text(), path
+        assert (ROOT / "tests" / "external" / path).read_text() in page.read_text(), path
     results = doctest.testfile(str(page), module_relative=False)
     assert results.attempted and results.failed == 0
 
@@ -204,7 +204,12 @@ def test_an_interpreter_that_is_started_again(tmp_path):
     flags = [f"-I{paths['include']}", f"-I{HEADER.parent}"]
     flags += [flag for path in libraries for flag in (f"-L{path}", f"-Wl,-rpath,{path}")]
     program = tmp_path / "lives"
-    command = [COMPILER, "-std=c99", str(ROOT / "external" / "embedded" / "lives.c"), *flags[:2]]
+    command = [
+        COMPILER,
+        "-std=c99",
+        str(ROOT / "tests" / "external" / "embedded" / "lives.c"),
+        *flags[:2],
+    ]
     command += ["-o", str(program), *flags[2:], f"-lpython{version}", "-lm", "-ldl", "-lpthread"]
     if subprocess.run(command, capture_output=True).returncode:
         pytest.skip("no Python to link with")

@@ -20,7 +20,7 @@ import cases
 import fastpool.onnx
 from fastpool.onnx import InferenceSession
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2, 3, 6, 8)).astype(np.float32)
 ONE_THREAD = onnxruntime.SessionOptions()

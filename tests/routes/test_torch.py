@@ -26,7 +26,7 @@ from torch.autograd import forward_ad, gradcheck, gradgradcheck  # noqa: E402
 import fastpool.torch as ft  # noqa: E402
 from fastpool.torch import _ops  # noqa: E402
 
-ROOT = pathlib.Path(__file__).parent.parent
+ROOT = pathlib.Path(__file__).parents[2]
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
 FORMATS = {2: torch.channels_last, 3: torch.channels_last_3d}
