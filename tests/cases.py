@@ -173,6 +173,11 @@ def values(shape, name, kind, seed):
     return np.where(rare, rng.choice(special, shape), rng.choice(common, shape)).astype(kind_dtype)
 
 
+# The images in the tests of files, and how they are pooled.
+IMAGES = values((2, 30, 40, 3), "uint8", "bits", 0)
+IMAGE_POOL = {"kernel_shape": 3, "strides": 2, "layout": "NHWC"}
+
+
 def assert_same(got, expected, what=""):
     """Exact equality of dtype, shape and elements; any NaN equals any NaN, and -0.0 equals 0.0."""
     assert got.dtype == expected.dtype, f"{what}: dtype {got.dtype}, expected {expected.dtype}"
@@ -491,6 +496,11 @@ def unpools(draw):
             "index_layout": index_layout,
         },
     )
+
+
+def names(folder):
+    """The sorted names of a folder's files."""
+    return sorted(path.name for path in folder.iterdir())
 
 
 def shown(value):
