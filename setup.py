@@ -17,7 +17,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 # The first runs on every machine of its architecture. The others are chosen at import by
-# fastpool/_dispatch.py, which asks the processor for exactly these features.
+# fastpool/_running/builds.py, which asks the processor for exactly these features.
 BUILDS = {"": []}
 TARGET = sysconfig.get_platform()  # what is compiled for: ci/aarch64.sh changes it
 if TARGET.endswith(("x86_64", "amd64")) and not TARGET.startswith("macosx"):

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 import fastpool
-from fastpool._schedule import chain
+from fastpool._running.passes import chain
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 BLUE, SKY, ORANGE, YELLOW, GREEN, PINK, GREY = (

@@ -13,8 +13,9 @@ import pytest
 
 import cases
 import fastpool
-from fastpool import _api, _dispatch, _reference
-from fastpool._kept import KEPT_CALLS, Kept
+from fastpool import _api, _reference
+from fastpool._running import builds as running
+from fastpool._running.plan_cache import MOST_CALLS, PlanCache
 
 X = cases.values((2, 3, 8, 9), "int16", "bits", 0)
 
@@ -28,7 +29,7 @@ def took_the_short_way(plan, *arrays):
 @pytest.fixture(params=["fields", "buffers"])
 def reading(request, isa):
     """Arrays read by their fields, and through the buffer protocol as where the fields disagree."""
-    kernels = _dispatch.builds()[isa]
+    kernels = running.builds()[isa]
     before = kernels.trust_fields(request.param == "fields")
     yield request.param
     kernels.trust_fields(before)
@@ -41,13 +42,13 @@ def test_fields_are_trusted_here():
     """On CPython, with every NumPy that there is; if not, calls are slower and the rest holds."""
     if sys.implementation.name != "cpython":
         pytest.skip("another interpreter may lay out arrays differently")
-    for kernels in _dispatch.builds().values():
-        assert all(map(kernels.fields_agree, _dispatch._probes()))
+    for kernels in running.builds().values():
+        assert all(map(kernels.fields_agree, running._probes()))
         assert kernels.trust_fields(True) is True
 
 
 def test_fields_of_many_arrays():
-    kernels = next(iter(_dispatch.builds().values()))
+    kernels = next(iter(running.builds().values()))
     for how in cases.ARRANGEMENTS:
         for name in cases.DTYPE_NAMES:
             for shape in ((2, 3, 4, 5), (3, 0, 2, 2), (1, 1, 1, 1)):
@@ -66,7 +67,7 @@ def test_fields_that_disagree_are_seen():
             lie = object.__getattribute__(self, "lie")
             return lie[1] if lie and lie[0] == name else super().__getattribute__(name)
 
-    kernels = next(iter(_dispatch.builds().values()))
+    kernels = next(iter(running.builds().values()))
     x = np.zeros((2, 3, 4), np.float32).view(Liar)
     assert kernels.fields_agree(x)
     lies = [("ndim", 2), ("shape", (2, 3, 5)), ("strides", (48, 16, 8))]
@@ -267,7 +268,7 @@ def counting():
         made.append((shape, dtype, *arguments))
         return made[-1]
 
-    return Kept(make), made
+    return PlanCache(make), made
 
 
 def test_calls_that_are_the_same():
@@ -387,7 +388,7 @@ def test_a_list_that_changes_while_a_plan_is_made():
         window[:] = 4, 4
         return made
 
-    kept = Kept(make)
+    kept = PlanCache(make)
     x = np.zeros((1, 1, 8, 8), np.uint8)
     assert kept.find(x, (window,)) == (2, 2)
     assert kept.find(x, ([4, 4],)) == (4, 4)
@@ -447,12 +448,12 @@ def test_addresses_that_are_used_again():
     """A key of addresses must not outlive the objects."""
     kept, made = counting()
     x = np.zeros((1, 2, 30), np.float32)
-    for i in range(3 * KEPT_CALLS):
+    for i in range(3 * MOST_CALLS):
         text = f"text {i}"
         assert kept.find(x, (text, (text,)))[2] == text
         del text
-    assert len(made) == 3 * KEPT_CALLS
-    assert len(kept._quick) <= KEPT_CALLS and len(kept._plans) <= KEPT_CALLS
+    assert len(made) == 3 * MOST_CALLS
+    assert len(kept._quick) <= MOST_CALLS and len(kept._plans) <= MOST_CALLS
 
 
 def test_arguments_of_any_number_and_length():

@@ -19,7 +19,8 @@ import cases
 import fastpool
 import fastpool.onnx
 import fastpool.openvino
-from fastpool import _dispatch, _reference
+from fastpool import _reference
+from fastpool._running import builds as running
 
 MIB = 1 << 20
 
@@ -419,7 +420,7 @@ def test_indices_of_an_attacker(data):
         for num_threads in (1, 3):
             out = np.full(out_shape, 7, np.int16)
             arguments = {"kernel_shape": 2, "out": out, "num_threads": num_threads, **attributes}
-            with _dispatch.using(build):
+            with running.using(build):
                 if legal:
                     fastpool.max_unpool(x, indices, **arguments)
                     cases.assert_same(out, expected, f"{build}, {num_threads} threads")

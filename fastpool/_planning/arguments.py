@@ -10,33 +10,16 @@ import reprlib
 from collections.abc import Sequence
 from itertools import islice
 from numbers import Real
-from typing import NamedTuple
 
 import numpy as np
 
-DTYPES = (
-    *("float16", "bfloat16", "float32", "float64"),
-    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"),
-)
-
-# dtype of native byte order -> name
-NAMES = {np.dtype(name): name for name in DTYPES if name != "bfloat16"}
+from .dtypes import DTYPES, NAMES
 
 # Integers of more bits are refused: none describes an array, and Python would not print them.
 LARGEST_BITS = 1024
 
 # Of NumPy's arrays.
 MOST_AXES = 64
-
-_SPATIAL_NAMES = {1: "W", 2: "HW", 3: "DHW"}
-
-# name -> (batch, "first", "last" or no channels, spatial axes)
-_LAYOUTS = {
-    batch + name: (bool(batch), channels, len(spatial))
-    for batch in ("N", "")
-    for spatial in _SPATIAL_NAMES.values()
-    for channels, name in (("first", "C" + spatial), ("last", spatial + "C"), (None, spatial))
-}
 
 # name -> the numbers of parameters that it may have
 _ACTIVATIONS = {
@@ -141,13 +124,13 @@ def choice(value, name, allowed):
         return allowed[0]
     if not isinstance(value, str):
         raise TypeError(f"{name}: expected one of {_quoted(allowed)}, got {shown(value)}")
-    value = _plain_text(value)
+    value = plain_text(value)
     if value not in allowed:
         raise ValueError(f"{name}: expected one of {_quoted(allowed)}, got {shown(value)}")
     return value
 
 
-def _plain_text(value):
+def plain_text(value):
     """The characters of a str as an exact str: a subclass may compare and convert as it likes."""
     return str.__str__(value)
 
@@ -168,7 +151,7 @@ def dtype_name(dtype, name="dtype"):
 
     bfloat16 is known by its name: the package that defines it need not be installed.
     """
-    if isinstance(dtype, str) and _plain_text(dtype) == "bfloat16":
+    if isinstance(dtype, str) and plain_text(dtype) == "bfloat16":
         return "bfloat16"
     found = None if dtype is None else _numpy_dtype(dtype)
     known = NAMES.get(None if found is None else found.newbyteorder("="))
@@ -185,69 +168,13 @@ def _numpy_dtype(value):
     if isinstance(value, (str, bytes)) and len(value) > 100:  # NumPy would read a record in it
         return None
     try:
-        return np.dtype(_plain_text(value) if isinstance(value, str) else value)
+        return np.dtype(plain_text(value) if isinstance(value, str) else value)
     except (TypeError, ValueError, SyntaxError):
         return None
 
 
 def input_shape(value):
     return as_counts(value, "input_shape", 0)
-
-
-class Layout(NamedTuple):
-    """Where the axes of an array are; -1 for a batch or channel axis that it lacks."""
-
-    name: str
-    batch_axis: int
-    channel_axis: int
-    spatial: tuple
-    channels_last: bool
-    spatial_names: tuple
-
-
-def layout(value, shape):
-    """The layout called `value` of an array of this shape.
-
-    "NCHW" and "NHWC" also stand for channels first and channels last with any number of spatial
-    axes; the name of the result is exact, up to three of them.
-    """
-    value = "NCHW" if value is None else value
-    if not isinstance(value, str):
-        raise TypeError(f"layout: expected a str, got {shown(value)}")
-    value = _plain_text(value)
-    if value not in _LAYOUTS:
-        raise ValueError(
-            f'layout: expected [N][C] and then "W", "HW" or "DHW", or the C last, '
-            f"got {shown(value)}"
-        )
-    batch, channels, count = _LAYOUTS[value]
-    rank = len(shape)
-    if value in ("NCHW", "NHWC"):
-        count = rank - 2
-        if count < 1:
-            raise ValueError(
-                f'layout: "{value}" needs batch, channels and at least one spatial axis, '
-                f"got an input of shape {shape}"
-            )
-    elif rank != len(value):
-        raise ValueError(
-            f'layout: "{value}" names {len(value)} axes, the input of shape {shape} has {rank}'
-        )
-    first = batch + (channels == "first")
-    if count in _SPATIAL_NAMES:
-        spatial_names = _SPATIAL_NAMES[count]
-        letters = {"first": "C" + spatial_names, "last": spatial_names + "C", None: spatial_names}
-        value = "N" * batch + letters[channels]
-    else:
-        spatial_names = (f"D{i + 1}" for i in range(count))
-    return Layout(
-        name=value,
-        batch_axis=0 if batch else -1,
-        channel_axis={"first": first - 1, "last": rank - 1, None: -1}[channels],
-        spatial=tuple(range(first, first + count)),
-        channels_last=channels == "last",
-        spatial_names=tuple(spatial_names),
-    )
 
 
 # --------------------------------------------------------------------------------------- windows
@@ -290,7 +217,7 @@ def pads(value, count):
 
 
 def auto_pad(value):
-    value = None if isinstance(value, str) and _plain_text(value) == "" else value
+    value = None if isinstance(value, str) and plain_text(value) == "" else value
     return choice(value, "auto_pad", ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
 
 
@@ -383,7 +310,7 @@ def activation(value, params, dtype=None):
     if count <= max(map(max, _ACTIVATIONS.values())):
         params = tuple(islice(params, count + 1))  # read once, as in as_counts
         count = len(params)
-    if value is None or (isinstance(value, str) and _plain_text(value) == ""):
+    if value is None or (isinstance(value, str) and plain_text(value) == ""):
         if count:
             raise ValueError(f"activation_params: given as {shown(given)} without an activation")
         return None, ()

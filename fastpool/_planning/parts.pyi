@@ -4,7 +4,7 @@ from typing import Generic, NamedTuple
 
 from typing_extensions import TypeVar
 
-from ._plan import MaxPoolPlan
+from .._plans import MaxPoolPlan
 
 _WithIndices = TypeVar("_WithIndices", bound=bool, default=bool, covariant=True)
 

@@ -18,7 +18,7 @@ def apply_activation(y, activation, params):
         Floats, computed in float32 or wider; or integers, for Relu and Clip.
     activation : str or None
     params : tuple of float
-        As `_arguments.activation` gives them. Relu, Clip: minimum and maximum; LeakyRelu: alpha;
+        As `arguments.activation` gives them. Relu, Clip: minimum and maximum; LeakyRelu: alpha;
         HardSigmoid: alpha and beta.
 
     Notes

@@ -2,12 +2,12 @@
 always have batch and channels, and their attributes are lists with nothing left to broadcast.
 """
 
-from . import _arguments
+from . import arguments, geometry
 
 
 def spatial_rank(shape, layout):
     """The number of spatial axes of an input with batch and channels."""
-    order = _arguments.layout(layout, shape)
+    order = geometry.layout(layout, shape)
     if order.batch_axis < 0 or order.channel_axis < 0:
         raise ValueError(
             f'layout: expected one with batch and channels ("N" and "C"), got "{order.name}"'
@@ -19,4 +19,4 @@ def counts(value, name, count, least, *, required=False):
     """An attribute that is a list of `count` integers not below `least`; None if absent."""
     if value is None and not required:
         return None
-    return _arguments.as_counts(value, name, least, (count,), f"{count} ints")
+    return arguments.as_counts(value, name, least, (count,), f"{count} ints")

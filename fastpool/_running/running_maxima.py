@@ -1,7 +1,7 @@
 """Running maxima along every axis: when they pay, and in which tiles.
 
 Tiles of long windows overlap almost entirely, so that a call by tiles takes as long as the window
-says. The kernel of `_far.pxi` looks at each element three times per axis at most.
+says. The kernel of `running_maxima.pxi` looks at each element three times per axis at most.
 """
 
 import math
@@ -16,40 +16,40 @@ VALUE_LOADS = 200
 FEW_TAPS = 64
 # A load takes a vector, also of a narrow row.
 NARROW = 16
-# Elements that the innermost axis reads at a time (FAR_QUEUE of `_far.pxi`).
+# Elements that the innermost axis reads at a time (FAR_QUEUE of `running_maxima.pxi`).
 QUEUE = 64
 # Vectors of a short axis are read once.
 SHORT = 64
 
 
-def pays(schedule):
-    """Are the loads of a schedule so many that running maxima over all axes take less time?"""
-    windows, channels = schedule.windows, schedule.channels if schedule.channels_last else 1
+def pays(work):
+    """Are the loads of a work so many that running maxima over all axes take less time?"""
+    windows, channels = work.windows, work.channels if work.channels_last else 1
     if math.prod(w.kernel for w in windows) <= FEW_TAPS and all(
         w.extent <= 2 * w.size + FEW_TAPS for w in windows
     ):
         return False
-    least = PAIR_LOADS if schedule.return_indices else VALUE_LOADS
-    loads = _loads(schedule)
+    least = PAIR_LOADS if work.return_indices else VALUE_LOADS
+    loads = _loads(work)
     if loads <= least * math.prod(w.size for w in windows):  # (quick, and true of nearly all)
         return False
     return loads > least * far_axes(windows, channels)[2] / channels
 
 
-def _loads(schedule):
-    """Loads and stores per plane, or per channel of pixels, of a schedule of passes, about."""
-    *leads, rows, cols = schedule.windows
-    tile_rows, tile_cols = min(schedule.tile[0], rows.out), min(schedule.tile[1], cols.out)
+def _loads(work):
+    """Loads and stores per plane, or per channel of pixels, of a work of passes, about."""
+    *leads, rows, cols = work.windows
+    tile_rows, tile_cols = min(work.tile[0], rows.out), min(work.tile[1], cols.out)
     if not tile_rows or not tile_cols:
         return 0
     tiles = -(-rows.out // tile_rows) * -(-cols.out // tile_cols)
     tiles *= math.prod(w.out * min(w.kernel, _elements(w)) for w in leads)
-    if schedule.direct:
+    if work.direct:
         return tiles * tile_rows * tile_cols * rows.kernel * cols.kernel
     under, across = min(rows.span(tile_rows), rows.size), cols.span(tile_cols)
-    if not schedule.channels_last:
+    if not work.channels_last:
         across = max(across, NARROW)
-    if schedule.return_indices:  # (what is under each leading tap is pooled and merged)
+    if work.return_indices:  # (what is under each leading tap is pooled and merged)
         rows_taken = max(under, tile_rows)
         return tiles * (under * across * cols.cost + rows_taken * tile_cols * (rows.cost + 1))
     return tiles * across * (under + tile_rows * (1 + cols.cost))

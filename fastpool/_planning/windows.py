@@ -7,7 +7,7 @@ windows or padding.
 import math
 from typing import NamedTuple
 
-from ._plan import Axis
+from .geometry import Axis
 
 
 class Windows(NamedTuple):

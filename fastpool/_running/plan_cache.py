@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from ._arguments import DTYPES, MOST_AXES
-from ._dispatch import call_key
+from .._planning.arguments import MOST_AXES
+from .._planning.dtypes import DTYPES
+from .builds import call_key
 
 # Calls of one function whose plans are kept.
-KEPT_CALLS = 1024
+MOST_CALLS = 1024
 
 # Types whose objects never change: two looks at one find the same. Subclasses may change, so types
 # are compared exactly.
@@ -20,13 +21,14 @@ _FLOATS = {id(kind) for kind in (float, np.float16, np.float32, np.float64)}
 _LONGEST = 2 * MOST_AXES
 
 
-class Kept:
+class PlanCache:
     """The plans of one function's calls, by the input's shape and dtype and by the other arguments.
 
     To a dict 2, 2.0 and True are one key, yet only the first is a legal attribute: arguments are
     the same here if they are of the same types too. `find` looks twice. The quick way is a key that
-    tells equal ints and identical objects (`_arrays.pxi`), which is nearly all calls; others are
-    told by type and value, which costs as much as a small pooling, and that is a tenth of planning.
+    tells equal ints and identical objects (kernels/frame/arrays.pxi), which is nearly all calls.
+    Other arguments are told by type and value, which costs as much as a small pooling: a tenth of
+    planning.
     """
 
     def __init__(self, make):
@@ -77,7 +79,7 @@ def _own(argument):
 
 
 def _add(plans, key, plan):
-    if len(plans) >= KEPT_CALLS:
+    if len(plans) >= MOST_CALLS:
         plans.clear()
     plans[key] = plan
 

@@ -1,4 +1,4 @@
-"""The axes of a pooling: extents, padding and rounding, and the rules of its indices.
+"""Where the axes of an array are, and along each spatial one: padding, rounding and the extent.
 
 Everything is a Python int, so that no sum or product wraps, whatever the attributes.
 """
@@ -6,10 +6,80 @@ Everything is a Python int, so that no sum or product wraps, whatever the attrib
 import math
 from typing import NamedTuple
 
-from . import _arguments
+from . import arguments
+from .arguments import shown
 
 # No memory holds more elements or bytes; indices and byte offsets below it fit an int64.
 LARGEST = 2**62
+
+_SPATIAL_NAMES = {1: "W", 2: "HW", 3: "DHW"}
+
+# name -> (batch, "first", "last" or no channels, spatial axes)
+_LAYOUTS = {
+    batch + name: (bool(batch), channels, len(spatial))
+    for batch in ("N", "")
+    for spatial in _SPATIAL_NAMES.values()
+    for channels, name in (("first", "C" + spatial), ("last", spatial + "C"), (None, spatial))
+}
+
+
+class Layout(NamedTuple):
+    """Where the axes of an array are; -1 for a batch or channel axis that it lacks."""
+
+    name: str
+    batch_axis: int
+    channel_axis: int
+    spatial: tuple
+    channels_last: bool
+    spatial_names: tuple
+
+
+def layout(value, shape):
+    """The layout called `value` of an array of this shape.
+
+    "NCHW" and "NHWC" also stand for channels first and channels last with any number of spatial
+    axes; the name of the result is exact, up to three of them.
+    """
+    value = "NCHW" if value is None else value
+    if not isinstance(value, str):
+        raise TypeError(f"layout: expected a str, got {shown(value)}")
+    value = arguments.plain_text(value)
+    if value not in _LAYOUTS:
+        raise ValueError(
+            f'layout: expected [N][C] and then "W", "HW" or "DHW", or the C last, '
+            f"got {shown(value)}"
+        )
+    batch, channels, count = _LAYOUTS[value]
+    rank = len(shape)
+    if value in ("NCHW", "NHWC"):
+        count = rank - 2
+        if count < 1:
+            raise ValueError(
+                f'layout: "{value}" needs batch, channels and at least one spatial axis, '
+                f"got an input of shape {shape}"
+            )
+    elif rank != len(value):
+        raise ValueError(
+            f'layout: "{value}" names {len(value)} axes, the input of shape {shape} has {rank}'
+        )
+    first = batch + (channels == "first")
+    if count in _SPATIAL_NAMES:
+        spatial_names = _SPATIAL_NAMES[count]
+        letters = {"first": "C" + spatial_names, "last": spatial_names + "C", None: spatial_names}
+        value = "N" * batch + letters[channels]
+    else:
+        spatial_names = (f"D{i + 1}" for i in range(count))
+    return Layout(
+        name=value,
+        batch_axis=0 if batch else -1,
+        channel_axis={"first": first - 1, "last": rank - 1, None: -1}[channels],
+        spatial=tuple(range(first, first + count)),
+        channels_last=channels == "last",
+        spatial_names=tuple(spatial_names),
+    )
+
+
+# ------------------------------------------------------------------------------------------ axes
 
 
 class Axis(NamedTuple):
@@ -40,6 +110,12 @@ def extent_at(shape, axis):
     return 1 if axis < 0 else shape[axis]
 
 
+def along(plan, values, absent):
+    """Of one value per axis of the array: those of batch, channels and the spatial axes."""
+    places = plan.batch_axis, plan.channel_axis, *plan.spatial
+    return [absent if place < 0 else values[place] for place in places]
+
+
 def replaced(shape, order, extents):
     """`shape` with other spatial extents."""
     shape = list(shape)
@@ -51,14 +127,15 @@ def replaced(shape, order, extents):
 def pooled_axes(
     shape, order, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule
 ):
+    """Return the `Axis` of each spatial axis, and the `Given` that they came of."""
     count = len(order.spatial)
-    kernels = _arguments.kernel_shape(kernel_shape, count)
-    strides = _arguments.strides(strides, count)
-    dilations = _arguments.dilations(dilations, count)
-    pads = _arguments.pads(pads, count)
-    auto_pad = _arguments.auto_pad(auto_pad)
-    ceil_mode = _arguments.ceil_mode(ceil_mode)
-    ceil_rule = _arguments.ceil_rule(ceil_rule)
+    kernels = arguments.kernel_shape(kernel_shape, count)
+    strides = arguments.strides(strides, count)
+    dilations = arguments.dilations(dilations, count)
+    pads = arguments.pads(pads, count)
+    auto_pad = arguments.auto_pad(auto_pad)
+    ceil_mode = arguments.ceil_mode(ceil_mode)
+    ceil_rule = arguments.ceil_rule(ceil_rule)
     if auto_pad != "NOTSET" and any(pads):
         raise ValueError(f'pads: expected none beside auto_pad "{auto_pad}", got {pads}')
     axes = []
@@ -103,34 +180,6 @@ def padded_axis(
     return Axis(size, output, kernel, stride, dilation, begin, end)
 
 
-def index_rules(shape, order, storage_order, index_axis, index_layout):
-    storage_order = _arguments.storage_order(storage_order)
-    index_axis = _arguments.index_axis(index_axis, len(shape))
-    index_layout = _arguments.index_layout(index_layout, order)
-    if storage_order:
-        if index_layout == "NHWC":
-            raise ValueError(
-                'storage_order: 1 counts within planes and cannot go with index_layout "NHWC"'
-            )
-        # As if channels came first, the plane starts where its first axis is.
-        plane = (order.batch_axis >= 0) + (order.channel_axis >= 0)
-        if index_axis > plane:
-            raise ValueError(
-                f"index_axis: {index_axis} is inside the plane, which storage_order 1 numbers "
-                f"column by column; expected at most {plane}"
-            )
-    return storage_order, index_axis, index_layout
-
-
 def check_size(name, shape, itemsize):
     if math.prod(extent or 1 for extent in shape) * itemsize > LARGEST:  # as NumPy counts
         raise ValueError(f"{name}: {shape} of {itemsize}-byte elements is more than 2**62 bytes")
-
-
-def check_index_size(shape, order, index_axis, index_layout):
-    if index_layout == "NCHW" and order.channels_last:
-        shape = list(shape)
-        shape.insert(order.spatial[0], shape.pop(order.channel_axis))
-    largest = math.prod(shape[index_axis:]) - 1
-    if largest >= 2**31:
-        raise ValueError(f"index_dtype: int32 cannot hold the largest index, {largest}")

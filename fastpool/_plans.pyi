@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from typing_extensions import TypeVar
 
 from . import _typing as t
-from ._tiling import Tile
+from ._planning.parts import Tile
 
 _T = TypeVar("_T", bound=np.generic)
 _Out = TypeVar("_Out", bound=t.Output)

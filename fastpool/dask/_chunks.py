@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._api import max_unpool
-from ._tiling import owned, part
+from .._api import max_unpool
+from .._planning.parts import owned, part
 
 # Indices that are looked at in one go: what is made of them stays in the second-level cache.
 INDICES_AT_ONCE = 1 << 14

@@ -12,8 +12,9 @@ from itertools import accumulate, product
 from math import prod
 from typing import Any, NamedTuple
 
-from ._arguments import shown
-from ._schedule import INDEX_BYTES, ITEMSIZE, along
+from .arguments import shown
+from .dtypes import INDEX_BYTES, ITEMSIZE
+from .geometry import along
 
 
 class Tile(NamedTuple):

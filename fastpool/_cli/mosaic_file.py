@@ -8,7 +8,7 @@ import numpy as np
 import skimage.data
 from PIL import Image, ImageOps
 
-from .files import replacing
+from ..files import replacing
 
 # The whole is the first of them.
 PHOTOGRAPHS = ("astronaut", "chelsea", "coffee", "rocket")

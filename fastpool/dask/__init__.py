@@ -11,8 +11,9 @@ from math import isnan
 
 import numpy as np
 
-from ._api import plan_max_pool
-from ._blocks import (
+from .._api import plan_max_pool
+from .._plans import make_unpool_plan
+from ._chunks import (
     arranged,
     cut_out,
     pool_block,
@@ -20,7 +21,6 @@ from ._blocks import (
     unpool_block,
     unpooled_shares,
 )
-from ._unpool_plan import make_unpool_plan
 
 try:
     import dask.array as da

@@ -23,9 +23,9 @@ try:
 except ImportError:
     raise ImportError('drawing needs matplotlib: pip install "fastpool[plot]"') from None
 
-from . import _arguments
-from ._geometry import windows_of
-from ._ruler import Ruler, bars, high
+from .._planning import arguments, geometry
+from .._planning.windows import windows_of
+from .ruler import Ruler, bars, high
 
 _WIDTH = 7.0  # of the figure, at most, where it is free
 _INCHES = 0.3  # of a cell, where the width of the figure is free
@@ -83,7 +83,7 @@ class Panel(NamedTuple):
 
 def draw(plan, axes, title, width):
     """As `MaxPoolPlan.draw`."""
-    order = _arguments.layout(plan.layout, plan.input_shape)
+    order = geometry.layout(plan.layout, plan.input_shape)
     chosen = _chosen(axes, order.spatial_names)
     windows = [windows_of(plan)[i] for i in chosen]
     names = [order.spatial_names[i] for i in chosen]
@@ -102,12 +102,12 @@ def _chosen(axes, names):
                 f"{', '.join(names)}"
             )
         return range(len(names))
-    if not _arguments.is_sequence(axes) and not isinstance(axes, str):
-        raise TypeError(f"axes: expected names of axes, got {_arguments.shown(axes)}")
+    if not arguments.is_sequence(axes) and not isinstance(axes, str):
+        raise TypeError(f"axes: expected names of axes, got {arguments.shown(axes)}")
     chosen = [axes] if axes in names else list(axes)
     if not 1 <= len(chosen) <= 2 or len(set(chosen)) < len(chosen) or set(chosen) - set(names):
         raise ValueError(
-            f"axes: expected one or two of {', '.join(names)}, got {_arguments.shown(axes)}"
+            f"axes: expected one or two of {', '.join(names)}, got {arguments.shown(axes)}"
         )
     return [names.index(name) for name in chosen]
 
@@ -378,7 +378,7 @@ class Plane:
 def figure(panels, names, title, width=None):
     """A `Drawing` of panels over the same elements: rows one below the other, planes in a grid."""
     if width is not None and not 2 <= width <= 100:
-        raise ValueError(f"width: expected 2 to 100 inches, got {_arguments.shown(width)}")
+        raise ValueError(f"width: expected 2 to 100 inches, got {arguments.shown(width)}")
     with matplotlib.style.context(_STYLE):
         return _Sheet(panels, names, width).draw(title)
 

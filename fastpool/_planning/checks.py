@@ -7,7 +7,7 @@ believe every field. Kinds are exact: a subclass of int can be another number at
 from contextlib import contextmanager
 from dataclasses import fields
 
-from ._arguments import LARGEST_BITS, MOST_AXES, shown
+from .arguments import LARGEST_BITS, MOST_AXES, shown
 
 # Of an integer in a plan: extents are products of two attributes.
 _MOST_BITS = 4 * LARGEST_BITS
@@ -56,10 +56,14 @@ FLAG = Kind("a bool", lambda value: type(value) is bool)
 FLOATS = tuple_of("a tuple of floats", Kind("a float", lambda value: type(value) is float))
 
 
-def check_kinds(plan, kind_of_plan, kinds):
-    """Raise TypeError unless a plan is of this very class, and every field of its kind."""
-    if type(plan) is not kind_of_plan:  # (a subclass may say other things of the same fields)
-        raise TypeError(f"plan: expected a {kind_of_plan.__name__}, got a {type(plan).__name__}")
+def check_class(plan, expected):
+    """Raise TypeError unless a plan is of this very class, which says what its fields mean."""
+    if type(plan) is not expected:
+        raise TypeError(f"plan: expected a {expected.__name__}, got a {type(plan).__name__}")
+
+
+def check_kinds(plan, kinds):
+    """Raise TypeError unless every field of a plan is of its kind."""
     for name, kind in kinds.items():
         value = getattr(plan, name)
         if not kind.test(value):
@@ -97,8 +101,11 @@ def named_plan():
         raise kind(text if text.startswith("plan: ") else f"plan: {text}") from None
 
 
+# ------------------------------------------------------------------------------------- the state
+
+
 def state_of(plan):
-    """The fields of a plan as a dict. What was compiled for this process is kept next to them."""
+    """Return the fields of a plan as a dict, without what was prepared for this process."""
     return {field.name: getattr(plan, field.name) for field in fields(plan)}
 
 
@@ -107,11 +114,43 @@ def is_same_state(one, other):
     return all(one[name] is other[name] for name in one)
 
 
-def restore_fields(plan, state):
-    """Give a plan the fields that its pickle holds, and check them."""
+def pickled_state(plan):
+    """Return the fields of a plan in built-in types, which no later move of a class can break."""
+    return {name: _as_tuples(value) for name, value in state_of(plan).items()}
+
+
+def _as_tuples(value):
+    return tuple(map(_as_tuples, value)) if isinstance(value, tuple) else value
+
+
+def restore_fields(plan, state, **records):
+    """Give a plan the fields that its pickle holds, and check them.
+
+    `records` maps the names of fields to functions that make them from built-in types.
+    """
     names = [field.name for field in fields(plan)]
     if type(state) is not dict or state.keys() != set(names):
         raise ValueError(f"plan: expected a pickle of the fields {', '.join(names)}")
     for name in names:
-        object.__setattr__(plan, name, state[name])
+        value = state[name]
+        object.__setattr__(plan, name, records[name](value) if name in records else value)
     plan.__post_init__()
+
+
+def record(kind):
+    """Return a function that makes a NamedTuple of a tuple of its length, and leaves all else."""
+
+    def made(value):
+        fits = type(value) is tuple and len(value) == len(kind._fields)
+        return kind(*value) if fits else value
+
+    return made
+
+
+def records(kind):
+    """Return a function that makes a tuple of NamedTuples of a tuple of tuples."""
+
+    def made(value):
+        return tuple(map(record(kind), value)) if type(value) is tuple else value
+
+    return made

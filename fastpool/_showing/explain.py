@@ -6,24 +6,33 @@ import textwrap
 
 import numpy as np
 
-from . import _arguments, _dispatch, _schedule, _threads
-from ._geometry import windows_of
-from ._plan import check_fields
+from .._planning import geometry
+from .._planning.checks import state_of
+from .._planning.dtypes import ITEMSIZE, is_float, lowest
+from .._planning.max_pool import MaxPool
+from .._planning.windows import windows_of
+from .._running import builds, strategies, threads
+from .._running.passes import is_empty
+from .._running.prepare import PreparedPool, compiled
+from .._running.work import work_bytes
 
 _WIDTH = 79
 _LABEL = 10
 
-# How a tile is pooled: `form` of the compiled Pooling.
-_FORMS = {
+# What each strategy does: the names of `strategies`.
+_STRATEGIES = {
+    "running_maxima": "running maxima along every axis, for windows too long for tiles",
+    "whole_plane": "one window takes all of a plane",
+    "padded_planes": "passes over small planes that are padded in scratch",
+    "flat_planes": "many small planes at once, as if they were one row",
+    "apart": "neighbouring columns in registers: no two windows share one",
+    "slide_down": "all taps in registers, down a few neighbouring columns at a time",
+    "stride_two": "all taps in registers, two columns from one window to the next",
+    "pixels_as_row": "rows of a tile into scratch, then columns out of it, few channels as one row",
+    "direct_pixels": "all taps of a pixel's channels at once",
     "bands": "rows of a tile into scratch, then columns out of it",
-    "down": "all taps in registers, down a few neighbouring columns at a time",
-    "along": "all taps in registers, two columns from one window to the next",
-    "apart": "columns side by side, in registers: no two windows share one",
-    "padded": "passes over small planes that are padded in scratch",
-    "whole": "one window takes all of a plane",
-    "flat": "many small planes at once, as if they were one row",
     "taps": "all taps in registers, with the places of their elements",
-    "far": "running maxima along every axis, for windows too long for tiles",
+    "pairs": "columns of a tile into scratch, then rows out of it, as pairs of value and place",
 }
 
 _NAN = {
@@ -34,7 +43,7 @@ _NAN = {
 
 def explain(plan):
     """As `MaxPoolPlan.explain`."""
-    check_fields(plan)
+    plan = MaxPool(**state_of(plan))  # checked again, as before a call
     lines = [_title(plan)]
     for label, sentences in _sections(plan):
         for i, sentence in enumerate(sentences):
@@ -124,7 +133,7 @@ def _rule(plan):
 
 def _axes(plan):
     """A section for each sort of axis: those of one geometry share it."""
-    order = _arguments.layout(plan.layout, plan.input_shape)
+    order = geometry.layout(plan.layout, plan.input_shape)
     alike = {}
     for name, windows in zip(order.spatial_names, windows_of(plan), strict=True):
         alike.setdefault(windows, []).append(name)
@@ -221,10 +230,8 @@ def _edges(plan):
     plane = "plane" if len(axes) == 2 else "channel"
     text = f"of {total} windows of a {plane}, {over} over an edge, {empty} empty"
     if empty:
-        lowest = "False" if plan.dtype == "bool" else "-inf"
-        if "int" in plan.dtype:
-            lowest = str(np.iinfo(plan.dtype).min)
-        text += f", which give {lowest}" + (" and index -1" if plan.return_indices else "")
+        text += f", which give {lowest(plan.dtype)}"
+        text += " and index -1" if plan.return_indices else ""
     return text
 
 
@@ -232,9 +239,8 @@ def _edges(plan):
 
 
 def _values(plan):
-    floating = "float" in plan.dtype
     text = f"{plan.dtype}, exactly; padding is never chosen"
-    yield f'{text}; nan "{plan.nan}": {_NAN[plan.nan]}' if floating else text
+    yield f'{text}; nan "{plan.nan}": {_NAN[plan.nan]}' if is_float(plan.dtype) else text
     if plan.activation is not None:
         parameters = ", ".join(map(str, plan.activation_params))
         yield f"then {plan.activation}({parameters})"
@@ -270,73 +276,71 @@ def _call(plan):
     """What a call on plain arrays does, on this machine and as it is set now."""
     # What a dtype object is needed for, allocating results, does not happen here.
     dtype = np.dtype("uint16" if plan.dtype == "bfloat16" else plan.dtype)
-    runner = _dispatch.Runner(plan, dtype)
-    kernels = _dispatch.builds()[runner.build]
-    build = f"{runner.build} build, vectors of {kernels.VECTOR_BYTES} bytes"
-    yield "kernel", [build + "; " + how for how in _kernel(plan, runner)]
+    prepared = PreparedPool(plan, dtype)
+    kernels = builds.builds()[prepared.build]
+    build = f"{prepared.build} build, vectors of {kernels.VECTOR_BYTES} bytes"
+    how, declined = _kernel(plan, prepared, dtype)
+    yield "kernel", [f"{build}; {how}"]
+    if declined:
+        yield "not by", [f"{strategy}: {reason}" for strategy, reason in declined]
     yield "copies", [_copies(plan)]
-    yield "threads", [_threads_of(plan, runner)]
-    itemsize = _schedule.ITEMSIZE[plan.dtype]
+    yield "threads", [_threads_of(plan, prepared)]
+    itemsize = ITEMSIZE[plan.dtype]
     read = math.prod(plan.input_shape) * itemsize
-    scratch = 0 if runner.pooling is None else runner.pooling.scratch_bytes
+    scratch = 0 if prepared.pooling is None else prepared.pooling.scratch_bytes
     yield (
         "memory",
         [
-            f"{_bytes(read)} read, {_bytes(_schedule.work_bytes(plan) - read)} written, "
+            f"{_bytes(read)} read, {_bytes(work_bytes(plan) - read)} written, "
             f"{_bytes(scratch)} of scratch per thread"
         ],
     )
 
 
-def _kernel(plan, runner):
-    pooling = runner.pooling
-    if pooling is None:
-        yield "every part of the input that a window holds is pooled once, as places exceed 64 bits"
-        return
-    if any(map(_schedule.is_empty, runner.windows)):
-        yield "nothing to pool: no window has an element"
-        return
+def _kernel(plan, prepared, dtype):
+    """Return how tiles are pooled, and the (strategy, reason) of those that declined."""
+    if prepared.pooling is None:
+        how = "every part of the input that a window holds is pooled once, as places exceed 64 bits"
+        return how, ()
+    if any(map(is_empty, prepared.windows)):
+        return "nothing to pool: no window has an element", ()
     shapes = plan.input_shape, plan.output_shape
-    schedule = _schedule.make_schedule(plan, runner.windows, *shapes)
-    text = _FORMS[pooling.form]
-    if schedule.direct:
-        text = "all taps of a pixel's channels at once"
-    elif schedule.folded:
-        text = "rows of a tile into scratch, then columns out of it, few channels as one row"
-    elif pooling.form == "bands":
-        names = _arguments.layout(plan.layout, plan.input_shape).spatial_names
+    pooling, work = compiled(plan, prepared.windows, *shapes, dtype)
+    strategy, declined = strategies.choose(work, builds.facts())
+    text = _STRATEGIES[strategy]
+    if strategy in ("bands", "pairs"):
+        names = geometry.layout(plan.layout, plan.input_shape).spatial_names
         names = dict(zip(plan.spatial, names, strict=True))
-        pairs = zip(schedule.spatial_axes[-2:], schedule.windows[-2:], strict=True)
+        windows = zip(work.spatial_axes[-2:], work.windows[-2:], strict=True)
         passes = (
             f"{names[place]} {' x '.join(str(step.taps) for step in window.steps)}"
-            for place, window in pairs
+            for place, window in windows
             if place >= 0
         )
-        what = ", over pairs of value and place" if plan.return_indices else ""
-        text += f"; taps of the passes: {', '.join(passes)}{what}"
+        text += f"; taps of the passes: {', '.join(passes)}"
     tiles = "1 tile" if pooling.tasks == 1 else f"{pooling.tasks} tiles"
-    yield f'{text} ("{pooling.form}"); {tiles}'
+    return f'{text} ("{strategy}"); {tiles}', declined
 
 
 def _copies(plan):
-    names = _arguments.layout(plan.layout, plan.input_shape).spatial_names
+    names = geometry.layout(plan.layout, plan.input_shape).spatial_names
     closest = "C" if plan.channels_last and plan.channels > 1 else names[-1]
     return f"none, if x is in native byte order and contiguous along {closest}; else one of x"
 
 
-def _threads_of(plan, runner):
-    tasks = 1 if runner.pooling is None else max(1, runner.pooling.tasks)
-    asked = 1 if runner.threads is None else runner.threads()
+def _threads_of(plan, prepared):
+    tasks = 1 if prepared.pooling is None else max(1, prepared.pooling.tasks)
+    asked = 1 if prepared.threads is None else prepared.threads()
     count = min(asked, tasks)
-    work = _schedule.work_bytes(plan)
-    if runner.pooling is None:
+    work = work_bytes(plan)
+    if prepared.pooling is None:
         why = f"{asked} for what is pooled once"
     elif count < asked:
         why = f"{asked} asked for, but there {'is' if tasks == 1 else 'are'} only so many tiles"
     elif plan.num_threads is not None:
         why = "as num_threads says"
-    elif work < _threads.SERIAL_BYTES:
-        why = f"a call that moves less than {_bytes(_threads.SERIAL_BYTES)} wakes no other thread"
+    elif work < threads.SERIAL_BYTES:
+        why = f"a call that moves less than {_bytes(threads.SERIAL_BYTES)} wakes no other thread"
     else:
         why = "the default here: see fastpool.show_config()"
     return f"{count} ({why})"

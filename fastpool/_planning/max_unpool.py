@@ -1,12 +1,10 @@
-"""What an unpooling computes, resolved to integers; as _plan.py for pooling."""
+"""What a max unpooling computes, resolved to integers."""
 
 import math
 from dataclasses import dataclass
 
-from . import _arguments
-from ._axes import check_size, extent_at, replaced
-from ._plan import dispatcher
-from ._plan_checks import (
+from . import arguments, geometry
+from .checks import (
     FLAG,
     INTEGER,
     INTEGERS,
@@ -15,15 +13,14 @@ from ._plan_checks import (
     compare_fields,
     named_plan,
     or_none,
-    restore_fields,
-    state_of,
     tuple_of,
 )
-from ._schedule import ITEMSIZE
+from .dtypes import ITEMSIZE
+from .geometry import check_size, extent_at, replaced
 
 
 @dataclass(frozen=True)
-class UnpoolPlan:
+class MaxUnpool:
     """A max unpooling of one geometry.
 
     `spatial` are positions of axes in the array; `sizes`, `inferred` and `output` are the extents
@@ -47,10 +44,8 @@ class UnpoolPlan:
     index_layout: str
     num_threads: int | None
 
-    def __call__(self, x, indices, out=None):
-        """Unpool arrays, as :func:`fastpool.max_unpool` says."""
-        y = self._run(x, indices, out)
-        return dispatcher().execute_max_unpool(self, x, indices, out) if y is None else y
+    def __post_init__(self):
+        check_fields(self)
 
     @property
     def index_planes(self):
@@ -59,21 +54,8 @@ class UnpoolPlan:
         outer = [self.batch] * self.layout.startswith("N") + [self.channels] * ("C" in self.layout)
         return max(1, math.prod(outer[self.index_axis :]))
 
-    def __post_init__(self):
-        check_unpool_fields(self)
 
-    def __getstate__(self):
-        return state_of(self)
-
-    def __setstate__(self, state):
-        restore_fields(self, state)
-
-    def _run(self, x, indices, out):
-        """As that of a `MaxPoolPlan`, for the element type of the first call."""
-        return None
-
-
-def make_unpool_plan(
+def resolve(
     x_shape,
     kernel_shape,
     strides=None,
@@ -85,33 +67,17 @@ def make_unpool_plan(
     index_layout=None,
     num_threads=None,
 ):
-    """Check attributes as the public function takes them, and resolve them to an `UnpoolPlan`."""
-    return UnpoolPlan(**_resolved(**locals()))
-
-
-def _resolved(
-    x_shape,
-    kernel_shape,
-    strides,
-    pads,
-    output_shape,
-    layout,
-    index_space,
-    index_axis,
-    index_layout,
-    num_threads,
-):
-    """The fields of the plan that these arguments of `make_unpool_plan` give, as a dict."""
-    order = _arguments.layout(layout, x_shape)
+    """Check attributes as the public function takes them; return the fields of a plan as a dict."""
+    order = geometry.layout(layout, x_shape)
     count = len(order.spatial)
-    kernels = _arguments.kernel_shape(kernel_shape, count)
-    strides = _arguments.strides(strides, count)
-    pads = _arguments.pads(pads, count)
-    index_space = _arguments.index_space(index_space)
-    index_layout = _arguments.index_layout(index_layout, order)
+    kernels = arguments.kernel_shape(kernel_shape, count)
+    strides = arguments.strides(strides, count)
+    pads = arguments.pads(pads, count)
+    index_space = arguments.index_space(index_space)
+    index_layout = arguments.index_layout(index_layout, order)
     index_axis = _unpool_index_axis(index_axis, x_shape, order, index_layout)
-    given = _arguments.output_shape(output_shape, len(x_shape))
-    num_threads = _arguments.num_threads(num_threads)
+    given = arguments.output_shape(output_shape, len(x_shape))
+    num_threads = arguments.num_threads(num_threads)
 
     sizes = tuple(x_shape[position] for position in order.spatial)
     windows = tuple(zip(sizes, strides, kernels, pads[:count], pads[count:], strict=True))
@@ -149,7 +115,7 @@ def _resolved(
     }
 
 
-# What each field of an `UnpoolPlan` may be.
+# What each field of an `MaxUnpool` may be.
 _KINDS = {
     **dict.fromkeys(("x_shape", "spatial", "sizes", "inferred"), INTEGERS),
     **dict.fromkeys(("output", "output_shape"), INTEGERS),
@@ -161,11 +127,11 @@ _KINDS = {
 }
 
 
-def check_unpool_fields(plan):
-    """Raise unless each field of a plan is what `make_unpool_plan` would make of the others."""
-    check_kinds(plan, UnpoolPlan, _KINDS)
+def check_fields(plan):
+    """Raise unless each field of a plan is what `resolve` would make of the others."""
+    check_kinds(plan, _KINDS)
     with named_plan():
-        _arguments.as_counts(plan.x_shape, "x_shape", 0)
+        arguments.as_counts(plan.x_shape, "x_shape", 0)
         lengths = {len(plan.windows), len(plan.inferred), len(plan.sizes)}
         if len(lengths) > 1 or {*map(len, plan.windows)} != {3}:
             raise ValueError(f"windows {plan.windows} do not fit the sizes {plan.sizes}")
@@ -178,7 +144,7 @@ def check_unpool_fields(plan):
             )
         ]
         order = plan.layout, plan.index_space, plan.index_axis, plan.index_layout
-        expected = _resolved(
+        expected = resolve(
             plan.x_shape,
             kernels,
             strides,
@@ -192,7 +158,7 @@ def check_unpool_fields(plan):
 
 def _unpool_index_axis(value, shape, order, index_layout):
     """One that is not inside the plane."""
-    index_axis = _arguments.index_axis(value, len(shape))
+    index_axis = arguments.index_axis(value, len(shape))
     most = (order.batch_axis >= 0) + (order.channel_axis >= 0 and index_layout == "NCHW")
     if index_axis > most:
         raise ValueError(f"index_axis: {index_axis} is inside the plane; expected at most {most}")
