@@ -25,6 +25,7 @@ import sys
 from pathlib import Path
 
 KERNELS = Path(__file__).parents[1] / "fastpool" / "_kernels.pyx"
+SOURCES = sorted(KERNELS.with_name("kernels").glob("**/*.pxi"))
 
 REGISTERS = {"baseline": "xmm", "avx2": "ymm", "avx512": "zmm"}
 REGISTERS["neon"] = r"v\d+\.(16b|8h|4s|2d)|^ld[rp] q|^ldp x"  # (a copy of 16 bytes, all of them)
@@ -50,7 +51,7 @@ NOT_SCALAR = {
     "ordered": (),
     "lane": (),
 }
-# Functions of _keys.h, named by element type: some innermost loop of each is of vectors. The one
+# Functions of keys.h, named by element type: some innermost loop of each is of vectors. The one
 # that stores bools is a jump to that for uint8.
 KEYS = re.compile(
     r"(?!b8_L\d+_store)[a-z]+\d+_L\d+_(load|store)|has_(nan|margin)_\w+|store_indices_\w+"
@@ -162,7 +163,7 @@ def is_scalar(loop, function, element):
 
 def fused_types():
     """{"number": [C types in the order of their specialisations], ...} of the sources."""
-    text = KERNELS.read_text() + KERNELS.with_name("_taps.pxi").read_text()
+    text = "".join(path.read_text() for path in (KERNELS, *SOURCES))
     fused = r"^ctypedef fused (number|ordered|lane):.*\n((?:    \w+\n)+)"
     blocks = re.findall(fused, text, re.MULTILINE)
     return {name: block.split() for name, block in blocks}

@@ -1,6 +1,6 @@
 """Plans for callers from C and Cython, as include/fastpool.h has them: the side that needs no C.
 
-The compiled side (_capi.pxi) calls these with the address and the size of a C struct, which the
+The compiled side (c_api.pxi) calls these with the address and the size of a C struct, which the
 build that runs the plan fills.
 """
 

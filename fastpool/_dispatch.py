@@ -72,7 +72,7 @@ _activate(_choose_build())
 
 
 def _probes():
-    """Arrays that differ in everything that the fields of an array say (`_arrays.pxi`)."""
+    """Arrays that differ in everything that the fields of an array say (`arrays.pxi`)."""
     a = np.arange(24, dtype=np.int16).reshape(2, 3, 4)
     yield from (a, a[::-1, 1:, ::2], a.T, a[:, :0], a[0, 0, 0:1].reshape(()))
     yield from (a.astype(np.float32), a.astype(">i4"), a.astype(bool), np.zeros((1,) * 9))

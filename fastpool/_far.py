@@ -1,7 +1,7 @@
 """Running maxima along every axis: when they pay, and in which tiles.
 
 Tiles of long windows overlap almost entirely, so that a call by tiles takes as long as the window
-says. The kernel of `_far.pxi` looks at each element three times per axis at most.
+says. The kernel of `running_maxima.pxi` looks at each element three times per axis at most.
 """
 
 import math
@@ -16,7 +16,7 @@ VALUE_LOADS = 200
 FEW_TAPS = 64
 # A load takes a vector, also of a narrow row.
 NARROW = 16
-# Elements that the innermost axis reads at a time (FAR_QUEUE of `_far.pxi`).
+# Elements that the innermost axis reads at a time (FAR_QUEUE of `running_maxima.pxi`).
 QUEUE = 64
 # Vectors of a short axis are read once.
 SHORT = 64

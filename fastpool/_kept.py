@@ -25,7 +25,7 @@ class Kept:
 
     To a dict 2, 2.0 and True are one key, yet only the first is a legal attribute: arguments are
     the same here if they are of the same types too. `find` looks twice. The quick way is a key that
-    tells equal ints and identical objects (`_arrays.pxi`), which is nearly all calls; others are
+    tells equal ints and identical objects (`arrays.pxi`), which is nearly all calls; others are
     told by type and value, which costs as much as a small pooling, and that is a tenth of planning.
     """
 

@@ -1,22 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The compiled loops. This one source is built once per instruction set (setup.py); _vector.h gives each build its vectors.
+"""The compiled loops. This one source is built once per instruction set (setup.py); vector.h gives each build its vectors.
 
 A pooling arrives resolved: windows, tiles and pass chains (from _schedule.py), pointers and strides. A *task* is one tile
 of outputs; `run` shares the tasks among threads. Nothing here knows of padding modes, rounding or layout names, nothing
 raises, and nothing but scratch and results is allocated.
 
-    _kernels.pyx   geometry, tasks, the entry points
-    _offsets.pxi   where tiles stand in their arrays
-    _windows.pxi   the loops that everything is made of, on plain values
-    _small.pxi     one tile of values, where windows are small enough for registers
-    _long.pxi      the pass over long windows
-    _values.pxi    one tile of values: row pass, column pass, or both at once
-    _taps.pxi      one tile of values with indices, where windows are small
-    _far.pxi       one tile of values, with or without indices, where windows are too long for bands
-    _pairs.pxi     one tile of values with the positions they came from, by passes
-    _arrays.pxi    what numpy's arrays are, and keys of calls
-    _unpool.pxi    max unpooling
-    _capi.pxi      the same for callers from C, without the GIL
 """
 cimport openmp
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
@@ -24,11 +12,20 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
 from cpython.long cimport PyLong_AsLongAndOverflow, PyLong_CheckExact
 from cpython.object cimport PyObject
+from cpython.pycapsule cimport PyCapsule_New
+from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_SIZE
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
+
+from fastpool cimport (
+    FASTPOOL_ABI_MAJOR, FASTPOOL_ABI_MINOR, FASTPOOL_APART, FASTPOOL_BAD_FLAGS, FASTPOOL_BAD_THREADS, FASTPOOL_EXTRA_INDICES,
+    FASTPOOL_INDEX_OUTSIDE, FASTPOOL_INDICES_ALIGNMENT, FASTPOOL_INDICES_NULL, FASTPOOL_INDICES_STRIDES, FASTPOOL_NO_MEMORY,
+    FASTPOOL_OK, FASTPOOL_OVERLAP, FASTPOOL_X_ALIGNMENT, FASTPOOL_X_NULL, FASTPOOL_X_STRIDES, FASTPOOL_Y_ALIGNMENT,
+    FASTPOOL_Y_NULL, FASTPOOL_Y_STRIDES, fastpool_max_pool_attributes, fastpool_max_unpool_attributes, fastpool_plan,
+)
 
 import numpy
 
@@ -37,7 +34,7 @@ cdef extern from "Python.h":
     PyObject *PyList_GET_ITEM(object, Py_ssize_t)
     PyObject *PyTuple_GET_ITEM(object, Py_ssize_t)
 
-cdef extern from "_keys.h" nogil:
+cdef extern from "kernels/vectors/keys.h" nogil:
     ctypedef struct vec_t:
         pass
     ctypedef struct vec_mask:
@@ -90,13 +87,21 @@ cdef extern from "_keys.h" nogil:
     keys_load_t keys_loader(int, int)
     keys_store_t keys_storer(int, int)
 
-cdef extern from "_fences.h" nogil:
+cdef extern from "kernels/vectors/redzones.h" nogil:
     const Py_ssize_t FENCE
     void put_fences(char *, size_t, const Py_ssize_t *, int)
     void take_fences_away(void *, size_t)
 
-cdef extern from "_threads.h" nogil:
+cdef extern from "kernels/vectors/threads.h" nogil:
     int threads_given(int)
+    int call_in_child(void (*)() noexcept nogil)
+
+cdef extern from "fastpool.h":
+    ctypedef struct fastpool_functions:
+        int major, minor
+        int (*plan_from)(fastpool_plan *, size_t, object) except -1
+        int (*plan_max_pool)(fastpool_plan *, size_t, const fastpool_max_pool_attributes *, size_t) except -1
+        int (*plan_max_unpool)(fastpool_plan *, size_t, const fastpool_max_unpool_attributes *, size_t) except -1
 
 ctypedef fused number:
     float
@@ -300,17 +305,17 @@ cdef inline Py_ssize_t step_taps(Py_ssize_t *taps, const Window *w, Py_ssize_t s
     return w.taps[step]
 
 
-include "_offsets.pxi"
-include "_windows.pxi"
-include "_small.pxi"
-include "_long.pxi"
-include "_values.pxi"
-include "_pairs.pxi"
-include "_taps.pxi"
-include "_far.pxi"
-include "_tasks.pxi"
-include "_arrays.pxi"
-include "_unpool.pxi"
+include "kernels/frame/offsets.pxi"
+include "kernels/maximum/passes.pxi"
+include "kernels/maximum/slide_down.pxi"
+include "kernels/maximum/long_windows.pxi"
+include "kernels/maximum/bands.pxi"
+include "kernels/maximum/pairs.pxi"
+include "kernels/maximum/taps.pxi"
+include "kernels/maximum/running_maxima.pxi"
+include "kernels/frame/tasks.pxi"
+include "kernels/frame/arrays.pxi"
+include "kernels/scatter.pxi"
 
 
 CODES = {"float16": F16, "bfloat16": BF16, "float32": F32, "float64": F64, "int8": I8, "int16": I16, "int32": I32, "int64": I64,
@@ -574,7 +579,7 @@ cdef inline Py_ssize_t step(const Array *array, int axis, int shift, Py_ssize_t 
     return array.strides[axis] >> shift
 
 
-include "_capi.pxi"
+include "kernels/c_api.pxi"
 
 
 def max_threads():

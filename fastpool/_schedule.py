@@ -37,7 +37,7 @@ MAX_TAPS = 64
 # Windows reach no further, padding included.
 LARGEST_PLACE = 2**62
 # The other kernels multiply a stride and a dilation, and a span by the bytes of a
-# few vectors; where one is larger `_far.pxi` takes the windows.
+# few vectors; where one is larger `running_maxima.pxi` takes the windows.
 WIDE = 2**31
 WIDE_SPAN = 2**50
 # With indices, always up to so many: half the time of two passes over pairs.

@@ -1,26 +1,6 @@
 # What include/fastpool.h gives to callers from C and Cython: functions that run a plan on addresses, without the GIL, and those
 # that make plans, with it. fastpool/_capi.py is the side of them that needs no C.
 
-from cpython.pycapsule cimport PyCapsule_New
-from cpython.ref cimport Py_INCREF
-
-from fastpool cimport (
-    FASTPOOL_ABI_MAJOR, FASTPOOL_ABI_MINOR, FASTPOOL_APART, FASTPOOL_BAD_FLAGS, FASTPOOL_BAD_THREADS, FASTPOOL_EXTRA_INDICES,
-    FASTPOOL_INDEX_OUTSIDE, FASTPOOL_INDICES_ALIGNMENT, FASTPOOL_INDICES_NULL, FASTPOOL_INDICES_STRIDES, FASTPOOL_NO_MEMORY,
-    FASTPOOL_OK, FASTPOOL_OVERLAP, FASTPOOL_X_ALIGNMENT, FASTPOOL_X_NULL, FASTPOOL_X_STRIDES, FASTPOOL_Y_ALIGNMENT,
-    FASTPOOL_Y_NULL, FASTPOOL_Y_STRIDES, fastpool_max_pool_attributes, fastpool_max_unpool_attributes, fastpool_plan,
-)
-
-cdef extern from "fastpool.h":
-    ctypedef struct fastpool_functions:
-        int major, minor
-        int (*plan_from)(fastpool_plan *, size_t, object) except -1
-        int (*plan_max_pool)(fastpool_plan *, size_t, const fastpool_max_pool_attributes *, size_t) except -1
-        int (*plan_max_unpool)(fastpool_plan *, size_t, const fastpool_max_unpool_attributes *, size_t) except -1
-
-cdef extern from "_threads.h":
-    int call_in_child(void (*)() noexcept nogil)
-
 # In a child made by fork the threads of OpenMP are gone, and gcc's waits for them (fastpool/_threads.py).
 cdef bint forked = False
 

@@ -1,6 +1,6 @@
 # One tile of values with the positions they came from.
 #
-# A pair is a key (_keys.h) and a position, integers of one width; a tap replaces what is there only if its key is greater,
+# A pair is a key (keys.h) and a position, integers of one width; a tap replaces what is there only if its key is greater,
 # so among equal values the first tap wins. Columns therefore go before rows, and rows before leading axes: the winner is
 # then the first in row-major order. Positions are row-major offsets from the tile's first real element, modulo the lane.
 # A margin has the lowest key. Where it may have won a tie, and in a window without elements, the index is worked out

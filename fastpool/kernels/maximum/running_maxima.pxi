@@ -5,7 +5,7 @@
 # times at most, however long the windows are. Of the suffixes only each `block`th is kept, and those between are made again
 # when their windows come: scratch grows with the root of the window.
 #
-# A pair is a 64-bit key (_keys.h) and a place, the row-major position in the plane; the greater key wins, then the lower
+# A pair is a 64-bit key (keys.h) and a place, the row-major position in the plane; the greater key wins, then the lower
 # place, so that axes may be taken in any order. The longest axis is the outermost, and its outputs are stored as they come.
 
 cdef extern from *:

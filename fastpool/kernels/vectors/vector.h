@@ -28,7 +28,7 @@
 #endif
 
 #if defined(_MSC_VER) && !defined(__clang__)
-#error "fastpool needs gcc or clang (clang-cl on Windows): _vector.h uses their vector extensions"
+#error "fastpool needs gcc or clang (clang-cl on Windows): vector.h uses their vector extensions"
 #endif
 
 #define INLINE static inline __attribute__((always_inline, unused))

@@ -8,7 +8,7 @@
 #ifndef FASTPOOL_KEYS_H
 #define FASTPOOL_KEYS_H
 
-#include "_vector.h"
+#include "vector.h"
 
 enum dtype_code { F16, BF16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, BOOL, DTYPES };
 static const unsigned char dtype_bytes[DTYPES] = {2, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1};
