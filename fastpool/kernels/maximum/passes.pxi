@@ -1,334 +1,136 @@
-# The loops that every pass on values is made of.
+# One pass over one axis of a tile.
 #
-# A window is a list of taps, offsets from where it starts. Rows of n neighbouring windows are taken vector by vector; the
-# last vector of a row overlaps the one before, and a row shorter than a vector is read and written in part, so nothing
-# outside the row is touched.
+# row_pass pools rows and reads along no row: every output is a row of n elements. It serves the rows
+# of any layout, and the columns of channels-last arrays. Windows that hang over the edge drop taps.
+# column_pass pools columns that are neighbours in memory. Its rows have margins that hold the lowest
+# value.
 
+cdef void row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, Py_ssize_t origin,
+                   const Window *w, Py_ssize_t first, Py_ssize_t count, Py_ssize_t n, number *chain,
+                   const Leads *leads, vec_flag *nan, const Keys *keys) noexcept nogil:
+    """Outputs first ... first + count of one axis; each is a row of n elements. `src` is element `origin` of that axis.
 
-cdef inline vec_t noted(vec_t v, const number *kind, bint note, vec_flag *nan) noexcept nogil:
-    """A vector of the input; with `note`, NaN in it are noted."""
-    if note:
-        nan[0] = nan_or(nan[0], v, v, kind)
-    return v
-
-
-cdef inline vec_t noted_max(vec_t a, vec_t b, const number *kind, bint note, vec_flag *nan) noexcept nogil:
-    if note:
-        nan[0] = nan_or(nan[0], a, b, kind)
-    return vec_max(a, b, kind)
-
-
-cdef inline bint has_nans(const number *kind) noexcept nogil:
-    return number is float or number is double
-
-
-cdef inline vec_t window_at(const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps, bint note,
-                            vec_flag *nan) noexcept nogil:
-    cdef vec_t best = noted(vec_load(src + taps[0]), src, note, nan)
-    cdef Py_ssize_t t
-    for t in range(1, ntaps):
-        best = vec_max(best, noted(vec_load(src + taps[t]), src, note, nan), src)
-    return best
-
-
-cdef inline vec_t window_of_five(const number *src, Py_ssize_t a, Py_ssize_t b, Py_ssize_t c, Py_ssize_t d, Py_ssize_t e,
-                                 bint note, vec_flag *nan) noexcept nogil:
-    """Without a loop over taps, which costs as much as the taps."""
-    cdef vec_t left = noted_max(vec_load(src + a), vec_load(src + b), src, note, nan)
-    cdef vec_t right = noted_max(vec_load(src + c), vec_load(src + d), src, note, nan)
-    return vec_max(vec_max(left, right, src), noted(vec_load(src + e), src, note, nan), src)
-
-
-cdef inline void run(number *dst, const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps, Py_ssize_t n, bint note,
-                     vec_flag *nan) noexcept nogil:
-    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
-    cdef Py_ssize_t i = 0, t, tap, a, b, c
-    cdef vec_t w, x, y, z, other_w, other_x, other_y, other_z
-    if ntaps == 1:
-        a = taps[0]
-        while i + lanes <= n:
-            vec_store(dst + i, noted(vec_load(src + i + a), src, note, nan))
-            i += lanes
-    elif ntaps == 2:
-        a, b = taps[0], taps[1]
-        while i + lanes <= n:
-            vec_store(dst + i, noted_max(vec_load(src + i + a), vec_load(src + i + b), src, note, nan))
-            i += lanes
-    elif ntaps == 3:
-        a, b, c = taps[0], taps[1], taps[2]
-        while i + lanes <= n:
-            w = noted_max(vec_load(src + i + a), vec_load(src + i + b), src, note, nan)
-            vec_store(dst + i, vec_max(w, noted(vec_load(src + i + c), src, note, nan), src))
-            i += lanes
-    else:
-        while i + 4 * lanes <= n:
-            tap = taps[0] + i
-            w, x = vec_load(src + tap), vec_load(src + tap + lanes)
-            y, z = vec_load(src + tap + 2 * lanes), vec_load(src + tap + 3 * lanes)
-            if note:
-                nan[0] = nan_or(nan_or(nan[0], w, x, src), y, z, src)
-            for t in range(1, ntaps):
-                tap = taps[t] + i
-                other_w, other_x = vec_load(src + tap), vec_load(src + tap + lanes)
-                other_y, other_z = vec_load(src + tap + 2 * lanes), vec_load(src + tap + 3 * lanes)
-                if note:
-                    nan[0] = nan_or(nan_or(nan[0], other_w, other_x, src), other_y, other_z, src)
-                w, x = vec_max(w, other_w, src), vec_max(x, other_x, src)
-                y, z = vec_max(y, other_y, src), vec_max(z, other_z, src)
-            vec_store(dst + i, w)
-            vec_store(dst + i + lanes, x)
-            vec_store(dst + i + 2 * lanes, y)
-            vec_store(dst + i + 3 * lanes, z)
-            i += 4 * lanes
-        while i + lanes <= n:
-            vec_store(dst + i, window_at(src + i, taps, ntaps, note, nan))
-            i += lanes
-    if i < n:
-        i = n - lanes
-        vec_store(dst + i, window_at(src + i, taps, ntaps, note, nan))
-
-
-cdef void window_run(number *dst, const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps, Py_ssize_t n,
-                     vec_flag *nan) noexcept nogil:
-    """dst[i] = max over t of src[i + taps[t]], i < n; n at least a vector.
-
-    Whole vectors only ever write behind what later ones read, so dst may be src when n is whole vectors. Unless nan is NULL,
-    NaN in src are noted.
+    Unless nan is NULL, NaN are noted there; unless keys is NULL, src is input yet to be made keys (of long windows only).
     """
-    cdef vec_flag seen
-    if nan == NULL or not has_nans(src):
-        run(dst, src, taps, ntaps, n, False, NULL)
-    else:
-        seen = nan[0]                   # in a register
-        run(dst, src, taps, ntaps, n, True, &seen)
-        nan[0] = seen
-
-
-cdef void note_rows(const number *src, Py_ssize_t step, Py_ssize_t rows, Py_ssize_t n, vec_flag *nan) noexcept nogil:
-    """Note NaN in rows of at least a vector, from left to right."""
-    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), r, i
-    cdef vec_flag seen = nan[0]
-    for r in range(rows):
-        i = 0
-        while i + 2 * lanes <= n:
-            seen = nan_or(seen, vec_load(src + i), vec_load(src + i + lanes), src)
-            i += 2 * lanes
-        seen = nan_or(seen, vec_load(src + imin(i, n - lanes)), vec_load(src + n - lanes), src)
-        src += step
-    nan[0] = seen
-
-
-cdef inline bint slides(const Py_ssize_t *taps, Py_ssize_t ntaps, Py_ssize_t step) noexcept nogil:
-    """Does the next row's window hold this row's taps but the first?"""
-    cdef Py_ssize_t t
-    for t in range(1, ntaps):
-        if taps[t] - taps[t - 1] != step:
-            return False
-    return True
-
-
-cdef inline void column(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, const Py_ssize_t *taps,
-                        Py_ssize_t ntaps, Py_ssize_t rows, bint note, vec_flag *nan) noexcept nogil:
-    cdef Py_ssize_t r = 0, t, a, b, c
-    cdef const number *below
-    cdef vec_t w, x, y, z
-    if ntaps == 2:
-        a, b = taps[0], taps[1]
-        for r in range(rows):
-            vec_store(dst, noted_max(vec_load(src + a), vec_load(src + b), src, note, nan))
-            dst, src = dst + dst_step, src + src_step
+    cdef Py_ssize_t taps[MAX_TAPS]
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
+    cdef Py_ssize_t o, begin, end, ntaps
+    if w.steps > 1:
+        long_row_pass(dst, dst_step, src, src_step, origin, w, first, count, n, chain, nan, keys)
         return
-    if ntaps == 3:
-        a, b, c = taps[0], taps[1], taps[2]
-        if slides(taps, 3, src_step):                       # one new row each
-            w, x = vec_load(src + a), vec_load(src + b)
-            if note:
-                nan[0] = nan_or(nan[0], w, x, src)
-            for r in range(rows):
-                y = noted(vec_load(src + c), src, note, nan)
-                vec_store(dst, vec_max(vec_max(w, x, src), y, src))
-                w, x = x, y
-                dst, src = dst + dst_step, src + src_step
-            return
-        for r in range(rows):
-            w = noted_max(vec_load(src + a), vec_load(src + b), src, note, nan)
-            vec_store(dst, vec_max(w, noted(vec_load(src + c), src, note, nan), src))
-            dst, src = dst + dst_step, src + src_step
+    ntaps = cross(taps, leads, w.kernel, w.dilation * src_step)
+    begin = imax(first, imin(w.inner_lo, first + count))
+    end = imax(begin, imin(w.inner_hi, first + count))
+    src += (begin * w.stride - w.begin - origin) * src_step     # where the first inner output starts
+    if lanes <= n <= 4 * lanes:
+        # Short rows: top to bottom in columns of one vector, or the edges would cost more than the middle.
+        o = 0
+        while o < n:
+            o = imin(o, n - lanes)
+            column_edge(dst + o, dst_step, src + o, src_step, w, first, begin, begin, leads, nan)
+            window_column(dst + (begin - first) * dst_step + o, dst_step, src + o, w.stride * src_step, taps, ntaps,
+                          end - begin, nan)
+            column_edge(dst + (end - first) * dst_step + o, dst_step, src + o, src_step, w, end, first + count, begin, leads, nan)
+            o += lanes
         return
-    if ntaps > 3 and slides(taps, ntaps, src_step):
-        while r + 2 <= rows:                                # two rows share all their taps but one each
-            if ntaps == 5:
-                w = window_of_five(src, taps[1], taps[1], taps[2], taps[3], taps[4], note, nan)
-            else:
-                w = window_at(src, taps + 1, ntaps - 1, note, nan)
-            x, y = vec_load(src + taps[0]), vec_load(src + taps[ntaps - 1] + src_step)
-            if note:
-                nan[0] = nan_or(nan[0], x, y, src)
-            vec_store(dst, vec_max(w, x, src))
-            vec_store(dst + dst_step, vec_max(w, y, src))
-            dst, src = dst + 2 * dst_step, src + 2 * src_step
-            r += 2
-    elif ntaps == 4 or ntaps == 5:
-        for r in range(rows):
-            vec_store(dst, window_of_five(src, taps[0], taps[1], taps[2], taps[3], taps[ntaps - 1], note, nan))
-            dst, src = dst + dst_step, src + src_step
-        return
-    while r + 2 <= rows:
-        below = src + src_step
-        w, x = vec_load(src + taps[0]), vec_load(below + taps[0])
-        if note:
-            nan[0] = nan_or(nan[0], w, x, src)
-        for t in range(1, ntaps):
-            y, z = vec_load(src + taps[t]), vec_load(below + taps[t])
-            if note:
-                nan[0] = nan_or(nan[0], y, z, src)
-            w, x = vec_max(w, y, src), vec_max(x, z, src)
-        vec_store(dst, w)
-        vec_store(dst + dst_step, x)
-        dst, src = dst + 2 * dst_step, src + 2 * src_step
-        r += 2
-    if r < rows:
-        vec_store(dst, window_at(src, taps, ntaps, note, nan))
+    window_rows(dst + (begin - first) * dst_step, dst_step, src, w.stride * src_step, taps, ntaps, end - begin, n, nan)
+    src -= (begin * w.stride - w.begin - origin) * src_step
+    for o in range(first, begin):
+        border_row(dst + (o - first) * dst_step, 0, src, 0, src_step, origin, w, o, 1, n, leads, nan)
+    for o in range(end, first + count):
+        border_row(dst + (o - first) * dst_step, 0, src, 0, src_step, origin, w, o, 1, n, leads, nan)
 
 
-cdef void window_column(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, const Py_ssize_t *taps,
-                        Py_ssize_t ntaps, Py_ssize_t rows, vec_flag *nan) noexcept nogil:
-    """One vector wide, `rows` high: short rows would spend their time on the loop over columns."""
-    cdef vec_flag seen
-    if rows <= 0:
-        return
-    if nan == NULL or not has_nans(src):
-        column(dst, dst_step, src, src_step, taps, ntaps, rows, False, NULL)
-    else:
-        seen = nan[0]
-        column(dst, dst_step, src, src_step, taps, ntaps, rows, True, &seen)
-        nan[0] = seen
-
-
-cdef inline void masked_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, const Py_ssize_t *taps,
-                             Py_ssize_t ntaps, Py_ssize_t rows, Py_ssize_t nbytes, bint note, vec_flag *nan) noexcept nogil:
-    cdef Py_ssize_t a = taps[0], b = taps[ntaps // 2], c = taps[ntaps - 1], r, t
-    cdef vec_t best
-    for r in range(rows):
-        best = noted_max(vec_load_part(src + a, nbytes), vec_load_part(src + b, nbytes), src, note, nan)
-        if ntaps > 2:
-            best = vec_max(best, noted(vec_load_part(src + c, nbytes), src, note, nan), src)
-        if ntaps > 3:
-            for t in range(1, ntaps - 1):
-                best = vec_max(best, noted(vec_load_part(src + taps[t], nbytes), src, note, nan), src)
-        vec_store_part(dst, best, nbytes)
-        dst, src = dst + dst_step, src + src_step
-
-
-cdef void narrow_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, const Py_ssize_t *taps,
-                      Py_ssize_t ntaps, Py_ssize_t rows, Py_ssize_t n, vec_flag *nan) noexcept nogil:
-    """Rows shorter than a vector: behind a mask where there are masks, else in overlapping pieces of 16, 8, ... bytes."""
-    cdef Py_ssize_t nbytes = n * <Py_ssize_t>sizeof(number), piece = 16, i, r, t, a, b, c
-    cdef vec_flag seen
-    cdef narrow_t narrow
+cdef inline void column_edge(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, const Window *w,
+                             Py_ssize_t first, Py_ssize_t end, Py_ssize_t inner, const Leads *leads,
+                             vec_flag *nan) noexcept nogil:
+    """Outputs first ... end that hang over an edge, one vector wide; `src` is where output `inner` starts."""
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
+    cdef Py_ssize_t o, l, t, real, lo
     cdef const number *at
-    if VEC_MASKS:
-        if nan == NULL or not has_nans(src):
-            masked_rows(dst, dst_step, src, src_step, taps, ntaps, rows, nbytes, False, NULL)
-        else:
-            seen = nan[0]
-            masked_rows(dst, dst_step, src, src_step, taps, ntaps, rows, nbytes, True, &seen)
-            nan[0] = seen
-        return
-    if nan != NULL and has_nans(src):
-        for r in range(rows):
-            for t in range(ntaps):
-                noted(vec_load_part(src + r * src_step + taps[t], nbytes), src, True, nan)
-    while piece > nbytes:
-        piece //= 2
-    i = 0
-    while i < nbytes:
-        i = imin(i, nbytes - piece) // <Py_ssize_t>sizeof(number)
-        at = src + i
-        if ntaps <= 3:
-            a, b, c = taps[0], taps[ntaps // 2], taps[ntaps - 1]
-            for r in range(rows):
-                narrow = narrow_max(narrow_load(at + a, piece), narrow_load(at + b, piece), dst)
-                narrow_store(dst + r * dst_step + i, narrow_max(narrow, narrow_load(at + c, piece), dst), piece)
-                at += src_step
-        else:
-            for r in range(rows):
-                narrow = narrow_load(at + taps[0], piece)
-                for t in range(1, ntaps):
-                    narrow = narrow_max(narrow, narrow_load(at + taps[t], piece), dst)
-                narrow_store(dst + r * dst_step + i, narrow, piece)
-                at += src_step
-        i = i * <Py_ssize_t>sizeof(number) + piece
-
-
-cdef void window_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, const Py_ssize_t *taps,
-                      Py_ssize_t ntaps, Py_ssize_t rows, Py_ssize_t n, vec_flag *nan) noexcept nogil:
-    """dst[r, i] = max over t of src[r, i + taps[t]], r < rows, i < n; unless nan is NULL, NaN in src are noted."""
-    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
-    cdef Py_ssize_t r, i, block
-    if dst_step == n and src_step == n:         # rows without gaps are one row
-        n, rows = n * rows, 1
-    if n < lanes:
-        narrow_rows(dst, dst_step, src, src_step, taps, ntaps, rows, n, nan)
-    elif n > 4 * lanes or (n == 4 * lanes and not slides(taps, ntaps, src_step)):
-        for r in range(rows):
-            window_run(dst + r * dst_step, src + r * src_step, taps, ntaps, n, nan)
-    else:
-        # All columns of a few rows at a time, where going down all rows would leave the first-level cache.
-        block = rows
-        if n > lanes and rows * src_step * <Py_ssize_t>sizeof(number) > COLUMN_BYTES:
-            block = COLUMN_ROWS
-        r = 0
-        while r < rows:
-            i = 0
-            while i + lanes < n:
-                window_column(dst + r * dst_step + i, dst_step, src + r * src_step + i, src_step, taps, ntaps,
-                              imin(block, rows - r), nan)
-                i += lanes
-            i = n - lanes
-            window_column(dst + r * dst_step + i, dst_step, src + r * src_step + i, src_step, taps, ntaps,
-                          imin(block, rows - r), nan)
-            r += block
-
-
-cdef inline vec_t window_even(const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps) noexcept nogil:
-    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
-    return vec_evens(window_at(src, taps, ntaps, False, NULL), window_at(src + lanes, taps, ntaps, False, NULL), src)
-
-
-cdef inline void window_every(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step,
-                              const Py_ssize_t *taps, Py_ssize_t ntaps, Py_ssize_t stride, Py_ssize_t rows,
-                              Py_ssize_t n) noexcept nogil:
-    """dst[r, i] = max over t of src[r, stride * i + taps[t]] for stride 2 or 4; src is scratch, read in whole vectors."""
-    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
-    cdef Py_ssize_t r, i
     cdef vec_t best
+    for o in range(first, end):
+        real = real_taps(w, o, &lo)
+        if real == 0:
+            fill(dst, lanes, <number>lowest(dst))
+        else:
+            at = src + (lo - (inner * w.stride - w.begin)) * src_step
+            best = noted(vec_load(at + leads.offsets[0]), src, nan != NULL, nan)
+            for l in range(leads.count):
+                for t in range(real):
+                    best = vec_max(best, noted(vec_load(at + leads.offsets[l] + t * w.dilation * src_step), src, nan != NULL, nan), src)
+            vec_store(dst, best)
+        dst += dst_step
+
+
+cdef inline void border_row(number *dst, Py_ssize_t dst_plane, const number *src, Py_ssize_t src_plane, Py_ssize_t src_step,
+                            Py_ssize_t origin, const Window *w, Py_ssize_t output, Py_ssize_t planes, Py_ssize_t n,
+                            const Leads *leads, vec_flag *nan) noexcept nogil:
+    """One output row, of only those taps that are elements, in each of `planes` planes."""
+    cdef Py_ssize_t taps[MAX_TAPS]
+    cdef Py_ssize_t lo, plane, real = real_taps(w, output, &lo)
+    if real == 0:
+        for plane in range(planes):
+            fill(dst + plane * dst_plane, n, <number>lowest(dst))
+        return
+    real = cross(taps, leads, real, w.dilation * src_step)
+    window_rows(dst, dst_plane, src + (lo - origin) * src_step, src_plane, taps, real, planes, n, nan)
+
+
+cdef inline Py_ssize_t lane_pitch(const Pool *p, Py_ssize_t span, Py_ssize_t left, Py_ssize_t lanes,
+                                  Py_ssize_t *data) noexcept nogil:
+    """Elements from one band row to the next, and where a row's first column stands: aligned, but for chains, whose dense
+    passes would pay for the gaps."""
+    data[0] = 0
+    if p.cols.steps > 1:
+        return span
+    data[0] = round_up(left, lanes) - left
+    return round_up(data[0] + span, lanes)
+
+
+cdef void lane_pass(number *dst, Py_ssize_t dst_step, number *band, number *dense, Py_ssize_t pitch, const Window *w,
+                    Py_ssize_t rows, Py_ssize_t n) noexcept nogil:
+    """The column pass where columns are lanes: rows of `band`, margins in place, to n outputs each.
+
+    A chain goes through `dense`, which may be `band`.
+    """
+    cdef Py_ssize_t taps[MAX_TAPS]
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
+    cdef Py_ssize_t step, r, i, last = w.steps - 1
+    cdef bint vector = lane_stride(w)
+    cdef number *src = band
+    for step in range(w.steps):
+        step_taps(taps, w, step, 1)
+        if step == last and vector:
+            break
+        window_run(dense, src, taps, w.taps[step], round_up(rows * pitch, lanes), NULL)
+        src = dense
+    if not vector:
+        for r in range(rows):
+            for i in range(n):
+                dst[r * dst_step + i] = src[r * pitch + i * w.stride]
+    elif w.stride == 1:
+        window_rows(dst, dst_step, src, pitch, taps, w.taps[last], rows, n, NULL)
+    else:
+        window_every(dst, dst_step, src, pitch, taps, w.taps[last], w.stride, rows, n)
+
+
+cdef void rows_of_pixels(number *band, Py_ssize_t pitch, const number *src, Py_ssize_t src_row, Py_ssize_t src_col,
+                         const Pool *p, const Tile *tile, number *chain, const Leads *leads, vec_flag *nan,
+                         const Keys *keys) noexcept nogil:
+    """The row pass under a channels-last tile: one run where its pixels lie side by side, else pixel by pixel."""
+    cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo, c
+    if src_col == n:
+        row_pass(band, pitch, src, src_row, tile.row_lo, &p.rows, tile.row, tile.rows, cols * n, chain, leads, nan,
+                 keys)
+        return
+    for c in range(cols):
+        row_pass(band + c * n, pitch, element(src, c * src_col, keys), src_row, tile.row_lo, &p.rows, tile.row, tile.rows, n, chain, leads,
+                 nan, keys)
+
+
+cdef void fill_margins(number *band, Py_ssize_t pitch, Py_ssize_t data, const Tile *tile, Py_ssize_t rows) noexcept nogil:
+    cdef Py_ssize_t real = tile.col_hi - tile.col_lo, r
     for r in range(rows):
-        i = 0
-        while i < n:
-            if i + lanes > n and n >= lanes:
-                i = n - lanes
-            best = window_even(src + stride * i, taps, ntaps)
-            if stride == 4:
-                best = vec_evens(best, window_even(src + 4 * i + 2 * lanes, taps, ntaps), dst)
-            if n < lanes:
-                vec_store_part(dst, best, n * sizeof(number))
-            else:
-                vec_store(dst + i, best)
-            i += lanes
-        dst, src = dst + dst_step, src + src_step
-
-
-cdef inline void fill(number *dst, Py_ssize_t n, number value) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        dst[i] = value
-
-
-cdef inline Py_ssize_t cross(Py_ssize_t *taps, const Leads *leads, Py_ssize_t count, Py_ssize_t step) noexcept nogil:
-    """Taps of `count` elements, `step` apart, in each of the leading slabs."""
-    cdef Py_ssize_t l, t
-    for l in range(leads.count):
-        for t in range(count):
-            taps[l * count + t] = leads.offsets[l] + t * step
-    return leads.count * count
+        fill(band + r * pitch + data, tile.left, <number>lowest(band))
+        fill(band + r * pitch + data + tile.left + real, tile.span - tile.left - real, <number>lowest(band))

@@ -1,18 +1,24 @@
-# Windows so long that no band holds what is under a tile: running maxima along every axis, over keys and places.
+# Takes:   windows so long that no band holds what is under a tile, with and without indices
+# Reads:   keys of the input, a few vectors at a time
+# Scratch: per axis two blocks of vectors and one vector per block (kept suffixes)
+# Wins:    where the window is far larger than a tile: every vector is read at most three times per
+#          axis, however long the windows are
 #
-# Each axis is a sequence of vectors: an axis inside gives a vector per element of the axis around it, and the innermost reads
-# the input. A window is a suffix and a prefix around a middle (van Herk, Gil and Werman), so that every vector is taken three
-# times at most, however long the windows are. Of the suffixes only each `block`th is kept, and those between are made again
-# when their windows come: scratch grows with the root of the window.
+# Each axis is a sequence of vectors. An inner axis gives one vector per element of the axis around it,
+# and the innermost axis reads the input. A window is a suffix and a prefix around a middle (van Herk,
+# Gil and Werman). Only the first suffix of each block is kept. Those in between are made again when
+# their windows come. So scratch grows with the root of the window.
 #
-# A pair is a 64-bit key (keys.h) and a place, the row-major position in the plane; the greater key wins, then the lower
-# place, so that axes may be taken in any order. The longest axis is the outermost, and its outputs are stored as they come.
+# A pair is a 64-bit key (keys.h) and a place: the row-major position in the plane. The greater key
+# wins, then the lower place, so that the axes may be pooled in any order. The longest axis is the
+# outermost, and its outputs are stored as they come.
 
 cdef extern from *:
     """
     #define NOWHERE INT64_MAX
     """
     const int64_t NOWHERE           # the place of no element
+
 
 cdef enum:
     FAR_QUEUE = 64                  # elements that the innermost axis reads at a time
