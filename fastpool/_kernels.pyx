@@ -115,12 +115,12 @@ cdef class Pooling:
         set_window(&p.cols, windows[len(windows) - 1])
         prepared.row_axis, prepared.col_axis = schedule.spatial_axes[p.leads], schedule.spatial_axes[p.leads + 1]
         prepared.batch_axis, prepared.channel_axis = schedule.batch_axis, schedule.channel_axis
-        p.channels_last, p.direct, p.folded = schedule.channels_last, schedule.direct, schedule.folded
-        p.pairs, p.keyed = schedule.return_indices, schedule.keyed
+        p.channels_last, p.direct, p.pixels_as_row = schedule.channels_last, schedule.direct, schedule.folded
+        p.with_indices, p.keyed = schedule.return_indices, schedule.keyed
         p.code = CODES[schedule.dtype]
         p.size = dtype_bytes[p.code]
-        p.lane = schedule.lane_bytes
-        p.rule = (NAN_IGNORE if schedule.nan == "ignore" else 0) | (ZEROS_EQUAL if p.pairs else 0)
+        p.key_bytes = schedule.lane_bytes
+        p.rule = (NAN_IGNORE if schedule.nan == "ignore" else 0) | (ZEROS_EQUAL if p.with_indices else 0)
         p.batch, p.channels = schedule.batch, schedule.channels
         p.tile_rows, p.tile_cols, p.tile_channels, p.tile_planes = schedule.tile
         p.index_bytes, p.index_base = schedule.index_bytes, schedule.index_base
@@ -135,13 +135,13 @@ cdef class Pooling:
             self.set_far(schedule.far)
         else:
             p.tasks *= p.lead_outs * p.row_tiles * p.col_tiles
-        p.form = form_of(p)
-        if p.form == FLAT:
-            p.flat_masks = <vec_edge *>malloc(p.flat_period * (p.flat_taps + 1) * sizeof(vec_edge))
+        p.strategy = choose_strategy(p)
+        if p.strategy == FLAT_PLANES:
+            p.flat_masks = <byte_mask *>malloc(p.flat_period * (p.flat_taps + 1) * sizeof(byte_mask))
             if p.flat_masks == NULL:
                 raise MemoryError("fastpool: no memory for masks")
-            fill_masks(p)
-        measure(p)
+            fill_flat_masks(p)
+        plan_scratch(p)
         self.dtype, self.index_dtype = dtype, INT64 if p.index_bytes == 8 else INT32
         prepared.shift, prepared.index_shift = log2(p.size), log2(p.index_bytes)
         self.threads = threads
@@ -186,8 +186,8 @@ cdef class Pooling:
 
     @property
     def form(self):
-        """How its tiles are pooled: the name of a Form. With indices "taps", or "bands" for passes over pairs."""
-        return FORMS[<int>self.prepared.pool.form]
+        """How its tiles are pooled: the name of a Strategy. With indices "taps", or "bands" for passes over with_indices."""
+        return STRATEGY_NAMES[<int>self.prepared.pool.strategy]
 
     @property
     def scratch_bytes(self):
@@ -196,17 +196,17 @@ cdef class Pooling:
 
     def run(self, x, out, out_indices):
         """What a plan's call gives, for plain arrays. None, with nothing written, for any other."""
-        cdef bint pairs = self.prepared.pool.pairs
-        if not in_use or (out_indices is not None and not pairs):
+        cdef bint with_indices = self.prepared.pool.with_indices
+        if not in_use or (out_indices is not None and not with_indices):
             return None
         y, z = out, out_indices
         if y is None:
             y = empty(self.output_shape, self.dtype)
-        if z is None and pairs:
+        if z is None and with_indices:
             z = empty(self.output_shape, self.index_dtype)
         if not self.pool_into(x, y, z, 1 if self.threads is None else self.threads(), out is None and out_indices is None):
             return None
-        return (y, z) if pairs else y
+        return (y, z) if with_indices else y
 
     def pool_apart(self, x, y, z, int threads):
         """Pool x into y (and indices into z) where the caller knows that no memory is shared. Returns whether it could."""
@@ -216,21 +216,21 @@ cdef class Pooling:
         cdef const Prepared *prepared = &self.prepared
         cdef Array arrays[3]
         cdef Job job
-        cdef bint fit, enough, pairs = prepared.pool.pairs
+        cdef bint fit, enough, with_indices = prepared.pool.with_indices
         job.pool = &self.prepared.pool
         arrays[0].exported = arrays[1].exported = arrays[2].exported = False
         try:
-            fit = (look(&arrays[0], x, self.dtype, ALIGNED) and look(&arrays[1], y, self.dtype, ALIGNED | WRITEABLE)
-                   and view(&job.x, &arrays[0], prepared, prepared.x_shape, prepared.shift)
-                   and view(&job.y, &arrays[1], prepared, prepared.y_shape, prepared.shift)
-                   and (apart or are_apart(&arrays[0], prepared.shift, &arrays[1], prepared.shift)))
-            if fit and pairs:
-                fit = (look(&arrays[2], z, self.index_dtype, ALIGNED | WRITEABLE)
-                       and view(&job.z, &arrays[2], prepared, prepared.y_shape, prepared.index_shift)
-                       and (apart or (are_apart(&arrays[0], prepared.shift, &arrays[2], prepared.index_shift)
-                                      and are_apart(&arrays[1], prepared.shift, &arrays[2], prepared.index_shift))))
+            fit = (read_array(&arrays[0], x, self.dtype, ALIGNED) and read_array(&arrays[1], y, self.dtype, ALIGNED | WRITEABLE)
+                   and view_array(&job.x, &arrays[0], prepared, prepared.x_shape, prepared.shift)
+                   and view_array(&job.y, &arrays[1], prepared, prepared.y_shape, prepared.shift)
+                   and (apart or disjoint(&arrays[0], prepared.shift, &arrays[1], prepared.shift)))
+            if fit and with_indices:
+                fit = (read_array(&arrays[2], z, self.index_dtype, ALIGNED | WRITEABLE)
+                       and view_array(&job.z, &arrays[2], prepared, prepared.y_shape, prepared.index_shift)
+                       and (apart or (disjoint(&arrays[0], prepared.shift, &arrays[2], prepared.index_shift)
+                                      and disjoint(&arrays[1], prepared.shift, &arrays[2], prepared.index_shift))))
             if fit and prepared.pool.tasks:
-                threads = busy(&prepared.pool, threads)
+                threads = thread_count(&prepared.pool, threads)
                 if threads == 1 and prepared.work < UNLOCK_BYTES:
                     enough = run_job(&job, 1)
                 else:
@@ -239,9 +239,9 @@ cdef class Pooling:
                 if not enough:
                     raise MemoryError(f"fastpool: no memory for the scratch of {threads} threads, {prepared.pool.scratch} bytes each")
         finally:
-            close(&arrays[0])
-            close(&arrays[1])
-            close(&arrays[2])
+            release_array(&arrays[0])
+            release_array(&arrays[1])
+            release_array(&arrays[2])
         return fit
 
 
@@ -292,12 +292,12 @@ cdef class Unpooling:
         cdef int index_bytes = 8
         arrays[0].exported = arrays[1].exported = arrays[2].exported = False
         try:
-            if not look(&arrays[1], indices, INT64, ALIGNED | CONTIGUOUS):
+            if not read_array(&arrays[1], indices, INT64, ALIGNED | CONTIGUOUS):
                 index_bytes = 4
-                if not look(&arrays[1], indices, INT32, ALIGNED | CONTIGUOUS):
+                if not read_array(&arrays[1], indices, INT32, ALIGNED | CONTIGUOUS):
                     return REFUSED
-            if not (look(&arrays[0], x, self.dtype, ALIGNED | CONTIGUOUS)
-                    and look(&arrays[2], y, self.dtype, ALIGNED | CONTIGUOUS | WRITEABLE)
+            if not (read_array(&arrays[0], x, self.dtype, ALIGNED | CONTIGUOUS)
+                    and read_array(&arrays[2], y, self.dtype, ALIGNED | CONTIGUOUS | WRITEABLE)
                     and has_shape(&arrays[0], self.ndim, self.x_shape) and has_shape(&arrays[1], self.ndim, self.x_shape)
                     and has_shape(&arrays[2], self.ndim, self.y_shape)):
                 return REFUSED
@@ -305,16 +305,16 @@ cdef class Unpooling:
                               or overlap(&arrays[1], index_bytes, &arrays[2], self.itemsize)):
                 return REFUSED
             u.x, u.index, u.y = arrays[0].data, arrays[1].data, arrays[2].data
-            threads = share(&u, threads)
+            threads = unpool_thread_count(&u, threads)
             if threads == 1 and self.work < UNLOCK_BYTES:
                 return unpool_any(&u, self.itemsize, index_bytes, 1)
             with nogil:
                 bad = unpool_any(&u, self.itemsize, index_bytes, threads)
             return bad
         finally:
-            close(&arrays[0])
-            close(&arrays[1])
-            close(&arrays[2])
+            release_array(&arrays[0])
+            release_array(&arrays[1])
+            release_array(&arrays[2])
 
 
 include "kernels/c_api.pxi"

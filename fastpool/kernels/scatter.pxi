@@ -93,7 +93,7 @@ cdef inline void zero(void *y, Py_ssize_t nbytes, Py_ssize_t ahead) noexcept nog
     while nbytes >= LINE:
         fetch_to_write(at + ahead)
         for i in range(LINE // VEC_BYTES):
-            vec_store(at + i * VEC_BYTES, vec_splat(0, <const int64_t *>NULL))
+            vec_store(at + i * VEC_BYTES, vec_set(0, <const int64_t *>NULL))
         at += LINE
         nbytes -= LINE
     memset(at, 0, nbytes)
@@ -254,7 +254,7 @@ cdef Py_ssize_t unpool_sized(const Unpool *u, const index_t *index, int itemsize
     return unpool_parts(<uint64_t *>u.y, index, u, threads)
 
 
-cdef int share(Unpool *u, int threads) noexcept nogil:
+cdef int unpool_thread_count(Unpool *u, int threads) noexcept nogil:
     """Threads that find something to do, as far as the system gives them."""
     cdef Py_ssize_t blocks, parts = u.batch * u.channels
     u.blocks, u.width = u.channels > 0, u.channels

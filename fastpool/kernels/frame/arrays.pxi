@@ -85,7 +85,7 @@ def trust_fields(bint known):
     return before
 
 
-cdef bint look(Array *array, x, dtype, int flags) except -1:
+cdef bint read_array(Array *array, x, dtype, int flags) except -1:
     """Look into a plain ndarray of this very dtype object that has these flags; False for anything else."""
     cdef ndarray_fields *fields
     array.exported = False
@@ -106,7 +106,7 @@ cdef bint look(Array *array, x, dtype, int flags) except -1:
     return True
 
 
-cdef void close(Array *array) noexcept:
+cdef void release_array(Array *array) noexcept:
     if array.exported:
         PyBuffer_Release(&array.buffer)
 
@@ -156,6 +156,6 @@ cdef void bounds(const Array *a, Py_ssize_t itemsize, Py_ssize_t *lo, Py_ssize_t
             hi[0] += (a.shape[i] - 1) * a.strides[i]
 
 
-cdef bint are_apart(const Array *a, int a_shift, const Array *written, int shift) noexcept nogil:
+cdef bint disjoint(const Array *a, int a_shift, const Array *written, int shift) noexcept nogil:
     """Is it sure that no two elements of the written array share memory, and that it shares none with the other?"""
     return nested(written, <Py_ssize_t>1 << shift) and not overlap(a, <Py_ssize_t>1 << a_shift, written, <Py_ssize_t>1 << shift)

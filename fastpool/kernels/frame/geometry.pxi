@@ -90,7 +90,7 @@ cdef inline Py_ssize_t step_taps(Py_ssize_t *taps, const Window *w, Py_ssize_t s
     return w.taps[step]
 
 
-cdef inline bint lane_stride(const Window *w) noexcept nogil:
+cdef inline bint shuffled_stride(const Window *w) noexcept nogil:
     """Are strided lanes picked by shuffles?"""
     return w.stride == 1 or w.stride == 2 or w.stride == 4
 

@@ -27,19 +27,19 @@ cdef enum:
     UNLOCK_BYTES = 16384    # work on fewer bytes is done before another thread could take the GIL
 
 
-cdef enum Form:         # how a tile is pooled
+cdef enum Strategy:         # how a tile is pooled
     BANDS                   # row pass into scratch, column pass out of it (of pairs the other way round); channels last also all taps at once
-    DOWN                    # _small.pxi, with masks: stride 1, rows of a few vectors
-    ALONG                   # with masks: stride 2 along the columns, 2 or 3 taps
+    SLIDE_DOWN                    # _small.pxi, with masks: stride 1, rows of a few vectors
+    STRIDE_TWO                   # with masks: stride 2 along the columns, 2 or 3 taps
     APART                   # 2 or 4 columns side by side: windows share none
-    PADDED                  # long windows over planes of less than two vectors a row
-    WHOLE                   # one window takes all of a plane
-    FLAT                    # with masks: many planes smaller than a few vectors
+    PADDED_PLANES                  # long windows over planes of less than two vectors a row
+    WHOLE_PLANE                   # one window takes all of a plane
+    FLAT_PLANES                    # with masks: many planes smaller than a few vectors
     TAPS                    # _taps.pxi, with indices: small windows
-    FAR                     # _far.pxi: windows so long that scratch holds no tile
+    RUNNING_MAXIMA                     # _far.pxi: windows so long that scratch holds no tile
 
 
-cdef struct FarAxis:            # FAR: one axis (_far.pxi)
+cdef struct FarAxis:            # RUNNING_MAXIMA: one axis (_far.pxi)
     const Window *window
     int which                       # 0 columns, 1 rows, 2 and more: leading axes
     Py_ssize_t place                # from one element to the next
@@ -47,7 +47,7 @@ cdef struct FarAxis:            # FAR: one axis (_far.pxi)
     Py_ssize_t tile                 # outputs at a time
     Py_ssize_t block                # vectors between two suffixes that are kept
     Py_ssize_t marks                # suffixes that are kept
-    Py_ssize_t source, slots, kept, queue, best, given      # where they are in scratch, in pairs
+    Py_ssize_t source, slots, kept, queue, best, output      # where they are in scratch, in pairs
 
 
 cdef struct Pool:
@@ -55,29 +55,29 @@ cdef struct Pool:
     Window *lead                    # of its own: a Window is 1.6 KB, and plans are kept by the thousand
     Py_ssize_t leads, lead_outs
     bint channels_last
-    Py_ssize_t form                 # a Form
+    Py_ssize_t strategy                 # a Strategy
     bint direct                     # all taps at once from the input; else row pass, then column pass
-    bint folded                     # channels last, a few of them: taken as lanes
+    bint pixels_as_row                     # channels last, a few of them: taken as lanes
     bint in_place                   # column chains overwrite the band, margins too
-    bint pairs
+    bint with_indices
     bint keyed                      # pooled as keys: 16-bit floats, nan="ignore"
-    int code, size, lane, rule      # dtype, its bytes, bytes of a key, key_rule
+    int code, size, key_bytes, rule      # dtype, its bytes, bytes of a key, key_rule
     Py_ssize_t batch, channels
     Py_ssize_t tile_rows, tile_cols, tile_channels, tile_planes
     Py_ssize_t index_bytes
     int64_t index_base              # of the input's first element
     Py_ssize_t index_batch, index_channel, index_row, index_col
     Py_ssize_t index_lead[MAX_LEADS]
-    bint slides, slides_few         # TAPS: each row under a tile is compared once; windows of 3 x 3 or 5 x 5
-    bint notes                      # TAPS: the kernels note NaN in what they read in place
+    bint slides, slides_square         # TAPS: each row under a tile is compared once; windows of 3 x 3 or 5 x 5
+    bint tracks_nan                      # TAPS: the kernels note NaN in what they read in place
     bint linear                     # index = base + position * index_col
     Py_ssize_t position_lead[MAX_LEADS]
     Py_ssize_t row_tiles, col_tiles, channel_tiles, tasks
-    Py_ssize_t flat_taps, flat_period       # FLAT: taps but the first, vectors until masks repeat
+    Py_ssize_t flat_taps, flat_period       # FLAT_PLANES: taps but the first, vectors until masks repeat
     Py_ssize_t flat_offsets[FLAT_TAPS]
-    vec_edge *flat_masks            # per vector: which lanes have each tap, which are outputs
+    byte_mask *flat_masks            # per vector: which lanes have each tap, which are outputs
     bint flat_all                   # every element is an output
-    Py_ssize_t fars                 # FAR: axes, from the innermost on
+    Py_ssize_t fars                 # RUNNING_MAXIMA: axes, from the innermost on
     FarAxis *far
     Py_ssize_t scratch              # bytes per thread, and where each area begins in them
     Py_ssize_t offsets[AREAS]

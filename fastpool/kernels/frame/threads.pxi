@@ -16,14 +16,14 @@ cdef void run_tasks(Job *job, int threads) noexcept nogil:
         run_task(job, task, &job.scratch[threadid()])
 
 
-cdef inline int busy(const Pool *p, int threads) noexcept nogil:
+cdef inline int thread_count(const Pool *p, int threads) noexcept nogil:
     """Threads that find something to do, as far as the system gives them."""
     threads = <int>imax(1, imin(imin(threads, p.tasks), MAX_THREADS))
     return threads if threads == 1 else threads_given(threads)
 
 
 cdef bint run_job(Job *job, int threads) noexcept nogil:
-    """Run on so many `busy` threads. False, with nothing done, if there is no memory for their scratch."""
+    """Run on so many `thread_count` threads. False, with nothing done, if there is no memory for their scratch."""
     cdef const Pool *p = job.pool
     cdef size_t stride = p.scratch + 64, nbytes = 128 + threads * stride
     cdef Scratch scratch[MAX_THREADS]
@@ -35,10 +35,10 @@ cdef bint run_job(Job *job, int threads) noexcept nogil:
     for i in range(threads):
         scratch[i].area = <char *>((<uintptr_t>block + 64 + i * stride + 63) // 64 * 64)
         scratch[i].margins = -1
-        put_fences(scratch[i].area, p.scratch, p.offsets, AREAS)
+        poison_redzones(scratch[i].area, p.scratch, p.offsets, AREAS)
     job.scratch = scratch
     run_tasks(job, threads)
-    take_fences_away(block, nbytes)
+    unpoison_redzones(block, nbytes)
     if block != <size_t *>small:
         give_scratch(block)
     return True

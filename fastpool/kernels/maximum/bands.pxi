@@ -8,14 +8,14 @@
 # reads it only when the whole band is there: a row read back right after it was stored stalls on
 # store forwarding.
 
-cdef void pool_box(number *y, Py_ssize_t y_row, Py_ssize_t y_col, const number *src, Py_ssize_t src_row, Py_ssize_t src_col,
+cdef void pool_pixels(number *y, Py_ssize_t y_row, Py_ssize_t y_col, const number *src, Py_ssize_t src_row, Py_ssize_t src_col,
                    const Pool *p, const Tile *tile, number *band, number *chain, const Leads *leads,
                    vec_flag *nan) noexcept nogil:
-    """Rows and columns of a channels-last tile; `src` is its first real row and column."""
+    """WindowRows and columns of a channels-last tile; `src` is its first real row and column."""
     cdef Py_ssize_t n = tile.channels, pitch = (tile.col_hi - tile.col_lo) * n, r
     cdef Leads one
     if p.direct:
-        direct_pass(y, y_row, y_col, src, src_row, src_col, tile.row_lo, tile.col_lo, p, tile, leads, nan)
+        pool_direct_pixels(y, y_row, y_col, src, src_row, src_col, tile.row_lo, tile.col_lo, p, tile, leads, nan)
         return
     one.count, one.offsets[0] = 1, 0
     rows_of_pixels(band, pitch, src, src_row, src_col, p, tile, chain, leads, nan, NULL)

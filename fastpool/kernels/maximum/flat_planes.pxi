@@ -2,28 +2,28 @@
 # Reads:   the input in place; a mask per tap says which lanes are inside their plane
 # Scratch: none; the masks belong to the pooling, at most 4096 of them
 # Wins:    256x64x4x4 k2 s2 float32 1280 -> 373 us, uint8 1211 -> 127; 1x1024x7x7 k2 float32 90 -> 35
-#          (AVX-512). Larger planes lose (1x256x13x13 k3 float32 33 -> 43): flat_pays declines them.
+#          (AVX-512). Larger planes lose (1x256x13x13 k3 float32 33 -> 43): flat_planes_pay declines them.
 #
 # All planes are one row. A window starts at each element, and those that are outputs are stored.
 
-cdef vec_flag pool_flat(number *dst, const number *stop, const number *src, Py_ssize_t n, const Pool *p) noexcept nogil:
+cdef vec_flag pool_flat_planes(number *dst, const number *stop, const number *src, Py_ssize_t n, const Pool *p) noexcept nogil:
     """Planes of n elements in all as one row, a window at each element; those that are outputs are stored up to `stop`."""
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), i = 0, t
-    cdef const vec_edge *masks = p.flat_masks
-    cdef const vec_edge *end = masks + p.flat_period * (p.flat_taps + 1)
-    cdef vec_edge there
+    cdef const byte_mask *masks = p.flat_masks
+    cdef const byte_mask *end = masks + p.flat_period * (p.flat_taps + 1)
+    cdef byte_mask there
     cdef vec_t best
     cdef vec_flag nan = flag_none()
     while i < n:
-        there = vec_inside(0, (n - i) * <Py_ssize_t>sizeof(number))
-        best = vec_load_inside(src + i, there, vec_lowest(src))
+        there = vec_mask_range(0, (n - i) * <Py_ssize_t>sizeof(number))
+        best = vec_masked_load_or(src + i, there, vec_lowest(src))
         nan = nan_or(nan, best, best, src)
         for t in range(p.flat_taps):
-            best = vec_max(best, vec_load_inside(src + i + p.flat_offsets[t], masks[t] & there, vec_lowest(src)), src)
+            best = vec_max(best, vec_masked_load_or(src + i + p.flat_offsets[t], masks[t] & there, vec_lowest(src)), src)
         if not p.flat_all:
-            dst += vec_store_chosen(dst, best, masks[p.flat_taps] & there, sizeof(number), dst + lanes <= stop)
+            dst += vec_compress_store(dst, best, masks[p.flat_taps] & there, sizeof(number), dst + lanes <= stop)
         else:
-            put(dst + i, best, imin(lanes, n - i) * <Py_ssize_t>sizeof(number))
+            store_lanes(dst + i, best, imin(lanes, n - i) * <Py_ssize_t>sizeof(number))
         masks += p.flat_taps + 1
         if masks == end:
             masks = p.flat_masks
@@ -31,7 +31,7 @@ cdef vec_flag pool_flat(number *dst, const number *stop, const number *src, Py_s
     return nan
 
 
-cdef bint flat_pays(Pool *p, Form form) noexcept nogil:
+cdef bint flat_planes_pay(Pool *p, Strategy strategy) noexcept nogil:
     """Does it take fewer cycles to pool planes as one long row? The costs of a vector were measured."""
     cdef const Window *rows = &p.rows
     cdef const Window *cols = &p.cols
@@ -56,16 +56,16 @@ cdef bint flat_pays(Pool *p, Form form) noexcept nogil:
     return flat < other
 
 
-cdef void fill_masks(Pool *p) noexcept nogil:
+cdef void fill_flat_masks(Pool *p) noexcept nogil:
     cdef const Window *rows = &p.rows
     cdef const Window *cols = &p.cols
     cdef Py_ssize_t lanes = VEC_BYTES // p.size, v, l, r, c, t, i, j, row, col
-    cdef vec_edge *masks = p.flat_masks
-    cdef vec_edge bits
-    memset(masks, 0, p.flat_period * (p.flat_taps + 1) * sizeof(vec_edge))
+    cdef byte_mask *masks = p.flat_masks
+    cdef byte_mask bits
+    memset(masks, 0, p.flat_period * (p.flat_taps + 1) * sizeof(byte_mask))
     for v in range(p.flat_period):
         for l in range(lanes):
-            bits = vec_inside(l * p.size, (l + 1) * p.size)
+            bits = vec_mask_range(l * p.size, (l + 1) * p.size)
             i = (v * lanes + l) % (rows.size * cols.size)
             r, c = i // cols.size, i % cols.size
             if r % rows.stride == 0 and r // rows.stride < rows.out and c % cols.stride == 0 and c // cols.stride < cols.out:

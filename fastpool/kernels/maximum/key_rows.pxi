@@ -12,8 +12,8 @@ cdef inline const number *element(const number *src, Py_ssize_t at, const Keys *
     return <const number *>(<const char *>src + at * keys.size)
 
 
-cdef void gather_keys(lane *slab, const View *x, Py_ssize_t at, const Pool *p, const Tile *tile, const Py_ssize_t *counts,
-                      Py_ssize_t total, lane *spare) noexcept nogil:
+cdef void gather_keys(key_t *slab, const View *x, Py_ssize_t at, const Pool *p, const Tile *tile, const Py_ssize_t *counts,
+                      Py_ssize_t total, key_t *spare) noexcept nogil:
     """The same for input that is pooled as keys: `at` is its offset in x."""
     cdef Py_ssize_t both[2]
     cdef Py_ssize_t elements = (tile.row_hi - tile.row_lo) * (tile.col_hi - tile.col_lo) * tile.channels, t
@@ -21,12 +21,12 @@ cdef void gather_keys(lane *slab, const View *x, Py_ssize_t at, const Pool *p, c
         load_keys(slab if t == 0 else spare, x, at + lead_offset(p, x.lead, counts, t), p, tile)
         if t > 0:
             both[0], both[1] = 0, spare - slab
-            window_rows(slab, 0, <const lane *>slab, 0, both, 2, 1, elements, NULL)
+            window_rows(slab, 0, <const key_t *>slab, 0, both, 2, 1, elements, NULL)
 
 
-cdef inline void load_keys(lane *keys, const View *x, Py_ssize_t at, const Pool *p, const Tile *tile) noexcept nogil:
+cdef inline void load_keys(key_t *keys, const View *x, Py_ssize_t at, const Pool *p, const Tile *tile) noexcept nogil:
     """The input under a tile as keys, rows x columns x channels, dense."""
-    cdef keys_load_t load = keys_loader(p.code, <int>sizeof(lane))
+    cdef keys_load_t load = keys_loader(p.code, <int>sizeof(key_t))
     cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo, n = tile.channels, r
     cdef int rule = p.rule
     if x.col == n or cols == 1:
@@ -37,16 +37,16 @@ cdef inline void load_keys(lane *keys, const View *x, Py_ssize_t at, const Pool 
 
 
 cdef inline Py_ssize_t pooled_rows(const Pool *p) noexcept nogil:
-    """Rows of keys that are pooled before they are stored."""
-    if p.direct or p.form != BANDS:
+    """WindowRows of keys that are pooled before they are stored."""
+    if p.direct or p.strategy != BANDS:
         return p.tile_rows
     return 1 if p.channels_last else imin(p.tile_rows, ceil_div(POOLED_KEYS, p.tile_cols))
 
 
 cdef inline void store_keys(const View *y, const Tile *tile, Py_ssize_t plane, Py_ssize_t row, Py_ssize_t count,
-                            const lane *pooled, const Pool *p) noexcept nogil:
+                            const key_t *pooled, const Pool *p) noexcept nogil:
     """`count` rows of the tile, from its row `row` on."""
-    cdef keys_store_t store = keys_storer(p.code, <int>sizeof(lane))
+    cdef keys_store_t store = keys_storer(p.code, <int>sizeof(key_t))
     cdef Py_ssize_t n = tile.channels, at = output_offset(p, y, tile, plane) + row * y.row, r
     for r in range(count):
         if y.col == n:

@@ -4,7 +4,7 @@
 # loads, the taps of the leading axes are added to the taps of the next pass. Otherwise one pass
 # gathers the maximum of all slabs in scratch.
 
-cdef inline Py_ssize_t cross(Py_ssize_t *taps, const Leads *leads, Py_ssize_t count, Py_ssize_t step) noexcept nogil:
+cdef inline Py_ssize_t taps_across_slabs(Py_ssize_t *taps, const Leads *leads, Py_ssize_t count, Py_ssize_t step) noexcept nogil:
     """Taps of `count` elements, `step` apart, in each of the leading slabs."""
     cdef Py_ssize_t l, t
     for l in range(leads.count):

@@ -1,7 +1,7 @@
 # Takes:   long windows at stride 1 over whole planes whose output rows are shorter than two vectors
 # Reads:   a copy of the planes, with margins all around
 # Scratch: the copy (band)
-# Wins:    1x256x20x20 k13 uint8 132 -> 64 us, k9 uint8 104 -> 41, k13 float32 213 -> 184. Rows of two
+# Wins:    1x256x20x20 k13 uint8 132 -> 64 us, k9 uint8 104 -> 41, k13 float32 213 -> 184. WindowRows of two
 #          vectors and more lose (float64 k13 AVX-512 344 -> 402; float32 k13 AVX2 207 -> 226,
 #          baseline 221 -> 396).
 #
@@ -12,7 +12,7 @@ cdef inline Py_ssize_t padded_plane(const Window *rows, const Window *cols) noex
     return (rows.out - 1 + rows.extent) * (cols.out - 1 + cols.extent)
 
 
-cdef vec_flag pool_padded(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_plane, const number *src, const Source *s,
+cdef vec_flag pool_padded_planes(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_plane, const number *src, const Source *s,
                           Py_ssize_t planes, const Pool *p, const Tile *tile, number *area) noexcept nogil:
     """Whole planes under long windows: copied with margins all around, they are one row to every step of both chains."""
     cdef Py_ssize_t taps[MAX_TAPS]

@@ -10,7 +10,7 @@ cdef void row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize
                    const Leads *leads, vec_flag *nan, const Keys *keys) noexcept nogil:
     """Outputs first ... first + count of one axis; each is a row of n elements. `src` is element `origin` of that axis.
 
-    Unless nan is NULL, NaN are noted there; unless keys is NULL, src is input yet to be made keys (of long windows only).
+    Unless nan is NULL, NaN are track_nan there; unless keys is NULL, src is input yet to be made keys (of long windows only).
     """
     cdef Py_ssize_t taps[MAX_TAPS]
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
@@ -18,7 +18,7 @@ cdef void row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize
     if w.steps > 1:
         long_row_pass(dst, dst_step, src, src_step, origin, w, first, count, n, chain, nan, keys)
         return
-    ntaps = cross(taps, leads, w.kernel, w.dilation * src_step)
+    ntaps = taps_across_slabs(taps, leads, w.kernel, w.dilation * src_step)
     begin = imax(first, imin(w.inner_lo, first + count))
     end = imax(begin, imin(w.inner_hi, first + count))
     src += (begin * w.stride - w.begin - origin) * src_step     # where the first inner output starts
@@ -55,10 +55,10 @@ cdef inline void column_edge(number *dst, Py_ssize_t dst_step, const number *src
             fill(dst, lanes, <number>lowest(dst))
         else:
             at = src + (lo - (inner * w.stride - w.begin)) * src_step
-            best = noted(vec_load(at + leads.offsets[0]), src, nan != NULL, nan)
+            best = track_nan(vec_load(at + leads.offsets[0]), nan != NULL, nan, src)
             for l in range(leads.count):
                 for t in range(real):
-                    best = vec_max(best, noted(vec_load(at + leads.offsets[l] + t * w.dilation * src_step), src, nan != NULL, nan), src)
+                    best = vec_max(best, track_nan(vec_load(at + leads.offsets[l] + t * w.dilation * src_step), nan != NULL, nan, src), src)
             vec_store(dst, best)
         dst += dst_step
 
@@ -73,11 +73,11 @@ cdef inline void border_row(number *dst, Py_ssize_t dst_plane, const number *src
         for plane in range(planes):
             fill(dst + plane * dst_plane, n, <number>lowest(dst))
         return
-    real = cross(taps, leads, real, w.dilation * src_step)
+    real = taps_across_slabs(taps, leads, real, w.dilation * src_step)
     window_rows(dst, dst_plane, src + (lo - origin) * src_step, src_plane, taps, real, planes, n, nan)
 
 
-cdef inline Py_ssize_t lane_pitch(const Pool *p, Py_ssize_t span, Py_ssize_t left, Py_ssize_t lanes,
+cdef inline Py_ssize_t band_pitch(const Pool *p, Py_ssize_t span, Py_ssize_t left, Py_ssize_t lanes,
                                   Py_ssize_t *data) noexcept nogil:
     """Elements from one band row to the next, and where a row's first column stands: aligned, but for chains, whose dense
     passes would pay for the gaps."""
@@ -88,7 +88,7 @@ cdef inline Py_ssize_t lane_pitch(const Pool *p, Py_ssize_t span, Py_ssize_t lef
     return round_up(data[0] + span, lanes)
 
 
-cdef void lane_pass(number *dst, Py_ssize_t dst_step, number *band, number *dense, Py_ssize_t pitch, const Window *w,
+cdef void column_pass(number *dst, Py_ssize_t dst_step, number *band, number *dense, Py_ssize_t pitch, const Window *w,
                     Py_ssize_t rows, Py_ssize_t n) noexcept nogil:
     """The column pass where columns are lanes: rows of `band`, margins in place, to n outputs each.
 
@@ -97,7 +97,7 @@ cdef void lane_pass(number *dst, Py_ssize_t dst_step, number *band, number *dens
     cdef Py_ssize_t taps[MAX_TAPS]
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
     cdef Py_ssize_t step, r, i, last = w.steps - 1
-    cdef bint vector = lane_stride(w)
+    cdef bint vector = shuffled_stride(w)
     cdef number *src = band
     for step in range(w.steps):
         step_taps(taps, w, step, 1)

@@ -5,7 +5,7 @@
 #
 # The pixels are one row of lanes. The taps of a window are a pixel apart.
 
-cdef bint tile_folded(number *to, const number *src, Py_ssize_t src_row, const Pool *p, const View *y, const Tile *tile,
+cdef bint pool_pixels_as_row(number *to, const number *src, Py_ssize_t src_row, const Pool *p, const View *y, const Tile *tile,
                       number *band, number *row, number *chain, const Leads *leads) noexcept nogil:
     """A channels-last tile of a few channels: its pixels are one row of lanes, their windows' taps a pixel apart.
 

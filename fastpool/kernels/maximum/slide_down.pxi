@@ -8,41 +8,41 @@
 # A column of vectors slides down the rows. The windows of one row are unaligned loads. The last rows
 # stay in registers.
 
-cdef inline vec_t across(const number *src, Py_ssize_t row, const Source *s, const Py_ssize_t *taps, Py_ssize_t ntaps,
-                         const vec_edge *edges, vec_flag *nan) noexcept nogil:
+cdef inline vec_t max_across(const number *src, Py_ssize_t row, const Source *s, const Py_ssize_t *taps, Py_ssize_t ntaps,
+                         const byte_mask *masks, vec_flag *nan) noexcept nogil:
     """Windows along one row, one per lane."""
     cdef const number *at = src + row * s.row
     cdef vec_t best, last
     cdef Py_ssize_t t
     if not 0 <= row < s.rows:
         return vec_lowest(src)
-    best = tap_at(at + taps[0], edge_of(edges, 0))
-    last = tap_at(at + taps[ntaps - 1], edge_of(edges, ntaps - 1))
+    best = load_tap(at + taps[0], mask_of(masks, 0))
+    last = load_tap(at + taps[ntaps - 1], mask_of(masks, ntaps - 1))
     for t in range(1, ntaps - 1):
-        best = vec_max(best, tap_at(at + taps[t], edge_of(edges, t)), src)
+        best = vec_max(best, load_tap(at + taps[t], mask_of(masks, t)), src)
     nan[0] = nan_or(nan[0], best, last, src)
     return vec_max(best, last, src)
 
 
-cdef struct Few:            # a row's three or five taps, kept in registers
+cdef struct FewTaps:            # a row's three or five taps, kept in registers
     Py_ssize_t a, b, c, d, e
-    vec_edge edge_a, edge_b, edge_c, edge_d, edge_e
+    byte_mask mask_a, mask_b, mask_c, mask_d, mask_e
 
 
-cdef inline vec_t across_few(const number *at, const Few *f, bint five, bint edged, vec_flag *nan) noexcept nogil:
-    cdef vec_t best = tap_at(at + f.a, &f.edge_a if edged else NULL), last = tap_at(at + f.c, &f.edge_c if edged else NULL)
-    best = vec_max(best, tap_at(at + f.b, &f.edge_b if edged else NULL), at)
+cdef inline vec_t max_across_few(const number *at, const FewTaps *f, bint five, bint masked, vec_flag *nan) noexcept nogil:
+    cdef vec_t best = load_tap(at + f.a, &f.mask_a if masked else NULL), last = load_tap(at + f.c, &f.mask_c if masked else NULL)
+    best = vec_max(best, load_tap(at + f.b, &f.mask_b if masked else NULL), at)
     if five:
-        best = vec_max(best, vec_max(tap_at(at + f.d, &f.edge_d if edged else NULL),
-                                     tap_at(at + f.e, &f.edge_e if edged else NULL), at), at)
+        best = vec_max(best, vec_max(load_tap(at + f.d, &f.mask_d if masked else NULL),
+                                     load_tap(at + f.e, &f.mask_e if masked else NULL), at), at)
     nan[0] = nan_or(nan[0], best, last, at)
     return vec_max(best, last, at)
 
 
-cdef inline void slide_few(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t row, Py_ssize_t step, const Source *s,
-                           Py_ssize_t count, const Few *few, bint five, bint edged, Py_ssize_t nbytes, vec_flag *nan) noexcept nogil:
+cdef inline void slide_square(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t row, Py_ssize_t step, const Source *s,
+                           Py_ssize_t count, const FewTaps *few, bint five, bint masked, Py_ssize_t nbytes, vec_flag *nan) noexcept nogil:
     """As `slide`, for 3 x 3 and 5 x 5 windows, two outputs at a time. The last row of the first window is an element's."""
-    cdef Few f = few[0]
+    cdef FewTaps f = few[0]
     cdef Py_ssize_t jump = step * s.row, i, real
     cdef const number *at = src + row * s.row
     cdef vec_t a, b, c, d, e, both, outside = vec_lowest(src)
@@ -50,25 +50,25 @@ cdef inline void slide_few(number *dst, Py_ssize_t dst_step, const number *src, 
     for i in range(4 if five else 2):
         if five:
             a, b = b, c
-        c, d = d, across_few(at, &f, five, edged, nan) if 0 <= row < s.rows else outside
+        c, d = d, max_across_few(at, &f, five, masked, nan) if 0 <= row < s.rows else outside
         at, row = at + jump, row + step
     real = imin(count, (s.rows - 1 - row) // step + 1) if row < s.rows else 0       # outputs whose last row is there
     i = 0
     while True:
         # windows: (a b) c d e
-        e = across_few(at, &f, five, edged, nan) if i < real else outside
+        e = max_across_few(at, &f, five, masked, nan) if i < real else outside
         both = vec_max(d, e, src)
         if five:
             both = vec_max(both, vec_max(b, c, src), src)
-            put(dst, vec_max(both, a, src), nbytes)
+            store_lanes(dst, vec_max(both, a, src), nbytes)
             a, b = c, d
         else:
-            put(dst, vec_max(both, c, src), nbytes)
+            store_lanes(dst, vec_max(both, c, src), nbytes)
         i += 1
         if i == count:
             return
-        c, d = e, across_few(at + jump, &f, five, edged, nan) if i < real else outside
-        put(dst + dst_step, vec_max(both, d, src), nbytes)
+        c, d = e, max_across_few(at + jump, &f, five, masked, nan) if i < real else outside
+        store_lanes(dst + dst_step, vec_max(both, d, src), nbytes)
         i += 1
         if i == count:
             return
@@ -76,29 +76,29 @@ cdef inline void slide_few(number *dst, Py_ssize_t dst_step, const number *src, 
 
 
 cdef void slide(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t row, Py_ssize_t step, const Source *s,
-                Py_ssize_t kernel, Py_ssize_t count, const Py_ssize_t *taps, Py_ssize_t ntaps, const vec_edge *edges,
+                Py_ssize_t kernel, Py_ssize_t count, const Py_ssize_t *taps, Py_ssize_t ntaps, const byte_mask *masks,
                 Py_ssize_t nbytes, vec_flag *nan) noexcept nogil:
     """`count` windows of `kernel` rows, `step` apart, each one such step below the last; the first starts in `row`."""
     cdef vec_t ring[SMALL_TAPS]
     cdef vec_t best
     cdef Py_ssize_t i, t
     for i in range(kernel - 1):
-        ring[i] = across(src, row + i * step, s, taps, ntaps, edges, nan)
+        ring[i] = max_across(src, row + i * step, s, taps, ntaps, masks, nan)
     row += (kernel - 1) * step
     for i in range(count):
-        ring[(i + kernel - 1) % SMALL_TAPS] = across(src, row, s, taps, ntaps, edges, nan)
+        ring[(i + kernel - 1) % SMALL_TAPS] = max_across(src, row, s, taps, ntaps, masks, nan)
         best = ring[i % SMALL_TAPS]
         for t in range(1, kernel):
             best = vec_max(best, ring[(i + t) % SMALL_TAPS], src)
-        put(dst, best, nbytes)
+        store_lanes(dst, best, nbytes)
         dst, row = dst + dst_step, row + step
 
 
-cdef vec_flag pool_down(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_plane, const number *src, const Source *s,
+cdef vec_flag pool_slide_down(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_plane, const number *src, const Source *s,
                         Py_ssize_t planes, const Pool *p, const Tile *tile) noexcept nogil:
     """A tile at stride 1; src is its first element."""
     cdef Py_ssize_t taps[SMALL_TAPS]
-    cdef vec_edge edges[SMALL_TAPS]
+    cdef byte_mask masks[SMALL_TAPS]
     cdef Py_ssize_t size = sizeof(number), lanes = VEC_BYTES // size, n = tile.cols, ntaps = p.cols.kernel
     cdef Py_ssize_t start = tile.col - p.cols.begin - tile.col_lo, top = tile.row - p.rows.begin - tile.row_lo
     cdef Py_ssize_t o = 0, t, col, nbytes, plane, residue, count, step = p.rows.dilation
@@ -106,9 +106,9 @@ cdef vec_flag pool_down(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_plane, c
     cdef const number *at
     cdef vec_flag nan = flag_none()
     cdef bint inner, five = ntaps == 5, square = ntaps == p.rows.kernel and (ntaps == 3 or five) and top + (ntaps - 1) * step >= 0
-    cdef Few few
+    cdef FewTaps few
     # A NaN survives as the last operand of a maximum. Every column is the last tap of some output, or met by the tap that
-    # stands at the first column in output 0 (`notes_all`): with that one in the last place but one a single comparison finds
+    # stands at the first column in output 0 (`tracks_every_nan`): with that one in the last place but one a single comparison finds
     # every NaN.
     for t in range(ntaps):
         taps[t] = t * p.cols.dilation
@@ -122,12 +122,12 @@ cdef vec_flag pool_down(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_plane, c
         inner = o > 0
         for t in range(ntaps):
             col = start + o + taps[t]
-            edges[t] = vec_inside(-col * size, (s.cols - col) * size)
+            masks[t] = vec_mask_range(-col * size, (s.cols - col) * size)
             inner = inner and col >= 0 and col + lanes <= s.cols
         few.a, few.b, few.c = taps[0], taps[1], taps[ntaps - 1]
-        few.edge_a, few.edge_b, few.edge_c = edges[0], edges[1], edges[ntaps - 1]
+        few.mask_a, few.mask_b, few.mask_c = masks[0], masks[1], masks[ntaps - 1]
         if five:
-            few.b, few.d, few.e, few.edge_b, few.edge_d, few.edge_e = taps[1], taps[2], taps[3], edges[1], edges[2], edges[3]
+            few.b, few.d, few.e, few.mask_b, few.mask_d, few.mask_e = taps[1], taps[2], taps[3], masks[1], masks[2], masks[3]
         for plane in range(planes):
             for residue in range(imin(step, tile.rows)):        # dilated rows: as many slides, in turns
                 to = dst + plane * dst_plane + residue * dst_row + o
@@ -135,25 +135,25 @@ cdef vec_flag pool_down(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_plane, c
                 count = ceil_div(tile.rows - residue, step)
                 if square and five:
                     if inner:
-                        slide_few(to, dst_row * step, at, top + residue, step, s, count, &few, True, False, VEC_BYTES, &nan)
+                        slide_square(to, dst_row * step, at, top + residue, step, s, count, &few, True, False, VEC_BYTES, &nan)
                     else:
-                        slide_few(to, dst_row * step, at, top + residue, step, s, count, &few, True, True, nbytes, &nan)
+                        slide_square(to, dst_row * step, at, top + residue, step, s, count, &few, True, True, nbytes, &nan)
                 elif square:
                     if inner:
-                        slide_few(to, dst_row * step, at, top + residue, step, s, count, &few, False, False, VEC_BYTES, &nan)
+                        slide_square(to, dst_row * step, at, top + residue, step, s, count, &few, False, False, VEC_BYTES, &nan)
                     else:
-                        slide_few(to, dst_row * step, at, top + residue, step, s, count, &few, False, True, nbytes, &nan)
+                        slide_square(to, dst_row * step, at, top + residue, step, s, count, &few, False, True, nbytes, &nan)
                 else:
                     slide(to, dst_row * step, at, top + residue, step, s, p.rows.kernel, count, taps, ntaps,
-                          NULL if inner else edges, nbytes, &nan)
+                          NULL if inner else masks, nbytes, &nan)
         o += lanes
     return nan
 
 
-cdef inline bint notes_all(const Pool *p) noexcept nogil:
-    """Does pool_down see every NaN? It looks at two taps, whose vectors have to meet every column of the windows."""
+cdef inline bint tracks_every_nan(const Pool *p) noexcept nogil:
+    """Does pool_slide_down see every NaN? It looks at two taps, whose vectors have to meet every column of the windows."""
     cdef const Window *cols = &p.cols
-    cdef Py_ssize_t noted = imin(imax(cols.begin, 0) // cols.dilation, cols.kernel - 2)
+    cdef Py_ssize_t track_nan = imin(imax(cols.begin, 0) // cols.dilation, cols.kernel - 2)
     if (p.code != F32 and p.code != F64) or p.keyed or cols.kernel <= 2:
         return True
-    return p.col_tiles == 1 and (cols.kernel - 1 - noted) * cols.dilation <= imax(cols.out, VEC_BYTES // p.size)
+    return p.col_tiles == 1 and (cols.kernel - 1 - track_nan) * cols.dilation <= imax(cols.out, VEC_BYTES // p.size)

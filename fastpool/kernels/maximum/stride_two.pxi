@@ -6,48 +6,48 @@
 #
 # The rows under an output row are pooled vector by vector. Shuffles then pair their columns.
 
-cdef inline vec_t joined(vec_t evens, vec_t odds, vec_t next_evens, Py_ssize_t kernel, const number *src) noexcept nogil:
+cdef inline vec_t join_pairs(vec_t evens, vec_t odds, vec_t next_evens, Py_ssize_t kernel, const number *src) noexcept nogil:
     """Windows of 2 or 3 columns from the columns at even and odd places."""
     evens, odds = vec_max(evens, odds, src), evens
-    return evens if kernel == 2 else vec_max(evens, vec_next(odds, next_evens, src), src)
+    return evens if kernel == 2 else vec_max(evens, vec_shift_in(odds, next_evens, src), src)
 
 
-cdef inline void pairs_along(number *dst, const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps, const vec_edge *edges,
+cdef inline void row_stride_two(number *dst, const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps, const byte_mask *masks,
                              Py_ssize_t kernel, Py_ssize_t n, bint both, vec_flag *nan) noexcept nogil:
     """One row of n windows of 2 or 3 columns at stride 2. Edges are those of the first pair of vectors, of the last, of the
     one beyond; `both`: has the last one anything in its second vector?"""
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
     cdef vec_t a, b, evens, odds, next_evens, next_odds
     if n > lanes:
-        column_pair(&a, &b, src, taps, ntaps, edges, True, nan)
-        evens, odds = vec_evens(a, b, src), vec_odds(a, b, src)
+        column_pair(&a, &b, src, taps, ntaps, masks, True, nan)
+        evens, odds = vec_concat_even(a, b, src), vec_concat_odd(a, b, src)
         while n > 2 * lanes:
             src += 2 * lanes
             column_pair(&a, &b, src, taps, ntaps, NULL, True, nan)
-            next_evens, next_odds = vec_evens(a, b, src), vec_odds(a, b, src)
-            vec_store(dst, joined(evens, odds, next_evens, kernel, src))
+            next_evens, next_odds = vec_concat_even(a, b, src), vec_concat_odd(a, b, src)
+            vec_store(dst, join_pairs(evens, odds, next_evens, kernel, src))
             evens, odds = next_evens, next_odds
             dst, n = dst + lanes, n - lanes
         src += 2 * lanes
-        column_pair(&a, &b, src, taps, ntaps, edges + 2, both, nan)
-        next_evens, next_odds = vec_evens(a, b, src), vec_odds(a, b, src)
-        vec_store(dst, joined(evens, odds, next_evens, kernel, src))
+        column_pair(&a, &b, src, taps, ntaps, masks + 2, both, nan)
+        next_evens, next_odds = vec_concat_even(a, b, src), vec_concat_odd(a, b, src)
+        vec_store(dst, join_pairs(evens, odds, next_evens, kernel, src))
         dst, n = dst + lanes, n - lanes
     else:
-        column_pair(&a, &b, src, taps, ntaps, edges + 2, both, nan)
-        next_evens, next_odds = vec_evens(a, b, src), vec_odds(a, b, src)
+        column_pair(&a, &b, src, taps, ntaps, masks + 2, both, nan)
+        next_evens, next_odds = vec_concat_even(a, b, src), vec_concat_odd(a, b, src)
     evens = vec_lowest(src)
     if n == lanes and kernel == 3:
-        column_pair(&a, &b, src + 2 * lanes, taps, ntaps, edges + 4, False, nan)
-        evens = vec_evens(a, b, src)
-    put(dst, joined(next_evens, next_odds, evens, kernel, src), n * <Py_ssize_t>sizeof(number))
+        column_pair(&a, &b, src + 2 * lanes, taps, ntaps, masks + 4, False, nan)
+        evens = vec_concat_even(a, b, src)
+    store_lanes(dst, join_pairs(next_evens, next_odds, evens, kernel, src), n * <Py_ssize_t>sizeof(number))
 
 
-cdef vec_flag pool_along(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_plane, const number *src, const Source *s,
+cdef vec_flag pool_stride_two(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_plane, const number *src, const Source *s,
                          Py_ssize_t planes, const Pool *p, const Tile *tile, const Leads *leads) noexcept nogil:
     """A tile, row by row; src is its first element."""
     cdef Py_ssize_t taps[MAX_TAPS]
-    cdef vec_edge edges[6]
+    cdef byte_mask masks[6]
     cdef Py_ssize_t size = sizeof(number), lanes = VEC_BYTES // size, n = tile.cols, stride = p.cols.stride
     cdef Py_ssize_t start = tile.col * stride - p.cols.begin - tile.col_lo, last = (n - 1) // lanes * lanes * stride
     cdef Py_ssize_t fewer[MAX_TAPS]
@@ -58,8 +58,8 @@ cdef vec_flag pool_along(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_plane, 
     cdef const number *at
     for i in range(6):
         col = start + (i % 2) * lanes + (0 if i < 2 else last if i < 4 else last + 2 * lanes)
-        edges[i] = vec_inside(-col * size, (s.cols - col) * size)
-    cross(taps, leads, p.rows.kernel, step)
+        masks[i] = vec_mask_range(-col * size, (s.cols - col) * size)
+    taps_across_slabs(taps, leads, p.rows.kernel, step)
     for plane in range(planes):
         for r in range(tile.rows):
             real = real_taps(&p.rows, tile.row + r, &row)
@@ -68,12 +68,12 @@ cdef vec_flag pool_along(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_plane, 
                 continue
             row_of = taps
             if real < p.rows.kernel and leads.count > 1:        # (of one slab the taps are a part of the whole window's)
-                cross(fewer, leads, real, step)
+                taps_across_slabs(fewer, leads, real, step)
                 row_of = fewer
             at = src + (row - tile.row_lo) * s.row + start
-            if p.form == APART:
-                apart_along(dst + r * dst_row, at, row_of, real * leads.count, stride, n, &nan)
+            if p.strategy == APART:
+                row_apart(dst + r * dst_row, at, row_of, real * leads.count, stride, n, &nan)
             elif VEC_MASKS:
-                pairs_along(dst + r * dst_row, at, row_of, real * leads.count, edges, p.cols.kernel, n, both, &nan)
+                row_stride_two(dst + r * dst_row, at, row_of, real * leads.count, masks, p.cols.kernel, n, both, &nan)
         src, dst = src + s.plane, dst + dst_plane
     return nan

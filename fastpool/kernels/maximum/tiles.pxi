@@ -1,24 +1,24 @@
 # Pool one tile: pick the kernel of its element type and its strategy.
 
-cdef vec_flag pool_small(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_plane, const number *src, const Source *s,
+cdef vec_flag pool_planes(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_plane, const number *src, const Source *s,
                          Py_ssize_t planes, const Pool *p, const Tile *tile, const Leads *leads, number *area) noexcept nogil:
-    if p.form == PADDED:
-        return pool_padded(dst, dst_row, dst_plane, src, s, planes, p, tile, area)
-    if VEC_MASKS and p.form == DOWN:
-        return pool_down(dst, dst_row, dst_plane, src, s, planes, p, tile)
-    if VEC_MASKS and p.form == FLAT:
-        return pool_flat(dst, dst + planes * p.rows.out * p.cols.out, src, planes * p.rows.size * p.cols.size, p)
-    if p.form != WHOLE:
-        return pool_along(dst, dst_row, dst_plane, src, s, planes, p, tile, leads)
-    return pool_whole(dst, dst_plane, src, s, planes, s.rows * s.cols)
+    if p.strategy == PADDED_PLANES:
+        return pool_padded_planes(dst, dst_row, dst_plane, src, s, planes, p, tile, area)
+    if VEC_MASKS and p.strategy == SLIDE_DOWN:
+        return pool_slide_down(dst, dst_row, dst_plane, src, s, planes, p, tile)
+    if VEC_MASKS and p.strategy == FLAT_PLANES:
+        return pool_flat_planes(dst, dst + planes * p.rows.out * p.cols.out, src, planes * p.rows.size * p.cols.size, p)
+    if p.strategy != WHOLE_PLANE:
+        return pool_stride_two(dst, dst_row, dst_plane, src, s, planes, p, tile, leads)
+    return pool_whole_plane(dst, dst_plane, src, s, planes, s.rows * s.cols)
 
 
 cdef inline bint fits_form(const Pool *p, const View *x, const View *y, Py_ssize_t rows, Py_ssize_t cols) noexcept nogil:
-    """May a tile be taken as p.form says? Some forms need rows and planes that lie side by side."""
+    """May a tile be taken as p.strategy says? Some forms need rows and planes that lie side by side."""
     cdef Py_ssize_t plane = p.rows.size * p.cols.size
-    if p.form < WHOLE:
+    if p.strategy < WHOLE_PLANE:
         return True
-    if p.form == WHOLE:
+    if p.strategy == WHOLE_PLANE:
         return x.row == cols or rows == 1
     if p.batch * p.channels > 1:
         if x.channel != plane or y.channel != p.rows.out * p.cols.out or not (evenly_spaced(p, x) and evenly_spaced(p, y)):
@@ -26,17 +26,16 @@ cdef inline bint fits_form(const Pool *p, const View *x, const View *y, Py_ssize
     return (x.row == p.cols.size or p.rows.size == 1) and (y.row == p.cols.out or p.rows.out == 1)
 
 
-cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y, const Tile *tile,
-                      Scratch *scratch) noexcept nogil:
+cdef bint tile_values(const Pool *p, const View *x, const View *y, const Tile *tile, Scratch *scratch, number *tag) noexcept nogil:
     """One tile of a dtype that has its own max. False, and nothing promised, if there is a NaN under it."""
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
     cdef Py_ssize_t counts[MAX_LEADS]
     cdef Py_ssize_t data, at, plane, first, src_row = x.row, src_col = x.col, r, t
     cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
-    cdef Py_ssize_t pitch = lane_pitch(p, tile.span, tile.left, lanes, &data)
+    cdef Py_ssize_t pitch = band_pitch(p, tile.span, tile.left, lanes, &data)
     cdef Py_ssize_t total = lead_taps(p, x, tile.lead, counts, &first)
     cdef Areas areas
-    carve(&areas, p, scratch.area)
+    split_scratch(&areas, p, scratch.area)
     cdef number *slab = <number *>areas.slab
     cdef number *band = <number *>areas.band
     cdef number *chain = <number *>areas.chain
@@ -50,10 +49,10 @@ cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y,
     leads.count, leads.offsets[0] = 1, 0
     if total == 0 or rows == 0 or cols == 0:
         for plane in range(tile.planes):
-            fill_tile(<number *>y.data + output_offset(p, y, tile, plane), y, p, tile, <number>lowest(kind))
+            fill_tile(<number *>y.data + output_offset(p, y, tile, plane), y, p, tile, <number>lowest(tag))
         return True
-    if p.form != BANDS and (total > 1 or fits_form(p, x, y, rows, cols)):
-        if total > 1 and (p.form == ALONG or p.form == APART) and few_leads(p, total):
+    if p.strategy != BANDS and (total > 1 or fits_form(p, x, y, rows, cols)):
+        if total > 1 and (p.strategy == STRIDE_TWO or p.strategy == APART) and few_leads(p, total):
             leads.count = total
             for t in range(total):
                 leads.offsets[t] = lead_offset(p, x.lead, counts, t)
@@ -67,7 +66,7 @@ cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y,
                 src = <const number *>x.data + input_offset(p, x, tile, plane) + first
                 to = <number *>y.data + output_offset(p, y, tile, plane)
             source.row, source.plane, source.rows, source.cols = src_row, x.channel, rows, cols
-            if flag_any(pool_small(to, y.row, y.channel, src, &source, planes, p, tile, &leads, band)):
+            if flag_any(pool_planes(to, y.row, y.channel, src, &source, planes, p, tile, &leads, band)):
                 return False
             plane += planes
         return not flag_any(nan)
@@ -78,10 +77,10 @@ cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y,
     elif total > 1:                     # (a tile of leading axes is of one plane)
         gather_leads(slab, src, x, p, tile, counts, total, &nan)
         src, src_row, src_col = slab, cols * tile.channels, tile.channels
-    if p.folded and src_col == tile.channels and y.col == tile.channels and total <= MAX_TAPS:
-        return tile_folded(to, src, src_row, p, y, tile, band, <number *>areas.pooled, chain, &leads) and not flag_any(nan)
+    if p.pixels_as_row and src_col == tile.channels and y.col == tile.channels and total <= MAX_TAPS:
+        return pool_pixels_as_row(to, src, src_row, p, y, tile, band, <number *>areas.pooled, chain, &leads) and not flag_any(nan)
     if p.channels_last:
-        pool_box(to, y.row, y.col, src, src_row, src_col, p, tile, band, chain, &leads, &nan)
+        pool_pixels(to, y.row, y.col, src, src_row, src_col, p, tile, band, chain, &leads, &nan)
         return not flag_any(nan)
     if scratch.margins != tile.col:
         fill_margins(band, pitch, data, tile, p.tile_planes * p.tile_rows)
@@ -101,11 +100,11 @@ cdef bint tile_values(number *kind, const Pool *p, const View *x, const View *y,
     if flag_any(nan):
         return False
     if tile.planes == 1 or planes_touch(p, y):
-        lane_pass(to, y.row, band, dense, pitch, &p.cols, tile.planes * tile.rows, tile.cols)
+        column_pass(to, y.row, band, dense, pitch, &p.cols, tile.planes * tile.rows, tile.cols)
     else:
         # From the last on: a chain may write over the first elements behind its rows.
         for plane in range(tile.planes - 1, -1, -1):
-            lane_pass(<number *>y.data + output_offset(p, y, tile, plane), y.row, band + plane * tile.rows * pitch,
+            column_pass(<number *>y.data + output_offset(p, y, tile, plane), y.row, band + plane * tile.rows * pitch,
                       dense + plane * tile.rows * pitch, pitch, &p.cols, tile.rows, tile.cols)
     return True
 
@@ -117,47 +116,47 @@ cdef void fill_tile(number *dst, const View *y, const Pool *p, const Tile *tile,
             fill(dst + r * y.row + c * y.col, tile.channels, value)
 
 
-cdef void tile_keys(lane *kind, const Pool *p, const View *x, const View *y, const Tile *tile, Scratch *scratch) noexcept nogil:
+cdef void tile_keys(const Pool *p, const View *x, const View *y, const Tile *tile, Scratch *scratch, key_t *tag) noexcept nogil:
     """One tile by way of keys: 16-bit floats, and any float with a NaN rule to follow."""
-    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(lane)
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(key_t)
     cdef Py_ssize_t counts[MAX_LEADS]
     cdef Py_ssize_t data, total, at, plane, first, r, count, n = tile.channels
     cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo, src_row = cols * n, src_col = n
-    cdef Py_ssize_t pitch = lane_pitch(p, tile.span, tile.left, lanes, &data)
+    cdef Py_ssize_t pitch = band_pitch(p, tile.span, tile.left, lanes, &data)
     cdef Areas areas
-    carve(&areas, p, scratch.area)
-    cdef lane *slab = <lane *>areas.slab
-    cdef lane *band = <lane *>areas.band
-    cdef lane *pooled = <lane *>areas.pooled
-    cdef lane *chain = <lane *>areas.chain
-    cdef const lane *src
-    cdef bint small = p.form != BANDS and (p.form != FLAT or rows * cols == p.rows.size * p.cols.size)
+    split_scratch(&areas, p, scratch.area)
+    cdef key_t *slab = <key_t *>areas.slab
+    cdef key_t *band = <key_t *>areas.band
+    cdef key_t *pooled = <key_t *>areas.pooled
+    cdef key_t *chain = <key_t *>areas.chain
+    cdef const key_t *src
+    cdef bint small = p.strategy != BANDS and (p.strategy != FLAT_PLANES or rows * cols == p.rows.size * p.cols.size)
     cdef Source source
     cdef Leads leads
     cdef Keys keys
-    keys.load, keys.size, keys.rule = keys_loader(p.code, <int>sizeof(lane)), p.size, p.rule
+    keys.load, keys.size, keys.rule = keys_loader(p.code, <int>sizeof(key_t)), p.size, p.rule
     leads.count, leads.offsets[0] = 1, 0
     total = lead_taps(p, x, tile.lead, counts, &first)
     scratch.margins = -1
     for plane in range(tile.planes):
         if total == 0 or rows == 0 or cols == 0:
-            fill(pooled, tile.cols * n, <lane>lowest(kind))
+            fill(pooled, tile.cols * n, <key_t>lowest(tag))
             for r in range(tile.rows):
-                store_keys(y, tile, plane, r, 1, <const lane *>pooled, p)
+                store_keys(y, tile, plane, r, 1, <const key_t *>pooled, p)
             continue
         at = input_offset(p, x, tile, plane) + first
         if total == 1 and p.rows.steps > 1 and not small:       # chains begin with keys
-            src, src_row, src_col = <const lane *>(x.data + at * p.size), x.row, x.col
+            src, src_row, src_col = <const key_t *>(x.data + at * p.size), x.row, x.col
         else:
-            gather_keys(slab, x, at, p, tile, counts, total, <lane *>areas.spare)
+            gather_keys(slab, x, at, p, tile, counts, total, <key_t *>areas.spare)
             src = slab
         if small or p.direct:
             if small:
                 source.row, source.plane, source.rows, source.cols = cols, 0, rows, cols
-                pool_small(pooled, tile.cols, 0, src, &source, 1, p, tile, &leads, band)
+                pool_planes(pooled, tile.cols, 0, src, &source, 1, p, tile, &leads, band)
             else:
-                direct_pass(pooled, tile.cols * n, n, src, src_row, src_col, tile.row_lo, tile.col_lo, p, tile, &leads, NULL)
-            store_keys(y, tile, plane, 0, tile.rows, <const lane *>pooled, p)
+                pool_direct_pixels(pooled, tile.cols * n, n, src, src_row, src_col, tile.row_lo, tile.col_lo, p, tile, &leads, NULL)
+            store_keys(y, tile, plane, 0, tile.rows, <const key_t *>pooled, p)
             continue
         if p.channels_last:
             pitch = cols * n
@@ -172,12 +171,12 @@ cdef void tile_keys(lane *kind, const Pool *p, const View *x, const View *y, con
             count = imin(pooled_rows(p), r)
             r -= count
             if p.channels_last:
-                row_pass(pooled, n, <const lane *>(band + r * pitch), n, tile.col_lo, &p.cols, tile.col, tile.cols, n, chain,
+                row_pass(pooled, n, <const key_t *>(band + r * pitch), n, tile.col_lo, &p.cols, tile.col, tile.cols, n, chain,
                          &leads, NULL, NULL)
             else:
-                lane_pass(pooled, tile.cols, band + data + r * pitch,
-                          band + data + r * pitch if p.in_place else <lane *>areas.dense, pitch, &p.cols, count, tile.cols)
-            store_keys(y, tile, plane, r, count, <const lane *>pooled, p)
+                column_pass(pooled, tile.cols, band + data + r * pitch,
+                          band + data + r * pitch if p.in_place else <key_t *>areas.dense, pitch, &p.cols, count, tile.cols)
+            store_keys(y, tile, plane, r, count, <const key_t *>pooled, p)
 
 
 cdef void make_bools(const Pool *p, const View *y, const Tile *tile) noexcept nogil:
@@ -200,67 +199,67 @@ cdef void run_task(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:
     cdef View *x = &job.x
     cdef View *y = &job.y
     cdef bint done = False
-    if p.form == FAR:
-        tile_far(p, x, y, &job.z, task, scratch)
+    if p.strategy == RUNNING_MAXIMA:
+        tile_running_maxima(p, x, y, &job.z, task, scratch)
         return
     tile_of(&tile, p, task)
-    if p.form == TAPS:
-        if not p.keyed and p.lane == p.size:
+    if p.strategy == TAPS:
+        if not p.keyed and p.key_bytes == p.size:
             if p.code == F32:
-                done = tile_taps(<float *>NULL, p, x, y, &job.z, &tile, scratch, False)
+                done = tile_taps(p, x, y, &job.z, &tile, scratch, False, <float *>NULL)
             elif p.code == F64:
-                done = tile_taps(<double *>NULL, p, x, y, &job.z, &tile, scratch, False)
+                done = tile_taps(p, x, y, &job.z, &tile, scratch, False, <double *>NULL)
             elif p.code == I16:
-                done = tile_taps(<int16_t *>NULL, p, x, y, &job.z, &tile, scratch, False)
+                done = tile_taps(p, x, y, &job.z, &tile, scratch, False, <int16_t *>NULL)
             elif p.code == I32:
-                done = tile_taps(<int32_t *>NULL, p, x, y, &job.z, &tile, scratch, False)
+                done = tile_taps(p, x, y, &job.z, &tile, scratch, False, <int32_t *>NULL)
             elif p.code == I64:
-                done = tile_taps(<int64_t *>NULL, p, x, y, &job.z, &tile, scratch, False)
+                done = tile_taps(p, x, y, &job.z, &tile, scratch, False, <int64_t *>NULL)
         if done:
             return
-        if p.lane == 2:
-            tile_taps(<int16_t *>NULL, p, x, y, &job.z, &tile, scratch, True)
-        elif p.lane == 4:
-            tile_taps(<int32_t *>NULL, p, x, y, &job.z, &tile, scratch, True)
+        if p.key_bytes == 2:
+            tile_taps(p, x, y, &job.z, &tile, scratch, True, <int16_t *>NULL)
+        elif p.key_bytes == 4:
+            tile_taps(p, x, y, &job.z, &tile, scratch, True, <int32_t *>NULL)
         else:
-            tile_taps(<int64_t *>NULL, p, x, y, &job.z, &tile, scratch, True)
+            tile_taps(p, x, y, &job.z, &tile, scratch, True, <int64_t *>NULL)
         return
-    if p.pairs:
-        if p.lane == 2:
-            tile_pairs(<int16_t *>NULL, p, x, y, &job.z, &tile, scratch)
-        elif p.lane == 4:
-            tile_pairs(<int32_t *>NULL, p, x, y, &job.z, &tile, scratch)
+    if p.with_indices:
+        if p.key_bytes == 2:
+            tile_pairs(p, x, y, &job.z, &tile, scratch, <int16_t *>NULL)
+        elif p.key_bytes == 4:
+            tile_pairs(p, x, y, &job.z, &tile, scratch, <int32_t *>NULL)
         else:
-            tile_pairs(<int64_t *>NULL, p, x, y, &job.z, &tile, scratch)
+            tile_pairs(p, x, y, &job.z, &tile, scratch, <int64_t *>NULL)
         return
     if not p.keyed:
         if p.code == F32:
-            done = tile_values(<float *>NULL, p, x, y, &tile, scratch)
+            done = tile_values(p, x, y, &tile, scratch, <float *>NULL)
         elif p.code == F64:
-            done = tile_values(<double *>NULL, p, x, y, &tile, scratch)
+            done = tile_values(p, x, y, &tile, scratch, <double *>NULL)
         elif p.code == I8:
-            done = tile_values(<int8_t *>NULL, p, x, y, &tile, scratch)
+            done = tile_values(p, x, y, &tile, scratch, <int8_t *>NULL)
         elif p.code == I16:
-            done = tile_values(<int16_t *>NULL, p, x, y, &tile, scratch)
+            done = tile_values(p, x, y, &tile, scratch, <int16_t *>NULL)
         elif p.code == I32:
-            done = tile_values(<int32_t *>NULL, p, x, y, &tile, scratch)
+            done = tile_values(p, x, y, &tile, scratch, <int32_t *>NULL)
         elif p.code == I64:
-            done = tile_values(<int64_t *>NULL, p, x, y, &tile, scratch)
+            done = tile_values(p, x, y, &tile, scratch, <int64_t *>NULL)
         elif p.code == U8 or p.code == BOOL:
-            done = tile_values(<uint8_t *>NULL, p, x, y, &tile, scratch)
+            done = tile_values(p, x, y, &tile, scratch, <uint8_t *>NULL)
             if p.code == BOOL:
                 make_bools(p, y, &tile)
         elif p.code == U16:
-            done = tile_values(<uint16_t *>NULL, p, x, y, &tile, scratch)
+            done = tile_values(p, x, y, &tile, scratch, <uint16_t *>NULL)
         elif p.code == U32:
-            done = tile_values(<uint32_t *>NULL, p, x, y, &tile, scratch)
+            done = tile_values(p, x, y, &tile, scratch, <uint32_t *>NULL)
         else:
-            done = tile_values(<uint64_t *>NULL, p, x, y, &tile, scratch)
+            done = tile_values(p, x, y, &tile, scratch, <uint64_t *>NULL)
         if done:
             return
     if p.size == 2:
-        tile_keys(<int16_t *>NULL, p, x, y, &tile, scratch)
+        tile_keys(p, x, y, &tile, scratch, <int16_t *>NULL)
     elif p.size == 4:
-        tile_keys(<int32_t *>NULL, p, x, y, &tile, scratch)
+        tile_keys(p, x, y, &tile, scratch, <int32_t *>NULL)
     else:
-        tile_keys(<int64_t *>NULL, p, x, y, &tile, scratch)
+        tile_keys(p, x, y, &tile, scratch, <int64_t *>NULL)

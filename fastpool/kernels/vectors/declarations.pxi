@@ -10,11 +10,11 @@ cdef extern from "kernels/vectors/keys.h" nogil:
     const Py_ssize_t VEC_BYTES
     vec_t vec_load(const void *)
     vec_t vec_load_part(const void *, size_t)
-    ctypedef uint64_t vec_edge
+    ctypedef uint64_t byte_mask
     const bint VEC_MASKS
-    vec_edge vec_inside(Py_ssize_t, Py_ssize_t)
-    vec_t vec_load_inside(const void *, vec_edge, vec_t)
-    Py_ssize_t vec_store_chosen(void *, vec_t, vec_edge, size_t, bint)
+    byte_mask vec_mask_range(Py_ssize_t, Py_ssize_t)
+    vec_t vec_masked_load_or(const void *, byte_mask, vec_t)
+    Py_ssize_t vec_compress_store(void *, vec_t, byte_mask, size_t, bint)
     void vec_store(void *, vec_t)
     void vec_store_part(void *, vec_t, size_t)
     ctypedef struct narrow_t:
@@ -24,11 +24,11 @@ cdef extern from "kernels/vectors/keys.h" nogil:
     narrow_t narrow_max(narrow_t, narrow_t, ...)
     # The last argument gives the element type, and is not looked at otherwise.
     vec_t vec_max(vec_t, vec_t, ...)
-    vec_t vec_evens(vec_t, vec_t, ...)
-    vec_t vec_odds(vec_t, vec_t, ...)
-    vec_t vec_next(vec_t, vec_t, ...)
+    vec_t vec_concat_even(vec_t, vec_t, ...)
+    vec_t vec_concat_odd(vec_t, vec_t, ...)
+    vec_t vec_shift_in(vec_t, vec_t, ...)
     vec_t vec_lowest(...)
-    narrow_t vec_reduce(vec_t, ...)
+    narrow_t vec_reduce_max(vec_t, ...)
     ctypedef struct vec_flag:
         pass
     vec_flag flag_none()
@@ -36,16 +36,16 @@ cdef extern from "kernels/vectors/keys.h" nogil:
     vec_flag flag_or(vec_flag, vec_flag)
     vec_flag nan_or(vec_flag, vec_t, vec_t, ...)
     vec_mask vec_gt(vec_t, vec_t, ...)
-    vec_t vec_pick(vec_mask, vec_t, vec_t, ...)
+    vec_t vec_select(vec_mask, vec_t, vec_t, ...)
     vec_t vec_add(vec_t, vec_t, ...)
-    vec_t vec_splat(int64_t, ...)
+    vec_t vec_set(int64_t, ...)
     double lowest(...)
     bint has_margin(...)
     void store_indices(...)
-    void put_indices(...)
-    vec_t vec_ramp(int64_t)
-    vec_t vec_of(const int64_t *, ...)
-    vec_t vec_later(vec_t, vec_t, ...)
+    void store_vec_indices(...)
+    vec_t vec_iota(int64_t)
+    vec_t vec_from_int64(const int64_t *, ...)
+    vec_t vec_max_int(vec_t, vec_t, ...)
     int cpu_has(const char *)
     int F16, BF16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, BOOL
     int NAN_IGNORE, ZEROS_EQUAL
@@ -56,9 +56,9 @@ cdef extern from "kernels/vectors/keys.h" nogil:
     keys_store_t keys_storer(int, int)
 
 cdef extern from "kernels/vectors/redzones.h" nogil:
-    const Py_ssize_t FENCE
-    void put_fences(char *, size_t, const Py_ssize_t *, int)
-    void take_fences_away(void *, size_t)
+    const Py_ssize_t REDZONE
+    void poison_redzones(char *, size_t, const Py_ssize_t *, int)
+    void unpoison_redzones(void *, size_t)
 
 cdef extern from "kernels/vectors/threads.h" nogil:
     int threads_given(int)
@@ -78,7 +78,7 @@ ctypedef fused number:
     uint64_t
 
 
-ctypedef fused lane:
+ctypedef fused key_t:
     int16_t
     int32_t
     int64_t
