@@ -5,6 +5,7 @@ have no effect): ci/sanitize.sh gives the sanitizers' there. CC and LDFLAGS are 
 Symbols stay: ci/check_vectorised.py reads them. Wheels are made without (LDFLAGS=-Wl,-s).
 """
 
+import glob
 import os
 import shlex
 import shutil
@@ -27,10 +28,11 @@ if TARGET.endswith(("x86_64", "amd64")) and not TARGET.startswith("macosx"):
         *("-mavx2", "-mbmi2"),
         *("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"),
     ]
-SOURCES = ["_offsets.pxi", "_windows.pxi", "_small.pxi", "_long.pxi", "_values.pxi"]
-SOURCES += ["_taps.pxi", "_pairs.pxi", "_far.pxi", "_tasks.pxi", "_arrays.pxi", "_unpool.pxi"]
-SOURCES += ["_capi.pxi"]
-HEADERS = ["_vector.h", "_keys.h", "_fences.h", "_threads.h", "include/fastpool.h", "__init__.pxd"]
+SOURCES = [
+    *sorted(glob.glob("fastpool/kernels/**/*.pxi", recursive=True)),
+    *sorted(glob.glob("fastpool/kernels/**/*.h", recursive=True)),
+    *("fastpool/include/fastpool.h", "fastpool/__init__.pxd"),
+]
 LAST_FLAGS = shlex.split(os.environ.get("FASTPOOL_CFLAGS", ""))
 
 if sys.platform == "win32":
@@ -60,7 +62,7 @@ def extensions():
         yield Extension(
             f"fastpool._kernels{suffix}",
             ["fastpool/_kernels.pyx"],
-            depends=[f"fastpool/{name}" for name in SOURCES + HEADERS],
+            depends=SOURCES,
             include_dirs=["fastpool", "fastpool/include"],
             # What the sources call inline has to be: vectors would go through memory otherwise.
             define_macros=[("CYTHON_INLINE", "inline __attribute__((always_inline))")],

@@ -26,7 +26,7 @@ class PlanCache:
 
     To a dict 2, 2.0 and True are one key, yet only the first is a legal attribute: arguments are
     the same here if they are of the same types too. `find` looks twice. The quick way is a key that
-    tells equal ints and identical objects (kernels/frame/arrays.pxi), which is nearly all calls.
+    tells equal ints and identical objects (kernels/frame/call_keys.pxi), which is nearly all calls.
     Other arguments are told by type and value, which costs as much as a small pooling: a tenth of
     planning.
     """

@@ -8,7 +8,7 @@
 #ifndef FASTPOOL_KEYS_H
 #define FASTPOOL_KEYS_H
 
-#include "_vector.h"
+#include "vector.h"
 
 enum dtype_code { F16, BF16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, BOOL, DTYPES };
 static const unsigned char dtype_bytes[DTYPES] = {2, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1};
@@ -18,9 +18,9 @@ enum key_rule { NAN_IGNORE = 1, ZEROS_EQUAL = 2 };
 typedef void (*keys_load_t)(void *keys, ptrdiff_t keys_step, const void *x, ptrdiff_t x_step, size_t rows, size_t n, int rule);
 typedef void (*keys_store_t)(void *y, ptrdiff_t y_step, const void *keys, ptrdiff_t keys_step, size_t rows, size_t n);
 
-#define LANE_MIN_16 INT16_MIN
-#define LANE_MIN_32 INT32_MIN
-#define LANE_MIN_64 INT64_MIN
+#define KEY_MIN_16 INT16_MIN
+#define KEY_MIN_32 INT32_MIN
+#define KEY_MIN_64 INT64_MIN
 #define SELECT(m, a, b) (((a) & (m)) | ((b) & ~(m)))
 
 /* A vector of `T`s, all of one or its first bytes, as one of lanes, and back. gcc converts element by element for NEON. */
@@ -31,9 +31,9 @@ INLINE vec_t vec_wider(vec_t v, size_t bytes, int is_signed) {
     return is_signed ? (vec_t)vmovl_s32(vget_low_s32((int32x4_t)v)) : (vec_t)vmovl_u32(vget_low_u32((uint32x4_t)v));
 }
 INLINE vec_t vec_narrower(vec_t v, size_t bytes) {
-    return bytes == 8 ? vec_evens_4(v, v) : bytes == 4 ? vec_evens_2(v, v) : vec_evens_1(v, v);
+    return bytes == 8 ? vec_concat_even_4(v, v) : bytes == 4 ? vec_concat_even_2(v, v) : vec_concat_even_1(v, v);
 }
-#define LANES_OF(stored, T, lanes) ({                                                                         \
+#define KEYS_OF(stored, T, lanes) ({                                                                         \
     __typeof__(stored) stored_ = (stored);                                                                     \
     vec_t wide_ = {0};                                                                                         \
     memcpy(&wide_, &stored_, sizeof stored_);                                                                  \
@@ -46,7 +46,7 @@ INLINE vec_t vec_narrower(vec_t v, size_t bytes) {
     memcpy(&stored_, &narrow_, sizeof stored_);                                                                \
     stored_; })
 #else
-#define LANES_OF(stored, T, lanes) __builtin_convertvector(stored, lanes)
+#define KEYS_OF(stored, T, lanes) __builtin_convertvector(stored, lanes)
 #define STORED_OF(lane, T, stored) __builtin_convertvector(lane, stored)
 #endif
 
@@ -60,10 +60,10 @@ INLINE vec_t vec_narrower(vec_t v, size_t bytes) {
         NAME##_L##L##_stored k;                                                                                    \
         (void)rule;                                                                                                \
         TO_KEY(S)                                                                                                  \
-        return (vec_t)LANES_OF((NAME##_L##L##_widen)k, WIDEN, vec_i##L);                                           \
+        return (vec_t)KEYS_OF((NAME##_L##L##_widen)k, WIDEN, vec_i##L);                                           \
     }                                                                                                              \
     INLINE NAME##_L##L##_stored NAME##_L##L##_value(vec_t key) {                                                   \
-        vec_i##L lane = (vec_i##L)key, margin = (lane == LANE_MIN_##L);                                            \
+        vec_i##L lane = (vec_i##L)key, margin = (lane == KEY_MIN_##L);                                            \
         lane = SELECT(margin, (vec_i##L){0} + (int##L##_t)(LOWEST), lane);                                         \
         NAME##_L##L##_stored k = STORED_OF(lane, S, NAME##_L##L##_stored), v;                                      \
         FROM_KEY(S)                                                                                                \
@@ -135,7 +135,7 @@ INLINE vec_t vec_narrower(vec_t v, size_t bytes) {
 #define F64_KEY(S) FLOAT_KEY(S, 0x7ff0000000000000)
 
 /* the lowest floating value is -inf, whose key is -inf's magnitude bits negated, minus one */
-#define DEFINE_LANES_16(M)                                                       \
+#define DEFINE_KEYS_16(M)                                                       \
     M(f16, int16_t, int16_t, 16, -0x7c00 - 1, F16_KEY, FLOAT_VALUE)              \
     M(bf16, int16_t, int16_t, 16, -0x7f80 - 1, BF16_KEY, FLOAT_VALUE)            \
     M(i8, int8_t, int8_t, 16, INT8_MIN, SAME_KEY, SAME_VALUE)                    \
@@ -143,7 +143,7 @@ INLINE vec_t vec_narrower(vec_t v, size_t bytes) {
     M(b8, int8_t, int8_t, 16, 0, BOOL_KEY, SAME_VALUE)                           \
     M(i16, int16_t, int16_t, 16, INT16_MIN, SAME_KEY, SAME_VALUE)                \
     M(u16, int16_t, int16_t, 16, INT16_MIN, FLIP_KEY, FLIP_VALUE)
-#define DEFINE_LANES_32(M)                                                       \
+#define DEFINE_KEYS_32(M)                                                       \
     M(f16, int16_t, int16_t, 32, -0x7c00 - 1, F16_KEY, FLOAT_VALUE)              \
     M(bf16, int16_t, int16_t, 32, -0x7f80 - 1, BF16_KEY, FLOAT_VALUE)            \
     M(i8, int8_t, int8_t, 32, INT8_MIN, SAME_KEY, SAME_VALUE)                    \
@@ -154,7 +154,7 @@ INLINE vec_t vec_narrower(vec_t v, size_t bytes) {
     M(f32, int32_t, int32_t, 32, -0x7f800000 - 1, F32_KEY, FLOAT_VALUE)          \
     M(i32, int32_t, int32_t, 32, INT32_MIN, SAME_KEY, SAME_VALUE)                \
     M(u32, int32_t, int32_t, 32, INT32_MIN, FLIP_KEY, FLIP_VALUE)
-#define DEFINE_LANES_64(M)                                                       \
+#define DEFINE_KEYS_64(M)                                                       \
     M(f16, int16_t, int16_t, 64, -0x7c00 - 1, F16_KEY, FLOAT_VALUE)              \
     M(bf16, int16_t, int16_t, 64, -0x7f80 - 1, BF16_KEY, FLOAT_VALUE)            \
     M(i8, int8_t, int8_t, 64, INT8_MIN, SAME_KEY, SAME_VALUE)                    \
@@ -169,9 +169,9 @@ INLINE vec_t vec_narrower(vec_t v, size_t bytes) {
     M(i64, int64_t, int64_t, 64, INT64_MIN, SAME_KEY, SAME_VALUE)                \
     M(u64, int64_t, int64_t, 64, INT64_MIN, FLIP_KEY, FLIP_VALUE)
 
-DEFINE_LANES_16(DEFINE_KEYS)
-DEFINE_LANES_32(DEFINE_KEYS)
-DEFINE_LANES_64(DEFINE_KEYS)
+DEFINE_KEYS_16(DEFINE_KEYS)
+DEFINE_KEYS_32(DEFINE_KEYS)
+DEFINE_KEYS_64(DEFINE_KEYS)
 
 #define KEYS_TABLE(what, type)                                                                                      \
     static type const what##_table[3][DTYPES] = {                                                                  \
@@ -183,8 +183,8 @@ DEFINE_LANES_64(DEFINE_KEYS)
          i32_L64_##what, i64_L64_##what, u8_L64_##what, u16_L64_##what, u32_L64_##what, u64_L64_##what, b8_L64_##what}};
 KEYS_TABLE(load, keys_load_t)
 KEYS_TABLE(store, keys_store_t)
-INLINE keys_load_t keys_loader(int code, int lane_bytes) { return load_table[lane_bytes >> 2 > 1 ? 2 : lane_bytes >> 2][code]; }
-INLINE keys_store_t keys_storer(int code, int lane_bytes) { return store_table[lane_bytes >> 2 > 1 ? 2 : lane_bytes >> 2][code]; }
+INLINE keys_load_t keys_loader(int code, int key_bytes) { return load_table[key_bytes >> 2 > 1 ? 2 : key_bytes >> 2][code]; }
+INLINE keys_store_t keys_storer(int code, int key_bytes) { return store_table[key_bytes >> 2 > 1 ? 2 : key_bytes >> 2][code]; }
 
 /* ---- is there a NaN: a flag that kernels carry along; is there a margin's key ---- */
 
@@ -238,13 +238,13 @@ NAN_OR(i8) NAN_OR(u8) NAN_OR(i16) NAN_OR(u16) NAN_OR(i32) NAN_OR(u32) NAN_OR(i64
 #define DEFINE_HAS_MARGIN(L)                                                                            \
     static int has_margin_i##L(const int##L##_t *keys, size_t n) {                                      \
         int found = 0;                                                                                  \
-        for (size_t i = 0; i < n; i++) found |= keys[i] == LANE_MIN_##L;                                \
+        for (size_t i = 0; i < n; i++) found |= keys[i] == KEY_MIN_##L;                                \
         return found;                                                                                   \
     }
 DEFINE_HAS_MARGIN(16)
 DEFINE_HAS_MARGIN(32)
 DEFINE_HAS_MARGIN(64)
-#define has_margin(p, n) BY_LANE(has_margin, p)(p, n)
+#define has_margin(p, n) BY_KEY(has_margin, p)(p, n)
 
 /* ---- positions to indices: base + j * step + position * scale, the position unsigned ---- */
 
@@ -319,48 +319,48 @@ INLINE void vec_widen_i64(vec_t v, vec_t *to) { to[0] = v; }
 
 /* The first n lanes as indices of 4 or 8 bytes: base + position + lane * step, `ramp` being lane * step. Nearly all are
  * whole vectors of 8 bytes; a place for the rest in memory would be written for those too. */
-#define DEFINE_PUT_INDICES(L)                                                                                      \
+#define DEFINE_STORE_VEC_INDICES(L)                                                                                      \
     INLINE vec_t index_piece_i##L(vec_t wide, int i, int64_t base, vec_t ramp, int64_t step) {                     \
         return (vec_t)((vec_i64)wide + ((vec_i64)ramp + (base + i * (int64_t)(VEC_BYTES / 8) * step)));            \
     }                                                                                                              \
-    static __attribute__((noinline)) void put_some_indices_i##L(char *to, vec_t places, size_t n, int64_t base,    \
+    static __attribute__((noinline)) void store_some_indices_i##L(char *to, vec_t places, size_t n, int64_t base,    \
                                                                 vec_t ramp, int64_t step, int bytes) {             \
         vec_t index[5] = {ramp, ramp, ramp, ramp, ramp};                                                           \
         int i;                                                                                                     \
         vec_widen_i##L(places, index);                                                                             \
         for (i = 0; i < 64 / L; i++) index[i] = index_piece_i##L(index[i], i, base, ramp, step);                   \
         if (bytes == 4)                                                                                            \
-            for (i = 0; i < (64 / L + 1) / 2; i++) index[i] = vec_evens_4(index[2 * i], index[2 * i + 1]);         \
+            for (i = 0; i < (64 / L + 1) / 2; i++) index[i] = vec_concat_even_4(index[2 * i], index[2 * i + 1]);         \
         n *= (size_t)bytes;                                                                                        \
         for (i = 0; n >= VEC_BYTES; i++, n -= VEC_BYTES) vec_store(to + i * VEC_BYTES, index[i]);                  \
         if (n) vec_store_part(to + i * VEC_BYTES, index[i], n);                                                    \
     }                                                                                                              \
-    INLINE void put_indices_i##L(char *to, vec_t places, size_t n, int64_t base, vec_t ramp, int64_t step, int bytes) { \
+    INLINE void store_vec_indices_i##L(char *to, vec_t places, size_t n, int64_t base, vec_t ramp, int64_t step, int bytes) { \
         vec_t wide[4];                                                                                             \
         if (n < VEC_BYTES * 8 / L || bytes != 8) {                                                                 \
-            put_some_indices_i##L(to, places, n, base, ramp, step, bytes);                                         \
+            store_some_indices_i##L(to, places, n, base, ramp, step, bytes);                                         \
             return;                                                                                                \
         }                                                                                                          \
         vec_widen_i##L(places, wide);                                                                              \
         for (int i = 0; i < 64 / L; i++) vec_store(to + i * VEC_BYTES, index_piece_i##L(wide[i], i, base, ramp, step)); \
     }
-DEFINE_PUT_INDICES(16)
-DEFINE_PUT_INDICES(32)
-DEFINE_PUT_INDICES(64)
-#define put_indices(to, places, n, base, ramp, step, bytes, p) \
-    BY_LANE(put_indices, p)(to, places, n, base, ramp, step, bytes)
-INLINE vec_t vec_ramp(int64_t step) {
+DEFINE_STORE_VEC_INDICES(16)
+DEFINE_STORE_VEC_INDICES(32)
+DEFINE_STORE_VEC_INDICES(64)
+#define store_vec_indices(to, places, n, base, ramp, step, bytes, p) \
+    BY_KEY(store_vec_indices, p)(to, places, n, base, ramp, step, bytes)
+INLINE vec_t vec_iota(int64_t step) {
     vec_i64 ramp = {0};
     for (size_t i = 0; i < VEC_BYTES / 8; i++) ramp[i] = (int64_t)i * step;
     return (vec_t)ramp;
 }
-#define DEFINE_GATHER(L)                                                              \
-    INLINE vec_t vec_of_i##L(const int64_t *from) {                                   \
+#define DEFINE_FROM_INT64(L)                                                              \
+    INLINE vec_t vec_from_int64_i##L(const int64_t *from) {                                   \
         int##L##_t lanes[VEC_BYTES * 8 / L];                                          \
         for (size_t i = 0; i < VEC_BYTES * 8 / L; i++) lanes[i] = (int##L##_t)from[i]; \
         return vec_load(lanes);                                                       \
     }
-DEFINE_GATHER(16) DEFINE_GATHER(32) DEFINE_GATHER(64)
-#define vec_of(from, p) BY_LANE(vec_of, p)(from)
+DEFINE_FROM_INT64(16) DEFINE_FROM_INT64(32) DEFINE_FROM_INT64(64)
+#define vec_from_int64(from, p) BY_KEY(vec_from_int64, p)(from)
 
 #endif

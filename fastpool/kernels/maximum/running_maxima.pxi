@@ -1,18 +1,24 @@
-# Windows so long that no band holds what is under a tile: running maxima along every axis, over keys and places.
+# Takes:   windows so long that no band holds what is under a tile, with and without indices
+# Reads:   keys of the input, a few vectors at a time
+# Scratch: per axis two blocks of vectors and one vector per block (kept suffixes)
+# Wins:    where the window is far larger than a tile: every vector is read at most three times per
+#          axis, however long the windows are
 #
-# Each axis is a sequence of vectors: an axis inside gives a vector per element of the axis around it, and the innermost reads
-# the input. A window is a suffix and a prefix around a middle (van Herk, Gil and Werman), so that every vector is taken three
-# times at most, however long the windows are. Of the suffixes only each `block`th is kept, and those between are made again
-# when their windows come: scratch grows with the root of the window.
+# Each axis is a sequence of vectors. An inner axis gives one vector per element of the axis around it,
+# and the innermost axis reads the input. A window is a suffix and a prefix around a middle (van Herk,
+# Gil and Werman). Only the first suffix of each block is kept. Those in between are made again when
+# their windows come. So scratch grows with the root of the window.
 #
-# A pair is a 64-bit key (_keys.h) and a place, the row-major position in the plane; the greater key wins, then the lower
-# place, so that axes may be taken in any order. The longest axis is the outermost, and its outputs are stored as they come.
+# A pair is a 64-bit key (keys.h) and a place: the row-major position in the plane. The greater key
+# wins, then the lower place, so that the axes may be pooled in any order. The longest axis is the
+# outermost, and its outputs are stored as they come.
 
 cdef extern from *:
     """
     #define NOWHERE INT64_MAX
     """
     const int64_t NOWHERE           # the place of no element
+
 
 cdef enum:
     FAR_QUEUE = 64                  # elements that the innermost axis reads at a time
@@ -144,7 +150,7 @@ cdef void far_turn(const FarTask *task, int level, Py_ssize_t turn, Py_ssize_t t
         low, end = imax(start, 0), imin(middle, row.size)
         far_none(best, n)
         if low >= end:                  # no element in this window
-            far_give(task, level, turn + output * axis.turns, best, best, to)
+            far_output(task, level, turn + output * axis.turns, best, best, to)
             output += 1
             continue
         blocks = ceil_div(end - low, block)
@@ -168,7 +174,7 @@ cdef void far_turn(const FarTask *task, int level, Py_ssize_t turn, Py_ssize_t t
                         far_fetch(task, level, rest + last * w.dilation, read - last, at, place, queue)
                     far_max(best, best, far_vector(queue, (last - queued) * n), n)
                 last += 1
-            far_give(task, level, turn + output * axis.turns, far_vector(slots, (imax(start, 0) - begin) * n), best, to)
+            far_output(task, level, turn + output * axis.turns, far_vector(slots, (imax(start, 0) - begin) * n), best, to)
             output += 1
             start += step
 
@@ -195,13 +201,13 @@ cdef void far_suffixes(const FarTask *task, const FarRow *row, Pairs slots, Py_s
         far_max(far_vector(slots, j * n), far_vector(source, j * n), far_vector(slots, (j + 1) * n), n)
 
 
-cdef inline void far_give(const FarTask *task, int level, Py_ssize_t output, Pairs suffix, Pairs prefix, Pairs to) noexcept nogil:
+cdef inline void far_output(const FarTask *task, int level, Py_ssize_t output, Pairs suffix, Pairs prefix, Pairs to) noexcept nogil:
     """An output of an axis: the greater of what lies before and after a middle."""
     cdef Py_ssize_t n = task.n[level]
     if level < task.p.fars - 1:
         far_max(far_vector(to, output * n), suffix, prefix, n)
     else:
-        to = far_area(task, task.p.far[level].given, 1, n)
+        to = far_area(task, task.p.far[level].output, 1, n)
         far_max(to, suffix, prefix, n)
         far_store(task, output, to)
 
@@ -211,7 +217,7 @@ cdef void far_store(const FarTask *task, Py_ssize_t output, Pairs pairs) noexcep
     cdef const Pool *p = task.p
     cdef int top = <int>p.fars - 1, level, which = p.far[0].which
     cdef Py_ssize_t n = task.n[0], cols = task.count[0] if top else 1, rows = task.n[top] // (cols * n), r, i, rest, y_at, z_at
-    cdef Py_ssize_t y_step = far_stride(task.y, which), z_step = far_stride(task.z, which) if p.pairs else 0
+    cdef Py_ssize_t y_step = far_stride(task.y, which), z_step = far_stride(task.z, which) if p.with_indices else 0
     cdef keys_store_t store = keys_storer(p.code, 8)
     for r in range(rows):
         y_at, z_at, rest = task.y_at, task.z_at, r
@@ -224,15 +230,15 @@ cdef void far_store(const FarTask *task, Py_ssize_t output, Pairs pairs) noexcep
                 i = task.first[level] + rest % task.count[level]
                 rest //= task.count[level]
             y_at += i * far_stride(task.y, p.far[level].which)
-            if p.pairs:
+            if p.with_indices:
                 z_at += i * far_stride(task.z, p.far[level].which)
         if y_step == n:
             store(task.y.data + y_at * p.size, 0, pairs.keys, 0, 1, cols * n)
         else:
             store(task.y.data + y_at * p.size, y_step, pairs.keys, n, cols, n)
-        if p.pairs and p.index_bytes == 8:
+        if p.with_indices and p.index_bytes == 8:
             far_indices(<int64_t *>task.z.data + z_at, z_step, pairs.places, cols, task)
-        elif p.pairs:
+        elif p.with_indices:
             far_indices(<int32_t *>task.z.data + z_at, z_step, pairs.places, cols, task)
         pairs = far_vector(pairs, cols * n)
 
@@ -249,10 +255,10 @@ cdef void far_indices(index_t *dst, Py_ssize_t step, const int64_t *places, Py_s
             elif p.linear:
                 dst[o * step + c] = <index_t>(task.base + c * p.index_channel + place * p.index_col)
             else:
-                dst[o * step + c] = <index_t>(task.base + c * p.index_channel + folded(p, place))
+                dst[o * step + c] = <index_t>(task.base + c * p.index_channel + index_of_position(p, place))
 
 
-cdef void tile_far(const Pool *p, const View *x, const View *y, const View *z, Py_ssize_t number, Scratch *scratch) noexcept nogil:
+cdef void tile_running_maxima(const Pool *p, const View *x, const View *y, const View *z, Py_ssize_t number, Scratch *scratch) noexcept nogil:
     """One tile: all outputs of the outermost axis, some of the others."""
     cdef FarTask task
     cdef int level, top = <int>p.fars - 1
@@ -272,17 +278,17 @@ cdef void tile_far(const Pool *p, const View *x, const View *y, const View *z, P
         task.x_at = number * x.batch + channel
         task.y_at = number * y.batch + channel
         task.base = p.index_base + number * p.index_batch + channel * p.index_channel
-        if p.pairs:
+        if p.with_indices:
             task.z_at = number * z.batch + channel
     else:
         task.x_at, task.y_at = plane_offset(p, x, number), plane_offset(p, y, number)
         task.base = p.index_base + plane_base(p, number)
-        if p.pairs:
+        if p.with_indices:
             task.z_at = plane_offset(p, z, number)
     far_axis(&task, top, task.x_at, 0, far_area(&task, 0, 0, 0))
 
 
-cdef Py_ssize_t place_far(Pool *p) noexcept nogil:
+cdef Py_ssize_t plan_far_scratch(Pool *p) noexcept nogil:
     """Lay out the scratch of every axis; returns the bytes in all."""
     cdef Py_ssize_t total = 0, n = p.tile_channels if p.channels_last else 1
     cdef FarAxis *axis
@@ -294,7 +300,7 @@ cdef Py_ssize_t place_far(Pool *p) noexcept nogil:
         axis.kept = axis.slots + axis.block * n
         axis.queue = axis.kept + axis.marks * n
         axis.best = axis.queue + far_queue(level) * n
-        axis.given = axis.best + n
-        total = axis.given + n
+        axis.output = axis.best + n
+        total = axis.output + n
         n *= axis.tile
     return 2 * total * <Py_ssize_t>sizeof(int64_t)

@@ -28,7 +28,7 @@
 #endif
 
 #if defined(_MSC_VER) && !defined(__clang__)
-#error "fastpool needs gcc or clang (clang-cl on Windows): _vector.h uses their vector extensions"
+#error "fastpool needs gcc or clang (clang-cl on Windows): vector.h uses their vector extensions"
 #endif
 
 #define INLINE static inline __attribute__((always_inline, unused))
@@ -50,7 +50,7 @@ typedef VECTOR(uint64_t, VEC_BYTES) vec_u64;
 #define BY_TYPE(f, p)                                                                                              \
     _Generic(*(p), float: f##_f32, double: f##_f64, int8_t: f##_i8, uint8_t: f##_u8, int16_t: f##_i16,             \
              uint16_t: f##_u16, int32_t: f##_i32, uint32_t: f##_u32, int64_t: f##_i64, uint64_t: f##_u64)
-#define BY_LANE(f, p) \
+#define BY_KEY(f, p) \
     _Generic(*(p), int16_t: f##_i16, int32_t: f##_i32, int64_t: f##_i64, float: f##_i32, double: f##_i64)
 
 /* Only ever called in the baseline build, before another is loaded. */
@@ -113,17 +113,17 @@ INLINE void vec_store_part(void *p, vec_t v, size_t n) {
 /* ---- load at an edge: lanes that are not inside get what `outside` holds, and their memory is not read ----
  * One bit per byte. Kernels that load like this in every row are for builds with VEC_MASKS. */
 
-typedef uint64_t vec_edge;
-INLINE vec_edge edge_below(ptrdiff_t n) { return n <= 0 ? 0 : n >= VEC_BYTES ? ~0ULL >> (64 - VEC_BYTES) : ~(~0ULL << n); }
-INLINE vec_edge vec_inside(ptrdiff_t first, ptrdiff_t end) { return edge_below(end) & ~edge_below(first); }
+typedef uint64_t byte_mask;
+INLINE byte_mask byte_mask_below(ptrdiff_t n) { return n <= 0 ? 0 : n >= VEC_BYTES ? ~0ULL >> (64 - VEC_BYTES) : ~(~0ULL << n); }
+INLINE byte_mask vec_mask_range(ptrdiff_t first, ptrdiff_t end) { return byte_mask_below(end) & ~byte_mask_below(first); }
 #if VEC_BYTES == 64
 #define VEC_MASKS 1
-INLINE vec_t vec_load_inside(const void *p, vec_edge inside, vec_t outside) {
+INLINE vec_t vec_masked_load_or(const void *p, byte_mask inside, vec_t outside) {
     return (vec_t)_mm512_mask_loadu_epi8((__m512i)outside, inside, p);
 }
 #else
 #define VEC_MASKS 0
-INLINE vec_t vec_load_inside(const void *p, vec_edge inside, vec_t outside) {
+INLINE vec_t vec_masked_load_or(const void *p, byte_mask inside, vec_t outside) {
     for (size_t i = 0; i < VEC_BYTES; i++)
         if (inside >> i & 1) ((char *)&outside)[i] = ((const char *)p)[i];
     return outside;
@@ -134,13 +134,13 @@ INLINE vec_t vec_load_inside(const void *p, vec_edge inside, vec_t outside) {
  * a whole vector more may be written behind them. ---- */
 
 #if VEC_MASKS
-INLINE __mmask16 chosen_of_16(uint64_t chosen, size_t size) {
+INLINE __mmask16 chosen_lanes(uint64_t chosen, size_t size) {
     return (__mmask16)_pext_u64(chosen, size == 1 ? 0xffff : size == 2 ? 0x55555555 : size == 4 ? 0x1111111111111111 : 0x0101010101010101);
 }
-INLINE size_t vec_store_chosen(void *p, vec_t v, vec_edge chosen, size_t size, int room) {
+INLINE size_t vec_compress_store(void *p, vec_t v, byte_mask chosen, size_t size, int room) {
     char *to = (char *)p;
     if (size >= 4) {
-        __mmask16 some = chosen_of_16(chosen, size);
+        __mmask16 some = chosen_lanes(chosen, size);
         __m512i packed = size == 4 ? _mm512_maskz_compress_epi32(some, (__m512i)v) : _mm512_maskz_compress_epi64((__mmask8)some, (__m512i)v);
         if (room) vec_store(to, (vec_t)packed); /* half the time of a masked store */
         else vec_store_part(to, (vec_t)packed, (size_t)__builtin_popcountll(chosen));
@@ -148,7 +148,7 @@ INLINE size_t vec_store_chosen(void *p, vec_t v, vec_edge chosen, size_t size, i
         char bytes[VEC_BYTES];
         vec_store(bytes, v);
         for (size_t i = 0; i < VEC_BYTES / size / 16; i++) {
-            __mmask16 some = chosen_of_16(chosen >> (16 * size * i), size);
+            __mmask16 some = chosen_lanes(chosen >> (16 * size * i), size);
             __m512i wide = size == 1 ? _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)bytes + i))
                                      : _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)bytes + i));
             __mmask16 count = (__mmask16)_bzhi_u32(0xffff, (unsigned)__builtin_popcount(some));
@@ -163,7 +163,7 @@ INLINE size_t vec_store_chosen(void *p, vec_t v, vec_edge chosen, size_t size, i
     return (size_t)__builtin_popcountll(chosen) / size;
 }
 #else
-INLINE size_t vec_store_chosen(void *p, vec_t v, vec_edge chosen, size_t size, int room) {
+INLINE size_t vec_compress_store(void *p, vec_t v, byte_mask chosen, size_t size, int room) {
     char *to = (char *)p;
     (void)room;
     for (size_t i = 0; i < VEC_BYTES; i++)
@@ -286,48 +286,48 @@ NARROW_BY_COMPARE(u64, uint64_t)
 #endif
 
 #if VEC_BYTES == 64
-INLINE vec_t vec_evens_1(vec_t lo, vec_t hi) {
+INLINE vec_t vec_concat_even_1(vec_t lo, vec_t hi) {
     const __m512i low = _mm512_set1_epi16(0xff), order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
     __m512i packed = _mm512_packus_epi16(_mm512_and_si512((__m512i)lo, low), _mm512_and_si512((__m512i)hi, low));
     return (vec_t)_mm512_permutexvar_epi64(order, packed);
 }
-INLINE vec_t vec_evens_2(vec_t lo, vec_t hi) { return SHUFFLE(vec_u16, lo, hi, EVEN_16(0), EVEN_16(32)); }
-INLINE vec_t vec_evens_4(vec_t lo, vec_t hi) { return SHUFFLE(vec_u32, lo, hi, EVEN_16(0)); }
-INLINE vec_t vec_evens_8(vec_t lo, vec_t hi) { return SHUFFLE(vec_u64, lo, hi, EVEN_8(0)); }
+INLINE vec_t vec_concat_even_2(vec_t lo, vec_t hi) { return SHUFFLE(vec_u16, lo, hi, EVEN_16(0), EVEN_16(32)); }
+INLINE vec_t vec_concat_even_4(vec_t lo, vec_t hi) { return SHUFFLE(vec_u32, lo, hi, EVEN_16(0)); }
+INLINE vec_t vec_concat_even_8(vec_t lo, vec_t hi) { return SHUFFLE(vec_u64, lo, hi, EVEN_8(0)); }
 #elif VEC_BYTES == 32
-INLINE vec_t vec_evens_1(vec_t lo, vec_t hi) {
+INLINE vec_t vec_concat_even_1(vec_t lo, vec_t hi) {
     const __m256i low = _mm256_set1_epi16(0xff);
     __m256i packed = _mm256_packus_epi16(_mm256_and_si256((__m256i)lo, low), _mm256_and_si256((__m256i)hi, low));
     return (vec_t)_mm256_permute4x64_epi64(packed, 0xd8);
 }
-INLINE vec_t vec_evens_2(vec_t lo, vec_t hi) {
+INLINE vec_t vec_concat_even_2(vec_t lo, vec_t hi) {
     const __m256i low = _mm256_set1_epi32(0xffff);
     __m256i packed = _mm256_packus_epi32(_mm256_and_si256((__m256i)lo, low), _mm256_and_si256((__m256i)hi, low));
     return (vec_t)_mm256_permute4x64_epi64(packed, 0xd8);
 }
-INLINE vec_t vec_evens_4(vec_t lo, vec_t hi) { return SHUFFLE(vec_u32, lo, hi, EVEN_8(0)); }
-INLINE vec_t vec_evens_8(vec_t lo, vec_t hi) { return SHUFFLE(vec_u64, lo, hi, EVEN_4(0)); }
+INLINE vec_t vec_concat_even_4(vec_t lo, vec_t hi) { return SHUFFLE(vec_u32, lo, hi, EVEN_8(0)); }
+INLINE vec_t vec_concat_even_8(vec_t lo, vec_t hi) { return SHUFFLE(vec_u64, lo, hi, EVEN_4(0)); }
 #else
 #if defined(__SSE2__)
-INLINE vec_t vec_evens_1(vec_t lo, vec_t hi) {
+INLINE vec_t vec_concat_even_1(vec_t lo, vec_t hi) {
     const __m128i low = _mm_set1_epi16(0xff);
     return (vec_t)_mm_packus_epi16(_mm_and_si128((__m128i)lo, low), _mm_and_si128((__m128i)hi, low));
 }
-INLINE vec_t vec_evens_2(vec_t lo, vec_t hi) {
+INLINE vec_t vec_concat_even_2(vec_t lo, vec_t hi) {
     __m128i a = _mm_srai_epi32(_mm_slli_epi32((__m128i)lo, 16), 16);
     __m128i b = _mm_srai_epi32(_mm_slli_epi32((__m128i)hi, 16), 16);
     return (vec_t)_mm_packs_epi32(a, b);
 }
 #else
-INLINE vec_t vec_evens_1(vec_t lo, vec_t hi) { return SHUFFLE(vec_u8, lo, hi, EVEN_16(0)); }
-INLINE vec_t vec_evens_2(vec_t lo, vec_t hi) { return SHUFFLE(vec_u16, lo, hi, EVEN_8(0)); }
+INLINE vec_t vec_concat_even_1(vec_t lo, vec_t hi) { return SHUFFLE(vec_u8, lo, hi, EVEN_16(0)); }
+INLINE vec_t vec_concat_even_2(vec_t lo, vec_t hi) { return SHUFFLE(vec_u16, lo, hi, EVEN_8(0)); }
 #endif
-INLINE vec_t vec_evens_4(vec_t lo, vec_t hi) { return SHUFFLE(vec_u32, lo, hi, EVEN_4(0)); }
-INLINE vec_t vec_evens_8(vec_t lo, vec_t hi) { return SHUFFLE(vec_u64, lo, hi, EVEN_2(0)); }
+INLINE vec_t vec_concat_even_4(vec_t lo, vec_t hi) { return SHUFFLE(vec_u32, lo, hi, EVEN_4(0)); }
+INLINE vec_t vec_concat_even_8(vec_t lo, vec_t hi) { return SHUFFLE(vec_u64, lo, hi, EVEN_2(0)); }
 #endif
-#define vec_evens(lo, hi, p)                                                 \
-    (sizeof(*(p)) == 1 ? vec_evens_1(lo, hi) : sizeof(*(p)) == 2 ? vec_evens_2(lo, hi) : \
-     sizeof(*(p)) == 4 ? vec_evens_4(lo, hi) : vec_evens_8(lo, hi))
+#define vec_concat_even(lo, hi, p)                                                 \
+    (sizeof(*(p)) == 1 ? vec_concat_even_1(lo, hi) : sizeof(*(p)) == 2 ? vec_concat_even_2(lo, hi) : \
+     sizeof(*(p)) == 4 ? vec_concat_even_4(lo, hi) : vec_concat_even_8(lo, hi))
 
 /* ---- the elements at odd places ---- */
 
@@ -335,46 +335,46 @@ INLINE vec_t vec_evens_8(vec_t lo, vec_t hi) { return SHUFFLE(vec_u64, lo, hi, E
 #define ODD_4(k) ODD_2(k), ODD_2(k + 4)
 #define ODD_8(k) ODD_4(k), ODD_4(k + 8)
 #define ODD_16(k) ODD_8(k), ODD_8(k + 16)
-INLINE vec_t vec_odds_1(vec_t lo, vec_t hi) { return vec_evens_1((vec_t)((vec_u16)lo >> 8), (vec_t)((vec_u16)hi >> 8)); }
-INLINE vec_t vec_odds_2(vec_t lo, vec_t hi) { return vec_evens_2((vec_t)((vec_u32)lo >> 16), (vec_t)((vec_u32)hi >> 16)); }
+INLINE vec_t vec_concat_odd_1(vec_t lo, vec_t hi) { return vec_concat_even_1((vec_t)((vec_u16)lo >> 8), (vec_t)((vec_u16)hi >> 8)); }
+INLINE vec_t vec_concat_odd_2(vec_t lo, vec_t hi) { return vec_concat_even_2((vec_t)((vec_u32)lo >> 16), (vec_t)((vec_u32)hi >> 16)); }
 #if VEC_BYTES == 64
-INLINE vec_t vec_odds_4(vec_t lo, vec_t hi) { return SHUFFLE(vec_u32, lo, hi, ODD_16(0)); }
-INLINE vec_t vec_odds_8(vec_t lo, vec_t hi) { return SHUFFLE(vec_u64, lo, hi, ODD_8(0)); }
+INLINE vec_t vec_concat_odd_4(vec_t lo, vec_t hi) { return SHUFFLE(vec_u32, lo, hi, ODD_16(0)); }
+INLINE vec_t vec_concat_odd_8(vec_t lo, vec_t hi) { return SHUFFLE(vec_u64, lo, hi, ODD_8(0)); }
 #elif VEC_BYTES == 32
-INLINE vec_t vec_odds_4(vec_t lo, vec_t hi) { return SHUFFLE(vec_u32, lo, hi, ODD_8(0)); }
-INLINE vec_t vec_odds_8(vec_t lo, vec_t hi) { return SHUFFLE(vec_u64, lo, hi, ODD_4(0)); }
+INLINE vec_t vec_concat_odd_4(vec_t lo, vec_t hi) { return SHUFFLE(vec_u32, lo, hi, ODD_8(0)); }
+INLINE vec_t vec_concat_odd_8(vec_t lo, vec_t hi) { return SHUFFLE(vec_u64, lo, hi, ODD_4(0)); }
 #else
-INLINE vec_t vec_odds_4(vec_t lo, vec_t hi) { return SHUFFLE(vec_u32, lo, hi, ODD_4(0)); }
-INLINE vec_t vec_odds_8(vec_t lo, vec_t hi) { return SHUFFLE(vec_u64, lo, hi, ODD_2(0)); }
+INLINE vec_t vec_concat_odd_4(vec_t lo, vec_t hi) { return SHUFFLE(vec_u32, lo, hi, ODD_4(0)); }
+INLINE vec_t vec_concat_odd_8(vec_t lo, vec_t hi) { return SHUFFLE(vec_u64, lo, hi, ODD_2(0)); }
 #endif
-#define vec_odds(lo, hi, p)                                                \
-    (sizeof(*(p)) == 1 ? vec_odds_1(lo, hi) : sizeof(*(p)) == 2 ? vec_odds_2(lo, hi) : \
-     sizeof(*(p)) == 4 ? vec_odds_4(lo, hi) : vec_odds_8(lo, hi))
+#define vec_concat_odd(lo, hi, p)                                                \
+    (sizeof(*(p)) == 1 ? vec_concat_odd_1(lo, hi) : sizeof(*(p)) == 2 ? vec_concat_odd_2(lo, hi) : \
+     sizeof(*(p)) == 4 ? vec_concat_odd_4(lo, hi) : vec_concat_odd_8(lo, hi))
 
 /* ---- one element on: all of `a` but its first, then the first of `b` ---- */
 
 #if VEC_BYTES == 64
-#define NEXT(a, b, n) ((vec_t)_mm512_alignr_epi8(_mm512_alignr_epi64((__m512i)b, (__m512i)a, 2), (__m512i)a, n))
+#define SHIFT_IN(a, b, n) ((vec_t)_mm512_alignr_epi8(_mm512_alignr_epi64((__m512i)b, (__m512i)a, 2), (__m512i)a, n))
 #elif VEC_BYTES == 32
-#define NEXT(a, b, n) ((vec_t)_mm256_alignr_epi8(_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x21), (__m256i)a, n))
+#define SHIFT_IN(a, b, n) ((vec_t)_mm256_alignr_epi8(_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x21), (__m256i)a, n))
 #elif defined(__SSE2__)
-#define NEXT(a, b, n) ((vec_t)_mm_or_si128(_mm_srli_si128((__m128i)a, n), _mm_slli_si128((__m128i)b, 16 - n)))
+#define SHIFT_IN(a, b, n) ((vec_t)_mm_or_si128(_mm_srli_si128((__m128i)a, n), _mm_slli_si128((__m128i)b, 16 - n)))
 #else
-#define NEXT(a, b, n) SHUFFLE(vec_u8, a, b, n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7, n + 8, n + 9, n + 10, \
+#define SHIFT_IN(a, b, n) SHUFFLE(vec_u8, a, b, n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7, n + 8, n + 9, n + 10, \
                               n + 11, n + 12, n + 13, n + 14, n + 15)
 #endif
-INLINE vec_t vec_next_1(vec_t a, vec_t b) { return NEXT(a, b, 1); }
-INLINE vec_t vec_next_2(vec_t a, vec_t b) { return NEXT(a, b, 2); }
+INLINE vec_t vec_shift_in_1(vec_t a, vec_t b) { return SHIFT_IN(a, b, 1); }
+INLINE vec_t vec_shift_in_2(vec_t a, vec_t b) { return SHIFT_IN(a, b, 2); }
 #if VEC_BYTES == 64
-INLINE vec_t vec_next_4(vec_t a, vec_t b) { return (vec_t)_mm512_alignr_epi32((__m512i)b, (__m512i)a, 1); }
-INLINE vec_t vec_next_8(vec_t a, vec_t b) { return (vec_t)_mm512_alignr_epi64((__m512i)b, (__m512i)a, 1); }
+INLINE vec_t vec_shift_in_4(vec_t a, vec_t b) { return (vec_t)_mm512_alignr_epi32((__m512i)b, (__m512i)a, 1); }
+INLINE vec_t vec_shift_in_8(vec_t a, vec_t b) { return (vec_t)_mm512_alignr_epi64((__m512i)b, (__m512i)a, 1); }
 #else
-INLINE vec_t vec_next_4(vec_t a, vec_t b) { return NEXT(a, b, 4); }
-INLINE vec_t vec_next_8(vec_t a, vec_t b) { return NEXT(a, b, 8); }
+INLINE vec_t vec_shift_in_4(vec_t a, vec_t b) { return SHIFT_IN(a, b, 4); }
+INLINE vec_t vec_shift_in_8(vec_t a, vec_t b) { return SHIFT_IN(a, b, 8); }
 #endif
-#define vec_next(a, b, p)                                                \
-    (sizeof(*(p)) == 1 ? vec_next_1(a, b) : sizeof(*(p)) == 2 ? vec_next_2(a, b) : \
-     sizeof(*(p)) == 4 ? vec_next_4(a, b) : vec_next_8(a, b))
+#define vec_shift_in(a, b, p)                                                \
+    (sizeof(*(p)) == 1 ? vec_shift_in_1(a, b) : sizeof(*(p)) == 2 ? vec_shift_in_2(a, b) : \
+     sizeof(*(p)) == 4 ? vec_shift_in_4(a, b) : vec_shift_in_8(a, b))
 
 /* ---- lanes: the integers, or the floats and integers as wide, that carry (key, position) pairs ---- */
 
@@ -385,9 +385,9 @@ INLINE vec_mask vec_gt_i32(vec_t a, vec_t b) { return _mm512_cmpgt_epi32_mask((_
 INLINE vec_mask vec_gt_i64(vec_t a, vec_t b) { return _mm512_cmpgt_epi64_mask((__m512i)a, (__m512i)b); }
 INLINE vec_mask vec_gt_f32(vec_t a, vec_t b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ); }
 INLINE vec_mask vec_gt_f64(vec_t a, vec_t b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_GT_OQ); }
-INLINE vec_t vec_pick_i16(vec_mask m, vec_t a, vec_t b) { return (vec_t)_mm512_mask_mov_epi16((__m512i)b, (__mmask32)m, (__m512i)a); }
-INLINE vec_t vec_pick_i32(vec_mask m, vec_t a, vec_t b) { return (vec_t)_mm512_mask_mov_epi32((__m512i)b, (__mmask16)m, (__m512i)a); }
-INLINE vec_t vec_pick_i64(vec_mask m, vec_t a, vec_t b) { return (vec_t)_mm512_mask_mov_epi64((__m512i)b, (__mmask8)m, (__m512i)a); }
+INLINE vec_t vec_select_i16(vec_mask m, vec_t a, vec_t b) { return (vec_t)_mm512_mask_mov_epi16((__m512i)b, (__mmask32)m, (__m512i)a); }
+INLINE vec_t vec_select_i32(vec_mask m, vec_t a, vec_t b) { return (vec_t)_mm512_mask_mov_epi32((__m512i)b, (__mmask16)m, (__m512i)a); }
+INLINE vec_t vec_select_i64(vec_mask m, vec_t a, vec_t b) { return (vec_t)_mm512_mask_mov_epi64((__m512i)b, (__mmask8)m, (__m512i)a); }
 #else
 typedef vec_t vec_mask;
 INLINE vec_mask vec_gt_i16(vec_t a, vec_t b) { return (vec_t)((vec_i16)a > (vec_i16)b); }
@@ -396,28 +396,28 @@ INLINE vec_mask vec_gt_i64(vec_t a, vec_t b) { return (vec_t)((vec_i64)a > (vec_
 INLINE vec_mask vec_gt_f32(vec_t a, vec_t b) { return (vec_t)((vec_f32)a > (vec_f32)b); }
 INLINE vec_mask vec_gt_f64(vec_t a, vec_t b) { return (vec_t)((vec_f64)a > (vec_f64)b); }
 #if VEC_BYTES == 32
-INLINE vec_t vec_pick_i16(vec_mask m, vec_t a, vec_t b) { return (vec_t)_mm256_blendv_epi8((__m256i)b, (__m256i)a, (__m256i)m); }
+INLINE vec_t vec_select_i16(vec_mask m, vec_t a, vec_t b) { return (vec_t)_mm256_blendv_epi8((__m256i)b, (__m256i)a, (__m256i)m); }
 #else
-INLINE vec_t vec_pick_i16(vec_mask m, vec_t a, vec_t b) { return (a & m) | (b & ~m); }
+INLINE vec_t vec_select_i16(vec_mask m, vec_t a, vec_t b) { return (a & m) | (b & ~m); }
 #endif
-INLINE vec_t vec_pick_i32(vec_mask m, vec_t a, vec_t b) { return vec_pick_i16(m, a, b); }
-INLINE vec_t vec_pick_i64(vec_mask m, vec_t a, vec_t b) { return vec_pick_i16(m, a, b); }
+INLINE vec_t vec_select_i32(vec_mask m, vec_t a, vec_t b) { return vec_select_i16(m, a, b); }
+INLINE vec_t vec_select_i64(vec_mask m, vec_t a, vec_t b) { return vec_select_i16(m, a, b); }
 #endif
 #define vec_gt(a, b, p)                                                                             \
     _Generic(*(p), int16_t: vec_gt_i16, int32_t: vec_gt_i32, int64_t: vec_gt_i64, float: vec_gt_f32, \
              double: vec_gt_f64)(a, b)
-#define vec_pick(m, a, b, p) BY_LANE(vec_pick, p)(m, a, b) /* a where m, else b */
+#define vec_select(m, a, b, p) BY_KEY(vec_select, p)(m, a, b) /* a where m, else b */
 
 INLINE vec_t vec_add_i16(vec_t a, vec_t b) { return (vec_t)((vec_u16)a + (vec_u16)b); } /* unsigned: wraps */
 INLINE vec_t vec_add_i32(vec_t a, vec_t b) { return (vec_t)((vec_u32)a + (vec_u32)b); }
 INLINE vec_t vec_add_i64(vec_t a, vec_t b) { return (vec_t)((vec_u64)a + (vec_u64)b); }
-#define vec_add(a, b, p) BY_LANE(vec_add, p)(a, b)
-#define vec_later(a, b, p) BY_LANE(vec_max, p)(a, b) /* the greater of two positions */
+#define vec_add(a, b, p) BY_KEY(vec_add, p)(a, b)
+#define vec_max_int(a, b, p) BY_KEY(vec_max, p)(a, b) /* the greater of two positions */
 
-INLINE vec_t vec_splat_i16(int64_t x) { return (vec_t)((vec_u16){0} + (uint16_t)x); }
-INLINE vec_t vec_splat_i32(int64_t x) { return (vec_t)((vec_u32){0} + (uint32_t)x); }
-INLINE vec_t vec_splat_i64(int64_t x) { return (vec_t)((vec_u64){0} + (uint64_t)x); }
-#define vec_splat(x, p) BY_LANE(vec_splat, p)(x)
+INLINE vec_t vec_set_i16(int64_t x) { return (vec_t)((vec_u16){0} + (uint16_t)x); }
+INLINE vec_t vec_set_i32(int64_t x) { return (vec_t)((vec_u32){0} + (uint32_t)x); }
+INLINE vec_t vec_set_i64(int64_t x) { return (vec_t)((vec_u64){0} + (uint64_t)x); }
+#define vec_set(x, p) BY_KEY(vec_set, p)(x)
 
 /* ---- the value that loses against every other: what margins hold ---- */
 
@@ -433,16 +433,16 @@ INLINE int64_t lowest_i64(void) { return INT64_MIN; }
 INLINE uint64_t lowest_u64(void) { return 0; }
 #define lowest(p) BY_TYPE(lowest, p)()
 
-#define DEFINE_SPLAT_LOWEST(tag)                                                                       \
+#define DEFINE_VEC_LOWEST(tag)                                                                       \
     INLINE vec_t vec_lowest_##tag(void) { return (vec_t)((vec_##tag){0} + lowest_##tag()); }
-DEFINE_SPLAT_LOWEST(f32) DEFINE_SPLAT_LOWEST(f64)
-DEFINE_SPLAT_LOWEST(i8) DEFINE_SPLAT_LOWEST(u8) DEFINE_SPLAT_LOWEST(i16) DEFINE_SPLAT_LOWEST(u16)
-DEFINE_SPLAT_LOWEST(i32) DEFINE_SPLAT_LOWEST(u32) DEFINE_SPLAT_LOWEST(i64) DEFINE_SPLAT_LOWEST(u64)
+DEFINE_VEC_LOWEST(f32) DEFINE_VEC_LOWEST(f64)
+DEFINE_VEC_LOWEST(i8) DEFINE_VEC_LOWEST(u8) DEFINE_VEC_LOWEST(i16) DEFINE_VEC_LOWEST(u16)
+DEFINE_VEC_LOWEST(i32) DEFINE_VEC_LOWEST(u32) DEFINE_VEC_LOWEST(i64) DEFINE_VEC_LOWEST(u64)
 #define vec_lowest(p) BY_TYPE(vec_lowest, p)()
 
 /* ---- the maximum of a vector's lanes, as the first element of a narrow vector ---- */
 
-#define vec_reduce(v, p) ({                                                                            \
+#define vec_reduce_max(v, p) ({                                                                            \
     narrow_t parts_[VEC_BYTES / 16], best_;                                                            \
     vec_t v_ = (v);                                                                                    \
     memcpy(parts_, &v_, VEC_BYTES);                                                                    \

@@ -1,45 +1,44 @@
-# The loops that every pass on values is made of.
+# The loops that every pass over values is made of: rows and columns of neighbouring windows.
 #
-# A window is a list of taps, offsets from where it starts. Rows of n neighbouring windows are taken vector by vector; the
-# last vector of a row overlaps the one before, and a row shorter than a vector is read and written in part, so nothing
-# outside the row is touched.
+# A window is a list of taps: offsets from where it starts. A row of n neighbouring windows is pooled
+# vector by vector. The last vector of a row overlaps the one before it. A row shorter than a vector
+# is read and written in part. So nothing outside the row is touched.
 
-
-cdef inline vec_t noted(vec_t v, const number *kind, bint note, vec_flag *nan) noexcept nogil:
-    """A vector of the input; with `note`, NaN in it are noted."""
-    if note:
-        nan[0] = nan_or(nan[0], v, v, kind)
+cdef inline vec_t track_nan(vec_t v, bint tracking, vec_flag *nan, const number *tag) noexcept nogil:
+    """A vector of the input; with `tracking`, NaN in it are track_nan."""
+    if tracking:
+        nan[0] = nan_or(nan[0], v, v, tag)
     return v
 
 
-cdef inline vec_t noted_max(vec_t a, vec_t b, const number *kind, bint note, vec_flag *nan) noexcept nogil:
-    if note:
-        nan[0] = nan_or(nan[0], a, b, kind)
-    return vec_max(a, b, kind)
+cdef inline vec_t max_track_nan(vec_t a, vec_t b, bint tracking, vec_flag *nan, const number *tag) noexcept nogil:
+    if tracking:
+        nan[0] = nan_or(nan[0], a, b, tag)
+    return vec_max(a, b, tag)
 
 
-cdef inline bint has_nans(const number *kind) noexcept nogil:
+cdef inline bint has_nans(const number *tag) noexcept nogil:
     return number is float or number is double
 
 
-cdef inline vec_t window_at(const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps, bint note,
+cdef inline vec_t window_at(const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps, bint tracking,
                             vec_flag *nan) noexcept nogil:
-    cdef vec_t best = noted(vec_load(src + taps[0]), src, note, nan)
+    cdef vec_t best = track_nan(vec_load(src + taps[0]), tracking, nan, src)
     cdef Py_ssize_t t
     for t in range(1, ntaps):
-        best = vec_max(best, noted(vec_load(src + taps[t]), src, note, nan), src)
+        best = vec_max(best, track_nan(vec_load(src + taps[t]), tracking, nan, src), src)
     return best
 
 
 cdef inline vec_t window_of_five(const number *src, Py_ssize_t a, Py_ssize_t b, Py_ssize_t c, Py_ssize_t d, Py_ssize_t e,
-                                 bint note, vec_flag *nan) noexcept nogil:
+                                 bint tracking, vec_flag *nan) noexcept nogil:
     """Without a loop over taps, which costs as much as the taps."""
-    cdef vec_t left = noted_max(vec_load(src + a), vec_load(src + b), src, note, nan)
-    cdef vec_t right = noted_max(vec_load(src + c), vec_load(src + d), src, note, nan)
-    return vec_max(vec_max(left, right, src), noted(vec_load(src + e), src, note, nan), src)
+    cdef vec_t left = max_track_nan(vec_load(src + a), vec_load(src + b), tracking, nan, src)
+    cdef vec_t right = max_track_nan(vec_load(src + c), vec_load(src + d), tracking, nan, src)
+    return vec_max(vec_max(left, right, src), track_nan(vec_load(src + e), tracking, nan, src), src)
 
 
-cdef inline void run(number *dst, const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps, Py_ssize_t n, bint note,
+cdef inline void window_run_body(number *dst, const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps, Py_ssize_t n, bint tracking,
                      vec_flag *nan) noexcept nogil:
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
     cdef Py_ssize_t i = 0, t, tap, a, b, c
@@ -47,31 +46,31 @@ cdef inline void run(number *dst, const number *src, const Py_ssize_t *taps, Py_
     if ntaps == 1:
         a = taps[0]
         while i + lanes <= n:
-            vec_store(dst + i, noted(vec_load(src + i + a), src, note, nan))
+            vec_store(dst + i, track_nan(vec_load(src + i + a), tracking, nan, src))
             i += lanes
     elif ntaps == 2:
         a, b = taps[0], taps[1]
         while i + lanes <= n:
-            vec_store(dst + i, noted_max(vec_load(src + i + a), vec_load(src + i + b), src, note, nan))
+            vec_store(dst + i, max_track_nan(vec_load(src + i + a), vec_load(src + i + b), tracking, nan, src))
             i += lanes
     elif ntaps == 3:
         a, b, c = taps[0], taps[1], taps[2]
         while i + lanes <= n:
-            w = noted_max(vec_load(src + i + a), vec_load(src + i + b), src, note, nan)
-            vec_store(dst + i, vec_max(w, noted(vec_load(src + i + c), src, note, nan), src))
+            w = max_track_nan(vec_load(src + i + a), vec_load(src + i + b), tracking, nan, src)
+            vec_store(dst + i, vec_max(w, track_nan(vec_load(src + i + c), tracking, nan, src), src))
             i += lanes
     else:
         while i + 4 * lanes <= n:
             tap = taps[0] + i
             w, x = vec_load(src + tap), vec_load(src + tap + lanes)
             y, z = vec_load(src + tap + 2 * lanes), vec_load(src + tap + 3 * lanes)
-            if note:
+            if tracking:
                 nan[0] = nan_or(nan_or(nan[0], w, x, src), y, z, src)
             for t in range(1, ntaps):
                 tap = taps[t] + i
                 other_w, other_x = vec_load(src + tap), vec_load(src + tap + lanes)
                 other_y, other_z = vec_load(src + tap + 2 * lanes), vec_load(src + tap + 3 * lanes)
-                if note:
+                if tracking:
                     nan[0] = nan_or(nan_or(nan[0], other_w, other_x, src), other_y, other_z, src)
                 w, x = vec_max(w, other_w, src), vec_max(x, other_x, src)
                 y, z = vec_max(y, other_y, src), vec_max(z, other_z, src)
@@ -81,11 +80,11 @@ cdef inline void run(number *dst, const number *src, const Py_ssize_t *taps, Py_
             vec_store(dst + i + 3 * lanes, z)
             i += 4 * lanes
         while i + lanes <= n:
-            vec_store(dst + i, window_at(src + i, taps, ntaps, note, nan))
+            vec_store(dst + i, window_at(src + i, taps, ntaps, tracking, nan))
             i += lanes
     if i < n:
         i = n - lanes
-        vec_store(dst + i, window_at(src + i, taps, ntaps, note, nan))
+        vec_store(dst + i, window_at(src + i, taps, ntaps, tracking, nan))
 
 
 cdef void window_run(number *dst, const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps, Py_ssize_t n,
@@ -93,18 +92,18 @@ cdef void window_run(number *dst, const number *src, const Py_ssize_t *taps, Py_
     """dst[i] = max over t of src[i + taps[t]], i < n; n at least a vector.
 
     Whole vectors only ever write behind what later ones read, so dst may be src when n is whole vectors. Unless nan is NULL,
-    NaN in src are noted.
+    NaN in src are track_nan.
     """
     cdef vec_flag seen
     if nan == NULL or not has_nans(src):
-        run(dst, src, taps, ntaps, n, False, NULL)
+        window_run_body(dst, src, taps, ntaps, n, False, NULL)
     else:
         seen = nan[0]                   # in a register
-        run(dst, src, taps, ntaps, n, True, &seen)
+        window_run_body(dst, src, taps, ntaps, n, True, &seen)
         nan[0] = seen
 
 
-cdef void note_rows(const number *src, Py_ssize_t step, Py_ssize_t rows, Py_ssize_t n, vec_flag *nan) noexcept nogil:
+cdef void track_nan_rows(const number *src, Py_ssize_t step, Py_ssize_t rows, Py_ssize_t n, vec_flag *nan) noexcept nogil:
     """Note NaN in rows of at least a vector, from left to right."""
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), r, i
     cdef vec_flag seen = nan[0]
@@ -118,7 +117,7 @@ cdef void note_rows(const number *src, Py_ssize_t step, Py_ssize_t rows, Py_ssiz
     nan[0] = seen
 
 
-cdef inline bint slides(const Py_ssize_t *taps, Py_ssize_t ntaps, Py_ssize_t step) noexcept nogil:
+cdef inline bint rows_share_taps(const Py_ssize_t *taps, Py_ssize_t ntaps, Py_ssize_t step) noexcept nogil:
     """Does the next row's window hold this row's taps but the first?"""
     cdef Py_ssize_t t
     for t in range(1, ntaps):
@@ -127,42 +126,42 @@ cdef inline bint slides(const Py_ssize_t *taps, Py_ssize_t ntaps, Py_ssize_t ste
     return True
 
 
-cdef inline void column(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, const Py_ssize_t *taps,
-                        Py_ssize_t ntaps, Py_ssize_t rows, bint note, vec_flag *nan) noexcept nogil:
+cdef inline void window_column_body(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, const Py_ssize_t *taps,
+                        Py_ssize_t ntaps, Py_ssize_t rows, bint tracking, vec_flag *nan) noexcept nogil:
     cdef Py_ssize_t r = 0, t, a, b, c
     cdef const number *below
     cdef vec_t w, x, y, z
     if ntaps == 2:
         a, b = taps[0], taps[1]
         for r in range(rows):
-            vec_store(dst, noted_max(vec_load(src + a), vec_load(src + b), src, note, nan))
+            vec_store(dst, max_track_nan(vec_load(src + a), vec_load(src + b), tracking, nan, src))
             dst, src = dst + dst_step, src + src_step
         return
     if ntaps == 3:
         a, b, c = taps[0], taps[1], taps[2]
-        if slides(taps, 3, src_step):                       # one new row each
+        if rows_share_taps(taps, 3, src_step):                       # one new row each
             w, x = vec_load(src + a), vec_load(src + b)
-            if note:
+            if tracking:
                 nan[0] = nan_or(nan[0], w, x, src)
             for r in range(rows):
-                y = noted(vec_load(src + c), src, note, nan)
+                y = track_nan(vec_load(src + c), tracking, nan, src)
                 vec_store(dst, vec_max(vec_max(w, x, src), y, src))
                 w, x = x, y
                 dst, src = dst + dst_step, src + src_step
             return
         for r in range(rows):
-            w = noted_max(vec_load(src + a), vec_load(src + b), src, note, nan)
-            vec_store(dst, vec_max(w, noted(vec_load(src + c), src, note, nan), src))
+            w = max_track_nan(vec_load(src + a), vec_load(src + b), tracking, nan, src)
+            vec_store(dst, vec_max(w, track_nan(vec_load(src + c), tracking, nan, src), src))
             dst, src = dst + dst_step, src + src_step
         return
-    if ntaps > 3 and slides(taps, ntaps, src_step):
+    if ntaps > 3 and rows_share_taps(taps, ntaps, src_step):
         while r + 2 <= rows:                                # two rows share all their taps but one each
             if ntaps == 5:
-                w = window_of_five(src, taps[1], taps[1], taps[2], taps[3], taps[4], note, nan)
+                w = window_of_five(src, taps[1], taps[1], taps[2], taps[3], taps[4], tracking, nan)
             else:
-                w = window_at(src, taps + 1, ntaps - 1, note, nan)
+                w = window_at(src, taps + 1, ntaps - 1, tracking, nan)
             x, y = vec_load(src + taps[0]), vec_load(src + taps[ntaps - 1] + src_step)
-            if note:
+            if tracking:
                 nan[0] = nan_or(nan[0], x, y, src)
             vec_store(dst, vec_max(w, x, src))
             vec_store(dst + dst_step, vec_max(w, y, src))
@@ -170,17 +169,17 @@ cdef inline void column(number *dst, Py_ssize_t dst_step, const number *src, Py_
             r += 2
     elif ntaps == 4 or ntaps == 5:
         for r in range(rows):
-            vec_store(dst, window_of_five(src, taps[0], taps[1], taps[2], taps[3], taps[ntaps - 1], note, nan))
+            vec_store(dst, window_of_five(src, taps[0], taps[1], taps[2], taps[3], taps[ntaps - 1], tracking, nan))
             dst, src = dst + dst_step, src + src_step
         return
     while r + 2 <= rows:
         below = src + src_step
         w, x = vec_load(src + taps[0]), vec_load(below + taps[0])
-        if note:
+        if tracking:
             nan[0] = nan_or(nan[0], w, x, src)
         for t in range(1, ntaps):
             y, z = vec_load(src + taps[t]), vec_load(below + taps[t])
-            if note:
+            if tracking:
                 nan[0] = nan_or(nan[0], y, z, src)
             w, x = vec_max(w, y, src), vec_max(x, z, src)
         vec_store(dst, w)
@@ -188,7 +187,7 @@ cdef inline void column(number *dst, Py_ssize_t dst_step, const number *src, Py_
         dst, src = dst + 2 * dst_step, src + 2 * src_step
         r += 2
     if r < rows:
-        vec_store(dst, window_at(src, taps, ntaps, note, nan))
+        vec_store(dst, window_at(src, taps, ntaps, tracking, nan))
 
 
 cdef void window_column(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, const Py_ssize_t *taps,
@@ -198,31 +197,31 @@ cdef void window_column(number *dst, Py_ssize_t dst_step, const number *src, Py_
     if rows <= 0:
         return
     if nan == NULL or not has_nans(src):
-        column(dst, dst_step, src, src_step, taps, ntaps, rows, False, NULL)
+        window_column_body(dst, dst_step, src, src_step, taps, ntaps, rows, False, NULL)
     else:
         seen = nan[0]
-        column(dst, dst_step, src, src_step, taps, ntaps, rows, True, &seen)
+        window_column_body(dst, dst_step, src, src_step, taps, ntaps, rows, True, &seen)
         nan[0] = seen
 
 
 cdef inline void masked_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, const Py_ssize_t *taps,
-                             Py_ssize_t ntaps, Py_ssize_t rows, Py_ssize_t nbytes, bint note, vec_flag *nan) noexcept nogil:
+                             Py_ssize_t ntaps, Py_ssize_t rows, Py_ssize_t nbytes, bint tracking, vec_flag *nan) noexcept nogil:
     cdef Py_ssize_t a = taps[0], b = taps[ntaps // 2], c = taps[ntaps - 1], r, t
     cdef vec_t best
     for r in range(rows):
-        best = noted_max(vec_load_part(src + a, nbytes), vec_load_part(src + b, nbytes), src, note, nan)
+        best = max_track_nan(vec_load_part(src + a, nbytes), vec_load_part(src + b, nbytes), tracking, nan, src)
         if ntaps > 2:
-            best = vec_max(best, noted(vec_load_part(src + c, nbytes), src, note, nan), src)
+            best = vec_max(best, track_nan(vec_load_part(src + c, nbytes), tracking, nan, src), src)
         if ntaps > 3:
             for t in range(1, ntaps - 1):
-                best = vec_max(best, noted(vec_load_part(src + taps[t], nbytes), src, note, nan), src)
+                best = vec_max(best, track_nan(vec_load_part(src + taps[t], nbytes), tracking, nan, src), src)
         vec_store_part(dst, best, nbytes)
         dst, src = dst + dst_step, src + src_step
 
 
 cdef void narrow_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, const Py_ssize_t *taps,
                       Py_ssize_t ntaps, Py_ssize_t rows, Py_ssize_t n, vec_flag *nan) noexcept nogil:
-    """Rows shorter than a vector: behind a mask where there are masks, else in overlapping pieces of 16, 8, ... bytes."""
+    """WindowRows shorter than a vector: behind a mask where there are masks, else in overlapping pieces of 16, 8, ... bytes."""
     cdef Py_ssize_t nbytes = n * <Py_ssize_t>sizeof(number), piece = 16, i, r, t, a, b, c
     cdef vec_flag seen
     cdef narrow_t narrow
@@ -238,7 +237,7 @@ cdef void narrow_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_ss
     if nan != NULL and has_nans(src):
         for r in range(rows):
             for t in range(ntaps):
-                noted(vec_load_part(src + r * src_step + taps[t], nbytes), src, True, nan)
+                track_nan(vec_load_part(src + r * src_step + taps[t], nbytes), True, nan, src)
     while piece > nbytes:
         piece //= 2
     i = 0
@@ -263,14 +262,14 @@ cdef void narrow_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_ss
 
 cdef void window_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step, const Py_ssize_t *taps,
                       Py_ssize_t ntaps, Py_ssize_t rows, Py_ssize_t n, vec_flag *nan) noexcept nogil:
-    """dst[r, i] = max over t of src[r, i + taps[t]], r < rows, i < n; unless nan is NULL, NaN in src are noted."""
+    """dst[r, i] = max over t of src[r, i + taps[t]], r < rows, i < n; unless nan is NULL, NaN in src are track_nan."""
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
     cdef Py_ssize_t r, i, block
     if dst_step == n and src_step == n:         # rows without gaps are one row
         n, rows = n * rows, 1
     if n < lanes:
         narrow_rows(dst, dst_step, src, src_step, taps, ntaps, rows, n, nan)
-    elif n > 4 * lanes or (n == 4 * lanes and not slides(taps, ntaps, src_step)):
+    elif n > 4 * lanes or (n == 4 * lanes and not rows_share_taps(taps, ntaps, src_step)):
         for r in range(rows):
             window_run(dst + r * dst_step, src + r * src_step, taps, ntaps, n, nan)
     else:
@@ -293,7 +292,7 @@ cdef void window_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_ss
 
 cdef inline vec_t window_even(const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps) noexcept nogil:
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
-    return vec_evens(window_at(src, taps, ntaps, False, NULL), window_at(src + lanes, taps, ntaps, False, NULL), src)
+    return vec_concat_even(window_at(src, taps, ntaps, False, NULL), window_at(src + lanes, taps, ntaps, False, NULL), src)
 
 
 cdef inline void window_every(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step,
@@ -310,7 +309,7 @@ cdef inline void window_every(number *dst, Py_ssize_t dst_step, const number *sr
                 i = n - lanes
             best = window_even(src + stride * i, taps, ntaps)
             if stride == 4:
-                best = vec_evens(best, window_even(src + 4 * i + 2 * lanes, taps, ntaps), dst)
+                best = vec_concat_even(best, window_even(src + 4 * i + 2 * lanes, taps, ntaps), dst)
             if n < lanes:
                 vec_store_part(dst, best, n * sizeof(number))
             else:
@@ -323,12 +322,3 @@ cdef inline void fill(number *dst, Py_ssize_t n, number value) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(n):
         dst[i] = value
-
-
-cdef inline Py_ssize_t cross(Py_ssize_t *taps, const Leads *leads, Py_ssize_t count, Py_ssize_t step) noexcept nogil:
-    """Taps of `count` elements, `step` apart, in each of the leading slabs."""
-    cdef Py_ssize_t l, t
-    for l in range(leads.count):
-        for t in range(count):
-            taps[l * count + t] = leads.offsets[l] + t * step
-    return leads.count * count

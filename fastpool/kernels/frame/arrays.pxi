@@ -1,11 +1,13 @@
-# NumPy's arrays, looked at without NumPy's headers, and keys of the calls that were made with them.
+# Read NumPy's arrays without NumPy's headers.
 #
-# The fields below begin every ndarray. NumPy's headers read them inline, in every extension compiled against NumPy 1 or 2, so
-# they cannot move; `fields_agree` compares them with what Python says all the same, before anything trusts them. Where they
-# do not agree, arrays are read by way of the buffer protocol.
+# The fields below begin every ndarray. NumPy's headers read them inline, in every extension that is
+# compiled against NumPy 1 or 2, so they cannot move. `fields_agree` compares them with what Python
+# says of several arrays before anything trusts them. If they do not agree, arrays are read through
+# the buffer protocol.
 #
-# Shape and strides are copied or compared under the GIL. The memory of an array stays while the caller refers to it:
-# ndarray.resize refuses then. An export would hold off no more: resize(refcheck=False) ignores it as well.
+# Shape and strides are copied or compared under the GIL. The caller's references keep the memory:
+# ndarray.resize refuses to move it as long as they exist. Holding an exported buffer would protect
+# from no more, because resize(refcheck=False) ignores exports as well.
 
 cdef extern from *:
     """
@@ -26,6 +28,7 @@ cdef extern from *:
         PyObject *descr
         int flags
 
+
 cdef enum:                          # bits of ndarray.flags.num
     CONTIGUOUS = 0x1
     ALIGNED = 0x100
@@ -44,9 +47,17 @@ cdef struct Array:
 
 
 cdef object ndarray = numpy.ndarray
+
+
 cdef object empty = numpy.empty
+
+
 cdef object INT32 = numpy.dtype("int32")
+
+
 cdef object INT64 = numpy.dtype("int64")
+
+
 cdef bint fields_known = False
 
 
@@ -74,7 +85,7 @@ def trust_fields(bint known):
     return before
 
 
-cdef bint look(Array *array, x, dtype, int flags) except -1:
+cdef bint read_array(Array *array, x, dtype, int flags) except -1:
     """Look into a plain ndarray of this very dtype object that has these flags; False for anything else."""
     cdef ndarray_fields *fields
     array.exported = False
@@ -95,7 +106,7 @@ cdef bint look(Array *array, x, dtype, int flags) except -1:
     return True
 
 
-cdef void close(Array *array) noexcept:
+cdef void release_array(Array *array) noexcept:
     if array.exported:
         PyBuffer_Release(&array.buffer)
 
@@ -145,57 +156,6 @@ cdef void bounds(const Array *a, Py_ssize_t itemsize, Py_ssize_t *lo, Py_ssize_t
             hi[0] += (a.shape[i] - 1) * a.strides[i]
 
 
-# A call's arguments as one key (`fastpool._kept`). An argument is one word: a small int has the lowest bit set, anything else
-# is its address. The elements of a tuple or list follow a word with their number and the second lowest bit set.
-
-def call_key(x, tuple arguments):
-    """Bytes that are the same for the same shape and dtype object of x, equal ints and identical other arguments, in
-    sequences too. None where that cannot be told quickly.
-
-    A key means something as long as the dtype and the arguments exist: who keeps it keeps them.
-    """
-    cdef Py_ssize_t words[MAX_WORDS]
-    cdef Py_ssize_t count, i
-    cdef ndarray_fields *fields = <ndarray_fields *>x
-    cdef PyObject *argument
-    if type(x) is not ndarray or not fields_known:
-        return None
-    words[0], words[1] = fields.nd, <Py_ssize_t>fields.descr
-    for i in range(fields.nd):
-        words[2 + i] = fields.dimensions[i]
-    count = 2 + fields.nd
-    for i in range(PyTuple_GET_SIZE(arguments)):
-        argument = PyTuple_GET_ITEM(arguments, i)
-        if PyTuple_CheckExact(<object>argument) or PyList_CheckExact(<object>argument):
-            count = add_sequence(words, count, <object>argument)
-        else:
-            count = add_word(words, count, argument)
-        if count > MAX_WORDS:
-            return None
-    return PyBytes_FromStringAndSize(<char *>words, count * sizeof(Py_ssize_t))
-
-
-cdef inline Py_ssize_t add_word(Py_ssize_t *words, Py_ssize_t count, PyObject *argument) noexcept:
-    """Words used then; more than there is room for if there is none."""
-    cdef int overflow = 0
-    cdef Py_ssize_t value
-    if count >= MAX_WORDS:
-        return MAX_WORDS + 1
-    words[count] = <Py_ssize_t>argument
-    if PyLong_CheckExact(<object>argument):
-        value = PyLong_AsLongAndOverflow(<object>argument, &overflow)
-        if not overflow and -SMALL <= value < SMALL:
-            words[count] = 2 * value + 1
-    return count + 1
-
-
-cdef Py_ssize_t add_sequence(Py_ssize_t *words, Py_ssize_t count, sequence) noexcept:
-    cdef bint listed = PyList_CheckExact(sequence)
-    cdef Py_ssize_t i, length = PyList_GET_SIZE(sequence) if listed else PyTuple_GET_SIZE(sequence)
-    if count >= MAX_WORDS:
-        return MAX_WORDS + 1
-    words[count] = 4 * length + 2
-    count += 1
-    for i in range(length):
-        count = add_word(words, count, PyList_GET_ITEM(sequence, i) if listed else PyTuple_GET_ITEM(sequence, i))
-    return count
+cdef bint disjoint(const Array *a, int a_shift, const Array *written, int shift) noexcept nogil:
+    """Is it sure that no two elements of the written array share memory, and that it shares none with the other?"""
+    return nested(written, <Py_ssize_t>1 << shift) and not overlap(a, <Py_ssize_t>1 << a_shift, written, <Py_ssize_t>1 << shift)

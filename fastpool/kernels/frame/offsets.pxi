@@ -1,4 +1,4 @@
-# Where a tile stands in its arrays, and what its indices count from.
+# Where a tile begins in its arrays, and what its indices count from.
 
 cdef inline Py_ssize_t lead_taps(const Pool *p, const View *x, Py_ssize_t output, Py_ssize_t *counts,
                                  Py_ssize_t *first) noexcept nogil:

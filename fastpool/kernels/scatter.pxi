@@ -1,14 +1,17 @@
-# Max unpooling: values back to the places their indices name.
+# Max unpooling: copy values to the places that their indices name.
 #
-# Only bits are moved, so dtypes of one size share a kernel. Indices are looked at before anything is written. Where every
-# one stays in its own plane, as a pooling's own indices do, planes are independent tasks; otherwise they are checked, and
-# one thread goes through the values in row-major order, so that of two with one index the last one stays.
+# Only bits are moved, so that dtypes of one size share a kernel. Indices are checked before anything
+# is written. If every index stays in its own plane, as a pooling's own indices do, planes are
+# independent tasks. Otherwise one thread goes through the values in row-major order, so that of two
+# values with one index the last one stays.
 #
-# A task goes through its values once. Elements are zeroed just ahead of the first value that may go among them, so that it
-# finds them in the first-level cache, and the memory after those is fetched meanwhile: a pooling's indices hardly go back.
+# A task goes through its values once. Elements are zeroed just ahead of the first value that may go
+# among them, so that the value finds them in the first-level cache. The memory after those is
+# prefetched meanwhile: a pooling's indices hardly go back.
 #
-# An index is read once more when its value is stored, and may have changed: two mappings of one file are apart by their
-# addresses. It is copied and checked then, and the copy is what counts, so that nothing outside of the result is written.
+# An index is read once more when its value is stored, and may have changed in between: two mappings of
+# one file have different addresses. So the index is copied and checked, and the copy is used. Nothing
+# outside the result is written.
 
 cdef enum:
     DONE = -1
@@ -19,11 +22,6 @@ cdef enum:
     AHEAD = 4096            # bytes from what is zeroed to what is fetched
     BLOCK_CHANNELS = 16     # at least, of what is split among threads: a cache line of 4-byte elements
 
-ctypedef fused bits:
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
 
 cdef extern from *:
     """
@@ -95,7 +93,7 @@ cdef inline void zero(void *y, Py_ssize_t nbytes, Py_ssize_t ahead) noexcept nog
     while nbytes >= LINE:
         fetch_to_write(at + ahead)
         for i in range(LINE // VEC_BYTES):
-            vec_store(at + i * VEC_BYTES, vec_splat(0, <const int64_t *>NULL))
+            vec_store(at + i * VEC_BYTES, vec_set(0, <const int64_t *>NULL))
         at += LINE
         nbytes -= LINE
     memset(at, 0, nbytes)
@@ -256,82 +254,7 @@ cdef Py_ssize_t unpool_sized(const Unpool *u, const index_t *index, int itemsize
     return unpool_parts(<uint64_t *>u.y, index, u, threads)
 
 
-CHANGED_INDICES = CHANGED
-
-
-cdef class Unpooling:
-    """A max unpooling of one geometry and element type."""
-    cdef Unpool unpool
-    cdef int ndim, itemsize
-    cdef Py_ssize_t x_shape[MAX_NDIM]
-    cdef Py_ssize_t y_shape[MAX_NDIM]
-    cdef size_t work
-    cdef object output_shape, threads
-    cdef readonly object dtype
-
-    def __cinit__(self, x_shape, output_shape, Py_ssize_t batch, Py_ssize_t channels, Py_ssize_t count, Py_ssize_t size,
-                  Py_ssize_t counted, bint channels_last, bint physical, dtype, threads=None):
-        """`count` values of each plane go among `size` elements, by indices that count through `counted` planes;
-        `dtype` and `threads` as for `Pooling`."""
-        cdef Unpool *u = &self.unpool
-        cdef int i
-        if len(x_shape) > MAX_NDIM or len(output_shape) != len(x_shape):
-            raise ValueError(f"shapes of {len(x_shape)} and {len(output_shape)} axes")
-        u.batch, u.channels, u.count, u.size = batch, channels, count, size
-        u.counted, u.channels_last, u.physical = counted, channels_last, physical
-        self.output_shape, self.dtype, self.threads = output_shape, dtype, threads
-        self.itemsize = dtype.itemsize
-        self.work = batch * channels * (count * (self.itemsize + sizeof(int64_t)) + size * self.itemsize)
-        self.ndim = len(x_shape)
-        for i in range(self.ndim):
-            self.x_shape[i], self.y_shape[i] = x_shape[i], output_shape[i]
-
-    def run(self, x, indices, out):
-        """The result, for plain arrays. None, with nothing written, for any other, and if an index is outside."""
-        if not in_use:
-            return None
-        y = empty(self.output_shape, self.dtype) if out is None else out
-        threads = 1 if self.threads is None else self.threads()
-        return y if self.unpool_into(x, indices, y, threads, out is None) == DONE else None
-
-    def unpool_apart(self, x, indices, y, int threads):
-        """Unpool where the caller knows that no memory is shared. Returns DONE (-1), the flat place of the first index
-        outside, with nothing written, REFUSED (-2) or CHANGED (-4)."""
-        return self.unpool_into(x, indices, y, threads, True)
-
-    cdef Py_ssize_t unpool_into(self, x, indices, y, int threads, bint apart) except -3:
-        cdef Array arrays[3]
-        cdef Unpool u = self.unpool
-        cdef Py_ssize_t bad = REFUSED
-        cdef int index_bytes = 8
-        arrays[0].exported = arrays[1].exported = arrays[2].exported = False
-        try:
-            if not look(&arrays[1], indices, INT64, ALIGNED | CONTIGUOUS):
-                index_bytes = 4
-                if not look(&arrays[1], indices, INT32, ALIGNED | CONTIGUOUS):
-                    return REFUSED
-            if not (look(&arrays[0], x, self.dtype, ALIGNED | CONTIGUOUS)
-                    and look(&arrays[2], y, self.dtype, ALIGNED | CONTIGUOUS | WRITEABLE)
-                    and has_shape(&arrays[0], self.ndim, self.x_shape) and has_shape(&arrays[1], self.ndim, self.x_shape)
-                    and has_shape(&arrays[2], self.ndim, self.y_shape)):
-                return REFUSED
-            if not apart and (overlap(&arrays[0], self.itemsize, &arrays[2], self.itemsize)
-                              or overlap(&arrays[1], index_bytes, &arrays[2], self.itemsize)):
-                return REFUSED
-            u.x, u.index, u.y = arrays[0].data, arrays[1].data, arrays[2].data
-            threads = share(&u, threads)
-            if threads == 1 and self.work < UNLOCK_BYTES:
-                return unpool_any(&u, self.itemsize, index_bytes, 1)
-            with nogil:
-                bad = unpool_any(&u, self.itemsize, index_bytes, threads)
-            return bad
-        finally:
-            close(&arrays[0])
-            close(&arrays[1])
-            close(&arrays[2])
-
-
-cdef int share(Unpool *u, int threads) noexcept nogil:
+cdef int unpool_thread_count(Unpool *u, int threads) noexcept nogil:
     """Threads that find something to do, as far as the system gives them."""
     cdef Py_ssize_t blocks, parts = u.batch * u.channels
     u.blocks, u.width = u.channels > 0, u.channels

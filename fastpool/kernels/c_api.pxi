@@ -1,26 +1,6 @@
 # What include/fastpool.h gives to callers from C and Cython: functions that run a plan on addresses, without the GIL, and those
 # that make plans, with it. fastpool/_capi.py is the side of them that needs no C.
 
-from cpython.pycapsule cimport PyCapsule_New
-from cpython.ref cimport Py_INCREF
-
-from fastpool cimport (
-    FASTPOOL_ABI_MAJOR, FASTPOOL_ABI_MINOR, FASTPOOL_APART, FASTPOOL_BAD_FLAGS, FASTPOOL_BAD_THREADS, FASTPOOL_EXTRA_INDICES,
-    FASTPOOL_INDEX_OUTSIDE, FASTPOOL_INDICES_ALIGNMENT, FASTPOOL_INDICES_NULL, FASTPOOL_INDICES_STRIDES, FASTPOOL_NO_MEMORY,
-    FASTPOOL_OK, FASTPOOL_OVERLAP, FASTPOOL_X_ALIGNMENT, FASTPOOL_X_NULL, FASTPOOL_X_STRIDES, FASTPOOL_Y_ALIGNMENT,
-    FASTPOOL_Y_NULL, FASTPOOL_Y_STRIDES, fastpool_max_pool_attributes, fastpool_max_unpool_attributes, fastpool_plan,
-)
-
-cdef extern from "fastpool.h":
-    ctypedef struct fastpool_functions:
-        int major, minor
-        int (*plan_from)(fastpool_plan *, size_t, object) except -1
-        int (*plan_max_pool)(fastpool_plan *, size_t, const fastpool_max_pool_attributes *, size_t) except -1
-        int (*plan_max_unpool)(fastpool_plan *, size_t, const fastpool_max_unpool_attributes *, size_t) except -1
-
-cdef extern from "_threads.h":
-    int call_in_child(void (*)() noexcept nogil)
-
 # In a child made by fork the threads of OpenMP are gone, and gcc's waits for them (fastpool/_threads.py).
 cdef bint forked = False
 
@@ -81,7 +61,7 @@ cdef void describe(Array *array, const void *data, int ndim, const Py_ssize_t *s
 cdef int run_max_pool(const fastpool_plan *plan, const void *x, const Py_ssize_t *x_strides, void *y, const Py_ssize_t *y_strides,
                       void *indices, const Py_ssize_t *indices_strides, int threads, unsigned int flags) noexcept nogil:
     cdef Prepared *prepared = <Prepared *>plan.compiled
-    cdef bint pairs = prepared.pool.pairs
+    cdef bint with_indices = prepared.pool.with_indices
     cdef Array arrays[3]
     cdef Py_ssize_t dense[3][MAX_NDIM]
     cdef Job job
@@ -91,20 +71,20 @@ cdef int run_max_pool(const fastpool_plan *plan, const void *x, const Py_ssize_t
     job.pool = &prepared.pool
     describe(&arrays[0], x, prepared.ndim, prepared.x_shape, x_strides, dense[0], plan.itemsize)
     describe(&arrays[1], y, prepared.ndim, prepared.y_shape, y_strides, dense[1], plan.itemsize)
-    if not view(&job.x, &arrays[0], prepared, prepared.x_shape, prepared.shift):
+    if not view_array(&job.x, &arrays[0], prepared, prepared.x_shape, prepared.shift):
         return FASTPOOL_X_STRIDES
-    if not view(&job.y, &arrays[1], prepared, prepared.y_shape, prepared.shift):
+    if not view_array(&job.y, &arrays[1], prepared, prepared.y_shape, prepared.shift):
         return FASTPOOL_Y_STRIDES
-    if not flags & FASTPOOL_APART and not are_apart(&arrays[0], prepared.shift, &arrays[1], prepared.shift):
+    if not flags & FASTPOOL_APART and not disjoint(&arrays[0], prepared.shift, &arrays[1], prepared.shift):
         return FASTPOOL_OVERLAP
-    if pairs:
+    if with_indices:
         describe(&arrays[2], indices, prepared.ndim, prepared.y_shape, indices_strides, dense[2], plan.index_itemsize)
-        if not view(&job.z, &arrays[2], prepared, prepared.y_shape, prepared.index_shift):
+        if not view_array(&job.z, &arrays[2], prepared, prepared.y_shape, prepared.index_shift):
             return FASTPOOL_INDICES_STRIDES
-        if not flags & FASTPOOL_APART and not (are_apart(&arrays[0], prepared.shift, &arrays[2], prepared.index_shift)
-                                               and are_apart(&arrays[1], prepared.shift, &arrays[2], prepared.index_shift)):
+        if not flags & FASTPOOL_APART and not (disjoint(&arrays[0], prepared.shift, &arrays[2], prepared.index_shift)
+                                               and disjoint(&arrays[1], prepared.shift, &arrays[2], prepared.index_shift)):
             return FASTPOOL_OVERLAP
-    if not run_job(&job, busy(&prepared.pool, threads_of_run(plan, threads))):
+    if not run_job(&job, thread_count(&prepared.pool, threads_of_run(plan, threads))):
         return FASTPOOL_NO_MEMORY
     return FASTPOOL_OK
 
@@ -123,7 +103,7 @@ cdef int run_max_unpool(const fastpool_plan *plan, const void *x, const void *in
                                        or dense_overlap(indices, plan.indices_bytes, y, plan.output_bytes)):
         return FASTPOOL_OVERLAP
     u.x, u.index, u.y = <const char *>x, <const char *>indices, <char *>y
-    threads = share(&u, threads_of_run(plan, threads))
+    threads = unpool_thread_count(&u, threads_of_run(plan, threads))
     if unpool_any(&u, <int>plan.itemsize, <int>plan.index_itemsize, threads) != DONE:
         return FASTPOOL_INDEX_OUTSIDE
     return FASTPOOL_OK
@@ -138,7 +118,7 @@ cdef size_t bytes_of(const Py_ssize_t *shape, int ndim, size_t itemsize) noexcep
     return itemsize
 
 
-cdef void hand_over(uintptr_t address, size_t size, fastpool_plan *plan, owner):
+cdef void finish_plan(uintptr_t address, size_t size, fastpool_plan *plan, owner):
     """The sizes of arrays, and what keeps the plan; then as much of it as the caller's struct has."""
     plan.abi = <uint32_t>(FASTPOOL_ABI_MAJOR << 16 | FASTPOOL_ABI_MINOR)
     plan.size = <uint32_t>imin(size, sizeof(fastpool_plan))
@@ -157,11 +137,11 @@ def fill_max_pool(Pooling pooling, uintptr_t address, size_t size, int threads):
     plan.ndim, plan.num_threads = prepared.ndim, threads
     plan.input_shape, plan.output_shape = prepared.x_shape, prepared.y_shape
     plan.itemsize = prepared.pool.size
-    if prepared.pool.pairs:
+    if prepared.pool.with_indices:
         plan.index_itemsize = prepared.pool.index_bytes
         plan.indices_bytes = bytes_of(plan.output_shape, plan.ndim, plan.index_itemsize)
     plan.max_pool, plan.compiled = run_max_pool, prepared
-    hand_over(address, size, &plan, pooling)
+    finish_plan(address, size, &plan, pooling)
 
 
 def fill_max_unpool(Unpooling unpooling, uintptr_t address, size_t size, int threads, int index_itemsize):
@@ -173,7 +153,7 @@ def fill_max_unpool(Unpooling unpooling, uintptr_t address, size_t size, int thr
     plan.itemsize, plan.index_itemsize = unpooling.itemsize, index_itemsize
     plan.indices_bytes = bytes_of(plan.input_shape, plan.ndim, plan.index_itemsize)
     plan.max_unpool, plan.compiled = run_max_unpool, &unpooling.unpool
-    hand_over(address, size, &plan, unpooling)
+    finish_plan(address, size, &plan, unpooling)
 
 
 cdef tuple numbers(const Py_ssize_t *values, Py_ssize_t count):
