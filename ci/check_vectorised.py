@@ -30,7 +30,7 @@ SOURCES = sorted(KERNELS.with_name("kernels").glob("**/*.pxi"))
 REGISTERS = {"baseline": "xmm", "avx2": "ymm", "avx512": "zmm"}
 REGISTERS["neon"] = r"v\d+\.(16b|8h|4s|2d)|^ld[rp] q|^ldp x"  # (a copy of 16 bytes, all of them)
 NEON_LANES = {8: "16b", 16: "8h", 32: "4s", 64: "2d"}
-NAMES = {"float": "float32", "double": "float64"}  # others are C's without "_t"
+NAMES = {"float": "float32", "double": "float64"}  # others: as in C, without "_t"
 
 # Functions that hold the loops of one element type; `key_t` types are those of pairs, `ordered` ones
 # of windows with indices in registers.

@@ -63,13 +63,17 @@ fi
 
 if [ $# -eq 0 ]; then
     if [ "$mode" = thread ]; then
-        # Tests that run on several threads in this process.
-        set -- tests/test_threads.py tests/test_unpool.py tests/test_forms.py tests/test_tiles.py tests/test_far.py -k \
-            'one_to_eight or duplicate or python_threads or blocks or outside or parts or (tiles and uint8) or running_maxima'
+        # What runs on several threads, in this process.
+        set -- tests/process/test_threads.py tests/kernels/test_unpool.py \
+            tests/kernels/test_forms.py tests/kernels/test_tiles.py tests/kernels/test_far.py \
+            -k "one_to_eight or duplicate or python_threads or blocks or outside or parts or \
+(tiles and uint8) or running_maxima"
     else
-        # Without the tests of time, because a sanitizer multiplies times.
-        set -- tests/test_forms.py tests/test_guards.py tests/test_edges.py tests/test_unpool.py tests/test_bool.py \
-            tests/test_tiles.py tests/test_against_reference.py tests/test_sweep.py tests/test_far.py -k 'not takes_seconds'
+        # Without the tests of time, which a sanitizer multiplies.
+        set -- tests/kernels/test_forms.py tests/kernels/test_guards.py \
+            tests/kernels/test_edges.py tests/kernels/test_unpool.py tests/kernels/test_bool.py \
+            tests/kernels/test_tiles.py tests/kernels/test_against_reference.py \
+            tests/kernels/test_sweep.py tests/kernels/test_far.py -k 'not takes_seconds'
     fi
 fi
 export PYTHONSAFEPATH=1

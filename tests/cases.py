@@ -4,6 +4,7 @@ A case is described by small integers and names, never by an array, so that hypo
 and prints it as something that can be pasted into a bug report.
 """
 
+import contextlib
 import os
 import re
 import subprocess
@@ -56,6 +57,25 @@ def run_python(code, timeout=60, **environment):
         timeout=timeout,
         env={**own, **environment},
     )
+
+
+@contextlib.contextmanager
+def bounds():
+    """A second of this process's time, and 100 MiB beside what it has."""
+    if sys.platform == "linux":
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        with open("/proc/self/statm") as f:
+            size = int(f.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (size + (100 << 20), hard))
+    start = time.process_time()
+    try:
+        yield
+    finally:
+        if sys.platform == "linux":
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    assert time.process_time() - start < 1
 
 
 def command(*arguments):
@@ -153,6 +173,11 @@ def values(shape, name, kind, seed):
     rare = rng.random(shape) < 0.1
     common = numbers[:1] if kind == "lowest" else nan
     return np.where(rare, rng.choice(special, shape), rng.choice(common, shape)).astype(kind_dtype)
+
+
+# The images in the tests of files, and how they are pooled.
+IMAGES = values((2, 30, 40, 3), "uint8", "bits", 0)
+IMAGE_POOL = {"kernel_shape": 3, "strides": 2, "layout": "NHWC"}
 
 
 def assert_same(got, expected, what=""):
@@ -473,6 +498,11 @@ def unpools(draw):
             "index_layout": index_layout,
         },
     )
+
+
+def names(folder):
+    """The sorted names of a folder's files."""
+    return sorted(path.name for path in folder.iterdir())
 
 
 def shown(value):

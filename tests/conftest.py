@@ -35,6 +35,14 @@ def isa(request):
         yield request.param
 
 
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder to work in, with an input."""
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", cases.IMAGES)
+    return tmp_path
+
+
 class GuardedMemory:
     """Memory between two pages that nothing may touch.
 

@@ -272,7 +272,7 @@ def test_pictures(tmp_path):
 def test_the_page_of_speed(monkeypatch):
     """ci/perf_report.py: the earlier version is no peer, and what is slower than it is marked."""
     pytest.importorskip("matplotlib")
-    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "ci")
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "ci")
     import perf_report
 
     earlier = result("earlier", "earlier", 1.0)

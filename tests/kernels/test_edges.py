@@ -49,7 +49,7 @@ GUARDED_POOLS = {
 def test_a_guard_page_guards(beside):
     code = f"""
 import ctypes, sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from conftest import GuardedMemory
 memory = GuardedMemory(65536)
 array = memory.array((65536,), "uint8", "end")

@@ -8,15 +8,12 @@ any addresses at all; an array is an address, or an address and strides.
 import ctypes
 import doctest
 import gc
-import importlib.util
 import itertools
 import os
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -25,88 +22,23 @@ from hypothesis import given
 
 import cases
 import fastpool
+from callers import (
+    COMPILER,
+    ERRORS,
+    HEADER,
+    ROOT,
+    assert_pooled,
+    at,
+    bits,
+    build,
+    load,
+    needs_compiler,
+    pooled,
+    results,
+)
 from fastpool._running import capi, outputs
 
-ROOT = Path(__file__).parent
-HEADER = Path(fastpool.get_include(), "fastpool.h")
-COMPILER = shutil.which(os.environ.get("CC", "cc").split()[0])
-ERRORS = {name: int(n) for name, n in re.findall(r"(FASTPOOL_\w+) = (\d+)", HEADER.read_text())}
-
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler is found")
-
-
-def build(package, folder, flags):
-    """Build a package in `folder`, as its author would; the modules, by name."""
-    pytest.importorskip("setuptools")
-    shutil.copytree(ROOT / "external" / package, folder)
-    process = subprocess.run(
-        [sys.executable, "-P", "setup.py", "build_ext", "--inplace"],
-        cwd=folder,
-        env={**os.environ, "CFLAGS": flags, "PYTHONPATH": str(Path(fastpool.__file__).parents[1])},
-        capture_output=True,
-        text=True,
-    )
-    assert process.returncode == 0, process.stdout + process.stderr
-    return {path.name.partition(".")[0]: path for path in folder.glob("*.so")}, process.stderr
-
-
-def load(path):
-    spec = importlib.util.spec_from_file_location(path.name.partition(".")[0], path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def c_package(tmp_path_factory):
-    flags = "-O1 -std=c99 -Wall -Wextra"
-    return build("c", tmp_path_factory.mktemp("external") / "c", flags)
-
-
-@pytest.fixture(scope="module")
-def cython_package(tmp_path_factory):
-    pytest.importorskip("Cython")
-    return build("cython", tmp_path_factory.mktemp("external") / "cython", "-O0")[0]
-
-
-@pytest.fixture(scope="module")
-def driver(cython_package):
-    return load(cython_package["driver"])
-
-
-def at(array):
-    """An array as the driver takes it."""
-    return None if array is None else (array.ctypes.data, array.strides)
-
-
-def bits(array):
-    """A view that any type's results can be kept in."""
-    return array.view(f"u{array.itemsize}")
-
-
-def results(plan, extra=0):
-    """Arrays for the results of a plan, full of what stands in none; with gaps after each row."""
-    found = []
-    for name in (plan.dtype, plan.index_dtype)[: 1 + plan.return_indices]:
-        shape = (*plan.output_shape[:-1], plan.output_shape[-1] + extra)
-        found.append(np.full(shape, 77, cases.dtype(name))[..., : plan.output_shape[-1]])
-    return found if plan.return_indices else [*found, None]
-
-
-def pooled(driver, plan, x, threads=0, flags=0, extra=0, compiled=None):
-    y, indices = results(plan, extra)
-    compiled = driver.Plan(plan) if compiled is None else compiled
-    return compiled.pool(at(x), at(y), at(indices), threads, flags), y, indices
-
-
-def assert_pooled(found, expected):
-    code, y, indices = found
-    assert code == 0
-    if indices is None:
-        cases.assert_same(y, expected)
-    else:
-        cases.assert_same(y, expected[0])
-        cases.assert_same(indices, expected[1])
+pytestmark = needs_compiler
 
 
 # ---------------------------------------------------------------------------------------- examples
@@ -146,9 +78,9 @@ def test_the_cython_example(cython_package):
 
 
 def test_the_page_shows_the_examples():
-    page = ROOT.parent / "docs" / "c-api.md"
+    page = ROOT / "docs" / "c-api.md"
     for path in ("c/images.c", "c/setup.py", "cython/peaks.pyx"):
-        assert (ROOT / "external" / path).read_text() in page.read_text(), path
+        assert (ROOT / "tests" / "external" / path).read_text() in page.read_text(), path
     results = doctest.testfile(str(page), module_relative=False)
     assert results.attempted and results.failed == 0
 
@@ -204,7 +136,12 @@ def test_an_interpreter_that_is_started_again(tmp_path):
     flags = [f"-I{paths['include']}", f"-I{HEADER.parent}"]
     flags += [flag for path in libraries for flag in (f"-L{path}", f"-Wl,-rpath,{path}")]
     program = tmp_path / "lives"
-    command = [COMPILER, "-std=c99", str(ROOT / "external" / "embedded" / "lives.c"), *flags[:2]]
+    command = [
+        COMPILER,
+        "-std=c99",
+        str(ROOT / "tests" / "external" / "embedded" / "lives.c"),
+        *flags[:2],
+    ]
     command += ["-o", str(program), *flags[2:], f"-lpython{version}", "-lm", "-ldl", "-lpthread"]
     if subprocess.run(command, capture_output=True).returncode:
         pytest.skip("no Python to link with")
@@ -538,115 +475,3 @@ def test_a_struct_of_a_later_version_keeps_what_is_not_known_here():
     capi.from_plan(plan, ctypes.addressof(struct), ctypes.sizeof(struct))
     size = int.from_bytes(bytes(struct[4:8]), sys.byteorder)
     assert 0 < size < 512 and set(struct[size:]) == {0xA5}
-
-
-# ----------------------------------------------------------------------------------------- threads
-
-
-def test_a_thread_that_python_does_not_know(driver, isa):
-    x = cases.values((4, 8, 64, 64), "float32", "ties", 0)
-    plan = fastpool.plan_max_pool(x.shape, x.dtype, 5, pads=2, return_indices=True)
-    compiled, expected = driver.Plan(plan), plan(x)
-    for threads in (1, 3):
-        y, indices = results(plan)
-        code, known = compiled.pool_elsewhere(at(x), at(y), at(indices), threads)
-        assert not known
-        assert_pooled((code, y, indices), expected)
-
-
-def test_threads_share_a_plan(driver, isa):
-    """Eight at once, with results of their own; each call finds scratch that no other uses."""
-    x = cases.values((2, 8, 64, 64), "float32", "ties", 0)
-    plan = fastpool.plan_max_pool(x.shape, x.dtype, 5, pads=2, return_indices=True)
-    compiled, expected = driver.Plan(plan), plan(x)
-    start, wrong = threading.Barrier(8), []
-
-    def pool(number):
-        y, indices = results(plan)
-        start.wait()
-        for _ in range(20):
-            y.fill(number)
-            indices.fill(number)
-            run = compiled.pool if number % 2 else compiled.pool_elsewhere
-            run(at(x), at(y), at(indices), 1 + number // 4)
-            if not (np.array_equal(y, expected[0]) and np.array_equal(indices, expected[1])):
-                wrong.append(number)
-
-    threads = [threading.Thread(target=pool, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-
-
-def test_scratch_changes_hands_without_the_lock(driver, isa):
-    """Thousands of short calls at once, of two sizes: blocks are kept, taken, and let go."""
-    jobs, wrong = [], []
-    for number in range(4):
-        x = cases.values((1, 8, 32 + 16 * (number % 2), 32), "float32", "ties", number)
-        plan = fastpool.plan_max_pool(x.shape, x.dtype, 3)
-        jobs.append((x, driver.Plan(plan), results(plan)[0], plan(x)))
-
-    def pool(x, compiled, y, expected):
-        for _ in range(10):
-            y.fill(77)
-            compiled.seconds(400, at(x), at(y))
-            if not np.array_equal(y, expected):
-                wrong.append(x.shape)
-
-    threads = [threading.Thread(target=pool, args=job) for job in jobs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-
-
-def test_python_runs_while_a_pooling_does(driver):
-    x = np.zeros((4, 16, 512, 512), np.float32)
-    plan = fastpool.plan_max_pool(x.shape, x.dtype, 63, return_indices=True)
-    compiled, (y, indices) = driver.Plan(plan), results(plan)
-    codes = []
-    longest, call = cases.longest_pause(
-        lambda: codes.append(compiled.pool(at(x), at(y), at(indices), 1))
-    )
-    assert codes == [0]
-    # Were the lock held, the other thread would stand still for the whole call.
-    assert longest < 0.7 * call
-
-
-FORK = """
-import importlib.util, os, sys, warnings
-import numpy as np
-import fastpool
-warnings.simplefilter("ignore", DeprecationWarning)
-spec = importlib.util.spec_from_file_location("driver", {path!r})
-driver = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(driver)
-x = np.random.default_rng(0).random((8, 32, 128, 128), np.float32)
-plan = fastpool.plan_max_pool(x.shape, x.dtype, 3, return_indices=True)
-expected = plan(x)
-shapes = dict(input_shape=plan.output_shape, output_shape=x.shape, kernel_shape=(3, 3))
-pool, unpool = driver.Plan(plan), driver.Plan("max_unpool", dtype="float32", **shapes)
-def right():
-    y, indices, z = (np.empty_like(a) for a in (*expected, x))
-    code = pool.pool(y=y.ctypes.data, x=x.ctypes.data, indices=indices.ctypes.data, threads=2)
-    code += unpool.unpool(y.ctypes.data, indices.ctypes.data, z.ctypes.data, 2)
-    same = np.array_equal(y, expected[0]) and np.array_equal(indices, expected[1])
-    return code == 0 and same and z.max() == x.max()
-assert right()
-child = os.fork()
-if child == 0:
-    os._exit(0 if right() and right() else 3)
-status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-assert right()
-sys.exit(status)
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-@pytest.mark.parametrize("name", cases.BUILDS)
-def test_a_forked_child_runs_plans_of_its_parent(cython_package, name):
-    process = cases.run_python(FORK.format(path=str(cython_package["driver"])), FASTPOOL_ISA=name)
-    assert process.returncode == 0, process.stderr

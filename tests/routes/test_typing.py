@@ -13,7 +13,7 @@ import pytest
 
 import fastpool
 
-TYPING = Path(__file__).parent / "typing"
+TYPING = Path(__file__).parents[1] / "typing"
 NEEDED = {"tensors": ["torch"], "chunks": ["dask", "xarray"], "wrong": ["dask", "xarray"]}
 
 

@@ -160,7 +160,7 @@ def test_a_worker_is_lost(client):
 
 def test_the_example_of_the_page(client, capsys, monkeypatch):
     """The last test, on a few rows: it closes the cluster that it is given."""
-    page = (Path(__file__).parents[1] / "docs" / "dask.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "dask.md").read_text()
     (code,) = re.findall(r"```python\n(import .*?)```", page, re.DOTALL)
     assert "(262_144, " in code
     monkeypatch.setattr("dask.distributed.LocalCluster", lambda **options: client.cluster)

@@ -16,7 +16,7 @@ xarray = pytest.importorskip("xarray")
 pd = pytest.importorskip("pandas")
 fastpool_xarray = importlib.import_module("fastpool.xarray")
 
-ROOT = pathlib.Path(__file__).parent.parent
+ROOT = pathlib.Path(__file__).parents[2]
 DIMS = ("time", "lat", "lon", "band")
 SIZES = {"time": 5, "lat": 6, "lon": 7, "band": 4}
 

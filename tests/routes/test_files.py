@@ -18,20 +18,7 @@ import cases
 import fastpool
 import fastpool.files
 
-X = cases.values((2, 30, 40, 3), "uint8", "bits", 0)
-POOL = {"kernel_shape": 3, "strides": 2, "layout": "NHWC"}
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A folder to work in, with an input."""
-    monkeypatch.chdir(tmp_path)
-    np.save("x.npy", X)
-    return tmp_path
-
-
-def names(folder):
-    return sorted(path.name for path in folder.iterdir())
+X, POOL = cases.IMAGES, cases.IMAGE_POOL
 
 
 @cases.examples(40)
@@ -96,7 +83,7 @@ def test_an_error_half_way_leaves_everything_as_it_was(folder, error):
         fastpool.files.max_pool(
             "x.npy", "y.npy", **POOL, indices="z.npy", max_bytes=1000, progress=stop
         )
-    assert names(folder) == ["x.npy", "y.npy"] and Path("y.npy").read_bytes() == b"precious"
+    assert cases.names(folder) == ["x.npy", "y.npy"] and Path("y.npy").read_bytes() == b"precious"
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="only where room can be reserved")
@@ -108,7 +95,7 @@ def test_a_full_disk_is_found_before_anything_is_computed(folder, monkeypatch):
     calls = []
     with pytest.raises(OSError, match="No space"):
         fastpool.files.max_pool("x.npy", "y.npy", **POOL, progress=lambda *at: calls.append(at))
-    assert names(folder) == ["x.npy"] and not calls
+    assert cases.names(folder) == ["x.npy"] and not calls
 
 
 # ------------------------------------------------------------------------------- both, or none
@@ -147,12 +134,12 @@ WAYS = ["parts", "folder", "dangling", "symbolic", "hard"]
 @pytest.mark.parametrize("how", WAYS)
 def test_one_file_by_two_names_is_refused(folder, how):
     paths = two_names(folder, how)
-    before = names(folder)
+    before = cases.names(folder)
     calls = []
     for target, indices in (paths, paths[::-1]):
         with pytest.raises(ValueError, match="^indices: expected another file than target, got"):
             pool_both(target, indices, progress=lambda *at: calls.append(at))
-    assert names(folder) == before and not calls
+    assert cases.names(folder) == before and not calls
 
 
 def test_names_that_the_file_system_takes_for_one_are_refused(folder, monkeypatch):
@@ -165,7 +152,7 @@ def test_names_that_the_file_system_takes_for_one_are_refused(folder, monkeypatc
     monkeypatch.setattr(os, "open", ignore_case)
     with pytest.raises(ValueError, match="^indices: expected another file than target"):
         pool_both("y.npy", "Y.npy")
-    assert names(folder) == ["x.npy"]
+    assert cases.names(folder) == ["x.npy"]
 
 
 def refuse(monkeypatch, function, refused, *, error=errno.EPERM):
@@ -193,7 +180,7 @@ def test_both_files_are_replaced_or_none(folder, monkeypatch, refused, there, li
         refuse(monkeypatch, "link", "anything")
     with pytest.raises(OSError, match="not permitted"):
         pool_both("y.npy", "z.npy")
-    assert names(folder) == sorted(["x.npy", *there])
+    assert cases.names(folder) == sorted(["x.npy", *there])
     assert [Path(name).read_bytes() for name in there] == [name.encode() for name in there]
 
 
@@ -213,7 +200,7 @@ def test_an_interrupt_between_the_replacements(folder, monkeypatch, after):
     monkeypatch.setattr(os, "replace", replace)
     with pytest.raises(KeyboardInterrupt):
         pool_both("y.npy", "z.npy")
-    assert names(folder) == ["x.npy", "y.npy", "z.npy"]
+    assert cases.names(folder) == ["x.npy", "y.npy", "z.npy"]
     replaced = [Path(name).read_bytes() != b"precious" for name in ("y.npy", "z.npy")]
     assert replaced == [after == "z.npy"] * 2
 
@@ -241,7 +228,7 @@ def test_what_is_no_regular_file_is_refused(folder, kind, argument):
     message = f"^{argument}: expected a regular file, got '.*odd.npy', a {kind}$"
     with pytest.raises(ValueError, match=message):
         pool_both(**paths, progress=lambda *at: calls.append(at))
-    assert names(folder) == ["odd.npy", "other.npy", "x.npy"] and not calls
+    assert cases.names(folder) == ["odd.npy", "other.npy", "x.npy"] and not calls
     assert os.stat("odd.npy") == status and Path("other.npy").read_bytes() == b"precious"
 
 
@@ -252,7 +239,7 @@ def test_a_source_that_is_no_regular_file_is_refused(folder, kind):
     make_special(folder / "odd.npy", kind)
     with pytest.raises((ValueError, OSError), match="odd.npy"):
         fastpool.files.max_pool("odd.npy", "y.npy", **POOL)
-    assert names(folder) == ["odd.npy", "x.npy"]
+    assert cases.names(folder) == ["odd.npy", "x.npy"]
 
 
 @needs_posix
@@ -268,8 +255,8 @@ def test_symbolic_links_stay(folder, relative):
     assert Path("y.npy").is_symlink() and Path("z.npy").is_symlink()
     cases.assert_same(np.load(real), y)
     cases.assert_same(np.load(folder / "data" / "new.npy"), z)
-    assert names(folder) == ["data", "x.npy", "y.npy", "z.npy"]
-    assert names(folder / "data") == ["new.npy", "real.npy"]
+    assert cases.names(folder) == ["data", "x.npy", "y.npy", "z.npy"]
+    assert cases.names(folder / "data") == ["new.npy", "real.npy"]
 
 
 @needs_posix
@@ -433,7 +420,7 @@ def test_a_header_that_makes_no_sense_is_refused(folder, name):
     Path("x.npy").write_bytes(HEADERS[name] + b"1234")
     with pytest.raises(ValueError, match="^source: 'x.npy' is no .npy file: "):
         fastpool.files.max_pool("x.npy", "y.npy", 2, layout="W")
-    assert names(folder) == ["x.npy"]
+    assert cases.names(folder) == ["x.npy"]
 
 
 def test_bad_arguments(folder):
@@ -460,7 +447,7 @@ def test_bad_arguments(folder):
     np.save("complex.npy", X.astype(complex))
     with pytest.raises(TypeError, match="complex128"):
         call("complex.npy", "y.npy", **POOL)
-    assert "y.npy" not in names(folder)
+    assert "y.npy" not in cases.names(folder)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux counts resident pages")
@@ -491,7 +478,7 @@ print(peak() - before)
 
 def test_documentation(folder):
     assert doctest.testmod(fastpool.files).failed == 0
-    page = Path(__file__).parents[1] / "docs" / "files.md"
+    page = Path(__file__).parents[2] / "docs" / "files.md"
     results = doctest.testfile(str(page), module_relative=False)
     assert results.attempted > 3 and results.failed == 0
 

@@ -293,6 +293,6 @@ def test_importing_fastpool_leaves_dask_alone():
 
 def test_documentation():
     assert doctest.testmod(sys.modules["fastpool.dask"]).failed == 0
-    page = Path(__file__).parents[1] / "docs" / "dask.md"
+    page = Path(__file__).parents[2] / "docs" / "dask.md"
     results = doctest.testfile(str(page), module_relative=False)
     assert results.attempted > 5 and results.failed == 0

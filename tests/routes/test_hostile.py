@@ -4,11 +4,8 @@ What is merely wrong is in test_bad_inputs.py and in the tests of the front ends
 size, and about everything at once.
 """
 
-import contextlib
 import io
 import math
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -19,34 +16,14 @@ import cases
 import fastpool
 import fastpool.onnx
 import fastpool.openvino
+from cases import bounds
 from fastpool import _reference
 from fastpool._running import builds as running
-
-MIB = 1 << 20
 
 X = np.arange(2 * 3 * 8 * 8, dtype=np.float32).reshape(2, 3, 8, 8)
 Y, Z = fastpool.max_pool(X, 2, strides=2, return_indices=True)
 POOL = {"kernel_shape": [2, 2], "strides": [2, 2]}
 OPENVINO = {"kernel": [2, 2], "strides": [2, 2], "pads_begin": [0, 0], "pads_end": [0, 0]}
-
-
-@contextlib.contextmanager
-def bounds():
-    """A second of this process's time, and 100 MiB beside what it has."""
-    if sys.platform == "linux":
-        import resource
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-        with open("/proc/self/statm") as f:
-            size = int(f.read().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (size + 100 * MIB, hard))
-    start = time.process_time()
-    try:
-        yield
-    finally:
-        if sys.platform == "linux":
-            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-    assert time.process_time() - start < 1
 
 
 def refused(call, *arguments, match=None, exceptions=(TypeError, ValueError), **attributes):

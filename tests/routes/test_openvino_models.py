@@ -16,7 +16,7 @@ import fastpool.openvino
 openvino = pytest.importorskip("openvino")
 ops = pytest.importorskip("openvino.opset14")
 
-ROOT = pathlib.Path(__file__).parent.parent
+ROOT = pathlib.Path(__file__).parents[2]
 CORE = openvino.Core()
 CORE.add_extension(fastpool.openvino.MaxPool)
 EXACT = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": "1"}

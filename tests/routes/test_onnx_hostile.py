@@ -6,8 +6,8 @@ import pytest
 pytest.importorskip("onnx")
 
 import onnx.parser
-from test_hostile import bounds
 
+from cases import bounds
 from fastpool.onnx import Backend
 
 X = np.arange(2 * 3 * 4 * 4, dtype=np.float32).reshape(2, 3, 4, 4)

@@ -223,7 +223,7 @@ def failing_allocator(tmp_path_factory):
     if sys.platform != "linux" or not compiler:
         pytest.skip("needs Linux and a C compiler")
     library = tmp_path_factory.mktemp("failing") / "failing.so"
-    source = Path(__file__).with_name("failing.c")
+    source = Path(__file__).parents[1] / "failing.c"
     command = [compiler, "-shared", "-fPIC", "-O1", str(source), "-o", str(library)]
     subprocess.run(command, check=True, capture_output=True)
     if run_python("", LD_PRELOAD=str(library)).returncode:

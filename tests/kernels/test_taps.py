@@ -1,6 +1,6 @@
 """Small windows with indices (form "taps" of _kernels.pyx): every branch, exact to the element.
 
-Data are the codes and tables of test_forms; codes of equal values are one class, the least of them.
+Data are the codes and tables of codes.py; codes of equal values are one class, the least of them.
 The greatest class of a window, and where it first is, come from running maxima of keys.
 """
 
@@ -8,20 +8,11 @@ from itertools import count, product
 
 import numpy as np
 import pytest
-import test_forms
-from test_forms import (
-    CODES,
-    EMBEDDED,
-    EVERY,
-    PLANES,
-    embedded,
-    geometry,
-    random_codes,
-    tables,
-)
 
 import cases
 import fastpool
+from codes import CODES, EMBEDDED, EVERY, PLANES, embedded, geometry, random_codes, tables
+from codes import oracle as greatest_codes
 from fastpool import _reference
 from fastpool._running import builds as running
 from fastpool._running.passes import trimmed
@@ -138,7 +129,7 @@ def oracle(classes, kernel, **attributes):
     """The greatest class of every window and its place in the plane, row-major; -1 without any."""
     plane = int(np.prod(classes.shape[2:]))
     places = np.arange(plane)[::-1].reshape(classes.shape[2:])  # the greater, the earlier
-    keys = test_forms.oracle(classes.astype(np.int32) * plane + places, kernel, **attributes)
+    keys = greatest_codes(classes.astype(np.int32) * plane + places, kernel, **attributes)
     return keys // plane, np.where(keys < 0, -1, plane - 1 - keys % plane)
 
 

@@ -6,7 +6,6 @@ import os
 import shlex
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -24,23 +23,9 @@ from fastpool._cli import check  # noqa: E402
 from fastpool._cli.program import COMMANDS, program  # noqa: E402
 from fastpool._running import builds as running  # noqa: E402
 
-X = cases.values((2, 30, 40, 3), "uint8", "bits", 0)
-POOL = {"kernel_shape": 3, "strides": 2, "layout": "NHWC"}
 OPTIONS = ("--kernel", "3", "--strides", "2", "--layout", "NHWC")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(fastpool.__file__).parents[1])}
 MAIN = "import sys; from fastpool._cli import main; sys.argv = ['fastpool', {}]; sys.exit(main())"
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A folder to work in, with an input."""
-    monkeypatch.chdir(tmp_path)
-    np.save("x.npy", X)
-    return tmp_path
-
-
-def names(folder):
-    return sorted(path.name for path in folder.iterdir())
 
 
 def main(*arguments):
@@ -152,7 +137,7 @@ def test_signals_leave_no_files(folder, name, status, message):
     process = cases.run_python(interrupt + main("pool", "x.npy", "y.npy", *OPTIONS))
     assert (process.returncode, process.stdout) == (status, "")
     assert process.stderr.strip() == message
-    assert names(folder) == ["x.npy"]
+    assert cases.names(folder) == ["x.npy"]
 
 
 def test_nobody_reads_the_output():
@@ -165,6 +150,30 @@ def test_nobody_reads_the_output():
     )
     os.close(writer)
     assert (process.returncode, process.stderr) == (1, b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+@pytest.mark.parametrize("patience", [0, 100])
+def test_a_bar_on_a_terminal_for_long_work(folder, patience):
+    """Standard error is a terminal here, standard output is not."""
+    import pty
+
+    master, terminal = pty.openpty()
+    code = f"import fastpool._cli.screen as screen; screen.PATIENCE = {patience}\n"
+    command = [sys.executable, "-c", code + main("pool", "x.npy", "y.npy", *OPTIONS)]
+    environment = {**ENVIRONMENT, "TERM": "xterm"}
+    process = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=terminal, timeout=60, env=environment
+    )
+    os.write(terminal, b"end")
+    os.close(terminal)
+    said = os.read(master, 1 << 16).decode()
+    os.close(master)
+    assert (process.returncode, process.stdout) == (0, b"y.npy: uint8 2x14x19x3\n")
+    if patience:
+        assert said == "end"
+    else:
+        assert "100%" in said and "pooling" in said
 
 
 # ---------------------------------------------------------------------------------- info and check
@@ -249,7 +258,7 @@ def test_explain_draws(folder, more):
     assert (status, said) == (0, "") and printed
     assert Path("w.svg").read_text().startswith("<?xml")
     assert Path("w.png").read_bytes().startswith(b"\x89PNG")
-    assert names(folder) == ["w.png", "w.svg", "x.npy"]
+    assert cases.names(folder) == ["w.png", "w.svg", "x.npy"]
 
 
 @pytest.mark.parametrize(
@@ -273,232 +282,6 @@ def test_a_drawing_without_matplotlib(monkeypatch):
     arguments = "explain", "--shape", "6", "--layout", "W", "--kernel", "3", "--svg", "w.svg"
     said = 'fastpool: a picture needs matplotlib: pip install "fastpool[plot]"\n'
     assert cases.command(*arguments) == (2, "", said)
-
-
-# -------------------------------------------------------------------------------------------- pool
-
-
-def test_pool(folder):
-    options = ["--kernel", "3", "--strides", "2,1", "--pads", "1", "--layout", "NHWC"]
-    options += ["--ceil-mode", "--nan", "ignore", "--index-layout", "NHWC", "--index-axis", "1"]
-    options += ["--indices", "z.npy", "--max-bytes", "2K", "--num-threads", "1"]
-    options += ["--activation", "Clip", "--activation-params", "3,200.5"]
-    assert cases.command("pool", "x.npy", "y.npy", *options) == (0, "y.npy: uint8 2x16x40x3\n", "")
-    expected = fastpool.max_pool(
-        *(X, 3),
-        strides=(2, 1),
-        pads=1,
-        layout="NHWC",
-        ceil_mode=True,
-        index_layout="NHWC",
-        index_axis=1,
-        return_indices=True,
-        activation="Clip",
-        activation_params=(3, 200.5),
-    )
-    for name, want in zip(("y.npy", "z.npy"), expected, strict=True):
-        cases.assert_same(np.load(name), want)
-
-
-def test_pool_arrays_by_name(folder):
-    arrays = {"a": X, "b": X.astype(np.float32)}
-    np.savez("in.npz", **arrays)
-    status, printed, _ = cases.command(
-        "pool", "in.npz", "out.npz", *OPTIONS, "--indices", "where.npz"
-    )
-    assert status == 0 and printed.splitlines() == [
-        "out.npz: a uint8 2x14x19x3",
-        "out.npz: b float32 2x14x19x3",
-    ]
-    with np.load("out.npz") as out, np.load("where.npz") as where:
-        assert out.files == where.files == ["a", "b"]
-        for name, x in arrays.items():
-            y, z = fastpool.max_pool(x, **POOL, return_indices=True)
-            cases.assert_same(out[name], y)
-            cases.assert_same(where[name], z)
-    assert cases.command("pool", "in.npz", "one.npy", *OPTIONS, "--key", "b")[0] == 0
-    cases.assert_same(np.load("one.npy"), fastpool.max_pool(arrays["b"], **POOL))
-
-
-@pytest.mark.parametrize("mode, layout", [("RGB", "HWC"), ("LA", "HWC"), ("L", "HW"), ("1", "HW")])
-def test_pool_images(folder, mode, layout):
-    image = pytest.importorskip("PIL.Image")
-    picture = image.fromarray(X[0]).convert(mode)
-    picture.save("in.png")
-    status, printed, said = cases.command(
-        *("pool", "in.png", "out.png", "--kernel-shape", "2", "--indices", "z.npy")
-    )
-    assert (status, said) == (0, "") and printed.startswith("out.png: uint8 29x39")
-    x = np.asarray(picture.convert("L") if mode == "1" else picture)
-    y, z = fastpool.max_pool(x, 2, layout=layout, return_indices=True)
-    cases.assert_same(np.asarray(image.open("out.png")), y)
-    cases.assert_same(np.load("z.npy"), z)
-    assert cases.command("pool", "in.png", "y.npy", "--kernel", "2")[0] == 0
-    cases.assert_same(np.load("y.npy"), y)
-
-
-def test_pool_into_an_image(folder):
-    image = pytest.importorskip("PIL.Image")
-    np.save("deep.npy", X[0, :, :, 0].astype(np.uint16) << 8)
-    window = ("--kernel", "2", "--layout", "HW")
-    assert cases.command("pool", "deep.npy", "y.png", *window)[0] == 0
-    want = fastpool.max_pool(np.load("deep.npy"), 2, layout="HW")
-    cases.assert_same(np.asarray(image.open("y.png")), want)
-    # Pillow would round this one.
-    np.save("wide.npy", np.full((4, 4), 1 / 3))
-    status, _, said = cases.command("pool", "wide.npy", "y.tif", *window)
-    assert (status, said) == (2, "fastpool: a TIFF image cannot hold float64 3x3\n")
-    assert names(folder) == ["deep.npy", "wide.npy", "x.npy", "y.png"]
-
-
-def test_turned_photographs_are_turned(folder):
-    image = pytest.importorskip("PIL.Image")
-    exif = image.Exif()
-    exif[0x0112] = 6  # a quarter to the right
-    image.fromarray(X[0]).save("in.png", exif=exif)
-    assert cases.command("pool", "in.png", "y.npy", "--kernel", "1")[0] == 0
-    cases.assert_same(np.load("y.npy"), np.rot90(X[0], -1))
-
-
-@pytest.mark.parametrize(
-    "arguments, status, message",
-    [
-        ("nothing.npy y.npy --kernel 2", 1, "nothing.npy: No such file or directory"),
-        ("x.npy no/y.npy --kernel 2", 1, ": No such file or directory"),
-        ("x.npy y.npy --kernel 99", 2, "--kernel-shape[0]: window (99"),
-        ("x.npy y.npy --kernel 2 --layout HC", 2, "--layout: expected"),
-        ("x.npy y.npy --kernel 2 --auto-pad SAME", 2, "--auto-pad: expected one of"),
-        ("x.npy y.npy --kernel 2,x", 2, "expected 3 or 3,3, got '2,x'"),
-        ("x.npy y.npy --kernel 2 --max-bytes 2T", 2, "got '2T'"),
-        ("x.npy y.npy --kernel 2 --key a", 2, "--key: only an .npz file has any"),
-        ("x.npy y.npz --kernel 2", 2, "'y.npz' cannot hold one array"),
-        ("x.npy x.tif --kernel 2 --max-bytes 2M", 2, "--max-bytes: only from an .npy file"),
-        ("x.npy y.npy --kernel 2 --indices ./y.npy", 2, "indices: expected another file"),
-        ("x.npy y.png --kernel 2 --indices z.png", 2, "--indices: expected a name that ends"),
-        ("x.npy y.png --kernel 2 --layout NHWC", 2, "a PNG image cannot hold uint8 2x29x39x3"),
-        ("x.npy y.nothing --kernel 2", 2, "'y.nothing': expected a name that ends as"),
-        ("in.npz y.npy --kernel 2", 2, "'y.npy' cannot hold the arrays of an .npz file; --key"),
-        ("in.npz y.npz --kernel 3", 2, "axis H (b: uint8 2x3x2x5)"),
-        ("in.npz y.npy --kernel 2 --key c", 2, "'in.npz' has no 'c'; it has a, b"),
-        ("text.npz y.npz --kernel 2", 2, "'text.npz' is no .npz file of arrays: File is not"),
-        ("odd.npz y.npz --kernel 2", 2, "'odd.npz': 'readme' is no array"),
-        ("text.npy y.npy --kernel 2", 2, "IN: 'text.npy' is no .npy file"),
-        ("text.npy y.png --kernel 2", 2, "IN: 'text.npy' is no .npy file"),
-        ("text.txt y.npy --kernel 2", 2, "'text.txt' is no .npy or .npz file, nor a known image"),
-        ("short.png y.npy --kernel 2", 1, "image file is truncated"),
-        ("two.gif y.npy --kernel 2", 2, "'two.gif': expected one picture, got 2"),
-        ("in.png y.npy --kernel 2 --layout HW", 2, "--layout: expected none"),
-    ],
-)
-def test_what_goes_wrong_is_one_line(folder, arguments, status, message):
-    image = pytest.importorskip("PIL.Image")
-    for name in ("text.npy", "text.npz", "text.txt"):
-        Path(name).write_text("no array at all")
-    np.savez("in.npz", a=X, b=np.zeros((2, 3, 2, 5), np.uint8))
-    with zipfile.ZipFile("odd.npz", "w") as archive:
-        archive.writestr("readme", "no array")
-    one, two = (image.fromarray(x) for x in X)
-    one.save("in.png")
-    one.save("two.gif", save_all=True, append_images=[two])
-    Path("short.png").write_bytes(Path("in.png").read_bytes()[:2000])
-    before = names(folder)
-    got, printed, said = cases.command("pool", *arguments.split())
-    assert (got, printed) == (status, "") and message in said and said.count("\n") == 1
-    assert names(folder) == before
-
-
-@pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ("pool x.npy one.npy --kernel 2 --indices two.npy", "--indices: expected another file"),
-        ("pool x.npy two.npy --kernel 2 --indices one.npy", "--indices: expected another file"),
-        ("pool in.npz one.npz --kernel 2 --indices two.npz", "--indices: expected another file"),
-        ("pool x.npy one.png --kernel 2 --indices two.npy", "--indices: expected another file"),
-        ("explain --shape 6 --layout W --kernel 3 --svg one.svg --png two.png", "--png: expected"),
-        ("bench --quick --json one.svg --plot two.svg", "--plot: expected another file"),
-        ("bench sweep --quick --json one.png --plot one.png", "--plot: expected another file"),
-    ],
-)
-def test_one_file_by_two_names_is_refused(folder, arguments, message):
-    """Else what is written last would be all that is left."""
-    pytest.importorskip("matplotlib")
-    np.savez("in.npz", a=X)
-    for ending in ("npy", "npz", "png", "svg"):
-        Path(f"two.{ending}").symlink_to("one.npy")
-        if ending != "npy":
-            Path(f"one.{ending}").symlink_to("one.npy")
-    before = names(folder)
-    status, printed, said = cases.command(*arguments.split())
-    assert (status, printed) == (2, "") and message in said and said.count("\n") == 1
-    assert names(folder) == before
-
-
-@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
-@pytest.mark.parametrize("target", ["y.npy", "y.npz", "y.png"])
-def test_a_private_file_stays_private(folder, target):
-    pytest.importorskip("PIL")
-    np.savez("in.npz", a=X)
-    np.save("x.npy", X[0, ..., 0])
-    Path(target).touch(mode=0o600)
-    source, layout = ("in.npz", "NHWC") if target == "y.npz" else ("x.npy", "HW")
-    assert cases.command("pool", source, target, "--kernel", "2", "--layout", layout)[0] == 0
-    assert Path(target).stat().st_mode & 0o777 == 0o600
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ("x.npy pipe.npy --kernel 2", "OUT: expected a regular file, got 'pipe.npy', a pipe"),
-        ("x.npy pipe.png --kernel 2", "OUT: expected a regular file, got 'pipe.png', a pipe"),
-        ("x.npy y.png --kernel 2 --indices pipe.npy", "--indices: expected a regular file"),
-        ("x.npy . --kernel 2", "'.': expected a name that ends as"),
-        ("pipe.npy y.npy --kernel 2", "IN: expected a regular file, got 'pipe.npy', a pipe"),
-        ("pipe.npy y.png --kernel 2", "IN: expected a regular file, got 'pipe.npy', a pipe"),
-        ("pipe.npz y.npz --kernel 2", "IN: expected a regular file, got 'pipe.npz', a pipe"),
-        ("pipe.png y.npy --kernel 2", "IN: expected a regular file, got 'pipe.png', a pipe"),
-    ],
-)
-def test_pipes_are_refused(folder, arguments, message):
-    pytest.importorskip("PIL")
-    for ending in ("npy", "npz", "png"):
-        os.mkfifo(f"pipe.{ending}")
-    before = names(folder)
-    status, printed, said = cases.command("pool", *arguments.split())
-    assert (status, printed) == (2, "") and message in said and said.count("\n") == 1
-    assert names(folder) == before
-
-
-def test_an_image_without_pillow(folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "PIL", None)
-    for files in (("x.png", "y.npy"), ("x.npy", "y.png")):
-        status, _, said = cases.command("pool", *files, "--kernel", "2")
-        assert (status, said) == (2, 'fastpool: an image needs PIL: pip install "pillow"\n')
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
-@pytest.mark.parametrize("patience", [0, 100])
-def test_a_bar_on_a_terminal_for_long_work(folder, patience):
-    """Standard error is a terminal here, standard output is not."""
-    import pty
-
-    master, terminal = pty.openpty()
-    code = f"import fastpool._cli.screen as screen; screen.PATIENCE = {patience}\n"
-    command = [sys.executable, "-c", code + main("pool", "x.npy", "y.npy", *OPTIONS)]
-    environment = {**ENVIRONMENT, "TERM": "xterm"}
-    process = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=terminal, timeout=60, env=environment
-    )
-    os.write(terminal, b"end")
-    os.close(terminal)
-    said = os.read(master, 1 << 16).decode()
-    os.close(master)
-    assert (process.returncode, process.stdout) == (0, b"y.npy: uint8 2x14x19x3\n")
-    if patience:
-        assert said == "end"
-    else:
-        assert "100%" in said and "pooling" in said
 
 
 # --------------------------------------------------------------------------------------------- run
@@ -569,10 +352,10 @@ def test_run_fills_in_default_values(models):
     ],
 )
 def test_what_goes_wrong_in_a_run_is_one_line(models, arguments, status, message):
-    before = names(models)
+    before = cases.names(models)
     got, printed, said = cases.command("run", *arguments.split())
     assert (got, printed) == (status, "") and message in said and said.count("\n") == 1
-    assert names(models) == before
+    assert cases.names(models) == before
 
 
 def test_run_without_onnx(models, monkeypatch):

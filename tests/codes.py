@@ -1,0 +1,93 @@
+"""Poolings of codes, for the tests of forms and taps.
+
+Data are codes, small integers, and tables that never decrease: the maximum of the codes is that of
+the values, whatever their type. Code -1, a window without elements, is the table's last entry.
+"""
+
+import functools
+
+import numpy as np
+
+import cases
+
+CODES = 60
+EVERY = ("uint8", "float16", "float32", "int64")  # types that are pooled in every geometry
+PLANES = [(1, 1), (1, 2), (3, 1), (5, 13), (10, 13)]
+
+
+def geometry(rows, cols, lead=None):
+    """Sizes, kernel and attributes of one window per axis."""
+    axes = [rows, cols]
+    if lead:
+        axes.insert(0, (*lead[:2], (lead[2], lead[2]), 1, 1))
+    sizes, kernel, pads, dilations, strides = zip(*axes, strict=True)
+    begins, ends = zip(*pads, strict=True)
+    return sizes, kernel, {"pads": begins + ends, "dilations": dilations, "strides": strides}
+
+
+@functools.cache
+def tables(name):
+    """Values in the order of their codes: any, few, the lowest alone; with NaN as either end."""
+    special = cases.values((40,), name, "special", 0)
+    numbers = np.concatenate([special, cases.values((400,), name, "bits", 0)])
+    low = np.array([cases.lowest(name)], numbers.dtype)
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        numbers = np.sort(numbers[numbers == numbers])
+    numbers = numbers[np.linspace(0, len(numbers) - 1, CODES).astype(int)]
+    numbers[0] = low[0]
+    few = numbers[np.arange(CODES) * 3 // CODES * (CODES // 3)]
+    found = [(values, "propagate") for values in (numbers, few, np.repeat(low, CODES))]
+    if name in cases.FLOAT_NAMES:
+        nans = np.full(2, np.nan, numbers.dtype)
+        found.append((np.concatenate([numbers[:-2], nans]), "propagate"))
+        found.append((np.concatenate([nans[:1], numbers[:-1]]), "ignore"))
+        found.append(
+            (np.concatenate([nans, numbers[[0, -1]].repeat(CODES // 2)])[:CODES], "ignore")
+        )
+    return [(np.concatenate([values, low]), nan) for values, nan in found]
+
+
+def oracle(codes, kernel, strides=1, pads=0, dilations=1):
+    """The greatest code of every window, -1 without elements."""
+    rank = len(kernel)
+    strides, dilations = (np.broadcast_to(given, rank) for given in (strides, dilations))
+    ends = np.broadcast_to(pads, 2 * rank) if np.size(pads) != rank else np.tile(pads, 2)
+    ends = [(0, 0), (0, 0), *zip(ends[:rank], ends[rank:], strict=True)]
+    codes = np.pad(codes, ends, constant_values=-1)
+    for axis, taps in enumerate(kernel):
+        codes, covered = np.moveaxis(codes, axis + 2, -1), 1
+        while covered < taps:
+            step = min(covered, taps - covered)
+            covered, step = covered + step, step * dilations[axis]
+            codes = np.maximum(codes[..., :-step], codes[..., step:])
+        codes = np.moveaxis(codes[..., :: strides[axis]], -1, axis + 2)
+    return codes
+
+
+def random_codes(shape, seed):
+    return np.random.default_rng(seed).integers(0, CODES, shape).astype(np.int8)
+
+
+# How arrays lie in larger ones: the larger one's shape beside theirs, and where in it they are.
+EMBEDDED = {
+    "alone": ((0, 0, 0, 0), np.s_[:]),
+    "some channels": ((0, 3, 0, 0), np.s_[:, 1:-2]),
+    "every other channel": ((0, None, 0, 0), np.s_[:, ::2]),
+    "every other image": ((None, 0, 0, 0), np.s_[::2]),
+    "channels backwards": ((0, 0, 0, 0), np.s_[:, ::-1]),
+    "images backwards": ((2, 0, 0, 0), np.s_[-2:0:-1]),
+    "inner rows": ((0, 0, 3, 0), np.s_[..., 1:-2, :]),
+    "inner columns": ((0, 0, 0, 3), np.s_[..., 2:-1]),
+    "every other row": ((0, 0, None, 0), np.s_[..., ::2, :]),
+    "inside": ((1, 2, 3, 1), np.s_[1:, 1:-1, 2:-1, :-1]),
+}
+
+
+def embedded(how, shape, dtype, fill):
+    """(array, owner) of that shape; all that the owner has is `fill`."""
+    more, place = EMBEDDED[how]
+    larger = [
+        2 * size if extra is None else size + extra for size, extra in zip(shape, more, strict=True)
+    ]
+    owner = np.full(larger, fill, dtype)
+    return owner[place], owner

@@ -1,0 +1,22 @@
+"""The packages in external/, built against the installed fastpool."""
+
+import pytest
+
+from callers import build, load
+
+
+@pytest.fixture(scope="session")
+def c_package(tmp_path_factory):
+    flags = "-O1 -std=c99 -Wall -Wextra"
+    return build("c", tmp_path_factory.mktemp("external") / "c", flags)
+
+
+@pytest.fixture(scope="session")
+def cython_package(tmp_path_factory):
+    pytest.importorskip("Cython")
+    return build("cython", tmp_path_factory.mktemp("external") / "cython", "-O0")[0]
+
+
+@pytest.fixture(scope="session")
+def driver(cython_package):
+    return load(cython_package["driver"])

@@ -1,0 +1,287 @@
+"""Plans that are kept between calls: never for other arguments, never for long."""
+
+import gc
+import itertools
+import sys
+import threading
+import unittest.mock
+import weakref
+
+import numpy as np
+import pytest
+
+import cases
+import fastpool
+from fastpool._running.plan_cache import MOST_CALLS, PlanCache
+
+X = cases.values((2, 3, 8, 9), "int16", "bits", 0)
+
+
+def counting():
+    """A `Kept` and the list of what it was asked to make."""
+    made = []
+
+    def make(shape, dtype, *arguments):
+        made.append((shape, dtype, *arguments))
+        return made[-1]
+
+    return PlanCache(make), made
+
+
+def test_calls_that_are_the_same():
+    kept, made = counting()
+    x = np.zeros((1, 2, 30), np.float32)
+    long = 10**30
+    equal = [(2, (3, 4), None), (2, [3, 4], None), (2, (3, 2 + 2), None)]
+    for arguments in equal * 3:
+        assert kept.find(x.copy(), arguments)[2] == 2
+    assert len(made) <= 2  # a tuple and a list may be told apart
+    made.clear()
+    for argument in (np.int64(5), np.array([1, 2]), 1000, long, -7, 2.5, "text", b"text", int):
+        for _ in range(3):
+            again = np.array([1, 2]) if isinstance(argument, np.ndarray) else argument
+            kept.find(x, (again,))
+        assert len(made) == 1, argument
+        made.clear()
+    for digits in ("1000", "1" + 30 * "0"):
+        for _ in range(3):
+            kept.find(x, (int(digits), digits + "x"))
+        assert len(made) == 1
+        made.clear()
+
+
+def test_calls_that_differ():
+    kept, made = counting()
+    x = np.zeros((1, 2, 30), np.float32)
+    values = [1, 1.0, True, np.True_, np.int64(1), np.uint8(1), np.float64(1), "1", b"1"]
+    values += [(1,), [1.0], (True,), (1, 1), [], (2,), (1, 2), None, 0, False, -1, 2, 2**40, 2**70]
+    values += [int, float, (None,), ("1",), (0, 2, 1), np.array([1.0]), np.array([True])]
+    for first in range(2):
+        for value in values:
+            plan = kept.find(x, (value, 1))
+            assert type(plan[2]) is type(value) or type(value) is list
+            assert plan[3] == 1 and plan == kept.find(x, (value, 1))
+        assert first or len(made) <= len(values)
+    for shape in ((1, 2, 31), (1, 30, 2), (2, 30), (1, 1, 2, 30), (60,)):
+        assert kept.find(np.zeros(shape, np.float32), (1, 1))[0] == shape
+    for dtype in (np.int32, np.dtype(">f4"), np.float64):
+        assert kept.find(x.astype(dtype), (1, 1))[1] == dtype
+
+
+def test_a_list_that_changes_is_another_call():
+    x = np.arange(64, dtype=np.float32).reshape(1, 1, 8, 8)
+    window = [2, 2]
+    for _ in range(2):
+        window[:] = 2, 2
+        assert fastpool.max_pool(x, window).shape == (1, 1, 7, 7)
+        window[1] = 3
+        assert fastpool.max_pool(x, window).shape == (1, 1, 7, 6)
+        window.append(1)
+        with pytest.raises(ValueError, match="^kernel_shape: "):
+            fastpool.max_pool(x, window)
+        window[1:] = [True]
+        with pytest.raises(TypeError, match="^kernel_shape"):
+            fastpool.max_pool(x, window)
+        window[1] = window
+        with pytest.raises(TypeError, match="^kernel_shape"):
+            fastpool.max_pool(x, window)
+
+
+def test_objects_that_change_are_not_kept():
+    """An array or a user's object can be an integer, and another one later."""
+
+    class Number:
+        value = 2
+
+        def __index__(self):
+            return self.value
+
+    x = np.zeros((1, 1, 8, 8), np.float32)
+    for number in (Number(), np.array(2)):
+        for window in (number, (number, 2), [2, number]):
+            for value in (2, 3, 2):
+                if type(number) is Number:
+                    number.value = value
+                else:
+                    number[...] = value
+                y = fastpool.max_pool(x, window)
+                assert 9 - value in y.shape[2:], (window, value)
+
+
+def test_a_list_that_another_thread_changes():
+    """One call may take either list; no plan of one may be kept under the key of the other."""
+    shapes = [(1, 1, 8 + i, 9) for i in range(400)]
+    window, done = [2, 2], threading.Event()
+
+    def change():
+        while not done.is_set():
+            window[:] = 4, 4
+            window[:] = 2, 2
+
+    changing = threading.Thread(target=change)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    changing.start()
+    try:
+        for shape in shapes:
+            x = np.zeros(shape, np.uint8)
+            assert fastpool.max_pool(x, window).shape[3] in (8, 6)
+    finally:
+        done.set()
+        changing.join()
+        sys.setswitchinterval(interval)
+    for shape in shapes:
+        for taps in ([2, 2], [4, 4], (2, 2), (4, 4)):
+            y = fastpool.max_pool(np.zeros(shape, np.uint8), taps)
+            assert y.shape[2:] == (shape[2] + 1 - taps[0], 10 - taps[1])
+
+
+def test_a_list_that_changes_while_a_plan_is_made():
+    """As another thread may change it just then."""
+    window = [2, 2]
+
+    def make(shape, dtype, taps):
+        made = tuple(taps)
+        window[:] = 4, 4
+        return made
+
+    kept = PlanCache(make)
+    x = np.zeros((1, 1, 8, 8), np.uint8)
+    assert kept.find(x, (window,)) == (2, 2)
+    assert kept.find(x, ([4, 4],)) == (4, 4)
+    assert kept.find(x, ([2, 2],)) == (2, 2)
+
+
+class Changing(float):
+    """A number that is another one at each look."""
+
+    def __index__(self):
+        Changing.looks += 1
+        return 2 + Changing.looks % 3
+
+    looks = 0
+
+
+def test_objects_that_claim_to_be_constant():
+    """A mock, a subclass and a class with a dtype may give another answer at the next call."""
+    x = np.zeros((1, 1, 8, 8), np.float32)
+    number = unittest.mock.MagicMock(spec=int)
+    for value in (2, 3, 2):
+        number.__index__ = lambda self, value=value: value
+        for window in (number, [number, 2], (number, 2)):
+            assert fastpool.max_pool(x, window).shape[2] == 9 - value
+    found = {fastpool.max_pool(x, Changing(2)).shape for _ in range(9)}
+    assert len(found) == 3
+
+    class IndexType:
+        dtype = np.dtype("int64")
+
+    for dtype in ("int64", "int32", "int64"):
+        IndexType.dtype = np.dtype(dtype)
+        _, z = fastpool.max_pool(x, 2, return_indices=True, index_dtype=IndexType)
+        assert z.dtype == dtype
+
+
+def test_sequences_that_lie():
+    class Endless(list):
+        def __iter__(self):
+            return itertools.repeat(2)
+
+    class Growing:
+        def __index__(self):
+            window.append(self)
+            return 2
+
+    x = np.zeros((1, 1, 8, 8), np.float32)
+    with pytest.raises(ValueError, match="^kernel_shape: "):
+        fastpool.max_pool(x, Endless([2, 2]))
+    window = [Growing(), Growing()]
+    assert fastpool.max_pool(x, window).shape == (1, 1, 7, 7)
+    with pytest.raises(ValueError, match="^activation_params: "):
+        fastpool.max_pool(x, 2, activation="Clip", activation_params=Endless([2, 2]))
+
+
+def test_addresses_that_are_used_again():
+    """A key of addresses must not outlive the objects."""
+    kept, made = counting()
+    x = np.zeros((1, 2, 30), np.float32)
+    for i in range(3 * MOST_CALLS):
+        text = f"text {i}"
+        assert kept.find(x, (text, (text,)))[2] == text
+        del text
+    assert len(made) == 3 * MOST_CALLS
+    assert len(kept._quick) <= MOST_CALLS and len(kept._plans) <= MOST_CALLS
+
+
+def test_arguments_of_any_number_and_length():
+    kept, _ = counting()
+    x = np.zeros((1,) * 64, np.float32)
+    for count in (1, 180, 190, 254, 255, 256, 257, 1000):
+        for _ in range(3):
+            assert kept.find(x, (1,) * count)[2:] == (1,) * count
+            assert kept.find(x, ((1,) * count, 1))[2:] == ((1,) * count, 1)
+            assert kept.find(x, (1, [1] * count))[3] == [1] * count
+
+
+def test_a_plan_that_is_dropped_is_freed():
+    plan = fastpool.plan_max_pool(X.shape, X.dtype, 2)
+    plan(X)
+    gone = weakref.ref(plan)
+    del plan
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("function", ["max_pool", "onnx", "openvino"])
+def test_no_references_are_lost(function):
+    x = np.arange(64, dtype=np.float32).reshape(1, 1, 8, 8)
+    window, strides = [2, 2], (2, 2)
+    y = np.zeros((1, 1, 4, 4), np.float32)
+    calls = {
+        "max_pool": lambda: fastpool.max_pool(x, window, strides=strides, out=y),
+        "onnx": lambda: fastpool.onnx.max_pool(x, kernel_shape=window, strides=strides, out=y),
+        "openvino": lambda: fastpool.openvino.max_pool(
+            x, version=1, kernel=window, strides=strides, auto_pad="valid", out=y
+        ),
+    }
+    call = calls[function]
+    call()
+    watched = (x, y, window, strides, x.dtype, None)
+    before = [sys.getrefcount(a) for a in watched]
+    for _ in range(1000):
+        call()
+    after = [sys.getrefcount(a) for a in watched]
+    assert all(abs(a - b) < 50 for a, b in zip(after, before, strict=True)), (before, after)
+
+
+def test_classes_that_claim_to_be_int():
+    """A metaclass says what its classes are equal to."""
+
+    class Meta(type):
+        def __eq__(cls, other):
+            return other is int or other is cls
+
+        def __hash__(cls):
+            return hash(int)
+
+    class Five(metaclass=Meta):
+        def __index__(self):
+            return 5
+
+        def __eq__(self, other):
+            return other == 2
+
+        def __hash__(self):
+            return hash(2)
+
+    x = np.zeros((1, 1, 9, 9), np.float32)
+    assert fastpool.max_pool(x, Five()).shape == (1, 1, 5, 5)
+    assert fastpool.max_pool(x, 2).shape == (1, 1, 8, 8)
+
+
+def test_zeros_of_both_signs_are_two_arguments():
+    x = np.full((1, 1, 2, 2), -1, np.float32)
+    for alpha in (-0.0, 0.0, np.float64(-0.0), np.float64(0.0)):
+        activation = {"activation": "LeakyRelu", "activation_params": [alpha]}
+        y = fastpool.max_pool(x, 2, **activation)
+        assert np.signbit(y).all() == (not np.signbit(alpha))

@@ -1,0 +1,256 @@
+"""Tensors and lists of any kind to fastpool.torch: what is refused, and in which words."""
+
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("ml_dtypes")
+
+from torch._subclasses import FakeTensorMode  # noqa: E402
+
+import fastpool.torch as ft  # noqa: E402
+from fastpool.torch import _ops  # noqa: E402
+from tensors import POOLS, UNPOOLS  # noqa: E402
+
+X = torch.zeros(1, 1, 6, 6)
+
+
+@pytest.mark.parametrize(
+    "error, message, arguments",
+    [
+        (TypeError, "input: expected a torch.Tensor, got ndarray", (X.numpy(), 2)),
+        (TypeError, "input: expected one of .*, got torch.complex64", (X.to(torch.complex64), 2)),
+        (TypeError, "input: expected one of .*, got torch.float8", (X.to(torch.float8_e5m2), 2)),
+        (TypeError, "input: expected a strided tensor, got .*sparse_coo", (X.to_sparse(), 2)),
+        (ValueError, "input: expected 3 axes, or 4 with a batch, got", (X[0, 0], 2)),
+        (ValueError, "input: expected 3 axes, or 4 with a batch, got", (X[None], 2)),
+        (ValueError, "input: expected spatial axes with elements", (X[..., :0], 2)),
+        (TypeError, r"kernel_size: expected an int or a tuple of ints, got 2\.0", (X, 2.0)),
+        (TypeError, "kernel_size: expected .*, got True", (X, True)),
+        (TypeError, "kernel_size: expected .*, got None", (X, None)),
+        (TypeError, "kernel_size: expected .*, got '2'", (X, (2, "2"))),
+        (ValueError, "kernel_size: expected an int or 2 ints, got", (X, (2, 2, 2))),
+        (ValueError, "kernel_size: expected ints of at least 1, got 0", (X, 0)),
+        (ValueError, r"kernel_size: window \(7 - 1\) \* 1 \+ 1 exceeds the padded", (X, 7)),
+        (ValueError, "stride: expected ints of at least 1, got", (X, 2, (1, 0))),
+        (ValueError, "padding: expected ints of at least 0, got -1", (X, 2, 2, -1)),
+        (ValueError, "padding: expected at most half of kernel_size 3, got 2", (X, 3, 2, 2)),
+        (ValueError, "dilation: expected ints of at least 1, got 0", (X, 2, 2, 0, 0)),
+        (TypeError, "ceil_mode: expected a bool, got 1", (X, 2, 2, 0, 1, 1)),
+    ],
+)
+def test_errors_of_pooling(error, message, arguments):
+    with pytest.raises(error, match=f"^{message}"):
+        ft.max_pool2d(*arguments)
+    if isinstance(arguments[0], torch.Tensor) and arguments[0].dtype is torch.float32:
+        x = arguments[0].clone().requires_grad_() if not arguments[0].is_sparse else arguments[0]
+        with pytest.raises(error, match=f"^{message}"):
+            ft.max_pool2d(x, *arguments[1:])
+
+
+Y, INDICES = torch.ones(1, 1, 2, 2), torch.tensor([[[[0, 3], [8, 11]]]])
+
+
+@pytest.mark.parametrize(
+    "error, message, arguments",
+    [
+        (TypeError, "indices: expected a torch.Tensor, got list", (Y, [0], 2)),
+        (TypeError, "indices: expected dtype torch.int64", (Y, INDICES.int(), 2)),
+        (ValueError, r"indices: expected the shape of input \(1, 1, 2, 2\)", (Y, INDICES[0], 2)),
+        (ValueError, r"indices\[.*: 11 is outside \[0, 9\)", (Y, INDICES, 2, 2, 0, (3, 3))),
+        (ValueError, r"indices\[.*: -1 is outside", (Y, INDICES - 1, 2)),
+        (ValueError, "kernel_size: expected ints of at least 1", (Y, INDICES, 0)),
+        (ValueError, "padding: expected extents above 0", (Y, INDICES, 1, 1, 1)),
+        (TypeError, "output_size: expected a tuple of ints, got 4", (Y, INDICES, 2, 2, 0, 4)),
+        (ValueError, "output_size: expected 2 ints, or 4", (Y, INDICES, 2, 2, 0, (1, 4, 4))),
+        (
+            ValueError,
+            "output_size: expected extents within the stride",
+            (Y, INDICES, 2, 2, 0, (4, 6)),
+        ),
+    ],
+)
+def test_errors_of_unpooling(error, message, arguments):
+    with pytest.raises(error, match=f"^{message}"):
+        ft.max_unpool2d(*arguments)
+
+
+def test_other_devices_are_named():
+    with FakeTensorMode():
+        x = torch.empty(1, 1, 4, 4, device="cuda")
+        with pytest.raises(
+            TypeError, match="^input: expected a tensor on the CPU, got one on cuda"
+        ):
+            ft.max_pool2d(x, 2)
+    x = torch.empty(2, 3, 8, 8, device="meta")
+    y, indices = ft.max_pool2d(x, 2, return_indices=True)
+    assert y.is_meta and y.shape == (2, 3, 4, 4) and indices.dtype is torch.int64
+    with pytest.raises(TypeError, match="^input: expected a tensor on the CPU, got one on meta"):
+        _ops.pool(2, x, 2, None, 0, 1)
+
+
+def strange_tensors():
+    """Tensors of every rank and of every kind that torch makes, by name."""
+    x = torch.ones(1, 2, 4, 4)
+    for rank in range(7):
+        yield f"rank {rank}", torch.ones((2,) * rank)
+    for shape in ((0, 2, 4, 4), (1, 0, 4, 4), (1, 2, 0, 4), (1, 2, 4, 0), (0, 0, 0, 0)):
+        yield f"empty {shape}", torch.ones(shape)
+    yield "sparse", x.to_sparse()
+    yield "compressed rows", torch.ones(4, 4).to_sparse_csr()
+    yield "quantized", torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)
+    yield "complex", x.to(torch.complex64)
+    yield "conjugate", x.to(torch.complex64).conj()
+    yield "negated", torch._neg_view(x)
+    yield "negated bfloat16", torch._neg_view(x.bfloat16())
+    yield "zero", torch._efficientzerotensor(x.shape)
+    yield "zero bfloat16", torch._efficientzerotensor(x.shape, dtype=torch.bfloat16)
+    yield "float8", x.to(torch.float8_e5m2)
+    yield "meta", x.to("meta")
+    with FakeTensorMode():
+        fake = torch.ones(1, 2, 4, 4)
+    yield "fake", fake
+    yield "nested", torch.nested.nested_tensor([torch.ones(2, 4, 4), torch.ones(2, 3, 4)])
+    ragged = [torch.ones(2, 4, 4), torch.ones(3, 4, 4)]
+    yield "ragged", torch.nested.nested_tensor(ragged, layout=torch.jagged)
+    yield "with a gradient", x.clone().requires_grad_()
+    yield "bfloat16 with a gradient", x.bfloat16().requires_grad_()
+    with torch.inference_mode():
+        inference = torch.ones(1, 2, 4, 4)
+    yield "inference", inference
+    yield "expanded", torch.ones(1, 1, 1, 1).expand(1, 2, 4, 4)
+    yield "channels last", x.to(memory_format=torch.channels_last)
+    yield "int64", x.long()
+    yield "functional", torch._to_functional_tensor(x)
+    yield "nothing", None
+    yield "array", x.numpy()
+
+
+with warnings.catch_warnings(action="ignore"):  # torch's, of prototypes
+    STRANGE = dict(strange_tensors())
+
+LISTS = [[2, 2], [1] * 4, [], [2], [2] * 3, [0, 0], [-1, -1], [2, 1], [2**40] * 2, [2**62] * 2]
+LISTS += [[2**63 - 1] * 2, [1] * 200]
+MODULES = [ft.MaxPool1d, ft.MaxPool2d, ft.MaxPool3d]
+
+
+def strange_calls(x):
+    """Functions of a tensor, with attributes of every length and size."""
+    windows, usual = [[2, 2], [2, 2], [0, 0], [1, 1]], torch.ones(1, 2, 4, 4)
+    for values in LISTS:
+        n = len(values)
+        for operator in (_ops.max_pool, _ops.max_pool_with_indices):
+            for place in range(4):
+                attributes = [*windows[:place], values, *windows[place + 1 :], False]
+                yield lambda x, f=operator, a=attributes: f(x, *a)
+            yield lambda x, f=operator, v=values, n=n: f(x, v, v, [0] * n, [1] * n, True)
+        yield lambda x, v=values: _ops.max_unpool(x, x, v)
+        if not getattr(x, "is_quantized", False):  # it has nothing like it of integers
+            yield lambda x, v=values: _ops.max_unpool(x, torch.zeros_like(x, dtype=torch.int64), v)
+        if not isinstance(x, torch._subclasses.FakeTensor):  # torch refuses it beside real ones
+            yield lambda x, v=values: _ops.max_unpool(usual, x, v)
+            yield lambda x, v=values: ft.max_unpool2d(usual, x, v)
+        for rank in (1, 2, 3):
+            for attribute in (values, tuple(values), 2, 2**70):
+                yield lambda x, f=POOLS[rank][1], v=attribute: f(x, v)
+                yield lambda x, f=UNPOOLS[rank][1], v=attribute: f(x, x, v)
+                yield lambda x, f=MODULES[rank - 1], v=attribute: f(v, return_indices=True)(x)
+
+
+def is_torchs(error):
+    """Of a call that torch's dispatcher does not bring to an operator."""
+    text = str(error)
+    if isinstance(error, NotImplementedError):
+        return "Could not run 'fastpool::" in text or text.startswith("fastpool.max_")
+    return "Expected a value of type 'Tensor'" in text
+
+
+def check_strange_calls(x, mapped):
+    for call in strange_calls(x):
+        try:
+            torch.vmap(call)(x) if mapped else call(x)
+        except (TypeError, ValueError) as error:
+            assert "file an issue" not in str(error) and len(str(error)) < 2000
+        except (NotImplementedError, RuntimeError) as error:
+            if not is_torchs(error):
+                raise
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # torch's: prototypes, slow ways
+@pytest.mark.parametrize("kind", STRANGE)
+def test_strange_arguments_are_type_and_value_errors(kind):
+    check_strange_calls(STRANGE[kind], mapped=False)
+
+
+# By torch.
+NOT_MAPPED = {"rank 0", "compressed rows", "quantized", "nested", "ragged", "nothing", "array"}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("kind", [kind for kind in STRANGE if kind not in NOT_MAPPED])
+def test_strange_arguments_under_vmap(kind):
+    x = STRANGE[kind]
+    check_strange_calls(x, mapped=True)
+    if kind != "sparse":
+        check_strange_calls(x[None], mapped=True)
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "call"),
+    [
+        (
+            ValueError,
+            r"kernel_size: expected 1 to 3 ints, one per spatial axis, got \[1, 1, 1, 1\]",
+            lambda: torch.ops.fastpool.max_pool(X, *[[1] * 4] * 2, [0] * 4, [1] * 4, False),
+        ),
+        (
+            ValueError,
+            r"output_size: expected 1 to 3 ints, one per spatial axis, got \[\]",
+            lambda: torch.ops.fastpool.max_unpool(Y, INDICES, []),
+        ),
+        (
+            ValueError,
+            r"output_size: expected ints of at least 1, got \[-1, 4\]",
+            lambda: torch.ops.fastpool.max_unpool(Y, INDICES, [-1, 4]),
+        ),
+        (
+            ValueError,
+            r"output_size: expected ints of at least 1, got \[-1, 4\]",
+            lambda: torch.ops.fastpool.max_unpool(Y.to("meta"), INDICES.to("meta"), [-1, 4]),
+        ),
+        (
+            ValueError,
+            r"output_size: expected a result of less than 2\^63 bytes, got",
+            lambda: torch.ops.fastpool.max_unpool(Y.to("meta"), INDICES.to("meta"), [2**40] * 2),
+        ),
+        (
+            TypeError,
+            "input: expected a torch.Tensor, got NoneType",
+            lambda: torch.ops.fastpool.max_unpool(None, INDICES, [4, 4]),
+        ),
+        (
+            TypeError,
+            "input: expected a tensor of one shape, got a nested one",
+            lambda: ft.max_pool2d(torch.nested.as_nested_tensor([X[0]], layout=torch.jagged), 2),
+        ),
+        (
+            ValueError,
+            "input: expected 3 axes, or 4 with a batch, got",
+            lambda: torch.vmap(lambda x: ft.max_pool2d(x, 2))(X[0, 0]),
+        ),
+        (
+            TypeError,
+            "input: expected a strided tensor, got .*sparse_coo",
+            lambda: torch.vmap(lambda x: ft.max_pool2d(x, 2))(X.to_sparse()),
+        ),
+        (
+            ValueError,
+            f"kernel_size: expected ints of at most {2**63 - 1}, got {2**70}",
+            lambda: ft.max_pool2d(X, 2**70),
+        ),
+    ],
+)
+def test_errors_of_operators(error, message, call):
+    with pytest.raises(error, match=f"^{message}"):
+        call()

@@ -1,0 +1,30 @@
+"""What the tests of fastpool.torch share; importing it needs torch."""
+
+import functools
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+import fastpool.torch as ft
+
+FORMATS = {2: torch.channels_last, 3: torch.channels_last_3d}
+POOLS = {
+    rank: (getattr(F, f"max_pool{rank}d"), getattr(ft, f"max_pool{rank}d")) for rank in (1, 2, 3)
+}
+UNPOOLS = {
+    rank: (getattr(F, f"max_unpool{rank}d"), getattr(ft, f"max_unpool{rank}d"))
+    for rank in (1, 2, 3)
+}
+
+same = functools.partial(torch.testing.assert_close, rtol=0, atol=0, equal_nan=True)
+
+
+def images(rank, dtype=torch.float64, last=False, size=6, **attributes):
+    """A batch of different numbers, of even extents."""
+    shape = 2, 3, *range(size, size + 2 * rank, 2)
+    count = int(np.prod(shape))
+    x = torch.randperm(count, generator=torch.Generator().manual_seed(0)).reshape(shape)
+    x = x.to(dtype)
+    x = x.to(memory_format=FORMATS[rank]) if last else x
+    return x.requires_grad_(**attributes) if attributes else x
