@@ -32,8 +32,8 @@ REGISTERS["neon"] = r"v\d+\.(16b|8h|4s|2d)|^ld[rp] q|^ldp x"  # (a copy of 16 by
 NEON_LANES = {8: "16b", 16: "8h", 32: "4s", 64: "2d"}
 NAMES = {"float": "float32", "double": "float64"}  # others: as in C, without "_t"
 
-# Functions that hold the loops of one element type; `key_t` types are those of pairs, `ordered` ones
-# of windows with indices in registers.
+# Functions that hold the loops of one element type; `key_t` types are those of pairs, `ordered`
+# ones those of windows with indices in registers.
 REQUIRED = {
     "number": ("window_run", "window_column", "van_herk", "column_pass"),
     "ordered": ("tile_taps",),

@@ -8,25 +8,19 @@ import sys
 import numpy as np
 
 from . import threads
+from .instruction_sets import BUILDS
 from .strategies import Build
-
-# Builds of _kernels.pyx, best first, with the processor features that each was compiled for.
-BUILDS = {
-    "avx512": ("_kernels_avx512", ("avx2", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl")),
-    "avx2": ("_kernels_avx2", ("avx2", "bmi2")),
-    "baseline": ("_kernels", ()),
-}
 
 
 def _load_builds():
     from .. import _kernels
 
     found = {}
-    for name, (module, features) in BUILDS.items():
+    for name, (suffix, features) in BUILDS.items():
         if all(map(_kernels.cpu_supports, features)):
             # A build may be missing (another architecture); one that is there must load.
             with contextlib.suppress(ModuleNotFoundError):
-                found[name] = importlib.import_module(f"fastpool.{module}")
+                found[name] = importlib.import_module(f"fastpool._kernels{suffix}")
     return found
 
 
