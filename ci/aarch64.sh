@@ -84,7 +84,7 @@ fi
 OBJDUMP=aarch64-linux-gnu-objdump "$venv/bin/python" "$root/ci/check_vectorised.py" "$site/fastpool"
 
 cd "$root"
-# Skip the time of the import: the emulator determines it.
+# (not the time of the import, which is the emulator's)
 [ $# -gt 0 ] || set -- tests/test_against_reference.py tests/test_forms.py tests/test_taps.py tests/test_edges.py \
     tests/test_guards.py tests/test_unpool.py tests/test_build.py -k "not import_time"
 export PYTHONSAFEPATH=1

@@ -63,11 +63,11 @@ fi
 
 if [ $# -eq 0 ]; then
     if [ "$mode" = thread ]; then
-        # Tests that run on several threads in this process.
+        # What runs on several threads, in this process.
         set -- tests/test_threads.py tests/test_unpool.py tests/test_forms.py tests/test_tiles.py tests/test_far.py -k \
             'one_to_eight or duplicate or python_threads or blocks or outside or parts or (tiles and uint8) or running_maxima'
     else
-        # Without the tests of time, because a sanitizer multiplies times.
+        # Without the tests of time, which a sanitizer multiplies.
         set -- tests/test_forms.py tests/test_guards.py tests/test_edges.py tests/test_unpool.py tests/test_bool.py \
             tests/test_tiles.py tests/test_against_reference.py tests/test_sweep.py tests/test_far.py -k 'not takes_seconds'
     fi
