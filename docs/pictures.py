@@ -205,7 +205,7 @@ def running_maxima():
     x = np.array([3, 1, 4, 1, 5, 9, 2, 6, 5])
     kernel = 5
     before = np.maximum.accumulate(x[:kernel][::-1])[::-1]
-    behind = np.maximum.accumulate(x[kernel:])
+    after = np.maximum.accumulate(x[kernel:])
     y = fastpool.max_pool(x, kernel, layout="W")
     figure, axes = canvas(6.5, 3.4, (-3.4, 9.3), (-0.9, 6.2))
     for i, value in enumerate(x):
@@ -214,7 +214,7 @@ def running_maxima():
     axes.text(kernel, -0.65, "middle", ha="center", va="bottom")
     for i, value in enumerate(before):
         cell(axes, i, 2, str(value), f"{BLUE}33")
-    for i, value in enumerate(behind):
+    for i, value in enumerate(after):
         cell(axes, kernel + i, 2, str(value), f"{ORANGE}33")
     arrow(axes, (kernel - 0.2, 1.6), (0.2, 1.6), BLUE)
     arrow(axes, (kernel + 0.2, 1.6), (len(x) - 0.2, 1.6), ORANGE)
