@@ -5,7 +5,9 @@ have no effect): ci/sanitize.sh gives the sanitizers' there. CC and LDFLAGS are 
 Symbols stay: ci/check_vectorised.py reads them. Wheels are made without (LDFLAGS=-Wl,-s).
 """
 
+import glob
 import os
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -16,21 +18,16 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-# The first runs on every machine of its architecture. The others are chosen at import by
-# fastpool/_dispatch.py, which asks the processor for exactly these features.
-BUILDS = {"": []}
+BUILDS = runpy.run_path("fastpool/_running/instruction_sets.py")["BUILDS"]
 TARGET = sysconfig.get_platform()  # what is compiled for: ci/aarch64.sh changes it
-if TARGET.endswith(("x86_64", "amd64")) and not TARGET.startswith("macosx"):
-    # (not on macOS: a universal2 build hands both architectures to one compiler call)
-    BUILDS["_avx2"] = ["-mavx2", "-mbmi2"]
-    BUILDS["_avx512"] = [
-        *("-mavx2", "-mbmi2"),
-        *("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"),
-    ]
-SOURCES = ["_offsets.pxi", "_windows.pxi", "_small.pxi", "_long.pxi", "_values.pxi"]
-SOURCES += ["_taps.pxi", "_pairs.pxi", "_far.pxi", "_tasks.pxi", "_arrays.pxi", "_unpool.pxi"]
-SOURCES += ["_capi.pxi"]
-HEADERS = ["_vector.h", "_keys.h", "_fences.h", "_threads.h", "include/fastpool.h", "__init__.pxd"]
+if not TARGET.endswith(("x86_64", "amd64")) or TARGET.startswith("macosx"):
+    # (on macOS a universal2 build hands both architectures to one compiler call)
+    BUILDS = {"baseline": BUILDS["baseline"]}
+SOURCES = [
+    *sorted(glob.glob("fastpool/kernels/**/*.pxi", recursive=True)),
+    *sorted(glob.glob("fastpool/kernels/**/*.h", recursive=True)),
+    *("fastpool/include/fastpool.h", "fastpool/__init__.pxd"),
+]
 LAST_FLAGS = shlex.split(os.environ.get("FASTPOOL_CFLAGS", ""))
 
 if sys.platform == "win32":
@@ -56,17 +53,34 @@ else:
 
 
 def extensions():
-    for suffix, flags in BUILDS.items():
+    for suffix, features in BUILDS.values():
         yield Extension(
             f"fastpool._kernels{suffix}",
             ["fastpool/_kernels.pyx"],
-            depends=[f"fastpool/{name}" for name in SOURCES + HEADERS],
+            depends=SOURCES,
             include_dirs=["fastpool", "fastpool/include"],
             # What the sources call inline has to be: vectors would go through memory otherwise.
             define_macros=[("CYTHON_INLINE", "inline __attribute__((always_inline))")],
-            extra_compile_args=[*COMPILE, *flags, *LAST_FLAGS],
+            extra_compile_args=[*COMPILE, *(f"-m{name}" for name in features), *LAST_FLAGS],
             extra_link_args=LINK,
         )
+
+
+def translate(extension):
+    """Translate the source to C, once for all builds, and return the path of the C file."""
+    (made,) = cythonize([extension], build_dir="build/cython", quiet=True)
+    return made.sources[0]
+
+
+def wrap(source, suffix):
+    """Write a C file that compiles the translated source under the name of a build."""
+    path = os.path.join("build", "cython", f"_kernels{suffix}.c")
+    text = f"#define PyInit__kernels PyInit__kernels{suffix}\n"
+    text += f'#include "{os.path.relpath(source, os.path.dirname(path))}"\n'.replace("\\", "/")
+    if not os.path.exists(path) or open(path).read() != text:  # (a new file is compiled again)
+        with open(path, "w") as file:
+            file.write(text)
+    return path
 
 
 class BuildParallel(build_ext):
@@ -75,11 +89,11 @@ class BuildParallel(build_ext):
         self.parallel = self.parallel or os.cpu_count()
 
     def build_extensions(self):
-        for extension, suffix in zip(self.extensions, BUILDS, strict=True):
-            # Only here: metadata and source distributions need no C. One folder each: the name of
-            # the C file comes from the pyx, which they share.
-            made = cythonize([extension], build_dir=f"build/cython{suffix}", quiet=True)
-            extension.sources = made[0].sources
+        # Only here: metadata and source distributions need no C.
+        source = translate(self.extensions[-1])
+        for extension, (suffix, _) in zip(self.extensions, BUILDS.values(), strict=True):
+            extension.sources = [wrap(source, suffix) if suffix else source]
+            extension.depends = [*extension.depends, source]
         if sys.platform == "win32":
             self.compiler.initialize()
             self.compiler.cc = CLANG  # which takes the options of MSVC's cl

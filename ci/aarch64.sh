@@ -1,10 +1,12 @@
 #!/bin/sh
-# Build fastpool for aarch64 with a cross compiler, read the assembly of its loops (check_vectorised.py), and run the
-# tests of the kernels under qemu's emulation of a processor with plain NEON:
+# Build fastpool for aarch64 with a cross compiler, read the assembly of its loops
+# (check_vectorised.py), and run the tests of the kernels under qemu, which emulates a processor
+# with plain NEON:
 #     sh ci/aarch64.sh
-# Works from any folder; arguments go to pytest in the place of the list of tests. Without one it takes some minutes for
-# the build and 15 for the tests. All is in build/aarch64. Needs Debian, not its relatives: python3 of the system's
-# version, whose twin for arm64 is unpacked beside it, and no rights of root but for
+# Works from any folder. Arguments go to pytest and replace the list of tests. Without arguments the
+# build takes some minutes, and the tests 15. Everything is in build/aarch64. Needs Debian, no
+# derivative of it, and python3 of the system's version: the same version for arm64 is unpacked into
+# build/aarch64. Needs root only for
 #     apt install gcc-aarch64-linux-gnu qemu-user-static
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
@@ -19,7 +21,8 @@ mkdir -p "$work"
 make_venv
 version=$("$venv/bin/python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
-# Python for arm64, with all that it needs, in a folder. apt is given lists and a state of its own.
+# Unpack Python for arm64, with everything it needs, into a folder. apt uses separate lists and
+# state.
 system=$work/system
 if ! [ -x "$system/usr/bin/python$version" ]; then
     echo "fetching python$version for arm64"
@@ -38,7 +41,7 @@ if ! [ -x "$system/usr/bin/python$version" ]; then
     done
 fi
 
-# The wheel, as CPython builds its own modules for another machine: with the build data of that machine's Python.
+# Build the wheel as CPython cross-compiles its modules: with the build data of the target's Python.
 wheel=$(ls "$work"/wheels/*.whl 2>/dev/null || true)
 if is_outdated "$wheel"; then
     quiet_pip install "setuptools>=77.0.3" "cython>=3.1" wheel
@@ -55,7 +58,8 @@ if is_outdated "$wheel"; then
     wheel=$(ls "$work"/wheels/*.whl)
 fi
 
-# A virtual environment of that Python. Its interpreter is a script of this machine, so that tests can start it too.
+# Make a virtual environment of that Python. Its interpreter is a script that this machine can run,
+# so that tests can start it too.
 target=$work/venv
 site=$target/lib/python$version/site-packages
 if ! [ -d "$site/fastpool" ] || [ -n "$(find "$wheel" -newer "$site/fastpool")" ]; then
@@ -80,7 +84,7 @@ fi
 OBJDUMP=aarch64-linux-gnu-objdump "$venv/bin/python" "$root/ci/check_vectorised.py" "$site/fastpool"
 
 cd "$root"
-# (not the time of the import, which is the emulator's)
+# Skip the time of the import: the emulator determines it.
 [ $# -gt 0 ] || set -- tests/kernels/test_against_reference.py tests/kernels/test_forms.py \
     tests/kernels/test_taps.py tests/kernels/test_edges.py tests/kernels/test_guards.py \
     tests/kernels/test_unpool.py tests/process/test_build.py -k "not import_time"

@@ -1,14 +1,16 @@
 #!/bin/sh
-# Make and judge what a release consists of, in dist/: the source distribution, and from it alone a wheel for every
-# CPython from 3.11 on that is found here.
-#     sh ci/build_wheels.sh               all of it: half an hour on two quiet cores
-#     sh ci/build_wheels.sh build         or a part: sdist and wheels, repaired by auditwheel
-#     sh ci/build_wheels.sh audit         contents, metadata, tags
-#     sh ci/build_wheels.sh test          each wheel in new environments, with the oldest and the newest numpy
-#     sh ci/build_wheels.sh test --whole  the same with the whole test suite everywhere, not once
-# PYTHONS names the interpreters, separated by blanks; without it they are pyenv's, or python3. The tools are in
-# .venv-release beside ci/, or $FASTPOOL_VENV. Linux only; the tag is as low as this system's glibc and gcc allow, so wheels
-# for everyone come from cibuildwheel's images (pyproject.toml).
+# Build and check a release in dist/: the source distribution, and from it alone a wheel for every
+# CPython from 3.11 on that this machine has.
+#     sh ci/build_wheels.sh               everything: half an hour on two quiet cores
+#     sh ci/build_wheels.sh build         only sdist and wheels, repaired by auditwheel
+#     sh ci/build_wheels.sh audit         only contents, metadata, tags
+#     sh ci/build_wheels.sh test          only tests: each wheel in new environments, with oldest
+#                                         and newest numpy; the whole test suite runs once
+#     sh ci/build_wheels.sh test --whole  tests, with the whole test suite in every environment
+# PYTHONS names the interpreters, separated by blanks. Without it they are pyenv's, or python3. The
+# tools are in .venv-release next to ci/, or in $FASTPOOL_VENV. Linux only. The tag is as low as
+# this system's glibc and gcc allow, so wheels for users come from cibuildwheel's images
+# (pyproject.toml).
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"
@@ -25,7 +27,7 @@ fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# unpacked: the source distribution, far from the checkout
+# unpacked: unpack the source distribution outside the checkout, and print its folder
 unpacked() {
     tar -C "$scratch" -xzf "$dist"/fastpool-*.tar.gz
     ls -d "$scratch"/fastpool-*
@@ -34,7 +36,8 @@ unpacked() {
 build() {
     rm -rf "$dist" "$raw"
     mkdir -p "$scratch/checkout"
-    # Tracked files alone: a folder in use has others, and lists of earlier builds that setuptools believes.
+    # Only tracked files: a folder in use also has others, and lists of files from earlier builds,
+    # which setuptools would use.
     git -C "$root" ls-files -z | tar -C "$root" --null -T - -cf - | tar -C "$scratch/checkout" -xf -
     "$venv/bin/python" -m build --sdist --outdir "$dist" "$scratch/checkout" >"$venv/sdist.log" 2>&1 || {
         cat "$venv/sdist.log" >&2
@@ -65,7 +68,8 @@ audit() {
     done
 }
 
-# environment NAME PYTHON REQUIREMENT...: a new one, $fresh; fails if the requirements cannot be had
+# environment NAME PYTHON REQUIREMENT...: make a new environment, $fresh. Fails if a requirement is
+# not available.
 environment() {
     fresh=$scratch/$1
     "$2" -m venv "$fresh"
@@ -73,7 +77,7 @@ environment() {
     "$fresh/bin/python" -m pip --disable-pip-version-check install --only-binary=numpy "$@" >"$scratch/pip.log" 2>&1
 }
 
-# One line of the table: the tests in $fresh, what imports take there.
+# row ARGUMENT...: run the tests in $fresh and print one row of the table, with the time of imports.
 row() {
     version=$("$fresh/bin/python" -c 'import platform, numpy; print(platform.python_version(), "|", numpy.__version__)')
     import=$("$fresh/bin/python" - <<'END'
@@ -102,14 +106,14 @@ run_tests() {
     source=$(unpacked)
     failed=
     few="pytest>=8.2 hypothesis ml_dtypes threadpoolctl cython setuptools>=77.0.3"
-    suite=yes # the whole one, once
+    suite=yes # run the whole suite once
     export PYTHONSAFEPATH=1
     echo "| Python | numpy | tests | import numpy + fastpool |"
     echo "| --- | --- | --- | --- |"
     for python in $PYTHONS; do
         tag=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
         wheel=$(ls "$dist"/fastpool-*-"$tag"-*.whl)
-        # The oldest that has a wheel for this Python.
+        # Take the oldest numpy that has a wheel for this Python.
         for oldest in 2.0.0 2.1.0 2.3.2 2.4.0; do
             # shellcheck disable=SC2086
             environment "$tag-oldest" "$python" "$wheel" $few "numpy==$oldest" && break

@@ -25,32 +25,36 @@ import sys
 from pathlib import Path
 
 KERNELS = Path(__file__).parents[1] / "fastpool" / "_kernels.pyx"
+SOURCES = sorted(KERNELS.with_name("kernels").glob("**/*.pxi"))
 
 REGISTERS = {"baseline": "xmm", "avx2": "ymm", "avx512": "zmm"}
 REGISTERS["neon"] = r"v\d+\.(16b|8h|4s|2d)|^ld[rp] q|^ldp x"  # (a copy of 16 bytes, all of them)
 NEON_LANES = {8: "16b", 16: "8h", 32: "4s", 64: "2d"}
-NAMES = {"float": "float32", "double": "float64"}  # others are C's without "_t"
+NAMES = {"float": "float32", "double": "float64"}  # others: as in C, without "_t"
 
-# Functions that hold the loops of one element type; `lane` types are those of pairs, `ordered` ones
-# of windows with indices in registers.
+# Functions that hold the loops of one element type; `key_t` types are those of pairs, `ordered`
+# ones those of windows with indices in registers.
 REQUIRED = {
-    "number": ("window_run", "window_column", "herk", "lane_pass"),
+    "number": ("window_run", "window_column", "van_herk", "column_pass"),
     "ordered": ("tile_taps",),
-    "lane": ("pair_lane_pass", "pair_row_pass"),
+    "key_t": ("pair_column_pass", "pair_row_pass"),
 }
 # Not in every build, or not for every type.
 WHERE_PRESENT = {
-    "number": ("pool_down", "pool_along", "pool_flat", "pool_whole", "pool_small"),
+    "number": (
+        *("pool_slide_down", "pool_stride_two", "pool_flat_planes", "pool_whole_plane"),
+        *("pool_padded_planes", "pool_planes"),
+    ),
     "ordered": (),
-    "lane": (),
+    "key_t": (),
 }
 # Their loops are narrower, or other functions' that were inlined: only scalar ones are looked for.
 NOT_SCALAR = {
     "number": ("narrow_rows", "window_rows", "tile_values"),
     "ordered": (),
-    "lane": (),
+    "key_t": (),
 }
-# Functions of _keys.h, named by element type: some innermost loop of each is of vectors. The one
+# Functions of keys.h, named by element type: some innermost loop of each is of vectors. The one
 # that stores bools is a jump to that for uint8.
 KEYS = re.compile(
     r"(?!b8_L\d+_store)[a-z]+\d+_L\d+_(load|store)|has_(nan|margin)_\w+|store_indices_\w+"
@@ -162,8 +166,8 @@ def is_scalar(loop, function, element):
 
 def fused_types():
     """{"number": [C types in the order of their specialisations], ...} of the sources."""
-    text = KERNELS.read_text() + KERNELS.with_name("_taps.pxi").read_text()
-    fused = r"^ctypedef fused (number|ordered|lane):.*\n((?:    \w+\n)+)"
+    text = "".join(path.read_text() for path in (KERNELS, *SOURCES))
+    fused = r"^ctypedef fused (number|ordered|key_t):.*\n((?:    \w+\n)+)"
     blocks = re.findall(fused, text, re.MULTILINE)
     return {name: block.split() for name, block in blocks}
 

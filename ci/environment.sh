@@ -1,15 +1,16 @@
 # shellcheck shell=sh disable=SC2154,SC2164 # $root, $venv and set -e are those of the scripts
-# Sourced by scripts beside it, which set $root, the checkout, and $venv, the virtual environment.
+# The scripts in this folder source this file. They set $root, the checkout, and $venv, the virtual
+# environment.
 
-# make_environment EXTRA: the environment with "fastpool[EXTRA]" of this checkout installed in it. The wheel is
-# built only when a source is newer, and both scripts share it.
+# make_environment EXTRA: make $venv and install "fastpool[EXTRA]" of this checkout into it. The
+# wheel is built only if a source is newer. All scripts share it.
 make_environment() {
     make_venv
     wheels=$root/build/wheels-$("$venv/bin/python" -c 'import sys; print(sys.implementation.cache_tag)')
     wheel=$(ls "$wheels"/*.whl 2>/dev/null || true)
     if is_outdated "$wheel"; then
         echo "building fastpool: some minutes"
-        # setuptools would pack everything that earlier builds left in build/lib, deleted modules too.
+        # setuptools would pack everything from earlier builds in build/lib, also deleted modules.
         rm -rf "$wheels" "$root"/build/lib*
         quiet_pip wheel --no-deps --wheel-dir "$wheels" "$root"
         wheel=$(ls "$wheels"/*.whl)
@@ -20,12 +21,13 @@ make_environment() {
     if ! [ -f "$stamp" ] || [ -n "$(find "$wheel" -newer "$stamp")" ]; then
         echo "installing fastpool[$1] into $venv"
         quiet_pip install "${wheel}[$1]"
-        quiet_pip install --no-deps --force-reinstall "$wheel" # the version of an older wheel may be the same
+        # An older wheel may have the same version.
+        quiet_pip install --no-deps --force-reinstall "$wheel"
         touch "$stamp"
     fi
 }
 
-# is_outdated WHEEL: is there none ("") or is a source newer?
+# is_outdated WHEEL: succeed if there is no wheel ("") or a source is newer.
 is_outdated() {
     [ -z "$1" ] || [ -n "$(find "$root/setup.py" "$root/pyproject.toml" "$root/fastpool" \
         \( -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name '*.pyx' -o -name '*.pxi' -o -name '*.pxd' -o -name '*.h' \) -newer "$1")" ]
@@ -38,18 +40,20 @@ make_venv() {
         fail "'python3 -m venv' does not work here (Debian and Ubuntu: apt install python3-venv)"
 }
 
-# run_pytest ARGUMENT...: the tests, on the installed package.
+# run_pytest ARGUMENT...: run the tests on the installed package.
 run_pytest() {
     case $venv in /*) ;; *) venv=$PWD/$venv ;; esac
     cd "$root"
-    # Not -P, which stops at this process: the tests start interpreters of their own, also on the installed package.
+    # Not -P, which affects this process only: the tests start further interpreters, which must also
+    # use the installed package.
     export PYTHONSAFEPATH=1
     exec "$venv/bin/python" -m pytest --import-mode=importlib "$@"
 }
 
-# make_instrumented NAME PACKAGE...: $site, a folder with fastpool built in place, with $CC, $FASTPOOL_CFLAGS and
-# $LDFLAGS (setup.py says how they are used); and in $venv what the tests of kernels need, and those packages. Only
-# what changed is built again: delete build/NAME after a change of flags.
+# make_instrumented NAME PACKAGE...: build fastpool in place in a folder, $site, with $CC,
+# $FASTPOOL_CFLAGS and $LDFLAGS (setup.py says how it uses them). Install what the tests of kernels
+# need, and the packages, into $venv. Only changed sources are built again: delete build/NAME after
+# a change of flags.
 make_instrumented() {
     site=$root/build/$1
     shift
@@ -61,7 +65,7 @@ make_instrumented() {
         touch "$stamp"
     fi
     mkdir -p "$site"
-    # (no module that was built in the checkout)
+    # Leave out modules that were built in the checkout.
     tar -C "$root" --exclude='*.so' -cf - setup.py pyproject.toml README.md LICENSE fastpool | tar -C "$site" -xf -
     echo "building fastpool in $site: some minutes"
     (cd "$site" && "$venv/bin/python" setup.py build_ext --inplace) >"$site/build.log" 2>&1 || {

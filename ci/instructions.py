@@ -32,7 +32,7 @@ import ml_dtypes  # noqa: F401  (gives NumPy bfloat16)
 import numpy as np
 
 import fastpool
-from fastpool import _dispatch
+from fastpool._running import builds as running
 from fastpool.bench.workloads import WORKLOADS
 
 STORED = Path(__file__).with_suffix(".json")
@@ -71,9 +71,9 @@ def drive():
     """
     counted = []
     for build in BUILDS:
-        if build not in _dispatch.builds():
+        if build not in running.builds():
             continue
-        with _dispatch.using(build):
+        with running.using(build):
             for workload in WORKLOADS:
                 if workload.bytes_read + workload.bytes_written > LARGEST:
                     continue
@@ -145,7 +145,7 @@ def count():
 def compiler():
     """What the modules say made them."""
     made = set()
-    for module in _dispatch.builds().values():
+    for module in running.builds().values():
         contents = Path(module.__file__).read_bytes()
         made.update(re.findall(rb"GCC: [ -~]+|clang version [\d.]+", contents))
     return ", ".join(sorted(text.decode() for text in made))

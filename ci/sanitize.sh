@@ -1,14 +1,15 @@
 #!/bin/sh
 # Run the tests of the kernels, every instruction-set build of them, under a sanitizer:
-#     sh ci/sanitize.sh address        AddressSanitizer, with fences between the areas of scratch (fastpool/_fences.h)
+#     sh ci/sanitize.sh address        AddressSanitizer, with redzones between the areas of scratch
 #     sh ci/sanitize.sh undefined      UndefinedBehaviorSanitizer
-#     sh ci/sanitize.sh thread         ThreadSanitizer, which sees OpenMP's barriers by way of LLVM's archer
-#     sh ci/sanitize.sh memcheck       valgrind, on random cases; it knows no AVX-512
-# Works from any folder; further arguments go to pytest in the place of the list of tests (memcheck: to compare.py). The
-# first error ends the run, with a status other than 0.
-# The environment is .venv-sanitize beside ci/, or $FASTPOOL_VENV, the build is build/sanitize-MODE. Needs, besides what
-# test.sh needs, undefined: gcc; address: clang and its sanitizers; thread: gcc, clang and setarch; memcheck: valgrind
-# (Debian and Ubuntu: apt install clang libclang-rt-14-dev libomp-14-dev valgrind, with clang's own version).
+#     sh ci/sanitize.sh thread         ThreadSanitizer; LLVM's archer tells it about barriers
+#     sh ci/sanitize.sh memcheck       valgrind, on random cases; it does not support AVX-512
+# Works from any folder. Further arguments go to pytest and replace the list of tests (memcheck:
+# they go to compare.py). The first error ends the run, with a status other than 0.
+# The environment is .venv-sanitize next to ci/, or $FASTPOOL_VENV. The build is
+# build/sanitize-MODE. Needs everything that test.sh needs, and: undefined: gcc; address: clang and
+# its sanitizers; thread: gcc, clang and setarch; memcheck: valgrind (Debian and Ubuntu: apt install
+# clang libclang-rt-14-dev libomp-14-dev valgrind, with the version of clang in place of 14).
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"
@@ -21,11 +22,12 @@ need_clang() {
 mode=${1:-}
 [ $# -gt 0 ] && shift
 venv=${FASTPOOL_VENV:-$root/.venv-sanitize}
-# -fno-wrapv: where Python's own flags let integers wrap, an overflow would be no error.
+# -fno-wrapv: Python's flags may let integers wrap, and then an overflow would not be an error.
 flags="-O1 -g -fno-wrapv -fno-omit-frame-pointer"
 case $mode in
 address)
-    # gcc's does not look at AVX-512's masked loads. (Checks as calls: they are compiled in half the time.)
+    # gcc's AddressSanitizer does not check masked loads of AVX-512. Checks as calls compile in half
+    # the time.
     need_clang
     export FASTPOOL_CFLAGS="$flags -fsanitize=address -mllvm -asan-instrumentation-with-call-threshold=0"
     ;;
@@ -33,7 +35,7 @@ undefined)
     export FASTPOOL_CFLAGS="$flags -fsanitize=undefined -fno-sanitize-recover=undefined" LDFLAGS=-fsanitize=undefined
     ;;
 thread)
-    # gcc's OpenMP has no words for ThreadSanitizer: every barrier would be a race.
+    # gcc's OpenMP does not tell ThreadSanitizer about barriers: every barrier would be a race.
     need_clang
     archer=$(clang -print-resource-dir)/../../libarcher.so
     [ -f "$archer" ] || fail "$archer is missing (Debian and Ubuntu: apt install libomp-14-dev)"
@@ -51,7 +53,7 @@ make_instrumented "sanitize-$mode"
 
 cd "$root"
 unset LDFLAGS FASTPOOL_CFLAGS
-# PYTHONMALLOC: CPython's own allocator would hide the ends of what it hands out.
+# PYTHONMALLOC: CPython's own allocator would hide the ends of its blocks.
 export PYTHONPATH="$site" PYTHONMALLOC=malloc
 if [ "$mode" = memcheck ]; then
     [ $# -gt 0 ] || set -- --count 2000
@@ -75,11 +77,11 @@ if [ $# -eq 0 ]; then
     fi
 fi
 export PYTHONSAFEPATH=1
-# -s: pytest would keep what a sanitizer says before it ends the process.
+# -s: pytest would hold back the report of a sanitizer that ends the process.
 set -- "$venv/bin/python" -m pytest --import-mode=importlib -p no:cacheprovider -q -s "$@"
 case $mode in
 address)
-    # Guard pages are for the tests to hit (handle_segv).
+    # handle_segv=0: tests access guard pages on purpose.
     export ASAN_OPTIONS=detect_leaks=0:handle_segv=0:allocator_may_return_null=1
     LD_PRELOAD=$(clang -print-file-name="libclang_rt.asan-$(uname -m).so") exec "$@"
     ;;
@@ -89,7 +91,8 @@ undefined)
     ;;
 thread)
     export OMP_TOOL_LIBRARIES="$archer" TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1:exitcode=66
-    # gcc's runtime, as clang 14's crashes where it is preloaded; setarch, as it may find its addresses taken.
+    # gcc's runtime, because clang 14's crashes if it is preloaded. setarch, because the addresses
+    # of the runtime may be in use.
     exec setarch -R env LD_PRELOAD="$(gcc -print-file-name=libtsan.so)" "$@"
     ;;
 esac

@@ -1,9 +1,10 @@
 #!/bin/sh
-# Install fastpool with its test extra into a virtual environment and run the test suite on the installed package.
-# Works from any folder; arguments go to pytest, with paths as seen from the checkout:
+# Install fastpool with its test extra into a virtual environment, and run the test suite on the
+# installed package. Works from any folder. Arguments go to pytest, with paths relative to the
+# checkout:
 #     sh ci/test.sh tests/planning/test_plan.py -k ceil
 #     sh ci/test.sh -n 2 --dist worksteal              # all, in two processes
-# The environment is .venv-test beside ci/, or $FASTPOOL_VENV.
+# The environment is .venv-test next to ci/, or $FASTPOOL_VENV.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"

@@ -1,7 +1,8 @@
 #!/bin/sh
-# The tests that need PyTorch or JAX, which are large (with CUDA where the package index has no build for CPUs alone): the
-# routes of fastpool.torch and of foreign arrays, and life beside torch in one process. As test.sh otherwise; the
-# environment is .venv-torch beside ci/, or $FASTPOOL_VENV.
+# Run the tests that need PyTorch or JAX, which are large (with CUDA, if the package index has no
+# build for CPUs alone): fastpool.torch, arrays of other libraries, and fastpool and torch in one
+# process. Otherwise this script works as test.sh does. The environment is .venv-torch next to ci/,
+# or $FASTPOOL_VENV.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"

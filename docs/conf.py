@@ -1,6 +1,6 @@
 """Settings of Sphinx: `sh ci/docs.sh` builds the site into build/docs/html.
 
-Drawings and gallery examples are made as the site is built, from the installed fastpool.
+Sphinx makes the drawings and runs the gallery with the installed fastpool.
 """
 
 import os
@@ -34,7 +34,7 @@ python_use_unqualified_type_names = True
 add_function_parentheses = False
 toc_object_entries_show_parents = "hide"
 
-# Pages on the network are linked where there is a network: on Read the Docs.
+# Link to pages on the network only if there is a network: on Read the Docs.
 if os.environ.get("READTHEDOCS"):
     extensions.append("sphinx.ext.intersphinx")
     intersphinx_mapping = {
@@ -50,19 +50,19 @@ myst_heading_anchors = 3
 # ------------------------------------------------------------------------------ docstrings
 
 autodoc_member_order = "bysource"
-# Large, and needed by pages of the reference alone.
+# These packages are large, and only pages of the reference need them.
 autodoc_mock_imports = ["onnxruntime", "openvino", "torch"]
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_validation_checks = {
     "all",  # but
-    *("ES01", "EX01", "SA01"),  # an extended summary, examples, see also: where they help
-    "GL01",  # the summary on the line after the quotes
+    *("ES01", "EX01", "SA01"),  # an extended summary, examples and "see also" are optional
+    "GL01",  # the summary may be on the line of the quotes
     *("PR03", "PR04"),  # "layout, nan, out: as in max_pool" needs no types, and comes last
     *("RT02", "RT03"),  # results have names
 }
-# Fields are described as attributes; what repeats another function, or another library's, refers
-# to it.
+# Fields are described as attributes. A function that repeats another one, or one of another
+# library, refers to it.
 numpydoc_validation_exclude = {
     r"fastpool\.MaxPoolPlan$",
     r"fastpool\.onnx\.(Backend|InferenceSession)\b",
@@ -110,18 +110,18 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-# Pages without others below them.
+# Pages that have no pages below them need no sidebar.
 html_sidebars = {page: [] for page in ("index", "start", "semantics", "performance", "inside")}
 
 
 def to_pages(app, page, text):
-    """Links to files of the checkout become links to the pages made of them; the empty line that
-    doctest needs behind an example's last output goes."""
+    """Turn links to files of the checkout into links to pages. Remove the empty line that doctest
+    needs after the last output of an example."""
     text[0] = text[0].replace("(../SECURITY.md)", "(security.md)").replace("\n\n```\n", "\n```\n")
 
 
 def without_mocks(app, what, name, obj, options, signature, returns):
-    """A class of a mocked package shows no arguments; those of ours have the other library's."""
+    """Show "(...)" for a class of a mocked package, which has no signature."""
     return ("(...)" if signature == "(*args, **kwargs)" else signature), returns
 
 

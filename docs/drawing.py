@@ -1,12 +1,12 @@
-"""A directive whose body is Python that makes a matplotlib figure: a picture of the page.
+"""A directive for pictures: its body is Python code that makes a matplotlib figure.
 
-    ```{drawing} What the picture shows, for those who do not see it
+    ```{drawing} What the picture shows, as alternative text
     plan = fastpool.plan_max_pool((7,), "float32", 3, strides=2, layout="W")
     plan.draw()
     ```
 
-The last line is an expression, the figure, or text that is shown as it is. `fastpool`, `np`, `plt`
-and `pictures` are there. With ``:code:`` the body is shown too.
+The last line is an expression: the figure, or text that the page shows unchanged. The code can use
+`fastpool`, `np`, `plt` and `pictures`. With ``:code:`` the page shows the code too.
 """
 
 import ast
@@ -33,7 +33,7 @@ STYLE = {"svg.hashsalt": "fastpool", "font.size": 10, "figure.facecolor": "white
 
 
 def result_of(code):
-    """What the code's last line gives."""
+    """Run the code and return the value of its last line."""
     import pictures
 
     tree = ast.parse(code)
@@ -45,7 +45,7 @@ def result_of(code):
 
 class Drawing(SphinxDirective):
     has_content = True
-    required_arguments = 1  # the text in the place of the picture
+    required_arguments = 1  # the alternative text
     final_argument_whitespace = True
     option_spec = {"code": directives.flag}
 
@@ -68,7 +68,7 @@ class Drawing(SphinxDirective):
         folder = Path(self.env.srcdir) / "_generated"
         folder.mkdir(exist_ok=True)
         (folder / name).write_bytes(svg)
-        # A little larger than printed: the text of the drawings is small beside that of the page.
+        # A little larger than printed: the text of the drawings is smaller than that of the page.
         width = 1.2 * float(re.search(rb'width="([\d.]+)pt"', svg).group(1)) / 72
         alt = " ".join(self.arguments[0].split())
         image = nodes.image(uri=f"/_generated/{name}", alt=alt, width=f"{width:.2f}in")

@@ -1,6 +1,8 @@
-"""Pictures of the pages, drawn as the site is built: each function returns a matplotlib figure.
+"""Draw the pictures of the pages while the site is built. Each function returns a figure.
 
-What they show is computed where it can be: by fastpool, or by the planning of its passes.
+Where possible, fastpool or its planning of passes computes what a picture shows.
+
+    python docs/pictures.py     # draw docs/speed.svg, for the README, from speed.json
 """
 
 import json
@@ -12,7 +14,7 @@ import numpy as np
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 import fastpool
-from fastpool._schedule import chain
+from fastpool._running.passes import chain
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 BLUE, SKY, ORANGE, YELLOW, GREEN, PINK, GREY = (
@@ -20,9 +22,11 @@ BLUE, SKY, ORANGE, YELLOW, GREEN, PINK, GREY = (
 )
 COLOURS = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY)
 
+HERE = Path(__file__).parent
+
 
 def canvas(width, height, x, y):
-    """A figure in inches whose axes count cells, with y downwards."""
+    """Return a figure of this size in inches. Its axes count cells, and y points down."""
     figure, axes = plt.subplots(figsize=(width, height))
     axes.set(xlim=x, ylim=y[::-1], aspect="equal")
     axes.set_axis_off()
@@ -55,7 +59,7 @@ def grid(axes, x, y, values, fills=None):
 
 
 def pooling():
-    """A picture of 4 x 4, its windows of 2 x 2, their maxima and indices."""
+    """Draw 4 x 4 elements, their 2 x 2 windows, and the maximum and index of each window."""
     x = np.array([[1, 3, 2, 4], [5, 6, 8, 7], [3, 2, 1, 0], [1, 2, 3, 4]])
     y, where = fastpool.max_pool(x, 2, strides=2, layout="HW", return_indices=True)
     tints = {int(i): f"{colour}44" for i, colour in zip(where.flat, COLOURS, strict=False)}
@@ -76,7 +80,7 @@ def pooling():
 
 
 def index_spaces():
-    """ONNX's example of MaxUnpool with output_shape, both ways."""
+    """Draw both readings of ONNX's example of MaxUnpool with output_shape."""
     x = np.array([[[[5, 6], [7, 8]]]])
     where = np.array([[[[5, 7], [13, 15]]]])
     figure, axes = canvas(6.5, 3.3, (-0.2, 12.2), (-1.2, 5.2))
@@ -101,7 +105,7 @@ def index_spaces():
 
 
 def two_passes():
-    """A box maximum as a pass over rows and a pass over columns."""
+    """Draw the maximum over a box as a pass over rows, then a pass over columns."""
     rng = np.random.default_rng(4)
     x = rng.integers(0, 100, (5, 8))
     band = fastpool.max_pool(x, (3, 1), layout="HW")
@@ -125,7 +129,7 @@ def two_passes():
 
 
 def bands():
-    """Tiles of output rows, the input rows under them, which overlap, and their bands."""
+    """Draw tiles of output rows, the overlapping input rows that they read, and their bands."""
     figure, axes = canvas(6.5, 3.6, (-0.3, 16.4), (-1.4, 8.4))
     axes.add_patch(Rectangle((0, 0), 5, 8, facecolor="#f4f4f4", edgecolor="#444444"))
     axes.add_patch(Rectangle((12, 0.5), 4, 7, facecolor="#f4f4f4", edgecolor="#444444"))
@@ -151,7 +155,7 @@ def bands():
 
 
 def doubling(kernel=13):
-    """The chain of a long window: its steps, and what one output covers after each."""
+    """Draw the chain of passes of a long window, and what one output covers after each pass."""
     steps = chain(kernel, 1)
     size = kernel + 2
     figure, axes = canvas(6.5, 2.9, (-4.3, size + 0.2), (-0.6, 2.6 * len(steps) + 1.6))
@@ -178,7 +182,7 @@ def doubling(kernel=13):
 
 
 def loads():
-    """Loads per element of a pass over windows of 2 to 129 taps, by the three ways."""
+    """Plot the loads per output of three methods, over windows of 2 to 129 taps."""
     kernels = range(2, 130)
     chains = [sum(step.taps for step in chain(k, 1)) for k in kernels]
     figure, axes = plt.subplots(figsize=(6.5, 3.2), layout="constrained")
@@ -197,11 +201,11 @@ def loads():
 
 
 def running_maxima():
-    """Windows of five elements around a middle: maxima up to it, and from it on."""
+    """Draw windows of five elements around a middle, and the running maxima on both sides."""
     x = np.array([3, 1, 4, 1, 5, 9, 2, 6, 5])
     kernel = 5
     before = np.maximum.accumulate(x[:kernel][::-1])[::-1]
-    behind = np.maximum.accumulate(x[kernel:])
+    after = np.maximum.accumulate(x[kernel:])
     y = fastpool.max_pool(x, kernel, layout="W")
     figure, axes = canvas(6.5, 3.4, (-3.4, 9.3), (-0.9, 6.2))
     for i, value in enumerate(x):
@@ -210,7 +214,7 @@ def running_maxima():
     axes.text(kernel, -0.65, "middle", ha="center", va="bottom")
     for i, value in enumerate(before):
         cell(axes, i, 2, str(value), f"{BLUE}33")
-    for i, value in enumerate(behind):
+    for i, value in enumerate(after):
         cell(axes, kernel + i, 2, str(value), f"{ORANGE}33")
     arrow(axes, (kernel - 0.2, 1.6), (0.2, 1.6), BLUE)
     arrow(axes, (kernel + 0.2, 1.6), (len(x) - 0.2, 1.6), ORANGE)
@@ -229,7 +233,7 @@ def running_maxima():
 
 
 def taps():
-    """The order of comparisons with indices, and how ties end."""
+    """Draw the order in which taps are compared with indices, and which equal maximum wins."""
     x = np.array([[2, 7, 1], [7, 3, 7], [0, 5, 6]])
     figure, axes = canvas(6.5, 3.0, (-0.2, 13.2), (-0.9, 4.4))
     grid(axes, 0, 0.4, x, {(0, 1): f"{BLUE}44"})
@@ -253,7 +257,7 @@ def taps():
 
 
 def short_rows():
-    """21 elements in vectors of eight: an overlapping last vector, or a mask."""
+    """Draw 21 elements in vectors of eight, the last one overlapping or masked."""
     figure, axes = canvas(6.5, 2.1, (-0.2, 24.2), (-1, 6.2))
     for top, pieces, text in (
         (0.4, ((0, 8), (8, 8), (13, 8)), "the last vector overlaps the one before"),
@@ -275,7 +279,7 @@ def short_rows():
 
 
 def group(workload):
-    """As the table of the README groups them."""
+    """Return the row of the table in performance.md that counts this workload."""
     name, dtype, kind = workload.split("/")
     if name == "tiny":
         return "a call on\n64 elements"
@@ -290,8 +294,8 @@ def group(workload):
 
 
 def speed():
-    """Every workload of speed.json: the fastest other library's time over fastpool's."""
-    rows = json.loads((Path(__file__).parent / "speed.json").read_text())["rows"]
+    """Plot every workload of speed.json: the fastest other library's time over fastpool's."""
+    rows = json.loads((HERE / "speed.json").read_text())["rows"]
     tiny = "a call on\n64 elements"
     names = [*dict.fromkeys(group(row["workload"]) for row in rows)]
     names = [name for name in names if name != tiny] + [tiny]
@@ -310,7 +314,10 @@ def speed():
                 [mean] * 2, [number + shift - 0.15, number + shift + 0.15], color=colour, lw=2
             )
     axes.axvline(1, color="black", lw=1, zorder=0)
-    axes.set(xscale="log", xlabel="time of the fastest other library / time of fastpool")
+    axes.set(
+        xscale="log",
+        xlabel="times as fast as the fastest other library (one point is one workload)",
+    )
     axes.set_xticks([0.5, 1, 2, 5, 10, 20, 50], labels=["0.5", 1, 2, 5, 10, 20, 50])
     axes.minorticks_off()
     axes.set_yticks(range(len(names)), labels=names)
@@ -319,3 +326,10 @@ def speed():
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc="upper right")
     return figure
+
+
+if __name__ == "__main__":
+    # Text stays text, which makes the file small. Without a date, equal builds write equal files.
+    style = {"svg.fonttype": "none", "svg.hashsalt": "fastpool", "figure.facecolor": "white"}
+    with plt.rc_context(style):
+        speed().savefig(HERE / "speed.svg", metadata={"Date": None})

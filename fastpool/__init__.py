@@ -10,10 +10,10 @@ attributes mean elsewhere.
 import importlib
 
 from ._api import max_pool, max_unpool, plan_max_pool
-from ._capi import _C_API as _C_API  # what include/fastpool.h imports
-from ._capi import get_include
-from ._dispatch import show_config
-from ._plan import MaxPoolPlan
+from ._plans import MaxPoolPlan
+from ._running.builds import show_config
+from ._running.capi import _C_API as _C_API  # what include/fastpool.h imports
+from ._running.capi import get_include
 
 __version__ = "0.1.0"
 __all__ = [

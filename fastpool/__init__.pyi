@@ -8,7 +8,7 @@ from numpy.typing import DTypeLike, NDArray
 from typing_extensions import TypeVar
 
 from . import _typing as t
-from ._plan import MaxPoolPlan as MaxPoolPlan
+from ._plans import MaxPoolPlan as MaxPoolPlan
 
 __version__: str
 __all__ = [

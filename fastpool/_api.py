@@ -2,13 +2,12 @@
 
 from numpy import ndarray
 
-from ._foreign import as_array, routed
-from ._kept import Kept
-from ._plan import make_plan
-from ._unpool_plan import make_unpool_plan
+from ._plans import make_plan, make_unpool_plan
+from ._running.interop import as_array, routed
+from ._running.plan_cache import PlanCache
 
-_pool_plans = Kept(make_plan)
-_unpool_plans = Kept(lambda shape, dtype, *attributes: make_unpool_plan(shape, *attributes))
+_pool_plans = PlanCache(make_plan)
+_unpool_plans = PlanCache(lambda shape, dtype, *attributes: make_unpool_plan(shape, *attributes))
 
 
 def max_pool(

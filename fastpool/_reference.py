@@ -10,8 +10,9 @@ from itertools import product
 
 import numpy as np
 
-from . import _arguments
-from ._activation import apply_activation
+from ._planning import arguments, geometry
+from ._planning.dtypes import lowest
+from ._running.activation import apply_activation
 
 
 def max_pool(
@@ -36,18 +37,18 @@ def max_pool(
 ):
     """As `fastpool.max_pool`."""
     x = np.asarray(x)
-    dtype = _arguments.dtype_name(x.dtype)
-    order = _arguments.layout(layout, x.shape)
+    dtype = arguments.dtype_name(x.dtype)
+    order = geometry.layout(layout, x.shape)
     n = len(order.spatial)
-    kernels = _arguments.kernel_shape(kernel_shape, n)
-    strides = _arguments.strides(strides, n)
-    dilations = _arguments.dilations(dilations, n)
-    pads = _arguments.pads(pads, n)
-    auto_pad = _arguments.auto_pad(auto_pad)
-    rounding = _arguments.ceil_mode(ceil_mode), _arguments.ceil_rule(ceil_rule)
-    nan = _arguments.nan(nan)
-    activation, activation_params = _arguments.activation(activation, activation_params, dtype)
-    return_indices = _arguments.return_indices(return_indices)
+    kernels = arguments.kernel_shape(kernel_shape, n)
+    strides = arguments.strides(strides, n)
+    dilations = arguments.dilations(dilations, n)
+    pads = arguments.pads(pads, n)
+    auto_pad = arguments.auto_pad(auto_pad)
+    rounding = arguments.ceil_mode(ceil_mode), arguments.ceil_rule(ceil_rule)
+    nan = arguments.nan(nan)
+    activation, activation_params = arguments.activation(activation, activation_params, dtype)
+    return_indices = arguments.return_indices(return_indices)
     if auto_pad != "NOTSET" and any(pads):
         raise ValueError(f"pads {pads} beside auto_pad {auto_pad}")
 
@@ -62,11 +63,11 @@ def max_pool(
         axes.append([_window(o, *window, begin) for o in range(outputs)])
 
     numbers = _numbers(x.shape, order, storage_order, index_axis, index_layout)
-    index_dtype = _arguments.index_dtype(index_dtype)
+    index_dtype = arguments.index_dtype(index_dtype)
     if return_indices and numbers.size and numbers.max() > np.iinfo(index_dtype).max:
         raise ValueError(f"index_dtype {index_dtype} cannot hold {numbers.max()}")
     shape = planes.shape[:2] + tuple(map(len, axes))
-    y = np.full(shape, _lowest(dtype), planes.dtype)
+    y = np.full(shape, lowest(dtype), planes.dtype)
     indices = np.full(shape, -1, index_dtype)
     batch, channel = np.ogrid[: shape[0], : shape[1]]
     for output in product(*map(range, shape[2:])):
@@ -100,19 +101,19 @@ def max_unpool(
 ):
     """As `fastpool.max_unpool`."""
     x, indices = np.asarray(x), np.asarray(indices)
-    _arguments.dtype_name(x.dtype)
+    arguments.dtype_name(x.dtype)
     if indices.dtype.newbyteorder("=") not in (np.int64, np.int32):
         raise TypeError(f"indices of type {indices.dtype}")
     if indices.shape != x.shape:
         raise ValueError(f"indices of shape {indices.shape} for x of shape {x.shape}")
-    order = _arguments.layout(layout, x.shape)
+    order = geometry.layout(layout, x.shape)
     n = len(order.spatial)
-    kernels = _arguments.kernel_shape(kernel_shape, n)
-    strides = _arguments.strides(strides, n)
-    pads = _arguments.pads(pads, n)
-    index_space = _arguments.index_space(index_space)
-    index_layout = _arguments.index_layout(index_layout, order)
-    output_shape = _arguments.output_shape(output_shape, x.ndim)
+    kernels = arguments.kernel_shape(kernel_shape, n)
+    strides = arguments.strides(strides, n)
+    pads = arguments.pads(pads, n)
+    index_space = arguments.index_space(index_space)
+    index_layout = arguments.index_layout(index_layout, order)
+    output_shape = arguments.output_shape(output_shape, x.ndim)
 
     values = _planes(x, order)
     batch, channels, *sizes = values.shape
@@ -139,7 +140,7 @@ def max_unpool(
     outer = [batch] * (order.batch_axis >= 0)
     if index_layout == "NCHW":  # channels are inside the others' spaces
         outer += [channels] * (order.channel_axis >= 0)
-    index_axis = _arguments.index_axis(index_axis, x.ndim)
+    index_axis = arguments.index_axis(index_axis, x.ndim)
     if index_axis > len(outer):
         raise ValueError(f"index_axis {index_axis} is inside the plane")
     spaces = max(1, math.prod(outer[:index_axis]))
@@ -219,9 +220,9 @@ def _shape(shape, order, extents):
 
 def _numbers(shape, order, storage_order, index_axis, index_layout):
     """The index of every element, arranged as `_planes` arranges the elements themselves."""
-    storage_order = _arguments.storage_order(storage_order)
-    index_axis = _arguments.index_axis(index_axis, len(shape))
-    index_layout = _arguments.index_layout(index_layout, order)
+    storage_order = arguments.storage_order(storage_order)
+    index_axis = arguments.index_axis(index_axis, len(shape))
+    index_layout = arguments.index_layout(index_layout, order)
     numbers = np.arange(math.prod(shape), dtype=np.int64)
     if index_layout == "NHWC":
         counted = shape
@@ -244,13 +245,6 @@ def _numbers(shape, order, storage_order, index_axis, index_layout):
 
 
 # --------------------------------------------------------------------------------------- values
-
-
-def _lowest(dtype):
-    """What a window without elements gives."""
-    if dtype == "bool":
-        return False
-    return -np.inf if "float" in dtype else np.iinfo(dtype).min
 
 
 def _first_maximum(taps, nan):

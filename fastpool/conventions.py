@@ -7,9 +7,9 @@ refuse. `compare` says which output each of them gives; what comes out can be pr
 import html
 from typing import NamedTuple
 
-from . import _arguments
-from ._geometry import Windows, windows_of
-from ._plan import Axis, make_plan
+from ._planning import arguments, max_pool
+from ._planning.geometry import Axis
+from ._planning.windows import Windows, windows_of
 
 __all__ = ["Answer", "Comparison", "compare"]
 
@@ -85,7 +85,7 @@ class Comparison(NamedTuple):
         ValueError
             There are more than two axes, or all refuse.
         """
-        from ._draw import Panel, figure
+        from ._showing.draw import Panel, figure
 
         shown = [answer for answer in self.answers if answer.windows]
         if not shown:
@@ -160,18 +160,18 @@ def compare(
     TensorFlow "VALID"  (1,)  no pads, no ceil_mode
     TensorFlow "SAME"   (2,)  no pads, no ceil_mode
     """
-    if not _arguments.is_sequence(sizes):
+    if not arguments.is_sequence(sizes):
         sizes = [sizes]
-    sizes = _arguments.as_counts(sizes, "sizes", 1, range(1, _arguments.MOST_AXES - 1))
+    sizes = arguments.as_counts(sizes, "sizes", 1, range(1, arguments.MOST_AXES - 1))
     count = len(sizes)
     asked = _Asked(
         sizes,
-        _arguments.kernel_shape(kernel_shape, count),
-        _arguments.strides(strides, count),
-        _arguments.pads(pads, count),
-        _arguments.dilations(dilations, count),
-        _arguments.auto_pad(auto_pad),
-        _arguments.ceil_mode(ceil_mode),
+        arguments.kernel_shape(kernel_shape, count),
+        arguments.strides(strides, count),
+        arguments.pads(pads, count),
+        arguments.dilations(dilations, count),
+        arguments.auto_pad(auto_pad),
+        arguments.ceil_mode(ceil_mode),
     )
     answers = [_onnx(asked), _openvino(asked), _torch(asked), *_tensorflow(asked)]
     return Comparison(str(asked), tuple(answers))
@@ -205,7 +205,7 @@ class _Asked(NamedTuple):
         """As fastpool pools with these attributes, some of them changed."""
         asked = self._replace(**changed)
         try:
-            plan = make_plan(
+            fields = max_pool.resolve(
                 (1, 1, *asked.sizes),
                 "uint8",
                 asked.kernel,
@@ -216,6 +216,7 @@ class _Asked(NamedTuple):
                 ceil_mode=asked.ceil_mode,
                 ceil_rule=ceil_rule,
             )
+            plan = max_pool.MaxPool(**fields)
         except ValueError as error:
             return Answer(name, call, None, str(error), tuple(notes))
         return Answer(name, call, plan.output_shape[2:], "", tuple(notes), windows_of(plan))

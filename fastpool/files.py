@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from ._api import plan_max_pool
-from ._arguments import as_count, shown
-from ._tiling import grid
+from ._planning.arguments import as_count, shown
+from ._planning.parts import grid
 
 __all__ = ["max_pool"]
 

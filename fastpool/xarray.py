@@ -11,7 +11,7 @@ import numpy as np
 
 from ._api import max_unpool as _max_unpool
 from ._api import plan_max_pool
-from ._arguments import shown
+from ._planning.arguments import shown
 
 try:
     import xarray

@@ -12,7 +12,9 @@ from pathlib import Path
 import numpy as np
 
 import fastpool
-from fastpool import _dispatch, _schedule
+from fastpool._running import builds as running
+from fastpool._running.passes import trimmed
+from fastpool._running.work import make_work
 
 try:
     import ml_dtypes
@@ -22,7 +24,7 @@ except ImportError:
 INTEGER_NAMES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 FLOAT_NAMES = ["float16", "float32", "float64"] + (["bfloat16"] if ml_dtypes else [])
 DTYPE_NAMES = FLOAT_NAMES + INTEGER_NAMES + ["bool"]
-BUILDS = list(_dispatch.builds())
+BUILDS = list(running.builds())
 
 # (bits of the type, bits of its mantissa)
 _FLOAT_FORMATS = {
@@ -83,11 +85,11 @@ def command(*arguments):
 
 def kernel_path(plan):
     """The way through the kernels of a plan that has run: its form, and what its tiles are."""
-    pooling = plan._runner.pooling if "_runner" in plan.__dict__ else None
+    pooling = plan._prepared.pooling if "_prepared" in plan.__dict__ else None
     if pooling is None:
         return "gigantic"
-    windows = map(_schedule.trimmed, plan.axes)
-    made = _schedule.make_schedule(plan, windows, plan.input_shape, plan.output_shape)
+    windows = map(trimmed, plan.axes)
+    made = make_work(plan, windows, plan.input_shape, plan.output_shape)
     words = [pooling.form]
     if pooling.form == "far":
         words += ["channels last"] * made.channels_last

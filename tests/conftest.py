@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import cases
-from fastpool import _dispatch
+from fastpool._running import builds as running
 
 settings.register_profile(
     "fastpool",
@@ -31,7 +31,7 @@ settings.load_profile("fastpool")
 @pytest.fixture(params=cases.BUILDS)
 def isa(request):
     """Run the test once on every build of the kernels that this machine can execute."""
-    with _dispatch.using(request.param):
+    with running.using(request.param):
         yield request.param
 
 

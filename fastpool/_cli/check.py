@@ -10,8 +10,10 @@ import numpy as np
 
 import fastpool
 
-from .. import _dispatch, _reference, _threads
-from .._arguments import DTYPES
+from .. import _reference
+from .._planning.dtypes import DTYPES
+from .._running.builds import builds, using
+from .._running.threads import MOST_THREADS, available_cpus
 from ..bench.answers import difference
 from .program import FAILED, Command
 from .screen import progress, show, table
@@ -53,7 +55,7 @@ MOST_SHOWN = 10
     "--num-threads",
     "threads",
     metavar="N",
-    type=click.IntRange(min=1, max=_threads.MOST_THREADS),
+    type=click.IntRange(min=1, max=MOST_THREADS),
     help="Compare on one thread and on so many. [the processors, at least 2]",
 )
 def command(threads):
@@ -64,20 +66,20 @@ def command(threads):
     Python. Exits with 1 if anything differs.
     """
     start = time.perf_counter()
-    threads = threads or max(2, _threads.available_cpus())
+    threads = threads or max(2, available_cpus())
     dtypes = [name for name in DTYPES if name != "bfloat16" or util.find_spec("ml_dtypes")]
-    builds = list(_dispatch.builds())
+    names = list(builds())
     counts, problems = Counter(), []
     with progress("checking") as update:
         for done, dtype in enumerate(dtypes):
             update(done, len(dtypes))
-            for build, what, problem in comparisons(dtype, builds, threads):
+            for build, what, problem in comparisons(dtype, names, threads):
                 counts[dtype, build, not problem] += 1
                 if problem:
                     problems.append(f"{dtype}, {build}, {what}: {problem}")
-    rows = table(dtype="left", **dict.fromkeys(builds, "left"))
+    rows = table(dtype="left", **dict.fromkeys(names, "left"))
     for dtype in dtypes:
-        wrong = [counts[dtype, build, False] for build in builds]
+        wrong = [counts[dtype, build, False] for build in names]
         rows.add_row(dtype, *(f"{count} differ" if count else "exact" for count in wrong))
     show(rows)
     seconds = time.perf_counter() - start
@@ -105,7 +107,7 @@ def comparisons(dtype, builds, threads):
             back = (_reference.max_unpool(*want, **unpooling),)
         for build, count in product(builds, (1, threads) if number == turn else (1,)):
             what = f"{name}, threads: {count}"
-            with _dispatch.using(build):
+            with using(build):
                 alone = fastpool.max_pool(x, **attributes, num_threads=count)
                 yield build, what, difference((alone,), want[:1])
                 both = fastpool.max_pool(x, **attributes, return_indices=True, num_threads=count)

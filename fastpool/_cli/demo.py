@@ -23,5 +23,5 @@ def command(output):
     pictures. Exits with 1 if anything differs.
     """
     with needing("the demo", "fastpool[demo]", "onnx", "PIL", "skimage"):
-        from .._demo import run
+        from .photographs import run
     return run(output)

@@ -4,7 +4,7 @@ import click
 
 import fastpool
 
-from .. import _arguments
+from .._planning import geometry
 from .options import ACTIVATION, INDICES, THREADS, WINDOW, Numbers, Picture, given, with_options
 from .program import Command, wrong_input
 
@@ -63,7 +63,7 @@ def _compared(shape, attributes):
     """The same attributes by other conventions."""
     from .. import conventions
 
-    order = _arguments.layout(attributes.pop("layout", None), shape)
+    order = geometry.layout(attributes.pop("layout", None), shape)
     for name, value in attributes.items():
         if name not in COMPARED and value:
             raise ValueError(f"{name}: has no meaning with --conventions")

@@ -12,7 +12,8 @@ from pathlib import Path
 import click
 import numpy as np
 
-from .. import __version__, _dispatch, _kernels, _threads
+from .. import __version__, _kernels
+from .._running import builds, threads
 from .program import Command, wrong_input
 from .screen import show, table
 
@@ -48,7 +49,7 @@ def collect():
 
     return {
         "fastpool": __version__,
-        "path": str(Path(_dispatch.__file__).parent),
+        "path": str(Path(builds.__file__).parent),
         "numpy": np.__version__,
         **machine(),
         "implementation": platform.python_implementation(),
@@ -63,15 +64,15 @@ def collect():
 
 def _features():
     """Processor features that builds are made for -> whether they are here."""
-    names = dict.fromkeys(name for _, needed in _dispatch.BUILDS.values() for name in needed)
+    names = dict.fromkeys(name for _, needed in builds.BUILDS.values() for name in needed)
     return {name: bool(_kernels.cpu_supports(name)) for name in names}
 
 
 def _builds():
-    used = _dispatch._active
-    features, here = _features(), _dispatch.builds()
+    used = builds._active
+    features, here = _features(), builds.builds()
     found = {}
-    for name, (module, needed) in _dispatch.BUILDS.items():
+    for name, (module, needed) in builds.BUILDS.items():
         missing = [feature for feature in needed if not features[feature]]
         if name in here:
             found[name] = "in use" if name == used else "runs here"
@@ -89,16 +90,16 @@ def _builds():
 
 def _thread_limits():
     """The default number of threads, and everything that may limit it."""
-    openmp = _dispatch.builds()[_dispatch._active].max_threads
+    openmp = builds.builds()[builds._active].max_threads
     asked = os.environ.get("FASTPOOL_NUM_THREADS", "").strip()
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     limits = {
         "FASTPOOL_NUM_THREADS": int(asked) if asked.isdecimal() else None,
         "affinity": affinity,
-        "cgroup quota": _threads.cgroup_limit(),
+        "cgroup quota": threads.cgroup_limit(),
         "OpenMP": openmp(),
     }
-    default = _threads.effective_threads(None, _threads.SERIAL_BYTES, openmp)
+    default = threads.effective_threads(None, threads.SERIAL_BYTES, openmp)
     because = [name for name, limit in limits.items() if limit == default]
     return {
         "default": default,

@@ -21,7 +21,7 @@ def command(target, size):
     It is made of scikit-image's pictures: uint8, of the layout HWC, in a .npy file.
     """
     with needing("the mosaic", "fastpool[demo]", "PIL", "skimage"):
-        from .. import _mosaic
+        from . import mosaic_file
     with progress("mosaic") as update:
-        _mosaic.write(target, size, update)
+        mosaic_file.write(target, size, update)
     click.echo(f"{target}: uint8 {size}x{size}x3")

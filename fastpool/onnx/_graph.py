@@ -9,8 +9,8 @@ import onnx
 from google.protobuf.message import DecodeError, Message
 from onnx.external_data_helper import uses_external_data
 
-from .._arguments import shown
-from .._foreign import as_array
+from .._planning.arguments import shown
+from .._running.interop import as_array
 from ._nodes import label, opset_version
 
 # Messages inside of messages that protobuf reads; more can be made in memory.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from onnx import AttributeProto
 from onnx.helper import get_attribute_value
 
-from .._arguments import shown
+from .._planning.arguments import shown
 from ._operators import max_pool, max_unpool
 
 MICROSOFT = "com.microsoft"

@@ -9,13 +9,12 @@ com.ms.internal.nhwc.
 
 from math import prod
 
-from .. import _arguments
-from .._activation import prepared_activation
-from .._foreign import as_array, as_output, bump_versions
-from .._kept import Kept
-from .._operator_arguments import counts, spatial_rank
-from .._plan import make_plan
-from .._unpool_plan import make_unpool_plan
+from .._planning import arguments
+from .._planning.operators import counts, spatial_rank
+from .._plans import make_plan, make_unpool_plan
+from .._running.activation import prepared_activation
+from .._running.interop import as_array, as_output, bump_versions
+from .._running.plan_cache import PlanCache
 
 __all__ = ["max_pool", "max_unpool"]
 
@@ -218,11 +217,11 @@ def _plan_max_pool(
     num_threads,
 ):
     n = spatial_rank(shape, layout)
-    if _arguments.as_int(n_outputs, "n_outputs") not in (1, 2):
+    if arguments.as_int(n_outputs, "n_outputs") not in (1, 2):
         raise ValueError(f"n_outputs: expected 1 (Y) or 2 (Y and Indices), got {n_outputs}")
     kernel_shape = counts(kernel_shape, "kernel_shape", n, 1, required=True)
     auto_pad = _text(auto_pad)
-    on_pads = _arguments.choice(pads_with_auto_pad, "pads_with_auto_pad", ("error", "ignore"))
+    on_pads = arguments.choice(pads_with_auto_pad, "pads_with_auto_pad", ("error", "ignore"))
     if on_pads == "ignore" and auto_pad not in (None, "", "NOTSET"):
         pads = None
     return make_plan(
@@ -261,9 +260,9 @@ def _plan_max_unpool(
     num_threads,
 ):
     n = spatial_rank(shape, layout)
-    name = _arguments.dtype_name(dtype, "x")
+    name = arguments.dtype_name(dtype, "x")
     # Checked before the call, which writes into `out`.
-    activation = _arguments.activation(_text(activation), activation_params, name)
+    activation = arguments.activation(_text(activation), activation_params, name)
     plan = make_unpool_plan(
         shape,
         counts(kernel_shape, "kernel_shape", n, 1, required=True),
@@ -284,5 +283,5 @@ def _text(value):
     return value[:100].decode(errors="backslashreplace") if isinstance(value, bytes) else value
 
 
-_pool_plans = Kept(_plan_max_pool)
-_unpool_plans = Kept(_plan_max_unpool)
+_pool_plans = PlanCache(_plan_max_pool)
+_unpool_plans = PlanCache(_plan_max_unpool)

@@ -7,8 +7,8 @@ import onnxruntime
 from google.protobuf.message import Error as ProtobufError
 from onnx import numpy_helper
 
-from .. import _threads
-from .._arguments import shown
+from .._planning.arguments import shown
+from .._running.threads import available_cpus
 from ._graph import Program, Step, inputs_of, load, read_graph
 from ._nodes import INTERNAL_NHWC, check_rules, is_pooling, pooling_call
 from ._split import Piece, split
@@ -167,7 +167,7 @@ def _fewer_threads(options, pieces):
     try:
         if getattr(options, "use_per_session_threads", True):
             for name, threads in chosen.items():
-                wanted = threads or _threads.available_cpus()  # 0: onnxruntime finds a number
+                wanted = threads or available_cpus()  # 0: onnxruntime finds a number
                 most = 1 + max(_FULL_POOLS * (wanted - 1), _SMALL_NUMBER) // pieces
                 if most < wanted:
                     setattr(options, name, most)

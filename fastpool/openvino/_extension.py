@@ -3,11 +3,11 @@
 import openvino
 from openvino.opset1 import convert, transpose
 
-from .. import _arguments
-from .._arguments import shown
-from .._foreign import bfloat16
-from .._kept import Kept
-from .._plan import make_plan
+from .._planning import arguments
+from .._planning.arguments import shown
+from .._plans import make_plan
+from .._running.interop import bfloat16
+from .._running.plan_cache import PlanCache
 from ._layers import MaxPoolLayer
 from ._operator import native_attributes
 
@@ -129,14 +129,14 @@ class MaxPool(openvino.Op):
         shape = self.get_input_partial_shape(0)
         if shape.rank.is_dynamic:
             kernel = self._attributes["kernel"]
-            n = len(_arguments.as_counts(kernel, "kernel", 1, (1, 2, 3), "1 to 3 ints"))
+            n = len(arguments.as_counts(kernel, "kernel", 1, (1, 2, 3), "1 to 3 ints"))
             shape = openvino.PartialShape([-1] * (2 + n))
         element_type = self.get_input_element_type(0)
         if element_type.get_type_name() not in _ELEMENT_TYPES:
             raise TypeError(f"x: fastpool has no element type {element_type.get_type_name()}")
         self._resolve(len(shape) - 2)
         self._bfloat16 = bfloat16("x") if element_type == openvino.Type.bf16 else None
-        self._plans = Kept(self._plan)
+        self._plans = PlanCache(self._plan)
         outputs = self._output_shape(shape)
         self.set_output_size(1 + self._native["return_indices"])
         self.set_output_type(0, element_type, outputs)
@@ -152,9 +152,9 @@ class MaxPool(openvino.Op):
         native = {"pads": (0,) * 2 * n} | native_attributes(n, 14, **own)
         native["dilations"] = native["dilations"] or (1,) * n
         switches = {
-            "nan": _arguments.nan(self._attributes["nan"]),
-            "layout": _arguments.choice(self._attributes["layout"], "layout", ("NCHW", "NHWC")),
-            "return_indices": _arguments.return_indices(self._attributes["return_indices"]),
+            "nan": arguments.nan(self._attributes["nan"]),
+            "layout": arguments.choice(self._attributes["layout"], "layout", ("NCHW", "NHWC")),
+            "return_indices": arguments.return_indices(self._attributes["return_indices"]),
         }
         self._native = native | switches
         self._attributes |= switches | {

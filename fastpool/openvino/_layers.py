@@ -4,7 +4,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from .._arguments import shown
+from .._planning.arguments import shown
 from ._operator import VERSIONS, max_pool, native_attributes
 
 # Characters of one layer's text. (Its elements take some hundred bytes each, its ports few.)

@@ -2,12 +2,12 @@
 :func:`fastpool.max_pool`.
 """
 
-from .. import _arguments
-from .._arguments import shown
-from .._foreign import as_array
-from .._kept import Kept
-from .._operator_arguments import counts, spatial_rank
-from .._plan import make_plan
+from .._planning import arguments
+from .._planning.arguments import shown
+from .._planning.operators import counts, spatial_rank
+from .._plans import make_plan
+from .._running.interop import as_array
+from .._running.plan_cache import PlanCache
 
 VERSIONS = (1, 8, 14)
 _AUTO_PADS = {
@@ -129,7 +129,7 @@ def _plan_max_pool(shape, dtype, version, *arguments):
     )
 
 
-_pool_plans = Kept(_plan_max_pool)
+_pool_plans = PlanCache(_plan_max_pool)
 
 
 def native_attributes(
@@ -146,7 +146,7 @@ def native_attributes(
     axis=None,
 ):
     """Checked attributes of an operation with `n` spatial axes, as the native call takes them."""
-    if _arguments.as_int(version, "version") not in VERSIONS:
+    if arguments.as_int(version, "version") not in VERSIONS:
         raise ValueError(f"version: expected 1, 8 or 14, got {version}")
     rounding_type = _lower_case_choice(rounding_type, "rounding_type", _ROUNDING_TYPES)
     if rounding_type == "ceil_torch" and version < 14:
@@ -175,7 +175,7 @@ def native_attributes(
             if value is not None:
                 raise ValueError(f"{name}: version 1 has no such attribute, got {shown(value)}")
         return attributes
-    element_type = _arguments.choice(
+    element_type = arguments.choice(
         index_element_type, "index_element_type", tuple(_INDEX_ELEMENT_TYPES)
     )
     return attributes | {
@@ -188,13 +188,13 @@ def native_attributes(
 
 def _lower_case_choice(value, name, allowed):
     """One of `allowed`, the first by default, written in any case as OpenVINO itself takes them."""
-    return _arguments.choice(
+    return arguments.choice(
         value.lower() if isinstance(value, str) else value, name, tuple(allowed)
     )
 
 
 def _axis(value, rank):
-    value = 0 if value is None else _arguments.as_int(value, "axis")
+    value = 0 if value is None else arguments.as_int(value, "axis")
     if not -rank <= value < rank:
         raise ValueError(
             f"axis: expected an int in [{-rank}, {rank - 1}] for rank {rank}, got {value}"

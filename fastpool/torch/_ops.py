@@ -9,11 +9,11 @@ import math
 import torch
 from torch.autograd import forward_ad
 
-from .. import _arguments, _threads
-from .._foreign import as_array
-from .._kept import Kept
-from .._plan import make_plan
-from .._unpool_plan import make_unpool_plan
+from .._planning import arguments
+from .._plans import make_plan, make_unpool_plan
+from .._running import threads
+from .._running.interop import as_array
+from .._running.plan_cache import PlanCache
 from ._windows import (
     check_kind,
     check_rank,
@@ -44,14 +44,14 @@ max_pool = torch.ops.fastpool.max_pool.default
 max_pool_with_indices = torch.ops.fastpool.max_pool_with_indices.default
 max_unpool = torch.ops.fastpool.max_unpool.default
 
-_DTYPES = frozenset(getattr(torch, name) for name in _arguments.DTYPES)
+_DTYPES = frozenset(getattr(torch, name) for name in arguments.DTYPES)
 _OF_NUMPY = _DTYPES - {torch.bfloat16}
 _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 _TO_LAST = {2: (0, 2, 3, 1), 3: (0, 2, 3, 4, 1)}
 _TO_FIRST = {2: (0, 3, 1, 2), 3: (0, 4, 1, 2, 3)}
 
 # torch.set_num_threads limits the default, whether or not torch has fastpool's OpenMP library.
-_threads.limits.append(torch.get_num_threads)
+threads.limits.append(torch.get_num_threads)
 
 
 # -------------------------------------------------------------------------------------- tensors
@@ -62,7 +62,7 @@ def _check_tensor(tensor, name, devices=("cpu",)):
     if tensor.device.type not in devices:
         raise TypeError(f"{name}: expected a tensor on the CPU, got one on {tensor.device}")
     if tensor.dtype not in _DTYPES:
-        names = ", ".join(_arguments.DTYPES)
+        names = ", ".join(arguments.DTYPES)
         raise TypeError(f"{name}: expected one of {names}, got {tensor.dtype}")
     if tensor.layout is not torch.strided:
         raise TypeError(f"{name}: expected a strided tensor, got layout {tensor.layout}")
@@ -194,8 +194,8 @@ def _plan_unpool(shape, dtype, rank, last, output_size):
     )
 
 
-_pool_plans = Kept(_plan_pool)
-_unpool_plans = Kept(_plan_unpool)
+_pool_plans = PlanCache(_plan_pool)
+_unpool_plans = PlanCache(_plan_unpool)
 
 
 def _kernel(name):

@@ -5,8 +5,8 @@ Everything here is traced too, by torch.compile and torch.export, where extents 
 
 import torch
 
-from .. import _arguments
-from .._arguments import shown
+from .._planning import arguments
+from .._planning.arguments import shown
 
 # torch's operators take no larger ints.
 _MOST = 2**63 - 1
@@ -21,7 +21,7 @@ def per_axis(value, name, rank, least):
         raise ValueError(f"{name}: expected an int or {rank} ints, got {shown(value)}")
     for i, number in enumerate(values):
         if isinstance(number, bool) or not isinstance(number, (int, torch.SymInt)):
-            values[i] = number = _arguments.as_int(number, name, "an int or a tuple of ints")
+            values[i] = number = arguments.as_int(number, name, "an int or a tuple of ints")
         if number < least:
             raise ValueError(f"{name}: expected ints of at least {least}, got {shown(value)}")
         if isinstance(number, int) and number > _MOST:

@@ -18,9 +18,10 @@ import fastpool.files
 click = pytest.importorskip("click")
 pytest.importorskip("rich")
 
-from fastpool import _dispatch, conventions  # noqa: E402  (they need click)
+from fastpool import conventions  # noqa: E402  (they need click)
 from fastpool._cli import check  # noqa: E402
 from fastpool._cli.program import COMMANDS, program  # noqa: E402
+from fastpool._running import builds as running  # noqa: E402
 
 OPTIONS = ("--kernel", "3", "--strides", "2", "--layout", "NHWC")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(fastpool.__file__).parents[1])}
@@ -184,7 +185,7 @@ def test_info():
     found = json.loads(printed)
     assert found["fastpool"] == fastpool.__version__ and found["numpy"] == np.__version__
     assert found["builds"]["all"][found["builds"]["in_use"]] == "in use"
-    assert set(found["builds"]["all"]) == set(_dispatch.BUILDS)
+    assert set(found["builds"]["all"]) == set(running.BUILDS)
     assert found["packages"]["click"] == importlib.metadata.version("click")
     threads = found["threads"]
     assert all(threads["limits"][name] == threads["default"] for name in threads["because"])
@@ -213,7 +214,7 @@ def test_check(monkeypatch):
     status, printed, said = cases.command("check")
     assert (status, said) == (0, "") and printed.endswith(": all exact\n")
     rows = [line.split() for line in printed.splitlines()[1:-1]]
-    assert ["float32", *["exact"] * len(_dispatch.builds())] in rows
+    assert ["float32", *["exact"] * len(running.builds())] in rows
 
 
 def test_check_finds_a_difference(monkeypatch):
@@ -368,9 +369,9 @@ def test_run_without_onnx(models, monkeypatch):
 
 @pytest.mark.parametrize("words", [["demo"], ["mosaic", "m.npy"]])
 def test_missing_packages_of_the_demo(folder, monkeypatch, words):
-    for name in ("fastpool._mosaic", "fastpool._demo"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-        monkeypatch.delattr(fastpool, name.partition(".")[2], raising=False)
+    for name in ("mosaic_file", "photographs"):
+        monkeypatch.delitem(sys.modules, f"fastpool._cli.{name}", raising=False)
+        monkeypatch.delattr(fastpool._cli, name, raising=False)
     monkeypatch.setitem(sys.modules, "skimage", None)
     monkeypatch.setitem(sys.modules, "onnx", None)
     status, printed, said = cases.command(*words)

@@ -7,7 +7,7 @@ that what is left of the contradiction is hard to see.
 import numpy as np
 
 import cases
-from fastpool._plan import Axis
+from fastpool._planning.geometry import Axis
 
 LAYOUTS = [*dict.fromkeys(name for rank in (1, 2, 3) for name in cases.layouts(rank))]
 WORDS = {

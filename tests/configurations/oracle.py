@@ -8,8 +8,9 @@ import math
 
 import numpy as np
 
-from fastpool import _arguments, _reference
-from fastpool._activation import apply_activation
+from fastpool import _reference
+from fastpool._planning import arguments, geometry
+from fastpool._running.activation import apply_activation
 
 from .arrays import same
 
@@ -51,9 +52,9 @@ def quick(
     activation_params=(),
 ):
     """As `_reference.max_pool` of legal windows and pads that have one value per axis."""
-    name = _arguments.dtype_name(x.dtype)
-    activation, activation_params = _arguments.activation(activation, activation_params, name)
-    order = _arguments.layout(layout, x.shape)
+    name = arguments.dtype_name(x.dtype)
+    activation, activation_params = arguments.activation(activation, activation_params, name)
+    order = geometry.layout(layout, x.shape)
     planes = _reference._planes(x, order)
     sizes = planes.shape[2:]
     ranks = _ranks(planes, nan)
@@ -141,7 +142,7 @@ def _higher(ranks, places, later_ranks, later_places):
 
 def planned_pool(plan, x):
     """(maxima, indices) as the fields of a `MaxPoolPlan` say; raises where they say nothing."""
-    order = _arguments.layout(plan.layout, plan.input_shape)
+    order = geometry.layout(plan.layout, plan.input_shape)
     if len(plan.axes) != len(order.spatial):
         raise ValueError("the number of axes")
     _reference._numbers(
@@ -197,7 +198,7 @@ def _counted(plan, places, order):
 
 def planned_unpool(plan, x, seed):
     """(indices, result) as the fields of an `UnpoolPlan` say; raises where they say nothing."""
-    order = _arguments.layout(plan.layout, plan.x_shape)
+    order = geometry.layout(plan.layout, plan.x_shape)
     sizes = [plan.x_shape[axis] for axis in order.spatial]
     extents = [plan.output_shape[axis] for axis in order.spatial]
     # Windows that infer what the plan has inferred: the elements depend on nothing else of them.

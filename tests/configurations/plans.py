@@ -15,9 +15,11 @@ import numpy as np
 
 import cases
 import fastpool
-from fastpool import _arguments, _dispatch
-from fastpool._plan import Axis, Given, MaxPoolPlan
-from fastpool._unpool_plan import UnpoolPlan, make_unpool_plan
+from fastpool import MaxPoolPlan
+from fastpool._planning import geometry
+from fastpool._planning.geometry import Axis, Given
+from fastpool._plans import UnpoolPlan, make_unpool_plan
+from fastpool._running import builds as running
 
 from . import oracle
 from .arrays import fenced, in_time, same, untouched
@@ -298,7 +300,7 @@ def run_arrays(plan, shape, case, counts, builds):
             plan(*inputs)
         raise AssertionError(f"accepted what the twin refuses with {refused!r}") from refused
     for build in builds:
-        with _dispatch.using(build):
+        with running.using(build):
             _run_fenced(plan, inputs, expected, build)
         counts["case", "runs of plans"] += 2
         counts["build", build] += 2
@@ -311,7 +313,7 @@ def is_consistent(plan):
     """Do the fields say the same of the axes, also where the results do not depend on it?"""
     pool = isinstance(plan, MaxPoolPlan)
     shape = plan.input_shape if pool else plan.x_shape
-    order = _arguments.layout(plan.layout, shape)
+    order = geometry.layout(plan.layout, shape)
     batch, channels, *sizes = oracle.along(order, shape, 1)
     outputs = oracle.along(order, plan.output_shape, 1)[2:]
     axes = [axis[:2] for axis in plan.axes] if pool else zip(plan.sizes, plan.output, strict=True)

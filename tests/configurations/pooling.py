@@ -7,7 +7,7 @@ import numpy as np
 
 import cases
 import fastpool
-from fastpool import _dispatch
+from fastpool._running import builds as running
 
 from . import oracle
 from .arrays import draw_arrangement, in_time, same, untouched
@@ -230,7 +230,7 @@ def compare_pooling(case, counts, builds, threads):
         expected = type(refused)
     before = arranged.tobytes()
     for build in builds:
-        with _dispatch.using(build):
+        with running.using(build):
             for num_threads in threads:
                 for indices in (False, True):
                     more = {"return_indices": indices, "num_threads": num_threads, **attributes}

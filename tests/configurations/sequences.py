@@ -16,7 +16,8 @@ import numpy as np
 
 import cases
 import fastpool
-from fastpool import _dispatch, _reference
+from fastpool import _reference
+from fastpool._running import builds as running
 
 from .arrays import in_time, same
 from .changes import Whole
@@ -152,11 +153,11 @@ def compare_sequence(case, counts, builds):
     before = calls.x.tobytes()
     for i, step in enumerate(case.steps):
         calls.what = f"step {i}, {step.action}"
-        with _dispatch.using(builds[step.build % len(builds)]):
+        with running.using(builds[step.build % len(builds)]):
             getattr(calls, step.action)(
                 step, *(case.questions[n] for n in (step.question, step.other))
             )
-    with _dispatch.using(builds[0]):
+    with running.using(builds[0]):
         calls.finish()
     assert calls.x.tobytes() == before, "the input was changed"
 

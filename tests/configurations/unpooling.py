@@ -7,7 +7,8 @@ import numpy as np
 
 import cases
 import fastpool
-from fastpool import _dispatch, _reference
+from fastpool import _reference
+from fastpool._running import builds as running
 
 from .arrays import FILL, draw_arrangement, in_time, same, untouched
 from .attributes import draw_batch, draw_numbering, planes
@@ -158,7 +159,7 @@ def compare_unpooling(case, counts, builds, threads):
     except (TypeError, ValueError) as refused:
         expected = type(refused)
     for build in builds:
-        with _dispatch.using(build):
+        with running.using(build):
             for num_threads in threads:
                 _compare_unpool(case, build, num_threads, (x, z), arranged, expected, counts)
     assert [array.tobytes() for array in arranged] == before, "an input was changed"

@@ -7,7 +7,8 @@ from hypothesis import given
 import cases
 import fastpool
 from configurations.strategies import examples, hostile_pools, pools, unpools
-from fastpool import _dispatch, _reference
+from fastpool import _reference
+from fastpool._running import builds as running
 
 # More threads than this machine may have: what is asked for must never change a result.
 THREADS = [1, 3]
@@ -27,7 +28,7 @@ VALUE_ATTRIBUTES = [
 def runs():
     """Every build with every number of threads."""
     for build in cases.BUILDS:
-        with _dispatch.using(build):
+        with running.using(build):
             for num_threads in THREADS:
                 yield f"{build}, {num_threads} threads", num_threads
 

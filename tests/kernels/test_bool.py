@@ -5,7 +5,7 @@ import pytest
 
 import cases
 import fastpool
-from fastpool import _far
+from fastpool._running import running_maxima
 
 
 def bools(shape, seed):
@@ -32,7 +32,7 @@ GEOMETRIES = {
 @pytest.mark.parametrize("name", GEOMETRIES)
 def test_bytes_other_than_one(name, far, isa, monkeypatch):
     if far:
-        monkeypatch.setattr(_far, "pays", lambda schedule: True)
+        monkeypatch.setattr(running_maxima, "pays", lambda work: True)
     layout, shape, kernel, attributes = GEOMETRIES[name]
     x = bools(shape, 1)
     plain = x.view(np.uint8) != 0

@@ -9,7 +9,10 @@ import pytest
 
 import cases
 import fastpool
-from fastpool import _dispatch, _far, _reference, _schedule
+from fastpool import _reference
+from fastpool._running import prepare, running_maxima
+from fastpool._running.passes import trimmed
+from fastpool._running.work import make_work
 
 MIB = 1 << 20
 
@@ -20,7 +23,7 @@ def plan_of(shape, dtype, kernel, **attributes):
 
 def form_of(plan):
     """The way that a plan takes, without running it."""
-    return _dispatch.Runner(plan, np.dtype(plan.dtype)).pooling.form
+    return prepare.PreparedPool(plan, np.dtype(plan.dtype)).pooling.form
 
 
 # --------------------------------------------------------------------------- against the slow twin
@@ -55,12 +58,12 @@ def drawn_case(rng):
     return shape, rng.choice(cases.DTYPE_NAMES), kernels, attributes
 
 
-@pytest.mark.parametrize("pairs", [0, 1, 64, 300, 2000, _far.SCRATCH_PAIRS])
+@pytest.mark.parametrize("pairs", [0, 1, 64, 300, 2000, running_maxima.SCRATCH_PAIRS])
 def test_every_geometry_by_running_maxima(pairs, isa, monkeypatch):
     """Also with scratch for few pairs: tiles of one output, kept suffixes, queues."""
-    monkeypatch.setattr(_far, "pays", lambda schedule: True)
-    monkeypatch.setattr(_far, "SCRATCH_PAIRS", pairs)
-    monkeypatch.setattr(_far, "SHORT", 64 if pairs == _far.SCRATCH_PAIRS else 0)
+    monkeypatch.setattr(running_maxima, "pays", lambda work: True)
+    monkeypatch.setattr(running_maxima, "SCRATCH_PAIRS", pairs)
+    monkeypatch.setattr(running_maxima, "SHORT", 64 if pairs == running_maxima.SCRATCH_PAIRS else 0)
     rng = random.Random(pairs)
     for seed in range(60):
         shape, dtype, kernel, attributes = drawn_case(rng)
@@ -76,7 +79,7 @@ def test_every_geometry_by_running_maxima(pairs, isa, monkeypatch):
                 **attributes,
             )
             results = plan(x) if indices else (plan(x),)
-            assert plan._runner.pooling.form == "far"
+            assert plan._prepared.pooling.form == "far"
             what = f"{seed}: {dtype} {shape}, kernel {kernel}, {attributes}"
             for got, expected in zip(results, (y, z), strict=False):
                 cases.assert_same(got, expected, what)
@@ -100,7 +103,7 @@ def test_long_rows_against_accumulated_maxima(stride, dilation, isa):
         return_indices=True,
     )
     y, z = plan(x)
-    assert plan._runner.pooling.form == "far"
+    assert plan._prepared.pooling.form == "far"
     for o in [*range(0, y.shape[1], 997), 1, 2, y.shape[1] - 1]:
         start = o * stride - pads
         first = max(start, start % dilation)
@@ -225,7 +228,7 @@ def test_scratch_is_bounded_for_any_geometry(isa):
             nan=rng.choice(["propagate", "ignore"]),
             return_indices=rng.random() < 0.5,
         )
-        pooling = _dispatch.Runner(plan, np.dtype(dtype)).pooling
+        pooling = prepare.PreparedPool(plan, np.dtype(dtype)).pooling
         seen.add(pooling.form)
         assert pooling.scratch_bytes <= 2 * MIB, (plan, pooling.form)
     assert {"far", "bands", "taps"} <= seen
@@ -237,7 +240,7 @@ def test_a_tall_narrow_plane_needs_no_copy_of_itself(isa):
         for dtype in ("float32", "float16"):
             kernel = tuple(shape[-2:])
             plan = plan_of(shape, dtype, kernel, layout=layout)
-            assert _dispatch.Runner(plan, np.dtype(dtype)).pooling.scratch_bytes <= 2 * MIB
+            assert prepare.PreparedPool(plan, np.dtype(dtype)).pooling.scratch_bytes <= 2 * MIB
 
 
 def test_a_column_of_a_wider_plane_is_read_in_place():
@@ -248,7 +251,7 @@ def test_a_column_of_a_wider_plane_is_read_in_place():
         plan(np.zeros(plan.input_shape, np.float32))
         x, y = wide[..., 2:3], np.zeros((*plan.output_shape[:3], 2), np.float32)[..., :1]
         z = np.zeros(plan.output_shape, np.int64)
-        assert plan._runner.pooling.pool_apart(x, y, z, 1)
+        assert plan._prepared.pooling.pool_apart(x, y, z, 1)
         for got, expected in zip((y, z), plan(x.copy()), strict=True):
             cases.assert_same(got, expected, str(kernel))
 
@@ -268,10 +271,10 @@ def test_usual_layers_keep_their_ways():
                     pads=kernel // 2,
                 )
                 assert form_of(plan) != "far"
-                windows = map(_schedule.trimmed, plan.axes)
+                windows = map(trimmed, plan.axes)
                 shapes = plan.input_shape, plan.output_shape
-                schedule = _schedule.make_schedule(plan, windows, *shapes)
-                assert not schedule.far
+                work = make_work(plan, windows, *shapes)
+                assert not work.far
 
 
 @pytest.mark.parametrize("shape", [(8, 1, 0, 3), (8, 1, 3, 0), (2, 0, 3, 3), (0, 3, 3, 3)])
@@ -347,4 +350,4 @@ def test_scratch_of_many_axes_and_channels(isa):
                 layout="NHWC",
                 return_indices=indices,
             )
-            assert _dispatch.Runner(plan, np.dtype("uint8")).pooling.scratch_bytes <= 2 * MIB
+            assert prepare.PreparedPool(plan, np.dtype("uint8")).pooling.scratch_bytes <= 2 * MIB

@@ -11,7 +11,8 @@ import pytest
 import cases
 import fastpool
 from codes import CODES, EMBEDDED, EVERY, PLANES, embedded, geometry, oracle, random_codes, tables
-from fastpool import _dispatch, _reference
+from fastpool import _reference
+from fastpool._running import builds as running
 
 LAYOUTS = {2: "NCHW", 3: "NCDHW"}
 
@@ -140,7 +141,7 @@ FORMS = {form.__name__: form for form in (down, along, apart, padded, whole, fla
 
 def lanes(isa, name):
     """Elements of a vector; where those are two, of two vectors."""
-    return max(4, _dispatch.builds()[isa].VECTOR_BYTES // cases.dtype(name).itemsize)
+    return max(4, running.builds()[isa].VECTOR_BYTES // cases.dtype(name).itemsize)
 
 
 def geometries(form, isa, name):
@@ -157,9 +158,9 @@ def planned(form, shape, name, kernel, isa, **attributes):
     plan = fastpool.plan_max_pool(shape, cases.dtype(name), kernel, **attributes)
     plan(np.zeros(shape, cases.dtype(name)))
     found = {"down": ["bands"], **dict.fromkeys(("along", "flat"), ["bands", "apart"])}.get(form)
-    if found is None or _dispatch.builds()[isa].VECTOR_BYTES == 64:
+    if found is None or running.builds()[isa].VECTOR_BYTES == 64:
         found = [form]
-    assert plan._runner.pooling.form in found, (shape, kernel, attributes)
+    assert plan._prepared.pooling.form in found, (shape, kernel, attributes)
     return plan
 
 
@@ -280,7 +281,7 @@ def test_a_nan_beside_a_tile(taps, pad, isa):
         expected = values[oracle(codes, (3, taps), **attributes)]
         cases.assert_same(got, expected, f"column {column}")
         codes[0, 0, 1000, column] = x[0, 0, 1000, column] = before
-    assert plan._runner.pooling.tasks > 1
+    assert plan._prepared.pooling.tasks > 1
 
 
 # -------------------------------------------------------------------- pages and arrangements

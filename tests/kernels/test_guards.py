@@ -10,7 +10,9 @@ import pytest
 
 import cases
 import fastpool
-from fastpool import _dispatch, _far, _reference
+from fastpool import _reference
+from fastpool._running import builds as running
+from fastpool._running import running_maxima
 
 # By width: layout, channels, sizes, window, attributes. The path has these words, and none of the
 # others below.
@@ -41,7 +43,7 @@ DTYPES += [("float32", "ignore"), ("float64", "propagate"), ("int64", "propagate
 
 
 def widths(isa, name):
-    n = max(2, _dispatch.builds()[isa].VECTOR_BYTES // cases.dtype(name).itemsize)
+    n = max(2, running.builds()[isa].VECTOR_BYTES // cases.dtype(name).itemsize)
     return sorted({1, 2, 3, n - 1, n, n + 1, 2 * n + 1})
 
 
@@ -57,7 +59,7 @@ def at_a_page(memory, shape, dtype, at, gaps):
 @pytest.mark.parametrize("path", PATHS)
 def test_nothing_beyond_the_pages_is_touched(path, name, nan, isa, guarded_memory, monkeypatch):
     if "far" in path:
-        monkeypatch.setattr(_far, "pays", lambda schedule: True)
+        monkeypatch.setattr(running_maxima, "pays", lambda work: True)
     memories = [guarded_memory(1 << 19) for _ in "xyz"]
     for i, width in enumerate(widths(isa, name)):
         layout, channels, sizes, kernel, attributes = PATHS[path](width)

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import cases
-from fastpool import _arguments, _reference
-from fastpool._activation import apply_activation
-from fastpool._plan import make_plan
+from fastpool import _reference
+from fastpool._planning import arguments
+from fastpool._plans import make_plan
+from fastpool._running.activation import apply_activation
 
 NAN, INF = math.nan, math.inf
 
@@ -420,7 +421,7 @@ def test_activations(name, params, dtype):
     x = np.array([*POINTS, NAN], dtype)
     expected = np.array([FORMULAS[name, params](v) for v in POINTS]).astype(dtype)
     y = x.copy()
-    apply_activation(y, *_arguments.activation(name, params))
+    apply_activation(y, *arguments.activation(name, params))
     assert y.dtype == x.dtype and np.isnan(y[-1])
     if name in ("Tanh", "Sigmoid", "Silu"):
         ulp = 2.0**-7 if dtype not in ("float16", "float32", "float64") else np.finfo(dtype).eps
@@ -436,7 +437,7 @@ def test_activations(name, params, dtype):
 def test_activations_at_infinity(activation, limits):
     """-inf is what a window without elements holds."""
     y = np.array([-INF, INF], "f4")
-    apply_activation(y, *_arguments.activation(*activation))
+    apply_activation(y, *arguments.activation(*activation))
     assert y.tolist() == [*limits]
 
 
@@ -456,7 +457,7 @@ def test_activations_of_integers_are_exact(dtype):
             elif math.ceil(lowest) <= math.floor(highest):
                 assert after == (math.ceil(lowest) if before < lowest else math.floor(highest))
     y = np.array(values, dtype)
-    apply_activation(y, *_arguments.activation("Relu", ()))
+    apply_activation(y, *arguments.activation("Relu", ()))
     assert y.tolist() == [max(v, 0) for v in values]
 
 
@@ -474,7 +475,7 @@ def test_activations_do_not_depend_on_blocks_or_arrangement(dtype, shape):
     for name, params in FORMULAS:
         if dtype == "int16" and name not in ("Relu", "Clip"):
             continue
-        activation = _arguments.activation(name, params)
+        activation = arguments.activation(name, params)
         expected = values.reshape(-1).copy()
         for first in range(0, values.size, 999):
             part = expected[first : first + 999].copy()

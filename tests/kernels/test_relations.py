@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import cases
 import fastpool
 from configurations.strategies import pools, unpools
-from fastpool import _dispatch
+from fastpool._running import builds as running
 
 RUNS = st.tuples(st.sampled_from(cases.BUILDS), st.sampled_from([1, 2, 3, 7]))
 NUMBERS = ["float16", "float32", "float64", "int8", "uint8", "int16", "int32", "uint64"]
@@ -24,13 +24,13 @@ NUMBERS = ["float16", "float32", "float64", "int8", "uint8", "int16", "int32", "
 
 def pool(run, x, kernel_shape, **attributes):
     build, num_threads = run
-    with _dispatch.using(build):
+    with running.using(build):
         return fastpool.max_pool(x, kernel_shape, num_threads=num_threads, **attributes)
 
 
 def unpool(run, x, indices, kernel_shape, **attributes):
     build, num_threads = run
-    with _dispatch.using(build):
+    with running.using(build):
         return fastpool.max_unpool(x, indices, kernel_shape, num_threads=num_threads, **attributes)
 
 

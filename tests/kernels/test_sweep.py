@@ -10,7 +10,7 @@ import pytest
 
 import cases
 import fastpool
-from fastpool import _dispatch
+from fastpool._running import builds as running
 
 LARGEST = 130
 EVERY = range(1, LARGEST + 1)
@@ -110,7 +110,7 @@ def check(x, kernel, attributes, maximum, place, values):
         for return_indices in (False, True)
     ]
     for build in cases.BUILDS:
-        with _dispatch.using(build):
+        with running.using(build):
             for plan in plans:
                 y, indices = plan(x) if plan.return_indices else (plan(x), place)
                 if not np.array_equal(indices, place) or not same_values(y, expected):

@@ -13,7 +13,10 @@ import cases
 import fastpool
 from codes import CODES, EMBEDDED, EVERY, PLANES, embedded, geometry, random_codes, tables
 from codes import oracle as greatest_codes
-from fastpool import _arguments, _dispatch, _reference, _schedule
+from fastpool import _reference
+from fastpool._running import builds as running
+from fastpool._running.passes import trimmed
+from fastpool._running.work import make_work
 
 INDEXING = [
     {},
@@ -28,7 +31,7 @@ NHWC_INDEXING = [*INDEXING[:4], {"index_layout": "NHWC"}, {"index_layout": "NHWC
 
 def lanes(isa, name):
     """Elements of a vector, where they are at least two bytes; where those are two, of two."""
-    return max(4, _dispatch.builds()[isa].VECTOR_BYTES // max(2, cases.dtype(name).itemsize))
+    return max(4, running.builds()[isa].VECTOR_BYTES // max(2, cases.dtype(name).itemsize))
 
 
 def meets(size, kernel, pads, dilation, stride):
@@ -142,7 +145,7 @@ def merged(values):
 def indices_of(places, shape, layout, index_dtype="int64", **numbering):
     """Places in planes as attributes ask for them; `shape` is that of x in `layout`."""
     given = {"storage_order": 0, "index_axis": 0, "index_layout": "NCHW", **numbering}
-    numbers = _reference._numbers(shape, _arguments.layout(layout, shape), **given)
+    numbers = _reference._numbers(shape, geometry.layout(layout, shape), **given)
     numbers = numbers.reshape(*places.shape[:2], -1)
     found = np.take_along_axis(numbers, places.reshape(*places.shape[:2], -1).clip(0), -1)
     return np.where(places < 0, -1, found.reshape(places.shape)).astype(index_dtype)
@@ -167,9 +170,9 @@ def planned(shape, name, kernel, isa, form="taps", **attributes):
     plan = fastpool.plan_max_pool(shape, dtype, kernel, return_indices=True, **attributes)
     plan(np.zeros(shape, dtype))
     forms = [form]
-    if max(kernel) > 8 and _dispatch.builds()[isa].VECTOR_BYTES < 64:
+    if max(kernel) > 8 and running.builds()[isa].VECTOR_BYTES < 64:
         forms.append("bands")  # too many for 16 registers, where they slide
-    assert plan._runner.pooling.form in forms, (shape, kernel, attributes)
+    assert plan._prepared.pooling.form in forms, (shape, kernel, attributes)
     return plan
 
 
@@ -259,7 +262,7 @@ def test_several_tiles(name, num_threads, isa):
         plan = planned(shape, name, kernel, isa, form, **more)
         codes = random_codes(shape, i)
         x, *expected = pooled(codes, values, kernel, "NCHW", indexing, **attributes)
-        assert plan._runner.pooling.tasks > 1 or form == "bands"
+        assert plan._prepared.pooling.tasks > 1 or form == "bands"
         check(plan, x, *expected, f"{shape}, {kernel}, {more}")
 
 
@@ -280,8 +283,8 @@ def test_lanes_hold_every_position_of_channels_last(sizes, kernel, channels, lan
     x, *expected = pooled(codes, values, kernel, "NHWC", indexing, **attributes)
     plan = planned(x.shape, name, kernel, isa, layout="NHWC", **indexing, **attributes)
     check(plan, x, *expected, f"{sizes}, {kernel}, {channels} channels")
-    windows = [_schedule.trimmed(axis) for axis in plan.axes]
-    schedule = _schedule.make_schedule(plan, windows, plan.input_shape, plan.output_shape)
+    windows = [trimmed(axis) for axis in plan.axes]
+    schedule = make_work(plan, windows, plan.input_shape, plan.output_shape)
     assert schedule.lane_bytes == max(lane, cases.dtype(name).itemsize)
 
 

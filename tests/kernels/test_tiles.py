@@ -9,7 +9,8 @@ import pytest
 
 import cases
 import fastpool
-from fastpool import _dispatch, _reference
+from fastpool import _reference
+from fastpool._running import builds as running
 
 CODES = 40
 
@@ -195,7 +196,7 @@ def test_many_small_planes(view, swapped, name):
     for kernel, attributes in windows:
         expected = _reference.max_pool(x, kernel, return_indices=True, **attributes)
         for build in cases.BUILDS:
-            with _dispatch.using(build):
+            with running.using(build):
                 check_small_planes(x, kernel, attributes, expected)
 
 

@@ -156,7 +156,7 @@ ONE_FILE = """
 import tempfile
 import numpy as np
 import fastpool
-from fastpool import _dispatch
+from fastpool._running import builds as running
 
 layout, dtype, threads = {layout!r}, {dtype!r}, {threads}
 # From the memory of an index to where its value goes: the next chunk of a plane, the next pixel.
@@ -165,9 +165,9 @@ indices = np.arange(1920).reshape(2, 3, 8, 40)
 if layout == "NHWC":
     indices = np.moveaxis(indices, 1, -1)
 refused = 0
-for build in _dispatch.builds():
+for build in running.builds():
     for huge in (2**41 if dtype == "int64" else 2**31 - 1, np.iinfo(dtype).min, -(2**30)):
-        with _dispatch.using(build), tempfile.NamedTemporaryFile() as file:
+        with running.using(build), tempfile.NamedTemporaryFile() as file:
             itemsize = np.dtype(dtype).itemsize
             file.truncate((indices.size + ahead) * itemsize)
             z, out = (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cases
-from fastpool import _arguments
+from fastpool._planning import arguments, dtypes, geometry
 
 
 class Indexable:
@@ -34,28 +34,28 @@ def refused(exception, match, function, *args):
 
 @pytest.mark.parametrize("value", THREE, ids=cases.shown)
 def test_integers(value):
-    for function in (_arguments.as_int, _arguments.as_count):
+    for function in (arguments.as_int, arguments.as_count):
         result = function(value, "k")
         assert result == 3 and type(result) is int
 
 
 @pytest.mark.parametrize("value", NOT_INTS, ids=cases.shown)
 def test_what_is_no_integer(value):
-    refused(TypeError, "^k: expected an int, got ", _arguments.as_int, value, "k")
+    refused(TypeError, "^k: expected an int, got ", arguments.as_int, value, "k")
 
 
 def test_counts():
-    assert _arguments.as_count(0, "k", 0) == 0
-    refused(ValueError, "^k: expected an int of at least 1, got 0$", _arguments.as_count, 0, "k")
-    refused(ValueError, "^k: .* at least 0, got -1$", _arguments.as_count, -1, "k", 0)
+    assert arguments.as_count(0, "k", 0) == 0
+    refused(ValueError, "^k: expected an int of at least 1, got 0$", arguments.as_count, 0, "k")
+    refused(ValueError, "^k: .* at least 0, got -1$", arguments.as_count, -1, "k", 0)
 
 
 def test_integers_of_any_reasonable_size():
-    assert _arguments.as_int(-(10**300), "k") == -(10**300)
+    assert arguments.as_int(-(10**300), "k") == -(10**300)
     refused(
         ValueError,
         "^k: an integer of 332193 bits is too large",
-        _arguments.as_int,
+        arguments.as_int,
         10**100_000,
         "k",
     )
@@ -63,7 +63,7 @@ def test_integers_of_any_reasonable_size():
 
 def test_long_values_are_not_printed_in_full():
     with pytest.raises(TypeError) as raised:
-        _arguments.as_int("x" * 10**6, "k")
+        arguments.as_int("x" * 10**6, "k")
     assert len(str(raised.value)) < 100
 
 
@@ -82,7 +82,7 @@ SEQUENCES = [
 
 @pytest.mark.parametrize("value", SEQUENCES, ids=cases.shown)
 def test_sequences(value):
-    result = _arguments.as_counts(value, "s", 1)
+    result = arguments.as_counts(value, "s", 1)
     assert result == (1, 2) and set(map(type, result)) == {int}
 
 
@@ -90,7 +90,7 @@ def test_sequences(value):
     "value", ["12", b"12", bytearray(b"12"), {1: 2}, {1, 2}, iter((1, 2)), 12, None]
 )
 def test_what_is_no_sequence(value):
-    refused(TypeError, "^s: expected a sequence of ints, got ", _arguments.as_counts, value, "s", 1)
+    refused(TypeError, "^s: expected a sequence of ints, got ", arguments.as_counts, value, "s", 1)
 
 
 @pytest.mark.parametrize(
@@ -98,17 +98,17 @@ def test_what_is_no_sequence(value):
     [(1, 2.0), [1, None], (1, True), np.ones(2), np.ones((2, 2), int), np.array([True]), [[1]]],
 )
 def test_sequences_of_something_else(value):
-    refused(TypeError, r"^s\[[01]\]: expected an int, got ", _arguments.as_counts, value, "s", 1)
+    refused(TypeError, r"^s\[[01]\]: expected an int, got ", arguments.as_counts, value, "s", 1)
 
 
 def test_the_error_names_the_element():
-    refused(ValueError, r"^s\[1\]: .* at least 1, got 0", _arguments.as_counts, (1, 0), "s", 1)
+    refused(ValueError, r"^s\[1\]: .* at least 1, got 0", arguments.as_counts, (1, 0), "s", 1)
 
 
 # -------------------------------------------------------------------------------------- windows
 
 
-PER_AXIS = [_arguments.kernel_shape, _arguments.strides, _arguments.dilations]
+PER_AXIS = [arguments.kernel_shape, arguments.strides, arguments.dilations]
 
 
 @pytest.mark.parametrize("function", PER_AXIS)
@@ -130,34 +130,34 @@ def test_one_value_or_one_per_axis(function):
 
 
 def test_defaults_per_axis():
-    assert _arguments.strides(None, 3) == _arguments.dilations(None, 3) == (1, 1, 1)
-    assert _arguments.pads(None, 2) == (0, 0, 0, 0)
-    refused(TypeError, "^kernel_shape: .* got None", _arguments.kernel_shape, None, 2)
+    assert arguments.strides(None, 3) == arguments.dilations(None, 3) == (1, 1, 1)
+    assert arguments.pads(None, 2) == (0, 0, 0, 0)
+    refused(TypeError, "^kernel_shape: .* got None", arguments.kernel_shape, None, 2)
 
 
 def test_pads():
-    assert _arguments.pads(2, 1) == (2, 2)
-    assert _arguments.pads(2, 3) == (2,) * 6
-    assert _arguments.pads((1, 2), 2) == (1, 2, 1, 2)
-    assert _arguments.pads((1, 2), 1) == (1, 2)
-    assert _arguments.pads((1,), 1) == (1, 1)
-    assert _arguments.pads([1, 2, 3, 4], 2) == (1, 2, 3, 4)
+    assert arguments.pads(2, 1) == (2, 2)
+    assert arguments.pads(2, 3) == (2,) * 6
+    assert arguments.pads((1, 2), 2) == (1, 2, 1, 2)
+    assert arguments.pads((1, 2), 1) == (1, 2)
+    assert arguments.pads((1,), 1) == (1, 1)
+    assert arguments.pads([1, 2, 3, 4], 2) == (1, 2, 3, 4)
     for wrong in ((), (1,), (1, 2, 3), (1, 2, 3, 4, 5)):
         match = rf"^pads: .* 2 values .* 4 values .* got {len(wrong)}$"
-        refused(ValueError, match, _arguments.pads, wrong, 2)
-    refused(ValueError, "^pads: .* at least 0, got -1", _arguments.pads, -1, 2)
-    refused(ValueError, r"^pads\[3\]: ", _arguments.pads, (0, 0, 0, -1), 2)
-    refused(TypeError, "^pads: expected an int or a sequence", _arguments.pads, "same", 2)
+        refused(ValueError, match, arguments.pads, wrong, 2)
+    refused(ValueError, "^pads: .* at least 0, got -1", arguments.pads, -1, 2)
+    refused(ValueError, r"^pads\[3\]: ", arguments.pads, (0, 0, 0, -1), 2)
+    refused(TypeError, "^pads: expected an int or a sequence", arguments.pads, "same", 2)
 
 
 # ---------------------------------------------------------------------------------------- names
 
 
 CHOICES = {
-    _arguments.auto_pad: ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"),
-    _arguments.ceil_rule: ("clip", "keep"),
-    _arguments.nan: ("propagate", "ignore"),
-    _arguments.index_space: ("output", "inferred"),
+    arguments.auto_pad: ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"),
+    arguments.ceil_rule: ("clip", "keep"),
+    arguments.nan: ("propagate", "ignore"),
+    arguments.index_space: ("output", "inferred"),
 }
 
 
@@ -174,52 +174,52 @@ def test_choices(function):
 
 
 def test_an_empty_auto_pad_is_none():
-    assert _arguments.auto_pad("") == "NOTSET"
-    refused(ValueError, "^nan: ", _arguments.nan, "")
+    assert arguments.auto_pad("") == "NOTSET"
+    refused(ValueError, "^nan: ", arguments.nan, "")
 
 
 def test_flags():
     for value in (True, np.True_):
-        assert _arguments.ceil_mode(value) is _arguments.return_indices(value) is True
-    assert _arguments.ceil_mode(None) is _arguments.return_indices(None) is False
-    assert _arguments.ceil_mode(1) is True and _arguments.ceil_mode(np.int8(0)) is False
-    refused(ValueError, "^ceil_mode: expected 0 or 1, got 2", _arguments.ceil_mode, 2)
-    refused(TypeError, "^ceil_mode: ", _arguments.ceil_mode, 1.0)
+        assert arguments.ceil_mode(value) is arguments.return_indices(value) is True
+    assert arguments.ceil_mode(None) is arguments.return_indices(None) is False
+    assert arguments.ceil_mode(1) is True and arguments.ceil_mode(np.int8(0)) is False
+    refused(ValueError, "^ceil_mode: expected 0 or 1, got 2", arguments.ceil_mode, 2)
+    refused(TypeError, "^ceil_mode: ", arguments.ceil_mode, 1.0)
     for wrong in (1, 0, "yes", 1.0):
-        refused(TypeError, "^return_indices: expected a bool", _arguments.return_indices, wrong)
+        refused(TypeError, "^return_indices: expected a bool", arguments.return_indices, wrong)
 
 
 def test_storage_order():
-    assert [_arguments.storage_order(v) for v in (None, 0, 1, np.int32(1))] == [0, 0, 1, 1]
+    assert [arguments.storage_order(v) for v in (None, 0, 1, np.int32(1))] == [0, 0, 1, 1]
     for wrong in (-1, 2):
-        refused(ValueError, "^storage_order: expected 0 or 1", _arguments.storage_order, wrong)
+        refused(ValueError, "^storage_order: expected 0 or 1", arguments.storage_order, wrong)
     for wrong in (True, "F", 1.0):
-        refused(TypeError, "^storage_order: ", _arguments.storage_order, wrong)
+        refused(TypeError, "^storage_order: ", arguments.storage_order, wrong)
 
 
 def test_num_threads():
-    assert _arguments.num_threads(None) is None and _arguments.num_threads(np.int64(7)) == 7
-    refused(ValueError, "^num_threads: .* at least 1, got 0", _arguments.num_threads, 0)
-    refused(TypeError, "^num_threads: ", _arguments.num_threads, 1.5)
+    assert arguments.num_threads(None) is None and arguments.num_threads(np.int64(7)) == 7
+    refused(ValueError, "^num_threads: .* at least 1, got 0", arguments.num_threads, 0)
+    refused(TypeError, "^num_threads: ", arguments.num_threads, 1.5)
 
 
 # ------------------------------------------------------------------------------------- elements
 
 
-@pytest.mark.parametrize("name", _arguments.DTYPES)
+@pytest.mark.parametrize("name", dtypes.DTYPES)
 def test_element_types(name):
-    assert _arguments.dtype_name(name) == name
+    assert arguments.dtype_name(name) == name
     if name != "bfloat16":
         dtype = np.dtype(name)
         forms = (dtype, dtype.type, dtype.newbyteorder(), dtype.char)
-        assert {_arguments.dtype_name(form) for form in forms} == {name}
+        assert {arguments.dtype_name(form) for form in forms} == {name}
 
 
 def test_bfloat16_is_known_by_its_name():
     ml_dtypes = pytest.importorskip("ml_dtypes")
-    assert _arguments.dtype_name(ml_dtypes.bfloat16) == "bfloat16"
-    assert _arguments.dtype_name(np.dtype(ml_dtypes.bfloat16)) == "bfloat16"
-    refused(TypeError, "^dtype: .*got float8_e5m2", _arguments.dtype_name, ml_dtypes.float8_e5m2)
+    assert arguments.dtype_name(ml_dtypes.bfloat16) == "bfloat16"
+    assert arguments.dtype_name(np.dtype(ml_dtypes.bfloat16)) == "bfloat16"
+    refused(TypeError, "^dtype: .*got float8_e5m2", arguments.dtype_name, ml_dtypes.float8_e5m2)
 
 
 @pytest.mark.parametrize(
@@ -239,26 +239,26 @@ def test_bfloat16_is_known_by_its_name():
     ids=cases.shown,
 )
 def test_other_element_types(dtype):
-    refused(TypeError, "^dtype: expected one of float16, .*, got ", _arguments.dtype_name, dtype)
-    refused(TypeError, "^x: ", _arguments.dtype_name, dtype, "x")
+    refused(TypeError, "^dtype: expected one of float16, .*, got ", arguments.dtype_name, dtype)
+    refused(TypeError, "^x: ", arguments.dtype_name, dtype, "x")
 
 
 def test_index_types():
     for form in ("int64", np.int64, np.dtype("int64"), "i8", None):
-        assert _arguments.index_dtype(form) == "int64"
+        assert arguments.index_dtype(form) == "int64"
     for form in ("int32", np.int32, np.intc, "i4"):
-        assert _arguments.index_dtype(form) == "int32"
+        assert arguments.index_dtype(form) == "int32"
     for wrong in ("int16", np.uint64, float, bool, np.dtype("int64").newbyteorder()):
-        refused(ValueError, "^index_dtype: expected int64 or int32", _arguments.index_dtype, wrong)
+        refused(ValueError, "^index_dtype: expected int64 or int32", arguments.index_dtype, wrong)
     for wrong in ("i65", 64, object()):
-        refused(TypeError, "^index_dtype: expected int64 or int32", _arguments.index_dtype, wrong)
+        refused(TypeError, "^index_dtype: expected int64 or int32", arguments.index_dtype, wrong)
 
 
 def test_index_axis():
-    assert [_arguments.index_axis(v, 3) for v in (None, 0, 2, -1, -3)] == [0, 0, 2, 2, 0]
+    assert [arguments.index_axis(v, 3) for v in (None, 0, 2, -1, -3)] == [0, 0, 2, 2, 0]
     for wrong in (3, -4):
-        refused(ValueError, r"^index_axis: .*\[-3, 2\] for 3 axes", _arguments.index_axis, wrong, 3)
-    refused(TypeError, "^index_axis: ", _arguments.index_axis, False, 3)
+        refused(ValueError, r"^index_axis: .*\[-3, 2\] for 3 axes", arguments.index_axis, wrong, 3)
+    refused(TypeError, "^index_axis: ", arguments.index_axis, False, 3)
 
 
 # -------------------------------------------------------------------------------------- layouts
@@ -278,36 +278,36 @@ def test_every_string_of_axes():
     for name in tried:
         shape = (2,) * len(name)
         if name in legal:
-            order = _arguments.layout(name, shape)
+            order = geometry.layout(name, shape)
             assert order.name == name
             assert order.batch_axis == name.find("N") and order.channel_axis == name.find("C")
             assert "".join(name[axis] for axis in order.spatial) == "".join(order.spatial_names)
             assert order.channels_last == name.endswith("C")
         else:
-            refused(ValueError, "^layout: ", _arguments.layout, name, shape)
+            refused(ValueError, "^layout: ", geometry.layout, name, shape)
 
 
 def test_layouts_and_ranks():
-    assert _arguments.layout(None, (1, 1, 2, 2)).name == "NCHW"
+    assert geometry.layout(None, (1, 1, 2, 2)).name == "NCHW"
     for name in ("NCHW", "NHWC"):
         for rank in range(3, 9):
-            order = _arguments.layout(name, (2,) * rank)
+            order = geometry.layout(name, (2,) * rank)
             assert len(order.spatial) == rank - 2 and order.channels_last == (name == "NHWC")
         for rank in range(3):
-            refused(ValueError, f'^layout: "{name}" needs ', _arguments.layout, name, (2,) * rank)
+            refused(ValueError, f'^layout: "{name}" needs ', geometry.layout, name, (2,) * rank)
     for name in ("NCW", "NCDHW", "HW", "CHW"):
-        refused(ValueError, f'^layout: "{name}" names .* has 4$', _arguments.layout, name, (2,) * 4)
-    refused(ValueError, "^layout: .*'nchw'", _arguments.layout, "nchw", (2,) * 4)
+        refused(ValueError, f'^layout: "{name}" names .* has 4$', geometry.layout, name, (2,) * 4)
+    refused(ValueError, "^layout: .*'nchw'", geometry.layout, "nchw", (2,) * 4)
     for wrong in (1, b"NCHW", ("N", "C")):
-        refused(TypeError, "^layout: expected a str", _arguments.layout, wrong, (2,) * 4)
+        refused(TypeError, "^layout: expected a str", geometry.layout, wrong, (2,) * 4)
 
 
 def test_index_layout():
-    first, last = _arguments.layout("CHW", (2,) * 3), _arguments.layout("HWC", (2,) * 3)
-    assert _arguments.index_layout("NHWC", last) == "NHWC"
-    assert _arguments.index_layout(None, last) == _arguments.index_layout("NCHW", first) == "NCHW"
-    refused(ValueError, '^index_layout: .* layout "CHW"', _arguments.index_layout, "NHWC", first)
-    refused(ValueError, "^index_layout: ", _arguments.index_layout, "HWC", last)
+    first, last = geometry.layout("CHW", (2,) * 3), geometry.layout("HWC", (2,) * 3)
+    assert arguments.index_layout("NHWC", last) == "NHWC"
+    assert arguments.index_layout(None, last) == arguments.index_layout("NCHW", first) == "NCHW"
+    refused(ValueError, '^index_layout: .* layout "CHW"', arguments.index_layout, "NHWC", first)
+    refused(ValueError, "^index_layout: ", arguments.index_layout, "HWC", last)
 
 
 # ----------------------------------------------------------------------------------- activation
@@ -323,12 +323,12 @@ def test_activations_and_their_parameters(name):
         params = (0.5,) * count
         if count in ACTIVATIONS[name]:
             expected = (0.0, math.inf) if name == "Relu" and not count else params
-            assert _arguments.activation(name, params) == (name, expected)
+            assert arguments.activation(name, params) == (name, expected)
         else:
             match = f"^activation_params: {name} takes .*, got {count}"
-            refused(ValueError, match, _arguments.activation, name, params)
+            refused(ValueError, match, arguments.activation, name, params)
     params = (0.5,) * ACTIVATIONS[name][0]
-    refused(TypeError, f"^activation: {name} .* bool", _arguments.activation, name, params, "bool")
+    refused(TypeError, f"^activation: {name} .* bool", arguments.activation, name, params, "bool")
 
 
 def test_activations_of_integers():
@@ -336,53 +336,53 @@ def test_activations_of_integers():
         for name, counts in ACTIVATIONS.items():
             params = (0.5,) * counts[0]
             if name in ("Relu", "Clip"):
-                assert _arguments.activation(name, params, dtype)[0] == name
+                assert arguments.activation(name, params, dtype)[0] == name
             else:
                 match = f"^activation: {name} .* {dtype}"
-                refused(TypeError, match, _arguments.activation, name, params, dtype)
+                refused(TypeError, match, arguments.activation, name, params, dtype)
 
 
 def test_no_activation():
     for nothing in (None, ""):
         for params in (None, (), [], np.zeros(0)):
-            assert _arguments.activation(nothing, params, "bool") == (None, ())
-        refused(ValueError, "^activation_params: ", _arguments.activation, nothing, (1.0,))
+            assert arguments.activation(nothing, params, "bool") == (None, ())
+        refused(ValueError, "^activation_params: ", arguments.activation, nothing, (1.0,))
     refused(
-        ValueError, "^activation: expected one of .*Relu.*Silu", _arguments.activation, "relu", ()
+        ValueError, "^activation: expected one of .*Relu.*Silu", arguments.activation, "relu", ()
     )
-    refused(TypeError, "^activation: ", _arguments.activation, 1, ())
+    refused(TypeError, "^activation: ", arguments.activation, 1, ())
 
 
 def test_activation_parameters_are_floats():
     for params in ([1, 2], (np.float32(1), np.int8(2)), np.array([1.0, 2.0])):
-        _, values = _arguments.activation("Clip", params)
+        _, values = arguments.activation("Clip", params)
         assert values == (1.0, 2.0) and set(map(type, values)) == {float}
-    assert _arguments.activation("Clip", (-math.inf, math.inf))[1] == (-math.inf, math.inf)
+    assert arguments.activation("Clip", (-math.inf, math.inf))[1] == (-math.inf, math.inf)
     for wrong in ("ab", 1.0, {1: 2}):
-        refused(TypeError, "^activation_params: ", _arguments.activation, "Clip", wrong)
+        refused(TypeError, "^activation_params: ", arguments.activation, "Clip", wrong)
     for wrong in ((1, "2"), (1, None), (1, True), (1, 1j)):
-        refused(TypeError, r"^activation_params\[1\]: ", _arguments.activation, "Clip", wrong)
+        refused(TypeError, r"^activation_params\[1\]: ", arguments.activation, "Clip", wrong)
     for wrong in ((math.nan, 1), (10**400, 1)):
-        refused(ValueError, r"^activation_params\[0\]: ", _arguments.activation, "Clip", wrong)
+        refused(ValueError, r"^activation_params\[0\]: ", arguments.activation, "Clip", wrong)
 
 
 def test_types_that_numpy_cannot_read():
     """What NumPy raises for these is of many kinds, a SyntaxError among them."""
     for value in ("(2,f4", "f4," * 1000, b"f4" * 1000, 10**5000, "f4,(", [("a", "f4")], object()):
-        refused(TypeError, "^dtype: expected one of", _arguments.dtype_name, value)
-        refused((TypeError, ValueError), "^index_dtype: ", _arguments.index_dtype, value)
+        refused(TypeError, "^dtype: expected one of", arguments.dtype_name, value)
+        refused((TypeError, ValueError), "^index_dtype: ", arguments.index_dtype, value)
 
 
 def test_what_is_shown_of_a_value():
     for value in (10**5000, [10**5000], {1: 10**5000}, b"x" * 10**7, "x" * 10**7, [[b"x" * 10**7]]):
-        assert len(_arguments.shown(value)) < 150
-    assert _arguments.shown([1, "a", b"b", 2.5]) == "[1, 'a', b'b', 2.5]"
+        assert len(arguments.shown(value)) < 150
+    assert arguments.shown([1, "a", b"b", 2.5]) == "[1, 'a', b'b', 2.5]"
 
 
 def test_the_length_is_looked_at_first():
     """Elements of the wrong kind, of which there may be any number, are not."""
     for wrong in ([None] * 3, ["a"] * 10**6, range(2**40)):
-        refused(ValueError, "^strides: .* got", _arguments.strides, wrong, 2)
-        refused(ValueError, "^pads: .* got", _arguments.pads, wrong, 2)
-        refused(ValueError, "^output_shape: .* got", _arguments.output_shape, wrong, 4)
-    refused(ValueError, "^input_shape: expected at most 64", _arguments.input_shape, [1] * 65)
+        refused(ValueError, "^strides: .* got", arguments.strides, wrong, 2)
+        refused(ValueError, "^pads: .* got", arguments.pads, wrong, 2)
+        refused(ValueError, "^output_shape: .* got", arguments.output_shape, wrong, 4)
+    refused(ValueError, "^input_shape: expected at most 64", arguments.input_shape, [1] * 65)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import fastpool
-from fastpool import _dispatch
-from fastpool._unpool_plan import make_unpool_plan
+from fastpool._planning.checks import state_of
+from fastpool._plans import make_unpool_plan
+from fastpool._running import prepare
 
 PLAN = fastpool.plan_max_pool((2, 3, 8, 9), "float32", 3, pads=1, return_indices=True)
 ROWS, COLS = PLAN.axes
@@ -91,7 +92,7 @@ OTHER_KINDS = [
     {"dtype": "float31"},
     {"axes": (ROWS._replace(end=2**5000), COLS)},
     {"axes": [ROWS, COLS]},
-    {"axes": (tuple(ROWS), COLS)},
+    {"axes": (list(ROWS), COLS)},
     {"axes": (ROWS._replace(size=Liar(8)), COLS)},
     {"axes": (ROWS._replace(kernel=3.0), COLS)},
     {"axes": None},
@@ -112,7 +113,7 @@ OTHER_KINDS = [
     {"storage_order": False},
     {"index_dtype": np.int32},
     {"num_threads": 2.0},
-    {"given": tuple(GIVEN)},
+    {"given": list(GIVEN)},
     {"given": GIVEN._replace(ceil_mode=0)},
 ]
 UNPOOL_CONTRADICTIONS = [
@@ -161,7 +162,7 @@ ALL = [
 def forged(plan, changes):
     """The plan with other fields, past every check."""
     made = object.__new__(type(plan))
-    state = plan.__getstate__()
+    state = state_of(plan)
     assert state.keys() >= changes.keys()
     for name, value in {**state, **changes}.items():
         object.__setattr__(made, name, value)
@@ -181,7 +182,7 @@ class TestRefused:
         with pytest.raises(error, match="^plan: "):
             dataclasses.replace(plan, **changes)
         with pytest.raises(error, match="^plan: "):
-            type(plan)(**{**plan.__getstate__(), **changes})
+            type(plan)(**{**state_of(plan), **changes})
 
     def test_when_unpickled_and_copied(self, plan, changes, error):
         with pytest.raises(error, match="^plan: "):
@@ -195,10 +196,10 @@ class TestRefused:
         assert "report" not in str(raised.value)
         if plan is PLAN:
             with pytest.raises(error, match="^plan: "):
-                _dispatch.Runner(forged(plan, changes), np.dtype("float32"))
+                prepare.PreparedPool(forged(plan, changes), np.dtype("float32"))
         else:
             with pytest.raises(error, match="^plan: "):
-                _dispatch.UnpoolRunner(forged(plan, changes), "float32", np.dtype("float32"))
+                prepare.PreparedUnpool(forged(plan, changes), "float32", np.dtype("float32"))
 
 
 def test_a_plan_of_more_axes_than_arrays_have():
@@ -237,7 +238,7 @@ def test_a_write_past_the_result():
 
 
 def test_a_pickle_brings_nothing_but_fields():
-    state = PLAN.__getstate__()
+    state = state_of(PLAN)
     for more in ({**state, "_run": print}, {**state, "tile": print}, {"dtype": "int8"}, [], None):
         plan = object.__new__(fastpool.MaxPoolPlan)
         with pytest.raises((ValueError, TypeError), match="^plan: "):
@@ -284,7 +285,7 @@ def test_subclasses_are_refused():
 
     for kind, plan in ((Pool, PLAN), (Unpool, UNPOOL)):
         with pytest.raises(TypeError, match="^plan: expected a"):
-            kind(**plan.__getstate__())
+            kind(**state_of(plan))
 
 
 def test_fields_that_change_after_a_run():

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fastpool import _plan
-from fastpool._plan import make_plan
-from fastpool._unpool_plan import make_unpool_plan
+from fastpool._planning import max_pool
+from fastpool._plans import make_plan, make_unpool_plan
 
 SIZES, KERNELS, STRIDES, DILATIONS, PADS = range(8), range(1, 5), range(1, 5), range(1, 4), range(4)
 
@@ -383,11 +382,11 @@ def test_every_field_counts_in_equality():
 def test_what_is_kept_beside_the_fields_stays_in_the_process():
     plan = make_plan((2, 8, 9, 3), "float32", 3, **FULL)
     text, number = repr(plan), hash(plan)
-    object.__setattr__(plan, "_runner", lambda: None)  # as the dispatch does; not picklable
+    object.__setattr__(plan, "_prepared", lambda: None)  # as a call does; not picklable
     copies = [pickle.loads(pickle.dumps(plan, p)) for p in range(pickle.HIGHEST_PROTOCOL + 1)]
     for other in (*copies, copy.copy(plan), copy.deepcopy(plan)):
         assert other == plan and hash(other) == number and repr(other) == text
-        assert not hasattr(other, "_runner")
+        assert not hasattr(other, "_prepared")
 
 
 def test_representation():
@@ -415,12 +414,13 @@ def test_planning_loads_nothing_compiled():
     code = f"""
 import sys, types
 package = types.ModuleType("fastpool")
-package.__path__ = [{str(Path(_plan.__file__).parent)!r}]
+package.__path__ = [{str(Path(max_pool.__file__).parent.parent)!r}]
 sys.modules["fastpool"] = package
-from fastpool._plan import make_plan
-from fastpool._unpool_plan import make_unpool_plan
+from fastpool._planning import max_pool, max_unpool, parts
 from fastpool import _reference
-make_plan((1, 1, 4, 4), "float32", 2), make_unpool_plan((1, 1, 4, 4), 2)
+plan = max_pool.MaxPool(**max_pool.resolve((1, 1, 4, 4), "float32", 2))
+parts.tile(plan, slice(1))
+max_unpool.MaxUnpool(**max_unpool.resolve((1, 1, 4, 4), 2))
 _reference.max_pool([[1, 2]], 1, layout="HW")
 print(*(name for name in sys.modules if name.startswith("fastpool.")))
 """
@@ -428,9 +428,10 @@ print(*(name for name in sys.modules if name.startswith("fastpool.")))
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     loaded = set(process.stdout.split())
-    planning = {"_plan", "_unpool_plan", "_plan_checks", "_arguments", "_axes", "_tiling"}
-    planning |= {"_schedule", "_far"}
-    assert loaded == {f"fastpool.{name}" for name in planning | {"_reference", "_activation"}}
+    planning = {"arguments", "checks", "dtypes", "geometry", "indexing", "max_pool", "max_unpool"}
+    names = {"_planning", *(f"_planning.{name}" for name in planning | {"parts"})}
+    names |= {"_reference", "_running", "_running.activation"}
+    assert loaded == {f"fastpool.{name}" for name in names}
 
 
 # ------------------------------------------------------------------------------------ unpooling

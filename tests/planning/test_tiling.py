@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 import cases
 import fastpool
 from configurations.strategies import examples, hostile_pools, pools
-from fastpool import _dispatch, _tiling
-from fastpool._plan import Axis, make_plan
+from fastpool._planning import parts
+from fastpool._planning.geometry import Axis
+from fastpool._plans import make_plan
+from fastpool._running import builds as running
 
 
 def boxes(cuts):
@@ -47,7 +49,7 @@ def cut_pools(draw):
 @given(cut_pools(), st.sampled_from(cases.BUILDS))
 def test_tiles_of_any_geometry(cut, build):
     case, plan, cuts = cut
-    with _dispatch.using(build):
+    with running.using(build):
         assert_tiles_are_the_whole(plan, case.x(), cuts)
 
 
@@ -149,7 +151,7 @@ def test_what_is_read_is_what_windows_cover():
     for axis in axes():
         for first in range(axis.output):
             for stop in range(first + 1, axis.output + 1):
-                (low, high), part = _tiling.part(axis, first, stop)
+                (low, high), part = parts.part(axis, first, stop)
                 start = first * axis.stride - axis.begin
                 last = (stop - 1) * axis.stride - axis.begin + (axis.kernel - 1) * axis.dilation
                 assert list(range(low, high)) == [i for i in range(axis.size) if start <= i <= last]
@@ -163,7 +165,7 @@ def test_chunks_own_the_windows_that_start_in_them():
         for chunks in ((axis.size,), (1, axis.size - 1), (axis.size // 2, 0, -(-axis.size // 2))):
             if min(chunks) < 0:
                 continue
-            ends = _tiling.owned(axis, chunks)
+            ends = parts.owned(axis, chunks)
             assert ends == sorted(ends) and ends[-1] == axis.output
             edges = np.cumsum(chunks)
             for o in range(axis.output):
@@ -183,7 +185,7 @@ def test_a_grid_is_the_output_in_tiles_that_are_small(max_bytes, reverse):
     )
     count = np.zeros(plan.output_shape, int)
     places, sizes = [], []
-    for outputs in _tiling.grid(plan, max_bytes, reverse):
+    for outputs in parts.grid(plan, max_bytes, reverse):
         count[outputs] += 1
         places.append([cut.start for cut in outputs][:: -1 if reverse else 1])
         part = plan.tile(outputs).plan
@@ -196,4 +198,4 @@ def test_a_grid_is_the_output_in_tiles_that_are_small(max_bytes, reverse):
 
 def test_a_grid_of_nothing():
     plan = fastpool.plan_max_pool((0, 3, 20, 30), "int16", 3)
-    assert list(_tiling.grid(plan, 100)) == []
+    assert list(parts.grid(plan, 100)) == []

@@ -10,7 +10,8 @@ import pytest
 
 import cases
 import fastpool
-from fastpool import _api, _dispatch
+from fastpool import _api
+from fastpool._running import builds as running
 
 CHOSEN = """
 import io, contextlib, numpy, fastpool
@@ -47,16 +48,16 @@ def test_an_empty_isa_is_no_choice():
 def test_every_build_runs_its_own_module():
     """A forced build is really another compiled module, not another name for the same one."""
     assert "baseline" in cases.BUILDS
-    modules = _dispatch.builds()
+    modules = running.builds()
     assert len({module.__file__ for module in modules.values()}) == len(modules)
 
 
 def test_using_restores_the_build():
     x = np.zeros((1, 1, 4, 4), np.float32)
-    with pytest.raises(KeyError), _dispatch.using(cases.BUILDS[0]):
+    with pytest.raises(KeyError), running.using(cases.BUILDS[0]):
         fastpool.max_pool(x, 2)
         raise KeyError
-    with pytest.raises((KeyError, ValueError, ImportError)), _dispatch.using("mmx"):
+    with pytest.raises((KeyError, ValueError, ImportError)), running.using("mmx"):
         pass
     fastpool.max_pool(x, 2)
 
@@ -120,7 +121,7 @@ print(time.process_time() - start)
 
 def test_show_config_names_what_is_in_use(capsys):
     for name in cases.BUILDS:
-        with _dispatch.using(name):
+        with running.using(name):
             fastpool.show_config()
         text = capsys.readouterr().out
         assert name in text and fastpool.__version__ in text

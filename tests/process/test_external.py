@@ -37,7 +37,7 @@ from callers import (
     results,
 )
 from configurations.strategies import examples, pools, unpools
-from fastpool import _capi, _dispatch
+from fastpool._running import capi, outputs
 
 pytestmark = needs_compiler
 
@@ -204,11 +204,11 @@ def test_any_pooling_is_that_of_python_or_refused(driver, case):
     except ValueError as error:
         assert "for calls from Python" in str(error)
         plan(x)
-        assert plan._runner.pooling is None
+        assert plan._prepared.pooling is None
         return
     found = pooled(driver, plan, x, compiled=compiled)
     unit = plan.channel_axis if plan.channels_last and plan.channels > 1 else plan.spatial[-1]
-    if _dispatch._ready(x, unit) or not x.size or not found[1].size:
+    if outputs.is_ready(x, unit) or not x.size or not found[1].size:
         assert_pooled(found, plan(x))
     else:
         assert found[0] in (ERRORS["FASTPOOL_X_ALIGNMENT"], ERRORS["FASTPOOL_X_STRIDES"])
@@ -473,6 +473,6 @@ def test_a_struct_of_a_later_version_keeps_what_is_not_known_here():
     """A caller whose header has more fields."""
     struct = (ctypes.c_uint8 * 512)(*[0xA5] * 512)
     plan = fastpool.plan_max_pool((1, 1, 8, 8), "float32", 2)
-    _capi.from_plan(plan, ctypes.addressof(struct), ctypes.sizeof(struct))
+    capi.from_plan(plan, ctypes.addressof(struct), ctypes.sizeof(struct))
     size = int.from_bytes(bytes(struct[4:8]), sys.byteorder)
     assert 0 < size < 512 and set(struct[size:]) == {0xA5}

@@ -14,7 +14,7 @@ import pytest
 
 import cases
 import fastpool
-from fastpool import _threads
+from fastpool._running import threads
 
 needs_proc = pytest.mark.skipif(
     not os.path.isdir("/proc/self/task"), reason="counts the threads in /proc"
@@ -316,21 +316,21 @@ print(len(os.listdir("/proc/self/task")) - alone)
 def test_the_default_follows_the_affinity():
     """It may change at any time: before the first call, after it, in one thread alone."""
     before = os.sched_getaffinity(0)
-    everywhere = _threads.available_cpus()
+    everywhere = threads.available_cpus()
     alone = []
 
     def pinned():
         os.sched_setaffinity(0, {min(before)})
-        alone.append(_threads.available_cpus())
+        alone.append(threads.available_cpus())
 
     thread = threading.Thread(target=pinned)
     thread.start()
     thread.join()
     assert alone == [1]
-    assert _threads.available_cpus() == everywhere
+    assert threads.available_cpus() == everywhere
     try:
         os.sched_setaffinity(0, {max(before)})
-        assert _threads.effective_threads(None, _threads.SERIAL_BYTES, lambda: 8) == 1
+        assert threads.effective_threads(None, threads.SERIAL_BYTES, lambda: 8) == 1
     finally:
         os.sched_setaffinity(0, before)
 
@@ -358,7 +358,7 @@ def quotas(folder, files):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return _threads.cgroup_limit(str(folder), str(folder / "membership"))
+    return threads.cgroup_limit(str(folder), str(folder / "membership"))
 
 
 @pytest.mark.parametrize(
@@ -407,10 +407,10 @@ def test_quotas_of_cgroups(files, limit, tmp_path):
 
 
 def test_a_quota_limits_the_default(monkeypatch):
-    monkeypatch.setattr(_threads, "_quota", lambda: 1)
-    assert _threads.available_cpus() == 1
-    monkeypatch.setattr(_threads, "_quota", lambda: None)
-    assert _threads.available_cpus() >= 1
+    monkeypatch.setattr(threads, "_quota", lambda: 1)
+    assert threads.available_cpus() == 1
+    monkeypatch.setattr(threads, "_quota", lambda: None)
+    assert threads.available_cpus() >= 1
 
 
 # -------------------------------------------------------------------------- interpreters and exit

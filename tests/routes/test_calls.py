@@ -8,7 +8,8 @@ import pytest
 
 import cases
 import fastpool
-from fastpool import _api, _dispatch, _reference
+from fastpool import _api, _reference
+from fastpool._running import builds as running
 
 X = cases.values((2, 3, 8, 9), "int16", "bits", 0)
 
@@ -22,7 +23,7 @@ def took_the_short_way(plan, *arrays):
 @pytest.fixture(params=["fields", "buffers"])
 def reading(request, isa):
     """Arrays read by their fields, and through the buffer protocol as where the fields disagree."""
-    kernels = _dispatch.builds()[isa]
+    kernels = running.builds()[isa]
     before = kernels.trust_fields(request.param == "fields")
     yield request.param
     kernels.trust_fields(before)
@@ -35,13 +36,13 @@ def test_fields_are_trusted_here():
     """On CPython, with every NumPy that there is; if not, calls are slower and the rest holds."""
     if sys.implementation.name != "cpython":
         pytest.skip("another interpreter may lay out arrays differently")
-    for kernels in _dispatch.builds().values():
-        assert all(map(kernels.fields_agree, _dispatch._probes()))
+    for kernels in running.builds().values():
+        assert all(map(kernels.fields_agree, running._probes()))
         assert kernels.trust_fields(True) is True
 
 
 def test_fields_of_many_arrays():
-    kernels = next(iter(_dispatch.builds().values()))
+    kernels = next(iter(running.builds().values()))
     for how in cases.ARRANGEMENTS:
         for name in cases.DTYPE_NAMES:
             for shape in ((2, 3, 4, 5), (3, 0, 2, 2), (1, 1, 1, 1)):
@@ -60,7 +61,7 @@ def test_fields_that_disagree_are_seen():
             lie = object.__getattribute__(self, "lie")
             return lie[1] if lie and lie[0] == name else super().__getattribute__(name)
 
-    kernels = next(iter(_dispatch.builds().values()))
+    kernels = next(iter(running.builds().values()))
     x = np.zeros((2, 3, 4), np.float32).view(Liar)
     assert kernels.fields_agree(x)
     lies = [("ndim", 2), ("shape", (2, 3, 5)), ("strides", (48, 16, 8))]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import cases
 import fastpool
 from configurations.strategies import examples, hostile_pools, pools, unpools
-from fastpool import _blocks
+from fastpool.dask import _chunks
 
 dask = pytest.importorskip("dask")
 
@@ -124,7 +124,7 @@ def test_only_strips_behind_a_chunk_are_cut():
     y = fastpool.dask.max_pool(da.zeros((64, 96), chunks=8), 3, layout="HW")
     layer = pooling_layer(y)
     assert len(layer) < 4 * y.npartitions
-    strips = [task for task in layer.values() if task.func is _blocks.cut_out]
+    strips = [task for task in layer.values() if task.func is _chunks.cut_out]
     assert len(strips) == len(layer) - y.npartitions
     for strip in strips:
         source, cut = strip.args
@@ -145,7 +145,7 @@ def test_what_lies_in_a_chunk_is_pooled_in_place(monkeypatch):
     copied = []
     block = np.block
     monkeypatch.setattr(
-        _blocks.np, "block", lambda parts: copied.append(block(parts)) or copied[-1]
+        _chunks.np, "block", lambda parts: copied.append(block(parts)) or copied[-1]
     )
     x = cases.values((64, 64), "float32", "ties", 0)
     y = fastpool.dask.max_pool(da.from_array(x, 32), 5, strides=2, layout="HW")

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import cases
-from fastpool import _geometry, _ruler
-from fastpool._plan import make_plan
+from fastpool._planning.windows import windows_of
+from fastpool._plans import make_plan
+from fastpool._showing.ruler import Ruler, bars
 
 pytest.importorskip("matplotlib")
 
@@ -123,8 +124,8 @@ def test_large_geometries_are_drawn_in_part(shape, kernel, attributes, width):
 
 def test_every_drawn_window_is_where_it_is():
     plan = make_plan((40,), "int8", 5, strides=3, pads=2, layout="W")
-    (windows,) = _geometry.windows_of(plan)
-    ruler = _ruler.Ruler([windows], 30, 40)
+    (windows,) = windows_of(plan)
+    ruler = Ruler([windows], 30, 40)
     drawn = ruler.windows(windows)
     assert drawn[:2] == [0, 1] and drawn[-1] == 13 and len(drawn) < 14
     for output in drawn:
@@ -138,9 +139,9 @@ def test_every_drawn_window_is_where_it_is():
 def test_bars_do_not_touch_each_other():
     for kernel, stride, size in ((2, 2, 8), (3, 1, 12), (5, 2, 20), (13, 1, 20), (1, 1, 20)):
         plan = make_plan((size,), "int8", kernel, strides=stride, layout="W")
-        (windows,) = _geometry.windows_of(plan)
-        ruler = _ruler.Ruler([windows], 30, 44)
-        side = _ruler.bars(windows, ruler)
+        (windows,) = windows_of(plan)
+        ruler = Ruler([windows], 30, 44)
+        side = bars(windows, ruler)
         assert side.lanes <= 8 and side.placed[0][0] == 0
         ends = {}
         for output, lane in side.placed:
@@ -244,5 +245,5 @@ except ImportError as error:
 
 
 def test_importing_fastpool_does_not_import_matplotlib():
-    code = "import sys, fastpool; print(*({'matplotlib', 'fastpool._explain'} & {*sys.modules}))"
+    code = "import sys, fastpool; print(*({'matplotlib', 'fastpool._showing'} & {*sys.modules}))"
     assert cases.run_python(code).stdout.split() == []

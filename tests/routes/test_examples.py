@@ -8,7 +8,14 @@ import re
 
 import pytest
 
-MODULES = ["_api", "_capi", "_plan", "_dispatch", "_threads", "onnx._operators"]
+MODULES = [
+    "_api",
+    "_plans",
+    "_running.builds",
+    "_running.capi",
+    "_running.threads",
+    "onnx._operators",
+]
 MODULES += ["openvino._operator", "openvino._layers"]
 ROOT = pathlib.Path(__file__).parents[2]
 README = ROOT / "README.md"

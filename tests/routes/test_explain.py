@@ -8,9 +8,9 @@ import re
 import numpy as np
 import pytest
 
-from fastpool import _dispatch
-from fastpool._geometry import windows_of
-from fastpool._plan import make_plan
+from fastpool._planning.windows import windows_of
+from fastpool._plans import make_plan
+from fastpool._showing import explain
 
 
 def what_is_computed(text):
@@ -204,7 +204,7 @@ def test_how_a_call_is_made(isa):
     assert "memory    1.56 KiB read, 1.27 KiB written" in text
     form = re.search(r'\("(\w+)"\)', text)[1]
     plan(np.zeros((1, 1, 20, 20), np.float32))
-    assert form == plan._runner.pooling.form
+    assert form == plan._prepared.pooling.form
 
 
 def test_threads_and_copies_and_pieces():
@@ -267,5 +267,5 @@ def test_in_a_notebook(monkeypatch):
     assert "<script" not in plan._repr_html_()
     solid = make_plan((2, 6, 6, 6, 6), "int8", 3, layout="NCHW")  # three axes: no picture
     assert "<table>" in solid._repr_html_() and "<img" not in solid._repr_html_()
-    monkeypatch.setattr(_dispatch, "Runner", None)  # whatever goes wrong
+    monkeypatch.setattr(explain, "PreparedPool", None)  # whatever goes wrong
     assert plan._repr_html_() is None

@@ -12,7 +12,7 @@ import pytest
 
 import cases
 import fastpool
-from fastpool._foreign import as_array
+from fastpool._running.interop import as_array
 
 X = np.arange(2 * 3 * 8 * 8, dtype=np.float32).reshape(2, 3, 8, 8) % 97
 Y, INDICES = fastpool.max_pool(X, 2, strides=2, return_indices=True)

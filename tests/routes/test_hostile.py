@@ -18,7 +18,8 @@ import fastpool.onnx
 import fastpool.openvino
 from cases import bounds
 from configurations.strategies import hostile_pools
-from fastpool import _dispatch, _reference
+from fastpool import _reference
+from fastpool._running import builds as running
 
 X = np.arange(2 * 3 * 8 * 8, dtype=np.float32).reshape(2, 3, 8, 8)
 Y, Z = fastpool.max_pool(X, 2, strides=2, return_indices=True)
@@ -397,7 +398,7 @@ def test_indices_of_an_attacker(data):
         for num_threads in (1, 3):
             out = np.full(out_shape, 7, np.int16)
             arguments = {"kernel_shape": 2, "out": out, "num_threads": num_threads, **attributes}
-            with _dispatch.using(build):
+            with running.using(build):
                 if legal:
                     fastpool.max_unpool(x, indices, **arguments)
                     cases.assert_same(out, expected, f"{build}, {num_threads} threads")

@@ -12,7 +12,7 @@ import pytest
 
 import cases
 import fastpool
-from fastpool._kept import KEPT_CALLS, Kept
+from fastpool._running.plan_cache import MOST_CALLS, PlanCache
 
 X = cases.values((2, 3, 8, 9), "int16", "bits", 0)
 
@@ -25,7 +25,7 @@ def counting():
         made.append((shape, dtype, *arguments))
         return made[-1]
 
-    return Kept(make), made
+    return PlanCache(make), made
 
 
 def test_calls_that_are_the_same():
@@ -145,7 +145,7 @@ def test_a_list_that_changes_while_a_plan_is_made():
         window[:] = 4, 4
         return made
 
-    kept = Kept(make)
+    kept = PlanCache(make)
     x = np.zeros((1, 1, 8, 8), np.uint8)
     assert kept.find(x, (window,)) == (2, 2)
     assert kept.find(x, ([4, 4],)) == (4, 4)
@@ -205,12 +205,12 @@ def test_addresses_that_are_used_again():
     """A key of addresses must not outlive the objects."""
     kept, made = counting()
     x = np.zeros((1, 2, 30), np.float32)
-    for i in range(3 * KEPT_CALLS):
+    for i in range(3 * MOST_CALLS):
         text = f"text {i}"
         assert kept.find(x, (text, (text,)))[2] == text
         del text
-    assert len(made) == 3 * KEPT_CALLS
-    assert len(kept._quick) <= KEPT_CALLS and len(kept._plans) <= KEPT_CALLS
+    assert len(made) == 3 * MOST_CALLS
+    assert len(kept._quick) <= MOST_CALLS and len(kept._plans) <= MOST_CALLS
 
 
 def test_arguments_of_any_number_and_length():

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cases import run_python
-from fastpool import _threads
+from fastpool._running import threads
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("ml_dtypes")
@@ -490,7 +490,7 @@ def test_torchs_number_of_threads_limits_the_default():
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
-        assert _threads.effective_threads(None, 1 << 30, lambda: 8) == 1
+        assert threads.effective_threads(None, 1 << 30, lambda: 8) == 1
     finally:
         torch.set_num_threads(before)
 

@@ -1,0 +1,1 @@
+"""What a pooling computes, resolved to Python integers: no array and no compiled code."""

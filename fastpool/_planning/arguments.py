@@ -1,0 +1,342 @@
+"""Arguments as callers write them, made canonical; the text of every attribute error.
+
+A function is named after the argument that it takes. TypeError is for the wrong kind of object,
+ValueError for a wrong value; None stands for an argument's default.
+"""
+
+import math
+import operator
+import reprlib
+from collections.abc import Sequence
+from itertools import islice
+from numbers import Real
+
+import numpy as np
+
+from .dtypes import DTYPES, NAMES
+
+# Integers of more bits are refused: none describes an array, and Python would not print them.
+LARGEST_BITS = 1024
+
+# Of NumPy's arrays.
+MOST_AXES = 64
+
+# name -> the numbers of parameters that it may have
+_ACTIVATIONS = {
+    "Relu": (0, 2),
+    "Clip": (2,),
+    "LeakyRelu": (1,),
+    "HardSigmoid": (2,),
+    "Tanh": (0,),
+    "Sigmoid": (0,),
+    "Silu": (0,),
+}
+_INTEGER_ACTIVATIONS = ("Relu", "Clip")
+
+
+class _Shown(reprlib.Repr):
+    """Short, quickly, whatever it is: reprlib prints what it does not know, bytes and integers in
+    full and then cuts, and sorts sets and dicts.
+    """
+
+    def repr1(self, x, level):
+        if type(x) not in (list, tuple, str, bytes, int, np.ndarray):
+            try:
+                length = len(x)
+            except Exception:  # whatever an object does when it is asked
+                length = 0
+            if length > 100:
+                return f"<{type(x).__name__} of length {length}>"
+        return super().repr1(x, level)
+
+    def repr_int(self, x, level):
+        if x.bit_length() > LARGEST_BITS:  # Python refuses 4300 digits
+            return f"<int of {x.bit_length()} bits>"
+        return super().repr_int(x, level)
+
+    def repr_bytes(self, x, level):
+        return self.repr_instance(x[: self.maxother], level)
+
+
+shown = _Shown().repr
+
+
+def _quoted(names):
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def _values(count):
+    return f"{count} value" if count == 1 else f"{count} values"
+
+
+# ------------------------------------------------------------------------------- kinds of values
+
+
+def as_int(value, name, expected="an int"):
+    """An integer of any kind but bool, as a Python int."""
+    if not isinstance(value, (bool, np.bool_)) and hasattr(type(value), "__index__"):
+        try:
+            value = operator.index(value)
+        except TypeError:  # an array that is no integer scalar has the method too
+            pass
+        else:
+            if value.bit_length() > LARGEST_BITS:
+                raise ValueError(f"{name}: an integer of {value.bit_length()} bits is too large")
+            return value
+    raise TypeError(f"{name}: expected {expected}, got {shown(value)}")
+
+
+def as_count(value, name, least=1, expected="an int"):
+    """An integer not below `least`."""
+    value = as_int(value, name, expected)
+    if value < least:
+        raise ValueError(f"{name}: expected an int of at least {least}, got {value}")
+    return value
+
+
+def is_sequence(value):
+    """Can `value` list the values of several axes? Text cannot, nor can what has no order."""
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
+
+
+def as_counts(value, name, least, lengths=range(MOST_AXES + 1), expected="at most 64 ints"):
+    """A sequence of integers not below `least`, as a tuple; its length is looked at first.
+
+    Its values are read once, and no more of them than are allowed: one that says that it has two
+    may never end, and another thread may change it.
+    """
+    if not is_sequence(value):
+        raise TypeError(f"{name}: expected a sequence of ints, got {shown(value)}")
+    count = len(value)
+    if count in lengths:
+        values = tuple(islice(value, max(lengths) + 1))
+        count = len(values)
+        if count in lengths:
+            return tuple(as_count(v, f"{name}[{i}]", least) for i, v in enumerate(values))
+    raise ValueError(f"{name}: expected {expected}, got {count}")
+
+
+def choice(value, name, allowed):
+    """One of the strings `allowed`, the first by default."""
+    if value is None:
+        return allowed[0]
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: expected one of {_quoted(allowed)}, got {shown(value)}")
+    value = plain_text(value)
+    if value not in allowed:
+        raise ValueError(f"{name}: expected one of {_quoted(allowed)}, got {shown(value)}")
+    return value
+
+
+def plain_text(value):
+    """The characters of a str as an exact str: a subclass may compare and convert as it likes."""
+    return str.__str__(value)
+
+
+def zero_or_one(value, name):
+    """0 or 1 as an int, 0 by default."""
+    value = 0 if value is None else as_int(value, name)
+    if value not in (0, 1):
+        raise ValueError(f"{name}: expected 0 or 1, got {value}")
+    return value
+
+
+# --------------------------------------------------------------------------- arrays: what they are
+
+
+def dtype_name(dtype, name="dtype"):
+    """The canonical name of an element type, whatever its byte order.
+
+    bfloat16 is known by its name: the package that defines it need not be installed.
+    """
+    if isinstance(dtype, str) and plain_text(dtype) == "bfloat16":
+        return "bfloat16"
+    found = None if dtype is None else _numpy_dtype(dtype)
+    known = NAMES.get(None if found is None else found.newbyteorder("="))
+    if known is None and getattr(found, "name", None) == "bfloat16" and found.isbuiltin == 2:
+        return "bfloat16"  # isbuiltin: a type that a package registered, no record of that name
+    if known is None:
+        what = shown(dtype) if found is None else found
+        raise TypeError(f"{name}: expected one of {', '.join(DTYPES)}, got {what}")
+    return known
+
+
+def _numpy_dtype(value):
+    """The dtype that `value` stands for, None if there is none."""
+    if isinstance(value, (str, bytes)) and len(value) > 100:  # NumPy would read a record in it
+        return None
+    try:
+        return np.dtype(plain_text(value) if isinstance(value, str) else value)
+    except (TypeError, ValueError, SyntaxError):
+        return None
+
+
+def input_shape(value):
+    return as_counts(value, "input_shape", 0)
+
+
+# --------------------------------------------------------------------------------------- windows
+
+
+def _per_axis(value, name, count, default):
+    if value is None:
+        value = default
+    if not is_sequence(value):
+        return (as_count(value, name, expected="an int or a sequence of ints"),) * count
+    expected = f"an int or {_values(count)}, one per spatial axis"
+    return as_counts(value, name, 1, (count,), expected)
+
+
+def kernel_shape(value, count):
+    """The window's extent along each of `count` spatial axes."""
+    return _per_axis(value, "kernel_shape", count, None)
+
+
+def strides(value, count):
+    return _per_axis(value, "strides", count, 1)
+
+
+def dilations(value, count):
+    return _per_axis(value, "dilations", count, 1)
+
+
+def pads(value, count):
+    """All begins, then all ends; given like that, or one per axis (both sides), or one for all."""
+    if value is None:
+        value = 0
+    if not is_sequence(value):
+        return (as_count(value, "pads", 0, "an int or a sequence of ints"),) * (2 * count)
+    expected = (
+        f"an int, {_values(count)} (both sides of each spatial axis) "
+        f"or {_values(2 * count)} (all begins, then all ends)"
+    )
+    values = as_counts(value, "pads", 0, (count, 2 * count), expected)
+    return values * 2 if len(values) == count else values
+
+
+def auto_pad(value):
+    value = None if isinstance(value, str) and plain_text(value) == "" else value
+    return choice(value, "auto_pad", ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
+
+
+def ceil_mode(value):
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    return bool(zero_or_one(value, "ceil_mode"))
+
+
+def ceil_rule(value):
+    return choice(value, "ceil_rule", ("clip", "keep"))
+
+
+def nan(value):
+    return choice(value, "nan", ("propagate", "ignore"))
+
+
+def num_threads(value):
+    return None if value is None else as_count(value, "num_threads")
+
+
+# --------------------------------------------------------------------------------------- indices
+
+
+def return_indices(value):
+    if value is None:
+        return False
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"return_indices: expected a bool, got {shown(value)}")
+    return bool(value)
+
+
+def storage_order(value):
+    return zero_or_one(value, "storage_order")
+
+
+def index_axis(value, rank):
+    """Counted from the first axis."""
+    value = 0 if value is None else as_int(value, "index_axis")
+    if not -rank <= value < rank:
+        raise ValueError(
+            f"index_axis: expected an int in [{-rank}, {rank - 1}] for {rank} axes, got {value}"
+        )
+    return value % rank
+
+
+def index_dtype(value):
+    if value is None:
+        return "int64"
+    dtype = _numpy_dtype(value)
+    if dtype is None:
+        raise TypeError(f"index_dtype: expected int64 or int32, got {shown(value)}")
+    if dtype not in (np.dtype("int64"), np.dtype("int32")):
+        raise ValueError(f"index_dtype: expected int64 or int32, got {shown(value)}")
+    return dtype.name
+
+
+def index_layout(value, order):
+    """What indices count in: the array as if channels came first, or as it is ("NHWC")."""
+    value = choice(value, "index_layout", ("NCHW", "NHWC"))
+    if value == "NHWC" and not order.channels_last:
+        raise ValueError(
+            f'index_layout: "NHWC" needs a layout with the channels last, got layout "{order.name}"'
+        )
+    return value
+
+
+def index_space(value):
+    return choice(value, "index_space", ("output", "inferred"))
+
+
+def output_shape(value, rank):
+    expected = f"{_values(rank)}, one per axis of x"
+    return None if value is None else as_counts(value, "output_shape", 0, (rank,), expected)
+
+
+# ------------------------------------------------------------------------------------ activation
+
+
+def activation(value, params, dtype=None):
+    """An activation's name and its parameters as floats; (None, ()) for none.
+
+    "Relu" without parameters is the one with (0, inf). A dtype that the activation is not defined
+    for is refused.
+    """
+    params = () if params is None else params
+    if not is_sequence(params):
+        raise TypeError(f"activation_params: expected a sequence of floats, got {shown(params)}")
+    given, count = params, len(params)
+    if count <= max(map(max, _ACTIVATIONS.values())):
+        params = tuple(islice(params, count + 1))  # read once, as in as_counts
+        count = len(params)
+    if value is None or (isinstance(value, str) and plain_text(value) == ""):
+        if count:
+            raise ValueError(f"activation_params: given as {shown(given)} without an activation")
+        return None, ()
+    value = choice(value, "activation", tuple(_ACTIVATIONS))
+    counts = _ACTIVATIONS[value]
+    if count not in counts:
+        expected = " or ".join(map(str, counts))
+        raise ValueError(f"activation_params: {value} takes {expected} parameters, got {count}")
+    values = _floats(params, "activation_params")
+    if dtype == "bool" or (dtype and "int" in dtype and value not in _INTEGER_ACTIVATIONS):
+        raise TypeError(f"activation: {value} is not defined for elements of type {dtype}")
+    if value == "Relu" and not values:
+        values = (0.0, math.inf)
+    return value, values
+
+
+def _floats(numbers, name):
+    values = []
+    for i, number in enumerate(numbers):
+        if isinstance(number, bool) or not isinstance(number, Real):
+            raise TypeError(f"{name}[{i}]: expected a float, got {shown(number)}")
+        try:
+            number = float(number)
+        except OverflowError:
+            raise ValueError(f"{name}[{i}]: too large for a float") from None
+        if math.isnan(number):
+            raise ValueError(f"{name}[{i}]: expected a number, got nan")
+        values.append(number)
+    return tuple(values)

@@ -1,0 +1,156 @@
+"""Whether the fields of a plan are what they should be: each of its kind, and all consistent.
+
+Anybody can make a plan of any fields: by its class, dataclasses.replace or a pickle. The kernels
+believe every field. Kinds are exact: a subclass of int can be another number at each look.
+"""
+
+from contextlib import contextmanager
+from dataclasses import fields
+
+from .arguments import LARGEST_BITS, MOST_AXES, shown
+
+# Of an integer in a plan: extents are products of two attributes.
+_MOST_BITS = 4 * LARGEST_BITS
+
+
+class Kind:
+    """What a field may be: a test, and words for an error."""
+
+    def __init__(self, words, test):
+        self.words, self.test = words, test
+
+
+def _is_int(value):
+    return type(value) is int and value.bit_length() <= _MOST_BITS
+
+
+def _is_short(value):
+    return type(value) is tuple and len(value) <= 2 * MOST_AXES
+
+
+def tuple_of(words, kind):
+    """Tuples of one kind, of at most two values per axis."""
+    return Kind(words, lambda value: _is_short(value) and all(map(kind.test, value)))
+
+
+def record_of(record, *kinds):
+    """Instances of a NamedTuple, with one kind per field."""
+    return Kind(
+        record.__name__,
+        lambda value: (
+            type(value) is record
+            and len(value) == len(kinds)
+            and all(kind.test(part) for kind, part in zip(kinds, value, strict=True))
+        ),
+    )
+
+
+def or_none(kind):
+    return Kind(f"{kind.words} or None", lambda value: value is None or kind.test(value))
+
+
+INTEGER = Kind("an int", _is_int)
+INTEGERS = tuple_of("a tuple of ints", INTEGER)
+TEXT = Kind("a str", lambda value: type(value) is str)
+FLAG = Kind("a bool", lambda value: type(value) is bool)
+FLOATS = tuple_of("a tuple of floats", Kind("a float", lambda value: type(value) is float))
+
+
+def check_class(plan, expected):
+    """Raise TypeError unless a plan is of this very class, which says what its fields mean."""
+    if type(plan) is not expected:
+        raise TypeError(f"plan: expected a {expected.__name__}, got a {type(plan).__name__}")
+
+
+def check_kinds(plan, kinds):
+    """Raise TypeError unless every field of a plan is of its kind."""
+    for name, kind in kinds.items():
+        value = getattr(plan, name)
+        if not kind.test(value):
+            raise TypeError(f"plan: {name}: expected {kind.words}, got {shown(value)}")
+
+
+def compare_fields(plan, expected):
+    """Raise ValueError unless the fields of a plan have these values, of kinds already checked."""
+    for name, value in expected.items():
+        if getattr(plan, name) != value:
+            name, found, value = _difference(name, getattr(plan, name), value)
+            raise ValueError(
+                f"plan: {name} is {shown(found)}, but the other fields give {shown(value)}"
+            )
+
+
+def _difference(name, found, expected):
+    """The first part in which two values differ: its name, and the part of each."""
+    if isinstance(found, tuple) and type(found) is type(expected) and len(found) == len(expected):
+        for i, (one, other) in enumerate(zip(found, expected, strict=True)):
+            if one != other:
+                part = f".{found._fields[i]}" if hasattr(found, "_fields") else f"[{i}]"
+                return _difference(name + part, one, other)
+    return name, found, expected
+
+
+@contextmanager
+def named_plan():
+    """Begin the text of TypeError and ValueError with "plan: "."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        text = str(error)
+        raise kind(text if text.startswith("plan: ") else f"plan: {text}") from None
+
+
+# ------------------------------------------------------------------------------------- the state
+
+
+def state_of(plan):
+    """Return the fields of a plan as a dict, without what was prepared for this process."""
+    return {field.name: getattr(plan, field.name) for field in fields(plan)}
+
+
+def is_same_state(one, other):
+    """Are these two states the same objects?"""
+    return all(one[name] is other[name] for name in one)
+
+
+def pickled_state(plan):
+    """Return the fields of a plan in built-in types, which no later move of a class can break."""
+    return {name: _as_tuples(value) for name, value in state_of(plan).items()}
+
+
+def _as_tuples(value):
+    return tuple(map(_as_tuples, value)) if isinstance(value, tuple) else value
+
+
+def restore_fields(plan, state, **records):
+    """Give a plan the fields that its pickle holds, and check them.
+
+    `records` maps the names of fields to functions that make them from built-in types.
+    """
+    names = [field.name for field in fields(plan)]
+    if type(state) is not dict or state.keys() != set(names):
+        raise ValueError(f"plan: expected a pickle of the fields {', '.join(names)}")
+    for name in names:
+        value = state[name]
+        object.__setattr__(plan, name, records[name](value) if name in records else value)
+    plan.__post_init__()
+
+
+def record(kind):
+    """Return a function that makes a NamedTuple of a tuple of its length, and leaves all else."""
+
+    def made(value):
+        fits = type(value) is tuple and len(value) == len(kind._fields)
+        return kind(*value) if fits else value
+
+    return made
+
+
+def records(kind):
+    """Return a function that makes a tuple of NamedTuples of a tuple of tuples."""
+
+    def made(value):
+        return tuple(map(record(kind), value)) if type(value) is tuple else value
+
+    return made

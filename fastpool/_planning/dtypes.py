@@ -1,0 +1,30 @@
+"""The element types: one table of all that is said of them."""
+
+import numpy as np
+
+# Bytes of an element. bfloat16 is known by its name: the package that defines it need not be there.
+ITEMSIZE = {
+    **{"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8},
+    **{"int8": 1, "int16": 2, "int32": 4, "int64": 8},
+    **{"uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8, "bool": 1},
+}
+DTYPES = tuple(ITEMSIZE)
+INDEX_BYTES = {"int32": 4, "int64": 8}
+
+# dtype of native byte order -> name
+NAMES = {np.dtype(name): name for name in DTYPES if name != "bfloat16"}
+
+
+def is_float(name):
+    return "float" in name
+
+
+def is_integer(name):
+    return "int" in name
+
+
+def lowest(name):
+    """Return what a window without elements gives."""
+    if name == "bool":
+        return False
+    return -np.inf if is_float(name) else np.iinfo(name).min

@@ -1,0 +1,126 @@
+"""A pooling in parts: which elements some of its outputs are taken from, and the plan of just that.
+
+Rounding, automatic padding and so on were settled once, for the whole: along an axis the windows
+``[first, stop)`` cover elements ``first * stride - begin`` up to ``(stop - 1) * stride - begin +
+extent``. Of these a part reads the ones that exist, and what is missing at either side is its
+padding. Indices count in the whole input, as the plan of a part knows where in it that begins.
+"""
+
+from bisect import bisect_right
+from dataclasses import replace
+from itertools import accumulate, product
+from math import prod
+from typing import Any, NamedTuple
+
+from .arguments import shown
+from .dtypes import INDEX_BYTES, ITEMSIZE
+from .geometry import along
+
+
+class Tile(NamedTuple):
+    """Part of a pooling: ``plan(x[read])`` is ``y[write]``."""
+
+    plan: Any
+    read: tuple
+    write: tuple
+
+
+def tile(plan, outputs):
+    """The `Tile` of a `MaxPoolPlan` that gives the slices `outputs` of its output."""
+    bounds = _bounds(outputs, plan.output_shape)
+    parts = dict(zip(plan.spatial, plan.axes, strict=True))
+    read, axes = list(bounds), []
+    for place in plan.spatial:
+        read[place], axis = part(parts[place], *bounds[place])
+        axes.append(axis)
+    shape = tuple(stop - start for start, stop in read)
+    batch, channels, *_ = along(plan, shape, 1)
+    smaller = replace(
+        plan,
+        input_shape=shape,
+        output_shape=tuple(stop - start for start, stop in bounds),
+        axes=tuple(axes),
+        batch=batch,
+        channels=channels,
+        index_origin=tuple(
+            at + start for at, (start, _) in zip(plan.index_origin, read, strict=True)
+        ),
+        given=None,
+    )
+    return Tile(smaller, *(tuple(slice(*ends) for ends in box) for box in (read, bounds)))
+
+
+def part(axis, first, stop):
+    """Of an `Axis`, the elements that outputs `first` to `stop` take, and their `Axis`."""
+    if first == stop:
+        return (0, 0), axis._replace(size=0, output=0, begin=0, end=0)
+    start = first * axis.stride - axis.begin
+    end = (stop - 1) * axis.stride - axis.begin + (axis.kernel - 1) * axis.dilation + 1
+    low = min(max(start, 0), axis.size)
+    high = max(low, min(end, axis.size))
+    begin = low - start if low < high else end - start  # all is padding, and none of it negative
+    pads = {"begin": begin, "end": (end - start) - begin - (high - low)}
+    return (low, high), axis._replace(size=high - low, output=stop - first, **pads)
+
+
+def owned(axis, chunks):
+    """Outputs of an `Axis` whose windows start in each of the chunks that its elements are in.
+
+    Windows that start before the first chunk are its own, those that start behind the last one the
+    last one's. Returns where each chunk's outputs end.
+    """
+    ends = accumulate(chunks[:-1])
+    return [min(axis.output, -(-(end + axis.begin) // axis.stride)) for end in ends] + [axis.output]
+
+
+def grid(plan, max_bytes, reverse=False):
+    """Slices of the output, in the order of memory, of which each with its input is small enough.
+
+    Axes are cut from the first one on (with `reverse` from the last), and no further than needed:
+    what is next to each other in memory stays together.
+    """
+    order = range(len(plan.output_shape))
+    order = order[::-1] if reverse else order
+    counts = [max(1, extent) for extent in plan.output_shape]
+    for place in order:
+        # The most outputs along this axis that fit, one if none do: then the next is cut too.
+        sizes = range(1, counts[place] + 1)
+        fitting = bisect_right(
+            sizes, max_bytes, key=lambda n: _bytes(plan, {**dict(enumerate(counts)), place: n})
+        )
+        counts[place] = max(1, fitting)
+        if fitting:
+            break
+    cuts = [
+        [slice(i, min(i + n, extent)) for i in range(0, extent, n)]
+        for n, extent in zip(counts, plan.output_shape, strict=True)
+    ]
+    for box in product(*(cuts[place] for place in order)):
+        yield box[::-1] if reverse else box
+
+
+def _bytes(plan, counts):
+    """At most what a tile of so many outputs along each axis reads and writes."""
+    read = dict(counts)
+    for place, axis in zip(plan.spatial, plan.axes, strict=True):
+        extent = (axis.kernel - 1) * axis.dilation + 1
+        read[place] = min(axis.size, (counts[place] - 1) * axis.stride + extent)
+    itemsize = ITEMSIZE[plan.dtype]
+    result = itemsize + (INDEX_BYTES[plan.index_dtype] if plan.return_indices else 0)
+    return prod(read.values()) * itemsize + prod(counts.values()) * result
+
+
+def _bounds(outputs, shape):
+    if not isinstance(outputs, tuple):
+        outputs = (outputs,)
+    if len(outputs) > len(shape):
+        raise ValueError(f"outputs: expected at most {len(shape)} slices, got {len(outputs)}")
+    bounds = [(0, extent) for extent in shape]
+    for i, (chosen, extent) in enumerate(zip(outputs, shape, strict=False)):
+        if not isinstance(chosen, slice):
+            raise TypeError(f"outputs[{i}]: expected a slice, got {shown(chosen)}")
+        start, stop, step = chosen.indices(extent)
+        if step != 1:
+            raise ValueError(f"outputs[{i}]: expected a step of 1, got {step}")
+        bounds[i] = start, max(start, stop)
+    return bounds

@@ -1,0 +1,148 @@
+"""Where the windows of one axis lie: made, added by rounding up, dropped, over an edge, empty.
+
+For explanations and drawings. Extents may be of any magnitude: nothing here walks over elements,
+windows or padding.
+"""
+
+import math
+from typing import NamedTuple
+
+from .geometry import Axis
+
+
+class Windows(NamedTuple):
+    """An `Axis`, and what rounding did to it.
+
+    `end` is the padding at the end as it was asked for, where that of the axis is what a floor
+    rounding would need. Of the windows that fit into the padded input there are `fitting`, and
+    `reaching` with one that begins in it but hangs over: an output beyond the fitting ones was
+    added, and one below the reaching ones was dropped.
+    """
+
+    axis: Axis
+    end: int
+    fitting: int
+    reaching: int
+
+    @property
+    def output(self):
+        return self.axis.output
+
+    @property
+    def extent(self):
+        return (self.axis.kernel - 1) * self.axis.dilation + 1
+
+    @property
+    def added(self):
+        return range(self.fitting, self.output)
+
+    @property
+    def dropped(self):
+        return range(self.output, self.reaching)
+
+    def first(self, output):
+        """The element of a window's first tap; padding counts on, below 0 and from the size on."""
+        return output * self.axis.stride - self.axis.begin
+
+    def last(self, output):
+        return self.first(output) + self.extent - 1
+
+    @property
+    def over_begin(self):
+        """Outputs whose windows hang over the beginning: the first so many."""
+        return self._before(self.axis.begin)
+
+    @property
+    def over_end(self):
+        """Outputs whose windows hang over the end: the last so many."""
+        return self.output - self._before(self.axis.size + self.axis.begin - self.extent + 1)
+
+    @property
+    def inside(self):
+        """Outputs all of whose taps are elements."""
+        return max(0, self.output - self.over_begin - self.over_end)
+
+    @property
+    def empty_begin(self):
+        """Outputs whose windows end before the first element."""
+        return self._before(self.axis.begin - self.extent + 1)
+
+    @property
+    def empty_end(self):
+        """Outputs whose windows start behind the last element, and not before the first."""
+        behind = self._before(self.axis.size + self.axis.begin)
+        return self.output - max(behind, self.empty_begin)
+
+    @property
+    def empty_between(self):
+        """Outputs whose windows have taps on both sides of the input, and jump over it."""
+        size, _, _, stride, dilation, begin, _ = self.axis
+        low = max(self.output - self.over_end, self.empty_begin)
+        high = min(self.over_begin, self.output - self.empty_end)
+        if size >= dilation or low >= high:
+            return 0
+        # The first tap that is not before the input is at -first modulo the dilation.
+        start = low * stride - begin
+        count = high - low
+        return _floor_sum(count, stride, start + dilation - size, dilation) - _floor_sum(
+            count, stride, start, dilation
+        )
+
+    @property
+    def empty(self):
+        return self.empty_begin + self.empty_between + self.empty_end
+
+    def is_empty(self, output):
+        first, dilation = self.first(output), self.axis.dilation
+        first += max(0, -(first // dilation)) * dilation
+        return first >= self.axis.size or first > self.last(output)
+
+    @property
+    def unread_end(self):
+        """Elements at the end that lie behind the last window."""
+        reached = self.last(self.output - 1) + 1 if self.output else 0
+        return min(self.axis.size, max(0, self.axis.size - reached))
+
+    def reads(self, element):
+        """Does any window have a tap on this element?"""
+        _, output, kernel, stride, dilation, begin, _ = self.axis
+        common = math.gcd(stride, dilation)
+        place = element + begin  # = o * stride + t * dilation
+        if place % common or not output:
+            return False
+        # Taps t that any window at all may have there are `period` apart.
+        period = stride // common
+        some = place // common * pow(dilation // common, -1, period)
+        least = max(0, -(-(place - (output - 1) * stride) // dilation))
+        return least + (some - least) % period <= min(kernel - 1, place // dilation)
+
+    def _before(self, place):
+        """Outputs whose windows start before a place in the padded input."""
+        return min(max(0, -(-place // self.axis.stride)), self.output)
+
+
+def windows_of(plan):
+    """The `Windows` of each spatial axis of a plan."""
+    return tuple(windows(axis, plan.given, i) for i, axis in enumerate(plan.axes))
+
+
+def windows(axis, given, i):
+    """The `Windows` of the axis `i` of a plan for which the attributes `given` were given."""
+    if given is None or given.auto_pad.startswith("SAME"):
+        return Windows(axis, axis.end, axis.output, axis.output)
+    end = given.pads[len(given.pads) // 2 + i]
+    room = axis.size + axis.begin + end - (axis.kernel - 1) * axis.dilation - 1
+    return Windows(axis, end, room // axis.stride + 1, -(-room // axis.stride) + 1)
+
+
+def _floor_sum(count, step, start, divisor):
+    """The sum of ``(start + i * step) // divisor`` over i < count, as Euclid would."""
+    total = 0
+    while True:
+        total += count * (count - 1) // 2 * (step // divisor) + count * (start // divisor)
+        step, start = step % divisor, start % divisor
+        top = count * step + start
+        if top < divisor:
+            return total
+        count, start = divmod(top, divisor)
+        step, divisor = divisor, step

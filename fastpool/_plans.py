@@ -1,0 +1,284 @@
+"""The plans that users hold: data that can be called, cut into tiles, explained and drawn."""
+
+from dataclasses import dataclass
+from types import GenericAlias
+
+from ._planning import max_pool, max_unpool, parts
+from ._planning.checks import check_class, pickled_state, record, records, restore_fields
+from ._planning.geometry import Axis, Given
+from ._planning.max_pool import MaxPool
+from ._planning.max_unpool import MaxUnpool
+from ._running import execute, unpool
+from ._running.prepare import PreparedPool, PreparedUnpool
+
+
+@dataclass(frozen=True, repr=False)
+class MaxPoolPlan(MaxPool):
+    """A max pooling of one geometry, ready to run on any array of its shape and type.
+
+    Made by :func:`fastpool.plan_max_pool`. Plans are immutable, comparable, hashable and picklable;
+    threads may share one.
+
+    Attributes
+    ----------
+    input_shape, output_shape : tuple of int
+    dtype : str
+        Name of the element type, of input and output.
+    layout : str
+        Names of the axes ("NCHW" or "NHWC" if there are more than three spatial ones).
+    axes : tuple of Axis
+        The spatial axes in order, with everything resolved: size, output, kernel, stride, dilation
+        and padding.
+    batch, channels : int
+        1 where the layout lacks the axis.
+    channels_last : bool
+    nan, activation, activation_params, return_indices, storage_order, index_dtype, index_layout, \
+num_threads
+        As given to :func:`fastpool.plan_max_pool`, or the default.
+    index_axis : int
+        Counted from the first axis.
+    index_shape, index_origin : tuple of int
+        Shape of the array that indices count in, and where the input begins in it: `input_shape`
+        and zeros, unless the plan is that of a tile.
+    given : Given or None
+        `pads`, `auto_pad`, `ceil_mode` and `ceil_rule` as given, for explanations alone: plans that
+        compute the same are equal however it was asked for. None for a tile.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastpool
+    >>> plan = fastpool.plan_max_pool((2, 4), "int32", 2, strides=2, layout="HW")
+    >>> plan
+    <MaxPoolPlan int32 HW (2, 4) -> (1, 2), kernel_shape=(2, 2), strides=(2, 2)>
+    >>> plan(np.array([[1, 5, 2, 2], [3, 4, 0, 7]], dtype=np.int32))
+    array([[5, 7]], dtype=int32)
+    """
+
+    # For annotations: MaxPoolPlan[Literal[True]] is one with indices.
+    __class_getitem__ = classmethod(GenericAlias)
+
+    def __call__(self, x, out=None, out_indices=None):
+        """Pool an array.
+
+        Parameters
+        ----------
+        x : array_like
+            Of shape `input_shape` and type `dtype`.
+        out : ndarray, optional
+            Takes the maxima: of shape `output_shape` and type `dtype`, writeable, and not
+            overlapping `x` or `out_indices`.
+        out_indices : ndarray, optional
+            Takes the indices: of shape `output_shape` and type `index_dtype`.
+
+        Returns
+        -------
+        y : ndarray
+            The maxima, or ``(y, indices)`` if `return_indices`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an array has another shape or type, before anything is written.
+        """
+        results = self._run(x, out, out_indices)
+        return execute.max_pool(self, x, out, out_indices) if results is None else results
+
+    def tile(self, outputs):
+        """The part of this pooling that gives some of its outputs.
+
+        Parameters
+        ----------
+        outputs : tuple of slice
+            Which, along the axes of the output; axes that are left out are taken whole.
+
+        Returns
+        -------
+        tile : Tile
+            A tuple of three: the `plan` of the part; `read`, the slices of the input that it takes;
+            `write`, the slices of the output that it gives. ``tile.plan(x[tile.read])`` is equal to
+            ``plan(x)[tile.write]``, indices included: they count in the whole of `x`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            `outputs` are no slices, too many, or some with steps.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import fastpool
+        >>> plan = fastpool.plan_max_pool(
+        ...     (8, 100), "float32", 3, strides=2, pads=1, layout="HW", return_indices=True
+        ... )
+        >>> part, read, write = plan.tile(np.s_[1:3, 20:40])
+        >>> read, part.output_shape
+        ((slice(1, 6, None), slice(39, 80, None)), (2, 20))
+        """
+        return parts.tile(self, outputs)
+
+    def explain(self):
+        """Say in words what this pooling does, and how.
+
+        Returns
+        -------
+        text : str
+            15 to 30 lines: the rules used and what came of them along each axis, windows that hang
+            over the edge or are empty, types, indices, and how a call on this machine is made.
+
+        Examples
+        --------
+        >>> import fastpool
+        >>> plan = fastpool.plan_max_pool((6, 6), "uint8", 3, strides=2, layout="HW")
+        >>> print(plan.explain())  # doctest: +ELLIPSIS
+        MaxPoolPlan: uint8 HW (6, 6) -> (2, 2)
+        ...
+        """
+        from ._showing import explain  # (not for those who only import fastpool)
+
+        return explain.explain(self)
+
+    def draw(self, *, axes=None, title=None, width=None):
+        """Draw where the windows lie over the input and its padding.
+
+        Above and beside the grid stand the windows of each axis with the numbers of their outputs.
+        Of long axes only the ends are drawn.
+
+        Parameters
+        ----------
+        axes : str or sequence of str, optional
+            One or two spatial axes by the names that `layout` has for them, as in "HW" (from four
+            spatial axes on they are "D1", "D2", ...). All by default.
+        title : str, optional
+            Shapes and attributes by default; "" for none.
+        width : float, optional
+            Of the figure, in inches. As wide as the geometry asks for by default.
+
+        Returns
+        -------
+        figure : matplotlib.figure.Figure
+            ``figure.savefig("windows.svg")`` writes the same bytes every time.
+
+        Raises
+        ------
+        ImportError
+            matplotlib is not there: ``pip install "fastpool[plot]"``.
+        TypeError, ValueError
+            `axes` names others, or more than two, or none where there are more than two.
+
+        Examples
+        --------
+        >>> import fastpool
+        >>> plan = fastpool.plan_max_pool((6, 6), "uint8", 3, strides=2, layout="HW")
+        >>> plan.draw().savefig("windows.svg")  # doctest: +SKIP
+        """
+        from ._showing import draw  # which needs matplotlib
+
+        return draw.draw(self, axes, title, width)
+
+    def _repr_html_(self):
+        from ._showing import explain
+
+        return explain.as_html(self)
+
+    def __post_init__(self):
+        check_class(self, MaxPoolPlan)
+        super().__post_init__()
+
+    def _run(self, x, out, out_indices):
+        """Return the results for arrays that need no care, None for others.
+
+        `_prepared_for` puts the compiled function in place of this one.
+        """
+        return None
+
+    def _prepared_for(self, dtype):
+        """Return what was prepared of this plan for this process, for arrays of this dtype object.
+
+        It is kept next to the fields, in `_prepared` and `_run`, and is no part of a pickle.
+        """
+        prepared = vars(self).get("_prepared")
+        if prepared is None or not prepared.fits(self):
+            check_class(self, MaxPoolPlan)
+            prepared = PreparedPool(self, dtype)
+            vars(self).update(_prepared=prepared, _run=prepared.run)
+        return prepared
+
+    def __getstate__(self):
+        return pickled_state(self)
+
+    def __setstate__(self, state):
+        restore_fields(self, state, axes=records(Axis), given=record(Given))
+
+    def __repr__(self):
+        parts = [f"kernel_shape={self.kernel_shape}"]
+        usual = {
+            "strides": (1,) * len(self.axes),
+            "pads": (0, 0) * len(self.axes),
+            "dilations": (1,) * len(self.axes),
+            "nan": "propagate",
+            "activation": None,
+            "activation_params": (),
+            "return_indices": False,
+            "storage_order": 0,
+            "index_axis": 0,
+            "index_dtype": "int64",
+            "index_layout": "NCHW",
+            "num_threads": None,
+            "index_shape": self.input_shape,
+            "index_origin": (0,) * len(self.input_shape),
+        }
+        for name, value in usual.items():
+            if getattr(self, name) != value:
+                parts.append(f"{name}={getattr(self, name)!r}")
+        return (
+            f"<MaxPoolPlan {self.dtype} {self.layout} {self.input_shape} -> {self.output_shape}, "
+            f"{', '.join(parts)}>"
+        )
+
+
+# Pickles name the class by this, so that moving it breaks none.
+MaxPoolPlan.__module__ = "fastpool"
+
+
+@dataclass(frozen=True)
+class UnpoolPlan(MaxUnpool):
+    """A max unpooling of one geometry, ready to run. Its fields are those of `MaxUnpool`."""
+
+    def __call__(self, x, indices, out=None):
+        """Unpool arrays, as :func:`fastpool.max_unpool` says."""
+        y = self._run(x, indices, out)
+        return unpool.max_unpool(self, x, indices, out) if y is None else y
+
+    def __post_init__(self):
+        check_class(self, UnpoolPlan)
+        super().__post_init__()
+
+    def _run(self, x, indices, out):
+        """Return the result for arrays that need no care, None for others."""
+        return None
+
+    def _prepared_for(self, name, dtype):
+        """Return what was prepared for arrays of this element type, as a `MaxPoolPlan` keeps it."""
+        prepared = vars(self).get("_prepared")
+        if prepared is None or not prepared.fits(self) or prepared.dtype != dtype:
+            check_class(self, UnpoolPlan)
+            prepared = PreparedUnpool(self, name, dtype)
+            vars(self).update(_prepared=prepared, _run=prepared.run)
+        return prepared
+
+    def __getstate__(self):
+        return pickled_state(self)
+
+    def __setstate__(self, state):
+        restore_fields(self, state)
+
+
+def make_plan(*arguments, **attributes):
+    """Return the `MaxPoolPlan` of attributes as the public functions take them."""
+    return MaxPoolPlan(**max_pool.resolve(*arguments, **attributes))
+
+
+def make_unpool_plan(*arguments, **attributes):
+    """Return the `UnpoolPlan` of attributes as the public functions take them."""
+    return UnpoolPlan(**max_unpool.resolve(*arguments, **attributes))

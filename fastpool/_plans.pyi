@@ -1,0 +1,133 @@
+"""Types of plans."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import GenericAlias
+from typing import Any, Generic, Literal, NamedTuple, overload
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from typing_extensions import TypeVar
+
+from . import _typing as t
+from ._planning.parts import Tile
+
+_T = TypeVar("_T", bound=np.generic)
+_Out = TypeVar("_Out", bound=t.Output)
+_OutIndices = TypeVar("_OutIndices", bound=t.Output)
+# Whether there are indices: Literal[True] or Literal[False], where it is known.
+_WithIndices = TypeVar("_WithIndices", bound=bool, default=bool, covariant=True)
+
+class Given(NamedTuple):
+    pads: tuple[int, ...]
+    auto_pad: str
+    ceil_mode: bool
+    ceil_rule: str
+
+class Axis(NamedTuple):
+    size: int
+    output: int
+    kernel: int
+    stride: int
+    dilation: int
+    begin: int
+    end: int
+
+@dataclass(frozen=True, repr=False)
+class MaxPoolPlan(Generic[_WithIndices]):
+    input_shape: tuple[int, ...]
+    dtype: str
+    layout: str
+    axes: tuple[Axis, ...]
+    batch: int
+    channels: int
+    channels_last: bool
+    output_shape: tuple[int, ...]
+    nan: str
+    activation: str | None
+    activation_params: tuple[float, ...]
+    return_indices: _WithIndices
+    storage_order: int
+    index_axis: int
+    index_dtype: str
+    index_layout: str
+    num_threads: int | None
+    index_shape: tuple[int, ...]
+    index_origin: tuple[int, ...]
+    given: Given | None = None
+    def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...
+    def __post_init__(self) -> None: ...
+    @overload
+    def __call__(
+        self: MaxPoolPlan[Literal[False]],
+        x: NDArray[_T],
+        out: NDArray[_T] | None = None,
+        out_indices: None = None,
+    ) -> NDArray[_T]: ...
+    @overload
+    def __call__(
+        self: MaxPoolPlan[Literal[False]],
+        x: t.Array,
+        out: NDArray[Any] | None = None,
+        out_indices: None = None,
+    ) -> NDArray[Any]: ...
+    @overload
+    def __call__(
+        self: MaxPoolPlan[Literal[False]],
+        x: t.Array,
+        out: _Out,
+        out_indices: None = None,
+    ) -> _Out: ...
+    @overload
+    def __call__(
+        self: MaxPoolPlan[Literal[True]],
+        x: NDArray[_T],
+        out: NDArray[_T] | None = None,
+        out_indices: NDArray[Any] | None = None,
+    ) -> tuple[NDArray[_T], NDArray[Any]]: ...
+    @overload
+    def __call__(
+        self: MaxPoolPlan[Literal[True]],
+        x: t.Array,
+        out: NDArray[Any] | None = None,
+        out_indices: NDArray[Any] | None = None,
+    ) -> tuple[NDArray[Any], NDArray[Any]]: ...
+    @overload
+    def __call__(
+        self: MaxPoolPlan[Literal[True]],
+        x: t.Array,
+        out: _Out,
+        out_indices: _OutIndices,
+    ) -> tuple[_Out, _OutIndices]: ...
+    @overload
+    def __call__(
+        self,
+        x: t.Array,
+        out: NDArray[Any] | None = None,
+        out_indices: NDArray[Any] | None = None,
+    ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+    def explain(self) -> str: ...
+    def draw(
+        self,
+        *,
+        axes: str | Sequence[str] | None = None,
+        title: str | None = None,
+        width: float | None = None,
+    ) -> Figure: ...
+    def _repr_html_(self) -> str | None: ...
+    def tile(self, outputs: tuple[slice, ...]) -> Tile[_WithIndices]: ...
+    @property
+    def kernel_shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def dilations(self) -> tuple[int, ...]: ...
+    @property
+    def pads(self) -> tuple[int, ...]: ...
+    @property
+    def batch_axis(self) -> int: ...
+    @property
+    def channel_axis(self) -> int: ...
+    @property
+    def spatial(self) -> tuple[int, ...]: ...

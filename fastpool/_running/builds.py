@@ -1,0 +1,125 @@
+"""The builds of the compiled module: which run here, and the one that plans run on."""
+
+import contextlib
+import importlib
+import os
+import sys
+
+import numpy as np
+
+from . import threads
+from .instruction_sets import BUILDS
+from .strategies import Build
+
+
+def _load_builds():
+    from .. import _kernels
+
+    found = {}
+    for name, (suffix, features) in BUILDS.items():
+        if all(map(_kernels.cpu_supports, features)):
+            # A build may be missing (another architecture); one that is there must load.
+            with contextlib.suppress(ModuleNotFoundError):
+                found[name] = importlib.import_module(f"fastpool._kernels{suffix}")
+    return found
+
+
+_builds = _load_builds()
+
+
+def builds():
+    """Builds that this processor runs, best first: name -> module."""
+    return dict(_builds)
+
+
+def _choose_build():
+    name = os.environ.get("FASTPOOL_ISA", "").strip()
+    if not name:
+        return next(iter(_builds))
+    if name not in _builds:
+        raise ImportError(
+            f"FASTPOOL_ISA={name!r}: no such build runs here; available: {', '.join(_builds)}"
+        )
+    return name
+
+
+_active = None
+
+
+def _activate(name):
+    global _active
+    _active = name
+    for build, kernels in _builds.items():
+        kernels.use(build == name)
+
+
+_activate(_choose_build())
+
+
+def active_name():
+    """Return the name of the build that plans run on."""
+    return _active
+
+
+def active():
+    """Return the compiled module that plans run on."""
+    return _builds[_active]
+
+
+def facts():
+    """Return what the choice of a strategy depends on: the `Build` that plans run on."""
+    vector_bytes = _builds[_active].VECTOR_BYTES
+    return Build(vector_bytes, masks=vector_bytes == 64)
+
+
+def _probes():
+    """Yield arrays that differ in all that their C fields hold (kernels/frame/arrays.pxi)."""
+    a = np.arange(24, dtype=np.int16).reshape(2, 3, 4)
+    yield from (a, a[::-1, 1:, ::2], a.T, a[:, :0], a[0, 0, 0:1].reshape(()))
+    yield from (a.astype(np.float32), a.astype(">i4"), a.astype(bool), np.zeros((1,) * 9))
+    yield a.view(np.uint8).reshape(-1)[1:-1].view(np.int16)  # not aligned
+    constant = np.zeros(3)
+    constant.flags.writeable = False
+    yield constant
+
+
+for _kernels in _builds.values():
+    _kernels.trust_fields(all(map(_kernels.fields_agree, _probes())))
+
+call_key = _builds[_active].call_key
+
+
+@contextlib.contextmanager
+def using(name):
+    """Run with another build (for tests and measurements; not for use from several threads)."""
+    global _active
+    kernels = _builds[name]
+    before = _active
+    _activate(name)
+    try:
+        yield kernels
+    finally:
+        _activate(before)
+
+
+def show_config():
+    """Print the version, the builds, the one in use, and the number of threads.
+
+    Examples
+    --------
+    >>> import fastpool
+    >>> fastpool.show_config()  # doctest: +ELLIPSIS
+    fastpool ...
+    """
+    from .. import __version__
+
+    kernels = _builds[_active]
+    print(f"fastpool {__version__}, Python {sys.version.split()[0]}, numpy {np.__version__}")
+    print(f"builds: {', '.join(_builds)}; in use: {_active} ({kernels.VECTOR_BYTES}-byte vectors)")
+    limit = kernels.max_threads()
+    default = threads.effective_threads(None, threads.SERIAL_BYTES, kernels.max_threads)
+    print(
+        f"threads: {default} by default (processors: {threads.available_cpus()}, "
+        f"OpenMP limit: {limit}, FASTPOOL_NUM_THREADS: "
+        f"{os.environ.get('FASTPOOL_NUM_THREADS', 'not set')})"
+    )

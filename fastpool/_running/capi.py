@@ -1,0 +1,99 @@
+"""Plans for callers from C and Cython, as include/fastpool.h has them: the side that needs no C.
+
+The compiled side (kernels/c_api.pxi) calls these with the address and the size of a C struct. The
+build that runs the plan fills the struct.
+"""
+
+import os
+import sys
+
+import numpy as np
+
+from .._planning import arguments, geometry
+from .._planning import max_pool as pooling
+from .._planning import max_unpool as unpooling
+from .._planning.dtypes import INDEX_BYTES, ITEMSIZE
+from . import builds
+from .prepare import PreparedPool, PreparedUnpool
+
+
+def get_include():
+    """Return the folder of fastpool.h, for compilers of callers from C and Cython.
+
+    Returns
+    -------
+    folder : str
+
+    Examples
+    --------
+    >>> import os, fastpool
+    >>> os.listdir(fastpool.get_include())
+    ['fastpool.h']
+    """
+    return os.path.join(os.path.dirname(os.path.dirname(__file__)), "include")
+
+
+def from_plan(plan, address, size):
+    """Fill the struct of a plan that `plan_max_pool` made."""
+    if not isinstance(plan, pooling.MaxPool):
+        raise TypeError(f"plan: expected a fastpool.MaxPoolPlan, got {type(plan).__name__}")
+    if plan.activation is not None:
+        raise ValueError(f"plan: a run from C applies no activation, got {plan.activation!r}")
+    prepared = PreparedPool(plan, _bits(plan.dtype))
+    if prepared.pooling is None:
+        raise ValueError(
+            f"plan: windows so far larger than the input that places exceed 64 bits are for calls "
+            f"from Python, got {plan!r}"
+        )
+    kernels = builds.builds()[prepared.build]
+    kernels.fill_max_pool(prepared.pooling, address, size, _threads(prepared))
+
+
+def max_pool(address, size, input_shape, dtype, kernel_shape, **attributes):
+    """Fill the struct of a pooling."""
+    fields = pooling.resolve(input_shape, _given(dtype), kernel_shape, **attributes)
+    from_plan(pooling.MaxPool(**fields), address, size)
+
+
+def max_unpool(address, size, input_shape, dtype, kernel_shape, index_dtype, **attributes):
+    """Fill the struct of an unpooling; `index_dtype` is the type of its indices."""
+    shape = arguments.input_shape(input_shape)
+    name = arguments.dtype_name(_given(dtype))
+    index_dtype = arguments.index_dtype(index_dtype)
+    geometry.check_size("input_shape", shape, max(ITEMSIZE[name], INDEX_BYTES[index_dtype]))
+    plan = unpooling.MaxUnpool(**unpooling.resolve(shape, kernel_shape, **attributes))
+    prepared = PreparedUnpool(plan, name, _bits(name))
+    if prepared.block:
+        raise ValueError(
+            f'index_space: "inferred" with the output_shape {plan.output_shape} is for calls from '
+            f"Python, as it takes a copy"
+        )
+    kernels = builds.builds()[prepared.build]
+    sizes = size, _threads(prepared), INDEX_BYTES[index_dtype]
+    kernels.fill_max_unpool(prepared.unpooling, address, *sizes)
+
+
+def pooled_axes(shape, layout):
+    """How many there are, and so how long the lists of attributes."""
+    if shape is None:
+        raise TypeError("input_shape: expected a sequence of int, got NULL")
+    return len(geometry.layout(layout, shape).spatial)
+
+
+def _given(dtype):
+    if dtype is None:
+        raise TypeError("dtype: expected the name of an element type, got NULL")
+    return dtype
+
+
+def _bits(name):
+    """A dtype of the size of bfloat16, which needs no further package; any other is itself."""
+    return np.dtype("uint16" if name == "bfloat16" else name)
+
+
+def _threads(prepared):
+    return 1 if prepared.threads is None else prepared.threads()
+
+
+# (of whichever build: a plan runs on the one that fills its struct)
+_C_API = builds.builds()["baseline"].c_api(sys.modules[__name__])

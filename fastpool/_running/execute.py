@@ -1,0 +1,96 @@
+"""Calls of a max pooling that need care: the first of a plan, copies, windows beyond 64 bits."""
+
+import numpy as np
+
+from .activation import prepared_activation
+from .gigantic import is_gigantic, pool_gigantic
+from .interop import as_array, bump_versions
+from .outputs import check_output, element_type, is_ready, outputs, plain_dtype, readable
+from .passes import trimmed
+from .prepare import compiled
+
+
+def max_pool(plan, x, out, out_indices):
+    """Run a `MaxPoolPlan` at its first call, or on arrays that its `_run` did not take.
+
+    Every array is checked before anything is written.
+    """
+    x = as_array(x, "x")
+    if element_type(x) != plan.dtype:
+        raise TypeError(f"x: expected dtype {plan.dtype}, got {x.dtype}")
+    if x.shape != plan.input_shape:
+        raise ValueError(f"x: expected shape {plan.input_shape}, got {x.shape}")
+    prepared = plan._prepared_for(x.dtype)
+    plan = prepared.plan
+    into = outputs(out=out, out_indices=out_indices)
+    results = prepared.run(x, *into)
+    if results is None:
+        results = _pool_with_care(prepared, x, *into)
+    bump_versions(out, out_indices)
+    if not plan.return_indices:
+        return results if out is None else out
+    y, z = results
+    return y if out is None else out, z if out_indices is None else out_indices
+
+
+def _pool_with_care(prepared, x, out, out_indices):
+    plan, native = prepared.plan, x.dtype.newbyteorder("=")
+    if out is not None:
+        check_output("out", out, plan.output_shape, native, {"x": x})
+    if out_indices is not None:
+        if not plan.return_indices:
+            raise ValueError("out_indices: given without return_indices")
+        others = {"x": x} if out is None else {"x": x, "out": out}
+        check_output(
+            "out_indices", out_indices, plan.output_shape, np.dtype(plan.index_dtype), others
+        )
+    # Gigantic windows need memory when some results are there already: not in `out` then, which is
+    # to keep what it holds if there is none.
+    y, z = (None, None) if prepared.pooling is None else (out, out_indices)
+    if y is None:
+        y = np.empty(plan.output_shape, native)
+    if z is None and plan.return_indices:
+        z = np.empty(plan.output_shape, plan.index_dtype)
+    activate = prepared_activation(plan.activation, plan.activation_params, native, y.size)
+    if y.size:
+        threads = 1 if prepared.threads is None else prepared.threads()
+        if prepared.pooling is not None:
+            _run(prepared.pooling, plan, threads, x, y, z)
+        else:
+            _pool(plan, plan.axes, threads, x, y, z)
+    activate(y)
+    if out is not None and out is not y:
+        out[...] = y
+        y = out
+    if out_indices is not None and out_indices is not z:
+        out_indices[...] = z
+        z = out_indices
+    return (y, z) if plan.return_indices else y
+
+
+def _run(pooling, plan, threads, x, y, z):
+    """Run on arrays that do not overlap; copy those that kernels cannot take."""
+    unit = plan.channel_axis if plan.channels_last and plan.channels > 1 else plan.spatial[-1]
+    into = {}
+    for name, array in (("y", y), ("z", z)):
+        if array is not None:
+            into[name] = array if is_ready(array, unit) else np.empty(array.shape, array.dtype)
+    plain = readable(x, unit).view(pooling.dtype), into["y"].view(pooling.dtype, np.ndarray)
+    places = None if z is None else into["z"].view(plan.index_dtype, np.ndarray)
+    if not pooling.pool_apart(*plain, places, threads):
+        raise AssertionError(
+            f"fastpool: the kernels refused the arrays of {plan}; please report this"
+        )
+    for name, array in (("y", y), ("z", z)):
+        if array is not None and into[name] is not array:
+            array[...] = into[name]
+
+
+def _pool(plan, axes, threads, x, y, z):
+    """Pool x with these axes in place of the plan's."""
+    windows = tuple(map(trimmed, axes))
+    if any(map(is_gigantic, windows)):
+        pool_gigantic(plan, axes, y, z, lambda other, *into: _pool(plan, other, threads, x, *into))
+    elif y.size:
+        pooling, _ = compiled(plan, windows, x.shape, y.shape, plain_dtype(plan.dtype, x.dtype))
+        _run(pooling, plan, threads, x, y, z)

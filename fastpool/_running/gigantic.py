@@ -1,0 +1,88 @@
+"""Windows whose places in the padded input exceed 64 bits: nearly all of these is padding."""
+
+import numpy as np
+
+from .._planning.dtypes import lowest
+from .._planning.geometry import LARGEST
+from .passes import trimmed
+
+
+def is_gigantic(window):
+    """Do places in the padded input exceed 64 bits?"""
+    return window.span(window.out) + abs(window.begin) + window.size > LARGEST
+
+
+def live(axis):
+    """The outputs of an axis from the first to the last that may have an element: (start, stop)."""
+    extent = (axis.kernel - 1) * axis.dilation + 1
+    start = max(0, -(-(axis.begin - extent + 1) // axis.stride))
+    return start, max(start, min(axis.output, -(-(axis.size + axis.begin) // axis.stride)))
+
+
+def every_end(axis):
+    """The axis from whose outputs those of windows that exceed the input are gathered.
+
+    Its outputs hold, of the elements a dilation apart, the first few or the last few: for every
+    number of them.
+    """
+    taps = max(1, -(-axis.size // axis.dilation))
+    reach = (taps - 1) * axis.dilation
+    return axis._replace(
+        output=axis.size + reach,
+        kernel=taps,
+        stride=1,
+        dilation=axis.dilation if taps > 1 else 1,
+        begin=reach,
+        end=reach,
+    )
+
+
+def gathered(axis, ends):
+    """For each output, the one of `every_end` that holds the elements of its window; -1 for none.
+
+    Windows are longer than the input, so that none begins and ends inside of it.
+    """
+    places = []
+    for output in range(axis.output):
+        first = output * axis.stride - axis.begin
+        last = first + (axis.kernel - 1) * axis.dilation
+        low = first if first >= 0 else first % axis.dilation
+        if low >= axis.size or last < low:
+            places.append(-1)
+        else:
+            places.append(low + ends.begin if last >= axis.size else last)
+    return places
+
+
+def pool_gigantic(plan, axes, y, z, pool_axes):
+    """Pool the first axis with gigantic windows: once for each part of the input that they hold.
+
+    ``pool_axes(axes, y, z)`` pools the input with other axes in place of the plan's.
+    """
+    y[...] = lowest(plan.dtype)
+    if z is not None:
+        z[...] = -1
+    i = next(i for i, axis in enumerate(axes) if is_gigantic(trimmed(axis)))
+    axis, before = axes[i], (slice(None),) * plan.spatial[i]
+
+    def pool(other, y, z):
+        pool_axes((*axes[:i], other, *axes[i + 1 :]), y, z)
+
+    start, stop = live(axis)
+    begin = axis.begin - start * axis.stride
+    axis = axis._replace(output=stop - start, begin=begin)
+    if not is_gigantic(trimmed(axis)):
+        part = *before, slice(start, stop)
+        pool(axis, y[part], None if z is None else z[part])
+        return
+    ends = every_end(axis)
+    places = np.array(gathered(axis, ends), np.int64)
+    chosen = places >= 0
+    part, places = (*before, start + np.flatnonzero(chosen)), places[chosen]
+    shape = *y.shape[: len(before)], ends.output, *y.shape[len(before) + 1 :]
+    pooled = np.empty(shape, y.dtype)
+    found = None if z is None else np.empty(shape, z.dtype)
+    pool(ends, pooled, found)
+    y[part] = pooled.take(places, axis=len(before))
+    if z is not None:
+        z[part] = found.take(places, axis=len(before))

@@ -1,0 +1,158 @@
+"""Arrays of other libraries, seen as NumPy's: the same memory, wherever they allow it.
+
+No library is imported here: an object of one can only come from a program that has imported it.
+"""
+
+import sys
+
+import numpy as np
+
+# DLPack's device types whose memory the processor reads: its own, and what CUDA and ROCm pinned.
+_HOST = (1, 3, 11)
+_DEVICES = {
+    2: "CUDA",
+    4: "OpenCL",
+    7: "Vulkan",
+    8: "Metal",
+    10: "ROCm",
+    13: "CUDA managed",
+    14: "oneAPI",
+    15: "WebGPU",
+    16: "Hexagon",
+}
+
+# Types that have functions of their own: where the type is, its name, and fastpool's module.
+_ROUTES = {"dask.array": ("Array", "dask"), "xarray": ("DataArray", "xarray")}
+
+
+def routed(function, x, arguments):
+    """What the function of the same name that is for the type of `x` gives; None if there is none.
+
+    It takes the arguments that are not the defaults of `function`.
+    """
+    for library, (kind, route) in _ROUTES.items():
+        if issubclass(type(x), getattr(sys.modules.get(library), kind, ())):
+            for name in ("out", "out_indices"):
+                if arguments.get(name) is not None:
+                    raise TypeError(f"{name}: expected none for a {kind} of {library}")
+            usual = function.__kwdefaults__
+            given = {k: v for k, v in arguments.items() if k not in usual or v is not usual[k]}
+            # The package imports the front end when its name is asked for.
+            module = getattr(sys.modules["fastpool"], route)
+            return getattr(module, function.__name__)(**given)
+    return None
+
+
+def as_array(x, name):
+    """The array `x`, or what NumPy makes of it: without a copy if it has memory to be seen.
+
+    Refused are arrays of another device, and those with a mask or nulls, which would not be seen.
+    """
+    if issubclass(type(x), np.ndarray):
+        return _plain(x, name)
+    if _is_tensor(x):
+        return _from_tensor(x, name)
+    nulls = getattr(x, "null_count", 0)  # pyarrow's: NumPy would be given floats and NaN
+    if isinstance(nulls, int) and nulls:
+        raise TypeError(f"{name}: has {nulls} nulls; fill them first")
+    _check_device(x, name)
+    if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
+        return np.from_dlpack(x)
+    # Also of types that DLPack, or NumPy's side of it, does not know. `__array__` may give a mask.
+    return _plain(np.asanyarray(x), name)
+
+
+def as_output(out, name):
+    """A plain array over the memory of `out`, which is to be written."""
+    if issubclass(type(out), np.ndarray):
+        return _plain(out, name)
+    if _is_tensor(out):
+        return _from_output_tensor(out, name)
+    if hasattr(out, "__dlpack__"):
+        _check_device(out, name)
+        return np.from_dlpack(out)
+    try:
+        return np.asarray(memoryview(out))
+    except TypeError:
+        raise TypeError(
+            f"{name}: expected a numpy.ndarray, or another array that lets its memory be written "
+            f"(by DLPack or the buffer protocol), got {type(out).__name__}"
+        ) from None
+
+
+def _plain(array, name):
+    """An ndarray, or one over the memory of a subclass's array: what a subclass makes of methods
+    and attributes, NumPy's own functions and the kernels are not to meet.
+    """
+    if type(array) is np.ndarray:
+        return array
+    if issubclass(type(array), np.ma.MaskedArray):
+        raise TypeError(f"{name}: a masked array's mask would be ignored; fill it first")
+    return np.ndarray.view(array, np.ndarray)
+
+
+def bump_versions(*outputs):
+    """Tell autograd which of these outputs, None among them, are tensors that were written.
+
+    Call it after the last write. A backward pass that saved such a tensor raises then, as after
+    torch's own functions in place; otherwise it would compute with the new values.
+    """
+    for out in outputs:
+        if out is not None and not isinstance(out, np.ndarray) and _is_tensor(out):
+            sys.modules["torch"].autograd.graph.increment_version(out)
+
+
+def _is_tensor(x):
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, getattr(torch, "Tensor", ()))
+
+
+def _from_output_tensor(tensor, name):
+    torch = sys.modules["torch"]
+    # It has no version that could be increased; torch's functions in place refuse it too.
+    if tensor.is_inference() and not torch.is_inference_mode_enabled():
+        raise TypeError(
+            f"{name}: expected a tensor that may change here, got one of inference_mode outside of "
+            "it; clone it first"
+        )
+    return _from_tensor(tensor, name)
+
+
+def _from_tensor(tensor, name):
+    """A tensor's memory. (Not by DLPack, which forgets that a tensor is negated, and gives the
+    memory away that a fake one does not have.)
+    """
+    torch = sys.modules["torch"]
+    if tensor.device.type != "cpu":
+        raise TypeError(f"{name}: expected a tensor on the CPU, got one on {tensor.device}")
+    if torch._is_functional_tensor(tensor):  # its own memory is not what it wraps
+        raise TypeError(f"{name}: expected a tensor with memory, got one of functionalize")
+    if torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None:
+        raise TypeError(
+            f"{name}: expected a tensor without a tangent, which would be ignored; "
+            "fastpool.torch differentiates"
+        )
+    try:
+        if tensor.dtype is not torch.bfloat16:
+            return tensor.numpy()
+        bits = tensor.view(torch.int16).numpy()
+    except (RuntimeError, TypeError) as error:  # a gradient is required, sparse, not a number
+        raise TypeError(f"{name}: {error}") from error
+    return bits.view(bfloat16(name))
+
+
+def bfloat16(name):
+    try:
+        import ml_dtypes
+    except ModuleNotFoundError:
+        raise ImportError(f"{name}: bfloat16 needs ml_dtypes: pip install ml_dtypes") from None
+    return ml_dtypes.bfloat16
+
+
+def _check_device(x, name):
+    """Raise if DLPack says that an array lies where the processor cannot read it."""
+    if hasattr(x, "__dlpack_device__"):
+        kind, number = map(int, x.__dlpack_device__())
+        if kind not in _HOST:
+            device = f"{_DEVICES.get(kind, f'DLPack device {kind}')}:{number}"
+            raise TypeError(f"{name}: expected an array on the CPU, got one on {device}")

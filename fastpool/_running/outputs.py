@@ -1,0 +1,77 @@
+"""Arrays that a call reads and writes: what is legal, and what kernels take as it is."""
+
+import numpy as np
+
+from .._planning.arguments import dtype_name
+from .._planning.dtypes import NAMES
+from .interop import as_output
+
+
+def element_type(x):
+    """The name of x's element type. (NumPy takes longer to find it than a small pooling does.)"""
+    return NAMES.get(x.dtype) or dtype_name(x.dtype, "x")
+
+
+def plain_dtype(name, dtype):
+    """The object that nearly all arrays of this element type have as their dtype."""
+    return np.dtype(dtype.type if name == "bfloat16" else name)
+
+
+def check_output(name, array, shape, dtype, others):
+    """Raise unless results can be written into `array`; `others` maps names to arrays in use."""
+    if array.dtype != dtype or not array.dtype.isnative:
+        raise TypeError(f"{name}: expected dtype {dtype}, got {array.dtype!r}")
+    if array.shape != shape:
+        raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
+    if not array.flags.writeable:
+        raise ValueError(f"{name}: expected a writeable array, got a read-only one")
+    if _repeats(array):
+        raise ValueError(f"{name}: some of its elements share memory")
+    for other_name, other in others.items():
+        if _overlap(array, other):
+            raise ValueError(f"{name}: overlaps {other_name}")
+
+
+def _overlap(a, b):
+    try:
+        return np.shares_memory(a, b, max_work=100_000)
+    except np.exceptions.TooHardError:
+        return np.may_share_memory(a, b)
+
+
+def _repeats(array):
+    """May one address be two elements? (Exact where each axis steps over all inside it.)"""
+    inside = array.itemsize
+    for stride, extent in sorted(zip(map(abs, array.strides), array.shape, strict=True)):
+        if extent > 1:
+            if stride < inside:
+                return array.size > 0
+            inside = stride * (extent - 1) + inside
+    return False
+
+
+def is_ready(array, unit_axis):
+    """Can kernels work on this array in place?"""
+    unit = (
+        array.ndim == 0 or array.shape[unit_axis] == 1 or array.strides[unit_axis] == array.itemsize
+    )
+    return array.flags.aligned and array.dtype.isnative and unit
+
+
+def readable(array, unit_axis):
+    if is_ready(array, unit_axis):
+        return array
+    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
+
+
+def contiguous(array):
+    """The array, or a copy: C-contiguous, aligned, native."""
+    flags = array.flags
+    if flags.c_contiguous and flags.aligned and array.dtype.isnative:
+        return array
+    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
+
+
+def outputs(**arrays):
+    """Return arrays over the memory of what a caller gave to be written, None for None."""
+    return [None if given is None else as_output(given, name) for name, given in arrays.items()]

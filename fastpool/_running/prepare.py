@@ -1,0 +1,105 @@
+"""From a plan to what its calls run: work, tiles and a compiled object, on one build."""
+
+import functools
+import math
+
+from .._planning.checks import is_same_state, state_of
+from .._planning.max_pool import MaxPool
+from .._planning.max_unpool import MaxUnpool
+from . import builds, threads
+from .gigantic import is_gigantic
+from .outputs import plain_dtype
+from .passes import trimmed
+from .work import as_running_maxima, make_work, narrower, work_bytes
+
+# Scratch per thread, where smaller tiles can keep it (they cannot for windows of thousands).
+SCRATCH_BYTES = 1 << 20
+# Scratch per thread, at most.
+MOST_SCRATCH_BYTES = 2 << 20
+
+
+def compiled(plan, windows, input_shape, output_shape, dtype, threads=None):
+    """Return the compiled pooling of windows that are not gigantic, and the `Work` it is made of.
+
+    The scratch of a thread is bounded: tiles become smaller, or running maxima take the windows.
+    """
+    work = make_work(plan, windows, input_shape, output_shape)
+    while True:
+        pooling = builds.active().Pooling(work, dtype, threads)
+        if pooling.scratch_bytes <= SCRATCH_BYTES:
+            return pooling, work
+        smaller = narrower(work)
+        if smaller is None:
+            if work.far or pooling.scratch_bytes <= MOST_SCRATCH_BYTES:
+                return pooling, work
+            smaller = as_running_maxima(work)
+        work = smaller
+
+
+def _threads_of_calls(num_threads, work):
+    """A function for the threads of each call, or None if that is one."""
+    if num_threads == 1 or (num_threads is None and work < threads.SERIAL_BYTES):
+        return None
+    limit = builds.active().max_threads
+    return functools.partial(threads.effective_threads, num_threads, work, limit)
+
+
+class _Prepared:
+    """What was made of a plan on one build."""
+
+    def fits(self, plan):
+        """Is it of this build, and of what the plan's fields are now? (They are frozen, but
+        object.__setattr__ changes them.)
+        """
+        return self.build is builds.active_name() and is_same_state(self.state, state_of(plan))
+
+
+def _refuse(*arrays):
+    """In the place of what is compiled, where every array needs care."""
+    return None
+
+
+class PreparedPool(_Prepared):
+    """What a plan needs to run, on one build; kept on the plan."""
+
+    def __init__(self, plan, dtype):
+        self.state = state_of(plan)
+        # Data alone, checked again: of an object that holds more, only the fields count.
+        self.plan = plan = MaxPool(**self.state)
+        self.build = builds.active_name()
+        self.windows = tuple(map(trimmed, plan.axes))
+        self.threads = _threads_of_calls(plan.num_threads, work_bytes(plan))
+        self.pooling = None
+        self.run = _refuse
+        if not any(map(is_gigantic, self.windows)):
+            shapes = plan.input_shape, plan.output_shape
+            plain = plain_dtype(plan.dtype, dtype)
+            self.pooling, _ = compiled(plan, self.windows, *shapes, plain, self.threads)
+            if plan.activation is None:
+                self.run = self.pooling.run
+
+
+class PreparedUnpool(_Prepared):
+    """What the plan of an unpooling needs to run, on one build and one element type."""
+
+    def __init__(self, plan, name, dtype):
+        self.state = state_of(plan)
+        self.plan = plan = MaxUnpool(**self.state)
+        self.build, self.dtype = builds.active_name(), dtype
+        # In "inferred" space the indices count in a block, which goes to the origin of the result.
+        self.block = plan.index_space == "inferred" and plan.inferred != plan.output
+        self.shape = list(plan.output_shape)
+        if self.block:
+            for place, extent in zip(plan.spatial, plan.inferred, strict=True):
+                self.shape[place] = extent
+        plane = math.prod(plan.sizes), math.prod(plan.inferred if self.block else plan.output)
+        order = plan.index_planes, plan.channels_last, plan.index_layout == "NHWC"
+        self.counted = plan.index_planes * plane[1]
+        values = math.prod(plan.x_shape)
+        work = values * (dtype.itemsize + 8) + math.prod(plan.output_shape) * dtype.itemsize
+        self.threads = _threads_of_calls(plan.num_threads, work)
+        self.unpooling = builds.active().Unpooling(
+            *(plan.x_shape, tuple(self.shape), plan.batch, plan.channels, *plane, *order),
+            *(plain_dtype(name, dtype), self.threads),
+        )
+        self.run = _refuse if self.block else self.unpooling.run

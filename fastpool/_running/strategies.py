@@ -1,0 +1,305 @@
+"""The ways of pooling, best first: which one a call takes, and why each before it declined.
+
+A strategy is a file of kernels/maximum/, whose head says what it takes. Its function here returns
+None if it takes the work, or the reason why not. Builds differ by the bytes of a vector and by
+masks, so that the choice for any processor can be looked at on any other.
+"""
+
+import math
+import os
+from typing import NamedTuple
+
+from .._planning.dtypes import ITEMSIZE
+from .._planning.geometry import Axis
+from .._planning.windows import Windows
+
+# Limits of the kernels (their names in kernels/frame).
+MAX_TAPS = 64
+SMALL_TAPS = 8  # along one axis, in registers
+RING = 32  # rows under a window with indices that slides over them
+TAPS_ALONG = 8  # along each axis of such a window; twice as many with 32 registers
+FLAT_TAPS = 32  # of a window over planes that are flattened
+FLAT_MASKS = 4096  # which this may take, and elements of a plane
+# With indices all taps are taken at once up to this many: half the time of two passes over pairs.
+FEW_TAPS = 12
+# Channels last: pixels of at most this many bytes are taken as one row.
+ROW_PIXEL_BYTES = 20
+# A plane that is pooled to one value in one go. (One with a NaN is copied.)
+WHOLE_BYTES = 512 << 10
+# A padded plane is at most this many times what is pooled.
+PADDED_PARTS = 4
+
+SWITCHED_OFF = "switched off by FASTPOOL_STRATEGY"
+
+
+class Build(NamedTuple):
+    """What of a build of the kernels the choice depends on."""
+
+    vector_bytes: int
+    masks: bool
+
+
+class Choice(NamedTuple):
+    """A strategy, and those before it with the reason why each declined."""
+
+    strategy: str
+    declined: tuple
+
+
+def choose(work, build):
+    """Return the `Choice` for a `Work` on a `Build`."""
+    declined = []
+    for strategy in STRATEGIES[work.return_indices, work.channels_last]:
+        name = strategy.__name__
+        reason = SWITCHED_OFF if is_off(name) else strategy(work, build)
+        if reason is None:
+            return Choice(name, tuple(declined))
+        declined.append((name, reason))
+
+
+def is_off(name):
+    """Is a strategy switched off, as by ``FASTPOOL_STRATEGY=-flat_planes,-apart``?
+
+    For measurements. Those that take what no other one can are never off.
+    """
+    if name in ("bands", "pairs", "running_maxima"):
+        return False
+    return f"-{name}" in os.environ.get("FASTPOOL_STRATEGY", "").replace(" ", "").split(",")
+
+
+# ---------------------------------------------------------------------------------- any of them
+
+
+def running_maxima(work, build):
+    return None if work.far else "the windows are not long next to the input"
+
+
+def _short(work):
+    *_, rows, cols = work.windows
+    if len(rows.steps) > 1 or len(cols.steps) > 1:
+        return f"a window of {rows.kernel} x {cols.kernel} takes a chain of passes"
+    return None
+
+
+def _tiles(work):
+    *_, rows, cols = work.windows
+    return -(-rows.out // work.tile[0]) * -(-cols.out // work.tile[1])
+
+
+def none_empty(window):
+    """Has every output an element?"""
+    size, out, kernel, stride, dilation, begin, _ = window
+    return Windows(Axis(size, out, kernel, stride, dilation, begin, 0), 0, out, out).empty == 0
+
+
+# ------------------------------------------------------------------------------ values, one plane
+
+
+def whole_plane(work, build):
+    *_, rows, cols = work.windows
+    for axis in (rows, cols):
+        if axis.out != 1 or axis.kernel != axis.size or axis.begin != 0 or axis.dilation != 1:
+            return "one window does not take all of a plane"
+    nbytes = rows.size * cols.size * ITEMSIZE[work.dtype]
+    if nbytes > WHOLE_BYTES:
+        return f"a plane of {nbytes} bytes is more than {WHOLE_BYTES}"
+    return None
+
+
+def padded_planes(work, build):
+    *_, rows, cols = work.windows
+    if not _short(work):
+        return f"a window of {rows.kernel} x {cols.kernel} takes no chain of passes"
+    if rows.stride * cols.stride > 1:
+        return f"strides {rows.stride} and {cols.stride} are not 1"
+    if _tiles(work) > 1:
+        return "a plane is more than one tile"
+    if cols.out * ITEMSIZE[work.dtype] >= 2 * build.vector_bytes:
+        return f"a row of {cols.out} outputs is two vectors or more"
+    padded = rows.span(rows.out) * cols.span(cols.out)
+    if padded > PADDED_PARTS * rows.out * cols.out:
+        return f"a padded plane of {padded} is over {PADDED_PARTS} times its {rows.out * cols.out}"
+    return None
+
+
+def flat_planes(work, build):
+    """The costs of a vector were measured."""
+    *leads, rows, cols = work.windows
+    size = ITEMSIZE[work.dtype]
+    lanes, elements, taps = (
+        build.vector_bytes // size,
+        rows.size * cols.size,
+        rows.kernel * cols.kernel,
+    )
+    if reason := _short(work):
+        return reason
+    if not build.masks:
+        return "the build has no masks"
+    if leads or _tiles(work) > 1:
+        return "the input of a task is not whole planes"
+    if taps > FLAT_TAPS or elements > FLAT_MASKS:
+        return f"{taps} taps over planes of {elements} elements are too many"
+    for w in (cols, rows):  # each output stands at an element of its own, which is one of its taps
+        place = w.begin // w.dilation
+        if (
+            (w.out - 1) * w.stride >= w.size
+            or w.begin < 0
+            or w.begin % w.dilation
+            or place >= w.kernel
+        ):
+            return "some output is not at an element of its own window"
+    period = flat_period(elements, lanes)
+    if period * taps > FLAT_MASKS:
+        return f"masks repeat after {period} vectors, which is too late"
+    whole = rows.out == rows.size and cols.out == cols.size
+    flat = -(-elements // lanes) * (4 * taps + (0 if whole else 8 if size >= 4 else 20))
+    other = -(-cols.out // lanes) * rows.out * (2 * rows.kernel + 2 * cols.kernel + 8) + 100
+    return None if flat < other else f"rows of a plane take less: {other} for {flat}"
+
+
+def flat_period(elements, lanes):
+    """Vectors after which the masks of flattened planes repeat."""
+    return elements // math.gcd(elements, lanes)
+
+
+def apart(work, build):
+    *_, rows, cols = work.windows
+    if reason := _short(work):
+        return reason
+    if cols.kernel != cols.stride or cols.kernel not in (2, 4) or cols.dilation > 1:
+        return f"windows of {cols.kernel} columns at stride {cols.stride}, not of 2 or 4 apart"
+    low, high = cols.inner
+    if high - low != cols.out:
+        return "some window hangs over a side"
+    last = cols.out - (-(-cols.out // work.tile[1]) - 1) * work.tile[1]  # (of the narrowest tile)
+    if last * ITEMSIZE[work.dtype] < build.vector_bytes:
+        return f"a row of {last} outputs is less than a vector"
+    return None
+
+
+def slide_down(work, build):
+    *_, rows, cols = work.windows
+    size = ITEMSIZE[work.dtype]
+    if reason := _short(work):
+        return reason
+    if not build.masks:
+        return "the build has no masks"
+    if rows.stride * cols.stride > 1:
+        return f"strides {rows.stride} and {cols.stride} are not 1"
+    if max(rows.kernel, cols.kernel) > SMALL_TAPS:
+        return f"a window of {rows.kernel} x {cols.kernel} is over {SMALL_TAPS} long"
+    # Wider rows would come from memory in small pieces.
+    if work.tile[1] * size > 8 * build.vector_bytes:
+        return f"a row of {work.tile[1]} outputs is over 8 vectors"
+    if work.dtype in ("float32", "float64") and not work.keyed and cols.kernel > 2:
+        # It looks for NaN at two taps, whose vectors have to meet every column of the windows.
+        noted = min(max(cols.begin, 0) // cols.dilation, cols.kernel - 2)
+        reach = (cols.kernel - 1 - noted) * cols.dilation
+        if work.tile[1] < cols.out or reach > max(cols.out, build.vector_bytes // size):
+            return "the taps that look for NaN do not meet every column"
+    return None
+
+
+def stride_two(work, build):
+    *_, rows, cols = work.windows
+    if reason := _short(work):
+        return reason
+    if not build.masks:
+        return "the build has no masks"
+    if cols.stride != 2 or cols.dilation > 1 or cols.kernel not in (2, 3):
+        return f"windows of {cols.kernel} columns at stride {cols.stride}, not of 2 or 3 at 2"
+    if cols.begin >= cols.kernel or 2 * (cols.out - 1) - cols.begin >= cols.size:
+        return "some window has no column"
+    return None
+
+
+# -------------------------------------------------------------------------- values, channels last
+
+
+def takes_row(cols, pixel_bytes, return_indices):
+    """Are pixels so narrow that those of a row are taken as one row? (Asked before tiles are.)"""
+    narrow = pixel_bytes <= ROW_PIXEL_BYTES and len(cols.steps) == 1
+    return narrow and not return_indices and not is_off("pixels_as_row")
+
+
+def takes_all_taps(windows, return_indices):
+    """Is it faster to take all taps of a pixel at once than one axis and then the other?"""
+    *_, rows, cols = windows
+    taps = rows.kernel * cols.kernel
+    columns_per_output = cols.span(cols.out) / max(1, cols.out)
+    direct = taps <= MAX_TAPS and taps <= rows.cost * columns_per_output + cols.cost
+    if not return_indices:
+        return direct and not is_off("direct_pixels")
+    taps = math.prod(w.kernel for w in windows)
+    return taps <= MAX_TAPS and (direct or taps <= FEW_TAPS) and not is_off("taps")
+
+
+def pixels_as_row(work, build):
+    return None if work.folded else f"pixels of {work.channels} channels are not narrow"
+
+
+def direct_pixels(work, build):
+    return None if work.direct else "rows and then columns take fewer loads than all taps"
+
+
+def bands(work, build):
+    return None
+
+
+# --------------------------------------------------------------------------------- with indices
+
+
+def taps(work, build):
+    """Channels first, passes take over where all taps do not fit into registers."""
+    *leads, rows, cols = work.windows
+    if work.direct:
+        return None
+    if work.channels_last:
+        return "columns and then rows take fewer comparisons than all taps"
+    slabs = math.prod(w.kernel for w in leads)
+    if slabs > MAX_TAPS:
+        return f"{slabs} slabs are over {MAX_TAPS}"
+    strides = (*work.index_strides[2:],)
+    furthest = sum(
+        (w.kernel - 1) * w.dilation * s for w, s in zip(work.windows, strides, strict=True)
+    )
+    if furthest >> (8 * work.lane_bytes - 1):
+        return f"a key of {work.lane_bytes} bytes does not hold the place {furthest}"
+    if cols.stride == 4:
+        if cols.kernel != 4 or cols.dilation > 1:
+            return f"{cols.kernel} columns at stride 4"
+    elif cols.stride > 2 or (cols.stride == 2 and (cols.kernel == 1 or cols.dilation > 1)):
+        return f"{cols.kernel} columns at stride {cols.stride}, dilation {cols.dilation}"
+    if slides(work):
+        most = 2 * TAPS_ALONG if build.masks else TAPS_ALONG
+        if rows.extent > RING or max(rows.kernel, cols.kernel) > most:
+            return f"a window of {rows.kernel} x {cols.kernel} is over {most} long"
+    elif slabs * rows.kernel * cols.kernel > MAX_TAPS:
+        return f"{slabs * rows.kernel * cols.kernel} taps are over {MAX_TAPS}"
+    return None if none_empty(cols) else "some window has no column"
+
+
+def slides(work):
+    """Do neighbouring windows share rows that are worth keeping?
+
+    Three rows at stride 2 are compared again sooner than they are kept.
+    """
+    *leads, rows, cols = work.windows
+    if math.prod(w.kernel for w in leads) > 1 or cols.stride > 2 or rows.kernel <= rows.stride:
+        return False
+    return rows.stride == 1 or (rows.dilation == 1 and rows.kernel > 3)
+
+
+def pairs(work, build):
+    return None
+
+
+# By return_indices and channels_last: best first. The last of each takes everything.
+_WITH_INDICES = running_maxima, taps, pairs
+_PLANES = whole_plane, padded_planes, flat_planes, apart, slide_down, stride_two
+STRATEGIES = {
+    (False, False): (running_maxima, *_PLANES, bands),
+    (False, True): (running_maxima, pixels_as_row, direct_pixels, bands),
+    (True, False): _WITH_INDICES,
+    (True, True): _WITH_INDICES,
+}

@@ -1,0 +1,119 @@
+"""Sizes of tiles: how much of the result one task makes, so that its scratch stays in a cache."""
+
+import math
+
+# Scratch that one tile's band may take: it should stay in the first-level cache (32 to 48 KiB), or
+# for long windows, whose tiles overlap by nearly a window, in the second-level cache.
+BAND_BYTES = 24 << 10
+PAIRS_BYTES = 64 << 10
+PIXEL_BAND_BYTES = 128 << 10  # channels last: whole pixels, over which rows and columns share loads
+PIXEL_BYTES = 4 << 10
+LONG_BAND_BYTES = 512 << 10
+LONG_PIXEL_BYTES = 256
+# Loads and stores per output of a running maximum, next to one load per element under the tile.
+HERK_COST = 4
+# A row of lanes longer than this is split into column tiles.
+LANE_ROW_BYTES = 16 << 10
+# Enough tiles for the threads of a large machine to share, but none of less than this many bytes
+# where there are some for each of a few threads; and for anything worth a second thread.
+MANY_TASKS = 64
+SOME_TASKS = 8
+TASK_BYTES = 16 << 10
+FEW_TASKS = 4
+SHARED_BYTES = 256 << 10
+
+
+def _fit(total, piece_bytes, budget):
+    """As many of `total` as fit, in nearly equal parts."""
+    count = max(1, min(total, budget // max(1, piece_bytes)))
+    return -(-total // -(-total // count)) if total else 1
+
+
+def _long_tile(rows, cols, element, width, channels_last, pairs):
+    """Output rows and columns of a tile under a long window: the fewest loads per output.
+
+    Tiles overlap by nearly a window on each side, so they are as large as scratch allows. Values
+    are pooled by rows first, and the band holds the columns under the tile; pairs by columns first,
+    and it holds keys and places of the rows under the tile, and of its own.
+    """
+    limit = LONG_BAND_BYTES // (element * width)
+    best = math.inf, 1, 1
+    parts = 1
+    while True:
+        tile_rows = -(-rows.out // parts)
+        under = rows.span(tile_rows)
+        if pairs:
+            tile_cols = limit // (2 * (min(under, rows.size) + tile_rows))
+        else:
+            tile_cols = (limit // tile_rows - cols.extent) // cols.stride + 1
+        if tile_cols >= 1:
+            tile_cols = _fit(cols.out, 1, tile_cols)
+            across = cols.span(tile_cols)
+            if pairs:
+                cost = under * (across * cols.cost + tile_cols * rows.cost)
+                if element <= 2 and min(under, rows.size) * cols.size > 1 << 16:
+                    cost *= 2  # wider lanes
+            else:
+                along = across + HERK_COST * tile_cols if channels_last else across * cols.cost
+                cost = across * (under + HERK_COST * tile_rows) + tile_rows * along
+            best = min(best, (cost / (tile_rows * tile_cols), tile_rows, tile_cols))
+        if tile_rows == 1:
+            return best[1:]
+        parts += max(1, parts // 4)
+
+
+def tile_of(windows, element, batch, channels, channels_last, direct, pairs):
+    """Outputs of one task: rows, columns, channels, planes."""
+    *leads, rows, cols = windows
+    out_rows, out_cols = max(1, rows.out), max(1, cols.out)
+    long = len(rows.steps) > 1
+    share = 3 if pairs else 1  # keys, and keys and positions of pooled columns and rows
+    width = 1
+    if channels_last:
+        width = _fit(channels, element, LONG_PIXEL_BYTES if long else PIXEL_BYTES // share)
+    if long:
+        tile_rows, out_cols = _long_tile(rows, cols, element, width, channels_last, pairs)
+        row_bytes = element * width * cols.span(out_cols) * share
+        budget = LONG_BAND_BYTES
+    else:
+        budget = PAIRS_BYTES if pairs else BAND_BYTES
+        column_limit = LANE_ROW_BYTES // element
+        if channels_last:
+            if not direct:
+                budget = max(budget, PIXEL_BAND_BYTES)
+            column_limit = budget // (4 * share * element * width)  # at least four rows
+        column_limit = max(column_limit, (4 if channels_last else 8) * cols.extent)
+        if cols.span(out_cols) > 2 * column_limit:
+            out_cols = _fit(out_cols, cols.stride, max(column_limit - cols.extent, cols.stride))
+        row_bytes = max(1, cols.span(out_cols) * width * element) * share
+        tile_rows = _fit(out_rows, row_bytes, budget)
+    planes = 1
+    whole = tile_rows >= out_rows and out_cols >= cols.out
+    if not channels_last and whole and all(w.out == w.kernel == 1 for w in leads):
+        count = batch * channels
+        tasks = max(SOME_TASKS, min(MANY_TASKS, count * row_bytes * out_rows // TASK_BYTES))
+        planes = max(1, min(_fit(count, row_bytes * out_rows, budget), count // tasks))
+    pieces = math.prod(w.out for w in leads) * batch * -(-cols.out // out_cols)
+    pieces *= -(-channels // (width if channels_last else planes))
+    if pieces * row_bytes * out_rows > SHARED_BYTES:
+        # one or two large planes: more of them than threads, by shorter tiles
+        tile_rows = max(1, min(tile_rows, out_rows * pieces // FEW_TASKS))
+    return tile_rows, out_cols, width, planes
+
+
+def key_bytes(windows, tile, itemsize, strides, direct):
+    """The narrowest integer that holds a key and any position under a tile or a direct window."""
+    *leads, rows, cols = windows
+    if direct:  # in the strides of the index, as signed integers
+        places = sum((w.extent - 1) * s for w, s in zip(windows, strides[2:], strict=True))
+        return next((n for n in (2, 4) if n >= itemsize and places < 1 << (8 * n - 1)), 8)
+    under_rows = min(rows.span(tile[0]), max(1, rows.size))
+    places = (under_rows - 1) * cols.size + min(cols.span(tile[1]), cols.size)
+    plane = rows.size * cols.size
+    for lead in reversed(leads):
+        places += min(lead.extent, lead.size) * plane
+        plane *= lead.size
+    for nbytes in (2, 4):
+        if nbytes >= itemsize and places < 1 << (8 * nbytes):
+            return nbytes
+    return 8

@@ -1,0 +1,142 @@
+"""What a compiled `Pooling` is made from: the plan in windows, passes and tiles.
+
+A plan says what is computed; the work says in which pieces. It counts loads and bytes and knows
+nothing of vectors. All of it is integers, made once per plan.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from .._planning.dtypes import INDEX_BYTES, ITEMSIZE
+from .._planning.indexing import index_base, index_strides, is_linear
+from . import running_maxima, strategies
+from .passes import Step, Window, chain, is_empty, is_wide
+from .tiles import key_bytes, tile_of
+
+
+@dataclass(frozen=True)
+class Work:
+    """What `fastpool._kernels.Pooling` is made from."""
+
+    input_shape: tuple
+    output_shape: tuple
+    dtype: str
+    nan: str
+    windows: tuple  # leading axes, rows, columns
+    spatial_axes: tuple  # their places in the array; -1 for rows that are not there
+    batch_axis: int
+    channel_axis: int
+    batch: int
+    channels: int
+    channels_last: bool
+    direct: bool
+    folded: bool
+    keyed: bool
+    return_indices: bool
+    lane_bytes: int
+    tile: tuple  # output rows, output columns, channels, planes
+    index_bytes: int
+    index_strides: tuple  # batch, channel, leading axes, row, column
+    index_base: int  # of the input's first element
+    position_strides: tuple  # leading axes, in a row-major plane
+    linear: bool
+    work: int  # bytes read and written
+    far: tuple  # axes as `running_maxima.far_axes` gives them, () for the other ways
+
+
+def work_bytes(plan):
+    """Bytes that a call reads and writes."""
+    itemsize = ITEMSIZE[plan.dtype]
+    result = itemsize + (INDEX_BYTES[plan.index_dtype] if plan.return_indices else 0)
+    return math.prod(plan.input_shape) * itemsize + math.prod(plan.output_shape) * result
+
+
+def make_work(plan, windows, input_shape, output_shape):
+    """Return the work of a plan, or of a piece of one.
+
+    `windows` are the `trimmed` axes of the piece, the shapes are those of its arrays.
+    """
+    itemsize = ITEMSIZE[plan.dtype]
+    axes = list(plan.spatial)
+    windows = list(windows)
+    strides = index_strides(plan)
+    base = index_base(plan, strides)
+    if len(windows) == 1:
+        windows.insert(0, Window(1, 1, 1, 1, 1, 0, chain(1, 1)))
+        axes.insert(0, -1)
+        strides = (*strides[:2], 0, strides[2])
+    channels_last = plan.channels_last and plan.channels > 1
+    rows, cols = windows[-2:]
+    folded = direct = False
+    if channels_last:
+        folded = strategies.takes_row(cols, plan.channels * itemsize, plan.return_indices)
+        direct = not folded and strategies.takes_all_taps(windows, plan.return_indices)
+    if direct:
+        rows, cols = (w._replace(steps=(Step(1, 1, 0),)) for w in (rows, cols))
+        windows[-2:] = rows, cols
+    pairs = plan.return_indices
+    arguments = (plan.batch, plan.channels, channels_last, direct, pairs)
+    tile = tile_of(windows, itemsize, *arguments)
+    lane_bytes = itemsize
+    if pairs:
+        lane_bytes = key_bytes(windows, tile, itemsize, strides, direct)
+        if lane_bytes > itemsize:
+            tile = tile_of(windows, lane_bytes, *arguments)
+            lane_bytes = key_bytes(windows, tile, itemsize, strides, direct)
+    sizes = [w.size for w in windows]
+    work = Work(
+        input_shape=input_shape,
+        output_shape=output_shape,
+        dtype=plan.dtype,
+        nan=plan.nan,
+        windows=tuple(windows),
+        spatial_axes=tuple(axes),
+        batch_axis=plan.batch_axis,
+        channel_axis=plan.channel_axis,
+        batch=plan.batch,
+        channels=plan.channels,
+        channels_last=channels_last,
+        direct=direct,
+        folded=folded,
+        keyed=plan.dtype in ("float16", "bfloat16")
+        or (plan.nan == "ignore" and plan.dtype in ("float32", "float64")),
+        return_indices=pairs,
+        lane_bytes=lane_bytes,
+        tile=tile,
+        index_bytes=INDEX_BYTES[plan.index_dtype],
+        index_strides=strides,
+        index_base=base,
+        position_strides=tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes) - 2)),
+        linear=is_linear(strides, sizes),
+        work=work_bytes(plan),
+        far=(),
+    )
+    wide = any(map(is_empty, windows)) or any(map(is_wide, windows))
+    return as_running_maxima(work) if wide or running_maxima.pays(work) else work
+
+
+def as_running_maxima(work):
+    """Return the work by running maxima, for windows that are long next to the input or scratch."""
+    channels = work.channels if work.channels_last else 1
+    axes, channels, _ = running_maxima.far_axes(work.windows, channels)
+    return replace(work, far=axes, tile=(1, 1, channels, 1), direct=False, folded=False)
+
+
+def narrower(work):
+    """Return the work in smaller tiles, for less scratch; None if that costs more than it wins."""
+    if work.far:
+        return None
+    rows, cols = work.windows[-2:]
+    tile_rows, tile_cols, width, planes = work.tile
+    if planes > 1:
+        planes = -(-planes // 2)
+    elif width * work.lane_bytes > 256:
+        width = -(-width // 2)
+    elif tile_cols > 1 and tile_cols * cols.stride > max(cols.extent, 32):
+        tile_cols = -(-tile_cols // 2)
+    elif tile_rows > 1 and tile_rows * rows.stride > rows.extent // 4:
+        tile_rows = -(-tile_rows // 2)
+    else:
+        return None
+    smaller = replace(work, tile=(tile_rows, tile_cols, width, planes))
+    return as_running_maxima(work) if running_maxima.pays(smaller) else smaller

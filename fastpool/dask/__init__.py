@@ -1,0 +1,237 @@
+"""Max pooling and max unpooling of dask arrays, equal to those of the array in one piece.
+
+Every chunk owns the windows that start in it. What they cover of later chunks is cut out where
+those are and sent; all that lies in the chunk itself is pooled in place, so that a block costs
+little more than a call on an array of its size. Blocks are computed on one thread each, as dask
+runs several of them.
+"""
+
+import operator
+from math import isnan
+
+import numpy as np
+
+from .._api import plan_max_pool
+from .._plans import make_unpool_plan
+from ._chunks import (
+    arranged,
+    cut_out,
+    pool_block,
+    pooled_shares,
+    unpool_block,
+    unpooled_shares,
+)
+
+try:
+    import dask.array as da
+    from dask._task_spec import Task, TaskRef
+    from dask.array.overlap import ensure_minimum_chunksize
+    from dask.base import tokenize
+    from dask.highlevelgraph import HighLevelGraph
+except ModuleNotFoundError as missing:
+    if missing.name.partition(".")[0] != "dask":
+        raise
+    raise ImportError('fastpool.dask needs dask: pip install "fastpool[dask]"') from None
+
+__all__ = ["max_pool", "max_unpool"]
+
+
+def max_pool(x, kernel_shape, *, num_threads=1, **attributes):
+    """Take the maximum of every window of a dask array.
+
+    Parameters
+    ----------
+    x : dask.array.Array
+        Input, in any chunks; along an axis where these are smaller than a window, some are merged.
+    kernel_shape : int or sequence of int
+        Taps of the window along each spatial axis, at least 1.
+    num_threads : int
+        How many threads to use for a block, at least 1.
+    **attributes
+        Those of :func:`fastpool.max_pool`, but for `out` and `out_indices`.
+
+    Returns
+    -------
+    y : dask.array.Array
+        The maxima. A chunk has those of the windows that start in one chunk of `x`.
+    indices : dask.array.Array
+        Only with ``return_indices=True``: as of the array in one piece, not of its chunks.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`fastpool.max_pool`, at once; `x` is no dask array; sizes of chunks are unknown.
+
+    See Also
+    --------
+    fastpool.max_pool : The same for arrays in memory.
+
+    Notes
+    -----
+    The graph has one task for each block of the result, and in between at most one less than
+    ``2**axes`` that cut what the block needs out of chunks behind its own; none where windows end
+    with their chunks. With indices there are two more for each block.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> import fastpool.dask
+    >>> x = da.from_array(np.arange(100).reshape(10, 10), chunks=(4, 7))
+    >>> y, indices = fastpool.dask.max_pool(x, 3, strides=2, layout="HW", return_indices=True)
+    >>> y.chunks
+    ((2, 2), (4,))
+    >>> indices[-1].compute()
+    array([82, 84, 86, 88])
+    """
+    _check(x, "x")
+    num_threads = 1 if num_threads is None else num_threads
+    plan = plan_max_pool(x.shape, x.dtype, kernel_shape, num_threads=num_threads, **attributes)
+    axes = dict(zip(plan.spatial, plan.axes, strict=True))
+    x = _merged(x, {place: (axis.kernel - 1) * axis.dilation for place, axis in axes.items()})
+    parts = [pooled_shares(axes.get(i), chunks) for i, chunks in enumerate(x.chunks)]
+    name = f"max_pool-{tokenize(x, plan)}"
+    graph = {}
+    for key, shares in _blocks(name, parts):
+        graph[key] = Task(key, pool_block, plan, _outputs(shares), _pieces(graph, key, x, shares))
+    graph = HighLevelGraph.from_collections(name, graph, dependencies=[x])
+    dtype = x.dtype.newbyteorder("=")
+    if not plan.return_indices:
+        return _array(graph, name, parts, dtype)
+    return tuple(
+        _array(_chosen(graph, name, which, parts), f"{name}-{which}", parts, kind)
+        for which, kind in enumerate((dtype, np.dtype(plan.index_dtype)))
+    )
+
+
+def max_unpool(x, indices, kernel_shape, *, num_threads=1, **attributes):
+    """Put maxima back where they were in a dask array; everything else is zero.
+
+    Parameters
+    ----------
+    x : dask.array.Array
+        The values, in any chunks.
+    indices : array_like of int64 or int32
+        Where each value belongs, as in :func:`fastpool.max_unpool`. Along an axis in several chunks
+        it has to be in the window of its value, which is what `kernel_shape`, `strides` and `pads`
+        are for; along an axis in one chunk it may be anywhere.
+    kernel_shape : int or sequence of int
+        That of the pooling; of a pooling with `dilations`, all that a window covers.
+    num_threads : int
+        How many threads to use for a block, at least 1.
+    **attributes
+        Those of :func:`fastpool.max_unpool`, but for `out`.
+
+    Returns
+    -------
+    y : dask.array.Array
+        A chunk has what lies between the first window of one chunk of `x` and that of the next.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`fastpool.max_unpool`. What is wrong with indices is found when they are computed,
+        a place outside of a value's window too.
+
+    See Also
+    --------
+    fastpool.max_unpool : The same for arrays in memory.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> import fastpool.dask
+    >>> x = da.from_array(np.arange(36).reshape(6, 6) % 7, chunks=3)
+    >>> y, indices = fastpool.dask.max_pool(x, 2, strides=2, layout="HW", return_indices=True)
+    >>> fastpool.dask.max_unpool(y, indices, 2, strides=2, layout="HW")[:2].compute()
+    array([[0, 0, 0, 3, 0, 5],
+           [6, 0, 0, 0, 0, 0]])
+    """
+    _check(x, "x")
+    if not isinstance(indices, da.Array):
+        indices = da.from_array(indices, x.chunks)
+    _check(indices, "indices")
+    if indices.dtype.newbyteorder("=") not in (np.int64, np.int32):
+        raise TypeError(f"indices: expected dtype int64 or int32, got {indices.dtype}")
+    if indices.shape != x.shape:
+        raise ValueError(f"indices: expected x's shape {x.shape}, got {indices.shape}")
+    plan = make_unpool_plan(x.shape, kernel_shape, num_threads=num_threads, **attributes)
+    windows = dict(zip(plan.spatial, plan.windows, strict=True))
+    x = _merged(x, {i: -(-kernel // stride) - 1 for i, (kernel, stride, _) in windows.items()})
+    indices = indices.rechunk(x.chunks)
+    parts = [
+        unpooled_shares(windows.get(i, (1, 1, 0)), chunks, plan.output_shape[i])
+        for i, chunks in enumerate(x.chunks)
+    ]
+    name = f"max_unpool-{tokenize(x, indices, plan)}"
+    graph = {}
+    for key, shares in _blocks(name, parts):
+        pieces = [_pieces(graph, key, array, shares) for array in (x, indices)]
+        graph[key] = Task(key, unpool_block, plan, shares, *pieces)
+    graph = HighLevelGraph.from_collections(name, graph, dependencies=[x, indices])
+    return _array(graph, name, parts, x.dtype.newbyteorder("="))
+
+
+def _check(x, name):
+    if not isinstance(x, da.Array):
+        raise TypeError(f"{name}: expected a dask.array.Array, got {type(x).__name__}")
+    if any(map(isnan, x.shape)):
+        raise ValueError(
+            f"{name}: sizes of chunks are unknown, {x.chunks}; its compute_chunk_sizes() finds them"
+        )
+
+
+def _blocks(name, parts):
+    """Key and shares of every block."""
+    for index in np.ndindex(*map(len, parts)):
+        yield (name, *index), tuple(axis[i] for axis, i in zip(parts, index, strict=True))
+
+
+def _outputs(shares):
+    return tuple(share.output for share in shares)
+
+
+def _pieces(graph, key, x, shares):
+    """What a block is made from: its own chunk, and strips of others, cut where those are."""
+    own = tuple(share.own for share in shares)
+    refs = []
+    for index in np.ndindex(*(len(share.pieces) for share in shares)):
+        chunks, cut = zip(*(s.pieces[i] for s, i in zip(shares, index, strict=True)), strict=True)
+        ref = TaskRef((x.name, *chunks))
+        if index == own:
+            own_cut = cut
+        else:
+            strip = (f"{key[0]}-halo-{x.name}", *key[1:], *index)
+            graph[strip] = Task(strip, cut_out, ref, cut)
+            ref = TaskRef(strip)
+        refs.append(ref)
+    counts = tuple(len(share.pieces) for share in shares)
+    return Task(None, arranged, counts, own, own_cut, *refs)
+
+
+def _chosen(graph, name, which, parts):
+    """The graph with one of the two results of every block."""
+    layer = {
+        (f"{name}-{which}", *key[1:]): Task(
+            (f"{name}-{which}", *key[1:]), operator.getitem, TaskRef(key), which
+        )
+        for key, _ in _blocks(name, parts)
+    }
+    layers = {**graph.layers, f"{name}-{which}": layer}
+    return HighLevelGraph(layers, {**graph.dependencies, f"{name}-{which}": {name}})
+
+
+def _array(graph, name, parts, dtype):
+    chunks = tuple(tuple(s.output.stop - s.output.start for s in axis) for axis in parts)
+    return da.Array(graph, name, chunks, meta=np.empty((0,) * len(chunks), dtype))
+
+
+def _merged(x, halos):
+    """`x` with chunks of which a block needs no more than its own and the next."""
+    chunks = list(x.chunks)
+    for place, size in halos.items():
+        size = min(size, x.shape[place])
+        if min(chunks[place][:-1], default=size) < size:
+            chunks[place] = ensure_minimum_chunksize(size, chunks[place])
+    return x.rechunk(tuple(chunks))

@@ -1,0 +1,236 @@
+"""Arrays in chunks: which block of the result needs what of which chunk, and one block made.
+
+What a block is made from are pieces: of the chunk that is its own, and strips of others beside it.
+This is all that workers run; it knows nothing of dask.
+"""
+
+from bisect import bisect_left, bisect_right
+from itertools import accumulate, product
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from .._api import max_unpool
+from .._planning.parts import owned, part
+
+# Indices that are looked at in one go: what is made of them stays in the second-level cache.
+INDICES_AT_ONCE = 1 << 14
+
+
+class Share(NamedTuple):
+    """What one block has of an axis."""
+
+    output: slice  # of the result
+    read: slice  # of the input
+    pieces: tuple  # (chunk, slice of it) of what is read
+    own: int  # the piece that is of the block's own chunk
+    windows: tuple | None = None  # unpooling: (kernel, stride, begin), if indices have to keep them
+
+
+def pooled_shares(axis, chunks):
+    """The blocks along an axis; an `Axis`, or None for one that is not pooled."""
+    edges = [0, *accumulate(chunks)]
+    ends = edges[1:] if axis is None else owned(axis, chunks)
+    shares = []
+    for own, (first, stop) in enumerate(zip([0, *ends], ends, strict=False)):
+        read = (first, stop) if axis is None else part(axis, first, stop)[0]
+        if first < stop:
+            shares.append(_share((first, stop), read, edges, own))
+    return shares or [_share((0, 0), (0, 0), edges, 0)]
+
+
+def unpooled_shares(windows, chunks, extent):
+    """The blocks along an axis of the result of an unpooling.
+
+    A block begins where the first window of its chunk does, and takes the windows before that
+    reach into it.
+    """
+    edges = [0, *accumulate(chunks)]
+    if len(chunks) == 1:
+        return [_share((0, extent), (0, edges[-1]), edges, 0)]
+    kernel, stride, begin = windows
+    starts = [min(max(edge * stride - begin, 0), extent) for edge in edges[1:-1]]
+    starts, stops = [0, *starts], [*starts, extent]
+    kept = [own for own in range(len(chunks)) if starts[own] < stops[own]] or [0]
+    shares = []
+    for own in kept:
+        # Windows that are not in the result at all have no place for their values: the first and
+        # the last block find that out.
+        low = min(max((starts[own] + begin - kernel) // stride + 1, 0), edges[own])
+        low = 0 if own == kept[0] else low
+        high = edges[-1] if own == kept[-1] else edges[own + 1]
+        share = _share((starts[own], stops[own]), (low, high), edges, own)
+        shares.append(share._replace(windows=windows))
+    return shares
+
+
+def _share(output, read, edges, own):
+    low, high = read
+    chunks = range(
+        min(own, bisect_right(edges, low) - 1),
+        max(own + 1, bisect_left(edges, high)),
+    )
+    pieces = []
+    for chunk in chunks:
+        start, stop = edges[chunk], edges[chunk + 1]
+        ends = (min(max(at, start), stop) - start for at in read)
+        pieces.append((chunk, slice(*ends)))
+    return Share(slice(*output), slice(*read), tuple(pieces), own - chunks.start)
+
+
+# -------------------------------------------------------------------------------------- one block
+
+
+def cut_out(chunk, cut):
+    """A copy of a strip: a view would hold the memory of the chunk."""
+    return chunk[cut].copy()
+
+
+def arranged(counts, own, cut, *blocks):
+    """The pieces in an array of arrays, of which the block's own is cut now."""
+    pieces = np.empty(counts, object)
+    for index, block in zip(np.ndindex(counts), blocks, strict=True):
+        pieces[index] = block[cut] if index == own else block
+    return pieces
+
+
+def pool_block(plan, outputs, pieces):
+    """One block: windows that end in its own chunk where they are, the others from copies."""
+    plan = plan.tile(outputs).plan
+    y = np.empty(plan.output_shape, pieces.flat[0].dtype.newbyteorder("="))
+    z = np.empty(plan.output_shape, plan.index_dtype) if plan.return_indices else None
+    for box in product(*_inside_and_across(plan, pieces)):
+        tile = plan.tile(box)
+        x = _joined(pieces, tile.read)
+        tile.plan(x, y[tile.write], None if z is None else z[tile.write])
+    return y if z is None else (y, z)
+
+
+def _inside_and_across(plan, pieces):
+    """Per axis, the outputs whose windows end in the block's own chunk, and the rest."""
+    cuts = [[slice(0, extent)] for extent in plan.output_shape]
+    for place, axis in zip(plan.spatial, plan.axes, strict=True):
+        if pieces.shape[place] > 1:
+            size = pieces.flat[0].shape[place]
+            extent = (axis.kernel - 1) * axis.dilation + 1
+            inside = max(0, min(axis.output, (size + axis.begin - extent) // axis.stride + 1))
+            both = slice(0, inside), slice(inside, axis.output)
+            cuts[place] = [cut for cut in both if cut.start < cut.stop]
+    return cuts
+
+
+def _joined(pieces, wanted):
+    """A box of what the pieces are parts of: a view if it lies in one of them."""
+    chosen = []
+    for place, cut in enumerate(wanted):
+        line = pieces[(0,) * place + (slice(None),) + (0,) * (pieces.ndim - place - 1)]
+        edges = [0, *accumulate(piece.shape[place] for piece in line)]
+        chosen.append(_share((0, 0), (cut.start, cut.stop), edges, 0).pieces)
+    parts = np.empty(tuple(map(len, chosen)), object)
+    for index in np.ndindex(parts.shape):
+        which, cut = zip(*(c[i] for c, i in zip(chosen, index, strict=True)), strict=True)
+        parts[index] = pieces[which][cut]
+    return parts.flat[0] if parts.size == 1 else np.block(parts.tolist())
+
+
+def unpool_block(plan, shares, x, indices):
+    """One block, and around it what else the windows of its values cover; that is cut off."""
+    counted = dict(enumerate(plan.output_shape))
+    if plan.index_space == "inferred":
+        counted.update(zip(plan.spatial, plan.inferred, strict=True))
+    windows = [_windows(share, counted[place]) for place, share in enumerate(shares)]
+    covered = [_covered(share.output, ends) for share, ends in zip(shares, windows, strict=True)]
+    shape = tuple(stop - start for start, stop in covered)
+
+    whole = tuple(slice(0, share.read.stop - share.read.start) for share in shares)
+    x, indices = _joined(x, whole), _joined(indices, whole)
+    local = np.empty(indices.shape, np.int64)
+    digits = list(counted)
+    if plan.channels_last and plan.index_layout == "NCHW":
+        digits.insert(plan.spatial[0], digits.pop())
+    digits = digits[plan.index_axis :]
+    total = prod(counted[place] for place in digits)
+    for box in _stretches(indices.shape):
+        rest = indices[box].astype(np.int64)
+        wrong = (rest < 0) | (rest >= total)
+        if wrong.any():
+            what = f"outside [0, {total}), the elements that it counts in"
+            raise ValueError(_described(wrong, box, shares, indices, what))
+        number, step = np.zeros_like(rest), 1
+        for place in reversed(digits):
+            along = rest
+            if place != digits[0]:
+                rest = rest // counted[place]
+                along = along - rest * counted[place]
+            if windows[place] is not None:
+                low, high = (ends[box[place]] for ends in windows[place])
+                aligned = [1] * rest.ndim
+                aligned[place] = len(low)
+                low, high = low.reshape(aligned), high.reshape(aligned)
+                wrong |= (along < low) | (along >= high)
+            number += (along - covered[place][0]) * step
+            step *= shape[place]
+        if wrong.any():
+            what = (
+                "not in the window of its value, where it has to be as x is in several chunks; "
+                "check kernel_shape, strides and pads, or rechunk"
+            )
+            raise ValueError(_described(wrong, box, shares, indices, what))
+        local[box] = number
+
+    y = max_unpool(
+        x,
+        local,
+        1,
+        output_shape=shape,
+        layout=plan.layout,
+        index_axis=plan.index_axis,
+        index_layout=plan.index_layout,
+        num_threads=plan.num_threads,
+    )
+    inside = tuple(
+        slice(share.output.start - start, share.output.stop - start)
+        for share, (start, _) in zip(shares, covered, strict=True)
+    )
+    return np.ascontiguousarray(y[inside])
+
+
+def _windows(share, extent):
+    """Where the windows of a block's values begin and end; None if these may be anywhere."""
+    if share.windows is None:
+        return None
+    kernel, stride, begin = share.windows
+    starts = [o * stride - begin for o in range(share.read.start, share.read.stop)]
+    ends = [[min(max(at, 0), extent) for at in (start, start + kernel)] for start in starts]
+    return np.array(ends, np.int64).reshape(-1, 2).T
+
+
+def _covered(output, windows):
+    """The stretch of an axis that has a block's output, and all windows of its values."""
+    if windows is None or not windows.size:
+        return output.start, output.stop
+    low, high = windows
+    return min(output.start, int(low.min())), max(output.stop, int(high.max()))
+
+
+def _stretches(shape):
+    """Boxes that are a stretch of memory each, of few elements, in order."""
+    if 0 in shape:
+        return
+    axis, inner = 0, prod(shape[1:])
+    while inner > INDICES_AT_ONCE:
+        axis += 1
+        inner //= shape[axis]
+    step = max(1, INDICES_AT_ONCE // inner)
+    behind = (slice(None),) * (len(shape) - axis - 1)
+    for lead in np.ndindex(shape[:axis]):
+        for start in range(0, shape[axis], step):
+            yield (*(slice(i, i + 1) for i in lead), slice(start, start + step), *behind)
+
+
+def _described(wrong, box, shares, indices, what):
+    """The first index that is wrong, named as it is in the whole array."""
+    found = np.argwhere(wrong)[0] + [cut.start or 0 for cut in box]
+    place = found + [share.read.start for share in shares]
+    return f"indices[{', '.join(map(str, place))}]: {indices[tuple(found)]} is {what}"

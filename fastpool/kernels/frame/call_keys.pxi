@@ -1,0 +1,56 @@
+# Make one key of a call's arguments (`fastpool._kept`).
+#
+# An argument is one word. A small int has the lowest bit set; anything else is its address. The
+# elements of a tuple or list follow a word with their number and the second lowest bit set.
+
+def call_key(x, tuple arguments):
+    """Bytes that are the same for the same shape and dtype object of x, equal ints and identical other arguments, in
+    sequences too. None where that cannot be told quickly.
+
+    A key means something as long as the dtype and the arguments exist: who keeps it keeps them.
+    """
+    cdef Py_ssize_t words[MAX_WORDS]
+    cdef Py_ssize_t count, i
+    cdef ndarray_fields *fields = <ndarray_fields *>x
+    cdef PyObject *argument
+    if type(x) is not ndarray or not fields_known:
+        return None
+    words[0], words[1] = fields.nd, <Py_ssize_t>fields.descr
+    for i in range(fields.nd):
+        words[2 + i] = fields.dimensions[i]
+    count = 2 + fields.nd
+    for i in range(PyTuple_GET_SIZE(arguments)):
+        argument = PyTuple_GET_ITEM(arguments, i)
+        if PyTuple_CheckExact(<object>argument) or PyList_CheckExact(<object>argument):
+            count = add_sequence(words, count, <object>argument)
+        else:
+            count = add_word(words, count, argument)
+        if count > MAX_WORDS:
+            return None
+    return PyBytes_FromStringAndSize(<char *>words, count * sizeof(Py_ssize_t))
+
+
+cdef inline Py_ssize_t add_word(Py_ssize_t *words, Py_ssize_t count, PyObject *argument) noexcept:
+    """Words used then; more than there is room for if there is none."""
+    cdef int overflow = 0
+    cdef Py_ssize_t value
+    if count >= MAX_WORDS:
+        return MAX_WORDS + 1
+    words[count] = <Py_ssize_t>argument
+    if PyLong_CheckExact(<object>argument):
+        value = PyLong_AsLongAndOverflow(<object>argument, &overflow)
+        if not overflow and -SMALL <= value < SMALL:
+            words[count] = 2 * value + 1
+    return count + 1
+
+
+cdef Py_ssize_t add_sequence(Py_ssize_t *words, Py_ssize_t count, sequence) noexcept:
+    cdef bint listed = PyList_CheckExact(sequence)
+    cdef Py_ssize_t i, length = PyList_GET_SIZE(sequence) if listed else PyTuple_GET_SIZE(sequence)
+    if count >= MAX_WORDS:
+        return MAX_WORDS + 1
+    words[count] = 4 * length + 2
+    count += 1
+    for i in range(length):
+        count = add_word(words, count, PyList_GET_ITEM(sequence, i) if listed else PyTuple_GET_ITEM(sequence, i))
+    return count

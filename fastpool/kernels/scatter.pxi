@@ -1,0 +1,274 @@
+# Max unpooling: copy values to the places that their indices name.
+#
+# Only bits are moved, so that dtypes of one size share a kernel. Indices are checked before anything
+# is written. If every index stays in its own plane, as a pooling's own indices do, planes are
+# independent tasks. Otherwise one thread goes through the values in row-major order, so that of two
+# values with one index the last one stays.
+#
+# A task goes through its values once. Elements are zeroed just ahead of the first value that may go
+# among them, so that the value finds them in the first-level cache. The memory after those is
+# prefetched meanwhile: a pooling's indices hardly go back.
+#
+# An index is read once more when its value is stored, and may have changed in between: two mappings of
+# one file have different addresses. So the index is copied and checked, and the copy is used. Nothing
+# outside the result is written.
+
+cdef enum:
+    DONE = -1
+    REFUSED = -2
+    CHANGED = -4            # an index left its range after it was looked at; some of the result is written
+    CHUNK = 64              # values for which elements are zeroed at a time
+    LINE = 64               # bytes of a cache line
+    AHEAD = 4096            # bytes from what is zeroed to what is fetched
+    BLOCK_CHANNELS = 16     # at least, of what is split among threads: a cache line of 4-byte elements
+
+
+cdef extern from *:
+    """
+    #define fetch_to_write(address) __builtin_prefetch((address), 1)
+    """
+    void fetch_to_write(const void *) noexcept nogil
+
+
+cdef struct Unpool:
+    const char *x
+    const char *index
+    char *y
+    Py_ssize_t batch, channels, count, size     # count: values of a plane, size: elements of an output plane
+    Py_ssize_t counted                          # planes that indices count through: all, those of one batch, or one
+    bint channels_last                          # of x, index and y alike
+    bint physical                               # indices are offsets into y as it lies in memory
+    Py_ssize_t blocks, width                    # channels last: blocks of channels of one batch, and their channels
+
+
+cdef inline Py_ssize_t first_outside(const index_t *index, Py_ssize_t n, Py_ssize_t size) noexcept nogil:
+    """Place of the first index outside [0, size), or -1."""
+    cdef Py_ssize_t i = 0, j, end
+    cdef bint bad
+    while i < n:                        # in blocks: a loop with an exit would not vectorise
+        end = imin(i + 4096, n)
+        bad = False
+        for j in range(i, end):
+            bad |= <uint64_t><int64_t>index[j] >= <uint64_t>size
+        if bad:
+            for j in range(i, end):
+                if <uint64_t><int64_t>index[j] >= <uint64_t>size:
+                    return j
+        i = end
+    return -1
+
+
+cdef inline bint own_plane(const index_t *index, const Unpool *u, Py_ssize_t plane) noexcept nogil:
+    """Do all indices of one plane stay in it?"""
+    cdef Py_ssize_t i
+    cdef uint64_t place, base = plane % u.counted * u.size, size = u.size, outside = 0
+    index += plane * u.count
+    for i in range(u.count):
+        # (a sign bit, as SSE2 cannot compare 64-bit integers)
+        place = <uint64_t><int64_t>index[i] - base
+        outside |= place | (size - 1 - place)
+    return not outside >> 63
+
+
+cdef inline bint own_block(const index_t *index, const Unpool *u, Py_ssize_t batch, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    """Channels last: do all indices of some channels of one batch stay in their own planes?"""
+    cdef Py_ssize_t i, c
+    cdef uint64_t place, base = batch * u.channels % u.counted * u.size, size = u.size, outside = 0
+    cdef uint64_t step = size if u.counted > 1 else 0
+    index += batch * u.count * u.channels
+    for i in range(u.count):
+        for c in range(first, last):
+            place = <uint64_t><int64_t>index[c] - base - c * step
+            outside |= place | (size - 1 - place)
+        if outside >> 63:
+            return False
+        index += u.channels
+    return True
+
+
+cdef inline void zero(void *y, Py_ssize_t nbytes, Py_ssize_t ahead) noexcept nogil:
+    """Zero some bytes, and fetch as many, `ahead` of them."""
+    cdef char *at = <char *>y
+    cdef Py_ssize_t i
+    while nbytes >= LINE:
+        fetch_to_write(at + ahead)
+        for i in range(LINE // VEC_BYTES):
+            vec_store(at + i * VEC_BYTES, vec_set(0, <const int64_t *>NULL))
+        at += LINE
+        nbytes -= LINE
+    memset(at, 0, nbytes)
+
+
+cdef inline bint places_of(uint64_t *places, const index_t *index, Py_ssize_t n, uint64_t base, uint64_t step, uint64_t size,
+                           Py_ssize_t *last) noexcept nogil:
+    """Copy up to CHUNK indices as places in their planes, which begin `step` apart, and raise `last` to the last of them.
+
+    False if one is outside, which it was not when it was looked at first: another thread, or another mapping of the same
+    memory, has changed it. What is stored is where the copy says, whatever the indices are by then.
+    """
+    cdef uint64_t place, outside = 0
+    cdef Py_ssize_t i
+    for i in range(n):
+        place = <uint64_t><int64_t>index[i] - base - i * step
+        outside |= place | (size - 1 - place)       # (a sign bit, as above)
+        places[i] = place
+        last[0] = imax(last[0], <Py_ssize_t>place)
+    return not outside >> 63
+
+
+cdef inline bint scatter_plane(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t plane) noexcept nogil:
+    """False, with some of the result written, if an index has changed."""
+    cdef Py_ssize_t i = 0, j, n, last, limit, zeroed = 0, size = u.size, count = u.count
+    cdef Py_ssize_t base = plane % u.counted * size
+    cdef uint64_t places[CHUNK]
+    y += plane * size
+    x += plane * count
+    index += plane * count
+    while i < count:
+        n = imin(CHUNK, count - i)
+        last = 0
+        if not places_of(places, index + i, n, base, 0, size, &last):
+            return False
+        if last >= zeroed:
+            limit = imin(size, round_up(last + 1, LINE // sizeof(bits)))
+            zero(y + zeroed, (limit - zeroed) * sizeof(bits), AHEAD)
+            zeroed = limit
+        for j in range(n):
+            y[places[j]] = x[i + j]
+        i += n
+    zero(y + zeroed, (size - zeroed) * sizeof(bits), AHEAD)
+    return True
+
+
+cdef inline void zero_pixels(bits *y, const Unpool *u, Py_ssize_t lo, Py_ssize_t hi, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    cdef Py_ssize_t pixel = u.channels * sizeof(bits), ahead = ceil_div(AHEAD, pixel) * pixel, i
+    if last - first == u.channels:
+        zero(y + lo * u.channels, (hi - lo) * pixel, ahead)
+        return
+    for i in range(lo, hi):
+        zero(y + i * u.channels + first, (last - first) * sizeof(bits), ahead)
+
+
+cdef inline bint scatter_block(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t batch,
+                               Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    """Channels last, logical indices: those of plane n, c begin at base + c * step. False as for `scatter_plane`."""
+    cdef Py_ssize_t i, c, j, n, pixel, zeroed = 0, channels = u.channels, size = u.size
+    cdef Py_ssize_t base = batch * channels % u.counted * size, step = size if u.counted > 1 else 0
+    cdef uint64_t places[CHUNK]
+    y += batch * channels * size
+    x += batch * u.count * channels
+    index += batch * u.count * channels
+    for i in range(u.count):
+        c = first
+        while c < last:
+            n = imin(CHUNK, last - c)
+            pixel = 0
+            if not places_of(places, index + c, n, base + c * step, step, size, &pixel):
+                return False
+            if pixel >= zeroed:
+                zero_pixels(y, u, zeroed, pixel + 1, first, last)
+                zeroed = pixel + 1
+            for j in range(n):
+                y[places[j] * channels + c + j] = x[c + j]
+            c += n
+        x += channels
+        index += channels
+    zero_pixels(y, u, zeroed, size, first, last)
+    return True
+
+
+cdef inline bint scatter_all(bits *y, const bits *x, const index_t *index, const Unpool *u) noexcept nogil:
+    """Any index anywhere, in row-major order of the logical (channels-first) array. False as for `scatter_plane`."""
+    cdef Py_ssize_t n, c, i, at, origin, channels = u.channels, count = u.count, plane
+    cdef uint64_t place, last = u.counted * u.size
+    memset(y, 0, u.batch * channels * u.size * sizeof(bits))
+    for n in range(u.batch):
+        for c in range(channels):
+            plane = n * channels + c
+            origin = (plane - plane % u.counted) * u.size
+            for i in range(count):
+                at = (n * count + i) * channels + c if u.channels_last else (n * channels + c) * count + i
+                place = <uint64_t><int64_t>index[at]
+                if place >= last:
+                    return False
+                place += origin
+                if u.channels_last and not u.physical:
+                    plane = place // u.size
+                    place = (plane // channels * u.size + place % u.size) * channels + plane % channels
+                y[place] = x[at]
+    return True
+
+
+cdef inline bint own_part(const index_t *index, const Unpool *u, Py_ssize_t part) noexcept nogil:
+    cdef Py_ssize_t first
+    if not u.channels_last:
+        return own_plane(index, u, part)
+    first = part % u.blocks * u.width
+    return own_block(index, u, part // u.blocks, first, imin(first + u.width, u.channels))
+
+
+cdef inline bint scatter_part(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t part) noexcept nogil:
+    cdef Py_ssize_t first
+    if not u.channels_last:
+        return scatter_plane(y, x, index, u, part)
+    first = part % u.blocks * u.width
+    return scatter_block(y, x, index, u, part // u.blocks, first, imin(first + u.width, u.channels))
+
+
+cdef Py_ssize_t unpool_parts(bits *y, const index_t *index, const Unpool *u, int threads) noexcept nogil:
+    """Unpool, and return DONE; or return the place of the first index out of range, with nothing written; or CHANGED."""
+    cdef Py_ssize_t parts = u.batch * (u.blocks if u.channels_last else u.channels), part
+    cdef Py_ssize_t strays = 0, changed = 0, bad
+    cdef const bits *x = <const bits *>u.x
+    if u.physical:
+        strays = 1
+    elif threads == 1:
+        for part in range(parts):
+            if not own_part(index, u, part):
+                strays = 1
+                break
+    else:
+        for part in prange(parts, schedule='static', num_threads=threads):
+            strays += not own_part(index, u, part)
+    if strays:
+        bad = first_outside(index, u.batch * u.channels * u.count, u.counted * u.size)
+        if bad >= 0:
+            return bad
+        return DONE if scatter_all(y, x, index, u) else CHANGED
+    if threads == 1:
+        for part in range(parts):
+            changed += not scatter_part(y, x, index, u, part)
+    else:
+        for part in prange(parts, schedule='static', num_threads=threads):
+            changed += not scatter_part(y, x, index, u, part)
+    return CHANGED if changed else DONE
+
+
+cdef Py_ssize_t unpool_sized(const Unpool *u, const index_t *index, int itemsize, int threads) noexcept nogil:
+    if itemsize == 1:
+        return unpool_parts(<uint8_t *>u.y, index, u, threads)
+    if itemsize == 2:
+        return unpool_parts(<uint16_t *>u.y, index, u, threads)
+    if itemsize == 4:
+        return unpool_parts(<uint32_t *>u.y, index, u, threads)
+    return unpool_parts(<uint64_t *>u.y, index, u, threads)
+
+
+cdef int unpool_thread_count(Unpool *u, int threads) noexcept nogil:
+    """Threads that find something to do, as far as the system gives them."""
+    cdef Py_ssize_t blocks, parts = u.batch * u.channels
+    u.blocks, u.width = u.channels > 0, u.channels
+    if u.channels_last:
+        if 0 < u.batch < threads and u.channels > BLOCK_CHANNELS:
+            blocks = imin(u.channels // BLOCK_CHANNELS, ceil_div(threads, u.batch))
+            u.width = round_up(ceil_div(u.channels, blocks), BLOCK_CHANNELS)
+            u.blocks = ceil_div(u.channels, u.width)
+        parts = u.batch * u.blocks
+    threads = <int>imax(1, imin(imin(threads, parts), MAX_THREADS))
+    return threads if threads == 1 else threads_given(threads)
+
+
+cdef Py_ssize_t unpool_any(const Unpool *u, int itemsize, int index_bytes, int threads) noexcept nogil:
+    if index_bytes == 8:
+        return unpool_sized(u, <const int64_t *>u.index, itemsize, threads)
+    return unpool_sized(u, <const int32_t *>u.index, itemsize, threads)

@@ -1,0 +1,104 @@
+# Declare to Cython what the headers of this folder define.
+#
+# vector.h lists the operations on vectors. Every instruction set defines all of them.
+
+cdef extern from "kernels/vectors/keys.h" nogil:
+    ctypedef struct vec_t:
+        pass
+    ctypedef struct vec_mask:
+        pass
+    const Py_ssize_t VEC_BYTES
+    vec_t vec_load(const void *)
+    vec_t vec_load_part(const void *, size_t)
+    ctypedef uint64_t byte_mask
+    const bint VEC_MASKS
+    byte_mask vec_mask_range(Py_ssize_t, Py_ssize_t)
+    vec_t vec_masked_load_or(const void *, byte_mask, vec_t)
+    Py_ssize_t vec_compress_store(void *, vec_t, byte_mask, size_t, bint)
+    void vec_store(void *, vec_t)
+    void vec_store_part(void *, vec_t, size_t)
+    ctypedef struct narrow_t:
+        pass
+    narrow_t narrow_load(const void *, size_t)
+    void narrow_store(void *, narrow_t, size_t)
+    narrow_t narrow_max(narrow_t, narrow_t, ...)
+    # The last argument gives the element type, and is not looked at otherwise.
+    vec_t vec_max(vec_t, vec_t, ...)
+    vec_t vec_concat_even(vec_t, vec_t, ...)
+    vec_t vec_concat_odd(vec_t, vec_t, ...)
+    vec_t vec_shift_in(vec_t, vec_t, ...)
+    vec_t vec_lowest(...)
+    narrow_t vec_reduce_max(vec_t, ...)
+    ctypedef struct vec_flag:
+        pass
+    vec_flag flag_none()
+    bint flag_any(vec_flag)
+    vec_flag flag_or(vec_flag, vec_flag)
+    vec_flag nan_or(vec_flag, vec_t, vec_t, ...)
+    vec_mask vec_gt(vec_t, vec_t, ...)
+    vec_t vec_select(vec_mask, vec_t, vec_t, ...)
+    vec_t vec_add(vec_t, vec_t, ...)
+    vec_t vec_set(int64_t, ...)
+    double lowest(...)
+    bint has_margin(...)
+    void store_indices(...)
+    void store_vec_indices(...)
+    vec_t vec_iota(int64_t)
+    vec_t vec_from_int64(const int64_t *, ...)
+    vec_t vec_max_int(vec_t, vec_t, ...)
+    int cpu_has(const char *)
+    int F16, BF16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, BOOL
+    int NAN_IGNORE, ZEROS_EQUAL
+    const unsigned char *dtype_bytes
+    ctypedef void (*keys_load_t)(void *, size_t, const void *, size_t, size_t, size_t, int) noexcept
+    ctypedef void (*keys_store_t)(void *, size_t, const void *, size_t, size_t, size_t) noexcept
+    keys_load_t keys_loader(int, int)
+    keys_store_t keys_storer(int, int)
+
+cdef extern from "kernels/vectors/redzones.h" nogil:
+    const Py_ssize_t REDZONE
+    void poison_redzones(char *, size_t, const Py_ssize_t *, int)
+    void unpoison_redzones(void *, size_t)
+
+cdef extern from "kernels/vectors/threads.h" nogil:
+    int threads_given(int)
+    int call_in_child(void (*)() noexcept nogil)
+
+
+ctypedef fused number:
+    float
+    double
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+
+
+ctypedef fused key_t:
+    int16_t
+    int32_t
+    int64_t
+
+
+ctypedef fused ordered:     # what has a compare of its own
+    float
+    double
+    int16_t
+    int32_t
+    int64_t
+
+
+ctypedef fused index_t:
+    int32_t
+    int64_t
+
+
+ctypedef fused bits:
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
