@@ -43,7 +43,6 @@ BY_STRING = {
     "fastpool/__init__.py": "front ends, most of which need an optional package",
     "fastpool/_cli/program.py": "the module of a command, when the command is named",
     "fastpool/_running/builds.py": "the builds that this processor runs",
-    "fastpool/_running/interop.py": "dask and xarray, when an array of theirs is given",
     "fastpool/bench/worker.py": "the libraries that are measured, of which any may be missing",
     "fastpool/onnx/__init__.py": "parts that need onnx or onnxruntime",
     "fastpool/openvino/__init__.py": "parts that need openvino",
