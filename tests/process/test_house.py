@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
 
 KERNELS = "| `maximum/tiles.pxi` | tiles |\n| keys.h | keys |\nincluded by _kernels.pyx\n"
 CLEAN = {
-    "README.md": "| " + 120 * "x" + " |\nhttps://" + 120 * "x" + "\nValueError: " + 120 * "x" + "\n",
+    "README.md": "| {0} |\nhttps://{0}\nValueError: {0}\n".format(120 * "x"),
     "docs/speed.json": 200 * "1",
     "docs/picture.png": b"\xff\xd8" + 200 * b"\xff",
     "fastpool/__init__.py": "import importlib\n\nfrom ._api import max_pool\n"
