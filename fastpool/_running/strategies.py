@@ -30,6 +30,7 @@ WHOLE_BYTES = 512 << 10
 PADDED_PARTS = 4
 
 SWITCHED_OFF = "switched off by FASTPOOL_STRATEGY"
+NEVER_OFF = "running_maxima", "bands", "pairs"
 
 
 class Build(NamedTuple):
@@ -62,9 +63,16 @@ def is_off(name):
 
     For measurements. Those that take what no other one can are never off.
     """
-    if name in ("bands", "pairs", "running_maxima"):
+    switches = os.environ.get("FASTPOOL_STRATEGY")
+    if not switches or name in NEVER_OFF:
         return False
-    return f"-{name}" in os.environ.get("FASTPOOL_STRATEGY", "").replace(" ", "").split(",")
+    names = [f"-{f.__name__}" for row in STRATEGIES.values() for f in row]
+    chosen = switches.replace(" ", "").split(",")
+    if not set(chosen) <= set(names):
+        raise ValueError(
+            f"FASTPOOL_STRATEGY={switches!r}: expected some of {', '.join(dict.fromkeys(names))}"
+        )
+    return f"-{name}" in chosen
 
 
 # ---------------------------------------------------------------------------------- any of them
