@@ -50,7 +50,7 @@ def max_pool(
     activation, activation_params = arguments.activation(activation, activation_params, dtype)
     return_indices = arguments.return_indices(return_indices)
     if auto_pad != "NOTSET" and any(pads):
-        raise ValueError(f"pads {pads} beside auto_pad {auto_pad}")
+        raise ValueError(f"pads {pads} with auto_pad {auto_pad}")
 
     planes = _planes(x, order)
     axes = []  # per spatial axis and output: the elements in the window, as a range

@@ -137,7 +137,7 @@ def pooled_axes(
     ceil_mode = arguments.ceil_mode(ceil_mode)
     ceil_rule = arguments.ceil_rule(ceil_rule)
     if auto_pad != "NOTSET" and any(pads):
-        raise ValueError(f'pads: expected none beside auto_pad "{auto_pad}", got {pads}')
+        raise ValueError(f'pads: expected none with auto_pad "{auto_pad}", got {pads}')
     axes = []
     for i, position in enumerate(order.spatial):
         window = shape[position], kernels[i], strides[i], dilations[i]
