@@ -122,8 +122,8 @@ def main():
             least = min(rows)
             verdict = "" if gain >= WORTH else "   GOES"
             print(f"{build} {strategy}: {len(rows)} layers, mean {mean:.2f}{verdict}")
-            print(f"    best  {gain:.2f} next to {instead}: {name}")
-            print(f"    least {least[0]:.2f} next to {least[1]}: {least[2]}")
+            print(f"    best  {gain:.2f} over {instead}: {name}")
+            print(f"    least {least[0]:.2f} over {least[1]}: {least[2]}")
 
 
 if __name__ == "__main__":

@@ -242,7 +242,7 @@ def labels(indices, x, dim):
 
 def _labels(indices, size, step, values):
     if indices.size and not 0 <= indices.min() <= indices.max() < size:
-        raise ValueError(f"indices: expected them in [0, {size}), the elements of x")
+        raise ValueError(f"indices: expected values in [0, {size}), the elements of x")
     return values[indices // step % len(values)]
 
 

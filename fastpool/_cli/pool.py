@@ -69,9 +69,9 @@ def command(source, target, indices, key, max_bytes, **attributes):
 def _check(source, targets, key, max_bytes, attributes):
     """Raise if options or files do not go together."""
     if key is not None and source.suffix != ".npz":
-        raise ValueError("key: only an .npz file has any")
+        raise ValueError("key: only arrays in .npz files have names")
     if max_bytes is not None and {path.suffix for path in (source, *targets)} != {".npy"}:
-        raise ValueError("max_bytes: only from an .npy file to others")
+        raise ValueError("max_bytes: only from .npy files to .npy files")
     if "layout" in attributes and source.suffix not in ARRAYS:
         raise ValueError("layout: expected none, as an image has its own")
     many = source.suffix == ".npz" and key is None

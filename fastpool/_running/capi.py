@@ -42,8 +42,8 @@ def from_plan(plan, address, size):
     prepared = PreparedPool(plan, _bits(plan.dtype))
     if prepared.pooling is None:
         raise ValueError(
-            f"plan: windows so far larger than the input that places exceed 64 bits are for calls "
-            f"from Python, got {plan!r}"
+            f"plan: expected windows whose positions in the padded input fit in 64 bits (calls "
+            f"from Python take larger ones), got {plan!r}"
         )
     kernels = builds.builds()[prepared.build]
     kernels.fill_max_pool(prepared.pooling, address, size, _threads(prepared))
@@ -65,8 +65,8 @@ def max_unpool(address, size, input_shape, dtype, kernel_shape, index_dtype, **a
     prepared = PreparedUnpool(plan, name, _bits(name))
     if prepared.block:
         raise ValueError(
-            f'index_space: "inferred" with the output_shape {plan.output_shape} is for calls from '
-            f"Python, as it takes a copy"
+            f'index_space: "inferred" with the output_shape {plan.output_shape} needs a copy, '
+            f"which only calls from Python make"
         )
     kernels = builds.builds()[prepared.build]
     sizes = size, _threads(prepared), INDEX_BYTES[index_dtype]

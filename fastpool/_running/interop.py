@@ -115,8 +115,8 @@ def _from_output_tensor(tensor, name):
     # It has no version that could be increased. torch's in-place functions refuse it too.
     if tensor.is_inference() and not torch.is_inference_mode_enabled():
         raise TypeError(
-            f"{name}: expected a tensor that may change here, got one of inference_mode outside of "
-            "it; clone it first"
+            f"{name}: expected a tensor that may change here, got an inference-mode tensor outside "
+            "inference_mode; clone it first"
         )
     return _from_tensor(tensor, name)
 

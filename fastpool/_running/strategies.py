@@ -71,7 +71,7 @@ def is_off(name):
 
 
 def running_maxima(work, build):
-    return None if work.far else "the windows are not long next to the input"
+    return None if work.far else "the windows are not long relative to the input"
 
 
 def _short(work):
@@ -147,7 +147,7 @@ def flat_planes(work, build):
             or w.begin % w.dilation
             or place >= w.kernel
         ):
-            return "some output is not at an element of its own window"
+            return "some output is not at an element of its window"
     period = flat_period(elements, lanes)
     if period * taps > FLAT_MASKS:
         return f"masks repeat after {period} vectors, which is too late"

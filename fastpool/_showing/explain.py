@@ -341,7 +341,7 @@ def _threads_of(plan, prepared):
     elif count < asked:
         why = f"{asked} asked for, more than there are tiles"
     elif plan.num_threads is not None:
-        why = "as num_threads says"
+        why = "set by num_threads"
     elif work < threads.SERIAL_BYTES:
         why = f"a call that moves less than {_bytes(threads.SERIAL_BYTES)} wakes no other thread"
     else:

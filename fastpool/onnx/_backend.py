@@ -140,7 +140,7 @@ def _refuse_others(nodes):
         kinds = [f"{shown(kind)[1:-1]} ({count})" for kind, count in others.most_common()]
         kinds[_MOST_SHOWN:] = [f"{len(kinds) - _MOST_SHOWN} more"] * (len(kinds) > _MOST_SHOWN)
         raise ValueError(
-            f"model: operators that are not supported, and how many: {', '.join(kinds)}; "
+            f"model: unsupported operators: {', '.join(kinds)}; "
             "fastpool.onnx.InferenceSession runs them with onnxruntime"
         )
 

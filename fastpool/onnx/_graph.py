@@ -102,14 +102,14 @@ def read_graph(model):
         for name in inputs_of(node):
             if name not in known:
                 raise ValueError(
-                    f"{label(node)}: its input {shown(name)} is none of the graph's, "
-                    "and comes from no node before it"
+                    f"{label(node)}: its input {shown(name)} is no input of the graph "
+                    "and no output of an earlier node"
                 )
         if not any(node.output):
             raise ValueError(f"{label(node)}: has no output")
         for name in filter(None, node.output):
             if name in known:
-                raise ValueError(f"{label(node)}: its output {shown(name)} is there already")
+                raise ValueError(f"{label(node)}: its output {shown(name)} exists already")
             known.add(name)
     for output in graph.output:
         if output.name not in known:

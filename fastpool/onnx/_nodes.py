@@ -146,7 +146,7 @@ def read_attributes(node, opsets, *, in_function=False):
                 f"{label(node)}: {name} came with opset {since}, the model imports {version}"
             )
         if name in seen:
-            raise ValueError(f"{label(node)}: {name} is there twice")
+            raise ValueError(f"{label(node)}: {name} is given twice")
         seen.add(name)
         if attribute.type != kind:
             expected, got = map(AttributeProto.AttributeType.Name, (kind, attribute.type))
@@ -154,7 +154,7 @@ def read_attributes(node, opsets, *, in_function=False):
         if not attribute.ref_attr_name:
             values[name] = get_attribute_value(attribute)
         elif not in_function:
-            raise ValueError(f"{label(node)}: {name} refers to a function's, and there is none")
+            raise ValueError(f"{label(node)}: {name} refers to a function, but it is in none")
     if "kernel_shape" not in seen:
         raise ValueError(f"{label(node)}: kernel_shape is missing")
     return values

@@ -137,8 +137,7 @@ class InferenceSession:
         unknown = input_feed.keys() - self._inputs.keys()
         if missing or unknown:
             raise ValueError(
-                f"input_feed: missing are {shown(sorted(missing))}, "
-                f"and unknown {shown(sorted(unknown))}"
+                f"input_feed: missing {shown(sorted(missing))}, unknown {shown(sorted(unknown))}"
             )
         results = self._program(
             {name: self._inputs[name].checked(x) for name, x in input_feed.items()}
@@ -148,7 +147,7 @@ class InferenceSession:
         named = dict(zip((output.name for output in self._outputs), results, strict=True))
         unknown = set(output_names) - named.keys()
         if unknown:
-            raise ValueError(f"output_names: unknown are {shown(sorted(unknown))}")
+            raise ValueError(f"output_names: unknown {shown(sorted(unknown))}")
         return [named[name] for name in output_names]
 
 
@@ -198,7 +197,7 @@ def _serialized(model, graph, piece, types):
         return _model(model, graph, piece, types).SerializeToString()
     except ProtobufError as error:  # copying parses too
         raise ValueError(
-            "model: a piece of it cannot be serialized, as it is nested too deep or has more than "
+            "model: a piece of it cannot be serialized: it is nested too deep or has more than "
             f"2 GiB: {error}"
         ) from None
 

@@ -82,7 +82,7 @@ def replace_pooling(model):
         if kind not in _OURS:
             left[name] = f"is a {kind.__module__}.{kind.__qualname__}"
         elif "forward" in vars(module):
-            left[name] = "has a forward of its own"
+            left[name] = "has its own forward"
         else:
             module.__class__ = _OURS[kind]
             swapped[name] = repr(module)

@@ -210,7 +210,7 @@ def test_how_a_call_is_made(isa):
 def test_threads_and_copies_and_pieces():
     large = (8, 64, 100, 100)
     assert (
-        "threads   1 (as num_threads says)" in make_plan(large, "int8", 2, num_threads=1).explain()
+        "threads   1 (set by num_threads)" in make_plan(large, "int8", 2, num_threads=1).explain()
     )
     assert "(the default here: see" in make_plan(large, "float32", 2, strides=2).explain()
     last = make_plan((2, 9, 9, 8), "int8", 3, layout="NHWC", activation="Relu")
