@@ -13,7 +13,8 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"
 
 for tool in aarch64-linux-gnu-gcc aarch64-linux-gnu-objdump qemu-aarch64-static apt-get dpkg; do
-    command -v $tool >/dev/null || fail "$tool is missing (Debian: apt install gcc-aarch64-linux-gnu qemu-user-static)"
+    command -v $tool >/dev/null ||
+        fail "$tool is missing (Debian: apt install gcc-aarch64-linux-gnu qemu-user-static)"
 done
 work=$root/build/aarch64
 venv=$work/host
@@ -28,8 +29,9 @@ if ! [ -x "$system/usr/bin/python$version" ]; then
     echo "fetching python$version for arm64"
     mkdir -p "$work/apt/lists/partial" "$work/apt/archives/partial" "$system"
     arm_apt() {
-        apt-get -q -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::State="$work/apt" \
-            -o Dir::State::status=/dev/null -o Dir::Cache="$work/apt" -o Debug::NoLocking=1 -o APT::Sandbox::User=root "$@"
+        apt-get -q -o APT::Architecture=arm64 -o APT::Architectures=arm64 \
+            -o Dir::State="$work/apt" -o Dir::State::status=/dev/null -o Dir::Cache="$work/apt" \
+            -o Debug::NoLocking=1 -o APT::Sandbox::User=root "$@"
     }
     { arm_apt update && arm_apt install -y --download-only --no-install-recommends \
         "python$version" "libpython$version-dev" libgomp1 libstdc++6; } >"$work/apt.log" 2>&1 || {
@@ -51,7 +53,8 @@ if is_outdated "$wheel"; then
     data=_sysconfigdata__aarch64-linux-gnu
     cp "$system/usr/lib/python$version/$data.py" "$work/data"
     (
-        export _PYTHON_HOST_PLATFORM=linux-aarch64 _PYTHON_SYSCONFIGDATA_NAME=$data PYTHONPATH="$work/data"
+        export _PYTHON_HOST_PLATFORM=linux-aarch64 _PYTHON_SYSCONFIGDATA_NAME=$data
+        export PYTHONPATH="$work/data"
         export CFLAGS="-I$system/usr/include/python$version -I$system/usr/include"
         quiet_pip wheel --no-deps --no-build-isolation --wheel-dir "$work/wheels" "$root"
     )
@@ -68,12 +71,14 @@ if ! [ -d "$site/fastpool" ] || [ -n "$(find "$wheel" -newer "$site/fastpool")" 
     echo "home = $system/usr/bin" >"$target/pyvenv.cfg"
     cat >"$target/bin/python" <<END
 #!/bin/sh
-exec qemu-aarch64-static -cpu cortex-a72 -L "$system" -0 "$target/bin/python" "$system/usr/bin/python$version" "\$@"
+exec qemu-aarch64-static -cpu cortex-a72 -L "$system" -0 "$target/bin/python" \\
+    "$system/usr/bin/python$version" "\$@"
 END
     chmod +x "$target/bin/python"
     arm_pip() {
-        quiet_pip install --target "$site" --python-version "$version" --implementation cp --only-binary=:all: \
-            --platform manylinux_2_28_aarch64 --platform manylinux_2_17_aarch64 --platform manylinux2014_aarch64 \
+        quiet_pip install --target "$site" --python-version "$version" --implementation cp \
+            --only-binary=:all: --platform manylinux_2_28_aarch64 \
+            --platform manylinux_2_17_aarch64 --platform manylinux2014_aarch64 \
             --platform linux_aarch64 "$@"
     }
     arm_pip "numpy>=2.0" "pytest>=8" hypothesis ml_dtypes threadpoolctl
@@ -89,4 +94,5 @@ cd "$root"
     tests/kernels/test_taps.py tests/kernels/test_edges.py tests/kernels/test_guards.py \
     tests/kernels/test_unpool.py tests/process/test_build.py -k "not import_time"
 export PYTHONSAFEPATH=1
-exec "$target/bin/python" -m pytest --import-mode=importlib -p no:cacheprovider -q --hypothesis-profile=few "$@"
+exec "$target/bin/python" -m pytest --import-mode=importlib -p no:cacheprovider -q \
+    --hypothesis-profile=few "$@"

@@ -17,12 +17,16 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 
 part=${1:-all}
 whole=${2:-}
-case "$part $whole" in "all " | "build " | "audit " | "test " | "test --whole") ;; *) fail "see the top of $0" ;; esac
+case "$part $whole" in
+"all " | "build " | "audit " | "test " | "test --whole") ;;
+*) fail "see the top of $0" ;;
+esac
 dist=$root/dist
 raw=$root/build/release
 venv=${FASTPOOL_VENV:-$root/.venv-release}
 if [ -z "${PYTHONS:-}" ]; then
-    PYTHONS=$(ls -d "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[1-9].*/bin/python 2>/dev/null || echo python3)
+    versions=${PYENV_ROOT:-$HOME/.pyenv}/versions
+    PYTHONS=$(ls -d "$versions"/3.1[1-9].*/bin/python 2>/dev/null || echo python3)
 fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -39,7 +43,8 @@ build() {
     # Only tracked files: a folder in use also has others, and lists of files from earlier builds,
     # which setuptools would use.
     git -C "$root" ls-files -z | tar -C "$root" --null -T - -cf - | tar -C "$scratch/checkout" -xf -
-    "$venv/bin/python" -m build --sdist --outdir "$dist" "$scratch/checkout" >"$venv/sdist.log" 2>&1 || {
+    "$venv/bin/python" -m build --sdist --outdir "$dist" "$scratch/checkout" \
+        >"$venv/sdist.log" 2>&1 || {
         cat "$venv/sdist.log" >&2
         fail "the source distribution cannot be built"
     }
@@ -51,7 +56,8 @@ build() {
     done
     rm -rf "$source"
     for wheel in "$raw"/*.whl; do
-        PATH="$venv/bin:$PATH" auditwheel repair --wheel-dir "$dist" "$wheel" >"$venv/auditwheel.log" 2>&1 || {
+        PATH="$venv/bin:$PATH" auditwheel repair --wheel-dir "$dist" "$wheel" \
+            >"$venv/auditwheel.log" 2>&1 || {
             cat "$venv/auditwheel.log" >&2
             fail "auditwheel cannot repair $wheel"
         }
@@ -74,12 +80,15 @@ environment() {
     fresh=$scratch/$1
     "$2" -m venv "$fresh"
     shift 2
-    "$fresh/bin/python" -m pip --disable-pip-version-check install --only-binary=numpy "$@" >"$scratch/pip.log" 2>&1
+    "$fresh/bin/python" -m pip --disable-pip-version-check install --only-binary=numpy "$@" \
+        >"$scratch/pip.log" 2>&1
 }
 
 # row ARGUMENT...: run the tests in $fresh and print one row of the table, with the time of imports.
 row() {
-    version=$("$fresh/bin/python" -c 'import platform, numpy; print(platform.python_version(), "|", numpy.__version__)')
+    version=$("$fresh/bin/python" -c '
+import platform, numpy
+print(platform.python_version(), "|", numpy.__version__)')
     import=$("$fresh/bin/python" - <<'END'
 import subprocess, sys
 code = """
@@ -91,7 +100,8 @@ runs = [subprocess.check_output([sys.executable, "-P", "-c", code]).split() for 
 print("{:.0f} + {:.0f} ms".format(*(min(map(float, times)) for times in zip(*runs))))
 END
     )
-    if (cd "$source" && "$fresh/bin/python" -m pytest --import-mode=importlib -p no:cacheprovider -q "$@") >"$fresh/tests.log" 2>&1; then
+    set -- -m pytest --import-mode=importlib -p no:cacheprovider -q "$@"
+    if (cd "$source" && "$fresh/bin/python" "$@") >"$fresh/tests.log" 2>&1; then
         result=$(tail -n 1 "$fresh/tests.log")
     else
         failed=yes

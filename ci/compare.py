@@ -14,6 +14,9 @@ import random
 import sys
 import time
 from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))  # configurations/
 
 
 def drawn(seed, number):

@@ -6,7 +6,8 @@
 # wheel is built only if a source is newer. All scripts share it.
 make_environment() {
     make_venv
-    wheels=$root/build/wheels-$("$venv/bin/python" -c 'import sys; print(sys.implementation.cache_tag)')
+    tag=$("$venv/bin/python" -c 'import sys; print(sys.implementation.cache_tag)')
+    wheels=$root/build/wheels-$tag
     wheel=$(ls "$wheels"/*.whl 2>/dev/null || true)
     if is_outdated "$wheel"; then
         echo "building fastpool: some minutes"
@@ -30,7 +31,8 @@ make_environment() {
 # is_outdated WHEEL: succeed if there is no wheel ("") or a source is newer.
 is_outdated() {
     [ -z "$1" ] || [ -n "$(find "$root/setup.py" "$root/pyproject.toml" "$root/fastpool" \
-        \( -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name '*.pyx' -o -name '*.pxi' -o -name '*.pxd' -o -name '*.h' \) -newer "$1")" ]
+        \( -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name '*.pyx' -o -name '*.pxi' \
+        -o -name '*.pxd' -o -name '*.h' \) -newer "$1")" ]
 }
 
 make_venv() {
@@ -61,12 +63,14 @@ make_instrumented() {
     stamp=$venv/.installed-$(echo "$@" | tr -c 'a-z0-9\n' -)
     if ! [ -f "$stamp" ]; then
         echo "installing what the tests need into $venv"
-        quiet_pip install "setuptools>=77.0.3" "cython>=3.1" "numpy>=2.0" "pytest>=8" hypothesis ml_dtypes "$@"
+        quiet_pip install "setuptools>=77.0.3" "cython>=3.1" "numpy>=2.0" "pytest>=8" \
+            hypothesis ml_dtypes "$@"
         touch "$stamp"
     fi
     mkdir -p "$site"
     # Leave out modules that were built in the checkout.
-    tar -C "$root" --exclude='*.so' -cf - setup.py pyproject.toml README.md LICENSE fastpool | tar -C "$site" -xf -
+    tar -C "$root" --exclude='*.so' -cf - setup.py pyproject.toml README.md LICENSE fastpool |
+        tar -C "$site" -xf -
     echo "building fastpool in $site: some minutes"
     (cd "$site" && "$venv/bin/python" setup.py build_ext --inplace) >"$site/build.log" 2>&1 || {
         cat "$site/build.log" >&2

@@ -1,4 +1,4 @@
-"""Fuzz for ci/fuzz.sh: atheris supplies bytes, configurations/ makes cases of them and compares.
+"""Fuzz for ci/fuzz.sh: atheris supplies bytes, tests/configurations/ makes cases and compares.
 
     fuzz.py MINUTES CORPUS [libFuzzer's options, or files to run]
 
@@ -17,7 +17,9 @@ import atheris
 with atheris.instrument_imports(include=["fastpool"]):
     import fastpool  # noqa: F401
 
-import configurations
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+import cases  # noqa: E402
+import configurations  # noqa: E402
 
 LENGTH = 300  # bytes of a case: one per choice, more for numbers above 255
 
@@ -31,7 +33,7 @@ def run(data):
     global executions
     provider = atheris.FuzzedDataProvider(data)
     choices = configurations.Choices(provider.ConsumeIntInRange)
-    build = choices.pick(configurations.cases.BUILDS)
+    build = choices.pick(cases.BUILDS)
     threads = choices.pick([1, 1, 2, 3])
     case = configurations.draw(choices)
     if choices.once_in(8):

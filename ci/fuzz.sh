@@ -25,7 +25,8 @@ export CC=clang
 # ten minutes for one module.
 export FASTPOOL_CFLAGS="-O1 -g -fno-wrapv -fno-omit-frame-pointer -fsanitize=address,undefined \
 -fno-sanitize=null,alignment,object-size,pointer-overflow -fno-sanitize-recover=undefined \
--fsanitize-coverage=inline-8bit-counters,pc-table -mllvm -asan-instrumentation-with-call-threshold=0"
+-fsanitize-coverage=inline-8bit-counters,pc-table \
+-mllvm -asan-instrumentation-with-call-threshold=0"
 make_instrumented fuzz "atheris>=2.3"
 
 mkdir -p "$root/build/fuzz-corpus" "$root/build/fuzz-crashes"
@@ -33,7 +34,9 @@ mkdir -p "$root/build/fuzz-corpus" "$root/build/fuzz-crashes"
 # first.
 runtime=$("$venv/bin/python" -c 'import atheris; print(atheris.path())')/asan_with_fuzzer.so
 export PYTHONPATH="$site" PYTHONMALLOC=malloc
-export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=64 UBSAN_OPTIONS=print_stacktrace=1
+export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=64
+export UBSAN_OPTIONS=print_stacktrace=1
 export KMP_BLOCKTIME=0 # waiting threads would take the processor from the fuzzer
-LD_PRELOAD=$runtime exec "$venv/bin/python" "$root/ci/fuzz.py" "$minutes" "$root/build/fuzz-corpus" \
+LD_PRELOAD=$runtime exec "$venv/bin/python" "$root/ci/fuzz.py" \
+    "$minutes" "$root/build/fuzz-corpus" \
     -artifact_prefix="$root/build/fuzz-crashes/" "$@"

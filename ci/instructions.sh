@@ -11,7 +11,8 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"
 
 for tool in valgrind objdump; do
-    command -v $tool >/dev/null || fail "$tool is missing (Debian and Ubuntu: apt install valgrind binutils)"
+    command -v $tool >/dev/null ||
+        fail "$tool is missing (Debian and Ubuntu: apt install valgrind binutils)"
 done
 venv=${FASTPOOL_VENV:-$root/.venv-test}
 make_environment test

@@ -19,7 +19,8 @@ case ${1:-} in
     shift
     ;;
 esac
-commit=$(git -C "$root" rev-parse --verify --quiet "$base^{commit}") || fail "there is no commit $base"
+commit=$(git -C "$root" rev-parse --verify --quiet "$base^{commit}") ||
+    fail "there is no commit $base"
 
 earlier=$root/build/earlier-$commit
 [ -d "$earlier" ] || {

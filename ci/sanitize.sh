@@ -15,7 +15,8 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"
 
 need_clang() {
-    command -v clang >/dev/null || fail "clang is missing (Debian and Ubuntu: apt install clang libomp-14-dev)"
+    command -v clang >/dev/null ||
+        fail "clang is missing (Debian and Ubuntu: apt install clang libomp-14-dev)"
     export CC=clang
 }
 
@@ -29,10 +30,12 @@ address)
     # gcc's AddressSanitizer does not check masked loads of AVX-512. Checks as calls compile in half
     # the time.
     need_clang
-    export FASTPOOL_CFLAGS="$flags -fsanitize=address -mllvm -asan-instrumentation-with-call-threshold=0"
+    export FASTPOOL_CFLAGS="$flags -fsanitize=address \
+-mllvm -asan-instrumentation-with-call-threshold=0"
     ;;
 undefined)
-    export FASTPOOL_CFLAGS="$flags -fsanitize=undefined -fno-sanitize-recover=undefined" LDFLAGS=-fsanitize=undefined
+    export FASTPOOL_CFLAGS="$flags -fsanitize=undefined -fno-sanitize-recover=undefined"
+    export LDFLAGS=-fsanitize=undefined
     ;;
 thread)
     # gcc's OpenMP does not tell ThreadSanitizer about barriers: every barrier would be a race.
@@ -42,7 +45,8 @@ thread)
     export FASTPOOL_CFLAGS="$flags -fsanitize=thread"
     ;;
 memcheck)
-    command -v valgrind >/dev/null || fail "valgrind is missing (Debian and Ubuntu: apt install valgrind)"
+    command -v valgrind >/dev/null ||
+        fail "valgrind is missing (Debian and Ubuntu: apt install valgrind)"
     export FASTPOOL_CFLAGS="$flags"
     ;;
 *)
@@ -90,7 +94,8 @@ undefined)
     LD_PRELOAD=$(gcc -print-file-name=libubsan.so) exec "$@"
     ;;
 thread)
-    export OMP_TOOL_LIBRARIES="$archer" TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1:exitcode=66
+    export OMP_TOOL_LIBRARIES="$archer"
+    export TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1:exitcode=66
     # gcc's runtime, because clang 14's crashes if it is preloaded. setarch, because the addresses
     # of the runtime may be in use.
     exec setarch -R env LD_PRELOAD="$(gcc -print-file-name=libtsan.so)" "$@"

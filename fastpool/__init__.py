@@ -14,8 +14,8 @@ from ._plans import MaxPoolPlan
 from ._running.builds import show_config
 from ._running.capi import _C_API as _C_API  # what include/fastpool.h imports
 from ._running.capi import get_include
+from ._version import __version__ as __version__
 
-__version__ = "0.1.0"
 __all__ = [
     "MaxPoolPlan",
     "get_include",

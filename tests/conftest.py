@@ -19,7 +19,7 @@ settings.register_profile(
     derandomize=bool(os.environ.get("CI")),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-# pytest --hypothesis-profile=fuzz: fifty times as many examples (cases.examples), never the same.
+# pytest --hypothesis-profile=fuzz: fifty times as many examples, never the same.
 settings.register_profile(
     "fuzz", settings.get_profile("fastpool"), max_examples=5000, derandomize=False
 )

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 
+from .._version import __version__
 from . import threads
 from .instruction_sets import BUILDS
 from .strategies import Build
@@ -111,8 +112,6 @@ def show_config():
     >>> fastpool.show_config()  # doctest: +ELLIPSIS
     fastpool ...
     """
-    from .. import __version__
-
     kernels = _builds[_active]
     print(f"fastpool {__version__}, Python {sys.version.split()[0]}, numpy {np.__version__}")
     print(f"builds: {', '.join(_builds)}; in use: {_active} ({kernels.VECTOR_BYTES}-byte vectors)")

@@ -6,6 +6,7 @@ from hypothesis import given
 
 import cases
 import fastpool
+from configurations.strategies import examples, hostile_pools, pools, unpools
 from fastpool import _reference
 from fastpool._running import builds as running
 
@@ -48,21 +49,21 @@ def assert_pools_as_the_reference(case):
     assert x.tobytes() == before.tobytes(), "the input was changed"
 
 
-@cases.examples(1000)
-@given(case=cases.pools())
+@examples(1000)
+@given(case=pools())
 def test_max_pool(case):
     assert_pools_as_the_reference(case)
 
 
-@cases.examples(500)
-@given(case=cases.hostile_pools())
+@examples(500)
+@given(case=hostile_pools())
 def test_attributes_of_any_magnitude(case):
     """Windows, strides and pads around and beyond the width of a machine integer."""
     assert_pools_as_the_reference(case)
 
 
-@cases.examples(100)
-@given(case=cases.pools())
+@examples(100)
+@given(case=pools())
 def test_plan_gives_what_the_function_gives(case):
     x = case.x()
     for return_indices in (False, True):
@@ -80,8 +81,8 @@ def test_plan_gives_what_the_function_gives(case):
             assert array.shape == plan.output_shape
 
 
-@cases.examples(100)
-@given(case=cases.pools())
+@examples(100)
+@given(case=pools())
 def test_out_is_filled_and_returned(case):
     x = case.x()
     expected_y, expected_indices = fastpool.max_pool(
@@ -100,8 +101,8 @@ def test_out_is_filled_and_returned(case):
     cases.assert_same(y, expected_y)
 
 
-@cases.examples(300)
-@given(case=cases.unpools())
+@examples(300)
+@given(case=unpools())
 def test_max_unpool(case):
     x, indices = case.x(), case.indices()
     before = x.copy(), indices.copy()

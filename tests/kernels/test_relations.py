@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import cases
 import fastpool
+from configurations.strategies import pools, unpools
 from fastpool._running import builds as running
 
 RUNS = st.tuples(st.sampled_from(cases.BUILDS), st.sampled_from([1, 2, 3, 7]))
@@ -76,7 +77,7 @@ def explicit(case):
 
 @settings(max_examples=70)
 @given(
-    case=cases.pools(),
+    case=pools(),
     runs=st.tuples(RUNS, RUNS, RUNS),
     how=st.sampled_from([how for how in cases.ARRANGEMENTS if how != "broadcast"]),
     offset=st.integers(0, 63),
@@ -106,7 +107,7 @@ def test_arrangement_alignment_build_threads_and_outputs(case, runs, how, offset
 
 
 @settings(max_examples=40)
-@given(case=cases.pools(), runs=st.tuples(RUNS, RUNS))
+@given(case=pools(), runs=st.tuples(RUNS, RUNS))
 def test_layouts(case, runs):
     """Channels last are the same poolings, and the indices the same numbers."""
     batch, channel, _ = axes_of(case.attributes["layout"], len(case.shape))
@@ -134,7 +135,7 @@ def test_layouts(case, runs):
 
 
 @settings(max_examples=40)
-@given(case=cases.pools(), runs=st.tuples(RUNS, RUNS), data=st.data())
+@given(case=pools(), runs=st.tuples(RUNS, RUNS), data=st.data())
 def test_channels_and_images_in_another_order(case, runs, data):
     """Planes do not see each other; counted in its own plane, an index stays what it is."""
     x = plain(case.x())
@@ -158,7 +159,7 @@ def test_channels_and_images_in_another_order(case, runs, data):
 
 
 @settings(max_examples=40)
-@given(case=cases.pools(), runs=st.tuples(RUNS, RUNS, RUNS), part=st.integers(0, 3))
+@given(case=pools(), runs=st.tuples(RUNS, RUNS, RUNS), part=st.integers(0, 3))
 def test_a_batch_in_two_parts(case, runs, part):
     x = plain(case.x())
     batch, *_ = axes_of(case.attributes["layout"], x.ndim)
@@ -177,7 +178,7 @@ def test_a_batch_in_two_parts(case, runs, part):
 
 
 @settings(max_examples=40)
-@given(case=cases.pools(), runs=st.tuples(RUNS, RUNS))
+@given(case=pools(), runs=st.tuples(RUNS, RUNS))
 def test_axes_in_another_order(case, runs):
     """Spatial axes change places together with their windows."""
     x = plain(case.x())
@@ -196,7 +197,7 @@ def test_axes_in_another_order(case, runs):
 
 
 @settings(max_examples=40)
-@given(case=cases.pools(), runs=st.tuples(RUNS, RUNS))
+@given(case=pools(), runs=st.tuples(RUNS, RUNS))
 def test_mirrored(case, runs):
     """With the padding at the other sides; where the windows end with it, none is left out."""
     x = plain(case.x())
@@ -210,7 +211,7 @@ def test_mirrored(case, runs):
 
 
 @settings(max_examples=40)
-@given(case=cases.pools(), runs=st.tuples(RUNS, RUNS), data=st.data())
+@given(case=pools(), runs=st.tuples(RUNS, RUNS), data=st.data())
 def test_padding_is_the_lowest_value(case, runs, data):
     """Any part of the padding may be elements instead. (Where NaN lose, those would win.)"""
     x = plain(case.x())
@@ -228,7 +229,7 @@ def test_padding_is_the_lowest_value(case, runs, data):
 
 
 @settings(max_examples=40)
-@given(case=cases.pools(), runs=st.tuples(RUNS, RUNS), data=st.data())
+@given(case=pools(), runs=st.tuples(RUNS, RUNS), data=st.data())
 def test_some_of_the_windows(case, runs, data):
     """The elements under neighbouring windows, alone, give those outputs."""
     x = plain(case.x())
@@ -266,7 +267,7 @@ WIDER = [
 @settings(max_examples=12)
 @given(data=st.data(), runs=st.tuples(RUNS, RUNS))
 def test_wider_types(narrow, wide, data, runs):
-    case = data.draw(cases.pools(dtypes=[narrow]))
+    case = data.draw(pools(dtypes=[narrow]))
     attributes = {**case.attributes, "return_indices": True}
     x = plain(case.x())
     with np.errstate(invalid="ignore"):  # signalling NaN
@@ -284,7 +285,7 @@ def test_wider_types(narrow, wide, data, runs):
 @given(data=st.data(), runs=st.tuples(RUNS, RUNS))
 def test_the_other_sign_of_integers(bits, data, runs):
     """Signed and unsigned integers have one order, half of their range apart."""
-    case = data.draw(cases.pools(dtypes=[f"int{bits}"]))
+    case = data.draw(pools(dtypes=[f"int{bits}"]))
     attributes = {**case.attributes, "return_indices": True}
     x = plain(case.x())
     half = np.array(1 << (bits - 1), f"uint{bits}")
@@ -298,7 +299,7 @@ def test_the_other_sign_of_integers(bits, data, runs):
 
 
 @settings(max_examples=40)
-@given(case=cases.pools(), runs=st.tuples(RUNS, RUNS, RUNS))
+@given(case=pools(), runs=st.tuples(RUNS, RUNS, RUNS))
 def test_the_maximum_of_two_arrays(case, runs):
     """Taken before or after."""
     attributes = {**case.attributes, "nan": "propagate"}
@@ -314,7 +315,7 @@ def test_the_maximum_of_two_arrays(case, runs):
 
 
 @settings(max_examples=40)
-@given(case=cases.pools(), runs=st.tuples(RUNS, RUNS))
+@given(case=pools(), runs=st.tuples(RUNS, RUNS))
 def test_a_value_is_where_its_index_says(case, runs):
     """And an index is the first place of its value: those before it in the window are less."""
     attributes = {**case.attributes, "index_axis": 0, "storage_order": 0}
@@ -400,7 +401,7 @@ def test_closing_twice_is_closing_once(runs, name, radii, shape, seed):
 
 @settings(max_examples=60)
 @given(
-    case=cases.unpools(),
+    case=unpools(),
     runs=st.tuples(RUNS, RUNS),
     how=st.sampled_from([how for how in cases.ARRANGEMENTS if how != "broadcast"]),
     offset=st.integers(0, 63),
@@ -420,7 +421,7 @@ def test_arrangement_alignment_build_and_threads_of_unpooling(case, runs, how, o
 
 
 @settings(max_examples=40)
-@given(case=cases.unpools(), runs=st.tuples(RUNS, RUNS))
+@given(case=unpools(), runs=st.tuples(RUNS, RUNS))
 def test_layouts_of_unpooling(case, runs):
     attributes = {**case.attributes, "index_layout": "NCHW"}
     layout = attributes["layout"]
@@ -442,7 +443,7 @@ def test_layouts_of_unpooling(case, runs):
 
 @settings(max_examples=40)
 @given(
-    case=cases.pools(dtypes=["uint8", "float32", "int64", "float16"], kinds=["ties"]),
+    case=pools(dtypes=["uint8", "float32", "int64", "float16"], kinds=["ties"]),
     runs=st.tuples(RUNS, RUNS, RUNS),
 )
 def test_maxima_go_back_to_where_they_were(case, runs):

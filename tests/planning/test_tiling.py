@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import cases
 import fastpool
+from configurations.strategies import examples, hostile_pools, pools
 from fastpool._planning import parts
 from fastpool._planning.geometry import Axis
 from fastpool._plans import make_plan
@@ -34,7 +35,7 @@ def assert_tiles_are_the_whole(plan, x, cuts):
 @st.composite
 def cut_pools(draw):
     """A pooling of any geometry, and where to cut each axis of its output."""
-    case = draw(st.one_of(cases.pools(), cases.hostile_pools()))
+    case = draw(st.one_of(pools(), hostile_pools()))
     attributes = {"return_indices": True, **case.attributes}
     plan = make_plan(case.shape, cases.dtype(case.dtype), case.kernel_shape, **attributes)
     cuts = [
@@ -44,7 +45,7 @@ def cut_pools(draw):
     return case, plan, cuts
 
 
-@cases.examples(200)
+@examples(200)
 @given(cut_pools(), st.sampled_from(cases.BUILDS))
 def test_tiles_of_any_geometry(cut, build):
     case, plan, cuts = cut

@@ -36,6 +36,7 @@ from callers import (
     pooled,
     results,
 )
+from configurations.strategies import examples, pools, unpools
 from fastpool._running import capi, outputs
 
 pytestmark = needs_compiler
@@ -188,8 +189,8 @@ def test_pooling_is_that_of_python(driver, name, isa):
         assert_pooled((compiled.pool(*addresses), y, places), expected)
 
 
-@given(case=cases.pools())
-@cases.examples(60)
+@given(case=pools())
+@examples(60)
 def test_any_pooling_is_that_of_python_or_refused(driver, case):
     """What a kernel cannot read where it lies is refused; anything else gives what Python gets."""
     x = case.x()
@@ -270,8 +271,8 @@ def test_attributes_in_c_are_those_of_python(driver, attributes):
 # --------------------------------------------------------------------------------------- unpooling
 
 
-@given(case=cases.unpools())
-@cases.examples(60)
+@given(case=unpools())
+@examples(60)
 def test_any_unpooling_is_that_of_python_or_refused(driver, case):
     x, indices = (np.ascontiguousarray(a.astype(a.dtype.newbyteorder("="))) for a in case_of(case))
     expected = fastpool.max_unpool(x, indices, case.kernel_shape, **case.attributes)

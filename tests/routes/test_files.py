@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 import cases
 import fastpool
 import fastpool.files
+from configurations.strategies import examples, pools
 
 X, POOL = cases.IMAGES, cases.IMAGE_POOL
 
 
-@cases.examples(40)
+@examples(40)
 @given(
-    cases.pools(dtypes=["float32", "uint8", "float16", "int64"]),
+    pools(dtypes=["float32", "uint8", "float16", "int64"]),
     st.sampled_from([100, 2000, 10**9]),
 )
 def test_any_geometry_in_tiles(tmp_path_factory, case, max_bytes):

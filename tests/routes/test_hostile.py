@@ -17,6 +17,7 @@ import fastpool
 import fastpool.onnx
 import fastpool.openvino
 from cases import bounds
+from configurations.strategies import hostile_pools
 from fastpool import _reference
 from fastpool._running import builds as running
 
@@ -157,7 +158,7 @@ def test_results_larger_than_the_machine():
 
 
 @settings(max_examples=100)
-@given(case=cases.hostile_pools())
+@given(case=hostile_pools())
 def test_legal_attributes_of_any_size_need_little(case):
     x = case.x()
     with bounds():

@@ -36,7 +36,9 @@ def wrong(x: NDArray[np.float32], a: xarray.DataArray, plan: fastpool.MaxPoolPla
     fastpool.onnx.max_pool(x, 2)  # type: ignore[call-overload]
     fastpool.onnx.max_pool(x, kernel_shape=2)  # type: ignore[call-overload]
     fastpool.onnx.Backend.prepare("model.onnx", threads=2)  # type: ignore[call-arg]
-    fastpool.openvino.max_pool(x, kernel=[2], strides=[2], rounding_type="up")  # type: ignore[call-overload]
+    fastpool.openvino.max_pool(  # type: ignore[call-overload]
+        x, kernel=[2], strides=[2], rounding_type="up"
+    )
     plan.strides = (2, 2)  # type: ignore[misc]
 
 

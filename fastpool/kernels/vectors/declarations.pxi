@@ -2,7 +2,7 @@
 #
 # vector.h lists the operations on vectors. Every instruction set defines all of them.
 
-cdef extern from "kernels/vectors/keys.h" nogil:
+cdef extern from "kernels/vectors/vector.h" nogil:
     ctypedef struct vec_t:
         pass
     ctypedef struct vec_mask:
@@ -40,13 +40,11 @@ cdef extern from "kernels/vectors/keys.h" nogil:
     vec_t vec_add(vec_t, vec_t, ...)
     vec_t vec_set(int64_t, ...)
     double lowest(...)
-    bint has_margin(...)
-    void store_indices(...)
-    void store_vec_indices(...)
     vec_t vec_iota(int64_t)
     vec_t vec_from_int64(const int64_t *, ...)
     vec_t vec_max_int(vec_t, vec_t, ...)
-    int cpu_has(const char *)
+
+cdef extern from "kernels/vectors/keys.h" nogil:
     int F16, BF16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, BOOL
     int NAN_IGNORE, ZEROS_EQUAL
     const unsigned char *dtype_bytes
@@ -54,6 +52,14 @@ cdef extern from "kernels/vectors/keys.h" nogil:
     ctypedef void (*keys_store_t)(void *, size_t, const void *, size_t, size_t, size_t) noexcept
     keys_load_t keys_loader(int, int)
     keys_store_t keys_storer(int, int)
+    bint has_margin(...)
+
+cdef extern from "kernels/vectors/indices.h" nogil:
+    void store_indices(...)
+    void store_vec_indices(...)
+
+cdef extern from "kernels/vectors/cpu.h" nogil:
+    int cpu_has(const char *)
 
 cdef extern from "kernels/vectors/redzones.h" nogil:
     const Py_ssize_t REDZONE

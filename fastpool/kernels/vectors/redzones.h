@@ -1,6 +1,8 @@
-/* Fences between the areas of a thread's scratch, for AddressSanitizer: it sees one block there. Nothing in other builds.
+/* Redzones between the areas of a thread's scratch, for AddressSanitizer, which sees one block
+ * there.
  *
- * Areas begin as 0x7f.., which is large in every type: what is read of them before it was written shows in a maximum.
+ * Only builds with AddressSanitizer have them. There, areas begin as bytes of 0x7f, which is large
+ * in every type: an element that is read before it was written shows in a maximum.
  */
 #ifndef FASTPOOL_REDZONES_H
 #define FASTPOOL_REDZONES_H
@@ -21,10 +23,13 @@
 #define REDZONE 1024
 static inline void poison_redzones(char *area, size_t nbytes, const ptrdiff_t *offsets, int areas) {
     memset(area, 0x7f, nbytes);
-    for (int i = 0; i < areas; i++) __asan_poison_memory_region(area + offsets[i] - REDZONE, REDZONE);
+    for (int i = 0; i < areas; i++)
+        __asan_poison_memory_region(area + offsets[i] - REDZONE, REDZONE);
     __asan_poison_memory_region(area + nbytes - REDZONE, REDZONE);
 }
-static inline void unpoison_redzones(void *block, size_t nbytes) { __asan_unpoison_memory_region(block, nbytes); }
+static inline void unpoison_redzones(void *block, size_t nbytes) {
+    __asan_unpoison_memory_region(block, nbytes);
+}
 #else
 #define REDZONE 0
 static inline void poison_redzones(char *area, size_t nbytes, const ptrdiff_t *offsets, int areas) {

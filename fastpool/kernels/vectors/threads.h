@@ -1,19 +1,15 @@
 /* How many threads the system gives, and what is called in a child made by fork.
  *
- * OpenMP's runtime of gcc ends the process where it cannot start a thread, as under a limit of processes or of address
- * space, so threads are asked for before it is. */
+ * If gcc's OpenMP runtime cannot start a thread, as under a limit of processes or of address
+ * space, it ends the process. So the threads are created once before OpenMP is asked for them. */
 #ifndef FASTPOOL_THREADS_H
 #define FASTPOOL_THREADS_H
 
 #ifdef _WIN32
 
-static inline int threads_given(int wanted)
-{
-    return wanted;
-}
+static inline int threads_given(int wanted) { return wanted; }
 
-static inline int call_in_child(void (*function)(void))
-{
+static inline int call_in_child(void (*function)(void)) {
     (void)function; /* no fork */
     return 0;
 }
@@ -22,37 +18,33 @@ static inline int call_in_child(void (*function)(void))
 
 #include <pthread.h>
 
-static inline int call_in_child(void (*function)(void))
-{
+static inline int call_in_child(void (*function)(void)) {
     return pthread_atfork(0, 0, function);
 }
 
-static void *pass_gate(void *gate)
-{
+static void *pass_gate(void *gate) {
     pthread_mutex_lock((pthread_mutex_t *)gate);
     pthread_mutex_unlock((pthread_mutex_t *)gate);
     return 0;
 }
 
-/* At most `wanted` threads, this one among them, that could all be there at once. */
-static int threads_given(int wanted)
-{
-    /* What OpenMP keeps for this thread: it starts no more where a call needs no more than the one before, and ends what that leaves. */
+/* Return how many threads, at most `wanted` and this one among them, can exist at once. */
+static int threads_given(int wanted) {
+    /* What OpenMP keeps for this thread. It starts no more threads if a call needs no more than the
+     * call before, and it ends those that are left over. */
     static __thread int kept = 1;
     enum { MOST = 256 };
     pthread_t others[MOST];
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
     int count = 0;
-    if (wanted > MOST)
-        wanted = MOST;
+    if (wanted > MOST) wanted = MOST;
     if (wanted > kept) {
         pthread_mutex_lock(&gate);
         while (count < wanted - 1 && pthread_create(&others[count], 0, pass_gate, &gate) == 0)
             count++;
         wanted = count + 1;
         pthread_mutex_unlock(&gate);
-        while (count)
-            pthread_join(others[--count], 0);
+        while (count) pthread_join(others[--count], 0);
     }
     kept = wanted;
     return wanted;

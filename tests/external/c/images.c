@@ -1,4 +1,5 @@
-/* images.pool(x, y, threads): 3 x 3 maxima at stride 2 of float32 images, on threads of our own that share one plan. */
+/* images.pool(x, y, threads): 3 x 3 maxima at stride 2 of float32 images, on threads of our own
+   that share one plan. */
 #include <Python.h> /* before fastpool.h */
 
 #include <fastpool.h>
@@ -20,12 +21,13 @@ static void *work(void *argument) {
     worker *w = (worker *)argument;
     const fastpool_plan *plan = w->plan;
     for (ptrdiff_t i = w->first; i < w->count && w->code == FASTPOOL_OK; i += w->every)
-        w->code = fastpool_max_pool(plan, w->x + i * plan->input_bytes, NULL, w->y + i * plan->output_bytes, NULL, NULL,
-                                    NULL, 1, 0);
+        w->code = fastpool_max_pool(plan, w->x + i * plan->input_bytes, NULL,
+                                    w->y + i * plan->output_bytes, NULL, NULL, NULL, 1, 0);
     return NULL;
 }
 
-static int work_on_threads(const fastpool_plan *plan, const void *x, void *y, ptrdiff_t count, int threads) {
+static int work_on_threads(const fastpool_plan *plan, const void *x, void *y, ptrdiff_t count,
+                           int threads) {
     worker workers[MOST_THREADS];
     int code = FASTPOOL_OK;
     for (int i = 0; i < threads; i++) {
@@ -57,7 +59,8 @@ static int do_pool(const Py_buffer *x, const Py_buffer *y, int threads) {
     fastpool_plan plan;
     int code;
     if (x->ndim != 3 || strcmp(x->format, "f") || threads < 1 || threads > MOST_THREADS) {
-        PyErr_SetString(PyExc_ValueError, "expected float32 images, three axes in all, and 1 to 64 threads");
+        PyErr_SetString(PyExc_ValueError,
+                        "expected float32 images, three axes in all, and 1 to 64 threads");
         return -1;
     }
     if (plan_image(&plan, x) < 0) return -1;
@@ -70,7 +73,8 @@ static int do_pool(const Py_buffer *x, const Py_buffer *y, int threads) {
     code = work_on_threads(&plan, x->buf, y->buf, x->shape[0], threads);
     Py_END_ALLOW_THREADS
     fastpool_plan_release(&plan);
-    if (code) PyErr_SetString(PyExc_RuntimeError, code < 0 ? "no thread" : fastpool_error_text(code));
+    if (code)
+        PyErr_SetString(PyExc_RuntimeError, code < 0 ? "no thread" : fastpool_error_text(code));
     return code ? -1 : 0;
 }
 
@@ -90,6 +94,9 @@ static PyObject *pool(PyObject *module, PyObject *args) {
 }
 
 static PyMethodDef methods[] = {{"pool", pool, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "images", NULL, -1, methods, NULL, NULL, NULL, NULL};
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "images", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit_images(void) { return fastpool_import() < 0 ? NULL : PyModule_Create(&definition); }
+PyMODINIT_FUNC PyInit_images(void) {
+    return fastpool_import() < 0 ? NULL : PyModule_Create(&definition);
+}

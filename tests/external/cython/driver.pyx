@@ -5,9 +5,9 @@ from libc.stdint cimport uintptr_t
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from fastpool cimport (
-    FASTPOOL_APART, fastpool_error_text, fastpool_max_pool, fastpool_max_pool_attributes, fastpool_max_unpool,
-    fastpool_max_unpool_attributes, fastpool_plan, fastpool_plan_from, fastpool_plan_max_pool, fastpool_plan_max_unpool,
-    fastpool_plan_release,
+    FASTPOOL_APART, fastpool_error_text, fastpool_max_pool, fastpool_max_pool_attributes,
+    fastpool_max_unpool, fastpool_max_unpool_attributes, fastpool_plan, fastpool_plan_from,
+    fastpool_plan_max_pool, fastpool_plan_max_unpool, fastpool_plan_release,
 )
 
 cdef extern from "Python.h":
@@ -21,8 +21,8 @@ cdef extern from "<pthread.h>":
 
 APART = FASTPOOL_APART
 NAMES = (
-    *("abi", "size", "ndim", "num_threads", "input_shape", "output_shape", "itemsize", "index_itemsize"),
-    *("input_bytes", "output_bytes", "indices_bytes"),
+    *("abi", "size", "ndim", "num_threads", "input_shape", "output_shape"),
+    *("itemsize", "index_itemsize", "input_bytes", "output_bytes", "indices_bytes"),
 )
 
 
@@ -58,8 +58,10 @@ cdef struct Call:
 
 
 cdef void run(Call *c) noexcept nogil:
-    c.code = fastpool_max_pool(c.plan, c.x.data, c.x.strides, c.y.data, c.y.strides, c.indices.data, c.indices.strides,
-                               c.threads, c.flags)
+    c.code = fastpool_max_pool(
+        c.plan, c.x.data, c.x.strides, c.y.data, c.y.strides, c.indices.data, c.indices.strides,
+        c.threads, c.flags,
+    )
 
 
 cdef void *run_elsewhere(void *call) noexcept nogil:
@@ -75,31 +77,46 @@ cdef class Plan:
     cdef int used
 
     def __init__(self, source, **attributes):
-        """Of a MaxPoolPlan; by attributes, where source is "max_pool" or "max_unpool"; of nothing, where it is None."""
+        """Take a MaxPoolPlan, or "max_pool" or "max_unpool" and attributes, or None: no plan."""
         cdef fastpool_max_pool_attributes a
         cdef fastpool_max_unpool_attributes b
         self.texts = []
         if source == "max_pool":
             a = fastpool_max_pool_attributes(
-                input_shape=self.numbers(attributes.get("input_shape")), ndim=len(attributes.get("input_shape") or ()),
-                dtype=self.text(attributes.get("dtype")), kernel_shape=self.numbers(attributes.get("kernel_shape")),
-                strides=self.numbers(attributes.get("strides")), pads=self.numbers(attributes.get("pads")),
-                dilations=self.numbers(attributes.get("dilations")), auto_pad=self.text(attributes.get("auto_pad")),
-                ceil_rule=self.text(attributes.get("ceil_rule")), layout=self.text(attributes.get("layout")),
-                nan=self.text(attributes.get("nan")), index_dtype=self.text(attributes.get("index_dtype")),
-                index_layout=self.text(attributes.get("index_layout")), ceil_mode=attributes.get("ceil_mode", 0),
-                return_indices=attributes.get("return_indices", 0), storage_order=attributes.get("storage_order", 0),
-                index_axis=attributes.get("index_axis", 0), num_threads=attributes.get("num_threads", 0),
+                input_shape=self.numbers(attributes.get("input_shape")),
+                ndim=len(attributes.get("input_shape") or ()),
+                dtype=self.text(attributes.get("dtype")),
+                kernel_shape=self.numbers(attributes.get("kernel_shape")),
+                strides=self.numbers(attributes.get("strides")),
+                pads=self.numbers(attributes.get("pads")),
+                dilations=self.numbers(attributes.get("dilations")),
+                auto_pad=self.text(attributes.get("auto_pad")),
+                ceil_rule=self.text(attributes.get("ceil_rule")),
+                layout=self.text(attributes.get("layout")),
+                nan=self.text(attributes.get("nan")),
+                index_dtype=self.text(attributes.get("index_dtype")),
+                index_layout=self.text(attributes.get("index_layout")),
+                ceil_mode=attributes.get("ceil_mode", 0),
+                return_indices=attributes.get("return_indices", 0),
+                storage_order=attributes.get("storage_order", 0),
+                index_axis=attributes.get("index_axis", 0),
+                num_threads=attributes.get("num_threads", 0),
             )
             fastpool_plan_max_pool(&self.plan, &a)
         elif source == "max_unpool":
             b = fastpool_max_unpool_attributes(
-                input_shape=self.numbers(attributes.get("input_shape")), ndim=len(attributes.get("input_shape") or ()),
-                dtype=self.text(attributes.get("dtype")), kernel_shape=self.numbers(attributes.get("kernel_shape")),
-                strides=self.numbers(attributes.get("strides")), pads=self.numbers(attributes.get("pads")),
-                output_shape=self.numbers(attributes.get("output_shape")), layout=self.text(attributes.get("layout")),
-                index_space=self.text(attributes.get("index_space")), index_dtype=self.text(attributes.get("index_dtype")),
-                index_layout=self.text(attributes.get("index_layout")), index_axis=attributes.get("index_axis", 0),
+                input_shape=self.numbers(attributes.get("input_shape")),
+                ndim=len(attributes.get("input_shape") or ()),
+                dtype=self.text(attributes.get("dtype")),
+                kernel_shape=self.numbers(attributes.get("kernel_shape")),
+                strides=self.numbers(attributes.get("strides")),
+                pads=self.numbers(attributes.get("pads")),
+                output_shape=self.numbers(attributes.get("output_shape")),
+                layout=self.text(attributes.get("layout")),
+                index_space=self.text(attributes.get("index_space")),
+                index_dtype=self.text(attributes.get("index_dtype")),
+                index_layout=self.text(attributes.get("index_layout")),
+                index_axis=attributes.get("index_axis", 0),
                 num_threads=attributes.get("num_threads", 0),
             )
             fastpool_plan_max_unpool(&self.plan, &b)
@@ -128,9 +145,13 @@ cdef class Plan:
 
     def fields(self):
         cdef fastpool_plan *p = &self.plan
-        shapes = tuple([p.input_shape[i] for i in range(p.ndim)]), tuple([p.output_shape[i] for i in range(p.ndim)])
+        shapes = (
+            tuple([p.input_shape[i] for i in range(p.ndim)]),
+            tuple([p.output_shape[i] for i in range(p.ndim)]),
+        )
         sizes = p.itemsize, p.index_itemsize, p.input_bytes, p.output_bytes, p.indices_bytes
-        return dict(zip(NAMES, (p.abi, p.size, p.ndim, p.num_threads, *shapes, *sizes), strict=True))
+        values = p.abi, p.size, p.ndim, p.num_threads, *shapes, *sizes
+        return dict(zip(NAMES, values, strict=True))
 
     cdef int set_call(self, Call *c, x, y, indices, int threads, unsigned int flags) except -1:
         c.plan, c.threads, c.flags = &self.plan, threads, flags

@@ -5,8 +5,8 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from fastpool cimport (
-    fastpool_error_text, fastpool_max_pool, fastpool_max_unpool, fastpool_max_unpool_attributes, fastpool_plan,
-    fastpool_plan_from, fastpool_plan_max_unpool, fastpool_plan_release,
+    fastpool_error_text, fastpool_max_pool, fastpool_max_unpool, fastpool_max_unpool_attributes,
+    fastpool_plan, fastpool_plan_from, fastpool_plan_max_unpool, fastpool_plan_release,
 )
 
 import fastpool
@@ -22,7 +22,9 @@ cdef class Peaks:
     def __cinit__(self, shape, Py_ssize_t block):
         cdef fastpool_max_unpool_attributes back
         cdef Py_ssize_t[2] window = [block, block]
-        plan = fastpool.plan_max_pool(shape, "float32", block, strides=block, layout="HW", return_indices=True)
+        plan = fastpool.plan_max_pool(
+            shape, "float32", block, strides=block, layout="HW", return_indices=True
+        )
         fastpool_plan_from(&self.pool, plan)
         self.maxima = numpy.empty(plan.output_shape, numpy.float32)
         self.places = numpy.empty(plan.output_shape, numpy.int64)
@@ -37,10 +39,15 @@ cdef class Peaks:
         fastpool_plan_release(&self.unpool)
 
     cdef int keep(self, const float[:, :] x, float[:, ::1] y) noexcept nogil:
-        cdef int code = fastpool_max_pool(&self.pool, &x[0, 0], x.strides, &self.maxima[0, 0], NULL, &self.places[0, 0], NULL, 0, 0)
+        cdef int code = fastpool_max_pool(
+            &self.pool, &x[0, 0], x.strides, &self.maxima[0, 0], NULL,
+            &self.places[0, 0], NULL, 0, 0,
+        )
         if code:
             return code
-        return fastpool_max_unpool(&self.unpool, &self.maxima[0, 0], &self.places[0, 0], &y[0, 0], 0, 0)
+        return fastpool_max_unpool(
+            &self.unpool, &self.maxima[0, 0], &self.places[0, 0], &y[0, 0], 0, 0
+        )
 
     def __call__(self, const float[:, :] x, float[:, ::1] y):
         """Write the peaks of x into y."""

@@ -1,4 +1,4 @@
-/* One process, several lives of the interpreter: prints what making a plan comes to in each of them. */
+/* One process, several lives of the interpreter: prints what making a plan comes to in each. */
 #include <Python.h> /* before fastpool.h */
 
 #include <fastpool.h>
@@ -17,7 +17,8 @@ static const char *plan_and_run(void) {
     attributes.dtype = "float32";
     attributes.kernel_shape = kernel_shape;
     if (fastpool_plan_max_pool(&plan, &attributes) < 0) {
-        const char *name = PyErr_ExceptionMatches(PyExc_ImportError) ? "ImportError" : "another error";
+        int missing = PyErr_ExceptionMatches(PyExc_ImportError);
+        const char *name = missing ? "ImportError" : "another error";
         PyErr_Print();
         return name;
     }

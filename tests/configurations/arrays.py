@@ -28,6 +28,7 @@ class Arrangement:
     after: tuple
     offset: int  # bytes before the first element: not aligned
     swapped: bool  # the other byte order
+    read_only: bool
 
     def empty(self, shape, dtype):
         """(an array to be filled, the bytes of the larger one)."""
@@ -44,6 +45,13 @@ class Arrangement:
         array = np.ndarray([extents[axis] for axis in self.order], dtype, owner, self.offset)
         array = array.transpose(np.argsort(self.order))[tuple(parts)]
         return array[tuple(slice(None, None, -1 if step < 0 else 1) for step in self.steps)], owner
+
+    def holding(self, values):
+        """The values, in an array that lies like this."""
+        array, _ = self.empty(values.shape, values.dtype)
+        array[...] = values
+        array.flags.writeable = not self.read_only
+        return array
 
 
 def draw_arrangement(choices, rank, output=False):
@@ -64,6 +72,7 @@ def draw_arrangement(choices, rank, output=False):
         after=tuple(choices.pick([0, 0, 1, 2]) for _ in range(rank)),
         offset=choices.pick([0, 0, 0, 0, 0, 1, 2, 4]),
         swapped=not output and choices.once_in(16),
+        read_only=not output and choices.once_in(8),
     )
 
 

@@ -23,6 +23,7 @@ from fastpool._running import builds as running
 
 from . import oracle
 from .arrays import fenced, in_time, same, untouched
+from .attributes import draw_conventions, draw_numbering
 from .changes import draw_changes
 
 MOST_AXES = 64
@@ -87,7 +88,6 @@ def draw_pool_arguments(choices):
     sizes, kernels, strides, dilations, begins, ends = zip(*axes, strict=True)
     batch, channels = (choices.pick([usual, choices.integer(1, 4)]) for _ in "nc")
     dtype = choices.pick(cases.DTYPE_NAMES)
-    physical = layout.endswith("C") and choices.once_in(2)
     activation = choices.pick([None, None, None, "Relu"]) if dtype != "bool" else None
     return {
         "input_shape": cases.array_shape(layout, batch, channels, sizes),
@@ -96,15 +96,9 @@ def draw_pool_arguments(choices):
         "strides": strides,
         "pads": begins + ends,
         "dilations": dilations,
-        "layout": layout,
-        "ceil_mode": choices.once_in(2),
-        "nan": choices.pick(["propagate", "ignore"]),
+        **draw_conventions(choices, rank, layout),
         "activation": activation,
         "return_indices": choices.once_in(2),
-        "storage_order": 0 if physical else choices.integer(0, 1),
-        "index_axis": choices.integer(0, cases.first_spatial_axis(layout)),
-        "index_dtype": choices.pick(["int64", "int32"]),
-        "index_layout": "NHWC" if physical else "NCHW",
         "num_threads": choices.pick([None, 1, 2]),
     }
 
@@ -122,8 +116,6 @@ def draw_unpool_arguments(choices):
         windows = zip(sizes, strides, kernels, strict=True)
         output = [(size - 1) * stride + kernel + more for size, stride, kernel in windows]
         output_shape = cases.array_shape(layout, batch, channels, output)
-    index_layout = choices.pick(["NCHW", "NHWC"] if layout.endswith("C") else ["NCHW"])
-    outer = cases.first_spatial_axis(layout) - (index_layout == "NHWC")
     return {
         "x_shape": cases.array_shape(layout, batch, channels, sizes),
         "kernel_shape": tuple(kernels),
@@ -131,9 +123,7 @@ def draw_unpool_arguments(choices):
         "pads": 0,
         "output_shape": output_shape,
         "layout": layout,
-        "index_space": choices.pick(["output", "inferred"]),
-        "index_axis": choices.integer(0, outer),
-        "index_layout": index_layout,
+        **draw_numbering(choices, layout),
         "num_threads": choices.pick([None, 1, 2]),
     }
 

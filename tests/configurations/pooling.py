@@ -1,7 +1,7 @@
 """Random max_pool calls and their comparison with the slow twin."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,14 +10,18 @@ import fastpool
 from fastpool._running import builds as running
 
 from . import oracle
-from .arrays import Arrangement, draw_arrangement, in_time, same, untouched
+from .arrays import draw_arrangement, in_time, same, untouched
+from .attributes import draw_batch, draw_conventions
 from .changes import Renamed
 from .oracle import MOST_OUTPUTS
 
 MOST_ELEMENTS = 40_000
 
 # Extents around the lanes of every vector and element size.
-AROUND = [7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 66, 127, 128, 129, 130]
+AROUND = [7, 8, 9, 15, 16, 17, 18, 31, 32, 33, 34, 47, 63, 64, 65, 66, 127, 128, 129, 130]
+
+# Kinds of geometries, the usual ones several times.
+GEOMETRIES = ["any"] * 14 + ["whole"] * 2 + ["apart"] * 4 + ["same"] * 4 + ["hostile", "long"]
 
 
 @dataclass(frozen=True)
@@ -31,12 +35,21 @@ class Pooling:
     repeated: bool  # along the first axis, by a stride of 0
     kernel_shape: object
     attributes: dict
-    threads: int
-    x: Arrangement
-    y: Arrangement
-    z: Arrangement
     long: bool  # one axis: too many outputs for the twin
+    memory: tuple = ()  # how the input, the values and the indices lie: contiguous if not said
+    threads: int = 1
     legal: bool = True
+
+    def plain(self):
+        """The input, contiguous."""
+        x = cases.values(self.shape, self.dtype, self.kind, self.seed)
+        return np.ascontiguousarray(np.broadcast_to(x[:1], x.shape)) if self.repeated else x
+
+    def x(self):
+        """The input as it lies in memory."""
+        x = self.plain()
+        x = self.memory[0].holding(x) if self.memory else x
+        return np.broadcast_to(x[:1], x.shape) if self.repeated else x
 
 
 def draw_axis(choices, rank, last, kind, outputs):
@@ -56,10 +69,12 @@ def draw_axis(choices, rank, last, kind, outputs):
     dilation = choices.pick([1, 1, 1, 2, choices.integer(1, 5)])
     extent = (kernel - 1) * dilation + 1
     room = (outputs - 1) * stride + choices.integer(0, stride - 1)
+    if kind == "same":
+        return choices.pick([room + 1, extent + room]), kernel, stride, dilation, 0, 0
     begin = end = 0
-    if kind != "same" and choices.once_in(2):
+    if choices.once_in(2):
         begin, end = (
-            choices.integer(0, choices.pick([kernel // 2, extent + 2, extent + room])) for _ in "be"
+            choices.integer(0, choices.pick([kernel // 2, extent + 3, extent + room])) for _ in "be"
         )
     size = max(extent + room - begin - end, choices.pick([0, 1, 2]) if begin + end else 1)
     if size + begin + end < extent:
@@ -70,9 +85,8 @@ def draw_axis(choices, rank, last, kind, outputs):
 def draw_hostile_axis(choices):
     """An axis of any magnitude, up to far beyond 64 bits, with few outputs."""
     kernel, stride, dilation = (
-        choices.pick([choices.integer(1, 5), choices.integer(1, 200), 2 ** choices.integer(8, 70)])
-        + choices.integer(0, 2)
-        for _ in "ksd"
+        max(1, choices.pick([near, choices.integer(1, 200), 2 ** choices.integer(8, 70)]) + off)
+        for near, off in ((choices.integer(1, 5), choices.integer(-2, 2)) for _ in "ksd")
     )
     return place_window(
         choices, choices.integer(0, 6), kernel, stride, dilation, choices.integer(1, 9)
@@ -99,7 +113,7 @@ def draw_short_axis(choices):
 
 def place_window(choices, size, kernel, stride, dilation, outputs):
     """(size, kernel, stride, dilation, begin, end) with the padding for so many outputs."""
-    room = (outputs - 1) * stride + choices.integer(0, min(stride - 1, 2**62))
+    room = (outputs - 1) * stride + choices.integer(0, stride - 1)
     pads = max(0, room + (kernel - 1) * dilation + 1 - size)
     # Mostly a tap of some output is on an element, or next to one: elsewhere all is padding.
     tap = choices.pick([0, 1, 2, kernel // 2, kernel - 1]) % kernel
@@ -115,99 +129,89 @@ def draw_activation(choices, dtype):
     return choices.pick(activations)
 
 
-def draw_pooling(choices):
-    rank = choices.pick([2, 2, 2, 2, 1, 1, 3, 4])
+def draw_axes(choices, rank, kind):
+    """As many axes, with outputs for some milliseconds of the twin, now and then for more."""
+    axes, budget = [], 6 * MOST_OUTPUTS if choices.once_in(8) else MOST_OUTPUTS
+    for i in reversed(range(rank)):
+        last = i == rank - 1
+        outputs = choices.integer(1, min(budget, {1: 41, 2: 13}.get(rank, 5)))
+        if last and rank < 4 and choices.once_in(2):
+            outputs = choices.pick(AROUND)
+        budget = max(1, budget // outputs)
+        axes.insert(0, draw_axis(choices, rank, last, kind, outputs))
+    return axes
+
+
+def draw_call(choices, geometries=GEOMETRIES, dtypes=cases.DTYPE_NAMES, kinds=cases.VALUE_KINDS):
+    """A legal call of any attributes but activations, on contiguous arrays."""
+    kind = choices.pick(geometries)
+    rank = choices.pick(
+        {"hostile": [2, 1, 3], "long": [1, 2, 1, 3]}.get(kind, [2] * 4 + [1, 1, 3, 4])
+    )
     layout = choices.pick(["NCHW", "NHWC", *cases.layouts(rank)])
-    kind = choices.pick(["any"] * 7 + ["whole", "apart", "apart", "same", "hostile"])
-    if kind == "hostile" and choices.once_in(2):
-        kind = "long"
     if kind == "hostile":
-        rank = min(rank, 3)
-        layout = choices.pick(cases.layouts(rank))
         axes = [draw_hostile_axis(choices) for _ in range(rank)]
     elif kind == "long":
-        rank = choices.pick([1, 2, 1, 3])
-        layout = choices.pick(cases.layouts(rank))
         axes = [draw_short_axis(choices) for _ in range(rank - 1)]
         room = MOST_ELEMENTS // math.prod(size for size, *_ in axes)
         axes.insert(choices.integer(0, rank - 1), draw_long_axis(choices, room))
     else:
-        axes, budget = [], MOST_OUTPUTS
-        for i in reversed(range(rank)):
-            last = i == rank - 1
-            outputs = choices.integer(1, min(budget, {1: 40, 2: 9}.get(rank, 4)))
-            if last and rank < 4 and choices.once_in(2):
-                outputs = choices.pick(AROUND)
-            budget = max(1, budget // outputs)
-            axes.insert(0, draw_axis(choices, rank, last, kind, outputs))
+        axes = draw_axes(choices, rank, kind)
     sizes, kernels, strides, dilations, begins, ends = zip(*axes, strict=True)
-    many = [5, 8, 16, 17, 33, 65, 130] if layout.endswith("C") else [5, 17, 70, 150]
-    channels = choices.pick([1, 2, 3, choices.pick(many)])
-    batch = choices.pick([1, 1, 2, 3, 8])
-    room = MOST_ELEMENTS // max(1, math.prod(sizes))
+    many = [4, 5, 8, 16, 17, 33, 65, 130] if layout.endswith("C") else [4, 5, 17, 70, 150]
+    counted = sizes
     if kind == "long":
         outputs = [
             (size + begin + end - (kernel - 1) * dilation - 1) // stride + 1
             for size, kernel, stride, dilation, begin, end in axes
         ]
-        room = min(room, MOST_ELEMENTS // math.prod(outputs))
-    channels = max(1, min(channels, room))
-    batch = max(1, min(batch, room // channels))
-    if choices.once_in(50):
-        batch, channels = choices.pick([(0, channels), (batch, 0)])
-    dtype = choices.pick(cases.DTYPE_NAMES)
-    physical = layout.endswith("C") and choices.once_in(2)
-    storage_order = 0 if physical else choices.integer(0, 1)
-    first = cases.first_spatial_axis(layout)
-    last_axis = first if storage_order else rank + first - 1
+        counted = max(sizes, outputs, key=math.prod)
+    channels = choices.pick([1, 2, 3, choices.pick(many)])
+    batch, channels = draw_batch(choices, counted, channels, MOST_ELEMENTS)
     auto_pad = choices.pick(["SAME_UPPER", "SAME_LOWER"]) if kind == "same" else "NOTSET"
     if auto_pad == "NOTSET" and not any(begins + ends) and choices.once_in(4):
         auto_pad = "VALID"
-    attributes = {
-        "strides": strides,
-        "pads": begins + ends,
-        "dilations": dilations,
-        "auto_pad": auto_pad,
-        "ceil_mode": choices.pick([False, True]),
-        "ceil_rule": choices.pick(["clip", "keep"]),
-        "layout": layout,
-        "nan": choices.pick(["propagate", "ignore"]),
-        "storage_order": storage_order,
-        "index_axis": choices.integer(0, last_axis) - choices.pick([0, rank + first]),
-        "index_dtype": choices.pick(["int64", "int32"]),
-        "index_layout": "NHWC" if physical else "NCHW",
-    }
-    if choices.once_in(12):
-        activation = draw_activation(choices, dtype)
-        attributes["activation"], attributes["activation_params"] = activation
-    if choices.once_in(30):
-        name = choices.pick(["layout", "nan", "ceil_rule", "index_layout"])
-        attributes[name] = Renamed(attributes[name])
-    shape = cases.array_shape(layout, batch, channels, sizes)
     return Pooling(
-        shape=shape,
-        dtype=dtype,
-        kind=choices.pick(cases.VALUE_KINDS),
+        shape=cases.array_shape(layout, batch, channels, sizes),
+        dtype=choices.pick(dtypes),
+        kind=choices.pick(kinds),
         seed=choices.integer(0, 2**16),
         repeated=choices.once_in(16),
         kernel_shape=kernels,
-        attributes=attributes,
-        threads=choices.integer(2, 5),
-        x=draw_arrangement(choices, len(shape)),
-        y=draw_arrangement(choices, len(shape), output=True),
-        z=draw_arrangement(choices, len(shape), output=True),
+        attributes={
+            "strides": strides,
+            "pads": begins + ends,
+            "dilations": dilations,
+            "auto_pad": auto_pad,
+            **draw_conventions(choices, rank, layout),
+        },
         long=kind == "long",
     )
 
 
+def draw_pooling(choices):
+    """A call that may have an activation and strange names, with arrays anywhere and threads."""
+    case = draw_call(choices)
+    attributes = dict(case.attributes)
+    if choices.once_in(12):
+        activation = draw_activation(choices, case.dtype)
+        attributes["activation"], attributes["activation_params"] = activation
+    if choices.once_in(30):
+        name = choices.pick(["layout", "nan", "ceil_rule", "index_layout"])
+        attributes[name] = Renamed(attributes[name])
+    rank = len(case.shape)
+    memory = (
+        draw_arrangement(choices, rank),
+        draw_arrangement(choices, rank, output=True),
+        draw_arrangement(choices, rank, output=True),
+    )
+    threads = choices.integer(2, 5)
+    return replace(case, attributes=attributes, memory=memory, threads=threads)
+
+
 def compare_pooling(case, counts, builds, threads):
     """Every way of running the case gives what the twin gives; `counts` gets what was run."""
-    x = cases.values(case.shape, case.dtype, case.kind, case.seed)
-    arranged, _ = case.x.empty(case.shape, x.dtype)
-    arranged[...] = x
-    if case.repeated:
-        arranged = np.broadcast_to(arranged[:1], case.shape)
-        x = np.ascontiguousarray(np.broadcast_to(x[:1], case.shape))
+    x, arranged = case.plain(), case.x()
     attributes = dict(case.attributes)
     if not case.legal:
         try:
@@ -249,10 +253,10 @@ def _compare_plan(case, build, attributes, x, arranged, expected, counts):
     with in_time(elements, what):
         results = plan(x) if plan.return_indices else (plan(x),)
     same(results[0], y, what)
-    out, owner = case.y.empty(y.shape, y.dtype)
+    out, owner = case.memory[1].empty(y.shape, y.dtype)
     if plan.return_indices:
         same(results[1], z, f"{what}, indices")
-        places, places_owner = case.z.empty(z.shape, z.dtype)
+        places, places_owner = case.memory[2].empty(z.shape, z.dtype)
         with in_time(elements, what):
             plan(arranged, out, places)
         same(places, z, f"{what}, indices, arranged")

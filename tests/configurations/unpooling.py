@@ -1,7 +1,7 @@
 """Random max_unpool calls, with any indices, and their comparison with the slow twin."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,8 +10,14 @@ import fastpool
 from fastpool import _reference
 from fastpool._running import builds as running
 
-from .arrays import FILL, Arrangement, draw_arrangement, in_time, same, untouched
+from .arrays import FILL, draw_arrangement, in_time, same, untouched
+from .attributes import draw_batch, draw_numbering, planes
 from .pooling import AROUND, MOST_ELEMENTS
+
+MOST_VALUES = 4000  # the twin puts one at a time
+
+# How indices are drawn: into their own planes rising, any, or few; anywhere; two of them, repeated.
+LEGAL = ["rising", "any", "few", "anywhere", "anywhere", "two"]
 
 
 @dataclass(frozen=True)
@@ -22,45 +28,60 @@ class Unpooling:
     shape: tuple
     dtype: str
     seed: int
-    indices: str  # "rising", "any", "few": in their own planes; "anywhere"; "outside": one is
+    kind: str  # of indices: one of LEGAL, or "outside": one is
     index_dtype: str
     planes: int
     counted: int  # planes that indices count through
     index_count: int
     kernel_shape: object
     attributes: dict
-    threads: int
-    x: Arrangement
-    y: Arrangement
-    z: Arrangement
+    memory: tuple = ()  # how the input, the result and the indices lie: contiguous if not said
+    threads: int = 1
     legal: bool = True
+
+    def plain(self):
+        """The input and the indices, contiguous."""
+        return cases.values(self.shape, self.dtype, "bits", self.seed), self.places()
+
+    def x(self):
+        """The input as it lies in memory."""
+        x, _ = self.plain()
+        return self.memory[0].holding(x) if self.memory else x
+
+    def indices(self):
+        """The indices as they lie in memory."""
+        places = self.places()
+        return self.memory[2].holding(places) if self.memory else places
 
     def places(self):
         """The indices: whatever an attacker may have chosen."""
         rng = np.random.default_rng(self.seed)
         count = math.prod(self.shape)
-        if self.planes == 0 or self.indices in ("anywhere", "outside"):
+        if self.planes == 0 or self.kind in ("anywhere", "outside", "two"):
             chosen = rng.integers(0, max(self.index_count, 1), self.shape)
+            if self.kind == "two" and count:
+                chosen = rng.choice(chosen.reshape(-1)[:2], self.shape)
         else:
             plane = self.index_count // self.counted
             chosen = rng.integers(0, plane, (self.planes, count // self.planes))
-            if self.indices == "few":
+            if self.kind == "few":
                 chosen %= 2
-            if self.indices == "rising":
+            if self.kind == "rising":
                 chosen.sort()
             chosen += plane * (np.arange(self.planes) % self.counted)[:, None]
             if self.layout.endswith("C"):
                 batch = self.shape[0] if self.layout.startswith("N") else 1
                 chosen = chosen.reshape(batch, self.shape[-1], -1).swapaxes(1, 2)
         chosen = np.ascontiguousarray(chosen.reshape(self.shape), self.index_dtype)
-        if self.indices == "outside" and count:
+        if self.kind == "outside" and count:
             limits = np.iinfo(self.index_dtype)
             bad = [-1, self.index_count, limits.min, limits.max, self.index_count + 1]
             chosen.reshape(-1)[rng.integers(count)] = rng.choice(bad)
         return chosen
 
 
-def draw_unpooling(choices):
+def draw_unpool_call(choices, kinds=LEGAL):
+    """A legal call, on contiguous arrays."""
     rank = choices.pick([2, 2, 1, 3, 4])
     layout = choices.pick(["NCHW", "NHWC", *cases.layouts(rank)])
     axes = []
@@ -74,61 +95,55 @@ def draw_unpooling(choices):
         end = choices.pick([0, 0, choices.integer(0, extent - 1 - begin)])
         axes.append((size, kernel, stride, begin, end, extent - begin - end))
     sizes, kernels, strides, begins, ends, inferred = zip(*axes, strict=True)
-    batch = choices.pick([1, 2, 3])
-    channels = choices.pick([1, 2, 3, choices.pick([5, 17, 33, 70])])
-    room = 4000 // math.prod(sizes)  # the twin puts one value at a time
-    channels = max(1, min(channels, room))
-    batch = max(1, min(batch, room // channels))
-    if choices.once_in(30):
-        batch, channels = choices.pick([(0, channels), (batch, 0)])
-    index_space = choices.pick(["output", "inferred"])
+    channels = choices.pick([1, 2, 3, choices.pick([4, 5, 17, 33, 70])])
+    batch, channels = draw_batch(choices, sizes, channels, MOST_VALUES)
+    numbering = draw_numbering(choices, layout)
     output, output_shape = inferred, None
     if choices.once_in(2):
-        if index_space == "inferred":
+        if numbering["index_space"] == "inferred":
             output = tuple(extent + choices.integer(0, 3) for extent in inferred)
         else:
             output = tuple(choices.integer(1, extent + 3) for extent in inferred)
         output_shape = cases.array_shape(layout, batch, channels, output)
-    counted = output if index_space == "output" else inferred
-    index_layout = choices.pick(["NCHW", "NHWC"] if layout.endswith("C") else ["NCHW"])
-    shape = cases.array_shape(layout, batch, channels, sizes)
-    outer = [batch] * ("N" in layout) + [channels] * ("C" in layout)
-    index_axis = choices.integer(0, len(outer) - (index_layout == "NHWC"))
+    block = output if numbering["index_space"] == "output" else inferred
+    counted = planes(layout, batch, channels, numbering["index_axis"])
     return Unpooling(
         layout=layout,
-        shape=shape,
+        shape=cases.array_shape(layout, batch, channels, sizes),
         dtype=choices.pick(cases.DTYPE_NAMES),
         seed=choices.integer(0, 2**16),
-        indices=choices.pick(["rising", "any", "few", "anywhere", "anywhere", "outside"]),
+        kind=choices.pick(kinds),
         index_dtype=choices.pick(["int64", "int32"]),
-        planes=math.prod(outer),
-        counted=math.prod(outer[index_axis:]),
-        index_count=math.prod(outer[index_axis:]) * math.prod(counted),
+        planes=planes(layout, batch, channels),
+        counted=counted,
+        index_count=counted * math.prod(block),
         kernel_shape=kernels,
         attributes={
             "strides": strides,
             "pads": begins + ends,
             "output_shape": output_shape,
             "layout": layout,
-            "index_space": index_space,
-            "index_axis": index_axis,
-            "index_layout": index_layout,
+            **numbering,
         },
-        threads=choices.integer(2, 5),
-        x=draw_arrangement(choices, len(shape)),
-        y=draw_arrangement(choices, len(shape), output=True),
-        z=draw_arrangement(choices, len(shape)),
     )
+
+
+def draw_unpooling(choices):
+    """A call with bad indices too, how its arrays lie, and a number of threads."""
+    case = draw_unpool_call(choices, [*LEGAL, "outside"])
+    rank = len(case.shape)
+    memory = (
+        draw_arrangement(choices, rank),
+        draw_arrangement(choices, rank, output=True),
+        draw_arrangement(choices, rank),
+    )
+    return replace(case, memory=memory, threads=choices.integer(2, 5))
 
 
 def compare_unpooling(case, counts, builds, threads):
     """As `compare_pooling`; bad indices are refused with nothing written."""
-    x, z = cases.values(case.shape, case.dtype, "bits", case.seed), case.places()
-    arranged = []
-    for array, how in ((x, case.x), (z, case.z)):
-        place, _ = how.empty(case.shape, array.dtype)
-        place[...] = array
-        arranged.append(place)
+    x, z = case.plain()
+    arranged = case.x(), case.indices()
     before = [array.tobytes() for array in arranged]
     if not case.legal:
         try:
@@ -155,7 +170,7 @@ def _compare_unpool(case, build, threads, plain, arranged, expected, counts):
     attributes = {"num_threads": threads, **case.attributes}
     if isinstance(expected, type):
         shape = case.attributes["output_shape"]
-        out, owner = case.y.empty(case.shape if shape is None else shape, plain[0].dtype)
+        out, owner = case.memory[1].empty(case.shape if shape is None else shape, plain[0].dtype)
         try:
             fastpool.max_unpool(*plain, case.kernel_shape, out=out, **attributes)
         except (TypeError, ValueError) as refused:
@@ -168,7 +183,7 @@ def _compare_unpool(case, build, threads, plain, arranged, expected, counts):
     with in_time(elements, what):
         y = fastpool.max_unpool(*plain, case.kernel_shape, **attributes)
     same(y, expected, what)
-    out, owner = case.y.empty(expected.shape, expected.dtype)
+    out, owner = case.memory[1].empty(expected.shape, expected.dtype)
     with in_time(elements, what):
         fastpool.max_unpool(*arranged, case.kernel_shape, out=out, **attributes)
     same(out, expected, f"{what}, arranged")
@@ -182,4 +197,4 @@ def _compare_unpool(case, build, threads, plain, arranged, expected, counts):
     counts["threads", "1" if threads == 1 else "several"] += 2
     counts["outputs", "unpooled"] += 2
     counts["form", f"{build} unpooling"] += 2
-    counts["path", f"{build} unpooling, {case.indices}, {case.index_dtype}"] += 2
+    counts["path", f"{build} unpooling, {case.kind}, {case.index_dtype}"] += 2

@@ -1,44 +1,31 @@
 """Random cases of everything that a call can meet, and their comparison with the slow twin.
 
-compare.py draws them at random, fuzz.py from what a coverage-guided fuzzer hands it. The modules:
+ci/compare.py draws them at random, ci/fuzz.py from the bytes of a coverage-guided fuzzer, and the
+tests by hypothesis (`strategies`), all of them by `choices.Choices`. The modules:
 
 - `pooling` and `unpooling`: one call each. A case is many configurations: every build, one thread
   and several, values alone and with indices, plain arrays and parts of larger ones.
 - `plans`: plans of which `changes` has changed some fields. Each is refused, or computes what its
   fields say.
 - `sequences`: calls that share arguments, plans and outputs, some of them on several threads.
-- `oracle`: what to expect. `arrays`: arrangements, and limits on memory and time.
+- `attributes`: what all of these draw alike. `arrays`: arrangements, and limits on memory and time.
+- `oracle`: what to expect.
 """
 
-import sys
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-
 import cases
 
+from .choices import Choices
 from .plans import Planned, compare_planned, draw_planned
 from .pooling import Pooling, compare_pooling, draw_pooling
 from .sequences import compare_sequence, draw_sequence
 from .unpooling import Unpooling, compare_unpooling, draw_unpooling
 
-
-class Choices:
-    """What draws: `integer(low, high)`, both included. The first option is the plainest."""
-
-    def __init__(self, integer):
-        self.integer = integer
-
-    def pick(self, options):
-        return options[self.integer(0, len(options) - 1)]
-
-    def once_in(self, times):
-        return self.integer(0, times - 1) == times - 1
-
+__all__ = ["Choices", "compare", "configurations", "draw", "report", "spoiled"]
 
 # In the place of an attribute: of a wrong kind, of no legal value, or legal after all.
 BAD = [0, -1, 3, 2.0, True, None, "2", b"NHWC", (), (1,), (2, 2), (1,) * 70, [[1, 2]], {}, "NHWC"]

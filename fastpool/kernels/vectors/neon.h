@@ -1,0 +1,101 @@
+/* NEON: vectors of 16 bytes on aarch64. The order is vector.h's. */
+#ifndef FASTPOOL_NEON_H
+#define FASTPOOL_NEON_H
+
+#include <arm_neon.h>
+
+#define VEC_BYTES 16
+#define VEC_MASKS 0
+#include "portable.h"
+
+/* ---- load and store in part ---- */
+
+INLINE vec_t vec_load_part(const void *p, size_t n) {
+    vec_t v = {0};
+    const char *from = (const char *)p;
+    char *to = (char *)&v;
+    size_t at = 0;
+    COPY_BELOW_16(to, from)
+    return v;
+}
+INLINE void vec_store_part(void *p, vec_t v, size_t n) {
+    const char *from = (const char *)&v;
+    char *to = (char *)p;
+    size_t at = 0;
+    COPY_BELOW_16(to, from)
+}
+DEFINE_MASKED_BY_BYTES
+
+/* ---- maximum ---- */
+
+MAX_BY_INTRINSIC(f32, float32x4_t, vmaxq_f32)
+MAX_BY_INTRINSIC(f64, float64x2_t, vmaxq_f64)
+MAX_BY_INTRINSIC(i8, int8x16_t, vmaxq_s8)
+MAX_BY_INTRINSIC(u8, uint8x16_t, vmaxq_u8)
+MAX_BY_INTRINSIC(i16, int16x8_t, vmaxq_s16)
+MAX_BY_INTRINSIC(u16, uint16x8_t, vmaxq_u16)
+MAX_BY_INTRINSIC(i32, int32x4_t, vmaxq_s32)
+MAX_BY_INTRINSIC(u32, uint32x4_t, vmaxq_u32)
+MAX_BY_COMPARE(i64)
+MAX_BY_COMPARE(u64)
+#define narrow_max vec_max
+
+/* ---- even and odd elements, and one element on ---- */
+
+EVEN_BY_SHUFFLE(1, vec_u8, EVEN_16(0))
+EVEN_BY_SHUFFLE(2, vec_u16, EVEN_8(0))
+EVEN_BY_SHUFFLE(4, vec_u32, EVEN_4(0))
+EVEN_BY_SHUFFLE(8, vec_u64, EVEN_2(0))
+ODD_BY_SHUFFLE(4, vec_u32, ODD_4(0))
+ODD_BY_SHUFFLE(8, vec_u64, ODD_2(0))
+SHIFT_IN_BY(SHIFT_IN_BY_SHUFFLE)
+
+/* ---- comparison and selection ---- */
+
+DEFINE_GT_BY_COMPARE
+DEFINE_SELECT_BY_BITS
+
+/* ---- the NaN flag ---- */
+
+DEFINE_FLAG_AS_VECTOR
+DEFINE_NAN_IN_BY_COMPARE
+
+/* ---- positions as 64-bit integers ---- */
+
+DEFINE_WIDEN_BY_SHUFFLE
+
+/* ---- elements as keys and back: gcc's __builtin_convertvector goes element by element ---- */
+
+#if !defined(__clang__)
+INLINE vec_t vec_wider(vec_t v, size_t bytes, int is_signed) {
+    if (bytes == 1)
+        return is_signed ? (vec_t)vmovl_s8(vget_low_s8((int8x16_t)v))
+                         : (vec_t)vmovl_u8(vget_low_u8((uint8x16_t)v));
+    if (bytes == 2)
+        return is_signed ? (vec_t)vmovl_s16(vget_low_s16((int16x8_t)v))
+                         : (vec_t)vmovl_u16(vget_low_u16((uint16x8_t)v));
+    return is_signed ? (vec_t)vmovl_s32(vget_low_s32((int32x4_t)v))
+                     : (vec_t)vmovl_u32(vget_low_u32((uint32x4_t)v));
+}
+INLINE vec_t vec_narrower(vec_t v, size_t bytes) {
+    return bytes == 8   ? vec_concat_even_4(v, v)
+           : bytes == 4 ? vec_concat_even_2(v, v)
+                        : vec_concat_even_1(v, v);
+}
+#define KEYS_OF(stored, T, keys) ({                                                               \
+    __typeof__(stored) stored_ = (stored);                                                        \
+    vec_t wide_ = {0};                                                                            \
+    memcpy(&wide_, &stored_, sizeof stored_);                                                     \
+    for (size_t b_ = sizeof(T); b_ < sizeof((keys){0}[0]); b_ *= 2)                               \
+        wide_ = vec_wider(wide_, b_, (T)-1 < 0);                                                  \
+    wide_; })
+#define STORED_OF(key, T, stored) ({                                                              \
+    vec_t narrow_ = (vec_t)(key);                                                                 \
+    stored stored_;                                                                               \
+    for (size_t b_ = sizeof((key)[0]); b_ > sizeof(T); b_ /= 2)                                   \
+        narrow_ = vec_narrower(narrow_, b_);                                                      \
+    memcpy(&stored_, &narrow_, sizeof stored_);                                                   \
+    stored_; })
+#endif
+
+#endif
