@@ -1,8 +1,8 @@
-"""Build fastpool/_kernels.pyx once per instruction set; everything else is in pyproject.toml.
+"""Build fastpool/_kernels.pyx once per instruction set. All other settings are in pyproject.toml.
 
-FASTPOOL_CFLAGS holds flags that come after all others (CFLAGS come before, so that -O1 there would
-have no effect): ci/sanitize.sh gives the sanitizers' there. CC and LDFLAGS are setuptools' own.
-Symbols stay: ci/check_vectorised.py reads them. Wheels are made without (LDFLAGS=-Wl,-s).
+FASTPOOL_CFLAGS holds flags that come after all others; ci/sanitize.sh passes the sanitizers' there.
+(CFLAGS come before, so -O1 there would have no effect.) setuptools reads CC and LDFLAGS. Symbols
+are kept, because ci/check_vectorised.py reads them. Wheels are built without (LDFLAGS=-Wl,-s).
 """
 
 import glob
@@ -19,9 +19,9 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 BUILDS = runpy.run_path("fastpool/_running/instruction_sets.py")["BUILDS"]
-TARGET = sysconfig.get_platform()  # what is compiled for: ci/aarch64.sh changes it
+TARGET = sysconfig.get_platform()  # the platform to compile for; ci/aarch64.sh changes it
 if not TARGET.endswith(("x86_64", "amd64")) or TARGET.startswith("macosx"):
-    # (on macOS a universal2 build hands both architectures to one compiler call)
+    # On macOS, a universal2 build passes both architectures to one compiler call.
     BUILDS = {"baseline": BUILDS["baseline"]}
 SOURCES = [
     *sorted(glob.glob("fastpool/kernels/**/*.pxi", recursive=True)),
@@ -59,7 +59,7 @@ def extensions():
             ["fastpool/_kernels.pyx"],
             depends=SOURCES,
             include_dirs=["fastpool", "fastpool/include"],
-            # What the sources call inline has to be: vectors would go through memory otherwise.
+            # Functions declared inline must be inlined, or vectors would go through memory.
             define_macros=[("CYTHON_INLINE", "inline __attribute__((always_inline))")],
             extra_compile_args=[*COMPILE, *(f"-m{name}" for name in features), *LAST_FLAGS],
             extra_link_args=LINK,
@@ -77,7 +77,7 @@ def wrap(source, suffix):
     path = os.path.join("build", "cython", f"_kernels{suffix}.c")
     text = f"#define PyInit__kernels PyInit__kernels{suffix}\n"
     text += f'#include "{os.path.relpath(source, os.path.dirname(path))}"\n'.replace("\\", "/")
-    if not os.path.exists(path) or open(path).read() != text:  # (a new file is compiled again)
+    if not os.path.exists(path) or open(path).read() != text:  # (else no rebuild)
         with open(path, "w") as file:
             file.write(text)
     return path
@@ -89,14 +89,14 @@ class BuildParallel(build_ext):
         self.parallel = self.parallel or os.cpu_count()
 
     def build_extensions(self):
-        # Only here: metadata and source distributions need no C.
+        # Translate only here: metadata and source distributions need no C.
         source = translate(self.extensions[-1])
         for extension, (suffix, _) in zip(self.extensions, BUILDS.values(), strict=True):
             extension.sources = [wrap(source, suffix) if suffix else source]
             extension.depends = [*extension.depends, source]
         if sys.platform == "win32":
             self.compiler.initialize()
-            self.compiler.cc = CLANG  # which takes the options of MSVC's cl
+            self.compiler.cc = CLANG  # it takes the options of MSVC's cl
         super().build_extensions()
 
 

@@ -1,8 +1,8 @@
-"""Look into wheels and source distributions: what has to be there, and what must not.
+"""Check that wheels and source distributions hold what they should, and nothing else.
 
     python ci/check_dist.py dist/*
 
-Prints a line for each, with its size; exits with 1 if one is wrong.
+Prints a line for each, with its size. Exits with 1 if one is wrong.
 """
 
 import re
@@ -29,7 +29,10 @@ MOST_BYTES = 2_000_000
 
 
 def wheel_complaints(path, names):
-    """Python sources, what compiled callers need, modules, a runtime, licences; nothing else."""
+    """Yield what is wrong with a wheel.
+
+    It holds Python sources, what compiled callers need, modules, a runtime and licences only.
+    """
     tags = path.stem.split("-")
     package = {name for name in names if name.startswith("fastpool/")}
     expected = {name for name in SOURCES if name.endswith(WHEEL_SOURCES)}
@@ -54,7 +57,10 @@ def wheel_complaints(path, names):
 
 
 def sdist_complaints(path, names):
-    """All sources, tests, pages, scripts and licences; nothing built."""
+    """Yield what is wrong with a source distribution.
+
+    It holds all sources, tests, pages, scripts and licences, and no built files.
+    """
     folder = path.name.removesuffix(".tar.gz") + "/"
     names = {name.removeprefix(folder) for name in names}
     expected = {name for name in SOURCES if not name.endswith((*COMPILED, ".c"))} | LICENCES

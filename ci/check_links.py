@@ -1,7 +1,7 @@
 """Check the links between the pages of a built site: python ci/check_links.py build/docs/html
 
-Every file and every anchor that a page points to has to be there, and nothing that a page needs to
-be read may come from elsewhere. Exits with 1 and names what is wrong.
+Every file and anchor that a page links to must exist. Files that a page loads must be part of the
+site. Exits with 1 and names what is wrong.
 """
 
 import sys

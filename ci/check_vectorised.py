@@ -1,19 +1,19 @@
-"""Fail when a hot loop of a build is not made of that build's vectors.
+"""Fail if a hot loop of a build does not use that build's vectors.
 
     python ci/check_vectorised.py [DIRECTORY]
 
-DIRECTORY holds the extension modules; without it, those of the installed fastpool are read. What is
-asserted, for every build and element type, of the disassembly of the functions named below:
+DIRECTORY holds the extension modules. Without it, those of the installed fastpool are read. For
+every build and element type, the disassembly of the functions named below must satisfy:
 
 - each has an innermost loop with the packed maximum (or comparison) in registers as wide as the
   build's vectors;
 - none has an innermost loop with a scalar maximum, as an instruction or as a comparison of elements
-  with a jump, a conditional move or a set behind it.
+  followed by a jump, a conditional move or a set.
 
-Of the loops that gcc has put elsewhere nothing is known, nor of 64-bit integers in the baseline:
-SSE2 does not compare them, and their loops are scalar.
+Loops that gcc has put elsewhere are not checked, nor are 64-bit integers in the baseline: SSE2 does
+not compare them, and their loops are scalar.
 
-Needs modules that are not stripped, of x86-64 or aarch64, and objdump; $OBJDUMP names that of a
+Needs modules that are not stripped, of x86-64 or aarch64, and objdump. $OBJDUMP names that of a
 cross compiler.
 """
 
@@ -28,18 +28,18 @@ KERNELS = Path(__file__).parents[1] / "fastpool" / "_kernels.pyx"
 SOURCES = sorted(KERNELS.with_name("kernels").glob("**/*.pxi"))
 
 REGISTERS = {"baseline": "xmm", "avx2": "ymm", "avx512": "zmm"}
-REGISTERS["neon"] = r"v\d+\.(16b|8h|4s|2d)|^ld[rp] q|^ldp x"  # (a copy of 16 bytes, all of them)
+REGISTERS["neon"] = r"v\d+\.(16b|8h|4s|2d)|^ld[rp] q|^ldp x"  # the loads are copies of 16 bytes
 NEON_LANES = {8: "16b", 16: "8h", 32: "4s", 64: "2d"}
-NAMES = {"float": "float32", "double": "float64"}  # others: as in C, without "_t"
+NAMES = {"float": "float32", "double": "float64"}  # others: the C name without "_t"
 
-# Functions that hold the loops of one element type; `key_t` types are those of pairs, `ordered`
-# ones those of windows with indices in registers.
+# Functions with the loops of one element type. `key_t` is the type of pairs, `ordered` that of
+# windows with indices in registers.
 REQUIRED = {
     "number": ("window_run", "window_column", "van_herk", "column_pass"),
     "ordered": ("tile_taps",),
     "key_t": ("pair_column_pass", "pair_row_pass"),
 }
-# Not in every build, or not for every type.
+# Functions that not every build has, or not for every type.
 WHERE_PRESENT = {
     "number": (
         *("pool_slide_down", "pool_stride_two", "pool_flat_planes", "pool_whole_plane"),
@@ -48,35 +48,35 @@ WHERE_PRESENT = {
     "ordered": (),
     "key_t": (),
 }
-# Their loops are narrower, or other functions' that were inlined: only scalar ones are looked for.
+# Functions with narrower loops, or loops inlined from others: only scalar loops are looked for.
 NOT_SCALAR = {
     "number": ("narrow_rows", "window_rows", "tile_values"),
     "ordered": (),
     "key_t": (),
 }
-# Functions of keys.h, named by element type: some innermost loop of each is of vectors. The one
-# that stores bools is a jump to that for uint8.
+# Functions of keys.h, named by element type: some innermost loop of each uses vectors. The one that
+# stores bools is a jump to that for uint8.
 KEYS = re.compile(
     r"(?!b8_L\d+_store)[a-z]+\d+_L\d+_(load|store)|has_(nan|margin)_\w+|store_indices_\w+"
 )
 
 
 def width(element):
-    """Bits of a C type."""
+    """Return the bits of a C type."""
     return {"float": 32, "double": 64}.get(element) or int(re.search(r"\d+", element)[0])
 
 
 def registers(build, element):
-    """The build's vectors, as a regular expression; NEON's operands say what is in them."""
+    """Return a regular expression for the build's vectors; NEON operands also name the element."""
     if build == "neon":
         return rf"v\d+\.{NEON_LANES[width(element)]}"
     return REGISTERS[build]
 
 
 def maximum(build, fused, element):
-    """The instruction that an element type's loops stand on, as a regular expression, or None.
+    """Return a regular expression for the main instruction of an element type's loops, or None.
 
-    Where an instruction set has no maximum of a type, the loops compare and blend.
+    If an instruction set has no maximum of a type, the loops compare and blend.
     """
     bits = width(element)
     unsigned = element.startswith("u")
@@ -101,7 +101,7 @@ def maximum(build, fused, element):
 
 
 SCALAR_FLOAT = re.compile(r"v?max(ss|sd)|v?u?comis[sd]|fcmpe?$")
-# Elements are compared in narrow registers or straight from memory; places and counts in 64 bits.
+# Elements are compared in narrow registers or from memory, positions and counts in 64 bits.
 NARROW = re.compile(
     r"([abcd][lh]|[sd]il|[sb]pl|[abcd]x|[sd]i|[sb]p|e[abcd]x|e[sd]i|e[sb]p|r\d+[bwd])\b|w\d+, w\d+"
     r"|\b(BYTE|WORD|DWORD) PTR"
@@ -109,8 +109,8 @@ NARROW = re.compile(
 ORDER = "(l|le|g|ge|b|be|a|ae|s|ns)$"
 ARM_ORDER = r"\.(lt|le|gt|ge|cc|ls|hi|cs|mi|pl)$"
 DECISION = re.compile(f"(j|cmov|set){ORDER}|(b|cs[a-z]+){ARM_ORDER}")
-# 64-bit elements look like places, except that the end of a loop is no conditional move. They are
-# told apart only in functions whose innermost loops work out no places.
+# 64-bit elements look like positions, except that the end of a loop is no conditional move. They
+# are distinguished only in functions whose innermost loops compute no positions.
 MOVE = re.compile(f"(cmov|set){ORDER}|cs[a-z]+{ARM_ORDER}")
 WITHOUT_PLACES = ("window_run", "window_column", "narrow_rows")
 
@@ -118,7 +118,7 @@ JUMP = re.compile(r"j|b(\.\w+)?$|[ct]bn?z$")
 
 
 def functions(path):
-    """name -> [(address, mnemonic, operands)] of every function of a module."""
+    """Return name -> [(address, mnemonic, operands)] for every function of a module."""
     command = [os.environ.get("OBJDUMP", "objdump"), "-d", "--no-show-raw-insn", str(path)]
     if "aarch64" not in path.name:
         command += ["-M", "intel"]
@@ -137,7 +137,7 @@ def functions(path):
 
 
 def innermost_loops(code):
-    """Lists of (address, mnemonic, operands): what backward jumps span, if nothing inside does."""
+    """Yield the innermost spans of backward jumps, as lists of (address, mnemonic, operands)."""
     first = code[0][0] if code else 0
     spans = set()
     for address, mnemonic, operands in code:
@@ -150,7 +150,7 @@ def innermost_loops(code):
 
 
 def is_scalar(loop, function, element):
-    """Does the loop take maxima, or compare elements, one by one?"""
+    """Does the loop take maxima of elements, or compare them, one by one?"""
     if element in ("float", "double"):
         return any(SCALAR_FLOAT.match(mnemonic) for _, mnemonic, _ in loop)
     wide = element.endswith("64_t")
@@ -165,7 +165,7 @@ def is_scalar(loop, function, element):
 
 
 def fused_types():
-    """{"number": [C types in the order of their specialisations], ...} of the sources."""
+    """Return {"number": [C types in the order of specialisations], ...} from the sources."""
     text = "".join(path.read_text() for path in (KERNELS, *SOURCES))
     fused = r"^ctypedef fused (number|ordered|key_t):.*\n((?:    \w+\n)+)"
     blocks = re.findall(fused, text, re.MULTILINE)
@@ -173,7 +173,7 @@ def fused_types():
 
 
 def check(path):
-    """Complaints about one module."""
+    """Yield complaints about one module."""
     build = re.match(r"_kernels(?:_(\w+?))?\.", path.name)[1] or "baseline"
     if "aarch64" in path.name:
         build = "neon"
@@ -200,7 +200,7 @@ def check(path):
 
 
 def complaints(loops, function, element, instruction, register):
-    """Complaints about the innermost loops of one function for one element type."""
+    """Yield complaints about the innermost loops of one function for one element type."""
     if loops is None:
         yield "no such function; is REQUIRED out of date?"
         return

@@ -1,11 +1,11 @@
-"""How much of a worker's time pools: a dask cluster against plain calls on the same tiles.
+"""Compare the speed of a dask cluster with plain calls on the same tiles.
 
     python ci/cluster.py [--megabytes 4096] [--side 8192] [--rounds 9]
 
-The tiles are in the workers' memory. Plain calls are made there too, first in one worker alone,
-then in all at once, which is what memory and neighbours leave to each. Rounds take turns; told are
-medians of ratios of speeds, so that 1 is as fast as plain calls. The last one compares the
-processors' time, which other programs on the machine change least.
+The tiles are in the workers' memory. Plain calls run there too, first in one worker alone, then in
+all at once, when workers share the memory bandwidth. Rounds take turns. The numbers are medians of
+ratios of speeds: 1 is as fast as plain calls. The last one compares processor time, which other
+programs on the machine change least.
 """
 
 import argparse
@@ -38,7 +38,10 @@ def tile(block_info):
 
 
 def plain(window):
-    """Seconds for all tiles of this worker, and of its processor; results are kept meanwhile."""
+    """Return the time and processor time in seconds for all tiles of this worker.
+
+    Results are kept in memory meanwhile.
+    """
     tiles = [x for x in distributed.get_worker().data.values() if isinstance(x, np.ndarray)]
     start = time.perf_counter(), time.thread_time()
     kept = [fastpool.max_pool(x, layout="HW", num_threads=1, **window) for x in tiles]
@@ -47,13 +50,16 @@ def plain(window):
 
 
 def plain_calls(client, window, workers):
-    """The longest of their times."""
+    """Return the longest of the workers' times."""
     running = [client.submit(plain, window, workers=[w], pure=False) for w in workers]
     return map(max, zip(*client.gather(running), strict=True))
 
 
 def chunked(client, x, window):
-    """Seconds on the cluster, results left on its workers, and of a worker's processor."""
+    """Return the time on the cluster and a worker's processor time, in seconds.
+
+    Results stay on the workers.
+    """
     y = fastpool.dask.max_pool(x, layout="HW", **window)
     used = sum(client.run(time.process_time).values())
     start = time.perf_counter()
@@ -84,7 +90,7 @@ def main():
         )
         print(f"{'window':30}{'GB/s':>8}  of one alone  of all at once  processor's time")
         for name, window in WINDOWS.items():
-            chunked(client, x, window)  # memory that the machine gives for the first time is slow
+            chunked(client, x, window)  # first use of memory is slow
             rounds = []
             for _ in range(options.rounds):
                 seconds, used = chunked(client, x, window)

@@ -2,10 +2,10 @@
 
     python ci/compare.py --count 1000000 --seed 1 --minutes 60
 
-Runs the installed package until so many configurations were compared or so much time is over, and
-prints how many of each sort there were. It stops at the first difference, with status 1 and the
-command that shows it again. The cases run in a child process, so that one that ends the process is
-named too.
+Runs the installed package until the count or the time is reached, and prints how many
+configurations of each sort were compared. It stops at the first difference, with status 1 and the
+command that reproduces it. The cases run in a child process, so that a case that ends the process
+is named too.
 """
 
 import argparse
@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))  # config
 
 
 def drawn(seed, number):
-    """The case of that number, whatever was drawn before it."""
-    import configurations  # which takes NumPy and fastpool: not needed in the parent process
+    """Return the case of that number; it does not depend on earlier ones."""
+    import configurations  # imports NumPy and fastpool, which the parent process does not need
 
     return configurations.draw(configurations.Choices(random.Random(f"{seed}/{number}").randint))
 
@@ -31,7 +31,7 @@ def command(options, number):
 
 
 def compare(options, current=None):
-    """Compare the cases, and leave with status 1 at a difference. `current` gets their numbers."""
+    """Compare the cases; exit with status 1 at a difference. `current` gets their numbers."""
     import configurations
 
     counts, start = Counter(), time.monotonic()

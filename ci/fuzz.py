@@ -1,8 +1,8 @@
-"""What ci/fuzz.sh runs: atheris feeds bytes, tests/configurations/ makes cases and compares.
+"""Fuzz for ci/fuzz.sh: atheris supplies bytes, tests/configurations/ makes cases and compares.
 
     fuzz.py MINUTES CORPUS [libFuzzer's options, or files to run]
 
-At the end it prints the executions, the configurations and the ways through the kernels.
+At the end it prints the executions, the configurations and the paths through the kernels.
 """
 
 import os
@@ -47,14 +47,14 @@ def run(data):
     if time.monotonic() > deadline:
         print(f"{executions} executions, {configurations.configurations(counts)} configurations")
         print(*configurations.report(counts, every_path=True), sep="\n", flush=True)
-        os._exit(0)  # libFuzzer takes any other way out of here for a crash
+        os._exit(0)  # libFuzzer takes any other exit for a crash
 
 
 if corpus.is_dir() and not any(corpus.iterdir()):
-    chance = random.Random(0)  # noise reaches more kernels than what grows from nothing
+    chance = random.Random(0)  # random seeds reach more kernels than an empty corpus
     for number in range(200):
         (corpus / f"noise-{number}").write_bytes(chance.randbytes(LENGTH))
-if any(map(os.path.isfile, sys.argv[2:])):  # libFuzzer runs files where it is given no folder
+if any(map(os.path.isfile, sys.argv[2:])):  # libFuzzer runs files if it gets no folder
     del sys.argv[1]
 atheris.Setup([*sys.argv, f"-max_len={LENGTH}", "-len_control=0"], run)
 atheris.Fuzz()

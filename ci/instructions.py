@@ -1,21 +1,20 @@
-"""Count the instructions of the shared workloads under valgrind; fail when there are more of them.
+"""Count the instructions of the shared workloads under valgrind; fail if there are more of them.
 
     python ci/instructions.py check     # against ci/instructions.json
     python ci/instructions.py accept    # write the counts of the installed fastpool there
 
-Wall-clock time on a shared machine tells little about a change of a few percent. A count tells all
-of it that is not memory, and is the same every time. Two things are counted, both without imports
-and planning:
+Wall-clock time on a shared machine says little about a change of a few percent. A count shows
+everything but memory, and does not vary. Two things are counted, both without imports and planning:
 
 - kernels: one call of a plan on one thread, from where it enters a compiled module of fastpool to
-  where it returns, C library included. The builds are `baseline` and `avx2`: valgrind knows no
-  AVX-512.
+  where it returns, C library included. The builds are `baseline` and `avx2`: valgrind does not
+  support AVX-512.
 - calls: everything, Python included, of 100 tiny calls.
 
-Exit status: 0, counts are as stored or lower; 1, higher, or workloads without a stored count; 77,
-nothing was compared, because another compiler made these modules than those of the stored counts.
-(Calls are only compared under the same Python and NumPy.) Needs valgrind, and gcc's .comment
-section in the modules.
+Exit status: 0 if counts are as stored or lower; 1 if they are higher or some workload has no stored
+count; 77 if nothing was compared, because these modules and the stored counts come from different
+compilers. (Calls are only compared under the same Python and NumPy.) Needs valgrind, and gcc's
+.comment section in the modules.
 """
 
 import json
@@ -37,15 +36,15 @@ from fastpool.bench.workloads import WORKLOADS
 
 STORED = Path(__file__).with_suffix(".json")
 BUILDS = ("baseline", "avx2")
-LARGEST = 24_000_000  # bytes read and written: larger arrays tell nothing new, and take long
+LARGEST = 24_000_000  # bytes read and written: larger arrays take long and show nothing new
 TINY_CALLS = 100
-TOLERANCE = 0.02  # of a count: other addresses, another C library
+TOLERANCE = 0.02  # relative; addresses and the C library may differ
 NOT_COMPARED = 77
 
 
 def cases(workload):
-    """Calls to be counted: name -> function without arguments."""
-    # Any values will do that are no NaN; random ones take valgrind longer than the pooling.
+    """Return the calls to count: name -> function without arguments."""
+    # Any values but NaN will do. Making random ones takes valgrind longer than the pooling.
     x = np.resize(np.arange(100).astype(workload.dtype), workload.shape)
     keywords = {**workload.window, "layout": workload.layout, "num_threads": 1}
     if workload.kind == "unpool":
@@ -65,7 +64,7 @@ def cases(workload):
 
 
 def drive():
-    """What runs under valgrind: prints the [build, name] of every count that it made.
+    """Run the calls under valgrind; print [build, name] of every count.
 
     A count begins at one system call that nothing else makes, and ends at another.
     """
@@ -78,7 +77,7 @@ def drive():
                 if workload.bytes_read + workload.bytes_written > LARGEST:
                     continue
                 for name, call in cases(workload).items():
-                    call()  # what only the first one does: tiles, scratch
+                    call()  # the first call alone prepares tiles and scratch
                     os.getpgrp()
                     for _ in range(TINY_CALLS if workload.group == "tiny" else 1):
                         call()
@@ -88,7 +87,7 @@ def drive():
 
 
 def read_dump(path):
-    """(instructions in all, those between entering and leaving fastpool's modules)."""
+    """Return (all instructions, those between entering and leaving fastpool's modules)."""
     total = inside = 0
     here = callee = ""  # object files
     entering = False
@@ -98,7 +97,7 @@ def read_dump(path):
             here = callee = rest
         elif kind == "cob":
             callee = rest
-        elif kind == "calls":  # the next line holds what the call cost
+        elif kind == "calls":  # the next line holds the cost of the call
             entering = is_kernels(callee) and not is_kernels(here)
             callee = here
         elif entering:
@@ -114,7 +113,7 @@ def is_kernels(path):
 
 
 def count():
-    """Everything that is stored."""
+    """Return all counts to store."""
     environment = {**os.environ, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
     environment.pop("FASTPOOL_ISA", None)
     with tempfile.TemporaryDirectory() as folder:
@@ -143,7 +142,7 @@ def count():
 
 
 def compiler():
-    """What the modules say made them."""
+    """Return the compiler that the modules name."""
     made = set()
     for module in running.builds().values():
         contents = Path(module.__file__).read_bytes()
@@ -152,7 +151,7 @@ def compiler():
 
 
 def differences(title, stored, found):
-    """Print how counts differ; is any of them higher, or new?"""
+    """Print how counts differ; return whether any is higher or new."""
     bad = False
     ratios = []
     for name, number in found.items():

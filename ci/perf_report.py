@@ -1,9 +1,9 @@
-"""The page of speed that perf_report.sh makes: fastpool, an earlier version of it, and the peers.
+"""Write the page of speed for perf_report.sh: fastpool, an earlier version of it, and the peers.
 
     python ci/perf_report.py --earlier ENVIRONMENT/bin/python [--names NEW OLD] [--quick]
 
-Each library is in a process of its own and is timed in turns with the others, so that what else the
-machine does falls on all of them. Exits with 1 if an answer of fastpool differs.
+Each library runs in a separate process and is timed in turns with the others, so that other work on
+the machine affects all of them. Exits with 1 if an answer of fastpool differs.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import matplotlib.pyplot as plt
 from fastpool.bench import LIBRARIES, OWN, measure, plots, report
 from fastpool.bench.workloads import GROUPS, QUICK, WORKLOADS
 
-# A ratio of two runs of one version can be as far from 1 as that where others use the machine.
+# On a shared machine, the ratio of two runs of one version can be this far from 1.
 NOISE = 1.15
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem }
@@ -149,7 +149,7 @@ def _svg(plot):
 
 
 def plot_gains(rows, file):
-    """The earlier version's time over fastpool's, workload by workload."""
+    """Draw the earlier version's time over fastpool's, workload by workload."""
     rows = sorted(
         (row for row in rows if row["gain"]),
         key=lambda row: (GROUPS.index(row["group"]), row["gain"]),

@@ -1,4 +1,4 @@
-"""What every strategy is worth: each layer with its strategy, and with that one switched off.
+"""Measure what each strategy gains: time layers with their strategy and with it switched off.
 
     python ci/strategies.py                    # the shared workloads and 200 random layers
     python ci/strategies.py --random 1000 --only flat_planes --isa avx512
@@ -68,7 +68,7 @@ def strategy_of(plan):
 
 
 def seconds(call, least):
-    """Return the shortest time of a call, of as many as take `least` seconds."""
+    """Return the shortest time of a call, over calls that together take `least` seconds."""
     times, end = [], time.perf_counter() + least
     while not times or time.perf_counter() < end:
         start = time.perf_counter()
@@ -122,8 +122,8 @@ def main():
             least = min(rows)
             verdict = "" if gain >= WORTH else "   GOES"
             print(f"{build} {strategy}: {len(rows)} layers, mean {mean:.2f}{verdict}")
-            print(f"    best  {gain:.2f} next to {instead}: {name}")
-            print(f"    least {least[0]:.2f} next to {least[1]}: {least[2]}")
+            print(f"    best  {gain:.2f} over {instead}: {name}")
+            print(f"    least {least[0]:.2f} over {least[1]}: {least[2]}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""A network through onnxruntime alone, and with fastpool for its pooling: same answer, and time.
+"""Run a network with onnxruntime alone and with fastpool's pooling; compare outputs and times.
 
-    python examples/onnx_session.py                         # inception_v1, out of the onnx package
+    python examples/onnx_session.py                         # inception_v1 of the onnx package
     python examples/onnx_session.py model.onnx --threads 2
 
-The networks in the onnx package have all their weights alike; here they get random ones.
+All weights of the networks in the onnx package are equal. Here they get random ones.
 """
 
 import argparse
@@ -22,7 +22,7 @@ NETWORKS = Path(onnx.__file__).parent / "backend/test/data/light"
 
 
 def random_weights(model):
-    """Put random numbers where a model fills its weights with one, and return the model."""
+    """Replace weights that are filled with one number by random ones, and return the model."""
     rng = np.random.default_rng(0)
     shapes = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer}
     nodes = list(model.graph.node)
@@ -31,7 +31,7 @@ def random_weights(model):
         if node.op_type == "ConstantOfShape" and node.input[0] in shapes:
             shape = tuple(shapes[node.input[0]])
             weights = rng.standard_normal(shape) * math.sqrt(2 / max(1, math.prod(shape[1:])))
-            # (of one axis: scales, biases, means, and variances, which are not negative)
+            # With one axis they are scales, biases, means, and variances, which are not negative.
             weights = abs(weights) if len(shape) == 1 else weights
             tensor = onnx.numpy_helper.from_array(weights.astype(np.float32), node.output[0])
             model.graph.initializer.append(tensor)
@@ -48,7 +48,7 @@ def options(threads):
 
 
 def medians(calls, seconds):
-    """The median time of each call in milliseconds, called in turns."""
+    """Return the median time of each call in milliseconds, called in turns."""
     times = [[] for _ in calls]
     end = time.perf_counter() + seconds
     while len(times[0]) < 3 or time.perf_counter() < end:
@@ -73,7 +73,7 @@ def main():
     both = fastpool.onnx.InferenceSession(model, options(given.threads))
     rng = np.random.default_rng(1)
     inputs = {}
-    for value in both.get_inputs():  # of images: float32, a batch of one where it is free
+    for value in both.get_inputs():  # images: float32, with a batch of one if it is free
         shape = [size if isinstance(size, int) else 1 for size in value.shape]
         inputs[value.name] = rng.standard_normal(shape).astype(np.float32)
 

@@ -1,10 +1,10 @@
 """fastpool: exact, fast max pooling and max unpooling on CPUs.
 
 The public functions are `max_pool`, `max_unpool` and `plan_max_pool`. `fastpool.onnx` and
-`fastpool.openvino` take the attributes of those operators by their own names, and run inside of
-their models; `fastpool.torch`, `fastpool.dask` and `fastpool.xarray` take the arrays of those
-libraries, and `fastpool.files` those in .npy files. `fastpool.conventions` says what the same
-attributes mean elsewhere.
+`fastpool.openvino` take those operators' attributes by their own names, and run inside their
+models. `fastpool.torch`, `fastpool.dask` and `fastpool.xarray` take the arrays of those libraries,
+and `fastpool.files` takes arrays in .npy files. `fastpool.conventions` compares what attributes
+mean in other libraries.
 """
 
 import importlib
@@ -25,7 +25,7 @@ __all__ = [
     "show_config",
 ]
 
-# Imported when first used; most need a package that fastpool itself does not.
+# Imported on first use. Most need a package that fastpool itself does not need.
 _MODULES = ("conventions", "dask", "files", "onnx", "openvino", "torch", "xarray")
 
 

@@ -1,4 +1,4 @@
-"""Types of the public names. The modules' own types are in the stubs of those: import them."""
+"""The types of the public names. The stubs of the front ends hold their types: import those."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, SupportsIndex, overload
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 _T = TypeVar("_T", bound=np.generic)
-# What is given to be written, and is no array of NumPy's.
+# An output that is no NumPy array.
 _Out = TypeVar("_Out", bound=t.Output)
 _OutIndices = TypeVar("_OutIndices", bound=t.Output)
 _DataArray = TypeVar("_DataArray", bound=t.DataArray)

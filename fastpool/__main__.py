@@ -1,4 +1,4 @@
-"""`python -m fastpool`: the command line."""
+"""Run the command line: `python -m fastpool`."""
 
 import sys
 

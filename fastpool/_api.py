@@ -1,4 +1,4 @@
-"""The public functions: what they mean. Each finds or makes the plan of its call, and runs it."""
+"""The public functions. Each finds or makes the plan of its call and runs it."""
 
 from numpy import ndarray
 
@@ -36,49 +36,49 @@ def max_pool(
     """Take the maximum of every window of an array.
 
     Along each spatial axis output ``o`` is the maximum of the elements ``o * stride - pad_begin +
-    t * dilation`` with ``0 <= t < kernel``; the ones outside the array are left out. Attributes
-    have the names and meanings of ONNX. One int stands for all spatial axes, None for the default.
+    t * dilation`` with ``0 <= t < kernel``. Elements outside the array are left out. Attributes
+    have the names and meanings of ONNX. One int means all spatial axes, None the default.
 
     Parameters
     ----------
     x : array_like
-        Input, its axes as `layout` says: float16, bfloat16 (of the package ml_dtypes), float32,
-        float64, any integer type or bool. Strides may be any. It is never written, and not copied
-        if the axis that lies closest in memory, its last one, is contiguous. Tensors and arrays of
-        other libraries (DLPack, ``__array__``, the buffer protocol) are read where they are. A
-        dask array goes to `fastpool.dask`, a DataArray to `fastpool.xarray`.
+        Input with the axes of `layout`: float16, bfloat16 (of the package ml_dtypes), float32,
+        float64, any integer type or bool. It may have any strides. It is never written, and not
+        copied if its last axis is contiguous. Tensors and arrays of other libraries (DLPack,
+        ``__array__``, the buffer protocol) are read in place. A dask array goes to `fastpool.dask`,
+        a DataArray to `fastpool.xarray`.
     kernel_shape : int or sequence of int
         Taps of the window along each spatial axis, at least 1.
     strides : int or sequence of int
         Elements from one window to the next, at least 1.
     pads : int or sequence of int
-        Padding, which is never chosen: one int for all sides, one per spatial axis for both of its
-        sides, or all begins and then all ends. It may be larger than the window.
+        Padding, which never wins the maximum: one int for all sides, one per spatial axis for both
+        of its sides, or all begins and then all ends. It may be larger than the window.
     dilations : int or sequence of int
         Elements from one tap of a window to the next, at least 1.
     auto_pad : {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"}
-        "NOTSET" takes `pads`, the others none: "VALID" does not pad; "SAME_UPPER" and
-        "SAME_LOWER" pad for ``ceil(size / stride)`` outputs, an odd unit at the end or at the
+        "NOTSET" uses `pads`; the others allow none. "VALID" does not pad. "SAME_UPPER" and
+        "SAME_LOWER" pad for ``ceil(size / stride)`` outputs, with an odd unit at the end or at the
         beginning.
     ceil_mode : bool
-        Whether the number of windows is rounded up, not down. "SAME_*" is not affected.
+        Whether the number of windows is rounded up, not down. It does not affect "SAME_*".
     ceil_rule : {"clip", "keep"}
-        With `ceil_mode`, whether a last window that starts in the padding at the end or past it is
-        dropped, or kept.
+        With `ceil_mode`, a last window that starts in the padding at the end or past it is dropped
+        ("clip") or kept ("keep").
     layout : str
         The axes of `x` and of the results: "W", "HW" or "DHW", before it an optional "N" for the
-        batch, and before or behind it an optional "C" for the channels. "NCHW" and "NHWC" also
-        stand for channels first and channels last with any number of spatial axes.
+        batch, and before or after it an optional "C" for the channels. "NCHW" and "NHWC" also mean
+        channels first and channels last with any number of spatial axes.
     nan : {"propagate", "ignore"}
-        Whether a window with a NaN gives NaN, or only one that holds nothing else.
+        "propagate": a window with a NaN gives NaN. "ignore": only a window of NaN alone does.
     activation : {"Relu", "Clip", "LeakyRelu", "HardSigmoid", "Tanh", "Sigmoid", "Silu"}, optional
-        Applied to the maxima, in float32 or wider; the indices stay as they are. Integers have
-        "Relu" and "Clip", bool has none.
+        Applied to the maxima, in float32 or wider. Indices are not affected. Integers allow "Relu"
+        and "Clip", bool allows none.
     activation_params : sequence of float
-        "Clip": minimum and maximum; "Relu": nothing or the same two; "LeakyRelu": alpha;
+        "Clip": minimum and maximum; "Relu": none, or minimum and maximum; "LeakyRelu": alpha;
         "HardSigmoid": alpha and beta of ``clip(alpha * x + beta, 0, 1)``; none for the others.
     return_indices : bool
-        Whether the index of each maximum is returned too.
+        Whether to return the index of each maximum too.
     storage_order : {0, 1}
         Whether indices count planes row by row, or column by column (the first spatial axis
         fastest). Nothing else depends on it.
@@ -86,59 +86,59 @@ def max_pool(
         Indices count within the axes from this one on: 0 for the whole array, 2 for each plane of
         an "NCHW" array. Negative values count from the last axis.
     index_dtype : {"int64", "int32"}
-        Type of the indices, as anything that stands for one of these.
+        Type of the indices, or anything that NumPy reads as one of these.
     index_layout : {"NCHW", "NHWC"}
-        What indices count in, if the channels come last: the array as if they came first, or the
-        array as it is.
+        If the channels come last, indices count in the array as if they came first ("NCHW") or in
+        the array as it is ("NHWC").
     out : ndarray, optional
-        Takes the maxima: of their exact shape and type, writeable, sharing no memory with `x`. A
-        tensor, or another object whose memory can be written, will do, and is what is returned.
+        Array for the maxima, of their exact shape and type. It is writeable and shares no memory
+        with `x`. It may be a tensor or another object whose memory can be written. It is returned.
     out_indices : ndarray, optional
-        Takes the indices, likewise.
+        Array for the indices, under the rules of `out`.
     num_threads : int, optional
-        How many threads to use, at least 1. By default the processors that this process may use,
-        if the work is large enough.
+        The number of threads, at least 1. By default all processors that this process may use, if
+        the work is large enough.
 
     Returns
     -------
     y : ndarray
-        The maxima: of the type of `x`, and of its shape with other spatial extents.
+        The maxima, of the type of `x`, and of its shape with other spatial extents.
     indices : ndarray
-        Only if `return_indices`: of the shape of `y`. Where a maximum occurs more than once in its
-        window, the first in row-major order is meant, whatever the layout.
+        Only if `return_indices`: the indices, of the shape of `y`. If a maximum occurs more than
+        once in its window, the index is that of the first in row-major order, in every layout.
 
     Raises
     ------
     TypeError
-        An argument is of the wrong kind, or an array not in the memory of the CPU.
+        An argument is of the wrong kind, or an array is not in the memory of the CPU.
     ValueError
         An argument has a wrong value, or a window is larger than the padded input, or the result
-        larger than any memory.
+        is larger than any memory.
 
     See Also
     --------
-    plan_max_pool : The same work prepared once for many arrays.
+    plan_max_pool : Prepare the work once for many arrays.
     max_unpool : Put maxima back where they were.
 
     Notes
     -----
     This is ONNX MaxPool-11 with the types of versions 12 and 22, MaxPool-11 of the domain
-    com.ms.internal.nhwc (``layout="NHWC"`` and `activation`), and OpenVINO MaxPool-1 and -8.
-    Where these disagree:
+    com.ms.internal.nhwc (``layout="NHWC"`` and `activation`), and OpenVINO MaxPool-1 and -8. If
+    these disagree:
 
     - a window that holds no element gives -inf, the lowest integer, or False, and index -1;
     - `ceil_rule` "clip" is ONNX's since version 22, "keep" is OpenVINO's "ceil"; "VALID" follows
       `ceil_mode` (OpenVINO's example 5, not ONNX's formula);
     - "SAME_*" counts the dilation and never crops;
     - indices of channels-last arrays are those of the channels-first array unless `index_layout`
-      says otherwise; `index_axis` is OpenVINO's axis; `storage_order` keeps the planes in their
-      places (it is not Fortran order of the whole array).
+      says otherwise; `index_axis` is OpenVINO's axis; `storage_order` keeps the planes in order (it
+      is not Fortran order of the whole array).
 
     Results are exact in every type. -0.0 and 0.0 are equal: an index names the first of them. The
-    sign of a zero among the maxima is not fixed (with indices it is positive whatever the window
-    holds), nor are the sign and payload of a NaN.
+    sign of a zero among the maxima is not defined (with indices it is always positive), nor are the
+    sign and payload of a NaN.
 
-    Plans of recent geometries are kept, so that calls that repeat do not plan again.
+    Plans of recent geometries are cached, so that repeated calls do not plan again.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def max_pool(
     array([[[[ 6.,  8.],
              [16., 18.]]]], dtype=float32)
 
-    With padding at both sides, and the place of every maximum:
+    With padding at both sides, and the index of every maximum:
 
     >>> y, indices = fastpool.max_pool(x, 3, strides=2, pads=1, return_indices=True)
     >>> indices
@@ -157,7 +157,7 @@ def max_pool(
              [16, 18, 19],
              [21, 23, 24]]]])
 
-    Rows alone, with a window that is larger at its end:
+    One row, with padding at its end only:
 
     >>> fastpool.max_pool(np.array([3, 1, 4, 1, 5]), 3, pads=(0, 2), layout="W")
     array([4, 4, 5, 5, 5])
@@ -216,9 +216,9 @@ def plan_max_pool(
     Parameters
     ----------
     input_shape : sequence of int
-        Shape of the arrays, their axes as `layout` says.
+        Shape of the arrays, with the axes of `layout`.
     dtype : dtype_like
-        Type of their elements; "bfloat16" is known with or without ml_dtypes.
+        Type of their elements. "bfloat16" needs no ml_dtypes.
     kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule, layout, nan, \
 activation, activation_params, return_indices, storage_order, index_axis, index_dtype, \
 index_layout, num_threads
@@ -227,9 +227,9 @@ index_layout, num_threads
     Returns
     -------
     plan : MaxPoolPlan
-        ``plan(x, out=None, out_indices=None)`` gives what :func:`max_pool` gives, without looking
-        at attributes again. `output_shape`, `pads` and other attributes tell what was resolved.
-        A plan is immutable, hashable and picklable, and threads may share it.
+        ``plan(x, out=None, out_indices=None)`` returns what :func:`max_pool` returns, without
+        checking attributes again. `output_shape`, `pads` and other attributes hold the resolved
+        values. A plan is immutable, hashable and picklable, and threads may share it.
 
     Raises
     ------
@@ -237,15 +237,15 @@ index_layout, num_threads
         An argument is of the wrong kind.
     ValueError
         An argument has a wrong value, or a window is larger than the padded input, or the input or
-        the result larger than any memory.
+        the result is larger than any memory.
 
     See Also
     --------
-    max_pool : The same in one call.
+    max_pool : Plan and pool in one call.
 
     Notes
     -----
-    Rules and sources are those of :func:`max_pool`. `pads` of the plan are the ones with which
+    :func:`max_pool` documents the rules and their sources. `pads` of the plan are those with which
     rounding down gives its output.
 
     Examples
@@ -307,38 +307,38 @@ def max_unpool(
     Parameters
     ----------
     x : array_like
-        The values, of any type that :func:`max_pool` takes; its axes are as `layout` says.
+        The values, of any type that :func:`max_pool` takes, with the axes of `layout`.
     indices : array_like of int64 or int32
-        Where each value belongs, in the shape of `x`: offsets as :func:`max_pool` returns them
-        (with `storage_order` 0).
+        The place of each value, in the shape of `x`: offsets as :func:`max_pool` returns them with
+        `storage_order` 0.
     kernel_shape, strides, pads : int or sequence of int
-        Those of the pooling; forms and defaults as in :func:`max_pool`.
+        Those of the pooling. Forms and defaults are those of :func:`max_pool`.
     output_shape : sequence of int, optional
-        Shape of the result, all axes in the order of `layout`. Poolings of several extents give the
-        same output; this says which it was.
+        Shape of the result, with all axes in the order of `layout`. Inputs of several extents pool
+        to one output extent; this says which it was.
     layout : str
         The axes of `x`, `indices` and the result, as in :func:`max_pool`.
     index_space : {"output", "inferred"}
-        What indices count in, where `output_shape` differs from the inferred shape: the result, so
-        that a pooling's indices restore its input, or a block of the inferred shape, which is put
-        at the origin of the result and must fit there. With "output" an `output_shape` makes
-        `pads` meaningless.
+        What indices count in if `output_shape` differs from the inferred shape. "output" is the
+        result, so that a pooling's indices restore its input. "inferred" is a block of the inferred
+        shape, which is put at the origin of the result and must fit there. With "output", `pads`
+        have no effect if `output_shape` is given.
     index_axis : int
-        As in :func:`max_pool`: indices count within the axes from this one on. At most the first
-        spatial axis: each plane has its own then.
+        As in :func:`max_pool`: indices count within the axes from this one on. The largest value is
+        the first spatial axis, for indices that count in each plane.
     index_layout : {"NCHW", "NHWC"}
         As in :func:`max_pool`.
     out : ndarray, optional
-        Takes the result: of its exact shape and type, writeable, sharing no memory with `x` and
-        `indices`.
+        Array for the result, of its exact shape and type. It is writeable and shares no memory with
+        `x` and `indices`.
     num_threads : int, optional
         As in :func:`max_pool`.
 
     Returns
     -------
     y : ndarray
-        Of the type of `x`. Where an index occurs more than once the last of its values stays, in
-        the order of the channels-first `x`, whatever the layout and the number of threads.
+        The result, of the type of `x`. If an index occurs more than once, the last of its values in
+        the order of the channels-first `x` stays, for every layout and number of threads.
 
     Raises
     ------
@@ -350,13 +350,13 @@ def max_unpool(
 
     See Also
     --------
-    max_pool : What this undoes, with ``return_indices=True``.
+    max_pool : Undone by this function, with ``return_indices=True``.
 
     Notes
     -----
     This is ONNX MaxUnpool-9, also in the domain com.ms.internal.nhwc. Its text and onnxruntime
-    count indices in the result, its example in the inferred block; `index_space` is the switch, and
-    :func:`fastpool.onnx.max_unpool` has the example's as its default.
+    count indices in the result, its example in the inferred block. `index_space` chooses;
+    :func:`fastpool.onnx.max_unpool` defaults to "inferred", as in the example.
 
     Examples
     --------

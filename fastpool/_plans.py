@@ -25,24 +25,24 @@ class MaxPoolPlan(MaxPool):
     dtype : str
         Name of the element type, of input and output.
     layout : str
-        Names of the axes ("NCHW" or "NHWC" if there are more than three spatial ones).
+        Names of the axes. With more than three spatial axes it is "NCHW" or "NHWC".
     axes : tuple of Axis
-        The spatial axes in order, with everything resolved: size, output, kernel, stride, dilation
-        and padding.
+        The spatial axes in order, each with its resolved size, output, kernel, stride, dilation and
+        padding.
     batch, channels : int
-        1 where the layout lacks the axis.
+        Extents of these axes; 1 if the layout lacks the axis.
     channels_last : bool
     nan, activation, activation_params, return_indices, storage_order, index_dtype, index_layout, \
 num_threads
-        As given to :func:`fastpool.plan_max_pool`, or the default.
+        The argument of :func:`fastpool.plan_max_pool`, or its default.
     index_axis : int
         Counted from the first axis.
     index_shape, index_origin : tuple of int
-        Shape of the array that indices count in, and where the input begins in it: `input_shape`
-        and zeros, unless the plan is that of a tile.
+        Shape of the array that indices count in, and the position of the input's first element in
+        it. They are `input_shape` and zeros, unless the plan is that of a tile.
     given : Given or None
-        `pads`, `auto_pad`, `ceil_mode` and `ceil_rule` as given, for explanations alone: plans that
-        compute the same are equal however it was asked for. None for a tile.
+        `pads`, `auto_pad`, `ceil_mode` and `ceil_rule` as given, for explanations only. Equality
+        ignores them. None for a tile.
 
     Examples
     --------
@@ -64,12 +64,12 @@ num_threads
         Parameters
         ----------
         x : array_like
-            Of shape `input_shape` and type `dtype`.
+            Input of shape `input_shape` and type `dtype`.
         out : ndarray, optional
-            Takes the maxima: of shape `output_shape` and type `dtype`, writeable, and not
-            overlapping `x` or `out_indices`.
+            Array for the maxima, of shape `output_shape` and type `dtype`. It is writeable and does
+            not overlap `x` or `out_indices`.
         out_indices : ndarray, optional
-            Takes the indices: of shape `output_shape` and type `index_dtype`.
+            Array for the indices, of shape `output_shape` and type `index_dtype`.
 
         Returns
         -------
@@ -79,30 +79,30 @@ num_threads
         Raises
         ------
         TypeError, ValueError
-            If an array has another shape or type, before anything is written.
+            An array has another shape or type. Nothing has been written then.
         """
         results = self._run(x, out, out_indices)
         return execute.max_pool(self, x, out, out_indices) if results is None else results
 
     def tile(self, outputs):
-        """The part of this pooling that gives some of its outputs.
+        """Return the part of this pooling that gives some of its outputs.
 
         Parameters
         ----------
         outputs : tuple of slice
-            Which, along the axes of the output; axes that are left out are taken whole.
+            The outputs along each axis. Axes that are left out are taken whole.
 
         Returns
         -------
         tile : Tile
-            A tuple of three: the `plan` of the part; `read`, the slices of the input that it takes;
-            `write`, the slices of the output that it gives. ``tile.plan(x[tile.read])`` is equal to
-            ``plan(x)[tile.write]``, indices included: they count in the whole of `x`.
+            A tuple of three: `plan`, the plan of the part; `read`, the slices of the input that it
+            takes; `write`, the slices of the output that it gives. ``tile.plan(x[tile.read])``
+            equals ``plan(x)[tile.write]``. Indices count in the whole of `x`.
 
         Raises
         ------
         TypeError, ValueError
-            `outputs` are no slices, too many, or some with steps.
+            `outputs` holds something other than slices, too many of them, or a slice with a step.
 
         Examples
         --------
@@ -118,13 +118,13 @@ num_threads
         return parts.tile(self, outputs)
 
     def explain(self):
-        """Say in words what this pooling does, and how.
+        """Describe in words what this pooling does, and how.
 
         Returns
         -------
         text : str
-            15 to 30 lines: the rules used and what came of them along each axis, windows that hang
-            over the edge or are empty, types, indices, and how a call on this machine is made.
+            15 to 30 lines: the rules used and their result along each axis, windows that hang over
+            the edge or are empty, types, indices, and how this machine runs a call.
 
         Examples
         --------
@@ -134,25 +134,25 @@ num_threads
         MaxPoolPlan: uint8 HW (6, 6) -> (2, 2)
         ...
         """
-        from ._showing import explain  # (not for those who only import fastpool)
+        from ._showing import explain  # here, so that importing fastpool stays fast
 
         return explain.explain(self)
 
     def draw(self, *, axes=None, title=None, width=None):
-        """Draw where the windows lie over the input and its padding.
+        """Draw the windows over the input and its padding.
 
-        Above and beside the grid stand the windows of each axis with the numbers of their outputs.
-        Of long axes only the ends are drawn.
+        The windows of each axis, with the numbers of their outputs, are drawn above and to the left
+        of the grid. Of long axes only the ends are drawn.
 
         Parameters
         ----------
         axes : str or sequence of str, optional
-            One or two spatial axes by the names that `layout` has for them, as in "HW" (from four
-            spatial axes on they are "D1", "D2", ...). All by default.
+            One or two spatial axes by their names in `layout`, as in "HW". From four spatial axes
+            on the names are "D1", "D2", ... All by default.
         title : str, optional
-            Shapes and attributes by default; "" for none.
+            Shapes and attributes by default. "" means no title.
         width : float, optional
-            Of the figure, in inches. As wide as the geometry asks for by default.
+            Width of the figure in inches. By default it depends on the geometry.
 
         Returns
         -------
@@ -162,9 +162,10 @@ num_threads
         Raises
         ------
         ImportError
-            matplotlib is not there: ``pip install "fastpool[plot]"``.
+            matplotlib is not installed: ``pip install "fastpool[plot]"``.
         TypeError, ValueError
-            `axes` names others, or more than two, or none where there are more than two.
+            `axes` names an unknown axis or more than two axes, or is None for a plan with more than
+            two spatial axes.
 
         Examples
         --------
@@ -172,7 +173,7 @@ num_threads
         >>> plan = fastpool.plan_max_pool((6, 6), "uint8", 3, strides=2, layout="HW")
         >>> plan.draw().savefig("windows.svg")  # doctest: +SKIP
         """
-        from ._showing import draw  # which needs matplotlib
+        from ._showing import draw  # needs matplotlib
 
         return draw.draw(self, axes, title, width)
 
@@ -186,16 +187,16 @@ num_threads
         super().__post_init__()
 
     def _run(self, x, out, out_indices):
-        """Return the results for arrays that need no care, None for others.
+        """Return the results if compiled code can use the arrays as they are, else None.
 
         `_prepared_for` puts the compiled function in place of this one.
         """
         return None
 
     def _prepared_for(self, dtype):
-        """Return what was prepared of this plan for this process, for arrays of this dtype object.
+        """Return what this process prepared for the plan; prepare it for `dtype` if there is none.
 
-        It is kept next to the fields, in `_prepared` and `_run`, and is no part of a pickle.
+        It is stored with the fields, in `_prepared` and `_run`, and is no part of a pickle.
         """
         prepared = vars(self).get("_prepared")
         if prepared is None or not prepared.fits(self):
@@ -237,16 +238,16 @@ num_threads
         )
 
 
-# Pickles name the class by this, so that moving it breaks none.
+# Pickles use this name, so they survive a move of the class.
 MaxPoolPlan.__module__ = "fastpool"
 
 
 @dataclass(frozen=True)
 class UnpoolPlan(MaxUnpool):
-    """A max unpooling of one geometry, ready to run. Its fields are those of `MaxUnpool`."""
+    """A max unpooling of one geometry, ready to run. `MaxUnpool` documents the fields."""
 
     def __call__(self, x, indices, out=None):
-        """Unpool arrays, as :func:`fastpool.max_unpool` says."""
+        """Unpool arrays, as :func:`fastpool.max_unpool` does."""
         y = self._run(x, indices, out)
         return unpool.max_unpool(self, x, indices, out) if y is None else y
 
@@ -255,11 +256,11 @@ class UnpoolPlan(MaxUnpool):
         super().__post_init__()
 
     def _run(self, x, indices, out):
-        """Return the result for arrays that need no care, None for others."""
+        """Return the result if compiled code can use the arrays as they are, else None."""
         return None
 
     def _prepared_for(self, name, dtype):
-        """Return what was prepared for arrays of this element type, as a `MaxPoolPlan` keeps it."""
+        """Return what this process prepared for `dtype`; prepare it if there is none."""
         prepared = vars(self).get("_prepared")
         if prepared is None or not prepared.fits(self) or prepared.dtype != dtype:
             check_class(self, UnpoolPlan)
@@ -275,10 +276,10 @@ class UnpoolPlan(MaxUnpool):
 
 
 def make_plan(*arguments, **attributes):
-    """Return the `MaxPoolPlan` of attributes as the public functions take them."""
+    """Return the `MaxPoolPlan` for attributes as the public functions take them."""
     return MaxPoolPlan(**max_pool.resolve(*arguments, **attributes))
 
 
 def make_unpool_plan(*arguments, **attributes):
-    """Return the `UnpoolPlan` of attributes as the public functions take them."""
+    """Return the `UnpoolPlan` for attributes as the public functions take them."""
     return UnpoolPlan(**max_unpool.resolve(*arguments, **attributes))

@@ -1,4 +1,4 @@
-"""Types of plans."""
+"""The types of plans."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from ._planning.parts import Tile
 _T = TypeVar("_T", bound=np.generic)
 _Out = TypeVar("_Out", bound=t.Output)
 _OutIndices = TypeVar("_OutIndices", bound=t.Output)
-# Whether there are indices: Literal[True] or Literal[False], where it is known.
+# Whether the plan returns indices: Literal[True] or Literal[False] if that is known.
 _WithIndices = TypeVar("_WithIndices", bound=bool, default=bool, covariant=True)
 
 class Given(NamedTuple):

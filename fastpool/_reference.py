@@ -1,8 +1,8 @@
-"""The slow twin: what max pooling and max unpooling are, in plain arithmetic.
+"""The slow twin: max pooling and max unpooling in plain arithmetic.
 
-It is the specification in code and the oracle of the tests. It shares the normalising of attributes
-and the activations with the rest of the package, and nothing else: extents, padding, windows and
-indices are worked out here once more, one output position at a time.
+It is the specification in code and the oracle of the tests. It shares only the normalising of
+attributes and the activations with the rest of the package. Extents, padding, windows and indices
+are computed here independently, one output position at a time.
 """
 
 import math
@@ -35,7 +35,7 @@ def max_pool(
     index_dtype="int64",
     index_layout="NCHW",
 ):
-    """As `fastpool.max_pool`."""
+    """Pool as `fastpool.max_pool` does."""
     x = np.asarray(x)
     dtype = arguments.dtype_name(x.dtype)
     order = geometry.layout(layout, x.shape)
@@ -50,7 +50,7 @@ def max_pool(
     activation, activation_params = arguments.activation(activation, activation_params, dtype)
     return_indices = arguments.return_indices(return_indices)
     if auto_pad != "NOTSET" and any(pads):
-        raise ValueError(f"pads {pads} beside auto_pad {auto_pad}")
+        raise ValueError(f"pads {pads} with auto_pad {auto_pad}")
 
     planes = _planes(x, order)
     axes = []  # per spatial axis and output: the elements in the window, as a range
@@ -99,7 +99,7 @@ def max_unpool(
     index_axis=0,
     index_layout="NCHW",
 ):
-    """As `fastpool.max_unpool`."""
+    """Unpool as `fastpool.max_unpool` does."""
     x, indices = np.asarray(x), np.asarray(indices)
     arguments.dtype_name(x.dtype)
     if indices.dtype.newbyteorder("=") not in (np.int64, np.int32):
@@ -136,9 +136,9 @@ def max_unpool(
         counted = np.moveaxis(flat, -1, 1)
     else:
         counted = flat = np.zeros((batch, channels, *block), values.dtype)
-    # Each space of indices has as many elements, and takes the values of as many places in order.
+    # All index spaces have one size, and each takes equally many values, in order.
     outer = [batch] * (order.batch_axis >= 0)
-    if index_layout == "NCHW":  # channels are inside the others' spaces
+    if index_layout == "NCHW":  # for "NHWC", channels are inside each space
         outer += [channels] * (order.channel_axis >= 0)
     index_axis = arguments.index_axis(index_axis, x.ndim)
     if index_axis > len(outer):
@@ -162,7 +162,7 @@ def max_unpool(
 
 
 def _same(size, kernel, stride, dilation, auto_pad):
-    """(padding at the beginning, outputs)."""
+    """Return (padding at the beginning, outputs)."""
     outputs = -(-size // stride)
     total = max(0, (outputs - 1) * stride + (kernel - 1) * dilation + 1 - size)
     return (total + (auto_pad == "SAME_LOWER")) // 2, outputs
@@ -181,7 +181,7 @@ def _outputs(size, kernel, stride, dilation, begin, end, ceil_mode, ceil_rule):
 
 
 def _window(output, size, kernel, stride, dilation, begin):
-    """The elements in a window along one axis. Padding is never walked over: it may be endless."""
+    """Return the elements in a window along one axis, without looping over padding of any size."""
     start = output * stride - begin
     skipped = 0 if start >= 0 else -(start // dilation)
     taken = max(skipped, min(kernel, -((start - size) // dilation)))
@@ -192,12 +192,12 @@ def _window(output, size, kernel, stride, dilation, begin):
 
 
 def _axes(order):
-    """Where batch, channels and the spatial axes are; -1 for one that is not there."""
+    """Return the positions of batch, channels and the spatial axes; -1 for an absent one."""
     return [order.batch_axis, order.channel_axis, *order.spatial]
 
 
 def _planes(array, order):
-    """(batch, channels, spatial axes...) in native byte order, whatever the layout."""
+    """Return the array as (batch, channels, spatial axes...) in native byte order."""
     axes = _axes(order)
     array = array.astype(array.dtype.newbyteorder("="))
     array = array.transpose([axis for axis in axes if axis >= 0])
@@ -205,7 +205,7 @@ def _planes(array, order):
 
 
 def _arranged(planes, order):
-    """What `_planes` does, undone."""
+    """Undo what `_planes` does."""
     axes = _axes(order)
     array = planes[tuple(0 if axis < 0 else slice(None) for axis in axes)]
     back = np.argsort([axis for axis in axes if axis >= 0])
@@ -213,13 +213,13 @@ def _arranged(planes, order):
 
 
 def _shape(shape, order, extents):
-    """`shape` with other spatial extents."""
+    """Return `shape` with other spatial extents."""
     extents = dict(zip(order.spatial, extents, strict=True))
     return tuple(extents.get(axis, extent) for axis, extent in enumerate(shape))
 
 
 def _numbers(shape, order, storage_order, index_axis, index_layout):
-    """The index of every element, arranged as `_planes` arranges the elements themselves."""
+    """Return the index of every element, arranged as `_planes` arranges the elements."""
     storage_order = arguments.storage_order(storage_order)
     index_axis = arguments.index_axis(index_axis, len(shape))
     index_layout = arguments.index_layout(index_layout, order)
@@ -231,7 +231,7 @@ def _numbers(shape, order, storage_order, index_axis, index_layout):
         counted = tuple(shape[axis] for axis in _axes(order) if axis >= 0)
         full = [1 if axis < 0 else shape[axis] for axis in _axes(order)]
         if storage_order:
-            # Inside each plane the first axis runs fastest; planes keep their places.
+            # In each plane the first axis varies fastest. The order of planes does not change.
             reverse = (0, 1, *range(len(full) - 1, 1, -1))
             numbers = numbers.reshape([full[axis] for axis in reverse]).transpose(reverse)
         else:
@@ -248,7 +248,7 @@ def _numbers(shape, order, storage_order, index_axis, index_layout):
 
 
 def _first_maximum(taps, nan):
-    """Along the last axis, the first of the largest values; -0.0 and 0.0 are equal."""
+    """Return the first of the largest values along the last axis; -0.0 and 0.0 are equal."""
     if taps.dtype.name == "bfloat16":
         with np.errstate(invalid="ignore"):  # signalling NaN
             taps = taps.astype(np.float32)
@@ -256,6 +256,6 @@ def _first_maximum(taps, nan):
         return taps.argmax(axis=-1)  # the first NaN, if there is one
     is_nan = np.isnan(taps)
     first = np.where(is_nan, -np.inf, taps).argmax(axis=-1)
-    # If that is a NaN, no number is above -inf: the first number, or the first NaN of nothing else.
+    # If that is a NaN, no number is above -inf: take the first number, or the first NaN if all are.
     is_lost = np.take_along_axis(is_nan, first[..., None], axis=-1)[..., 0]
     return np.where(is_lost, is_nan.argmin(axis=-1), first)

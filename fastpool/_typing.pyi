@@ -1,4 +1,4 @@
-"""Types of arguments, for the stubs beside this one: there is no such module at run time."""
+"""Types of arguments, for the other stubs. No such module exists at run time."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, TypedDict, type_check_only
@@ -10,7 +10,7 @@ from typing_extensions import Buffer
 Counts: TypeAlias = Sequence[SupportsIndex] | NDArray[np.integer[Any]]
 Ints: TypeAlias = SupportsIndex | Sequence[SupportsIndex]  # an array has __index__
 
-# Switches; None stands for the default of each.
+# Switches. None means the default.
 AutoPad: TypeAlias = Literal["NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER", "", None]
 CeilRule: TypeAlias = Literal["clip", "keep", None]
 Nan: TypeAlias = Literal["propagate", "ignore", None]
@@ -21,14 +21,14 @@ StorageOrder: TypeAlias = Literal[0, 1, None]
 Activation: TypeAlias = Literal[
     "Relu", "Clip", "LeakyRelu", "HardSigmoid", "Tanh", "Sigmoid", "Silu", "", None
 ]
-# With batch and channels; and with or without.
+# Layouts with batch and channels, then all layouts.
 BatchLayout: TypeAlias = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC", None]
 Layout: TypeAlias = (
     BatchLayout
     | Literal["W", "HW", "DHW", "NW", "NHW", "NDHW", "CW", "CHW", "CDHW", "WC", "HWC", "DHWC"]
 )
 
-# What indices are is known by these; DTypeLike has other names of the two.
+# Names from which a checker knows the type of indices; DTypeLike has others.
 Int64: TypeAlias = Literal["int64"] | type[np.int64] | np.dtype[np.int64]
 Int32: TypeAlias = Literal["int32"] | type[np.int32] | np.dtype[np.int32]
 
@@ -36,15 +36,15 @@ Int32: TypeAlias = Literal["int32"] | type[np.int32] | np.dtype[np.int32]
 class SupportsDLPack(Protocol):
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
 
-# What is read as NumPy's arrays are: also tensors, and arrays of other libraries.
-Array: TypeAlias = ArrayLike | SupportsDLPack | Buffer  # (not every ArrayLike has the last)
+# Inputs: NumPy arrays, tensors, and arrays of other libraries.
+Array: TypeAlias = ArrayLike | SupportsDLPack | Buffer  # (not every ArrayLike is a Buffer)
 
-# What is written like them.
+# Outputs other than NumPy arrays.
 Output: TypeAlias = SupportsDLPack | Buffer
 
 @type_check_only
 class DataArray(Protocol):
-    """An xarray.DataArray, whether or not the checker finds that package."""
+    """An xarray.DataArray, also if the checker does not find that package."""
 
     @property
     def coords(self) -> Any: ...
@@ -56,7 +56,10 @@ class DataArray(Protocol):
 
 @type_check_only
 class DaskArray(Protocol):
-    """A dask.array.Array, likewise. (A DataArray's chunks may be None.)"""
+    """A dask.array.Array, also if the checker does not find dask.
+
+    A DataArray's chunks may be None.
+    """
 
     @property
     def chunks(self) -> tuple[Any, ...]: ...
@@ -64,7 +67,7 @@ class DaskArray(Protocol):
     def dtype(self) -> Any: ...
     def __dask_graph__(self) -> Any: ...
 
-# Of a DataArray: one value for every dimension that is pooled, or some by name.
+# For a DataArray: one value for every pooled dimension, or values by name.
 ByDimension: TypeAlias = SupportsIndex | Mapping[Any, SupportsIndex]
 PadsByDimension: TypeAlias = (
     SupportsIndex | Mapping[Any, SupportsIndex | tuple[SupportsIndex, SupportsIndex]]
@@ -72,7 +75,7 @@ PadsByDimension: TypeAlias = (
 
 @type_check_only
 class PoolAttributes(TypedDict, total=False):
-    """Of fastpool.max_pool, for functions that hand them on."""
+    """Attributes of fastpool.max_pool, for functions that pass them on."""
 
     strides: Ints | None
     pads: Ints | None
@@ -91,7 +94,7 @@ class PoolAttributes(TypedDict, total=False):
 
 @type_check_only
 class UnpoolAttributes(TypedDict, total=False):
-    """Of fastpool.max_unpool, likewise."""
+    """Attributes of fastpool.max_unpool, for functions that pass them on."""
 
     strides: Ints | None
     pads: Ints | None

@@ -1,7 +1,7 @@
-"""What the same attributes mean elsewhere: ONNX, OpenVINO, torch and TensorFlow side by side.
+"""Compare what one set of attributes means in ONNX, OpenVINO, torch and TensorFlow.
 
-All pool by the same formula, and disagree about the last window, about padding, and about what they
-refuse. `compare` says which output each of them gives; what comes out can be printed and drawn.
+All pool by one formula, but disagree about the last window, padding, and which attributes are
+valid. `compare` returns the output shape of each; the result can be printed and drawn.
 """
 
 import html
@@ -15,21 +15,21 @@ __all__ = ["Answer", "Comparison", "compare"]
 
 
 class Answer(NamedTuple):
-    """What one convention makes of the attributes.
+    """The result of one convention for the attributes.
 
     Attributes
     ----------
     name : str
     call : str
-        What stands for the attributes there.
+        How the attributes are written in that convention.
     output_shape : tuple of int or None
         Spatial extents; None if it refuses.
     problem : str
         Why it refuses; "" if it does not.
     notes : tuple of str
-        What else to know, of implementations that do otherwise among it.
+        Further facts, such as implementations that differ.
     windows : tuple
-        Where the windows of each axis lie, for drawings.
+        The positions of the windows of each axis, for drawings.
     """
 
     name: str
@@ -70,9 +70,9 @@ class Comparison(NamedTuple):
         Parameters
         ----------
         title : str, optional
-            The attributes by default; "" for none.
+            The attributes by default. "" means no title.
         width : float, optional
-            Of the figure, in inches. As wide as the geometry asks for by default.
+            Width of the figure in inches. By default it depends on the geometry.
 
         Returns
         -------
@@ -81,7 +81,7 @@ class Comparison(NamedTuple):
         Raises
         ------
         ImportError
-            matplotlib is not there: ``pip install "fastpool[plot]"``.
+            matplotlib is not installed: ``pip install "fastpool[plot]"``.
         ValueError
             There are more than two axes, or all refuse.
         """
@@ -111,7 +111,7 @@ class Comparison(NamedTuple):
                 for answer in self.answers
             )
             table = f"<p><b>{html.escape(self.question)}</b></p><table>{rows}</table>"
-        except Exception:  # a notebook shows the text then, and no traceback
+        except Exception:  # a notebook then shows the text, not a traceback
             return None
         try:
             return f"<div>{self.draw(title='')._repr_html_()}{table}</div>"
@@ -122,15 +122,15 @@ class Comparison(NamedTuple):
 def compare(
     sizes, kernel_shape, *, strides=1, pads=0, dilations=1, auto_pad="NOTSET", ceil_mode=False
 ):
-    """Ask what each convention makes of a pooling's attributes.
+    """Compare what the attributes of a pooling mean in each convention.
 
     Parameters
     ----------
     sizes : int or sequence of int
         Extents of the spatial axes.
     kernel_shape, strides, pads, dilations, auto_pad, ceil_mode
-        As in :func:`fastpool.max_pool`. TensorFlow, which has no pads and no `ceil_mode`, is asked
-        for the padding that `auto_pad` names, or for both of its own.
+        As in :func:`fastpool.max_pool`. TensorFlow has no pads and no `ceil_mode`. It is compared
+        with the padding that `auto_pad` names, or with both of its own.
 
     Returns
     -------
@@ -139,13 +139,13 @@ def compare(
     Raises
     ------
     TypeError, ValueError
-        An attribute that means nothing to any of them.
+        An attribute is valid in none of them.
 
     Notes
     -----
-    ONNX is the text of opset 22, whose rounding onnxruntime has in every opset; OpenVINO is MaxPool
-    of version 8; the rest as seen in onnxruntime 1.31, OpenVINO 2026.4 and torch 2.13. TensorFlow's
-    are the formulas of its "SAME" and "VALID".
+    ONNX is the text of opset 22, whose rounding onnxruntime has in every opset. OpenVINO is MaxPool
+    of version 8. All other facts were observed in onnxruntime 1.31, OpenVINO 2026.4 and torch 2.13.
+    TensorFlow follows the formulas of its "SAME" and "VALID".
 
     Examples
     --------
@@ -202,7 +202,7 @@ class _Asked(NamedTuple):
         return [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True)]
 
     def answer(self, name, call, notes=(), ceil_rule="clip", **changed):
-        """As fastpool pools with these attributes, some of them changed."""
+        """Return the answer of fastpool for these attributes, some of them `changed`."""
         asked = self._replace(**changed)
         try:
             fields = max_pool.resolve(
@@ -227,7 +227,7 @@ def _shown(extents):
 
 
 def _dropped(windows):
-    """The windows that rounding up would have added, in words; "" if there are none."""
+    """Return in words the windows that rounding up would have added; "" if there are none."""
     axes = [(i, w.dropped[-1]) for i, w in enumerate(windows) if w.dropped]
     if len(windows) == 1:
         return "".join(f"window {output}" for _, output in axes)
@@ -248,7 +248,7 @@ def _onnx(asked):
 
 
 def _onnxruntime(asked, answer):
-    """What onnxruntime does otherwise."""
+    """Yield notes on what onnxruntime does differently."""
     axes = list(zip(asked.sizes, asked.kernel, asked.strides, asked.extents, strict=True))
     if any(p >= k for p, k in zip(asked.pads, asked.kernel * 2, strict=True)):
         yield "onnxruntime refuses pads of the kernel's extent"

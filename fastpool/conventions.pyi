@@ -1,4 +1,4 @@
-"""Types of fastpool.conventions."""
+"""The types of fastpool.conventions."""
 
 from typing import Any, NamedTuple
 

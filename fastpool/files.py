@@ -1,7 +1,7 @@
-"""Max pooling of arrays in .npy files that need not fit into memory.
+"""Pool arrays in .npy files that need not fit into memory.
 
-Input and output are mapped, tile after tile, and a tile's pages are let go with its mapping: at no
-time are more resident than one tile has.
+Input and output are mapped tile by tile. A tile's pages are released with its mapping, so never
+more pages are resident than one tile has.
 """
 
 import os
@@ -20,7 +20,7 @@ from ._planning.parts import grid
 
 __all__ = ["max_pool"]
 
-# Of a .npy file; NumPy takes 10,000 characters.
+# Limit for the header of a .npy file. NumPy's is 10,000 characters.
 MOST_HEADER_BYTES = 1 << 16
 
 
@@ -41,40 +41,38 @@ def max_pool(
     source : str or os.PathLike
         File with the input. It is never written.
     target : str or os.PathLike
-        File that takes the maxima. One that exists is replaced when everything is done, by a file
-        of its owner, group and permissions. It stays as it is after an error. It may be `source`.
-        A symbolic link stays, and the file that it names is replaced.
+        File for the maxima. An existing file is replaced when everything is done, by a file with
+        its owner, group and permissions. After an error it is unchanged. It may be `source`. A
+        symbolic link stays, and the file that it names is replaced.
     kernel_shape : int or sequence of int
         Taps of the window along each spatial axis, at least 1.
     indices : str or os.PathLike, optional
-        File that takes the index of each maximum. It is replaced together with `target`: both
-        are, or none.
+        File for the index of each maximum. Either both it and `target` are replaced, or neither.
     max_bytes : int
-        Memory for a tile: its input and its results. It is exceeded only where a single window does
-        so, and up to twice with input that no call takes as it is (big-endian, or in Fortran
-        order).
+        Memory for a tile: its input and its results. Only a single window can exceed it, and input
+        that must be copied (big-endian, or in Fortran order) can take up to twice as much.
     progress : callable, optional
-        Called with the number of outputs done and the number of all, at first and after each tile.
+        Called with the number of outputs done and the number of all, first and after each tile.
     **attributes
-        Those of :func:`fastpool.max_pool`, but for `return_indices`, `out` and `out_indices`.
+        Those of :func:`fastpool.max_pool`, except `return_indices`, `out` and `out_indices`.
 
     Returns
     -------
     plan : MaxPoolPlan
-        That of the whole array: its `output_shape` is the shape of what was written.
+        The plan of the whole array. Its `output_shape` is the shape of the written array.
 
     Raises
     ------
     TypeError, ValueError
-        As :func:`fastpool.max_pool`; or `source` holds no array; or `target` and `indices` are one
-        file, by whatever names; or one of them is a folder, a pipe, a socket or a device.
+        As :func:`fastpool.max_pool`. Also if `source` holds no array, if `target` and `indices` are
+        names of one file, or if one of them is a folder, a pipe, a socket or a device.
     OSError
-        A file cannot be read or written, or there is no room for the results, which is found out
-        before any is computed.
+        A file cannot be read or written, or there is no room for the results. Room is checked
+        before anything is computed.
 
     See Also
     --------
-    fastpool.max_pool : The same for arrays in memory.
+    fastpool.max_pool : Pool arrays in memory.
 
     Examples
     --------
@@ -121,25 +119,25 @@ def max_pool(
 
 @contextmanager
 def replacing(**paths):
-    """Give names to new files, which take the places of `paths` together if nothing is raised.
+    """Make new files, which replace all `paths` together if nothing is raised.
 
     Parameters
     ----------
     **paths : str, os.PathLike or None
-        Files to replace or to make, by the names of the arguments that errors are about. None is
+        Files to replace or to make. Their keywords are the names of arguments in errors. None is
         left out.
 
     Yields
     ------
     new : dict of str to Path
-        An empty file for each argument, next to the one that it will replace.
+        An empty file for each argument, in the folder of the file that it will replace.
 
     Raises
     ------
     ValueError
         Two of them are one file, or one is no regular file.
     OSError
-        A file cannot be made or replaced. All are as they were then.
+        A file cannot be made or replaced. Then all files are unchanged.
     """
     paths = {name: Path(path) for name, path in paths.items() if path is not None}
     finals = {name: _final(name, path) for name, path in paths.items()}
@@ -149,13 +147,13 @@ def replacing(**paths):
         for name, final in finals.items():
             new[name] = final.with_name(final.name + ending)
             leftovers.callback(new[name].unlink, missing_ok=True)
-            # What replaces a file may be as private. It gets that file's permissions at the end.
+            # The replaced file may be private. The new one gets its permissions at the end.
             mode = 0o600 if final.exists() else 0o666
             try:
                 os.close(os.open(new[name], os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
             except FileExistsError:
-                # The endings are the same, so the file system takes the names for one: it ignores
-                # case, say, or is mounted twice.
+                # The endings are equal, so to the file system both names are one file: it ignores
+                # case, for instance, or is mounted twice.
                 raise _one_file(name, next(iter(finals)), paths[name]) from None
         yield new
         pairs = [(new[name], final) for name, final in finals.items()]
@@ -166,7 +164,7 @@ def replacing(**paths):
 
 
 def apart(**paths):
-    """Raise ValueError if two of these paths are one file, by whatever names."""
+    """Raise ValueError if two of these paths are names of one file."""
     seen = {}
     for name, path in paths.items():
         for other_name, other in seen.items():
@@ -176,7 +174,7 @@ def apart(**paths):
 
 
 def _is_linked(path, other):
-    """Are these two names of one file that exists?"""
+    """Are these two names of one existing file?"""
     try:
         return os.path.samefile(path, other)
     except FileNotFoundError:
@@ -200,8 +198,8 @@ _KINDS = {
 
 
 def open_regular(name, path):
-    """Open a file for reading; a ValueError that names the argument if it is no regular one."""
-    # Do not wait for a writer if it is a pipe.
+    """Open a file for reading. If it is not regular, raise a ValueError that names the argument."""
+    # If it is a pipe, do not wait for a writer.
     at_once = getattr(os, "O_NONBLOCK", 0)
     file = open(path, "rb", opener=lambda path, flags: os.open(path, flags | at_once))
     try:
@@ -219,22 +217,22 @@ def _check_regular(name, path, status):
 
 
 def _final(name, path):
-    """The path without symbolic links: the file that is to be replaced, or made."""
+    """Return the path without symbolic links: the file to replace or make."""
     with suppress(FileNotFoundError):
         _check_regular(name, path, os.stat(path))
     return Path(os.path.realpath(path))
 
 
-# The access control list of a file in Linux. It holds the permissions of owner, group and others
-# too; where there is one, the mode's bits of the group are the most that it grants to anyone.
+# The access control list of a file in Linux. It also holds the permissions of owner, group and
+# others. If there is one, the group bits of the mode are the most that it grants to anyone.
 _ACL = "system.posix_acl_access"
 
 
 def _copy_permissions(old, new):
     """Give a new file the owner, the group and the permissions of another one.
 
-    Owner and group stay the process's own where it may not give them away. A group that is another
-    one then gets no more than everybody has.
+    If the process may not change owner and group, they stay the process's own. A group that differs
+    then gets only the permissions of others.
     """
     status = os.stat(old)
     mode, acl = stat.S_IMODE(status.st_mode) & 0o777, None
@@ -245,22 +243,21 @@ def _copy_permissions(old, new):
     if os.stat(new).st_gid != status.st_gid:
         mode = mode & 0o707 | (mode & 0o007) << 3
     elif hasattr(os, "getxattr"):
-        with suppress(OSError):  # there is none, or the file system knows none
+        with suppress(OSError):  # there is none, or the file system does not support it
             acl = os.getxattr(old, _ACL)
     if acl is not None:
         os.setxattr(new, _ACL, acl)
         return
     if hasattr(os, "removexattr"):
-        with suppress(OSError):  # the folder may give one to the files that are made in it
+        with suppress(OSError):  # the folder may give one to new files
             os.removexattr(new, _ACL)
     os.chmod(new, mode)
 
 
 def _replace(pairs):
-    """Put new files into the places of others, given as (new, final): all, or after an error none.
+    """Replace files by new ones, given as (new, final): all of them, or after an error none.
 
-    How far it came is read from the file system, so that it does not matter where an interrupt
-    strikes.
+    Progress is read from the file system, so an interrupt may come at any point.
     """
     last = pairs[-1][0]
     kept = {new: new.with_suffix(".old.part") for new, _ in pairs[:-1]}
@@ -278,7 +275,7 @@ def _replace(pairs):
 
 
 def _keep(final, old):
-    """Give a second name to a file, if there is one."""
+    """Give a file, if it exists, a second name."""
     with suppress(FileNotFoundError):
         try:
             os.link(final, old)
@@ -287,7 +284,7 @@ def _keep(final, old):
 
 
 def _put_back(new, final, old):
-    """Undo the replacement of a file, as far as it was done."""
+    """Undo the replacement of a file as far as it was done."""
     if old.exists():
         if not (new.exists() and final.exists()):
             old.replace(final)
@@ -299,12 +296,12 @@ class _ArrayFile:
     """An array in an open file."""
 
     def __init__(self, file, offset, shape, dtype, order, mode):
-        """`offset` is the place of its first byte; `mode` is that of its mappings."""
+        """Describe the array; `offset` is its first byte in the file, `mode` that of mappings."""
         self.shape, self.dtype, self.order = shape, dtype, order
         self._file, self._mode, self._offset = file, mode, offset
 
     def mapped(self):
-        """The array, whose pages are resident as long as this mapping is referred to."""
+        """Return the array; its pages are resident as long as this mapping is referenced."""
         return np.memmap(
             *(self._file, self.dtype, self._mode, self._offset), shape=self.shape, order=self.order
         )
@@ -317,7 +314,7 @@ def existing(path):
     Yields
     ------
     x : _ArrayFile
-        Its shape, dtype and order are those of one look at the path, as its elements are.
+        The array. Its shape, dtype, order and elements come from opening the path once.
     """
     with open_regular("source", path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -325,7 +322,7 @@ def existing(path):
             shape, fortran_order, dtype = _read_header(file)
         except OSError:
             raise
-        except Exception as error:  # NumPy's parser lets through all that Python's raises
+        except Exception as error:  # NumPy's parser passes on any error of Python's parser
             raise _no_array(path, error) from None
         offset, nbytes = file.tell(), prod(shape) * dtype.itemsize
         if size - offset < nbytes:
@@ -340,9 +337,9 @@ def _no_array(path, why):
 
 
 def _read_header(file):
-    """Read (shape, fortran_order, dtype) from where an array begins."""
+    """Read (shape, fortran_order, dtype) from the header of an array."""
     version = np.lib.format.read_magic(file)
-    if version > (1, 0):  # NumPy would read and decode a header of any length before it looks
+    if version > (1, 0):  # NumPy reads and decodes a header of any length before it checks it
         length = int.from_bytes(file.read(4), "little")
         if length > MOST_HEADER_BYTES:
             raise ValueError(
@@ -351,7 +348,7 @@ def _read_header(file):
         file.seek(-4, os.SEEK_CUR)
     if version == (1, 0):
         header = np.lib.format.read_array_header_1_0(file)
-    elif version in ((2, 0), (3, 0)):  # which differ in the letters of the names of fields
+    elif version in ((2, 0), (3, 0)):  # these differ only in the characters of field names
         header = np.lib.format.read_array_header_2_0(file)
     else:
         raise ValueError(f"expected format version 1.0, 2.0 or 3.0, got {version}")
@@ -376,6 +373,6 @@ def _new(path, shape, dtype):
         size = offset + prod(shape) * dtype.itemsize
         file.truncate(size)
         if hasattr(os, "posix_fallocate"):
-            # A mapping that finds no room on the disk kills the process.
+            # Writing to a mapping kills the process if there is no room on the disk.
             os.posix_fallocate(file.fileno(), 0, size)
         yield _ArrayFile(file, offset, shape, dtype, "C", "r+")

@@ -1,4 +1,4 @@
-"""Types of fastpool.files."""
+"""The types of fastpool.files."""
 
 import os
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""Max pooling and max unpooling of xarray's DataArrays: dimensions by name, coordinates kept.
+"""Pool and unpool xarray DataArrays: dimensions by name, coordinates kept.
 
-Every dimension of an array is a spatial axis here, those that are not pooled with a window of one
-element. So no array is rearranged, and indices count in it as it is.
+Every dimension is a spatial axis. Those that are not pooled have a window of one element. So no
+array is transposed, and indices count in the array as it is.
 """
 
 import math
@@ -47,11 +47,12 @@ def max_pool(
     kernel_shape : mapping of dimension to int
         Taps of the window along the dimensions that are pooled.
     strides, dilations : int or mapping of dimension to int
-        One int for all dimensions that are pooled; 1 where a mapping says nothing.
+        One int for all pooled dimensions, or a mapping; dimensions that it lacks have 1.
     pads : int or mapping of dimension to int or (int, int)
-        Padding of both sides, or at the beginning and at the end; 0 where a mapping says nothing.
+        Padding of both sides, or at the beginning and at the end. Dimensions that a mapping lacks
+        have 0.
     auto_pad, ceil_mode, ceil_rule, nan, return_indices, index_dtype, num_threads
-        As in :func:`fastpool.max_pool`; `num_threads` of chunks as in
+        As in :func:`fastpool.max_pool`. For dask's chunks `num_threads` is that of
         :func:`fastpool.dask.max_pool`.
 
     Returns
@@ -59,21 +60,22 @@ def max_pool(
     y : xarray.DataArray
         The maxima, with the name, dimensions, attributes and coordinates of `x`.
     indices : xarray.DataArray
-        Only with `return_indices`: where in ``x.data``, as one row-major array, each maximum is;
-        -1 for a window without elements. :func:`labels` makes coordinates of them.
+        Only with `return_indices`: the position of each maximum in ``x.data``, read as one
+        row-major array; -1 for a window without elements. :func:`labels` turns them into
+        coordinates.
 
     Raises
     ------
     TypeError, ValueError
-        As :func:`fastpool.max_pool`; also for a dimension that `x` does not have.
+        As :func:`fastpool.max_pool`. Also for a dimension that `x` lacks.
 
     Notes
     -----
-    A coordinate along a pooled dimension gets its value at the centre of the window, halfway
-    between two elements if that is where the centre is; integers become floats then. Centres
-    outside of the array have the value of its first or last element. Of values that have no middle
-    (text, objects, bool, those of a MultiIndex) it is the element before the centre. Other
-    coordinates, and all attributes, stay.
+    A coordinate along a pooled dimension gets its value at the centre of the window. If the centre
+    is between two elements, the value is halfway between theirs, and integers become floats.
+    Centres outside the array get the value of its first or last element. Values without a middle
+    (text, objects, bool, those of a MultiIndex) are taken from the element before the centre. Other
+    coordinates and all attributes stay.
 
     Examples
     --------
@@ -132,24 +134,24 @@ def max_unpool(x, indices, kernel_shape, *, strides=1, pads=0, like=None, num_th
     x : xarray.DataArray
         The values.
     indices : xarray.DataArray of int64 or int32
-        Where each value belongs: as :func:`max_pool` returns them.
+        The position of each value, as :func:`max_pool` returns it.
     kernel_shape, strides, pads
         Those of the pooling, as in :func:`max_pool`.
     like : xarray.DataArray, optional
-        What was pooled: the result has its extents and its coordinates. Without it the extents are
-        inferred from the window, and pooled dimensions have no coordinates.
+        The array that was pooled. The result gets its extents and its coordinates. Without it the
+        extents are inferred from the window, and pooled dimensions have no coordinates.
     num_threads : int, optional
         As in :func:`max_pool`.
 
     Returns
     -------
     y : xarray.DataArray
-        With the name, dimensions and attributes of `x`.
+        The result, with the name, dimensions and attributes of `x`.
 
     Raises
     ------
     TypeError, ValueError
-        As :func:`fastpool.max_unpool`; also for dimensions that differ.
+        As :func:`fastpool.max_unpool`. Also for dimensions that differ.
 
     Examples
     --------
@@ -188,28 +190,28 @@ def max_unpool(x, indices, kernel_shape, *, strides=1, pads=0, like=None, num_th
 
 
 def labels(indices, x, dim):
-    """Where maxima are along one dimension, by its coordinate.
+    """Return the coordinates of maxima along one dimension.
 
     Parameters
     ----------
     indices : xarray.DataArray
         As :func:`max_pool` returns them.
     x : xarray.DataArray
-        What was pooled.
+        The array that was pooled.
     dim : hashable
         The dimension.
 
     Returns
     -------
     labels : xarray.DataArray
-        In the shape of `indices`: the value of the coordinate `dim` of `x`, or the position if it
-        has none. Named `dim`, as ``x.idxmax(dim)`` is.
+        The values of the coordinate `dim` of `x`, or positions if it has none, in the shape of
+        `indices`. Their name is `dim`, as for ``x.idxmax(dim)``.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument is no such thing, or an index is outside of `x`. That of a window without
-        elements is: it has no label.
+        An argument is of the wrong kind, or an index is outside `x`. The index of a window without
+        elements, -1, is outside: it has no label.
 
     Examples
     --------
@@ -240,12 +242,12 @@ def labels(indices, x, dim):
 
 def _labels(indices, size, step, values):
     if indices.size and not 0 <= indices.min() <= indices.max() < size:
-        raise ValueError(f"indices: expected them in [0, {size}), the elements of x")
+        raise ValueError(f"indices: expected values in [0, {size}), the elements of x")
     return values[indices // step % len(values)]
 
 
 class _Axes:
-    """The dimensions of a DataArray as axes of an array that fastpool takes."""
+    """The dimensions of a DataArray as axes of an array for fastpool."""
 
     def __init__(self, x, kernel_shape):
         if not isinstance(kernel_shape, Mapping) or not kernel_shape:
@@ -256,7 +258,7 @@ class _Axes:
         self._dims = self.pooled = x.dims
         self._check_dims(kernel_shape, "kernel_shape")
         self.pooled = tuple(dim for dim in x.dims if dim in kernel_shape)
-        # Channels last are quicker than a last spatial axis whose windows have one element.
+        # Channels last are faster than a last spatial axis with windows of one element.
         last = x.dims[-1] not in self.pooled
         self.spatial = x.dims[:-1] if last else x.dims
         self._outer = (0,) if last else (0, 0)
@@ -268,7 +270,7 @@ class _Axes:
                 raise ValueError(f"{name}: expected dimensions among {self.pooled}, got {dim!r}")
 
     def values(self, value, name, default):
-        """One value per spatial axis, from one for all that are pooled or from a mapping."""
+        """Return one value per spatial axis, from one for all pooled axes or from a mapping."""
         if value is None:
             return [default] * len(self.spatial)
         if not isinstance(value, Mapping):
@@ -277,7 +279,7 @@ class _Axes:
         return [value.get(dim, default) for dim in self.spatial]
 
     def pads(self, value):
-        """All begins, then all ends."""
+        """Return all begins, then all ends."""
         pairs = [
             pad if isinstance(pad, (tuple, list)) and len(pad) == 2 else (pad, pad)
             for pad in self.values(value, "pads", 0)
@@ -288,17 +290,17 @@ class _Axes:
         return x.data[(np.newaxis,) * len(self._outer)]
 
     def wrap(self, data, coords, name, attrs):
-        # Named afterwards: it would take the name of a dask array for None.
+        # Rename it afterwards: for None, DataArray would use the name of a dask array.
         return xarray.DataArray(data[self._outer], coords, self._dims, attrs=attrs).rename(name)
 
 
 def _centred(coords, windows):
-    """Coordinates at the centres of the windows; these are axes of a plan by dimension."""
+    """Return the coordinates at the centres of `windows`, axes of a plan by dimension."""
     before, behind = {}, {}
     for dim, axis in windows.items():
         if axis.size == 0 and axis.output and any(dim in coord.dims for coord in coords.values()):
             raise ValueError(f"x: dimension {dim!r} has no elements to give windows coordinates")
-        # In halves of an element, from the middle of the first one.
+        # Count in halves of an element, from the middle of the first one.
         centres = 2 * (np.arange(axis.output) * axis.stride - axis.begin)
         centres += (axis.kernel - 1) * axis.dilation
         centres = centres.clip(0, 2 * (axis.size - 1))
@@ -310,7 +312,7 @@ def _centred(coords, windows):
         index = coords.xindexes.get(name)
         if index is None or type(index) is xarray.indexes.PandasIndex:
             found[name] = _variable_at(coord.variable.to_base_variable(), before, behind)
-    if len(found) < len(coords):  # a MultiIndex goes with its levels
+    if len(found) < len(coords):  # a MultiIndex is indexed together with its levels
         return coords.to_dataset().isel(before, missing_dims="ignore").assign_coords(found).coords
     return found
 

@@ -1,4 +1,4 @@
-"""Types of fastpool.xarray."""
+"""The types of fastpool.xarray."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any, Literal, SupportsIndex, overload

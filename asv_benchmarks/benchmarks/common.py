@@ -1,8 +1,8 @@
-"""The shared list of workloads, and calls prepared from it.
+"""Load the shared list of workloads, and prepare calls from it.
 
-The benchmarks of time have no `setup`: where there is one, asv (its runner, from 0.3 on) runs it
-before every single call and measures cold calls one by one. So a call is prepared when it is first
-made, while asv warms up.
+The time benchmarks have no `setup`: asv's runner (from 0.3 on) would run it before every single
+call and measure cold calls one by one. So a call is prepared when it is first made, while asv warms
+up.
 """
 
 import importlib.util
@@ -14,7 +14,7 @@ import fastpool
 
 
 def _load_workloads():
-    """fastpool/bench/workloads.py of this checkout, which the commit that is measured may lack."""
+    """Import fastpool/bench/workloads.py of this checkout; the measured commit may lack it."""
     path = Path(__file__).parents[2] / "fastpool" / "bench" / "workloads.py"
     spec = importlib.util.spec_from_file_location("workloads", path)
     module = importlib.util.module_from_spec(spec)
@@ -24,16 +24,16 @@ def _load_workloads():
 
 workloads = _load_workloads()
 WORKLOADS = {workload.name: workload for workload in workloads.WORKLOADS}
-WARMUP_TIME = 0.5  # seconds: more than the preparing of any call that is shorter than a sample
+WARMUP_TIME = 0.5  # seconds, longer than preparing any call that is shorter than a sample
 
 
 def names(*kinds):
-    """Names of the workloads of some kinds, tiny ones aside."""
+    """Return the names of the workloads of some kinds, without tiny ones."""
     return [w.name for w in WORKLOADS.values() if w.kind in kinds and w.group != "tiny"]
 
 
 def keywords(workload, num_threads=1):
-    """The attributes of a workload's call."""
+    """Return the attributes of a workload's call."""
     window = workload.window
     if workload.kind == "unpool":
         window = {name: window[name] for name in ("kernel_shape", "strides", "pads")}
@@ -44,7 +44,7 @@ def keywords(workload, num_threads=1):
 
 
 def prepare(workload, num_threads=1):
-    """The call of a workload into memory for its results: a function without arguments."""
+    """Return the call of a workload, with `out`, as a function without arguments."""
     inputs = workloads.make_arrays(workload)
     attributes = keywords(workload, num_threads)
     if workload.kind == "unpool":

@@ -1,4 +1,4 @@
-"""What `import fastpool` costs where numpy is there already."""
+"""Time `import fastpool` after numpy was imported."""
 
 
 def timeraw_import():

@@ -1,4 +1,4 @@
-"""Peak memory of a process that pools one large array: Python, input, results, and scratch."""
+"""Measure the peak memory of pooling one large array: Python, input, results and scratch."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ import fastpool
 
 
 class Memory:
-    """256 MiB of input. What the results take is known, so a change here is scratch or a copy."""
+    """Pooling of 256 MiB. The size of the results is known, so a change is scratch or a copy."""
 
     params = (("NCHW", "NHWC"), ("values", "indices"))
     param_names = ("layout", "kind")

@@ -1,4 +1,4 @@
-"""The shared workloads: plans called with out=, and unpooling."""
+"""Time the shared workloads: plans called with out=, and unpooling."""
 
 from functools import lru_cache
 

@@ -1,4 +1,4 @@
-"""What a call costs when there is next to nothing to pool."""
+"""Time calls on tiny arrays, which are nearly all overhead."""
 
 from functools import lru_cache
 
@@ -47,7 +47,7 @@ def arguments(name):
 
 
 class Planning:
-    """Geometry alone; tiles are chosen at a plan's first call."""
+    """Planning of the geometry alone. Tiles are chosen at a plan's first call."""
 
     params = ("tiny/f32/nchw", "vol-k3/f32/nchw", "big64/f32/nchw", "incep/f32/nchw+idx")
     param_names = ("workload",)

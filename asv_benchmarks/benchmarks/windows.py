@@ -1,4 +1,4 @@
-"""How time grows with the window: by its logarithm at most, if all is well."""
+"""Time growing windows: time should grow at most with the logarithm of the window."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -16,7 +16,7 @@ def call(kernel, dtype, layout, kind):
 
 
 class Windows:
-    """Stride 1 on one picture, for windows of 2 x 2 to 129 x 129."""
+    """Windows of 2 x 2 to 129 x 129 at stride 1, on one picture."""
 
     params = (
         (2, 3, 4, 5, 7, 8, 15, 31, 63, 129),

@@ -3,7 +3,7 @@ Morphology: the background of a page
 ====================================
 
 A maximum over a window is a grey dilation, and a minimum is the dilation of the negative. Opening,
-closing and gradients are made of the two, on integers and masks as they are.
+closing and gradients combine the two. They work on integers and masks without conversion.
 """
 
 import matplotlib.pyplot as plt
@@ -15,31 +15,31 @@ import fastpool
 
 
 def dilation(x, size):
-    """The maximum around every pixel; what is outside of the picture has no say."""
+    """Return the maximum around every pixel; pixels outside the picture do not count."""
     return fastpool.max_pool(x, size, pads=size // 2, layout="HW")
 
 
 def erosion(x, size):
-    return ~dilation(~x, size)  # of uint8, ~x is 255 - x; of bool, not x
+    return ~dilation(~x, size)  # ~x is 255 - x for uint8, and not x for bool
 
 
 # %%
 # A photographed page, uint8, is darker at its left. Closing (a dilation, then an erosion) with a
-# window larger than any letter leaves the paper alone.
+# window larger than any letter leaves only the paper.
 
 page = skimage.data.page()
 paper = erosion(dilation(page, 21), 21)
 flat = (page.astype(np.float32) / paper).clip(0, 1)
 
 # %%
-# These are SciPy's dilation and scikit-image's closing. Both reflect the picture at its edges,
-# which brings nothing into a window that is not in it already.
+# SciPy's dilation and scikit-image's closing give equal results. Both reflect the picture at its
+# edges, which adds no new values to a window.
 
 print(np.array_equal(dilation(page, 21), scipy.ndimage.grey_dilation(page, (21, 21))))
 print(np.array_equal(paper, skimage.morphology.closing(page, np.ones((21, 21)))))
 
 # %%
-# A mask of the letters, and its outline: what a dilation of the mask adds.
+# A mask of the letters. Its outline is what a dilation adds to the mask.
 
 letters = flat < 0.75
 outline = dilation(letters, 3) & ~letters

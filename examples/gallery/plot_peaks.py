@@ -3,8 +3,8 @@ Peaks in a heat map
 ===================
 
 A peak is an element that is the largest of its neighbourhood: the maximum over a window around it
-at stride 1 is the element itself. Detectors that answer with heat maps (CenterNet, pose networks)
-find their objects like that, and astronomers their stars.
+at stride 1 is the element itself. Detectors with heat maps (CenterNet, pose networks) find objects
+like this, and astronomers find stars.
 """
 
 import matplotlib.pyplot as plt
@@ -20,15 +20,15 @@ sky = skimage.data.hubble_deep_field()[:500, :700]
 heat = skimage.filters.gaussian(skimage.color.rgb2gray(sky), 1.5).astype(np.float32)
 
 # %%
-# A window of 11 x 11, padded by 5 on all sides, gives a maximum for every pixel. Where that is the
-# pixel itself there is a peak; faint ones are left out.
+# A window of 11 x 11, padded by 5 on all sides, gives a maximum for every pixel. If that is the
+# pixel itself, it is a peak. Faint peaks are left out.
 
 around = fastpool.max_pool(heat, 11, pads=5, layout="HW")
 rows, columns = np.nonzero((heat == around) & (heat > 0.2))
 print(len(rows), "peaks")
 
 # %%
-# scikit-image finds the same ones.
+# scikit-image finds the same peaks.
 
 same = skimage.feature.peak_local_max(
     heat, min_distance=5, threshold_abs=0.2, exclude_border=False, p_norm=np.inf
@@ -49,8 +49,8 @@ plt.show()
 # Equal neighbours
 # ----------------
 #
-# Two equal elements in one window would both be peaks. The index of a maximum names only one of
-# them, the first in row-major order: an element is a peak if its window's index is its own.
+# Two equal elements in one window would both be peaks. The index of a maximum names only the first
+# of them in row-major order. So an element is a peak if the index of its window is its own.
 
 plateau = np.array([[0, 0, 0, 0], [0, 7, 7, 0], [0, 0, 0, 0]])
 largest, where = fastpool.max_pool(plateau, 3, pads=1, layout="HW", return_indices=True)

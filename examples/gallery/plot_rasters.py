@@ -3,8 +3,8 @@ Large rasters: files and dask
 =============================
 
 Elevation models and satellite pictures are often larger than memory. :mod:`fastpool.files` pools
-``.npy`` files by mapped tiles, :mod:`fastpool.dask` pools arrays in chunks. Both give what one call
-on the whole array would give, positions included.
+``.npy`` files by mapped tiles, and :mod:`fastpool.dask` pools arrays in chunks. Both give the
+results of one call on the whole array, indices included.
 """
 
 import tempfile
@@ -19,7 +19,8 @@ import fastpool.dask
 import fastpool.files
 
 # %%
-# A made-up terrain of 3000 x 4000 metres, in a file. (Any size will do; this page has to be quick.)
+# A synthetic terrain of 3000 x 4000 metres, in a file. (It could have any size; this page must
+# build quickly.)
 
 rng = np.random.default_rng(7)
 rough = np.fft.rfft2(rng.standard_normal((300, 400)))
@@ -30,8 +31,8 @@ folder = Path(tempfile.mkdtemp())
 np.save(folder / "terrain.npy", terrain.astype(np.float32))
 
 # %%
-# The highest point of every 250 x 250 block, and where it is. 4 MiB of input and results are mapped
-# at a time.
+# The height and the position of the highest point of every 250 x 250 block. 4 MiB of input and
+# results are mapped at a time.
 
 plan = fastpool.files.max_pool(
     *(folder / "terrain.npy", folder / "highest.npy", 250),
@@ -45,15 +46,15 @@ highest, where = np.load(folder / "highest.npy"), np.load(folder / "where.npy")
 rows, columns = np.unravel_index(where, plan.input_shape)
 
 # %%
-# The same by dask, in chunks that do not fit the blocks: windows that hang over the border of two
-# chunks fetch what they need from the neighbour.
+# dask gives equal results, in chunks that do not fit the blocks. Windows over the border of two
+# chunks fetch what they need from the next chunk.
 
 chunks = da.from_array(np.load(folder / "terrain.npy", mmap_mode="r"), chunks=(700, 900))
 y, indices = fastpool.dask.max_pool(chunks, 250, strides=250, layout="HW", return_indices=True)
 print(np.array_equal(y.compute(), highest), np.array_equal(indices.compute(), where))
 
 # %%
-# A summit is the highest point of its block, and of the 500 x 500 metres around it.
+# A summit is the highest point of its block and of the 500 x 500 metres around it.
 
 summits = fastpool.dask.max_pool(chunks, 501, pads=250, layout="HW")
 is_summit = summits.vindex[rows.ravel(), columns.ravel()].compute() == highest.ravel()

@@ -2,8 +2,8 @@
 Pool and unpool as SegNet does
 ==============================
 
-SegNet and other encoders and decoders remember where each maximum came from, and put what the
-decoder computes back at that place. Outlines keep their shape, which the small picture has lost.
+SegNet and other encoders and decoders keep the position of each maximum, and put the decoder's
+values back there. So outlines keep their shape, which the small picture has lost.
 """
 
 import matplotlib.pyplot as plt
@@ -14,7 +14,7 @@ import skimage
 import fastpool
 
 # %%
-# Three poolings of 2 x 2, as in the encoder. The positions are kept.
+# Three poolings of 2 x 2, as in the encoder, keep the positions.
 
 photograph = skimage.data.camera()[30:286, 100:420].astype(np.float32) / 255
 window = {"kernel_shape": 2, "strides": 2, "layout": "HW"}
@@ -28,8 +28,8 @@ for _ in range(3):
 print(photograph.shape, "->", small.shape)
 
 # %%
-# The decoder goes the same way back. Between its steps SegNet has trained filters that fill the
-# gaps; here a gap takes the blurred values around it.
+# The decoder goes back through the levels. Between them SegNet has trained filters that fill the
+# gaps. Here a gap gets the blurred values around it.
 
 
 def unpool_and_fill(x, indices, shape):
@@ -47,8 +47,8 @@ for shape, indices in reversed(levels):
     sparse.append(values)
 
 # %%
-# The other picture is made of the same 32 x 40 maxima, but without their positions: every one is a
-# block of 8 x 8. The mean error against the photograph:
+# The other picture is made of the same 32 x 40 maxima without their positions: each becomes a block
+# of 8 x 8. The mean error against the photograph:
 
 blocks = small.repeat(8, axis=0).repeat(8, axis=1)
 for name, picture in (("with positions", decoded), ("blocks", blocks)):
@@ -72,6 +72,6 @@ for axes, (title, picture) in zip(grid.flat, pictures.items(), strict=True):
 plt.show()
 
 # %%
-# Nothing was lost where it counts: a pooling of what was unpooled gives the maxima again.
+# No maximum was lost: pooling the unpooled picture gives the maxima again.
 
 print(np.array_equal(fastpool.max_pool(sparse[0], **window), small))

@@ -3,7 +3,7 @@ SPPF: three poolings that are three sizes
 =========================================
 
 YOLO's SPPF layer pools a feature map with 5 x 5 windows three times in a row, and stacks all four
-maps. Poolings in a row are one pooling with a larger window: 5, then 9, then 13.
+maps. Repeated poolings equal one pooling with a larger window: 5, then 9, then 13.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ features = np.maximum(np.cos(angles) * right + np.sin(angles) * down, 0).astype(
 print(features.shape)
 
 # %%
-# All four maps go into one array: `out=` takes slices of it, and nothing is concatenated.
+# All four maps go into one array. `out=` takes slices of it, so nothing is concatenated.
 
 channels = features.shape[1]
 stacked = np.empty((1, 4 * channels, 40, 60), np.float32)
@@ -33,7 +33,7 @@ for step in range(3):
     plan(source, out=stacked[:, (step + 1) * channels : (step + 2) * channels])
 
 # %%
-# The same maps by single poolings with larger windows (that is SPP, its predecessor):
+# Single poolings with larger windows (SPP, its predecessor) give equal maps:
 
 for step, size in enumerate((5, 9, 13), start=1):
     at_once = fastpool.max_pool(features, size, pads=size // 2)

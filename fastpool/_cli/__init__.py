@@ -1,7 +1,7 @@
-"""The command line: `fastpool`, also `python -m fastpool`. Nothing else imports it.
+"""The command line: `fastpool`, also `python -m fastpool`. No other module imports it.
 
-Each command is a module of its own, which imports what it works with when it runs. They need click
-and rich, the extra "cli".
+Each command is a separate module, which imports what it needs when it runs. Commands need click and
+rich, the extra "cli".
 """
 
 import signal
@@ -9,9 +9,9 @@ import sys
 
 
 def main():
-    """Run the command that this process was started with; exits with its status."""
+    """Run the command that this process was started with, and exit with its status."""
     try:
-        import rich  # noqa: F401  (parts of it are imported when something is drawn)
+        import rich  # noqa: F401  (its parts are imported when something is drawn)
 
         from .program import program
     except ModuleNotFoundError as missing:
@@ -22,7 +22,7 @@ def main():
             file=sys.stderr,
         )
         return 2
-    # As an interrupt does: files that are half written go away.
+    # Handle these signals as an interrupt, so that partly written files are removed.
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # Windows has no SIGHUP
         if number and signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores it

@@ -1,4 +1,4 @@
-"""Arrays in .npz files and images: read one by one, and written so."""
+"""Read and write arrays in .npz files and images, one by one."""
 
 import zipfile
 import zlib
@@ -9,15 +9,15 @@ import numpy as np
 from ..files import open_regular
 from .program import needing
 
-# Of Pillow's images, those whose numbers have an order; others are converted.
+# Modes of Pillow's images whose numbers have an order. Others are converted.
 MODES = ("L", "LA", "RGB", "RGBA", "I", "F")
 
 
 class Archive:
-    """An .npz file that is read: its names, and an array for each."""
+    """An .npz file open for reading: its names, and an array for each."""
 
     def __init__(self, argument, path):
-        """Errors about the file name the argument, too."""
+        """Open the file. Errors about it name the argument too."""
         self.path = path
         with ExitStack() as stack:
             file = stack.enter_context(open_regular(argument, path))
@@ -51,7 +51,7 @@ class Archive:
 
 @contextmanager
 def npz_writer(path):
-    """A function of a name and an array; numpy.savez would want all arrays at once."""
+    """Yield a function that writes a named array; numpy.savez needs all arrays at once."""
     with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
 
         def write(name, array):
@@ -62,7 +62,7 @@ def npz_writer(path):
 
 
 def read_image(argument, path):
-    """(array, its layout)."""
+    """Return (array, layout)."""
     with needing("an image", "pillow", "PIL"):
         from PIL import Image, ImageOps
     with ExitStack() as stack:
@@ -85,7 +85,7 @@ def read_image(argument, path):
 
 
 def image_format(path):
-    """What Pillow calls the kind of image that `path` is to be."""
+    """Return Pillow's name for the image format of `path`."""
     with needing("an image", "pillow", "PIL"):
         from PIL import Image
     name = Image.registered_extensions().get(path.suffix.lower())
@@ -95,7 +95,7 @@ def image_format(path):
 
 
 def write_image(path, format, array):
-    """Write an image, unless it would hold other numbers than the array."""
+    """Write an image; if it cannot hold the array's numbers exactly, raise ValueError."""
     from PIL import Image
 
     try:
@@ -111,5 +111,5 @@ def write_image(path, format, array):
 
 
 def described(array):
-    """Its type and shape."""
+    """Return the type and shape of an array as text."""
     return f"{array.dtype} {'x'.join(map(str, array.shape))}"

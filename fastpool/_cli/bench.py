@@ -1,4 +1,4 @@
-"""`fastpool bench`: its options, its tables, and what they start."""
+"""`fastpool bench`: options, tables, and the measurements that they start."""
 
 import importlib.util
 from fnmatch import fnmatchcase
@@ -14,7 +14,7 @@ from .program import FAILED, Command, Group, wrong_input
 from .screen import show, table
 
 PEERS = [name for name in LIBRARIES if name not in OWN]
-# Turns per way and workload, and about how many seconds each takes.
+# Turns per way and workload, and seconds per turn.
 ROUNDS, SECONDS = 7, 0.03
 QUICK_ROUNDS, QUICK_SECONDS = 3, 0.01
 
@@ -25,7 +25,7 @@ LEGEND = (
 
 
 class Interpreter(click.ParamType):
-    """NAME=PATH, as a pair."""
+    """The parameter type NAME=PATH; its value is a pair."""
 
     name = "NAME=PATH"
 
@@ -38,13 +38,14 @@ class Interpreter(click.ParamType):
         return name, path
 
 
-QUICKLY = click.option("--quick", is_flag=True, help="Less of it, in about a minute.")
+QUICKLY = click.option("--quick", is_flag=True, help="Measure less, in about a minute.")
 FILES = [
+    click.option("--json", metavar="FILE", type=Written(), help="Write the measurements as JSON."),
     click.option(
-        "--json", metavar="FILE", type=Written(), help="Write what was measured, as JSON."
-    ),
-    click.option(
-        "--plot", metavar="FILE", type=Picture(".svg", ".png"), help="Draw it (.svg or .png)."
+        "--plot",
+        metavar="FILE",
+        type=Picture(".svg", ".png"),
+        help="Draw the measurements (.svg or .png).",
     ),
 ]
 
@@ -96,8 +97,8 @@ FILES = [
 def command(context, quick, patterns, peers, thread_counts, rounds, pythons, json, plot):
     """Compare the speed with other libraries.
 
-    Those that are installed pool and unpool the same arrays. Each runs in a process of its own and
-    must give the exact answer; what differs is reported and not timed. Exits with 1 if fastpool
+    All installed libraries pool and unpool the same arrays, each in its own process. Their answers
+    must be exact; calls whose answers differ are reported and not timed. Exits with 1 if fastpool
     differs.
 
     `sweep` times fastpool alone, over windows from 2 to 129.
@@ -136,8 +137,8 @@ def command(context, quick, patterns, peers, thread_counts, rounds, pythons, jso
 def sweep(quick, json, plot):
     """Time fastpool alone, over windows from 2 to 129.
 
-    The time of an output, at several strides and dilations, in both layouts, with and without
-    indices. A few minutes.
+    Measures the time per output at several strides and dilations, in both layouts, with and without
+    indices. Takes a few minutes.
     """
     _check_apart(json, plot)
     from ..bench import report
@@ -155,15 +156,15 @@ def sweep(quick, json, plot):
 
 
 def _refuse_all(context):
-    """Options of a subcommand stand behind it."""
+    """Raise if an option of a subcommand is given before it."""
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name)
         if source is not ParameterSource.DEFAULT:
-            raise click.UsageError(f"{parameter.opts[0]}: expected behind the subcommand", context)
+            raise click.UsageError(f"{parameter.opts[0]}: expected after the subcommand", context)
 
 
 def _check_apart(json, plot):
-    """The second of them to be written would take the place of the first."""
+    """Raise if both are one file: the second to be written would replace the first."""
     with wrong_input():
         apart(**given({"json": json, "plot": plot}))
 
@@ -173,7 +174,7 @@ def _say(message):
 
 
 def _chosen(quick, patterns):
-    """The workloads that the options name."""
+    """Return the workloads that the options name."""
     for pattern in patterns:
         if not any(fnmatchcase(w.name, pattern) for w in WORKLOADS):
             what = f"--workload: nothing matches {pattern!r}; names are like {QUICK[0]!r}"
@@ -189,7 +190,7 @@ def _chosen(quick, patterns):
 
 
 def _show(report, results):
-    """Workload after workload, then by groups, then what was not timed."""
+    """Print the results by workload and by group, then the calls that were not timed."""
     rows = report.summary(results)
     times = {"peer_us": "right", "fastpool_us": "right", "ratio": "right", "limit_x": "right"}
     each = table(workload="left", threads="right", best_peer="left", **times)

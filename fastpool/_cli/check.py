@@ -1,4 +1,4 @@
-"""`fastpool check`: the installed package against the slow twin."""
+"""`fastpool check`: compare the installed package with the slow twin."""
 
 import time
 from collections import Counter
@@ -18,7 +18,7 @@ from ..bench.answers import difference
 from .program import FAILED, Command
 from .screen import progress, show, table
 
-# name -> (shape, attributes): each way through the kernels, with borders on all sides of a vector.
+# name -> (shape, attributes): each path through the kernels, with borders on all sides of a vector.
 POOLINGS = {
     "halves": (
         (2, 3, 17, 34),
@@ -56,10 +56,10 @@ MOST_SHOWN = 10
     "threads",
     metavar="N",
     type=click.IntRange(min=1, max=MOST_THREADS),
-    help="Compare on one thread and on so many. [the processors, at least 2]",
+    help="Compare on one thread and on this many. [the processors, at least 2]",
 )
 def command(threads):
-    """Test what is installed, in some seconds.
+    """Test the installed package, in some seconds.
 
     Pools and unpools arrays of every element type in every build that this processor runs, on one
     thread and on several, and compares all values and indices with a slow implementation in plain
@@ -91,9 +91,9 @@ def command(threads):
 
 
 def comparisons(dtype, builds, threads):
-    """Yield (build, what was compared, what differs or "") of one element type.
+    """Yield (build, what was compared, what differs or "") for one element type.
 
-    Only one of the poolings, another one for each type, is on several threads too: on a busy
+    Only one of the poolings, a different one for each type, also runs on several threads: on a busy
     machine each such call waits for a processor.
     """
     turn = DTYPES.index(dtype) % len(POOLINGS)
@@ -118,7 +118,7 @@ def comparisons(dtype, builds, threads):
 
 
 def values(shape, dtype):
-    """Few numbers, for many equal maxima; the ends of the type among them, and rare NaN."""
+    """Return an array of few distinct numbers, the ends of the type among them, and rare NaN."""
     rng = np.random.default_rng(0)
     if dtype == "bool":
         return rng.random(shape) < 0.3

@@ -13,14 +13,14 @@ from .program import Command, needing
     type=click.Path(path_type=Path),
     default="fastpool-demo",
     metavar="DIR",
-    help="Folder of the pictures. [fastpool-demo]",
+    help="Folder for the pictures. [fastpool-demo]",
 )
 def command(output):
     """Pool photographs and the layers of known networks.
 
-    Pools the photographs of scikit-image and the MaxPool layers of the networks inside the onnx
-    package through all three interfaces, checks every value and index, and draws before-and-after
-    pictures. Exits with 1 if anything differs.
+    Pools the photographs of scikit-image and the MaxPool layers of the networks in the onnx package
+    through all three interfaces, checks every value and index, and draws before-and-after pictures.
+    Exits with 1 if anything differs.
     """
     with needing("the demo", "fastpool[demo]", "onnx", "PIL", "skimage"):
         from .photographs import run

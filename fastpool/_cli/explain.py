@@ -1,4 +1,4 @@
-"""`fastpool explain`: where windows lie, in words and drawn."""
+"""`fastpool explain`: describe and draw the windows of a pooling."""
 
 import click
 
@@ -8,7 +8,7 @@ from .._planning import geometry
 from .options import ACTIVATION, INDICES, THREADS, WINDOW, Numbers, Picture, given, with_options
 from .program import Command, wrong_input
 
-# What conventions differ in; the rest is fastpool's alone.
+# Attributes in which conventions differ. Only fastpool has the others.
 COMPARED = ("kernel_shape", "strides", "pads", "dilations", "auto_pad", "ceil_mode")
 
 DPI = 200
@@ -22,24 +22,24 @@ DPI = 200
         "fastpool explain --shape 6 --layout W --kernel 3 --strides 2 --ceil-mode --conventions",
     ],
 )
-@click.option("--shape", type=Numbers(), required=True, help="Of the array, as --layout says.")
-@click.option("--dtype", metavar="NAME", default="float32", help="Its type. [float32]")
+@click.option("--shape", type=Numbers(), required=True, help="Shape of the array, in --layout.")
+@click.option("--dtype", metavar="NAME", default="float32", help="Type of the array. [float32]")
 @with_options(WINDOW)
-@click.option("--return-indices", is_flag=True, help="With the indices of the maxima.")
+@click.option("--return-indices", is_flag=True, help="Return the indices of the maxima too.")
 @with_options(INDICES, ACTIVATION, THREADS)
 @click.option(
     "--conventions",
     is_flag=True,
-    help="Compare what ONNX, OpenVINO, torch and TensorFlow make of the attributes.",
+    help="Compare what the attributes mean in ONNX, OpenVINO, torch and TensorFlow.",
 )
-@click.option("--svg", metavar="FILE", type=Picture(".svg"), help="Draw the windows.")
-@click.option("--png", metavar="FILE", type=Picture(".png"), help="Likewise.")
+@click.option("--svg", metavar="FILE", type=Picture(".svg"), help="Draw the windows as SVG.")
+@click.option("--png", metavar="FILE", type=Picture(".png"), help="Draw the windows as PNG.")
 @click.option("--axes", metavar="NAMES", help="One or two spatial axes to draw, as W or HW. [all]")
 def command(shape, dtype, conventions, svg, png, axes, **attributes):
     """Explain what a pooling does, and draw it.
 
-    Attributes are those of fastpool.max_pool. Says which rules apply, the padding and output that
-    they lead to, which windows hang over an edge, and how this machine would compute it.
+    Attributes are those of fastpool.max_pool. Prints which rules apply, the resulting padding and
+    output, which windows hang over an edge, and how this machine would compute it.
     """
     with wrong_input():
         shape = shape if isinstance(shape, tuple) else (shape,)
@@ -60,7 +60,7 @@ def command(shape, dtype, conventions, svg, png, axes, **attributes):
 
 
 def _compared(shape, attributes):
-    """The same attributes by other conventions."""
+    """Return the comparison of the attributes in other conventions."""
     from .. import conventions
 
     order = geometry.layout(attributes.pop("layout", None), shape)

@@ -1,4 +1,4 @@
-"""`fastpool info`: what a report of a fault has to say."""
+"""`fastpool info`: the facts that a bug report needs."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from .._running import builds, threads
 from .program import Command, wrong_input
 from .screen import show, table
 
-# Distributions that the extras bring.
+# Distributions that the extras install.
 PACKAGES = ("click", "rich", "ml_dtypes", "onnx", "onnxruntime", "openvino", "torch", "dask")
 PACKAGES += ("distributed", "xarray", "matplotlib", "pillow", "scikit-image", "threadpoolctl")
 
@@ -29,7 +29,7 @@ OPENMP = re.compile(r"/lib(gomp|omp|iomp5)\b[^/]*$")
 def command(as_json):
     """Show versions, the build in use, and the threads.
 
-    For reports of faults, and to see why it is this build and so many threads.
+    For bug reports, and to see why this build and this number of threads were chosen.
     """
     with wrong_input():  # FASTPOOL_NUM_THREADS=many
         found = collect()
@@ -44,7 +44,7 @@ def command(as_json):
 
 
 def collect():
-    """What is known, as JSON has it."""
+    """Return all facts as a dict for JSON."""
     from ..bench.report import machine
 
     return {
@@ -63,7 +63,7 @@ def collect():
 
 
 def _features():
-    """Processor features that builds are made for -> whether they are here."""
+    """Return processor features that builds use -> whether this processor has them."""
     names = dict.fromkeys(name for _, needed in builds.BUILDS.values() for name in needed)
     return {name: bool(_kernels.cpu_supports(name)) for name in names}
 
@@ -89,7 +89,7 @@ def _builds():
 
 
 def _thread_limits():
-    """The default number of threads, and everything that may limit it."""
+    """Return the default number of threads, and everything that may limit it."""
     openmp = builds.builds()[builds._active].max_threads
     asked = os.environ.get("FASTPOOL_NUM_THREADS", "").strip()
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -110,7 +110,7 @@ def _thread_limits():
 
 
 def _openmp():
-    """The files of the OpenMP runtimes in this process; None where there is no telling."""
+    """Return the files of the OpenMP runtimes in this process; None if they cannot be found."""
     try:
         with open("/proc/self/maps") as lines:
             files = {line.split(maxsplit=5)[-1].strip() for line in lines}
@@ -120,7 +120,7 @@ def _openmp():
 
 
 def _packages():
-    from importlib import metadata  # slow to import, for those who want help alone
+    from importlib import metadata  # slow to import, and --help does not need it
 
     found = {}
     for name in PACKAGES:
@@ -130,7 +130,7 @@ def _packages():
 
 
 def _rows(found):
-    """The same for people."""
+    """Yield the facts as rows of a table."""
     builds, threads = found["builds"], found["threads"]
     yield "fastpool", f"{found['fastpool']}, {found['path']}"
     yield "Python", f"{found['implementation']} {found['python']}, {found['executable']}"

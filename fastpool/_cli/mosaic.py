@@ -13,12 +13,12 @@ from .screen import progress
     metavar="N",
     type=click.IntRange(min=1),
     default=20000,
-    help="Its rows and columns. [20000]",
+    help="Rows and columns of the photograph. [20000]",
 )
 def command(target, size):
     """Write a large photograph to pool, made of small ones.
 
-    It is made of scikit-image's pictures: uint8, of the layout HWC, in a .npy file.
+    It is made of scikit-image's pictures and written to a .npy file: uint8, layout HWC.
     """
     with needing("the mosaic", "fastpool[demo]", "PIL", "skimage"):
         from . import mosaic_file

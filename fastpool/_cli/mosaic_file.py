@@ -1,6 +1,6 @@
-"""A photograph made of photographs, as large as one likes: something real that fills a disk.
+"""Write a photograph of any size, made of photographs: real data that fills a disk.
 
-The pictures are those inside scikit-image's wheel; nothing is downloaded. It is written a row of
+The pictures come from scikit-image's wheel; nothing is downloaded. The file is written one row of
 pictures at a time.
 """
 
@@ -10,10 +10,10 @@ from PIL import Image, ImageOps
 
 from ..files import replacing
 
-# The whole is the first of them.
+# The large picture is the first of these.
 PHOTOGRAPHS = ("astronaut", "chelsea", "coffee", "rocket")
 CELL = 100
-# How much of a picture is left beside the colour that it has in the whole.
+# The contrast of small pictures; their means become the colours of the large picture.
 CONTRAST = 0.6
 
 

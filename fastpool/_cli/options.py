@@ -1,6 +1,6 @@
-"""Options that several commands have, and how their values are written.
+"""Options that several commands share, and the types of their values.
 
-An option that is not given is not passed on; what its value may be, the library says.
+Options that are not given are not passed on. The library checks their values.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 class Numbers(click.ParamType):
-    """One number, or several with commas between them: a tuple then."""
+    """A parameter type: one number, or several with commas in between, as a tuple."""
 
     name = "N,..."
 
@@ -31,7 +31,7 @@ class Numbers(click.ParamType):
 
 
 class Size(click.ParamType):
-    """A number of bytes."""
+    """A parameter type: a number of bytes."""
 
     name = "SIZE"
 
@@ -45,7 +45,7 @@ class Size(click.ParamType):
 
 
 class Written(click.Path):
-    """A file that is written in the end. That it cannot be is found out before hours of work."""
+    """A file that is written at the end. If that is impossible, it fails before the long work."""
 
     def __init__(self, *endings):
         super().__init__(path_type=Path, dir_okay=False, writable=True)
@@ -62,7 +62,7 @@ class Written(click.Path):
 
 
 class Picture(Written):
-    """A file that is drawn in the end."""
+    """A picture that is drawn at the end."""
 
     def convert(self, value, param, ctx):
         path = super().convert(value, param, ctx)
@@ -79,7 +79,7 @@ def number(name, help):
     return click.option(f"--{name}", metavar="N", type=int, help=help)
 
 
-# The attributes of fastpool.max_pool, in its order.
+# The attributes of fastpool.max_pool, in order.
 WINDOW = [
     click.option(
         *("--kernel-shape", "--kernel"),
@@ -100,7 +100,7 @@ WINDOW = [
     click.option(
         "--layout",
         metavar="AXES",
-        help="The axes: HW, HWC, NCDHW and so on; NCHW and NHWC at any rank. [NCHW]",
+        help="Axes: HW, HWC, NCDHW and so on; NCHW and NHWC for any rank. [NCHW]",
     ),
     text("nan", "propagate or ignore. [propagate]"),
 ]
@@ -108,7 +108,7 @@ INDICES = [
     number("storage-order", "Indices count rows (0) or columns (1) of a plane first. [0]"),
     number("index-axis", "Indices count within the axes from this one on. [0]"),
     text("index-dtype", "int64 or int32. [int64]"),
-    text("index-layout", "NCHW or NHWC, where the channels come last. [NCHW]"),
+    text("index-layout", "NCHW or NHWC, if the channels come last. [NCHW]"),
 ]
 ACTIVATION = [
     text("activation", "Relu, Clip, LeakyRelu, HardSigmoid, Tanh, Sigmoid or Silu."),
@@ -116,14 +116,14 @@ ACTIVATION = [
         "--activation-params",
         metavar="X,...",
         type=Numbers(float, "0.1 or 0,6"),
-        help="Its parameters.",
+        help="Parameters of the activation.",
     ),
 ]
 THREADS = [number("num-threads", "Number of threads. [as `fastpool info` shows]")]
 
 
 def with_options(*groups):
-    """A decorator: the command has all of these options."""
+    """Return a decorator that adds all of these options to a command."""
 
     def decorate(function):
         for group in reversed(groups):
@@ -135,5 +135,5 @@ def with_options(*groups):
 
 
 def given(options):
-    """Those that were given."""
+    """Return the options that were given."""
     return {name: value for name, value in options.items() if value is not None}

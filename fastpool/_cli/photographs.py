@@ -1,9 +1,8 @@
-"""The demo: real photographs and the MaxPool layers of known networks, with every number checked.
+"""Run the demo on real photographs and MaxPool layers of known networks, and check every number.
 
-The photographs are the ones inside scikit-image's wheel (uint8, channels last). The layers are
-those of the graphs inside the onnx package (its light_* models, whose weights are left out):
-geometry and tensor shapes come from the graph, the tensors are filled with pieces of a photograph.
-Nothing is downloaded.
+The photographs come from scikit-image's wheel (uint8, channels last). The layers come from the
+graphs in the onnx package (its light_* models, which have no weights). Geometry and tensor shapes
+come from the graph; the tensors are filled with pieces of a photograph. Nothing is downloaded.
 """
 
 import math
@@ -38,9 +37,9 @@ BLOCKS = {"kernel_shape": (8, 8), "strides": (8, 8), "ceil_mode": True}
 LOCAL_MAXIMUM = {"kernel_shape": (9, 9), "pads": (4, 4, 4, 4)}
 DILATED = {"kernel_shape": (3, 3), "strides": (2, 2), "pads": (4, 4, 4, 4), "dilations": (4, 4)}
 PHOTOGRAPH_WINDOWS = (HALVE, BLOCKS, LOCAL_MAXIMUM, DILATED)
-UNPOOLED_WINDOWS = (HALVE, BLOCKS)  # no overlap: pooling the unpooled picture gives the same again
+UNPOOLED_WINDOWS = (HALVE, BLOCKS)  # no overlap: pooling the unpooled gives the maxima
 
-REFERENCE_WINDOWS = 4096  # the reference visits them one by one; beyond, see shifted_slices
+REFERENCE_WINDOWS = 4096  # the reference visits each; for more, see shifted_slices
 
 OPENVINO_LAYER = """
 <layer name="pool" type="MaxPool" version="{opset}">
@@ -56,7 +55,7 @@ HEADER = (
 
 
 class Case(NamedTuple):
-    """A tensor to pool; `window` has all of ONNX's attributes, named alike in the native call."""
+    """A tensor to pool. `window` has all of ONNX's attributes, by the native call's names."""
 
     name: str
     x: np.ndarray
@@ -65,7 +64,7 @@ class Case(NamedTuple):
 
 
 def photographs():
-    """Name -> (uint8 array, its layout)."""
+    """Return name -> (uint8 array, layout)."""
     arrays = {name: getattr(skimage.data, name)() for name in PHOTOGRAPHS}
     return {name: (x, "HWC" if x.ndim == 3 else "HW") for name, x in arrays.items()}
 
@@ -92,10 +91,10 @@ def network_cases(photo):
 
 
 def activations(shape, photo):
-    """A float32 tensor whose channels are pieces of the photograph.
+    """Return a float32 tensor whose channels are pieces of the photograph.
 
-    They hold many equal maxima and, at the borders, negative values, which a wrong tie rule or
-    padding with zeros would give away.
+    They hold many equal maxima and, at the borders, negative values, which reveal a wrong tie rule
+    or padding with zeros.
     """
     batch, channels, height, width = shape
     down, right = photo.shape[0] - height + 1, photo.shape[1] - width + 1
@@ -108,21 +107,21 @@ def activations(shape, photo):
 
 
 def planes(array, layout):
-    """The array as (planes, height, width): results of every interface are compared as that."""
+    """Return the array as (planes, height, width), the form in which all results are compared."""
     if layout.endswith("C"):
         array = np.moveaxis(array, -1, -3)
     return array.reshape(-1, *array.shape[-2:])
 
 
 def batched(array, layout):
-    """The array and its layout with the batch and channel axes that ONNX and OpenVINO need."""
+    """Return the array and its layout with batch and channel axes, for ONNX and OpenVINO."""
     if layout == "HWC":
         return array[None], "NHWC"
     return array.reshape((1,) * (4 - array.ndim) + array.shape), "NCHW"
 
 
 def expected(case):
-    """(maxima, indices, who says so), as planes, from code that shares nothing with the kernels."""
+    """Return (maxima, indices, their source) as planes, from code independent of the kernels."""
     if math.prod(output_extents(case)) > REFERENCE_WINDOWS:
         return *shifted_slices(case), "slices"
     y, indices = _reference.max_pool(case.x, **case.window, layout=case.layout, return_indices=True)
@@ -130,7 +129,7 @@ def expected(case):
 
 
 def axes(case):
-    """Per spatial axis: size, kernel, stride, dilation, begin pad, end pad."""
+    """Return size, kernel, stride, dilation, begin pad and end pad of each spatial axis."""
     window = case.window
     return zip(
         planes(case.x, case.layout).shape[1:],
@@ -151,9 +150,9 @@ def output_extents(case):
 
 
 def shifted_slices(case):
-    """Max pooling in NumPy: tap after tap, a later one wins only where it is larger.
+    """Pool in NumPy, tap after tap; a later one wins only where it is larger.
 
-    For windows that all hold an element, and no NaN.
+    All windows must hold an element, and no NaN.
     """
     x = planes(case.x, case.layout)
     offsets = np.arange(x.size).reshape(x.shape)
@@ -176,7 +175,7 @@ def shifted_slices(case):
 
 
 def difference(name, got, want):
-    """None, or what differs first."""
+    """Return a text about the first difference, or None."""
     if got.shape != want.shape or got.dtype != want.dtype:
         return f"{name}: {got.dtype} {got.shape} instead of {want.dtype} {want.shape}"
     wrong = np.argwhere(got != want)
@@ -188,7 +187,7 @@ def difference(name, got, want):
 
 
 def speed(call, *arrays):
-    """Median time of nine calls, and the bytes of the arrays read and written per second."""
+    """Return the median time of nine calls, and the bytes read and written per second."""
     samples = []
     for _ in range(9):
         start = time.perf_counter()
@@ -199,10 +198,10 @@ def speed(call, *arrays):
 
 
 def pool_row(case):
-    """Pool one case through every interface: its row of the table, and what differs.
+    """Pool one case through every interface; return its row of the table, and what differs.
 
-    The native call is timed on one thread, which other processes disturb least; the front ends
-    run on as many as the default says.
+    The native call is timed on one thread, which other processes disturb least. The front ends use
+    the default number of threads.
     """
     pool = partial(fastpool.max_pool, case.x, **case.window, layout=case.layout)
     alone, y = np.zeros_like(pool()), np.zeros_like(pool())
@@ -231,7 +230,7 @@ def pool_row(case):
 
 
 def openvino_layer(kernel_shape, strides, pads, dilations, ceil_mode):
-    """The window as OpenVINO's documents write it; torch's ceil rule came with opset 14."""
+    """Return the window as XML of OpenVINO's documents; torch's ceil rule came with opset 14."""
     numbers = {
         "kernel": kernel_shape,
         "strides": strides,
@@ -247,7 +246,7 @@ def openvino_layer(kernel_shape, strides, pads, dilations, ceil_mode):
 
 
 def unpool_row(case):
-    """Put the maxima of one photograph back where they came from, and pool once more."""
+    """Put the maxima of one photograph back in their places, and pool again."""
     pool = partial(fastpool.max_pool, **case.window, layout=case.layout)
     y, indices = pool(case.x, return_indices=True)
     window = {key: case.window[key] for key in ("kernel_shape", "strides")}
@@ -277,7 +276,7 @@ def unpool_row(case):
 
 
 def row(name, x, window, times, source, problems):
-    """One line of the table, and the problems with the layer's name before them."""
+    """Return one line of the table, and the problems with the layer's name in front."""
     shape = f"{'x'.join(map(str, x.shape))} {x.dtype}"
     text = "x".join(map(str, window["kernel_shape"]))
     for key, default in DEFAULTS.items():
@@ -292,7 +291,7 @@ def row(name, x, window, times, source, problems):
 
 
 def montage(photo, layout):
-    """Before and after on one sheet: the photograph, local maxima, block maxima, an unpooling."""
+    """Draw the photograph, local maxima, block maxima and an unpooling on one sheet."""
     pool = partial(fastpool.max_pool, photo, layout=layout)
     height, width = photo.shape[:2]
     blocks = pool(**BLOCKS).repeat(8, axis=0).repeat(8, axis=1)[:height, :width]
@@ -316,7 +315,7 @@ def montage(photo, layout):
 
 
 def run(output):
-    """Run the demo, write the pictures into the folder `output` and return the exit status."""
+    """Run the demo, write the pictures into the folder `output`, and return the exit status."""
     fastpool.show_config()
     print(f"\n{HEADER}")
     photos = photographs()

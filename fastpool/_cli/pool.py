@@ -1,4 +1,4 @@
-"""`fastpool pool`: arrays and images in files."""
+"""`fastpool pool`: pool arrays and images in files."""
 
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -40,12 +40,12 @@ ARRAYS = (".npy", ".npz")
 def command(source, target, indices, key, max_bytes, **attributes):
     """Pool arrays or an image from one file into another.
 
-    Attributes are those of fastpool.max_pool. The names of the files say what is in them:
+    Attributes are those of fastpool.max_pool. The endings of file names give their formats:
 
     \b
-    .npy   an array; from one to another in little memory, however large
+    .npy   an array; from one to another any size fits into little memory
     .npz   arrays by name, each of which is pooled
-    other  an image that Pillow knows; its layout, HW or HWC, is clear
+    other  an image that Pillow knows; its layout, HW or HWC, is known
 
     One array or image can go to an .npy file or an image. Files appear when they are complete.
     """
@@ -67,11 +67,11 @@ def command(source, target, indices, key, max_bytes, **attributes):
 
 
 def _check(source, targets, key, max_bytes, attributes):
-    """Refuse what does not go together."""
+    """Raise if options or files do not go together."""
     if key is not None and source.suffix != ".npz":
-        raise ValueError("key: only an .npz file has any")
+        raise ValueError("key: only arrays in .npz files have names")
     if max_bytes is not None and {path.suffix for path in (source, *targets)} != {".npy"}:
-        raise ValueError("max_bytes: only from an .npy file to others")
+        raise ValueError("max_bytes: only from .npy files to .npy files")
     if "layout" in attributes and source.suffix not in ARRAYS:
         raise ValueError("layout: expected none, as an image has its own")
     many = source.suffix == ".npz" and key is None
@@ -84,7 +84,7 @@ def _check(source, targets, key, max_bytes, attributes):
 
 
 def _pool_arrays(source, targets, key, attributes, update):
-    """Pool arrays in memory, one after the other; a line about each."""
+    """Pool arrays in memory, one after the other; yield a line about each."""
     lines = []
     with ExitStack() as stack:
         formats = [None if path.suffix in ARRAYS else image_format(path) for path in targets]
@@ -126,7 +126,7 @@ def _inputs(source, key, update):
 
 @contextmanager
 def _writer(path, suffix, format):
-    """A function that writes a named array into the file `path`, of the kind that `suffix` says."""
+    """Yield a function that writes a named array to the file `path`, in the format of `suffix`."""
     if suffix == ".npz":
         with npz_writer(path) as write:
             yield write

@@ -1,4 +1,4 @@
-"""What all commands have in common: their list, exit statuses, and errors in one line."""
+"""Parts that all commands share: their list, exit statuses, and errors in one line."""
 
 import importlib
 import re
@@ -9,16 +9,16 @@ import click
 
 from .. import __version__
 
-# Their modules, in the order of the help.
+# Modules of the commands, in the order of the help.
 COMMANDS = ("info", "check", "explain", "pool", "run", "bench", "demo", "mosaic")
 
 FAILED, WRONG = 1, 2
-# An interrupted program's status, as shells have it.
+# The exit status of an interrupted program in shells.
 INTERRUPTED = 130
 
 
 class WrongInput(click.ClickException):
-    """Something asked for is wrong; the text says all that there is to know."""
+    """An error in the arguments or the input; its text is the whole message."""
 
     exit_code = WRONG
 
@@ -45,7 +45,7 @@ class Group(_WithExamples, click.Group):
 
 
 class Commands(Group):
-    """The commands, each imported when it is asked for."""
+    """The group of all commands, each imported on use."""
 
     def list_commands(self, ctx):
         return COMMANDS
@@ -56,7 +56,7 @@ class Commands(Group):
         return importlib.import_module(f".{name}", __package__).command
 
     def main(self, *arguments, **settings):
-        """Exit with what the command returns, or with what its error stands for."""
+        """Exit with the status that the command returns, or with that of its error."""
         settings["standalone_mode"] = False
         try:
             status = super().main(*arguments, **settings)
@@ -85,7 +85,7 @@ def _say(message, status):
 
 @contextmanager
 def wrong_input():
-    """The library's errors about arguments are wrong input; those that are options are named so."""
+    """Turn the library's errors about arguments into `WrongInput`, with the names of options."""
     try:
         yield
     except ImportError as missing:  # the text says what to install
@@ -103,7 +103,7 @@ def wrong_input():
 
 @contextmanager
 def needing(what, install, *packages):
-    """Around the import of something that needs other packages."""
+    """Say what to install if an import inside fails for lack of one of these packages."""
     try:
         yield
     except ModuleNotFoundError as missing:
@@ -133,7 +133,7 @@ def program():
     \b
     Exit status:
       0    done
-      1    it failed: a result differs, a file cannot be read or written
-      2    something asked for is wrong: an option, an attribute, the input
+      1    failed: a result differs, a file cannot be read or written
+      2    wrong input: an option, an attribute, the data
       130  interrupted
     """

@@ -1,4 +1,4 @@
-"""`fastpool run`: ONNX models."""
+"""`fastpool run`: run ONNX models."""
 
 from pathlib import Path
 
@@ -28,14 +28,14 @@ RULES = [
 @click.argument("model", metavar="MODEL.onnx", type=click.Path(path_type=Path))
 @click.argument("inputs", metavar="INPUTS.npz", type=click.Path(path_type=Path))
 @click.argument("outputs", metavar="OUTPUTS.npz", type=click.Path(path_type=Path))
-@click.option("--session", is_flag=True, help="Everything but pooling runs with onnxruntime.")
+@click.option("--session", is_flag=True, help="Run all nodes but pooling with onnxruntime.")
 @with_options(RULES, THREADS)
 def command(model, inputs, outputs, session, **rules):
     """Run an ONNX model of pooling nodes.
 
-    The arrays in INPUTS.npz have the names of the graph's inputs, those in OUTPUTS.npz get the
-    names of its outputs. Nodes that move data around pooling run too; for any other operator there
-    is --session. The other options choose conventions, as in fastpool.onnx.max_pool.
+    The arrays in INPUTS.npz have the names of the graph's inputs. Those in OUTPUTS.npz get the
+    names of its outputs. Nodes that move data around pooling run too; other operators need
+    --session. The other options choose conventions, as in fastpool.onnx.max_pool.
     """
     with wrong_input():
         with Archive("inputs", inputs) as archive:
@@ -50,10 +50,10 @@ def command(model, inputs, outputs, session, **rules):
 
 
 def _run(path, arrays, session, rules):
-    """A dict of the outputs."""
+    """Return a dict of the outputs."""
     from .. import onnx as front
 
-    # (these say what to install)
+    # If packages are missing, the error of these says what to install.
     runner = front.InferenceSession if session else front.Backend.prepare
 
     from onnx import numpy_helper

@@ -1,6 +1,6 @@
-"""Tables and progress bars, for terminals of any width and for pipes.
+"""Print tables and progress bars, on terminals of any width and to pipes.
 
-rich is imported when something is drawn: help is to be quick.
+rich is imported only when something is drawn, so that help is quick.
 """
 
 import sys
@@ -9,14 +9,14 @@ from contextlib import ExitStack, contextmanager
 
 import click
 
-# Seconds of work before there is a bar.
+# Seconds of work before a bar appears.
 PATIENCE = 1.0
-# Off a terminal nobody is there to fold lines for.
+# Line width if the output is not a terminal.
 WIDE = 200
 
 
 def console(stream):
-    """Where rich writes: colours, and lines no longer than it is wide, on a terminal alone."""
+    """Return a rich console; colours and lines of the terminal's width only on a terminal."""
     from rich.console import Console
 
     plain = {"markup": False, "highlight": False, "emoji": False}
@@ -24,7 +24,7 @@ def console(stream):
 
 
 def table(**columns):
-    """An empty table without lines; each column is "left" or "right"."""
+    """Return an empty table without lines; each column is "left" or "right"."""
     from rich.table import Table
 
     made = Table(box=None, pad_edge=False, header_style="bold")
@@ -36,7 +36,7 @@ def table(**columns):
 
 
 def show(drawn):
-    """Print a table or a text, in lines that fit, without spaces behind them."""
+    """Print a table or a text in lines that fit, without trailing spaces."""
     out = console(sys.stdout)
     with out.capture() as text:
         out.print(drawn)
@@ -46,7 +46,7 @@ def show(drawn):
 
 @contextmanager
 def progress(title):
-    """What to call with the number of things done and of all: a bar for long work on a terminal."""
+    """Yield a function of the numbers done and of all, which draws a bar for long work."""
     if not sys.stderr.isatty():
         yield lambda done, every: None
         return

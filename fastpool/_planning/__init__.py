@@ -1,1 +1,1 @@
-"""What a pooling computes, resolved to Python integers: no array and no compiled code."""
+"""Resolve what a pooling computes to Python integers, without arrays or compiled code."""

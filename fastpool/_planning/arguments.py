@@ -1,7 +1,7 @@
-"""Arguments as callers write them, made canonical; the text of every attribute error.
+"""One function per argument: check what the caller wrote and return its canonical form.
 
-A function is named after the argument that it takes. TypeError is for the wrong kind of object,
-ValueError for a wrong value; None stands for an argument's default.
+Each function is named after its argument. It raises TypeError for the wrong kind of object and
+ValueError for a wrong value. None means the argument's default.
 """
 
 import math
@@ -15,13 +15,13 @@ import numpy as np
 
 from .dtypes import DTYPES, NAMES
 
-# Integers of more bits are refused: none describes an array, and Python would not print them.
+# Larger integers are refused: none describes an array, and Python refuses to print some of them.
 LARGEST_BITS = 1024
 
-# Of NumPy's arrays.
+# NumPy's limit for one array.
 MOST_AXES = 64
 
-# name -> the numbers of parameters that it may have
+# name -> allowed numbers of parameters
 _ACTIVATIONS = {
     "Relu": (0, 2),
     "Clip": (2,),
@@ -35,15 +35,17 @@ _INTEGER_ACTIVATIONS = ("Relu", "Clip")
 
 
 class _Shown(reprlib.Repr):
-    """Short, quickly, whatever it is: reprlib prints what it does not know, bytes and integers in
-    full and then cuts, and sorts sets and dicts.
+    """A repr that is short and fast for any object.
+
+    reprlib alone prints unknown types, bytes and integers in full before it cuts them, and it sorts
+    sets and dicts.
     """
 
     def repr1(self, x, level):
         if type(x) not in (list, tuple, str, bytes, int, np.ndarray):
             try:
                 length = len(x)
-            except Exception:  # whatever an object does when it is asked
+            except Exception:  # an object's __len__ may raise anything
                 length = 0
             if length > 100:
                 return f"<{type(x).__name__} of length {length}>"
@@ -73,11 +75,11 @@ def _values(count):
 
 
 def as_int(value, name, expected="an int"):
-    """An integer of any kind but bool, as a Python int."""
+    """Return an integer of any type except bool as a Python int."""
     if not isinstance(value, (bool, np.bool_)) and hasattr(type(value), "__index__"):
         try:
             value = operator.index(value)
-        except TypeError:  # an array that is no integer scalar has the method too
+        except TypeError:  # arrays have `__index__` even if they are no integer scalars
             pass
         else:
             if value.bit_length() > LARGEST_BITS:
@@ -87,7 +89,7 @@ def as_int(value, name, expected="an int"):
 
 
 def as_count(value, name, least=1, expected="an int"):
-    """An integer not below `least`."""
+    """Return an integer that is at least `least`."""
     value = as_int(value, name, expected)
     if value < least:
         raise ValueError(f"{name}: expected an int of at least {least}, got {value}")
@@ -95,17 +97,17 @@ def as_count(value, name, least=1, expected="an int"):
 
 
 def is_sequence(value):
-    """Can `value` list the values of several axes? Text cannot, nor can what has no order."""
+    """Can `value` list the values of several axes? Text and unordered collections cannot."""
     if isinstance(value, np.ndarray):
         return value.ndim > 0
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
 
 
 def as_counts(value, name, least, lengths=range(MOST_AXES + 1), expected="at most 64 ints"):
-    """A sequence of integers not below `least`, as a tuple; its length is looked at first.
+    """Return a sequence of integers that are at least `least`, as a tuple.
 
-    Its values are read once, and no more of them than are allowed: one that says that it has two
-    may never end, and another thread may change it.
+    The length is checked first. Then the values are read once, and only as many as are allowed: the
+    sequence may be longer than its `__len__` says, and another thread may change it.
     """
     if not is_sequence(value):
         raise TypeError(f"{name}: expected a sequence of ints, got {shown(value)}")
@@ -119,7 +121,7 @@ def as_counts(value, name, least, lengths=range(MOST_AXES + 1), expected="at mos
 
 
 def choice(value, name, allowed):
-    """One of the strings `allowed`, the first by default."""
+    """Return `value`, one of the strings `allowed`; None means the first."""
     if value is None:
         return allowed[0]
     if not isinstance(value, str):
@@ -131,12 +133,12 @@ def choice(value, name, allowed):
 
 
 def plain_text(value):
-    """The characters of a str as an exact str: a subclass may compare and convert as it likes."""
+    """Return a str as an exact str: a subclass may override comparison and conversion."""
     return str.__str__(value)
 
 
 def zero_or_one(value, name):
-    """0 or 1 as an int, 0 by default."""
+    """Return 0 or 1 as an int; None means 0."""
     value = 0 if value is None else as_int(value, name)
     if value not in (0, 1):
         raise ValueError(f"{name}: expected 0 or 1, got {value}")
@@ -147,16 +149,16 @@ def zero_or_one(value, name):
 
 
 def dtype_name(dtype, name="dtype"):
-    """The canonical name of an element type, whatever its byte order.
+    """Return the canonical name of an element type of either byte order.
 
-    bfloat16 is known by its name: the package that defines it need not be installed.
+    bfloat16 is recognised by name, so ml_dtypes need not be installed.
     """
     if isinstance(dtype, str) and plain_text(dtype) == "bfloat16":
         return "bfloat16"
     found = None if dtype is None else _numpy_dtype(dtype)
     known = NAMES.get(None if found is None else found.newbyteorder("="))
     if known is None and getattr(found, "name", None) == "bfloat16" and found.isbuiltin == 2:
-        return "bfloat16"  # isbuiltin: a type that a package registered, no record of that name
+        return "bfloat16"  # isbuiltin 2: registered by a package, so not a record of that name
     if known is None:
         what = shown(dtype) if found is None else found
         raise TypeError(f"{name}: expected one of {', '.join(DTYPES)}, got {what}")
@@ -164,8 +166,8 @@ def dtype_name(dtype, name="dtype"):
 
 
 def _numpy_dtype(value):
-    """The dtype that `value` stands for, None if there is none."""
-    if isinstance(value, (str, bytes)) and len(value) > 100:  # NumPy would read a record in it
+    """Return the dtype that `value` describes, or None if NumPy knows none."""
+    if isinstance(value, (str, bytes)) and len(value) > 100:  # NumPy would parse it as a record
         return None
     try:
         return np.dtype(plain_text(value) if isinstance(value, str) else value)
@@ -190,7 +192,7 @@ def _per_axis(value, name, count, default):
 
 
 def kernel_shape(value, count):
-    """The window's extent along each of `count` spatial axes."""
+    """Return the taps of the window along each of `count` spatial axes."""
     return _per_axis(value, "kernel_shape", count, None)
 
 
@@ -203,7 +205,10 @@ def dilations(value, count):
 
 
 def pads(value, count):
-    """All begins, then all ends; given like that, or one per axis (both sides), or one for all."""
+    """Return all begins, then all ends.
+
+    `value` has this form, or is one int per axis (for both sides), or one int for all.
+    """
     if value is None:
         value = 0
     if not is_sequence(value):
@@ -255,7 +260,7 @@ def storage_order(value):
 
 
 def index_axis(value, rank):
-    """Counted from the first axis."""
+    """Return `index_axis` counted from the first axis."""
     value = 0 if value is None else as_int(value, "index_axis")
     if not -rank <= value < rank:
         raise ValueError(
@@ -276,7 +281,7 @@ def index_dtype(value):
 
 
 def index_layout(value, order):
-    """What indices count in: the array as if channels came first, or as it is ("NHWC")."""
+    """Return "NCHW" (indices count as if channels came first) or "NHWC" (the array as it is)."""
     value = choice(value, "index_layout", ("NCHW", "NHWC"))
     if value == "NHWC" and not order.channels_last:
         raise ValueError(
@@ -298,10 +303,10 @@ def output_shape(value, rank):
 
 
 def activation(value, params, dtype=None):
-    """An activation's name and its parameters as floats; (None, ()) for none.
+    """Return an activation's name and its parameters as floats; (None, ()) for no activation.
 
-    "Relu" without parameters is the one with (0, inf). A dtype that the activation is not defined
-    for is refused.
+    "Relu" without parameters gets (0, inf). If the activation is not defined for `dtype`, raise
+    TypeError.
     """
     params = () if params is None else params
     if not is_sequence(params):

@@ -1,7 +1,7 @@
-"""Whether the fields of a plan are what they should be: each of its kind, and all consistent.
+"""Check that each field of a plan has the right type, and that the fields are consistent.
 
-Anybody can make a plan of any fields: by its class, dataclasses.replace or a pickle. The kernels
-believe every field. Kinds are exact: a subclass of int can be another number at each look.
+A caller can give a plan any fields: by its class, dataclasses.replace or a pickle. The kernels
+trust every field. Types are compared exactly: a subclass of int may change its value between reads.
 """
 
 from contextlib import contextmanager
@@ -9,12 +9,12 @@ from dataclasses import fields
 
 from .arguments import LARGEST_BITS, MOST_AXES, shown
 
-# Of an integer in a plan: extents are products of two attributes.
+# Limit for an integer in a plan: extents are products of two attributes.
 _MOST_BITS = 4 * LARGEST_BITS
 
 
 class Kind:
-    """What a field may be: a test, and words for an error."""
+    """A test for the value of a field, and the words that an error message uses for it."""
 
     def __init__(self, words, test):
         self.words, self.test = words, test
@@ -29,12 +29,12 @@ def _is_short(value):
 
 
 def tuple_of(words, kind):
-    """Tuples of one kind, of at most two values per axis."""
+    """Return the kind of tuples whose values have one kind, with at most two values per axis."""
     return Kind(words, lambda value: _is_short(value) and all(map(kind.test, value)))
 
 
 def record_of(record, *kinds):
-    """Instances of a NamedTuple, with one kind per field."""
+    """Return the kind of instances of a NamedTuple, given one kind per field."""
     return Kind(
         record.__name__,
         lambda value: (
@@ -57,13 +57,13 @@ FLOATS = tuple_of("a tuple of floats", Kind("a float", lambda value: type(value)
 
 
 def check_class(plan, expected):
-    """Raise TypeError unless a plan is of this very class, which says what its fields mean."""
+    """Raise TypeError unless the class of a plan is exactly `expected`."""
     if type(plan) is not expected:
         raise TypeError(f"plan: expected a {expected.__name__}, got a {type(plan).__name__}")
 
 
 def check_kinds(plan, kinds):
-    """Raise TypeError unless every field of a plan is of its kind."""
+    """Raise TypeError unless every field of a plan has its kind."""
     for name, kind in kinds.items():
         value = getattr(plan, name)
         if not kind.test(value):
@@ -71,7 +71,7 @@ def check_kinds(plan, kinds):
 
 
 def compare_fields(plan, expected):
-    """Raise ValueError unless the fields of a plan have these values, of kinds already checked."""
+    """Raise ValueError unless the fields of a plan have these values; kinds are checked before."""
     for name, value in expected.items():
         if getattr(plan, name) != value:
             name, found, value = _difference(name, getattr(plan, name), value)
@@ -81,7 +81,7 @@ def compare_fields(plan, expected):
 
 
 def _difference(name, found, expected):
-    """The first part in which two values differ: its name, and the part of each."""
+    """Return the name of the first part in which two values differ, and that part of each."""
     if isinstance(found, tuple) and type(found) is type(expected) and len(found) == len(expected):
         for i, (one, other) in enumerate(zip(found, expected, strict=True)):
             if one != other:
@@ -92,7 +92,7 @@ def _difference(name, found, expected):
 
 @contextmanager
 def named_plan():
-    """Begin the text of TypeError and ValueError with "plan: "."""
+    """Put "plan: " before the text of a TypeError or ValueError raised inside."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -105,17 +105,17 @@ def named_plan():
 
 
 def state_of(plan):
-    """Return the fields of a plan as a dict, without what was prepared for this process."""
+    """Return the fields of a plan as a dict, without the objects prepared for this process."""
     return {field.name: getattr(plan, field.name) for field in fields(plan)}
 
 
 def is_same_state(one, other):
-    """Are these two states the same objects?"""
+    """Do two states hold identical objects?"""
     return all(one[name] is other[name] for name in one)
 
 
 def pickled_state(plan):
-    """Return the fields of a plan in built-in types, which no later move of a class can break."""
+    """Return the fields of a plan as built-in types, so that pickles survive a move of a class."""
     return {name: _as_tuples(value) for name, value in state_of(plan).items()}
 
 
@@ -124,9 +124,9 @@ def _as_tuples(value):
 
 
 def restore_fields(plan, state, **records):
-    """Give a plan the fields that its pickle holds, and check them.
+    """Set the fields of a plan from its pickle and check them.
 
-    `records` maps the names of fields to functions that make them from built-in types.
+    `records` maps names of fields to functions that rebuild them from built-in types.
     """
     names = [field.name for field in fields(plan)]
     if type(state) is not dict or state.keys() != set(names):
@@ -138,7 +138,10 @@ def restore_fields(plan, state, **records):
 
 
 def record(kind):
-    """Return a function that makes a NamedTuple of a tuple of its length, and leaves all else."""
+    """Return a function that turns a tuple of the right length into a NamedTuple.
+
+    The function returns any other value unchanged.
+    """
 
     def made(value):
         fits = type(value) is tuple and len(value) == len(kind._fields)
@@ -148,7 +151,7 @@ def record(kind):
 
 
 def records(kind):
-    """Return a function that makes a tuple of NamedTuples of a tuple of tuples."""
+    """Return a function that turns a tuple of tuples into a tuple of NamedTuples."""
 
     def made(value):
         return tuple(map(record(kind), value)) if type(value) is tuple else value

@@ -1,8 +1,8 @@
-"""The element types: one table of all that is said of them."""
+"""The one table of element types: name, size, kind and lowest value."""
 
 import numpy as np
 
-# Bytes of an element. bfloat16 is known by its name: the package that defines it need not be there.
+# Bytes per element. bfloat16 is known by name, so ml_dtypes need not be installed.
 ITEMSIZE = {
     **{"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8},
     **{"int8": 1, "int16": 2, "int32": 4, "int64": 8},
@@ -24,7 +24,7 @@ def is_integer(name):
 
 
 def lowest(name):
-    """Return what a window without elements gives."""
+    """Return the lowest value of a type, the result of a window without elements."""
     if name == "bool":
         return False
     return -np.inf if is_float(name) else np.iinfo(name).min

@@ -1,6 +1,6 @@
-"""Where the axes of an array are, and along each spatial one: padding, rounding and the extent.
+"""Find the axes of an array; resolve padding, rounding and the output extent of spatial axes.
 
-Everything is a Python int, so that no sum or product wraps, whatever the attributes.
+All numbers are Python ints, so no sum or product wraps.
 """
 
 import math
@@ -9,12 +9,12 @@ from typing import NamedTuple
 from . import arguments
 from .arguments import shown
 
-# No memory holds more elements or bytes; indices and byte offsets below it fit an int64.
+# Limit for elements and bytes of an array: indices and byte offsets below it fit into an int64.
 LARGEST = 2**62
 
 _SPATIAL_NAMES = {1: "W", 2: "HW", 3: "DHW"}
 
-# name -> (batch, "first", "last" or no channels, spatial axes)
+# name -> (has a batch axis, channels "first" or "last" or None, spatial axes)
 _LAYOUTS = {
     batch + name: (bool(batch), channels, len(spatial))
     for batch in ("N", "")
@@ -24,7 +24,7 @@ _LAYOUTS = {
 
 
 class Layout(NamedTuple):
-    """Where the axes of an array are; -1 for a batch or channel axis that it lacks."""
+    """Positions of the axes in an array; -1 for a batch or channel axis that it lacks."""
 
     name: str
     batch_axis: int
@@ -35,10 +35,10 @@ class Layout(NamedTuple):
 
 
 def layout(value, shape):
-    """The layout called `value` of an array of this shape.
+    """Return the `Layout` called `value` for an array of this shape.
 
-    "NCHW" and "NHWC" also stand for channels first and channels last with any number of spatial
-    axes; the name of the result is exact, up to three of them.
+    "NCHW" and "NHWC" also mean channels first and channels last with any number of spatial axes. Up
+    to three spatial axes, the result has the exact name.
     """
     value = "NCHW" if value is None else value
     if not isinstance(value, str):
@@ -85,7 +85,7 @@ def layout(value, shape):
 class Axis(NamedTuple):
     """One pooled axis: output o covers elements ``o * stride - begin + t * dilation``, t < kernel.
 
-    `end` is the padding at the end that a floor rounding needs for the same output.
+    `end` is the padding at the end with which rounding down gives `output`.
     """
 
     size: int
@@ -98,7 +98,7 @@ class Axis(NamedTuple):
 
 
 class Given(NamedTuple):
-    """The attributes of which a plan's axes hold only what came of them."""
+    """Attributes as the caller gave them; a plan's axes hold only what they resolve to."""
 
     pads: tuple
     auto_pad: str
@@ -111,13 +111,13 @@ def extent_at(shape, axis):
 
 
 def along(plan, values, absent):
-    """Of one value per axis of the array: those of batch, channels and the spatial axes."""
+    """Return the values of batch, channels and the spatial axes, from one value per array axis."""
     places = plan.batch_axis, plan.channel_axis, *plan.spatial
     return [absent if place < 0 else values[place] for place in places]
 
 
 def replaced(shape, order, extents):
-    """`shape` with other spatial extents."""
+    """Return `shape` with other spatial extents."""
     shape = list(shape)
     for axis, extent in zip(order.spatial, extents, strict=True):
         shape[axis] = extent
@@ -127,7 +127,7 @@ def replaced(shape, order, extents):
 def pooled_axes(
     shape, order, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule
 ):
-    """Return the `Axis` of each spatial axis, and the `Given` that they came of."""
+    """Return the `Axis` of each spatial axis, and the `Given` from which they were resolved."""
     count = len(order.spatial)
     kernels = arguments.kernel_shape(kernel_shape, count)
     strides = arguments.strides(strides, count)
@@ -137,7 +137,7 @@ def pooled_axes(
     ceil_mode = arguments.ceil_mode(ceil_mode)
     ceil_rule = arguments.ceil_rule(ceil_rule)
     if auto_pad != "NOTSET" and any(pads):
-        raise ValueError(f'pads: expected none beside auto_pad "{auto_pad}", got {pads}')
+        raise ValueError(f'pads: expected none with auto_pad "{auto_pad}", got {pads}')
     axes = []
     for i, position in enumerate(order.spatial):
         window = shape[position], kernels[i], strides[i], dilations[i]
@@ -151,7 +151,7 @@ def pooled_axes(
 
 
 def _same_axis(size, kernel, stride, dilation, lower):
-    """One output per `stride` elements begun, and the padding for that; an odd unit at one side."""
+    """Return ceil(size / stride) outputs and the padding for them, an odd unit at one side."""
     output = -(-size // stride)
     extent = (kernel - 1) * dilation + 1
     total = max((output - 1) * stride + extent - size, 0) if output else 0

@@ -1,4 +1,4 @@
-"""What an index counts: the rules as given, and what one step along each axis adds to it."""
+"""Resolve what an index counts: the rules as given, and the index stride of each axis."""
 
 import math
 import operator
@@ -37,7 +37,7 @@ def check_index_size(shape, order, index_axis, index_layout):
 
 
 def index_strides(plan):
-    """What one step along batch, channel and each spatial axis adds to an index."""
+    """Return what one element along batch, channel and each spatial axis adds to an index."""
     _, channels, *sizes = along(plan, plan.index_shape, 1)
     row_major = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
     plane = math.prod(sizes)
@@ -59,7 +59,7 @@ def index_strides(plan):
 
 
 def index_base(plan, strides):
-    """The index of the input's first element: 0, unless the plan is that of a tile."""
+    """Return the index of the input's first element: 0, unless the plan is that of a tile."""
     return sum(map(operator.mul, along(plan, plan.index_origin, 0), strides))
 
 

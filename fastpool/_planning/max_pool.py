@@ -1,4 +1,4 @@
-"""What a max pooling computes, resolved to integers: extents, padding, where the axes are."""
+"""Resolve the arguments of a max pooling to integers: extents, padding, positions of axes."""
 
 from dataclasses import dataclass, field
 
@@ -23,7 +23,7 @@ from .indexing import check_index_size, index_rules
 
 @dataclass(frozen=True)
 class MaxPool:
-    """A max pooling of one geometry, as data: `fastpool.MaxPoolPlan` says what the fields are."""
+    """A max pooling of one geometry, as data. `fastpool.MaxPoolPlan` documents the fields."""
 
     input_shape: tuple
     dtype: str
@@ -130,9 +130,9 @@ def resolve(
 
 
 def _resolved(shape, dtype, order, axes, rules, index_dtype, return_indices, index_shape):
-    """The fields of a plan that its shapes, layout, axes and `index_rules` give.
+    """Return the fields of a plan that follow from its shapes, layout, axes and `index_rules`.
 
-    ValueError if an array would be larger than any memory, or an index larger than its type holds.
+    If an array would exceed any memory, or an index would exceed its type, raise ValueError.
     """
     output = replaced(shape, order, [axis.output for axis in axes])
     storage_order, index_axis, index_layout = rules
@@ -160,7 +160,7 @@ def _resolved(shape, dtype, order, axes, rules, index_dtype, return_indices, ind
     }
 
 
-# Explicit pads and rounding down: ceil_mode, ceil_rule, and names for an error.
+# Explicit pads and rounding down: ceil_mode, ceil_rule, and two names for error messages.
 _FLOOR = False, "clip", "axes", "(of a plan)"
 
 # What each field of a `MaxPool` may be.
@@ -178,9 +178,9 @@ _KINDS = {
 
 
 def check_fields(plan):
-    """Raise unless each field of a plan is what `resolve` would make of the others.
+    """Raise unless each field of a plan is what `resolve` makes of the others.
 
-    What a field follows from is worked out again: no list of contradictions could be complete.
+    Fields are resolved again, because no list of contradictions would be complete.
     """
     check_kinds(plan, _KINDS)
     with named_plan():
@@ -214,7 +214,7 @@ def check_fields(plan):
 
 
 def _axes_again(plan, order):
-    """The axes of a plan, from its shape and the attributes that its axes and `given` hold."""
+    """Return the axes of a plan, resolved again from its shape, its axes and `given`."""
     sizes = [plan.input_shape[place] for place in order.spatial]
     if [axis.size for axis in plan.axes] != sizes:
         raise ValueError(f"axes {plan.axes} do not fit input_shape {plan.input_shape}")

@@ -1,4 +1,4 @@
-"""What a max unpooling computes, resolved to integers."""
+"""Resolve the arguments of a max unpooling to integers: extents and positions of axes."""
 
 import math
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ from .geometry import check_size, extent_at, replaced
 
 @dataclass(frozen=True)
 class MaxUnpool:
-    """A max unpooling of one geometry.
+    """A max unpooling of one geometry, as data.
 
-    `spatial` are positions of axes in the array; `sizes`, `inferred` and `output` are the extents
-    there: of x, as inferred from the window, and of the result. `windows` are (kernel, stride,
-    padding at the beginning), on which no element depends.
+    `spatial` holds the positions of the spatial axes in the array. `sizes`, `inferred` and `output`
+    hold the extents along them: of x, as inferred from the window, and of the result. `windows`
+    holds (kernel, stride, padding at the beginning) per axis; no element depends on it.
     """
 
     x_shape: tuple
@@ -49,8 +49,10 @@ class MaxUnpool:
 
     @property
     def index_planes(self):
-        """The planes that indices count through: all, those of one batch, or their own; 1 also
-        where there are none."""
+        """The number of planes that an index counts through: all, those of one batch, or 1.
+
+        It is 1 also if there are no planes.
+        """
         outer = [self.batch] * self.layout.startswith("N") + [self.channels] * ("C" in self.layout)
         return max(1, math.prod(outer[self.index_axis :]))
 
@@ -83,7 +85,7 @@ def resolve(
     windows = tuple(zip(sizes, strides, kernels, pads[:count], pads[count:], strict=True))
     inferred = tuple((x - 1) * s + k - begin - end for x, s, k, begin, end in windows)
     if given is None or index_space == "inferred":
-        # Elsewhere these extents, and so the pads, mean nothing.
+        # Otherwise these extents, and so the pads, have no effect.
         for i, (x, s, k, begin, end) in enumerate(windows):
             if inferred[i] <= 0:
                 raise ValueError(
@@ -115,7 +117,7 @@ def resolve(
     }
 
 
-# What each field of an `MaxUnpool` may be.
+# What each field of a `MaxUnpool` may be.
 _KINDS = {
     **dict.fromkeys(("x_shape", "spatial", "sizes", "inferred"), INTEGERS),
     **dict.fromkeys(("output", "output_shape"), INTEGERS),
@@ -128,7 +130,7 @@ _KINDS = {
 
 
 def check_fields(plan):
-    """Raise unless each field of a plan is what `resolve` would make of the others."""
+    """Raise unless each field of a plan is what `resolve` makes of the others."""
     check_kinds(plan, _KINDS)
     with named_plan():
         arguments.as_counts(plan.x_shape, "x_shape", 0)
@@ -136,7 +138,7 @@ def check_fields(plan):
         if len(lengths) > 1 or {*map(len, plan.windows)} != {3}:
             raise ValueError(f"windows {plan.windows} do not fit the sizes {plan.sizes}")
         kernels, strides, begins = zip(*plan.windows, strict=True)
-        # A plan keeps no padding at the end; it is what the inferred extents lack.
+        # A plan does not store the padding at the end. It follows from the inferred extents.
         ends = [
             (size - 1) * stride + kernel - begin - extent
             for size, (kernel, stride, begin), extent in zip(
@@ -157,7 +159,7 @@ def check_fields(plan):
 
 
 def _unpool_index_axis(value, shape, order, index_layout):
-    """One that is not inside the plane."""
+    """Return `index_axis` counted from the first axis; if it is inside the plane, raise."""
     index_axis = arguments.index_axis(value, len(shape))
     most = (order.batch_axis >= 0) + (order.channel_axis >= 0 and index_layout == "NCHW")
     if index_axis > most:

@@ -1,12 +1,13 @@
-"""What the operators of graph formats have in common, other than the native calls: their inputs
-always have batch and channels, and their attributes are lists with nothing left to broadcast.
+"""Check what the operators of graph formats require and native calls do not.
+
+Their inputs always have batch and channels, and their attributes are complete lists.
 """
 
 from . import arguments, geometry
 
 
 def spatial_rank(shape, layout):
-    """The number of spatial axes of an input with batch and channels."""
+    """Return the number of spatial axes of an input with batch and channels."""
     order = geometry.layout(layout, shape)
     if order.batch_axis < 0 or order.channel_axis < 0:
         raise ValueError(
@@ -16,7 +17,7 @@ def spatial_rank(shape, layout):
 
 
 def counts(value, name, count, least, *, required=False):
-    """An attribute that is a list of `count` integers not below `least`; None if absent."""
+    """Return an attribute, a list of `count` integers not below `least`; None if absent."""
     if value is None and not required:
         return None
     return arguments.as_counts(value, name, least, (count,), f"{count} ints")

@@ -1,9 +1,9 @@
-"""A pooling in parts: which elements some of its outputs are taken from, and the plan of just that.
+"""Split a pooling into parts: find the input that some outputs need, and make the plan for it.
 
-Rounding, automatic padding and so on were settled once, for the whole: along an axis the windows
-``[first, stop)`` cover elements ``first * stride - begin`` up to ``(stop - 1) * stride - begin +
-extent``. Of these a part reads the ones that exist, and what is missing at either side is its
-padding. Indices count in the whole input, as the plan of a part knows where in it that begins.
+Rounding and automatic padding are resolved for the whole pooling. Along an axis, the windows
+``[first, stop)`` then cover elements ``first * stride - begin`` up to ``(stop - 1) * stride - begin
++ extent``. A part reads those that exist, and the missing ones at either side become its padding.
+Indices count in the whole input: the plan of a part stores where the part begins.
 """
 
 from bisect import bisect_right
@@ -26,7 +26,7 @@ class Tile(NamedTuple):
 
 
 def tile(plan, outputs):
-    """The `Tile` of a `MaxPoolPlan` that gives the slices `outputs` of its output."""
+    """Return the `Tile` of a `MaxPoolPlan` that gives the slices `outputs` of its output."""
     bounds = _bounds(outputs, plan.output_shape)
     parts = dict(zip(plan.spatial, plan.axes, strict=True))
     read, axes = list(bounds), []
@@ -51,39 +51,39 @@ def tile(plan, outputs):
 
 
 def part(axis, first, stop):
-    """Of an `Axis`, the elements that outputs `first` to `stop` take, and their `Axis`."""
+    """Return the elements that outputs `first` to `stop` of an axis take, and their `Axis`."""
     if first == stop:
         return (0, 0), axis._replace(size=0, output=0, begin=0, end=0)
     start = first * axis.stride - axis.begin
     end = (stop - 1) * axis.stride - axis.begin + (axis.kernel - 1) * axis.dilation + 1
     low = min(max(start, 0), axis.size)
     high = max(low, min(end, axis.size))
-    begin = low - start if low < high else end - start  # all is padding, and none of it negative
+    begin = low - start if low < high else end - start  # if all is padding, it is at the beginning
     pads = {"begin": begin, "end": (end - start) - begin - (high - low)}
     return (low, high), axis._replace(size=high - low, output=stop - first, **pads)
 
 
 def owned(axis, chunks):
-    """Outputs of an `Axis` whose windows start in each of the chunks that its elements are in.
+    """Return where the outputs of each chunk end, given the sizes of the chunks of an `Axis`.
 
-    Windows that start before the first chunk are its own, those that start behind the last one the
-    last one's. Returns where each chunk's outputs end.
+    An output belongs to the chunk in which its window starts. Windows that start before the first
+    chunk belong to the first one, and windows that start past the last chunk to the last one.
     """
     ends = accumulate(chunks[:-1])
     return [min(axis.output, -(-(end + axis.begin) // axis.stride)) for end in ends] + [axis.output]
 
 
 def grid(plan, max_bytes, reverse=False):
-    """Slices of the output, in the order of memory, of which each with its input is small enough.
+    """Yield slices of the output in memory order, each at most `max_bytes` with its input.
 
-    Axes are cut from the first one on (with `reverse` from the last), and no further than needed:
-    what is next to each other in memory stays together.
+    Axes are cut from the first one on (with `reverse`, from the last one), and no further than
+    needed, so that neighbours in memory stay together.
     """
     order = range(len(plan.output_shape))
     order = order[::-1] if reverse else order
     counts = [max(1, extent) for extent in plan.output_shape]
     for place in order:
-        # The most outputs along this axis that fit, one if none do: then the next is cut too.
+        # Take as many outputs along this axis as fit. If none do, take one and cut the next axis.
         sizes = range(1, counts[place] + 1)
         fitting = bisect_right(
             sizes, max_bytes, key=lambda n: _bytes(plan, {**dict(enumerate(counts)), place: n})
@@ -100,7 +100,7 @@ def grid(plan, max_bytes, reverse=False):
 
 
 def _bytes(plan, counts):
-    """At most what a tile of so many outputs along each axis reads and writes."""
+    """Return an upper bound of the bytes that a tile with `counts` outputs reads and writes."""
     read = dict(counts)
     for place, axis in zip(plan.spatial, plan.axes, strict=True):
         extent = (axis.kernel - 1) * axis.dilation + 1

@@ -1,4 +1,4 @@
-"""Type of a plan's tiles."""
+"""The type of a plan's tiles."""
 
 from typing import Generic, NamedTuple
 

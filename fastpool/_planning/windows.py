@@ -1,7 +1,7 @@
-"""Where the windows of one axis lie: made, added by rounding up, dropped, over an edge, empty.
+"""Classify the windows of one axis for explanations and drawings.
 
-For explanations and drawings. Extents may be of any magnitude: nothing here walks over elements,
-windows or padding.
+A window may be added by rounding up, dropped, over an edge, or empty. Extents may have any
+magnitude: no function loops over elements, windows or padding.
 """
 
 import math
@@ -11,12 +11,12 @@ from .geometry import Axis
 
 
 class Windows(NamedTuple):
-    """An `Axis`, and what rounding did to it.
+    """An `Axis`, and how rounding changed the number of its windows.
 
-    `end` is the padding at the end as it was asked for, where that of the axis is what a floor
-    rounding would need. Of the windows that fit into the padded input there are `fitting`, and
-    `reaching` with one that begins in it but hangs over: an output beyond the fitting ones was
-    added, and one below the reaching ones was dropped.
+    `end` is the padding at the end that the caller asked for; ``axis.end`` is what rounding down
+    would need. `fitting` counts the windows that fit into the padded input. `reaching` also counts
+    one that begins in it but hangs over. Outputs from `fitting` on were added by rounding up.
+    Outputs missing below `reaching` were dropped.
     """
 
     axis: Axis
@@ -41,7 +41,7 @@ class Windows(NamedTuple):
         return range(self.output, self.reaching)
 
     def first(self, output):
-        """The element of a window's first tap; padding counts on, below 0 and from the size on."""
+        """Return the element of a window's first tap: below 0 or at least the size in padding."""
         return output * self.axis.stride - self.axis.begin
 
     def last(self, output):
@@ -49,33 +49,33 @@ class Windows(NamedTuple):
 
     @property
     def over_begin(self):
-        """Outputs whose windows hang over the beginning: the first so many."""
+        """The number of outputs whose windows hang over the beginning: the first ones."""
         return self._before(self.axis.begin)
 
     @property
     def over_end(self):
-        """Outputs whose windows hang over the end: the last so many."""
+        """The number of outputs whose windows hang over the end: the last ones."""
         return self.output - self._before(self.axis.size + self.axis.begin - self.extent + 1)
 
     @property
     def inside(self):
-        """Outputs all of whose taps are elements."""
+        """The number of outputs all of whose taps are elements."""
         return max(0, self.output - self.over_begin - self.over_end)
 
     @property
     def empty_begin(self):
-        """Outputs whose windows end before the first element."""
+        """The number of outputs whose windows end before the first element."""
         return self._before(self.axis.begin - self.extent + 1)
 
     @property
     def empty_end(self):
-        """Outputs whose windows start behind the last element, and not before the first."""
+        """The number of outputs past `empty_begin` whose windows start past the last element."""
         behind = self._before(self.axis.size + self.axis.begin)
         return self.output - max(behind, self.empty_begin)
 
     @property
     def empty_between(self):
-        """Outputs whose windows have taps on both sides of the input, and jump over it."""
+        """The number of outputs whose windows have taps on both sides of the input, none in it."""
         size, _, _, stride, dilation, begin, _ = self.axis
         low = max(self.output - self.over_end, self.empty_begin)
         high = min(self.over_begin, self.output - self.empty_end)
@@ -99,7 +99,7 @@ class Windows(NamedTuple):
 
     @property
     def unread_end(self):
-        """Elements at the end that lie behind the last window."""
+        """The number of elements past the last window."""
         reached = self.last(self.output - 1) + 1 if self.output else 0
         return min(self.axis.size, max(0, self.axis.size - reached))
 
@@ -110,24 +110,24 @@ class Windows(NamedTuple):
         place = element + begin  # = o * stride + t * dilation
         if place % common or not output:
             return False
-        # Taps t that any window at all may have there are `period` apart.
+        # Taps t that some window may have there are `period` apart.
         period = stride // common
         some = place // common * pow(dilation // common, -1, period)
         least = max(0, -(-(place - (output - 1) * stride) // dilation))
         return least + (some - least) % period <= min(kernel - 1, place // dilation)
 
     def _before(self, place):
-        """Outputs whose windows start before a place in the padded input."""
+        """Return how many outputs have windows that start before a place in the padded input."""
         return min(max(0, -(-place // self.axis.stride)), self.output)
 
 
 def windows_of(plan):
-    """The `Windows` of each spatial axis of a plan."""
+    """Return the `Windows` of each spatial axis of a plan."""
     return tuple(windows(axis, plan.given, i) for i, axis in enumerate(plan.axes))
 
 
 def windows(axis, given, i):
-    """The `Windows` of the axis `i` of a plan for which the attributes `given` were given."""
+    """Return the `Windows` of spatial axis `i` of a plan, from its `given` attributes."""
     if given is None or given.auto_pad.startswith("SAME"):
         return Windows(axis, axis.end, axis.output, axis.output)
     end = given.pads[len(given.pads) // 2 + i]
@@ -136,7 +136,7 @@ def windows(axis, given, i):
 
 
 def _floor_sum(count, step, start, divisor):
-    """The sum of ``(start + i * step) // divisor`` over i < count, as Euclid would."""
+    """Return the sum of ``(start + i * step) // divisor`` over i < count, by Euclid's algorithm."""
     total = 0
     while True:
         total += count * (count - 1) // 2 * (step // divisor) + count * (start // divisor)

@@ -1,1 +1,1 @@
-"""From a plan and arrays to compiled code: how, in which parts, on how many threads."""
+"""Run plans on arrays: choose the strategy, the tiles and the threads, and call compiled code."""

@@ -1,16 +1,15 @@
-"""Activations that fusion passes put on pooling nodes of the channels-last domain."""
+"""Apply the activations that fusion passes put on pooling nodes of the channels-last domain."""
 
 import math
 
 import numpy as np
 
-# Elements that are taken at a time: with what a block needs next to it, they fit into a
-# second-level cache.
+# Elements per block: a block and its temporaries fit into a second-level cache.
 BLOCK = 1 << 15
 
 
 def apply_activation(y, activation, params):
-    """Replace y by its activation, in place; NaN stays NaN.
+    """Apply an activation to y in place; NaN stays NaN.
 
     Parameters
     ----------
@@ -18,7 +17,7 @@ def apply_activation(y, activation, params):
         Floats, computed in float32 or wider; or integers, for Relu and Clip.
     activation : str or None
     params : tuple of float
-        As `arguments.activation` gives them. Relu, Clip: minimum and maximum; LeakyRelu: alpha;
+        As `arguments.activation` returns them. Relu, Clip: minimum and maximum; LeakyRelu: alpha;
         HardSigmoid: alpha and beta.
 
     Notes
@@ -31,8 +30,8 @@ def apply_activation(y, activation, params):
 def prepared_activation(activation, params, dtype, size):
     """Return a function that does to an array what `apply_activation` does.
 
-    All memory that it needs is taken here, at most a few MB however large the array is. The
-    function takes none, so that it cannot fail when the array holds results already.
+    All temporaries are allocated here, at most a few MB for an array of any size. The function
+    allocates nothing, so it cannot fail after the array holds results.
 
     Parameters
     ----------
@@ -68,19 +67,19 @@ def prepared_activation(activation, params, dtype, size):
 
 
 def _leave(y):
-    """No activation."""
+    """Leave y as it is: there is no activation."""
 
 
 def _by_blocks(y, narrow, wide, overwrite):
-    """Call `overwrite` for each block of y, in place, or converted to the type of `wide`."""
-    with np.errstate(all="ignore"):  # NaN, signalling ones too, and infinities are data here
+    """Call `overwrite` for each block of y, in place or converted to the type of `wide`."""
+    with np.errstate(all="ignore"):  # infinities and NaN, signalling or not, are data here
         if wide is narrow and y.flags.carray:
             flat = y.reshape(-1)
             for first in range(0, y.size, BLOCK):
                 overwrite(flat[first : first + BLOCK])
             return
-        # The functions see contiguous, aligned arrays alone: of others, the last bit of a result
-        # could depend on the arrangement in memory, and NumPy would need memory.
+        # Call the functions on contiguous, aligned arrays only. On other arrays NumPy allocates
+        # memory, and the last bit of a result could depend on the memory layout.
         for block in _blocks(_compact(y)):
             values = narrow[: block.size]
             x = values if wide is narrow else wide[: block.size]
@@ -94,12 +93,12 @@ def _by_blocks(y, narrow, wide, overwrite):
 
 
 def _compact(y):
-    """The axes from the largest stride to the smallest, so that parts are compact in memory."""
+    """Return y with its axes from the largest stride to the smallest, so that parts are compact."""
     return y.transpose(sorted(range(y.ndim), key=lambda axis: -abs(y.strides[axis])))
 
 
 def _blocks(y):
-    """Views of at most BLOCK elements that together are all of y."""
+    """Yield views of at most BLOCK elements that together cover y."""
     if y.size <= BLOCK:
         yield y
         return
@@ -114,7 +113,10 @@ def _blocks(y):
 
 
 def _bound(value, rounding, info):
-    """The integer of a type that bounds its integers as a float does, infinities included."""
+    """Return the integer of a type that bounds its integers as the float `value` does.
+
+    `value` may be infinite.
+    """
     if value <= info.min:
         return info.min
     return info.max if value >= info.max else rounding(value)
@@ -155,14 +157,13 @@ def _sigmoid(x, e, negative):
 def _silu(x, sigmoid, e, negative):
     np.copyto(sigmoid, x)
     _sigmoid(sigmoid, e, negative)
-    # -inf, which a window without elements gives, becomes the limit 0: -inf * 0 would be NaN
+    # A window without elements gives -inf, whose limit is 0; -inf * 0 would be NaN.
     np.maximum(x, np.finfo(x.dtype).min, out=x)
     np.multiply(x, sigmoid, out=x)
 
 
-# name -> a function that overwrites its first argument, and how many arrays like that it needs for
-# what comes up on the way. (where= of any other function than copyto
-# raises SystemError when there is no memory.)
+# name -> (function that overwrites its first argument, number of temporaries of that size).
+# Only copyto gets where=: if there is no memory, other functions raise SystemError with it.
 _FUNCTIONS = {
     "Relu": (_clip, 0),
     "Clip": (_clip, 0),
@@ -172,5 +173,5 @@ _FUNCTIONS = {
     "Sigmoid": (_sigmoid, 1),
     "Silu": (_silu, 2),
 }
-# Those that also need an array for which elements are negative.
+# Activations that also need a boolean temporary, which marks negative elements.
 _BY_SIGN = ("LeakyRelu", "Sigmoid", "Silu")

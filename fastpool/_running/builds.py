@@ -1,4 +1,4 @@
-"""The builds of the compiled module: which run here, and the one that plans run on."""
+"""Load the builds of the compiled module that run here, and choose the one that plans run on."""
 
 import contextlib
 import importlib
@@ -19,7 +19,7 @@ def _load_builds():
     found = {}
     for name, (suffix, features) in BUILDS.items():
         if all(map(_kernels.cpu_supports, features)):
-            # A build may be missing (another architecture); one that is there must load.
+            # A build may be missing (another architecture). If it exists, it must load.
             with contextlib.suppress(ModuleNotFoundError):
                 found[name] = importlib.import_module(f"fastpool._kernels{suffix}")
     return found
@@ -29,7 +29,7 @@ _builds = _load_builds()
 
 
 def builds():
-    """Builds that this processor runs, best first: name -> module."""
+    """Return the builds that this processor runs, best first: name -> module."""
     return dict(_builds)
 
 
@@ -68,13 +68,13 @@ def active():
 
 
 def facts():
-    """Return what the choice of a strategy depends on: the `Build` that plans run on."""
+    """Return the `Build` that plans run on, from which a strategy is chosen."""
     vector_bytes = _builds[_active].VECTOR_BYTES
     return Build(vector_bytes, masks=vector_bytes == 64)
 
 
 def _probes():
-    """Yield arrays that differ in all that their C fields hold (kernels/frame/arrays.pxi)."""
+    """Yield arrays that differ in every C field that is read (kernels/frame/arrays.pxi)."""
     a = np.arange(24, dtype=np.int16).reshape(2, 3, 4)
     yield from (a, a[::-1, 1:, ::2], a.T, a[:, :0], a[0, 0, 0:1].reshape(()))
     yield from (a.astype(np.float32), a.astype(">i4"), a.astype(bool), np.zeros((1,) * 9))
@@ -92,7 +92,7 @@ call_key = _builds[_active].call_key
 
 @contextlib.contextmanager
 def using(name):
-    """Run with another build (for tests and measurements; not for use from several threads)."""
+    """Run with another build, for tests and measurements. It is not thread-safe."""
     global _active
     kernels = _builds[name]
     before = _active

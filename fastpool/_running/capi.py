@@ -1,7 +1,7 @@
-"""Plans for callers from C and Cython, as include/fastpool.h has them: the side that needs no C.
+"""Make plans for C and Cython callers, as include/fastpool.h declares them: the Python side.
 
-The compiled side (kernels/c_api.pxi) calls these with the address and the size of a C struct. The
-build that runs the plan fills the struct.
+The compiled side (kernels/c_api.pxi) calls these functions with the address and the size of a C
+struct. The build that runs the plan fills the struct.
 """
 
 import os
@@ -18,7 +18,7 @@ from .prepare import PreparedPool, PreparedUnpool
 
 
 def get_include():
-    """Return the folder of fastpool.h, for compilers of callers from C and Cython.
+    """Return the folder of fastpool.h, the include path for C and Cython extensions.
 
     Returns
     -------
@@ -42,8 +42,8 @@ def from_plan(plan, address, size):
     prepared = PreparedPool(plan, _bits(plan.dtype))
     if prepared.pooling is None:
         raise ValueError(
-            f"plan: windows so far larger than the input that places exceed 64 bits are for calls "
-            f"from Python, got {plan!r}"
+            f"plan: expected windows whose positions in the padded input fit in 64 bits (calls "
+            f"from Python take larger ones), got {plan!r}"
         )
     kernels = builds.builds()[prepared.build]
     kernels.fill_max_pool(prepared.pooling, address, size, _threads(prepared))
@@ -65,8 +65,8 @@ def max_unpool(address, size, input_shape, dtype, kernel_shape, index_dtype, **a
     prepared = PreparedUnpool(plan, name, _bits(name))
     if prepared.block:
         raise ValueError(
-            f'index_space: "inferred" with the output_shape {plan.output_shape} is for calls from '
-            f"Python, as it takes a copy"
+            f'index_space: "inferred" with the output_shape {plan.output_shape} needs a copy, '
+            f"which only calls from Python make"
         )
     kernels = builds.builds()[prepared.build]
     sizes = size, _threads(prepared), INDEX_BYTES[index_dtype]
@@ -74,7 +74,7 @@ def max_unpool(address, size, input_shape, dtype, kernel_shape, index_dtype, **a
 
 
 def pooled_axes(shape, layout):
-    """How many there are, and so how long the lists of attributes."""
+    """Return the number of pooled axes, which is the length of each list of attributes."""
     if shape is None:
         raise TypeError("input_shape: expected a sequence of int, got NULL")
     return len(geometry.layout(layout, shape).spatial)
@@ -87,7 +87,7 @@ def _given(dtype):
 
 
 def _bits(name):
-    """A dtype of the size of bfloat16, which needs no further package; any other is itself."""
+    """Return the dtype called `name`; for bfloat16 return uint16, which needs no other package."""
     return np.dtype("uint16" if name == "bfloat16" else name)
 
 
@@ -95,5 +95,5 @@ def _threads(prepared):
     return 1 if prepared.threads is None else prepared.threads()
 
 
-# (of whichever build: a plan runs on the one that fills its struct)
+# Any build's will do: a plan runs on the build that fills its struct.
 _C_API = builds.builds()["baseline"].c_api(sys.modules[__name__])

@@ -1,4 +1,4 @@
-"""Calls of a max pooling that need care: the first of a plan, copies, windows beyond 64 bits."""
+"""Run calls that the fast path declines: a plan's first call, copies, windows beyond 64 bits."""
 
 import numpy as np
 
@@ -44,8 +44,8 @@ def _pool_with_care(prepared, x, out, out_indices):
         check_output(
             "out_indices", out_indices, plan.output_shape, np.dtype(plan.index_dtype), others
         )
-    # Gigantic windows need memory when some results are there already: not in `out` then, which is
-    # to keep what it holds if there is none.
+    # Gigantic windows allocate memory after some results are written. They do not write to `out`,
+    # which must stay unchanged if there is no memory.
     y, z = (None, None) if prepared.pooling is None else (out, out_indices)
     if y is None:
         y = np.empty(plan.output_shape, native)
@@ -69,7 +69,7 @@ def _pool_with_care(prepared, x, out, out_indices):
 
 
 def _run(pooling, plan, threads, x, y, z):
-    """Run on arrays that do not overlap; copy those that kernels cannot take."""
+    """Run on arrays that do not overlap. Copy those that kernels cannot use in place."""
     unit = plan.channel_axis if plan.channels_last and plan.channels > 1 else plan.spatial[-1]
     into = {}
     for name, array in (("y", y), ("z", z)):
@@ -87,7 +87,7 @@ def _run(pooling, plan, threads, x, y, z):
 
 
 def _pool(plan, axes, threads, x, y, z):
-    """Pool x with these axes in place of the plan's."""
+    """Pool x with `axes` in place of the plan's."""
     windows = tuple(map(trimmed, axes))
     if any(map(is_gigantic, windows)):
         pool_gigantic(plan, axes, y, z, lambda other, *into: _pool(plan, other, threads, x, *into))

@@ -1,4 +1,4 @@
-"""Windows whose places in the padded input exceed 64 bits: nearly all of these is padding."""
+"""Pool with windows whose positions in the padded input, nearly all padding, exceed 64 bits."""
 
 import numpy as np
 
@@ -8,22 +8,21 @@ from .passes import trimmed
 
 
 def is_gigantic(window):
-    """Do places in the padded input exceed 64 bits?"""
+    """Do positions in the padded input exceed 64 bits?"""
     return window.span(window.out) + abs(window.begin) + window.size > LARGEST
 
 
 def live(axis):
-    """The outputs of an axis from the first to the last that may have an element: (start, stop)."""
+    """Return (start, stop): an axis's outputs from the first to the last with an element."""
     extent = (axis.kernel - 1) * axis.dilation + 1
     start = max(0, -(-(axis.begin - extent + 1) // axis.stride))
     return start, max(start, min(axis.output, -(-(axis.size + axis.begin) // axis.stride)))
 
 
 def every_end(axis):
-    """The axis from whose outputs those of windows that exceed the input are gathered.
+    """Return the axis from whose outputs the results of windows longer than the input are taken.
 
-    Its outputs hold, of the elements a dilation apart, the first few or the last few: for every
-    number of them.
+    Of the elements a dilation apart, its outputs hold the first n and the last n, for every n.
     """
     taps = max(1, -(-axis.size // axis.dilation))
     reach = (taps - 1) * axis.dilation
@@ -38,9 +37,9 @@ def every_end(axis):
 
 
 def gathered(axis, ends):
-    """For each output, the one of `every_end` that holds the elements of its window; -1 for none.
+    """Return for each output that of `every_end` with the elements of its window; -1 for none.
 
-    Windows are longer than the input, so that none begins and ends inside of it.
+    Windows are longer than the input, so none begins and ends inside it.
     """
     places = []
     for output in range(axis.output):
@@ -55,9 +54,9 @@ def gathered(axis, ends):
 
 
 def pool_gigantic(plan, axes, y, z, pool_axes):
-    """Pool the first axis with gigantic windows: once for each part of the input that they hold.
+    """Pool along the first axis with gigantic windows, once per part of the input that they hold.
 
-    ``pool_axes(axes, y, z)`` pools the input with other axes in place of the plan's.
+    ``pool_axes(axes, y, z)`` pools the input with `axes` in place of the plan's.
     """
     y[...] = lowest(plan.dtype)
     if z is not None:

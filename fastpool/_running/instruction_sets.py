@@ -1,4 +1,4 @@
-"""The builds of the kernels: one table, which setup.py reads before anything is compiled.
+"""The builds of the kernels in one table, which setup.py reads before anything is compiled.
 
 Each build is (suffix of the compiled module, features). It is compiled with ``-m`` and each
 feature, and chosen at import if the processor has them all. The best build comes first. The last

@@ -1,13 +1,13 @@
-"""Arrays of other libraries, seen as NumPy's: the same memory, wherever they allow it.
+"""View arrays of other libraries as NumPy arrays, without a copy wherever they allow it.
 
-No library is imported here: an object of one can only come from a program that has imported it.
+No other library is imported: an object of one only comes from a program that has imported it.
 """
 
 import sys
 
 import numpy as np
 
-# DLPack's device types whose memory the processor reads: its own, and what CUDA and ROCm pinned.
+# DLPack device types whose memory the CPU reads: its own, and memory pinned by CUDA and ROCm.
 _HOST = (1, 3, 11)
 _DEVICES = {
     2: "CUDA",
@@ -21,14 +21,15 @@ _DEVICES = {
     16: "Hexagon",
 }
 
-# Types that have functions of their own: where the type is, its name, and fastpool's module.
+# Types with their own front end: the module of the type, its name, and fastpool's module.
 _ROUTES = {"dask.array": ("Array", "dask"), "xarray": ("DataArray", "xarray")}
 
 
 def routed(function, x, arguments):
-    """What the function of the same name that is for the type of `x` gives; None if there is none.
+    """Call the front end for the type of `x` and return its results; None if there is none.
 
-    It takes the arguments that are not the defaults of `function`.
+    It has a function with the name of `function`. That one gets the arguments that are not
+    defaults.
     """
     for library, (kind, route) in _ROUTES.items():
         if issubclass(type(x), getattr(sys.modules.get(library), kind, ())):
@@ -37,33 +38,34 @@ def routed(function, x, arguments):
                     raise TypeError(f"{name}: expected none for a {kind} of {library}")
             usual = function.__kwdefaults__
             given = {k: v for k, v in arguments.items() if k not in usual or v is not usual[k]}
-            # The package imports the front end when its name is asked for.
+            # The package imports the front end on first access.
             module = getattr(sys.modules["fastpool"], route)
             return getattr(module, function.__name__)(**given)
     return None
 
 
 def as_array(x, name):
-    """The array `x`, or what NumPy makes of it: without a copy if it has memory to be seen.
+    """Return `x` as an ndarray, without a copy if `x` exposes its memory.
 
-    Refused are arrays of another device, and those with a mask or nulls, which would not be seen.
+    Refuse arrays on another device, and arrays with a mask or nulls, which would be ignored.
     """
     if issubclass(type(x), np.ndarray):
         return _plain(x, name)
     if _is_tensor(x):
         return _from_tensor(x, name)
-    nulls = getattr(x, "null_count", 0)  # pyarrow's: NumPy would be given floats and NaN
+    nulls = getattr(x, "null_count", 0)  # pyarrow would give NumPy floats and NaN
     if isinstance(nulls, int) and nulls:
         raise TypeError(f"{name}: has {nulls} nulls; fill them first")
     _check_device(x, name)
     if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
         return np.from_dlpack(x)
-    # Also of types that DLPack, or NumPy's side of it, does not know. `__array__` may give a mask.
+    # This also takes dtypes that DLPack or NumPy's import of it lacks. `__array__` may return a
+    # masked array.
     return _plain(np.asanyarray(x), name)
 
 
 def as_output(out, name):
-    """A plain array over the memory of `out`, which is to be written."""
+    """Return a plain array over the memory of `out`, which is to be written."""
     if issubclass(type(out), np.ndarray):
         return _plain(out, name)
     if _is_tensor(out):
@@ -81,8 +83,9 @@ def as_output(out, name):
 
 
 def _plain(array, name):
-    """An ndarray, or one over the memory of a subclass's array: what a subclass makes of methods
-    and attributes, NumPy's own functions and the kernels are not to meet.
+    """Return an exact ndarray over the memory of `array`.
+
+    A subclass may override methods and attributes that NumPy and the kernels rely on.
     """
     if type(array) is np.ndarray:
         return array
@@ -92,10 +95,10 @@ def _plain(array, name):
 
 
 def bump_versions(*outputs):
-    """Tell autograd which of these outputs, None among them, are tensors that were written.
+    """Tell autograd that the tensors among these outputs were written; an output may be None.
 
-    Call it after the last write. A backward pass that saved such a tensor raises then, as after
-    torch's own functions in place; otherwise it would compute with the new values.
+    Call it after the last write. A backward pass that saved such a tensor then raises, as after
+    torch's in-place functions. Otherwise it would compute with the new values.
     """
     for out in outputs:
         if out is not None and not isinstance(out, np.ndarray) and _is_tensor(out):
@@ -109,23 +112,25 @@ def _is_tensor(x):
 
 def _from_output_tensor(tensor, name):
     torch = sys.modules["torch"]
-    # It has no version that could be increased; torch's functions in place refuse it too.
+    # It has no version that could be increased. torch's in-place functions refuse it too.
     if tensor.is_inference() and not torch.is_inference_mode_enabled():
         raise TypeError(
-            f"{name}: expected a tensor that may change here, got one of inference_mode outside of "
-            "it; clone it first"
+            f"{name}: expected a tensor that may change here, got an inference-mode tensor outside "
+            "inference_mode; clone it first"
         )
     return _from_tensor(tensor, name)
 
 
 def _from_tensor(tensor, name):
-    """A tensor's memory. (Not by DLPack, which forgets that a tensor is negated, and gives the
-    memory away that a fake one does not have.)
+    """Return an array over a tensor's memory.
+
+    DLPack is not used: it ignores that a tensor is negated, and exports the memory that a fake
+    tensor does not have.
     """
     torch = sys.modules["torch"]
     if tensor.device.type != "cpu":
         raise TypeError(f"{name}: expected a tensor on the CPU, got one on {tensor.device}")
-    if torch._is_functional_tensor(tensor):  # its own memory is not what it wraps
+    if torch._is_functional_tensor(tensor):  # its memory is not that of the tensor it wraps
         raise TypeError(f"{name}: expected a tensor with memory, got one of functionalize")
     if torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None:
         raise TypeError(
@@ -136,7 +141,7 @@ def _from_tensor(tensor, name):
         if tensor.dtype is not torch.bfloat16:
             return tensor.numpy()
         bits = tensor.view(torch.int16).numpy()
-    except (RuntimeError, TypeError) as error:  # a gradient is required, sparse, not a number
+    except (RuntimeError, TypeError) as error:  # requires a gradient, is sparse, or not numeric
         raise TypeError(f"{name}: {error}") from error
     return bits.view(bfloat16(name))
 
@@ -150,7 +155,7 @@ def bfloat16(name):
 
 
 def _check_device(x, name):
-    """Raise if DLPack says that an array lies where the processor cannot read it."""
+    """Raise if DLPack says that the CPU cannot read the memory of an array."""
     if hasattr(x, "__dlpack_device__"):
         kind, number = map(int, x.__dlpack_device__())
         if kind not in _HOST:

@@ -1,4 +1,4 @@
-"""Arrays that a call reads and writes: what is legal, and what kernels take as it is."""
+"""Check the arrays of a call: which are legal, and which kernels can use in place."""
 
 import numpy as np
 
@@ -8,17 +8,17 @@ from .interop import as_output
 
 
 def element_type(x):
-    """The name of x's element type. (NumPy takes longer to find it than a small pooling does.)"""
+    """Return the name of x's element type; NumPy's `name` takes longer than a small pooling."""
     return NAMES.get(x.dtype) or dtype_name(x.dtype, "x")
 
 
 def plain_dtype(name, dtype):
-    """The object that nearly all arrays of this element type have as their dtype."""
+    """Return the dtype object that nearly all arrays of this element type share."""
     return np.dtype(dtype.type if name == "bfloat16" else name)
 
 
 def check_output(name, array, shape, dtype, others):
-    """Raise unless results can be written into `array`; `others` maps names to arrays in use."""
+    """Raise unless results can be written into `array`. `others` maps names to arrays in use."""
     if array.dtype != dtype or not array.dtype.isnative:
         raise TypeError(f"{name}: expected dtype {dtype}, got {array.dtype!r}")
     if array.shape != shape:
@@ -40,7 +40,7 @@ def _overlap(a, b):
 
 
 def _repeats(array):
-    """May one address be two elements? (Exact where each axis steps over all inside it.)"""
+    """May one address hold two elements? True may be wrong if strides of axes interleave."""
     inside = array.itemsize
     for stride, extent in sorted(zip(map(abs, array.strides), array.shape, strict=True)):
         if extent > 1:
@@ -65,7 +65,7 @@ def readable(array, unit_axis):
 
 
 def contiguous(array):
-    """The array, or a copy: C-contiguous, aligned, native."""
+    """Return the array, or a copy, that is C-contiguous, aligned and in native byte order."""
     flags = array.flags
     if flags.c_contiguous and flags.aligned and array.dtype.isnative:
         return array
@@ -73,5 +73,5 @@ def contiguous(array):
 
 
 def outputs(**arrays):
-    """Return arrays over the memory of what a caller gave to be written, None for None."""
+    """Return plain arrays over the memory of the caller's output arrays; None stays None."""
     return [None if given is None else as_output(given, name) for name, given in arrays.items()]

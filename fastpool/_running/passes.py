@@ -1,15 +1,15 @@
-"""The axes of a pooling as kernels take them, and the chains of passes along each.
+"""Turn the axes of a pooling into windows for the kernels, with a chain of passes along each.
 
-All of it is Python integers, made once per plan.
+All numbers are Python ints, computed once per plan.
 """
 
 import functools
 from typing import NamedTuple
 
-# Of longer kernels the search for the cheapest chain begins further on.
+# For longer kernels the search for the cheapest chain starts after some steps of four taps.
 LONG_KERNEL = 1 << 16
-# The kernels of tiles multiply a stride by a dilation, and a span by the bytes of a few vectors.
-# Running maxima take windows with larger numbers.
+# Limit for numbers of a window that is pooled by tiles: their code multiplies a stride by a
+# dilation, and a span by the bytes of a few vectors. Running maxima take larger windows.
 WIDE = 2**31
 WIDE_SPAN = 2**50
 
@@ -39,7 +39,7 @@ class Window(NamedTuple):
 
     @property
     def is_trivial(self):
-        """Is the axis of one element, which is its only output?"""
+        """Does the axis have one element, which is its only output?"""
         return self.size == self.out == self.kernel == 1 and self.begin == 0
 
     @property
@@ -50,7 +50,7 @@ class Window(NamedTuple):
         return first, max(first, min(self.out, room // self.stride + 1) if room >= 0 else 0)
 
     def span(self, outputs):
-        """Elements, padding included, from the first to the last of neighbouring outputs."""
+        """Return the extent of `outputs` neighbouring windows in elements, padding included."""
         return (outputs - 1) * self.stride + self.extent
 
     @property
@@ -61,8 +61,10 @@ class Window(NamedTuple):
 
 @functools.cache
 def _radices(kernel):
-    """Taps per step whose product reaches `kernel`, the cheapest: a pass costs its loads, a store
-    and half a load for its loop, in half loads."""
+    """Return the cheapest taps per step whose product reaches `kernel`.
+
+    A pass costs its loads, a store and half a load for its loop, counted in half loads.
+    """
     if kernel == 1:
         return 0, ()
     choices = []
@@ -73,10 +75,10 @@ def _radices(kernel):
 
 
 def chain(kernel, dilation):
-    """The steps that make a window of `kernel` taps.
+    """Return the steps that make a window of `kernel` taps.
 
-    Windows of the earlier steps double, triple, ... in length; the last step lets them overlap.
-    The number of loads grows with the logarithm of `kernel`.
+    Each step but the last multiplies the length of the windows by its taps. In the last step the
+    windows overlap. The number of loads grows with the logarithm of `kernel`.
     """
     radices, rest = (), kernel
     while rest > LONG_KERNEL:  # four taps a step are the cheapest; what is left is searched
@@ -92,9 +94,9 @@ def chain(kernel, dilation):
 
 
 def trimmed(axis):
-    """The window of an axis without taps that never meet an element.
+    """Return the window of an axis without the taps that never meet an element.
 
-    Pads may exceed any memory; what is left of a window is bounded by the input and the output.
+    Pads may exceed any memory. The trimmed window is bounded by the input and the output.
     """
     if axis.output == 0:
         return Window(axis.size, 0, 1, 1, 1, 0, chain(1, 1))
@@ -104,7 +106,7 @@ def trimmed(axis):
     skip = max(0, -(highest // axis.dilation))
     keep = min(axis.kernel, -(-(axis.size - lowest) // axis.dilation))
     if axis.size == 0 or skip >= axis.kernel or keep <= skip:
-        # No output has an element. The windows are those that start past the last one.
+        # No output has an element: use windows of one tap that start past the last element.
         return Window(axis.size, axis.output, 1, 1, 1, -axis.size, chain(1, 1))
     kernel = keep - skip
     dilation = axis.dilation if kernel > 1 else 1
@@ -113,11 +115,11 @@ def trimmed(axis):
 
 
 def is_empty(window):
-    """Has no output of a trimmed window an element?"""
+    """Are all outputs of a trimmed window without elements?"""
     return window.out > 0 and window.begin <= -window.size
 
 
 def is_wide(window):
-    """Might products of a window's numbers, as bands and passes make them, exceed 64 bits?"""
+    """May the products of a window's numbers that bands and passes compute exceed 64 bits?"""
     numbers = window.extent, window.stride, window.dilation, window.out
     return max(numbers) > WIDE or window.span(window.out) > WIDE_SPAN

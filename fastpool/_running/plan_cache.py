@@ -1,4 +1,4 @@
-"""Plans of recent calls, so that calls that repeat do not plan again."""
+"""Cache the plans of recent calls, so that repeated calls do not plan again."""
 
 import numpy as np
 
@@ -6,50 +6,50 @@ from .._planning.arguments import MOST_AXES
 from .._planning.dtypes import DTYPES
 from .builds import call_key
 
-# Calls of one function whose plans are kept.
+# Limit for cached plans per function.
 MOST_CALLS = 1024
 
-# Types whose objects never change: two looks at one find the same. Subclasses may change, so types
-# are compared exactly.
+# Immutable types: safe as parts of a cache key. Types are compared exactly, because a subclass may
+# be mutable.
 _DTYPES = [np.dtype(name) for name in DTYPES if name != "bfloat16"]
 _CONSTANT = {bool, int, float, str, bytes, type(None), np.str_, np.bytes_}
 _CONSTANT |= {kind for dtype in _DTYPES for kind in (dtype.type, type(dtype))}
-# By identity: a metaclass says what its classes are equal to.
+# Compared by identity: a metaclass may override equality of its classes.
 _CONSTANT = {id(kind): kind for kind in _CONSTANT}
 _FLOATS = {id(kind) for kind in (float, np.float16, np.float32, np.float64)}
-# Longer sequences are no attribute, and a key would hold them all.
+# Longer sequences are no valid attribute, and a key would copy them.
 _LONGEST = 2 * MOST_AXES
 
 
 class PlanCache:
-    """The plans of one function's calls, by the input's shape and dtype and by the other arguments.
+    """A cache of one function's plans, by the input's shape and dtype and the other arguments.
 
-    To a dict 2, 2.0 and True are one key, yet only the first is a legal attribute: arguments are
-    the same here if they are of the same types too. `find` looks twice. The quick way is a key that
-    tells equal ints and identical objects (kernels/frame/call_keys.pxi), which is nearly all calls.
-    Other arguments are told by type and value, which costs as much as a small pooling: a tenth of
+    In a dict 2, 2.0 and True are one key, but only the first is a valid attribute. So arguments
+    match only if their types match too. `find` looks up two keys. The quick key compares ints by
+    value and other objects by identity (kernels/frame/call_keys.pxi), which covers nearly all
+    calls. The other key compares types and values. It costs as much as a small pooling, a tenth of
     planning.
     """
 
     def __init__(self, make):
-        """``make(shape, dtype, *arguments)`` gives the plan."""
+        """Set up an empty cache; ``make(shape, dtype, *arguments)`` returns a plan."""
         self._make = make
         self._quick = {}
         self._plans = {}
 
     def find(self, x, arguments):
-        """The plan for an array, made if need be."""
+        """Return the plan for an array; make it if it is not cached."""
         quick = self._quick.get(call_key(x, arguments))
         return self._find(x, arguments) if quick is None else quick[0]
 
     def _find(self, x, arguments):
-        # Read everything once, as another thread may change it. A plan kept under the key of other
-        # arguments would be wrong for every later call.
+        # Read everything once, because another thread may change it. A plan cached under the key of
+        # other arguments would be wrong for every later call.
         geometry = x.shape, x.dtype
         try:
             arguments = tuple(map(_own, arguments))
             key = geometry, *map(_typed, arguments)
-        except TypeError:  # no attribute's value, or an object that may be another number tomorrow
+        except TypeError:  # not a valid attribute, or a mutable object
             return self._make(*geometry, *arguments)
         plan = self._plans.get(key)
         if plan is None:
@@ -59,15 +59,15 @@ class PlanCache:
             like_x = np.broadcast_to(np.empty((), geometry[1]), geometry[0])
             quick = call_key(like_x, arguments)
             if quick is not None:
-                # The key holds addresses, which mean something as long as these objects exist.
+                # The key holds addresses, which are valid only while these objects exist.
                 _add(self._quick, quick, (plan, geometry, arguments))
         return plan
 
 
 def _own(argument):
-    """A copy of a list or array, any other argument itself; TypeError if it is too long."""
+    """Return a copy of a list or array, any other argument itself; TypeError if it is too long."""
     if type(argument) is list:
-        values = argument[: _LONGEST + 1]  # (in one piece, whatever other threads do)
+        values = argument[: _LONGEST + 1]  # an atomic copy, safe from other threads
         if len(values) > _LONGEST:
             raise TypeError
         return values
@@ -95,9 +95,9 @@ def _typed(argument):
 
 def _typed_constant(argument):
     kind = type(argument)
-    if kind is type and id(argument) in _CONSTANT:  # np.int64 in the place of "int64"
+    if kind is type and id(argument) in _CONSTANT:  # np.int64 instead of "int64"
         return kind, argument
     if id(kind) not in _CONSTANT:
         raise TypeError
-    # (-0.0 is equal to 0.0, and as the parameter of an activation it is not the same)
+    # -0.0 equals 0.0, but differs from it as the parameter of an activation.
     return kind, repr(argument) if id(kind) in _FLOATS else argument

@@ -1,4 +1,4 @@
-"""From a plan to what its calls run: work, tiles and a compiled object, on one build."""
+"""Prepare a plan for calls on one build: its work, tiles and compiled object."""
 
 import functools
 import math
@@ -12,16 +12,16 @@ from .outputs import plain_dtype
 from .passes import trimmed
 from .work import as_running_maxima, make_work, narrower, work_bytes
 
-# Scratch per thread, where smaller tiles can keep it (they cannot for windows of thousands).
+# Target for scratch per thread. Smaller tiles cannot reach it for windows of thousands of taps.
 SCRATCH_BYTES = 1 << 20
-# Scratch per thread, at most.
+# Limit for scratch per thread.
 MOST_SCRATCH_BYTES = 2 << 20
 
 
 def compiled(plan, windows, input_shape, output_shape, dtype, threads=None):
-    """Return the compiled pooling of windows that are not gigantic, and the `Work` it is made of.
+    """Return the compiled pooling of windows that are not gigantic, and its `Work`.
 
-    The scratch of a thread is bounded: tiles become smaller, or running maxima take the windows.
+    To bound the scratch of a thread, tiles become smaller or running maxima take the windows.
     """
     work = make_work(plan, windows, input_shape, output_shape)
     while True:
@@ -37,7 +37,7 @@ def compiled(plan, windows, input_shape, output_shape, dtype, threads=None):
 
 
 def _threads_of_calls(num_threads, work):
-    """A function for the threads of each call, or None if that is one."""
+    """Return a function that returns the threads of a call, or None if it is always one."""
     if num_threads == 1 or (num_threads is None and work < threads.SERIAL_BYTES):
         return None
     limit = builds.active().max_threads
@@ -45,26 +45,27 @@ def _threads_of_calls(num_threads, work):
 
 
 class _Prepared:
-    """What was made of a plan on one build."""
+    """What was prepared from a plan on one build."""
 
     def fits(self, plan):
-        """Is it of this build, and of what the plan's fields are now? (They are frozen, but
-        object.__setattr__ changes them.)
+        """Was it made on the active build, from the plan's present fields?
+
+        The fields are frozen, but object.__setattr__ can change them.
         """
         return self.build is builds.active_name() and is_same_state(self.state, state_of(plan))
 
 
 def _refuse(*arrays):
-    """In the place of what is compiled, where every array needs care."""
+    """Return None, in place of a compiled function: all arrays go to the slower path."""
     return None
 
 
 class PreparedPool(_Prepared):
-    """What a plan needs to run, on one build; kept on the plan."""
+    """What a pooling plan needs to run on one build; it is stored on the plan."""
 
     def __init__(self, plan, dtype):
         self.state = state_of(plan)
-        # Data alone, checked again: of an object that holds more, only the fields count.
+        # Make and check it again from the fields alone: the object may hold more than these.
         self.plan = plan = MaxPool(**self.state)
         self.build = builds.active_name()
         self.windows = tuple(map(trimmed, plan.axes))
@@ -80,13 +81,13 @@ class PreparedPool(_Prepared):
 
 
 class PreparedUnpool(_Prepared):
-    """What the plan of an unpooling needs to run, on one build and one element type."""
+    """What an unpooling plan needs to run on one build and one element type."""
 
     def __init__(self, plan, name, dtype):
         self.state = state_of(plan)
         self.plan = plan = MaxUnpool(**self.state)
         self.build, self.dtype = builds.active_name(), dtype
-        # In "inferred" space the indices count in a block, which goes to the origin of the result.
+        # In "inferred" space indices count in a block, which is put at the origin of the result.
         self.block = plan.index_space == "inferred" and plan.inferred != plan.output
         self.shape = list(plan.output_shape)
         if self.block:

@@ -1,29 +1,29 @@
-"""Running maxima along every axis: when they pay, and in which tiles.
+"""Decide when running maxima along every axis pay, and choose their tiles.
 
-Tiles of long windows overlap almost entirely, so that a call by tiles takes as long as the window
-says. The kernel of `running_maxima.pxi` looks at each element three times per axis at most.
+Tiles of long windows overlap almost entirely, so the time of a call by tiles grows with the window.
+The kernel in `running_maxima.pxi` reads each element at most three times per axis.
 """
 
 import math
 
-# Pairs of a key and a place, 16 bytes each, that one task may have in scratch.
+# Limit for the pairs of a key and a position, 16 bytes each, in the scratch of one task.
 SCRATCH_PAIRS = 96 << 10
-# Loads of the other ways that take as long as one look at an element takes here, 3 to 10 ns: a load
+# Loads of the other strategies that take as long as one read of an element here, 3 to 10 ns. A load
 # takes 0.1 to 0.4 for pairs of value and index, 0.01 to 0.1 for values (float32 and uint8, AVX2).
 PAIR_LOADS = 40
 VALUE_LOADS = 200
-# Windows of so few taps are never dear, unless these are far apart.
+# Windows of at most this many taps are cheap, unless the taps are far apart.
 FEW_TAPS = 64
-# A load takes a vector, also of a narrow row.
+# Elements in a vector: a load takes a whole vector even in a narrower row.
 NARROW = 16
 # Elements that the innermost axis reads at a time (FAR_QUEUE of `running_maxima.pxi`).
 QUEUE = 64
-# Vectors of a short axis are read once.
+# Vectors of an axis at most this long are read once.
 SHORT = 64
 
 
 def pays(work):
-    """Are the loads of a work so many that running maxima over all axes take less time?"""
+    """Does a work take so many loads that running maxima over all axes are faster?"""
     windows, channels = work.windows, work.channels if work.channels_last else 1
     if math.prod(w.kernel for w in windows) <= FEW_TAPS and all(
         w.extent <= 2 * w.size + FEW_TAPS for w in windows
@@ -37,7 +37,7 @@ def pays(work):
 
 
 def _loads(work):
-    """Loads and stores per plane, or per channel of pixels, of a work of passes, about."""
+    """Estimate the loads and stores of a work of passes, per plane or per channel of pixels."""
     *leads, rows, cols = work.windows
     tile_rows, tile_cols = min(work.tile[0], rows.out), min(work.tile[1], cols.out)
     if not tile_rows or not tile_cols:
@@ -49,24 +49,24 @@ def _loads(work):
     under, across = min(rows.span(tile_rows), rows.size), cols.span(tile_cols)
     if not work.channels_last:
         across = max(across, NARROW)
-    if work.return_indices:  # (what is under each leading tap is pooled and merged)
+    if work.return_indices:  # elements under each leading tap are pooled, then merged
         rows_taken = max(under, tile_rows)
         return tiles * (under * across * cols.cost + rows_taken * tile_cols * (rows.cost + 1))
     return tiles * across * (under + tile_rows * (1 + cols.cost))
 
 
 def _elements(window):
-    """Elements that windows a dilation apart share at most."""
+    """Return the largest number of elements, a dilation apart, that a window can hold."""
     return -(-window.size // window.dilation)
 
 
 def far_axes(windows, channels):
-    """The axes from the innermost on, as the kernel takes them; the channels of a tile; the cost.
+    """Return the axes for the kernel from the innermost on, the channels of a tile, and the cost.
 
-    Each axis is (number of the window, outputs of a tile, vectors between kept suffixes, how many
-    are kept). Axes of one element that is the only output are left out. The outermost axis is not
-    cut, and its outputs need no scratch. The others come in the order of outputs per element, the
-    fewest first: no vector between two axes is larger then than both the input and the output.
+    Each axis is (number of the window, outputs of a tile, vectors between kept suffixes, number of
+    kept suffixes). Axes of one element that is the only output are left out. The outermost axis is
+    not cut, and its outputs need no scratch. The other axes are sorted by outputs per element, the
+    fewest first. Then no vector between two axes is larger than both the input and the output.
     """
     order = [i for i, w in enumerate(windows) if not w.is_trivial] or [0]
     order.sort(key=lambda i: (windows[i].out / max(1, windows[i].size), -i))
@@ -80,7 +80,7 @@ def far_axes(windows, channels):
 
 
 def _tiles(windows, inner, top, channels):
-    """The axes, with tiles as large as scratch allows, and the channels of a tile."""
+    """Return the axes with tiles as large as scratch allows, and the channels of a tile."""
     most = SCRATCH_PAIRS
     while True:
         most //= 2
@@ -90,7 +90,10 @@ def _tiles(windows, inner, top, channels):
 
 
 def _scratch_pairs(axes, width):
-    """What `place_far` lays out: two blocks, the kept suffixes, a queue and two vectors an axis."""
+    """Return the scratch that `plan_far_scratch` lays out along these axes, in pairs.
+
+    Each axis has two blocks, the kept suffixes, a queue and two vectors.
+    """
     pairs, n = 0, width
     for level, (_, tile, block, marks) in enumerate(axes):
         pairs += (2 * block + marks + (1 if level else QUEUE) + 2) * n
@@ -99,7 +102,7 @@ def _scratch_pairs(axes, width):
 
 
 def _tiles_within(windows, inner, top, channels, pairs):
-    """The axes and channels where the outermost axis takes so many pairs of scratch at most."""
+    """Return the axes and channels if the outermost axis takes at most `pairs` of scratch."""
     tiles = {i: max(1, windows[i].out) for i in inner}
     block, marks = _blocks(windows[top])
     most = pairs // (2 * block + marks + 3)
@@ -125,7 +128,7 @@ def _tiles_within(windows, inner, top, channels, pairs):
 
 
 def _blocks(window, vectors=0):
-    """Vectors between suffixes that are kept, and how many those are: all elements if they fit."""
+    """Return the vectors between kept suffixes and how many are kept: all elements if they fit."""
     elements = _elements(window)
     if 2 * elements <= max(vectors, SHORT):
         return max(1, elements), 1
@@ -135,7 +138,7 @@ def _blocks(window, vectors=0):
 
 
 def _cost(windows, axes, width, channels):
-    """Looks at elements for one plane, or for all channels of pixels, along all axes."""
+    """Return the reads of elements for one plane, or for all channels of pixels, along all axes."""
     calls, n = -(-channels // width), width
     sizes = []
     for i, tile, block, _ in axes:

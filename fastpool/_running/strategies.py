@@ -1,8 +1,8 @@
-"""The ways of pooling, best first: which one a call takes, and why each before it declined.
+"""Choose the strategy of a call, best first, with the reason why each one before it declined.
 
 A strategy is a file of kernels/maximum/, whose head says what it takes. Its function here returns
 None if it takes the work, or the reason why not. Builds differ by the bytes of a vector and by
-masks, so that the choice for any processor can be looked at on any other.
+masks, so the choice for any processor can be tested on any other.
 """
 
 import math
@@ -18,15 +18,15 @@ MAX_TAPS = 64
 SMALL_TAPS = 8  # along one axis, in registers
 RING = 32  # rows under a window with indices that slides over them
 TAPS_ALONG = 8  # along each axis of such a window; twice as many with 32 registers
-FLAT_TAPS = 32  # of a window over planes that are flattened
-FLAT_MASKS = 4096  # which this may take, and elements of a plane
+FLAT_TAPS = 32  # in a window over flattened planes
+FLAT_MASKS = 4096  # masks for flattened planes, and elements of a plane
 # With indices all taps are taken at once up to this many: half the time of two passes over pairs.
 FEW_TAPS = 12
 # Channels last: pixels of at most this many bytes are taken as one row.
 ROW_PIXEL_BYTES = 20
-# A plane that is pooled to one value in one go. (One with a NaN is copied.)
+# Bytes of a plane that is pooled to one value in one pass. (A plane with a NaN is copied.)
 WHOLE_BYTES = 512 << 10
-# A padded plane is at most this many times what is pooled.
+# A padded plane has at most this many times the outputs.
 PADDED_PARTS = 4
 
 SWITCHED_OFF = "switched off by FASTPOOL_STRATEGY"
@@ -34,14 +34,14 @@ NEVER_OFF = "running_maxima", "bands", "pairs"
 
 
 class Build(NamedTuple):
-    """What of a build of the kernels the choice depends on."""
+    """The properties of a build of the kernels on which the choice depends."""
 
     vector_bytes: int
     masks: bool
 
 
 class Choice(NamedTuple):
-    """A strategy, and those before it with the reason why each declined."""
+    """The chosen strategy, and (name, reason) of each one before it that declined."""
 
     strategy: str
     declined: tuple
@@ -61,7 +61,7 @@ def choose(work, build):
 def is_off(name):
     """Is a strategy switched off, as by ``FASTPOOL_STRATEGY=-flat_planes,-apart``?
 
-    For measurements. Those that take what no other one can are never off.
+    This is for measurements. Strategies that take work that no other one can are never off.
     """
     switches = os.environ.get("FASTPOOL_STRATEGY")
     if not switches or name in NEVER_OFF:
@@ -79,7 +79,7 @@ def is_off(name):
 
 
 def running_maxima(work, build):
-    return None if work.far else "the windows are not long next to the input"
+    return None if work.far else "the windows are not long relative to the input"
 
 
 def _short(work):
@@ -131,7 +131,7 @@ def padded_planes(work, build):
 
 
 def flat_planes(work, build):
-    """The costs of a vector were measured."""
+    """Decline unless flattened planes cost less than rows; the costs per vector were measured."""
     *leads, rows, cols = work.windows
     size = ITEMSIZE[work.dtype]
     lanes, elements, taps = (
@@ -147,7 +147,7 @@ def flat_planes(work, build):
         return "the input of a task is not whole planes"
     if taps > FLAT_TAPS or elements > FLAT_MASKS:
         return f"{taps} taps over planes of {elements} elements are too many"
-    for w in (cols, rows):  # each output stands at an element of its own, which is one of its taps
+    for w in (cols, rows):  # each output is stored at a distinct element, one of its window's taps
         place = w.begin // w.dilation
         if (
             (w.out - 1) * w.stride >= w.size
@@ -155,7 +155,7 @@ def flat_planes(work, build):
             or w.begin % w.dilation
             or place >= w.kernel
         ):
-            return "some output is not at an element of its own window"
+            return "some output is not at an element of its window"
     period = flat_period(elements, lanes)
     if period * taps > FLAT_MASKS:
         return f"masks repeat after {period} vectors, which is too late"
@@ -166,7 +166,7 @@ def flat_planes(work, build):
 
 
 def flat_period(elements, lanes):
-    """Vectors after which the masks of flattened planes repeat."""
+    """Return the number of vectors after which the masks of flattened planes repeat."""
     return elements // math.gcd(elements, lanes)
 
 
@@ -179,7 +179,7 @@ def apart(work, build):
     low, high = cols.inner
     if high - low != cols.out:
         return "some window hangs over a side"
-    last = cols.out - (-(-cols.out // work.tile[1]) - 1) * work.tile[1]  # (of the narrowest tile)
+    last = cols.out - (-(-cols.out // work.tile[1]) - 1) * work.tile[1]  # of the narrowest tile
     if last * ITEMSIZE[work.dtype] < build.vector_bytes:
         return f"a row of {last} outputs is less than a vector"
     return None
@@ -196,11 +196,11 @@ def slide_down(work, build):
         return f"strides {rows.stride} and {cols.stride} are not 1"
     if max(rows.kernel, cols.kernel) > SMALL_TAPS:
         return f"a window of {rows.kernel} x {cols.kernel} is over {SMALL_TAPS} long"
-    # Wider rows would come from memory in small pieces.
+    # Wider rows would be read from memory in small pieces.
     if work.tile[1] * size > 8 * build.vector_bytes:
         return f"a row of {work.tile[1]} outputs is over 8 vectors"
     if work.dtype in ("float32", "float64") and not work.keyed and cols.kernel > 2:
-        # It looks for NaN at two taps, whose vectors have to meet every column of the windows.
+        # It tests two taps for NaN, whose vectors must cover every column of the windows.
         noted = min(max(cols.begin, 0) // cols.dilation, cols.kernel - 2)
         reach = (cols.kernel - 1 - noted) * cols.dilation
         if work.tile[1] < cols.out or reach > max(cols.out, build.vector_bytes // size):
@@ -225,13 +225,13 @@ def stride_two(work, build):
 
 
 def takes_row(cols, pixel_bytes, return_indices):
-    """Are pixels so narrow that those of a row are taken as one row? (Asked before tiles are.)"""
+    """Are pixels so narrow that a row of them is pooled as one row? (Asked before tiling.)"""
     narrow = pixel_bytes <= ROW_PIXEL_BYTES and len(cols.steps) == 1
     return narrow and not return_indices and not is_off("pixels_as_row")
 
 
 def takes_all_taps(windows, return_indices):
-    """Is it faster to take all taps of a pixel at once than one axis and then the other?"""
+    """Is it faster to take all taps of a pixel at once than one axis after the other?"""
     *_, rows, cols = windows
     taps = rows.kernel * cols.kernel
     columns_per_output = cols.span(cols.out) / max(1, cols.out)
@@ -258,7 +258,7 @@ def bands(work, build):
 
 
 def taps(work, build):
-    """Channels first, passes take over where all taps do not fit into registers."""
+    """Decline windows whose taps cost more at once, or, channels first, do not fit in registers."""
     *leads, rows, cols = work.windows
     if work.direct:
         return None
@@ -290,7 +290,7 @@ def taps(work, build):
 def slides(work):
     """Do neighbouring windows share rows that are worth keeping?
 
-    Three rows at stride 2 are compared again sooner than they are kept.
+    Comparing three rows at stride 2 again is faster than keeping them.
     """
     *leads, rows, cols = work.windows
     if math.prod(w.kernel for w in leads) > 1 or cols.stride > 2 or rows.kernel <= rows.stride:
@@ -302,7 +302,7 @@ def pairs(work, build):
     return None
 
 
-# By return_indices and channels_last: best first. The last of each takes everything.
+# (return_indices, channels_last) -> strategies, best first. The last of each takes everything.
 _WITH_INDICES = running_maxima, taps, pairs
 _PLANES = whole_plane, padded_planes, flat_planes, apart, slide_down, stride_two
 STRATEGIES = {

@@ -1,12 +1,12 @@
-"""How many threads a call uses, decided in one place.
+"""Decide how many threads a call uses.
 
 ``num_threads=None`` means the default: the processors that this process may use, by affinity and by
 the cgroup's CPU quota, and no more than ``FASTPOOL_NUM_THREADS``, ``OMP_NUM_THREADS`` or a limit
-set through threadpoolctl. Small work stays on one thread then: waking a second one costs more than
-it gains, and far more when another process holds that core.
+set through threadpoolctl. By default, small work stays on one thread: waking a second one costs
+more than it gains, and far more if another process uses that core.
 
-A child made by ``fork`` pools on one thread, whatever is asked: the OpenMP runtime of gcc waits for
-threads that do not exist there.
+After ``fork``, a child always pools on one thread, even with an explicit `num_threads`: gcc's
+OpenMP runtime waits for threads that do not exist in the child.
 """
 
 import functools
@@ -15,10 +15,10 @@ import os
 # Bytes read and written below which the default is one thread.
 SERIAL_BYTES = 4 << 20
 
-# More are never started, whatever is asked.
+# Limit for any call, also with an explicit `num_threads`.
 MOST_THREADS = 256
 
-# Functions that give further limits of the default: another library's own setting.
+# Functions that return further limits of the default, such as another library's setting.
 limits = []
 
 _forked = False
@@ -34,10 +34,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def cgroup_limit(root="/sys/fs/cgroup", membership="/proc/self/cgroup"):
-    """CPUs that the quotas of this process's cgroup and of those around it allow, rounded up; None
-    if unlimited. Version 2 counts, and version 1 where a quota is found there.
+    """Return the CPUs that the quotas of this process's cgroup and its parents allow.
+
+    The number is rounded up; None means no limit. cgroup version 2 is read, and version 1 if it
+    has a quota.
     """
-    groups = {"": "/"}  # in a container the root is its own
+    groups = {"": "/"}  # in a container, the root is the container's cgroup
     try:
         with open(membership) as f:
             for line in f:
@@ -58,13 +60,13 @@ def cgroup_limit(root="/sys/fs/cgroup", membership="/proc/self/cgroup"):
 
 
 def _upwards(root, path):
-    """The folders of a cgroup and of all around it."""
+    """Return the folders of a cgroup and of its parents, its own first."""
     names = [name for name in path.split("/") if name and name != ".."]
     return ["/".join([root, *names[:count]]) for count in range(len(names), -1, -1)]
 
 
 def _read_numbers(path):
-    """The integers in a file; none if it is not there, or says "max"."""
+    """Return the integers in a file; none if the file is missing or says "max"."""
     try:
         with open(path) as f:
             return list(map(int, f.read().split()[:2]))
@@ -72,12 +74,15 @@ def _read_numbers(path):
         return []
 
 
-# The quotas; read once, which takes as long as a small pooling.
+# Read once: reading the quotas takes as long as a small pooling.
 _quota = functools.cache(cgroup_limit)
 
 
 def available_cpus():
-    """Processors this thread may use: affinity now, and the cgroup quota at the first call."""
+    """Return the processors that this thread may use.
+
+    The affinity is read at each call, the cgroup quota at the first one.
+    """
     if hasattr(os, "sched_getaffinity"):
         count = len(os.sched_getaffinity(0))
     else:
@@ -87,7 +92,7 @@ def available_cpus():
 
 @functools.cache
 def _own_limit():
-    """FASTPOOL_NUM_THREADS at the first call."""
+    """Return FASTPOOL_NUM_THREADS as it was at the first call."""
     text = os.environ.get("FASTPOOL_NUM_THREADS", "").strip()
     if not text:
         return None
@@ -97,12 +102,12 @@ def _own_limit():
 
 
 def default_threads():
-    """The default before OpenMP's own limit, which may change between calls as affinity may."""
+    """Return the default without OpenMP's limit, which may change between calls."""
     return _own_limit() or available_cpus()
 
 
 def effective_threads(num_threads, work, omp_limit):
-    """Threads for one call.
+    """Return the number of threads for one call.
 
     Parameters
     ----------

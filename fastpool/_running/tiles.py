@@ -1,21 +1,21 @@
-"""Sizes of tiles: how much of the result one task makes, so that its scratch stays in a cache."""
+"""Choose the sizes of tiles: how much of the result one task makes while its scratch is cached."""
 
 import math
 
-# Scratch that one tile's band may take: it should stay in the first-level cache (32 to 48 KiB), or
-# for long windows, whose tiles overlap by nearly a window, in the second-level cache.
+# Limits for the scratch of one tile's band. It should stay in the first-level cache (32 to 48 KiB).
+# For long windows, whose tiles overlap by nearly a window, it may fill the second-level cache.
 BAND_BYTES = 24 << 10
 PAIRS_BYTES = 64 << 10
-PIXEL_BAND_BYTES = 128 << 10  # channels last: whole pixels, over which rows and columns share loads
+PIXEL_BAND_BYTES = 128 << 10  # channels last: whole pixels, for which rows and columns share loads
 PIXEL_BYTES = 4 << 10
 LONG_BAND_BYTES = 512 << 10
 LONG_PIXEL_BYTES = 256
-# Loads and stores per output of a running maximum, next to one load per element under the tile.
+# Loads and stores per output of a running maximum, plus one load per element under the tile.
 HERK_COST = 4
-# A row of lanes longer than this is split into column tiles.
+# Rows longer than this are split into column tiles.
 LANE_ROW_BYTES = 16 << 10
-# Enough tiles for the threads of a large machine to share, but none of less than this many bytes
-# where there are some for each of a few threads; and for anything worth a second thread.
+# MANY_TASKS are enough for the threads of a large machine. If there are SOME_TASKS, enough for a
+# few threads, none has less than TASK_BYTES. Work above SHARED_BYTES is cut into FEW_TASKS.
 MANY_TASKS = 64
 SOME_TASKS = 8
 TASK_BYTES = 16 << 10
@@ -24,17 +24,17 @@ SHARED_BYTES = 256 << 10
 
 
 def _fit(total, piece_bytes, budget):
-    """As many of `total` as fit, in nearly equal parts."""
+    """Return how many of `total` pieces fit into the budget, with nearly equal parts."""
     count = max(1, min(total, budget // max(1, piece_bytes)))
     return -(-total // -(-total // count)) if total else 1
 
 
 def _long_tile(rows, cols, element, width, channels_last, pairs):
-    """Output rows and columns of a tile under a long window: the fewest loads per output.
+    """Return the output rows and columns of a tile under a long window with the fewest loads.
 
     Tiles overlap by nearly a window on each side, so they are as large as scratch allows. Values
-    are pooled by rows first, and the band holds the columns under the tile; pairs by columns first,
-    and it holds keys and places of the rows under the tile, and of its own.
+    are pooled by rows first, and the band holds the columns under the tile. Pairs are pooled by
+    columns first, and the band holds keys and positions of the rows under the tile and in it.
     """
     limit = LONG_BAND_BYTES // (element * width)
     best = math.inf, 1, 1
@@ -52,7 +52,7 @@ def _long_tile(rows, cols, element, width, channels_last, pairs):
             if pairs:
                 cost = under * (across * cols.cost + tile_cols * rows.cost)
                 if element <= 2 and min(under, rows.size) * cols.size > 1 << 16:
-                    cost *= 2  # wider lanes
+                    cost *= 2  # wider keys
             else:
                 along = across + HERK_COST * tile_cols if channels_last else across * cols.cost
                 cost = across * (under + HERK_COST * tile_rows) + tile_rows * along
@@ -63,7 +63,7 @@ def _long_tile(rows, cols, element, width, channels_last, pairs):
 
 
 def tile_of(windows, element, batch, channels, channels_last, direct, pairs):
-    """Outputs of one task: rows, columns, channels, planes."""
+    """Return the outputs of one task: rows, columns, channels, planes."""
     *leads, rows, cols = windows
     out_rows, out_cols = max(1, rows.out), max(1, cols.out)
     long = len(rows.steps) > 1
@@ -96,15 +96,18 @@ def tile_of(windows, element, batch, channels, channels_last, direct, pairs):
     pieces = math.prod(w.out for w in leads) * batch * -(-cols.out // out_cols)
     pieces *= -(-channels // (width if channels_last else planes))
     if pieces * row_bytes * out_rows > SHARED_BYTES:
-        # one or two large planes: more of them than threads, by shorter tiles
+        # For one or two large planes, make tiles shorter so that there are more than threads.
         tile_rows = max(1, min(tile_rows, out_rows * pieces // FEW_TASKS))
     return tile_rows, out_cols, width, planes
 
 
 def key_bytes(windows, tile, itemsize, strides, direct):
-    """The narrowest integer that holds a key and any position under a tile or a direct window."""
+    """Return the bytes of the narrowest integer for a key and any position under a tile.
+
+    With `direct`, the positions are those under one window.
+    """
     *leads, rows, cols = windows
-    if direct:  # in the strides of the index, as signed integers
+    if direct:  # signed integers, in the strides of the index
         places = sum((w.extent - 1) * s for w, s in zip(windows, strides[2:], strict=True))
         return next((n for n in (2, 4) if n >= itemsize and places < 1 << (8 * n - 1)), 8)
     under_rows = min(rows.span(tile[0]), max(1, rows.size))

@@ -1,4 +1,4 @@
-"""Calls of a max unpooling that need care: the first of a plan, copies, errors."""
+"""Run unpooling calls that the fast path declines: a plan's first call, copies, errors."""
 
 import numpy as np
 

@@ -1,7 +1,7 @@
-"""What a compiled `Pooling` is made from: the plan in windows, passes and tiles.
+"""Turn a plan into the work of a compiled `Pooling`: windows, passes and tiles.
 
-A plan says what is computed; the work says in which pieces. It counts loads and bytes and knows
-nothing of vectors. All of it is integers, made once per plan.
+A plan says what is computed. The work says in which pieces. It counts loads and bytes and does not
+depend on vectors. All numbers are integers, computed once per plan.
 """
 
 import math
@@ -16,14 +16,14 @@ from .tiles import key_bytes, tile_of
 
 @dataclass(frozen=True)
 class Work:
-    """What `fastpool._kernels.Pooling` is made from."""
+    """The description of a pooling from which `fastpool._kernels.Pooling` is made."""
 
     input_shape: tuple
     output_shape: tuple
     dtype: str
     nan: str
     windows: tuple  # leading axes, rows, columns
-    spatial_axes: tuple  # their places in the array; -1 for rows that are not there
+    spatial_axes: tuple  # their positions in the array; -1 for rows that do not exist
     batch_axis: int
     channel_axis: int
     batch: int
@@ -41,11 +41,11 @@ class Work:
     position_strides: tuple  # leading axes, in a row-major plane
     linear: bool
     work: int  # bytes read and written
-    far: tuple  # axes as `running_maxima.far_axes` gives them, () for the other ways
+    far: tuple  # axes as `running_maxima.far_axes` returns them, () for the other strategies
 
 
 def work_bytes(plan):
-    """Bytes that a call reads and writes."""
+    """Return the bytes that a call reads and writes."""
     itemsize = ITEMSIZE[plan.dtype]
     result = itemsize + (INDEX_BYTES[plan.index_dtype] if plan.return_indices else 0)
     return math.prod(plan.input_shape) * itemsize + math.prod(plan.output_shape) * result
@@ -54,7 +54,7 @@ def work_bytes(plan):
 def make_work(plan, windows, input_shape, output_shape):
     """Return the work of a plan, or of a piece of one.
 
-    `windows` are the `trimmed` axes of the piece, the shapes are those of its arrays.
+    `windows` are the `trimmed` axes of the piece. The shapes are those of its arrays.
     """
     itemsize = ITEMSIZE[plan.dtype]
     axes = list(plan.spatial)
@@ -116,14 +116,14 @@ def make_work(plan, windows, input_shape, output_shape):
 
 
 def as_running_maxima(work):
-    """Return the work by running maxima, for windows that are long next to the input or scratch."""
+    """Return the work by running maxima, for windows long relative to the input or scratch."""
     channels = work.channels if work.channels_last else 1
     axes, channels, _ = running_maxima.far_axes(work.windows, channels)
     return replace(work, far=axes, tile=(1, 1, channels, 1), direct=False, folded=False)
 
 
 def narrower(work):
-    """Return the work in smaller tiles, for less scratch; None if that costs more than it wins."""
+    """Return the work in smaller tiles, for less scratch; None if the loss exceeds the gain."""
     if work.far:
         return None
     rows, cols = work.windows[-2:]

@@ -1,1 +1,1 @@
-"""Plans for people: in words and as drawings."""
+"""Show plans to people, in words and as drawings."""

@@ -1,10 +1,10 @@
-"""Windows as pictures: the elements and padding of one or two axes, and the windows over them.
+"""Draw the elements and padding of one or two axes, and the windows over them.
 
-Everything is laid out in cells, one per element; a `Ruler` says where along a drawn axis an element
-stands, and leaves out the middle of long ones. A window of a plane is one of rows and one of
-columns: these stand at the sides as bars, which stay readable however much windows overlap. Inside
-the plane all windows are outlined if none overlap, else the first and the last one, and the others
-are marked where they start.
+The layout counts in cells, one per element. A `Ruler` gives the position of an element along a
+drawn axis and leaves out the middle of long axes. A window of a plane combines a window of rows and
+one of columns. Bars at the sides show these, readable also if windows overlap. Inside the plane,
+all windows are outlined if none overlap. Otherwise the first and the last one are outlined, and
+marks show where the others start.
 """
 
 import base64
@@ -27,23 +27,23 @@ from .._planning import arguments, geometry
 from .._planning.windows import windows_of
 from .ruler import Ruler, bars, high
 
-_WIDTH = 7.0  # of the figure, at most, where it is free
-_INCHES = 0.3  # of a cell, where the width of the figure is free
+_WIDTH = 7.0  # largest width of the figure if the caller gives none
+_INCHES = 0.3  # size of a cell if the caller gives no width
 _MOST_INCHES = 0.5
-_LEAST_INCHES = 0.19, 0.15  # where an axis is drawn in part, and in whole
-# Cells of an axis that is drawn in part, about, and in whole, at most; by the number of axes.
+_LEAST_INCHES = 0.19, 0.15  # for an axis that is drawn in part, and in whole
+# number of axes -> (cells, about, of an axis drawn in part; most cells of one drawn in whole)
 _MOST_CELLS = {1: (30, 44), 2: (18, 34)}
 _LANE = 0.66
 _SIDE = 0.3  # from the plane to its bars
 
-# Of Okabe and Ito, for the colour-blind; line styles and fills differ too, for prints in gray.
+# Colour-blind safe, by Okabe and Ito. Line styles and fills differ too, for prints in gray.
 _MADE, _ADDED, _DROPPED = "#0072B2", "#D55E00", "#7A4270"
 _FILLS = {_MADE: "#CFE6F5", _ADDED: "#FFDCC2", _DROPPED: "#FFFFFF"}
 _LINES = {_MADE: "-", _ADDED: "-", _DROPPED: (0, (2.2, 1.4))}
 _THICK = {_MADE: 1, _ADDED: 1.7, _DROPPED: 1}
 _ELEMENT, _HATCH, _FAINT, _TEXT = "#E4E4E4", "#A8A8A8", "#6E6E6E", "#1A1A1A"
 
-# Over matplotlib's own, whatever the caller's are.
+# On top of matplotlib's default style, so that the caller's style has no effect.
 _STYLE = [
     "default",
     {
@@ -56,7 +56,7 @@ _STYLE = [
 
 
 class Drawing(Figure):
-    """A figure that is written as the same SVG every time, and that notebooks show."""
+    """A figure that gives identical SVG bytes every time, and that notebooks show."""
 
     def savefig(self, fname, **arguments):
         if str(arguments.get("format") or fname).lower().endswith("svg"):
@@ -65,7 +65,7 @@ class Drawing(Figure):
             super().savefig(fname, **arguments)
 
     def _repr_html_(self):
-        # As an image: the style sheet and the names inside would be those of the whole page.
+        # Embed it as an image: the style sheet and ids of inline SVG would apply to the whole page.
         file = io.BytesIO()
         self.savefig(file, format="svg")
         data = base64.b64encode(file.getvalue()).decode()
@@ -82,7 +82,7 @@ class Panel(NamedTuple):
 
 
 def draw(plan, axes, title, width):
-    """As `MaxPoolPlan.draw`."""
+    """Draw a plan, as `MaxPoolPlan.draw` does."""
     order = geometry.layout(plan.layout, plan.input_shape)
     chosen = _chosen(axes, order.spatial_names)
     windows = [windows_of(plan)[i] for i in chosen]
@@ -94,7 +94,7 @@ def draw(plan, axes, title, width):
 
 
 def _chosen(axes, names):
-    """Places, among the spatial axes, of those that are to be drawn."""
+    """Return the positions, among the spatial axes, of those to draw."""
     if axes is None:
         if len(names) > 2:
             raise ValueError(
@@ -137,7 +137,7 @@ def _colour(windows, output):
 
 
 class Plane:
-    """One panel on matplotlib's axes, whose unit is a cell, downwards and to the right."""
+    """One panel on matplotlib's axes. The unit is a cell; y grows downwards."""
 
     def __init__(self, ax, panel, rulers, sides, names, points):
         self.ax, self.panel, self.names, self.points = ax, panel, names, points
@@ -159,7 +159,10 @@ class Plane:
         return self.legend
 
     def _lines(self):
-        """(cell, its position, its kind) of the rows; a row of elements stands for none."""
+        """Return (cell, position, kind) of the rows; one row of elements if there is no such axis.
+
+        The kind is "element", "padding" or "past".
+        """
         if self.rows is None:
             return [(0, 0.0, "element")]
         return self._kinds(*self.rows)
@@ -167,7 +170,7 @@ class Plane:
     def _kinds(self, windows, ruler):
         size = windows.axis.size
         for cell in ruler.cells:
-            if not -windows.axis.begin <= cell < high(windows):  # of another panel
+            if not -windows.axis.begin <= cell < high(windows):  # a cell of another panel
                 continue
             kind = "element" if 0 <= cell < size else "padding"
             if cell >= size + windows.end:
@@ -198,7 +201,7 @@ class Plane:
             self._text(x, y, dots, _FAINT, 11)
 
     def _unread(self):
-        """Crosses where no window has a tap."""
+        """Draw crosses where no window has a tap."""
 
         def read(windows, ruler):
             size = windows.axis.size
@@ -217,7 +220,10 @@ class Plane:
             self.legend["in no window"] = Line2D([], [], **style)
 
     def _side(self, windows, ruler, side, name, turn):
-        """Bars above the plane (or left of it, if `turn` swaps), numbers of elements below it."""
+        """Draw bars above the plane and numbers of elements below it.
+
+        If `turn` swaps the axes, bars are left of the plane and numbers right of it.
+        """
         dilated = windows.axis.dilation > 1 and windows.axis.kernel > 1
         beside = self.cols if turn(0, 1) == (1, 0) else self.rows
         near, far = 0, 1
@@ -235,7 +241,7 @@ class Plane:
             style["facecolor"] = "white" if empty else _FILLS[colour]
             self.ax.add_patch(Rectangle((x, y), *size, zorder=3, **style))
             middle = across + _LANE / 2
-            # (Beside the first tap, where there is none.)
+            # If the window is dilated, put the label next to the first tap, where no tap is.
             place = ruler.middle(windows.first(output) + 1) if dilated else (start + stop) / 2
             label = f"{output}∅" if empty else str(output)
             upright = turn(0, 1) == (1, 0) and len(label) > 2
@@ -268,7 +274,7 @@ class Plane:
         ]
 
     def _numbers(self, windows, ruler, turn, across):
-        """Of elements, at the far side; as many as there is room for."""
+        """Draw as many numbers of elements as there is room for, opposite to the bars."""
         size = windows.axis.size
         shown = [cell for cell in ruler.cells if 0 <= cell < size]
         room = self.points / (4.4 * len(str(size))) if turn(0, 1) == (0, 1) else self.points / 8
@@ -279,7 +285,7 @@ class Plane:
                 self._text(*place, str(cell), _FAINT, 6.5)
 
     def _windows(self):
-        """Outlines, or marks where windows start."""
+        """Draw outlines of windows, or marks where they start."""
         cols = self.cols[1].windows(self.cols[0])
         rows = [None] if self.rows is None else self.rows[1].windows(self.rows[0])
         sides = [self.cols] if self.rows is None else [self.cols, self.rows]
@@ -301,7 +307,7 @@ class Plane:
         return made[-1] if made else pairs[-1]
 
     def _representatives(self, rows, cols):
-        """Of the dropped windows one each, beside the first row and column."""
+        """Return one dropped window in the first row of windows and one in the first column."""
         found = []
         for row, col in [(rows[0], cols[-1]), (rows[-1], cols[0])]:
             if self._sort((row, col)) == _DROPPED:
@@ -351,7 +357,7 @@ class Plane:
             self.legend.setdefault("tap", Line2D([], [], **style))
 
     def _marks(self, pairs):
-        """The corner at which each window starts."""
+        """Mark the corner at which each window starts."""
         lines = {}
         for pair in pairs:
             left, top, _, _ = self._box(pair)
@@ -376,7 +382,10 @@ class Plane:
 
 
 def figure(panels, names, title, width=None):
-    """A `Drawing` of panels over the same elements: rows one below the other, planes in a grid."""
+    """Return a `Drawing` of panels that share their elements.
+
+    Panels of one axis are drawn one below the other, planes in a grid.
+    """
     if width is not None and not 2 <= width <= 100:
         raise ValueError(f"width: expected 2 to 100 inches, got {arguments.shown(width)}")
     with matplotlib.style.context(_STYLE):
@@ -384,7 +393,7 @@ def figure(panels, names, title, width=None):
 
 
 class _Sheet:
-    """Sizes of everything: in cells inside the panels, in inches outside."""
+    """The sizes of all parts of a figure: in cells inside the panels, in inches outside."""
 
     def __init__(self, panels, names, width):
         self.panels, self.names = panels, names
@@ -479,14 +488,14 @@ class _Sheet:
 
 
 def _write(drawing, x, y, text, weight, ha, size):
-    """Text at a place in inches from the upper left."""
+    """Write text at a position in inches from the upper left."""
     width, height = drawing.get_size_inches()
     style = {"fontsize": size, "color": _TEXT, "weight": weight, "ha": ha, "va": "center"}
     drawing.text(x / width, 1 - y / height, text, **style)
 
 
 def _wrapped(title, width):
-    """Lines that fit, broken between attributes and not inside of their tuples."""
+    """Return lines that fit the width, broken between attributes but not inside their tuples."""
     lines = []
     for line in title.splitlines():
         whole = re.sub(r", (?=[^()]*\))", ",\N{NO-BREAK SPACE}", line)
@@ -495,7 +504,7 @@ def _wrapped(title, width):
 
 
 def _legend_shape(legend, width):
-    """Rows and columns: as many columns as fit side by side."""
+    """Return rows and columns of a legend, with as many columns as fit."""
     for columns in range(len(legend), 0, -1):
         rows, more = divmod(len(legend), columns)
         labels, wide, start = list(legend), 0.3, 0

@@ -1,4 +1,4 @@
-"""A plan in words: the rules that were used, what came of them, and how a call is made."""
+"""Explain a plan in words: the rules that were used, their results, and how a call runs."""
 
 import html
 import math
@@ -19,7 +19,7 @@ from .._running.work import work_bytes
 _WIDTH = 79
 _LABEL = 10
 
-# What each strategy does: the names of `strategies`.
+# name in `strategies` -> what it does
 _STRATEGIES = {
     "running_maxima": "running maxima along every axis, for windows too long for tiles",
     "whole_plane": "one window takes all of a plane",
@@ -42,7 +42,7 @@ _NAN = {
 
 
 def explain(plan):
-    """As `MaxPoolPlan.explain`."""
+    """Explain a plan, as `MaxPoolPlan.explain` does."""
     plan = MaxPool(**state_of(plan))  # checked again, as before a call
     lines = [_title(plan)]
     for label, sentences in _sections(plan):
@@ -59,8 +59,11 @@ def explain(plan):
 
 
 def as_html(plan):
-    """The same as a table, and the drawing if there can be one; None if anything goes wrong."""
-    # A notebook shows the plain text then; it must never show a traceback for a value.
+    """Return the explanation as an HTML table, with the drawing if there can be one.
+
+    If anything goes wrong, return None.
+    """
+    # A notebook then shows the repr. It must never show a traceback for a value.
     try:
         rows = "".join(
             f'<tr><th style="text-align:left;vertical-align:top">{html.escape(label)}</th>'
@@ -85,7 +88,7 @@ def _title(plan):
 
 
 def _sections(plan):
-    """(label, sentences), in the order that questions are asked in."""
+    """Yield (label, sentences) in the order in which readers ask."""
     yield "window", [_window(plan)]
     yield "rule", list(_rule(plan))
     yield from _axes(plan)
@@ -127,12 +130,12 @@ def _rule(plan):
         else:
             yield (
                 'ceil_mode, ceil_rule "clip": a last window that does not fit is kept, unless it '
-                "starts in the padding at the end, or behind it"
+                "starts in the padding at the end, or past it"
             )
 
 
 def _axes(plan):
-    """A section for each sort of axis: those of one geometry share it."""
+    """Yield a section for each geometry of an axis; axes of one geometry share it."""
     order = geometry.layout(plan.layout, plan.input_shape)
     alike = {}
     for name, windows in zip(order.spatial_names, windows_of(plan), strict=True):
@@ -200,7 +203,7 @@ def _counts(windows):
     if windows.empty_between:
         yield f"empty, as the taps jump over the input: {windows.empty_between} of them"
     if windows.empty_end:
-        yield f"empty, behind the input: {_span(count - windows.empty_end, count)}"
+        yield f"empty, past the input: {_span(count - windows.empty_end, count)}"
 
 
 def _span(start, stop):
@@ -210,7 +213,7 @@ def _span(start, stop):
 
 
 def _place(windows, output):
-    """Where a window starts."""
+    """Return in words where a window starts."""
     first = windows.first(output)
     size = windows.axis.size
     if first < 0:
@@ -219,7 +222,7 @@ def _place(windows, output):
         return f"at element {first}"
     if first < size + windows.end:
         return "in the padding at the end"
-    return "behind the padding at the end"
+    return "past the padding at the end"
 
 
 def _edges(plan):
@@ -239,7 +242,7 @@ def _edges(plan):
 
 
 def _values(plan):
-    text = f"{plan.dtype}, exactly; padding is never chosen"
+    text = f"{plan.dtype}, exactly; padding never wins"
     yield f'{text}; nan "{plan.nan}": {_NAN[plan.nan]}' if is_float(plan.dtype) else text
     if plan.activation is not None:
         parameters = ", ".join(map(str, plan.activation_params))
@@ -273,8 +276,8 @@ def _indices(plan):
 
 
 def _call(plan):
-    """What a call on plain arrays does, on this machine and as it is set now."""
-    # What a dtype object is needed for, allocating results, does not happen here.
+    """Yield (label, sentences) on how this machine runs a call on plain arrays now."""
+    # No results are allocated here, so any dtype object of the right size will do.
     dtype = np.dtype("uint16" if plan.dtype == "bfloat16" else plan.dtype)
     prepared = PreparedPool(plan, dtype)
     kernels = builds.builds()[prepared.build]
@@ -336,9 +339,9 @@ def _threads_of(plan, prepared):
     if prepared.pooling is None:
         why = f"{asked} for what is pooled once"
     elif count < asked:
-        why = f"{asked} asked for, but there {'is' if tasks == 1 else 'are'} only so many tiles"
+        why = f"{asked} asked for, more than there are tiles"
     elif plan.num_threads is not None:
-        why = "as num_threads says"
+        why = "set by num_threads"
     elif work < threads.SERIAL_BYTES:
         why = f"a call that moves less than {_bytes(threads.SERIAL_BYTES)} wakes no other thread"
     else:
@@ -347,7 +350,7 @@ def _threads_of(plan, prepared):
 
 
 def _bytes(count):
-    """1536 as 1.5 KiB."""
+    """Return a number of bytes as text: 1536 as 1.5 KiB."""
     for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
         if count < 1024 or unit == "TiB":
             break

@@ -1,23 +1,25 @@
-"""Where along a drawn axis its elements stand, and its windows beside each other.
+"""Find the positions of elements along a drawn axis, and place its windows side by side.
 
-Places are elements, of any magnitude; positions are cells from the first one that is drawn.
+Places count elements, of any magnitude. Positions count cells from the first one that is drawn.
 """
 
 from typing import NamedTuple
 
-_GAP = 1.6  # cells in the place of those that are left out
+_GAP = 1.6  # cells that replace those that are left out
 
-# Windows at the side of an axis: with more lanes than so many, the first and the last ones of so
-# many are enough.
+# If the windows at the side of an axis need more lanes than _MOST_LANES, only _MOST_BARS of them
+# are drawn, half of them the first and half of them the last ones.
 _MOST_LANES, _MOST_BARS = 4, 8
 
 
 class Ruler:
-    """The elements of an axis side by side, without the middle of long ones."""
+    """The positions of an axis's elements in a drawing, without the middle of a long axis."""
 
     def __init__(self, windows, most, whole):
-        """For several `Windows` of one input; all is drawn if there are at most `whole` cells, else
-        about `most`."""
+        """Set up a ruler for several `Windows` of one input.
+
+        All cells are drawn if there are at most `whole`, otherwise about `most`.
+        """
         edges, ends = {0, windows[0].axis.size}, set()
         for w in windows:
             edges |= {-w.axis.begin, w.axis.size + w.end, high(w)}
@@ -34,7 +36,7 @@ class Ruler:
         return any(start <= cell < stop for start, stop in self.parts)
 
     def at(self, place):
-        """Where a cell begins. What is left out shares the room of the gap."""
+        """Return the position where a cell begins. Cells that are left out share the gap."""
         position, before = 0.0, None
         for start, stop in self.parts:
             if before is not None:
@@ -48,16 +50,19 @@ class Ruler:
 
     @property
     def gaps(self):
-        """Positions of their middles."""
+        """Positions of the middles of the gaps."""
         return [self.at(stop) + _GAP / 2 for _, stop in self.parts[:-1]]
 
     @property
     def middles(self):
-        """Of the parts between the gaps."""
+        """Positions of the middles of the parts between the gaps."""
         return [self.at(start) + (stop - start) / 2 for start, stop in self.parts]
 
     def windows(self, windows):
-        """Outputs of which both ends are drawn, and the outermost; those of dropped windows too."""
+        """Return the outputs whose windows have both ends drawn, and the outermost outputs.
+
+        Dropped windows are among them.
+        """
         axis, found = windows.axis, set(_outermost(windows))
         for cell in self.cells:
             output, rest = divmod(cell + axis.begin, axis.stride)
@@ -71,13 +76,13 @@ class Ruler:
 
 
 def _outermost(windows):
-    """The first and the last output, and the dropped ones."""
+    """Return the first and the last output, and the dropped ones."""
     made = {0, windows.output - 1} if windows.output else set()
     return made | set(windows.dropped)
 
 
 def _parts(edges, ends, most, whole):
-    """What to draw, as ranges of cells: around all places if there is room, else at the edges."""
+    """Return the ranges of cells to draw: around all places if there is room, else at the edges."""
     low, high = min(edges | ends), max(edges | ends)
     if high - low <= whole:
         return [(low, high)]
@@ -90,7 +95,7 @@ def _parts(edges, ends, most, whole):
 
 
 def _merged(places, around, low, high):
-    """The cells around places, as ranges; those nearly next to each other are one."""
+    """Return the ranges of cells around places, merged if at most two cells are between them."""
     parts = []
     for place in sorted(places):
         start, stop = max(low, place - around), min(high, place + around)
@@ -102,17 +107,17 @@ def _merged(places, around, low, high):
 
 
 def high(windows):
-    """Where an axis ends: its padding, or what of its windows lies behind that."""
+    """Return where an axis ends: after its padding, or after a window that reaches past it."""
     last = windows.last(max(windows.output, windows.reaching) - 1)
     return max(windows.axis.size + windows.end, last + 1)
 
 
 class Bars(NamedTuple):
-    """The windows of one axis as they stand at its side: (output, lane) each."""
+    """The windows drawn at the side of one axis, as (output, lane) each."""
 
     placed: list
     lanes: int
-    more: bool  # not all that could be drawn are
+    more: bool  # some that could be drawn are not
 
 
 def bars(windows, ruler):
@@ -127,7 +132,7 @@ def bars(windows, ruler):
 
 
 def _in_lanes(outputs, windows, ruler):
-    """Each in the first lane that is free where its window starts."""
+    """Return (output, lane) for each output, in the first lane free where its window starts."""
     ends, placed = [], []
     for output in outputs:
         start, stop = ruler.at(windows.first(output)), ruler.at(windows.last(output) + 1)

@@ -1,4 +1,4 @@
-"""Comparison with other libraries, and the workloads that every benchmark shares."""
+"""Compare fastpool with other libraries, on the workloads that all benchmarks share."""
 
 # Library -> (module, class); the first three are not peers.
 LIBRARIES = {

@@ -1,4 +1,4 @@
-"""The right answer of a workload, in NumPy alone."""
+"""Compute the right answer of a workload in NumPy alone."""
 
 from itertools import product
 
@@ -6,9 +6,9 @@ import numpy as np
 
 
 def expected(workload, arrays):
-    """What the workload's operation gives: the maxima, maxima and indices, or the unpooled array.
+    """Return the answer of a workload: the maxima, maxima and indices, or the unpooled array.
 
-    Indices are those of the channels-first array as a whole.
+    Indices count in the whole channels-first array.
     """
     if workload.kind == "unpool":
         return (unpooled(workload, *arrays),)
@@ -19,7 +19,7 @@ def expected(workload, arrays):
 
 
 def difference(got, want):
-    """What differs first between two tuples of arrays, or an empty string; NaN equals NaN."""
+    """Return the first difference of two tuples of arrays, "" if there is none; NaN equals NaN."""
     if len(got) != len(want):
         return f"{len(got)} results instead of {len(want)}"
     for name, a, b in zip(("result", "indices"), got, want, strict=False):
@@ -34,7 +34,7 @@ def difference(got, want):
 
 
 class SlicedMaxima:
-    """Maxima of shifted slices, one spatial axis after the other, in buffers that are kept."""
+    """Maxima of shifted slices, one spatial axis after the other, in reused buffers."""
 
     def __init__(self, workload, dtype):
         self.lowest = -np.inf if "float" in dtype.name else np.iinfo(dtype).min
@@ -56,7 +56,7 @@ class SlicedMaxima:
 
 
 def maxima_and_indices(workload, x):
-    """Tap after tap in row-major order: a later one wins only where it is larger."""
+    """Pool tap after tap in row-major order; a later tap wins only where it is larger."""
     numbers = whole_indices(workload, np.arange(np.prod(workload.sizes)).reshape(workload.sizes))
     y = np.zeros(workload.output_shape, x.dtype)
     indices = np.full(y.shape, -1)
@@ -70,7 +70,7 @@ def maxima_and_indices(workload, x):
 
 
 def unpooled(workload, values, indices):
-    """The values at their indices, zeros elsewhere."""
+    """Return the values at their indices, and zeros elsewhere."""
     y = np.zeros(workload.shape, values.dtype)
     flat = memory_offsets(workload, indices).ravel()
     y.reshape(-1)[flat] = values.ravel()
@@ -78,9 +78,9 @@ def unpooled(workload, values, indices):
 
 
 def whole_indices(workload, indices):
-    """Indices inside planes -> indices of the channels-first array as a whole.
+    """Turn indices inside planes into indices of the whole channels-first array.
 
-    `indices` has the workload's layout, or the spatial axes alone.
+    `indices` has the workload's layout, or only the spatial axes.
     """
     if indices.ndim == len(workload.sizes):
         indices = indices[..., None] if workload.channels_last else indices
@@ -88,14 +88,14 @@ def whole_indices(workload, indices):
 
 
 def plane_starts(workload):
-    """Index of every plane's first element in the channels-first array, to be broadcast."""
+    """Return the index of every plane's first element in the channels-first array, to broadcast."""
     planes = np.arange(workload.shape[0] * workload.channels) * np.prod(workload.sizes)
     planes = planes.reshape(workload.shape[0], workload.channels, *(1 for _ in workload.sizes))
     return np.moveaxis(planes, 1, -1) if workload.channels_last else planes
 
 
 def memory_offsets(workload, indices):
-    """Indices of the channels-first array -> offsets in the array as it is."""
+    """Turn indices of the channels-first array into offsets in the array as it is."""
     if not workload.channels_last:
         return indices
     plane = np.prod(workload.sizes)
@@ -105,7 +105,7 @@ def memory_offsets(workload, indices):
 
 
 def _taps(workload):
-    """Per spatial axis: the slices (of outputs, of elements) that each tap brings together."""
+    """Return, per spatial axis and tap, the slices (of outputs, of elements) that it connects."""
     begins, _ = workload.full_pads
     axes = zip(
         *(workload.sizes, workload.output_sizes, begins),

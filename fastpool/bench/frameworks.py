@@ -1,4 +1,4 @@
-"""More peers: libraries that bring arrays of their own."""
+"""More peers: libraries with their own array types."""
 
 import numpy as np
 
@@ -7,9 +7,11 @@ from .peers import Peer, along_axes, fresh, zero_pads
 
 
 class Torch(Peer):
-    """Four ways: the functions that programs call, which take no memory for their results; the
-    operators below them that do, and always find indices; oneDNN on an array in its own format;
-    and the operator of quantized arrays. Channels last is the memory format of that name.
+    """torch, in four ways. Channels last is the memory format of that name.
+
+    The ways are the functions that programs call, which take no memory for their results; the
+    operators below them, which do and always find indices; oneDNN on an array in its own format;
+    and the operator of quantized arrays.
     """
 
     def __init__(self, threads):
@@ -91,7 +93,7 @@ class Torch(Peer):
         return call, lambda: self._results(workload, call().int_repr())
 
     def _window(self, workload):
-        """Positional arguments, or None: padding must be symmetric and below half a window."""
+        """Return positional arguments, or None if padding is asymmetric or over half a window."""
         n = len(workload.sizes)
         begins, ends = workload.pads[:n], workload.pads[n:]
         half = all(2 * pad <= k for pad, k in zip(begins, workload.kernel_shape, strict=True))
@@ -100,7 +102,7 @@ class Torch(Peer):
             return *window, workload.ceil_mode
 
     def _tensor(self, workload, array):
-        """The array's memory, its axes in torch's order."""
+        """Return a tensor over the array's memory, with axes in torch's order."""
         if array.dtype.name == "bfloat16":
             tensor = self.torch.from_numpy(array.view(np.int16)).view(self.torch.bfloat16)
         else:
@@ -130,7 +132,7 @@ class Torch(Peer):
 
 
 class Jax(Peer):
-    """A compiled reduce_window."""
+    """JAX: a compiled reduce_window."""
 
     def __init__(self, threads):
         super().__init__(threads)
@@ -162,7 +164,7 @@ class Jax(Peer):
 
 
 def _named_padding(workload):
-    """ "VALID" or "SAME", where one of them says what the workload's padding is."""
+    """Return "VALID" or "SAME" if the workload's padding is that, else None."""
     begins, ends = workload.full_pads
     if not any(begins) and max(ends) <= 0:
         return "VALID"
@@ -176,7 +178,7 @@ def _named_padding(workload):
 
 
 class TensorFlow(Peer):
-    """Raw operators, called eagerly. Indices come for channels last only."""
+    """TensorFlow: raw operators, called eagerly. Only channels last has indices."""
 
     def __init__(self, threads):
         super().__init__(threads)
@@ -222,7 +224,7 @@ class TensorFlow(Peer):
 
 
 class LiteRT(Peer):
-    """A model of one operator, with one that pads before it where "SAME" does not; invoked."""
+    """LiteRT: a model of one operator, and one that pads before it if "SAME" does not fit."""
 
     dtypes = {"float32": "FLOAT32", "uint8": "UINT8", "int8": "INT8", "int16": "INT16"}
 

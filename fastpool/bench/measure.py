@@ -1,4 +1,4 @@
-"""The comparison: every library answers first, then they are timed in turns."""
+"""Run the comparison: check the answers of every library, then time them in turns."""
 
 import dataclasses
 import json
@@ -16,28 +16,28 @@ from pathlib import Path
 from . import OWN, answers, worker
 from .workloads import make_arrays
 
-PATIENCE = 120  # seconds until a library is given up for a workload
-FAR = 10  # times as long as the best peer: one turn tells enough
-# Seconds between turns on several threads: pools of idle threads spin for a while.
+PATIENCE = 120  # seconds to wait for a library on a workload
+FAR = 10  # if a way takes this many times as long as the best peer, it is timed once
+# Seconds between turns on several threads, because pools of idle threads spin for a while.
 PAUSE = 0.03
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class Library:
-    """The process of a library; it is started again after one that died."""
+    """The process of a library. If it dies, it is started again."""
 
     def __init__(self, name, threads, python):
         self.name = name
         self.command = [python, "-m", worker.__name__, name, str(threads)]
         self.environment = os.environ | dict.fromkeys(THREAD_VARIABLES, str(threads))
-        self.environment["CI"] = "true"  # OpenVINO sends no telemetry then, from a forked process
+        self.environment["CI"] = "true"  # then OpenVINO sends no telemetry from a forked process
         if sys.flags.safe_path:
             self.environment["PYTHONSAFEPATH"] = "1"  # the same fastpool as here
         self.process = None
         self.complaints = None
 
     def start(self):
-        """Its first line: {"version": ...} or {"missing": ...}."""
+        """Start the process; return its first line: {"version": ...} or {"missing": ...}."""
         self.complaints = tempfile.TemporaryFile("w+", errors="replace")
         self.process = subprocess.Popen(
             self.command,
@@ -51,12 +51,12 @@ class Library:
         return self._reply() or {"missing": self.last_words()}
 
     def last_words(self):
-        """The last line that it wrote for people."""
+        """Return the last line that the process wrote to standard error."""
         self.complaints.seek(0)
         return (self.complaints.read().strip().splitlines() or ["no answer"])[-1]
 
     def ask(self, request):
-        """The reply, or None if there is none: it died, or took too long and was ended."""
+        """Return the reply, or None if the process died or took too long and was ended."""
         if self.process.poll() is not None:
             self.close()
             self.start()
@@ -74,7 +74,7 @@ class Library:
         return json.loads(line) if line else None
 
     def _kill(self):
-        """End it and whatever it started: a child may hold the pipe that is read here."""
+        """End the process and its children: a child may hold the pipe that is read here."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
 
@@ -87,7 +87,7 @@ class Library:
 
 
 def start(names, threads, pythons, say):
-    """Start the libraries: those that can be used, and their versions."""
+    """Start the libraries; return those that can be used, and their versions."""
     libraries, versions = [], {}
     for name in names:
         library = Library(name, threads, pythons.get(name, sys.executable))
@@ -102,11 +102,11 @@ def start(names, threads, pythons, say):
 
 
 def measure(workload, libraries, threads, rounds, seconds):
-    """Results of one workload: one dict for each way of each library.
+    """Return the results of one workload: one dict for each way of each library.
 
-    Only a way whose answer is exact is timed: once per round and for about so many seconds, in an
-    order that changes from round to round. Its time is the median over the rounds. One that is far
-    from the best in the first round has no others.
+    Only a way whose answer is exact is timed: once per round, for about `seconds`, in an order that
+    changes from round to round. Its time is the median over the rounds. A way that is far from the
+    best in the first round is not timed again.
     """
     results = []
     with tempfile.TemporaryDirectory(prefix="fastpool-") as folder:
@@ -145,7 +145,7 @@ def measure(workload, libraries, threads, rounds, seconds):
 
 
 def _near(timed):
-    """Those that need another turn."""
+    """Return the ways that need another turn."""
     timed = [result for result in timed if result["status"] == "exact"]
     peers = [result["rounds"][0] for result in timed if result["library"] not in OWN]
     limit = FAR * min(peers, default=0)
@@ -153,7 +153,7 @@ def _near(timed):
 
 
 def compare(workloads, names, thread_counts, rounds, seconds, pythons, say):
-    """The comparison of all workloads: (results, versions). `say` is told what happens."""
+    """Compare all workloads; return (results, versions). `say` gets messages on progress."""
     results, versions = [], {}
     for threads in thread_counts:
         with ExitStack() as stack:

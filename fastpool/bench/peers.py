@@ -1,11 +1,10 @@
 """The libraries that are measured, and how each is called.
 
-A peer is one library. Its `ways` name the calls that it has for max pooling. A way is a method
-that takes a workload and its arrays and prepares the call as a program would that makes it many
-times: memory for the result beforehand wherever the library takes it, no copies, no conversions.
-It gives the call and a function that reads the results of the last one, as NumPy arrays in the
-workload's layout, or None where the library has no such operation. Whatever a library itself
-refuses may raise.
+A peer is one library. Its `ways` name its calls for max pooling. A way is a method that takes a
+workload and its arrays. It prepares the call for many repetitions: the result is allocated before
+if the library allows it, with no copies and no conversions. It returns the call and a function that
+returns the results of the last call, as NumPy arrays in the workload's layout. If the library has
+no such operation, it returns None. If the library refuses the arguments, it may raise.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -18,9 +17,9 @@ ALIGNMENT = 64
 
 
 def fresh(shape, dtype):
-    """An array that starts at a cache line, so that no library has the better address.
+    """Return an array that starts at a cache line, so that no library has a better address.
 
-    It is filled: every page is there, and no earlier answer is.
+    It is filled, so all pages are resident and no earlier answer is left.
     """
     dtype = np.dtype(dtype)
     count = int(np.prod(shape)) * dtype.itemsize
@@ -30,19 +29,19 @@ def fresh(shape, dtype):
 
 
 def zero_pads(workload):
-    """(begins, ends) with which rounding down gives the outputs; nothing is cropped."""
+    """Return (begins, ends) with which rounding down gives the outputs; nothing is cropped."""
     begins, ends = workload.full_pads
     return begins, tuple(max(0, end) for end in ends)
 
 
 def along_axes(workload, values, otherwise):
-    """One value per axis of the array from one per spatial axis."""
+    """Return one value per axis of the array, from one per spatial axis."""
     last = 1 if workload.channels_last else 0
     return (*[otherwise] * (2 - last), *values, *[otherwise] * last)
 
 
 class Peer:
-    """A library on a number of threads."""
+    """A library with a number of threads."""
 
     version = np.__version__
     ways = {}
@@ -52,7 +51,7 @@ class Peer:
 
 
 class Fastpool(Peer):
-    """A plan, or for unpooling the function, with memory for the results."""
+    """fastpool: a plan, or for unpooling the function, with memory for the results."""
 
     def __init__(self, threads):
         super().__init__(threads)
@@ -80,17 +79,17 @@ class Fastpool(Peer):
 
 
 class Earlier(Fastpool):
-    """Another version of fastpool, in an environment of its own; ci/perf_report.sh makes one."""
+    """Another version of fastpool, in a separate environment; ci/perf_report.sh makes one."""
 
     ways = {"earlier": Fastpool.planned}
 
 
 class MemoryLimit(Peer):
-    """The least that the memory allows: as many bytes read once, as many others written once.
+    """The limit that memory sets: read the bytes of the input once, write those of the output once.
 
-    NumPy's maximum over bytes reads, filling with zeros writes; both run at the speed of the
+    NumPy's maximum over bytes reads, and filling with zeros writes. Both run at the speed of the
     memory, or of the cache that holds the arrays. On several threads each takes its share, unless
-    one alone is quicker.
+    one thread alone is faster.
     """
 
     def alone(self, workload, *_):
@@ -136,7 +135,7 @@ class NumPy(Peer):
 
 
 class SciPy(Peer):
-    """The maximum filter of scipy.ndimage gives every position; only stride 1 compares."""
+    """SciPy: the maximum filter of scipy.ndimage, which only has stride 1."""
 
     def __init__(self, threads):
         super().__init__(threads)
@@ -163,7 +162,7 @@ class SciPy(Peer):
 
 
 class OpenCV(Peer):
-    """Dilation by a box, plane by plane; only stride 1 compares."""
+    """OpenCV: dilation by a box, plane by plane, which only has stride 1."""
 
     dtypes = ("float32", "float64", "uint8", "int16")
 
@@ -198,11 +197,11 @@ class OpenCV(Peer):
 
 
 class OnnxRuntime(Peer):
-    """Sessions of one node with bound arrays.
+    """onnxruntime: sessions of one node with bound arrays.
 
-    By default onnxruntime may block the channels of float32 arrays, which costs two reorderings;
-    "onnxruntime-plain" is without. For channels last it has an operator of its own in 8 bits, and
-    transposes otherwise.
+    By default onnxruntime may block the channels of float32 arrays, which costs two reorderings.
+    "onnxruntime-plain" disables that. For channels last it has a special operator for 8 bits, and
+    transposes other types.
     """
 
     def __init__(self, threads):
@@ -283,7 +282,7 @@ class OnnxRuntime(Peer):
 
 
 class OpenVINO(Peer):
-    """A compiled model with the arrays as its tensors; channels last by its preprocessor."""
+    """OpenVINO: a compiled model with the arrays as tensors; channels last by its preprocessor."""
 
     def __init__(self, threads):
         super().__init__(threads)

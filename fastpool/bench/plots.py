@@ -1,18 +1,18 @@
-"""Pictures of what was measured."""
+"""Draw the measurements."""
 
 import matplotlib
 
 matplotlib.use("Agg")
 
-import matplotlib.pyplot as plt  # noqa: E402  (the backend comes first)
+import matplotlib.pyplot as plt  # noqa: E402  (the backend must be set first)
 
 from .report import summary  # noqa: E402
 from .workloads import GROUPS  # noqa: E402
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart.
+# Colour-blind safe, by Okabe and Ito.
 COLOURS = ("#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#009E73", "#CC79A7", "#000000", "#888888")
 MARKERS = "os^Dv"
-NAMED = 40  # more workloads than that have no room for their names
+NAMED = 40  # if there are more workloads, there is no room for their names
 
 STYLE = {
     "font.size": 9,
@@ -28,7 +28,7 @@ STYLE = {
 def plot_comparison(results, path):
     """Draw the ratio to the best peer and the distance from the memory limit, by group.
 
-    `path` may be a binary file: it gets SVG.
+    `path` may be a binary file, which gets SVG.
     """
     rows = sorted(summary(results), key=lambda row: row["ratio"])
     names = [
@@ -67,7 +67,7 @@ def plot_comparison(results, path):
 
 
 def _label_groups(upper, lower, rows, where):
-    """Name the groups above the points; below them the workloads or, of many, the least ratios."""
+    """Name the groups above the points, and the workloads (or least ratios, if many) below."""
     lower.set_xlim(-1, len(where))
     few = len(where) <= NAMED
     lower.set_xticks([])
@@ -98,14 +98,14 @@ def _label_groups(upper, lower, rows, where):
 
 
 def plain_numbers(axis, subs=(1, 2, 5)):
-    """Ticks of a logarithmic axis as 0.5, 1, 2, ..., not as powers."""
+    """Label the ticks of a logarithmic axis 0.5, 1, 2, ..., not as powers."""
     axis.set_major_locator(matplotlib.ticker.LogLocator(10, subs=subs))
     axis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
     axis.set_minor_locator(matplotlib.ticker.NullLocator())
 
 
 def plot_sweep(results, path):
-    """Draw the time of an output over the window: a panel per kind, element type and layout."""
+    """Draw the time per output over the window: a panel per kind, element type and layout."""
     columns = [(d, layout) for d in ("float32", "uint8") for layout in ("NCHW", "NHWC")]
     kinds = ("values", "indices")
     with plt.rc_context(STYLE):

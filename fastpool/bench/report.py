@@ -1,4 +1,4 @@
-"""What the results of a comparison say, as rows and as JSON."""
+"""Summarise the results of a comparison, as rows and as JSON."""
 
 import json
 import math
@@ -11,7 +11,7 @@ from .workloads import GROUPS
 
 
 def machine():
-    """Where the numbers come from."""
+    """Describe the machine on which the numbers were measured."""
     name = platform.processor()
     try:
         with open("/proc/cpuinfo") as lines:
@@ -27,11 +27,11 @@ def machine():
 
 
 def summary(results):
-    """One dict per workload and number of threads, where fastpool and a peer were timed.
+    """Return one dict per workload and number of threads for which fastpool and a peer were timed.
 
-    `ratio` is the best peer's time over fastpool's, `from_limit` fastpool's over the time that
-    reading the input once and writing the output once takes, `gain` the time of the earlier
-    version over fastpool's.
+    `ratio` is the best peer's time over fastpool's. `from_limit` is fastpool's time over that of
+    reading the input once and writing the output once. `gain` is the earlier version's time over
+    fastpool's.
     """
     found = defaultdict(list)
     for result in results:
@@ -55,7 +55,7 @@ def summary(results):
 
 
 def groups(rows):
-    """One dict per group and number of threads: geometric means and the worst."""
+    """Return one dict per group and number of threads: geometric means and the worst."""
     found = defaultdict(list)
     for row in rows:
         found[GROUPS.index(row["group"]), row["threads"]].append(row)
@@ -82,7 +82,7 @@ def _geometric_mean(values):
 
 
 def problems(results):
-    """Lines about answers that differ, refusals and deaths: not timed."""
+    """Yield lines about calls that were not timed: different answers, refusals, dead processes."""
     found = defaultdict(list)
     for result in results:
         if result["status"] != "exact":
@@ -97,7 +97,7 @@ def problems(results):
 
 
 def write_json(path, **contents):
-    """Write what was measured, with the machine."""
+    """Write the measurements, with the machine."""
     with open(path, "w") as file:
         json.dump({"machine": machine(), **contents}, file, indent=1)
         file.write("\n")

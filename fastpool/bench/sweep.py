@@ -1,4 +1,4 @@
-"""fastpool alone: does the time of an output grow with the window?"""
+"""Time fastpool alone: does the time per output grow with the window?"""
 
 import math
 import time
@@ -13,23 +13,23 @@ WINDOWS = range(2, 130)
 QUICK_WINDOWS = (2, 3, 5, 7, 8, 9, 13, 16, 17, 24, 31, 33, 48, 63, 65, 96, 127, 129)
 CHANNELS, SIZE = 16, 224
 ROUNDS = 5
-# What `check` compares at stride 1, and how much longer the larger window may take.
+# The windows that `check` compares at stride 1, and how much longer the larger may take.
 SMALL, LARGE = 7, 63
 ALLOWED = {"values": 2, "indices": 3}
 
 
 def combinations():
-    """One dict per curve."""
+    """Return one dict per curve."""
     names = ("kind", "dtype", "layout", "stride", "dilation")
     values = ("values", "indices"), ("float32", "uint8"), ("NCHW", "NHWC"), (1, 2, 3), (1, 2)
     return [dict(zip(names, chosen, strict=True)) for chosen in product(*values)]
 
 
 def sweep(windows, say):
-    """One dict per curve and window: nanoseconds per output, the least of a few rounds.
+    """Return one dict per curve and window: nanoseconds per output, the least of a few rounds.
 
-    Every window gets the same input, padded for as many outputs ("SAME_UPPER"): the window is all
-    that differs. One thread. `say` is told what happens.
+    Only the window differs: all windows share one input, padded for an equal number of outputs
+    ("SAME_UPPER"). All calls use one thread. `say` gets messages on progress.
     """
     results = []
     for curve in combinations():
@@ -53,7 +53,7 @@ def sweep(windows, say):
 
 
 def _calls(x, curve, windows):
-    """Window -> call. All write to the same memory, so that it has no say in their differences."""
+    """Return window -> call. All write to one array, so memory causes no differences."""
     indices = curve["kind"] == "indices"
     plans = {
         kernel: fastpool.plan_max_pool(
@@ -78,7 +78,7 @@ def _calls(x, curve, windows):
 
 
 def check(results):
-    """Lines of text: time of the larger window over that of the smaller, at stride 1."""
+    """Yield lines of text: the larger window's time over the smaller one's, at stride 1."""
     times = {}
     for result in results:
         curve = tuple(v for k, v in result.items() if k not in ("kernel", "nanoseconds"))

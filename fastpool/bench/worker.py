@@ -1,10 +1,10 @@
-"""One library in a process of its own: `python -m fastpool.bench.worker LIBRARY THREADS`.
+"""Run one library in a separate process: `python -m fastpool.bench.worker LIBRARY THREADS`.
 
-It answers requests, a line of JSON each, until its input ends. Its first line tells the
+The process answers requests, a line of JSON each, until its input ends. Its first line gives the
 version of the library.
 
-    {"prepare": workload, "folder": ...}   reads arrays and right answers, tells how each way did
-    {"time": way, "seconds": ...}          the median time of a call
+    {"prepare": workload, "folder": ...}   read arrays and right answers; reply how each way did
+    {"time": way, "seconds": ...}          reply with the median time of a call
 """
 
 import gc
@@ -21,7 +21,7 @@ import numpy as np
 from . import LIBRARIES, answers, peers
 from .workloads import Workload
 
-SAMPLE = 1e-4  # seconds; shorter calls are timed several at once
+SAMPLE = 1e-4  # seconds; of shorter calls, several are timed together
 
 
 def save(folder, name, arrays):
@@ -31,7 +31,7 @@ def save(folder, name, arrays):
 
 
 def load(folder, name, dtype):
-    """Arrays that `save` wrote; NumPy forgets the name of bfloat16, hence `dtype`."""
+    """Return arrays that `save` wrote; `dtype` is needed because files do not name bfloat16."""
     for path in sorted(folder.glob(f"{name}?.npy")):
         stored = np.load(path)
         array = peers.fresh(stored.shape, dtype if stored.dtype.kind == "V" else stored.dtype)
@@ -53,7 +53,7 @@ class Worker:
         self.prepared = {}  # way -> (call, results)
 
     def prepare(self, workload, folder):
-        """Way -> {"status", "message"}, for the ways that the library has."""
+        """Return way -> {"status", "message"} for the ways that the library has."""
         self.prepared, self.arrays = {}, []
         gc.collect()
         workload = Workload(
@@ -63,7 +63,7 @@ class Worker:
             import ml_dtypes  # noqa: F401  (gives NumPy the type)
         dtype = np.dtype(workload.dtype)
         want = [*load(Path(folder), "answer", dtype)]
-        # Kept here, like the results: many libraries have only their addresses.
+        # Keep the arrays alive, as well as the results: many libraries hold only their addresses.
         self.arrays = [*load(Path(folder), "input", dtype)]
         found = {}
         for way, method in self.peer.ways.items():
@@ -74,7 +74,7 @@ class Worker:
                 call, results = prepared
                 call()
                 wrong = results and answers.difference(results(), want)
-            except Exception as refusal:  # whatever a library may raise
+            except Exception as refusal:  # a library may raise anything
                 reason = " ".join(str(refusal).split())[:200]
                 found[way] = {"status": "refused", "message": f"{type(refusal).__name__}: {reason}"}
                 continue
@@ -84,7 +84,7 @@ class Worker:
         return found
 
     def time(self, way, seconds):
-        """Median over samples of the time of a call, for about so many seconds."""
+        """Return the median time of a call over samples that take about `seconds`."""
         call, _ = self.prepared[way]
         calls = max(1, int(SAMPLE / seconds_per_call(call, 1)))
         gc.disable()
@@ -96,7 +96,7 @@ class Worker:
 
 
 def main(library, threads):
-    # Libraries print what they like: they get the standard error.
+    # Libraries may print: send that to standard error.
     replies = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
 
@@ -104,7 +104,7 @@ def main(library, threads):
         print(json.dumps(message), file=replies)
 
     if hasattr(os, "sched_setaffinity"):
-        # As many processors as threads, also for a library with threads that no setting reaches.
+        # Limit the processors too, for libraries whose threads no setting limits.
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-threads:])
     module, name = LIBRARIES[library]
     try:

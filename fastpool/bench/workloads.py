@@ -1,6 +1,6 @@
-"""What is measured: one list of max poolings, shared by every benchmark of fastpool.
+"""The list of max poolings that all benchmarks of fastpool measure.
 
-Only the standard library is needed to import this file, from inside the package or by its path.
+This file can be imported from the package or by its path, and imports only the standard library.
 """
 
 import math
@@ -12,9 +12,9 @@ GROUPS = (
     *("8 bit, channels first", "8 bit, channels last"),
     *("other types", "indices", "unpool", "tiny"),
 )
-KINDS = {"": "values", "+idx": "indices", "+unpool": "unpool"}  # by the last part of a name
+KINDS = {"": "values", "+idx": "indices", "+unpool": "unpool"}  # by the ending of a name
 INDEX_BYTES = 8
-# Part of a name -> element type, and its size.
+# Part of a name -> element type and its size.
 DTYPES = {
     "f32": ("float32", 4),
     "f64": ("float64", 8),
@@ -29,11 +29,11 @@ DTYPES = {
 
 @dataclass(frozen=True)
 class Workload:
-    """One operation on one array; attributes are those of `fastpool.max_pool`.
+    """One operation on one array. Attributes are those of `fastpool.max_pool`.
 
-    `shape` is that of the array that is pooled, its axes in the order of `layout` ("NCHW" or
-    "NHWC", with any number of spatial axes). For the kind "unpool" it is the shape of the result:
-    the operation puts the maxima of the pooling back.
+    `shape` is the shape of the pooled array, with axes in the order of `layout` ("NCHW" or "NHWC",
+    with any number of spatial axes). For the kind "unpool", which puts the maxima of the pooling
+    back, it is the shape of the result.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Workload:
 
     @property
     def window(self):
-        """The attributes of a pooling, as keywords."""
+        """The attributes of the pooling, as keywords."""
         names = ("kernel_shape", "strides", "pads", "dilations", "ceil_mode", "auto_pad")
         return {name: getattr(self, name) for name in names}
 
@@ -70,7 +70,7 @@ class Workload:
 
     @property
     def sizes(self):
-        """Spatial extents of the array that is pooled."""
+        """Spatial extents of the pooled array."""
         return tuple(self.shape[axis] for axis in self.spatial_axes)
 
     @property
@@ -85,9 +85,9 @@ class Workload:
 
     @property
     def full_pads(self):
-        """(begins, ends) that the windows cover, whatever `ceil_mode` and `auto_pad` say.
+        """(begins, ends) that the windows cover, with `ceil_mode` and `auto_pad` resolved.
 
-        An end is negative where the last window stops before the end of the array.
+        If the last window stops before the end of the array, the end is negative.
         """
         _, begins, ends = zip(*self._geometry(), strict=True)
         return begins, ends
@@ -114,7 +114,7 @@ class Workload:
         return (batch, *sizes, channels) if self.channels_last else (batch, channels, *sizes)
 
     def _geometry(self):
-        """Per spatial axis: outputs, padding at the beginning, padding at the end."""
+        """Outputs, padding at the beginning and padding at the end of each spatial axis."""
         n = len(self.kernel_shape)
         pads = zip(self.pads[:n], self.pads[n:], strict=True)
         axes = zip(self.sizes, self.kernel_shape, self.strides, self.dilations, pads, strict=True)
@@ -132,10 +132,10 @@ class Workload:
 
 
 def make_arrays(workload):
-    """The operation's input: (x,), or (values, indices) for the kind "unpool".
+    """Return the operation's input: (x,), or (values, indices) for the kind "unpool".
 
-    Values are random with a few equal ones among them, without NaN, and the same in every process.
-    Indices are those of the channels-first array as a whole, in the workload's layout.
+    Values are random, some of them equal, without NaN, and identical in every process. Indices
+    count in the whole channels-first array and have the workload's layout.
     """
     import numpy as np
 
@@ -156,7 +156,7 @@ def make_arrays(workload):
     if not unpool:
         return (values,)
 
-    # Any tap of each window may have held the maximum. (These windows do not overlap.)
+    # Any tap of each window may hold the maximum. (These windows do not overlap.)
     batch, channels, sizes = workload.shape[0], workload.channels, workload.output_sizes
     planes = (batch, channels, *(1 for _ in sizes))
     indices = np.arange(batch * channels).reshape(planes)
@@ -170,7 +170,7 @@ def make_arrays(workload):
 
 
 def _base(shape, kernel, stride, pad=0, dilation=1, ceil_mode=False, auto_pad="NOTSET"):
-    """A shape, channels first, and a window that is the same along every spatial axis."""
+    """Return a shape, channels first, and a window with equal attributes along all spatial axes."""
     n = len(shape) - 2
     return shape, {
         "kernel_shape": (kernel,) * n,
@@ -218,7 +218,7 @@ BASES = {
     "odd-vol": _base((1, 8, 37, 55, 55), 3, 1, pad=2, dilation=2),
 }
 
-# What is made of the bases: element types, ending of the names, bases.
+# Workloads made from the bases: element types, ending of the names, bases.
 _TABLE = (
     (
         "f32",
@@ -287,7 +287,7 @@ WORKLOADS = tuple(
     for base in bases.split()
 )
 
-# One or two of each group, small enough to be measured in a minute.
+# One or two of each group, which together take about a minute.
 QUICK = (
     *("stem-b1/f32/nchw", "incep/f32/nchw", "odd-c3/f32/nchw"),
     *("stem-b1/f32/nhwc", "odd-c3/f32/nhwc"),

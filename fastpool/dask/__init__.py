@@ -1,9 +1,9 @@
-"""Max pooling and max unpooling of dask arrays, equal to those of the array in one piece.
+"""Pool and unpool dask arrays, with the results of the array in one piece.
 
-Every chunk owns the windows that start in it. What they cover of later chunks is cut out where
-those are and sent; all that lies in the chunk itself is pooled in place, so that a block costs
-little more than a call on an array of its size. Blocks are computed on one thread each, as dask
-runs several of them.
+Every chunk owns the windows that start in it. The parts of later chunks that they cover are cut out
+on the workers that hold them and sent. Everything in the chunk itself is pooled in place, so a
+block costs little more than a call on an array of its size. Each block is computed on one thread,
+because dask runs several blocks at once.
 """
 
 import operator
@@ -42,35 +42,36 @@ def max_pool(x, kernel_shape, *, num_threads=1, **attributes):
     Parameters
     ----------
     x : dask.array.Array
-        Input, in any chunks; along an axis where these are smaller than a window, some are merged.
+        Input, in any chunks. Along an axis with chunks smaller than a window, some are merged.
     kernel_shape : int or sequence of int
         Taps of the window along each spatial axis, at least 1.
     num_threads : int
-        How many threads to use for a block, at least 1.
+        The number of threads for a block, at least 1.
     **attributes
-        Those of :func:`fastpool.max_pool`, but for `out` and `out_indices`.
+        Those of :func:`fastpool.max_pool`, except `out` and `out_indices`.
 
     Returns
     -------
     y : dask.array.Array
-        The maxima. A chunk has those of the windows that start in one chunk of `x`.
+        The maxima. Each chunk holds those of the windows that start in one chunk of `x`.
     indices : dask.array.Array
-        Only with ``return_indices=True``: as of the array in one piece, not of its chunks.
+        Only with ``return_indices=True``: indices into the whole array, not into its chunks.
 
     Raises
     ------
     TypeError, ValueError
-        As :func:`fastpool.max_pool`, at once; `x` is no dask array; sizes of chunks are unknown.
+        As :func:`fastpool.max_pool`, before anything is computed. Also if `x` is no dask array, or
+        the sizes of its chunks are unknown.
 
     See Also
     --------
-    fastpool.max_pool : The same for arrays in memory.
+    fastpool.max_pool : Pool arrays in memory.
 
     Notes
     -----
-    The graph has one task for each block of the result, and in between at most one less than
-    ``2**axes`` that cut what the block needs out of chunks behind its own; none where windows end
-    with their chunks. With indices there are two more for each block.
+    The graph has one task for each block of the result, plus at most ``2**axes - 1`` that cut what
+    the block needs out of the chunks after its own. There are none if windows end with their
+    chunks. With indices there are two more for each block.
 
     Examples
     --------
@@ -112,30 +113,30 @@ def max_unpool(x, indices, kernel_shape, *, num_threads=1, **attributes):
     x : dask.array.Array
         The values, in any chunks.
     indices : array_like of int64 or int32
-        Where each value belongs, as in :func:`fastpool.max_unpool`. Along an axis in several chunks
-        it has to be in the window of its value, which is what `kernel_shape`, `strides` and `pads`
-        are for; along an axis in one chunk it may be anywhere.
+        The place of each value, as in :func:`fastpool.max_unpool`. Along an axis in several chunks
+        it must be in the window of its value, which `kernel_shape`, `strides` and `pads` define.
+        Along an axis in one chunk it may be anywhere.
     kernel_shape : int or sequence of int
-        That of the pooling; of a pooling with `dilations`, all that a window covers.
+        That of the pooling. For a pooling with `dilations`, the extent that a window covers.
     num_threads : int
-        How many threads to use for a block, at least 1.
+        The number of threads for a block, at least 1.
     **attributes
-        Those of :func:`fastpool.max_unpool`, but for `out`.
+        Those of :func:`fastpool.max_unpool`, except `out`.
 
     Returns
     -------
     y : dask.array.Array
-        A chunk has what lies between the first window of one chunk of `x` and that of the next.
+        The result. Each chunk goes from the first window of one chunk of `x` to that of the next.
 
     Raises
     ------
     TypeError, ValueError
-        As :func:`fastpool.max_unpool`. What is wrong with indices is found when they are computed,
-        a place outside of a value's window too.
+        As :func:`fastpool.max_unpool`. Bad indices, also places outside a value's window, raise
+        when they are computed.
 
     See Also
     --------
-    fastpool.max_unpool : The same for arrays in memory.
+    fastpool.max_unpool : Unpool arrays in memory.
 
     Examples
     --------
@@ -183,7 +184,7 @@ def _check(x, name):
 
 
 def _blocks(name, parts):
-    """Key and shares of every block."""
+    """Yield the key and the shares of every block."""
     for index in np.ndindex(*map(len, parts)):
         yield (name, *index), tuple(axis[i] for axis, i in zip(parts, index, strict=True))
 
@@ -193,7 +194,7 @@ def _outputs(shares):
 
 
 def _pieces(graph, key, x, shares):
-    """What a block is made from: its own chunk, and strips of others, cut where those are."""
+    """Return what a block is made from: its own chunk, and strips cut on the workers of others."""
     own = tuple(share.own for share in shares)
     refs = []
     for index in np.ndindex(*(len(share.pieces) for share in shares)):
@@ -211,7 +212,7 @@ def _pieces(graph, key, x, shares):
 
 
 def _chosen(graph, name, which, parts):
-    """The graph with one of the two results of every block."""
+    """Return the graph with one of the two results of every block."""
     layer = {
         (f"{name}-{which}", *key[1:]): Task(
             (f"{name}-{which}", *key[1:]), operator.getitem, TaskRef(key), which
@@ -228,7 +229,7 @@ def _array(graph, name, parts, dtype):
 
 
 def _merged(x, halos):
-    """`x` with chunks of which a block needs no more than its own and the next."""
+    """Return `x` with chunks merged, so that a block needs only its own chunk and the next."""
     chunks = list(x.chunks)
     for place, size in halos.items():
         size = min(size, x.shape[place])

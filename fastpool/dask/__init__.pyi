@@ -1,4 +1,4 @@
-"""Types of fastpool.dask."""
+"""The types of fastpool.dask."""
 
 from typing import Literal, SupportsIndex, Unpack, overload
 

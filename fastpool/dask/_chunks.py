@@ -1,7 +1,7 @@
-"""Arrays in chunks: which block of the result needs what of which chunk, and one block made.
+"""Find which parts of which chunks a block of the result needs, and compute one block.
 
-What a block is made from are pieces: of the chunk that is its own, and strips of others beside it.
-This is all that workers run; it knows nothing of dask.
+A block is made from pieces: one of its own chunk, and strips of neighbouring chunks. Workers run
+only this module, which does not import dask.
 """
 
 from bisect import bisect_left, bisect_right
@@ -14,22 +14,22 @@ import numpy as np
 from .._api import max_unpool
 from .._planning.parts import owned, part
 
-# Indices that are looked at in one go: what is made of them stays in the second-level cache.
+# Indices that are checked at a time: their temporaries stay in the second-level cache.
 INDICES_AT_ONCE = 1 << 14
 
 
 class Share(NamedTuple):
-    """What one block has of an axis."""
+    """The part of one axis that a block takes."""
 
     output: slice  # of the result
     read: slice  # of the input
-    pieces: tuple  # (chunk, slice of it) of what is read
-    own: int  # the piece that is of the block's own chunk
-    windows: tuple | None = None  # unpooling: (kernel, stride, begin), if indices have to keep them
+    pieces: tuple  # (chunk, slice of it) for each part that is read
+    own: int  # the piece from the block's own chunk
+    windows: tuple | None = None  # unpooling: (kernel, stride, begin) if indices must be in windows
 
 
 def pooled_shares(axis, chunks):
-    """The blocks along an axis; an `Axis`, or None for one that is not pooled."""
+    """Return the blocks along an axis: an `Axis`, or None if it is not pooled."""
     edges = [0, *accumulate(chunks)]
     ends = edges[1:] if axis is None else owned(axis, chunks)
     shares = []
@@ -41,10 +41,10 @@ def pooled_shares(axis, chunks):
 
 
 def unpooled_shares(windows, chunks, extent):
-    """The blocks along an axis of the result of an unpooling.
+    """Return the blocks along an axis of an unpooling's result.
 
-    A block begins where the first window of its chunk does, and takes the windows before that
-    reach into it.
+    A block begins with the first window of its chunk. It also takes earlier windows that reach into
+    it.
     """
     edges = [0, *accumulate(chunks)]
     if len(chunks) == 1:
@@ -55,8 +55,8 @@ def unpooled_shares(windows, chunks, extent):
     kept = [own for own in range(len(chunks)) if starts[own] < stops[own]] or [0]
     shares = []
     for own in kept:
-        # Windows that are not in the result at all have no place for their values: the first and
-        # the last block find that out.
+        # The values of windows outside the result have no place. The first and the last block take
+        # these windows and raise.
         low = min(max((starts[own] + begin - kernel) // stride + 1, 0), edges[own])
         low = 0 if own == kept[0] else low
         high = edges[-1] if own == kept[-1] else edges[own + 1]
@@ -83,12 +83,12 @@ def _share(output, read, edges, own):
 
 
 def cut_out(chunk, cut):
-    """A copy of a strip: a view would hold the memory of the chunk."""
+    """Return a copy of a strip. A view would keep the chunk in memory."""
     return chunk[cut].copy()
 
 
 def arranged(counts, own, cut, *blocks):
-    """The pieces in an array of arrays, of which the block's own is cut now."""
+    """Return the pieces in an array of arrays; the block's own chunk is cut here."""
     pieces = np.empty(counts, object)
     for index, block in zip(np.ndindex(counts), blocks, strict=True):
         pieces[index] = block[cut] if index == own else block
@@ -96,7 +96,7 @@ def arranged(counts, own, cut, *blocks):
 
 
 def pool_block(plan, outputs, pieces):
-    """One block: windows that end in its own chunk where they are, the others from copies."""
+    """Compute one block. Windows inside its own chunk are pooled in place, others from copies."""
     plan = plan.tile(outputs).plan
     y = np.empty(plan.output_shape, pieces.flat[0].dtype.newbyteorder("="))
     z = np.empty(plan.output_shape, plan.index_dtype) if plan.return_indices else None
@@ -108,7 +108,7 @@ def pool_block(plan, outputs, pieces):
 
 
 def _inside_and_across(plan, pieces):
-    """Per axis, the outputs whose windows end in the block's own chunk, and the rest."""
+    """Return per axis the outputs whose windows end in the block's own chunk, and the rest."""
     cuts = [[slice(0, extent)] for extent in plan.output_shape]
     for place, axis in zip(plan.spatial, plan.axes, strict=True):
         if pieces.shape[place] > 1:
@@ -121,7 +121,7 @@ def _inside_and_across(plan, pieces):
 
 
 def _joined(pieces, wanted):
-    """A box of what the pieces are parts of: a view if it lies in one of them."""
+    """Return a box of the array that the pieces form: a view if one piece holds it."""
     chosen = []
     for place, cut in enumerate(wanted):
         line = pieces[(0,) * place + (slice(None),) + (0,) * (pieces.ndim - place - 1)]
@@ -135,7 +135,7 @@ def _joined(pieces, wanted):
 
 
 def unpool_block(plan, shares, x, indices):
-    """One block, and around it what else the windows of its values cover; that is cut off."""
+    """Compute one block: unpool into all that the windows of its values cover, then cut."""
     counted = dict(enumerate(plan.output_shape))
     if plan.index_space == "inferred":
         counted.update(zip(plan.spatial, plan.inferred, strict=True))
@@ -173,7 +173,7 @@ def unpool_block(plan, shares, x, indices):
             step *= shape[place]
         if wrong.any():
             what = (
-                "not in the window of its value, where it has to be as x is in several chunks; "
+                "not in the window of its value, as it must be along axes in several chunks; "
                 "check kernel_shape, strides and pads, or rechunk"
             )
             raise ValueError(_described(wrong, box, shares, indices, what))
@@ -197,7 +197,7 @@ def unpool_block(plan, shares, x, indices):
 
 
 def _windows(share, extent):
-    """Where the windows of a block's values begin and end; None if these may be anywhere."""
+    """Return where the windows of a block's values begin and end; None if they do not matter."""
     if share.windows is None:
         return None
     kernel, stride, begin = share.windows
@@ -207,7 +207,7 @@ def _windows(share, extent):
 
 
 def _covered(output, windows):
-    """The stretch of an axis that has a block's output, and all windows of its values."""
+    """Return the range of an axis with a block's output and all windows of its values."""
     if windows is None or not windows.size:
         return output.start, output.stop
     low, high = windows
@@ -215,7 +215,7 @@ def _covered(output, windows):
 
 
 def _stretches(shape):
-    """Boxes that are a stretch of memory each, of few elements, in order."""
+    """Yield boxes of few elements in order, each contiguous in memory."""
     if 0 in shape:
         return
     axis, inner = 0, prod(shape[1:])
@@ -230,7 +230,7 @@ def _stretches(shape):
 
 
 def _described(wrong, box, shares, indices, what):
-    """The first index that is wrong, named as it is in the whole array."""
+    """Return a message about the first bad index, with its position in the whole array."""
     found = np.argwhere(wrong)[0] + [cut.start or 0 for cut in box]
     place = found + [share.read.start for share in shares]
     return f"indices[{', '.join(map(str, place))}]: {indices[tuple(found)]} is {what}"

@@ -1,7 +1,8 @@
-/* fastpool for callers from C, C++ and Cython: max pooling and max unpooling without the GIL.
+/* fastpool for C, C++ and Cython: max pooling and max unpooling without the GIL.
  *
- * Plain C99 or C++. A file that makes plans includes Python.h before this header; one that only runs them does not need
- * to, nor to link with anything. docs/c-api.md explains all of it and has complete programs.
+ * This header is plain C99 or C++. A file that makes plans includes Python.h first. A file that
+ * only runs plans needs neither Python.h nor a library to link with. docs/c-api.md explains the
+ * interface and has complete programs.
  */
 #ifndef FASTPOOL_H
 #define FASTPOOL_H
@@ -14,11 +15,11 @@
 extern "C" {
 #endif
 
-/* A fastpool of the same major number and of this minor number or a later one is needed at run time. */
+/* At run time, fastpool must have this major number, and this minor number or a later one. */
 #define FASTPOOL_ABI_MAJOR 1
 #define FASTPOOL_ABI_MINOR 0
 
-/* What running a plan returns. Whatever is not FASTPOOL_OK means that nothing was written. */
+/* The result of running a plan. After any code except FASTPOOL_OK, nothing has been written. */
 enum fastpool_error {
     FASTPOOL_OK = 0,
     FASTPOOL_BAD_PLAN = 1,
@@ -39,57 +40,64 @@ enum fastpool_error {
     FASTPOOL_INDICES_STRIDES = 50
 };
 
-/* Flags of a run. */
-#define FASTPOOL_APART 1u /* the caller knows that no memory is shared: FASTPOOL_OVERLAP is not looked for */
+/* Flags of a run. FASTPOOL_APART: the caller guarantees that no memory is shared, so overlap is not
+ * checked.
+ */
+#define FASTPOOL_APART 1u
 
 typedef struct fastpool_plan fastpool_plan;
 
-/* A pooling or an unpooling of one geometry and element type. It is made and released with the GIL, and does not change in
- * between: any number of threads may run it at once. Copies are for reading and running; one of them is released.
+/* A pooling or an unpooling of one geometry and element type. Make and release it with the GIL. It
+ * does not change in between, so any number of threads may run it at once. Copies of the struct may
+ * be read and run; release only one of them.
  */
 struct fastpool_plan {
-    uint32_t abi;  /* of the library that made it: major << 16 | minor; 0 if there is nothing to run */
-    uint32_t size; /* bytes of this struct that it knows */
+    uint32_t abi;  /* that of the library: major << 16 | minor; 0 if there is nothing to run */
+    uint32_t size; /* bytes of this struct that the library knows */
 
     int ndim;                       /* axes of every array */
-    int num_threads;                /* threads of a run that does not say how many */
-    const ptrdiff_t *input_shape;   /* of x; of an unpooling's indices too */
-    const ptrdiff_t *output_shape;  /* of y; of a pooling's indices too */
+    int num_threads;                /* threads of a run with num_threads 0 */
+    const ptrdiff_t *input_shape;   /* of x, and of an unpooling's indices */
+    const ptrdiff_t *output_shape;  /* of y, and of a pooling's indices */
     size_t itemsize;                /* bytes of an element of x and y */
     size_t index_itemsize;          /* of indices: 8 or 4; 0 for a pooling without them */
     size_t input_bytes;             /* of all of x, without gaps */
     size_t output_bytes;            /* of all of y */
     size_t indices_bytes;           /* of all indices */
 
-    /* The library's own. */
-    int (*max_pool)(const fastpool_plan *, const void *, const ptrdiff_t *, void *, const ptrdiff_t *, void *,
-                    const ptrdiff_t *, int, unsigned);
+    /* Private to the library. */
+    int (*max_pool)(const fastpool_plan *, const void *, const ptrdiff_t *, void *,
+                    const ptrdiff_t *, void *, const ptrdiff_t *, int, unsigned);
     int (*max_unpool)(const fastpool_plan *, const void *, const void *, void *, int, unsigned);
     const void *compiled;
     void *owner;
 };
 
-/* Pool x into y, and the places of the maxima into indices (NULL if the plan has none).
+/* Pool x into y, and write the indices of the maxima to indices (NULL if the plan has none).
  *
- * Strides are in bytes, one per axis; NULL says that the array is C-contiguous. Any are good for which addresses stay
- * multiples of the element size, and the last axis has no gaps (the channels, if they come last). num_threads 0 stands for
- * the plan's own number; a process made by fork pools on one thread. Without FASTPOOL_APART, arrays that may share memory
- * are refused; what lies between the first and the last element of one counts as shared with it.
+ * Strides are in bytes, one per axis. NULL means that the array is C-contiguous. Strides must keep
+ * addresses multiples of the element size, and the last axis (the channels, if they come last) must
+ * be contiguous. num_threads 0 means the plan's number. A process made by fork pools on one thread.
+ * Without FASTPOOL_APART, arrays that may share memory are refused: all bytes from the first to the
+ * last element of an array count as its memory.
  */
-static inline int fastpool_max_pool(const fastpool_plan *plan, const void *x, const ptrdiff_t *x_strides, void *y,
-                                    const ptrdiff_t *y_strides, void *indices, const ptrdiff_t *indices_strides,
+static inline int fastpool_max_pool(const fastpool_plan *plan, const void *x,
+                                    const ptrdiff_t *x_strides, void *y, const ptrdiff_t *y_strides,
+                                    void *indices, const ptrdiff_t *indices_strides,
                                     int num_threads, unsigned flags) {
     if (!plan || !plan->max_pool) return FASTPOOL_BAD_PLAN;
-    return plan->max_pool(plan, x, x_strides, y, y_strides, indices, indices_strides, num_threads, flags);
+    return plan->max_pool(plan, x, x_strides, y, y_strides, indices, indices_strides, num_threads,
+                          flags);
 }
 
-/* Put the values of x to where indices say, among zeros. All arrays are C-contiguous. */
-static inline int fastpool_max_unpool(const fastpool_plan *plan, const void *x, const void *indices, void *y,
-                                      int num_threads, unsigned flags) {
+/* Write the values of x to their indices in y, and zeros elsewhere. Arrays are C-contiguous. */
+static inline int fastpool_max_unpool(const fastpool_plan *plan, const void *x, const void *indices,
+                                      void *y, int num_threads, unsigned flags) {
     if (!plan || !plan->max_unpool) return FASTPOOL_BAD_PLAN;
     return plan->max_unpool(plan, x, indices, y, num_threads, flags);
 }
 
+/* Return the message for an error code. */
 static inline const char *fastpool_error_text(int code) {
     switch (code) {
     case FASTPOOL_OK: return "no error";
@@ -97,25 +105,32 @@ static inline const char *fastpool_error_text(int code) {
     case FASTPOOL_BAD_THREADS: return "num_threads: negative";
     case FASTPOOL_BAD_FLAGS: return "flags: one that this fastpool does not know";
     case FASTPOOL_NO_MEMORY: return "no memory for scratch";
-    case FASTPOOL_OVERLAP: return "y or indices: may share memory with another array, or elements with one another";
-    case FASTPOOL_INDEX_OUTSIDE: return "indices: one is negative, or not below the number of elements that it counts in";
+    case FASTPOOL_OVERLAP:
+        return "y or indices: may share memory with another array, or elements with one another";
+    case FASTPOOL_INDEX_OUTSIDE:
+        return "indices: one is negative, or not below the number of elements that it counts in";
     case FASTPOOL_EXTRA_INDICES: return "indices: given, but the plan returns none";
     case FASTPOOL_X_NULL: return "x: NULL";
     case FASTPOOL_Y_NULL: return "y: NULL";
     case FASTPOOL_INDICES_NULL: return "indices: NULL";
     case FASTPOOL_X_ALIGNMENT: return "x: its address is no multiple of the element size";
     case FASTPOOL_Y_ALIGNMENT: return "y: its address is no multiple of the element size";
-    case FASTPOOL_INDICES_ALIGNMENT: return "indices: their address is no multiple of the element size";
-    case FASTPOOL_X_STRIDES: return "x_strides: no multiples of the element size, or gaps in the last axis";
-    case FASTPOOL_Y_STRIDES: return "y_strides: no multiples of the element size, or gaps in the last axis";
-    case FASTPOOL_INDICES_STRIDES: return "indices_strides: no multiples of the element size, or gaps in the last axis";
+    case FASTPOOL_INDICES_ALIGNMENT:
+        return "indices: their address is no multiple of the element size";
+    case FASTPOOL_X_STRIDES:
+        return "x_strides: no multiples of the element size, or gaps in the last axis";
+    case FASTPOOL_Y_STRIDES:
+        return "y_strides: no multiples of the element size, or gaps in the last axis";
+    case FASTPOOL_INDICES_STRIDES:
+        return "indices_strides: no multiples of the element size, or gaps in the last axis";
     }
     return "unknown error";
 }
 
-/* Attributes, with the names, values and meanings of fastpool.plan_max_pool and fastpool.max_unpool. NULL or 0 is the default
- * of each but input_shape, dtype and kernel_shape. Lists have one number per axis of the array (input_shape, output_shape) or
- * per pooled axis; pads have all begins and then all ends.
+/* Attributes with the names, values and meanings of fastpool.plan_max_pool and fastpool.max_unpool.
+ * NULL or 0 means the default; input_shape, dtype and kernel_shape have none. input_shape and
+ * output_shape have one number per axis of the array. Other lists have one per pooled axis, and
+ * pads has all begins and then all ends.
  */
 typedef struct fastpool_max_pool_attributes {
     const ptrdiff_t *input_shape;
@@ -135,7 +150,7 @@ typedef struct fastpool_max_unpool_attributes {
     int index_axis, num_threads;
 } fastpool_max_unpool_attributes;
 
-#ifdef Py_PYTHON_H /* what follows needs the GIL */
+#ifdef Py_PYTHON_H /* the functions below need the GIL */
 
 typedef struct fastpool_functions {
     int major, minor;
@@ -144,45 +159,58 @@ typedef struct fastpool_functions {
     int (*plan_max_unpool)(fastpool_plan *, size_t, const fastpool_max_unpool_attributes *, size_t);
 } fastpool_functions;
 
-/* The library's functions; NULL with an ImportError where its ABI is another one. They are looked up at every call: in another
- * interpreter, or after Py_Finalize and Py_Initialize, those that were found before belong to a module that is gone.
+/* Return the library's functions. If its ABI does not fit, return NULL with an ImportError. The
+ * functions are looked up at every call: in another interpreter, or after Py_Finalize and
+ * Py_Initialize, those found before belong to a module that no longer exists.
  */
 static inline const fastpool_functions *fastpool_imported(void) {
-    const fastpool_functions *functions = (const fastpool_functions *)PyCapsule_Import("fastpool._C_API", 0);
+    const fastpool_functions *functions =
+        (const fastpool_functions *)PyCapsule_Import("fastpool._C_API", 0);
     if (!functions) return NULL;
     if (functions->major != FASTPOOL_ABI_MAJOR || functions->minor < FASTPOOL_ABI_MINOR) {
-        PyErr_Format(PyExc_ImportError, "fastpool: compiled for C ABI %d.%d, but the installed one has %d.%d",
+        PyErr_Format(PyExc_ImportError,
+                     "fastpool: compiled for C ABI %d.%d, but the installed one has %d.%d",
                      FASTPOOL_ABI_MAJOR, FASTPOOL_ABI_MINOR, functions->major, functions->minor);
         return NULL;
     }
     return functions;
 }
 
-/* These return 0, or -1 with a Python exception and a plan that has nothing to run. */
+/* The functions below return 0, or -1 with a Python exception. After -1 the plan is empty. */
 
-/* Does the installed fastpool fit? Worth asking when a module is imported; whatever makes plans asks too. */
+/* Check that the installed fastpool fits. Call it when your module is imported, to fail early; the
+ * functions that make plans check it too.
+ */
 static inline int fastpool_import(void) { return fastpool_imported() ? 0 : -1; }
 
-/* The plan of what fastpool.plan_max_pool returned. */
+/* Make a plan from the result of fastpool.plan_max_pool. */
 static inline int fastpool_plan_from(fastpool_plan *plan, PyObject *max_pool_plan) {
     const fastpool_functions *functions = fastpool_imported();
     memset(plan, 0, sizeof *plan);
     return functions ? functions->plan_from(plan, sizeof *plan, max_pool_plan) : -1;
 }
 
-static inline int fastpool_plan_max_pool(fastpool_plan *plan, const fastpool_max_pool_attributes *attributes) {
+static inline int fastpool_plan_max_pool(fastpool_plan *plan,
+                                         const fastpool_max_pool_attributes *attributes) {
     const fastpool_functions *functions = fastpool_imported();
     memset(plan, 0, sizeof *plan);
-    return functions ? functions->plan_max_pool(plan, sizeof *plan, attributes, sizeof *attributes) : -1;
+    return functions
+               ? functions->plan_max_pool(plan, sizeof *plan, attributes, sizeof *attributes)
+               : -1;
 }
 
-static inline int fastpool_plan_max_unpool(fastpool_plan *plan, const fastpool_max_unpool_attributes *attributes) {
+static inline int fastpool_plan_max_unpool(fastpool_plan *plan,
+                                       const fastpool_max_unpool_attributes *attributes) {
     const fastpool_functions *functions = fastpool_imported();
     memset(plan, 0, sizeof *plan);
-    return functions ? functions->plan_max_unpool(plan, sizeof *plan, attributes, sizeof *attributes) : -1;
+    return functions
+               ? functions->plan_max_unpool(plan, sizeof *plan, attributes, sizeof *attributes)
+               : -1;
 }
 
-/* Nothing may be running the plan. A plan that was not made, or released before, is left as it is, if it is all zeros. */
+/* Release a plan that no thread is running. A plan that is all zeros (not made, or released before)
+ * stays unchanged.
+ */
 static inline void fastpool_plan_release(fastpool_plan *plan) {
     PyObject *owner = (PyObject *)plan->owner;
     memset(plan, 0, sizeof *plan);

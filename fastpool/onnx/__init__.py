@@ -1,8 +1,8 @@
-"""ONNX: its operators on arrays, its models, its nodes inside of other programs.
+"""Run ONNX's max pooling operators: on arrays, in models, and inside other programs.
 
 `max_pool` and `max_unpool` take the operators' attributes and need no other package. `Backend` runs
-models of pooling nodes, `ops` holds operators for onnx.reference.ReferenceEvaluator, and both need
-onnx; `InferenceSession` runs whole models, with onnxruntime for everything else.
+models of pooling nodes, and `ops` holds operators for onnx.reference.ReferenceEvaluator. Both need
+onnx. `InferenceSession` runs whole models, with onnxruntime for all other nodes.
 """
 
 import importlib

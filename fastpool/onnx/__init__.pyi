@@ -1,4 +1,4 @@
-"""Types of fastpool.onnx."""
+"""The types of fastpool.onnx."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Models of pooling nodes, run through onnx.backend.base's interface."""
+"""Run models of pooling nodes through the interface of onnx.backend.base."""
 
 import contextlib
 from collections import Counter
@@ -13,29 +13,29 @@ from .._planning.arguments import shown
 from ._graph import Program, Step, load, read_graph, refuse_external
 from ._nodes import INTERNAL_NHWC, MICROSOFT, check_rules, is_pooling, kind_of, label, pooling_call
 
-# Operators around pooling that move data, and those of quantized models: onnx's own implementation
-# in NumPy runs them.
+# Operators around pooling that move data, and those of quantized models. onnx's implementation in
+# NumPy runs them.
 MOVING = ("Concat", "Constant", "DequantizeLinear", "Flatten", "Identity", "QuantizeLinear")
 MOVING += ("Reshape", "Shape", "Squeeze", "Transpose", "Unsqueeze")
 
-# onnx.reference has them from this version on, which allows all that those before it do.
+# onnx.reference has them from this version on, which allows everything that earlier versions do.
 _QUANTIZED_SINCE = 19
 
 _MOST_SHOWN = 12  # operators in one error
 
 
 class Backend(BaseBackend):
-    """Runs ONNX models of pooling nodes, and of what moves data around them, on the CPU.
+    """A backend for ONNX models of pooling nodes, and of nodes that move data, on the CPU.
 
-    The operators are MaxPool and MaxUnpool at every opset version, the same of the channels-last
-    domain com.ms.internal.nhwc, and NhwcMaxPool of com.microsoft; and, through onnx.reference,
-    Concat, Constant, DequantizeLinear, Flatten, Identity, QuantizeLinear, Reshape, Shape, Squeeze,
-    Transpose and Unsqueeze. A model with other operators is refused when it is prepared;
-    `fastpool.onnx.InferenceSession` runs those.
+    The operators are MaxPool and MaxUnpool at every opset version, MaxPool and MaxUnpool of the
+    channels-last domain com.ms.internal.nhwc, and NhwcMaxPool of com.microsoft. Through
+    onnx.reference it also runs Concat, Constant, DequantizeLinear, Flatten, Identity,
+    QuantizeLinear, Reshape, Shape, Squeeze, Transpose and Unsqueeze. `prepare` refuses a model with
+    other operators; `fastpool.onnx.InferenceSession` runs it.
 
-    Everywhere `model` is an onnx.ModelProto, the path of a file, or bytes. Keyword arguments choose
-    conventions as in `fastpool.onnx.max_pool` and `fastpool.onnx.max_unpool`: `nan`, `ceil_rule`,
-    `pads_with_auto_pad`, `index_space` and `num_threads`.
+    In all methods `model` is an onnx.ModelProto, the path of a file, or bytes. Keyword arguments
+    choose conventions as in `fastpool.onnx.max_pool` and `fastpool.onnx.max_unpool`: `nan`,
+    `ceil_rule`, `pads_with_auto_pad`, `index_space` and `num_threads`.
 
     Examples
     --------
@@ -50,27 +50,27 @@ class Backend(BaseBackend):
 
     @classmethod
     def prepare(cls, model, device="CPU", **rules):
-        """The model, ready to `run` many times.
+        """Return the model, ready to `run` many times.
 
         Raises
         ------
         ValueError
-            The model is wrong, or needs what is not supported; a node at fault is named.
+            The model is invalid or needs something unsupported. The error names the node.
         """
         _check_options(device, rules)
         return PreparedModel(load(model), rules)
 
     @classmethod
     def run_model(cls, model, inputs, device="CPU", **rules):
-        """The outputs of a model, a tuple of arrays."""
+        """Return the outputs of a model, a tuple of arrays."""
         return cls.prepare(model, device, **rules).run(inputs)
 
     @classmethod
     def run_node(cls, node, inputs, device="CPU", outputs_info=None, opset_version=None, **rules):
-        """The outputs of a node, a tuple of arrays.
+        """Return the outputs of a node, a tuple of arrays.
 
-        `inputs` has an array for each of the node's inputs, None for an absent one. The version of
-        its domain is `opset_version`, the newest that the onnx package knows by default.
+        `inputs` has an array for each of the node's inputs, None for an absent one.
+        `opset_version` is the version of its domain, by default the newest that onnx knows.
         """
         _check_options(device, rules)
         version = onnx.defs.onnx_opset_version() if opset_version is None else opset_version
@@ -79,7 +79,7 @@ class Backend(BaseBackend):
 
     @classmethod
     def is_compatible(cls, model, device="CPU", **rules):
-        """Whether `prepare` takes the model."""
+        """Return whether `prepare` accepts the model."""
         try:
             cls.prepare(model, device, **rules)
         except (TypeError, ValueError):
@@ -88,12 +88,12 @@ class Backend(BaseBackend):
 
     @classmethod
     def supports_device(cls, device):
-        """Whether it is the CPU."""
+        """Return whether the device is the CPU."""
         return isinstance(device, str) and device.partition(":")[0] == "CPU"
 
 
 class PreparedModel(BackendRep):
-    """What `Backend.prepare` gives."""
+    """A model that `Backend.prepare` made ready to run."""
 
     def __init__(self, model, rules):
         graph = read_graph(model)
@@ -111,7 +111,7 @@ class PreparedModel(BackendRep):
         self._program = Program(steps, [output.name for output in graph.outputs], constants)
 
     def run(self, inputs, **kwargs):
-        """The outputs, a tuple of arrays.
+        """Return the outputs, a tuple of arrays.
 
         `inputs` has an array for each of the graph's inputs, or for each without a default value.
         """
@@ -130,7 +130,7 @@ def _check_options(device, rules):
 
 
 def _refuse_others(nodes):
-    """Name all operators that are not supported, at once."""
+    """Raise one error that names all unsupported operators."""
     others = Counter()
     for node in nodes:
         domain, op_type = kind_of(node)
@@ -140,20 +140,20 @@ def _refuse_others(nodes):
         kinds = [f"{shown(kind)[1:-1]} ({count})" for kind, count in others.most_common()]
         kinds[_MOST_SHOWN:] = [f"{len(kinds) - _MOST_SHOWN} more"] * (len(kinds) > _MOST_SHOWN)
         raise ValueError(
-            f"model: operators that are not supported, and how many: {', '.join(kinds)}; "
+            f"model: unsupported operators: {', '.join(kinds)}; "
             "fastpool.onnx.InferenceSession runs them with onnxruntime"
         )
 
 
 def _call(node, opsets, rules):
-    """A function of a node: its input arrays, None for an absent one -> its outputs."""
+    """Return a function of a node: input arrays, None for an absent one -> outputs."""
     if is_pooling(node):
         return pooling_call(node, opsets, rules)
     _refuse_others([node])
     refuse_external(node)
     standard = onnx.NodeProto()
     standard.CopyFrom(node)
-    standard.domain = ""  # not its other name
+    standard.domain = ""  # not its other name, "ai.onnx"
     context = onnx.checker.C.CheckerContext()
     context.ir_version = onnx.IR_VERSION
     context.opset_imports = {"": opsets[""]}
@@ -185,7 +185,7 @@ def _array(tensor):
 
 @contextlib.contextmanager
 def _errors_of(what):
-    """The onnx package raises all kinds of errors, with long texts."""
+    """Turn the onnx package's errors, of any type and long, into a short ValueError."""
     try:
         yield
     except MemoryError:

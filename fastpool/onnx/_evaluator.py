@@ -1,4 +1,4 @@
-"""Pooling operators for onnx.reference.ReferenceEvaluator."""
+"""Make pooling operators for onnx.reference.ReferenceEvaluator."""
 
 from onnx.reference.op_run import OpRun
 
@@ -7,11 +7,11 @@ from ._operators import max_pool
 
 
 def _operator_class(domain, op_type):
-    """A class that onnx.reference makes one object of for each node, and knows by its name."""
+    """Return a class that onnx.reference finds by its name and instantiates for each node."""
     operator = OPERATORS[domain, op_type]
 
     def __init__(self, onnx_node, run_params, schema=None):
-        # Names, types and versions; the values come with each run.
+        # Check names, types and versions. The values come with each run.
         read_attributes(onnx_node, run_params["opsets"], in_function=True)
         OpRun.__init__(self, onnx_node, run_params, schema)
 

@@ -1,4 +1,4 @@
-"""Models read and checked, and the running of their steps."""
+"""Read and check models, and run their steps."""
 
 import os
 from functools import cache
@@ -13,7 +13,7 @@ from .._planning.arguments import shown
 from .._running.interop import as_array
 from ._nodes import label, opset_version
 
-# Messages inside of messages that protobuf reads; more can be made in memory.
+# Levels of nested messages that protobuf reads. A model made in memory can have more.
 _MOST_LEVELS = 100
 
 
@@ -26,7 +26,7 @@ class Value:
     type : str
         For instance "tensor(float)"; "" for anything but a tensor of a known type.
     shape : list or None
-        For each axis its size, the name of a size, or None; None if nothing is known.
+        Size of each axis, its name, or None if it is unknown. None if the rank is unknown.
     """
 
     def __init__(self, info):
@@ -44,7 +44,7 @@ class Value:
             self._sizes = [(axis, n) for axis, n in enumerate(self.shape) if isinstance(n, int)]
 
     def checked(self, x):
-        """An array for this input; TypeError or ValueError for one of another type or shape."""
+        """Return an array for this input; if its type or shape is wrong, raise."""
         x = as_array(x, self._label)
         if self._dtype is not None and x.dtype.type is not self._dtype.type:
             raise TypeError(f"{self._label}: expected {self._dtype}, got {x.dtype}")
@@ -57,7 +57,7 @@ class Value:
 
 
 class Graph(NamedTuple):
-    """What is looked at of a model."""
+    """The parts of a model that are used."""
 
     nodes: list  # of NodeProto, each after those that it needs
     opsets: dict  # domain -> version; the standard domain is ""
@@ -68,7 +68,7 @@ class Graph(NamedTuple):
 
 
 def load(model):
-    """A model from itself, from a file's path, or from its bytes."""
+    """Return the ModelProto of a model, a file's path, or bytes."""
     if isinstance(model, onnx.ModelProto):
         return model
     try:
@@ -82,7 +82,7 @@ def load(model):
 
 
 def read_graph(model):
-    """The graph of a model, or a ValueError that says what is wrong with it."""
+    """Return the graph of a model; if the model is invalid, raise ValueError."""
     graph = model.graph
     refuse_external(graph, *model.functions)
     opsets = _opsets(model)
@@ -102,14 +102,14 @@ def read_graph(model):
         for name in inputs_of(node):
             if name not in known:
                 raise ValueError(
-                    f"{label(node)}: its input {shown(name)} is none of the graph's, "
-                    "and comes from no node before it"
+                    f"{label(node)}: its input {shown(name)} is no input of the graph "
+                    "and no output of an earlier node"
                 )
         if not any(node.output):
             raise ValueError(f"{label(node)}: has no output")
         for name in filter(None, node.output):
             if name in known:
-                raise ValueError(f"{label(node)}: its output {shown(name)} is there already")
+                raise ValueError(f"{label(node)}: its output {shown(name)} exists already")
             known.add(name)
     for output in graph.output:
         if output.name not in known:
@@ -120,7 +120,7 @@ def read_graph(model):
 
 
 def refuse_external(*messages):
-    """Raise if a tensor in these says that its data is in a file: nobody asked to read one."""
+    """Raise if a tensor in these messages has its data in a file, which the caller did not name."""
     for message in messages:
         for tensor in tensors_in(message):
             if uses_external_data(tensor):
@@ -131,10 +131,10 @@ def refuse_external(*messages):
 
 
 def tensors_in(message):
-    """Every TensorProto in a message of ONNX, at any depth and in whatever field.
+    """Yield every TensorProto in a message of ONNX, at any depth and in any field.
 
     The fields are those that the installed onnx knows: of nodes, of their subgraphs, of the
-    defaults of functions, and of what a later version of ONNX adds.
+    defaults of functions, and of whatever a later version of ONNX adds.
     """
     left = [(message, 0)]
     while left:
@@ -155,8 +155,8 @@ def tensors_in(message):
 
 @cache
 def _fields_to_tensors(descriptor):
-    """Names of the fields through which messages of this kind may hold a TensorProto."""
-    found = {}  # kind of message -> its fields that hold messages
+    """Return the names of the fields through which a type of message may hold a TensorProto."""
+    found = {}  # type of message -> its fields that hold messages
     left = [descriptor]
     while left:
         kind = left.pop()
@@ -171,7 +171,7 @@ def _fields_to_tensors(descriptor):
 
 
 def inputs_of(node):
-    """Names that a node reads, those that its subgraphs take from around them among them."""
+    """Return the names that a node reads, including the outer names in its subgraphs."""
     names = dict.fromkeys(filter(None, node.input))
     for attribute in node.attribute:
         for subgraph in chain([attribute.g] if attribute.HasField("g") else (), attribute.graphs):
@@ -205,7 +205,7 @@ def _by_name(values, what):
 
 
 class Step(NamedTuple):
-    """A part of a model that is run at once."""
+    """A part of a model that runs in one call."""
 
     run: object  # arrays -> a tuple of arrays
     inputs: tuple  # names; "" is absent
@@ -213,7 +213,7 @@ class Step(NamedTuple):
 
 
 class Program:
-    """Steps one after the other; a value is given up after the last step that reads it."""
+    """Steps that run in order. A value is released after the last step that reads it."""
 
     def __init__(self, steps, outputs, constants):
         self._constants = {"": None} | constants
@@ -227,7 +227,7 @@ class Program:
         self._steps.reverse()
 
     def __call__(self, inputs):
-        """A list of the outputs, from a dict of the inputs."""
+        """Return a list of the outputs, from a dict of the inputs."""
         values = {**self._constants, **inputs}
         for run, names, outputs, last in self._steps:
             results = run(*[values[name] for name in names])

@@ -1,4 +1,4 @@
-"""Pooling nodes of models: what they may hold at each opset version, and how each is called."""
+"""Read pooling nodes of models: check them against their opset version, and call fastpool."""
 
 from functools import partial, wraps
 from typing import NamedTuple
@@ -12,13 +12,13 @@ from ._operators import max_pool, max_unpool
 MICROSOFT = "com.microsoft"
 INTERNAL_NHWC = "com.ms.internal.nhwc"
 
-# Arguments of max_pool and max_unpool that no node has: which convention is followed, and how.
+# Arguments of max_pool and max_unpool that no node has: conventions and threads.
 RULES = ("nan", "ceil_rule", "pads_with_auto_pad", "index_space", "num_threads")
 
 _INT, _INTS = AttributeProto.INT, AttributeProto.INTS
 _FLOATS, _STRING = AttributeProto.FLOATS, AttributeProto.STRING
 
-# name -> (type, opset version that it came with)
+# name -> (type, opset version that introduced it)
 _UNPOOL = {"kernel_shape": (_INTS, 1), "strides": (_INTS, 1), "pads": (_INTS, 1)}
 _POOL = _UNPOOL | {
     "auto_pad": (_STRING, 1),
@@ -27,7 +27,7 @@ _POOL = _UNPOOL | {
     "dilations": (_INTS, 10),
 }
 _ACTIVATION = {"activation": (_STRING, 1), "activation_params": (_FLOATS, 1)}
-# This domain has versions of its own.
+# This domain has its own version numbers.
 _MICROSOFT_POOL = {name: (kind, 1) for name, (kind, _) in _POOL.items() if name != "storage_order"}
 
 INDICES_SINCE = 8
@@ -41,7 +41,7 @@ class Operator(NamedTuple):
     has_indices: bool = False
 
 
-# (domain, operator) -> what it is. The versions of com.ms.internal.nhwc are those of the standard.
+# (domain, operator) -> its description. com.ms.internal.nhwc has the standard's versions.
 OPERATORS = {
     ("", "MaxPool"): Operator(max_pool, 1, _POOL, has_indices=True),
     ("", "MaxUnpool"): Operator(max_unpool, 9, _UNPOOL),
@@ -52,7 +52,7 @@ OPERATORS = {
 
 
 def kind_of(node):
-    """(domain, operator); "ai.onnx" is another name of the standard domain ""."""
+    """Return (domain, operator). "ai.onnx" is another name of the standard domain ""."""
     return "" if node.domain == "ai.onnx" else node.domain, node.op_type
 
 
@@ -61,7 +61,7 @@ def is_pooling(node):
 
 
 def label(node):
-    """How errors call a node."""
+    """Return the name of a node for error messages."""
     if node.name:
         return f"node {shown(node.name)} ({shown(node.op_type)[1:-1]})"
     output = next(iter(node.output), "")
@@ -75,22 +75,22 @@ def check_rules(rules):
 
 
 def pooling_call(node, opsets, rules):
-    """A function of a pooling node: its input arrays, None for an absent one -> a tuple of arrays.
+    """Return a function of a pooling node: input arrays, None for absent -> a tuple of arrays.
 
     Parameters
     ----------
     node : NodeProto
         One for which `is_pooling` holds.
     opsets : dict
-        Domain -> version, of the node's model.
+        Domain -> version, from the node's model.
     rules : dict
         Arguments named in `RULES`, for the operators that have them.
 
     Raises
     ------
     ValueError
-        The node is none that its opset version allows. The function raises what `max_pool` and
-        `max_unpool` raise, with the node before it.
+        The node is invalid in its opset version. The returned function raises what `max_pool` and
+        `max_unpool` raise, with the node's name in front.
     """
     attributes = read_attributes(node, opsets)
     operator = OPERATORS[kind_of(node)]
@@ -108,7 +108,7 @@ def pooling_call(node, opsets, rules):
 
 
 def labelled(node, run):
-    """`run`, with the node named in its errors."""
+    """Return `run` with the node named in its errors."""
 
     @wraps(run)
     def labelled_run(*arrays):
@@ -121,9 +121,9 @@ def labelled(node, run):
 
 
 def read_attributes(node, opsets, *, in_function=False):
-    """The attributes of a pooling node, as `max_pool` and `max_unpool` take them.
+    """Return the attributes of a pooling node, as `max_pool` and `max_unpool` take them.
 
-    Those that refer to the attributes of a function, which nodes in one may have, are left out.
+    Inside a function, references to the function's attributes are allowed and left out.
     """
     operator = OPERATORS[kind_of(node)]
     version = opset_version(node, opsets)
@@ -146,7 +146,7 @@ def read_attributes(node, opsets, *, in_function=False):
                 f"{label(node)}: {name} came with opset {since}, the model imports {version}"
             )
         if name in seen:
-            raise ValueError(f"{label(node)}: {name} is there twice")
+            raise ValueError(f"{label(node)}: {name} is given twice")
         seen.add(name)
         if attribute.type != kind:
             expected, got = map(AttributeProto.AttributeType.Name, (kind, attribute.type))
@@ -154,14 +154,14 @@ def read_attributes(node, opsets, *, in_function=False):
         if not attribute.ref_attr_name:
             values[name] = get_attribute_value(attribute)
         elif not in_function:
-            raise ValueError(f"{label(node)}: {name} refers to a function's, and there is none")
+            raise ValueError(f"{label(node)}: {name} refers to a function, but it is in none")
     if "kernel_shape" not in seen:
         raise ValueError(f"{label(node)}: kernel_shape is missing")
     return values
 
 
 def opset_version(node, opsets):
-    """The version of the node's domain that its model imports."""
+    """Return the version of the node's domain that its model imports."""
     domain, _ = kind_of(node)
     if domain not in opsets:
         raise ValueError(
@@ -171,7 +171,7 @@ def opset_version(node, opsets):
 
 
 def _check_ends(node, opsets):
-    """How many outputs are wanted."""
+    """Check the names of inputs and outputs; return the number of outputs."""
     operator = OPERATORS[kind_of(node)]
     names = ("x",) if operator.call is max_pool else ("x", "indices", "output_shape")
     required = names[:2]

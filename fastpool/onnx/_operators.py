@@ -1,9 +1,9 @@
-"""ONNX's MaxPool and MaxUnpool on NumPy arrays, by ONNX's attribute names, forms and defaults.
+"""Run ONNX's MaxPool and MaxUnpool on NumPy arrays, by ONNX's attribute names and defaults.
 
-The functions translate into the plans of :func:`fastpool.max_pool` and :func:`fastpool.max_unpool`;
-the onnx package is never imported. Attributes have the form they have in a model: lists with one
+The functions translate into plans of :func:`fastpool.max_pool` and :func:`fastpool.max_unpool`. The
+onnx package is never imported. Attributes have the form that they have in a model: lists with one
 value per spatial axis (``pads``: all begins, then ends), integers for flags, text as ``str`` or
-``bytes``. An attribute given as None is absent. ``layout="NHWC"`` is the domain
+``bytes``. None means that an attribute is absent. ``layout="NHWC"`` is the domain
 com.ms.internal.nhwc.
 """
 
@@ -52,13 +52,13 @@ def max_pool(
     pads : sequence of int, optional
         Two values per spatial axis: all begins, then all ends. Zeros by default.
     auto_pad : {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"}
-        Where padding comes from; "" means "NOTSET".
+        The source of padding. "" means "NOTSET".
     ceil_mode : {0, 1}
         Whether the output extent is rounded up.
     storage_order : {0, 1}
         Whether the indices count each plane row by row (0) or column by column (1).
     activation : str, optional
-        Applied to the pooled values; the indices stay those of the maxima. An attribute of
+        Applied to the pooled values; indices are not affected. An attribute of
         com.ms.internal.nhwc.
     activation_params : sequence of float
         The parameters of `activation`.
@@ -67,16 +67,16 @@ def max_pool(
     layout, nan, ceil_rule, index_layout, out, out_indices, num_threads
         As in :func:`fastpool.max_pool`. `layout` has both batch and channels.
     pads_with_auto_pad : {"error", "ignore"}
-        What to do with `pads` beside an `auto_pad` other than "NOTSET": the standard forbids the
-        two together, so any pad but 0 is an error; onnxruntime ignores them.
+        What to do with `pads` if `auto_pad` is not "NOTSET". The standard forbids the two together,
+        so with "error" any pad but 0 is an error. onnxruntime ignores them.
 
     Returns
     -------
     y : ndarray
         The maxima, in `layout`.
     indices : ndarray of int64
-        Only with ``n_outputs=2``: the shape of `y`; offsets into N x C x D1 x ... x Dn, and -1 for
-        a window that holds no element.
+        Only with ``n_outputs=2``: offsets into N x C x D1 x ... x Dn, in the shape of `y`, and -1
+        for a window that holds no element.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def max_unpool(
     x : array_like
         Input with batch, channels and at least one spatial axis: the values to place.
     indices : array_like of int64 or int32
-        Where to place them, in the shape of `x`: offsets as MaxPool gives them.
+        Where to place them, in the shape of `x`: offsets as MaxPool returns them.
     output_shape : sequence of int, optional
         Shape of the result, in `layout`. By default every spatial axis has the inferred extent
         ``(size - 1) * stride + kernel - begin - end``.
@@ -145,17 +145,17 @@ def max_unpool(
     activation_params : sequence of float
         The parameters of `activation`.
     index_space : {"inferred", "output"}
-        What the indices count in where `output_shape` is larger than the inferred shape. The
-        example and the tests of the standard count in the inferred block and put that at the
-        origin; onnxruntime and torch count in the result.
+        What the indices count in if `output_shape` is larger than the inferred shape. The example
+        and the tests of the standard count in the inferred block and put that at the origin.
+        onnxruntime and torch count in the result.
     layout, index_layout, out, num_threads
         As in :func:`fastpool.max_unpool`. `layout` has both batch and channels.
 
     Returns
     -------
     y : ndarray
-        Zero but for the placed values. Where an index is repeated the last value of `x`, in
-        N x C x D1 x ... x Dn order, stays.
+        The result, zero except for the placed values. If an index is repeated, the last value of
+        `x` in N x C x D1 x ... x Dn order stays.
 
     Examples
     --------
@@ -261,7 +261,7 @@ def _plan_max_unpool(
 ):
     n = spatial_rank(shape, layout)
     name = arguments.dtype_name(dtype, "x")
-    # Checked before the call, which writes into `out`.
+    # Check it before the call, which writes into `out`.
     activation = arguments.activation(_text(activation), activation_params, name)
     plan = make_unpool_plan(
         shape,
@@ -278,8 +278,8 @@ def _plan_max_unpool(
 
 
 def _text(value):
-    """A text attribute, which onnx.helper.get_attribute_value gives as bytes."""
-    # No legal one is as long as 100, and the time of decoding grows with the square of the length.
+    """Return a text attribute as str; onnx.helper.get_attribute_value gives bytes."""
+    # No legal value has 100 bytes, and the time to decode grows with the square of the length.
     return value[:100].decode(errors="backslashreplace") if isinstance(value, bytes) else value
 
 

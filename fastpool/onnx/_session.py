@@ -1,4 +1,4 @@
-"""Whole models: pooling nodes by fastpool, everything else by onnxruntime."""
+"""Run whole models: pooling nodes with fastpool, all other nodes with onnxruntime."""
 
 import contextlib
 
@@ -13,54 +13,54 @@ from ._graph import Program, Step, inputs_of, load, read_graph
 from ._nodes import INTERNAL_NHWC, check_rules, is_pooling, pooling_call
 from ._split import Piece, split
 
-# Where onnxruntime's reading is not the one of the standard's text and examples.
+# Conventions in which onnxruntime differs from the standard's text and examples.
 _CONVENTIONS = {"pads_with_auto_pad": "ignore", "index_space": "output"}
 
 _SPINNING = "session.intra_op.allow_spinning"
 
-# The pieces of a model have as many threads together as this many sessions, or as many as these.
-# Known networks have fewer pieces, and theirs are large enough to need all threads.
+# Limit for the threads of all pieces of a model together: those of _FULL_POOLS sessions, or
+# _SMALL_NUMBER. Known networks have fewer pieces, which are large enough to need all threads.
 _FULL_POOLS = 16
 _SMALL_NUMBER = 128
 
 
 class InferenceSession:
-    """A model that runs with onnxruntime, but for its pooling nodes, which fastpool runs.
+    """A model whose pooling nodes run with fastpool, and all other nodes with onnxruntime.
 
-    Takes the place of onnxruntime.InferenceSession. The model is cut at its pooling nodes (those of
-    `fastpool.onnx.Backend`, but for the ones inside of subgraphs and functions), and each piece in
-    between is a session of onnxruntime; arrays go from one to the next without a copy. Where the
-    standard and onnxruntime read MaxUnpool and `auto_pad` differently, this follows onnxruntime;
-    NaN, windows without elements and `dilations` beside `auto_pad` are fastpool's.
+    It replaces onnxruntime.InferenceSession. The model is cut at its pooling nodes (those of
+    `fastpool.onnx.Backend`, except inside subgraphs and functions). Each piece in between is a
+    session of onnxruntime. Arrays go from one piece to the next without a copy. If the standard and
+    onnxruntime read MaxUnpool and `auto_pad` differently, this class follows onnxruntime. NaN,
+    windows without elements and `dilations` with `auto_pad` follow fastpool.
 
-    Each piece has threads of its own, as onnxruntime lets sessions share none but those of the
-    whole process, and these only if no session has its own. Where there are more than 16 pieces
-    each has fewer threads: all together have no more than 16 such sessions, or than 128 threads.
+    Each piece has its own threads: onnxruntime sessions can only share the threads of the whole
+    process, and only if no session has its own. With more than 16 pieces each has fewer threads:
+    together they have at most those of 16 sessions, or 128 threads.
 
     Parameters
     ----------
     model : path, bytes or onnx.ModelProto
-        No piece may have more than 2 GiB.
+        The model. No piece may have more than 2 GiB.
     sess_options : onnxruntime.SessionOptions, optional
-        For every piece. Their number of threads inside of operators is also that of pooling. They
-        are made to say that threads do not spin, unless they say something about that. With
+        Options for every piece. Their intra-op number of threads is also that of pooling. If they
+        do not set spinning of threads, it is switched off in them. With
         ``use_per_session_threads = False`` all pieces share the threads of the process.
     providers : sequence, optional
-        For every piece; onnxruntime's CPU by default.
+        Execution providers for every piece, by default onnxruntime's CPU.
     select : function of a NodeProto, optional
-        Whether fastpool is to run this pooling node; all of them by default.
+        Whether fastpool runs this pooling node. By default it runs all of them.
     nan, ceil_rule, pads_with_auto_pad, index_space, num_threads : optional
         As in `fastpool.onnx.max_pool` and `fastpool.onnx.max_unpool`, for all pooling nodes.
 
     Attributes
     ----------
     pooling_nodes : list of NodeProto
-        What fastpool runs, in that order.
+        The nodes that fastpool runs, in order.
 
     Raises
     ------
     ValueError
-        The model is wrong, or has sparse initializers.
+        The model is invalid, or has sparse initializers.
 
     Examples
     --------
@@ -124,21 +124,20 @@ class InferenceSession:
         self._program = Program(steps, [output.name for output in graph.outputs], constants)
 
     def get_inputs(self):
-        """The inputs without a default value; each has a `name`, `type` and `shape`."""
+        """Return the inputs without a default value; each has a `name`, `type` and `shape`."""
         return [value for name, value in self._inputs.items() if name not in self._optional]
 
     def get_outputs(self):
-        """The outputs; each has a `name`, `type` and `shape`."""
+        """Return the outputs; each has a `name`, `type` and `shape`."""
         return list(self._outputs)
 
     def run(self, output_names, input_feed):
-        """A list of the named outputs, all of them for None, from a dict of the inputs."""
+        """Return a list of the named outputs (None for all), from a dict of the inputs."""
         missing = self._inputs.keys() - self._optional - input_feed.keys()
         unknown = input_feed.keys() - self._inputs.keys()
         if missing or unknown:
             raise ValueError(
-                f"input_feed: missing are {shown(sorted(missing))}, "
-                f"and unknown {shown(sorted(unknown))}"
+                f"input_feed: missing {shown(sorted(missing))}, unknown {shown(sorted(unknown))}"
             )
         results = self._program(
             {name: self._inputs[name].checked(x) for name, x in input_feed.items()}
@@ -148,17 +147,17 @@ class InferenceSession:
         named = dict(zip((output.name for output in self._outputs), results, strict=True))
         unknown = set(output_names) - named.keys()
         if unknown:
-            raise ValueError(f"output_names: unknown are {shown(sorted(unknown))}")
+            raise ValueError(f"output_names: unknown {shown(sorted(unknown))}")
         return [named[name] for name in output_names]
 
 
 @contextlib.contextmanager
 def _fewer_threads(options, pieces):
-    """Ask for as many threads per session as one of so many may have.
+    """Limit the threads of each session to its share for this number of pieces.
 
-    One piece runs at a time, but onnxruntime shares a pool of threads among sessions only after
+    One piece runs at a time, but onnxruntime shares a thread pool among sessions only after
     `set_global_thread_pool_sizes`. From then on it refuses every session of the process that wants
-    threads of its own, so that this is the program's to decide.
+    its own threads, so only the program can decide that.
     """
     names = ["intra_op_num_threads"]
     if options.execution_mode == onnxruntime.ExecutionMode.ORT_PARALLEL:
@@ -178,10 +177,10 @@ def _fewer_threads(options, pieces):
 
 
 def _stop_spinning(options):
-    """Each session has threads of its own, and those of one would be in the way of the next."""
+    """Switch spinning off: a session's spinning threads would slow down the next session."""
     try:
         options.get_session_config_entry(_SPINNING)
-    except RuntimeError:  # nobody has said anything
+    except RuntimeError:  # the caller has not set it
         options.add_session_config_entry(_SPINNING, "0")
 
 
@@ -193,18 +192,18 @@ def _run(session, piece):
 
 
 def _serialized(model, graph, piece, types):
-    """A piece as the bytes of a model of its own."""
+    """Return a piece as the bytes of a separate model."""
     try:
         return _model(model, graph, piece, types).SerializeToString()
     except ProtobufError as error:  # copying parses too
         raise ValueError(
-            "model: a piece of it cannot be serialized, as it is nested too deep or has more than "
+            "model: a piece of it cannot be serialized: it is nested too deep or has more than "
             f"2 GiB: {error}"
         ) from None
 
 
 def _model(model, graph, piece, types):
-    """A piece as a model of its own."""
+    """Return a piece as a separate model."""
     read = {name for node in piece.nodes for name in inputs_of(node)}.difference(piece.inputs)
     part = onnx.helper.make_graph(
         piece.nodes,
@@ -230,16 +229,16 @@ def _type(elem_type, shape=None):
 
 
 def _type_of(value):
-    """The type of a piece's output, as onnxruntime inferred it."""
+    """Return the type of a piece's output, as onnxruntime inferred it."""
     name = value.type.removeprefix("tensor(").removesuffix(")").upper()
     if name not in onnx.TensorProto.DataType.keys():  # noqa: SIM118 (no dict)
         raise ValueError(f"model: {shown(value.name)} is no tensor, and crosses a pooling node")
     dims = [size if isinstance(size, int) else None for size in value.shape]
-    return _type(onnx.TensorProto.DataType.Value(name), dims or None)  # [] is also for any rank
+    return _type(onnx.TensorProto.DataType.Value(name), dims or None)  # [] also means any rank
 
 
 def _pooled_types(node, types):
-    """The types of a pooling node's outputs."""
+    """Return the types of a pooling node's outputs."""
     tensor = types[node.input[0]].tensor_type
     dims = None
     if tensor.HasField("shape"):

@@ -1,4 +1,4 @@
-"""A graph cut at some of its nodes, into pieces that are each as large as can be."""
+"""Cut a graph at some of its nodes, into pieces that are as large as possible."""
 
 from collections import defaultdict
 from typing import NamedTuple
@@ -8,14 +8,14 @@ from onnx import AttributeProto
 from ._graph import inputs_of
 from ._nodes import kind_of
 
-# Without inputs that vary, and yet another number each time.
+# Operators that give other numbers each time, even without inputs.
 _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform"}
 _RANDOM |= {"RandomUniformLike"}
 _OUTSIDE = -1  # no level: a node that is taken, or the caller
 
 
 class Piece(NamedTuple):
-    """Nodes that run together, and the names of what comes in and what goes out."""
+    """Nodes that run together, and the names of their inputs and outputs."""
 
     nodes: list
     inputs: list
@@ -23,12 +23,12 @@ class Piece(NamedTuple):
 
 
 def split(graph, is_taken):
-    """Pieces, and the nodes that are taken out, in the order of running, as one list.
+    """Return one list of pieces and taken nodes, in execution order.
 
-    The level of a node is the largest number of taken nodes on any way to it. The others of one
-    level are one piece, in whatever branches they are; then come those taken. What is made of
-    constants alone (weights that are filled or unpacked) is repeated in each piece that reads it,
-    as engines prepare constants when they load a model.
+    The level of a node is the largest number of taken nodes on any path to it. All other nodes of
+    one level form one piece, across branches, followed by the taken nodes of that level. Values
+    computed from constants only (weights that are filled or unpacked) are repeated in each piece
+    that reads them, because engines compute constants when they load a model.
     """
     constants = graph.initializers.keys() - graph.optional
     made_by = {}  # output of a node that only has constants -> the node's number
@@ -72,7 +72,7 @@ def split(graph, is_taken):
 
 
 def _is_function_of_inputs(node):
-    """Whether a node gives the same again (for what it runs inside of it, nobody knows)."""
+    """Does a node give equal outputs for equal inputs? Subgraphs and other domains count as no."""
     domain, op_type = kind_of(node)
     subgraphs = {AttributeProto.GRAPH, AttributeProto.GRAPHS}
     return (
@@ -83,7 +83,7 @@ def _is_function_of_inputs(node):
 
 
 def _with_constants(numbers, nodes, made_by):
-    """The nodes of these numbers, and those that make the constants that they read."""
+    """Return the nodes of these numbers, and those that make the constants that they read."""
     found, left = set(numbers), list(numbers)
     while left:
         for name in inputs_of(nodes[left.pop()]):
@@ -95,7 +95,7 @@ def _with_constants(numbers, nodes, made_by):
 
 
 def _entering(nodes, graph):
-    """What nodes read that none of them makes; initializers come with them, but for defaults."""
+    """Return the names that nodes read and none of them makes, except constant initializers."""
     made = {name for node in nodes for name in node.output}
     made |= graph.initializers.keys() - graph.optional
     return list(dict.fromkeys(n for node in nodes for n in inputs_of(node) if n not in made))

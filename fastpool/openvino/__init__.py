@@ -1,9 +1,9 @@
-"""OpenVINO's MaxPool (versions 1, 8 and 14): by attributes, from IR files, and inside of models.
+"""Run OpenVINO's MaxPool (versions 1, 8 and 14): by attributes, from IR files, and in models.
 
-`max_pool` translates OpenVINO's attribute names, values and defaults into the plans of
-:func:`fastpool.max_pool`; an attribute given as None is absent. `read_layer` and `read_layers` take
-them from the XML that OpenVINO writes. None of these imports the openvino package. `MaxPool` and
-`replace_pooling` do: they put fastpool into a model that OpenVINO compiles and runs.
+`max_pool` translates OpenVINO's attribute names, values and defaults into plans of
+:func:`fastpool.max_pool`. None means that an attribute is absent. `read_layer` and `read_layers`
+read attributes from the XML that OpenVINO writes. None of these imports the openvino package.
+`MaxPool` and `replace_pooling` do: they put fastpool into a model that OpenVINO compiles and runs.
 """
 
 import importlib

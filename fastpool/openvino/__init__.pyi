@@ -1,4 +1,4 @@
-"""Types of fastpool.openvino."""
+"""The types of fastpool.openvino."""
 
 import os
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""MaxPool as an operation of OpenVINO's, run by fastpool inside of compiled models."""
+"""Define a MaxPool operation for OpenVINO that fastpool runs inside compiled models."""
 
 import openvino
 from openvino.opset1 import convert, transpose
@@ -11,14 +11,14 @@ from .._running.plan_cache import PlanCache
 from ._layers import MaxPoolLayer
 from ._operator import native_attributes
 
-# By OpenVINO's names; "dynamic" is not known yet.
+# Names of OpenVINO. "dynamic" is a type that is not known yet.
 _ELEMENT_TYPES = {
     *("f16", "bf16", "f32", "f64", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"),
     *("boolean", "dynamic"),
 }
 _INDEX_TYPES = {"int64": openvino.Type.i64, "int32": openvino.Type.i32}
-# An operation read from a file is made without attributes, which then replace these: of the right
-# types, and, where a file must give them, of no legal value.
+# Attributes of an operation that is read from a file, until the file's attributes replace them.
+# They have the right types. Required ones have illegal values.
 _BEFORE_READING = {
     "kernel": [0],
     "strides": [0],
@@ -33,37 +33,37 @@ _BEFORE_READING = {
 
 
 class MaxPool(openvino.Op):
-    """MaxPool that OpenVINO runs by calling fastpool.
+    """A MaxPool operation that OpenVINO runs by calling fastpool.
 
-    Its values and indices are those of :func:`fastpool.openvino.max_pool`, with version 14's
-    attributes, which include those of 1 and 8. The type's name in a model is FastpoolMaxPool. A
-    model that was saved with it is read after ``core.add_extension(fastpool.openvino.MaxPool)``.
+    Values and indices are those of :func:`fastpool.openvino.max_pool`, with version 14's
+    attributes, which include those of 1 and 8. Its type in a model is FastpoolMaxPool. To read a
+    saved model with it, call ``core.add_extension(fastpool.openvino.MaxPool)`` first.
 
-    It always runs on the one thread that OpenVINO calls it from: OpenVINO binds that thread to one
-    processor meanwhile, and so would all be that it starts. With several streams
-    (``PERFORMANCE_HINT: THROUGHPUT``) poolings of different requests run side by side.
+    It always runs on the one thread from which OpenVINO calls it. OpenVINO binds that thread to one
+    processor during the call, and new threads would inherit that. With several streams
+    (``PERFORMANCE_HINT: THROUGHPUT``) poolings of different requests run in parallel.
 
     Parameters
     ----------
     x : openvino.Node or openvino.Output
-        Input of rank 3, 4 or 5; dimensions and even the rank may be unknown. Element types: all
-        that fastpool has; bf16 needs the package ml_dtypes.
+        Input of rank 3, 4 or 5. Dimensions and the rank may be unknown. It may have all element
+        types of fastpool; bf16 needs the package ml_dtypes.
     kernel, strides, pads_begin, pads_end, rounding_type, auto_pad, dilations, axis
         As in :func:`fastpool.openvino.max_pool`.
     index_element_type : {"i64", "i32"}
-        Type of the indices. Where a model computes with them OpenVINO's CPU plugin wants "i32".
+        Type of the indices. If a model computes with them, OpenVINO's CPU plugin needs "i32".
     nan : {"propagate", "ignore"}
-        As in :func:`fastpool.max_pool`. "ignore" is what OpenVINO's own MaxPool does.
+        As in :func:`fastpool.max_pool`. OpenVINO's own MaxPool follows "ignore".
     layout : {"NCHW", "NHWC"}
-        Whether channels come first, or last, in input and outputs. Indices count channels first,
-        and `axis` means N x C x spatial, in both.
+        Whether channels come first or last in input and outputs. In both, indices count channels
+        first, and `axis` means N x C x spatial.
     return_indices : bool
         Whether there is a second output. Without it, pooling takes a fraction of the time.
 
     Raises
     ------
     TypeError, ValueError
-        If an attribute is wrong, or the input's shape or element type does not go with it.
+        An attribute is wrong, or does not fit the input's shape or element type.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class MaxPool(openvino.Op):
     ):
         super().__init__(self)
         self._attributes = {"nan": nan, "layout": layout, "return_indices": return_indices}
-        if x is None:  # OpenVINO reads a file; it calls visit_attributes next
+        if x is None:  # OpenVINO reads a file and calls visit_attributes next
             self._attributes |= _BEFORE_READING
             return
         self._attributes |= {
@@ -144,8 +144,11 @@ class MaxPool(openvino.Op):
             self.set_output_type(1, _INDEX_TYPES[self._native["index_dtype"]], outputs)
 
     def _resolve(self, n):
-        """Check the attributes for `n` spatial axes; make of them what fastpool takes, and what
-        OpenVINO's visitors do: all of them, as plain values and lists of them."""
+        """Check the attributes for `n` spatial axes and store them in two forms.
+
+        One is for fastpool. The other is for OpenVINO's visitors: all attributes, as plain values
+        and lists of these.
+        """
         if not 1 <= n <= 3:
             raise ValueError(f"x: expected rank 3, 4 or 5, got {n + 2}")
         own = {name: self._attributes[name] for name in _BEFORE_READING}
@@ -176,18 +179,18 @@ class MaxPool(openvino.Op):
         return openvino.PartialShape(sizes)
 
     def _output_dimension(self, i, size):
-        """Extents that spatial axis `i` may have afterwards; they grow with `size`."""
+        """Return the output extents that spatial axis `i` may have; they grow with `size`."""
         if size.is_static:
             return openvino.Dimension(self._extent(i, size.get_length()))
         try:
             least = self._extent(i, size.get_min_length())
-        except ValueError:  # too small for the window, which is no extent that comes
+        except ValueError:  # too small for the window, so no input has this extent
             least = 1
         most = size.get_max_length()
         return openvino.Dimension(least, most if most < 0 else self._extent(i, most))
 
     def _extent(self, i, size):
-        """The extent of spatial axis `i`, if it is `size` before."""
+        """Return the output extent of spatial axis `i` for an input extent `size`."""
         alone = self._native | {"layout": "NCHW", "return_indices": False, "index_axis": 0}
         n = len(alone["kernel_shape"])
         for name in ("kernel_shape", "strides", "dilations", "pads"):
@@ -211,7 +214,7 @@ class MaxPool(openvino.Op):
         return True
 
     def _values(self, tensor):
-        # openvino gives bf16 as an array of float16 that has its bits.
+        # openvino returns bf16 as an array of float16 with its bits.
         return tensor.data if self._bfloat16 is None else tensor.data.view(self._bfloat16)
 
 
@@ -221,14 +224,14 @@ def replace_pooling(model, *, nan="propagate", layout=None):
     Parameters
     ----------
     model : openvino.Model
-        Changed in place, with the bodies of If, Loop and TensorIterator. Names of operations and
-        tensors stay.
+        The model, changed in place together with the bodies of If, Loop and TensorIterator. Names
+        of operations and tensors stay.
     nan : {"propagate", "ignore"}
-        What the new operations do about NaN. "ignore" is what those replaced did.
+        The NaN rule of the new operations. The replaced ones follow "ignore".
     layout : {"NCHW", "NHWC"}, optional
-        How the new operations take their input. "NHWC" puts transpositions around them, which
-        cost nothing where OpenVINO has channels last in memory anyway, as around convolutions; so
-        it is the default for models that have convolutions.
+        Layout of the new operations' input. "NHWC" puts transpositions around them. They cost
+        nothing if OpenVINO has channels last in memory anyway, as around convolutions. "NHWC" is
+        the default for models that have convolutions.
 
     Returns
     -------
@@ -238,7 +241,7 @@ def replace_pooling(model, *, nan="propagate", layout=None):
     Raises
     ------
     TypeError, ValueError
-        If one cannot be replaced; then none is.
+        One cannot be replaced. Then none is.
 
     Examples
     --------
@@ -286,14 +289,14 @@ def _is_max_pool(kind):
 
 
 def _replacement(node, nan, layout):
-    """What takes the place of a node's outputs."""
+    """Return the outputs that replace those of a node."""
     name, x = node.get_friendly_name(), node.input_value(0)
     attributes = node.get_attributes()
     channel = len(attributes["kernel"]) + 1  # the axis, if it is the last one
     if layout == "NHWC":
         x = transpose(x, [0, *range(2, channel + 1), 1], name=f"{name}/NHWC")
     indices = node.get_output_size() > 1 and bool(node.output(1).get_target_inputs())
-    # The CPU plugin computes with indices in 32 bits, and expects them so from other operations.
+    # The CPU plugin computes with 32-bit indices and expects them from other operations.
     attributes["index_element_type"] = "i32"
     pool = MaxPool(x, **attributes, nan=nan, layout=layout, return_indices=indices)
     pool.set_friendly_name(name)

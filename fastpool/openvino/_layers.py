@@ -1,4 +1,4 @@
-"""MaxPool layers as OpenVINO writes them: XML, one element or a whole IR file."""
+"""Read MaxPool layers from OpenVINO's XML, one element or a whole IR file."""
 
 import os
 import re
@@ -7,20 +7,22 @@ from dataclasses import dataclass
 from .._planning.arguments import shown
 from ._operator import VERSIONS, max_pool, native_attributes
 
-# Characters of one layer's text. (Its elements take some hundred bytes each, its ports few.)
+# Limit for the characters of one layer. Each element takes some hundred bytes; ports are few.
 _LONGEST_LAYER = 1 << 18
-# A file is read in pieces of this many bytes. Elements of models stand a few deep (each body of a
-# loop or a branch adds four), their layers with MaxPool are some dozens.
+# A file is read in pieces of this many bytes. Elements of models are nested a few deep (each body
+# of a loop or a branch adds four). A model has some dozens of MaxPool layers.
 _PIECE = 1 << 16
 _DEEPEST = 100
 _MOST_LAYERS = 1000
-# How the operation's documents start their layers, and the XML that is meant.
+# How the operation's documents start their layers, and the XML that they mean.
 _DOCUMENTED_START = '<layer ... type="MaxPool" ... >', '<layer type="MaxPool">'
 
 
 @dataclass(frozen=True)
 class MaxPoolLayer:
-    """A MaxPool layer of an OpenVINO model, made by :func:`read_layer`: call it on an array.
+    """A MaxPool layer of an OpenVINO model that can be called on arrays.
+
+    :func:`read_layer` makes it.
 
     Attributes
     ----------
@@ -30,9 +32,9 @@ class MaxPoolLayer:
     attributes : dict
         The keywords of :func:`max_pool` that the layer gives.
     input_dims, output_dims : tuple of tuple of int
-        Dimensions that the layer declares for its ports; -1 is unknown. They are not enforced: the
+        Dimensions that the layer declares for its ports; -1 is unknown. They are not enforced. The
         layer also runs on other extents, and declarations can be wrong (the same_upper example of
-        the operation's own documents declares 32 x 32 where it is 16 x 16).
+        the operation's own documents declares 32 x 32, but the result is 16 x 16).
     """
 
     name: str | None
@@ -53,7 +55,7 @@ class MaxPoolLayer:
         out_indices=None,
         num_threads=None,
     ):
-        """Run the layer: :func:`max_pool` with its attributes and these switches."""
+        """Run :func:`max_pool` with the layer's attributes and these arguments."""
         return max_pool(
             x,
             version=self.version,
@@ -74,14 +76,14 @@ def read_layer(layer):
     Parameters
     ----------
     layer : str or xml.etree.ElementTree.Element
-        The ``<layer type="MaxPool">`` element, or its text. The text may have the ellipses with
-        which OpenVINO's documentation prints its examples: ``<layer ... type="MaxPool" ... >``.
+        The ``<layer type="MaxPool">`` element, or its text. The text may have the ellipses of the
+        examples in OpenVINO's documentation: ``<layer ... type="MaxPool" ... >``.
 
     Returns
     -------
     layer : MaxPoolLayer
-        Its version is the newest one in the layer's opset ("opset8" to "opset13" are 8). A layer
-        that names no opset is of version 1 if it declares one output and nothing newer, else 8.
+        The layer. Its version is the newest one in its opset ("opset8" to "opset13" mean 8). A
+        layer without an opset has version 1 if it declares one output and nothing newer, else 8.
 
     Examples
     --------
@@ -113,33 +115,31 @@ def read_layer(layer):
     attributes = _read_attributes(data[0].attrib)
     input_dims, output_dims = _read_dims(layer, "input"), _read_dims(layer, "output")
     version = _read_version(layer.get("version"), attributes, len(output_dims))
-    # A bad layer fails here, not where it is first called. The kernel says how many spatial axes
-    # there are.
+    # A bad layer fails here, not at its first call. The kernel gives the number of spatial axes.
     native_attributes(len(attributes["kernel"]), version, **attributes)
     return MaxPoolLayer(layer.get("name"), version, attributes, input_dims, output_dims)
 
 
 def read_layers(file):
-    """Read the MaxPool layers out of a model that OpenVINO saved (IR, the .xml file).
+    """Read the MaxPool layers of a model that OpenVINO saved (IR, the .xml file).
 
     Parameters
     ----------
     file : path-like or binary file object
-        What ``openvino.save_model`` wrote. It is read piece by piece and need not fit in memory.
+        A file from ``openvino.save_model``. It is read in pieces and need not fit in memory.
 
     Returns
     -------
     layers : list of MaxPoolLayer
-        In the order of the file, which is an order of execution; each as :func:`read_layer` reads
-        it. Layers in the bodies of If, Loop and TensorIterator are among them, before those that
-        follow the operation.
+        The layers, as :func:`read_layer` reads them, in the order of the file, which is an order of
+        execution. Layers in the bodies of If, Loop and TensorIterator come before those that follow
+        the operation.
 
     Raises
     ------
     ValueError
-        If the file is no IR, declares a document type, has a bad MaxPool layer (it is named), or
-        is not plausible: more than 256 KiB for a layer or without any tag, elements more than 100
-        deep, over 1000 layers.
+        The file is no IR, declares a document type, has a bad MaxPool layer (the error names it),
+        or exceeds a limit: 256 KiB for a layer or without any tag, elements 100 deep, 1000 layers.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def read_layers(file):
 
 
 class _LayersOfFile:
-    """Keeps the MaxPool layers of a file that comes in pieces, and nothing of the rest."""
+    """A collector of the MaxPool layers of a file that arrives in pieces."""
 
     def __init__(self):
         self._parser = _parser("file")
@@ -178,13 +178,13 @@ class _LayersOfFile:
         self._parser.EndElementHandler = self._end
         self._layers = []
         self._fed = self._last_tag = self._depth = 0
-        self._builder = None  # of the MaxPool layer that is open
+        self._builder = None  # builder of the open MaxPool layer
         self._layer_depth = 0
 
     def feed(self, piece):
         _feed(self._parser, piece, False, "file")
         self._fed += len(piece)
-        # Inside of a MaxPool layer, its own start; what the builder holds is as long as this.
+        # In a MaxPool layer, this counts from the layer's start and bounds what the builder holds.
         if self._fed - self._last_tag > _LONGEST_LAYER:
             raise ValueError(
                 f"file: more than {_LONGEST_LAYER} bytes of one MaxPool layer, or without a tag"
@@ -228,7 +228,7 @@ class _LayersOfFile:
 
 
 def _parse(text):
-    """The root element of XML text."""
+    """Return the root element of XML text."""
     parser, builder = _parser("layer"), _tree_builder()
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
@@ -237,7 +237,7 @@ def _parse(text):
     return builder.close()
 
 
-# xml is imported here for the sake of those who only pool.
+# xml is imported in functions, so that pooling alone does not load it.
 
 
 def _tree_builder():
@@ -247,7 +247,7 @@ def _tree_builder():
 
 
 def _parser(name):
-    """A parser that allows no document type, and so no entities."""
+    """Return a parser that allows no document type, and so no entities."""
     from xml.parsers import expat
 
     def refuse(*declaration):
@@ -275,7 +275,7 @@ def _read_attributes(texts):
                 f"layer: <data> has an unknown attribute {shown(name)}; "
                 f"expected {', '.join(_READERS)}"
             )
-        if not isinstance(text, str):  # an Element that was not read from text can hold anything
+        if not isinstance(text, str):  # an Element made by a program can hold anything
             raise TypeError(f"{name}: expected text, got {shown(text)}")
         attributes[name] = _READERS[name](text, name)
     required = ["kernel", "strides"]
@@ -288,7 +288,7 @@ def _read_attributes(texts):
 
 
 def _read_int(text, name):
-    # int() also takes underscores, other digits than these, and thousands of them.
+    # int() also takes underscores, digits of other scripts, and thousands of digits.
     if not re.fullmatch(r"-?[0-9]{1,19}", text.strip(" \t\n")):
         raise ValueError(f"{name}: expected an integer, got {shown(text)}")
     return int(text)

@@ -1,6 +1,4 @@
-"""MaxPool by OpenVINO's attributes: their names, values and defaults become plans of
-:func:`fastpool.max_pool`.
-"""
+"""Translate the attributes of OpenVINO's MaxPool into plans of :func:`fastpool.max_pool`."""
 
 from .._planning import arguments
 from .._planning.arguments import shown
@@ -61,25 +59,25 @@ def max_pool(
         One value per spatial axis. Required with ``auto_pad="explicit"`` and ignored otherwise.
     rounding_type : {"floor", "ceil", "ceil_torch"}
         How the output extent is rounded. "ceil" keeps a last window that starts in the padding at
-        the end or past it, "ceil_torch" drops it. Without effect on same_upper and same_lower.
+        the end or past it, "ceil_torch" drops it. It does not affect same_upper and same_lower.
     auto_pad : {"explicit", "same_upper", "same_lower", "valid"}
-        Where padding comes from. This and `rounding_type` may be written in any case.
+        The source of padding. This and `rounding_type` may be written in any case.
     index_element_type : {"i64", "i32"}, optional
         Type of the indices, "i64" by default.
     axis : int, optional
-        The indices count within the axes from this one on; 0 by default, in [-R, R - 1].
+        The indices count within the axes from this one on. In [-R, R - 1], 0 by default.
     ceil_rule : {"keep", "clip"}, optional
-        What happens to the last window under "ceil", if not "keep".
+        What "ceil" does with that last window, "keep" by default.
     layout, nan, index_layout, out, out_indices, num_threads
-        As in :func:`fastpool.max_pool`. `layout` has both batch and channels; `axis` means the
-        axes in N x C x spatial order whatever the layout.
+        As in :func:`fastpool.max_pool`. `layout` has both batch and channels. In every layout,
+        `axis` means the axes in N x C x spatial order.
 
     Returns
     -------
     y : ndarray
         The maxima, in `layout`.
     indices : ndarray
-        Not with version 1: the shape of `y`, and -1 for a window that holds no element.
+        Not with version 1: the indices in the shape of `y`, -1 for a window that holds no element.
 
     Examples
     --------
@@ -145,7 +143,7 @@ def native_attributes(
     index_element_type=None,
     axis=None,
 ):
-    """Checked attributes of an operation with `n` spatial axes, as the native call takes them."""
+    """Return the checked attributes for `n` spatial axes, as the native call takes them."""
     if arguments.as_int(version, "version") not in VERSIONS:
         raise ValueError(f"version: expected 1, 8 or 14, got {version}")
     rounding_type = _lower_case_choice(rounding_type, "rounding_type", _ROUNDING_TYPES)
@@ -187,7 +185,7 @@ def native_attributes(
 
 
 def _lower_case_choice(value, name, allowed):
-    """One of `allowed`, the first by default, written in any case as OpenVINO itself takes them."""
+    """Return one of `allowed`, the first by default; as in OpenVINO, any case is accepted."""
     return arguments.choice(
         value.lower() if isinstance(value, str) else value, name, tuple(allowed)
     )

@@ -1,9 +1,9 @@
-"""torch's max pooling and max unpooling, computed by fastpool on CPU tensors.
+"""Run torch's max pooling and max unpooling with fastpool, on CPU tensors.
 
-The functions are drop-in replacements of those of `torch.nn.functional`, the modules of those of
-`torch.nn`; :func:`replace_pooling` swaps the modules of a model. All run as the operators
+The functions are drop-in replacements for `torch.nn.functional`, the modules for `torch.nn`.
+:func:`replace_pooling` swaps the modules of a model. All run as the operators
 ``fastpool::max_pool``, ``fastpool::max_pool_with_indices`` and ``fastpool::max_unpool``, which
-autograd, ``torch.compile`` and ``torch.export`` know.
+autograd, ``torch.compile`` and ``torch.export`` support.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""Types of fastpool.torch."""
+"""The types of fastpool.torch."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, overload

@@ -1,4 +1,4 @@
-"""The functions: torch's signatures, and the shortest way to what computes them."""
+"""The public functions: torch's signatures, and the shortest way to the operators."""
 
 import torch
 from torch.overrides import handle_torch_function, has_torch_function, has_torch_function_unary
@@ -17,7 +17,7 @@ def max_pool1d(
     ceil_mode=False,
     return_indices=False,
 ):
-    """:func:`max_pool2d` over one spatial axis: (N, C, L) or (C, L)."""
+    """Pool as :func:`max_pool2d` does, over one spatial axis: (N, C, L) or (C, L)."""
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
@@ -35,41 +35,42 @@ def max_pool2d(
     Parameters
     ----------
     input : Tensor
-        On the CPU, of shape (N, C, H, W) or (C, H, W): any float, any integer or bool. A
-        channels_last tensor is read where it lies, and so is every other of contiguous rows.
+        Input on the CPU, of shape (N, C, H, W) or (C, H, W): any float, any integer or bool. A
+        channels_last tensor is read in place, and so is any other with contiguous rows.
     kernel_size : int or tuple of int
         Taps of the window.
     stride : int or tuple of int, optional
         Elements from one window to the next, by default `kernel_size`.
     padding : int or tuple of int
-        At both sides, at most half of `kernel_size`; it is never chosen.
+        Padding at both sides, at most half of `kernel_size`. It never wins the maximum.
     dilation : int or tuple of int
         Elements from one tap to the next.
     ceil_mode : bool
         Whether the number of windows is rounded up.
     return_indices : bool
-        Whether the index of each maximum within its plane is returned too.
+        Whether to return the index of each maximum within its plane too.
 
     Returns
     -------
     output : Tensor
-        In the memory format of `input`. Its gradient, and that one's, go where the maxima were.
+        The maxima, in the memory format of `input`. First and second derivatives go to the places
+        of the maxima.
     indices : Tensor of int64
-        Only if `return_indices`: the first maximum of each window, or its first NaN; -1 for a
-        window that holds no element.
+        Only if `return_indices`: the index of the first maximum of each window, or of its first
+        NaN, or -1 for a window that holds no element.
 
     Raises
     ------
     TypeError
-        An argument is of the wrong kind, or `input` on another device, sparse or quantized.
+        An argument is of the wrong kind, or `input` is on another device, sparse or quantized.
     ValueError
         An argument has a wrong value, or a window is larger than the padded input.
 
     Notes
     -----
-    torch names the last NaN of a window, and an element of another plane for an empty window; all
-    else is equal. There are as many threads as :func:`fastpool.max_pool` takes by default, and no
-    more than ``torch.get_num_threads()``.
+    torch returns the index of the last NaN of a window, and for an empty window that of an element
+    of another plane. All other results are equal. The number of threads is the default of
+    :func:`fastpool.max_pool`, but at most ``torch.get_num_threads()``.
 
     Examples
     --------
@@ -95,12 +96,12 @@ def max_pool3d(
     ceil_mode=False,
     return_indices=False,
 ):
-    """:func:`max_pool2d` over three spatial axes: (N, C, D, H, W) or (C, D, H, W)."""
+    """Pool as :func:`max_pool2d` does, over three axes: (N, C, D, H, W) or (C, D, H, W)."""
     return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """:func:`max_unpool2d` over one spatial axis."""
+    """Unpool as :func:`max_unpool2d` does, over one spatial axis."""
     return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
@@ -112,23 +113,23 @@ def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_siz
     input : Tensor
         The maxima, of shape (N, C, H, W) or (C, H, W) and any type that :func:`max_pool2d` takes.
     indices : Tensor of int64
-        Their indices, of the same shape: each counts in its plane of the result.
+        Their indices, in the shape of `input`. Each counts in its plane of the result.
     kernel_size, stride, padding : int or tuple of int
         Those of the pooling.
     output_size : tuple of int, optional
-        The extents of the result, with or without batch and channels: each less than a stride
-        from ``(size - 1) * stride + kernel_size - 2 * padding``, which is the default.
+        The extents of the result, with or without batch and channels. Each differs by less than a
+        stride from ``(size - 1) * stride + kernel_size - 2 * padding``, the default.
 
     Returns
     -------
     output : Tensor
-        Zero elsewhere, in the memory format of `input`. Where an index occurs twice in a plane the
-        last value stays (and, as in torch, the gradient goes to both).
+        The result, in the memory format of `input`, zero except for the values. If an index occurs
+        twice in a plane, the last value stays (and, as in torch, the gradient goes to both).
 
     Raises
     ------
     TypeError
-        An argument is of the wrong kind, or a tensor on another device, sparse or quantized.
+        An argument is of the wrong kind, or a tensor is on another device, sparse or quantized.
     ValueError
         An argument has a wrong value, or an index is outside its plane.
 
@@ -145,7 +146,7 @@ def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_siz
 
 
 def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """:func:`max_unpool2d` over three spatial axes."""
+    """Unpool as :func:`max_unpool2d` does, over three spatial axes."""
     return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
 
@@ -186,7 +187,7 @@ def _max_unpool(rank, input, indices, kernel_size, stride, padding, output_size)
 
 
 def _needs_indices(input):
-    """Do derivatives? (In a graph that is kept, the operator's own finds them when it is asked.)"""
+    """Do derivatives need indices? In a traced graph, the operator's own derivative finds them."""
     if torch.jit.is_tracing() or torch.compiler.is_exporting():
         return False
     return not _ops.is_traced() or (input.requires_grad and torch.is_grad_enabled())

@@ -1,7 +1,8 @@
-"""Derivatives: of a pooling the gradient goes, and the tangent comes from, where the maxima were.
+"""Derivatives: a pooling's gradient goes to the maxima, and its tangent comes from them.
 
-All consist of operators that torch differentiates again. `Pool` and `Unpool` are the operators
-outside of graphs: with tangents and torch.func, which `torch.library.register_autograd` knows not.
+All derivatives consist of operators that torch differentiates again. `Pool` and `Unpool` are the
+operators outside graphs. They support tangents and torch.func, unlike
+`torch.library.register_autograd`.
 """
 
 import math
@@ -13,20 +14,20 @@ from ._windows import is_channels_last
 
 
 def _planes(tensor, rank, channels_last):
-    """The spatial axes as one: the last, or if channels lie closest in memory the last but one."""
+    """Return a tensor with its spatial axes as one, which is last, or before channels_last."""
     tensor = tensor.reshape(*tensor.shape[:-rank], math.prod(tensor.shape[-rank:]))
     return tensor.transpose(-1, -2) if channels_last else tensor
 
 
 def _extended(planes, extents, channels_last):
-    """What `_planes` does, undone."""
+    """Undo what `_planes` does."""
     if channels_last:
         planes = planes.transpose(-1, -2)
     return planes.reshape(*planes.shape[:-1], *extents)
 
 
 def _scatter(grad, indices, extents):
-    """Add each element of `grad` where its index says, in planes of zeros of these extents."""
+    """Add each element of `grad` at its index, in planes of zeros with these extents."""
     rank = len(extents)
     last = is_channels_last(indices, rank)
     axis = -2 if last else -1
@@ -37,7 +38,7 @@ def _scatter(grad, indices, extents):
 
 
 def _gather(grad, indices, rank):
-    """The elements of `grad` at the indices."""
+    """Return the elements of `grad` at the indices."""
     last = is_channels_last(indices, rank)
     planes = _planes(grad, rank, last), _planes(indices, rank, last)
     taken = torch.gather(planes[0], -2 if last else -1, planes[1])
@@ -45,7 +46,7 @@ def _gather(grad, indices, rank):
 
 
 def _without_empty(ctx, tangent, indices):
-    """Zeros where a window holds no element, whose index is -1, if there may be any."""
+    """Replace the tangent by zeros where a window holds no element and its index is -1."""
     if all(d <= size for d, size in zip(ctx.dilation, ctx.extents, strict=True)):
         return tangent, indices
     empty = indices < 0
@@ -118,7 +119,7 @@ def _save_input(ctx, inputs, output):
 
 
 def _backward_of_values(ctx, grad):
-    """Pool again, for the indices."""
+    """Pool again to get the indices, and scatter the gradient to them."""
     (input,) = ctx.saved_tensors
     _, _, _, ctx.dilation, _ = ctx.attributes
     ctx.extents = input.shape[-len(ctx.dilation) :]

@@ -1,6 +1,6 @@
 """torch's pooling modules, with fastpool's functions in their forward.
 
-Each is a subclass of torch's, so that it has its signature, attributes, repr and (empty) state.
+Each is a subclass of torch's module and keeps its signature, attributes, repr and (empty) state.
 """
 
 from torch import nn
@@ -9,14 +9,14 @@ from . import _functions
 
 
 class MaxPool1d(nn.MaxPool1d):
-    """:class:`torch.nn.MaxPool1d` that calls :func:`max_pool1d`."""
+    """A :class:`torch.nn.MaxPool1d` that calls :func:`max_pool1d`."""
 
     def forward(self, input):
         return _functions.max_pool1d(input, *_window(self))
 
 
 class MaxPool2d(nn.MaxPool2d):
-    """:class:`torch.nn.MaxPool2d` that calls :func:`max_pool2d`.
+    """A :class:`torch.nn.MaxPool2d` that calls :func:`max_pool2d`.
 
     Examples
     --------
@@ -32,14 +32,14 @@ class MaxPool2d(nn.MaxPool2d):
 
 
 class MaxPool3d(nn.MaxPool3d):
-    """:class:`torch.nn.MaxPool3d` that calls :func:`max_pool3d`."""
+    """A :class:`torch.nn.MaxPool3d` that calls :func:`max_pool3d`."""
 
     def forward(self, input):
         return _functions.max_pool3d(input, *_window(self))
 
 
 class MaxUnpool1d(nn.MaxUnpool1d):
-    """:class:`torch.nn.MaxUnpool1d` that calls :func:`max_unpool1d`."""
+    """A :class:`torch.nn.MaxUnpool1d` that calls :func:`max_unpool1d`."""
 
     def forward(self, input, indices, output_size=None):
         window = self.kernel_size, self.stride, self.padding
@@ -47,7 +47,7 @@ class MaxUnpool1d(nn.MaxUnpool1d):
 
 
 class MaxUnpool2d(nn.MaxUnpool2d):
-    """:class:`torch.nn.MaxUnpool2d` that calls :func:`max_unpool2d`."""
+    """A :class:`torch.nn.MaxUnpool2d` that calls :func:`max_unpool2d`."""
 
     def forward(self, input, indices, output_size=None):
         window = self.kernel_size, self.stride, self.padding
@@ -55,7 +55,7 @@ class MaxUnpool2d(nn.MaxUnpool2d):
 
 
 class MaxUnpool3d(nn.MaxUnpool3d):
-    """:class:`torch.nn.MaxUnpool3d` that calls :func:`max_unpool3d`."""
+    """A :class:`torch.nn.MaxUnpool3d` that calls :func:`max_unpool3d`."""
 
     def forward(self, input, indices, output_size=None):
         window = self.kernel_size, self.stride, self.padding

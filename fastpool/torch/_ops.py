@@ -1,7 +1,7 @@
-"""The operators: their kernels on CPU tensors, and what torch asks of an operator besides.
+"""Define the torch operators: kernels on CPU tensors, fake kernels, derivatives and vmap.
 
-They are defined by `torch.library.define`, not `custom_op`, which adds a quarter to the time of a
-call through the dispatcher. Attributes have one value per spatial axis here.
+They use `torch.library.define`, not `custom_op`, which adds a quarter to the time of a call through
+the dispatcher. Attributes have one value per spatial axis.
 """
 
 import math
@@ -50,7 +50,7 @@ _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 _TO_LAST = {2: (0, 2, 3, 1), 3: (0, 2, 3, 4, 1)}
 _TO_FIRST = {2: (0, 3, 1, 2), 3: (0, 4, 1, 2, 3)}
 
-# torch.set_num_threads limits the default, whether or not torch has fastpool's OpenMP library.
+# torch.set_num_threads limits the default, also if torch uses another OpenMP library.
 threads.limits.append(torch.get_num_threads)
 
 
@@ -78,8 +78,9 @@ def _check_indices(input, indices):
 
 
 def is_plain(*tensors):
-    """Would the dispatcher only call a kernel, which takes it several times as long as a small
-    pooling? Not while anything traces, transforms or differentiates.
+    """Would the dispatcher only call a kernel, with no tracing, transform or derivative?
+
+    Skipping the dispatcher saves several times the time of a small pooling.
     """
     if (
         is_traced()
@@ -92,18 +93,18 @@ def is_plain(*tensors):
     for tensor in tensors:
         if type(tensor) is not torch.Tensor or not tensor.is_cpu or (grad and tensor.requires_grad):
             return False
-        if torch._is_functional_tensor(tensor):  # its own memory is not what it wraps
+        if torch._is_functional_tensor(tensor):  # its memory is not that of the tensor it wraps
             return False
     return True
 
 
 def is_traced():
-    """Is a graph of operators made, rather than something computed?"""
+    """Is torch tracing a graph of operators, without computing?"""
     return torch.compiler.is_compiling() or torch.jit.is_tracing()
 
 
 def _array(tensor, name, channels_last, rank):
-    """A tensor's memory, its channels behind the spatial axes if they are."""
+    """Return an array over a tensor's memory, with channels last if they are last in memory."""
     if tensor.is_cpu and tensor.dtype in _OF_NUMPY and tensor.layout is torch.strided:
         array = tensor.numpy(force=True)
     else:
@@ -113,10 +114,10 @@ def _array(tensor, name, channels_last, rank):
 
 
 def _tensor(array, channels_last, rank):
-    """The array as a tensor, channels first."""
+    """Return the array as a tensor, channels first."""
     if channels_last:
         array = array.transpose(_TO_FIRST[rank])
-    if array.dtype.kind == "V":  # bfloat16, which NumPy knows only as some bytes
+    if array.dtype.kind == "V":  # bfloat16, for NumPy a type of raw bytes
         tensor = torch.from_numpy(array.view("int16")).view(torch.bfloat16)
     else:
         tensor = torch.from_numpy(array)
@@ -136,7 +137,7 @@ def _layout(shape, rank, channels_last):
 def pool(
     rank, input, kernel_size, stride, padding, dilation, ceil_mode=False, return_indices=False
 ):
-    """Pool a CPU tensor; attributes may have any of torch's forms."""
+    """Pool a CPU tensor. Attributes may have any of torch's forms."""
     last = is_channels_last(input, rank)
     x = _array(input, "input", last, rank)
     arguments = rank, last, kernel_size, stride, padding, dilation, ceil_mode, return_indices
@@ -163,7 +164,7 @@ def _plan_pool(shape, dtype, rank, last, *attributes):
     extents = shape[1:-1] if last else shape[-rank:]
     kernel_size, stride, padding, dilation, _ = attributes
     axes = zip(extents, pooled_extents(extents, *attributes), *attributes[:-1], strict=True)
-    # Padding at the end for torch's number of windows.
+    # Choose the padding at the end that gives torch's number of windows.
     ends = [max(p, (out - 1) * s + d * (k - 1) + 1 - size - p) for size, out, k, s, p, d in axes]
     return make_plan(
         shape,
@@ -199,7 +200,7 @@ _unpool_plans = PlanCache(_plan_unpool)
 
 
 def _kernel(name):
-    # For tensors of every device, so that `_array` refuses those of others.
+    # Register for all devices, so that `_array` refuses tensors of other ones.
     return torch.library.impl(f"fastpool::{name}", "CompositeExplicitAutograd")
 
 
@@ -269,12 +270,12 @@ def _(input, indices, output_size):
 
 
 def _front(tensor, axis, size):
-    """The mapped axis before the others."""
+    """Return the tensor with the mapped axis first."""
     return tensor.expand(size, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
 
 
 def _mapped(op, info, in_dims, tensors, values, name, attributes=()):
-    """Run on tensors with one axis more before the others, as a batch."""
+    """Run on tensors with one more axis in front, as a batch."""
     rank = spatial_rank(values, name)
     for tensor, what in zip(tensors, ("input", "indices"), strict=False):
         _check_tensor(tensor, what, ("cpu", "meta"))

@@ -1,4 +1,4 @@
-"""Models whose pooling modules become fastpool's."""
+"""Replace the pooling modules of a model by fastpool's."""
 
 from dataclasses import dataclass
 
@@ -15,14 +15,14 @@ _OURS = {
 
 @dataclass(frozen=True)
 class Replaced:
-    """What :func:`replace_pooling` did, by the names that modules have in their model.
+    """The result of :func:`replace_pooling`, by the names of modules in their model.
 
     Attributes
     ----------
     swapped : dict of str to str
-        The modules that are fastpool's now, as they print.
+        The modules that are fastpool's now: name -> repr.
     left : dict of str to str
-        Pooling modules that are as they were, and why.
+        Pooling modules that were not changed: name -> reason.
     """
 
     swapped: dict
@@ -36,22 +36,22 @@ class Replaced:
 
 
 def replace_pooling(model):
-    """Let a model's max pooling and unpooling modules be computed by fastpool, in place.
+    """Make fastpool compute a model's max pooling and unpooling modules, in place.
 
-    Each module of torch.nn's six classes becomes one of :mod:`fastpool.torch`'s and stays the same
-    object: with its hooks, its training flag and whatever refers to it. Subclasses, which may do
-    something else, are left alone, and so is a module with a forward of its own. Functions that a
-    forward calls cannot be seen.
+    The class of each module of torch.nn's six classes is replaced by that of :mod:`fastpool.torch`.
+    The object stays, with its hooks, its training flag and all references to it. Subclasses, which
+    may do something else, are not changed, and neither is a module with its own forward. Functions
+    that a forward calls are not found.
 
     Parameters
     ----------
     model : torch.nn.Module
-        Or a pooling module itself.
+        A model, or a pooling module itself.
 
     Returns
     -------
     replaced : Replaced
-        The names of the modules swapped and of those left.
+        The names of the modules that were swapped and of those left.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def replace_pooling(model):
         if kind not in _OURS:
             left[name] = f"is a {kind.__module__}.{kind.__qualname__}"
         elif "forward" in vars(module):
-            left[name] = "has a forward of its own"
+            left[name] = "has its own forward"
         else:
             module.__class__ = _OURS[kind]
             swapped[name] = repr(module)

@@ -1,6 +1,6 @@
-"""torch's attributes: their forms, their rules, and the extents of results.
+"""Check torch's attributes in all their forms, and compute the extents of results.
 
-Everything here is traced too, by torch.compile and torch.export, where extents may be symbols.
+torch.compile and torch.export trace all of this code. Extents may be symbols then.
 """
 
 import torch
@@ -13,7 +13,7 @@ _MOST = 2**63 - 1
 
 
 def per_axis(value, name, rank, least):
-    """An int, or a list with one or `rank` of them, as a list of `rank`."""
+    """Return an int, or a list with one or `rank` ints, as a list of `rank` ints."""
     values = list(value) if isinstance(value, (list, tuple)) else [value]
     if len(values) == 1:
         values *= rank
@@ -30,7 +30,7 @@ def per_axis(value, name, rank, least):
 
 
 def window(rank, kernel_size, stride, padding, dilation, ceil_mode):
-    """The attributes of a pooling with one value per axis."""
+    """Return the attributes of a pooling with one value per axis."""
     kernel_size = per_axis(kernel_size, "kernel_size", rank, 1)
     if stride is None or (isinstance(stride, (list, tuple)) and len(stride) == 0):
         stride = kernel_size
@@ -46,7 +46,7 @@ def window(rank, kernel_size, stride, padding, dilation, ceil_mode):
 
 
 def spatial_rank(values, name):
-    """How many spatial axes a list with a value for each of them is for."""
+    """Return the number of spatial axes, from a list with one value per axis."""
     rank = len(values)
     if rank not in (1, 2, 3):
         raise ValueError(
@@ -56,7 +56,7 @@ def spatial_rank(values, name):
 
 
 def check_kind(tensor, name):
-    """Raise unless this is a tensor that has extents and strides."""
+    """Raise unless this is a tensor with extents and strides."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name}: expected a torch.Tensor, got {type(tensor).__name__}")
     if tensor.is_nested:
@@ -64,7 +64,7 @@ def check_kind(tensor, name):
 
 
 def check_rank(shape, rank):
-    """Raise unless an input of this shape has `rank` spatial axes behind channels and a batch."""
+    """Raise unless this shape has `rank` spatial axes after channels, with or without a batch."""
     if len(shape) not in (rank + 1, rank + 2):
         raise ValueError(
             f"input: expected {rank + 1} axes, or {rank + 2} with a batch, got shape {tuple(shape)}"
@@ -72,10 +72,10 @@ def check_rank(shape, rank):
 
 
 def pooled_extents(extents, kernel_size, stride, padding, dilation, ceil_mode):
-    """The spatial extents of a pooling's result.
+    """Return the spatial extents of a pooling's result.
 
-    Rounded up, the last window still starts in the input or in the padding before it; it may reach
-    past the padding at the end, even if it is the only one.
+    With `ceil_mode`, the last window still starts in the input or in the padding before it. It may
+    reach past the padding at the end, even if it is the only one.
     """
     outputs = []
     for size, k, s, p, d in zip(extents, kernel_size, stride, padding, dilation, strict=True):
@@ -94,7 +94,7 @@ def pooled_extents(extents, kernel_size, stride, padding, dilation, ceil_mode):
 
 
 def unpooled_extents(extents, kernel_size, stride, padding, output_size):
-    """The spatial extents of an unpooling's result: inferred, or `output_size` if that is near."""
+    """Return the spatial extents of an unpooling's result: inferred, or a valid `output_size`."""
     rank = len(extents)
     kernel_size = per_axis(kernel_size, "kernel_size", rank, 1)
     stride = kernel_size if stride is None else per_axis(stride, "stride", rank, 1)
@@ -130,12 +130,12 @@ def unpooled_extents(extents, kernel_size, stride, padding, output_size):
 
 
 def is_channels_last(x, rank):
-    """Do a tensor's channels lie closest in memory, in a format that torch has a name for?"""
+    """Are a tensor's channels last in memory, in a format that torch has a name for?"""
     return rank > 1 and x.dim() == rank + 2 and x.stride(-1) > 1 and x.stride(1) == 1
 
 
 def memory_format(channels_last, rank):
-    """torch's name of it."""
+    """Return torch's memory format."""
     if not channels_last:
         return torch.contiguous_format
     return torch.channels_last if rank == 2 else torch.channels_last_3d

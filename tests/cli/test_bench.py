@@ -225,7 +225,7 @@ def test_a_library_that_died_is_started_again():
         (["--python", "/usr/bin/python"], "'--python': expected NAME=PATH"),
         (["--json", "no/such/folder.json"], "'--json': there is no folder 'no/such'"),
         (["--plot", "plot.gif"], "'--plot': expected a name that ends in .svg or .png"),
-        (["--peer", "numpy", "sweep"], "--peer: expected behind the subcommand"),
+        (["--peer", "numpy", "sweep"], "--peer: expected after the subcommand"),
     ],
 )
 def test_wrong_options(arguments, message):

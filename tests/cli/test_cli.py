@@ -340,7 +340,7 @@ def test_run_fills_in_default_values(models):
 @pytest.mark.parametrize(
     "arguments, status, message",
     [
-        ("neg.onnx in.npz o.npz", 2, "MODEL.onnx: operators that are not supported"),
+        ("neg.onnx in.npz o.npz", 2, "MODEL.onnx: unsupported operators"),
         ("neg.onnx in.npz o.npz", 2, "Neg (1); --session runs them with onnxruntime"),
         ("pool.onnx unnamed.npz o.npz", 2, "INPUTS.npz: expected the arrays x tensor(float)"),
         ("pool.onnx double.npz o.npz", 2, "input 'x': expected float32, got float64"),

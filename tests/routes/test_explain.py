@@ -38,8 +38,8 @@ def test_same_padding():
         "          the end",
         "          windows 0 to 55; over the beginning: 0",
         "edges     of 6272 windows of a plane, 167 over an edge, 0 empty",
-        'values    float32, exactly; padding is never chosen; nan "propagate": a NaN in',
-        "          a window is its result, the first one its index",
+        'values    float32, exactly; padding never wins; nan "propagate": a NaN in a',
+        "          window is its result, the first one its index",
         "indices   none (return_indices)",
     ]
 
@@ -50,15 +50,15 @@ def test_rounding_that_adds_and_drops():
     assert what_is_computed(plan.explain())[2:] == [
         'rule      auto_pad "NOTSET": pads (1, 1), begins and then ends',
         '          ceil_mode, ceil_rule "clip": a last window that does not fit is kept,',
-        "          unless it starts in the padding at the end, or behind it",
+        "          unless it starts in the padding at the end, or past it",
         "W         output ceil((4 + 1 + 1 - 2) / 3) + 1 - 1 = 2",
         "          padding 1 at the beginning, 1 at the end",
-        '          dropped, by ceil_rule "clip": window 2, which would start behind the',
+        '          dropped, by ceil_rule "clip": window 2, which would start past the',
         "          padding at the end",
         "          windows 0 to 1; over the beginning: 0",
         "          of 4 elements in no window: 1 between one window and the next",
         "edges     of 2 windows of a channel, 1 over an edge, 0 empty",
-        "values    int8, exactly; padding is never chosen",
+        "values    int8, exactly; padding never wins",
         "indices   none (return_indices)",
     ]
     attributes |= {"ceil_rule": "keep", "return_indices": True, "index_axis": 1}
@@ -66,9 +66,9 @@ def test_rounding_that_adds_and_drops():
     for line in (
         'ceil_mode, ceil_rule "keep": a last window that does not fit is kept',
         "W output ceil((4 + 1 + 1 - 2) / 3) + 1 = 3",
-        "added by ceil_mode: window 2, which starts behind the padding at the end and "
+        "added by ceil_mode: window 2, which starts past the padding at the end and "
         "ends 2 past the padded input",
-        "windows 0 to 2; over the beginning: 0; over the end: 2; empty, behind the input: 2",
+        "windows 0 to 2; over the beginning: 0; over the end: 2; empty, past the input: 2",
         "edges of 3 windows of a channel, 2 over an edge, 1 empty, which give -128 and index -1",
         "indices int64, of the first maximum, counted in the last axis of the CW array",
     ):
@@ -210,7 +210,7 @@ def test_how_a_call_is_made(isa):
 def test_threads_and_copies_and_pieces():
     large = (8, 64, 100, 100)
     assert (
-        "threads   1 (as num_threads says)" in make_plan(large, "int8", 2, num_threads=1).explain()
+        "threads   1 (set by num_threads)" in make_plan(large, "int8", 2, num_threads=1).explain()
     )
     assert "(the default here: see" in make_plan(large, "float32", 2, strides=2).explain()
     last = make_plan((2, 9, 9, 8), "int8", 3, layout="NHWC", activation="Relu")

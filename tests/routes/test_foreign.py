@@ -290,7 +290,7 @@ def test_tensors_of_inference_mode():
         cases.assert_same(out.numpy(), Y)
         assert plain._version == 1
         out.zero_()
-    message = "^out: expected a tensor that may change here, got one of inference_mode outside"
+    message = "^out: expected a tensor that may change here, got an inference-mode tensor outside"
     with pytest.raises(TypeError, match=message):
         fastpool.max_pool(X, 2, strides=2, out=out)
     assert not out.any()

@@ -365,9 +365,9 @@ def test_names_of_inputs_and_outputs():
     assert_same(z, -y)
     assert_same(again, y)
     assert len(session.run([], inputs)) == len(session.run(None, inputs)) == 3
-    with pytest.raises(ValueError, match=r"^output_names: unknown are \['w'\]"):
+    with pytest.raises(ValueError, match=r"^output_names: unknown \['w'\]"):
         session.run(["w", "y"], inputs)
-    with pytest.raises(ValueError, match=r"^input_feed: missing are \['b'\], and unknown \['w'\]"):
+    with pytest.raises(ValueError, match=r"^input_feed: missing \['b'\], unknown \['w'\]"):
         session.run(None, {"x": X, "w": X})
     with pytest.raises(TypeError, match="^input 'x': expected float32, got float64"):
         session.run(None, inputs | {"x": X.astype(float)})

@@ -473,7 +473,7 @@ def test_replace_pooling():
     assert net.shared is net.blocks[1] and not net.shared.training and net.down.training
     assert list(replaced.swapped) == ["0.down", "0.up", "0.blocks.1", "0.shared"]
     assert list(replaced.left) == ["1", "2"]
-    assert "Other" in replaced.left["1"] and replaced.left["2"] == "has a forward of its own"
+    assert "Other" in replaced.left["1"] and replaced.left["2"] == "has its own forward"
     assert str(replaced).startswith("4 swapped, 2 left\n  0.down: MaxPool2d(kernel_size=2, ")
     assert not ft.replace_pooling(model).swapped
     alone = nn.MaxUnpool1d(2)
