@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+import cases
 from fastpool import _reference
 from fastpool._planning import arguments, geometry
 from fastpool._running.activation import apply_activation
@@ -72,7 +73,7 @@ def quick(
         taken = _best(*taken, firsts, counts, window[3])
         ranks, places = (np.moveaxis(array, -1, 2 + i) for array in taken)
     numbers = _reference._numbers(x.shape, order, storage_order, index_axis, index_layout)
-    y = np.full(ranks.shape, _reference._lowest(name), planes.dtype)
+    y = np.full(ranks.shape, cases.lowest(name), planes.dtype)
     indices = np.full(ranks.shape, -1, index_dtype)
     found = ranks != EMPTY
     batch, channel, *_ = np.nonzero(found)

@@ -14,6 +14,7 @@ import fastpool
 from codes import CODES, EMBEDDED, EVERY, PLANES, embedded, geometry, random_codes, tables
 from codes import oracle as greatest_codes
 from fastpool import _reference
+from fastpool._planning.geometry import layout as order_of
 from fastpool._running import builds as running
 from fastpool._running.passes import trimmed
 from fastpool._running.work import make_work
@@ -145,7 +146,7 @@ def merged(values):
 def indices_of(places, shape, layout, index_dtype="int64", **numbering):
     """Places in planes as attributes ask for them; `shape` is that of x in `layout`."""
     given = {"storage_order": 0, "index_axis": 0, "index_layout": "NCHW", **numbering}
-    numbers = _reference._numbers(shape, geometry.layout(layout, shape), **given)
+    numbers = _reference._numbers(shape, order_of(layout, shape), **given)
     numbers = numbers.reshape(*places.shape[:2], -1)
     found = np.take_along_axis(numbers, places.reshape(*places.shape[:2], -1).clip(0), -1)
     return np.where(places < 0, -1, found.reshape(places.shape)).astype(index_dtype)
