@@ -123,7 +123,7 @@ num_threads
         Returns
         -------
         text : str
-            15 to 30 lines: the rules used and their result along each axis, windows that hang over
+            15 to 40 lines: the rules used and their result along each axis, windows that hang over
             the edge or are empty, types, indices, and how this machine runs a call.
 
         Examples
