@@ -32,18 +32,18 @@ REGISTERS["neon"] = r"v\d+\.(16b|8h|4s|2d)|^ld[rp] q|^ldp x"  # the loads are co
 NEON_LANES = {8: "16b", 16: "8h", 32: "4s", 64: "2d"}
 NAMES = {"float": "float32", "double": "float64"}  # others: the C name without "_t"
 
-# Functions with the loops of one element type. `key_t` is the type of pairs, `ordered` that of
-# windows with indices in registers.
+# Functions with the loops of one element type. `key_t` types are those of pairs, `ordered` those
+# of windows with indices in registers. After a bar: what the first may be inlined into.
 REQUIRED = {
     "number": ("window_run", "window_column", "van_herk", "column_pass"),
     "ordered": ("tile_taps",),
-    "key_t": ("pair_column_pass", "pair_row_pass"),
+    "key_t": ("pair_column_pass|pair_box", "pair_row_pass"),
 }
 # Functions that not every build has, or not for every type.
 WHERE_PRESENT = {
     "number": (
-        *("pool_slide_down", "pool_stride_two", "pool_flat_planes", "pool_whole_plane"),
-        *("pool_padded_planes", "pool_planes"),
+        *("pool_slide_down", "pool_stride_two", "pool_apart", "pool_flat_planes"),
+        *("pool_whole_plane", "pool_planes"),
     ),
     "ordered": (),
     "key_t": (),
@@ -192,7 +192,8 @@ def check(path):
                 continue
             register = registers(build, element)
             for function in REQUIRED[fused] + WHERE_PRESENT[fused] + NOT_SCALAR[fused]:
-                loops = bodies.get((number, function))
+                names = [name for name in function.split("|") if (number, name) in bodies]
+                loops = bodies[number, names[0]] if names else None
                 if loops is None and function not in REQUIRED[fused]:
                     continue
                 for complaint in complaints(loops, function, element, instruction, register):

@@ -1,7 +1,19 @@
-# What include/fastpool.h gives to callers from C and Cython: functions that run a plan on addresses, without the GIL, and those
-# that make plans, with it. fastpool/_capi.py is the side of them that needs no C.
+# What include/fastpool.h gives to callers from C and Cython.
+#
+# Some functions run a plan on addresses, without the GIL. The others make plans, with the GIL.
+# fastpool/_capi.py is the part of them that needs no C.
 
-# In a child made by fork the threads of OpenMP are gone, and gcc's waits for them (fastpool/_threads.py).
+cdef extern from "fastpool.h":
+    ctypedef struct fastpool_functions:
+        int major, minor
+        int (*plan_from)(fastpool_plan *, size_t, object) except -1
+        int (*plan_max_pool)(
+            fastpool_plan *, size_t, const fastpool_max_pool_attributes *, size_t) except -1
+        int (*plan_max_unpool)(
+            fastpool_plan *, size_t, const fastpool_max_unpool_attributes *, size_t) except -1
+
+# In a child made by fork the threads of OpenMP are gone, and gcc's runtime waits for them
+# (fastpool/_threads.py).
 cdef bint forked = False
 
 
@@ -13,7 +25,7 @@ cdef void after_fork() noexcept nogil:
 call_in_child(after_fork)
 
 
-# ------------------------------------------------------------------------------------------- running
+# ---------------------------------------------------------------------------------------- running
 
 cdef int threads_of_run(const fastpool_plan *plan, int threads) noexcept nogil:
     if forked:
@@ -21,9 +33,9 @@ cdef int threads_of_run(const fastpool_plan *plan, int threads) noexcept nogil:
     return threads if threads else plan.num_threads
 
 
-cdef int check_pointers(const fastpool_plan *plan, const void *x, const void *y, const void *indices, int threads,
-                        unsigned int flags) noexcept nogil:
-    """An array without elements may be anywhere."""
+cdef int check_pointers(const fastpool_plan *plan, const void *x, const void *y,
+                        const void *indices, int threads, unsigned int flags) noexcept nogil:
+    """Return FASTPOOL_OK or what is wrong. An array without elements may be at any address."""
     if threads < 0:
         return FASTPOOL_BAD_THREADS
     if flags & ~FASTPOOL_APART:
@@ -45,9 +57,10 @@ cdef int check_pointers(const fastpool_plan *plan, const void *x, const void *y,
     return FASTPOOL_OK
 
 
-cdef void describe(Array *array, const void *data, int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides,
-                   Py_ssize_t *dense, Py_ssize_t itemsize) noexcept nogil:
-    """`dense` takes the strides of an array that is C-contiguous."""
+cdef void describe(Array *array, const void *data, int ndim, const Py_ssize_t *shape,
+                   const Py_ssize_t *strides, Py_ssize_t *dense,
+                   Py_ssize_t itemsize) noexcept nogil:
+    """Set an array. If it has no strides, it is C-contiguous, and `dense` gets its strides."""
     cdef int axis = ndim
     array.data, array.ndim, array.shape, array.strides = <char *>data, ndim, shape, strides
     if strides == NULL:
@@ -58,49 +71,58 @@ cdef void describe(Array *array, const void *data, int ndim, const Py_ssize_t *s
             itemsize *= shape[axis]
 
 
-cdef int run_max_pool(const fastpool_plan *plan, const void *x, const Py_ssize_t *x_strides, void *y, const Py_ssize_t *y_strides,
-                      void *indices, const Py_ssize_t *indices_strides, int threads, unsigned int flags) noexcept nogil:
+cdef int run_max_pool(const fastpool_plan *plan, const void *x, const Py_ssize_t *x_strides,
+                      void *y, const Py_ssize_t *y_strides, void *indices,
+                      const Py_ssize_t *indices_strides, int threads,
+                      unsigned int flags) noexcept nogil:
     cdef Prepared *prepared = <Prepared *>plan.compiled
-    cdef bint with_indices = prepared.pool.with_indices
+    cdef int ndim = prepared.ndim, shift = prepared.shift, index_shift = prepared.index_shift
+    cdef bint check = not flags & FASTPOOL_APART
     cdef Array arrays[3]
     cdef Py_ssize_t dense[3][MAX_NDIM]
     cdef Job job
     cdef int code = check_pointers(plan, x, y, indices, threads, flags)
-    if code or not prepared.pool.tasks:
+    if code or not prepared.pool.tiling.tasks:
         return code
     job.pool = &prepared.pool
-    describe(&arrays[0], x, prepared.ndim, prepared.x_shape, x_strides, dense[0], plan.itemsize)
-    describe(&arrays[1], y, prepared.ndim, prepared.y_shape, y_strides, dense[1], plan.itemsize)
-    if not view_array(&job.x, &arrays[0], prepared, prepared.x_shape, prepared.shift):
+    describe(&arrays[0], x, ndim, prepared.x_shape, x_strides, dense[0], plan.itemsize)
+    describe(&arrays[1], y, ndim, prepared.y_shape, y_strides, dense[1], plan.itemsize)
+    if not view_array(&job.x, &arrays[0], prepared, prepared.x_shape, shift):
         return FASTPOOL_X_STRIDES
-    if not view_array(&job.y, &arrays[1], prepared, prepared.y_shape, prepared.shift):
+    if not view_array(&job.y, &arrays[1], prepared, prepared.y_shape, shift):
         return FASTPOOL_Y_STRIDES
-    if not flags & FASTPOOL_APART and not disjoint(&arrays[0], prepared.shift, &arrays[1], prepared.shift):
+    if check and not disjoint(&arrays[0], shift, &arrays[1], shift):
         return FASTPOOL_OVERLAP
-    if with_indices:
-        describe(&arrays[2], indices, prepared.ndim, prepared.y_shape, indices_strides, dense[2], plan.index_itemsize)
-        if not view_array(&job.z, &arrays[2], prepared, prepared.y_shape, prepared.index_shift):
+    if prepared.pool.with_indices:
+        describe(&arrays[2], indices, ndim, prepared.y_shape, indices_strides, dense[2],
+                 plan.index_itemsize)
+        if not view_array(&job.z, &arrays[2], prepared, prepared.y_shape, index_shift):
             return FASTPOOL_INDICES_STRIDES
-        if not flags & FASTPOOL_APART and not (disjoint(&arrays[0], prepared.shift, &arrays[2], prepared.index_shift)
-                                               and disjoint(&arrays[1], prepared.shift, &arrays[2], prepared.index_shift)):
+        if check and not (disjoint(&arrays[0], shift, &arrays[2], index_shift)
+                          and disjoint(&arrays[1], shift, &arrays[2], index_shift)):
             return FASTPOOL_OVERLAP
     if not run_job(&job, thread_count(&prepared.pool, threads_of_run(plan, threads))):
         return FASTPOOL_NO_MEMORY
     return FASTPOOL_OK
 
 
-cdef bint dense_overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes) noexcept nogil:
-    return <uintptr_t>a < <uintptr_t>b + b_bytes and <uintptr_t>b < <uintptr_t>a + a_bytes and a_bytes and b_bytes
+cdef bint dense_overlap(const void *a, size_t a_bytes, const void *b,
+                        size_t b_bytes) noexcept nogil:
+    """Do two contiguous arrays share memory?"""
+    if not a_bytes or not b_bytes:
+        return False
+    return <uintptr_t>a < <uintptr_t>b + b_bytes and <uintptr_t>b < <uintptr_t>a + a_bytes
 
 
-cdef int run_max_unpool(const fastpool_plan *plan, const void *x, const void *indices, void *y, int threads,
-                        unsigned int flags) noexcept nogil:
+cdef int run_max_unpool(const fastpool_plan *plan, const void *x, const void *indices, void *y,
+                        int threads, unsigned int flags) noexcept nogil:
     cdef Unpool u = (<const Unpool *>plan.compiled)[0]
     cdef int code = check_pointers(plan, x, y, indices, threads, flags)
     if code:
         return code
     if not flags & FASTPOOL_APART and (dense_overlap(x, plan.input_bytes, y, plan.output_bytes)
-                                       or dense_overlap(indices, plan.indices_bytes, y, plan.output_bytes)):
+                                       or dense_overlap(indices, plan.indices_bytes, y,
+                                                        plan.output_bytes)):
         return FASTPOOL_OVERLAP
     u.x, u.index, u.y = <const char *>x, <const char *>indices, <char *>y
     threads = unpool_thread_count(&u, threads_of_run(plan, threads))
@@ -109,7 +131,7 @@ cdef int run_max_unpool(const fastpool_plan *plan, const void *x, const void *in
     return FASTPOOL_OK
 
 
-# -------------------------------------------------------------------------------------- making plans
+# ----------------------------------------------------------------------------------- making plans
 
 cdef size_t bytes_of(const Py_ssize_t *shape, int ndim, size_t itemsize) noexcept:
     cdef int axis
@@ -119,7 +141,10 @@ cdef size_t bytes_of(const Py_ssize_t *shape, int ndim, size_t itemsize) noexcep
 
 
 cdef void finish_plan(uintptr_t address, size_t size, fastpool_plan *plan, owner):
-    """The sizes of arrays, and what keeps the plan; then as much of it as the caller's struct has."""
+    """Complete a plan, and copy as much of it as the caller's struct holds.
+
+    The plan keeps a reference to its owner.
+    """
     plan.abi = <uint32_t>(FASTPOOL_ABI_MAJOR << 16 | FASTPOOL_ABI_MINOR)
     plan.size = <uint32_t>imin(size, sizeof(fastpool_plan))
     plan.input_bytes = bytes_of(plan.input_shape, plan.ndim, plan.itemsize)
@@ -130,22 +155,23 @@ cdef void finish_plan(uintptr_t address, size_t size, fastpool_plan *plan, owner
 
 
 def fill_max_pool(Pooling pooling, uintptr_t address, size_t size, int threads):
-    """Write the plan of a pooling into a C struct; `threads` are those of runs that do not say how many."""
+    """Write the plan of a pooling into a C struct. `threads` is the default of its runs."""
     cdef fastpool_plan plan
     cdef Prepared *prepared = &pooling.prepared
     memset(&plan, 0, sizeof(plan))
     plan.ndim, plan.num_threads = prepared.ndim, threads
     plan.input_shape, plan.output_shape = prepared.x_shape, prepared.y_shape
-    plan.itemsize = prepared.pool.size
+    plan.itemsize = prepared.pool.problem.size
     if prepared.pool.with_indices:
-        plan.index_itemsize = prepared.pool.index_bytes
+        plan.index_itemsize = prepared.pool.indexing.bytes
         plan.indices_bytes = bytes_of(plan.output_shape, plan.ndim, plan.index_itemsize)
     plan.max_pool, plan.compiled = run_max_pool, prepared
     finish_plan(address, size, &plan, pooling)
 
 
-def fill_max_unpool(Unpooling unpooling, uintptr_t address, size_t size, int threads, int index_itemsize):
-    """The same for an unpooling."""
+def fill_max_unpool(Unpooling unpooling, uintptr_t address, size_t size, int threads,
+                    int index_itemsize):
+    """Write the plan of an unpooling into a C struct. `threads` is the default of its runs."""
     cdef fastpool_plan plan
     memset(&plan, 0, sizeof(plan))
     plan.ndim, plan.num_threads = unpooling.ndim, threads
@@ -157,7 +183,7 @@ def fill_max_unpool(Unpooling unpooling, uintptr_t address, size_t size, int thr
 
 
 cdef tuple numbers(const Py_ssize_t *values, Py_ssize_t count):
-    """As a tuple; None, for the default, if there are none."""
+    """Return a tuple. If there are no values, return None, which stands for the default."""
     return None if values == NULL else tuple([values[i] for i in range(count)])
 
 
@@ -170,7 +196,9 @@ cdef int plan_from(fastpool_plan *plan, size_t size, max_pool_plan) except -1:
     return 0
 
 
-cdef int plan_max_pool(fastpool_plan *plan, size_t size, const fastpool_max_pool_attributes *given, size_t given_size) except -1:
+cdef int plan_max_pool(fastpool_plan *plan, size_t size,
+                       const fastpool_max_pool_attributes *given,
+                       size_t given_size) except -1:
     cdef fastpool_max_pool_attributes a
     memset(&a, 0, sizeof(a))
     memcpy(&a, given, imin(given_size, sizeof(a)))
@@ -178,25 +206,30 @@ cdef int plan_max_pool(fastpool_plan *plan, size_t size, const fastpool_max_pool
     count = makers.pooled_axes(shape, layout)
     makers.max_pool(
         *(<uintptr_t>plan, size, shape, text(a.dtype), numbers(a.kernel_shape, count)),
-        strides=numbers(a.strides, count), pads=numbers(a.pads, 2 * count), dilations=numbers(a.dilations, count),
-        auto_pad=text(a.auto_pad), ceil_mode=a.ceil_mode, ceil_rule=text(a.ceil_rule), layout=layout, nan=text(a.nan),
-        return_indices=a.return_indices != 0, storage_order=a.storage_order, index_axis=a.index_axis,
-        index_dtype=text(a.index_dtype), index_layout=text(a.index_layout), num_threads=a.num_threads or None,
+        strides=numbers(a.strides, count), pads=numbers(a.pads, 2 * count),
+        dilations=numbers(a.dilations, count), auto_pad=text(a.auto_pad), ceil_mode=a.ceil_mode,
+        ceil_rule=text(a.ceil_rule), layout=layout, nan=text(a.nan),
+        return_indices=a.return_indices != 0, storage_order=a.storage_order,
+        index_axis=a.index_axis, index_dtype=text(a.index_dtype),
+        index_layout=text(a.index_layout), num_threads=a.num_threads or None,
     )
     return 0
 
 
-cdef int plan_max_unpool(fastpool_plan *plan, size_t size, const fastpool_max_unpool_attributes *given, size_t given_size) except -1:
+cdef int plan_max_unpool(fastpool_plan *plan, size_t size,
+                         const fastpool_max_unpool_attributes *given,
+                         size_t given_size) except -1:
     cdef fastpool_max_unpool_attributes a
     memset(&a, 0, sizeof(a))
     memcpy(&a, given, imin(given_size, sizeof(a)))
     shape, layout = numbers(a.input_shape, a.ndim), text(a.layout)
     count = makers.pooled_axes(shape, layout)
     makers.max_unpool(
-        *(<uintptr_t>plan, size, shape, text(a.dtype), numbers(a.kernel_shape, count), text(a.index_dtype)),
-        strides=numbers(a.strides, count), pads=numbers(a.pads, 2 * count), output_shape=numbers(a.output_shape, a.ndim),
-        layout=layout, index_space=text(a.index_space), index_axis=a.index_axis, index_layout=text(a.index_layout),
-        num_threads=a.num_threads or None,
+        *(<uintptr_t>plan, size, shape, text(a.dtype), numbers(a.kernel_shape, count)),
+        text(a.index_dtype), strides=numbers(a.strides, count), pads=numbers(a.pads, 2 * count),
+        output_shape=numbers(a.output_shape, a.ndim), layout=layout,
+        index_space=text(a.index_space), index_axis=a.index_axis,
+        index_layout=text(a.index_layout), num_threads=a.num_threads or None,
     )
     return 0
 
@@ -206,10 +239,15 @@ cdef object makers = None
 
 
 def c_api(module):
-    """The capsule that fastpool.h imports; `module` has the functions that plan, which are called with the address and the
-    size of a C struct."""
+    """Return the capsule that fastpool.h imports.
+
+    `module` has the functions that plan. They are called with the address and the size of a C
+    struct.
+    """
     global makers
     makers = module
     functions.major, functions.minor = FASTPOOL_ABI_MAJOR, FASTPOOL_ABI_MINOR
-    functions.plan_from, functions.plan_max_pool, functions.plan_max_unpool = plan_from, plan_max_pool, plan_max_unpool
+    functions.plan_from = plan_from
+    functions.plan_max_pool = plan_max_pool
+    functions.plan_max_unpool = plan_max_unpool
     return PyCapsule_New(&functions, "fastpool._C_API", NULL)

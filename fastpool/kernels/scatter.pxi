@@ -1,26 +1,26 @@
 # Max unpooling: copy values to the places that their indices name.
 #
-# Only bits are moved, so that dtypes of one size share a kernel. Indices are checked before anything
-# is written. If every index stays in its own plane, as a pooling's own indices do, planes are
-# independent tasks. Otherwise one thread goes through the values in row-major order, so that of two
-# values with one index the last one stays.
+# Only bits are moved, so that dtypes of one size share a kernel. Indices are checked before
+# anything is written. If every index stays in its own plane, as a pooling's own indices do, planes
+# are independent tasks. Otherwise one thread goes through the values in row-major order, so that of
+# two values with one index the last one stays.
 #
 # A task goes through its values once. Elements are zeroed just ahead of the first value that may go
 # among them, so that the value finds them in the first-level cache. The memory after those is
 # prefetched meanwhile: a pooling's indices hardly go back.
 #
-# An index is read once more when its value is stored, and may have changed in between: two mappings of
-# one file have different addresses. So the index is copied and checked, and the copy is used. Nothing
-# outside the result is written.
+# An index is read once more when its value is stored, and may have changed in between: two mappings
+# of one file have different addresses. So the index is copied and checked, and the copy is used.
+# Nothing outside the result is written.
 
 cdef enum:
     DONE = -1
     REFUSED = -2
-    CHANGED = -4            # an index left its range after it was looked at; some of the result is written
+    CHANGED = -4            # an index changed after it was checked; some of the result is written
     CHUNK = 64              # values for which elements are zeroed at a time
     LINE = 64               # bytes of a cache line
-    AHEAD = 4096            # bytes from what is zeroed to what is fetched
-    BLOCK_CHANNELS = 16     # at least, of what is split among threads: a cache line of 4-byte elements
+    AHEAD = 4096            # bytes from what is zeroed to what is prefetched
+    BLOCK_CHANNELS = 16     # at least, of a block for one thread: a cache line of 4-byte elements
 
 
 cdef extern from *:
@@ -34,15 +34,17 @@ cdef struct Unpool:
     const char *x
     const char *index
     char *y
-    Py_ssize_t batch, channels, count, size     # count: values of a plane, size: elements of an output plane
-    Py_ssize_t counted                          # planes that indices count through: all, those of one batch, or one
-    bint channels_last                          # of x, index and y alike
-    bint physical                               # indices are offsets into y as it lies in memory
-    Py_ssize_t blocks, width                    # channels last: blocks of channels of one batch, and their channels
+    Py_ssize_t batch, channels
+    Py_ssize_t count, size      # values of a plane, elements of an output plane
+    Py_ssize_t counted          # planes that indices count through: all, those of one batch, or one
+    bint channels_last          # of x, index and y
+    bint physical               # indices are offsets into the memory of y
+    Py_ssize_t blocks, width    # channels last: blocks of channels of one batch, and their channels
 
 
-cdef inline Py_ssize_t first_outside(const index_t *index, Py_ssize_t n, Py_ssize_t size) noexcept nogil:
-    """Place of the first index outside [0, size), or -1."""
+cdef inline Py_ssize_t first_outside(const index_t *index, Py_ssize_t n,
+                                     Py_ssize_t size) noexcept nogil:
+    """Return the place of the first index outside [0, size), or -1."""
     cdef Py_ssize_t i = 0, j, end
     cdef bint bad
     while i < n:                        # in blocks: a loop with an exit would not vectorise
@@ -70,7 +72,8 @@ cdef inline bint own_plane(const index_t *index, const Unpool *u, Py_ssize_t pla
     return not outside >> 63
 
 
-cdef inline bint own_block(const index_t *index, const Unpool *u, Py_ssize_t batch, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+cdef inline bint own_block(const index_t *index, const Unpool *u, Py_ssize_t batch,
+                           Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     """Channels last: do all indices of some channels of one batch stay in their own planes?"""
     cdef Py_ssize_t i, c
     cdef uint64_t place, base = batch * u.channels % u.counted * u.size, size = u.size, outside = 0
@@ -87,7 +90,7 @@ cdef inline bint own_block(const index_t *index, const Unpool *u, Py_ssize_t bat
 
 
 cdef inline void zero(void *y, Py_ssize_t nbytes, Py_ssize_t ahead) noexcept nogil:
-    """Zero some bytes, and fetch as many, `ahead` of them."""
+    """Zero some bytes, and prefetch as many, `ahead` bytes after them."""
     cdef char *at = <char *>y
     cdef Py_ssize_t i
     while nbytes >= LINE:
@@ -99,12 +102,13 @@ cdef inline void zero(void *y, Py_ssize_t nbytes, Py_ssize_t ahead) noexcept nog
     memset(at, 0, nbytes)
 
 
-cdef inline bint places_of(uint64_t *places, const index_t *index, Py_ssize_t n, uint64_t base, uint64_t step, uint64_t size,
-                           Py_ssize_t *last) noexcept nogil:
-    """Copy up to CHUNK indices as places in their planes, which begin `step` apart, and raise `last` to the last of them.
+cdef inline bint places_of(uint64_t *places, const index_t *index, Py_ssize_t n, uint64_t base,
+                           uint64_t step, uint64_t size, Py_ssize_t *last) noexcept nogil:
+    """Copy up to CHUNK indices as places in their planes, which begin `step` apart.
 
-    False if one is outside, which it was not when it was looked at first: another thread, or another mapping of the same
-    memory, has changed it. What is stored is where the copy says, whatever the indices are by then.
+    Raise `last` to the last of the places. Return False if an index is outside. It was inside when
+    it was checked first, so another thread, or another mapping of its memory, has changed it.
+    Values are stored where the copy says, whatever the indices are by then.
     """
     cdef uint64_t place, outside = 0
     cdef Py_ssize_t i
@@ -116,8 +120,9 @@ cdef inline bint places_of(uint64_t *places, const index_t *index, Py_ssize_t n,
     return not outside >> 63
 
 
-cdef inline bint scatter_plane(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t plane) noexcept nogil:
-    """False, with some of the result written, if an index has changed."""
+cdef inline bint scatter_plane(bits *y, const bits *x, const index_t *index, const Unpool *u,
+                               Py_ssize_t plane) noexcept nogil:
+    """Unpool one plane. If an index has changed, return False with some of the result written."""
     cdef Py_ssize_t i = 0, j, n, last, limit, zeroed = 0, size = u.size, count = u.count
     cdef Py_ssize_t base = plane % u.counted * size
     cdef uint64_t places[CHUNK]
@@ -140,7 +145,9 @@ cdef inline bint scatter_plane(bits *y, const bits *x, const index_t *index, con
     return True
 
 
-cdef inline void zero_pixels(bits *y, const Unpool *u, Py_ssize_t lo, Py_ssize_t hi, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+cdef inline void zero_pixels(bits *y, const Unpool *u, Py_ssize_t lo, Py_ssize_t hi,
+                             Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    """Zero the channels first ... last of the pixels lo ... hi."""
     cdef Py_ssize_t pixel = u.channels * sizeof(bits), ahead = ceil_div(AHEAD, pixel) * pixel, i
     if last - first == u.channels:
         zero(y + lo * u.channels, (hi - lo) * pixel, ahead)
@@ -149,9 +156,14 @@ cdef inline void zero_pixels(bits *y, const Unpool *u, Py_ssize_t lo, Py_ssize_t
         zero(y + i * u.channels + first, (last - first) * sizeof(bits), ahead)
 
 
-cdef inline bint scatter_block(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t batch,
-                               Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    """Channels last, logical indices: those of plane n, c begin at base + c * step. False as for `scatter_plane`."""
+cdef inline bint scatter_block(bits *y, const bits *x, const index_t *index, const Unpool *u,
+                               Py_ssize_t batch, Py_ssize_t first,
+                               Py_ssize_t last) noexcept nogil:
+    """Unpool some channels of one batch, channels last.
+
+    Indices are logical: those of plane n, c begin at base + c * step. If an index has changed,
+    return False with some of the result written.
+    """
     cdef Py_ssize_t i, c, j, n, pixel, zeroed = 0, channels = u.channels, size = u.size
     cdef Py_ssize_t base = batch * channels % u.counted * size, step = size if u.counted > 1 else 0
     cdef uint64_t places[CHUNK]
@@ -177,8 +189,13 @@ cdef inline bint scatter_block(bits *y, const bits *x, const index_t *index, con
     return True
 
 
-cdef inline bint scatter_all(bits *y, const bits *x, const index_t *index, const Unpool *u) noexcept nogil:
-    """Any index anywhere, in row-major order of the logical (channels-first) array. False as for `scatter_plane`."""
+cdef inline bint scatter_all(bits *y, const bits *x, const index_t *index,
+                             const Unpool *u) noexcept nogil:
+    """Unpool everything, in row-major order of the logical (channels-first) array.
+
+    Indices may leave their planes. If one has changed, return False with some of the result
+    written.
+    """
     cdef Py_ssize_t n, c, i, at, origin, channels = u.channels, count = u.count, plane
     cdef uint64_t place, last = u.counted * u.size
     memset(y, 0, u.batch * channels * u.size * sizeof(bits))
@@ -187,14 +204,17 @@ cdef inline bint scatter_all(bits *y, const bits *x, const index_t *index, const
             plane = n * channels + c
             origin = (plane - plane % u.counted) * u.size
             for i in range(count):
-                at = (n * count + i) * channels + c if u.channels_last else (n * channels + c) * count + i
+                at = (n * channels + c) * count + i
+                if u.channels_last:
+                    at = (n * count + i) * channels + c
                 place = <uint64_t><int64_t>index[at]
                 if place >= last:
                     return False
                 place += origin
                 if u.channels_last and not u.physical:
                     plane = place // u.size
-                    place = (plane // channels * u.size + place % u.size) * channels + plane % channels
+                    place = plane // channels * u.size + place % u.size
+                    place = place * channels + plane % channels
                 y[place] = x[at]
     return True
 
@@ -207,7 +227,8 @@ cdef inline bint own_part(const index_t *index, const Unpool *u, Py_ssize_t part
     return own_block(index, u, part // u.blocks, first, imin(first + u.width, u.channels))
 
 
-cdef inline bint scatter_part(bits *y, const bits *x, const index_t *index, const Unpool *u, Py_ssize_t part) noexcept nogil:
+cdef inline bint scatter_part(bits *y, const bits *x, const index_t *index, const Unpool *u,
+                              Py_ssize_t part) noexcept nogil:
     cdef Py_ssize_t first
     if not u.channels_last:
         return scatter_plane(y, x, index, u, part)
@@ -215,8 +236,12 @@ cdef inline bint scatter_part(bits *y, const bits *x, const index_t *index, cons
     return scatter_block(y, x, index, u, part // u.blocks, first, imin(first + u.width, u.channels))
 
 
-cdef Py_ssize_t unpool_parts(bits *y, const index_t *index, const Unpool *u, int threads) noexcept nogil:
-    """Unpool, and return DONE; or return the place of the first index out of range, with nothing written; or CHANGED."""
+cdef Py_ssize_t unpool_parts(bits *y, const index_t *index, const Unpool *u,
+                             int threads) noexcept nogil:
+    """Unpool, and return DONE, or CHANGED if an index has changed.
+
+    If an index is out of range, return the place of the first one, with nothing written.
+    """
     cdef Py_ssize_t parts = u.batch * (u.blocks if u.channels_last else u.channels), part
     cdef Py_ssize_t strays = 0, changed = 0, bad
     cdef const bits *x = <const bits *>u.x
@@ -244,7 +269,8 @@ cdef Py_ssize_t unpool_parts(bits *y, const index_t *index, const Unpool *u, int
     return CHANGED if changed else DONE
 
 
-cdef Py_ssize_t unpool_sized(const Unpool *u, const index_t *index, int itemsize, int threads) noexcept nogil:
+cdef Py_ssize_t unpool_sized(const Unpool *u, const index_t *index, int itemsize,
+                             int threads) noexcept nogil:
     if itemsize == 1:
         return unpool_parts(<uint8_t *>u.y, index, u, threads)
     if itemsize == 2:
@@ -255,7 +281,7 @@ cdef Py_ssize_t unpool_sized(const Unpool *u, const index_t *index, int itemsize
 
 
 cdef int unpool_thread_count(Unpool *u, int threads) noexcept nogil:
-    """Threads that find something to do, as far as the system gives them."""
+    """Return how many threads have a part, as far as the system gives them. Set the blocks."""
     cdef Py_ssize_t blocks, parts = u.batch * u.channels
     u.blocks, u.width = u.channels > 0, u.channels
     if u.channels_last:
@@ -268,7 +294,8 @@ cdef int unpool_thread_count(Unpool *u, int threads) noexcept nogil:
     return threads if threads == 1 else threads_given(threads)
 
 
-cdef Py_ssize_t unpool_any(const Unpool *u, int itemsize, int index_bytes, int threads) noexcept nogil:
+cdef Py_ssize_t unpool_any(const Unpool *u, int itemsize, int index_bytes,
+                           int threads) noexcept nogil:
     if index_bytes == 8:
         return unpool_sized(u, <const int64_t *>u.index, itemsize, threads)
     return unpool_sized(u, <const int32_t *>u.index, itemsize, threads)

@@ -1,4 +1,4 @@
-"""Every form in which a tile of values is pooled (enum Form of _kernels.pyx): reached, and exact.
+"""Every form in which a tile of values is pooled (enum Strategy of the kernels): reached, and exact.
 
 Data are the codes and tables of codes.py.
 """

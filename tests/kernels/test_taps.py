@@ -1,4 +1,4 @@
-"""Small windows with indices (form "taps" of _kernels.pyx): every branch, exact to the element.
+"""Small windows with indices (strategy "taps" of the kernels): every branch, exact to the element.
 
 Data are the codes and tables of codes.py; codes of equal values are one class, the least of them.
 The greatest class of a window, and where it first is, come from running maxima of keys.

@@ -42,7 +42,7 @@ cdef struct Array:
     int ndim
     const Py_ssize_t *shape
     const Py_ssize_t *strides       # in bytes
-    bint exported                   # read by way of this buffer
+    bint exported                   # read through this buffer
     Py_buffer buffer
 
 
@@ -62,15 +62,17 @@ cdef bint fields_known = False
 
 
 def fields_agree(x):
-    """Do the fields of an array say what Python says of it?"""
+    """Return whether the fields of an array say what Python says of it."""
     cdef ndarray_fields *fields = <ndarray_fields *>x
-    cdef int i
+    cdef int flags = CONTIGUOUS | ALIGNED | WRITEABLE, i
     if ndarray.__basicsize__ < <Py_ssize_t>sizeof(ndarray_fields):
         return False
     # Pointers are followed only once these agree.
-    if <uintptr_t>fields.data != <uintptr_t>x.ctypes.data or fields.nd != x.ndim or fields.descr != <PyObject *>x.dtype:
+    if <uintptr_t>fields.data != <uintptr_t>x.ctypes.data or fields.nd != x.ndim:
         return False
-    if fields.flags & (CONTIGUOUS | ALIGNED | WRITEABLE) != x.flags.num & (CONTIGUOUS | ALIGNED | WRITEABLE):
+    if fields.descr != <PyObject *>x.dtype:
+        return False
+    if fields.flags & flags != x.flags.num & flags:
         return False
     for i in range(fields.nd):
         if fields.dimensions[i] != x.shape[i] or fields.strides[i] != x.strides[i]:
@@ -79,14 +81,20 @@ def fields_agree(x):
 
 
 def trust_fields(bint known):
-    """Read arrays by their fields from now on, or by way of buffers; returns what was so far."""
+    """Read arrays by their fields from now on if `known`, else through buffers.
+
+    Return what held so far.
+    """
     global fields_known
     before, fields_known = fields_known, known
     return before
 
 
 cdef bint read_array(Array *array, x, dtype, int flags) except -1:
-    """Look into a plain ndarray of this very dtype object that has these flags; False for anything else."""
+    """Read a plain ndarray that has this very dtype object and these flags.
+
+    For anything else, return False.
+    """
     cdef ndarray_fields *fields
     array.exported = False
     if type(x) is not ndarray:
@@ -102,7 +110,8 @@ cdef bint read_array(Array *array, x, dtype, int flags) except -1:
     fields = <ndarray_fields *>x
     if fields.descr != <PyObject *>dtype or fields.flags & flags != flags:
         return False
-    array.data, array.ndim, array.shape, array.strides = fields.data, fields.nd, fields.dimensions, fields.strides
+    array.data, array.ndim = fields.data, fields.nd
+    array.shape, array.strides = fields.dimensions, fields.strides
     return True
 
 
@@ -122,7 +131,10 @@ cdef bint has_shape(const Array *array, int ndim, const Py_ssize_t *shape) noexc
 
 
 cdef bint nested(const Array *a, Py_ssize_t itemsize) noexcept nogil:
-    """Does each axis step over all inside it, so that no address is two elements? (Else: not known.)"""
+    """Does each axis step over all axes inside it?
+
+    If so, no two elements have one address. If not, they may or may not.
+    """
     cdef Py_ssize_t inside = itemsize
     cdef int axis = a.ndim
     while axis > 0:
@@ -134,15 +146,17 @@ cdef bint nested(const Array *a, Py_ssize_t itemsize) noexcept nogil:
     return True
 
 
-cdef bint overlap(const Array *a, Py_ssize_t a_itemsize, const Array *b, Py_ssize_t b_itemsize) noexcept nogil:
-    """May the two share memory? (By bounds: interleaved slices count as sharing.)"""
+cdef bint overlap(const Array *a, Py_ssize_t a_itemsize, const Array *b,
+                  Py_ssize_t b_itemsize) noexcept nogil:
+    """May two arrays share memory? (By their bounds: interleaved slices count as sharing.)"""
     cdef Py_ssize_t a_lo, a_hi, b_lo, b_hi
     bounds(a, a_itemsize, &a_lo, &a_hi)
     bounds(b, b_itemsize, &b_lo, &b_hi)
     return a_lo < b_hi and b_lo < a_hi
 
 
-cdef void bounds(const Array *a, Py_ssize_t itemsize, Py_ssize_t *lo, Py_ssize_t *hi) noexcept nogil:
+cdef void bounds(const Array *a, Py_ssize_t itemsize, Py_ssize_t *lo,
+                 Py_ssize_t *hi) noexcept nogil:
     cdef int i
     lo[0] = hi[0] = <Py_ssize_t>a.data
     hi[0] += itemsize
@@ -157,5 +171,11 @@ cdef void bounds(const Array *a, Py_ssize_t itemsize, Py_ssize_t *lo, Py_ssize_t
 
 
 cdef bint disjoint(const Array *a, int a_shift, const Array *written, int shift) noexcept nogil:
-    """Is it sure that no two elements of the written array share memory, and that it shares none with the other?"""
-    return nested(written, <Py_ssize_t>1 << shift) and not overlap(a, <Py_ssize_t>1 << a_shift, written, <Py_ssize_t>1 << shift)
+    """Do no two elements of the written array share memory, and none of it with the other array?
+
+    False if that is not sure. The shifts are those of the element sizes.
+    """
+    cdef Py_ssize_t itemsize = <Py_ssize_t>1 << shift
+    if not nested(written, itemsize):
+        return False
+    return not overlap(a, <Py_ssize_t>1 << a_shift, written, itemsize)

@@ -3,11 +3,18 @@
 # An argument is one word. A small int has the lowest bit set; anything else is its address. The
 # elements of a tuple or list follow a word with their number and the second lowest bit set.
 
-def call_key(x, tuple arguments):
-    """Bytes that are the same for the same shape and dtype object of x, equal ints and identical other arguments, in
-    sequences too. None where that cannot be told quickly.
+cdef extern from "Python.h":
+    # (not cpython.list's and cpython.tuple's, which take a reference)
+    PyObject *PyList_GET_ITEM(object, Py_ssize_t)
+    PyObject *PyTuple_GET_ITEM(object, Py_ssize_t)
 
-    A key means something as long as the dtype and the arguments exist: who keeps it keeps them.
+
+def call_key(x, tuple arguments):
+    """Return bytes that tell calls apart, or None where that would take long.
+
+    They are equal for one shape and dtype object of x, equal ints and identical other arguments, in
+    sequences too. A key is valid as long as the dtype and the arguments exist: to keep a key, keep
+    them.
     """
     cdef Py_ssize_t words[MAX_WORDS]
     cdef Py_ssize_t count, i
@@ -31,7 +38,7 @@ def call_key(x, tuple arguments):
 
 
 cdef inline Py_ssize_t add_word(Py_ssize_t *words, Py_ssize_t count, PyObject *argument) noexcept:
-    """Words used then; more than there is room for if there is none."""
+    """Add one argument. Return the words used, or more than MAX_WORDS if there is no room."""
     cdef int overflow = 0
     cdef Py_ssize_t value
     if count >= MAX_WORDS:
@@ -52,5 +59,8 @@ cdef Py_ssize_t add_sequence(Py_ssize_t *words, Py_ssize_t count, sequence) noex
     words[count] = 4 * length + 2
     count += 1
     for i in range(length):
-        count = add_word(words, count, PyList_GET_ITEM(sequence, i) if listed else PyTuple_GET_ITEM(sequence, i))
+        if listed:
+            count = add_word(words, count, PyList_GET_ITEM(sequence, i))
+        else:
+            count = add_word(words, count, PyTuple_GET_ITEM(sequence, i))
     return count

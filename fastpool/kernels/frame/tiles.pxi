@@ -1,7 +1,10 @@
 # Cut the outputs of a pooling into tiles. A task is the number of a tile.
 
 cdef inline Py_ssize_t part(Py_ssize_t *task, Py_ssize_t count) noexcept nogil:
-    """The place of a task along one axis of `count` tiles; a division takes as long as pooling a row."""
+    """Take the place along one axis of `count` tiles off a task.
+
+    A division takes as long as pooling a row, so an axis of one tile has none.
+    """
     cdef Py_ssize_t which = 0
     if count > 1:
         which = task[0] % count
@@ -10,29 +13,36 @@ cdef inline Py_ssize_t part(Py_ssize_t *task, Py_ssize_t count) noexcept nogil:
 
 
 cdef void tile_of(Tile *tile, const Pool *p, Py_ssize_t task) noexcept nogil:
+    """Set the tile of a task."""
+    cdef const Problem *problem = &p.problem
+    cdef const Tiling *tiling = &p.tiling
+    cdef const Window *rows = &problem.rows
+    cdef const Window *cols = &problem.cols
     cdef Py_ssize_t lo, span, which
-    which = part(&task, p.col_tiles)
-    tile.col = which * p.tile_cols
-    tile.cols = imin(p.tile_cols, p.cols.out - tile.col)
-    which = part(&task, p.channel_tiles)
-    tile.channel = which * p.tile_channels
-    tile.channels = imin(p.tile_channels, p.channels - tile.channel) if p.channels_last else 1
-    which = part(&task, p.row_tiles)
-    tile.row = which * p.tile_rows
-    tile.rows = imin(p.tile_rows, p.rows.out - tile.row)
-    tile.lead = part(&task, p.lead_outs)
-    if p.channels_last:
+    which = part(&task, tiling.col_tiles)
+    tile.col = which * tiling.cols
+    tile.cols = imin(tiling.cols, cols.out - tile.col)
+    which = part(&task, tiling.channel_tiles)
+    tile.channel = which * tiling.channels
+    tile.channels = 1
+    if problem.channels_last:
+        tile.channels = imin(tiling.channels, problem.channels - tile.channel)
+    which = part(&task, tiling.row_tiles)
+    tile.row = which * tiling.rows
+    tile.rows = imin(tiling.rows, rows.out - tile.row)
+    tile.lead = part(&task, problem.lead_outs)
+    if problem.channels_last:
         tile.batch, tile.plane, tile.planes = task, 0, 1
     else:
         tile.batch = 0
-        tile.plane = task * p.tile_planes
-        tile.planes = imin(p.tile_planes, p.batch * p.channels - tile.plane)
-    lo = tile.row * p.rows.stride - p.rows.begin
-    span = (tile.rows - 1) * p.rows.stride + p.rows.extent
-    tile.row_lo, tile.row_hi = imax(lo, 0), imin(lo + span, p.rows.size)
-    lo = tile.col * p.cols.stride - p.cols.begin
-    tile.span = (tile.cols - 1) * p.cols.stride + p.cols.extent
+        tile.plane = task * tiling.planes
+        tile.planes = imin(tiling.planes, problem.batch * problem.channels - tile.plane)
+    lo = tile.row * rows.stride - rows.begin
+    span = (tile.rows - 1) * rows.stride + rows.extent
+    tile.row_lo, tile.row_hi = imax(lo, 0), imin(lo + span, rows.size)
+    lo = tile.col * cols.stride - cols.begin
+    tile.span = (tile.cols - 1) * cols.stride + cols.extent
     tile.left = imin(imax(-lo, 0), tile.span)
-    tile.col_lo, tile.col_hi = imax(lo, 0), imin(lo + tile.span, p.cols.size)
-    # nothing real under the tile: an empty range, never a reversed one
+    tile.col_lo, tile.col_hi = imax(lo, 0), imin(lo + tile.span, cols.size)
+    # Without an element under the tile, its range is empty, never reversed.
     tile.row_hi, tile.col_hi = imax(tile.row_hi, tile.row_lo), imax(tile.col_hi, tile.col_lo)

@@ -1,18 +1,39 @@
 # A pooling together with the shapes of its arrays, and arrays as the kernels read them.
 
-cdef struct Prepared:               # a pooling, and how arrays lie that have its shapes: all that a call needs
+cdef struct Prepared:               # all that a call needs
     Pool pool
     int batch_axis, channel_axis, row_axis, col_axis, ndim
     int lead_axes[MAX_LEADS]
     Py_ssize_t x_shape[MAX_NDIM]
     Py_ssize_t y_shape[MAX_NDIM]
     size_t work
-    int shift, index_shift                  # of the element sizes: a 64-bit division takes as long as a small pooling
+    # of the element sizes: a 64-bit division takes as long as a small pooling
+    int shift, index_shift
 
 
-cdef bint view_array(View *view, const Array *array, const Prepared *prepared, const Py_ssize_t *shape, int shift) noexcept nogil:
-    """Strides in elements, if kernels can work on this array as it is."""
+cdef int set_arrays(Prepared *prepared, schedule) except -1:
+    """Set the axes and shapes of the arrays."""
     cdef const Pool *p = &prepared.pool
+    cdef Py_ssize_t leads = p.problem.leads
+    cdef int i
+    axes = schedule.spatial_axes
+    prepared.row_axis, prepared.col_axis = axes[leads], axes[leads + 1]
+    prepared.batch_axis, prepared.channel_axis = schedule.batch_axis, schedule.channel_axis
+    for i in range(leads):
+        prepared.lead_axes[i] = axes[i]
+    prepared.ndim, prepared.work = len(schedule.input_shape), schedule.work
+    for i in range(prepared.ndim):
+        prepared.x_shape[i] = schedule.input_shape[i]
+        prepared.y_shape[i] = schedule.output_shape[i]
+    prepared.shift = log2(p.problem.size)
+    prepared.index_shift = log2(p.indexing.bytes)
+    return 0
+
+
+cdef bint view_array(View *view, const Array *array, const Prepared *prepared,
+                     const Py_ssize_t *shape, int shift) noexcept nogil:
+    """Set a view, strides in elements. Return False if kernels cannot read the array as it is."""
+    cdef const Problem *p = &prepared.pool.problem
     cdef Py_ssize_t strides = 0
     cdef bint empty = False
     cdef int i
@@ -28,9 +49,11 @@ cdef bint view_array(View *view, const Array *array, const Prepared *prepared, c
     if strides & ((<Py_ssize_t>1 << shift) - 1):
         return False
     view.data = array.data
-    # An axis of one element continues its neighbour, so that planes look as evenly spaced as they are.
+    # An axis of one element continues its neighbour, so that planes look as evenly spaced as they
+    # are.
     view.batch = axis_step(array, prepared.batch_axis, shift, 0)
-    view.channel = axis_step(array, prepared.channel_axis, shift, 1 if p.channels_last else view.batch)
+    view.channel = axis_step(array, prepared.channel_axis, shift,
+                             1 if p.channels_last else view.batch)
     if p.batch == 1:
         view.batch = p.channels * view.channel
     view.row = axis_step(array, prepared.row_axis, shift, view.channel)
@@ -42,8 +65,12 @@ cdef bint view_array(View *view, const Array *array, const Prepared *prepared, c
     return view.col == 1
 
 
-cdef inline Py_ssize_t axis_step(const Array *array, int axis, int shift, Py_ssize_t absent) noexcept nogil:
-    """Elements from one index of an axis to the next; `absent` if it is not there or has only one."""
+cdef inline Py_ssize_t axis_step(const Array *array, int axis, int shift,
+                                 Py_ssize_t absent) noexcept nogil:
+    """Return the elements from one index of an axis to the next.
+
+    If the axis is absent or has one element, return `absent`.
+    """
     if axis < 0 or array.shape[axis] == 1:
         return absent
     return array.strides[axis] >> shift

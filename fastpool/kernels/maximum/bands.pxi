@@ -1,29 +1,126 @@
 # Takes:   any window; what no other strategy takes
 # Reads:   the input in place, row by row
-# Scratch: a band of rows, next to it a chain of passes where the window is long
+# Scratch: a band of rows with margins (BAND), what the chain of a column pass goes through (DENSE),
+#          what long windows go through (CHAIN)
 # Wins:    channels last, bands of whole pixels (128 KiB) against blocks of channels: float32
-#          1x28x28x192 k3 192 -> 105 us
+#          1x28x28x192 k3 192 -> 105 us. Planes in the inner loop, where a tile has more planes than
+#          rows: float32 1x2048x7x7 k7 217 -> 43 (for any tile of several planes it loses:
+#          1x192x28x28 k3 113 -> 172).
 #
 # A maximum over a box is one pass per axis. The row pass stores a band of scratch. The column pass
 # reads it only when the whole band is there: a row read back right after it was stored stalls on
 # store forwarding.
 
-cdef void pool_pixels(number *y, Py_ssize_t y_row, Py_ssize_t y_col, const number *src, Py_ssize_t src_row, Py_ssize_t src_col,
-                   const Pool *p, const Tile *tile, number *band, number *chain, const Leads *leads,
-                   vec_flag *nan) noexcept nogil:
-    """WindowRows and columns of a channels-last tile; `src` is its first real row and column."""
-    cdef Py_ssize_t n = tile.channels, pitch = (tile.col_hi - tile.col_lo) * n, r
-    cdef Leads one
-    if p.direct:
-        pool_direct_pixels(y, y_row, y_col, src, src_row, src_col, tile.row_lo, tile.col_lo, p, tile, leads, nan)
-        return
-    one.count, one.offsets[0] = 1, 0
-    rows_of_pixels(band, pitch, src, src_row, src_col, p, tile, chain, leads, nan, NULL)
+cdef enum:
+    # A band to this size has an area for its chain: filling its margins again for every tile takes
+    # longer than short rows.
+    DENSE_BYTES = 65536
+
+
+cdef vec_flag pool_pixels(number *dst, const Target *to, const number *src, const Source *s,
+                          const Work *work) noexcept nogil:
+    """Pool the rows, then the columns, of a channels-last tile; `src` is its first element."""
+    cdef const Tile *tile = work.tile
+    cdef number *band = <number *>area_of(work.pool, work.scratch, BAND)
+    cdef Py_ssize_t n = tile.channels, pitch = s.cols * n, r
+    cdef vec_flag nan = flag_none()
+    cdef Taps one
+    cdef Pass run
+    set_pass_of_rows(&run, work)
+    run.nan = &nan
+    rows_of_pixels(band, pitch, src, s, tile, &run)
+    set_taps(&one, 1, 0)
+    set_pass_of_cols(&run, work, &one)
     for r in range(tile.rows):
-        row_pass(y + r * y_row, y_col, <const number *>(band + r * pitch), n, tile.col_lo, &p.cols, tile.col, tile.cols, n,
-                 chain, &one, NULL, NULL)
+        row_pass(dst + r * to.row, to.col, <const number *>(band + r * pitch), n, n, &run)
+    return nan
 
 
-cdef inline bint planes_touch(const Pool *p, const View *y) noexcept nogil:
+cdef inline bint planes_touch(const Problem *p, const View *y) noexcept nogil:
     """Do the rows of one plane go on in the next? (Tiles of several planes hold whole planes.)"""
     return y.channel == p.rows.out * y.row and evenly_spaced(p, y)
+
+
+cdef vec_flag pool_bands(const number *src, Py_ssize_t src_row, Py_ssize_t first, const View *x,
+                         const View *y, const Work *work, Scratch *scratch) noexcept nogil:
+    """Pool a channels-first tile. If there is a NaN under it, the outputs are undefined.
+
+    `src` is the first element of the first plane, which may be in scratch. `first` is the offset of
+    its slab in x.
+    """
+    cdef const Tile *tile = work.tile
+    cdef const Pool *pool = work.pool
+    cdef const Problem *p = &pool.problem
+    cdef number *band = <number *>area_of(pool, work.scratch, BAND)
+    cdef number *dense
+    cdef number *y_data = <number *>y.data
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), data, plane, r
+    cdef Py_ssize_t cols = tile.col_hi - tile.col_lo, pitch = band_pitch(p, tile, lanes, &data)
+    cdef vec_flag nan = flag_none()
+    cdef Planes planes
+    cdef Pass run
+    if scratch.margins != tile.col:
+        fill_margins(band, pitch, data, tile, pool.tiling.planes * pool.tiling.rows)
+        scratch.margins = -1 if pool.in_place else tile.col
+    band += data
+    dense = band if pool.in_place else <number *>area_of(pool, work.scratch, DENSE)
+    set_pass_of_rows(&run, work)
+    run.nan = &nan
+    if tile.planes > tile.rows and p.rows.steps == 1 and evenly_spaced(p, x):
+        planes.count, planes.source, planes.target = tile.planes, x.channel, tile.rows * pitch
+        for r in range(tile.rows):      # planes inside: there are more of them than rows in each
+            border_row(band + r * pitch + tile.left, src, src_row, cols, tile.row + r, &planes,
+                       &run)
+    else:
+        for plane in range(tile.planes):
+            if plane > 0:
+                src = <const number *>x.data + input_offset(p, x, tile, plane) + first
+            row_pass(band + plane * tile.rows * pitch + tile.left, pitch, src, src_row, cols, &run)
+    if flag_any(nan):
+        return nan
+    if tile.planes == 1 or planes_touch(p, y):
+        column_pass(y_data + output_offset(p, y, tile, 0), y.row, band, dense, pitch, &p.cols,
+                    tile.planes * tile.rows, tile.cols)
+    else:
+        # From the last on: a chain may write over the first elements after its rows.
+        for plane in range(tile.planes - 1, -1, -1):
+            r = plane * tile.rows * pitch
+            column_pass(y_data + output_offset(p, y, tile, plane), y.row, band + r, dense + r,
+                        pitch, &p.cols, tile.rows, tile.cols)
+    return nan
+
+
+cdef bint bands_in_place(const Pool *p) noexcept nogil:
+    """Is a band too large for its chain to have another area?"""
+    cdef const Problem *problem = &p.problem
+    if problem.channels_last or p.with_indices:
+        return False
+    if p.strategy == PADDED_PLANES or p.strategy == RUNNING_MAXIMA:
+        return False
+    if problem.cols.steps == 1 and shuffled_stride(&problem.cols):
+        return False
+    return band_elements(p, VEC_BYTES // problem.size) * problem.size > DENSE_BYTES
+
+
+cdef Py_ssize_t band_elements(const Pool *p, Py_ssize_t lanes) noexcept nogil:
+    """Return the elements of BAND, channels first."""
+    cdef const Window *cols = &p.problem.cols
+    cdef Py_ssize_t span = (p.tiling.cols - 1) * cols.stride + cols.extent
+    return (p.tiling.planes * p.tiling.rows + 1) * round_up(lanes + span, lanes)
+
+
+cdef void bands_scratch(const Pool *p, Py_ssize_t *size, Py_ssize_t lanes) noexcept nogil:
+    """The sizes of BAND and DENSE, and of POOLED for pixels as a row."""
+    cdef const Window *cols = &p.problem.cols
+    cdef Py_ssize_t span = (p.tiling.cols - 1) * cols.stride + cols.extent, n = p.tiling.channels
+    if not p.problem.channels_last:
+        size[<int>BAND] = band_elements(p, lanes)
+        if not p.in_place and (cols.steps > 1 or not shuffled_stride(cols)):
+            size[<int>DENSE] = size[<int>BAND]
+    elif p.pixels_as_row:
+        if not p.direct:
+            size[<int>BAND] = p.tiling.rows * (round_up(span * n, lanes) + lanes)
+        if cols.stride > 1:
+            size[<int>POOLED] = imax(size[<int>POOLED], span * n + lanes)
+    elif not p.direct:
+        size[<int>BAND] = p.tiling.rows * imin(span, cols.size) * n

@@ -1,83 +1,140 @@
 # Takes:   whole contiguous planes of a few vectors, windows of at most 32 taps; needs masks
 # Reads:   the input in place; a mask per tap says which lanes are inside their plane
 # Scratch: none; the masks belong to the pooling, at most 4096 of them
-# Wins:    256x64x4x4 k2 s2 float32 1280 -> 373 us, uint8 1211 -> 127; 1x1024x7x7 k2 float32 90 -> 35
-#          (AVX-512). Larger planes lose (1x256x13x13 k3 float32 33 -> 43): flat_planes_pay declines them.
+# Wins:    256x64x4x4 k2 s2 float32 1280 -> 373 us, uint8 1211 -> 127; 1x1024x7x7 k2 float32
+#          90 -> 35 (AVX-512). Larger planes lose (1x256x13x13 k3 float32 33 -> 43), so
+#          flat_planes_pay declines them.
 #
-# All planes are one row. A window starts at each element, and those that are outputs are stored.
+# All planes are one row. A window starts at each element. The windows that are outputs are stored.
 
-cdef vec_flag pool_flat_planes(number *dst, const number *stop, const number *src, Py_ssize_t n, const Pool *p) noexcept nogil:
-    """Planes of n elements in all as one row, a window at each element; those that are outputs are stored up to `stop`."""
+cdef enum:
+    FLAT_TAPS = 32
+    FLAT_MASKS = 4096
+
+
+cdef struct FlatPlanes:     # the masks of a pooling, and where its taps are
+    Py_ssize_t taps                 # all but the element itself
+    Py_ssize_t period               # vectors until the masks repeat
+    bint all                        # every element is an output
+    Py_ssize_t offsets[FLAT_TAPS]
+    byte_mask *masks                # per vector: which lanes have each tap, which are outputs
+
+
+cdef vec_flag pool_flat_planes(number *dst, const Target *to, const number *src, const Source *s,
+                               const Work *work) noexcept nogil:
+    """Pool whole planes as one row."""
+    cdef const FlatPlanes *flat = work.pool.flat
+    cdef const Problem *p = &work.pool.problem
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), i = 0, t
-    cdef const byte_mask *masks = p.flat_masks
-    cdef const byte_mask *end = masks + p.flat_period * (p.flat_taps + 1)
+    cdef Py_ssize_t n = work.planes * p.rows.size * p.cols.size     # elements in all
+    cdef const number *stop = dst + work.planes * p.rows.out * p.cols.out
+    cdef const byte_mask *masks = flat.masks
+    cdef const byte_mask *end = masks + flat.period * (flat.taps + 1)
     cdef byte_mask there
-    cdef vec_t best
+    cdef vec_t best, tap, outside = vec_lowest(src)
     cdef vec_flag nan = flag_none()
     while i < n:
         there = vec_mask_range(0, (n - i) * <Py_ssize_t>sizeof(number))
-        best = vec_masked_load_or(src + i, there, vec_lowest(src))
+        best = vec_masked_load_or(src + i, there, outside)
         nan = nan_or(nan, best, best, src)
-        for t in range(p.flat_taps):
-            best = vec_max(best, vec_masked_load_or(src + i + p.flat_offsets[t], masks[t] & there, vec_lowest(src)), src)
-        if not p.flat_all:
-            dst += vec_compress_store(dst, best, masks[p.flat_taps] & there, sizeof(number), dst + lanes <= stop)
+        for t in range(flat.taps):
+            tap = vec_masked_load_or(src + i + flat.offsets[t], masks[t] & there, outside)
+            best = vec_max(best, tap, src)
+        if not flat.all:
+            dst += vec_compress_store(dst, best, masks[flat.taps] & there, sizeof(number),
+                                      dst + lanes <= stop)
         else:
             store_lanes(dst + i, best, imin(lanes, n - i) * <Py_ssize_t>sizeof(number))
-        masks += p.flat_taps + 1
+        masks += flat.taps + 1
         if masks == end:
-            masks = p.flat_masks
+            masks = flat.masks
         i += lanes
     return nan
 
 
-cdef bint flat_planes_pay(Pool *p, Strategy strategy) noexcept nogil:
-    """Does it take fewer cycles to pool planes as one long row? The costs of a vector were measured."""
-    cdef const Window *rows = &p.rows
-    cdef const Window *cols = &p.cols
+cdef Py_ssize_t flat_period(const Problem *p) noexcept nogil:
+    """Return after how many vectors the masks repeat."""
+    cdef Py_ssize_t period = p.rows.size * p.cols.size, lanes = VEC_BYTES // p.size
+    while lanes > 1 and period % 2 == 0:
+        lanes, period = lanes // 2, period // 2
+    return period
+
+
+cdef bint flat_planes_pay(const Pool *p) noexcept nogil:
+    """Does it take fewer cycles to pool planes as one long row?
+
+    The costs of a vector were measured.
+    """
+    cdef const Problem *problem = &p.problem
+    cdef const Window *rows = &problem.rows
+    cdef const Window *cols = &problem.cols
     cdef const Window *w
-    cdef Py_ssize_t lanes = VEC_BYTES // p.size, elements = rows.size * cols.size, taps = rows.kernel * cols.kernel
-    cdef Py_ssize_t i, t = lanes, flat, other
-    if p.leads or p.row_tiles * p.col_tiles > 1 or taps > FLAT_TAPS or elements > FLAT_MASKS:
+    cdef Py_ssize_t lanes = VEC_BYTES // problem.size, elements = rows.size * cols.size
+    cdef Py_ssize_t taps = rows.kernel * cols.kernel, i, storing, flat, other
+    if not VEC_MASKS or problem.leads or p.tiling.row_tiles * p.tiling.col_tiles > 1:
         return False
-    for i in range(2):                  # each output stands at an element of its own, which is one of its taps
+    if taps > FLAT_TAPS or elements > FLAT_MASKS:
+        return False
+    for i in range(2):      # each output starts at a different element, one of its taps
         w = cols if i else rows
-        if (w.out - 1) * w.stride >= w.size or w.begin < 0 or w.begin % w.dilation or w.begin // w.dilation >= w.kernel:
+        if (w.out - 1) * w.stride >= w.size or w.begin < 0 or w.begin % w.dilation:
             return False
-    p.flat_period = elements
-    while t > 1 and p.flat_period % 2 == 0:
-        t, p.flat_period = t // 2, p.flat_period // 2
-    p.flat_taps = taps - 1
-    p.flat_all = rows.out == rows.size and cols.out == cols.size
-    if p.flat_period * taps > FLAT_MASKS:
+        if w.begin // w.dilation >= w.kernel:
+            return False
+    if flat_period(problem) * taps > FLAT_MASKS:
         return False
-    flat = ceil_div(elements, lanes) * (4 * taps + (0 if p.flat_all else 8 if p.size >= 4 else 20))
+    storing = 8 if problem.size >= 4 else 20
+    if rows.out == rows.size and cols.out == cols.size:
+        storing = 0
+    flat = ceil_div(elements, lanes) * (4 * taps + storing)
     other = ceil_div(cols.out, lanes) * rows.out * (2 * rows.kernel + 2 * cols.kernel + 8) + 100
     return flat < other
 
 
-cdef void fill_flat_masks(Pool *p) noexcept nogil:
-    cdef const Window *rows = &p.rows
-    cdef const Window *cols = &p.cols
-    cdef Py_ssize_t lanes = VEC_BYTES // p.size, v, l, r, c, t, i, j, row, col
-    cdef byte_mask *masks = p.flat_masks
+cdef bint plan_flat_planes(Pool *p) noexcept nogil:
+    """Make the masks. Return False if there is no memory."""
+    cdef const Window *rows = &p.problem.rows
+    cdef const Window *cols = &p.problem.cols
+    cdef Py_ssize_t size = p.problem.size, lanes = VEC_BYTES // size, v, l, r, c, t, i, j, row, col
+    cdef FlatPlanes *flat = <FlatPlanes *>malloc(sizeof(FlatPlanes))
+    cdef byte_mask *masks
     cdef byte_mask bits
-    memset(masks, 0, p.flat_period * (p.flat_taps + 1) * sizeof(byte_mask))
-    for v in range(p.flat_period):
+    p.flat = flat
+    if flat == NULL:
+        return False
+    flat.period, flat.taps = flat_period(&p.problem), rows.kernel * cols.kernel - 1
+    flat.all = rows.out == rows.size and cols.out == cols.size
+    flat.masks = masks = <byte_mask *>malloc(flat.period * (flat.taps + 1) * sizeof(byte_mask))
+    if masks == NULL:
+        return False
+    memset(masks, 0, flat.period * (flat.taps + 1) * sizeof(byte_mask))
+    for v in range(flat.period):
         for l in range(lanes):
-            bits = vec_mask_range(l * p.size, (l + 1) * p.size)
+            bits = vec_mask_range(l * size, (l + 1) * size)
             i = (v * lanes + l) % (rows.size * cols.size)
             r, c = i // cols.size, i % cols.size
-            if r % rows.stride == 0 and r // rows.stride < rows.out and c % cols.stride == 0 and c // cols.stride < cols.out:
-                masks[p.flat_taps] |= bits
+            if is_start(rows, r) and is_start(cols, c):
+                masks[flat.taps] |= bits
             t = 0
             for i in range(rows.kernel):
                 for j in range(cols.kernel):
                     row, col = i * rows.dilation - rows.begin, j * cols.dilation - cols.begin
                     if row == 0 and col == 0:       # the element itself
                         continue
-                    p.flat_offsets[t] = row * cols.size + col
+                    flat.offsets[t] = row * cols.size + col
                     if 0 <= r + row < rows.size and 0 <= c + col < cols.size:
                         masks[t] |= bits
                     t += 1
-        masks += p.flat_taps + 1
+        masks += flat.taps + 1
+    return True
+
+
+cdef inline bint is_start(const Window *w, Py_ssize_t element) noexcept nogil:
+    """Is the window at this element an output?"""
+    return element % w.stride == 0 and element // w.stride < w.out
+
+
+cdef void free_flat_planes(FlatPlanes *flat) noexcept nogil:
+    if flat != NULL:
+        free(flat.masks)
+    free(flat)

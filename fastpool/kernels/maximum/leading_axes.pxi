@@ -4,51 +4,78 @@
 # loads, the taps of the leading axes are added to the taps of the next pass. Otherwise one pass
 # gathers the maximum of all slabs in scratch.
 
-cdef inline Py_ssize_t taps_across_slabs(Py_ssize_t *taps, const Leads *leads, Py_ssize_t count, Py_ssize_t step) noexcept nogil:
-    """Taps of `count` elements, `step` apart, in each of the leading slabs."""
+cdef inline void taps_across_slabs(Taps *taps, const Taps *leads, Py_ssize_t count,
+                                   Py_ssize_t step) noexcept nogil:
+    """Set the taps of `count` elements, `step` apart, in each of the leading slabs."""
     cdef Py_ssize_t l, t
+    taps.count = leads.count * count
     for l in range(leads.count):
         for t in range(count):
-            taps[l * count + t] = leads.offsets[l] + t * step
-    return leads.count * count
+            taps.offsets[l * count + t] = leads.offsets[l] + t * step
+
+
+cdef inline void lead_offsets(Taps *leads, const Problem *p, const View *x,
+                              const Py_ssize_t *counts, Py_ssize_t total) noexcept nogil:
+    """Set the offsets of all leading slabs."""
+    cdef Py_ssize_t t
+    leads.count = total
+    for t in range(total):
+        leads.offsets[t] = lead_offset(p, x.lead, counts, t)
 
 
 cdef inline bint few_leads(const Pool *p, Py_ssize_t total) noexcept nogil:
-    """Fewer loads to take the leading axes' taps with those of the next pass than in a pass of their own?"""
+    """Does it take fewer loads to add the leading taps to the next pass than to gather slabs?"""
+    cdef const Window *rows = &p.problem.rows
     if p.direct:
-        return total * p.rows.kernel * p.cols.kernel <= MAX_TAPS
-    return p.rows.steps == 1 and total * p.rows.kernel <= imin(total + p.rows.kernel + 2, MAX_TAPS)
+        return total * rows.kernel * p.problem.cols.kernel <= MAX_TAPS
+    return rows.steps == 1 and total * rows.kernel <= imin(total + rows.kernel + 2, MAX_TAPS)
 
 
-cdef void gather_leads(number *slab, const number *src, const View *x, const Pool *p, const Tile *tile,
-                       const Py_ssize_t *counts, Py_ssize_t total, vec_flag *nan) noexcept nogil:
-    """The pass over the leading axes: the input under a tile, dense in `slab`, the maximum of `total` slabs."""
-    cdef Py_ssize_t taps[MAX_TAPS]
-    cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo, n = tile.channels
-    cdef Py_ssize_t done = 0, count, t, r, c
+cdef void gather_leads(number *slab, const number *src, const View *x, const Problem *p,
+                       const Tile *tile, const Py_ssize_t *counts, Py_ssize_t total,
+                       vec_flag *nan) noexcept nogil:
+    """Pool the leading axes: store the maximum of `total` slabs, contiguous, in `slab`."""
+    cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
+    cdef Py_ssize_t n = tile.channels, done = 0, count, t, r, c
     cdef bint whole = x.col == n or cols == 1
+    cdef Taps taps
     if whole and x.row == cols * n:
         cols, rows = rows * cols, 1
     while done < total:
-        count = imin(total - done, MAX_TAPS)
+        taps.count = count = imin(total - done, MAX_TAPS)
         for t in range(count):
-            taps[t] = lead_offset(p, x.lead, counts, done + t)
+            taps.offsets[t] = lead_offset(p, x.lead, counts, done + t)
         for r in range(rows):
             for c in range(1 if whole else cols):
-                accumulate(slab + (r * cols + c) * n, src + r * x.row + c * x.col, taps, count,
+                accumulate(slab + (r * cols + c) * n, src + r * x.row + c * x.col, &taps,
                            cols * n if whole else n, done > 0, nan)
         done += count
 
 
-cdef inline void accumulate(number *dst, const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps, Py_ssize_t n,
+cdef inline void accumulate(number *dst, const number *src, const Taps *taps, Py_ssize_t n,
                             bint more, vec_flag *nan) noexcept nogil:
-    """A row of windows; with `more`, on top of what dst holds."""
+    """Pool a row of windows. With `more`, include what dst holds."""
     cdef Py_ssize_t t
-    cdef Py_ssize_t both[2]
+    cdef Taps both
     if not more:
-        window_rows(dst, 0, src, 0, taps, ntaps, 1, n, nan)
+        window_rows(dst, 0, src, 0, taps, 1, n, nan)
         return
-    both[0] = 0
-    for t in range(ntaps):
-        both[1] = (<char *>(src + taps[t]) - <char *>dst) // <Py_ssize_t>sizeof(number)
-        window_rows(dst, 0, <const number *>dst, 0, both, 2, 1, n, nan)
+    both.count, both.offsets[0] = 2, 0
+    for t in range(taps.count):
+        both.offsets[1] = <char *>(src + taps.offsets[t]) - <char *>dst
+        both.offsets[1] //= <Py_ssize_t>sizeof(number)
+        window_rows(dst, 0, <const number *>dst, 0, &both, 1, n, nan)
+
+
+cdef void gather_keys(key_t *slab, const View *x, Py_ssize_t at, const Pool *p, const Tile *tile,
+                      const Py_ssize_t *counts, Py_ssize_t total, key_t *spare) noexcept nogil:
+    """Store the maximum of `total` slabs, as keys, in `slab`; `at` is the offset of the first."""
+    cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo, t
+    cdef Taps both
+    both.count, both.offsets[0], both.offsets[1] = 2, 0, spare - slab
+    for t in range(total):
+        load_keys(slab if t == 0 else spare, x, at + lead_offset(&p.problem, x.lead, counts, t), p,
+                  tile)
+        if t > 0:
+            window_rows(slab, 0, <const key_t *>slab, 0, &both, 1, rows * cols * tile.channels,
+                        NULL)

@@ -1,6 +1,7 @@
 # Takes:   any window, with indices; what "taps" does not take
 # Reads:   keys of the input, row by row (keys.h)
-# Scratch: keys and positions of a band, of the outputs and of a chain; a table of positions
+# Scratch: keys and positions of a band (BAND), of the outputs (POOLED), of one more slab (SPARE)
+#          and of a chain (CHAIN, DENSE); keys of a few input rows (SLAB); their positions (IOTA)
 # Wins:    windows too large for taps: channels last float32 1x56x56x64 k5 526 us (679 by taps),
 #          k8 581 (1210 by taps)
 #
@@ -12,27 +13,63 @@
 # A margin has the lowest key. Where it may have won a tie, and in a window without elements,
 # `settle_margins` works the index out from the geometry.
 
-cdef inline void pair_window(key_t *dk, key_t *dp, const key_t *sk, const key_t *sp, const Py_ssize_t *taps, Py_ssize_t ntaps,
-                             int64_t add, Py_ssize_t n) noexcept nogil:
-    """Pairs i < n of a window over pairs (sk, sp); `add` is added to the positions. In place if n is whole vectors."""
+cdef enum:
+    PAIR_ROWS = 8           # rows of pairs that one column pass takes
+
+
+cdef struct PairRows:       # rows of keys and of positions, both of type key_t
+    void *keys
+    void *places
+    Py_ssize_t step                 # elements from one row to the next
+
+
+cdef inline PairRows pair_rows(const Pool *p, char *scratch, Area keys, Area places,
+                               Py_ssize_t step) noexcept nogil:
+    cdef PairRows rows
+    rows.keys, rows.places = area_of(p, scratch, keys), area_of(p, scratch, places)
+    rows.step = step
+    return rows
+
+
+cdef inline PairRows from_pair(const PairRows *rows, Py_ssize_t at,
+                               const key_t *tag) noexcept nogil:
+    """Return the rows from element `at` on."""
+    cdef PairRows part = rows[0]
+    part.keys = <key_t *>rows.keys + at
+    part.places = <key_t *>rows.places + at
+    return part
+
+
+cdef inline void pair_window(const PairRows *to, const PairRows *source, const Taps *taps,
+                             int64_t add, Py_ssize_t n, const key_t *tag) noexcept nogil:
+    """Pool n windows over pairs; `add` is added to the positions.
+
+    `to` may be `source` if n is whole vectors.
+    """
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(key_t)
+    cdef key_t *dk = <key_t *>to.keys
+    cdef key_t *dp = <key_t *>to.places
+    cdef const key_t *sk = <const key_t *>source.keys
+    cdef const key_t *sp = <const key_t *>source.places
     cdef Py_ssize_t i = 0, t, tap
-    cdef vec_t key, position, other, offset = vec_set(add, dk)
+    cdef vec_t key, position, other, offset = vec_set(add, tag)
     cdef vec_mask greater
     while i < n:
-        tap = taps[0] + i
+        tap = taps.offsets[0] + i
         key, position = vec_load(sk + tap), vec_load(sp + tap)
-        for t in range(1, ntaps):
-            tap = taps[t] + i
+        for t in range(1, taps.count):
+            tap = taps.offsets[t] + i
             other = vec_load(sk + tap)
-            greater = vec_gt(other, key, dk)
-            key = vec_select(greater, other, key, dk)
-            position = vec_select(greater, vec_load(sp + tap), position, dk)
-        store_pair(dk + i, dp + i, key, vec_add(position, offset, dk), n - i)
+            greater = vec_gt(other, key, tag)
+            key = vec_select(greater, other, key, tag)
+            position = vec_select(greater, vec_load(sp + tap), position, tag)
+        store_pair(dk + i, dp + i, key, vec_add(position, offset, tag), n - i)
         i += lanes
 
 
-cdef inline void store_pair(key_t *dk, key_t *dp, vec_t key, vec_t position, Py_ssize_t left) noexcept nogil:
+cdef inline void store_pair(key_t *dk, key_t *dp, vec_t key, vec_t position,
+                            Py_ssize_t left) noexcept nogil:
+    """Store a vector of pairs, or the `left` first of them."""
     if left * <Py_ssize_t>sizeof(key_t) >= VEC_BYTES:
         vec_store(dk, key)
         vec_store(dp, position)
@@ -41,160 +78,210 @@ cdef inline void store_pair(key_t *dk, key_t *dp, vec_t key, vec_t position, Py_
         vec_store_part(dp, position, left * sizeof(key_t))
 
 
-cdef inline vec_t first_pair(const key_t *sk, const Py_ssize_t *taps, Py_ssize_t ntaps, vec_t *position, key_t *tag) noexcept nogil:
-    """A window over bare keys: a tap's offset is its position."""
-    cdef vec_t other, key = vec_load(sk + taps[0])
+cdef inline vec_t first_pair(const key_t *sk, const Taps *taps, vec_t *position) noexcept nogil:
+    """Pool windows over bare keys: the offset of a tap is its position."""
+    cdef vec_t other, key = vec_load(sk + taps.offsets[0])
     cdef vec_mask greater
     cdef Py_ssize_t t
-    position[0] = vec_set(taps[0], tag)
-    for t in range(1, ntaps):
-        other = vec_load(sk + taps[t])
-        greater = vec_gt(other, key, tag)
-        key = vec_select(greater, other, key, tag)
-        position[0] = vec_select(greater, vec_set(taps[t], tag), position[0], tag)
+    position[0] = vec_set(taps.offsets[0], sk)
+    for t in range(1, taps.count):
+        other = vec_load(sk + taps.offsets[t])
+        greater = vec_gt(other, key, sk)
+        key = vec_select(greater, other, key, sk)
+        position[0] = vec_select(greater, vec_set(taps.offsets[t], sk), position[0], sk)
     return key
 
 
-cdef inline void first_window(key_t *dk, key_t *dp, const key_t *sk, const key_t *iota, const Py_ssize_t *taps,
-                              Py_ssize_t ntaps, int64_t add, Py_ssize_t stride, Py_ssize_t n) noexcept nogil:
-    """Windows over bare keys, one per lane, at stride 1 or 2; iota[i] is the position of a window starting at sk[i]."""
+cdef inline void first_window(key_t *dk, key_t *dp, const key_t *sk, const key_t *iota,
+                              const Taps *taps, int64_t add, Py_ssize_t stride,
+                              Py_ssize_t n) noexcept nogil:
+    """Pool n windows over bare keys at stride 1 or 2.
+
+    iota[i] is the position of a window that starts at sk[i].
+    """
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(key_t)
     cdef Py_ssize_t i = 0
     cdef vec_t key, position, next_key, next_position, offset = vec_set(add, dk)
     while i < n:
-        key = first_pair(sk + stride * i, taps, ntaps, &position, dk)
+        key = first_pair(sk + stride * i, taps, &position)
         position = vec_add(position, vec_load(iota + stride * i), dk)
         if stride == 2:
-            next_key = first_pair(sk + 2 * i + lanes, taps, ntaps, &next_position, dk)
+            next_key = first_pair(sk + 2 * i + lanes, taps, &next_position)
             next_position = vec_add(next_position, vec_load(iota + 2 * i + lanes), dk)
-            key, position = vec_concat_even(key, next_key, dk), vec_concat_even(position, next_position, dk)
+            key = vec_concat_even(key, next_key, dk)
+            position = vec_concat_even(position, next_position, dk)
         store_pair(dk + i, dp + i, key, vec_add(position, offset, dk), n - i)
         i += lanes
 
 
-cdef void pair_column_pass(key_t *dk, key_t *dp, const key_t *keys, key_t *dense_k, key_t *dense_p, const key_t *iota,
-                         Py_ssize_t pitch, const Window *w, Py_ssize_t first, int64_t row_positions, Py_ssize_t rows,
-                         Py_ssize_t n, Py_ssize_t dst_step) noexcept nogil:
-    """The column pass where columns are lanes: rows first ... first + rows of the tile, `row_positions` from one to the next."""
-    cdef Py_ssize_t taps[MAX_TAPS]
-    cdef Py_ssize_t step, r, i
+cdef struct Lines:              # rows of a tile
+    Py_ssize_t first, count
+    int64_t positions           # from one row to the next
+
+
+cdef void pair_column_pass(const PairRows *to, const key_t *keys, const PairRows *dense,
+                           const key_t *iota, const Window *w, const Lines *lines,
+                           Py_ssize_t n) noexcept nogil:
+    """Pool columns of bare keys to n pairs a row. The rows of `dense` and of the keys are alike."""
+    cdef Taps taps
+    cdef Py_ssize_t step, r, i, rows = lines.count, pitch = dense.step
+    cdef key_t *dk = <key_t *>to.keys
+    cdef key_t *dp = <key_t *>to.places
+    cdef key_t *dense_k = <key_t *>dense.keys
+    cdef key_t *dense_p = <key_t *>dense.places
+    cdef int64_t add
     cdef bint short = w.steps == 1 and w.stride <= 2
-    step_taps(taps, w, 0, 1)
+    step_taps(&taps, w, 0, 1)
     for r in range(rows):
+        add = (lines.first + r) * lines.positions
         if short:
-            first_window(dk + r * dst_step, dp + r * dst_step, keys + r * pitch, iota, taps, w.taps[0],
-                         (first + r) * row_positions, w.stride, n)
+            first_window(dk + r * to.step, dp + r * to.step, keys + r * pitch, iota, &taps, add,
+                         w.stride, n)
         else:
-            first_window(dense_k + r * pitch, dense_p + r * pitch, keys + r * pitch, iota, taps, w.taps[0],
-                         (first + r) * row_positions, 1, pitch)
+            first_window(dense_k + r * pitch, dense_p + r * pitch, keys + r * pitch, iota, &taps,
+                         add, 1, pitch)
     if short:
         return
     for step in range(1, w.steps):
-        step_taps(taps, w, step, 1)
-        pair_window(dense_k, dense_p, <const key_t *>dense_k, <const key_t *>dense_p, taps, w.taps[step], 0, rows * pitch)
+        step_taps(&taps, w, step, 1)
+        pair_window(dense, dense, &taps, 0, rows * pitch, keys)
     for r in range(rows):
         for i in range(n):
-            dk[r * dst_step + i] = dense_k[r * pitch + i * w.stride]
-            dp[r * dst_step + i] = dense_p[r * pitch + i * w.stride]
+            dk[r * to.step + i] = dense_k[r * pitch + i * w.stride]
+            dp[r * to.step + i] = dense_p[r * pitch + i * w.stride]
 
 
-cdef void pair_row_pass(key_t *dk, key_t *dp, Py_ssize_t dst_step, const key_t *sk, const key_t *sp, Py_ssize_t src_step,
-                        Py_ssize_t origin, const Window *w, Py_ssize_t first, Py_ssize_t count, int64_t add, Py_ssize_t n,
-                        key_t *chain) noexcept nogil:
-    """As row_pass, on pairs."""
-    cdef Py_ssize_t taps[MAX_TAPS]
+cdef void pair_row_pass(const PairRows *to, const PairRows *source, int64_t add, Py_ssize_t n,
+                        const Pass *run, const key_t *tag) noexcept nogil:
+    """row_pass over pairs; `add` is added to the positions."""
+    cdef const Window *w = run.window
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(key_t)
-    cdef Py_ssize_t lo = first * w.stride - w.begin, length = (count - 1) * w.stride + w.extent
+    cdef Py_ssize_t lo = run.first * w.stride - w.begin
+    cdef Py_ssize_t length = (run.count - 1) * w.stride + w.extent
     cdef Py_ssize_t block = imax(lanes, CHAIN_BYTES // 2 // VEC_BYTES // length * lanes)
     cdef Py_ssize_t o, real, at, start, width, pitch, step, r, rows
-    cdef key_t *ck
+    cdef const key_t *sk = <const key_t *>source.keys
+    cdef const key_t *sp = <const key_t *>source.places
+    cdef key_t *ck = <key_t *>run.chain
     cdef key_t *cp
+    cdef PairRows out, chain
+    cdef Taps taps
     if w.steps == 1:
-        step_taps(taps, w, 0, src_step)
-        for o in range(count):
-            real = real_taps(w, first + o, &at)
+        step_taps(&taps, w, 0, source.step)
+        for o in range(run.count):
+            out = from_pair(to, o * to.step, tag)
+            taps.count = real = real_taps(w, run.first + o, &at)
             if real == 0:
-                fill(dk + o * dst_step, n, <key_t>lowest(dk))
-                fill(dp + o * dst_step, n, <key_t>0)
+                fill(<key_t *>out.keys, n, <key_t>lowest(tag))
+                fill(<key_t *>out.places, n, <key_t>0)
             else:
-                at = (at - origin) * src_step
-                pair_window(dk + o * dst_step, dp + o * dst_step, sk + at, sp + at, taps, real, add, n)
+                chain = from_pair(source, (at - run.origin) * source.step, tag)
+                pair_window(&out, &chain, &taps, add, n, tag)
         return
     start = 0
     while start < n:
         width = imin(block, n - start)
         pitch = round_up(width, lanes)
-        ck, cp = chain, chain + length * pitch
+        cp = ck + length * pitch
         for r in range(length):
             if 0 <= lo + r < w.size:
-                at = (lo + r - origin) * src_step + start
+                at = (lo + r - run.origin) * source.step + start
                 memcpy(ck + r * pitch, sk + at, width * sizeof(key_t))
                 memcpy(cp + r * pitch, sp + at, width * sizeof(key_t))
             else:
-                fill(ck + r * pitch, width, <key_t>lowest(dk))
+                fill(ck + r * pitch, width, <key_t>lowest(tag))
                 fill(cp + r * pitch, width, <key_t>0)
+        chain.keys, chain.places, chain.step = ck, cp, pitch
         rows = length
         for step in range(w.steps - 1):
             rows -= w.lasts[step]
-            step_taps(taps, w, step, pitch)
-            pair_window(ck, cp, <const key_t *>ck, <const key_t *>cp, taps, w.taps[step], 0, rows * pitch)
-        step_taps(taps, w, w.steps - 1, pitch)
-        for o in range(count):
+            step_taps(&taps, w, step, pitch)
+            pair_window(&chain, &chain, &taps, 0, rows * pitch, tag)
+        step_taps(&taps, w, w.steps - 1, pitch)
+        for o in range(run.count):
             at = o * w.stride * pitch
-            pair_window(dk + o * dst_step + start, dp + o * dst_step + start, <const key_t *>(ck + at), <const key_t *>(cp + at),
-                        taps, w.taps[w.steps - 1], add, width)
+            chain.keys, chain.places = ck + at, cp + at
+            out = from_pair(to, o * to.step + start, tag)
+            pair_window(&out, &chain, &taps, add, width, tag)
         start += block
 
 
-cdef void pair_box(key_t *dk, key_t *dp, const Areas *areas, const View *x, Py_ssize_t at, const Pool *p, const Tile *tile,
-                   Py_ssize_t pitch, Py_ssize_t data) noexcept nogil:
-    """WindowRows and columns of one slab: pairs of the whole tile, dense, in (dk, dp)."""
-    cdef Py_ssize_t n = tile.channels, rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
-    cdef Py_ssize_t line = p.cols.size, out = tile.cols * n, r = 0, count
+cdef void pair_box(const PairRows *to, const View *x, Py_ssize_t at, const Work *work,
+                   const key_t *tag) noexcept nogil:
+    """Pool the rows and columns of one slab to the pairs of the whole tile.
+
+    `at` is the offset of the slab in x.
+    """
+    cdef const Pool *pool = work.pool
+    cdef const Problem *p = &pool.problem
+    cdef const Tile *tile = work.tile
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(key_t), n = tile.channels, data
+    cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
+    cdef Py_ssize_t out = tile.cols * n, r = 0, pitch = band_pitch(p, tile, lanes, &data)
     cdef keys_load_t load = keys_loader(p.code, <int>sizeof(key_t))
-    cdef key_t *keys = <key_t *>areas.slab
-    cdef key_t *iota = <key_t *>areas.iota
-    cdef key_t *mk = <key_t *>areas.band
-    cdef key_t *mp = <key_t *>areas.band_places
+    cdef key_t *keys = <key_t *>area_of(pool, work.scratch, SLAB)
+    cdef const key_t *iota = <const key_t *>area_of(pool, work.scratch, IOTA)
+    cdef PairRows band = pair_rows(pool, work.scratch, BAND, BAND_PLACES, out)
+    cdef PairRows dense = pair_rows(pool, work.scratch, DENSE, DENSE_PLACES, pitch)
+    cdef PairRows line, source
+    cdef const char *src
+    cdef Lines lines
+    cdef Pass run
+    lines.positions = p.cols.size
     if p.channels_last:
+        set_pass_of_cols(&run, work, work.leads)
+        source.keys, source.places, source.step = keys, <void *>iota, n
         for r in range(rows):
+            src = x.data + (at + r * x.row) * p.size
             if x.col == n or cols == 1:
-                load(keys, 0, x.data + (at + r * x.row) * p.size, 0, 1, cols * n, p.rule)
+                load(keys, 0, src, 0, 1, cols * n, pool.rule)
             else:
-                load(keys, n, x.data + (at + r * x.row) * p.size, x.col, cols, n, p.rule)
-            pair_row_pass(mk + r * out, mp + r * out, n, <const key_t *>keys, <const key_t *>iota, n, tile.col_lo, &p.cols, tile.col,
-                          tile.cols, r * line, n, <key_t *>areas.chain)
+                load(keys, n, src, x.col, cols, n, pool.rule)
+            line = from_pair(&band, r * out, tag)
+            line.step = n
+            pair_row_pass(&line, &source, r * lines.positions, n, &run, tag)
     else:
         while r < rows:
-            count = imin(PAIR_ROWS, rows - r)
-            load(keys + data + tile.left, pitch, x.data + (at + r * x.row) * p.size, x.row, count, cols, p.rule)
-            pair_column_pass(mk + r * out, mp + r * out, <const key_t *>(keys + data), <key_t *>areas.dense, <key_t *>areas.dense_places,
-                           <const key_t *>iota, pitch, &p.cols, r, line, count, tile.cols, out)
-            r += count
-    pair_row_pass(dk, dp, out, <const key_t *>mk, <const key_t *>mp, out, tile.row_lo, &p.rows, tile.row, tile.rows, 0, out,
-                  <key_t *>areas.chain)
+            lines.first, lines.count = r, imin(PAIR_ROWS, rows - r)
+            load(keys + data + tile.left, pitch, x.data + (at + r * x.row) * p.size, x.row,
+                 lines.count, cols, pool.rule)
+            line = from_pair(&band, r * out, tag)
+            pair_column_pass(&line, <const key_t *>(keys + data), &dense, iota, &p.cols, &lines,
+                             tile.cols)
+            r += lines.count
+    set_pass_of_rows(&run, work)
+    pair_row_pass(to, &band, 0, out, &run, tag)
 
 
-cdef void tile_pairs(const Pool *p, const View *x, const View *y, const View *z, const Tile *tile, Scratch *scratch, key_t *tag) noexcept nogil:
-    """One tile of values (y) and indices (z)."""
+cdef void tile_pairs(const Pool *pool, const Job *job, const Tile *tile, Scratch *scratch,
+                     const key_t *tag) noexcept nogil:
+    """Pool one tile to values and indices."""
+    cdef const Problem *p = &pool.problem
+    cdef const View *x = &job.x
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(key_t)
     cdef Py_ssize_t counts[MAX_LEADS]
-    cdef Py_ssize_t n = tile.channels, total, first, plane, t, i, at, data, r
-    cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo, out = tile.cols * n
-    cdef Py_ssize_t pitch = band_pitch(p, tile.span, tile.left, lanes, &data)
-    cdef Areas areas
-    split_scratch(&areas, p, scratch.area)
-    cdef key_t *keys = <key_t *>areas.pooled
-    cdef key_t *places = <key_t *>areas.pooled_places
-    cdef key_t *more_keys = <key_t *>areas.spare
-    cdef key_t *more_places = <key_t *>areas.spare_places
-    cdef key_t *iota = <key_t *>areas.iota
+    cdef Py_ssize_t n = tile.channels, total, first, plane, t, i, at, data
+    cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
+    cdef Py_ssize_t out = tile.cols * n, pitch = band_pitch(p, tile, lanes, &data)
+    cdef PairRows best = pair_rows(pool, scratch.area, POOLED, POOLED_PLACES, out)
+    cdef PairRows more = pair_rows(pool, scratch.area, SPARE, SPARE_PLACES, out)
+    cdef key_t *keys = <key_t *>best.keys
+    cdef key_t *places = <key_t *>best.places
+    cdef key_t *more_keys = <key_t *>more.keys
+    cdef key_t *more_places = <key_t *>more.places
+    cdef key_t *iota = <key_t *>area_of(pool, scratch.area, IOTA)
+    cdef Taps one
+    cdef Work work
+    set_taps(&one, 1, 0)
+    work.pool, work.tile, work.planes = pool, tile, 1
+    work.leads, work.scratch = &one, scratch.area
     total = lead_taps(p, x, tile.lead, counts, &first)
     if p.channels_last:
         for i in range(cols):
             fill(iota + i * n, n, <key_t>i)
     else:
-        fill_margins(<key_t *>areas.slab, pitch, data, tile, imin(rows, PAIR_ROWS))
+        fill_margins(<key_t *>area_of(pool, scratch.area, SLAB), pitch, data, tile,
+                     imin(rows, PAIR_ROWS))
         for i in range(pitch + 2 * lanes):
             iota[i] = <key_t>(i - tile.left)
     for plane in range(tile.planes):
@@ -205,96 +292,135 @@ cdef void tile_pairs(const Pool *p, const View *x, const View *y, const View *z,
         for t in range(total):
             at = input_offset(p, x, tile, plane) + first + lead_offset(p, x.lead, counts, t)
             if t == 0:
-                pair_box(keys, places, &areas, x, at, p, tile, pitch, data)
+                pair_box(&best, x, at, &work, tag)
                 continue
-            pair_box(more_keys, more_places, &areas, x, at, p, tile, pitch, data)
-            at = lead_offset(p, p.position_lead, counts, t)
+            pair_box(&more, x, at, &work, tag)
+            at = lead_offset(p, pool.indexing.position_lead, counts, t)
             for i in range(tile.rows * out):
                 more_places[i] += <key_t>at
-            merge_pairs(keys, places, <const key_t *>more_keys, <const key_t *>more_places, tile.rows * out)
-        store_tile(keys, places, p, y, z, tile, plane)
+            merge_pairs(keys, places, <const key_t *>more_keys, <const key_t *>more_places,
+                        tile.rows * out)
+        store_tile(<const key_t *>keys, <const key_t *>places, pool, job, tile, plane)
 
 
-cdef inline void merge_pairs(key_t *keys, key_t *places, const key_t *more_keys, const key_t *more_places,
-                             Py_ssize_t n) noexcept nogil:
+cdef inline void merge_pairs(key_t *keys, key_t *places, const key_t *more_keys,
+                             const key_t *more_places, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(key_t)
     cdef Py_ssize_t i = 0
-    cdef vec_t key, other
+    cdef vec_t key, other, place
     cdef vec_mask greater
     while i < n:
         key, other = vec_load(keys + i), vec_load(more_keys + i)
         greater = vec_gt(other, key, keys)
-        store_pair(keys + i, places + i, vec_select(greater, other, key, keys),
-                   vec_select(greater, vec_load(more_places + i), vec_load(places + i), keys), n - i)
+        place = vec_select(greater, vec_load(more_places + i), vec_load(places + i), keys)
+        store_pair(keys + i, places + i, vec_select(greater, other, key, keys), place, n - i)
         i += lanes
 
 
-cdef void store_tile(const key_t *keys, const key_t *places, const Pool *p, const View *y, const View *z, const Tile *tile,
-                     Py_ssize_t plane) noexcept nogil:
+cdef void store_tile(const key_t *keys, const key_t *places, const Pool *p, const Job *job,
+                     const Tile *tile, Py_ssize_t plane) noexcept nogil:
+    """Store the values and indices of one plane."""
+    cdef const View *z = &job.z
     cdef Py_ssize_t out = tile.cols * tile.channels, r, at
     cdef int64_t base = tile_base(p, tile)
-    if not p.channels_last:
-        base += plane_base(p, tile.plane + plane) + tile.col_lo * p.index_col
-    store_keys(y, tile, plane, 0, tile.rows, keys, p)
-    at = output_offset(p, z, tile, plane)
+    if not p.problem.channels_last:
+        base += plane_base(p, tile.plane + plane) + tile.col_lo * p.indexing.col
+    store_keys(&job.y, tile, plane, 0, tile.rows, keys, p)
+    at = output_offset(&p.problem, z, tile, plane)
     for r in range(tile.rows):
-        if p.index_bytes == 8:
-            store_index_row(<int64_t *>z.data + at + r * z.row, keys + r * out, places + r * out, p, z, tile, base, r)
+        if p.indexing.bytes == 8:
+            store_index_row(<int64_t *>z.data + at + r * z.row, keys + r * out, places + r * out,
+                            p, z, tile, base, r)
         else:
-            store_index_row(<int32_t *>z.data + at + r * z.row, keys + r * out, places + r * out, p, z, tile, base, r)
+            store_index_row(<int32_t *>z.data + at + r * z.row, keys + r * out, places + r * out,
+                            p, z, tile, base, r)
 
 
-cdef void store_index_row(index_t *dst, const key_t *keys, const key_t *places, const Pool *p, const View *z, const Tile *tile,
-                          Py_ssize_t base, Py_ssize_t r) noexcept nogil:
-    cdef Py_ssize_t n = tile.channels, o, c
-    if not p.linear:
+cdef void store_index_row(index_t *dst, const key_t *keys, const key_t *places, const Pool *p,
+                          const View *z, const Tile *tile, Py_ssize_t base,
+                          Py_ssize_t r) noexcept nogil:
+    """Store the indices of row r of the tile."""
+    cdef Py_ssize_t n = tile.channels, o, c, at
+    cdef int64_t channel = p.indexing.channel, col = p.indexing.col
+    if not p.indexing.linear:
         for o in range(tile.cols):
             for c in range(n):
-                dst[o * z.col + c] = <index_t>(base + c * p.index_channel + index_of_position(p, places[o * n + c]))
+                at = base + c * channel + index_of_position(p, places[o * n + c])
+                dst[o * z.col + c] = <index_t>at
     elif n == 1 and z.col == 1:
-        store_indices(dst, places, <size_t>tile.cols, <int64_t>base, <int64_t>0, <int64_t>p.index_col)
+        store_indices(dst, places, <size_t>tile.cols, <int64_t>base, <int64_t>0, col)
     else:
         for o in range(tile.cols):
-            store_indices(dst + o * z.col, places + o * n, <size_t>n, <int64_t>base, <int64_t>p.index_channel,
-                          <int64_t>p.index_col)
+            store_indices(dst + o * z.col, places + o * n, <size_t>n, <int64_t>base, channel, col)
     if has_margin(keys, <size_t>(tile.cols * n)):
         settle_margins(dst, keys, p, z, tile, base, r)
 
 
 cdef inline Py_ssize_t index_of_position(const Pool *p, key_t place) noexcept nogil:
-    """A position, row-major from the tile's first element, in the index's own strides."""
+    """Return a position, row-major from the tile's first element, in the strides of the index."""
+    cdef const Problem *problem = &p.problem
     cdef uint64_t at = <uint64_t>place
-    cdef Py_ssize_t axis = p.leads, index
+    cdef Py_ssize_t axis = problem.leads, index
     if key_t is int16_t:
         at = <uint16_t>place
     elif key_t is int32_t:
         at = <uint32_t>place
-    index = <Py_ssize_t>(at % <uint64_t>p.cols.size) * p.index_col
-    at //= <uint64_t>p.cols.size
-    index += <Py_ssize_t>(at % <uint64_t>p.rows.size) * p.index_row
-    at //= <uint64_t>p.rows.size
+    index = <Py_ssize_t>(at % <uint64_t>problem.cols.size) * p.indexing.col
+    at //= <uint64_t>problem.cols.size
+    index += <Py_ssize_t>(at % <uint64_t>problem.rows.size) * p.indexing.row
+    at //= <uint64_t>problem.rows.size
     while axis > 0:
         axis -= 1
-        index += <Py_ssize_t>(at % <uint64_t>p.lead[axis].size) * p.index_lead[axis]
-        at //= <uint64_t>p.lead[axis].size
+        index += <Py_ssize_t>(at % <uint64_t>problem.lead[axis].size) * p.indexing.lead[axis]
+        at //= <uint64_t>problem.lead[axis].size
     return index
 
 
-cdef void settle_margins(index_t *dst, const key_t *keys, const Pool *p, const View *z, const Tile *tile, Py_ssize_t base,
-                         Py_ssize_t r) noexcept nogil:
-    """Windows whose maximum is the lowest key: all their elements are it, so the first counts; -1 if they have none."""
-    cdef Py_ssize_t n = tile.channels, o, c, row = 0, col = 0, lead = tile.lead, first, axis = p.leads
-    cdef bint some = real_taps(&p.rows, tile.row + r, &row) > 0
+cdef void settle_margins(index_t *dst, const key_t *keys, const Pool *p, const View *z,
+                         const Tile *tile, Py_ssize_t base, Py_ssize_t r) noexcept nogil:
+    """Set the indices of windows whose maximum is the lowest key.
+
+    All their elements have that key, so the first one counts. The index is -1 if there is none.
+    """
+    cdef const Problem *problem = &p.problem
+    cdef Py_ssize_t n = tile.channels, o, c, row = 0, col = 0, lead = tile.lead, first, at
+    cdef Py_ssize_t axis = problem.leads
+    cdef bint some = real_taps(&problem.rows, tile.row + r, &row) > 0
     while axis > 0:
         axis -= 1
-        some = some and real_taps(&p.lead[axis], lead % p.lead[axis].out, &first) > 0
-        lead //= p.lead[axis].out
+        some = some and real_taps(&problem.lead[axis], lead % problem.lead[axis].out, &first) > 0
+        lead //= problem.lead[axis].out
     for o in range(tile.cols):
         for c in range(n):
             if keys[o * n + c] != <key_t>lowest(keys):
                 continue
-            if some and real_taps(&p.cols, tile.col + o, &col) > 0:
-                dst[o * z.col + c] = <index_t>(base + (row - tile.row_lo) * p.index_row + (col - tile.col_lo) * p.index_col
-                                               + c * p.index_channel)
+            if some and real_taps(&problem.cols, tile.col + o, &col) > 0:
+                at = base + (row - tile.row_lo) * p.indexing.row + c * p.indexing.channel
+                at += (col - tile.col_lo) * p.indexing.col
+                dst[o * z.col + c] = <index_t>at
             else:
                 dst[o * z.col + c] = -1
+
+
+cdef void pairs_scratch(const Pool *p, Py_ssize_t *size) noexcept nogil:
+    """The sizes of all areas, in keys."""
+    cdef const Problem *problem = &p.problem
+    cdef Py_ssize_t lanes = VEC_BYTES // p.key_bytes, n = p.tiling.channels
+    cdef Py_ssize_t rows = (p.tiling.rows - 1) * problem.rows.stride + problem.rows.extent
+    cdef Py_ssize_t span = (p.tiling.cols - 1) * problem.cols.stride + problem.cols.extent
+    cdef Py_ssize_t line = imin(span, problem.cols.size) * n, out = p.tiling.cols * n
+    cdef Py_ssize_t pitch = round_up(lanes + span, lanes)
+    size[<int>BAND] = size[<int>BAND_PLACES] = imin(rows, problem.rows.size) * out
+    size[<int>POOLED] = size[<int>POOLED_PLACES] = p.tiling.rows * out
+    if problem.leads:
+        size[<int>SPARE] = size[<int>SPARE_PLACES] = p.tiling.rows * out
+    if problem.channels_last:
+        size[<int>SLAB] = size[<int>IOTA] = line
+    else:
+        # One row more than a column pass takes: a chain takes the rows as one, and its taps go on
+        # after the last of them.
+        size[<int>SLAB] = (PAIR_ROWS + 1) * pitch
+        size[<int>IOTA] = pitch + 4 * lanes
+        if problem.cols.steps > 1 or problem.cols.stride > 2:
+            size[<int>DENSE] = size[<int>DENSE_PLACES] = size[<int>SLAB]
+    long_windows_scratch(p, size, p.key_bytes, False)

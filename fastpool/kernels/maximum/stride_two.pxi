@@ -6,74 +6,88 @@
 #
 # The rows under an output row are pooled vector by vector. Shuffles then pair their columns.
 
-cdef inline vec_t join_pairs(vec_t evens, vec_t odds, vec_t next_evens, Py_ssize_t kernel, const number *src) noexcept nogil:
-    """Windows of 2 or 3 columns from the columns at even and odd places."""
-    evens, odds = vec_max(evens, odds, src), evens
-    return evens if kernel == 2 else vec_max(evens, vec_shift_in(odds, next_evens, src), src)
+cdef inline vec_t join_pairs(vec_t evens, vec_t odds, vec_t next_evens, Py_ssize_t kernel,
+                             const number *tag) noexcept nogil:
+    """Return windows of 2 or 3 columns, made of the columns at even and at odd places."""
+    evens, odds = vec_max(evens, odds, tag), evens
+    if kernel == 2:
+        return evens
+    return vec_max(evens, vec_shift_in(odds, next_evens, tag), tag)
 
 
-cdef inline void row_stride_two(number *dst, const number *src, const Py_ssize_t *taps, Py_ssize_t ntaps, const byte_mask *masks,
-                             Py_ssize_t kernel, Py_ssize_t n, bint both, vec_flag *nan) noexcept nogil:
-    """One row of n windows of 2 or 3 columns at stride 2. Edges are those of the first pair of vectors, of the last, of the
-    one beyond; `both`: has the last one anything in its second vector?"""
+cdef inline void row_stride_two(number *dst, const number *src, const Taps *taps,
+                                const byte_mask *masks, Py_ssize_t kernel, Py_ssize_t n, bint both,
+                                vec_flag *nan) noexcept nogil:
+    """Pool one row of n windows of 2 or 3 columns.
+
+    The masks are those of the first pair of vectors, of the last pair and of the pair after it.
+    `both` says whether the last pair has an element in its second vector.
+    """
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
     cdef vec_t a, b, evens, odds, next_evens, next_odds
     if n > lanes:
-        column_pair(&a, &b, src, taps, ntaps, masks, True, nan)
+        column_pair(&a, &b, src, taps, masks, True, nan)
         evens, odds = vec_concat_even(a, b, src), vec_concat_odd(a, b, src)
         while n > 2 * lanes:
             src += 2 * lanes
-            column_pair(&a, &b, src, taps, ntaps, NULL, True, nan)
+            column_pair(&a, &b, src, taps, NULL, True, nan)
             next_evens, next_odds = vec_concat_even(a, b, src), vec_concat_odd(a, b, src)
             vec_store(dst, join_pairs(evens, odds, next_evens, kernel, src))
             evens, odds = next_evens, next_odds
             dst, n = dst + lanes, n - lanes
         src += 2 * lanes
-        column_pair(&a, &b, src, taps, ntaps, masks + 2, both, nan)
+        column_pair(&a, &b, src, taps, masks + 2, both, nan)
         next_evens, next_odds = vec_concat_even(a, b, src), vec_concat_odd(a, b, src)
         vec_store(dst, join_pairs(evens, odds, next_evens, kernel, src))
         dst, n = dst + lanes, n - lanes
     else:
-        column_pair(&a, &b, src, taps, ntaps, masks + 2, both, nan)
+        column_pair(&a, &b, src, taps, masks + 2, both, nan)
         next_evens, next_odds = vec_concat_even(a, b, src), vec_concat_odd(a, b, src)
     evens = vec_lowest(src)
     if n == lanes and kernel == 3:
-        column_pair(&a, &b, src + 2 * lanes, taps, ntaps, masks + 4, False, nan)
+        column_pair(&a, &b, src + 2 * lanes, taps, masks + 4, False, nan)
         evens = vec_concat_even(a, b, src)
-    store_lanes(dst, join_pairs(next_evens, next_odds, evens, kernel, src), n * <Py_ssize_t>sizeof(number))
+    store_lanes(dst, join_pairs(next_evens, next_odds, evens, kernel, src),
+                n * <Py_ssize_t>sizeof(number))
 
 
-cdef vec_flag pool_stride_two(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_plane, const number *src, const Source *s,
-                         Py_ssize_t planes, const Pool *p, const Tile *tile, const Leads *leads) noexcept nogil:
-    """A tile, row by row; src is its first element."""
-    cdef Py_ssize_t taps[MAX_TAPS]
+cdef vec_flag pool_stride_two(number *dst, const Target *to, const number *src, const Source *s,
+                              const Work *work) noexcept nogil:
+    """Pool a tile, row by row; `src` is its first element."""
+    cdef const Tile *tile = work.tile
+    cdef const Window *rows = &work.pool.problem.rows
+    cdef const Window *cols = &work.pool.problem.cols
     cdef byte_mask masks[6]
-    cdef Py_ssize_t size = sizeof(number), lanes = VEC_BYTES // size, n = tile.cols, stride = p.cols.stride
-    cdef Py_ssize_t start = tile.col * stride - p.cols.begin - tile.col_lo, last = (n - 1) // lanes * lanes * stride
-    cdef Py_ssize_t fewer[MAX_TAPS]
-    cdef Py_ssize_t plane, r, i, col, row, real, step = p.rows.dilation * s.row
-    cdef const Py_ssize_t *row_of
+    cdef Py_ssize_t size = sizeof(number), lanes = VEC_BYTES // size, n = tile.cols
+    cdef Py_ssize_t start = tile.col * 2 - cols.begin - tile.col_lo
+    cdef Py_ssize_t last = (n - 1) // lanes * lanes * 2
+    cdef Py_ssize_t step = rows.dilation * s.row, plane, r, i, col, row, real, held = rows.kernel
     cdef bint both = start + last + lanes < s.cols
     cdef vec_flag nan = flag_none()
-    cdef const number *at
+    cdef Taps taps
     for i in range(6):
         col = start + (i % 2) * lanes + (0 if i < 2 else last if i < 4 else last + 2 * lanes)
         masks[i] = vec_mask_range(-col * size, (s.cols - col) * size)
-    taps_across_slabs(taps, leads, p.rows.kernel, step)
-    for plane in range(planes):
+    taps_across_slabs(&taps, work.leads, held, step)
+    for plane in range(work.planes):
         for r in range(tile.rows):
-            real = real_taps(&p.rows, tile.row + r, &row)
+            real = real_taps(rows, tile.row + r, &row)
             if real == 0:
-                fill(dst + r * dst_row, n, <number>lowest(dst))
+                fill(dst + r * to.row, n, <number>lowest(dst))
                 continue
-            row_of = taps
-            if real < p.rows.kernel and leads.count > 1:        # (of one slab the taps are a part of the whole window's)
-                taps_across_slabs(fewer, leads, real, step)
-                row_of = fewer
-            at = src + (row - tile.row_lo) * s.row + start
-            if p.strategy == APART:
-                row_apart(dst + r * dst_row, at, row_of, real * leads.count, stride, n, &nan)
-            elif VEC_MASKS:
-                row_stride_two(dst + r * dst_row, at, row_of, real * leads.count, masks, p.cols.kernel, n, both, &nan)
-        src, dst = src + s.plane, dst + dst_plane
+            if real != held:
+                held = real
+                taps_across_slabs(&taps, work.leads, held, step)
+            row_stride_two(dst + r * to.row, src + (row - tile.row_lo) * s.row + start, &taps,
+                           masks, cols.kernel, n, both, &nan)
+        src, dst = src + s.plane, dst + to.plane
     return nan
+
+
+cdef bint takes_stride_two(const Pool *p) noexcept nogil:
+    cdef const Window *cols = &p.problem.cols
+    if not VEC_MASKS or cols.stride != 2 or cols.dilation > 1:
+        return False
+    if not 2 <= cols.kernel <= 3 or cols.begin >= cols.kernel:
+        return False
+    return 2 * (cols.out - 1) - cols.begin < cols.size

@@ -1,265 +1,313 @@
 # Pool one tile: pick the kernel of its element type and its strategy.
 
-cdef vec_flag pool_planes(number *dst, Py_ssize_t dst_row, Py_ssize_t dst_plane, const number *src, const Source *s,
-                         Py_ssize_t planes, const Pool *p, const Tile *tile, const Leads *leads, number *area) noexcept nogil:
-    if p.strategy == PADDED_PLANES:
-        return pool_padded_planes(dst, dst_row, dst_plane, src, s, planes, p, tile, area)
-    if VEC_MASKS and p.strategy == SLIDE_DOWN:
-        return pool_slide_down(dst, dst_row, dst_plane, src, s, planes, p, tile)
-    if VEC_MASKS and p.strategy == FLAT_PLANES:
-        return pool_flat_planes(dst, dst + planes * p.rows.out * p.cols.out, src, planes * p.rows.size * p.cols.size, p)
-    if p.strategy != WHOLE_PLANE:
-        return pool_stride_two(dst, dst_row, dst_plane, src, s, planes, p, tile, leads)
-    return pool_whole_plane(dst, dst_plane, src, s, planes, s.rows * s.cols)
+cdef vec_flag pool_planes(number *dst, const Target *to, const number *src, const Source *s,
+                          const Work *work) noexcept nogil:
+    """Pool channels-first planes by a strategy without bands. Return whether there was a NaN.
+
+    If there was one, the outputs are undefined.
+    """
+    cdef int strategy = work.pool.strategy
+    if strategy == PADDED_PLANES:
+        return pool_padded_planes(dst, to, src, s, work)
+    if VEC_MASKS and strategy == SLIDE_DOWN:
+        return pool_slide_down(dst, to, src, s, work)
+    if VEC_MASKS and strategy == FLAT_PLANES:
+        return pool_flat_planes(dst, to, src, s, work)
+    if VEC_MASKS and strategy == STRIDE_TWO:
+        return pool_stride_two(dst, to, src, s, work)
+    if strategy == APART:
+        return pool_apart(dst, to, src, s, work)
+    return pool_whole_plane(dst, to, src, s, work)
 
 
-cdef inline bint fits_form(const Pool *p, const View *x, const View *y, Py_ssize_t rows, Py_ssize_t cols) noexcept nogil:
-    """May a tile be taken as p.strategy says? Some forms need rows and planes that lie side by side."""
+cdef inline bint fits_strategy(const Pool *pool, const View *x, const View *y,
+                               const Tile *tile) noexcept nogil:
+    """May a tile be pooled by its strategy? Some need contiguous rows and planes."""
+    cdef const Problem *p = &pool.problem
     cdef Py_ssize_t plane = p.rows.size * p.cols.size
-    if p.strategy < WHOLE_PLANE:
+    if pool.strategy < WHOLE_PLANE:
         return True
-    if p.strategy == WHOLE_PLANE:
-        return x.row == cols or rows == 1
+    if pool.strategy == WHOLE_PLANE:
+        return x.row == tile.col_hi - tile.col_lo or tile.row_hi - tile.row_lo == 1
     if p.batch * p.channels > 1:
-        if x.channel != plane or y.channel != p.rows.out * p.cols.out or not (evenly_spaced(p, x) and evenly_spaced(p, y)):
+        if x.channel != plane or y.channel != p.rows.out * p.cols.out:
             return False
-    return (x.row == p.cols.size or p.rows.size == 1) and (y.row == p.cols.out or p.rows.out == 1)
+        if not evenly_spaced(p, x) or not evenly_spaced(p, y):
+            return False
+    if x.row != p.cols.size and p.rows.size > 1:
+        return False
+    return y.row == p.cols.out or p.rows.out == 1
 
 
-cdef bint tile_values(const Pool *p, const View *x, const View *y, const Tile *tile, Scratch *scratch, number *tag) noexcept nogil:
-    """One tile of a dtype that has its own max. False, and nothing promised, if there is a NaN under it."""
-    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
+cdef bint tile_values(const Pool *pool, const View *x, const View *y, const Tile *tile,
+                      Scratch *scratch, number *tag) noexcept nogil:
+    """Pool one tile of a dtype that compares as it is.
+
+    Return False if its input holds a NaN. The output is then undefined, and the caller pools the
+    tile again, as keys.
+    """
+    cdef const Problem *p = &pool.problem
     cdef Py_ssize_t counts[MAX_LEADS]
-    cdef Py_ssize_t data, at, plane, first, src_row = x.row, src_col = x.col, r, t
     cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
-    cdef Py_ssize_t pitch = band_pitch(p, tile.span, tile.left, lanes, &data)
-    cdef Py_ssize_t total = lead_taps(p, x, tile.lead, counts, &first)
-    cdef Areas areas
-    split_scratch(&areas, p, scratch.area)
-    cdef number *slab = <number *>areas.slab
-    cdef number *band = <number *>areas.band
-    cdef number *chain = <number *>areas.chain
-    cdef number *dense
-    cdef number *to = <number *>y.data + output_offset(p, y, tile, 0)
-    cdef const number *src = <const number *>x.data + input_offset(p, x, tile, 0) + first
-    cdef Leads leads
+    cdef Py_ssize_t first, plane, total = lead_taps(p, x, tile.lead, counts, &first)
+    cdef number *slab = <number *>area_of(pool, scratch.area, SLAB)
+    cdef number *dst
+    cdef const number *src
+    cdef vec_flag nan = flag_none(), seen
+    cdef Taps leads
     cdef Source source
-    cdef Py_ssize_t planes
-    cdef vec_flag nan = flag_none()
-    leads.count, leads.offsets[0] = 1, 0
+    cdef Target target
+    cdef Work work
     if total == 0 or rows == 0 or cols == 0:
         for plane in range(tile.planes):
-            fill_tile(<number *>y.data + output_offset(p, y, tile, plane), y, p, tile, <number>lowest(tag))
+            dst = <number *>y.data + output_offset(p, y, tile, plane)
+            fill_tile(dst, y, tile, <number>lowest(tag))
         return True
-    if p.strategy != BANDS and (total > 1 or fits_form(p, x, y, rows, cols)):
-        if total > 1 and (p.strategy == STRIDE_TWO or p.strategy == APART) and few_leads(p, total):
-            leads.count = total
-            for t in range(total):
-                leads.offsets[t] = lead_offset(p, x.lead, counts, t)
+    dst = <number *>y.data + output_offset(p, y, tile, 0)
+    src = <const number *>x.data + input_offset(p, x, tile, 0) + first
+    leads.count, leads.offsets[0] = 1, 0
+    source.plane, source.row, source.col = x.channel, x.row, x.col
+    source.rows, source.cols = rows, cols
+    target.plane, target.row, target.col = y.channel, y.row, y.col
+    work.pool, work.tile, work.planes = pool, tile, 1
+    work.leads, work.scratch = &leads, scratch.area
+    if pool.strategy != BANDS and (total > 1 or fits_strategy(pool, x, y, tile)):
+        if total > 1 and adds_leads(pool) and few_leads(pool, total):
+            lead_offsets(&leads, p, x, counts, total)
         elif total > 1:
             gather_leads(slab, src, x, p, tile, counts, total, &nan)
-            src, src_row = slab, cols
-        planes = tile.planes if tile.planes == 1 or (evenly_spaced(p, x) and evenly_spaced(p, y)) else 1
+            src, source.row = slab, cols
+        if evenly_spaced(p, x) and evenly_spaced(p, y):
+            work.planes = tile.planes
         plane = 0
         while plane < tile.planes:
             if plane > 0:
                 src = <const number *>x.data + input_offset(p, x, tile, plane) + first
-                to = <number *>y.data + output_offset(p, y, tile, plane)
-            source.row, source.plane, source.rows, source.cols = src_row, x.channel, rows, cols
-            if flag_any(pool_planes(to, y.row, y.channel, src, &source, planes, p, tile, &leads, band)):
+                dst = <number *>y.data + output_offset(p, y, tile, plane)
+            if flag_any(pool_planes(dst, &target, src, &source, &work)):
                 return False
-            plane += planes
+            plane += work.planes
         return not flag_any(nan)
-    if total > 1 and few_leads(p, total):
-        leads.count = total
-        for t in range(total):
-            leads.offsets[t] = lead_offset(p, x.lead, counts, t)
+    if total > 1 and few_leads(pool, total):
+        lead_offsets(&leads, p, x, counts, total)
     elif total > 1:                     # (a tile of leading axes is of one plane)
         gather_leads(slab, src, x, p, tile, counts, total, &nan)
-        src, src_row, src_col = slab, cols * tile.channels, tile.channels
-    if p.pixels_as_row and src_col == tile.channels and y.col == tile.channels and total <= MAX_TAPS:
-        return pool_pixels_as_row(to, src, src_row, p, y, tile, band, <number *>areas.pooled, chain, &leads) and not flag_any(nan)
-    if p.channels_last:
-        pool_pixels(to, y.row, y.col, src, src_row, src_col, p, tile, band, chain, &leads, &nan)
-        return not flag_any(nan)
-    if scratch.margins != tile.col:
-        fill_margins(band, pitch, data, tile, p.tile_planes * p.tile_rows)
-        scratch.margins = -1 if p.in_place else tile.col
-    band += data
-    dense = band if p.in_place else <number *>areas.dense
-    if tile.planes > tile.rows and p.rows.steps == 1 and evenly_spaced(p, x):
-        for r in range(tile.rows):      # planes inside: there are more of them than rows in each
-            border_row(band + r * pitch + tile.left, tile.rows * pitch, src, x.channel, src_row, tile.row_lo, &p.rows,
-                       tile.row + r, tile.planes, cols, &leads, &nan)
+        src, source.row, source.col = slab, cols * tile.channels, tile.channels
+    if not p.channels_last:
+        seen = pool_bands(src, source.row, first, x, y, &work, scratch)
+    elif (pool.pixels_as_row and source.col == tile.channels and y.col == tile.channels
+          and total <= MAX_TAPS):
+        seen = pool_pixels_as_row(dst, &target, src, &source, &work)
+    elif pool.direct:
+        seen = pool_direct_pixels(dst, &target, src, &source, &work)
     else:
-        for plane in range(tile.planes):
-            if plane > 0:
-                src = <const number *>x.data + input_offset(p, x, tile, plane) + first
-            row_pass(band + plane * tile.rows * pitch + tile.left, pitch, src, src_row, tile.row_lo, &p.rows, tile.row,
-                     tile.rows, cols, chain, &leads, &nan, NULL)
-    if flag_any(nan):
-        return False
-    if tile.planes == 1 or planes_touch(p, y):
-        column_pass(to, y.row, band, dense, pitch, &p.cols, tile.planes * tile.rows, tile.cols)
-    else:
-        # From the last on: a chain may write over the first elements behind its rows.
-        for plane in range(tile.planes - 1, -1, -1):
-            column_pass(<number *>y.data + output_offset(p, y, tile, plane), y.row, band + plane * tile.rows * pitch,
-                      dense + plane * tile.rows * pitch, pitch, &p.cols, tile.rows, tile.cols)
-    return True
+        seen = pool_pixels(dst, &target, src, &source, &work)
+    return not flag_any(flag_or(nan, seen))
 
 
-cdef void fill_tile(number *dst, const View *y, const Pool *p, const Tile *tile, number value) noexcept nogil:
+cdef inline bint adds_leads(const Pool *p) noexcept nogil:
+    """Can the strategy pool the taps of leading axes together with its own?"""
+    return p.strategy == STRIDE_TWO or p.strategy == APART
+
+
+cdef void fill_tile(number *dst, const View *y, const Tile *tile, number value) noexcept nogil:
     cdef Py_ssize_t r, c
     for r in range(tile.rows):
         for c in range(tile.cols):
             fill(dst + r * y.row + c * y.col, tile.channels, value)
 
 
-cdef void tile_keys(const Pool *p, const View *x, const View *y, const Tile *tile, Scratch *scratch, key_t *tag) noexcept nogil:
-    """One tile by way of keys: 16-bit floats, and any float with a NaN rule to follow."""
-    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(key_t)
+cdef void tile_keys(const Pool *pool, const View *x, const View *y, const Tile *tile,
+                    Scratch *scratch, key_t *tag) noexcept nogil:
+    """Pool one tile as keys: 16-bit floats, and any float with a NaN rule to follow."""
+    cdef const Problem *p = &pool.problem
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(key_t), n = tile.channels
     cdef Py_ssize_t counts[MAX_LEADS]
-    cdef Py_ssize_t data, total, at, plane, first, r, count, n = tile.channels
-    cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo, src_row = cols * n, src_col = n
-    cdef Py_ssize_t pitch = band_pitch(p, tile.span, tile.left, lanes, &data)
-    cdef Areas areas
-    split_scratch(&areas, p, scratch.area)
-    cdef key_t *slab = <key_t *>areas.slab
-    cdef key_t *band = <key_t *>areas.band
-    cdef key_t *pooled = <key_t *>areas.pooled
-    cdef key_t *chain = <key_t *>areas.chain
+    cdef Py_ssize_t data, total, at, plane, first, r, count
+    cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
+    cdef Py_ssize_t pitch = band_pitch(p, tile, lanes, &data)
+    cdef key_t *slab = <key_t *>area_of(pool, scratch.area, SLAB)
+    cdef key_t *band = <key_t *>area_of(pool, scratch.area, BAND)
+    cdef key_t *dense = <key_t *>area_of(pool, scratch.area, DENSE)
+    cdef key_t *pooled = <key_t *>area_of(pool, scratch.area, POOLED)
     cdef const key_t *src
-    cdef bint small = p.strategy != BANDS and (p.strategy != FLAT_PLANES or rows * cols == p.rows.size * p.cols.size)
+    cdef bint small = pool.strategy != BANDS
+    cdef Taps one
     cdef Source source
-    cdef Leads leads
+    cdef Target target
+    cdef Work work
     cdef Keys keys
-    keys.load, keys.size, keys.rule = keys_loader(p.code, <int>sizeof(key_t)), p.size, p.rule
-    leads.count, leads.offsets[0] = 1, 0
+    cdef Pass run
+    if pool.strategy == FLAT_PLANES and rows * cols != p.rows.size * p.cols.size:
+        small = False
+    keys.load, keys.size = keys_loader(p.code, <int>sizeof(key_t)), p.size
+    keys.rule = pool.rule
+    set_taps(&one, 1, 0)
+    target.plane, target.row, target.col = 0, tile.cols * n, n
+    source.plane, source.rows, source.cols = 0, rows, cols
+    work.pool, work.tile, work.planes = pool, tile, 1
+    work.leads, work.scratch = &one, scratch.area
     total = lead_taps(p, x, tile.lead, counts, &first)
     scratch.margins = -1
     for plane in range(tile.planes):
         if total == 0 or rows == 0 or cols == 0:
             fill(pooled, tile.cols * n, <key_t>lowest(tag))
             for r in range(tile.rows):
-                store_keys(y, tile, plane, r, 1, <const key_t *>pooled, p)
+                store_keys(y, tile, plane, r, 1, <const key_t *>pooled, pool)
             continue
         at = input_offset(p, x, tile, plane) + first
+        set_pass_of_rows(&run, &work)
         if total == 1 and p.rows.steps > 1 and not small:       # chains begin with keys
-            src, src_row, src_col = <const key_t *>(x.data + at * p.size), x.row, x.col
+            src, run.keys = <const key_t *>(x.data + at * p.size), &keys
+            source.row, source.col = x.row, x.col
         else:
-            gather_keys(slab, x, at, p, tile, counts, total, <key_t *>areas.spare)
-            src = slab
-        if small or p.direct:
+            gather_keys(slab, x, at, pool, tile, counts, total,
+                        <key_t *>area_of(pool, scratch.area, SPARE))
+            src, source.row, source.col = slab, cols * n, n
+        if small or pool.direct:
             if small:
-                source.row, source.plane, source.rows, source.cols = cols, 0, rows, cols
-                pool_planes(pooled, tile.cols, 0, src, &source, 1, p, tile, &leads, band)
+                pool_planes(pooled, &target, src, &source, &work)
             else:
-                pool_direct_pixels(pooled, tile.cols * n, n, src, src_row, src_col, tile.row_lo, tile.col_lo, p, tile, &leads, NULL)
-            store_keys(y, tile, plane, 0, tile.rows, <const key_t *>pooled, p)
+                pool_direct_pixels(pooled, &target, src, &source, &work)
+            store_keys(y, tile, plane, 0, tile.rows, <const key_t *>pooled, pool)
             continue
         if p.channels_last:
             pitch = cols * n
-            rows_of_pixels(band, pitch, src, src_row, src_col, p, tile, chain, &leads, NULL, &keys if src != slab else NULL)
+            rows_of_pixels(band, pitch, src, &source, tile, &run)
+            set_pass_of_cols(&run, &work, &one)
         else:
-            if plane == 0 or p.in_place:
+            if plane == 0 or pool.in_place:
                 fill_margins(band, pitch, data, tile, tile.rows)
-            row_pass(band + data + tile.left, pitch, src, src_row, tile.row_lo, &p.rows, tile.row, tile.rows, cols, chain, &leads,
-                     NULL, &keys if src != slab else NULL)
+            row_pass(band + data + tile.left, pitch, src, source.row, cols, &run)
         r = tile.rows
-        while r > 0:                    # from the last on, as above
-            count = imin(pooled_rows(p), r)
+        while r > 0:                    # from the last on: a chain may write after its rows
+            count = imin(pooled_rows(pool), r)
             r -= count
             if p.channels_last:
-                row_pass(pooled, n, <const key_t *>(band + r * pitch), n, tile.col_lo, &p.cols, tile.col, tile.cols, n, chain,
-                         &leads, NULL, NULL)
+                row_pass(pooled, n, <const key_t *>(band + r * pitch), n, n, &run)
             else:
-                column_pass(pooled, tile.cols, band + data + r * pitch,
-                          band + data + r * pitch if p.in_place else <key_t *>areas.dense, pitch, &p.cols, count, tile.cols)
-            store_keys(y, tile, plane, r, count, <const key_t *>pooled, p)
+                at = data + r * pitch
+                column_pass(pooled, tile.cols, band + at, band + at if pool.in_place else dense,
+                            pitch, &p.cols, count, tile.cols)
+            store_keys(y, tile, plane, r, count, <const key_t *>pooled, pool)
 
 
-cdef void make_bools(const Pool *p, const View *y, const Tile *tile) noexcept nogil:
+cdef void make_bools(const Problem *p, const View *y, const Tile *tile) noexcept nogil:
     """Make 1 of every maximum but 0: any other byte is True too."""
     cdef uint8_t *row
-    cdef bint dense = y.col == tile.channels
-    cdef Py_ssize_t n = tile.cols * tile.channels if dense else tile.channels, plane, r, i, c
+    cdef bint whole = y.col == tile.channels
+    cdef Py_ssize_t n = tile.cols * tile.channels if whole else tile.channels, plane, r, i, c
     for plane in range(tile.planes):
         for r in range(tile.rows):
             row = <uint8_t *>y.data + output_offset(p, y, tile, plane) + r * y.row
-            for c in range(1 if dense else tile.cols):
+            for c in range(1 if whole else tile.cols):
                 for i in range(n):
                     row[i] = row[i] != 0
                 row += y.col
 
 
+cdef void values_scratch(const Pool *p, Py_ssize_t *size) noexcept nogil:
+    """The sizes of the areas without indices, in elements."""
+    cdef const Problem *problem = &p.problem
+    cdef Py_ssize_t lanes = VEC_BYTES // problem.size, n = p.tiling.channels, rows, cols
+    cdef bint in_keys = p.keyed or problem.code == F32 or problem.code == F64
+    if p.strategy != PADDED_PLANES:
+        long_windows_scratch(p, size, problem.size, in_keys)
+    if problem.leads or (in_keys and (problem.rows.steps == 1 or p.strategy != BANDS)):
+        # of leading axes the maximum, of keys all that no chain begins with
+        rows = (p.tiling.rows - 1) * problem.rows.stride + problem.rows.extent
+        cols = (p.tiling.cols - 1) * problem.cols.stride + problem.cols.extent
+        size[<int>SLAB] = imin(rows, problem.rows.size) * imin(cols, problem.cols.size) * n
+    if problem.leads and in_keys:
+        size[<int>SPARE] = size[<int>SLAB]
+    if in_keys:
+        size[<int>POOLED] = pooled_rows(p) * p.tiling.cols * n
+    if p.strategy == PADDED_PLANES:
+        size[<int>BAND] = padded_planes_scratch(p, lanes)
+    else:
+        bands_scratch(p, size, lanes)
+
+
+cdef bint pool_values(const Job *job, const Tile *tile, Scratch *scratch) noexcept nogil:
+    """Pool one tile of any such dtype. Return False if its input holds a NaN."""
+    cdef const Pool *p = job.pool
+    cdef const View *x = &job.x
+    cdef const View *y = &job.y
+    cdef int code = p.problem.code
+    cdef bint done
+    if code == F32:
+        return tile_values(p, x, y, tile, scratch, <float *>NULL)
+    if code == F64:
+        return tile_values(p, x, y, tile, scratch, <double *>NULL)
+    if code == I8:
+        return tile_values(p, x, y, tile, scratch, <int8_t *>NULL)
+    if code == I16:
+        return tile_values(p, x, y, tile, scratch, <int16_t *>NULL)
+    if code == I32:
+        return tile_values(p, x, y, tile, scratch, <int32_t *>NULL)
+    if code == I64:
+        return tile_values(p, x, y, tile, scratch, <int64_t *>NULL)
+    if code == U8 or code == BOOL:
+        done = tile_values(p, x, y, tile, scratch, <uint8_t *>NULL)
+        if code == BOOL:
+            make_bools(&p.problem, y, tile)
+        return done
+    if code == U16:
+        return tile_values(p, x, y, tile, scratch, <uint16_t *>NULL)
+    if code == U32:
+        return tile_values(p, x, y, tile, scratch, <uint32_t *>NULL)
+    return tile_values(p, x, y, tile, scratch, <uint64_t *>NULL)
+
+
+cdef bint pool_taps(const Job *job, const Tile *tile, Scratch *scratch) noexcept nogil:
+    """Pool one tile with indices, of a dtype that compares as it is. Return False for others."""
+    cdef const Pool *p = job.pool
+    cdef int code = p.problem.code
+    if p.keyed or p.key_bytes != p.problem.size:
+        return False
+    if code == F32:
+        return tile_taps(p, job, tile, scratch, False, <float *>NULL)
+    if code == F64:
+        return tile_taps(p, job, tile, scratch, False, <double *>NULL)
+    if code == I16:
+        return tile_taps(p, job, tile, scratch, False, <int16_t *>NULL)
+    if code == I32:
+        return tile_taps(p, job, tile, scratch, False, <int32_t *>NULL)
+    if code == I64:
+        return tile_taps(p, job, tile, scratch, False, <int64_t *>NULL)
+    return False
+
+
 cdef void run_task(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:
+    """Pool the tile of a task."""
     cdef Tile tile
-    cdef Pool *p = job.pool
-    cdef View *x = &job.x
-    cdef View *y = &job.y
-    cdef bint done = False
+    cdef const Pool *p = job.pool
+    cdef const View *x = &job.x
+    cdef const View *y = &job.y
     if p.strategy == RUNNING_MAXIMA:
-        tile_running_maxima(p, x, y, &job.z, task, scratch)
+        tile_running_maxima(p, job, task, scratch)
         return
     tile_of(&tile, p, task)
     if p.strategy == TAPS:
-        if not p.keyed and p.key_bytes == p.size:
-            if p.code == F32:
-                done = tile_taps(p, x, y, &job.z, &tile, scratch, False, <float *>NULL)
-            elif p.code == F64:
-                done = tile_taps(p, x, y, &job.z, &tile, scratch, False, <double *>NULL)
-            elif p.code == I16:
-                done = tile_taps(p, x, y, &job.z, &tile, scratch, False, <int16_t *>NULL)
-            elif p.code == I32:
-                done = tile_taps(p, x, y, &job.z, &tile, scratch, False, <int32_t *>NULL)
-            elif p.code == I64:
-                done = tile_taps(p, x, y, &job.z, &tile, scratch, False, <int64_t *>NULL)
-        if done:
+        if pool_taps(job, &tile, scratch):
             return
         if p.key_bytes == 2:
-            tile_taps(p, x, y, &job.z, &tile, scratch, True, <int16_t *>NULL)
+            tile_taps(p, job, &tile, scratch, True, <int16_t *>NULL)
         elif p.key_bytes == 4:
-            tile_taps(p, x, y, &job.z, &tile, scratch, True, <int32_t *>NULL)
+            tile_taps(p, job, &tile, scratch, True, <int32_t *>NULL)
         else:
-            tile_taps(p, x, y, &job.z, &tile, scratch, True, <int64_t *>NULL)
-        return
-    if p.with_indices:
+            tile_taps(p, job, &tile, scratch, True, <int64_t *>NULL)
+    elif p.with_indices:
         if p.key_bytes == 2:
-            tile_pairs(p, x, y, &job.z, &tile, scratch, <int16_t *>NULL)
+            tile_pairs(p, job, &tile, scratch, <int16_t *>NULL)
         elif p.key_bytes == 4:
-            tile_pairs(p, x, y, &job.z, &tile, scratch, <int32_t *>NULL)
+            tile_pairs(p, job, &tile, scratch, <int32_t *>NULL)
         else:
-            tile_pairs(p, x, y, &job.z, &tile, scratch, <int64_t *>NULL)
-        return
-    if not p.keyed:
-        if p.code == F32:
-            done = tile_values(p, x, y, &tile, scratch, <float *>NULL)
-        elif p.code == F64:
-            done = tile_values(p, x, y, &tile, scratch, <double *>NULL)
-        elif p.code == I8:
-            done = tile_values(p, x, y, &tile, scratch, <int8_t *>NULL)
-        elif p.code == I16:
-            done = tile_values(p, x, y, &tile, scratch, <int16_t *>NULL)
-        elif p.code == I32:
-            done = tile_values(p, x, y, &tile, scratch, <int32_t *>NULL)
-        elif p.code == I64:
-            done = tile_values(p, x, y, &tile, scratch, <int64_t *>NULL)
-        elif p.code == U8 or p.code == BOOL:
-            done = tile_values(p, x, y, &tile, scratch, <uint8_t *>NULL)
-            if p.code == BOOL:
-                make_bools(p, y, &tile)
-        elif p.code == U16:
-            done = tile_values(p, x, y, &tile, scratch, <uint16_t *>NULL)
-        elif p.code == U32:
-            done = tile_values(p, x, y, &tile, scratch, <uint32_t *>NULL)
+            tile_pairs(p, job, &tile, scratch, <int64_t *>NULL)
+    elif p.keyed or not pool_values(job, &tile, scratch):
+        if p.problem.size == 2:
+            tile_keys(p, x, y, &tile, scratch, <int16_t *>NULL)
+        elif p.problem.size == 4:
+            tile_keys(p, x, y, &tile, scratch, <int32_t *>NULL)
         else:
-            done = tile_values(p, x, y, &tile, scratch, <uint64_t *>NULL)
-        if done:
-            return
-    if p.size == 2:
-        tile_keys(p, x, y, &tile, scratch, <int16_t *>NULL)
-    elif p.size == 4:
-        tile_keys(p, x, y, &tile, scratch, <int32_t *>NULL)
-    else:
-        tile_keys(p, x, y, &tile, scratch, <int64_t *>NULL)
+            tile_keys(p, x, y, &tile, scratch, <int64_t *>NULL)

@@ -3,14 +3,18 @@
 # Scratch: none
 # Wins:    float32 1x2048x7x7 k7: 44 -> 20 us (AVX-512), 63 -> 31 (AVX2), 127 -> 26 (baseline)
 
-cdef vec_flag pool_whole_plane(number *dst, Py_ssize_t dst_plane, const number *src, const Source *s, Py_ssize_t planes,
-                         Py_ssize_t n) noexcept nogil:
-    """One window over all n elements of each plane, which lie side by side."""
-    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), i, plane
+cdef enum:
+    WHOLE_BYTES = 524288    # of a plane: one with a NaN is copied
+
+
+cdef vec_flag pool_whole_plane(number *dst, const Target *to, const number *src, const Source *s,
+                               const Work *work) noexcept nogil:
+    """Pool each plane to one value."""
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), n = s.rows * s.cols, i, plane
     cdef vec_t a, b, c, d
     cdef vec_flag nan = flag_none()
     cdef byte_mask mask = vec_mask_range(0, n * <Py_ssize_t>sizeof(number))
-    for plane in range(planes):
+    for plane in range(work.planes):
         if n < lanes:
             a = vec_masked_load_or(src, mask, vec_lowest(src))
             nan = nan_or(nan, a, a, src)
@@ -30,5 +34,13 @@ cdef vec_flag pool_whole_plane(number *dst, Py_ssize_t dst_plane, const number *
             nan = nan_or(nan, c, c, src)
             a = vec_max(a, b, src)
         narrow_store(dst, vec_reduce_max(a, src), sizeof(number))
-        src, dst = src + s.plane, dst + dst_plane
+        src, dst = src + s.plane, dst + to.plane
     return nan
+
+
+cdef bint takes_whole_plane(const Problem *p) noexcept nogil:
+    cdef const Window *rows = &p.rows
+    cdef const Window *cols = &p.cols
+    if rows.out * cols.out != 1 or rows.kernel != rows.size or cols.kernel != cols.size:
+        return False
+    return rows.inner_hi * cols.inner_hi == 1 and rows.size * cols.size * p.size <= WHOLE_BYTES

@@ -22,7 +22,7 @@ cdef extern from "kernels/vectors/vector.h" nogil:
     narrow_t narrow_load(const void *, size_t)
     void narrow_store(void *, narrow_t, size_t)
     narrow_t narrow_max(narrow_t, narrow_t, ...)
-    # The last argument gives the element type, and is not looked at otherwise.
+    # The last argument only gives the element type.
     vec_t vec_max(vec_t, vec_t, ...)
     vec_t vec_concat_even(vec_t, vec_t, ...)
     vec_t vec_concat_odd(vec_t, vec_t, ...)
@@ -90,7 +90,7 @@ ctypedef fused key_t:
     int64_t
 
 
-ctypedef fused ordered:     # what has a compare of its own
+ctypedef fused ordered:     # element types that windows with indices compare as they are
     float
     double
     int16_t
