@@ -3,7 +3,7 @@
 """The compiled module: what kernels/ holds, and the two classes that Python sees.
 
 setup.py builds this one source once per instruction set. kernels/README.md is the map. A pooling
-arrives resolved: windows, tiles and chains of passes (from _schedule.py), pointers and strides. The
+arrives resolved: windows, tiles and chains of passes (from _running/), pointers and strides. The
 kernels know no padding modes, rounding or layout names. They raise nothing, and they allocate
 scratch and results only.
 """
@@ -59,7 +59,7 @@ include "kernels/maximum/pairs.pxi"
 include "kernels/maximum/taps.pxi"
 include "kernels/maximum/running_maxima.pxi"
 include "kernels/maximum/strategies.pxi"
-include "kernels/maximum/tiles.pxi"
+include "kernels/maximum/pool_tile.pxi"
 include "kernels/frame/scratch.pxi"
 include "kernels/frame/threads.pxi"
 include "kernels/frame/arrays.pxi"
@@ -80,13 +80,13 @@ def use(bint now):
 
 
 cdef class Pooling:
-    """A scheduled pooling (`fastpool._schedule.Schedule`), ready to run on arrays of its shapes."""
+    """A pooling (`fastpool._running.work.Work`), ready to run on arrays of its shapes."""
     cdef Prepared prepared
     cdef object output_shape, index_dtype, threads
-    cdef readonly object dtype
+    cdef readonly object dtype, strategy
 
-    def __cinit__(self, schedule, dtype, threads=None):
-        """`dtype` is the dtype object of plain arrays.
+    def __cinit__(self, schedule, strategy, dtype, threads=None):
+        """`strategy` is a name of STRATEGIES, `dtype` is the dtype object of plain arrays.
 
         `threads` is called for the number of threads of each `run`. If it is None, they run on one.
         """
@@ -100,22 +100,20 @@ cdef class Pooling:
         set_problem(&p.problem, schedule)
         set_tiling(&p.tiling, &p.problem, schedule.tile)
         p.with_indices, p.keyed = schedule.return_indices, schedule.keyed
-        p.direct, p.pixels_as_row = schedule.direct, schedule.folded
-        p.key_bytes = schedule.lane_bytes
+        p.key_bytes = schedule.key_bytes
         p.rule = NAN_IGNORE if schedule.nan == "ignore" else 0
         if p.with_indices:
             p.rule |= ZEROS_EQUAL
         set_indexing(&p.indexing, schedule)
-        if schedule.far:
-            set_far(p, schedule.far)
+        if schedule.axes:
+            set_far(p, schedule.axes)
         else:
             p.tiling.tasks *= p.problem.lead_outs * p.tiling.row_tiles * p.tiling.col_tiles
-        plan_strategy(p)
-        if p.strategy == FLAT_PLANES and not plan_flat_planes(p):
-            raise MemoryError("fastpool: no memory for masks")
+        plan_strategy(p, strategy)
         plan_scratch(p)
         set_arrays(prepared, schedule)
-        self.dtype, self.index_dtype = dtype, INT64 if p.indexing.bytes == 8 else INT32
+        self.strategy, self.dtype = strategy, dtype
+        self.index_dtype = INT64 if p.indexing.bytes == 8 else INT32
         self.output_shape, self.threads = schedule.output_shape, threads
 
     def __dealloc__(self):
@@ -127,11 +125,6 @@ cdef class Pooling:
     def tasks(self):
         """Tiles in all: more threads than this have nothing to do."""
         return self.prepared.pool.tiling.tasks
-
-    @property
-    def form(self):
-        """The name of the strategy. With indices, "bands" are passes over pairs."""
-        return STRATEGY_NAMES[self.prepared.pool.strategy]
 
     @property
     def scratch_bytes(self):
@@ -207,7 +200,7 @@ cdef class Unpooling:
     cdef Py_ssize_t y_shape[MAX_NDIM]
     cdef size_t work
     cdef object output_shape, threads
-    cdef readonly object dtype
+    cdef readonly object dtype, strategy
 
     def __cinit__(self, x_shape, output_shape, Py_ssize_t batch, Py_ssize_t channels,
                   Py_ssize_t count, Py_ssize_t size, Py_ssize_t counted, bint channels_last,
@@ -296,4 +289,6 @@ def cpu_supports(feature):
 
 
 VECTOR_BYTES = VEC_BYTES
+MASKS = bool(VEC_MASKS)
+ELEMENT_BYTES = {name: dtype_bytes[<int>code] for name, code in CODES.items()}
 CHANGED_INDICES = CHANGED

@@ -84,22 +84,22 @@ def command(*arguments):
 
 
 def kernel_path(plan):
-    """The way through the kernels of a plan that has run: its form, and what its tiles are."""
+    """The way through the kernels of a plan that has run: its strategy, and what its tiles are."""
     pooling = plan._prepared.pooling if "_prepared" in plan.__dict__ else None
     if pooling is None:
         return "gigantic"
     windows = map(trimmed, plan.axes)
     made = make_work(plan, windows, plan.input_shape, plan.output_shape)
-    words = [pooling.form]
-    if pooling.form == "far":
+    words = [pooling.strategy]
+    if pooling.strategy == "running_maxima":
         words += ["channels last"] * made.channels_last
         return ", ".join(words + ["leading axes"] * (len(made.windows) > 2))
     words += ["channels last"] * made.channels_last + ["direct"] * made.direct
-    words += ["folded"] * made.folded + ["leading axes"] * (len(made.windows) > 2)
+    words += ["pixels as row"] * made.pixels_as_row + ["leading axes"] * (len(made.windows) > 2)
     words += ["long rows"] * (len(made.windows[-2].steps) > 1)
     words += ["long columns"] * (len(made.windows[-1].steps) > 1)
     words += ["keys"] * made.keyed
-    words += [f"indices in {made.lane_bytes} bytes"] * made.return_indices
+    words += [f"indices in {made.key_bytes} bytes"] * made.return_indices
     return ", ".join(words)
 
 

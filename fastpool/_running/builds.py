@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 
+from .._planning.dtypes import ITEMSIZE
 from .._version import __version__
 from . import threads
 from .instruction_sets import BUILDS
@@ -26,6 +27,9 @@ def _load_builds():
 
 
 _builds = _load_builds()
+
+# The element types are one table on either side of the compiled code.
+assert all(kernels.ELEMENT_BYTES == ITEMSIZE for kernels in _builds.values())
 
 
 def builds():
@@ -69,8 +73,8 @@ def active():
 
 def facts():
     """Return the `Build` that plans run on, from which a strategy is chosen."""
-    vector_bytes = _builds[_active].VECTOR_BYTES
-    return Build(vector_bytes, masks=vector_bytes == 64)
+    kernels = _builds[_active]
+    return Build(kernels.VECTOR_BYTES, kernels.MASKS)
 
 
 def _probes():

@@ -6,7 +6,7 @@ import math
 from .._planning.checks import is_same_state, state_of
 from .._planning.max_pool import MaxPool
 from .._planning.max_unpool import MaxUnpool
-from . import builds, threads
+from . import builds, strategies, threads
 from .gigantic import is_gigantic
 from .outputs import plain_dtype
 from .passes import trimmed
@@ -25,12 +25,13 @@ def compiled(plan, windows, input_shape, output_shape, dtype, threads=None):
     """
     work = make_work(plan, windows, input_shape, output_shape)
     while True:
-        pooling = builds.active().Pooling(work, dtype, threads)
+        strategy = strategies.choose(work, builds.facts()).strategy
+        pooling = builds.active().Pooling(work, strategy, dtype, threads)
         if pooling.scratch_bytes <= SCRATCH_BYTES:
             return pooling, work
         smaller = narrower(work)
         if smaller is None:
-            if work.far or pooling.scratch_bytes <= MOST_SCRATCH_BYTES:
+            if work.axes or pooling.scratch_bytes <= MOST_SCRATCH_BYTES:
                 return pooling, work
             smaller = as_running_maxima(work)
         work = smaller

@@ -79,7 +79,7 @@ def is_off(name):
 
 
 def running_maxima(work, build):
-    return None if work.far else "the windows are not long relative to the input"
+    return None if work.axes else "the windows are not long relative to the input"
 
 
 def _short(work):
@@ -243,7 +243,7 @@ def takes_all_taps(windows, return_indices):
 
 
 def pixels_as_row(work, build):
-    return None if work.folded else f"pixels of {work.channels} channels are not narrow"
+    return None if work.pixels_as_row else f"pixels of {work.channels} channels are not narrow"
 
 
 def direct_pixels(work, build):
@@ -271,8 +271,8 @@ def taps(work, build):
     furthest = sum(
         (w.kernel - 1) * w.dilation * s for w, s in zip(work.windows, strides, strict=True)
     )
-    if furthest >> (8 * work.lane_bytes - 1):
-        return f"a key of {work.lane_bytes} bytes does not hold the place {furthest}"
+    if furthest >> (8 * work.key_bytes - 1):
+        return f"a key of {work.key_bytes} bytes does not hold the place {furthest}"
     if cols.stride == 4:
         if cols.kernel != 4 or cols.dilation > 1:
             return f"{cols.kernel} columns at stride 4"

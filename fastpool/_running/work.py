@@ -29,19 +29,19 @@ class Work:
     batch: int
     channels: int
     channels_last: bool
-    direct: bool
-    folded: bool
+    direct: bool  # all taps of a pixel at once
+    pixels_as_row: bool
     keyed: bool
     return_indices: bool
-    lane_bytes: int
+    key_bytes: int
     tile: tuple  # output rows, output columns, channels, planes
     index_bytes: int
     index_strides: tuple  # batch, channel, leading axes, row, column
     index_base: int  # of the input's first element
     position_strides: tuple  # leading axes, in a row-major plane
     linear: bool
-    work: int  # bytes read and written
-    far: tuple  # axes as `running_maxima.far_axes` returns them, () for the other strategies
+    nbytes: int  # read and written
+    axes: tuple  # as `running_maxima.far_axes` returns them, () for the other strategies
 
 
 def work_bytes(plan):
@@ -67,22 +67,22 @@ def make_work(plan, windows, input_shape, output_shape):
         strides = (*strides[:2], 0, strides[2])
     channels_last = plan.channels_last and plan.channels > 1
     rows, cols = windows[-2:]
-    folded = direct = False
+    pixels_as_row = direct = False
     if channels_last:
-        folded = strategies.takes_row(cols, plan.channels * itemsize, plan.return_indices)
-        direct = not folded and strategies.takes_all_taps(windows, plan.return_indices)
+        pixels_as_row = strategies.takes_row(cols, plan.channels * itemsize, plan.return_indices)
+        direct = not pixels_as_row and strategies.takes_all_taps(windows, plan.return_indices)
     if direct:
         rows, cols = (w._replace(steps=(Step(1, 1, 0),)) for w in (rows, cols))
         windows[-2:] = rows, cols
     pairs = plan.return_indices
     arguments = (plan.batch, plan.channels, channels_last, direct, pairs)
     tile = tile_of(windows, itemsize, *arguments)
-    lane_bytes = itemsize
+    element_bytes = itemsize
     if pairs:
-        lane_bytes = key_bytes(windows, tile, itemsize, strides, direct)
-        if lane_bytes > itemsize:
-            tile = tile_of(windows, lane_bytes, *arguments)
-            lane_bytes = key_bytes(windows, tile, itemsize, strides, direct)
+        element_bytes = key_bytes(windows, tile, itemsize, strides, direct)
+        if element_bytes > itemsize:
+            tile = tile_of(windows, element_bytes, *arguments)
+            element_bytes = key_bytes(windows, tile, itemsize, strides, direct)
     sizes = [w.size for w in windows]
     work = Work(
         input_shape=input_shape,
@@ -97,19 +97,19 @@ def make_work(plan, windows, input_shape, output_shape):
         channels=plan.channels,
         channels_last=channels_last,
         direct=direct,
-        folded=folded,
+        pixels_as_row=pixels_as_row,
         keyed=plan.dtype in ("float16", "bfloat16")
         or (plan.nan == "ignore" and plan.dtype in ("float32", "float64")),
         return_indices=pairs,
-        lane_bytes=lane_bytes,
+        key_bytes=element_bytes,
         tile=tile,
         index_bytes=INDEX_BYTES[plan.index_dtype],
         index_strides=strides,
         index_base=base,
         position_strides=tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes) - 2)),
         linear=is_linear(strides, sizes),
-        work=work_bytes(plan),
-        far=(),
+        nbytes=work_bytes(plan),
+        axes=(),
     )
     wide = any(map(is_empty, windows)) or any(map(is_wide, windows))
     return as_running_maxima(work) if wide or running_maxima.pays(work) else work
@@ -119,18 +119,18 @@ def as_running_maxima(work):
     """Return the work by running maxima, for windows long relative to the input or scratch."""
     channels = work.channels if work.channels_last else 1
     axes, channels, _ = running_maxima.far_axes(work.windows, channels)
-    return replace(work, far=axes, tile=(1, 1, channels, 1), direct=False, folded=False)
+    return replace(work, axes=axes, tile=(1, 1, channels, 1), direct=False, pixels_as_row=False)
 
 
 def narrower(work):
     """Return the work in smaller tiles, for less scratch; None if the loss exceeds the gain."""
-    if work.far:
+    if work.axes:
         return None
     rows, cols = work.windows[-2:]
     tile_rows, tile_cols, width, planes = work.tile
     if planes > 1:
         planes = -(-planes // 2)
-    elif width * work.lane_bytes > 256:
+    elif width * work.key_bytes > 256:
         width = -(-width // 2)
     elif tile_cols > 1 and tile_cols * cols.stride > max(cols.extent, 32):
         tile_cols = -(-tile_cols // 2)

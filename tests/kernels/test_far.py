@@ -23,7 +23,7 @@ def plan_of(shape, dtype, kernel, **attributes):
 
 def form_of(plan):
     """The way that a plan takes, without running it."""
-    return prepare.PreparedPool(plan, np.dtype(plan.dtype)).pooling.form
+    return prepare.PreparedPool(plan, np.dtype(plan.dtype)).pooling.strategy
 
 
 # --------------------------------------------------------------------------- against the slow twin
@@ -79,7 +79,7 @@ def test_every_geometry_by_running_maxima(pairs, isa, monkeypatch):
                 **attributes,
             )
             results = plan(x) if indices else (plan(x),)
-            assert plan._prepared.pooling.form == "far"
+            assert plan._prepared.pooling.strategy == "running_maxima"
             what = f"{seed}: {dtype} {shape}, kernel {kernel}, {attributes}"
             for got, expected in zip(results, (y, z), strict=False):
                 cases.assert_same(got, expected, what)
@@ -103,7 +103,7 @@ def test_long_rows_against_accumulated_maxima(stride, dilation, isa):
         return_indices=True,
     )
     y, z = plan(x)
-    assert plan._prepared.pooling.form == "far"
+    assert plan._prepared.pooling.strategy == "running_maxima"
     for o in [*range(0, y.shape[1], 997), 1, 2, y.shape[1] - 1]:
         start = o * stride - pads
         first = max(start, start % dilation)
@@ -229,9 +229,9 @@ def test_scratch_is_bounded_for_any_geometry(isa):
             return_indices=rng.random() < 0.5,
         )
         pooling = prepare.PreparedPool(plan, np.dtype(dtype)).pooling
-        seen.add(pooling.form)
-        assert pooling.scratch_bytes <= 2 * MIB, (plan, pooling.form)
-    assert {"far", "bands", "taps"} <= seen
+        seen.add(pooling.strategy)
+        assert pooling.scratch_bytes <= 2 * MIB, (plan, pooling.strategy)
+    assert {"running_maxima", "bands", "taps"} <= seen
 
 
 def test_a_tall_narrow_plane_needs_no_copy_of_itself(isa):
@@ -270,11 +270,11 @@ def test_usual_layers_keep_their_ways():
                     return_indices=indices,
                     pads=kernel // 2,
                 )
-                assert form_of(plan) != "far"
+                assert form_of(plan) != "running_maxima"
                 windows = map(trimmed, plan.axes)
                 shapes = plan.input_shape, plan.output_shape
                 work = make_work(plan, windows, *shapes)
-                assert not work.far
+                assert not work.axes
 
 
 @pytest.mark.parametrize("shape", [(8, 1, 0, 3), (8, 1, 3, 0), (2, 0, 3, 3), (0, 3, 3, 3)])

@@ -1,4 +1,4 @@
-"""Every form in which a tile of values is pooled (enum Strategy of the kernels): reached, and exact.
+"""Values pooled by every strategy: sizes around their limits, a NaN at every element, guard pages.
 
 Data are the codes and tables of codes.py.
 """
@@ -16,12 +16,12 @@ from fastpool._running import builds as running
 
 LAYOUTS = {2: "NCHW", 3: "NCDHW"}
 
-# Windows along rows: size, kernel, pads, dilation, stride; "down" takes those of stride 1.
+# Windows along rows: size, kernel, pads, dilation, stride; "slide_down" takes those of stride 1.
 ROWS = [(7, 3, (1, 1), 1, 1), (3, 2, (0, 0), 1, 1), (6, 7, (3, 3), 1, 1), (4, 5, (4, 1), 1, 1)]
 ROWS += [(5, 3, (3, 3), 3, 1), (3, 3, (4, 5), 1, 1), (1, 2, (0, 1), 1, 1), (5, 4, (0, 2), 1, 1)]
 ROWS += [(6, 3, (0, 0), 2, 1), (2, 1, (0, 0), 1, 1), (7, 3, (1, 1), 1, 2), (6, 2, (0, 0), 1, 2)]
 ROWS += [(7, 2, (2, 3), 1, 3), (5, 3, (1, 0), 2, 2)]
-LEADS = [(1, 1, 0), (3, 2, 0), (3, 3, 1)]  # size, kernel, pad: one axis more, never "flat"
+LEADS = [(1, 1, 0), (3, 2, 0), (3, 3, 1)]  # size, kernel, pad: one axis more, never "flat_planes"
 
 
 def around(n):
@@ -125,7 +125,7 @@ def padded(n, itemsize):
 
 
 def bands(n, itemsize):
-    yield (9, 8 * n + 3), (3, 3), {}  # as "down", one column more than it takes
+    yield (9, 8 * n + 3), (3, 3), {}  # as "slide_down", one column more than it takes
     yield (9, 4 * n + 7), (3, 8), {}
     yield (40, 2 * n + 1), (20, 2), {}
     yield (9, 2 * n), (3, 3), {"strides": 3}
@@ -157,10 +157,13 @@ def planned(form, shape, name, kernel, isa, **attributes):
     attributes.setdefault("layout", LAYOUTS.get(len(kernel)))
     plan = fastpool.plan_max_pool(shape, cases.dtype(name), kernel, **attributes)
     plan(np.zeros(shape, cases.dtype(name)))
-    found = {"down": ["bands"], **dict.fromkeys(("along", "flat"), ["bands", "apart"])}.get(form)
+    found = {
+        "slide_down": ["bands"],
+        **dict.fromkeys(("stride_two", "flat_planes"), ["bands", "apart"]),
+    }.get(form)
     if found is None or running.builds()[isa].VECTOR_BYTES == 64:
         found = [form]
-    assert plan._prepared.pooling.form in found, (shape, kernel, attributes)
+    assert plan._prepared.pooling.strategy in found, (shape, kernel, attributes)
     return plan
 
 
@@ -199,9 +202,9 @@ def test_any_geometry(form, name, isa):
         ("bands", 3, {"layout": "NHWC"}),
         ("taps", 3, {"return_indices": True}),
         ("taps", 2, {"layout": "NHWC", "strides": 2, "return_indices": True}),
-        ("bands", 17, {"pads": 8, "return_indices": True}),
-        ("bands", 3, {"strides": 3, "return_indices": True}),
-        ("bands", 9, {"pads": 4, "layout": "NHWC", "return_indices": True}),
+        ("pairs", 17, {"pads": 8, "return_indices": True}),
+        ("pairs", 3, {"strides": 3, "return_indices": True}),
+        ("pairs", 9, {"pads": 4, "layout": "NHWC", "return_indices": True}),
     ],
 )
 def test_channels_last_and_indices(form, kernel, attributes, isa):
@@ -311,12 +314,16 @@ def test_nothing_beyond_the_pages_is_touched(form, name, isa, guarded_memory):
 
 
 ARRANGED = {
-    "down": lambda n: [((30, 2 * n), (3, 3), {"pads": 1}), ((20, n), (5, 5), {"pads": 2})],
-    "along": lambda n: [((31, 2 * n + 1), (3, 3), {"strides": 2, "pads": 1})],
+    "slide_down": lambda n: [((30, 2 * n), (3, 3), {"pads": 1}), ((20, n), (5, 5), {"pads": 2})],
+    "stride_two": lambda n: [((31, 2 * n + 1), (3, 3), {"strides": 2, "pads": 1})],
     "apart": lambda n: [((30, 2 * n + 1), (2, 2), {"strides": 2})],
-    "padded": lambda n: [((20, n - 1), (9, 2), {"pads": (4, 0, 4, 1)})],
-    "whole": lambda n: [((5, n), (5, n), {}), ((1, n + 1), (1, n + 1), {}), ((7, 1), (7, 1), {})],
-    "flat": lambda n: list(flat(n, 8)),
+    "padded_planes": lambda n: [((20, n - 1), (9, 2), {"pads": (4, 0, 4, 1)})],
+    "whole_plane": lambda n: [
+        ((5, n), (5, n), {}),
+        ((1, n + 1), (1, n + 1), {}),
+        ((7, 1), (7, 1), {}),
+    ],
+    "flat_planes": lambda n: list(flat(n, 8)),
     "bands": lambda n: [((9, 2 * n + 1), (3, 3), {"strides": 3})],
 }
 

@@ -27,17 +27,37 @@ PATHS = {
     "leading axes": lambda w: ("CDHW", 2, (3, 4, w), (2, 3, 1), {"strides": (1, 1, 2)}),
     "leading axes, long rows": lambda w: ("CDHW", 2, (3, 30, w), (2, 20, 1), {}),
     "channels last, direct": lambda w: ("NHWC", 20 + w, (4, 4), (2, 2), {"strides": 2}),
-    "channels last, folded": lambda w: ("HWC", 2, (5, w + 2), (3, 3), {"pads": (1, 0)}),
+    "channels last, pixels as row": lambda w: ("HWC", 2, (5, w + 2), (3, 3), {"pads": (1, 0)}),
     "channels last": lambda w: ("HWC", 20 + w, (7, 9), (3, 5), {"pads": 1}),
     "channels last, long rows": lambda w: ("HWC", 20 + w, (33, 3), (21, 1), {"pads": (9, 0)}),
     "channels last, long columns": lambda w: ("HWC", 20 + w, (3, 33), (2, 21), {}),
     "channels last, leading axes": lambda w: ("DHWC", 20 + w, (3, 7, 9), (2, 3, 5), {"pads": 1}),
-    "far": lambda w: ("CHW", 2, (9, w), (4, 3), {"strides": (1, 2), "pads": (5, 9)}),
-    "far, leading axes": lambda w: ("CDHW", 2, (3, 4, w), (2, 2, 3), {"pads": (0, 1, 9)}),
-    "channels last, far": lambda w: ("HWC", 20 + w, (9, 4), (2, 3), {"dilations": (5, 1)}),
+    "running_maxima": lambda w: ("CHW", 2, (9, w), (4, 3), {"strides": (1, 2), "pads": (5, 9)}),
+    "running_maxima, leading axes": lambda w: (
+        "CDHW",
+        2,
+        (3, 4, w),
+        (2, 2, 3),
+        {"pads": (0, 1, 9)},
+    ),
+    "channels last, running_maxima": lambda w: (
+        "HWC",
+        20 + w,
+        (9, 4),
+        (2, 3),
+        {"dilations": (5, 1)},
+    ),
     "gigantic": lambda w: ("CHW", 2, (2, w), (2, 3), {"strides": (1, 2**62), "pads": (0, 2**62)}),
 }
-WORDS = ("gigantic", "far", "channels last", "direct", "folded", "leading axes", "long rows")
+WORDS = (
+    "gigantic",
+    "running_maxima",
+    "channels last",
+    "direct",
+    "pixels as row",
+    "leading axes",
+    "long rows",
+)
 DTYPES = [("uint8", "propagate"), ("float16", "propagate"), ("float32", "propagate")]
 DTYPES += [("float32", "ignore"), ("float64", "propagate"), ("int64", "propagate")]
 
@@ -58,7 +78,7 @@ def at_a_page(memory, shape, dtype, at, gaps):
 @pytest.mark.parametrize(("name", "nan"), DTYPES)
 @pytest.mark.parametrize("path", PATHS)
 def test_nothing_beyond_the_pages_is_touched(path, name, nan, isa, guarded_memory, monkeypatch):
-    if "far" in path:
+    if "running_maxima" in path:
         monkeypatch.setattr(running_maxima, "pays", lambda work: True)
     memories = [guarded_memory(1 << 19) for _ in "xyz"]
     for i, width in enumerate(widths(isa, name)):
@@ -94,7 +114,7 @@ def assert_path(plan, path, indices):
     found = cases.kernel_path(plan).split(", ")
     expected = {word for word in WORDS if word in path.split(", ")}
     if indices:
-        expected -= {"folded"}
+        expected -= {"pixels as row"}
         found = [word for word in found if word != "direct" or "direct" in expected]
     assert {word for word in WORDS if word in found} == expected, cases.kernel_path(plan)
 

@@ -10,7 +10,8 @@ import pytest
 
 import cases
 import fastpool
-from fastpool._running import builds, prepare, strategies
+from fastpool._running import builds as running
+from fastpool._running import prepare, strategies
 from fastpool._running.passes import trimmed
 from fastpool._running.work import make_work
 
@@ -138,4 +139,10 @@ def test_the_compiled_object_runs_by_the_choice(isa):
     for name, (shape, dtype, kernel, attributes, _) in CALLS.items():
         plan = fastpool.plan_max_pool(shape, dtype, kernel, **attributes)
         pooling = prepare.PreparedPool(plan, np.dtype(dtype)).pooling
-        assert pooling.strategy == strategies.choose(work_of(plan), builds.facts()).strategy, name
+        assert pooling.strategy == strategies.choose(work_of(plan), running.facts()).strategy, name
+
+
+def test_limits_are_those_of_the_kernels(isa):
+    limits = running.builds()[isa].LIMITS
+    assert {name: getattr(strategies, name) for name in limits} == limits
+    assert running.facts() == BUILDS[isa]

@@ -172,8 +172,8 @@ def planned(shape, name, kernel, isa, form="taps", **attributes):
     plan(np.zeros(shape, dtype))
     forms = [form]
     if max(kernel) > 8 and running.builds()[isa].VECTOR_BYTES < 64:
-        forms.append("bands")  # too many for 16 registers, where they slide
-    assert plan._prepared.pooling.form in forms, (shape, kernel, attributes)
+        forms.append("pairs")  # too many for 16 registers, where they slide
+    assert plan._prepared.pooling.strategy in forms, (shape, kernel, attributes)
     return plan
 
 
@@ -246,9 +246,9 @@ LARGE = [
     ((1, 1, 1, 60011), (1, 4), {"strides": (1, 4)}, {}, "taps"),
     ((2, 1, 9, 40, 41), (3, 2, 2), {"strides": (1, 2, 2), "pads": (1, 0, 0) * 2}, {}, "taps"),
     ((1, 1, 4, 16382), (3, 3), {}, {}, "taps"),
-    ((1, 1, 4, 16383), (3, 3), {}, {}, {2: "bands"}),
+    ((1, 1, 4, 16383), (3, 3), {}, {}, {2: "pairs"}),
     ((1, 1, 16382, 4), (3, 3), {"pads": 2}, {"storage_order": 1}, "taps"),
-    ((1, 1, 16383, 4), (3, 3), {"pads": 2}, {"storage_order": 1}, {2: "bands"}),
+    ((1, 1, 16383, 4), (3, 3), {"pads": 2}, {"storage_order": 1}, {2: "pairs"}),
 ]
 
 
@@ -263,7 +263,7 @@ def test_several_tiles(name, num_threads, isa):
         plan = planned(shape, name, kernel, isa, form, **more)
         codes = random_codes(shape, i)
         x, *expected = pooled(codes, values, kernel, "NCHW", indexing, **attributes)
-        assert plan._prepared.pooling.tasks > 1 or form == "bands"
+        assert plan._prepared.pooling.tasks > 1 or form == "pairs"
         check(plan, x, *expected, f"{shape}, {kernel}, {more}")
 
 
@@ -285,8 +285,8 @@ def test_lanes_hold_every_position_of_channels_last(sizes, kernel, channels, lan
     plan = planned(x.shape, name, kernel, isa, layout="NHWC", **indexing, **attributes)
     check(plan, x, *expected, f"{sizes}, {kernel}, {channels} channels")
     windows = [trimmed(axis) for axis in plan.axes]
-    schedule = make_work(plan, windows, plan.input_shape, plan.output_shape)
-    assert schedule.lane_bytes == max(lane, cases.dtype(name).itemsize)
+    work = make_work(plan, windows, plan.input_shape, plan.output_shape)
+    assert work.key_bytes == max(lane, cases.dtype(name).itemsize)
 
 
 @pytest.mark.parametrize("name", ["float32", "float64", "float16"])

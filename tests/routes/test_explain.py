@@ -204,7 +204,7 @@ def test_how_a_call_is_made(isa):
     assert "memory    1.56 KiB read, 1.27 KiB written" in text
     form = re.search(r'\("(\w+)"\)', text)[1]
     plan(np.zeros((1, 1, 20, 20), np.float32))
-    assert form == plan._prepared.pooling.form
+    assert form == plan._prepared.pooling.strategy
 
 
 def test_threads_and_copies_and_pieces():

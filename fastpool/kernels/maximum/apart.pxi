@@ -48,13 +48,3 @@ cdef vec_flag pool_apart(number *dst, const Target *to, const number *src, const
                       cols.stride, tile.cols, &nan)
         src, dst = src + s.plane, dst + to.plane
     return nan
-
-
-cdef bint takes_apart(const Pool *p) noexcept nogil:
-    cdef const Window *cols = &p.problem.cols
-    cdef Py_ssize_t last = cols.out - (p.tiling.col_tiles - 1) * p.tiling.cols  # the narrowest tile
-    if cols.kernel != cols.stride or cols.dilation > 1:
-        return False
-    if (cols.kernel != 2 and cols.kernel != 4) or cols.inner_hi - cols.inner_lo != cols.out:
-        return False
-    return last * p.problem.size >= VEC_BYTES

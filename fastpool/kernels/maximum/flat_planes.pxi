@@ -3,7 +3,7 @@
 # Scratch: none; the masks belong to the pooling, at most 4096 of them
 # Wins:    256x64x4x4 k2 s2 float32 1280 -> 373 us, uint8 1211 -> 127; 1x1024x7x7 k2 float32
 #          90 -> 35 (AVX-512). Larger planes lose (1x256x13x13 k3 float32 33 -> 43), so
-#          flat_planes_pay declines them.
+#          _running/strategies.py declines them.
 #
 # All planes are one row. A window starts at each element. The windows that are outputs are stored.
 
@@ -58,37 +58,6 @@ cdef Py_ssize_t flat_period(const Problem *p) noexcept nogil:
     while lanes > 1 and period % 2 == 0:
         lanes, period = lanes // 2, period // 2
     return period
-
-
-cdef bint flat_planes_pay(const Pool *p) noexcept nogil:
-    """Does it take fewer cycles to pool planes as one long row?
-
-    The costs of a vector were measured.
-    """
-    cdef const Problem *problem = &p.problem
-    cdef const Window *rows = &problem.rows
-    cdef const Window *cols = &problem.cols
-    cdef const Window *w
-    cdef Py_ssize_t lanes = VEC_BYTES // problem.size, elements = rows.size * cols.size
-    cdef Py_ssize_t taps = rows.kernel * cols.kernel, i, storing, flat, other
-    if not VEC_MASKS or problem.leads or p.tiling.row_tiles * p.tiling.col_tiles > 1:
-        return False
-    if taps > FLAT_TAPS or elements > FLAT_MASKS:
-        return False
-    for i in range(2):      # each output starts at a different element, one of its taps
-        w = cols if i else rows
-        if (w.out - 1) * w.stride >= w.size or w.begin < 0 or w.begin % w.dilation:
-            return False
-        if w.begin // w.dilation >= w.kernel:
-            return False
-    if flat_period(problem) * taps > FLAT_MASKS:
-        return False
-    storing = 8 if problem.size >= 4 else 20
-    if rows.out == rows.size and cols.out == cols.size:
-        storing = 0
-    flat = ceil_div(elements, lanes) * (4 * taps + storing)
-    other = ceil_div(cols.out, lanes) * rows.out * (2 * rows.kernel + 2 * cols.kernel + 8) + 100
-    return flat < other
 
 
 cdef bint plan_flat_planes(Pool *p) noexcept nogil:

@@ -7,10 +7,6 @@
 #
 # Every step of both chains takes the padded planes as one row.
 
-cdef enum:
-    PADDED_PARTS = 4        # a padded plane is at most this many times what is pooled
-
-
 cdef inline Py_ssize_t padded_plane(const Window *rows, const Window *cols) noexcept nogil:
     """Return the elements of a plane at stride 1 with its margins."""
     return (rows.out - 1 + rows.extent) * (cols.out - 1 + cols.extent)
@@ -44,17 +40,6 @@ cdef vec_flag pool_padded_planes(number *dst, const Target *to, const number *sr
         window_rows(dst + plane * to.plane, to.row, <const number *>(area + plane * each), pitch,
                     &taps, tile.rows, tile.cols, NULL)
     return nan
-
-
-cdef bint takes_padded_planes(const Pool *p) noexcept nogil:
-    """For windows of several steps."""
-    cdef const Window *rows = &p.problem.rows
-    cdef const Window *cols = &p.problem.cols
-    if rows.stride * cols.stride > 1 or p.tiling.row_tiles * p.tiling.col_tiles > 1:
-        return False
-    if cols.out * p.problem.size >= 2 * VEC_BYTES:
-        return False
-    return padded_plane(rows, cols) <= PADDED_PARTS * rows.out * cols.out
 
 
 cdef Py_ssize_t padded_planes_scratch(const Pool *p, Py_ssize_t lanes) noexcept nogil:

@@ -175,28 +175,3 @@ cdef vec_flag pool_slide_down(number *dst, const Target *to, const number *src, 
                     slide(out, at, s, &way, &taps, NULL if inner else masks, rows.kernel, &nan)
         o += lanes
     return nan
-
-
-cdef bint takes_slide_down(const Pool *p) noexcept nogil:
-    cdef const Window *rows = &p.problem.rows
-    cdef const Window *cols = &p.problem.cols
-    # Vectors go down a few neighbouring columns; wider rows would come from memory in small pieces.
-    if not VEC_MASKS or cols.stride > 1 or rows.stride > 1:
-        return False
-    if imax(rows.kernel, cols.kernel) > SMALL_TAPS:
-        return False
-    return p.tiling.cols * p.problem.size <= 8 * VEC_BYTES and tracks_every_nan(p)
-
-
-cdef inline bint tracks_every_nan(const Pool *p) noexcept nogil:
-    """Is every NaN seen?
-
-    pool_slide_down compares two taps. Their vectors have to meet every column of the windows.
-    """
-    cdef const Window *cols = &p.problem.cols
-    cdef Py_ssize_t tap = imin(imax(cols.begin, 0) // cols.dilation, cols.kernel - 2)
-    if (p.problem.code != F32 and p.problem.code != F64) or p.keyed or cols.kernel <= 2:
-        return True
-    if p.tiling.col_tiles > 1:
-        return False
-    return (cols.kernel - 1 - tap) * cols.dilation <= imax(cols.out, VEC_BYTES // p.problem.size)

@@ -1,39 +1,28 @@
-# Choose the strategy of a pooling. Each file says what its strategy takes.
+# Set the data of the strategy that fastpool/_running/strategies.py chose.
 
-STRATEGY_NAMES = (                      # in the order of enum Strategy
-    "bands", "down", "along", "apart", "padded", "whole", "flat", "taps", "far",
-)
+STRATEGIES = {              # its names: the paths of BANDS differ in flags
+    "running_maxima": RUNNING_MAXIMA, "whole_plane": WHOLE_PLANE, "padded_planes": PADDED_PLANES,
+    "flat_planes": FLAT_PLANES, "apart": APART, "slide_down": SLIDE_DOWN, "stride_two": STRIDE_TWO,
+    "pixels_as_row": BANDS, "direct_pixels": BANDS, "bands": BANDS, "taps": TAPS, "pairs": BANDS,
+}
 
-
-cdef Strategy choose_strategy(const Pool *p) noexcept nogil:
-    """Return the best strategy that takes this pooling."""
-    cdef const Problem *problem = &p.problem
-    if p.fars:
-        return RUNNING_MAXIMA
-    if p.with_indices:
-        return TAPS if p.direct or taps_fit(p) else BANDS
-    if problem.channels_last:
-        return BANDS
-    if takes_whole_plane(problem):
-        return WHOLE_PLANE
-    if problem.rows.steps > 1 or problem.cols.steps > 1:
-        return PADDED_PLANES if takes_padded_planes(p) else BANDS
-    if flat_planes_pay(p):
-        return FLAT_PLANES
-    if takes_apart(p):
-        return APART
-    if takes_slide_down(p):
-        return SLIDE_DOWN
-    if takes_stride_two(p):
-        return STRIDE_TWO
-    return BANDS
+# What the strategies can take, for the tests of that module.
+LIMITS = {
+    "MAX_TAPS": MAX_TAPS, "SMALL_TAPS": SMALL_TAPS, "RING": RING, "FLAT_TAPS": FLAT_TAPS,
+    "FLAT_MASKS": FLAT_MASKS,
+}
 
 
-cdef void plan_strategy(Pool *p) noexcept nogil:
-    """Choose the strategy, and set its data."""
-    p.strategy = choose_strategy(p)
+cdef bint plan_strategy(Pool *p, strategy) except -1:
+    """Set the strategy and its data."""
+    p.strategy = STRATEGIES[strategy]
+    p.pixels_as_row = strategy == "pixels_as_row"
+    p.direct = strategy == "direct_pixels" or (p.strategy == TAPS and p.problem.channels_last)
     if p.strategy == TAPS:
         plan_taps(p)
     elif p.strategy == RUNNING_MAXIMA:
         plan_running_maxima(p)
+    elif p.strategy == FLAT_PLANES and not plan_flat_planes(p):
+        raise MemoryError("fastpool: no memory for masks")
     p.in_place = bands_in_place(p)
+    return True

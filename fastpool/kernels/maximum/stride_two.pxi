@@ -82,12 +82,3 @@ cdef vec_flag pool_stride_two(number *dst, const Target *to, const number *src, 
                            masks, cols.kernel, n, both, &nan)
         src, dst = src + s.plane, dst + to.plane
     return nan
-
-
-cdef bint takes_stride_two(const Pool *p) noexcept nogil:
-    cdef const Window *cols = &p.problem.cols
-    if not VEC_MASKS or cols.stride != 2 or cols.dilation > 1:
-        return False
-    if not 2 <= cols.kernel <= 3 or cols.begin >= cols.kernel:
-        return False
-    return 2 * (cols.out - 1) - cols.begin < cols.size

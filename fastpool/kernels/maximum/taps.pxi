@@ -18,8 +18,6 @@
 # them, the least that it can have.
 
 cdef enum:
-    TAPS_ALONG = 8          # along each axis, of windows that slide; 16 with 32 registers
-    TAPS_AT_ONCE = 64       # of windows that do not slide
     RING = 32               # rows under a window that slides
 
 
@@ -671,38 +669,6 @@ cdef inline void store_taps(const View *y, const Tile *tile, Py_ssize_t plane,
                             const ordered *pooled, const Pool *p) noexcept nogil:
     if ordered is int16_t or ordered is int32_t or ordered is int64_t:
         store_keys(y, tile, plane, 0, tile.rows, pooled, p)
-
-
-cdef bint taps_fit(const Pool *p) noexcept nogil:
-    """Channels first: can registers hold all taps, and is that faster than passes?"""
-    cdef const Problem *problem = &p.problem
-    cdef const Window *rows = &problem.rows
-    cdef const Window *cols = &problem.cols
-    cdef const Window *lead
-    cdef Py_ssize_t slabs = 1, i, along = 2 * TAPS_ALONG if VEC_MASKS else TAPS_ALONG
-    cdef int64_t furthest = (rows.kernel - 1) * rows.dilation * p.indexing.row
-    furthest += (cols.kernel - 1) * cols.dilation * p.indexing.col
-    if problem.channels_last:
-        return False
-    for i in range(problem.leads):
-        lead = &problem.lead[i]
-        slabs *= lead.kernel
-        furthest += (lead.kernel - 1) * lead.dilation * p.indexing.lead[i]
-        if slabs > MAX_TAPS:
-            return False
-    if furthest >> (8 * p.key_bytes - 1):
-        return False
-    if cols.stride == 4:
-        if cols.kernel != 4 or cols.dilation > 1:
-            return False
-    elif cols.stride > 2 or (cols.stride == 2 and (cols.kernel == 1 or cols.dilation > 1)):
-        return False
-    if taps_slide(problem, slabs):
-        if rows.extent > RING or imax(rows.kernel, cols.kernel) > along:
-            return False
-    elif slabs * rows.kernel * cols.kernel > TAPS_AT_ONCE:
-        return False
-    return none_empty(cols)
 
 
 cdef bint taps_slide(const Problem *p, Py_ssize_t slabs) noexcept nogil:

@@ -3,10 +3,6 @@
 # Scratch: none
 # Wins:    float32 1x2048x7x7 k7: 44 -> 20 us (AVX-512), 63 -> 31 (AVX2), 127 -> 26 (baseline)
 
-cdef enum:
-    WHOLE_BYTES = 524288    # of a plane: one with a NaN is copied
-
-
 cdef vec_flag pool_whole_plane(number *dst, const Target *to, const number *src, const Source *s,
                                const Work *work) noexcept nogil:
     """Pool each plane to one value."""
@@ -36,11 +32,3 @@ cdef vec_flag pool_whole_plane(number *dst, const Target *to, const number *src,
         narrow_store(dst, vec_reduce_max(a, src), sizeof(number))
         src, dst = src + s.plane, dst + to.plane
     return nan
-
-
-cdef bint takes_whole_plane(const Problem *p) noexcept nogil:
-    cdef const Window *rows = &p.rows
-    cdef const Window *cols = &p.cols
-    if rows.out * cols.out != 1 or rows.kernel != rows.size or cols.kernel != cols.size:
-        return False
-    return rows.inner_hi * cols.inner_hi == 1 and rows.size * cols.size * p.size <= WHOLE_BYTES
