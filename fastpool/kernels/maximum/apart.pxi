@@ -10,12 +10,14 @@ cdef inline void row_apart(number *dst, const number *src, const Taps *taps, Py_
                            Py_ssize_t n, vec_flag *nan) noexcept nogil:
     """Pool one row of n windows; n is at least a vector."""
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), i = 0
+    cdef const Py_ssize_t *rows = <const Py_ssize_t *>taps.offsets
+    cdef Py_ssize_t count = taps.count
     cdef vec_t a, b, c, d
     while True:
-        column_pair(&a, &b, src + i * stride, taps, NULL, True, nan)
+        column_pair(&a, &b, src + i * stride, rows, count, NULL, True, nan)
         a = vec_max(vec_concat_even(a, b, src), vec_concat_odd(a, b, src), src)
         if stride == 4:
-            column_pair(&c, &d, src + 4 * i + 2 * lanes, taps, NULL, True, nan)
+            column_pair(&c, &d, src + 4 * i + 2 * lanes, rows, count, NULL, True, nan)
             c = vec_max(vec_concat_even(c, d, src), vec_concat_odd(c, d, src), src)
             a = vec_max(vec_concat_even(a, c, src), vec_concat_odd(a, c, src), src)
         vec_store(dst + i, a)

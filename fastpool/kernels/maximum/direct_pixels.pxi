@@ -11,7 +11,7 @@ cdef vec_flag pool_direct_pixels(number *dst, const Target *to, const number *sr
     cdef const Window *cols = &work.pool.problem.cols
     cdef Py_ssize_t last = tile.col + tile.cols, begin = imax(tile.col, imin(cols.inner_lo, last))
     cdef Py_ssize_t end = imax(begin, imin(cols.inner_hi, last))
-    cdef Py_ssize_t r, o, i, l, t, real_rows, real_cols, row, col, count, at
+    cdef Py_ssize_t r, o, i, l, c, t, real_rows, real_cols, row, col, count, at
     cdef number *out
     cdef vec_flag nan = flag_none()
     cdef Taps taps
@@ -26,13 +26,14 @@ cdef vec_flag pool_direct_pixels(number *dst, const Target *to, const number *sr
                 for i in range(count):
                     fill(out + i * to.col, tile.channels, <number>lowest(dst))
             else:
-                taps.count = 0
+                t = 0
                 for l in range(work.leads.count):
                     for i in range(real_rows):
                         at = work.leads.offsets[l] + i * rows.dilation * s.row
-                        for t in range(real_cols):
-                            taps.offsets[taps.count] = at + t * cols.dilation * s.col
-                            taps.count += 1
+                        for c in range(real_cols):
+                            taps.offsets[t] = at + c * cols.dilation * s.col
+                            t += 1
+                taps.count = t
                 at = (row - tile.row_lo) * s.row + (col - tile.col_lo) * s.col
                 window_rows(out, to.col, src + at, cols.stride * s.col, &taps, count,
                             tile.channels, &nan)

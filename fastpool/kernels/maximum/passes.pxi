@@ -68,21 +68,22 @@ cdef inline void column_edge(number *dst, Py_ssize_t dst_step, const number *src
     """
     cdef const Window *w = run.window
     cdef const Taps *leads = run.leads
+    cdef vec_flag *nan = run.nan
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), o, l, t, real, lo
+    cdef Py_ssize_t step = w.dilation * src_step, start = inner * w.stride - w.begin
     cdef const number *at
-    cdef vec_t best
+    cdef vec_t best, tap
     for o in range(first, end):
         real = real_taps(w, o, &lo)
         if real == 0:
             fill(dst, lanes, <number>lowest(dst))
         else:
-            at = src + (lo - (inner * w.stride - w.begin)) * src_step
-            best = track_nan(vec_load(at + leads.offsets[0]), run.nan, src)
+            at = src + (lo - start) * src_step
+            best = track_nan(vec_load(at + leads.offsets[0]), nan, src)
             for l in range(leads.count):
                 for t in range(real):
-                    best = vec_max(best, track_nan(vec_load(at + leads.offsets[l]
-                                                            + t * w.dilation * src_step),
-                                                   run.nan, src), src)
+                    tap = track_nan(vec_load(at + leads.offsets[l] + t * step), nan, src)
+                    best = vec_max(best, tap, src)
             vec_store(dst, best)
         dst += dst_step
 

@@ -23,18 +23,22 @@ cdef inline void store_lanes(number *dst, vec_t v, Py_ssize_t nbytes) noexcept n
         vec_store_part(dst, v, nbytes)
 
 
-cdef inline void column_pair(vec_t *a, vec_t *b, const number *src, const Taps *taps,
-                             const byte_mask *masks, bint both, vec_flag *nan) noexcept nogil:
-    """Set a and b to the maximum over rows, two vectors wide. Without `both`, b is outside."""
+cdef inline void column_pair(vec_t *a, vec_t *b, const number *src, const Py_ssize_t *taps,
+                             Py_ssize_t count, const byte_mask *masks, bint both,
+                             vec_flag *nan) noexcept nogil:
+    """Set a and b to the maximum over `count` rows, two vectors wide.
+
+    Without `both`, b is outside.
+    """
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
     cdef vec_t left, right
-    cdef const number *at = src + taps.offsets[0]
+    cdef const number *at = src + taps[0]
     cdef Py_ssize_t t
     a[0] = load_tap(at, mask_of(masks, 0))
     b[0] = load_tap(at + lanes, mask_of(masks, 1)) if both else vec_lowest(src)
     nan[0] = nan_or(nan[0], a[0], b[0], src)
-    for t in range(1, taps.count):
-        at = src + taps.offsets[t]
+    for t in range(1, count):
+        at = src + taps[t]
         left = load_tap(at, mask_of(masks, 0))
         a[0] = vec_max(a[0], left, src)
         if both:

@@ -23,29 +23,30 @@ cdef inline void row_stride_two(number *dst, const number *src, const Taps *taps
     The masks are those of the first pair of vectors, of the last pair and of the pair after it.
     `both` says whether the last pair has an element in its second vector.
     """
-    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), count = taps.count
+    cdef const Py_ssize_t *rows = <const Py_ssize_t *>taps.offsets
     cdef vec_t a, b, evens, odds, next_evens, next_odds
     if n > lanes:
-        column_pair(&a, &b, src, taps, masks, True, nan)
+        column_pair(&a, &b, src, rows, count, masks, True, nan)
         evens, odds = vec_concat_even(a, b, src), vec_concat_odd(a, b, src)
         while n > 2 * lanes:
             src += 2 * lanes
-            column_pair(&a, &b, src, taps, NULL, True, nan)
+            column_pair(&a, &b, src, rows, count, NULL, True, nan)
             next_evens, next_odds = vec_concat_even(a, b, src), vec_concat_odd(a, b, src)
             vec_store(dst, join_pairs(evens, odds, next_evens, kernel, src))
             evens, odds = next_evens, next_odds
             dst, n = dst + lanes, n - lanes
         src += 2 * lanes
-        column_pair(&a, &b, src, taps, masks + 2, both, nan)
+        column_pair(&a, &b, src, rows, count, masks + 2, both, nan)
         next_evens, next_odds = vec_concat_even(a, b, src), vec_concat_odd(a, b, src)
         vec_store(dst, join_pairs(evens, odds, next_evens, kernel, src))
         dst, n = dst + lanes, n - lanes
     else:
-        column_pair(&a, &b, src, taps, masks + 2, both, nan)
+        column_pair(&a, &b, src, rows, count, masks + 2, both, nan)
         next_evens, next_odds = vec_concat_even(a, b, src), vec_concat_odd(a, b, src)
     evens = vec_lowest(src)
     if n == lanes and kernel == 3:
-        column_pair(&a, &b, src + 2 * lanes, taps, masks + 4, False, nan)
+        column_pair(&a, &b, src + 2 * lanes, rows, count, masks + 4, False, nan)
         evens = vec_concat_even(a, b, src)
     store_lanes(dst, join_pairs(next_evens, next_odds, evens, kernel, src),
                 n * <Py_ssize_t>sizeof(number))
