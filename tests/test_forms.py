@@ -1,4 +1,4 @@
-"""Every form in which a tile of values is pooled (enum Strategy of the kernels): reached, and exact.
+"""Every form in which a tile of values is pooled (enum Strategy): reached, and exact.
 
 Data are codes, small integers, and tables that never decrease: the maximum of the codes is that of
 the values, whatever their type. Code -1, a window without elements, is the table's last entry.
