@@ -162,12 +162,11 @@ cdef inline void argmax_rows(Best *best, const ordered *at, const WindowColumns 
             argmax_update(best, more.key, vec_add(more.place, rows.places[t], at), at)
 
 
-cdef inline void store_best(const Outputs *to, const Best *best, const ordered *tag) noexcept nogil:
-    """Store values and indices."""
-    cdef ordered *values = <ordered *>to.values
-    store_lanes(values, best.key, to.n * <Py_ssize_t>sizeof(ordered))
-    store_vec_indices(to.indices, best.place, to.n, to.base, to.how.iota, to.how.step,
-                      to.how.bytes, tag)
+cdef inline void store_best(ordered *values, char *indices, const Best *best, Py_ssize_t n,
+                            int64_t base, const Indices *how) noexcept nogil:
+    """Store the first n lanes: values and indices."""
+    store_lanes(values, best.key, n * <Py_ssize_t>sizeof(ordered))
+    store_vec_indices(indices, best.place, n, base, how.iota, how.step, how.bytes, values)
 
 
 cdef inline void store_none(const Outputs *to, const ordered *tag) noexcept nogil:
@@ -191,14 +190,17 @@ cdef inline void argmax_column(const Outputs *first, const ordered *src, const W
                                const WindowRows *rows, Py_ssize_t down, Py_ssize_t count,
                                const Compared *c, vec_flag *nan) noexcept nogil:
     """Pool `count` rows of windows, `down` rows apart, that are inside, one vector wide."""
-    cdef Py_ssize_t r
-    cdef Outputs to = first[0]
+    cdef Py_ssize_t r, n = first.n, row = first.row, index_row = first.index_row
+    cdef Py_ssize_t step = down * rows.step
+    cdef int64_t base = first.base, base_row = down * rows.place
+    cdef ordered *values = <ordered *>first.values
+    cdef char *indices = first.indices
+    cdef const Indices *how = first.how
     cdef Best best
     for r in range(count):
         argmax_rows(&best, src, cols, rows, c, nan)
-        store_best(&to, &best, src)
-        next_rows(&to, 1, down * rows.place, src)
-        src += down * rows.step
+        store_best(values, indices, &best, n, base, how)
+        values, indices, src, base = values + row, indices + index_row, src + step, base + base_row
 
 
 cdef struct Under:          # the rows under a sequence of windows, each a tap below the last
@@ -217,8 +219,13 @@ cdef inline void slide_square_rows(const Outputs *first, const ordered *src,
     adds `base_row` to the index.
     """
     cdef Py_ssize_t tap = -under.above, count = under.count, left = count - 1 + (4 if five else 2)
+    cdef Py_ssize_t n = first.n, row = first.row, index_row = first.index_row
+    cdef Py_ssize_t step = rows.tap_step, size = under.size
+    cdef int64_t base = first.base
+    cdef ordered *values = <ordered *>first.values
+    cdef char *indices = first.indices
+    cdef const Indices *how = first.how
     cdef vec_t back = vec_set(-base_row, src)
-    cdef Outputs to = first[0]
     cdef Compared one
     cdef Best a, b, c, d, e, best
     one.slabs, one.rows, one.taps, one.stride = 1, 1, 5 if five else 3, 1
@@ -241,8 +248,8 @@ cdef inline void slide_square_rows(const Outputs *first, const ordered *src,
             else:
                 argmax_update(&best, d.key, vec_add(d.place, rows.places[1], src), src)
                 argmax_update(&best, e.key, vec_add(e.place, rows.places[2], src), src)
-            store_best(&to, &best, src)
-            next_rows(&to, 1, base_row, src)
+            store_best(values, indices, &best, n, base, how)
+            values, indices, base = values + row, indices + index_row, base + base_row
         if left == 0:
             return
         left -= 1
@@ -252,8 +259,8 @@ cdef inline void slide_square_rows(const Outputs *first, const ordered *src,
             copy_best(&b, &c)
         copy_best(&c, &d)
         copy_best(&d, &e)
-        if 0 < tap < under.size:
-            argmax_row(&e, src + tap * rows.tap_step, cols, &one, NULL)
+        if 0 < tap < size:
+            argmax_row(&e, src + tap * step, cols, &one, NULL)
         else:
             e.place = vec_add(e.place, back, src)
 
@@ -298,8 +305,8 @@ cdef inline void slide_rows(const Outputs *first, const ordered *src, const Wind
                                   vec_add(places[at], rows.places[half + t], src), src)
             if real > 1:
                 argmax_update(&best, lower.key, lower.place, src)
-            to.base = base + row * rows.place
-            store_best(&to, &best, src)
+            store_best(<ordered *>to.values, to.indices, &best, to.n, base + row * rows.place,
+                       to.how)
         next_rows(&to, 1, 0, src)
 
 
@@ -389,7 +396,7 @@ cdef inline void argmax_down(const Outputs *first, const ordered *src, const Win
         else:
             c.slabs, c.rows, c.taps, c.stride = rows.slabs, real, cols.taps, cols.stride
             argmax_rows(&best, src + row * rows.step, cols, rows, &c, &seen)
-            store_best(&to, &best, src)
+            store_best(<ordered *>to.values, to.indices, &best, to.n, to.base, to.how)
         o += count
         next_rows(&to, count, 0, src)
     nan[0] = seen
@@ -468,20 +475,19 @@ cdef inline void argmax_pixel_run(const Outputs *first, const ordered *src,
     cdef char *indices = first.indices
     cdef ordered *values = <ordered *>first.values
     cdef int64_t base = first.base
-    cdef Outputs to = first[0]
+    cdef const Indices *how = first.how
     cdef vec_flag seen = nan[0]
     cdef Best best
     for o in range(pixels):
         i = 0
         while True:
             argmax_rows(&best, src + i, cols, rows, c, &seen)
-            to.values, to.indices = values + i, indices + i * to.how.bytes
-            to.base, to.n = base + i * to.how.step, imin(lanes, n - i)
-            store_best(&to, &best, src)
+            store_best(values + i, indices + i * how.bytes, &best, imin(lanes, n - i),
+                       base + i * how.step, how)
             if i + lanes >= n:
                 break
             i = imin(i + lanes, n - lanes)
-        values, indices = values + to.col, indices + to.index_col
+        values, indices = values + first.col, indices + first.index_col
         src, base = src + step.elements, base + step.base
     nan[0] = seen
 
