@@ -25,10 +25,8 @@ cdef vec_flag pool_padded_planes(number *dst, const Target *to, const number *sr
     cdef vec_flag nan = flag_none()
     cdef Taps taps
     fill(area, work.planes * each, <number>lowest(area))
-    set_taps(&taps, 1, 0)
     for plane in range(work.planes):
-        window_rows(inside + plane * each, pitch, src + plane * s.plane, s.row, &taps, s.rows,
-                    s.cols, &nan)
+        copy_rows(inside + plane * each, pitch, src + plane * s.plane, s.row, s.rows, s.cols, &nan)
     for step in range(cols.steps):
         step_taps(&taps, cols, step, 1)
         window_run(area, <const number *>area, &taps, n, NULL)

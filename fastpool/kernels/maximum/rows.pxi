@@ -330,6 +330,34 @@ cdef void window_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_ss
             r += block
 
 
+cdef void copy_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step,
+                    Py_ssize_t rows, Py_ssize_t n, vec_flag *nan) noexcept nogil:
+    """Copy rows of n elements, and track NaN."""
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), r, i
+    cdef vec_flag seen = nan[0]         # in a register
+    cdef vec_t a, b
+    cdef Taps one
+    if n < lanes:
+        set_taps(&one, 1, 0)
+        window_rows(dst, dst_step, src, src_step, &one, rows, n, nan)
+        return
+    for r in range(rows):
+        i = 0
+        while i + 2 * lanes <= n:
+            a, b = vec_load(src + i), vec_load(src + i + lanes)
+            seen = nan_or(seen, a, b, src)
+            vec_store(dst + i, a)
+            vec_store(dst + i + lanes, b)
+            i += 2 * lanes
+        i = imin(i, n - lanes)          # the last two vectors may overlap
+        a, b = vec_load(src + i), vec_load(src + n - lanes)
+        seen = nan_or(seen, a, b, src)
+        vec_store(dst + i, a)
+        vec_store(dst + n - lanes, b)
+        dst, src = dst + dst_step, src + src_step
+    nan[0] = seen
+
+
 cdef inline vec_t window_even(const number *src, const Taps *taps) noexcept nogil:
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
     return vec_concat_even(window_at(src, taps.offsets, taps.count, NULL),

@@ -449,7 +449,6 @@ cdef void copy_taps(ordered *slab, Py_ssize_t pitch, const View *x, Py_ssize_t a
     cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
     cdef Py_ssize_t n = tile.channels, r
     cdef const ordered *src = <const ordered *>x.data + at
-    cdef Taps one
     if ordered is int16_t or ordered is int32_t or ordered is int64_t:
         if in_keys and p.problem.channels_last:
             load_keys(slab, x, at, p, tile)
@@ -458,12 +457,11 @@ cdef void copy_taps(ordered *slab, Py_ssize_t pitch, const View *x, Py_ssize_t a
             keys_loader(p.problem.code, <int>sizeof(ordered))(
                 slab, pitch, x.data + at * p.problem.size, x.row, rows, cols, p.rule)
             return
-    set_taps(&one, 1, 0)
     if x.col == n or cols == 1:
-        window_rows(slab, pitch, src, x.row, &one, rows, cols * n, nan)
+        copy_rows(slab, pitch, src, x.row, rows, cols * n, nan)
         return
     for r in range(rows):
-        window_rows(slab + r * pitch, n, src + r * x.row, x.col, &one, cols, n, nan)
+        copy_rows(slab + r * pitch, n, src + r * x.row, x.col, cols, n, nan)
 
 
 cdef inline void argmax_pixel_run(const Outputs *first, const ordered *src,
