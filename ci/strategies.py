@@ -19,8 +19,7 @@ import numpy as np
 
 import fastpool
 from fastpool._running import builds, strategies
-from fastpool._running.passes import trimmed
-from fastpool._running.prepare import compiled
+from fastpool._running.prepare import PreparedPool
 from fastpool.bench.workloads import WORKLOADS
 
 WORTH = 1.15
@@ -61,10 +60,7 @@ def random_layers(count, seed):
 
 def strategy_of(plan):
     """Return the strategy that a plan takes on the active build."""
-    windows = tuple(map(trimmed, plan.axes))
-    shapes = plan.input_shape, plan.output_shape
-    _, work = compiled(plan, windows, *shapes, np.dtype(plan.dtype))
-    return strategies.choose(work, builds.facts()).strategy
+    return PreparedPool(plan).pooling.strategy
 
 
 def seconds(call, least):
@@ -83,14 +79,12 @@ def worth(shape, dtype, attributes, rounds, least):
     plan = fastpool.plan_max_pool(shape, dtype, num_threads=1, **attributes)
     strategy = strategy_of(plan)
     with_it = plan(x)
+    if strategy in strategies.NEVER_OFF:
+        return strategy, None, None
     os.environ[SWITCH] = f"-{strategy}"
     try:
-        if strategies.is_off(strategy):
-            other = fastpool.plan_max_pool(shape, dtype, num_threads=1, **attributes)
-            instead = strategy_of(other)
-            without = other(x)
-        else:
-            return strategy, None, None
+        other = fastpool.plan_max_pool(shape, dtype, num_threads=1, **attributes)
+        without, instead = other(x), strategy_of(other)
     finally:
         del os.environ[SWITCH]
     for one, two in zip(np.atleast_1d(with_it), np.atleast_1d(without), strict=True):

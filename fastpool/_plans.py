@@ -209,6 +209,7 @@ num_threads
         return pickled_state(self)
 
     def __setstate__(self, state):
+        _forget(self)
         restore_fields(self, state, axes=records(Axis), given=record(Given))
 
     def __repr__(self):
@@ -272,7 +273,14 @@ class UnpoolPlan(MaxUnpool):
         return pickled_state(self)
 
     def __setstate__(self, state):
+        _forget(self)
         restore_fields(self, state)
+
+
+def _forget(plan):
+    """Drop what was prepared for a plan whose fields change."""
+    for name in ("_prepared", "_run"):
+        vars(plan).pop(name, None)
 
 
 def make_plan(*arguments, **attributes):

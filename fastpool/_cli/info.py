@@ -49,7 +49,7 @@ def collect():
 
     return {
         "fastpool": __version__,
-        "path": str(Path(builds.__file__).parent),
+        "path": str(Path(__file__).parents[1]),
         "numpy": np.__version__,
         **machine(),
         "implementation": platform.python_implementation(),

@@ -154,6 +154,6 @@ def records(kind):
     """Return a function that turns a tuple of tuples into a tuple of NamedTuples."""
 
     def made(value):
-        return tuple(map(record(kind), value)) if type(value) is tuple else value
+        return tuple(map(record(kind), value)) if _is_short(value) else value
 
     return made

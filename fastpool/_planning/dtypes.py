@@ -19,10 +19,6 @@ def is_float(name):
     return "float" in name
 
 
-def is_integer(name):
-    return "int" in name
-
-
 def lowest(name):
     """Return the lowest value of a type, the result of a window without elements."""
     if name == "bool":

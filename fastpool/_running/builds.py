@@ -10,8 +10,7 @@ import numpy as np
 from .._planning.dtypes import ITEMSIZE
 from .._version import __version__
 from . import threads
-from .instruction_sets import BUILDS
-from .strategies import Build
+from .instruction_sets import BUILDS, Build
 
 
 def _load_builds():
@@ -71,9 +70,8 @@ def active():
     return _builds[_active]
 
 
-def facts():
-    """Return the `Build` that plans run on, from which a strategy is chosen."""
-    kernels = _builds[_active]
+def facts(kernels):
+    """Return the `Build` of a compiled module, from which a strategy is chosen."""
     return Build(kernels.VECTOR_BYTES, kernels.MASKS)
 
 

@@ -7,8 +7,6 @@ struct. The build that runs the plan fills the struct.
 import os
 import sys
 
-import numpy as np
-
 from .._planning import arguments, geometry
 from .._planning import max_pool as pooling
 from .._planning import max_unpool as unpooling
@@ -39,7 +37,7 @@ def from_plan(plan, address, size):
         raise TypeError(f"plan: expected a fastpool.MaxPoolPlan, got {type(plan).__name__}")
     if plan.activation is not None:
         raise ValueError(f"plan: a run from C applies no activation, got {plan.activation!r}")
-    prepared = PreparedPool(plan, _bits(plan.dtype))
+    prepared = PreparedPool(plan)
     if prepared.pooling is None:
         raise ValueError(
             f"plan: expected windows whose positions in the padded input fit in 64 bits (calls "
@@ -62,7 +60,7 @@ def max_unpool(address, size, input_shape, dtype, kernel_shape, index_dtype, **a
     index_dtype = arguments.index_dtype(index_dtype)
     geometry.check_size("input_shape", shape, max(ITEMSIZE[name], INDEX_BYTES[index_dtype]))
     plan = unpooling.MaxUnpool(**unpooling.resolve(shape, kernel_shape, **attributes))
-    prepared = PreparedUnpool(plan, name, _bits(name))
+    prepared = PreparedUnpool(plan, name)
     if prepared.block:
         raise ValueError(
             f'index_space: "inferred" with the output_shape {plan.output_shape} needs a copy, '
@@ -84,11 +82,6 @@ def _given(dtype):
     if dtype is None:
         raise TypeError("dtype: expected the name of an element type, got NULL")
     return dtype
-
-
-def _bits(name):
-    """Return the dtype called `name`; for bfloat16 return uint16, which needs no other package."""
-    return np.dtype("uint16" if name == "bfloat16" else name)
 
 
 def _threads(prepared):

@@ -5,7 +5,7 @@ import numpy as np
 from .activation import prepared_activation
 from .gigantic import is_gigantic, pool_gigantic
 from .interop import as_array, bump_versions
-from .outputs import check_output, element_type, is_ready, outputs, plain_dtype, readable
+from .outputs import check_output, element_type, is_ready, outputs, own, plain_dtype, readable
 from .passes import trimmed
 from .prepare import compiled
 
@@ -15,7 +15,7 @@ def max_pool(plan, x, out, out_indices):
 
     Every array is checked before anything is written.
     """
-    x = as_array(x, "x")
+    x = own(as_array(x, "x"))
     if element_type(x) != plan.dtype:
         raise TypeError(f"x: expected dtype {plan.dtype}, got {x.dtype}")
     if x.shape != plan.input_shape:
@@ -92,5 +92,6 @@ def _pool(plan, axes, threads, x, y, z):
     if any(map(is_gigantic, windows)):
         pool_gigantic(plan, axes, y, z, lambda other, *into: _pool(plan, other, threads, x, *into))
     elif y.size:
-        pooling, _ = compiled(plan, windows, x.shape, y.shape, plain_dtype(plan.dtype, x.dtype))
+        dtype = plain_dtype(plan.dtype, x.dtype)
+        pooling, *_ = compiled(plan, windows, x.shape, y.shape, dtype)
         _run(pooling, plan, threads, x, y, z)

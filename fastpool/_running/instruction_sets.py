@@ -5,8 +5,17 @@ feature, and chosen at import if the processor has them all. The best build come
 one runs on every machine of its architecture.
 """
 
+from typing import NamedTuple
+
 BUILDS = {
     "avx512": ("_avx512", ("avx2", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl")),
     "avx2": ("_avx2", ("avx2", "bmi2")),
     "baseline": ("", ()),
 }
+
+
+class Build(NamedTuple):
+    """The properties of a build on which the choice of a strategy depends."""
+
+    vector_bytes: int
+    masks: bool

@@ -12,9 +12,24 @@ def element_type(x):
     return NAMES.get(x.dtype) or dtype_name(x.dtype, "x")
 
 
-def plain_dtype(name, dtype):
-    """Return the dtype object that nearly all arrays of this element type share."""
-    return np.dtype(dtype.type if name == "bfloat16" else name)
+def plain_dtype(name, dtype=None):
+    """Return the dtype object that nearly all arrays of this element type have.
+
+    That of bfloat16 comes from the `dtype` of an array, because a package defines it. Without an
+    array, an integer of its size stands for it.
+    """
+    if name != "bfloat16":
+        return np.dtype(name)
+    if dtype is None:
+        return np.dtype("uint16")
+    if dtype_name(dtype) != name:
+        raise TypeError(f"dtype: expected {name}, got {dtype}")
+    return np.dtype(dtype.type)
+
+
+def own(array):
+    """Return a view that no other code holds, so that its shape and strides stay as checked."""
+    return np.ndarray.view(array, np.ndarray)
 
 
 def check_output(name, array, shape, dtype, others):
@@ -74,4 +89,6 @@ def contiguous(array):
 
 def outputs(**arrays):
     """Return plain arrays over the memory of the caller's output arrays; None stays None."""
-    return [None if given is None else as_output(given, name) for name, given in arrays.items()]
+    return [
+        None if given is None else own(as_output(given, name)) for name, given in arrays.items()
+    ]

@@ -18,21 +18,24 @@ SCRATCH_BYTES = 1 << 20
 MOST_SCRATCH_BYTES = 2 << 20
 
 
-def compiled(plan, windows, input_shape, output_shape, dtype, threads=None):
-    """Return the compiled pooling of windows that are not gigantic, and its `Work`.
+def compiled(plan, windows, input_shape, output_shape, dtype, threads=None, kernels=None):
+    """Return the compiled pooling of windows that are not gigantic, its `Work` and its `Choice`.
 
-    To bound the scratch of a thread, tiles become smaller or running maxima take the windows.
+    `kernels` is the compiled module, the active one by default. To bound the scratch of a thread,
+    tiles become smaller or running maxima take the windows.
     """
-    work = make_work(plan, windows, input_shape, output_shape)
+    # Read both once: another thread may change them, and one choice must fit the other.
+    kernels, off = kernels or builds.active(), strategies.switched_off()
+    work = make_work(plan, windows, input_shape, output_shape, off)
     while True:
-        strategy = strategies.choose(work, builds.facts()).strategy
-        pooling = builds.active().Pooling(work, strategy, dtype, threads)
+        choice = strategies.choose(work, builds.facts(kernels), off)
+        pooling = kernels.Pooling(work, choice.strategy, dtype, threads)
         if pooling.scratch_bytes <= SCRATCH_BYTES:
-            return pooling, work
+            return pooling, work, choice
         smaller = narrower(work)
         if smaller is None:
             if work.axes or pooling.scratch_bytes <= MOST_SCRATCH_BYTES:
-                return pooling, work
+                return pooling, work, choice
             smaller = as_running_maxima(work)
         work = smaller
 
@@ -64,7 +67,8 @@ def _refuse(*arrays):
 class PreparedPool(_Prepared):
     """What a pooling plan needs to run on one build; it is stored on the plan."""
 
-    def __init__(self, plan, dtype):
+    def __init__(self, plan, dtype=None):
+        """`dtype` is that of an array, for element types whose dtype a package defines."""
         self.state = state_of(plan)
         # Make and check it again from the fields alone: the object may hold more than these.
         self.plan = plan = MaxPool(**self.state)
@@ -75,8 +79,9 @@ class PreparedPool(_Prepared):
         self.run = _refuse
         if not any(map(is_gigantic, self.windows)):
             shapes = plan.input_shape, plan.output_shape
-            plain = plain_dtype(plan.dtype, dtype)
-            self.pooling, _ = compiled(plan, self.windows, *shapes, plain, self.threads)
+            plain, kernels = plain_dtype(plan.dtype, dtype), builds.builds()[self.build]
+            pooling = compiled(plan, self.windows, *shapes, plain, self.threads, kernels)
+            self.pooling = pooling[0]
             if plan.activation is None:
                 self.run = self.pooling.run
 
@@ -84,10 +89,11 @@ class PreparedPool(_Prepared):
 class PreparedUnpool(_Prepared):
     """What an unpooling plan needs to run on one build and one element type."""
 
-    def __init__(self, plan, name, dtype):
+    def __init__(self, plan, name, dtype=None):
         self.state = state_of(plan)
         self.plan = plan = MaxUnpool(**self.state)
-        self.build, self.dtype = builds.active_name(), dtype
+        plain = plain_dtype(name, dtype)
+        self.build, self.dtype = builds.active_name(), plain if dtype is None else dtype
         # In "inferred" space indices count in a block, which is put at the origin of the result.
         self.block = plan.index_space == "inferred" and plan.inferred != plan.output
         self.shape = list(plan.output_shape)
@@ -98,10 +104,11 @@ class PreparedUnpool(_Prepared):
         order = plan.index_planes, plan.channels_last, plan.index_layout == "NHWC"
         self.counted = plan.index_planes * plane[1]
         values = math.prod(plan.x_shape)
-        work = values * (dtype.itemsize + 8) + math.prod(plan.output_shape) * dtype.itemsize
+        itemsize = plain.itemsize
+        work = values * (itemsize + 8) + math.prod(plan.output_shape) * itemsize
         self.threads = _threads_of_calls(plan.num_threads, work)
-        self.unpooling = builds.active().Unpooling(
+        self.unpooling = builds.builds()[self.build].Unpooling(
             *(plan.x_shape, tuple(self.shape), plan.batch, plan.channels, *plane, *order),
-            *(plain_dtype(name, dtype), self.threads),
+            *(plain, self.threads),
         )
         self.run = _refuse if self.block else self.unpooling.run

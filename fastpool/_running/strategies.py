@@ -13,7 +13,7 @@ from .._planning.dtypes import ITEMSIZE
 from .._planning.geometry import Axis
 from .._planning.windows import Windows
 
-# Limits of the kernels (their names in kernels/frame).
+# Limits of the kernels, which export those that their code depends on (LIMITS).
 MAX_TAPS = 64
 SMALL_TAPS = 8  # along one axis, in registers
 RING = 32  # rows under a window with indices that slides over them
@@ -33,13 +33,6 @@ SWITCHED_OFF = "switched off by FASTPOOL_STRATEGY"
 NEVER_OFF = "running_maxima", "bands", "pairs"
 
 
-class Build(NamedTuple):
-    """The properties of a build of the kernels on which the choice depends."""
-
-    vector_bytes: int
-    masks: bool
-
-
 class Choice(NamedTuple):
     """The chosen strategy, and (name, reason) of each one before it that declined."""
 
@@ -47,42 +40,46 @@ class Choice(NamedTuple):
     declined: tuple
 
 
-def choose(work, build):
-    """Return the `Choice` for a `Work` on a `Build`."""
+def choose(work, build, off=()):
+    """Return the `Choice` for a `Work` on a `Build`, without the strategies that are `off`.
+
+    Pass the names that the work was made with: they decide its tiles too.
+    """
     declined = []
     for strategy in STRATEGIES[work.return_indices, work.channels_last]:
         name = strategy.__name__
-        reason = SWITCHED_OFF if is_off(name) else strategy(work, build)
+        reason = SWITCHED_OFF if name in off else strategy(work, build)
         if reason is None:
             return Choice(name, tuple(declined))
         declined.append((name, reason))
 
 
-def is_off(name):
-    """Is a strategy switched off, as by ``FASTPOOL_STRATEGY=-flat_planes,-apart``?
+def switched_off():
+    """Return the strategies that ``FASTPOOL_STRATEGY=-flat_planes,-apart`` switches off.
 
     This is for measurements. Strategies that take work that no other one can are never off.
     """
-    switches = os.environ.get("FASTPOOL_STRATEGY")
-    if not switches or name in NEVER_OFF:
-        return False
-    names = [f"-{f.__name__}" for row in STRATEGIES.values() for f in row]
-    chosen = switches.replace(" ", "").split(",")
-    if not set(chosen) <= set(names):
-        raise ValueError(
-            f"FASTPOOL_STRATEGY={switches!r}: expected some of {', '.join(dict.fromkeys(names))}"
-        )
-    return f"-{name}" in chosen
+    switches = os.environ.get("FASTPOOL_STRATEGY", "").replace(" ", "")
+    if not switches:
+        return ()
+    names = {f.__name__: None for row in STRATEGIES.values() for f in row}
+    names = [name for name in names if name not in NEVER_OFF]
+    chosen = switches.split(",")
+    for choice in chosen:
+        if choice[:1] != "-" or choice[1:] not in names:
+            expected = ", ".join(f"-{name}" for name in names)
+            raise ValueError(f"FASTPOOL_STRATEGY={switches!r}: expected some of {expected}")
+    return {choice[1:] for choice in chosen}
 
 
 # ---------------------------------------------------------------------------------- any of them
 
 
 def running_maxima(work, build):
-    return None if work.axes else "the windows are not long relative to the input"
+    return None if work.axes else "passes over tiles take fewer loads"
 
 
-def _short(work):
+def _takes_chain(work):
     *_, rows, cols = work.windows
     if len(rows.steps) > 1 or len(cols.steps) > 1:
         return f"a window of {rows.kernel} x {cols.kernel} takes a chain of passes"
@@ -116,7 +113,7 @@ def whole_plane(work, build):
 
 def padded_planes(work, build):
     *_, rows, cols = work.windows
-    if not _short(work):
+    if not _takes_chain(work):
         return f"a window of {rows.kernel} x {cols.kernel} takes no chain of passes"
     if rows.stride * cols.stride > 1:
         return f"strides {rows.stride} and {cols.stride} are not 1"
@@ -134,12 +131,9 @@ def flat_planes(work, build):
     """Decline unless flattened planes cost less than rows; the costs per vector were measured."""
     *leads, rows, cols = work.windows
     size = ITEMSIZE[work.dtype]
-    lanes, elements, taps = (
-        build.vector_bytes // size,
-        rows.size * cols.size,
-        rows.kernel * cols.kernel,
-    )
-    if reason := _short(work):
+    lanes, elements = build.vector_bytes // size, rows.size * cols.size
+    taps = rows.kernel * cols.kernel
+    if reason := _takes_chain(work):
         return reason
     if not build.masks:
         return "the build has no masks"
@@ -148,13 +142,8 @@ def flat_planes(work, build):
     if taps > FLAT_TAPS or elements > FLAT_MASKS:
         return f"{taps} taps over planes of {elements} elements are too many"
     for w in (cols, rows):  # each output is stored at a distinct element, one of its window's taps
-        place = w.begin // w.dilation
-        if (
-            (w.out - 1) * w.stride >= w.size
-            or w.begin < 0
-            or w.begin % w.dilation
-            or place >= w.kernel
-        ):
+        tap, rest = divmod(w.begin, w.dilation)
+        if (w.out - 1) * w.stride >= w.size or w.begin < 0 or rest or tap >= w.kernel:
             return "some output is not at an element of its window"
     period = flat_period(elements, lanes)
     if period * taps > FLAT_MASKS:
@@ -162,7 +151,7 @@ def flat_planes(work, build):
     whole = rows.out == rows.size and cols.out == cols.size
     flat = -(-elements // lanes) * (4 * taps + (0 if whole else 8 if size >= 4 else 20))
     other = -(-cols.out // lanes) * rows.out * (2 * rows.kernel + 2 * cols.kernel + 8) + 100
-    return None if flat < other else f"rows of a plane take less: {other} for {flat}"
+    return None if flat < other else f"rows of a plane take fewer cycles, about {other} for {flat}"
 
 
 def flat_period(elements, lanes):
@@ -172,7 +161,7 @@ def flat_period(elements, lanes):
 
 def apart(work, build):
     *_, rows, cols = work.windows
-    if reason := _short(work):
+    if reason := _takes_chain(work):
         return reason
     if cols.kernel != cols.stride or cols.kernel not in (2, 4) or cols.dilation > 1:
         return f"windows of {cols.kernel} columns at stride {cols.stride}, not of 2 or 4 apart"
@@ -188,7 +177,7 @@ def apart(work, build):
 def slide_down(work, build):
     *_, rows, cols = work.windows
     size = ITEMSIZE[work.dtype]
-    if reason := _short(work):
+    if reason := _takes_chain(work):
         return reason
     if not build.masks:
         return "the build has no masks"
@@ -210,7 +199,7 @@ def slide_down(work, build):
 
 def stride_two(work, build):
     *_, rows, cols = work.windows
-    if reason := _short(work):
+    if reason := _takes_chain(work):
         return reason
     if not build.masks:
         return "the build has no masks"
@@ -224,30 +213,37 @@ def stride_two(work, build):
 # -------------------------------------------------------------------------- values, channels last
 
 
-def takes_row(cols, pixel_bytes, return_indices):
-    """Are pixels so narrow that a row of them is pooled as one row? (Asked before tiling.)"""
-    narrow = pixel_bytes <= ROW_PIXEL_BYTES and len(cols.steps) == 1
-    return narrow and not return_indices and not is_off("pixels_as_row")
+def against_row(cols, pixel_bytes):
+    """Return why pixels are not taken as one row, or None. (Asked before tiling.)"""
+    if len(cols.steps) > 1:
+        return f"a window of {cols.kernel} columns takes a chain of passes"
+    if pixel_bytes > ROW_PIXEL_BYTES:
+        return f"a pixel of {pixel_bytes} bytes is over {ROW_PIXEL_BYTES}"
+    return None
 
 
-def takes_all_taps(windows, return_indices):
-    """Is it faster to take all taps of a pixel at once than one axis after the other?"""
+def against_all_taps(windows, return_indices):
+    """Return why the taps of a pixel are not taken all at once, or None. (Asked before tiling.)"""
     *_, rows, cols = windows
-    taps = rows.kernel * cols.kernel
+    all_taps, taps = math.prod(w.kernel for w in windows), rows.kernel * cols.kernel
+    most = all_taps if return_indices else taps
+    if most > MAX_TAPS:
+        return f"{most} taps are over {MAX_TAPS}"
     columns_per_output = cols.span(cols.out) / max(1, cols.out)
-    direct = taps <= MAX_TAPS and taps <= rows.cost * columns_per_output + cols.cost
-    if not return_indices:
-        return direct and not is_off("direct_pixels")
-    taps = math.prod(w.kernel for w in windows)
-    return taps <= MAX_TAPS and (direct or taps <= FEW_TAPS) and not is_off("taps")
+    few = return_indices and all_taps <= FEW_TAPS
+    if not few and taps > rows.cost * columns_per_output + cols.cost:
+        return "one axis after the other takes fewer loads than all taps"
+    return None
 
 
 def pixels_as_row(work, build):
-    return None if work.pixels_as_row else f"pixels of {work.channels} channels are not narrow"
+    if work.pixels_as_row:
+        return None
+    return against_row(work.windows[-1], work.channels * ITEMSIZE[work.dtype])
 
 
 def direct_pixels(work, build):
-    return None if work.direct else "rows and then columns take fewer loads than all taps"
+    return None if work.direct else against_all_taps(work.windows, work.return_indices)
 
 
 def bands(work, build):
@@ -263,7 +259,7 @@ def taps(work, build):
     if work.direct:
         return None
     if work.channels_last:
-        return "columns and then rows take fewer comparisons than all taps"
+        return against_all_taps(work.windows, work.return_indices)
     slabs = math.prod(w.kernel for w in leads)
     if slabs > MAX_TAPS:
         return f"{slabs} slabs are over {MAX_TAPS}"

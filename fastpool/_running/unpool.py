@@ -4,14 +4,14 @@ import numpy as np
 
 from . import builds
 from .interop import as_array, bump_versions
-from .outputs import check_output, contiguous, element_type, outputs
+from .outputs import check_output, contiguous, element_type, outputs, own
 
 _INDEX_DTYPES = (np.dtype(np.int64), np.dtype(np.int32))
 
 
 def max_unpool(plan, x, indices, out):
     """Run an `UnpoolPlan` at its first call, or on arrays that its `_run` did not take."""
-    x, indices = as_array(x, "x"), as_array(indices, "indices")
+    x, indices = own(as_array(x, "x")), own(as_array(indices, "indices"))
     name, native = element_type(x), x.dtype.newbyteorder("=")
     if x.shape != plan.x_shape:
         raise ValueError(f"x: expected shape {plan.x_shape}, got {x.shape}")

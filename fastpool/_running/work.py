@@ -51,10 +51,11 @@ def work_bytes(plan):
     return math.prod(plan.input_shape) * itemsize + math.prod(plan.output_shape) * result
 
 
-def make_work(plan, windows, input_shape, output_shape):
+def make_work(plan, windows, input_shape, output_shape, off=()):
     """Return the work of a plan, or of a piece of one.
 
-    `windows` are the `trimmed` axes of the piece. The shapes are those of its arrays.
+    `windows` are the `trimmed` axes of the piece. The shapes are those of its arrays. `off` are
+    the names of strategies that are switched off.
     """
     itemsize = ITEMSIZE[plan.dtype]
     axes = list(plan.spatial)
@@ -69,8 +70,10 @@ def make_work(plan, windows, input_shape, output_shape):
     rows, cols = windows[-2:]
     pixels_as_row = direct = False
     if channels_last:
-        pixels_as_row = strategies.takes_row(cols, plan.channels * itemsize, plan.return_indices)
-        direct = not pixels_as_row and strategies.takes_all_taps(windows, plan.return_indices)
+        if not plan.return_indices and "pixels_as_row" not in off:
+            pixels_as_row = not strategies.against_row(cols, plan.channels * itemsize)
+        if not pixels_as_row and ("taps" if plan.return_indices else "direct_pixels") not in off:
+            direct = not strategies.against_all_taps(windows, plan.return_indices)
     if direct:
         rows, cols = (w._replace(steps=(Step(1, 1, 0),)) for w in (rows, cols))
         windows[-2:] = rows, cols

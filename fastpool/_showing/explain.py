@@ -4,14 +4,13 @@ import html
 import math
 import textwrap
 
-import numpy as np
-
 from .._planning import geometry
 from .._planning.checks import state_of
 from .._planning.dtypes import ITEMSIZE, is_float, lowest
 from .._planning.max_pool import MaxPool
 from .._planning.windows import windows_of
-from .._running import builds, strategies, threads
+from .._running import builds, threads
+from .._running.outputs import plain_dtype
 from .._running.passes import is_empty
 from .._running.prepare import PreparedPool, compiled
 from .._running.work import work_bytes
@@ -22,9 +21,9 @@ _LABEL = 10
 # name in `strategies` -> what it does
 _STRATEGIES = {
     "running_maxima": "running maxima along every axis, for windows too long for tiles",
-    "whole_plane": "one window takes all of a plane",
+    "whole_plane": "a plane at once, if its rows are contiguous (else by bands)",
     "padded_planes": "passes over small planes that are padded in scratch",
-    "flat_planes": "many small planes at once, as if they were one row",
+    "flat_planes": "many small planes as one row, if they are contiguous (else by bands)",
     "apart": "neighbouring columns in registers: no two windows share one",
     "slide_down": "all taps in registers, down a few neighbouring columns at a time",
     "stride_two": "all taps in registers, two columns from one window to the next",
@@ -277,12 +276,10 @@ def _indices(plan):
 
 def _call(plan):
     """Yield (label, sentences) on how this machine runs a call on plain arrays now."""
-    # No results are allocated here, so any dtype object of the right size will do.
-    dtype = np.dtype("uint16" if plan.dtype == "bfloat16" else plan.dtype)
-    prepared = PreparedPool(plan, dtype)
+    prepared = PreparedPool(plan)
     kernels = builds.builds()[prepared.build]
     build = f"{prepared.build} build, vectors of {kernels.VECTOR_BYTES} bytes"
-    how, declined = _kernel(plan, prepared, dtype)
+    how, declined = _kernel(plan, prepared)
     yield "kernel", [f"{build}; {how}"]
     if declined:
         yield "not by", [f"{strategy}: {reason}" for strategy, reason in declined]
@@ -300,7 +297,7 @@ def _call(plan):
     )
 
 
-def _kernel(plan, prepared, dtype):
+def _kernel(plan, prepared):
     """Return how tiles are pooled, and the (strategy, reason) of those that declined."""
     if prepared.pooling is None:
         how = "every part of the input that a window holds is pooled once, as places exceed 64 bits"
@@ -308,8 +305,8 @@ def _kernel(plan, prepared, dtype):
     if any(map(is_empty, prepared.windows)):
         return "nothing to pool: no window has an element", ()
     shapes = plan.input_shape, plan.output_shape
-    pooling, work = compiled(plan, prepared.windows, *shapes, dtype)
-    strategy, declined = strategies.choose(work, builds.facts())
+    dtype = plain_dtype(plan.dtype)
+    pooling, work, (strategy, declined) = compiled(plan, prepared.windows, *shapes, dtype)
     text = _STRATEGIES[strategy]
     if strategy in ("bands", "pairs"):
         names = geometry.layout(plan.layout, plan.input_shape).spatial_names

@@ -184,6 +184,7 @@ def test_info():
     assert (status, said) == (0, "")
     found = json.loads(printed)
     assert found["fastpool"] == fastpool.__version__ and found["numpy"] == np.__version__
+    assert found["path"] == os.path.dirname(fastpool.__file__)
     assert found["builds"]["all"][found["builds"]["in_use"]] == "in use"
     assert set(found["builds"]["all"]) == set(running.BUILDS)
     assert found["packages"]["click"] == importlib.metadata.version("click")

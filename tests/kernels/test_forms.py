@@ -28,7 +28,7 @@ def around(n):
     return [1, 2, n - 1, n, n + 1, 2 * n - 1, 2 * n, 2 * n + 1, 4 * n + 1, 8 * n]
 
 
-def down(n, itemsize):
+def slide_down(n, itemsize):
     windows = [(2, (0, 0), 1), (3, (1, 1), 1), (5, (2, 2), 1), (4, (3, 0), 1), (7, (0, 6), 1)]
     windows += [(3, (0, 2), 1), (3, (5, 4), 1), (3, (2, 2), 2), (5, (6, 6), 3), (2, (1, 7), 3)]
     windows += [(1, (0, 0), 1), (5, (4, 1), 1), (7, (3, 3), 1), (3, (0, 0), 3)]
@@ -46,7 +46,7 @@ def down(n, itemsize):
     yield geometry((40, 2, (0, 0), 1, 1), (4 * n + 1, 2, (0, 0), 1, 1))
 
 
-def along(n, itemsize):
+def stride_two(n, itemsize):
     windows = [(2, (1, 0)), (2, (1, 1)), (3, (0, 0)), (3, (1, 1)), (3, (2, 2)), (3, (1, 0))]
     windows += [(3, (0, 2)), (2, (0, 1)), (2, (0, 0))]
     turn = count()
@@ -70,7 +70,7 @@ def apart(n, itemsize):
     yield geometry((40, 2, (0, 0), 1, 2), (8 * n, 2, (0, 0), 1, 2))
 
 
-def whole(n, itemsize):
+def whole_plane(n, itemsize):
     elements = [1, 2, n - 1, n, n + 1, 2 * n - 1, 2 * n, 2 * n + 1, 3 * n - 1, 3 * n, 4 * n + 1]
     sizes = [(1, e) for e in elements] + [(e, 1) for e in elements]
     sizes += [(7, 7), (2, n), (13, 11), (5, 2 * n + 1), (112, 1), (1, 9 * n), (3, 8 * n + 1)]
@@ -80,7 +80,7 @@ def whole(n, itemsize):
     yield (1, 524288 // itemsize), (1, 524288 // itemsize), {}
 
 
-def flat(n, itemsize):
+def flat_planes(n, itemsize):
     yield (5, 5), (3, 3), {"pads": 1}
     yield (6, 6), (2, 2), {"strides": 2}
     yield (4, 5), (2, 3), {"pads": (0, 1)}
@@ -103,7 +103,7 @@ def flat(n, itemsize):
         yield (12, 12), (2, 2), {"strides": 2}
 
 
-def padded(n, itemsize):
+def padded_planes(n, itemsize):
     windows = [(8, (0, 0), 1), (9, (4, 4), 1), (13, (6, 6), 1), (8, (7, 0), 1), (9, (0, 8), 1)]
     windows += [(8, (7, 7), 2), (3, (1, 1), 1), (2, (0, 1), 1), (1, (0, 0), 1)]
     rows = [(20, 3, (1, 1), 1, 1), (20, 13, (6, 6), 1, 1), (11, 8, (2, 2), 1, 1)]
@@ -136,7 +136,10 @@ def bands(n, itemsize):
     yield (1, 524288 // itemsize + 1), (1, 524288 // itemsize + 1), {}
 
 
-FORMS = {form.__name__: form for form in (down, along, apart, padded, whole, flat, bands)}
+FORMS = {
+    form.__name__: form
+    for form in (slide_down, stride_two, apart, padded_planes, whole_plane, flat_planes, bands)
+}
 
 
 def lanes(isa, name):
@@ -323,7 +326,7 @@ ARRANGED = {
         ((1, n + 1), (1, n + 1), {}),
         ((7, 1), (7, 1), {}),
     ],
-    "flat_planes": lambda n: list(flat(n, 8)),
+    "flat_planes": lambda n: list(flat_planes(n, 8)),
     "bands": lambda n: [((9, 2 * n + 1), (3, 3), {"strides": 3})],
 }
 

@@ -3,6 +3,7 @@
 The choice is pure Python, so that the one for every instruction set is tested on any machine.
 """
 
+import os
 import random
 
 import numpy as np
@@ -10,15 +11,17 @@ import pytest
 
 import cases
 import fastpool
+from fastpool import _reference
 from fastpool._running import builds as running
 from fastpool._running import prepare, strategies
+from fastpool._running.instruction_sets import Build
 from fastpool._running.passes import trimmed
 from fastpool._running.work import make_work
 
 BUILDS = {
-    "avx512": strategies.Build(64, masks=True),
-    "avx2": strategies.Build(32, masks=False),
-    "baseline": strategies.Build(16, masks=False),
+    "avx512": Build(64, masks=True),
+    "avx2": Build(32, masks=False),
+    "baseline": Build(16, masks=False),
 }
 
 # A call, and the strategy that it takes on each build.
@@ -84,6 +87,9 @@ def test_explained(name, isa):
         assert f"{strategy}: {reason}" in text
 
 
+ALL_OFF = ",".join(f"-{name}" for name in CALLS if name not in strategies.NEVER_OFF)
+
+
 def drawn(rng):
     """A geometry, of the kinds that strategies differ in."""
     rank, most = rng.choice([1, 2, 2, 2, 3]), rng.choice([4, 8, 20, 60])
@@ -114,11 +120,12 @@ def test_switching_any_strategy_off_leaves_results_alone(isa, monkeypatch):
         plan = fastpool.plan_max_pool(shape, x.dtype, kernel, num_threads=1, **attributes)
         expected = plan(x)
         taken = strategies.choose(work_of(plan), BUILDS[isa]).strategy
-        for switch in (f"-{taken}", ",".join(f"-{name}" for name in CALLS)):
+        only = [] if taken in strategies.NEVER_OFF else [f"-{taken}"]
+        for switch in (*only, ALL_OFF):
             monkeypatch.setenv("FASTPOOL_STRATEGY", switch)
             other = fastpool.plan_max_pool(shape, x.dtype, kernel, num_threads=1, **attributes)
             got = other(x)
-            instead = strategies.choose(work_of(other), BUILDS[isa]).strategy
+            instead = other._prepared.pooling.strategy
             monkeypatch.delenv("FASTPOOL_STRATEGY")
             off[taken].add(instead)
             if not attributes["return_indices"]:
@@ -130,19 +137,85 @@ def test_switching_any_strategy_off_leaves_results_alone(isa, monkeypatch):
 
 
 def test_a_switch_of_no_strategy_is_refused(monkeypatch):
-    monkeypatch.setenv("FASTPOOL_STRATEGY", "-flat")
-    with pytest.raises(ValueError, match="FASTPOOL_STRATEGY='-flat'"):
-        fastpool.max_pool(np.zeros((1, 1, 4, 4), np.float32), 2, num_threads=1, ceil_mode=True)
+    x = np.zeros((1, 1, 4, 4), np.float32)
+    for switch in ("-flat", "flat_planes", "-apart,", "-bands", "-running_maxima", "-taps -apart"):
+        monkeypatch.setenv("FASTPOOL_STRATEGY", switch)
+        plan = fastpool.plan_max_pool(x.shape, x.dtype, 2)
+        with pytest.raises(ValueError, match="FASTPOOL_STRATEGY=.*expected some of -whole_plane"):
+            plan(x)
+    monkeypatch.delenv("FASTPOOL_STRATEGY")
+    assert plan(x).shape == (1, 1, 3, 3)
+
+
+class Changing(dict):
+    """Environment variables that another thread changes after each look."""
+
+    def get(self, name, default=None):
+        value = super().get(name, default)
+        if name == "FASTPOOL_STRATEGY":
+            self[name] = "" if value else "-taps,-direct_pixels,-pixels_as_row"
+        return value
+
+
+def test_a_switch_that_changes_during_a_call(isa, monkeypatch):
+    """Work made for all taps went to passes over pairs: a segmentation fault."""
+    monkeypatch.setattr(strategies.os, "environ", Changing(os.environ))
+    for shape, attributes in (
+        ((1, 20, 20, 33), {"return_indices": True}),
+        ((1, 20, 20, 33), {}),
+        ((1, 20, 20, 3), {}),
+    ):
+        x = cases.values(shape, "float32", "ties", 3)
+        attributes = {"layout": "NHWC", **attributes}
+        expected = _reference.max_pool(x, 3, **attributes)
+        for _ in range(4):
+            got = fastpool.plan_max_pool(shape, "float32", 3, **attributes)(x)
+            if not isinstance(got, tuple):
+                got, expected = (got,), (expected,) if not isinstance(expected, tuple) else expected
+            for one, two in zip(got, expected, strict=True):
+                cases.assert_same(one, two, str(attributes))
+
+
+def test_a_build_refuses_what_needs_masks(isa):
+    plan = fastpool.plan_max_pool((1, 64, 7, 7), "float32", 2)
+    kernels = running.builds()[isa]
+    for name in ("slide_down", "stride_two", "flat_planes"):
+        if not kernels.MASKS:
+            with pytest.raises(ValueError, match=name):
+                kernels.Pooling(work_of(plan), name, np.dtype("float32"))
 
 
 def test_the_compiled_object_runs_by_the_choice(isa):
     for name, (shape, dtype, kernel, attributes, _) in CALLS.items():
         plan = fastpool.plan_max_pool(shape, dtype, kernel, **attributes)
-        pooling = prepare.PreparedPool(plan, np.dtype(dtype)).pooling
-        assert pooling.strategy == strategies.choose(work_of(plan), running.facts()).strategy, name
+        pooling = prepare.PreparedPool(plan).pooling
+        assert (
+            pooling.strategy
+            == strategies.choose(work_of(plan), running.facts(running.active())).strategy
+        ), name
 
 
 def test_limits_are_those_of_the_kernels(isa):
     limits = running.builds()[isa].LIMITS
     assert {name: getattr(strategies, name) for name in limits} == limits
-    assert running.facts() == BUILDS[isa]
+    assert running.facts(running.active()) == BUILDS[isa]
+
+
+REASONS = [  # shape, kernel, attributes, strategy, how its reason begins
+    ((1, 20, 20, 8), 20, {"layout": "NHWC"}, "pixels_as_row", "a window of 20 columns"),
+    ((1, 20, 20, 8), 2, {"layout": "NHWC"}, "pixels_as_row", "a pixel of 32 bytes is over 20"),
+    ((1, 26, 26, 16), 13, {"layout": "NHWC", "strides": 13}, "direct_pixels", "169 taps"),
+    ((1, 26, 26, 16), 5, {"layout": "NHWC"}, "direct_pixels", "one axis after the other"),
+    ((1, 26, 26, 16), 13, {"layout": "NHWC", "return_indices": True}, "taps", "169 taps"),
+    ((1, 1, 40, 40), 19, {"return_indices": True}, "taps", "a window of 19 x 19 is over 16"),
+    ((1, 1, 40, 40), 3, {"strides": 3}, "apart", "windows of 3 columns at stride 3"),
+    ((1, 1, 40, 40), 3, {"strides": 3}, "whole_plane", "one window does not take all"),
+    ((1, 1, 40, 40), 3, {"strides": 3}, "running_maxima", "passes over tiles take fewer loads"),
+]
+
+
+@pytest.mark.parametrize(("shape", "kernel", "attributes", "strategy", "reason"), REASONS)
+def test_reasons(shape, kernel, attributes, strategy, reason):
+    plan = fastpool.plan_max_pool(shape, "float32", kernel, **attributes)
+    declined = dict(strategies.choose(work_of(plan), BUILDS["avx512"]).declined)
+    assert declined[strategy].startswith(reason)

@@ -305,3 +305,27 @@ def test_fields_that_change_after_a_run():
     x, indices = arrays_of(UNPOOL)
     with pytest.raises(ValueError, match="^plan: "):
         plan(x[..., ::-1], indices)
+
+
+@pytest.mark.parametrize("changes", [{"axes": (tuple(ROWS), COLS)}, {"given": tuple(GIVEN)}])
+def test_tuples_are_no_records(changes):
+    """Only a pickle holds built-in types in the place of records."""
+    with pytest.raises(TypeError, match="^plan: "):
+        dataclasses.replace(PLAN, **changes)
+    with pytest.raises(TypeError, match="^plan: "):
+        prepare.PreparedPool(forged(PLAN, changes))
+
+
+def test_a_new_state_drops_what_was_prepared():
+    x = np.arange(144, dtype=np.float32).reshape(1, 1, 12, 12)
+    plan, other = (fastpool.plan_max_pool(x.shape, x.dtype, kernel) for kernel in (2, 3))
+    plan(x)
+    plan.__setstate__(other.__getstate__())
+    assert plan == other and np.array_equal(plan(x), other(x))
+
+
+def test_bfloat16_is_no_other_type_of_bytes():
+    """The kernels believe the dtype object that a plan is prepared with."""
+    plan = fastpool.plan_max_pool((1, 1, 4, 4), "bfloat16", 2)
+    with pytest.raises(TypeError, match="bfloat16"):
+        prepare.PreparedPool(plan, np.dtype("uint8"))

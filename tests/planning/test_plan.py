@@ -1,6 +1,7 @@
 """The planner: extents against counting, index rules, hostile sizes, plans as values."""
 
 import copy
+import io
 import itertools
 import pickle
 import subprocess
@@ -387,6 +388,19 @@ def test_what_is_kept_beside_the_fields_stays_in_the_process():
     for other in (*copies, copy.copy(plan), copy.deepcopy(plan)):
         assert other == plan and hash(other) == number and repr(other) == text
         assert not hasattr(other, "_prepared")
+
+
+def test_pickles_name_nothing_that_may_move():
+    named = []
+
+    class Recorder(pickle.Unpickler):
+        def find_class(self, module, name):
+            named.append((module, name))
+            return super().find_class(module, name)
+
+    plan = make_plan((2, 8, 9, 3), "float32", 3, **FULL)
+    assert Recorder(io.BytesIO(pickle.dumps(plan))).load() == plan
+    assert named == [("fastpool", "MaxPoolPlan")]
 
 
 def test_representation():

@@ -431,3 +431,41 @@ def test_errors_leave_out_as_it_was(function, isa):
             with pytest.raises((TypeError, ValueError)):
                 call(*bad_arrays, **final)
             assert all((out == 7).all() for out in outs), (bad_arrays, bad)
+
+
+# ---------------------------------------------------------------------- arrays that change in a call
+
+
+class Reshaping:
+    """An output whose export changes the shape of the input, after that was checked."""
+
+    def __init__(self, x, shape, out):
+        self.x, self.shape, self.out = x, shape, out
+
+    def __dlpack_device__(self):
+        return self.out.__dlpack_device__()
+
+    def __dlpack__(self, **options):
+        self.x.shape = self.shape
+        return self.out.__dlpack__(**options)
+
+
+@pytest.mark.parametrize("kernel", [2**62 + 1, 3])
+def test_an_output_that_changes_the_shape_of_the_input(kernel):
+    """Windows beyond 64 bits took the new shape, and read past the end of the input."""
+    x = np.zeros((1, 1, 8, 8), np.float32)
+    pads, stride = ((2**62, 0, 2**62, 0), 2**61) if kernel > 3 else (1, 1)
+    kernels = (kernel, 1 if kernel > 3 else kernel)
+    plan = fastpool.plan_max_pool(x.shape, x.dtype, kernels, pads=pads, strides=(stride, 1))
+    expected = plan(x)
+    out = np.full(plan.output_shape, 7, np.float32)
+    plan(x, out=Reshaping(x, (1, 1, 2, 32), out))
+    assert np.array_equal(out, expected)
+
+
+def test_an_output_that_changes_the_shape_of_values_to_unpool():
+    x, indices = Y.copy(), Z.copy()
+    expected = fastpool.max_unpool(Y, Z, 2, strides=2)
+    out = np.full(expected.shape, 7, np.float32)
+    fastpool.max_unpool(x, indices, 2, strides=2, out=Reshaping(x, (2, 3, 16), out))
+    assert np.array_equal(out, expected)

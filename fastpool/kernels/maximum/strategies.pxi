@@ -16,6 +16,9 @@ LIMITS = {
 cdef bint plan_strategy(Pool *p, strategy) except -1:
     """Set the strategy and its data."""
     p.strategy = STRATEGIES[strategy]
+    if not VEC_MASKS and (p.strategy == SLIDE_DOWN or p.strategy == STRIDE_TWO
+                          or p.strategy == FLAT_PLANES):
+        raise ValueError(f"{strategy}: this build has no masks")
     p.pixels_as_row = strategy == "pixels_as_row"
     p.direct = strategy == "direct_pixels" or (p.strategy == TAPS and p.problem.channels_last)
     if p.strategy == TAPS:
