@@ -4,8 +4,9 @@
 
 setup.py builds this one source once per instruction set. kernels/README.md is the map. A pooling
 arrives resolved: windows, tiles and chains of passes (from _running/), pointers and strides. The
-kernels know no padding modes, rounding or layout names. They raise nothing, and they allocate
-scratch and results only.
+kernels know no padding modes, rounding or layout names. The loops raise nothing. Making a `Pooling`
+copies the work to structs: it allocates them, and raises if the work does not fit. A call allocates
+results and scratch, and raises MemoryError if there is none.
 """
 cimport openmp
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer

@@ -90,7 +90,7 @@ def _tiles(windows, inner, top, channels):
 
 
 def _scratch_pairs(axes, width):
-    """Return the scratch that `plan_far_scratch` lays out along these axes, in pairs.
+    """Return the scratch that `plan_running_maxima` lays out along these axes, in pairs.
 
     Each axis has two blocks, the kept suffixes, a queue and two vectors.
     """

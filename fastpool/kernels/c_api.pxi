@@ -1,7 +1,7 @@
 # What include/fastpool.h gives to callers from C and Cython.
 #
 # Some functions run a plan on addresses, without the GIL. The others make plans, with the GIL.
-# fastpool/_capi.py is the part of them that needs no C.
+# fastpool/_running/capi.py is the part of them that needs no C.
 
 cdef extern from "fastpool.h":
     ctypedef struct fastpool_functions:
@@ -13,7 +13,7 @@ cdef extern from "fastpool.h":
             fastpool_plan *, size_t, const fastpool_max_unpool_attributes *, size_t) except -1
 
 # In a child made by fork the threads of OpenMP are gone, and gcc's runtime waits for them
-# (fastpool/_threads.py).
+# (fastpool/_running/threads.py).
 cdef bint forked = False
 
 

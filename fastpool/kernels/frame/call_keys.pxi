@@ -1,4 +1,4 @@
-# Make one key of a call's arguments (`fastpool._kept`).
+# Make one key of a call's arguments (fastpool/_running/plan_cache.py).
 #
 # An argument is one word. A small int has the lowest bit set; anything else is its address. The
 # elements of a tuple or list follow a word with their number and the second lowest bit set.

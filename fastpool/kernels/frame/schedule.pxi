@@ -1,4 +1,4 @@
-# Copy a schedule (`fastpool._schedule.Schedule`) to structs.
+# Copy a schedule (`fastpool._running.work.Work`) to structs.
 
 CODES = {
     "float16": F16, "bfloat16": BF16, "float32": F32, "float64": F64, "int8": I8, "int16": I16,

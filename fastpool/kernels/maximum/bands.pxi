@@ -110,7 +110,7 @@ cdef Py_ssize_t band_elements(const Pool *p, Py_ssize_t lanes) noexcept nogil:
 
 
 cdef void bands_scratch(const Pool *p, Py_ssize_t *size, Py_ssize_t lanes) noexcept nogil:
-    """The sizes of BAND and DENSE, and of POOLED for pixels as a row."""
+    """Set the sizes of BAND and DENSE, and of POOLED for pixels as a row."""
     cdef const Window *cols = &p.problem.cols
     cdef Py_ssize_t span = (p.tiling.cols - 1) * cols.stride + cols.extent, n = p.tiling.channels
     if not p.problem.channels_last:

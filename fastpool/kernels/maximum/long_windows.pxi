@@ -1,7 +1,3 @@
-# row_pass under long windows: running maxima between middles (van Herk, Gil and Werman).
-#
-# Every element is read twice, however long the window is. Part of the strategy "bands".
-#
 # Takes:   axes that the schedule split into several steps
 # Reads:   the input in place; rows that become keys, or that are shorter than a vector where there
 #          are no masks, from a copy
@@ -11,6 +7,9 @@
 #          the chain, 749 by running maxima. Strips of a few columns lose where they are the first
 #          to touch a tile (1x8x512x512 k64 float32 3700 -> 5650), so NaN are tracked in whole rows
 #          first.
+#
+# row_pass under long windows: running maxima between middles (van Herk, Gil and Werman). Every
+# element is read twice, however long the window is. This is part of the strategy "bands".
 
 cdef enum:
     CHAIN_BYTES = 32768     # contiguous rows of a long window: they stay in the first-level cache

@@ -41,7 +41,7 @@ cdef vec_flag pool_padded_planes(number *dst, const Target *to, const number *sr
 
 
 cdef Py_ssize_t padded_planes_scratch(const Pool *p, Py_ssize_t lanes) noexcept nogil:
-    """The elements of BAND. The taps of the last plane read what would be the next plane."""
+    """Return the elements of BAND. The taps of the last plane read what would be the next plane."""
     cdef const Window *rows = &p.problem.rows
     cdef const Window *cols = &p.problem.cols
     cdef Py_ssize_t span = p.tiling.cols - 1 + cols.extent

@@ -403,7 +403,7 @@ cdef void settle_margins(index_t *dst, const key_t *keys, const Pool *p, const V
 
 
 cdef void pairs_scratch(const Pool *p, Py_ssize_t *size) noexcept nogil:
-    """The sizes of all areas, in keys."""
+    """Set the sizes of all areas, in keys."""
     cdef const Problem *problem = &p.problem
     cdef Py_ssize_t lanes = VEC_BYTES // p.key_bytes, n = p.tiling.channels
     cdef Py_ssize_t rows = (p.tiling.rows - 1) * problem.rows.stride + problem.rows.extent

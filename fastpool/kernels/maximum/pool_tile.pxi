@@ -207,7 +207,7 @@ cdef void make_bools(const Problem *p, const View *y, const Tile *tile) noexcept
 
 
 cdef void values_scratch(const Pool *p, Py_ssize_t *size) noexcept nogil:
-    """The sizes of the areas without indices, in elements."""
+    """Set the sizes of the areas without indices, in elements."""
     cdef const Problem *problem = &p.problem
     cdef Py_ssize_t lanes = VEC_BYTES // problem.size, n = p.tiling.channels, rows, cols
     cdef bint in_keys = p.keyed or problem.code == F32 or problem.code == F64

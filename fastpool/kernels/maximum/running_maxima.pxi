@@ -359,7 +359,7 @@ cdef void plan_running_maxima(Pool *p) noexcept nogil:
 
 
 cdef Py_ssize_t far_scratch(const Pool *p) noexcept nogil:
-    """The bytes of SLAB: up to the end of the outermost axis's last area."""
+    """Return the bytes of SLAB: up to the end of the outermost axis's last area."""
     cdef const FarAxis *last = &p.far[p.fars - 1]
     cdef Py_ssize_t n = last.output - last.best
     return 2 * (last.output + n) * <Py_ssize_t>sizeof(int64_t)

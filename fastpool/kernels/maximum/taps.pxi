@@ -707,7 +707,7 @@ cdef void plan_taps(Pool *p) noexcept nogil:
 
 
 cdef void taps_scratch(const Pool *p, Py_ssize_t *size) noexcept nogil:
-    """The sizes of SLAB and POOLED, in keys."""
+    """Set the sizes of SLAB and POOLED, in keys."""
     cdef const Problem *problem = &p.problem
     cdef Py_ssize_t lanes = VEC_BYTES // p.key_bytes, n = p.tiling.channels, slabs = 1, i
     cdef Py_ssize_t rows = (p.tiling.rows - 1) * problem.rows.stride + problem.rows.extent

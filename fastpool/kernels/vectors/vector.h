@@ -22,8 +22,9 @@
  *   vec_widen_i16, _i32              unsigned positions as vectors of 64-bit integers
  *   KEYS_OF, STORED_OF               optional, for keys.h: convert elements to keys and back
  *
- * To add an instruction set (SVE, say) write one such header, choose it below, and add its compiler
- * flags to setup.py.
+ * To add an instruction set (SVE, say) write one such header and choose it below. Add a line to
+ * fastpool/_running/instruction_sets.py and its features to cpu.h. setup.py has to build more than
+ * the baseline on that architecture, with the compiler's flags for it.
  *
  * Operations that need an element type take a pointer as their last argument, the tag, and look
  * only at what it points to: vec_max(a, b, (float *)p). So one fused function in Cython serves
