@@ -433,7 +433,7 @@ def test_errors_leave_out_as_it_was(function, isa):
             assert all((out == 7).all() for out in outs), (bad_arrays, bad)
 
 
-# ---------------------------------------------------------------------- arrays that change in a call
+# --------------------------------------------------------------------- arrays that change in a call
 
 
 class Reshaping:
