@@ -97,7 +97,7 @@ cdef inline void argmax_row(Best *best, const ordered *at, const WindowColumns *
     """Set `best` to the maximum of one row of windows."""
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(ordered), stride = c.stride
     cdef Py_ssize_t taps = c.taps, t = 1, half
-    cdef vec_t v = vec_load(at), w, x, y
+    cdef vec_t v = vec_load(at), w, x, y, second
     cdef Best right
     best.key, best.place = v, cols.places[0]
     if stride == 4:                     # four columns, each in a window
@@ -119,10 +119,10 @@ cdef inline void argmax_row(Best *best, const ordered *at, const WindowColumns *
         argmax_update(best, vec_concat_odd(v, w, at), cols.places[1], at)
         t = 2
     elif taps > 1:
-        w = vec_load(at + cols.offsets[1])
+        second = vec_load(at + cols.offsets[1])
         if nan != NULL:
-            nan[0] = nan_or(nan[0], v, w, at)
-        argmax_update(best, w, cols.places[1], at)
+            nan[0] = nan_or(nan[0], v, second, at)
+        argmax_update(best, second, cols.places[1], at)
         t = 2
     elif nan != NULL:
         nan[0] = nan_or(nan[0], v, v, at)
@@ -132,16 +132,16 @@ cdef inline void argmax_row(Best *best, const ordered *at, const WindowColumns *
         right.place = cols.places[half]
         for t in range(1, half):
             if t > 1:                   # (compared already)
-                w = load_strided_tap(at, cols.offsets[t], stride, nan)
-                argmax_update(best, w, cols.places[t], at)
+                argmax_update(best, load_strided_tap(at, cols.offsets[t], stride, nan),
+                              cols.places[t], at)
             if half + t < taps:
-                w = load_strided_tap(at, cols.offsets[half + t], stride, nan)
-                argmax_update(&right, w, cols.places[half + t], at)
+                argmax_update(&right, load_strided_tap(at, cols.offsets[half + t], stride, nan),
+                              cols.places[half + t], at)
         argmax_update(best, right.key, right.place, at)
     else:
         for t in range(t, taps):
-            w = load_strided_tap(at, cols.offsets[t], stride, nan)
-            argmax_update(best, w, cols.places[t], at)
+            argmax_update(best, load_strided_tap(at, cols.offsets[t], stride, nan),
+                          cols.places[t], at)
     best.place = vec_max_int(best.place, cols.least, at)
 
 
@@ -209,7 +209,7 @@ cdef struct Under:          # the rows under a sequence of windows, each a tap b
     Py_ssize_t count        # windows
 
 
-cdef inline void slide_square_rows(const Outputs *first, const ordered *src,
+cdef void slide_square_rows(const Outputs *first, const ordered *src,
                                    const WindowColumns *cols, const WindowRows *rows,
                                    const Under *under, int64_t base_row, bint five) noexcept nogil:
     """Pool windows of three or five rows and columns: a row is compared once.
@@ -217,6 +217,9 @@ cdef inline void slide_square_rows(const Outputs *first, const ordered *src,
     In the place of a row outside, the nearest row inside is compared, with its own position. Its
     window has that row too, since no window is empty. `src` is the first real row. A row of windows
     adds `base_row` to the index.
+
+    Not inline: among what surrounds its calls, the loop would keep offsets in memory (13 % of
+    1x64x56x56 k3, AVX2).
     """
     cdef Py_ssize_t tap = -under.above, count = under.count, left = count - 1 + (4 if five else 2)
     cdef Py_ssize_t n = first.n, row = first.row, index_row = first.index_row
@@ -224,7 +227,7 @@ cdef inline void slide_square_rows(const Outputs *first, const ordered *src,
     cdef int64_t base = first.base
     cdef ordered *values = <ordered *>first.values
     cdef char *indices = first.indices
-    cdef const Indices *how = first.how
+    cdef Indices how = first.how[0]     # (stores of values might change what a pointer points to)
     cdef vec_t back = vec_set(-base_row, src)
     cdef Compared one
     cdef Best a, b, c, d, e, best
@@ -248,7 +251,7 @@ cdef inline void slide_square_rows(const Outputs *first, const ordered *src,
             else:
                 argmax_update(&best, d.key, vec_add(d.place, rows.places[1], src), src)
                 argmax_update(&best, e.key, vec_add(e.place, rows.places[2], src), src)
-            store_best(values, indices, &best, n, base, how)
+            store_best(values, indices, &best, n, base, &how)
             values, indices, base = values + row, indices + index_row, base + base_row
         if left == 0:
             return
