@@ -202,7 +202,7 @@ def test_any_geometry(form, name, isa):
 @pytest.mark.parametrize(
     ("form", "kernel", "attributes"),
     [
-        ("bands", 3, {"layout": "NHWC"}),
+        ("pixels_as_row", 3, {"layout": "NHWC"}),
         ("taps", 3, {"return_indices": True}),
         ("taps", 2, {"layout": "NHWC", "strides": 2, "return_indices": True}),
         ("pairs", 17, {"pads": 8, "return_indices": True}),
