@@ -209,9 +209,9 @@ cdef struct Under:          # the rows under a sequence of windows, each a tap b
     Py_ssize_t count        # windows
 
 
-cdef void slide_square_rows(const Outputs *first, const ordered *src,
-                                   const WindowColumns *cols, const WindowRows *rows,
-                                   const Under *under, int64_t base_row, bint five) noexcept nogil:
+cdef void slide_square_rows(const Outputs *first, const ordered *src, const WindowColumns *cols,
+                            const WindowRows *rows, const Under *under, int64_t base_row,
+                            bint five) noexcept nogil:
     """Pool windows of three or five rows and columns: a row is compared once.
 
     In the place of a row outside, the nearest row inside is compared, with its own position. Its
