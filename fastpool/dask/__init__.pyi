@@ -4,7 +4,7 @@ from typing import Literal, SupportsIndex, Unpack, overload
 
 import dask.array as da
 
-from . import _typing as t
+from .. import _typing as t
 
 __all__ = ["max_pool", "max_unpool"]
 
