@@ -48,11 +48,12 @@ cdef int check_pointers(const fastpool_plan *plan, const void *x, const void *y,
         return FASTPOOL_INDICES_NULL
     if indices != NULL and not plan.index_itemsize:
         return FASTPOOL_EXTRA_INDICES
-    if <uintptr_t>x & (plan.itemsize - 1):
+    # (of arrays without elements, no address is used)
+    if plan.input_bytes and <uintptr_t>x & (plan.itemsize - 1):
         return FASTPOOL_X_ALIGNMENT
-    if <uintptr_t>y & (plan.itemsize - 1):
+    if plan.output_bytes and <uintptr_t>y & (plan.itemsize - 1):
         return FASTPOOL_Y_ALIGNMENT
-    if plan.index_itemsize and <uintptr_t>indices & (plan.index_itemsize - 1):
+    if plan.indices_bytes and <uintptr_t>indices & (plan.index_itemsize - 1):
         return FASTPOOL_INDICES_ALIGNMENT
     return FASTPOOL_OK
 
