@@ -12,8 +12,28 @@ from ._running import execute, unpool
 from ._running.prepare import PreparedPool, PreparedUnpool
 
 
+class _Plan:
+    """What plans have in common: a slot for what this process prepared, and their pickles.
+
+    The slot is `_prepared`, and the compiled function is `_run`. They are stored with the fields,
+    but are no part of a pickle.
+    """
+
+    def _keep(self, prepared):
+        vars(self).update(_prepared=prepared, _run=prepared.run)
+        return prepared
+
+    def __getstate__(self):
+        return pickled_state(self)
+
+    def _restore(self, state, **kinds):
+        for name in ("_prepared", "_run"):  # of other fields
+            vars(self).pop(name, None)
+        restore_fields(self, state, **kinds)
+
+
 @dataclass(frozen=True, repr=False)
-class MaxPoolPlan(MaxPool):
+class MaxPoolPlan(_Plan, MaxPool):
     """A max pooling of one geometry, ready to run on any array of its shape and type.
 
     Made by :func:`fastpool.plan_max_pool`. Plans are immutable, comparable, hashable and picklable;
@@ -189,28 +209,23 @@ num_threads
     def _run(self, x, out, out_indices):
         """Return the results if compiled code can use the arrays as they are, else None.
 
-        `_prepared_for` puts the compiled function in place of this one.
+        `_keep` puts the compiled function in place of this one.
         """
         return None
 
     def _prepared_for(self, dtype):
         """Return what this process prepared for the plan; prepare it for `dtype` if there is none.
 
-        It is stored with the fields, in `_prepared` and `_run`, and is no part of a pickle.
+        `_keep` stores it.
         """
         prepared = vars(self).get("_prepared")
         if prepared is None or not prepared.fits(self):
             check_class(self, MaxPoolPlan)
-            prepared = PreparedPool(self, dtype)
-            vars(self).update(_prepared=prepared, _run=prepared.run)
+            prepared = self._keep(PreparedPool(self, dtype))
         return prepared
 
-    def __getstate__(self):
-        return pickled_state(self)
-
     def __setstate__(self, state):
-        _forget(self)
-        restore_fields(self, state, axes=records(Axis), given=record(Given))
+        self._restore(state, axes=records(Axis), given=record(Given))
 
     def __repr__(self):
         parts = [f"kernel_shape={self.kernel_shape}"]
@@ -244,7 +259,7 @@ MaxPoolPlan.__module__ = "fastpool"
 
 
 @dataclass(frozen=True)
-class UnpoolPlan(MaxUnpool):
+class UnpoolPlan(_Plan, MaxUnpool):
     """A max unpooling of one geometry, ready to run. `MaxUnpool` documents the fields."""
 
     def __call__(self, x, indices, out=None):
@@ -265,22 +280,11 @@ class UnpoolPlan(MaxUnpool):
         prepared = vars(self).get("_prepared")
         if prepared is None or not prepared.fits(self) or prepared.dtype != dtype:
             check_class(self, UnpoolPlan)
-            prepared = PreparedUnpool(self, name, dtype)
-            vars(self).update(_prepared=prepared, _run=prepared.run)
+            prepared = self._keep(PreparedUnpool(self, name, dtype))
         return prepared
 
-    def __getstate__(self):
-        return pickled_state(self)
-
     def __setstate__(self, state):
-        _forget(self)
-        restore_fields(self, state)
-
-
-def _forget(plan):
-    """Drop what was prepared for a plan whose fields change."""
-    for name in ("_prepared", "_run"):
-        vars(plan).pop(name, None)
+        self._restore(state)
 
 
 def make_plan(*arguments, **attributes):

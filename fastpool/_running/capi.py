@@ -44,7 +44,7 @@ def from_plan(plan, address, size):
             f"from Python take larger ones), got {plan!r}"
         )
     kernels = builds.builds()[prepared.build]
-    kernels.fill_max_pool(prepared.pooling, address, size, _threads(prepared))
+    kernels.fill_max_pool(prepared.pooling, address, size, prepared.threads_now())
 
 
 def max_pool(address, size, input_shape, dtype, kernel_shape, **attributes):
@@ -67,7 +67,7 @@ def max_unpool(address, size, input_shape, dtype, kernel_shape, index_dtype, **a
             f"which only calls from Python make"
         )
     kernels = builds.builds()[prepared.build]
-    sizes = size, _threads(prepared), INDEX_BYTES[index_dtype]
+    sizes = size, prepared.threads_now(), INDEX_BYTES[index_dtype]
     kernels.fill_max_unpool(prepared.unpooling, address, *sizes)
 
 
@@ -82,10 +82,6 @@ def _given(dtype):
     if dtype is None:
         raise TypeError("dtype: expected the name of an element type, got NULL")
     return dtype
-
-
-def _threads(prepared):
-    return 1 if prepared.threads is None else prepared.threads()
 
 
 # Any build's will do: a plan runs on the build that fills its struct.

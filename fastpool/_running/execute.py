@@ -53,7 +53,7 @@ def _pool_with_care(prepared, x, out, out_indices):
         z = np.empty(plan.output_shape, plan.index_dtype)
     activate = prepared_activation(plan.activation, plan.activation_params, native, y.size)
     if y.size:
-        threads = 1 if prepared.threads is None else prepared.threads()
+        threads = prepared.threads_now()
         if prepared.pooling is not None:
             _run(prepared.pooling, plan, threads, x, y, z)
         else:

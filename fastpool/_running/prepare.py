@@ -58,6 +58,10 @@ class _Prepared:
         """
         return self.build is builds.active_name() and is_same_state(self.state, state_of(plan))
 
+    def threads_now(self):
+        """Return the threads of a call that begins now."""
+        return 1 if self.threads is None else self.threads()
+
 
 def _refuse(*arrays):
     """Return None, in place of a compiled function: all arrays go to the slower path."""

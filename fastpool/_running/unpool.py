@@ -35,7 +35,7 @@ def _unpool_with_care(prepared, x, indices, out):
     y = np.empty(prepared.shape, native)
     plain = prepared.unpooling.dtype
     indices = contiguous(indices)
-    threads = 1 if prepared.threads is None else prepared.threads()
+    threads = prepared.threads_now()
     bad = prepared.unpooling.unpool_apart(
         *(contiguous(x).view(plain), indices.view(f"i{indices.itemsize}"), y.view(plain)), threads
     )

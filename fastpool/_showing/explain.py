@@ -330,7 +330,7 @@ def _copies(plan):
 
 def _threads_of(plan, prepared):
     tasks = 1 if prepared.pooling is None else max(1, prepared.pooling.tasks)
-    asked = 1 if prepared.threads is None else prepared.threads()
+    asked = prepared.threads_now()
     count = min(asked, tasks)
     work = work_bytes(plan)
     if prepared.pooling is None:
