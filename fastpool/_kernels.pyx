@@ -201,7 +201,7 @@ cdef class Unpooling:
     cdef Py_ssize_t y_shape[MAX_NDIM]
     cdef size_t work
     cdef object output_shape, threads
-    cdef readonly object dtype, strategy
+    cdef readonly object dtype
 
     def __cinit__(self, x_shape, output_shape, Py_ssize_t batch, Py_ssize_t channels,
                   Py_ssize_t count, Py_ssize_t size, Py_ssize_t counted, bint channels_last,

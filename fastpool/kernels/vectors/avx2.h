@@ -10,22 +10,7 @@
 
 /* ---- load and store in part ---- */
 
-INLINE vec_t vec_load_part(const void *p, size_t n) {
-    vec_t v = {0};
-    const char *from = (const char *)p;
-    char *to = (char *)&v;
-    size_t at = 0;
-    COPY_PIECE(16)
-    COPY_BELOW_16(to, from)
-    return v;
-}
-INLINE void vec_store_part(void *p, vec_t v, size_t n) {
-    const char *from = (const char *)&v;
-    char *to = (char *)p;
-    size_t at = 0;
-    COPY_PIECE(16)
-    COPY_BELOW_16(to, from)
-}
+DEFINE_PARTS(COPY_PIECE(16))
 DEFINE_MASKED_BY_BYTES
 
 /* ---- maximum ---- */
@@ -40,16 +25,7 @@ MAX_BY_INTRINSIC(i32, __m256i, _mm256_max_epi32)
 MAX_BY_INTRINSIC(u32, __m256i, _mm256_max_epu32)
 MAX_BY_COMPARE(i64)
 MAX_BY_COMPARE(u64)
-NARROW_BY_INTRINSIC(f32, __m128, _mm_max_ps)
-NARROW_BY_INTRINSIC(f64, __m128d, _mm_max_pd)
-NARROW_BY_INTRINSIC(i8, __m128i, _mm_max_epi8)
-NARROW_BY_INTRINSIC(u8, __m128i, _mm_max_epu8)
-NARROW_BY_INTRINSIC(i16, __m128i, _mm_max_epi16)
-NARROW_BY_INTRINSIC(u16, __m128i, _mm_max_epu16)
-NARROW_BY_INTRINSIC(i32, __m128i, _mm_max_epi32)
-NARROW_BY_INTRINSIC(u32, __m128i, _mm_max_epu32)
-NARROW_BY_COMPARE(i64, int64_t)
-NARROW_BY_COMPARE(u64, uint64_t)
+DEFINE_NARROW_MAX_BY_SSE41
 
 /* ---- even and odd elements, and one element on ---- */
 

@@ -72,16 +72,7 @@ MAX_BY_INTRINSIC(i32, __m512i, _mm512_max_epi32)
 MAX_BY_INTRINSIC(u32, __m512i, _mm512_max_epu32)
 MAX_BY_INTRINSIC(i64, __m512i, _mm512_max_epi64)
 MAX_BY_INTRINSIC(u64, __m512i, _mm512_max_epu64)
-NARROW_BY_INTRINSIC(f32, __m128, _mm_max_ps)
-NARROW_BY_INTRINSIC(f64, __m128d, _mm_max_pd)
-NARROW_BY_INTRINSIC(i8, __m128i, _mm_max_epi8)
-NARROW_BY_INTRINSIC(u8, __m128i, _mm_max_epu8)
-NARROW_BY_INTRINSIC(i16, __m128i, _mm_max_epi16)
-NARROW_BY_INTRINSIC(u16, __m128i, _mm_max_epu16)
-NARROW_BY_INTRINSIC(i32, __m128i, _mm_max_epi32)
-NARROW_BY_INTRINSIC(u32, __m128i, _mm_max_epu32)
-NARROW_BY_COMPARE(i64, int64_t)
-NARROW_BY_COMPARE(u64, uint64_t)
+DEFINE_NARROW_MAX_BY_SSE41
 
 /* ---- even and odd elements, and one element on ---- */
 

@@ -73,6 +73,24 @@ INLINE void vec_store(void *p, vec_t v) { memcpy(p, &v, VEC_BYTES); }
     COPY_PIECE(4)                                                                                 \
     COPY_PIECE(2)                                                                                 \
     if (n & 1) to[at] = from[at];
+/* LARGER: the pieces of 16 bytes and more, of longer vectors. */
+#define DEFINE_PARTS(LARGER)                                                                      \
+    INLINE vec_t vec_load_part(const void *p, size_t n) {                                         \
+        vec_t v = {0};                                                                            \
+        const char *from = (const char *)p;                                                       \
+        char *to = (char *)&v;                                                                    \
+        size_t at = 0;                                                                            \
+        LARGER                                                                                    \
+        COPY_BELOW_16(to, from)                                                                   \
+        return v;                                                                                 \
+    }                                                                                             \
+    INLINE void vec_store_part(void *p, vec_t v, size_t n) {                                      \
+        const char *from = (const char *)&v;                                                      \
+        char *to = (char *)p;                                                                     \
+        size_t at = 0;                                                                            \
+        LARGER                                                                                    \
+        COPY_BELOW_16(to, from)                                                                   \
+    }
 
 /* ---- byte masks: one bit per byte of a vector ---- */
 
@@ -119,6 +137,19 @@ INLINE byte_mask vec_mask_range(ptrdiff_t first, ptrdiff_t end) {
         narrow_t greater = (narrow_t)((typed)a > (typed)b);                                       \
         return (a & greater) | (b & ~greater);                                                    \
     }
+
+/* For x86 with vectors of more than 16 bytes, which has SSE4.1. */
+#define DEFINE_NARROW_MAX_BY_SSE41                                                                \
+    NARROW_BY_INTRINSIC(f32, __m128, _mm_max_ps)                                                  \
+    NARROW_BY_INTRINSIC(f64, __m128d, _mm_max_pd)                                                 \
+    NARROW_BY_INTRINSIC(i8, __m128i, _mm_max_epi8)                                                \
+    NARROW_BY_INTRINSIC(u8, __m128i, _mm_max_epu8)                                                \
+    NARROW_BY_INTRINSIC(i16, __m128i, _mm_max_epi16)                                              \
+    NARROW_BY_INTRINSIC(u16, __m128i, _mm_max_epu16)                                              \
+    NARROW_BY_INTRINSIC(i32, __m128i, _mm_max_epi32)                                              \
+    NARROW_BY_INTRINSIC(u32, __m128i, _mm_max_epu32)                                              \
+    NARROW_BY_COMPARE(i64, int64_t)                                                               \
+    NARROW_BY_COMPARE(u64, uint64_t)
 
 /* ---- narrow vectors: 16 bytes; only the first `bytes` (16, 8, 4, 2 or 1) are touched ---- */
 

@@ -10,20 +10,7 @@
 
 /* ---- load and store in part ---- */
 
-INLINE vec_t vec_load_part(const void *p, size_t n) {
-    vec_t v = {0};
-    const char *from = (const char *)p;
-    char *to = (char *)&v;
-    size_t at = 0;
-    COPY_BELOW_16(to, from)
-    return v;
-}
-INLINE void vec_store_part(void *p, vec_t v, size_t n) {
-    const char *from = (const char *)&v;
-    char *to = (char *)p;
-    size_t at = 0;
-    COPY_BELOW_16(to, from)
-}
+DEFINE_PARTS()
 DEFINE_MASKED_BY_BYTES
 
 /* ---- maximum ---- */
