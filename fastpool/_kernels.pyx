@@ -41,6 +41,13 @@ include "kernels/frame/structs.pxi"
 include "kernels/frame/schedule.pxi"
 include "kernels/frame/offsets.pxi"
 include "kernels/frame/tiles.pxi"
+include "kernels/frame/scratch.pxi"
+include "kernels/frame/threads.pxi"
+include "kernels/frame/arrays.pxi"
+include "kernels/frame/views.pxi"
+include "kernels/frame/call_keys.pxi"
+include "kernels/maximum/structs.pxi"
+include "kernels/maximum/indexing.pxi"
 include "kernels/maximum/rows.pxi"
 include "kernels/maximum/registers.pxi"
 include "kernels/maximum/slide_down.pxi"
@@ -57,15 +64,12 @@ include "kernels/maximum/direct_pixels.pxi"
 include "kernels/maximum/pixels_as_row.pxi"
 include "kernels/maximum/bands.pxi"
 include "kernels/maximum/pairs.pxi"
+include "kernels/maximum/argmax.pxi"
+include "kernels/maximum/sliding_taps.pxi"
 include "kernels/maximum/taps.pxi"
 include "kernels/maximum/running_maxima.pxi"
-include "kernels/maximum/strategies.pxi"
 include "kernels/maximum/pool_tile.pxi"
-include "kernels/frame/scratch.pxi"
-include "kernels/frame/threads.pxi"
-include "kernels/frame/arrays.pxi"
-include "kernels/frame/views.pxi"
-include "kernels/frame/call_keys.pxi"
+include "kernels/maximum/strategies.pxi"
 include "kernels/scatter.pxi"
 
 cdef enum:
@@ -82,6 +86,7 @@ def use(bint now):
 
 cdef class Pooling:
     """A pooling (`fastpool._running.work.Work`), ready to run on arrays of its shapes."""
+    cdef Pool pool
     cdef Prepared prepared
     cdef object output_shape, index_dtype, threads
     cdef readonly object dtype, strategy
@@ -91,53 +96,36 @@ cdef class Pooling:
 
         `threads` is called for the number of threads of each `run`. If it is None, they run on one.
         """
-        cdef Prepared *prepared = &self.prepared
-        cdef Pool *p = &prepared.pool
         windows, shape = schedule.windows, schedule.input_shape
         if not 2 <= len(windows) <= MAX_LEADS + 2 or len(shape) > MAX_NDIM:
             raise ValueError(f"{len(windows)} windows over {len(shape)} axes")
         if len(schedule.output_shape) != len(shape) or len(schedule.spatial_axes) != len(windows):
             raise ValueError("shapes and axes of different lengths")
-        set_problem(&p.problem, schedule)
-        set_tiling(&p.tiling, &p.problem, schedule.tile)
-        p.with_indices, p.keyed = schedule.return_indices, schedule.keyed
-        p.key_bytes = schedule.key_bytes
-        p.rule = NAN_IGNORE if schedule.nan == "ignore" else 0
-        if p.with_indices:
-            p.rule |= ZEROS_EQUAL
-        set_indexing(&p.indexing, schedule)
-        if schedule.axes:
-            set_far(p, schedule.axes)
-        else:
-            p.tiling.tasks *= p.problem.lead_outs * p.tiling.row_tiles * p.tiling.col_tiles
-        plan_strategy(p, strategy)
-        plan_scratch(p)
-        set_arrays(prepared, schedule)
+        plan_maximum(&self.pool, schedule, strategy)
+        set_arrays(&self.prepared, &self.pool.frame, schedule)
         self.strategy, self.dtype = strategy, dtype
-        self.index_dtype = INT64 if p.indexing.bytes == 8 else INT32
+        self.index_dtype = INT64 if schedule.index_bytes == 8 else INT32
         self.output_shape, self.threads = schedule.output_shape, threads
 
     def __dealloc__(self):
-        free_flat_planes(self.prepared.pool.flat)
-        free(self.prepared.pool.far)
-        free(self.prepared.pool.problem.lead)
+        free_maximum(&self.pool)
 
     @property
     def tasks(self):
         """Tiles in all: more threads than this have nothing to do."""
-        return self.prepared.pool.tiling.tasks
+        return self.pool.frame.tiling.tasks
 
     @property
     def scratch_bytes(self):
         """Scratch per thread."""
-        return self.prepared.pool.scratch.nbytes
+        return self.pool.frame.scratch.nbytes
 
     def run(self, x, out, out_indices):
         """Return what a plan's call gives, for plain arrays.
 
         For any others, return None with nothing written.
         """
-        cdef bint with_indices = self.prepared.pool.with_indices
+        cdef bint with_indices = self.prepared.with_indices
         cdef bint apart = out is None and out_indices is None
         if not in_use or (out_indices is not None and not with_indices):
             return None
@@ -162,8 +150,8 @@ cdef class Pooling:
         cdef int shift = prepared.shift, index_shift = prepared.index_shift
         cdef Array arrays[3]
         cdef Job job
-        cdef bint fit, enough, with_indices = prepared.pool.with_indices
-        job.pool = &self.prepared.pool
+        cdef bint fit, enough, with_indices = prepared.with_indices
+        job.frame = prepared.frame
         arrays[0].exported = arrays[1].exported = arrays[2].exported = False
         try:
             fit = (read_array(&arrays[0], x, self.dtype, ALIGNED)
@@ -176,8 +164,8 @@ cdef class Pooling:
                        and view_array(&job.z, &arrays[2], prepared, prepared.y_shape, index_shift)
                        and (apart or (disjoint(&arrays[0], shift, &arrays[2], index_shift)
                                       and disjoint(&arrays[1], shift, &arrays[2], index_shift))))
-            if fit and prepared.pool.tiling.tasks:
-                threads = thread_count(&prepared.pool, threads)
+            if fit and prepared.frame.tiling.tasks:
+                threads = thread_count(prepared.frame, threads)
                 if threads == 1 and prepared.work < UNLOCK_BYTES:
                     enough = run_job(&job, 1)
                 else:
@@ -185,7 +173,7 @@ cdef class Pooling:
                         enough = run_job(&job, threads)
                 if not enough:
                     raise MemoryError(f"fastpool: no memory for the scratch of {threads} threads, "
-                                      f"{prepared.pool.scratch.nbytes} bytes each")
+                                      f"{prepared.frame.scratch.nbytes} bytes each")
         finally:
             release_array(&arrays[0])
             release_array(&arrays[1])
@@ -203,26 +191,21 @@ cdef class Unpooling:
     cdef object output_shape, threads
     cdef readonly object dtype
 
-    def __cinit__(self, x_shape, output_shape, Py_ssize_t batch, Py_ssize_t channels,
-                  Py_ssize_t count, Py_ssize_t size, Py_ssize_t counted, bint channels_last,
-                  bint physical, dtype, threads=None):
-        """`count` values of each plane go among `size` elements.
-
-        Indices count through `counted` planes. `dtype` and `threads` are those of `Pooling`.
-        """
+    def __cinit__(self, work, dtype, threads=None):
+        """`work` is a `fastpool._running.work.UnpoolWork`. The rest are those of `Pooling`."""
         cdef Unpool *u = &self.unpool
         cdef int i
-        if len(x_shape) > MAX_NDIM or len(output_shape) != len(x_shape):
-            raise ValueError(f"shapes of {len(x_shape)} and {len(output_shape)} axes")
-        u.batch, u.channels, u.count, u.size = batch, channels, count, size
-        u.counted, u.channels_last, u.physical = counted, channels_last, physical
-        self.output_shape, self.dtype, self.threads = output_shape, dtype, threads
+        if len(work.x_shape) > MAX_NDIM or len(work.output_shape) != len(work.x_shape):
+            raise ValueError(f"shapes of {len(work.x_shape)} and {len(work.output_shape)} axes")
+        u.batch, u.channels, u.count, u.size = work.batch, work.channels, work.count, work.size
+        u.counted, u.channels_last, u.physical = work.counted, work.channels_last, work.physical
+        self.output_shape, self.dtype, self.threads = work.output_shape, dtype, threads
         self.itemsize = dtype.itemsize
-        self.work = batch * channels * size * self.itemsize
-        self.work += batch * channels * count * (self.itemsize + sizeof(int64_t))
-        self.ndim = len(x_shape)
+        self.work = u.batch * u.channels * u.size * self.itemsize
+        self.work += u.batch * u.channels * u.count * (self.itemsize + sizeof(int64_t))
+        self.ndim = len(work.x_shape)
         for i in range(self.ndim):
-            self.x_shape[i], self.y_shape[i] = x_shape[i], output_shape[i]
+            self.x_shape[i], self.y_shape[i] = work.x_shape[i], work.output_shape[i]
 
     def run(self, x, indices, out):
         """Return the result, for plain arrays.

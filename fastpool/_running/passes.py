@@ -23,7 +23,11 @@ class Step(NamedTuple):
 
 
 class Window(NamedTuple):
-    """One pooled axis. Output o covers elements o * stride - begin + t * dilation, t < kernel."""
+    """One pooled axis. Output o covers elements o * stride - begin + t * dilation, t < kernel.
+
+    An irregular axis has `places`: (first element, count) of each output. Then only `size` and
+    `out` count besides. (No maximum has one yet.)
+    """
 
     size: int
     out: int
@@ -32,6 +36,7 @@ class Window(NamedTuple):
     dilation: int
     begin: int
     steps: tuple
+    places: tuple = ()
 
     @property
     def extent(self):

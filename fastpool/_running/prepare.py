@@ -10,7 +10,7 @@ from . import builds, strategies, threads
 from .gigantic import is_gigantic
 from .outputs import plain_dtype
 from .passes import trimmed
-from .work import as_running_maxima, make_work, narrower, work_bytes
+from .work import UnpoolWork, as_running_maxima, make_work, narrower, work_bytes
 
 # Target for scratch per thread. Smaller tiles cannot reach it for windows of thousands of taps.
 SCRATCH_BYTES = 1 << 20
@@ -104,15 +104,23 @@ class PreparedUnpool(_Prepared):
         if self.block:
             for place, extent in zip(plan.spatial, plan.inferred, strict=True):
                 self.shape[place] = extent
-        plane = math.prod(plan.sizes), math.prod(plan.inferred if self.block else plan.output)
-        order = plan.index_planes, plan.channels_last, plan.index_layout == "NHWC"
-        self.counted = plan.index_planes * plane[1]
+        size = math.prod(plan.inferred if self.block else plan.output)
+        self.counted = plan.index_planes * size
+        unpool_work = UnpoolWork(
+            x_shape=plan.x_shape,
+            output_shape=tuple(self.shape),
+            batch=plan.batch,
+            channels=plan.channels,
+            count=math.prod(plan.sizes),
+            size=size,
+            counted=plan.index_planes,
+            channels_last=plan.channels_last,
+            physical=plan.index_layout == "NHWC",
+        )
         values = math.prod(plan.x_shape)
         itemsize = plain.itemsize
         work = values * (itemsize + 8) + math.prod(plan.output_shape) * itemsize
         self.threads = _threads_of_calls(plan.num_threads, work)
-        self.unpooling = builds.builds()[self.build].Unpooling(
-            *(plan.x_shape, tuple(self.shape), plan.batch, plan.channels, *plane, *order),
-            *(plain, self.threads),
-        )
+        kernels = builds.builds()[self.build]
+        self.unpooling = kernels.Unpooling(unpool_work, plain, self.threads)
         self.run = _refuse if self.block else self.unpooling.run

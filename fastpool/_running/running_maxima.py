@@ -16,7 +16,7 @@ VALUE_LOADS = 200
 FEW_TAPS = 64
 # Elements in a vector: a load takes a whole vector even in a narrower row.
 NARROW = 16
-# Elements that the innermost axis reads at a time (FAR_QUEUE of `running_maxima.pxi`).
+# Elements that the innermost axis reads at a time (QUEUE of `running_maxima.pxi`).
 QUEUE = 64
 # Vectors of an axis at most this long are read once.
 SHORT = 64
@@ -33,7 +33,7 @@ def pays(work):
     loads = _loads(work)
     if loads <= least * math.prod(w.size for w in windows):  # (quick, and true of nearly all)
         return False
-    return loads > least * far_axes(windows, channels)[2] / channels
+    return loads > least * running_axes(windows, channels)[2] / channels
 
 
 def _loads(work):
@@ -60,7 +60,7 @@ def _elements(window):
     return -(-window.size // window.dilation)
 
 
-def far_axes(windows, channels):
+def running_axes(windows, channels):
     """Return the axes for the kernel from the innermost on, the channels of a tile, and the cost.
 
     Each axis is (number of the window, outputs of a tile, vectors between kept suffixes, number of

@@ -93,8 +93,7 @@ def _tiles(work):
 
 def none_empty(window):
     """Has every output an element?"""
-    size, out, kernel, stride, dilation, begin, _ = window
-    return Windows(Axis(size, out, kernel, stride, dilation, begin, 0), 0, out, out).empty == 0
+    return Windows(Axis(*window[:6], 0), 0, window.out, window.out).empty == 0
 
 
 # ------------------------------------------------------------------------------ values, one plane
@@ -292,6 +291,14 @@ def slides(work):
     if math.prod(w.kernel for w in leads) > 1 or cols.stride > 2 or rows.kernel <= rows.stride:
         return False
     return rows.stride == 1 or (rows.dilation == 1 and rows.kernel > 3)
+
+
+def slides_square(work):
+    """Do windows of 3 x 3 or 5 x 5 slide over rows, with a loop made for them?"""
+    *_, rows, cols = work.windows
+    if not slides(work) or rows.stride * cols.stride != 1:
+        return False
+    return rows.kernel in (3, 5) and rows.kernel == cols.kernel and none_empty(rows)
 
 
 def pairs(work, build):

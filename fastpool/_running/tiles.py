@@ -11,9 +11,9 @@ PIXEL_BYTES = 4 << 10
 LONG_BAND_BYTES = 512 << 10
 LONG_PIXEL_BYTES = 256
 # Loads and stores per output of a running maximum, plus one load per element under the tile.
-HERK_COST = 4
+VAN_HERK_COST = 4
 # Rows longer than this are split into column tiles.
-LANE_ROW_BYTES = 16 << 10
+COLUMN_TILE_BYTES = 16 << 10
 # MANY_TASKS are enough for the threads of a large machine. If there are SOME_TASKS, enough for a
 # few threads, none has less than TASK_BYTES. Work above SHARED_BYTES is cut into FEW_TASKS.
 MANY_TASKS = 64
@@ -54,8 +54,8 @@ def _long_tile(rows, cols, element, width, channels_last, pairs):
                 if element <= 2 and min(under, rows.size) * cols.size > 1 << 16:
                     cost *= 2  # wider keys
             else:
-                along = across + HERK_COST * tile_cols if channels_last else across * cols.cost
-                cost = across * (under + HERK_COST * tile_rows) + tile_rows * along
+                along = across + VAN_HERK_COST * tile_cols if channels_last else across * cols.cost
+                cost = across * (under + VAN_HERK_COST * tile_rows) + tile_rows * along
             best = min(best, (cost / (tile_rows * tile_cols), tile_rows, tile_cols))
         if tile_rows == 1:
             return best[1:]
@@ -77,7 +77,7 @@ def tile_of(windows, element, batch, channels, channels_last, direct, pairs):
         budget = LONG_BAND_BYTES
     else:
         budget = PAIRS_BYTES if pairs else BAND_BYTES
-        column_limit = LANE_ROW_BYTES // element
+        column_limit = COLUMN_TILE_BYTES // element
         if channels_last:
             if not direct:
                 budget = max(budget, PIXEL_BAND_BYTES)

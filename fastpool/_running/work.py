@@ -6,6 +6,7 @@ depend on vectors. All numbers are integers, computed once per plan.
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from .._planning.dtypes import INDEX_BYTES, ITEMSIZE
 from .._planning.indexing import index_base, index_strides, is_linear
@@ -41,7 +42,33 @@ class Work:
     position_strides: tuple  # leading axes, in a row-major plane
     linear: bool
     nbytes: int  # read and written
-    axes: tuple  # as `running_maxima.far_axes` returns them, () for the other strategies
+    axes: tuple  # as `running_axes` returns them, () for all other strategies
+
+    @property
+    def slides(self):
+        return strategies.slides(self)
+
+    @property
+    def slides_square(self):
+        return strategies.slides_square(self)
+
+
+class UnpoolWork(NamedTuple):
+    """The description of an unpooling from which `fastpool._kernels.Unpooling` is made.
+
+    `count` values of each plane go among `size` elements. Indices count through `counted` planes.
+    If `physical`, they are offsets into the memory of the result.
+    """
+
+    x_shape: tuple
+    output_shape: tuple
+    batch: int
+    channels: int
+    count: int
+    size: int
+    counted: int
+    channels_last: bool
+    physical: bool
 
 
 def work_bytes(plan):
@@ -121,7 +148,7 @@ def make_work(plan, windows, input_shape, output_shape, off=()):
 def as_running_maxima(work):
     """Return the work by running maxima, for windows long relative to the input or scratch."""
     channels = work.channels if work.channels_last else 1
-    axes, channels, _ = running_maxima.far_axes(work.windows, channels)
+    axes, channels, _ = running_maxima.running_axes(work.windows, channels)
     return replace(work, axes=axes, tile=(1, 1, channels, 1), direct=False, pixels_as_row=False)
 
 

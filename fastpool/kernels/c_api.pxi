@@ -83,9 +83,9 @@ cdef int run_max_pool(const fastpool_plan *plan, const void *x, const Py_ssize_t
     cdef Py_ssize_t dense[3][MAX_NDIM]
     cdef Job job
     cdef int code = check_pointers(plan, x, y, indices, threads, flags)
-    if code or not prepared.pool.tiling.tasks:
+    if code or not prepared.frame.tiling.tasks:
         return code
-    job.pool = &prepared.pool
+    job.frame = prepared.frame
     describe(&arrays[0], x, ndim, prepared.x_shape, x_strides, dense[0], plan.itemsize)
     describe(&arrays[1], y, ndim, prepared.y_shape, y_strides, dense[1], plan.itemsize)
     if not view_array(&job.x, &arrays[0], prepared, prepared.x_shape, shift):
@@ -94,7 +94,7 @@ cdef int run_max_pool(const fastpool_plan *plan, const void *x, const Py_ssize_t
         return FASTPOOL_Y_STRIDES
     if check and not disjoint(&arrays[0], shift, &arrays[1], shift):
         return FASTPOOL_OVERLAP
-    if prepared.pool.with_indices:
+    if prepared.with_indices:
         describe(&arrays[2], indices, ndim, prepared.y_shape, indices_strides, dense[2],
                  plan.index_itemsize)
         if not view_array(&job.z, &arrays[2], prepared, prepared.y_shape, index_shift):
@@ -102,7 +102,7 @@ cdef int run_max_pool(const fastpool_plan *plan, const void *x, const Py_ssize_t
         if check and not (disjoint(&arrays[0], shift, &arrays[2], index_shift)
                           and disjoint(&arrays[1], shift, &arrays[2], index_shift)):
             return FASTPOOL_OVERLAP
-    if not run_job(&job, thread_count(&prepared.pool, threads_of_run(plan, threads))):
+    if not run_job(&job, thread_count(prepared.frame, threads_of_run(plan, threads))):
         return FASTPOOL_NO_MEMORY
     return FASTPOOL_OK
 
@@ -162,9 +162,9 @@ def fill_max_pool(Pooling pooling, uintptr_t address, size_t size, int threads):
     memset(&plan, 0, sizeof(plan))
     plan.ndim, plan.num_threads = prepared.ndim, threads
     plan.input_shape, plan.output_shape = prepared.x_shape, prepared.y_shape
-    plan.itemsize = prepared.pool.problem.size
-    if prepared.pool.with_indices:
-        plan.index_itemsize = prepared.pool.indexing.bytes
+    plan.itemsize = prepared.frame.problem.size
+    if prepared.with_indices:
+        plan.index_itemsize = 1 << prepared.index_shift
         plan.indices_bytes = bytes_of(plan.output_shape, plan.ndim, plan.index_itemsize)
     plan.max_pool, plan.compiled = run_max_pool, prepared
     finish_plan(address, size, &plan, pooling)

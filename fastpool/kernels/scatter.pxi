@@ -45,45 +45,33 @@ cdef struct Unpool:
 cdef inline Py_ssize_t first_outside(const index_t *index, Py_ssize_t n,
                                      Py_ssize_t size) noexcept nogil:
     """Return the place of the first index outside [0, size), or -1."""
-    cdef Py_ssize_t i = 0, j, end
-    cdef bint bad
+    cdef Py_ssize_t i = 0, end
     while i < n:                        # in blocks: a loop with an exit would not vectorise
         end = imin(i + 4096, n)
-        bad = False
-        for j in range(i, end):
-            bad |= <uint64_t><int64_t>index[j] >= <uint64_t>size
-        if bad:
-            for j in range(i, end):
-                if <uint64_t><int64_t>index[j] >= <uint64_t>size:
-                    return j
+        if any_outside(index + i, end - i, <uint64_t>0, <uint64_t>0, <uint64_t>size):
+            for i in range(i, end):
+                if <uint64_t><int64_t>index[i] >= <uint64_t>size:
+                    return i
         i = end
     return -1
 
 
 cdef inline bint own_plane(const index_t *index, const Unpool *u, Py_ssize_t plane) noexcept nogil:
     """Do all indices of one plane stay in it?"""
-    cdef Py_ssize_t i
-    cdef uint64_t place, base = plane % u.counted * u.size, size = u.size, outside = 0
-    index += plane * u.count
-    for i in range(u.count):
-        # (a sign bit, as SSE2 cannot compare 64-bit integers)
-        place = <uint64_t><int64_t>index[i] - base
-        outside |= place | (size - 1 - place)
-    return not outside >> 63
+    cdef uint64_t base = plane % u.counted * u.size, size = u.size
+    return not any_outside(index + plane * u.count, u.count, base, <uint64_t>0, size)
 
 
 cdef inline bint own_block(const index_t *index, const Unpool *u, Py_ssize_t batch,
                            Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     """Channels last: do all indices of some channels of one batch stay in their own planes?"""
-    cdef Py_ssize_t i, c
-    cdef uint64_t place, base = batch * u.channels % u.counted * u.size, size = u.size, outside = 0
+    cdef Py_ssize_t i
+    cdef uint64_t base = batch * u.channels % u.counted * u.size, size = u.size
     cdef uint64_t step = size if u.counted > 1 else 0
-    index += batch * u.count * u.channels
+    index += batch * u.count * u.channels + first
+    base += first * step
     for i in range(u.count):
-        for c in range(first, last):
-            place = <uint64_t><int64_t>index[c] - base - c * step
-            outside |= place | (size - 1 - place)
-        if outside >> 63:
+        if any_outside(index, last - first, base, step, size):
             return False
         index += u.channels
     return True
@@ -110,14 +98,7 @@ cdef inline bint places_of(uint64_t *places, const index_t *index, Py_ssize_t n,
     it was checked first, so another thread, or another mapping of its memory, has changed it.
     Values are stored where the copy says, whatever the indices are by then.
     """
-    cdef uint64_t place, outside = 0
-    cdef Py_ssize_t i
-    for i in range(n):
-        place = <uint64_t><int64_t>index[i] - base - i * step
-        outside |= place | (size - 1 - place)       # (a sign bit, as above)
-        places[i] = place
-        last[0] = imax(last[0], <Py_ssize_t>place)
-    return not outside >> 63
+    return store_places(places, index, n, base, step, size, last)
 
 
 cdef inline bint scatter_plane(bits *y, const bits *x, const index_t *index, const Unpool *u,

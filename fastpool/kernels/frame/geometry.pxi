@@ -14,6 +14,9 @@ cdef struct Window:         # one pooled axis
     Py_ssize_t size, out, kernel, stride, dilation, begin
     Py_ssize_t extent               # (kernel - 1) * dilation + 1
     Py_ssize_t inner_lo, inner_hi   # outputs whose taps are all elements
+    # If not NULL, the axis is irregular: per output its first element and how many there are, all
+    # of them neighbours. The strides of such windows mean nothing, and their dilation is 1.
+    Py_ssize_t *places
     # The chain of a long window: step i takes taps[i] elements, shifts[i] apart, the last one at
     # lasts[i].
     Py_ssize_t steps
@@ -56,10 +59,25 @@ cdef int log2(Py_ssize_t size) noexcept:
     return shift
 
 
+cdef inline Py_ssize_t window_start(const Window *w, Py_ssize_t output) noexcept nogil:
+    """Return the element where a window starts, which may be padding."""
+    return output * w.stride - w.begin if w.places == NULL else w.places[2 * output]
+
+
+cdef inline Py_ssize_t window_stop(const Window *w, Py_ssize_t output) noexcept nogil:
+    """Return the element after a window."""
+    if w.places == NULL:
+        return output * w.stride - w.begin + w.extent
+    return w.places[2 * output] + w.places[2 * output + 1]
+
+
 cdef inline Py_ssize_t real_taps(const Window *w, Py_ssize_t output,
                                  Py_ssize_t *first) noexcept nogil:
     """Count the taps of an output that are elements. `first` gets the first such element."""
     cdef Py_ssize_t start = output * w.stride - w.begin, skipped = 0
+    if w.places != NULL:
+        first[0] = w.places[2 * output]
+        return w.places[2 * output + 1]
     if w.dilation == 1:                 # a 64-bit division takes as long as pooling a short row
         first[0] = imax(start, 0)
         return imax(0, imin(start + w.kernel, w.size) - first[0])
@@ -90,12 +108,3 @@ cdef inline void step_taps(Taps *taps, const Window *w, Py_ssize_t step,
 cdef inline bint shuffled_stride(const Window *w) noexcept nogil:
     """Do shuffles pick the strided columns?"""
     return w.stride == 1 or w.stride == 2 or w.stride == 4
-
-
-cdef bint none_empty(const Window *w) noexcept nogil:
-    """Has every output an element?"""
-    cdef Py_ssize_t o, first
-    for o in range(w.out):
-        if not w.inner_lo <= o < w.inner_hi and real_taps(w, o, &first) == 0:
-            return False
-    return True

@@ -1,4 +1,4 @@
-# Where a tile begins in its arrays, and what its indices count from.
+# Where a tile begins in its arrays.
 
 cdef inline Py_ssize_t lead_taps(const Problem *p, const View *x, Py_ssize_t output,
                                  Py_ssize_t *counts, Py_ssize_t *first) noexcept nogil:
@@ -59,31 +59,3 @@ cdef inline Py_ssize_t output_offset(const Problem *p, const View *y, const Tile
     if p.channels_last:
         return at + tile.batch * y.batch + tile.channel * y.channel
     return at + plane_offset(p, y, tile.plane + plane)
-
-
-cdef inline Py_ssize_t plane_base(const Pool *p, Py_ssize_t plane) noexcept nogil:
-    """Return what the indices of one plane count from."""
-    cdef Py_ssize_t channels = p.problem.channels
-    if p.indexing.batch == channels * p.indexing.channel:   # most layouts, and no division
-        return plane * p.indexing.channel
-    return plane // channels * p.indexing.batch + plane % channels * p.indexing.channel
-
-
-cdef inline int64_t tile_base(const Pool *p, const Tile *tile) noexcept nogil:
-    """Return the index of a tile's first element.
-
-    Channels first, the plane and the column are left out.
-    """
-    cdef const Problem *problem = &p.problem
-    cdef const Indexing *indexing = &p.indexing
-    cdef Py_ssize_t lead = tile.lead, axis = problem.leads, at
-    cdef int64_t base = indexing.base + tile.row_lo * indexing.row
-    while axis > 0:
-        axis -= 1
-        real_taps(&problem.lead[axis], lead % problem.lead[axis].out, &at)
-        lead //= problem.lead[axis].out
-        base += at * indexing.lead[axis]
-    if problem.channels_last:
-        base += tile.batch * indexing.batch + tile.channel * indexing.channel
-        base += tile.col_lo * indexing.col
-    return base

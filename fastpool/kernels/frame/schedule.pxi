@@ -12,12 +12,8 @@ cdef int set_window(Window *w, window) except -1:
     cdef Py_ssize_t i
     w.size, w.out, w.begin = window.size, window.out, window.begin
     w.kernel, w.stride, w.dilation = window.kernel, window.stride, window.dilation
-    w.extent = (w.kernel - 1) * w.dilation + 1
-    w.inner_lo = imin(w.out, ceil_div(imax(w.begin, 0), w.stride))
-    w.inner_hi = 0
-    if w.size - w.extent + w.begin >= 0:
-        w.inner_hi = imin(w.out, (w.size - w.extent + w.begin) // w.stride + 1)
-    w.inner_hi = imax(w.inner_lo, w.inner_hi)
+    w.extent = window.extent
+    w.inner_lo, w.inner_hi = window.inner
     w.steps = len(window.steps)
     if not 1 <= w.steps <= MAX_STEPS:
         raise ValueError(f"a chain of {w.steps} steps")
@@ -25,6 +21,13 @@ cdef int set_window(Window *w, window) except -1:
         w.taps[i], w.shifts[i], w.lasts[i] = window.steps[i]
         if not 1 <= w.taps[i] <= MAX_TAPS:
             raise ValueError(f"a step of {w.taps[i]} taps")
+    w.places = NULL
+    if window.places:
+        w.places = <Py_ssize_t *>malloc(2 * w.out * sizeof(Py_ssize_t))
+        if w.places == NULL:
+            raise MemoryError("fastpool: no memory for windows")
+        for i in range(w.out):
+            w.places[2 * i], w.places[2 * i + 1] = window.places[i]
     return 0
 
 
@@ -36,6 +39,7 @@ cdef int set_problem(Problem *p, schedule) except -1:
         p.lead = <Window *>malloc(p.leads * sizeof(Window))
         if p.lead == NULL:
             raise MemoryError("fastpool: no memory for windows")
+        memset(p.lead, 0, p.leads * sizeof(Window))     # (freed whatever is set)
     p.lead_outs = 1
     for i in range(p.leads):
         set_window(&p.lead[i], windows[i])
@@ -49,24 +53,33 @@ cdef int set_problem(Problem *p, schedule) except -1:
     return 0
 
 
+cdef Py_ssize_t plane_tiles(const Problem *p, const Tiling *t) noexcept:
+    """Return the number of tiles of one output of the pooled axes."""
+    cdef Py_ssize_t tiles = p.batch if p.channels_last else ceil_div(p.batch * p.channels, t.planes)
+    return tiles * t.channel_tiles
+
+
 cdef int set_tiling(Tiling *t, const Problem *p, tile) except -1:
     """`tile` is (rows, columns, channels, planes)."""
     t.rows, t.cols, t.channels, t.planes = tile
     t.row_tiles, t.col_tiles = ceil_div(p.rows.out, t.rows), ceil_div(p.cols.out, t.cols)
     t.channel_tiles = ceil_div(p.channels, t.channels) if p.channels_last else 1
-    t.tasks = p.batch if p.channels_last else ceil_div(p.batch * p.channels, t.planes)
-    t.tasks *= t.channel_tiles          # of one output of the pooled axes
+    t.tasks = plane_tiles(p, t) * p.lead_outs * t.row_tiles * t.col_tiles
     return 0
 
 
-cdef int set_indexing(Indexing *indexing, schedule) except -1:
-    cdef Py_ssize_t leads = len(schedule.windows) - 2, i
-    strides = schedule.index_strides
-    indexing.bytes, indexing.base = schedule.index_bytes, schedule.index_base
-    indexing.batch, indexing.channel = strides[0], strides[1]
-    indexing.row, indexing.col = strides[2 + leads], strides[3 + leads]
-    indexing.linear = schedule.linear
-    for i in range(leads):
-        indexing.lead[i] = strides[2 + i]
-        indexing.position_lead[i] = schedule.position_strides[i]
-    return 0
+cdef int set_frame(Frame *frame, schedule) except -1:
+    """Set all but the scratch and what runs a task."""
+    set_problem(&frame.problem, schedule)
+    return set_tiling(&frame.tiling, &frame.problem, schedule.tile)
+
+
+cdef void free_frame(Frame *frame) noexcept:
+    cdef Problem *p = &frame.problem
+    cdef Py_ssize_t i
+    if p.lead != NULL:
+        for i in range(p.leads):
+            free(p.lead[i].places)
+    free(p.lead)
+    free(p.rows.places)
+    free(p.cols.places)

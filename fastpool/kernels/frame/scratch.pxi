@@ -1,6 +1,6 @@
 # Scratch: one block of memory per call, an equal part of it per thread, and areas in each part.
 #
-# A strategy states the sizes of its areas in its own file, for the largest tile. A block beyond the
+# A reduction states the sizes of its areas, for the largest tile. A block beyond the
 # stack outlives its call, because mapping fresh pages would cost more than a small pooling. Calls
 # take the block and put it back by an atomic exchange, because not all of them hold the GIL.
 
@@ -10,24 +10,14 @@ cdef enum:
     KEEP_BYTES = 8 << 20    # scratch to this size outlives a call
 
 
-cdef void plan_scratch(Pool *p) noexcept nogil:
-    """Lay out the scratch of one thread."""
-    cdef Py_ssize_t size[AREAS]         # in elements, or in keys if p has indices
-    cdef Py_ssize_t element = p.key_bytes if p.with_indices else p.problem.size
+cdef void lay_out_scratch(ScratchLayout *scratch, const Py_ssize_t *sizes,
+                          int areas) noexcept nogil:
+    """Lay out the scratch of one thread, from the sizes of its areas in bytes."""
     cdef int i
-    memset(size, 0, sizeof(size))
-    if p.strategy == RUNNING_MAXIMA:
-        size[<int>SLAB], element = far_scratch(p), 1
-    elif p.strategy == TAPS:
-        taps_scratch(p, size)
-    elif p.with_indices:
-        pairs_scratch(p, size)
-    else:
-        values_scratch(p, size)
-    p.scratch.nbytes = REDZONE
-    for i in range(<int>AREAS):
-        p.scratch.offsets[i] = p.scratch.nbytes
-        p.scratch.nbytes += round_up(size[i] * element, 64) + (SLACK if size[i] else 0) + REDZONE
+    scratch.nbytes, scratch.areas = REDZONE, areas
+    for i in range(areas):
+        scratch.offsets[i] = scratch.nbytes
+        scratch.nbytes += round_up(sizes[i], 64) + (SLACK if sizes[i] else 0) + REDZONE
 
 
 cdef extern from *:

@@ -1,38 +1,9 @@
-# What a tile is pooled from and into: the pooling, the arrays, the tile and the scratch.
-
-cdef enum Strategy:         # how a tile is pooled; each has a file in maximum/
-    BANDS                   # also direct_pixels and pixels_as_row, and pairs with indices
-    SLIDE_DOWN
-    STRIDE_TWO
-    APART
-    PADDED_PLANES
-    WHOLE_PLANE             # from here on, rows and planes have to be contiguous
-    FLAT_PLANES
-    TAPS
-    RUNNING_MAXIMA
-
-
-cdef enum Area:             # areas of one thread's scratch
-    SLAB                    # the input under a tile: as keys, or the maximum of leading slabs
-    SPARE                   # one slab more
-    SPARE_PLACES
-    BAND                    # outputs of the first pass
-    BAND_PLACES
-    DENSE                   # what the chain of a column pass goes through
-    DENSE_PLACES
-    POOLED                  # outputs before they are stored
-    POOLED_PLACES
-    CHAIN                   # what a pass over long windows goes through
-    IOTA                    # positions of the input under a tile
-    AREAS
-
+# What a tile is pooled from and into, whatever the reduction: the frame of a pooling, the arrays,
+# the tile and the scratch.
 
 cdef enum:
     MAX_THREADS = 256
-
-
-cdef struct FarAxis                     # running_maxima.pxi
-cdef struct FlatPlanes                  # flat_planes.pxi
+    MAX_AREAS = 16          # of one thread's scratch
 
 
 cdef struct Problem:                    # windows and dtype: the same for every reduction
@@ -50,42 +21,10 @@ cdef struct Tiling:
     Py_ssize_t tasks                                    # tiles in all
 
 
-cdef struct Indexing:                   # the strides of indices, and what they count from
-    Py_ssize_t bytes
-    int64_t base                        # of the input's first element
-    Py_ssize_t batch, channel, row, col
-    Py_ssize_t lead[MAX_LEADS]
-    Py_ssize_t position_lead[MAX_LEADS]
-    bint linear                         # index = base + position * col
-
-
 cdef struct ScratchLayout:
     Py_ssize_t nbytes                   # per thread
-    Py_ssize_t offsets[AREAS]
-
-
-cdef struct TapsChoice:                 # taps.pxi: how windows with indices are compared
-    bint slides                         # each row under a tile is compared once
-    bint slides_square                  # windows of 3 x 3 or 5 x 5
-    bint tracks_nan                     # in what is read in place, as it is read
-
-
-cdef struct Pool:                       # a pooling, ready to run
-    Problem problem
-    Tiling tiling
-    Indexing indexing
-    ScratchLayout scratch
-    int strategy                        # a Strategy
-    bint direct                         # channels last: direct_pixels.pxi
-    bint pixels_as_row                  # channels last: pixels_as_row.pxi
-    bint in_place                       # chains of columns overwrite the band, margins too
-    bint with_indices
-    bint keyed                          # pooled as keys: 16-bit floats, nan="ignore"
-    int key_bytes, rule                 # of a key; key_rule
-    TapsChoice taps
-    FlatPlanes *flat
-    FarAxis *far                        # from the innermost axis on
-    int fars
+    int areas
+    Py_ssize_t offsets[MAX_AREAS]
 
 
 cdef struct View:                       # an array, strides in elements
@@ -99,8 +38,11 @@ cdef struct Scratch:                    # of one thread
     Py_ssize_t margins      # first output column of the tile whose margins are filled, or -1
 
 
+cdef struct Frame                       # below
+
+
 cdef struct Job:                        # one call
-    Pool *pool
+    const Frame *frame
     View x, y, z                        # input, values, indices
     Scratch *scratch
 
@@ -123,13 +65,17 @@ cdef struct Target:                     # the outputs of a tile
     Py_ssize_t plane, row, col          # elements from one to the next
 
 
-cdef struct Work:                       # what a strategy gets besides its input and output
-    const Pool *pool
-    const Tile *tile
-    Py_ssize_t planes                   # that are pooled together
-    const Taps *leads                   # slabs of the leading axes that are pooled together
-    char *scratch
+# Pool the tile of a task. A reduction puts its own function into the frame.
+ctypedef void (*run_task_t)(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil
 
 
-cdef inline char *area_of(const Pool *p, char *scratch, Area area) noexcept nogil:
-    return scratch + p.scratch.offsets[<int>area]
+cdef struct Frame:                      # a pooling; a reduction has a struct that begins with it
+    Problem problem
+    Tiling tiling
+    ScratchLayout scratch
+    run_task_t run
+
+
+cdef inline char *frame_area(const Frame *frame, char *scratch, int area) noexcept nogil:
+    """Return an area of a thread's scratch."""
+    return scratch + frame.scratch.offsets[area]

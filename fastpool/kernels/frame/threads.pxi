@@ -3,16 +3,16 @@
 cdef void run_tasks(Job *job, int threads) noexcept nogil:
     cdef Py_ssize_t task
     if threads == 1:
-        for task in range(job.pool.tiling.tasks):
-            run_task(job, task, &job.scratch[0])
+        for task in range(job.frame.tiling.tasks):
+            job.frame.run(job, task, &job.scratch[0])
         return
-    for task in prange(job.pool.tiling.tasks, schedule='static', num_threads=threads):
-        run_task(job, task, &job.scratch[threadid()])
+    for task in prange(job.frame.tiling.tasks, schedule='static', num_threads=threads):
+        job.frame.run(job, task, &job.scratch[threadid()])
 
 
-cdef inline int thread_count(const Pool *p, int threads) noexcept nogil:
+cdef inline int thread_count(const Frame *frame, int threads) noexcept nogil:
     """Return how many threads have a task, as far as the system gives them."""
-    threads = <int>imax(1, imin(imin(threads, p.tiling.tasks), MAX_THREADS))
+    threads = <int>imax(1, imin(imin(threads, frame.tiling.tasks), MAX_THREADS))
     return threads if threads == 1 else threads_given(threads)
 
 
@@ -21,8 +21,8 @@ cdef bint run_job(Job *job, int threads) noexcept nogil:
 
     If there is no memory for their scratch, return False with nothing done.
     """
-    cdef const Pool *p = job.pool
-    cdef size_t stride = p.scratch.nbytes + 64, nbytes = 128 + threads * stride
+    cdef const ScratchLayout *layout = &job.frame.scratch
+    cdef size_t stride = layout.nbytes + 64, nbytes = 128 + threads * stride
     cdef Scratch scratch[MAX_THREADS]
     cdef char small[STACK_BYTES]
     cdef size_t *block = <size_t *>small if nbytes <= STACK_BYTES else take_scratch(nbytes)
@@ -32,7 +32,7 @@ cdef bint run_job(Job *job, int threads) noexcept nogil:
     for i in range(threads):
         scratch[i].area = <char *>((<uintptr_t>block + 64 + i * stride + 63) // 64 * 64)
         scratch[i].margins = -1
-        poison_redzones(scratch[i].area, p.scratch.nbytes, p.scratch.offsets, AREAS)
+        poison_redzones(scratch[i].area, layout.nbytes, layout.offsets, layout.areas)
     job.scratch = scratch
     run_tasks(job, threads)
     unpoison_redzones(block, nbytes)

@@ -12,13 +12,13 @@ cdef inline Py_ssize_t part(Py_ssize_t *task, Py_ssize_t count) noexcept nogil:
     return which
 
 
-cdef void tile_of(Tile *tile, const Pool *p, Py_ssize_t task) noexcept nogil:
+cdef void tile_of(Tile *tile, const Frame *frame, Py_ssize_t task) noexcept nogil:
     """Set the tile of a task."""
-    cdef const Problem *problem = &p.problem
-    cdef const Tiling *tiling = &p.tiling
+    cdef const Problem *problem = &frame.problem
+    cdef const Tiling *tiling = &frame.tiling
     cdef const Window *rows = &problem.rows
     cdef const Window *cols = &problem.cols
-    cdef Py_ssize_t lo, span, which
+    cdef Py_ssize_t lo, stop, which
     which = part(&task, tiling.col_tiles)
     tile.col = which * tiling.cols
     tile.cols = imin(tiling.cols, cols.out - tile.col)
@@ -37,12 +37,11 @@ cdef void tile_of(Tile *tile, const Pool *p, Py_ssize_t task) noexcept nogil:
         tile.batch = 0
         tile.plane = task * tiling.planes
         tile.planes = imin(tiling.planes, problem.batch * problem.channels - tile.plane)
-    lo = tile.row * rows.stride - rows.begin
-    span = (tile.rows - 1) * rows.stride + rows.extent
-    tile.row_lo, tile.row_hi = imax(lo, 0), imin(lo + span, rows.size)
-    lo = tile.col * cols.stride - cols.begin
-    tile.span = (tile.cols - 1) * cols.stride + cols.extent
+    lo, stop = window_start(rows, tile.row), window_stop(rows, tile.row + tile.rows - 1)
+    tile.row_lo, tile.row_hi = imax(lo, 0), imin(stop, rows.size)
+    lo, stop = window_start(cols, tile.col), window_stop(cols, tile.col + tile.cols - 1)
+    tile.span = stop - lo
     tile.left = imin(imax(-lo, 0), tile.span)
-    tile.col_lo, tile.col_hi = imax(lo, 0), imin(lo + tile.span, cols.size)
+    tile.col_lo, tile.col_hi = imax(lo, 0), imin(stop, cols.size)
     # Without an element under the tile, its range is empty, never reversed.
     tile.row_hi, tile.col_hi = imax(tile.row_hi, tile.row_lo), imax(tile.col_hi, tile.col_lo)

@@ -1,7 +1,8 @@
-# A pooling together with the shapes of its arrays, and arrays as the kernels read them.
+# The arrays that a pooling takes, and arrays as the kernels read them.
 
 cdef struct Prepared:               # all that a call needs
-    Pool pool
+    const Frame *frame
+    bint with_indices
     int batch_axis, channel_axis, row_axis, col_axis, ndim
     int lead_axes[MAX_LEADS]
     Py_ssize_t x_shape[MAX_NDIM]
@@ -11,11 +12,11 @@ cdef struct Prepared:               # all that a call needs
     int shift, index_shift
 
 
-cdef int set_arrays(Prepared *prepared, schedule) except -1:
-    """Set the axes and shapes of the arrays."""
-    cdef const Pool *p = &prepared.pool
-    cdef Py_ssize_t leads = p.problem.leads
+cdef int set_arrays(Prepared *prepared, const Frame *frame, schedule) except -1:
+    """Set the pooling, and the axes and shapes of its arrays."""
+    cdef Py_ssize_t leads = frame.problem.leads
     cdef int i
+    prepared.frame, prepared.with_indices = frame, schedule.return_indices
     axes = schedule.spatial_axes
     prepared.row_axis, prepared.col_axis = axes[leads], axes[leads + 1]
     prepared.batch_axis, prepared.channel_axis = schedule.batch_axis, schedule.channel_axis
@@ -25,15 +26,15 @@ cdef int set_arrays(Prepared *prepared, schedule) except -1:
     for i in range(prepared.ndim):
         prepared.x_shape[i] = schedule.input_shape[i]
         prepared.y_shape[i] = schedule.output_shape[i]
-    prepared.shift = log2(p.problem.size)
-    prepared.index_shift = log2(p.indexing.bytes)
+    prepared.shift = log2(frame.problem.size)
+    prepared.index_shift = log2(schedule.index_bytes)
     return 0
 
 
 cdef bint view_array(View *view, const Array *array, const Prepared *prepared,
                      const Py_ssize_t *shape, int shift) noexcept nogil:
     """Set a view, strides in elements. Return False if kernels cannot read the array as it is."""
-    cdef const Problem *p = &prepared.pool.problem
+    cdef const Problem *p = &prepared.frame.problem
     cdef Py_ssize_t strides = 0
     cdef bint empty = False
     cdef int i

@@ -30,8 +30,8 @@ cdef vec_flag pool_apart(number *dst, const Target *to, const number *src, const
                          const Work *work) noexcept nogil:
     """Pool a tile, row by row; `src` is its first element."""
     cdef const Tile *tile = work.tile
-    cdef const Window *rows = &work.pool.problem.rows
-    cdef const Window *cols = &work.pool.problem.cols
+    cdef const Window *rows = &work.pool.frame.problem.rows
+    cdef const Window *cols = &work.pool.frame.problem.cols
     cdef Py_ssize_t start = tile.col * cols.stride - cols.begin - tile.col_lo
     cdef Py_ssize_t step = rows.dilation * s.row, plane, r, row, real, held = rows.kernel
     cdef vec_flag nan = flag_none()

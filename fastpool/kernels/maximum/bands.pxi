@@ -50,7 +50,7 @@ cdef vec_flag pool_bands(const number *src, Py_ssize_t src_row, Py_ssize_t first
     """
     cdef const Tile *tile = work.tile
     cdef const Pool *pool = work.pool
-    cdef const Problem *p = &pool.problem
+    cdef const Problem *p = &pool.frame.problem
     cdef number *band = <number *>area_of(pool, work.scratch, BAND)
     cdef number *dense
     cdef number *y_data = <number *>y.data
@@ -60,7 +60,7 @@ cdef vec_flag pool_bands(const number *src, Py_ssize_t src_row, Py_ssize_t first
     cdef Planes planes
     cdef Pass run
     if scratch.margins != tile.col:
-        fill_margins(band, pitch, data, tile, pool.tiling.planes * pool.tiling.rows)
+        fill_margins(band, pitch, data, tile, pool.frame.tiling.planes * pool.frame.tiling.rows)
         scratch.margins = -1 if pool.in_place else tile.col
     band += data
     dense = band if pool.in_place else <number *>area_of(pool, work.scratch, DENSE)
@@ -92,7 +92,7 @@ cdef vec_flag pool_bands(const number *src, Py_ssize_t src_row, Py_ssize_t first
 
 cdef bint bands_in_place(const Pool *p) noexcept nogil:
     """Is a band too large for its chain to have another area?"""
-    cdef const Problem *problem = &p.problem
+    cdef const Problem *problem = &p.frame.problem
     if problem.channels_last or p.with_indices:
         return False
     if p.strategy == PADDED_PLANES or p.strategy == RUNNING_MAXIMA:
@@ -104,23 +104,23 @@ cdef bint bands_in_place(const Pool *p) noexcept nogil:
 
 cdef Py_ssize_t band_elements(const Pool *p, Py_ssize_t lanes) noexcept nogil:
     """Return the elements of BAND, channels first."""
-    cdef const Window *cols = &p.problem.cols
-    cdef Py_ssize_t span = (p.tiling.cols - 1) * cols.stride + cols.extent
-    return (p.tiling.planes * p.tiling.rows + 1) * round_up(lanes + span, lanes)
+    cdef const Window *cols = &p.frame.problem.cols
+    cdef Py_ssize_t span = (p.frame.tiling.cols - 1) * cols.stride + cols.extent
+    return (p.frame.tiling.planes * p.frame.tiling.rows + 1) * round_up(lanes + span, lanes)
 
 
 cdef void bands_scratch(const Pool *p, Py_ssize_t *size, Py_ssize_t lanes) noexcept nogil:
     """Set the sizes of BAND and DENSE, and of POOLED for pixels as a row."""
-    cdef const Window *cols = &p.problem.cols
-    cdef Py_ssize_t span = (p.tiling.cols - 1) * cols.stride + cols.extent, n = p.tiling.channels
-    if not p.problem.channels_last:
+    cdef const Window *cols = &p.frame.problem.cols
+    cdef const Tiling *tiling = &p.frame.tiling
+    cdef Py_ssize_t span = (tiling.cols - 1) * cols.stride + cols.extent, n = tiling.channels
+    if not p.frame.problem.channels_last:
         size[<int>BAND] = band_elements(p, lanes)
         if not p.in_place and (cols.steps > 1 or not shuffled_stride(cols)):
             size[<int>DENSE] = size[<int>BAND]
-    elif p.pixels_as_row:
-        if not p.direct:
-            size[<int>BAND] = p.tiling.rows * (round_up(span * n, lanes) + lanes)
+    elif p.strategy == PIXELS_AS_ROW:
+        size[<int>BAND] = tiling.rows * (round_up(span * n, lanes) + lanes)
         if cols.stride > 1:
             size[<int>POOLED] = imax(size[<int>POOLED], span * n + lanes)
-    elif not p.direct:
-        size[<int>BAND] = p.tiling.rows * imin(span, cols.size) * n
+    elif p.strategy != DIRECT_PIXELS:
+        size[<int>BAND] = tiling.rows * imin(span, cols.size) * n

@@ -7,8 +7,8 @@ cdef vec_flag pool_direct_pixels(number *dst, const Target *to, const number *sr
                                  const Work *work) noexcept nogil:
     """Pool every output row, its inner columns in one go."""
     cdef const Tile *tile = work.tile
-    cdef const Window *rows = &work.pool.problem.rows
-    cdef const Window *cols = &work.pool.problem.cols
+    cdef const Window *rows = &work.pool.frame.problem.rows
+    cdef const Window *cols = &work.pool.frame.problem.cols
     cdef Py_ssize_t last = tile.col + tile.cols, begin = imax(tile.col, imin(cols.inner_lo, last))
     cdef Py_ssize_t end = imax(begin, imin(cols.inner_hi, last))
     cdef Py_ssize_t r, o, i, l, c, t, real_rows, real_cols, row, col, count, at

@@ -24,7 +24,7 @@ cdef vec_flag pool_flat_planes(number *dst, const Target *to, const number *src,
                                const Work *work) noexcept nogil:
     """Pool whole planes as one row."""
     cdef const FlatPlanes *flat = work.pool.flat
-    cdef const Problem *p = &work.pool.problem
+    cdef const Problem *p = &work.pool.frame.problem
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), i = 0, t
     cdef Py_ssize_t n = work.planes * p.rows.size * p.cols.size     # elements in all
     cdef const number *stop = dst + work.planes * p.rows.out * p.cols.out
@@ -62,16 +62,17 @@ cdef Py_ssize_t flat_period(const Problem *p) noexcept nogil:
 
 cdef bint plan_flat_planes(Pool *p) noexcept nogil:
     """Make the masks. Return False if there is no memory."""
-    cdef const Window *rows = &p.problem.rows
-    cdef const Window *cols = &p.problem.cols
-    cdef Py_ssize_t size = p.problem.size, lanes = VEC_BYTES // size, v, l, r, c, t, i, j, row, col
+    cdef const Window *rows = &p.frame.problem.rows
+    cdef const Window *cols = &p.frame.problem.cols
+    cdef Py_ssize_t size = p.frame.problem.size, lanes = VEC_BYTES // size
+    cdef Py_ssize_t v, l, r, c, t, i, j, row, col
     cdef FlatPlanes *flat = <FlatPlanes *>malloc(sizeof(FlatPlanes))
     cdef byte_mask *masks
     cdef byte_mask bits
     p.flat = flat
     if flat == NULL:
         return False
-    flat.period, flat.taps = flat_period(&p.problem), rows.kernel * cols.kernel - 1
+    flat.period, flat.taps = flat_period(&p.frame.problem), rows.kernel * cols.kernel - 1
     flat.all = rows.out == rows.size and cols.out == cols.size
     flat.masks = masks = <byte_mask *>malloc(flat.period * (flat.taps + 1) * sizeof(byte_mask))
     if masks == NULL:

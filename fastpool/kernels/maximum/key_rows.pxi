@@ -21,9 +21,9 @@ cdef inline const number *element(const number *src, Py_ssize_t at,
 cdef inline void load_keys(key_t *keys, const View *x, Py_ssize_t at, const Pool *p,
                            const Tile *tile) noexcept nogil:
     """Load the input under a tile as keys: rows x columns x channels, contiguous."""
-    cdef keys_load_t load = keys_loader(p.problem.code, <int>sizeof(key_t))
+    cdef keys_load_t load = keys_loader(p.frame.problem.code, <int>sizeof(key_t))
     cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
-    cdef Py_ssize_t n = tile.channels, size = p.problem.size, r
+    cdef Py_ssize_t n = tile.channels, size = p.frame.problem.size, r
     cdef int rule = p.rule
     if x.col == n or cols == 1:
         load(keys, cols * n, x.data + at * size, x.row, rows, cols * n, rule)
@@ -34,19 +34,19 @@ cdef inline void load_keys(key_t *keys, const View *x, Py_ssize_t at, const Pool
 
 cdef inline Py_ssize_t pooled_rows(const Pool *p) noexcept nogil:
     """Return how many rows of keys are pooled before they are stored."""
-    if p.direct or p.strategy != BANDS:
-        return p.tiling.rows
-    if p.problem.channels_last:
+    if pools_planes(p) or p.strategy == DIRECT_PIXELS:
+        return p.frame.tiling.rows
+    if p.frame.problem.channels_last:
         return 1
-    return imin(p.tiling.rows, ceil_div(POOLED_KEYS, p.tiling.cols))
+    return imin(p.frame.tiling.rows, ceil_div(POOLED_KEYS, p.frame.tiling.cols))
 
 
 cdef inline void store_keys(const View *y, const Tile *tile, Py_ssize_t plane, Py_ssize_t row,
                             Py_ssize_t count, const key_t *pooled, const Pool *p) noexcept nogil:
     """Store `count` rows of the tile, from its row `row` on."""
-    cdef keys_store_t store = keys_storer(p.problem.code, <int>sizeof(key_t))
-    cdef Py_ssize_t n = tile.channels, size = p.problem.size, r
-    cdef Py_ssize_t at = output_offset(&p.problem, y, tile, plane) + row * y.row
+    cdef keys_store_t store = keys_storer(p.frame.problem.code, <int>sizeof(key_t))
+    cdef Py_ssize_t n = tile.channels, size = p.frame.problem.size, r
+    cdef Py_ssize_t at = output_offset(&p.frame.problem, y, tile, plane) + row * y.row
     for r in range(count):
         if y.col == n:
             store(y.data + (at + r * y.row) * size, 0, pooled + r * tile.cols * n, 0, 1,

@@ -25,9 +25,9 @@ cdef inline void lead_offsets(Taps *leads, const Problem *p, const View *x,
 
 cdef inline bint few_leads(const Pool *p, Py_ssize_t total) noexcept nogil:
     """Does it take fewer loads to add the leading taps to the next pass than to gather slabs?"""
-    cdef const Window *rows = &p.problem.rows
-    if p.direct:
-        return total * rows.kernel * p.problem.cols.kernel <= MAX_TAPS
+    cdef const Window *rows = &p.frame.problem.rows
+    if p.strategy == DIRECT_PIXELS:
+        return total * rows.kernel * p.frame.problem.cols.kernel <= MAX_TAPS
     return rows.steps == 1 and total * rows.kernel <= imin(total + rows.kernel + 2, MAX_TAPS)
 
 
@@ -74,8 +74,8 @@ cdef void gather_keys(key_t *slab, const View *x, Py_ssize_t at, const Pool *p, 
     cdef Taps both
     both.count, both.offsets[0], both.offsets[1] = 2, 0, spare - slab
     for t in range(total):
-        load_keys(slab if t == 0 else spare, x, at + lead_offset(&p.problem, x.lead, counts, t), p,
-                  tile)
+        load_keys(slab if t == 0 else spare, x,
+                  at + lead_offset(&p.frame.problem, x.lead, counts, t), p, tile)
         if t > 0:
             window_rows(slab, 0, <const key_t *>slab, 0, &both, 1, rows * cols * tile.channels,
                         NULL)

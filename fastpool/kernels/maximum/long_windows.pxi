@@ -264,9 +264,10 @@ cdef inline Py_ssize_t chain_elements(const Pool *p, const Window *w, Py_ssize_t
 
 cdef void long_windows_scratch(const Pool *p, Py_ssize_t *size, Py_ssize_t element,
                                bint in_keys) noexcept nogil:
-    cdef const Problem *problem = &p.problem
+    cdef const Problem *problem = &p.frame.problem
+    cdef const Tiling *tiling = &p.frame.tiling
     if problem.rows.steps > 1:
-        size[<int>CHAIN] = chain_elements(p, &problem.rows, p.tiling.rows, element, in_keys)
+        size[<int>CHAIN] = chain_elements(p, &problem.rows, tiling.rows, element, in_keys)
     if problem.channels_last and problem.cols.steps > 1:
-        size[<int>CHAIN] = imax(size[<int>CHAIN], chain_elements(p, &problem.cols, p.tiling.cols,
-                                                                 element, False))
+        size[<int>CHAIN] = imax(size[<int>CHAIN],
+                                chain_elements(p, &problem.cols, tiling.cols, element, False))

@@ -16,8 +16,8 @@ cdef vec_flag pool_padded_planes(number *dst, const Target *to, const number *sr
                                  const Work *work) noexcept nogil:
     """Pool whole planes."""
     cdef const Tile *tile = work.tile
-    cdef const Window *rows = &work.pool.problem.rows
-    cdef const Window *cols = &work.pool.problem.cols
+    cdef const Window *rows = &work.pool.frame.problem.rows
+    cdef const Window *cols = &work.pool.frame.problem.cols
     cdef number *area = <number *>area_of(work.pool, work.scratch, BAND)
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), pitch = tile.span, step, plane
     cdef Py_ssize_t each = padded_plane(rows, cols), n = round_up(work.planes * each, lanes)
@@ -42,7 +42,7 @@ cdef vec_flag pool_padded_planes(number *dst, const Target *to, const number *sr
 
 cdef Py_ssize_t padded_planes_scratch(const Pool *p, Py_ssize_t lanes) noexcept nogil:
     """Return the elements of BAND. The taps of the last plane read what would be the next plane."""
-    cdef const Window *rows = &p.problem.rows
-    cdef const Window *cols = &p.problem.cols
-    cdef Py_ssize_t span = p.tiling.cols - 1 + cols.extent
-    return p.tiling.planes * padded_plane(rows, cols) + rows.extent * span + cols.extent + lanes
+    cdef const Window *rows = &p.frame.problem.rows
+    cdef const Window *cols = &p.frame.problem.cols
+    cdef Py_ssize_t planes = p.frame.tiling.planes, span = p.frame.tiling.cols - 1 + cols.extent
+    return planes * padded_plane(rows, cols) + rows.extent * span + cols.extent + lanes

@@ -213,7 +213,7 @@ cdef void pair_box(const PairRows *to, const View *x, Py_ssize_t at, const Work 
     `at` is the offset of the slab in x.
     """
     cdef const Pool *pool = work.pool
-    cdef const Problem *p = &pool.problem
+    cdef const Problem *p = &pool.frame.problem
     cdef const Tile *tile = work.tile
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(key_t), n = tile.channels, data
     cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
@@ -256,7 +256,7 @@ cdef void pair_box(const PairRows *to, const View *x, Py_ssize_t at, const Work 
 cdef void tile_pairs(const Pool *pool, const Job *job, const Tile *tile, Scratch *scratch,
                      const key_t *tag) noexcept nogil:
     """Pool one tile to values and indices."""
-    cdef const Problem *p = &pool.problem
+    cdef const Problem *p = &pool.frame.problem
     cdef const View *x = &job.x
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(key_t)
     cdef Py_ssize_t counts[MAX_LEADS]
@@ -267,8 +267,6 @@ cdef void tile_pairs(const Pool *pool, const Job *job, const Tile *tile, Scratch
     cdef PairRows more = pair_rows(pool, scratch.area, SPARE, SPARE_PLACES, out)
     cdef key_t *keys = <key_t *>best.keys
     cdef key_t *places = <key_t *>best.places
-    cdef key_t *more_keys = <key_t *>more.keys
-    cdef key_t *more_places = <key_t *>more.places
     cdef key_t *iota = <key_t *>area_of(pool, scratch.area, IOTA)
     cdef Taps one
     cdef Work work
@@ -282,8 +280,7 @@ cdef void tile_pairs(const Pool *pool, const Job *job, const Tile *tile, Scratch
     else:
         fill_margins(<key_t *>area_of(pool, scratch.area, SLAB), pitch, data, tile,
                      imin(rows, PAIR_ROWS))
-        for i in range(pitch + 2 * lanes):
-            iota[i] = <key_t>(i - tile.left)
+        fill_positions(iota, pitch + 2 * lanes, <int64_t>-tile.left)
     for plane in range(tile.planes):
         if total == 0 or rows == 0 or cols == 0:
             fill(keys, tile.rows * out, <key_t>lowest(tag))
@@ -296,23 +293,23 @@ cdef void tile_pairs(const Pool *pool, const Job *job, const Tile *tile, Scratch
                 continue
             pair_box(&more, x, at, &work, tag)
             at = lead_offset(p, pool.indexing.position_lead, counts, t)
-            for i in range(tile.rows * out):
-                more_places[i] += <key_t>at
-            merge_pairs(keys, places, <const key_t *>more_keys, <const key_t *>more_places,
+            merge_pairs(keys, places, <const key_t *>more.keys, <const key_t *>more.places, at,
                         tile.rows * out)
         store_tile(<const key_t *>keys, <const key_t *>places, pool, job, tile, plane)
 
 
 cdef inline void merge_pairs(key_t *keys, key_t *places, const key_t *more_keys,
-                             const key_t *more_places, Py_ssize_t n) noexcept nogil:
+                             const key_t *more_places, int64_t add, Py_ssize_t n) noexcept nogil:
+    """Merge n pairs with n more; `add` is added to the positions of those."""
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(key_t)
     cdef Py_ssize_t i = 0
-    cdef vec_t key, other, place
+    cdef vec_t key, other, place, offset = vec_set(add, keys)
     cdef vec_mask greater
     while i < n:
         key, other = vec_load(keys + i), vec_load(more_keys + i)
         greater = vec_gt(other, key, keys)
-        place = vec_select(greater, vec_load(more_places + i), vec_load(places + i), keys)
+        place = vec_add(vec_load(more_places + i), offset, keys)
+        place = vec_select(greater, place, vec_load(places + i), keys)
         store_pair(keys + i, places + i, vec_select(greater, other, key, keys), place, n - i)
         i += lanes
 
@@ -323,10 +320,10 @@ cdef void store_tile(const key_t *keys, const key_t *places, const Pool *p, cons
     cdef const View *z = &job.z
     cdef Py_ssize_t out = tile.cols * tile.channels, r, at
     cdef int64_t base = tile_base(p, tile)
-    if not p.problem.channels_last:
+    if not p.frame.problem.channels_last:
         base += plane_base(p, tile.plane + plane) + tile.col_lo * p.indexing.col
     store_keys(&job.y, tile, plane, 0, tile.rows, keys, p)
-    at = output_offset(&p.problem, z, tile, plane)
+    at = output_offset(&p.frame.problem, z, tile, plane)
     for r in range(tile.rows):
         if p.indexing.bytes == 8:
             store_index_row(<int64_t *>z.data + at + r * z.row, keys + r * out, places + r * out,
@@ -356,33 +353,13 @@ cdef void store_index_row(index_t *dst, const key_t *keys, const key_t *places, 
         settle_margins(dst, keys, p, z, tile, base, r)
 
 
-cdef inline Py_ssize_t index_of_position(const Pool *p, key_t place) noexcept nogil:
-    """Return a position, row-major from the tile's first element, in the strides of the index."""
-    cdef const Problem *problem = &p.problem
-    cdef uint64_t at = <uint64_t>place
-    cdef Py_ssize_t axis = problem.leads, index
-    if key_t is int16_t:
-        at = <uint16_t>place
-    elif key_t is int32_t:
-        at = <uint32_t>place
-    index = <Py_ssize_t>(at % <uint64_t>problem.cols.size) * p.indexing.col
-    at //= <uint64_t>problem.cols.size
-    index += <Py_ssize_t>(at % <uint64_t>problem.rows.size) * p.indexing.row
-    at //= <uint64_t>problem.rows.size
-    while axis > 0:
-        axis -= 1
-        index += <Py_ssize_t>(at % <uint64_t>problem.lead[axis].size) * p.indexing.lead[axis]
-        at //= <uint64_t>problem.lead[axis].size
-    return index
-
-
 cdef void settle_margins(index_t *dst, const key_t *keys, const Pool *p, const View *z,
                          const Tile *tile, Py_ssize_t base, Py_ssize_t r) noexcept nogil:
     """Set the indices of windows whose maximum is the lowest key.
 
     All their elements have that key, so the first one counts. The index is -1 if there is none.
     """
-    cdef const Problem *problem = &p.problem
+    cdef const Problem *problem = &p.frame.problem
     cdef Py_ssize_t n = tile.channels, o, c, row = 0, col = 0, lead = tile.lead, first, at
     cdef Py_ssize_t axis = problem.leads
     cdef bint some = real_taps(&problem.rows, tile.row + r, &row) > 0
@@ -404,16 +381,16 @@ cdef void settle_margins(index_t *dst, const key_t *keys, const Pool *p, const V
 
 cdef void pairs_scratch(const Pool *p, Py_ssize_t *size) noexcept nogil:
     """Set the sizes of all areas, in keys."""
-    cdef const Problem *problem = &p.problem
-    cdef Py_ssize_t lanes = VEC_BYTES // p.key_bytes, n = p.tiling.channels
-    cdef Py_ssize_t rows = (p.tiling.rows - 1) * problem.rows.stride + problem.rows.extent
-    cdef Py_ssize_t span = (p.tiling.cols - 1) * problem.cols.stride + problem.cols.extent
-    cdef Py_ssize_t line = imin(span, problem.cols.size) * n, out = p.tiling.cols * n
+    cdef const Problem *problem = &p.frame.problem
+    cdef Py_ssize_t lanes = VEC_BYTES // p.key_bytes, n = p.frame.tiling.channels
+    cdef Py_ssize_t rows = (p.frame.tiling.rows - 1) * problem.rows.stride + problem.rows.extent
+    cdef Py_ssize_t span = (p.frame.tiling.cols - 1) * problem.cols.stride + problem.cols.extent
+    cdef Py_ssize_t line = imin(span, problem.cols.size) * n, out = p.frame.tiling.cols * n
     cdef Py_ssize_t pitch = round_up(lanes + span, lanes)
     size[<int>BAND] = size[<int>BAND_PLACES] = imin(rows, problem.rows.size) * out
-    size[<int>POOLED] = size[<int>POOLED_PLACES] = p.tiling.rows * out
+    size[<int>POOLED] = size[<int>POOLED_PLACES] = p.frame.tiling.rows * out
     if problem.leads:
-        size[<int>SPARE] = size[<int>SPARE_PLACES] = p.tiling.rows * out
+        size[<int>SPARE] = size[<int>SPARE_PLACES] = p.frame.tiling.rows * out
     if problem.channels_last:
         size[<int>SLAB] = size[<int>IOTA] = line
     else:

@@ -169,7 +169,7 @@ cdef void fill_margins(number *band, Py_ssize_t pitch, Py_ssize_t data, const Ti
 cdef inline void set_pass_of_rows(Pass *run, const Work *work) noexcept nogil:
     """Set a pass over the rows of a tile."""
     cdef const Tile *tile = work.tile
-    run.window = &work.pool.problem.rows
+    run.window = &work.pool.frame.problem.rows
     run.first, run.count, run.origin = tile.row, tile.rows, tile.row_lo
     run.leads, run.keys, run.nan = work.leads, NULL, NULL
     run.chain = area_of(work.pool, work.scratch, CHAIN)
@@ -178,7 +178,7 @@ cdef inline void set_pass_of_rows(Pass *run, const Work *work) noexcept nogil:
 cdef inline void set_pass_of_cols(Pass *run, const Work *work, const Taps *one) noexcept nogil:
     """Set a pass over the columns of a channels-last tile; `one` is a single slab."""
     cdef const Tile *tile = work.tile
-    run.window = &work.pool.problem.cols
+    run.window = &work.pool.frame.problem.cols
     run.first, run.count, run.origin = tile.col, tile.cols, tile.col_lo
     run.leads, run.keys, run.nan = one, NULL, NULL
     run.chain = area_of(work.pool, work.scratch, CHAIN)

@@ -10,7 +10,7 @@ cdef vec_flag pool_pixels_as_row(number *dst, const Target *to, const number *sr
                                  const Work *work) noexcept nogil:
     """Pool a tile. If there is a NaN under it, the outputs are undefined."""
     cdef const Tile *tile = work.tile
-    cdef const Window *cols = &work.pool.problem.cols
+    cdef const Window *cols = &work.pool.frame.problem.cols
     cdef number *band = <number *>area_of(work.pool, work.scratch, BAND)
     cdef number *row = <number *>area_of(work.pool, work.scratch, POOLED)
     cdef Py_ssize_t size = sizeof(number), lanes = VEC_BYTES // size, n = tile.channels

@@ -23,12 +23,12 @@ cdef vec_flag pool_planes(number *dst, const Target *to, const number *src, cons
 cdef inline bint fits_strategy(const Pool *pool, const View *x, const View *y,
                                const Tile *tile) noexcept nogil:
     """May a tile be pooled by its strategy? Some need contiguous rows and planes."""
-    cdef const Problem *p = &pool.problem
+    cdef const Problem *p = &pool.frame.problem
     cdef Py_ssize_t plane = p.rows.size * p.cols.size
-    if pool.strategy < WHOLE_PLANE:
-        return True
     if pool.strategy == WHOLE_PLANE:
         return x.row == tile.col_hi - tile.col_lo or tile.row_hi - tile.row_lo == 1
+    if pool.strategy != FLAT_PLANES:
+        return True
     if p.batch * p.channels > 1:
         if x.channel != plane or y.channel != p.rows.out * p.cols.out:
             return False
@@ -46,7 +46,7 @@ cdef bint tile_values(const Pool *pool, const View *x, const View *y, const Tile
     Return False if its input holds a NaN. The output is then undefined, and the caller pools the
     tile again, as keys.
     """
-    cdef const Problem *p = &pool.problem
+    cdef const Problem *p = &pool.frame.problem
     cdef Py_ssize_t counts[MAX_LEADS]
     cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
     cdef Py_ssize_t first, plane, total = lead_taps(p, x, tile.lead, counts, &first)
@@ -71,7 +71,7 @@ cdef bint tile_values(const Pool *pool, const View *x, const View *y, const Tile
     target.plane, target.row, target.col = y.channel, y.row, y.col
     work.pool, work.tile, work.planes = pool, tile, 1
     work.leads, work.scratch = &leads, scratch.area
-    if pool.strategy != BANDS and (total > 1 or fits_strategy(pool, x, y, tile)):
+    if pools_planes(pool) and (total > 1 or fits_strategy(pool, x, y, tile)):
         if total > 1 and adds_leads(pool) and few_leads(pool, total):
             lead_offsets(&leads, p, x, counts, total)
         elif total > 1:
@@ -95,10 +95,10 @@ cdef bint tile_values(const Pool *pool, const View *x, const View *y, const Tile
         src, source.row, source.col = slab, cols * tile.channels, tile.channels
     if not p.channels_last:
         seen = pool_bands(src, source.row, first, x, y, &work, scratch)
-    elif (pool.pixels_as_row and source.col == tile.channels and y.col == tile.channels
+    elif (pool.strategy == PIXELS_AS_ROW and source.col == tile.channels and y.col == tile.channels
           and total <= MAX_TAPS):
         seen = pool_pixels_as_row(dst, &target, src, &source, &work)
-    elif pool.direct:
+    elif pool.strategy == DIRECT_PIXELS:
         seen = pool_direct_pixels(dst, &target, src, &source, &work)
     else:
         seen = pool_pixels(dst, &target, src, &source, &work)
@@ -120,7 +120,7 @@ cdef void fill_tile(number *dst, const View *y, const Tile *tile, number value) 
 cdef void tile_keys(const Pool *pool, const View *x, const View *y, const Tile *tile,
                     Scratch *scratch, key_t *tag) noexcept nogil:
     """Pool one tile as keys: 16-bit floats, and any float with a NaN rule to follow."""
-    cdef const Problem *p = &pool.problem
+    cdef const Problem *p = &pool.frame.problem
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(key_t), n = tile.channels
     cdef Py_ssize_t counts[MAX_LEADS]
     cdef Py_ssize_t data, total, at, plane, first, r, count
@@ -131,7 +131,7 @@ cdef void tile_keys(const Pool *pool, const View *x, const View *y, const Tile *
     cdef key_t *dense = <key_t *>area_of(pool, scratch.area, DENSE)
     cdef key_t *pooled = <key_t *>area_of(pool, scratch.area, POOLED)
     cdef const key_t *src
-    cdef bint small = pool.strategy != BANDS
+    cdef bint small = pools_planes(pool), direct = pool.strategy == DIRECT_PIXELS
     cdef Taps one
     cdef Source source
     cdef Target target
@@ -164,7 +164,7 @@ cdef void tile_keys(const Pool *pool, const View *x, const View *y, const Tile *
             gather_keys(slab, x, at, pool, tile, counts, total,
                         <key_t *>area_of(pool, scratch.area, SPARE))
             src, source.row, source.col = slab, cols * n, n
-        if small or pool.direct:
+        if small or direct:
             if small:
                 pool_planes(pooled, &target, src, &source, &work)
             else:
@@ -196,32 +196,31 @@ cdef void make_bools(const Problem *p, const View *y, const Tile *tile) noexcept
     """Make 1 of every maximum but 0: any other byte is True too."""
     cdef uint8_t *row
     cdef bint whole = y.col == tile.channels
-    cdef Py_ssize_t n = tile.cols * tile.channels if whole else tile.channels, plane, r, i, c
+    cdef Py_ssize_t n = tile.cols * tile.channels if whole else tile.channels, plane, r, c
     for plane in range(tile.planes):
         for r in range(tile.rows):
             row = <uint8_t *>y.data + output_offset(p, y, tile, plane) + r * y.row
             for c in range(1 if whole else tile.cols):
-                for i in range(n):
-                    row[i] = row[i] != 0
+                store_bools(row, n)
                 row += y.col
 
 
 cdef void values_scratch(const Pool *p, Py_ssize_t *size) noexcept nogil:
     """Set the sizes of the areas without indices, in elements."""
-    cdef const Problem *problem = &p.problem
-    cdef Py_ssize_t lanes = VEC_BYTES // problem.size, n = p.tiling.channels, rows, cols
+    cdef const Problem *problem = &p.frame.problem
+    cdef Py_ssize_t lanes = VEC_BYTES // problem.size, n = p.frame.tiling.channels, rows, cols
     cdef bint in_keys = p.keyed or problem.code == F32 or problem.code == F64
     if p.strategy != PADDED_PLANES:
         long_windows_scratch(p, size, problem.size, in_keys)
-    if problem.leads or (in_keys and (problem.rows.steps == 1 or p.strategy != BANDS)):
+    if problem.leads or (in_keys and (problem.rows.steps == 1 or pools_planes(p))):
         # of leading axes the maximum, of keys all that no chain begins with
-        rows = (p.tiling.rows - 1) * problem.rows.stride + problem.rows.extent
-        cols = (p.tiling.cols - 1) * problem.cols.stride + problem.cols.extent
+        rows = (p.frame.tiling.rows - 1) * problem.rows.stride + problem.rows.extent
+        cols = (p.frame.tiling.cols - 1) * problem.cols.stride + problem.cols.extent
         size[<int>SLAB] = imin(rows, problem.rows.size) * imin(cols, problem.cols.size) * n
     if problem.leads and in_keys:
         size[<int>SPARE] = size[<int>SLAB]
     if in_keys:
-        size[<int>POOLED] = pooled_rows(p) * p.tiling.cols * n
+        size[<int>POOLED] = pooled_rows(p) * p.frame.tiling.cols * n
     if p.strategy == PADDED_PLANES:
         size[<int>BAND] = padded_planes_scratch(p, lanes)
     else:
@@ -230,10 +229,10 @@ cdef void values_scratch(const Pool *p, Py_ssize_t *size) noexcept nogil:
 
 cdef bint pool_values(const Job *job, const Tile *tile, Scratch *scratch) noexcept nogil:
     """Pool one tile of any such dtype. Return False if its input holds a NaN."""
-    cdef const Pool *p = job.pool
+    cdef const Pool *p = <const Pool *>job.frame
     cdef const View *x = &job.x
     cdef const View *y = &job.y
-    cdef int code = p.problem.code
+    cdef int code = p.frame.problem.code
     cdef bint done
     if code == F32:
         return tile_values(p, x, y, tile, scratch, <float *>NULL)
@@ -250,7 +249,7 @@ cdef bint pool_values(const Job *job, const Tile *tile, Scratch *scratch) noexce
     if code == U8 or code == BOOL:
         done = tile_values(p, x, y, tile, scratch, <uint8_t *>NULL)
         if code == BOOL:
-            make_bools(&p.problem, y, tile)
+            make_bools(&p.frame.problem, y, tile)
         return done
     if code == U16:
         return tile_values(p, x, y, tile, scratch, <uint16_t *>NULL)
@@ -261,9 +260,9 @@ cdef bint pool_values(const Job *job, const Tile *tile, Scratch *scratch) noexce
 
 cdef bint pool_taps(const Job *job, const Tile *tile, Scratch *scratch) noexcept nogil:
     """Pool one tile with indices, of a dtype that compares as it is. Return False for others."""
-    cdef const Pool *p = job.pool
-    cdef int code = p.problem.code
-    if p.keyed or p.key_bytes != p.problem.size:
+    cdef const Pool *p = <const Pool *>job.frame
+    cdef int code = p.frame.problem.code
+    if p.keyed or p.key_bytes != p.frame.problem.size:
         return False
     if code == F32:
         return tile_taps(p, job, tile, scratch, False, <float *>NULL)
@@ -281,13 +280,13 @@ cdef bint pool_taps(const Job *job, const Tile *tile, Scratch *scratch) noexcept
 cdef void run_task(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:
     """Pool the tile of a task."""
     cdef Tile tile
-    cdef const Pool *p = job.pool
+    cdef const Pool *p = <const Pool *>job.frame
     cdef const View *x = &job.x
     cdef const View *y = &job.y
     if p.strategy == RUNNING_MAXIMA:
         tile_running_maxima(p, job, task, scratch)
         return
-    tile_of(&tile, p, task)
+    tile_of(&tile, &p.frame, task)
     if p.strategy == TAPS:
         if pool_taps(job, &tile, scratch):
             return
@@ -305,9 +304,9 @@ cdef void run_task(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:
         else:
             tile_pairs(p, job, &tile, scratch, <int64_t *>NULL)
     elif p.keyed or not pool_values(job, &tile, scratch):
-        if p.problem.size == 2:
+        if p.frame.problem.size == 2:
             tile_keys(p, x, y, &tile, scratch, <int16_t *>NULL)
-        elif p.problem.size == 4:
+        elif p.frame.problem.size == 4:
             tile_keys(p, x, y, &tile, scratch, <int32_t *>NULL)
         else:
             tile_keys(p, x, y, &tile, scratch, <int64_t *>NULL)

@@ -31,12 +31,6 @@ cdef inline bint has_nans(const number *tag) noexcept nogil:
     return number is float or number is double
 
 
-cdef inline void fill(number *dst, Py_ssize_t n, number value) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        dst[i] = value
-
-
 cdef inline vec_t window_at(const number *src, const Py_ssize_t *taps, Py_ssize_t count,
                             vec_flag *nan) noexcept nogil:
     """Return the maximum over `count` taps, for a vector of windows."""

@@ -20,10 +20,10 @@ cdef extern from *:
     const int64_t NOWHERE           # the place of no element
 
 cdef enum:
-    FAR_QUEUE = 64                  # elements that the innermost axis reads at a time
+    QUEUE = 64                  # elements that the innermost axis reads at a time
 
 
-cdef struct FarAxis:
+cdef struct RunningAxis:
     const Window *window
     int which                       # 0 columns, 1 rows, 2 and more: leading axes
     Py_ssize_t place                # from one element to the next
@@ -35,7 +35,7 @@ cdef struct FarAxis:
     Py_ssize_t source, slots, kept, queue, best, output     # where they are in scratch, in pairs
 
 
-cdef struct FarTask:                # a tile
+cdef struct RunningTask:            # a tile
     const Pool *p
     const Job *job
     int64_t *scratch
@@ -52,7 +52,7 @@ cdef struct Pairs:
     int64_t *places
 
 
-cdef struct FarRow:                 # the elements of an axis that some outputs share
+cdef struct RunningRow:             # the elements of an axis that some outputs share
     int level
     Py_ssize_t rest, size           # the first of them, and how many
     Py_ssize_t at
@@ -61,8 +61,8 @@ cdef struct FarRow:                 # the elements of an axis that some outputs 
     Pairs source
 
 
-cdef inline Pairs far_area(const FarTask *task, Py_ssize_t at, Py_ssize_t vectors,
-                           Py_ssize_t n) noexcept nogil:
+cdef inline Pairs pairs_area(const RunningTask *task, Py_ssize_t at, Py_ssize_t vectors,
+                             Py_ssize_t n) noexcept nogil:
     """Return the area of some vectors: their keys, then their places."""
     cdef Pairs pairs
     pairs.keys = task.scratch + 2 * at
@@ -70,46 +70,39 @@ cdef inline Pairs far_area(const FarTask *task, Py_ssize_t at, Py_ssize_t vector
     return pairs
 
 
-cdef inline Pairs far_vector(Pairs pairs, Py_ssize_t at) noexcept nogil:
+cdef inline Pairs pairs_from(Pairs pairs, Py_ssize_t at) noexcept nogil:
     pairs.keys += at
     pairs.places += at
     return pairs
 
 
-cdef inline void far_none(Pairs to, Py_ssize_t n) noexcept nogil:
+cdef inline void fill_none(Pairs to, Py_ssize_t n) noexcept nogil:
     fill(to.keys, n, <int64_t>lowest(to.keys))
     fill(to.places, n, <int64_t>NOWHERE)
 
 
-cdef inline void far_copy(Pairs to, Pairs source, Py_ssize_t n) noexcept nogil:
+cdef inline void copy_pairs(Pairs to, Pairs source, Py_ssize_t n) noexcept nogil:
     memcpy(to.keys, source.keys, n * sizeof(int64_t))
     memcpy(to.places, source.places, n * sizeof(int64_t))
 
 
-cdef inline void far_max(Pairs to, Pairs a, Pairs b, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i
-    cdef int64_t key, place
-    cdef bint better
-    for i in range(n):
-        key, place = b.keys[i], b.places[i]
-        better = (key > a.keys[i]) | ((key == a.keys[i]) & (place < a.places[i]))
-        to.keys[i] = key if better else a.keys[i]
-        to.places[i] = place if better else a.places[i]
+cdef inline void max_pairs(Pairs to, Pairs a, Pairs b, Py_ssize_t n) noexcept nogil:
+    max_pairs_of(to.keys, to.places, a.keys, a.places, b.keys, b.places, n)
 
 
-cdef inline Py_ssize_t far_stride(const View *view, int which) noexcept nogil:
+cdef inline Py_ssize_t axis_stride(const View *view, int which) noexcept nogil:
     return view.col if which == 0 else view.row if which == 1 else view.lead[which - 2]
 
 
-cdef void far_fetch(const FarTask *task, int level, Py_ssize_t element, Py_ssize_t count,
-                    Py_ssize_t at, int64_t place, Pairs to) noexcept nogil:
+cdef void fetch_elements(const RunningTask *task, int level, Py_ssize_t element, Py_ssize_t count,
+                         Py_ssize_t at, int64_t place, Pairs to) noexcept nogil:
     """Fetch `count` vectors of an axis, a dilation apart.
 
     `at` and `place` are those of the axis's first element.
     """
-    cdef const FarAxis *axis = &task.p.far[level]
+    cdef const RunningAxis *axis = &task.p.running[level]
     cdef const View *x = &task.job.x
-    cdef Py_ssize_t stride = far_stride(x, axis.which), n = task.n[level]
+    cdef Py_ssize_t stride = axis_stride(x, axis.which), n = task.n[level]
     cdef Py_ssize_t d = axis.window.dilation, i, c
     cdef keys_load_t load
     cdef const char *src
@@ -117,11 +110,11 @@ cdef void far_fetch(const FarTask *task, int level, Py_ssize_t element, Py_ssize
     place += element * axis.place
     if level:
         for i in range(count):
-            far_axis(task, level - 1, at + i * d * stride, place + i * d * axis.place,
-                     far_vector(to, i * n))
+            pool_axis(task, level - 1, at + i * d * stride, place + i * d * axis.place,
+                      pairs_from(to, i * n))
         return
-    load = keys_loader(task.p.problem.code, 8)
-    src = x.data + at * task.p.problem.size
+    load = keys_loader(task.p.frame.problem.code, 8)
+    src = x.data + at * task.p.frame.problem.size
     if n == d * stride:
         load(to.keys, 0, src, 0, 1, count * n, task.p.rule)
     else:
@@ -131,132 +124,133 @@ cdef void far_fetch(const FarTask *task, int level, Py_ssize_t element, Py_ssize
             to.places[i * n + c] = place + i * d * axis.place
 
 
-cdef void far_axis(const FarTask *task, int level, Py_ssize_t at, int64_t place,
-                   Pairs to) noexcept nogil:
+cdef void pool_axis(const RunningTask *task, int level, Py_ssize_t at, int64_t place,
+                    Pairs to) noexcept nogil:
     """Pool one axis: into `to`, or into the arrays if the axis is the outermost."""
-    cdef const FarAxis *axis = &task.p.far[level]
+    cdef const RunningAxis *axis = &task.p.running[level]
     cdef const Window *w = axis.window
     cdef Py_ssize_t turn, top, first
     for turn in range(imin(axis.turns, task.count[level])):
         top = (task.first[level] + turn) * w.stride - w.begin
         first = top // w.dilation if top >= 0 else -ceil_div(-top, w.dilation)
-        far_turn(task, level, turn, first, top - first * w.dilation, at, place, to)
+        pool_turn(task, level, turn, first, top - first * w.dilation, at, place, to)
 
 
-cdef void far_turn(const FarTask *task, int level, Py_ssize_t turn, Py_ssize_t top,
-                   Py_ssize_t rest, Py_ssize_t at, int64_t place, Pairs to) noexcept nogil:
+cdef void pool_turn(const RunningTask *task, int level, Py_ssize_t turn, Py_ssize_t top,
+                    Py_ssize_t rest, Py_ssize_t at, int64_t place, Pairs to) noexcept nogil:
     """Pool the outputs turn, turn + turns, ... of an axis.
 
     Their taps are the elements rest, rest + dilation, ..., counted from 0 on. The first window
     starts at number `top` of these.
     """
-    cdef const FarAxis *axis = &task.p.far[level]
+    cdef const RunningAxis *axis = &task.p.running[level]
     cdef const Window *w = axis.window
     cdef Py_ssize_t n = task.n[level], block = axis.block
     cdef Py_ssize_t step = w.stride // (w.dilation // axis.turns)
     cdef Py_ssize_t outputs = ceil_div(task.count[level] - turn, axis.turns)
     cdef Py_ssize_t output = 0, start, middle, low, end, blocks, held, begin = 0, i
     cdef Py_ssize_t last, queued, read
-    cdef FarRow row
-    cdef Pairs source = far_area(task, axis.source, block, n)
-    cdef Pairs slots = far_area(task, axis.slots, block, n)
-    cdef Pairs kept = far_area(task, axis.kept, axis.marks, n)
-    cdef Pairs best = far_area(task, axis.best, 1, n)
-    cdef Pairs queue = far_area(task, axis.queue, far_queue(level), n)
+    cdef RunningRow row
+    cdef Pairs source = pairs_area(task, axis.source, block, n)
+    cdef Pairs slots = pairs_area(task, axis.slots, block, n)
+    cdef Pairs kept = pairs_area(task, axis.kept, axis.marks, n)
+    cdef Pairs best = pairs_area(task, axis.best, 1, n)
+    cdef Pairs queue = pairs_area(task, axis.queue, queue_length(level), n)
     row.level, row.rest, row.at, row.place, row.source = level, rest, at, place, source
     row.size = ceil_div(w.size - rest, w.dilation) if rest < w.size else 0
     row.whole = row.size <= block
     if row.whole:
-        far_fetch(task, level, rest, row.size, at, place, source)
+        fetch_elements(task, level, rest, row.size, at, place, source)
     while output < outputs:
         start = top + output * step
         middle = start + w.kernel
         low, end = imax(start, 0), imin(middle, row.size)
-        far_none(best, n)
+        fill_none(best, n)
         if low >= end:                  # no element in this window
-            far_output(task, level, turn + output * axis.turns, best, best, to)
+            pool_output(task, level, turn + output * axis.turns, best, best, to)
             output += 1
             continue
         blocks = ceil_div(end - low, block)
         for i in range(blocks - 1, 0, -1):
-            far_suffixes(task, &row, slots, low + i * block, end, kept, i, blocks)
-            far_copy(far_vector(kept, i * n), slots, n)
+            make_suffixes(task, &row, slots, low + i * block, end, kept, i, blocks)
+            copy_pairs(pairs_from(kept, i * n), slots, n)
         held = -1
         last = queued = read = imax(middle, 0)
         while output < outputs and start < end:
             i = (imax(start, 0) - low) // block
             if i != held:
                 held, begin = i, low + i * block
-                far_suffixes(task, &row, slots, begin, end, kept, i, blocks)
+                make_suffixes(task, &row, slots, begin, end, kept, i, blocks)
             while last < imin(start + w.kernel, row.size):
                 if row.whole:
-                    far_max(best, best, far_vector(source, last * n), n)
+                    max_pairs(best, best, pairs_from(source, last * n), n)
                 else:
                     if last == read:    # no further than the windows before the middle go
-                        queued = last
-                        read = imin(last + far_queue(level), imin(middle + w.kernel - 1, row.size))
-                        far_fetch(task, level, rest + last * w.dilation, read - last, at, place,
-                                  queue)
-                    far_max(best, best, far_vector(queue, (last - queued) * n), n)
+                        queued, read = last, imin(middle + w.kernel - 1, row.size)
+                        read = imin(read, last + queue_length(level))
+                        fetch_elements(task, level, rest + last * w.dilation, read - last, at,
+                                       place, queue)
+                    max_pairs(best, best, pairs_from(queue, (last - queued) * n), n)
                 last += 1
-            far_output(task, level, turn + output * axis.turns,
-                       far_vector(slots, (imax(start, 0) - begin) * n), best, to)
+            pool_output(task, level, turn + output * axis.turns,
+                        pairs_from(slots, (imax(start, 0) - begin) * n), best, to)
             output += 1
             start += step
 
 
-cdef inline Py_ssize_t far_queue(int level) noexcept nogil:
+cdef inline Py_ssize_t queue_length(int level) noexcept nogil:
     """Return how many vectors are read at a time past a middle."""
-    return 1 if level else FAR_QUEUE
+    return 1 if level else QUEUE
 
 
-cdef void far_suffixes(const FarTask *task, const FarRow *row, Pairs slots, Py_ssize_t begin,
-                       Py_ssize_t end, Pairs kept, Py_ssize_t i, Py_ssize_t blocks) noexcept nogil:
+cdef void make_suffixes(const RunningTask *task, const RunningRow *row, Pairs slots,
+                        Py_ssize_t begin, Py_ssize_t end, Pairs kept, Py_ssize_t i,
+                        Py_ssize_t blocks) noexcept nogil:
     """Set, for each vector of block i, the maximum of it and all after it before `end`.
 
     The block begins at `begin`.
     """
-    cdef const FarAxis *axis = &task.p.far[row.level]
+    cdef const RunningAxis *axis = &task.p.running[row.level]
     cdef Py_ssize_t n = task.n[row.level], count = imin(axis.block, end - begin), j
     cdef Pairs source = row.source, to
     if row.whole:
-        source = far_vector(source, begin * n)
+        source = pairs_from(source, begin * n)
     else:
-        far_fetch(task, row.level, row.rest + begin * axis.window.dilation, count, row.at,
-                  row.place, source)
-    to = far_vector(slots, (count - 1) * n)
+        fetch_elements(task, row.level, row.rest + begin * axis.window.dilation, count, row.at,
+                       row.place, source)
+    to = pairs_from(slots, (count - 1) * n)
     if i + 1 < blocks:
-        far_max(to, far_vector(source, (count - 1) * n), far_vector(kept, (i + 1) * n), n)
+        max_pairs(to, pairs_from(source, (count - 1) * n), pairs_from(kept, (i + 1) * n), n)
     else:
-        far_copy(to, far_vector(source, (count - 1) * n), n)
+        copy_pairs(to, pairs_from(source, (count - 1) * n), n)
     for j in range(count - 2, -1, -1):
-        far_max(far_vector(slots, j * n), far_vector(source, j * n),
-                far_vector(slots, (j + 1) * n), n)
+        max_pairs(pairs_from(slots, j * n), pairs_from(source, j * n),
+                  pairs_from(slots, (j + 1) * n), n)
 
 
-cdef inline void far_output(const FarTask *task, int level, Py_ssize_t output, Pairs suffix,
-                            Pairs prefix, Pairs to) noexcept nogil:
+cdef inline void pool_output(const RunningTask *task, int level, Py_ssize_t output, Pairs suffix,
+                             Pairs prefix, Pairs to) noexcept nogil:
     """Store an output of an axis: the greater of the suffix and the prefix of a middle."""
     cdef Py_ssize_t n = task.n[level]
-    if level < task.p.fars - 1:
-        far_max(far_vector(to, output * n), suffix, prefix, n)
+    if level < task.p.running_axes - 1:
+        max_pairs(pairs_from(to, output * n), suffix, prefix, n)
     else:
-        to = far_area(task, task.p.far[level].output, 1, n)
-        far_max(to, suffix, prefix, n)
-        far_store(task, output, to)
+        to = pairs_area(task, task.p.running[level].output, 1, n)
+        max_pairs(to, suffix, prefix, n)
+        store_output(task, output, to)
 
 
-cdef void far_store(const FarTask *task, Py_ssize_t output, Pairs pairs) noexcept nogil:
+cdef void store_output(const RunningTask *task, Py_ssize_t output, Pairs pairs) noexcept nogil:
     """Store an output of the outermost axis in the arrays: values, and indices."""
     cdef const Pool *p = task.p
     cdef const View *y = &task.job.y
     cdef const View *z = &task.job.z
-    cdef int top = p.fars - 1, level, which = p.far[0].which
-    cdef Py_ssize_t n = task.n[0], size = p.problem.size, cols = task.count[0] if top else 1
+    cdef int top = p.running_axes - 1, level, which = p.running[0].which
+    cdef Py_ssize_t n = task.n[0], size = p.frame.problem.size, cols = task.count[0] if top else 1
     cdef Py_ssize_t rows = task.n[top] // (cols * n), r, i, rest, y_at, z_at
-    cdef Py_ssize_t y_step = far_stride(y, which)
-    cdef Py_ssize_t z_step = far_stride(z, which) if p.with_indices else 0
-    cdef keys_store_t store = keys_storer(p.problem.code, 8)
+    cdef Py_ssize_t y_step = axis_stride(y, which)
+    cdef Py_ssize_t z_step = axis_stride(z, which) if p.with_indices else 0
+    cdef keys_store_t store = keys_storer(p.frame.problem.code, 8)
     for r in range(rows):
         y_at, z_at, rest = task.y_at, task.z_at, r
         for level in range(top + 1):
@@ -267,22 +261,22 @@ cdef void far_store(const FarTask *task, Py_ssize_t output, Pairs pairs) noexcep
             else:
                 i = task.first[level] + rest % task.count[level]
                 rest //= task.count[level]
-            y_at += i * far_stride(y, p.far[level].which)
+            y_at += i * axis_stride(y, p.running[level].which)
             if p.with_indices:
-                z_at += i * far_stride(z, p.far[level].which)
+                z_at += i * axis_stride(z, p.running[level].which)
         if y_step == n:
             store(y.data + y_at * size, 0, pairs.keys, 0, 1, cols * n)
         else:
             store(y.data + y_at * size, y_step, pairs.keys, n, cols, n)
         if p.with_indices and p.indexing.bytes == 8:
-            far_indices(<int64_t *>z.data + z_at, z_step, pairs.places, cols, task)
+            store_positions(<int64_t *>z.data + z_at, z_step, pairs.places, cols, task)
         elif p.with_indices:
-            far_indices(<int32_t *>z.data + z_at, z_step, pairs.places, cols, task)
-        pairs = far_vector(pairs, cols * n)
+            store_positions(<int32_t *>z.data + z_at, z_step, pairs.places, cols, task)
+        pairs = pairs_from(pairs, cols * n)
 
 
-cdef void far_indices(index_t *dst, Py_ssize_t step, const int64_t *places, Py_ssize_t cols,
-                      const FarTask *task) noexcept nogil:
+cdef void store_positions(index_t *dst, Py_ssize_t step, const int64_t *places, Py_ssize_t cols,
+                          const RunningTask *task) noexcept nogil:
     cdef const Pool *p = task.p
     cdef Py_ssize_t n = task.n[0], o, c
     cdef int64_t place, index
@@ -303,25 +297,25 @@ cdef void far_indices(index_t *dst, Py_ssize_t step, const int64_t *places, Py_s
 cdef void tile_running_maxima(const Pool *p, const Job *job, Py_ssize_t number_of,
                               Scratch *scratch) noexcept nogil:
     """Pool one tile: all outputs of the outermost axis, some outputs of the others."""
-    cdef const Problem *problem = &p.problem
+    cdef const Problem *problem = &p.frame.problem
     cdef const Indexing *indexing = &p.indexing
-    cdef const FarAxis *axis
-    cdef FarTask task
-    cdef int level, top = p.fars - 1
+    cdef const RunningAxis *axis
+    cdef RunningTask task
+    cdef int level, top = p.running_axes - 1
     cdef Py_ssize_t out, channel
     task.p, task.job = p, job
     task.scratch = <int64_t *>area_of(p, scratch.area, SLAB)
-    for level in range(p.fars):
-        axis = &p.far[level]
+    for level in range(p.running_axes):
+        axis = &p.running[level]
         out = axis.window.out
         task.first[level], task.count[level] = 0, out
         if level != top:
             task.first[level] = part(&number_of, ceil_div(out, axis.tile)) * axis.tile
             task.count[level] = imin(axis.tile, out - task.first[level])
-    channel = part(&number_of, p.tiling.channel_tiles) * p.tiling.channels
+    channel = part(&number_of, p.frame.tiling.channel_tiles) * p.frame.tiling.channels
     task.n[0] = 1
     if problem.channels_last:
-        task.n[0] = imin(p.tiling.channels, problem.channels - channel)
+        task.n[0] = imin(p.frame.tiling.channels, problem.channels - channel)
     for level in range(top):
         task.n[level + 1] = task.n[level] * task.count[level]
     task.z_at = 0
@@ -338,44 +332,33 @@ cdef void tile_running_maxima(const Pool *p, const Job *job, Py_ssize_t number_o
         task.base += plane_base(p, number_of)
         if p.with_indices:
             task.z_at = plane_offset(problem, &job.z, number_of)
-    far_axis(&task, top, task.x_at, 0, far_area(&task, 0, 0, 0))
+    pool_axis(&task, top, task.x_at, 0, pairs_area(&task, 0, 0, 0))
 
 
-cdef void plan_running_maxima(Pool *p) noexcept nogil:
-    """Lay out the areas of every axis."""
-    cdef Py_ssize_t total = 0, n = p.tiling.channels if p.problem.channels_last else 1
-    cdef FarAxis *axis
-    cdef int level
-    for level in range(p.fars):
-        axis = &p.far[level]
-        axis.source = total
-        axis.slots = axis.source + axis.block * n
-        axis.kept = axis.slots + axis.block * n
-        axis.queue = axis.kept + axis.marks * n
-        axis.best = axis.queue + far_queue(level) * n
-        axis.output = axis.best + n
-        total = axis.output + n
-        n *= axis.tile
-
-
-cdef Py_ssize_t far_scratch(const Pool *p) noexcept nogil:
+cdef Py_ssize_t running_scratch(const Pool *p) noexcept nogil:
     """Return the bytes of SLAB: up to the end of the outermost axis's last area."""
-    cdef const FarAxis *last = &p.far[p.fars - 1]
+    cdef const RunningAxis *last = &p.running[p.running_axes - 1]
     cdef Py_ssize_t n = last.output - last.best
     return 2 * (last.output + n) * <Py_ssize_t>sizeof(int64_t)
 
 
-cdef int set_far(Pool *p, axes) except -1:
-    """`axes` are (number of the window, tile, block, marks), from the innermost on."""
-    cdef Problem *problem = &p.problem
-    cdef FarAxis *axis
-    cdef Py_ssize_t level, window
-    p.far = <FarAxis *>malloc(len(axes) * sizeof(FarAxis))
-    if p.far == NULL:
+cdef int plan_running_maxima(Pool *p, axes) except -1:
+    """Set the axes, and lay out their areas.
+
+    `axes` are (number of the window, tile, block, marks), from the innermost on.
+    """
+    cdef const Problem *problem = &p.frame.problem
+    cdef Tiling *tiling = &p.frame.tiling
+    cdef Py_ssize_t n = tiling.channels if problem.channels_last else 1, total = 0, window
+    cdef RunningAxis *axis
+    cdef int level
+    p.running = <RunningAxis *>malloc(len(axes) * sizeof(RunningAxis))
+    if p.running == NULL:
         raise MemoryError("fastpool: no memory for axes")
-    p.fars = len(axes)
-    for level in range(p.fars):
-        axis = &p.far[level]
+    p.running_axes = len(axes)
+    tiling.tasks = plane_tiles(problem, tiling)
+    for level in range(p.running_axes):
+        axis = &p.running[level]
         window, axis.tile, axis.block, axis.marks = axes[level]
         if window < problem.leads:
             axis.which, axis.window = <int>(2 + window), &problem.lead[window]
@@ -385,6 +368,14 @@ cdef int set_far(Pool *p, axes) except -1:
         else:
             axis.which, axis.window, axis.place = 0, &problem.cols, 1
         axis.turns = axis.window.dilation // gcd(axis.window.stride, axis.window.dilation)
-        if level < p.fars - 1:
-            p.tiling.tasks *= ceil_div(axis.window.out, axis.tile)
+        if level < p.running_axes - 1:
+            tiling.tasks *= ceil_div(axis.window.out, axis.tile)
+        axis.source = total
+        axis.slots = axis.source + axis.block * n
+        axis.kept = axis.slots + axis.block * n
+        axis.queue = axis.kept + axis.marks * n
+        axis.best = axis.queue + queue_length(level) * n
+        axis.output = axis.best + n
+        total = axis.output + n
+        n *= axis.tile
     return 0

@@ -118,8 +118,8 @@ cdef vec_flag pool_slide_down(number *dst, const Target *to, const number *src, 
                               const Work *work) noexcept nogil:
     """Pool a tile; `src` is its first element."""
     cdef const Tile *tile = work.tile
-    cdef const Window *rows = &work.pool.problem.rows
-    cdef const Window *cols = &work.pool.problem.cols
+    cdef const Window *rows = &work.pool.frame.problem.rows
+    cdef const Window *cols = &work.pool.frame.problem.cols
     cdef Taps taps
     cdef byte_mask masks[SMALL_TAPS]
     cdef Py_ssize_t size = sizeof(number), lanes = VEC_BYTES // size, n = tile.cols

@@ -1,31 +1,64 @@
-# Set the data of the strategy that fastpool/_running/strategies.py chose.
+# Set up a pooling to maxima by the strategy that fastpool/_running/strategies.py chose.
 
-STRATEGIES = {              # its names: the paths of BANDS differ in flags
-    "running_maxima": RUNNING_MAXIMA, "whole_plane": WHOLE_PLANE, "padded_planes": PADDED_PLANES,
-    "flat_planes": FLAT_PLANES, "apart": APART, "slide_down": SLIDE_DOWN, "stride_two": STRIDE_TWO,
-    "pixels_as_row": BANDS, "direct_pixels": BANDS, "bands": BANDS, "taps": TAPS, "pairs": BANDS,
+STRATEGIES = {
+    "bands": BANDS, "direct_pixels": DIRECT_PIXELS, "pixels_as_row": PIXELS_AS_ROW,
+    "slide_down": SLIDE_DOWN, "stride_two": STRIDE_TWO, "apart": APART,
+    "padded_planes": PADDED_PLANES, "whole_plane": WHOLE_PLANE, "flat_planes": FLAT_PLANES,
+    "taps": TAPS, "pairs": PAIRS, "running_maxima": RUNNING_MAXIMA,
 }
 
 # What the strategies can take, for the tests of that module.
 LIMITS = {
-    "MAX_TAPS": MAX_TAPS, "SMALL_TAPS": SMALL_TAPS, "RING": RING, "FLAT_TAPS": FLAT_TAPS,
-    "FLAT_MASKS": FLAT_MASKS,
+    "MAX_TAPS": MAX_TAPS, "SMALL_TAPS": SMALL_TAPS, "RING": RING, "QUEUE": QUEUE,
+    "FLAT_TAPS": FLAT_TAPS, "FLAT_MASKS": FLAT_MASKS,
 }
 
 
-cdef bint plan_strategy(Pool *p, strategy) except -1:
-    """Set the strategy and its data."""
+cdef int plan_maximum(Pool *p, schedule, strategy) except -1:
+    """Set a pooling to maxima by a strategy, a name of STRATEGIES."""
+    set_frame(&p.frame, schedule)
+    p.frame.run = run_task
+    p.with_indices, p.keyed = schedule.return_indices, schedule.keyed
+    p.key_bytes = schedule.key_bytes
+    p.rule = NAN_IGNORE if schedule.nan == "ignore" else 0
+    if p.with_indices:
+        p.rule |= ZEROS_EQUAL
+    set_indexing(&p.indexing, schedule)
     p.strategy = STRATEGIES[strategy]
     if not VEC_MASKS and (p.strategy == SLIDE_DOWN or p.strategy == STRIDE_TWO
                           or p.strategy == FLAT_PLANES):
         raise ValueError(f"{strategy}: this build has no masks")
-    p.pixels_as_row = strategy == "pixels_as_row"
-    p.direct = strategy == "direct_pixels" or (p.strategy == TAPS and p.problem.channels_last)
     if p.strategy == TAPS:
-        plan_taps(p)
+        plan_taps(p, schedule)
     elif p.strategy == RUNNING_MAXIMA:
-        plan_running_maxima(p)
+        plan_running_maxima(p, schedule.axes)
     elif p.strategy == FLAT_PLANES and not plan_flat_planes(p):
         raise MemoryError("fastpool: no memory for masks")
     p.in_place = bands_in_place(p)
-    return True
+    plan_scratch(p)
+    return 0
+
+
+cdef void plan_scratch(Pool *p) noexcept nogil:
+    """Lay out the scratch of one thread."""
+    cdef Py_ssize_t sizes[AREAS]        # in elements, or in keys if p has indices
+    cdef Py_ssize_t element = p.key_bytes if p.with_indices else p.frame.problem.size
+    cdef int i
+    memset(sizes, 0, sizeof(sizes))
+    if p.strategy == RUNNING_MAXIMA:
+        sizes[<int>SLAB], element = running_scratch(p), 1
+    elif p.strategy == TAPS:
+        taps_scratch(p, sizes)
+    elif p.with_indices:
+        pairs_scratch(p, sizes)
+    else:
+        values_scratch(p, sizes)
+    for i in range(<int>AREAS):
+        sizes[i] *= element
+    lay_out_scratch(&p.frame.scratch, sizes, AREAS)
+
+
+cdef void free_maximum(Pool *p) noexcept:
+    free_flat_planes(p.flat)
+    free(p.running)
+    free_frame(&p.frame)

@@ -56,8 +56,8 @@ cdef vec_flag pool_stride_two(number *dst, const Target *to, const number *src, 
                               const Work *work) noexcept nogil:
     """Pool a tile, row by row; `src` is its first element."""
     cdef const Tile *tile = work.tile
-    cdef const Window *rows = &work.pool.problem.rows
-    cdef const Window *cols = &work.pool.problem.cols
+    cdef const Window *rows = &work.pool.frame.problem.rows
+    cdef const Window *cols = &work.pool.frame.problem.cols
     cdef byte_mask masks[6]
     cdef Py_ssize_t size = sizeof(number), lanes = VEC_BYTES // size, n = tile.cols
     cdef Py_ssize_t start = tile.col * 2 - cols.begin - tile.col_lo

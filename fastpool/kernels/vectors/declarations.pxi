@@ -58,6 +58,15 @@ cdef extern from "kernels/vectors/indices.h" nogil:
     void store_indices(...)
     void store_vec_indices(...)
 
+cdef extern from "kernels/vectors/loops.h" nogil:
+    void fill(...)
+    void fill_positions(...)
+    void store_bools(uint8_t *, Py_ssize_t)
+    void max_pairs_of(int64_t *, int64_t *, const int64_t *, const int64_t *, const int64_t *,
+                      const int64_t *, Py_ssize_t)
+    bint any_outside(...)
+    bint store_places(...)
+
 cdef extern from "kernels/vectors/cpu.h" nogil:
     int cpu_has(const char *)
 

@@ -180,9 +180,12 @@ INLINE keys_store_t keys_storer(int code, int key_bytes) {
 
 #define DEFINE_HAS_MARGIN(L)                                                                      \
     static int has_margin_i##L(const int##L##_t *keys, size_t n) {                                \
-        int found = 0;                                                                            \
-        for (size_t i = 0; i < n; i++) found |= keys[i] == KEY_MIN_##L;                           \
-        return found;                                                                             \
+        const size_t lanes = VEC_BYTES / sizeof(int##L##_t);                                      \
+        vec_i##L found = {0};                                                                     \
+        size_t i = 0;                                                                             \
+        for (; i + lanes <= n; i += lanes) found |= (vec_i##L)vec_load(keys + i) == KEY_MIN_##L;  \
+        for (; i < n; i++) found[0] |= keys[i] == KEY_MIN_##L;                                    \
+        return vec_any((vec_t)found);                                                             \
     }
 DEFINE_HAS_MARGIN(16)
 DEFINE_HAS_MARGIN(32)

@@ -204,6 +204,13 @@ INLINE void narrow_store(void *p, narrow_t v, size_t bytes) { NARROW_COPY(p, &v)
     SHUFFLE(vec_u8, a, b, n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7, n + 8, n + 9,       \
             n + 10, n + 11, n + 12, n + 13, n + 14, n + 15)
 
+INLINE int vec_any(vec_t v) {
+    uint64_t words[VEC_BYTES / 8], any = 0;
+    memcpy(words, &v, VEC_BYTES);
+    for (size_t i = 0; i < VEC_BYTES / 8; i++) any |= words[i];
+    return any != 0;
+}
+
 /* ---- building blocks of vec_gt, vec_select, vec_flag, where comparisons give vectors ---- */
 
 #define DEFINE_GT_BY_COMPARE                                                                      \
@@ -223,12 +230,7 @@ INLINE void narrow_store(void *p, narrow_t v, size_t bytes) { NARROW_COPY(p, &v)
 #define DEFINE_FLAG_AS_VECTOR                                                                     \
     typedef vec_t vec_flag;                                                                       \
     INLINE vec_flag flag_none(void) { return (vec_flag){0}; }                                     \
-    INLINE int flag_any(vec_flag f) {                                                             \
-        uint64_t words[VEC_BYTES / 8], any = 0;                                                   \
-        memcpy(words, &f, VEC_BYTES);                                                             \
-        for (size_t i = 0; i < VEC_BYTES / 8; i++) any |= words[i];                               \
-        return any != 0;                                                                          \
-    }                                                                                             \
+    INLINE int flag_any(vec_flag f) { return vec_any(f); }                                        \
     INLINE vec_flag flag_or(vec_flag a, vec_flag b) { return a | b; }
 #define DEFINE_NAN_IN_BY_COMPARE                                                                  \
     INLINE vec_flag nan_in_f32(vec_t a, vec_t b) {                                                \
