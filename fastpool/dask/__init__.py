@@ -89,7 +89,7 @@ def max_pool(x, kernel_shape, *, num_threads=1, **attributes):
     num_threads = 1 if num_threads is None else num_threads
     plan = plan_max_pool(x.shape, x.dtype, kernel_shape, num_threads=num_threads, **attributes)
     axes = dict(zip(plan.spatial, plan.axes, strict=True))
-    x = _merged(x, {place: (axis.kernel - 1) * axis.dilation for place, axis in axes.items()})
+    x = _merged(x, {place: axis.extent - 1 for place, axis in axes.items()})
     parts = [pooled_shares(axes.get(i), chunks) for i, chunks in enumerate(x.chunks)]
     name = f"max_pool-{tokenize(x, plan)}"
     graph = {}

@@ -113,8 +113,8 @@ def _inside_and_across(plan, pieces):
     for place, axis in zip(plan.spatial, plan.axes, strict=True):
         if pieces.shape[place] > 1:
             size = pieces.flat[0].shape[place]
-            extent = (axis.kernel - 1) * axis.dilation + 1
-            inside = max(0, min(axis.output, (size + axis.begin - extent) // axis.stride + 1))
+            last = (size + axis.begin - axis.extent) // axis.stride
+            inside = max(0, min(axis.output, last + 1))
             both = slice(0, inside), slice(inside, axis.output)
             cuts[place] = [cut for cut in both if cut.start < cut.stop]
     return cuts
