@@ -13,7 +13,7 @@ from numbers import Real
 
 import numpy as np
 
-from .dtypes import DTYPES, NAMES
+from .dtypes import DTYPES, INDEX_DTYPES, NAMES, is_integer
 
 # Larger integers are refused: none describes an array, and Python refuses to print some of them.
 LARGEST_BITS = 1024
@@ -275,7 +275,7 @@ def index_dtype(value):
     dtype = _numpy_dtype(value)
     if dtype is None:
         raise TypeError(f"index_dtype: expected int64 or int32, got {shown(value)}")
-    if dtype not in (np.dtype("int64"), np.dtype("int32")):
+    if dtype not in INDEX_DTYPES:
         raise ValueError(f"index_dtype: expected int64 or int32, got {shown(value)}")
     return dtype.name
 
@@ -325,7 +325,8 @@ def activation(value, params, dtype=None):
         expected = " or ".join(map(str, counts))
         raise ValueError(f"activation_params: {value} takes {expected} parameters, got {count}")
     values = _floats(params, "activation_params")
-    if dtype == "bool" or (dtype and "int" in dtype and value not in _INTEGER_ACTIVATIONS):
+    integer = dtype is not None and is_integer(dtype)
+    if dtype == "bool" or (integer and value not in _INTEGER_ACTIVATIONS):
         raise TypeError(f"activation: {value} is not defined for elements of type {dtype}")
     if value == "Relu" and not values:
         values = (0.0, math.inf)

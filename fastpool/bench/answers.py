@@ -4,6 +4,8 @@ from itertools import product
 
 import numpy as np
 
+from .._planning.dtypes import lowest
+
 
 def expected(workload, arrays):
     """Return the answer of a workload: the maxima, maxima and indices, or the unpooled array.
@@ -37,7 +39,7 @@ class SlicedMaxima:
     """Maxima of shifted slices, one spatial axis after the other, in reused buffers."""
 
     def __init__(self, workload, dtype):
-        self.lowest = -np.inf if "float" in dtype.name else np.iinfo(dtype).min
+        self.lowest = lowest(dtype.name)
         self.steps = []
         shape = list(workload.shape)
         for axis, taps in zip(workload.spatial_axes, _taps(workload), strict=True):
