@@ -18,6 +18,9 @@ from .dtypes import DTYPES, INDEX_DTYPES, NAMES, is_integer
 # Larger integers are refused: none describes an array, and Python refuses to print some of them.
 LARGEST_BITS = 1024
 
+# Exact ints from the least value up to this one need no further check.
+_ORDINARY = 2**31
+
 # NumPy's limit for one array.
 MOST_AXES = 64
 
@@ -116,7 +119,13 @@ def as_counts(value, name, least, lengths=range(MOST_AXES + 1), expected="at mos
         values = tuple(islice(value, max(lengths) + 1))
         count = len(values)
         if count in lengths:
-            return tuple(as_count(v, f"{name}[{i}]", least) for i, v in enumerate(values))
+            # Skip the call for exact ints of ordinary size: most values are such.
+            return tuple(
+                v
+                if type(v) is int and least <= v <= _ORDINARY
+                else as_count(v, f"{name}[{i}]", least)
+                for i, v in enumerate(values)
+            )
     raise ValueError(f"{name}: expected {expected}, got {count}")
 
 
