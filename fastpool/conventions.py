@@ -130,7 +130,7 @@ def compare(
         Extents of the spatial axes.
     kernel_shape, strides, pads, dilations, auto_pad, ceil_mode
         As in :func:`fastpool.max_pool`. TensorFlow has no pads and no `ceil_mode`. It is compared
-        with the padding that `auto_pad` names, or with both of its own.
+        with the padding that `auto_pad` names, or with both of its paddings.
 
     Returns
     -------

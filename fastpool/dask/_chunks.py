@@ -223,10 +223,10 @@ def _stretches(shape):
         axis += 1
         inner //= shape[axis]
     step = max(1, INDICES_AT_ONCE // inner)
-    behind = (slice(None),) * (len(shape) - axis - 1)
+    rest = (slice(None),) * (len(shape) - axis - 1)
     for lead in np.ndindex(shape[:axis]):
         for start in range(0, shape[axis], step):
-            yield (*(slice(i, i + 1) for i in lead), slice(start, start + step), *behind)
+            yield (*(slice(i, i + 1) for i in lead), slice(start, start + step), *rest)
 
 
 def _described(wrong, box, shares, indices, what):
