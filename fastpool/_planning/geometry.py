@@ -114,7 +114,7 @@ class Given(NamedTuple):
 
 
 class Attributes(NamedTuple):
-    """The attributes that define the windows of any pooling; None means the default."""
+    """The attributes that define the windows of any pooling; None means the default, if any."""
 
     kernel_shape: Any
     strides: Any = None

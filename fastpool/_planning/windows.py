@@ -1,4 +1,4 @@
-"""Classify the windows of one axis for explanations and drawings.
+"""Classify the windows of one axis, for explanations, drawings and the choice of a strategy.
 
 A window may be added by rounding up, dropped, over an edge, or empty. Extents may have any
 magnitude: no function loops over elements, windows or padding.
@@ -13,10 +13,10 @@ from .geometry import Axis, window_counts
 class Windows(NamedTuple):
     """An `Axis`, and how rounding changed the number of its windows.
 
-    It adds what explanations and drawings need to `axis`, which says what is computed. `end` is the
-    padding at the end that the caller asked for; ``axis.end`` is what rounding down would need.
-    `fitting` and `reaching` are the `window_counts` with that padding. Outputs from `fitting` on
-    were added by rounding up. Outputs missing below `reaching` were dropped.
+    `axis` says what is computed. `end` is the padding at the end that the caller asked for.
+    ``axis.end`` is what rounding down would need. `fitting` and `reaching` are the numbers of
+    windows in the padding asked for, rounded down and up (`window_counts`). Outputs from `fitting`
+    on were added by rounding up. Outputs missing below `reaching` were dropped.
     """
 
     axis: Axis
