@@ -11,6 +11,7 @@ import importlib
 
 from ._api import max_pool, max_unpool, plan_max_pool
 from ._plans import MaxPoolPlan
+from ._plans import UnpoolPlan as UnpoolPlan  # what pickles of it name
 from ._running.builds import show_config
 from ._running.capi import _C_API as _C_API  # what include/fastpool.h imports
 from ._running.capi import get_include

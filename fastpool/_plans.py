@@ -254,10 +254,6 @@ num_threads
         )
 
 
-# Pickles use this name, so they survive a move of the class.
-MaxPoolPlan.__module__ = "fastpool"
-
-
 @dataclass(frozen=True)
 class UnpoolPlan(_Plan, MaxUnpool):
     """A max unpooling of one geometry, ready to run. `MaxUnpool` documents the fields."""
@@ -285,6 +281,10 @@ class UnpoolPlan(_Plan, MaxUnpool):
 
     def __setstate__(self, state):
         self._restore(state)
+
+
+# Pickles use these names, so they survive a move of the classes.
+MaxPoolPlan.__module__ = UnpoolPlan.__module__ = "fastpool"
 
 
 def make_plan(*arguments, **attributes):

@@ -33,6 +33,8 @@ class Axis(NamedTuple):
     dilation: int
     begin: int
     end: int
+    @property
+    def extent(self) -> int: ...
 
 @dataclass(frozen=True, repr=False)
 class MaxPoolPlan(Generic[_WithIndices]):

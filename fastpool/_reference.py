@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 
 from ._planning import arguments, geometry
-from ._planning.dtypes import lowest
+from ._planning.dtypes import INDEX_DTYPES, lowest
 from ._running.activation import apply_activation
 
 
@@ -40,12 +40,10 @@ def max_pool(
     dtype = arguments.dtype_name(x.dtype)
     order = geometry.layout(layout, x.shape)
     n = len(order.spatial)
-    kernels = arguments.kernel_shape(kernel_shape, n)
-    strides = arguments.strides(strides, n)
-    dilations = arguments.dilations(dilations, n)
-    pads = arguments.pads(pads, n)
-    auto_pad = arguments.auto_pad(auto_pad)
-    rounding = arguments.ceil_mode(ceil_mode), arguments.ceil_rule(ceil_rule)
+    attributes = geometry.Attributes(
+        kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule
+    )
+    kernels, strides, pads, dilations, auto_pad, *rounding = attributes.checked(n)
     nan = arguments.nan(nan)
     activation, activation_params = arguments.activation(activation, activation_params, dtype)
     return_indices = arguments.return_indices(return_indices)
@@ -102,7 +100,7 @@ def max_unpool(
     """Unpool as `fastpool.max_unpool` does."""
     x, indices = np.asarray(x), np.asarray(indices)
     arguments.dtype_name(x.dtype)
-    if indices.dtype.newbyteorder("=") not in (np.int64, np.int32):
+    if indices.dtype.newbyteorder("=") not in INDEX_DTYPES:
         raise TypeError(f"indices of type {indices.dtype}")
     if indices.shape != x.shape:
         raise ValueError(f"indices of shape {indices.shape} for x of shape {x.shape}")

@@ -8,7 +8,7 @@ import html
 from typing import NamedTuple
 
 from ._planning import arguments, max_pool
-from ._planning.geometry import Axis
+from ._planning.geometry import Axis, window_counts
 from ._planning.windows import Windows, windows_of
 
 __all__ = ["Answer", "Comparison", "compare"]
@@ -130,7 +130,7 @@ def compare(
         Extents of the spatial axes.
     kernel_shape, strides, pads, dilations, auto_pad, ceil_mode
         As in :func:`fastpool.max_pool`. TensorFlow has no pads and no `ceil_mode`. It is compared
-        with the padding that `auto_pad` names, or with both of its own.
+        with the padding that `auto_pad` names, or with both of its paddings.
 
     Returns
     -------
@@ -313,8 +313,7 @@ def _torch(asked):
         zip(asked.sizes, asked.kernel, asked.strides, begins, asked.dilations, strict=True)
     ):
         extent = asked.extents[i]
-        room = size + 2 * pad - extent
-        fitting, reaching = room // stride + 1, -(-room // stride) + 1
+        fitting, reaching = window_counts(size + 2 * pad, extent, stride)
         output = reaching if asked.ceil_mode else fitting
         if asked.ceil_mode and (output - 1) * stride >= size + pad:
             output -= 1

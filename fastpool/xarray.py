@@ -296,34 +296,34 @@ class _Axes:
 
 def _centred(coords, windows):
     """Return the coordinates at the centres of `windows`, axes of a plan by dimension."""
-    before, behind = {}, {}
+    before, after = {}, {}
     for dim, axis in windows.items():
         if axis.size == 0 and axis.output and any(dim in coord.dims for coord in coords.values()):
             raise ValueError(f"x: dimension {dim!r} has no elements to give windows coordinates")
         # Count in halves of an element, from the middle of the first one.
         centres = 2 * (np.arange(axis.output) * axis.stride - axis.begin)
-        centres += (axis.kernel - 1) * axis.dilation
+        centres += axis.extent - 1
         centres = centres.clip(0, 2 * (axis.size - 1))
         before[dim] = centres // 2
         if (centres % 2).any():
-            behind[dim] = (centres + 1) // 2
+            after[dim] = (centres + 1) // 2
     found = {}
     for name, coord in coords.items():
         index = coords.xindexes.get(name)
         if index is None or type(index) is xarray.indexes.PandasIndex:
-            found[name] = _variable_at(coord.variable.to_base_variable(), before, behind)
+            found[name] = _variable_at(coord.variable.to_base_variable(), before, after)
     if len(found) < len(coords):  # a MultiIndex is indexed together with its levels
         return coords.to_dataset().isel(before, missing_dims="ignore").assign_coords(found).coords
     return found
 
 
-def _variable_at(variable, before, behind):
+def _variable_at(variable, before, after):
     has_middle = variable.dtype.kind in "iufcmM"
     for dim in variable.dims:
         if dim in before:
             low = variable.isel({dim: before[dim]})
-            if has_middle and dim in behind:
-                high = variable.isel({dim: behind[dim]})
+            if has_middle and dim in after:
+                high = variable.isel({dim: after[dim]})
                 low.data = _middle(low.data, high.data)
             variable = low
     return variable

@@ -11,7 +11,7 @@ import numpy as np
 import fastpool
 
 from .. import _reference
-from .._planning.dtypes import DTYPES
+from .._planning.dtypes import DTYPES, is_integer
 from .._running.builds import builds, using
 from .._running.threads import MOST_THREADS, available_cpus
 from ..bench.answers import difference
@@ -122,7 +122,7 @@ def values(shape, dtype):
     rng = np.random.default_rng(0)
     if dtype == "bool":
         return rng.random(shape) < 0.3
-    if "float" not in dtype:
+    if is_integer(dtype):
         ends = np.iinfo(dtype)
         return rng.choice(np.array([ends.min, ends.min + 1, 0, 1, ends.max], dtype), shape)
     if dtype == "bfloat16":

@@ -19,6 +19,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 import fastpool
 from fastpool import _reference
+from fastpool.bench.answers import array_difference as difference
 
 PHOTOGRAPHS = ("astronaut", "chelsea", "coffee", "rocket", "camera")
 NETWORKS = (
@@ -172,18 +173,6 @@ def shifted_slices(case):
         np.copyto(y[into], x[taken], where=better)
         np.copyto(indices[into], offsets[taken], where=better)
     return y, indices
-
-
-def difference(name, got, want):
-    """Return a text about the first difference, or None."""
-    if got.shape != want.shape or got.dtype != want.dtype:
-        return f"{name}: {got.dtype} {got.shape} instead of {want.dtype} {want.shape}"
-    wrong = np.argwhere(got != want)
-    if not len(wrong):
-        return None
-    at = tuple(map(int, wrong[0]))
-    counts = f"{len(wrong)} of {got.size} differ"
-    return f"{name}: {counts}, first at {at}: {got[at]} instead of {want[at]}"
 
 
 def speed(call, *arrays):

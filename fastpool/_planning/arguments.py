@@ -13,10 +13,13 @@ from numbers import Real
 
 import numpy as np
 
-from .dtypes import DTYPES, NAMES
+from .dtypes import DTYPES, INDEX_DTYPES, NAMES, is_integer
 
 # Larger integers are refused: none describes an array, and Python refuses to print some of them.
 LARGEST_BITS = 1024
+
+# Exact ints from the least value up to this one need no further check.
+_ORDINARY = 2**31
 
 # NumPy's limit for one array.
 MOST_AXES = 64
@@ -116,7 +119,13 @@ def as_counts(value, name, least, lengths=range(MOST_AXES + 1), expected="at mos
         values = tuple(islice(value, max(lengths) + 1))
         count = len(values)
         if count in lengths:
-            return tuple(as_count(v, f"{name}[{i}]", least) for i, v in enumerate(values))
+            # Skip the call for exact ints of ordinary size: most values are such.
+            return tuple(
+                v
+                if type(v) is int and least <= v <= _ORDINARY
+                else as_count(v, f"{name}[{i}]", least)
+                for i, v in enumerate(values)
+            )
     raise ValueError(f"{name}: expected {expected}, got {count}")
 
 
@@ -275,7 +284,7 @@ def index_dtype(value):
     dtype = _numpy_dtype(value)
     if dtype is None:
         raise TypeError(f"index_dtype: expected int64 or int32, got {shown(value)}")
-    if dtype not in (np.dtype("int64"), np.dtype("int32")):
+    if dtype not in INDEX_DTYPES:
         raise ValueError(f"index_dtype: expected int64 or int32, got {shown(value)}")
     return dtype.name
 
@@ -325,7 +334,8 @@ def activation(value, params, dtype=None):
         expected = " or ".join(map(str, counts))
         raise ValueError(f"activation_params: {value} takes {expected} parameters, got {count}")
     values = _floats(params, "activation_params")
-    if dtype == "bool" or (dtype and "int" in dtype and value not in _INTEGER_ACTIVATIONS):
+    integer = dtype is not None and is_integer(dtype)
+    if dtype == "bool" or (integer and value not in _INTEGER_ACTIVATIONS):
         raise TypeError(f"activation: {value} is not defined for elements of type {dtype}")
     if value == "Relu" and not values:
         values = (0.0, math.inf)

@@ -1,26 +1,61 @@
-"""The one table of element types: name, size, kind and lowest value."""
+"""The one table of element types: name, size, kind, code in compiled code, and lowest value."""
+
+import math
+from typing import NamedTuple
 
 import numpy as np
 
-# Bytes per element. bfloat16 is known by name, so ml_dtypes need not be installed.
-ITEMSIZE = {
-    **{"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8},
-    **{"int8": 1, "int16": 2, "int32": 4, "int64": 8},
-    **{"uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8, "bool": 1},
+
+class ElementType(NamedTuple):
+    """The properties of an element type.
+
+    `kind` is "float", "signed", "unsigned" or "bool". `code` is that of the compiled table
+    (kernels/frame/schedule.pxi). `lowest` is the result of a maximum over no elements.
+    """
+
+    nbytes: int
+    kind: str
+    code: int
+    lowest: float | int | bool
+
+
+# bfloat16 is known by name, so ml_dtypes need not be installed.
+ELEMENT_TYPES = {
+    "float16": ElementType(2, "float", 0, -math.inf),
+    "bfloat16": ElementType(2, "float", 1, -math.inf),
+    "float32": ElementType(4, "float", 2, -math.inf),
+    "float64": ElementType(8, "float", 3, -math.inf),
+    "int8": ElementType(1, "signed", 4, -(2**7)),
+    "int16": ElementType(2, "signed", 5, -(2**15)),
+    "int32": ElementType(4, "signed", 6, -(2**31)),
+    "int64": ElementType(8, "signed", 7, -(2**63)),
+    "uint8": ElementType(1, "unsigned", 8, 0),
+    "uint16": ElementType(2, "unsigned", 9, 0),
+    "uint32": ElementType(4, "unsigned", 10, 0),
+    "uint64": ElementType(8, "unsigned", 11, 0),
+    "bool": ElementType(1, "bool", 12, False),
 }
-DTYPES = tuple(ITEMSIZE)
-INDEX_BYTES = {"int32": 4, "int64": 8}
+
+DTYPES = tuple(ELEMENT_TYPES)
+ITEMSIZE = {name: element.nbytes for name, element in ELEMENT_TYPES.items()}
+CODES = {name: element.code for name, element in ELEMENT_TYPES.items()}
 
 # dtype of native byte order -> name
 NAMES = {np.dtype(name): name for name in DTYPES if name != "bfloat16"}
 
+# The types of indices.
+INDEX_BYTES = {name: ITEMSIZE[name] for name in ("int32", "int64")}
+INDEX_DTYPES = tuple(map(np.dtype, INDEX_BYTES))
+
 
 def is_float(name):
-    return "float" in name
+    return ELEMENT_TYPES[name].kind == "float"
+
+
+def is_integer(name):
+    return ELEMENT_TYPES[name].kind in ("signed", "unsigned")
 
 
 def lowest(name):
     """Return the lowest value of a type, the result of a window without elements."""
-    if name == "bool":
-        return False
-    return -np.inf if is_float(name) else np.iinfo(name).min
+    return ELEMENT_TYPES[name].lowest

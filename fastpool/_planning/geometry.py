@@ -4,7 +4,7 @@ All numbers are Python ints, so no sum or product wraps.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import arguments
 from .arguments import shown
@@ -85,7 +85,9 @@ def layout(value, shape):
 class Axis(NamedTuple):
     """One pooled axis: output o covers elements ``o * stride - begin + t * dilation``, t < kernel.
 
-    `end` is the padding at the end with which rounding down gives `output`.
+    `end` is the padding at the end with which rounding down gives `output`. The record says what is
+    computed, for any reduction. `windows.Windows` adds how rounding changed the number of windows,
+    for explanations. `_running.passes.Window` adds how compiled code pools the axis.
     """
 
     size: int
@@ -96,6 +98,11 @@ class Axis(NamedTuple):
     begin: int
     end: int
 
+    @property
+    def extent(self):
+        """The length of a window, from its first tap to its last, in elements and padding."""
+        return (self.kernel - 1) * self.dilation + 1
+
 
 class Given(NamedTuple):
     """Attributes as the caller gave them; a plan's axes hold only what they resolve to."""
@@ -104,6 +111,34 @@ class Given(NamedTuple):
     auto_pad: str
     ceil_mode: bool
     ceil_rule: str
+
+
+class Attributes(NamedTuple):
+    """The attributes that define the windows of any pooling; None means the default, if any."""
+
+    kernel_shape: Any
+    strides: Any = None
+    pads: Any = None
+    dilations: Any = None
+    auto_pad: Any = None
+    ceil_mode: Any = None
+    ceil_rule: Any = None
+
+    def checked(self, count):
+        """Return the attributes in canonical form, for `count` spatial axes."""
+        kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule = self
+        kernel_shape = arguments.kernel_shape(kernel_shape, count)
+        strides = arguments.strides(strides, count)
+        dilations = arguments.dilations(dilations, count)
+        return Attributes(
+            kernel_shape,
+            strides,
+            arguments.pads(pads, count),
+            dilations,
+            arguments.auto_pad(auto_pad),
+            arguments.ceil_mode(ceil_mode),
+            arguments.ceil_rule(ceil_rule),
+        )
 
 
 def extent_at(shape, axis):
@@ -124,60 +159,67 @@ def replaced(shape, order, extents):
     return tuple(shape)
 
 
-def pooled_axes(
-    shape, order, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule
-):
-    """Return the `Axis` of each spatial axis, and the `Given` from which they were resolved."""
+def pooled_axes(shape, order, attributes):
+    """Return the `Axis` of each spatial axis, and the `Given` from which they were resolved.
+
+    `attributes` are `Attributes` as the caller wrote them.
+    """
     count = len(order.spatial)
-    kernels = arguments.kernel_shape(kernel_shape, count)
-    strides = arguments.strides(strides, count)
-    dilations = arguments.dilations(dilations, count)
-    pads = arguments.pads(pads, count)
-    auto_pad = arguments.auto_pad(auto_pad)
-    ceil_mode = arguments.ceil_mode(ceil_mode)
-    ceil_rule = arguments.ceil_rule(ceil_rule)
+    kernels, strides, pads, dilations, *rules = attributes.checked(count)
+    auto_pad, ceil_mode, ceil_rule = rules
     if auto_pad != "NOTSET" and any(pads):
         raise ValueError(f'pads: expected none with auto_pad "{auto_pad}", got {pads}')
+    rounding = ceil_rule if ceil_mode else "floor"
     axes = []
     for i, position in enumerate(order.spatial):
-        window = shape[position], kernels[i], strides[i], dilations[i]
+        ends = pads[i], pads[count + i]
+        axis = Axis(shape[position], 0, kernels[i], strides[i], dilations[i], *ends)
         if auto_pad.startswith("SAME"):
-            axes.append(_same_axis(*window, lower=auto_pad == "SAME_LOWER"))
+            axes.append(_same_axis(axis, lower=auto_pad == "SAME_LOWER"))
         else:
-            where = f"kernel_shape[{i}]", order.spatial_names[i]
-            begin, end = pads[i], pads[count + i]
-            axes.append(padded_axis(*window, begin, end, ceil_mode, ceil_rule, *where))
-    return tuple(axes), Given(pads, auto_pad, ceil_mode, ceil_rule)
+            axes.append(padded_axis(axis, rounding, f"kernel_shape[{i}]", order.spatial_names[i]))
+    return tuple(axes), Given(pads, *rules)
 
 
-def _same_axis(size, kernel, stride, dilation, lower):
+def _same_axis(axis, lower):
     """Return ceil(size / stride) outputs and the padding for them, an odd unit at one side."""
+    size, _, kernel, stride, dilation, _, _ = axis
     output = -(-size // stride)
-    extent = (kernel - 1) * dilation + 1
-    total = max((output - 1) * stride + extent - size, 0) if output else 0
+    total = max((output - 1) * stride + axis.extent - size, 0) if output else 0
     begin = (total + 1) // 2 if lower else total // 2
     return Axis(size, output, kernel, stride, dilation, begin, total - begin)
 
 
-def padded_axis(
-    size, kernel, stride, dilation, begin, end, ceil_mode, ceil_rule, argument, axis_name
-):
-    extent = (kernel - 1) * dilation + 1
-    room = size + begin + end - extent
-    if room < 0:
+def padded_axis(axis, rounding, argument, axis_name):
+    """Return an axis with the outputs for its padding; its own number of outputs is ignored.
+
+    `rounding` is "floor" or, for rounding up, a `ceil_rule`. If no window fits, raise ValueError
+    with the names of the argument and the axis.
+    """
+    size, _, kernel, stride, dilation, begin, end = axis
+    extent = axis.extent
+    fitting, reaching = window_counts(size + begin + end, extent, stride)
+    if fitting < 1:
         raise ValueError(
             f"{argument}: window ({kernel} - 1) * {dilation} + 1 = {extent} exceeds the padded "
             f"input {size} + {begin} + {end} = {size + begin + end} of axis {axis_name}"
         )
-    output = floor_output = room // stride + 1
-    if ceil_mode:
-        output = -(-room // stride) + 1
-        # A last window that would start in the padding at the end, or past it, is dropped.
-        if ceil_rule == "clip" and (output - 1) * stride >= size + begin:
-            output -= 1
-    if output != floor_output:
+    output = fitting if rounding == "floor" else reaching
+    # A last window that would start in the padding at the end, or past it, is dropped.
+    if rounding == "clip" and (output - 1) * stride >= size + begin:
+        output -= 1
+    if output != fitting:
         end = max((output - 1) * stride + extent - size - begin, 0)
     return Axis(size, output, kernel, stride, dilation, begin, end)
+
+
+def window_counts(padded, extent, stride):
+    """Return the number of windows in `padded` elements, rounded down and rounded up.
+
+    Rounding down counts the windows that fit. The number is below 1 if none does.
+    """
+    room = padded - extent
+    return room // stride + 1, -(-room // stride) + 1
 
 
 def check_size(name, shape, itemsize):

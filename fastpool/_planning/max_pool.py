@@ -17,7 +17,16 @@ from .checks import (
     tuple_of,
 )
 from .dtypes import ITEMSIZE
-from .geometry import Axis, Given, check_size, extent_at, padded_axis, pooled_axes, replaced
+from .geometry import (
+    Attributes,
+    Axis,
+    Given,
+    check_size,
+    extent_at,
+    padded_axis,
+    pooled_axes,
+    replaced,
+)
 from .indexing import check_index_size, index_rules
 
 
@@ -114,9 +123,8 @@ def resolve(
     nan = arguments.nan(nan)
     num_threads = arguments.num_threads(num_threads)
 
-    axes, given = pooled_axes(
-        shape, order, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule
-    )
+    attributes = Attributes(kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule)
+    axes, given = pooled_axes(shape, order, attributes)
     rules = index_rules(shape, order, storage_order, index_axis, index_layout)
     return {
         **_resolved(shape, dtype, order, axes, rules, index_dtype, return_indices, shape),
@@ -159,9 +167,6 @@ def _resolved(shape, dtype, order, axes, rules, index_dtype, return_indices, ind
         "index_shape": index_shape,
     }
 
-
-# Explicit pads and rounding down: ceil_mode, ceil_rule, and two names for error messages.
-_FLOOR = False, "clip", "axes", "(of a plan)"
 
 # What each field of a `MaxPool` may be.
 _KINDS = {
@@ -218,10 +223,10 @@ def _axes_again(plan, order):
     sizes = [plan.input_shape[place] for place in order.spatial]
     if [axis.size for axis in plan.axes] != sizes:
         raise ValueError(f"axes {plan.axes} do not fit input_shape {plan.input_shape}")
-    attributes = plan.kernel_shape, plan.strides, plan.pads, plan.dilations
     if plan.given is not None:
-        attributes = (*attributes[:2], plan.given.pads, attributes[3])
-        axes, given = pooled_axes(plan.input_shape, order, *attributes, *plan.given[1:])
+        pads, *rules = plan.given
+        attributes = Attributes(plan.kernel_shape, plan.strides, pads, plan.dilations, *rules)
+        axes, given = pooled_axes(plan.input_shape, order, attributes)
         compare_fields(plan, {"given": given})
         return axes
     for axis in plan.axes:
@@ -229,6 +234,6 @@ def _axes_again(plan, order):
             raise ValueError(f"{axis} is no window")
     # An axis without elements has windows or, in an empty tile, none.
     return tuple(
-        axis if axis.output == axis.size == 0 else padded_axis(axis.size, *axis[2:], *_FLOOR)
+        axis if axis.output == axis.size == 0 else padded_axis(axis, "floor", "axes", "(of a plan)")
         for axis in plan.axes
     )

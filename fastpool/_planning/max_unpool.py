@@ -15,7 +15,7 @@ from .checks import (
     or_none,
     tuple_of,
 )
-from .dtypes import ITEMSIZE
+from .dtypes import INDEX_DTYPES, ITEMSIZE
 from .geometry import check_size, extent_at, replaced
 
 
@@ -115,6 +115,14 @@ def resolve(
         "index_layout": index_layout,
         "num_threads": num_threads,
     }
+
+
+def check_indices(indices, shape):
+    """Raise unless an array of indices has a type of indices and the shape of x."""
+    if indices.dtype.newbyteorder("=") not in INDEX_DTYPES:
+        raise TypeError(f"indices: expected dtype int64 or int32, got {indices.dtype}")
+    if indices.shape != shape:
+        raise ValueError(f"indices: expected x's shape {shape}, got {indices.shape}")
 
 
 # What each field of a `MaxUnpool` may be.

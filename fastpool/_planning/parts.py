@@ -55,7 +55,7 @@ def part(axis, first, stop):
     if first == stop:
         return (0, 0), axis._replace(size=0, output=0, begin=0, end=0)
     start = first * axis.stride - axis.begin
-    end = (stop - 1) * axis.stride - axis.begin + (axis.kernel - 1) * axis.dilation + 1
+    end = (stop - 1) * axis.stride - axis.begin + axis.extent
     low = min(max(start, 0), axis.size)
     high = max(low, min(end, axis.size))
     begin = low - start if low < high else end - start  # if all is padding, it is at the beginning
@@ -103,8 +103,7 @@ def _bytes(plan, counts):
     """Return an upper bound of the bytes that a tile with `counts` outputs reads and writes."""
     read = dict(counts)
     for place, axis in zip(plan.spatial, plan.axes, strict=True):
-        extent = (axis.kernel - 1) * axis.dilation + 1
-        read[place] = min(axis.size, (counts[place] - 1) * axis.stride + extent)
+        read[place] = min(axis.size, (counts[place] - 1) * axis.stride + axis.extent)
     itemsize = ITEMSIZE[plan.dtype]
     result = itemsize + (INDEX_BYTES[plan.index_dtype] if plan.return_indices else 0)
     return prod(read.values()) * itemsize + prod(counts.values()) * result

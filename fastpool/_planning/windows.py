@@ -1,4 +1,4 @@
-"""Classify the windows of one axis for explanations and drawings.
+"""Classify the windows of one axis, for explanations, drawings and the choice of a strategy.
 
 A window may be added by rounding up, dropped, over an edge, or empty. Extents may have any
 magnitude: no function loops over elements, windows or padding.
@@ -7,16 +7,16 @@ magnitude: no function loops over elements, windows or padding.
 import math
 from typing import NamedTuple
 
-from .geometry import Axis
+from .geometry import Axis, window_counts
 
 
 class Windows(NamedTuple):
     """An `Axis`, and how rounding changed the number of its windows.
 
-    `end` is the padding at the end that the caller asked for; ``axis.end`` is what rounding down
-    would need. `fitting` counts the windows that fit into the padded input. `reaching` also counts
-    one that begins in it but hangs over. Outputs from `fitting` on were added by rounding up.
-    Outputs missing below `reaching` were dropped.
+    `axis` says what is computed. `end` is the padding at the end that the caller asked for.
+    ``axis.end`` is what rounding down would need. `fitting` and `reaching` are the numbers of
+    windows in the padding asked for, rounded down and up (`window_counts`). Outputs from `fitting`
+    on were added by rounding up. Outputs missing below `reaching` were dropped.
     """
 
     axis: Axis
@@ -30,7 +30,7 @@ class Windows(NamedTuple):
 
     @property
     def extent(self):
-        return (self.axis.kernel - 1) * self.axis.dilation + 1
+        return self.axis.extent
 
     @property
     def added(self):
@@ -70,8 +70,8 @@ class Windows(NamedTuple):
     @property
     def empty_end(self):
         """The number of outputs past `empty_begin` whose windows start past the last element."""
-        behind = self._before(self.axis.size + self.axis.begin)
-        return self.output - max(behind, self.empty_begin)
+        starting = self._before(self.axis.size + self.axis.begin)
+        return self.output - max(starting, self.empty_begin)
 
     @property
     def empty_between(self):
@@ -131,8 +131,8 @@ def windows(axis, given, i):
     if given is None or given.auto_pad.startswith("SAME"):
         return Windows(axis, axis.end, axis.output, axis.output)
     end = given.pads[len(given.pads) // 2 + i]
-    room = axis.size + axis.begin + end - (axis.kernel - 1) * axis.dilation - 1
-    return Windows(axis, end, room // axis.stride + 1, -(-room // axis.stride) + 1)
+    padded = axis.size + axis.begin + end
+    return Windows(axis, end, *window_counts(padded, axis.extent, axis.stride))
 
 
 def _floor_sum(count, step, start, divisor):

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from .._planning.dtypes import ITEMSIZE
+from .._planning.dtypes import CODES, ITEMSIZE
 from .._version import __version__
 from . import threads
 from .instruction_sets import BUILDS, Build
@@ -27,8 +27,8 @@ def _load_builds():
 
 _builds = _load_builds()
 
-# The element types are one table on either side of the compiled code.
-assert all(kernels.ELEMENT_BYTES == ITEMSIZE for kernels in _builds.values())
+# Compiled code has the sizes and codes of the table of element types.
+assert all(k.ELEMENT_BYTES == ITEMSIZE and k.CODES == CODES for k in _builds.values())
 
 
 def builds():

@@ -14,8 +14,7 @@ def is_gigantic(window):
 
 def live(axis):
     """Return (start, stop): an axis's outputs from the first to the last with an element."""
-    extent = (axis.kernel - 1) * axis.dilation + 1
-    start = max(0, -(-(axis.begin - extent + 1) // axis.stride))
+    start = max(0, -(-(axis.begin - axis.extent + 1) // axis.stride))
     return start, max(start, min(axis.output, -(-(axis.size + axis.begin) // axis.stride)))
 
 
@@ -44,7 +43,7 @@ def gathered(axis, ends):
     places = []
     for output in range(axis.output):
         first = output * axis.stride - axis.begin
-        last = first + (axis.kernel - 1) * axis.dilation
+        last = first + axis.extent - 1
         low = first if first >= 0 else first % axis.dilation
         if low >= axis.size or last < low:
             places.append(-1)

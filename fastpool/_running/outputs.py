@@ -16,7 +16,7 @@ def plain_dtype(name, dtype=None):
     """Return the dtype object that nearly all arrays of this element type have.
 
     That of bfloat16 comes from the `dtype` of an array, because a package defines it. Without an
-    array, an integer of its size stands for it.
+    array, return an integer type of its size.
     """
     if name != "bfloat16":
         return np.dtype(name)

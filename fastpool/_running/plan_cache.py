@@ -3,7 +3,7 @@
 import numpy as np
 
 from .._planning.arguments import MOST_AXES
-from .._planning.dtypes import DTYPES
+from .._planning.dtypes import NAMES, is_float
 from .builds import call_key
 
 # Limit for cached plans per function.
@@ -11,12 +11,11 @@ MOST_CALLS = 1024
 
 # Immutable types: safe as parts of a cache key. Types are compared exactly, because a subclass may
 # be mutable.
-_DTYPES = [np.dtype(name) for name in DTYPES if name != "bfloat16"]
 _CONSTANT = {bool, int, float, str, bytes, type(None), np.str_, np.bytes_}
-_CONSTANT |= {kind for dtype in _DTYPES for kind in (dtype.type, type(dtype))}
+_CONSTANT |= {kind for dtype in NAMES for kind in (dtype.type, type(dtype))}
 # Compared by identity: a metaclass may override equality of its classes.
 _CONSTANT = {id(kind): kind for kind in _CONSTANT}
-_FLOATS = {id(kind) for kind in (float, np.float16, np.float32, np.float64)}
+_FLOATS = {id(float), *(id(dtype.type) for dtype, name in NAMES.items() if is_float(name))}
 # Longer sequences are no valid attribute, and a key would copy them.
 _LONGEST = 2 * MOST_AXES
 

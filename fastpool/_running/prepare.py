@@ -79,13 +79,13 @@ class PreparedPool(_Prepared):
         self.build = builds.active_name()
         self.windows = tuple(map(trimmed, plan.axes))
         self.threads = _threads_of_calls(plan.num_threads, work_bytes(plan))
-        self.pooling = None
+        self.pooling = self.work = self.choice = None  # if windows are gigantic
         self.run = _refuse
         if not any(map(is_gigantic, self.windows)):
             shapes = plan.input_shape, plan.output_shape
             plain, kernels = plain_dtype(plan.dtype, dtype), builds.builds()[self.build]
-            pooling = compiled(plan, self.windows, *shapes, plain, self.threads, kernels)
-            self.pooling = pooling[0]
+            made = compiled(plan, self.windows, *shapes, plain, self.threads, kernels)
+            self.pooling, self.work, self.choice = made
             if plan.activation is None:
                 self.run = self.pooling.run
 

@@ -2,11 +2,10 @@
 
 import numpy as np
 
+from .._planning.max_unpool import check_indices
 from . import builds
 from .interop import as_array, bump_versions
 from .outputs import check_output, contiguous, element_type, outputs, own
-
-_INDEX_DTYPES = (np.dtype(np.int64), np.dtype(np.int32))
 
 
 def max_unpool(plan, x, indices, out):
@@ -26,10 +25,7 @@ def max_unpool(plan, x, indices, out):
 
 def _unpool_with_care(prepared, x, indices, out):
     plan, native = prepared.plan, prepared.dtype
-    if indices.dtype.newbyteorder("=") not in _INDEX_DTYPES:
-        raise TypeError(f"indices: expected dtype int64 or int32, got {indices.dtype}")
-    if indices.shape != plan.x_shape:
-        raise ValueError(f"indices: expected x's shape {plan.x_shape}, got {indices.shape}")
+    check_indices(indices, plan.x_shape)
     if out is not None:
         check_output("out", out, plan.output_shape, native, {"x": x, "indices": indices})
     y = np.empty(prepared.shape, native)

@@ -5,14 +5,11 @@ import math
 import textwrap
 
 from .._planning import geometry
-from .._planning.checks import state_of
 from .._planning.dtypes import ITEMSIZE, is_float, lowest
-from .._planning.max_pool import MaxPool
 from .._planning.windows import windows_of
 from .._running import builds, threads
-from .._running.outputs import plain_dtype
 from .._running.passes import is_empty
-from .._running.prepare import PreparedPool, compiled
+from .._running.prepare import PreparedPool
 from .._running.work import work_bytes
 
 _WIDTH = 79
@@ -42,9 +39,10 @@ _NAN = {
 
 def explain(plan):
     """Explain a plan, as `MaxPoolPlan.explain` does."""
-    plan = MaxPool(**state_of(plan))  # checked again, as before a call
+    prepared = _prepared(plan)
+    plan = prepared.plan  # its fields are checked
     lines = [_title(plan)]
-    for label, sentences in _sections(plan):
+    for label, sentences in _sections(plan, prepared):
         for i, sentence in enumerate(sentences):
             lines += textwrap.wrap(
                 sentence,
@@ -67,7 +65,7 @@ def as_html(plan):
         rows = "".join(
             f'<tr><th style="text-align:left;vertical-align:top">{html.escape(label)}</th>'
             f'<td style="text-align:left">{"<br>".join(map(html.escape, sentences))}</td></tr>'
-            for label, sentences in _sections(plan)
+            for label, sentences in _sections(plan, _prepared(plan))
         )
         title = html.escape(_title(plan))
         return f"<div><p><b>{title}</b></p>{_picture(plan)}<table>{rows}</table></div>"
@@ -82,11 +80,17 @@ def _picture(plan):
         return ""
 
 
+def _prepared(plan):
+    """Return what a call of the plan would use now; it is not stored on the plan."""
+    prepared = vars(plan).get("_prepared")
+    return prepared if prepared is not None and prepared.fits(plan) else PreparedPool(plan)
+
+
 def _title(plan):
     return f"MaxPoolPlan: {plan.dtype} {plan.layout} {plan.input_shape} -> {plan.output_shape}"
 
 
-def _sections(plan):
+def _sections(plan, prepared):
     """Yield (label, sentences) in the order in which readers ask."""
     yield "window", [_window(plan)]
     yield "rule", list(_rule(plan))
@@ -94,7 +98,7 @@ def _sections(plan):
     yield "edges", [_edges(plan)]
     yield "values", list(_values(plan))
     yield "indices", list(_indices(plan))
-    yield from _call(plan)
+    yield from _call(plan, prepared)
 
 
 # ---------------------------------------------------------------------------------------- geometry
@@ -274,9 +278,8 @@ def _indices(plan):
 # -------------------------------------------------------------------------------------- the call
 
 
-def _call(plan):
+def _call(plan, prepared):
     """Yield (label, sentences) on how this machine runs a call on plain arrays now."""
-    prepared = PreparedPool(plan)
     kernels = builds.builds()[prepared.build]
     build = f"{prepared.build} build, vectors of {kernels.VECTOR_BYTES} bytes"
     how, declined = _kernel(plan, prepared)
@@ -304,9 +307,7 @@ def _kernel(plan, prepared):
         return how, ()
     if any(map(is_empty, prepared.windows)):
         return "nothing to pool: no window has an element", ()
-    shapes = plan.input_shape, plan.output_shape
-    dtype = plain_dtype(plan.dtype)
-    pooling, work, (strategy, declined) = compiled(plan, prepared.windows, *shapes, dtype)
+    work, (strategy, declined) = prepared.work, prepared.choice
     text = _STRATEGIES[strategy]
     if strategy in ("bands", "pairs"):
         names = geometry.layout(plan.layout, plan.input_shape).spatial_names
@@ -318,7 +319,8 @@ def _kernel(plan, prepared):
             if place >= 0
         )
         text += f"; taps of the passes: {', '.join(passes)}"
-    tiles = "1 tile" if pooling.tasks == 1 else f"{pooling.tasks} tiles"
+    tiles = prepared.pooling.tasks
+    tiles = "1 tile" if tiles == 1 else f"{tiles} tiles"
     return f'{text} ("{strategy}"); {tiles}', declined
 
 

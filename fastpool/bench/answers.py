@@ -4,6 +4,8 @@ from itertools import product
 
 import numpy as np
 
+from .._planning.dtypes import lowest
+
 
 def expected(workload, arrays):
     """Return the answer of a workload: the maxima, maxima and indices, or the unpooled array.
@@ -22,22 +24,27 @@ def difference(got, want):
     """Return the first difference of two tuples of arrays, "" if there is none; NaN equals NaN."""
     if len(got) != len(want):
         return f"{len(got)} results instead of {len(want)}"
-    for name, a, b in zip(("result", "indices"), got, want, strict=False):
-        if a.shape != b.shape or a.dtype != b.dtype:
-            return f"{name}: {a.dtype} {a.shape} instead of {b.dtype} {b.shape}"
-        wrong = np.argwhere((a != b) & ((a == a) | (b == b)))
-        if len(wrong):
-            at = tuple(map(int, wrong[0]))
-            counts = f"{len(wrong)} of {a.size} differ"
-            return f"{name}: {counts}, first at {at}: {a[at]} instead of {b[at]}"
-    return ""
+    found = map(array_difference, ("result", "indices"), got, want)
+    return next(filter(None, found), "")
+
+
+def array_difference(name, got, want):
+    """Return the first difference of two arrays, "" if there is none; NaN equals NaN."""
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return f"{name}: {got.dtype} {got.shape} instead of {want.dtype} {want.shape}"
+    wrong = np.argwhere((got != want) & ((got == got) | (want == want)))
+    if not len(wrong):
+        return ""
+    at = tuple(map(int, wrong[0]))
+    counts = f"{len(wrong)} of {got.size} differ"
+    return f"{name}: {counts}, first at {at}: {got[at]} instead of {want[at]}"
 
 
 class SlicedMaxima:
     """Maxima of shifted slices, one spatial axis after the other, in reused buffers."""
 
     def __init__(self, workload, dtype):
-        self.lowest = -np.inf if "float" in dtype.name else np.iinfo(dtype).min
+        self.lowest = lowest(dtype.name)
         self.steps = []
         shape = list(workload.shape)
         for axis, taps in zip(workload.spatial_axes, _taps(workload), strict=True):

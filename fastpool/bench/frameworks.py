@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .._planning.dtypes import lowest
 from . import answers
 from .peers import Peer, along_axes, fresh, zero_pads
 
@@ -43,8 +44,8 @@ class Torch(Peer):
         if workload.kind == "values":
             pads = [pad for pair in zip(*zero_pads(workload), strict=True) for pad in pair[::-1]]
             window = workload.kernel_shape, workload.strides, 0, workload.dilations
-            lowest = torch.finfo if tensor.is_floating_point() else torch.iinfo
-            settings = {"pad": pads[::-1], "value": lowest(tensor.dtype).min}
+            info = torch.finfo if tensor.is_floating_point() else torch.iinfo
+            settings = {"pad": pads[::-1], "value": info(tensor.dtype).min}
             call = lambda: pool(functions.pad(tensor, **settings), *window)  # noqa: E731
             return call, lambda: self._results(workload, call())
 
@@ -153,9 +154,8 @@ class Jax(Peer):
             "padding": along_axes(workload, pads, (0, 0)),
             "window_dilation": along_axes(workload, workload.dilations, 1),
         }
-        lowest = -np.inf if "float" in workload.dtype else np.iinfo(x.dtype).min
-        lowest = np.asarray(lowest, x.dtype)
-        pool = self.jax.jit(lambda a: lax.reduce_window(a, lowest, lax.max, **settings))
+        start = np.asarray(lowest(workload.dtype), x.dtype)
+        pool = self.jax.jit(lambda a: lax.reduce_window(a, start, lax.max, **settings))
         tensor = self.jax.numpy.asarray(x)
         call = lambda: pool(tensor).block_until_ready()  # noqa: E731
         return call, lambda: (np.asarray(call()),)
@@ -287,9 +287,8 @@ class LiteRT(Peer):
         source, padding = x, _named_padding(workload)
         if not padding:
             pads = along_axes(workload, zip(*zero_pads(workload), strict=True), (0, 0))
-            lowest = -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
             sides = tensor((4, 2), schema.TensorType.INT32, np.array(pads, np.int32))
-            filling = tensor((1,), element, np.array([lowest], dtype))
+            filling = tensor((1,), element, np.array([lowest(workload.dtype)], dtype))
             source = tensor([n + sum(pad) for n, pad in zip(workload.shape, pads, strict=True)])
             options = schema.PadV2OptionsT()
             operator("PADV2", 2, [x, sides, filling], source, "PadV2Options", options)

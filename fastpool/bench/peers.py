@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from .._planning.dtypes import lowest
 from . import answers
 
 ALIGNMENT = 64
@@ -151,7 +152,7 @@ class SciPy(Peer):
         settings = {
             "size": along_axes(workload, workload.kernel_shape, 1),
             "origin": along_axes(workload, np.subtract(begins, middles), 0),
-            "cval": -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min,
+            "cval": lowest(workload.dtype),
         }
         out = fresh(x.shape, x.dtype)
         here = tuple(slice(extent) for extent in workload.output_shape)

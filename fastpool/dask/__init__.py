@@ -12,6 +12,7 @@ from math import isnan
 import numpy as np
 
 from .._api import plan_max_pool
+from .._planning.max_unpool import check_indices
 from .._plans import make_unpool_plan
 from ._chunks import (
     arranged,
@@ -89,7 +90,7 @@ def max_pool(x, kernel_shape, *, num_threads=1, **attributes):
     num_threads = 1 if num_threads is None else num_threads
     plan = plan_max_pool(x.shape, x.dtype, kernel_shape, num_threads=num_threads, **attributes)
     axes = dict(zip(plan.spatial, plan.axes, strict=True))
-    x = _merged(x, {place: (axis.kernel - 1) * axis.dilation for place, axis in axes.items()})
+    x = _merged(x, {place: axis.extent - 1 for place, axis in axes.items()})
     parts = [pooled_shares(axes.get(i), chunks) for i, chunks in enumerate(x.chunks)]
     name = f"max_pool-{tokenize(x, plan)}"
     graph = {}
@@ -153,10 +154,7 @@ def max_unpool(x, indices, kernel_shape, *, num_threads=1, **attributes):
     if not isinstance(indices, da.Array):
         indices = da.from_array(indices, x.chunks)
     _check(indices, "indices")
-    if indices.dtype.newbyteorder("=") not in (np.int64, np.int32):
-        raise TypeError(f"indices: expected dtype int64 or int32, got {indices.dtype}")
-    if indices.shape != x.shape:
-        raise ValueError(f"indices: expected x's shape {x.shape}, got {indices.shape}")
+    check_indices(indices, x.shape)
     plan = make_unpool_plan(x.shape, kernel_shape, num_threads=num_threads, **attributes)
     windows = dict(zip(plan.spatial, plan.windows, strict=True))
     x = _merged(x, {i: -(-kernel // stride) - 1 for i, (kernel, stride, _) in windows.items()})

@@ -113,8 +113,8 @@ def _inside_and_across(plan, pieces):
     for place, axis in zip(plan.spatial, plan.axes, strict=True):
         if pieces.shape[place] > 1:
             size = pieces.flat[0].shape[place]
-            extent = (axis.kernel - 1) * axis.dilation + 1
-            inside = max(0, min(axis.output, (size + axis.begin - extent) // axis.stride + 1))
+            last = (size + axis.begin - axis.extent) // axis.stride
+            inside = max(0, min(axis.output, last + 1))
             both = slice(0, inside), slice(inside, axis.output)
             cuts[place] = [cut for cut in both if cut.start < cut.stop]
     return cuts
@@ -223,10 +223,10 @@ def _stretches(shape):
         axis += 1
         inner //= shape[axis]
     step = max(1, INDICES_AT_ONCE // inner)
-    behind = (slice(None),) * (len(shape) - axis - 1)
+    rest = (slice(None),) * (len(shape) - axis - 1)
     for lead in np.ndindex(shape[:axis]):
         for start in range(0, shape[axis], step):
-            yield (*(slice(i, i + 1) for i in lead), slice(start, start + step), *behind)
+            yield (*(slice(i, i + 1) for i in lead), slice(start, start + step), *rest)
 
 
 def _described(wrong, box, shares, indices, what):

@@ -390,7 +390,8 @@ def test_what_is_kept_beside_the_fields_stays_in_the_process():
         assert not hasattr(other, "_prepared")
 
 
-def test_pickles_name_nothing_that_may_move():
+@pytest.mark.parametrize("name", ["MaxPoolPlan", "UnpoolPlan"])
+def test_pickles_name_nothing_that_may_move(name):
     named = []
 
     class Recorder(pickle.Unpickler):
@@ -399,8 +400,17 @@ def test_pickles_name_nothing_that_may_move():
             return super().find_class(module, name)
 
     plan = make_plan((2, 8, 9, 3), "float32", 3, **FULL)
+    plan = make_unpool_plan((2, 3, 4, 5), 2) if name == "UnpoolPlan" else plan
     assert Recorder(io.BytesIO(pickle.dumps(plan))).load() == plan
-    assert named == [("fastpool", "MaxPoolPlan")]
+    assert named == [("fastpool", name)]
+
+
+def test_a_pickle_of_an_unpooling_may_name_its_module():
+    """Older pickles do."""
+    plan = make_unpool_plan((2, 3, 4, 5), 2)
+    text = pickle.dumps(plan, 0)
+    assert text.count(b"fastpool\nUnpoolPlan") == 1
+    assert pickle.loads(text.replace(b"fastpool\n", b"fastpool._plans\n")) == plan
 
 
 def test_representation():

@@ -10,6 +10,7 @@ import pytest
 
 from fastpool._planning.windows import windows_of
 from fastpool._plans import make_plan
+from fastpool._running import prepare
 from fastpool._showing import explain
 
 
@@ -259,6 +260,24 @@ def test_explaining_leaves_a_plan_as_it_was():
     before = dict(plan.__dict__)
     plan.explain(), plan._repr_html_()
     assert plan.__dict__ == before
+
+
+def test_explaining_takes_what_a_call_prepared(monkeypatch):
+    made = []
+
+    def compiled(*arguments):
+        made.append(arguments)
+        return original(*arguments)
+
+    original = prepare.compiled
+    monkeypatch.setattr(prepare, "compiled", compiled)
+    plan = make_plan((1, 1, 9, 9), "int8", 3)
+    text = plan.explain()
+    assert len(made) == 1
+    plan(np.zeros((1, 1, 9, 9), np.int8))
+    assert plan.explain() == text and len(made) == 2
+    object.__setattr__(plan, "num_threads", 1)  # what was prepared no longer fits
+    assert "set by num_threads" in plan.explain() and len(made) == 3
 
 
 def test_in_a_notebook(monkeypatch):

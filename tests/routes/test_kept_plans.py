@@ -18,7 +18,7 @@ X = cases.values((2, 3, 8, 9), "int16", "bits", 0)
 
 
 def counting():
-    """A `Kept` and the list of what it was asked to make."""
+    """A `PlanCache` and the list of what it was asked to make."""
     made = []
 
     def make(shape, dtype, *arguments):
