@@ -86,7 +86,9 @@ def test_windows(counting, layout, spatial, attributes):
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
-@pytest.mark.parametrize("sizes", [((7, 3),), ((10, 7), (9, 4)), ((5, 2), (4, 4), (13, 6))], ids=str)
+@pytest.mark.parametrize(
+    "sizes", [((7, 3),), ((10, 7), (9, 4)), ((5, 2), (4, 4), (13, 6))], ids=str
+)
 def test_irregular_windows(counting, layout, sizes):
     spatial, outs = zip(*sizes, strict=True)
     order = (lambda axes: (2, 3, *axes)) if layout == "NCHW" else (lambda axes: (2, *axes, 3))
