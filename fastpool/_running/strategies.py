@@ -31,6 +31,23 @@ PADDED_PARTS = 4
 
 SWITCHED_OFF = "switched off by FASTPOOL_STRATEGY"
 NEVER_OFF = "running_maxima", "bands", "pairs"
+BY_PASSES = "bands", "pairs"
+
+# What a strategy does, for `explain`.
+DOES = {
+    "running_maxima": "running maxima along every axis, for windows too long for tiles",
+    "whole_plane": "a plane at once, if its rows are contiguous (else by bands)",
+    "padded_planes": "passes over small planes that are padded in scratch",
+    "flat_planes": "many small planes as one row, if they are contiguous (else by bands)",
+    "apart": "neighbouring columns in registers: no two windows share one",
+    "slide_down": "all taps in registers, down a few neighbouring columns at a time",
+    "stride_two": "all taps in registers, two columns from one window to the next",
+    "pixels_as_row": "rows of a tile into scratch, then columns out of it, few channels as one row",
+    "direct_pixels": "all taps of a pixel's channels at once",
+    "bands": "rows of a tile into scratch, then columns out of it",
+    "taps": "all taps in registers, with the places of their elements",
+    "pairs": "columns of a tile into scratch, then rows out of it, as pairs of value and place",
+}
 
 
 class Choice(NamedTuple):
@@ -213,7 +230,7 @@ def stride_two(work, build):
 
 
 def against_row(cols, pixel_bytes):
-    """Return why pixels are not taken as one row, or None. (Asked before tiling.)"""
+    """Return why pixels are not taken as one row, or None."""
     if len(cols.steps) > 1:
         return f"a window of {cols.kernel} columns takes a chain of passes"
     if pixel_bytes > ROW_PIXEL_BYTES:
@@ -222,7 +239,7 @@ def against_row(cols, pixel_bytes):
 
 
 def against_all_taps(windows, return_indices):
-    """Return why the taps of a pixel are not taken all at once, or None. (Asked before tiling.)"""
+    """Return why the taps of a pixel are not taken all at once, or None."""
     *_, rows, cols = windows
     all_taps, taps = math.prod(w.kernel for w in windows), rows.kernel * cols.kernel
     most = all_taps if return_indices else taps
@@ -233,6 +250,18 @@ def against_all_taps(windows, return_indices):
     if not few and taps > rows.cost * columns_per_output + cols.cost:
         return "one axis after the other takes fewer loads than all taps"
     return None
+
+
+def of_pixels(windows, pixel_bytes, return_indices, off):
+    """Return whether pixels are taken as one row, and whether all taps of a pixel at once.
+
+    Both decide the tiles, so they are asked before tiling.
+    """
+    if not return_indices and "pixels_as_row" not in off:
+        if against_row(windows[-1], pixel_bytes) is None:
+            return True, False
+    name = "taps" if return_indices else "direct_pixels"
+    return False, name not in off and against_all_taps(windows, return_indices) is None
 
 
 def pixels_as_row(work, build):

@@ -97,10 +97,9 @@ def make_work(plan, windows, input_shape, output_shape, off=()):
     rows, cols = windows[-2:]
     pixels_as_row = direct = False
     if channels_last:
-        if not plan.return_indices and "pixels_as_row" not in off:
-            pixels_as_row = not strategies.against_row(cols, plan.channels * itemsize)
-        if not pixels_as_row and ("taps" if plan.return_indices else "direct_pixels") not in off:
-            direct = not strategies.against_all_taps(windows, plan.return_indices)
+        pixels_as_row, direct = strategies.of_pixels(
+            windows, plan.channels * itemsize, plan.return_indices, off
+        )
     if direct:
         rows, cols = (w._replace(steps=(Step(1, 1, 0),)) for w in (rows, cols))
         windows[-2:] = rows, cols

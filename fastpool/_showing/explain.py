@@ -7,29 +7,13 @@ import textwrap
 from .._planning import geometry
 from .._planning.dtypes import ITEMSIZE, is_float, lowest
 from .._planning.windows import windows_of
-from .._running import builds, threads
+from .._running import builds, strategies, threads
 from .._running.passes import is_empty
 from .._running.prepare import PreparedPool
 from .._running.work import work_bytes
 
 _WIDTH = 79
 _LABEL = 10
-
-# name in `strategies` -> what it does
-_STRATEGIES = {
-    "running_maxima": "running maxima along every axis, for windows too long for tiles",
-    "whole_plane": "a plane at once, if its rows are contiguous (else by bands)",
-    "padded_planes": "passes over small planes that are padded in scratch",
-    "flat_planes": "many small planes as one row, if they are contiguous (else by bands)",
-    "apart": "neighbouring columns in registers: no two windows share one",
-    "slide_down": "all taps in registers, down a few neighbouring columns at a time",
-    "stride_two": "all taps in registers, two columns from one window to the next",
-    "pixels_as_row": "rows of a tile into scratch, then columns out of it, few channels as one row",
-    "direct_pixels": "all taps of a pixel's channels at once",
-    "bands": "rows of a tile into scratch, then columns out of it",
-    "taps": "all taps in registers, with the places of their elements",
-    "pairs": "columns of a tile into scratch, then rows out of it, as pairs of value and place",
-}
 
 _NAN = {
     "propagate": "a NaN in a window is its result, the first one its index",
@@ -308,8 +292,8 @@ def _kernel(plan, prepared):
     if any(map(is_empty, prepared.windows)):
         return "nothing to pool: no window has an element", ()
     work, (strategy, declined) = prepared.work, prepared.choice
-    text = _STRATEGIES[strategy]
-    if strategy in ("bands", "pairs"):
+    text = strategies.DOES[strategy]
+    if strategy in strategies.BY_PASSES:
         names = geometry.layout(plan.layout, plan.input_shape).spatial_names
         names = dict(zip(plan.spatial, names, strict=True))
         windows = zip(work.spatial_axes[-2:], work.windows[-2:], strict=True)

@@ -95,8 +95,6 @@ cdef bint bands_in_place(const Pool *p) noexcept nogil:
     cdef const Problem *problem = &p.frame.problem
     if problem.channels_last or p.with_indices:
         return False
-    if p.strategy == PADDED_PLANES or p.strategy == RUNNING_MAXIMA:
-        return False
     if problem.cols.steps == 1 and shuffled_stride(&problem.cols):
         return False
     return band_elements(p, VEC_BYTES // problem.size) * problem.size > DENSE_BYTES
@@ -110,7 +108,7 @@ cdef Py_ssize_t band_elements(const Pool *p, Py_ssize_t lanes) noexcept nogil:
 
 
 cdef void bands_scratch(const Pool *p, Py_ssize_t *size, Py_ssize_t lanes) noexcept nogil:
-    """Set the sizes of BAND and DENSE, and of POOLED for pixels as a row."""
+    """Set the sizes of BAND and DENSE."""
     cdef const Window *cols = &p.frame.problem.cols
     cdef const Tiling *tiling = &p.frame.tiling
     cdef Py_ssize_t span = (tiling.cols - 1) * cols.stride + cols.extent, n = tiling.channels
@@ -118,9 +116,5 @@ cdef void bands_scratch(const Pool *p, Py_ssize_t *size, Py_ssize_t lanes) noexc
         size[<int>BAND] = band_elements(p, lanes)
         if not p.in_place and (cols.steps > 1 or not shuffled_stride(cols)):
             size[<int>DENSE] = size[<int>BAND]
-    elif p.strategy == PIXELS_AS_ROW:
-        size[<int>BAND] = tiling.rows * (round_up(span * n, lanes) + lanes)
-        if cols.stride > 1:
-            size[<int>POOLED] = imax(size[<int>POOLED], span * n + lanes)
-    elif p.strategy != DIRECT_PIXELS:
+    else:
         size[<int>BAND] = tiling.rows * imin(span, cols.size) * n

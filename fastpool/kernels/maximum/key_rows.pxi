@@ -34,7 +34,7 @@ cdef inline void load_keys(key_t *keys, const View *x, Py_ssize_t at, const Pool
 
 cdef inline Py_ssize_t pooled_rows(const Pool *p) noexcept nogil:
     """Return how many rows of keys are pooled before they are stored."""
-    if pools_planes(p) or p.strategy == DIRECT_PIXELS:
+    if pools_planes(p) or takes_all_taps(p):
         return p.frame.tiling.rows
     if p.frame.problem.channels_last:
         return 1

@@ -26,7 +26,7 @@ cdef inline void lead_offsets(Taps *leads, const Problem *p, const View *x,
 cdef inline bint few_leads(const Pool *p, Py_ssize_t total) noexcept nogil:
     """Does it take fewer loads to add the leading taps to the next pass than to gather slabs?"""
     cdef const Window *rows = &p.frame.problem.rows
-    if p.strategy == DIRECT_PIXELS:
+    if takes_all_taps(p):
         return total * rows.kernel * p.frame.problem.cols.kernel <= MAX_TAPS
     return rows.steps == 1 and total * rows.kernel <= imin(total + rows.kernel + 2, MAX_TAPS)
 

@@ -48,3 +48,13 @@ cdef vec_flag pool_pixels_as_row(number *dst, const Target *to, const number *sr
             for c in range(n):
                 out[i * n + c] = row[i * stride * n + c]
     return nan
+
+
+cdef void pixels_as_row_scratch(const Pool *p, Py_ssize_t *size, Py_ssize_t lanes) noexcept nogil:
+    """Set the size of BAND, and raise that of POOLED."""
+    cdef const Window *cols = &p.frame.problem.cols
+    cdef const Tiling *tiling = &p.frame.tiling
+    cdef Py_ssize_t n = tiling.channels, span = (tiling.cols - 1) * cols.stride + cols.extent
+    size[<int>BAND] = tiling.rows * (round_up(span * n, lanes) + lanes)
+    if cols.stride > 1:
+        size[<int>POOLED] = imax(size[<int>POOLED], span * n + lanes)

@@ -80,3 +80,8 @@ cdef inline bint pools_planes(const Pool *p) noexcept nogil:
     return (p.strategy == SLIDE_DOWN or p.strategy == STRIDE_TWO or p.strategy == APART
             or p.strategy == PADDED_PLANES or p.strategy == WHOLE_PLANE
             or p.strategy == FLAT_PLANES)
+
+
+cdef inline bint takes_all_taps(const Pool *p) noexcept nogil:
+    """Does the strategy take all taps of a channels-last pixel at once?"""
+    return p.strategy == DIRECT_PIXELS

@@ -98,7 +98,7 @@ cdef bint tile_values(const Pool *pool, const View *x, const View *y, const Tile
     elif (pool.strategy == PIXELS_AS_ROW and source.col == tile.channels and y.col == tile.channels
           and total <= MAX_TAPS):
         seen = pool_pixels_as_row(dst, &target, src, &source, &work)
-    elif pool.strategy == DIRECT_PIXELS:
+    elif takes_all_taps(pool):
         seen = pool_direct_pixels(dst, &target, src, &source, &work)
     else:
         seen = pool_pixels(dst, &target, src, &source, &work)
@@ -131,7 +131,7 @@ cdef void tile_keys(const Pool *pool, const View *x, const View *y, const Tile *
     cdef key_t *dense = <key_t *>area_of(pool, scratch.area, DENSE)
     cdef key_t *pooled = <key_t *>area_of(pool, scratch.area, POOLED)
     cdef const key_t *src
-    cdef bint small = pools_planes(pool), direct = pool.strategy == DIRECT_PIXELS
+    cdef bint small = pools_planes(pool), direct = takes_all_taps(pool)
     cdef Taps one
     cdef Source source
     cdef Target target
@@ -223,7 +223,9 @@ cdef void values_scratch(const Pool *p, Py_ssize_t *size) noexcept nogil:
         size[<int>POOLED] = pooled_rows(p) * p.frame.tiling.cols * n
     if p.strategy == PADDED_PLANES:
         size[<int>BAND] = padded_planes_scratch(p, lanes)
-    else:
+    elif p.strategy == PIXELS_AS_ROW:
+        pixels_as_row_scratch(p, size, lanes)
+    elif not takes_all_taps(p):
         bands_scratch(p, size, lanes)
 
 

@@ -34,7 +34,8 @@ cdef int plan_maximum(Pool *p, schedule, strategy) except -1:
         plan_running_maxima(p, schedule.axes)
     elif p.strategy == FLAT_PLANES and not plan_flat_planes(p):
         raise MemoryError("fastpool: no memory for masks")
-    p.in_place = bands_in_place(p)
+    if p.strategy != PADDED_PLANES and p.strategy != RUNNING_MAXIMA:
+        p.in_place = bands_in_place(p)
     plan_scratch(p)
     return 0
 
