@@ -1,4 +1,4 @@
-"""What the tests share: dtypes, adversarial values, layouts of arrays and of memory, processes."""
+"""Helpers of most tests: dtypes, adversarial values, layouts, arrangements, processes, time."""
 
 import contextlib
 import os
@@ -54,7 +54,7 @@ def run_python(code, timeout=60, **environment):
 
 @contextlib.contextmanager
 def bounds():
-    """A second of this process's time, and 100 MiB beside what it has."""
+    """Limit the block to a second of processor time and 100 MiB of additional memory."""
     if sys.platform == "linux":
         import resource
 
@@ -258,7 +258,7 @@ def arranged(x, how):
         x = x.copy()
         x.flags.writeable = False
         return x
-    if how == "byte-swapped":  # ml_dtypes' bfloat16 has no swapped form
+    if how == "byte-swapped":  # ml_dtypes' bfloat16 cannot be swapped
         return x if x.dtype.name == "bfloat16" else x.astype(x.dtype.newbyteorder())
     return np.ascontiguousarray(x)
 

@@ -1,7 +1,8 @@
-"""Poolings of codes, for the tests of forms and taps.
+"""Poolings of codes, for test_strategy_results.py and test_taps.py.
 
-Data are codes, small integers, and tables that never decrease: the maximum of the codes is that of
-the values, whatever their type. Code -1, a window without elements, is the table's last entry.
+Codes are small integers. A table turns them into values of any type. Tables never decrease, so the
+maximum of the codes is the code of the maximum. Code -1 means a window without elements; its value
+is the table's last entry.
 """
 
 import functools
@@ -68,7 +69,8 @@ def random_codes(shape, seed):
     return np.random.default_rng(seed).integers(0, CODES, shape).astype(np.int8)
 
 
-# How arrays lie in larger ones: the larger one's shape beside theirs, and where in it they are.
+# Arrays as parts of larger ones: (elements that the larger one has more along each axis, None for
+# twice as many; where in it the array is).
 EMBEDDED = {
     "alone": ((0, 0, 0, 0), np.s_[:]),
     "some channels": ((0, 3, 0, 0), np.s_[:, 1:-2]),

@@ -1,4 +1,4 @@
-"""Fixtures of the kernel tests: every instruction-set build, and memory with guard pages."""
+"""Hypothesis profiles and shared fixtures: every build, a folder, memory with guard pages."""
 
 import ctypes
 import mmap
@@ -68,7 +68,7 @@ class GuardedMemory:
         self._used = slice(0, 0)
 
     def array(self, shape, dtype, at):
-        """An uninitialised array whose "end" or "start" lies at a guard page."""
+        """Return an uninitialised array whose "end" or "start" is at a guard page."""
         nbytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
         first = self._size - nbytes if at == "end" else 0
         self._bytes[self._used] = self._PATTERN
@@ -76,10 +76,10 @@ class GuardedMemory:
         return self._bytes[self._used].view(dtype).reshape(shape)
 
     def check(self):
-        """Nothing was written beside the array."""
+        """Raise if anything outside the array was written."""
         outside = self._bytes.copy()
         outside[self._used] = self._PATTERN
-        assert (outside == self._PATTERN).all(), "bytes beside the array were written"
+        assert (outside == self._PATTERN).all(), "bytes outside the array were written"
 
 
 @pytest.fixture(scope="module")

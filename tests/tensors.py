@@ -1,4 +1,4 @@
-"""What the tests of fastpool.torch share; importing it needs torch."""
+"""Helpers of the tests of fastpool.torch. Importing this module needs torch."""
 
 import functools
 

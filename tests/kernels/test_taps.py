@@ -1,7 +1,8 @@
-"""Small windows with indices (strategy "taps" of the kernels): every branch, exact to the element.
+"""Every branch of strategy "taps" (small windows with indices) gives the right values and indices.
 
-Data are the codes and tables of codes.py; codes of equal values are one class, the least of them.
-The greatest class of a window, and where it first is, come from running maxima of keys.
+The data are the codes and tables of codes.py. Codes of equal values are one class, named by the
+smallest of them. The greatest class of a window and its first position come from running maxima of
+keys.
 """
 
 from itertools import count, product
@@ -165,15 +166,15 @@ def pooled(codes, table, kernel, layout, indexing, **attributes):
     return x, arranged(table[greatest], layout), arranged(indices, layout)
 
 
-def planned(shape, name, kernel, isa, form="taps", **attributes):
-    """A plan with indices, of that form."""
+def planned(shape, name, kernel, isa, strategy="taps", **attributes):
+    """Return a plan of that strategy that has run, with indices."""
     dtype = cases.dtype(name)
     plan = fastpool.plan_max_pool(shape, dtype, kernel, return_indices=True, **attributes)
     plan(np.zeros(shape, dtype))
-    forms = [form]
+    found = [strategy]
     if max(kernel) > 8 and running.builds()[isa].VECTOR_BYTES < 64:
-        forms.append("pairs")  # too many for 16 registers, where they slide
-    assert plan._prepared.pooling.strategy in forms, (shape, kernel, attributes)
+        found.append("pairs")  # too many for 16 registers, where they slide
+    assert plan._prepared.pooling.strategy in found, (shape, kernel, attributes)
     return plan
 
 
@@ -255,15 +256,15 @@ LARGE = [
 @pytest.mark.parametrize("num_threads", [1, 3])
 @pytest.mark.parametrize("name", ["float16", "int16", "float32", "float64"])
 def test_several_tiles(name, num_threads, isa):
-    for i, (shape, kernel, attributes, indexing, form) in enumerate(LARGE):
-        if isinstance(form, dict):
-            form = form.get(cases.dtype(name).itemsize, "taps")
+    for i, (shape, kernel, attributes, indexing, strategy) in enumerate(LARGE):
+        if isinstance(strategy, dict):
+            strategy = strategy.get(cases.dtype(name).itemsize, "taps")
         values, nan = tables(name)[i % 2 * 3 % len(tables(name))]
         more = {"nan": nan, "num_threads": num_threads, **indexing, **attributes}
-        plan = planned(shape, name, kernel, isa, form, **more)
+        plan = planned(shape, name, kernel, isa, strategy, **more)
         codes = random_codes(shape, i)
         x, *expected = pooled(codes, values, kernel, "NCHW", indexing, **attributes)
-        assert plan._prepared.pooling.tasks > 1 or form == "pairs"
+        assert plan._prepared.pooling.tasks > 1 or strategy == "pairs"
         check(plan, x, *expected, f"{shape}, {kernel}, {more}")
 
 
@@ -354,9 +355,9 @@ def test_parts_of_larger_arrays(name, num_threads, isa):
         for values, _ in tables(name)[:4:3]:  # any; with NaN
             answers = pooled(codes, values, kernel, layout, {}, **attributes)
             plan = planned(answers[0].shape, name, kernel, isa, **more)
-            beside = values[CODES - 1]
+            fill = values[CODES - 1]
             for i, how in enumerate(EMBEDDED):
-                x, _ = embedded(how, answers[0].shape, values.dtype, beside)
+                x, _ = embedded(how, answers[0].shape, values.dtype, fill)
                 x[...] = answers[0]
                 ways = [list(EMBEDDED)[(i + j) % len(EMBEDDED)] for j in (0, 3)]
                 (y, owner), (z, owner_z) = (

@@ -260,7 +260,7 @@ def test_a_shape_error_prints_its_formula():
         make_plan((1, 1, 9, 9, 3, 9), "float32", (2, 2, 5, 2))
 
 
-def test_pads_beside_auto_pad():
+def test_pads_together_with_auto_pad():
     for auto_pad in ("VALID", "SAME_UPPER", "SAME_LOWER"):
         assert make_plan((1, 1, 4, 4), "int8", 2, auto_pad=auto_pad, pads=(0, 0, 0, 0))
         with pytest.raises(ValueError, match=f'pads.*auto_pad "{auto_pad}".*0, 0, 0, 1'):
@@ -380,7 +380,7 @@ def test_every_field_counts_in_equality():
     assert len({plan, same, *others}) == len(others) + 1
 
 
-def test_what_is_kept_beside_the_fields_stays_in_the_process():
+def test_what_is_kept_next_to_the_fields_stays_in_the_process():
     plan = make_plan((2, 8, 9, 3), "float32", 3, **FULL)
     text, number = repr(plan), hash(plan)
     object.__setattr__(plan, "_prepared", lambda: None)  # as a call does; not picklable

@@ -1,4 +1,4 @@
-"""One build per instruction set, FASTPOOL_ISA, a light import, plans as values."""
+"""The package selects its build, imports only what it needs, and keeps, compares, pickles plans."""
 
 import pickle
 import statistics
@@ -110,7 +110,7 @@ start = time.process_time()
 import fastpool
 print(time.process_time() - start)
 """
-    # An installed package has its byte code beside it; the first run makes it here.
+    # An installed package comes with its byte code. Here the first run makes it.
     cache = {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
     seconds = [float(cases.run_python(code, **cache).stdout) for _ in range(7)][1:]
     print(

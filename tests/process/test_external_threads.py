@@ -1,4 +1,4 @@
-"""Callers from C and Cython on threads of their own, and after a fork."""
+"""Callers from C and Cython get the right results on any thread, and after a fork."""
 
 import os
 import threading

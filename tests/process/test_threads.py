@@ -1,4 +1,4 @@
-"""Threads change the time, never the result: counts, shared plans, forks, limits from outside."""
+"""Threads never change a result: counts, shared plans, forks, limits from outside."""
 
 import os
 import signal
@@ -201,7 +201,7 @@ def test_a_forked_child_pools(build, in_parent):
 
 @needs_fork
 @pytest.mark.parametrize("other", ["torch", "sklearn"])
-def test_a_forked_child_pools_beside_another_openmp(other):
+def test_a_forked_child_pools_next_to_another_openmp(other):
     pytest.importorskip(other)
     if other == "torch":
         before = "import torch; torch.rand(2000, 2000) @ torch.rand(2000, 2000)"

@@ -1,4 +1,4 @@
-"""Pooling of dask arrays: equal to the array in one piece, whatever its chunks."""
+"""Pooling a dask array equals pooling the array in one piece, whatever its chunks."""
 
 import doctest
 import pickle
@@ -119,7 +119,7 @@ def test_windows_that_end_with_their_chunks_take_a_task_each():
     assert len(pooling_layer(y)) == y.npartitions == 8 * 12
 
 
-def test_only_strips_behind_a_chunk_are_cut():
+def test_only_strips_after_a_chunk_are_cut():
     """Right, below, and the corner: four tasks a block, and none of them takes from before."""
     y = fastpool.dask.max_pool(da.zeros((64, 96), chunks=8), 3, layout="HW")
     layer = pooling_layer(y)
@@ -128,9 +128,9 @@ def test_only_strips_behind_a_chunk_are_cut():
     assert len(strips) == len(layer) - y.npartitions
     for strip in strips:
         source, cut = strip.args
-        behind = [b > own for b, own in zip(source.key[1:], strip.key[1:3], strict=True)]
-        assert any(behind)
-        assert all(c == slice(0, 2 if b else 8) for c, b in zip(cut, behind, strict=True))
+        after = [b > own for b, own in zip(source.key[1:], strip.key[1:3], strict=True)]
+        assert any(after)
+        assert all(c == slice(0, 2 if b else 8) for c, b in zip(cut, after, strict=True))
 
 
 def test_chunks_smaller_than_a_window_are_merged():
@@ -173,11 +173,11 @@ def test_the_graph_travels():
 def test_a_part_computes_only_its_blocks():
     seen = []
 
-    def noted(block, block_info=None):
+    def record(block, block_info=None):
         seen.append(block_info[0]["chunk-location"])
         return block
 
-    x = da.zeros((40, 40), chunks=10).map_blocks(noted, meta=np.zeros((0, 0)))
+    x = da.zeros((40, 40), chunks=10).map_blocks(record, meta=np.zeros((0, 0)))
     fastpool.dask.max_pool(x, 3, strides=2, layout="HW")[:5, :5].compute()
     assert set(seen) == {(0, 0), (0, 1), (1, 0), (1, 1)}
 

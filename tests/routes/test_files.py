@@ -1,4 +1,4 @@
-"""Pooling of .npy files in bounded memory."""
+"""fastpool.files pools .npy files of any version and order in bounded memory."""
 
 import doctest
 import errno
@@ -236,7 +236,7 @@ def test_what_is_no_regular_file_is_refused(folder, kind, argument):
 @needs_posix
 @pytest.mark.parametrize("kind", ["folder", "pipe", "socket", "device"])
 def test_a_source_that_is_no_regular_file_is_refused(folder, kind):
-    """Nobody waits for a writer of the pipe."""
+    """The call does not wait for a writer of the pipe."""
     make_special(folder / "odd.npy", kind)
     with pytest.raises((ValueError, OSError), match="odd.npy"):
         fastpool.files.max_pool("odd.npy", "y.npy", **POOL)

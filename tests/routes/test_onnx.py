@@ -1,4 +1,4 @@
-"""fastpool.onnx: ONNX's attribute forms, defaults and rules, and the switches beside them."""
+"""fastpool.onnx follows ONNX's attributes, defaults and rules, and its own switches work."""
 
 import subprocess
 import sys
@@ -251,7 +251,7 @@ def test_unpool_index_space(layout):
     assert_same(np.where(back == 0, x, back), x)
     assert np.count_nonzero(back) == y.size
 
-    # Indices of the 6x6 input count in the inferred block, which lies at the result's origin.
+    # Indices of the 6x6 input count in the inferred block, which begins at the result's origin.
     rows = slice(6)
     x = x[:, rows] if layout == "NHWC" else x[:, :, rows]
     y, z = fastpool.onnx.max_pool(x, **POOL, n_outputs=2, layout=layout)

@@ -1,4 +1,4 @@
-"""fastpool.onnx.Backend: the onnx package's own tests of pooling, and models of every kind."""
+"""fastpool.onnx.Backend passes the onnx package's tests of pooling, and runs models of any kind."""
 
 from unittest import mock
 

@@ -1,4 +1,4 @@
-"""fastpool.onnx.ops: operators inside of onnx.reference.ReferenceEvaluator."""
+"""The operators of fastpool.onnx.ops work inside onnx.reference.ReferenceEvaluator."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""fastpool.onnx.InferenceSession: models cut at their pooling nodes, against onnxruntime alone."""
+"""fastpool.onnx.InferenceSession gives what onnxruntime alone gives; it cuts models at poolings."""
 
 import doctest
 import os

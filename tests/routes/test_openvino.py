@@ -1,4 +1,4 @@
-"""fastpool.openvino: OpenVINO's attributes, versions and rounding types, and its XML layers."""
+"""fastpool.openvino follows OpenVINO's attributes, versions, rounding types and XML layers."""
 
 import pickle
 import subprocess

@@ -1,4 +1,4 @@
-"""fastpool.torch beside torch itself: results, formats, derivatives, graphs, modules."""
+"""fastpool.torch gives what torch gives: results, memory formats, modules, threads."""
 
 import copy
 import doctest
@@ -34,7 +34,7 @@ INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
 
 
 def draw(rng):
-    """An input for torch, as it lies for fastpool, and attributes."""
+    """Return (rank, input in any memory order, attributes)."""
     rank = int(rng.integers(1, 4))
     per_axis = [], [], [], []
     sizes = []
@@ -56,12 +56,12 @@ def draw(rng):
     dtype = (FLOATS + INTEGERS)[rng.integers(9)]
     numbers = rng.integers(0, 3 if rng.random() < 0.5 else 100, (*outer, *sizes))
     x = torch.from_numpy(numbers).to(dtype)
-    lies = rng.choice(["contiguous", "last", "sliced", "transposed"])
-    if lies == "last" and rank > 1 and x.dim() == rank + 2:
+    order = rng.choice(["contiguous", "last", "sliced", "transposed"])
+    if order == "last" and rank > 1 and x.dim() == rank + 2:
         x = x.to(memory_format=FORMATS[rank])
-    elif lies == "sliced":
+    elif order == "sliced":
         x = torch.cat([x, x], -1)[..., : x.shape[-1]]
-    elif lies == "transposed":
+    elif order == "transposed":
         x = x.transpose(-1, 1).contiguous().transpose(-1, 1)
     return rank, x, (kernel_size, stride, padding, dilation, bool(rng.integers(2)))
 
@@ -158,7 +158,7 @@ def test_empty_batches():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int16])
 @pytest.mark.parametrize("rank, last", [(1, False), (2, False), (2, True), (3, False), (3, True)])
-def test_tensors_are_read_where_they_lie_and_results_lie_as_they_do(rank, last, dtype):
+def test_tensors_are_read_in_place_and_results_have_their_format(rank, last, dtype):
     x = images(rank, dtype, last)
     assert _ops._array(x, "input", last, rank).ctypes.data == x.data_ptr()
     y, indices = POOLS[rank][1](x, 2, return_indices=True)

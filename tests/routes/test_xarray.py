@@ -1,4 +1,4 @@
-"""fastpool.xarray: dimensions by name, and what becomes of names, attributes and coordinates."""
+"""fastpool.xarray pools dimensions by name, and keeps names, attributes and coordinates."""
 
 import doctest
 import importlib
