@@ -70,7 +70,8 @@ if [ $# -eq 0 ]; then
         # What runs on several threads, in this process.
         set -- tests/process/test_threads.py tests/kernels/test_unpool.py \
             tests/kernels/test_strategy_results.py tests/kernels/test_tiles.py \
-            tests/kernels/test_far.py -k "one_to_eight or duplicate or python_threads or blocks or outside or parts or \
+            tests/kernels/test_far.py \
+            -k "one_to_eight or duplicate or python_threads or blocks or outside or parts or \
 (tiles and uint8) or running_maxima"
     else
         # Without the tests of time, which a sanitizer multiplies.

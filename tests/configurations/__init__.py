@@ -47,7 +47,7 @@ BAD += [2**40, 2**62, 2**63, 2**80, -(2**63), float("nan"), np.int8(1), np.float
 
 
 def spoiled(case, choices):
-    """Return the case with one attribute replaced by any of BAD; other sorts are returned unchanged."""
+    """Return a single call with one attribute replaced by one of BAD; any other case unchanged."""
     if not isinstance(case, (Pooling, Unpooling)):
         return case
     name = choices.pick(["kernel_shape", *case.attributes])

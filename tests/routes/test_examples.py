@@ -1,6 +1,7 @@
 """Every example of the docstrings and the README prints what is written there.
 
-Every test that docs/promises.md names exists."""
+Every test that docs/promises.md names exists.
+"""
 
 import doctest
 import importlib
