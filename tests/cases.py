@@ -1,6 +1,7 @@
 """Helpers of most tests: dtypes, adversarial values, layouts, arrangements, processes, time."""
 
 import contextlib
+import doctest
 import os
 import re
 import subprocess
@@ -50,6 +51,13 @@ def run_python(code, timeout=60, **environment):
         timeout=timeout,
         env={**own, **environment},
     )
+
+
+def error_without(package, code):
+    """Return the last line that code prints on stderr where a package cannot be imported."""
+    process = run_python(f"import sys; sys.modules[{package!r}] = None\n{code}")
+    assert process.returncode == 1
+    return process.stderr.splitlines()[-1]
 
 
 @contextlib.contextmanager
@@ -263,7 +271,7 @@ def arranged(x, how):
     return np.ascontiguousarray(x)
 
 
-# ------------------------------------------------------------------------------- files, time
+# ----------------------------------------------------------------------- files, threads, time
 
 
 def names(folder):
@@ -274,6 +282,22 @@ def names(folder):
 def shown(value):
     """A value in the id of a test: without addresses, so that ids are the same in every process."""
     return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+
+
+def check_page(page, examples=5):
+    """Run the examples of a page of docs/, of which there are more than `examples`."""
+    path = Path(__file__).parents[1] / "docs" / page
+    results = doctest.testfile(str(path), module_relative=False)
+    assert results.attempted > examples and results.failed == 0
+
+
+def in_threads(function, arguments):
+    """Call function(argument) for every argument at the same time, each in its own thread."""
+    threads = [threading.Thread(target=function, args=(argument,)) for argument in arguments]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def longest_pause(call):

@@ -10,10 +10,27 @@ import functools
 import numpy as np
 
 import cases
+from fastpool._running import builds as running
 
 CODES = 60
 EVERY = ("uint8", "float16", "float32", "int64")  # types that are pooled in every geometry
 PLANES = [(1, 1), (1, 2), (3, 1), (5, 13), (10, 13)]
+
+
+def lanes(isa, name, least_bytes=1):
+    """Return the elements of a vector, or of two vectors if one has only two.
+
+    Elements of fewer bytes count as `least_bytes`: kernels with indices widen them.
+    """
+    size = max(least_bytes, cases.dtype(name).itemsize)
+    return max(4, running.builds()[isa].VECTOR_BYTES // size)
+
+
+def with_planes(windows, most):
+    """Yield the windows with a number of images and channels, for at most `most` elements."""
+    for i, (sizes, *window) in enumerate(windows):
+        fits = [planes for planes in PLANES if np.prod(planes + sizes) < most] or PLANES[:1]
+        yield fits[-1 - i % len(fits)] + sizes, *window
 
 
 def geometry(rows, cols, lead=None):

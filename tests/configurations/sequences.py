@@ -271,16 +271,12 @@ class Calls:
         plan = fastpool.plan_max_pool(self.x.shape, self.x.dtype, **self.attributes(question))
         results = []
 
-        def work():
+        def work(_):
             results.append((question, plan(self.x)))
             results.append((other, self.ask(other, **self.written(other, "list"))))
 
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(results) == 2 * len(threads), f"{self.what}: a thread has failed"
+        cases.in_threads(work, range(4))
+        assert len(results) == 2 * 4, f"{self.what}: a thread has failed"
         for asked, result in results:
             self.check(asked, result)
 

@@ -128,16 +128,16 @@ def test_unpooling_stays_between_the_pages(name, index_dtype, isa, guarded_memor
         total = 2 * 2 * 4 * 2 * width
         chosen = np.random.default_rng(width).permutation(total)[: values.size]
         chosen[:2] = 0, total - 1
+        expected = np.zeros((2, 2, 4, 2 * width), values.dtype)
+        for position, value in zip(chosen, values.reshape(-1), strict=True):
+            expected.reshape(-1)[position] = value
         for at in ("end", "start"):
             x = memories["x"].array(shape, values.dtype, at)
             x[...] = values
             indices = memories["indices"].array(shape, index_dtype, at)
             indices[...] = chosen.reshape(shape)
-            y = memories["y"].array((2, 2, 4, 2 * width), values.dtype, at)
+            y = memories["y"].array(expected.shape, values.dtype, at)
             fastpool.max_unpool(x, indices, kernel, strides=2, out=y)
-            expected = np.zeros(y.shape, y.dtype)
-            for position, value in zip(chosen, values.reshape(-1), strict=True):
-                expected.reshape(-1)[position] = value
             cases.assert_same(y, expected, f"width {width}")
             for memory in memories.values():
                 memory.check()

@@ -10,7 +10,18 @@ import pytest
 
 import cases
 import fastpool
-from codes import CODES, EMBEDDED, EVERY, PLANES, embedded, geometry, oracle, random_codes, tables
+from codes import (
+    CODES,
+    EMBEDDED,
+    EVERY,
+    embedded,
+    geometry,
+    lanes,
+    oracle,
+    random_codes,
+    tables,
+    with_planes,
+)
 from fastpool import _reference
 from fastpool._running import builds as running
 
@@ -150,17 +161,10 @@ STRATEGIES = {
 }
 
 
-def lanes(isa, name):
-    """Elements of a vector; where those are two, of two vectors."""
-    return max(4, running.builds()[isa].VECTOR_BYTES // cases.dtype(name).itemsize)
-
-
 def geometries(strategy, isa, name):
-    """Yield the geometries of a strategy with numbers of images and channels for small arrays."""
-    n = lanes(isa, name)
-    for i, (sizes, *window) in enumerate(STRATEGIES[strategy](n, cases.dtype(name).itemsize)):
-        fits = [planes for planes in PLANES if np.prod(planes + sizes) < 10_000] or PLANES[:1]
-        yield fits[-1 - i % len(fits)] + sizes, *window
+    """Return the geometries of a strategy with numbers of images and channels."""
+    windows = STRATEGIES[strategy](lanes(isa, name), cases.dtype(name).itemsize)
+    return with_planes(windows, 10_000)
 
 
 def planned(strategy, shape, name, kernel, isa, **attributes):

@@ -2,7 +2,6 @@
 
 import pickle
 import statistics
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -223,9 +222,5 @@ def test_the_cache_is_bounded_and_shared_safely():
             if y.shape != x.shape or (y != width).any():
                 wrong.append(width)
 
-    threads = [threading.Thread(target=pool, args=(first,)) for first in (3, 4, 5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    cases.in_threads(pool, (3, 4, 5))
     assert not wrong

@@ -5,7 +5,6 @@ any addresses at all; an array is an address, or an address and strides.
 """
 
 import ctypes
-import doctest
 import gc
 import itertools
 import os
@@ -81,8 +80,7 @@ def test_the_page_shows_the_examples():
     page = ROOT / "docs" / "c-api.md"
     for path in ("c/images.c", "c/setup.py", "cython/peaks.pyx"):
         assert (ROOT / "tests" / "external" / path).read_text() in page.read_text(), path
-    results = doctest.testfile(str(page), module_relative=False)
-    assert results.attempted and results.failed == 0
+    cases.check_page("c-api.md", 0)
 
 
 def test_the_header_is_plain_c99(c_package, tmp_path):

@@ -97,11 +97,7 @@ def test_sixteen_threads_share_inputs_and_plans(isa):
                 if not np.array_equal(got, right):
                     wrong.append((number, which))
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    cases.in_threads(work, range(16))
     assert not wrong
 
 

@@ -98,11 +98,7 @@ def test_a_plan_is_shared_by_python_threads(isa):
                 if not (np.array_equal(y, expected[0]) and np.array_equal(indices, expected[1])):
                     wrong.append((number, repeat))
 
-        threads = [threading.Thread(target=pool, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        cases.in_threads(pool, range(8))
         assert not wrong
 
 
@@ -123,11 +119,7 @@ def test_different_pools_in_different_python_threads(isa):
             if not (np.array_equal(y, expected[0]) and np.array_equal(indices, expected[1])):
                 wrong.append(x.dtype)
 
-    threads = [threading.Thread(target=run, args=(job,)) for job in jobs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    cases.in_threads(run, jobs)
     assert not wrong
 
 

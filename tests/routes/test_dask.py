@@ -3,7 +3,6 @@
 import doctest
 import pickle
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -281,10 +280,8 @@ def test_indices_outside_of_their_windows_are_named():
 
 
 def test_the_extra_that_is_missing():
-    code = "import sys; sys.modules['dask'] = None; import fastpool; fastpool.dask"
-    process = cases.run_python(code)
-    last = process.stderr.splitlines()[-1]
-    assert last == 'ImportError: fastpool.dask needs dask: pip install "fastpool[dask]"'
+    line = 'ImportError: fastpool.dask needs dask: pip install "fastpool[dask]"'
+    assert cases.error_without("dask", "import fastpool; fastpool.dask") == line
 
 
 def test_importing_fastpool_leaves_dask_alone():
@@ -294,6 +291,4 @@ def test_importing_fastpool_leaves_dask_alone():
 
 def test_documentation():
     assert doctest.testmod(sys.modules["fastpool.dask"]).failed == 0
-    page = Path(__file__).parents[2] / "docs" / "dask.md"
-    results = doctest.testfile(str(page), module_relative=False)
-    assert results.attempted > 5 and results.failed == 0
+    cases.check_page("dask.md")

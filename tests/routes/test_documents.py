@@ -13,6 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 import fastpool.onnx
 import fastpool.openvino
+from cases import assert_same
 
 LAYOUTS = ("NCHW", "NHWC")
 
@@ -20,12 +21,6 @@ LAYOUTS = ("NCHW", "NHWC")
 def to_layout(array, layout):
     """`array`, written channels first, as a contiguous array of `layout`."""
     return np.ascontiguousarray(np.moveaxis(array, 1, -1)) if layout == "NHWC" else array
-
-
-def assert_same(got, expected):
-    """Equal in type, shape and every element."""
-    assert got.dtype == expected.dtype
-    np.testing.assert_array_equal(got, expected, strict=True)
 
 
 # ------------------------------------------------------ com.ms.internal.nhwc, MaxPool - 11

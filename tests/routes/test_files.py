@@ -185,9 +185,7 @@ print(peak() - before)
 
 def test_documentation(folder):
     assert doctest.testmod(fastpool.files).failed == 0
-    page = Path(__file__).parents[2] / "docs" / "files.md"
-    results = doctest.testfile(str(page), module_relative=False)
-    assert results.attempted > 3 and results.failed == 0
+    cases.check_page("files.md", 3)
 
 
 @pytest.mark.parametrize("what", ["source", "target", "indices"])

@@ -8,13 +8,9 @@ import pytest
 
 import fastpool
 import fastpool.onnx
+from cases import assert_same
 
 X = np.random.default_rng(0).standard_normal((2, 3, 7, 6)).astype(np.float32)
-
-
-def assert_same(got, expected):
-    assert got.dtype == expected.dtype
-    np.testing.assert_array_equal(got, expected, strict=True)
 
 
 def test_never_imports_onnx():

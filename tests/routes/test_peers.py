@@ -17,6 +17,7 @@ import pytest
 import fastpool
 import fastpool.onnx
 import fastpool.openvino
+from cases import assert_same
 
 
 class Geometry(NamedTuple):
@@ -109,11 +110,6 @@ def sample(geometry, dtype, seed):
     """Small whole numbers, so that ties are common; never the lowest value of the type."""
     low = 1 if np.dtype(dtype).kind == "u" else -4
     return np.random.default_rng(seed).integers(low, 9, geometry.shape).astype(dtype)
-
-
-def assert_same(got, expected):
-    assert got.dtype == expected.dtype
-    np.testing.assert_array_equal(got, expected, strict=True)
 
 
 # ------------------------------------------------------------------------------ onnxruntime

@@ -3,14 +3,13 @@
 import copy
 import doctest
 import importlib
-import pathlib
 import pickle
 import sys
 
 import numpy as np
 import pytest
 
-from cases import run_python
+import cases
 from fastpool._running import threads
 
 torch = pytest.importorskip("torch")
@@ -23,7 +22,6 @@ import fastpool.torch as ft  # noqa: E402
 from fastpool.torch import _ops  # noqa: E402
 from tensors import FORMATS, POOLS, UNPOOLS, Net, images, same  # noqa: E402
 
-ROOT = pathlib.Path(__file__).parents[2]
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
 
@@ -209,7 +207,7 @@ for mebi, dtype in ((24, torch.bfloat16), (32, torch.float32)):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads memory as Linux does")
 def test_no_copy_of_the_input_is_made():
-    process = run_python(PEAK)
+    process = cases.run_python(PEAK)
     assert process.returncode == 0, process.stderr
     grown = list(map(int, process.stdout.split()))
     assert len(grown) == 4 and max(grown) < 8 << 20  # of 48 and 128 MiB
@@ -279,7 +277,7 @@ def test_torchs_number_of_threads_limits_the_default():
 
 def test_torch_is_imported_only_when_asked_for():
     code = "import sys, fastpool; assert 'torch' not in sys.modules; sys.modules['torch'] = None"
-    process = run_python(f"{code}; fastpool.torch")
+    process = cases.run_python(f"{code}; fastpool.torch")
     last = process.stderr.strip().splitlines()[-1]
     assert last == 'ImportError: fastpool.torch needs torch: pip install "fastpool[torch]"'
 
@@ -292,5 +290,4 @@ def test_docstrings(name):
 
 @pytest.mark.parametrize("page", ["torch.md", "coming-from/torch.md"])
 def test_recipe_pages(page):
-    results = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
-    assert results.attempted > 5 and results.failed == 0
+    cases.check_page(page)
