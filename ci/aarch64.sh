@@ -90,8 +90,9 @@ OBJDUMP=aarch64-linux-gnu-objdump "$venv/bin/python" "$root/ci/check_vectorised.
 
 cd "$root"
 # Skip the time of the import: the emulator determines it.
-[ $# -gt 0 ] || set -- tests/kernels/test_against_reference.py tests/kernels/test_forms.py \
-    tests/kernels/test_taps.py tests/kernels/test_edges.py tests/kernels/test_guards.py \
+[ $# -gt 0 ] || set -- tests/kernels/test_against_reference.py \
+    tests/kernels/test_strategy_results.py tests/kernels/test_taps.py \
+    tests/kernels/test_edges.py tests/kernels/test_guards.py \
     tests/kernels/test_unpool.py tests/process/test_build.py -k "not import_time"
 export PYTHONSAFEPATH=1
 exec "$target/bin/python" -m pytest --import-mode=importlib -p no:cacheprovider -q \

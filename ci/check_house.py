@@ -139,7 +139,7 @@ def check_layers(imports):
 
 
 def check_circles(imports):
-    """No module imports itself by way of others, wherever the statements are."""
+    """No module imports itself through others, wherever the statements are."""
     edges = {}
     for module, target, line in imports.found:
         edges.setdefault(module, {}).setdefault(target, line)

@@ -69,12 +69,13 @@ if [ $# -eq 0 ]; then
     if [ "$mode" = thread ]; then
         # What runs on several threads, in this process.
         set -- tests/process/test_threads.py tests/kernels/test_unpool.py \
-            tests/kernels/test_forms.py tests/kernels/test_tiles.py tests/kernels/test_far.py \
+            tests/kernels/test_strategy_results.py tests/kernels/test_tiles.py \
+            tests/kernels/test_far.py \
             -k "one_to_eight or duplicate or python_threads or blocks or outside or parts or \
 (tiles and uint8) or running_maxima"
     else
         # Without the tests of time, which a sanitizer multiplies.
-        set -- tests/kernels/test_forms.py tests/kernels/test_guards.py \
+        set -- tests/kernels/test_strategy_results.py tests/kernels/test_guards.py \
             tests/kernels/test_edges.py tests/kernels/test_unpool.py tests/kernels/test_bool.py \
             tests/kernels/test_tiles.py tests/kernels/test_against_reference.py \
             tests/kernels/test_sweep.py tests/kernels/test_far.py -k 'not takes_seconds'

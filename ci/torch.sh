@@ -12,11 +12,11 @@ make_venv
 [ -f "$venv/.installed-torch" ] || quiet_pip install "torch==2.13.0" jax scikit-learn
 touch "$venv/.installed-torch"
 make_environment test,torch
-[ $# -gt 0 ] || set -- tests/routes/test_torch.py tests/routes/test_torch_errors.py \
-    tests/routes/test_foreign.py \
+[ $# -gt 0 ] || set -- tests/routes/test_torch.py tests/routes/test_torch_graphs.py \
+    tests/routes/test_torch_errors.py tests/routes/test_foreign.py \
     tests/routes/test_conventions.py tests/routes/test_peers.py \
-    tests/process/test_process.py::test_beside_another_parallel_library \
+    tests/process/test_process.py::test_together_with_another_parallel_library \
     tests/process/test_process.py::test_workers_of_a_data_loader \
-    tests/process/test_threads.py::test_a_forked_child_pools_beside_another_openmp \
+    tests/process/test_threads.py::test_a_forked_child_pools_next_to_another_openmp \
     tests/process/test_threads.py::test_several_openmp_runtimes_in_one_process
 run_pytest "$@"

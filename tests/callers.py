@@ -1,4 +1,4 @@
-"""What the tests of callers from C and Cython share: building these, and calling them."""
+"""Helpers that build and call the packages of tests/external, for the tests of the C API."""
 
 import importlib.util
 import os
@@ -55,7 +55,7 @@ def bits(array):
 
 
 def results(plan, extra=0):
-    """Arrays for the results of a plan, full of what stands in none; with gaps after each row."""
+    """Return arrays for the results of a plan: full of 77, with `extra` elements after each row."""
     found = []
     for name in (plan.dtype, plan.index_dtype)[: 1 + plan.return_indices]:
         shape = (*plan.output_shape[:-1], plan.output_shape[-1] + extra)

@@ -1,6 +1,7 @@
-"""What the tests share: dtypes, adversarial values, layouts of arrays and of memory, processes."""
+"""Helpers of most tests: dtypes, adversarial values, layouts, arrangements, processes, time."""
 
 import contextlib
+import doctest
 import os
 import re
 import subprocess
@@ -52,9 +53,16 @@ def run_python(code, timeout=60, **environment):
     )
 
 
+def error_without(package, code):
+    """Return the last line that code prints on stderr where a package cannot be imported."""
+    process = run_python(f"import sys; sys.modules[{package!r}] = None\n{code}")
+    assert process.returncode == 1
+    return process.stderr.splitlines()[-1]
+
+
 @contextlib.contextmanager
 def bounds():
-    """A second of this process's time, and 100 MiB beside what it has."""
+    """Limit the block to a second of processor time and 100 MiB of additional memory."""
     if sys.platform == "linux":
         import resource
 
@@ -258,12 +266,12 @@ def arranged(x, how):
         x = x.copy()
         x.flags.writeable = False
         return x
-    if how == "byte-swapped":  # ml_dtypes' bfloat16 has no swapped form
+    if how == "byte-swapped":  # ml_dtypes' bfloat16 cannot be swapped
         return x if x.dtype.name == "bfloat16" else x.astype(x.dtype.newbyteorder())
     return np.ascontiguousarray(x)
 
 
-# ------------------------------------------------------------------------------- files, time
+# ----------------------------------------------------------------------- files, threads, time
 
 
 def names(folder):
@@ -274,6 +282,22 @@ def names(folder):
 def shown(value):
     """A value in the id of a test: without addresses, so that ids are the same in every process."""
     return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+
+
+def check_page(page, examples=5):
+    """Run the examples of a page of docs/, of which there are more than `examples`."""
+    path = Path(__file__).parents[1] / "docs" / page
+    results = doctest.testfile(str(path), module_relative=False)
+    assert results.attempted > examples and results.failed == 0
+
+
+def in_threads(function, arguments):
+    """Call function(argument) for every argument at the same time, each in its own thread."""
+    threads = [threading.Thread(target=function, args=(argument,)) for argument in arguments]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def longest_pause(call):

@@ -1,7 +1,8 @@
-"""Poolings of codes, for the tests of forms and taps.
+"""Poolings of codes, for test_strategy_results.py and test_taps.py.
 
-Data are codes, small integers, and tables that never decrease: the maximum of the codes is that of
-the values, whatever their type. Code -1, a window without elements, is the table's last entry.
+Codes are small integers. A table turns them into values of any type. Tables never decrease, so the
+maximum of the codes is the code of the maximum. Code -1 means a window without elements; its value
+is the table's last entry.
 """
 
 import functools
@@ -9,10 +10,27 @@ import functools
 import numpy as np
 
 import cases
+from fastpool._running import builds as running
 
 CODES = 60
 EVERY = ("uint8", "float16", "float32", "int64")  # types that are pooled in every geometry
 PLANES = [(1, 1), (1, 2), (3, 1), (5, 13), (10, 13)]
+
+
+def lanes(isa, name, least_bytes=1):
+    """Return the elements of a vector, or of two vectors if one has only two.
+
+    Elements of fewer bytes count as `least_bytes`: kernels with indices widen them.
+    """
+    size = max(least_bytes, cases.dtype(name).itemsize)
+    return max(4, running.builds()[isa].VECTOR_BYTES // size)
+
+
+def with_planes(windows, most):
+    """Yield the windows with a number of images and channels, for at most `most` elements."""
+    for i, (sizes, *window) in enumerate(windows):
+        fits = [planes for planes in PLANES if np.prod(planes + sizes) < most] or PLANES[:1]
+        yield fits[-1 - i % len(fits)] + sizes, *window
 
 
 def geometry(rows, cols, lead=None):
@@ -68,7 +86,8 @@ def random_codes(shape, seed):
     return np.random.default_rng(seed).integers(0, CODES, shape).astype(np.int8)
 
 
-# How arrays lie in larger ones: the larger one's shape beside theirs, and where in it they are.
+# Arrays as parts of larger ones: (elements that the larger one has more along each axis, None for
+# twice as many; where in it the array is).
 EMBEDDED = {
     "alone": ((0, 0, 0, 0), np.s_[:]),
     "some channels": ((0, 3, 0, 0), np.s_[:, 1:-2]),

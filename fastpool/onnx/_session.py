@@ -16,7 +16,7 @@ from ._split import Piece, split
 # Conventions in which onnxruntime differs from the standard's text and examples.
 _CONVENTIONS = {"pads_with_auto_pad": "ignore", "index_space": "output"}
 
-_SPINNING = "session.intra_op.allow_spinning"
+_SPINNING = "session.intra_op.allow_spinning", "session.inter_op.allow_spinning"
 
 # Limit for the threads of all pieces of a model together: those of _FULL_POOLS sessions, or
 # _SMALL_NUMBER. Known networks have fewer pieces, which are large enough to need all threads.
@@ -168,8 +168,9 @@ def _fewer_threads(options, pieces):
             for name, threads in chosen.items():
                 wanted = threads or available_cpus()  # 0: onnxruntime finds a number
                 most = 1 + max(_FULL_POOLS * (wanted - 1), _SMALL_NUMBER) // pieces
-                if most < wanted:
-                    setattr(options, name, most)
+                # 1 is set too: onnxruntime would count processors that this process may not use.
+                if most < wanted or wanted == 1:
+                    setattr(options, name, min(most, wanted))
         yield
     finally:
         for name, threads in chosen.items():
@@ -178,10 +179,11 @@ def _fewer_threads(options, pieces):
 
 def _stop_spinning(options):
     """Switch spinning off: a session's spinning threads would slow down the next session."""
-    try:
-        options.get_session_config_entry(_SPINNING)
-    except RuntimeError:  # the caller has not set it
-        options.add_session_config_entry(_SPINNING, "0")
+    for entry in _SPINNING:
+        try:
+            options.get_session_config_entry(entry)
+        except RuntimeError:  # the caller has not set it
+            options.add_session_config_entry(entry, "0")
 
 
 def _run(session, piece):

@@ -1,4 +1,4 @@
-"""`fastpool bench`: its list, its answers, and what it does with wrong ones."""
+"""`fastpool bench` lists its workloads, reports what it measured, and refuses wrong results."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""The command `fastpool`: what each part does, and what is said when something is wrong."""
+"""Each command of `fastpool` prints what it should, and a clear message if an argument is wrong."""
 
 import importlib.metadata
 import json

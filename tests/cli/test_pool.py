@@ -1,4 +1,4 @@
-"""`fastpool pool`: arrays and images from file to file, and what is said when that fails."""
+"""`fastpool pool` pools arrays and images from file to file, and says clearly why it cannot."""
 
 import os
 import sys

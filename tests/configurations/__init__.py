@@ -1,15 +1,28 @@
-"""Random cases of everything that a call can meet, and their comparison with the slow twin.
+"""One generator of random cases for hypothesis, ci/compare.py and the fuzzer, and its comparison.
 
-ci/compare.py draws them at random, ci/fuzz.py from the bytes of a coverage-guided fuzzer, and the
-tests by hypothesis (`strategies`), all of them by `choices.Choices`. The modules:
+`draw(choices)` returns a random case. `compare(case, counts)` runs it and raises AssertionError at
+the first difference from the slow twin, `fastpool/_reference.py`. A case is a frozen dataclass of
+plain values, so its text alone describes it. Three programs draw cases. They differ only in where
+the random numbers come from, which a `choices.Choices` object hides:
 
-- `pooling` and `unpooling`: one call each. A case is many configurations: every build, one thread
-  and several, values alone and with indices, plain arrays and parts of larger ones.
-- `plans`: plans of which `changes` has changed some fields. Each is refused, or computes what its
+| program | numbers come from | cases |
+| --- | --- | --- |
+| ci/compare.py | `random.Random` with a seed and the case's number | `draw`, `compare` |
+| ci/fuzz.py | bytes that a coverage-guided fuzzer chooses | `draw`, `spoiled`, `compare` |
+| tests | hypothesis, which shrinks what fails | the strategies of `strategies` |
+
+kernels/test_random_cases.py runs a few cases as the first two programs do.
+
+The four sorts of cases are four modules:
+
+- `pooling`, `unpooling`: one call. It runs in many configurations: every build, one thread and
+  several, values alone and with indices, contiguous arrays and parts of larger ones.
+- `plans`: a plan whose fields `changes` has changed. The plan is refused, or computes what its
   fields say.
 - `sequences`: calls that share arguments, plans and outputs, some of them on several threads.
-- `attributes`: what all of these draw alike. `arrays`: arrangements, and limits on memory and time.
-- `oracle`: what to expect.
+
+The other modules are shared: `attributes` draws arguments, `arrays` draws arrangements in memory
+and limits the time, and `oracle` computes the expected results.
 """
 
 from collections import Counter
@@ -27,13 +40,14 @@ from .unpooling import Unpooling, compare_unpooling, draw_unpooling
 
 __all__ = ["Choices", "compare", "configurations", "draw", "report", "spoiled"]
 
-# In the place of an attribute: of a wrong kind, of no legal value, or legal after all.
+# Values that `spoiled` writes over an attribute. Most have a wrong type or an illegal value; some
+# are legal for some attributes.
 BAD = [0, -1, 3, 2.0, True, None, "2", b"NHWC", (), (1,), (2, 2), (1,) * 70, [[1, 2]], {}, "NHWC"]
 BAD += [2**40, 2**62, 2**63, 2**80, -(2**63), float("nan"), np.int8(1), np.float32(1), np.arange(2)]
 
 
 def spoiled(case, choices):
-    """The case with something in the place of one of its attributes, if it is a single call."""
+    """Return a single call with one attribute replaced by one of BAD; any other case unchanged."""
     if not isinstance(case, (Pooling, Unpooling)):
         return case
     name = choices.pick(["kernel_shape", *case.attributes])
@@ -44,12 +58,17 @@ def spoiled(case, choices):
 
 
 def draw(choices):
+    """Return a case of any sort, most often one call of max_pool."""
     draws = [draw_pooling] * 5 + [draw_unpooling, draw_planned, draw_sequence]
     return choices.pick(draws)(choices)
 
 
 def compare(case, counts, builds=cases.BUILDS, threads=None):
-    """Raise AssertionError at the first difference."""
+    """Run the case on each build and raise AssertionError at the first difference.
+
+    `counts` is a Counter; its keys (heading, name) count what was run. `threads` are the numbers of
+    threads for single calls: by default 1 and the case's own number.
+    """
     with np.errstate(all="ignore"):
         if isinstance(case, (Pooling, Unpooling)):
             threads = (1, case.threads) if threads is None else threads
@@ -62,17 +81,18 @@ def compare(case, counts, builds=cases.BUILDS, threads=None):
 
 
 def configurations(counts):
+    """Return how many configurations were compared. Each is one build, call and arrangement."""
     return counts["arrays", "plain"] + counts["arrays", "arranged"]
 
 
 def report(counts, every_path=False):
-    """Lines of text: how many configurations of each sort."""
+    """Yield lines of text: how many configurations of each sort were compared."""
     for heading in (
         "case",
         "dtype",
         "layout",
         "build",
-        "form",
+        "strategy",
         "threads",
         "outputs",
         "arrays",

@@ -1,4 +1,4 @@
-"""How arrays are arranged in memory, and what every call must keep to: results, memory, time."""
+"""Random arrangements of arrays in memory, and checks of each call: results, memory, time."""
 
 import contextlib
 import math
@@ -20,20 +20,20 @@ SECONDS_PER_ELEMENT = 1e-6
 
 @dataclass(frozen=True)
 class Arrangement:
-    """How an array lies in a larger one."""
+    """Where an array is in a larger one, and in which order its elements are there."""
 
     order: tuple  # its axes, from the slowest in memory to the fastest
     steps: tuple  # elements from one to the next, along each axis; negative is backwards
-    before: tuple  # elements of the larger one beside it
+    before: tuple  # elements of the larger one before it, along each axis
     after: tuple
     offset: int  # bytes before the first element: not aligned
     swapped: bool  # the other byte order
     read_only: bool
 
     def empty(self, shape, dtype):
-        """(an array to be filled, the bytes of the larger one)."""
+        """Return (an array to fill, the bytes of the larger array that holds it)."""
         dtype = np.dtype(dtype)
-        if self.swapped and dtype.name != "bfloat16":  # ml_dtypes' type has no such form
+        if self.swapped and dtype.name != "bfloat16":  # which cannot be swapped
             dtype = dtype.newbyteorder()
         parts, extents = [], []
         for n, step, before, after in zip(shape, self.steps, self.before, self.after, strict=True):
@@ -47,7 +47,7 @@ class Arrangement:
         return array[tuple(slice(None, None, -1 if step < 0 else 1) for step in self.steps)], owner
 
     def holding(self, values):
-        """The values, in an array that lies like this."""
+        """Return a copy of the values in this arrangement."""
         array, _ = self.empty(values.shape, values.dtype)
         array[...] = values
         array.flags.writeable = not self.read_only
@@ -77,27 +77,27 @@ def draw_arrangement(choices, rank, output=False):
 
 
 def fenced(shape, dtype, byte=FILL):
-    """(an array to be filled, the bytes of it and of the fences before and after it)."""
+    """Return (an array to fill, its bytes together with those of the fences around it)."""
     nbytes = math.prod(shape) * np.dtype(dtype).itemsize
     owner = np.full(FENCE + nbytes + FENCE, byte, np.uint8)
     return owner[FENCE : FENCE + nbytes].view(dtype).reshape(shape), owner
 
 
 def same(got, expected, what):
-    """`cases.assert_same`, with a quick answer where nothing is NaN."""
+    """Compare as `cases.assert_same` does, faster if nothing is NaN."""
     if got.dtype != expected.dtype or got.shape != expected.shape or not (got == expected).all():
         cases.assert_same(got, expected, what)
 
 
 def untouched(array, owner, what):
-    """Nothing was written beside an array that `Arrangement.empty` gave."""
+    """Raise if the memory around an array of `Arrangement.empty` was written; fill the array."""
     array[...] = np.full(array.itemsize, FILL, np.uint8).view(array.dtype)[0]
-    assert (owner == FILL).all(), f"{what}: written beside the output"
+    assert (owner == FILL).all(), f"{what}: written outside the output"
 
 
 @contextlib.contextmanager
 def in_time(elements, what):
-    """Raise if the calls inside take more processor time than so many elements may."""
+    """Raise if the block takes more processor time than calls on this many elements may."""
     start = time.process_time()
     yield
     seconds = time.process_time() - start

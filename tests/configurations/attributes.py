@@ -1,4 +1,4 @@
-"""Attributes that pooling, unpooling and plans draw alike: layouts, indices and their numbering."""
+"""Draw the attributes that pooling, unpooling and plans share: layouts, and how indices count."""
 
 import math
 
@@ -6,7 +6,7 @@ import cases
 
 
 def draw_conventions(choices, rank, layout):
-    """Everything but the windows that decides about results of a pooling, and how it is counted."""
+    """Draw the attributes of a pooling other than its windows: rounding, NaN, how indices count."""
     physical = layout.endswith("C") and choices.once_in(2)
     storage_order = 0 if physical else choices.integer(0, 1)
     first = cases.first_spatial_axis(layout)
@@ -24,7 +24,7 @@ def draw_conventions(choices, rank, layout):
 
 
 def draw_numbering(choices, layout):
-    """How indices of an unpooling count: never from inside of a plane."""
+    """Draw how the indices of an unpooling count. They never count from inside a plane."""
     index_layout = choices.pick(["NCHW", "NHWC"] if layout.endswith("C") else ["NCHW"])
     outer = cases.first_spatial_axis(layout) - (index_layout == "NHWC")
     return {
@@ -35,13 +35,13 @@ def draw_numbering(choices, layout):
 
 
 def planes(layout, batch, channels, index_axis=0):
-    """How many planes there are from this axis on."""
+    """Return the number of planes in one block of the axes from `index_axis` on."""
     outer = [batch] * layout.startswith("N") + [channels] * ("C" in layout)
     return math.prod(outer[index_axis:])
 
 
 def draw_batch(choices, sizes, channels, most):
-    """(batch, channels) for about so many elements, now and then none."""
+    """Return (batch, channels) for at most about `most` elements, now and then for none."""
     room = most // max(1, math.prod(sizes))
     channels = max(1, min(channels, room))
     batch = max(1, min(choices.pick([1, 1, 2, 3, 8]), room // channels))

@@ -1,7 +1,7 @@
-"""Random changes of a plan's fields: other numbers, words, orders, ranks and kinds of objects.
+"""Random changes of a plan's fields: other numbers, words, orders, ranks and types.
 
-Most changes by themselves contradict another field. `agree` then lets the other fields follow, so
-that what is left of the contradiction is hard to see.
+Most changes contradict another field. `agree` and `follow` then adapt some of the other fields, so
+that the contradictions that remain are hard to detect.
 """
 
 import numpy as np
@@ -61,7 +61,7 @@ class Row(tuple):
 
 
 def disguised(value, choices):
-    """An object of another kind, equal to the value where there is such a one."""
+    """Return an object of another type, equal to the value if there is one."""
     if isinstance(value, bool):
         return choices.pick([np.bool_(value), int(value), None, str(value)])
     if isinstance(value, int):
@@ -76,7 +76,7 @@ def disguised(value, choices):
 
 
 def draw_path(fields, kinds, choices):
-    """Where in the fields, or in the tuples inside of them, an object of one of these types is."""
+    """Return the path to an object of one of these types, in the fields or in their tuples."""
     found = [((name,), value) for name, value in fields.items() if name != "given"]
     for path, value in found:
         if isinstance(value, tuple):
@@ -92,7 +92,7 @@ def item_at(value, path):
 
 
 def with_item(value, path, new):
-    """The tuple, or dict of fields, with another object at that place."""
+    """Return the tuple, or the dict of fields, with another object at that path."""
     if not path:
         return new
     if isinstance(value, dict):
@@ -103,7 +103,7 @@ def with_item(value, path, new):
 
 
 # ------------------------------------------------------------------------------- kinds of changes
-# Each takes the fields, those of another plan, and what draws; each gives all fields.
+# Each takes the fields, the fields of another plan, and a Choices. It returns all fields.
 
 
 def number(fields, other, choices):
@@ -120,7 +120,7 @@ def word(fields, other, choices):
 
 
 def layout(fields, other, choices):
-    """Another name of as many axes."""
+    """Give the layout another name of equal length."""
     names = [name for name in LAYOUTS if len(name) == len(fields["layout"])]
     return {**fields, "layout": choices.pick(names or LAYOUTS)}
 
@@ -131,7 +131,7 @@ def flag(fields, other, choices):
 
 
 def order(fields, other, choices):
-    """The items of a tuple in another order, or one of them less or more."""
+    """Reorder the items of a tuple, or add or remove some."""
     place = draw_path(fields, [tuple], choices)
     old = item_at(fields, place)
     orders = [old[::-1], old[1:] + old[:1], old[1:], old[:-1], old + old[-1:], old * 2, ()]
@@ -144,13 +144,13 @@ def kind(fields, other, choices):
 
 
 def exchange(fields, other, choices):
-    """One to four fields of another plan."""
+    """Take one to four fields from the other plan."""
     names = [choices.pick(list(fields)) for _ in range(choices.integer(1, 4))]
     return {**fields, **{name: other[name] for name in names}}
 
 
 def rank(fields, other, choices):
-    """Spatial axes of one element more, everywhere: alone, up to 64 axes in all are legal."""
+    """Add spatial axes of one element in every field. Up to 64 axes in all are legal."""
     count = choices.pick([1, 2, 3, *range(58, 66), 80, 200])
     first = fields["layout"].startswith("N") + (
         "C" in fields["layout"] and not fields["channels_last"]
@@ -181,7 +181,7 @@ def rank(fields, other, choices):
 
 
 def agree(fields):
-    """The fields with extents of batch, channels and spatial axes as the shapes have them."""
+    """Return the fields with batch, channels and extents of axes taken from the shapes."""
     pool = "axes" in fields
     shape = fields["input_shape" if pool else "x_shape"]
     name, output = fields["layout"], fields["output_shape"]
@@ -201,7 +201,7 @@ def agree(fields):
 
 
 def follow(fields):
-    """The fields with the output and the place of indices that `axes` and `input_shape` ask for."""
+    """Return the fields with outputs and index fields computed from `axes` and `input_shape`."""
     shape, output = fields["input_shape"], list(fields["input_shape"])
     first = fields["layout"].startswith("N")
     first += "C" in fields["layout"] and not fields["channels_last"]
@@ -214,12 +214,12 @@ def follow(fields):
     return agree({**fields, "axes": tuple(axes), "output_shape": tuple(output), **counted})
 
 
-# What a change meets in fields that an earlier one has left senseless.
+# Errors of a change whose fields an earlier change has made meaningless.
 SENSELESS = (AttributeError, LookupError, TypeError, ValueError, ZeroDivisionError)
 
 
 def draw_changes(choices, fields, other):
-    """The fields that are to be others: none, or what one to three changes come to."""
+    """Return the fields that differ after up to three changes, with their new values."""
     changes = [number, layout, exchange, kind, order, rank, number, word, flag]
     changed = fields
     for _ in range(choices.pick([1, 1, 1, 2, 2, 3, 0])):

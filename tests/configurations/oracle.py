@@ -1,7 +1,8 @@
-"""Expected results of max_pool: those of the slow twin, or `quick`'s where there are many outputs.
+"""Expected results: from the slow twin, or from `quick` for long axes with many outputs.
 
-`quick` takes the windows of all outputs at once, with NumPy. Its time grows with the input, the
-output and the logarithm of the window, so that long axes can be compared too.
+`quick` pools all windows at once with NumPy. Its time grows with the input, the output and the
+logarithm of the window, so cases with long axes can be compared too. `planned_pool` and
+`planned_unpool` compute what the fields of a plan say.
 """
 
 import math
@@ -22,7 +23,7 @@ EMPTY = -2  # the rank of a window without elements, below that of every value
 
 
 def max_pool(x, kernel_shape, attributes, long):
-    """(maxima, indices). Of a `long` case with few outputs both oracles are asked."""
+    """Return (maxima, indices). A `long` case with few outputs compares both oracles first."""
     if not long:
         return _reference.max_pool(x, kernel_shape, return_indices=True, **attributes)
     expected = quick(x, kernel_shape, **attributes)
@@ -52,7 +53,7 @@ def quick(
     activation=None,
     activation_params=(),
 ):
-    """As `_reference.max_pool` of legal windows and pads that have one value per axis."""
+    """Return what `_reference.max_pool` returns, for legal attributes with one value per axis."""
     name = arguments.dtype_name(x.dtype)
     activation, activation_params = arguments.activation(activation, activation_params, name)
     order = geometry.layout(layout, x.shape)
@@ -86,7 +87,7 @@ def quick(
 
 
 def _ranks(values, nan):
-    """Integers in the order of the values. NaN is above all of them, or below if ignored."""
+    """Return integers in the order of the values. NaN is the highest, or the lowest if ignored."""
     if values.dtype.name == "bfloat16":
         values = values.astype(np.float32)
     if values.dtype.kind != "f":
@@ -98,7 +99,7 @@ def _ranks(values, nan):
 
 
 def _windows(outputs, size, kernel, stride, dilation, begin):
-    """Of each output the first element and how many there are, as integers of any magnitude."""
+    """Return the first element of each output's window, and how many elements the window has."""
     reach = (outputs + kernel) * max(stride, dilation) + size + begin
     starts = np.arange(outputs).astype(np.int64 if reach < 2**62 else object) * stride - begin
     skipped = np.maximum(0, -(starts // dilation))
@@ -109,10 +110,10 @@ def _windows(outputs, size, kernel, stride, dilation, begin):
 
 
 def _best(ranks, places, firsts, counts, dilation):
-    """Along the last axis, the first of the highest ranks of each window, and its place.
+    """Return the highest rank of each window along the last axis, and its first place.
 
-    The tables hold the best of 1, 2, 4, ... taps from every element on. Two entries, which may
-    overlap, make a window.
+    The tables hold the best of 1, 2, 4, ... taps from every element on. A window is the better of
+    two entries, which may overlap.
     """
     shape = *ranks.shape[:-1], len(counts)
     best, where = np.full(shape, EMPTY), np.zeros(shape, np.int64)
@@ -133,7 +134,7 @@ def _best(ranks, places, firsts, counts, dilation):
 
 
 def _higher(ranks, places, later_ranks, later_places):
-    """Of two taps each the one of the higher rank, the earlier one if they are equal."""
+    """Return the better of each pair of taps: the higher rank, or the earlier one if equal."""
     later = later_ranks > ranks
     return np.where(later, later_ranks, ranks), np.where(later, later_places, places)
 
@@ -142,7 +143,7 @@ def _higher(ranks, places, later_ranks, later_places):
 
 
 def planned_pool(plan, x):
-    """(maxima, indices) as the fields of a `MaxPoolPlan` say; raises where they say nothing."""
+    """Return (maxima, indices) as the fields of a `MaxPoolPlan` say, or raise."""
     order = geometry.layout(plan.layout, plan.input_shape)
     if len(plan.axes) != len(order.spatial):
         raise ValueError("the number of axes")
@@ -172,12 +173,12 @@ def planned_pool(plan, x):
 
 
 def along(order, values, absent):
-    """Of one value per axis of the array: those of batch, channels and the spatial axes."""
+    """Return the values of batch, channels and the spatial axes, from one value per array axis."""
     return [absent if axis < 0 else values[axis] for axis in _reference._axes(order)]
 
 
 def _counted(plan, places, order):
-    """Indices in the whole that a plan is a part of, from those in its own input."""
+    """Return indices in the whole that the plan is a part of, from those in the plan's input."""
     extents, starts = along(order, plan.index_shape, 1), along(order, plan.index_origin, 0)
     present = [axis >= 0 for axis in _reference._axes(order)]
     wide = np.int64 if math.prod(extents) < 2**62 else object
@@ -198,7 +199,7 @@ def _counted(plan, places, order):
 
 
 def planned_unpool(plan, x, seed):
-    """(indices, result) as the fields of an `UnpoolPlan` say; raises where they say nothing."""
+    """Return (indices, result) as the fields of an `UnpoolPlan` say, or raise."""
     order = geometry.layout(plan.layout, plan.x_shape)
     sizes = [plan.x_shape[axis] for axis in order.spatial]
     extents = [plan.output_shape[axis] for axis in order.spatial]

@@ -1,7 +1,7 @@
-"""Random plans, most with changed fields: refused when they are made, or exactly what they say.
+"""Random plans, most with changed fields: each is refused, or computes exactly what its fields say.
 
-A plan that contradicts itself must never reach the kernels, which believe every field. So outputs
-have fences on both sides here, and what is next to an input would win every maximum.
+A plan that contradicts itself must never reach the kernels, because they do not check its fields.
+So outputs have fences on both sides here, and the bytes next to an input would win every maximum.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ MOST_AXES = 64
 MOST_ELEMENTS = 4000
 LARGE = 0x7F  # every byte next to an input: above nearly all values, or NaN
 
-# How a plan gets its fields. Only "set" goes round every check that a class can make.
+# How a plan gets its fields. Only "set" avoids every check of the class.
 ROUTES = ["replace", "class", "pickle", "copy", "deepcopy", "set"]
 
 # Fields that are shapes, and those that are tuples of tuples.
@@ -51,7 +51,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Planned:
-    """One plan: what a legal call makes, a part of it, and then some fields changed."""
+    """One plan: made by a legal call, then cut to a part, then with some fields changed."""
 
     unpool: bool
     arguments: dict
@@ -74,7 +74,7 @@ def fields_of(plan):
 
 
 def draw_pool_arguments(choices):
-    """A small pooling of which many extents are equal, so that one can be taken for another."""
+    """Draw a small pooling with many equal extents, so that mixed-up axes can go unnoticed."""
     rank = choices.pick([2, 2, 1, 3, 4])
     layout = choices.pick(cases.layouts(rank))
     usual = choices.integer(1, 5)
@@ -155,7 +155,7 @@ def draw_planned(choices):
 
 
 def compare_planned(case, counts, builds):
-    """Raise unless the plan is refused in words of its own, or gives what its fields say."""
+    """Raise unless the plan is refused by its own check, or gives what its fields say."""
     before = original(case.unpool, case.arguments, case.part)
     legal = is_legal(before, case.changes)
     try:
@@ -197,7 +197,7 @@ def made(plan, changes, route):
 
 
 def is_exact(before, name, value):
-    """Is a field, and all that is in it, of the types that the planning itself gives it?"""
+    """Return whether a field and all its items have the types that planning gives them."""
     if name == "given":
         return type(value) in (Given, type(None))
     kinds = KINDS.get(name, {int})
@@ -211,7 +211,7 @@ def is_exact(before, name, value):
 
 
 def is_sound(before, changes):
-    """Are the fields of their types, extents not negative, and types of elements known?"""
+    """Return whether fields have their types, extents are not negative, and dtypes are known."""
     fields = {**fields_of(before), **changes}
     return (
         all(is_exact(before, name, value) for name, value in fields.items())
@@ -222,7 +222,7 @@ def is_sound(before, changes):
 
 
 def is_legal(before, changes):
-    """Would a call, by its attributes, make this very plan? (False also where that is unclear.)"""
+    """Return whether a call could make this plan. False also if that is unclear."""
     fields = {**fields_of(before), **changes}
     if not is_sound(before, changes):
         return False
@@ -240,7 +240,7 @@ def is_legal(before, changes):
 
 
 def again_pool(axes, output_shape, batch, channels, channels_last, index_origin, given, **fields):
-    """The plan of a call with the attributes that are among the fields."""
+    """Plan a call with the attributes that the fields contain."""
     kernels, strides, dilations, begins, ends = zip(*(axis[2:] for axis in axes), strict=True)
     del fields["index_shape"]
     return fastpool.plan_max_pool(
@@ -262,7 +262,7 @@ def again_unpool(x_shape, windows, sizes, inferred, output_shape, **fields):
 
 
 def run(plan, before, case, counts, builds):
-    """Run a plan that was not refused, in every build, between fences."""
+    """Run an accepted plan on every build, on arrays between fences."""
     assert is_sound(before, case.changes), "accepted fields of wrong types, or of no meaning"
     shape = getattr(plan, "x_shape" if case.unpool else "input_shape")
     axes = max(len(shape), len(plan.output_shape))
@@ -310,7 +310,7 @@ def run_arrays(plan, shape, case, counts, builds):
 
 
 def is_consistent(plan):
-    """Do the fields say the same of the axes, also where the results do not depend on it?"""
+    """Return whether the fields agree on the axes, even where results do not depend on it."""
     pool = isinstance(plan, MaxPoolPlan)
     shape = plan.input_shape if pool else plan.x_shape
     order = geometry.layout(plan.layout, shape)
@@ -325,7 +325,7 @@ def is_consistent(plan):
 
 
 def _run_any(plan, before):
-    """Run a plan of which little can be said, on arrays for the one that it was made from."""
+    """Run a plan with fields of wrong types on arrays for the plan that it was made from."""
     if isinstance(before, UnpoolPlan):
         plan(np.zeros(before.x_shape, np.int8), np.zeros(before.x_shape, np.int64))
     else:

@@ -26,7 +26,7 @@ GEOMETRIES = ["any"] * 14 + ["whole"] * 2 + ["apart"] * 4 + ["same"] * 4 + ["hos
 
 @dataclass(frozen=True)
 class Pooling:
-    """One case of max_pool."""
+    """One call of max_pool."""
 
     shape: tuple
     dtype: str
@@ -36,7 +36,7 @@ class Pooling:
     kernel_shape: object
     attributes: dict
     long: bool  # one axis: too many outputs for the twin
-    memory: tuple = ()  # how the input, the values and the indices lie: contiguous if not said
+    memory: tuple = ()  # Arrangement of input, values and indices; contiguous if empty
     threads: int = 1
     legal: bool = True
 
@@ -46,14 +46,14 @@ class Pooling:
         return np.ascontiguousarray(np.broadcast_to(x[:1], x.shape)) if self.repeated else x
 
     def x(self):
-        """The input as it lies in memory."""
+        """Return the input in the arrangement that was drawn for it."""
         x = self.plain()
         x = self.memory[0].holding(x) if self.memory else x
         return np.broadcast_to(x[:1], x.shape) if self.repeated else x
 
 
 def draw_axis(choices, rank, last, kind, outputs):
-    """(size, kernel, stride, dilation, begin, end) of one axis with about so many outputs."""
+    """Return (size, kernel, stride, dilation, begin, end) of an axis of about `outputs` outputs."""
     if kind == "whole":
         around = AROUND if rank < 3 else AROUND[:3]
         kernel = choices.pick([choices.integer(1, 9), choices.pick(around)])
@@ -83,7 +83,7 @@ def draw_axis(choices, rank, last, kind, outputs):
 
 
 def draw_hostile_axis(choices):
-    """An axis of any magnitude, up to far beyond 64 bits, with few outputs."""
+    """Return an axis of few outputs with a window of any size, up to far beyond 64 bits."""
     kernel, stride, dilation = (
         max(1, choices.pick([near, choices.integer(1, 200), 2 ** choices.integer(8, 70)]) + off)
         for near, off in ((choices.integer(1, 5), choices.integer(-2, 2)) for _ in "ksd")
@@ -94,7 +94,7 @@ def draw_hostile_axis(choices):
 
 
 def draw_long_axis(choices, most):
-    """An axis of `most` elements or fewer, with windows and pads that may be far larger."""
+    """Return an axis of at most `most` elements; windows and pads may be far larger."""
     size = choices.pick([choices.integer(100, 999), choices.integer(1000, 20_000)])
     size = min(size, most)
     far = [choices.integer(1, 9), size, size * choices.integer(1, 9), 2 ** choices.integer(8, 40)]
@@ -106,13 +106,13 @@ def draw_long_axis(choices, most):
 
 
 def draw_short_axis(choices):
-    """One next to a long axis."""
+    """Return an axis for a case with a long axis."""
     size, kernel, stride = choices.integer(1, 5), choices.integer(1, 3), choices.integer(1, 2)
     return place_window(choices, size, kernel, stride, 1, choices.integer(1, 3))
 
 
 def place_window(choices, size, kernel, stride, dilation, outputs):
-    """(size, kernel, stride, dilation, begin, end) with the padding for so many outputs."""
+    """Return (size, kernel, stride, dilation, begin, end), padded for `outputs` outputs."""
     room = (outputs - 1) * stride + choices.integer(0, stride - 1)
     pads = max(0, room + (kernel - 1) * dilation + 1 - size)
     # Mostly a tap of some output is on an element, or next to one: elsewhere all is padding.
@@ -130,7 +130,7 @@ def draw_activation(choices, dtype):
 
 
 def draw_axes(choices, rank, kind):
-    """As many axes, with outputs for some milliseconds of the twin, now and then for more."""
+    """Return `rank` axes. Most have outputs for some milliseconds of the twin, some for more."""
     axes, budget = [], 6 * MOST_OUTPUTS if choices.once_in(8) else MOST_OUTPUTS
     for i in reversed(range(rank)):
         last = i == rank - 1
@@ -143,7 +143,7 @@ def draw_axes(choices, rank, kind):
 
 
 def draw_call(choices, geometries=GEOMETRIES, dtypes=cases.DTYPE_NAMES, kinds=cases.VALUE_KINDS):
-    """A legal call of any attributes but activations, on contiguous arrays."""
+    """Return a legal call with any attributes except activations, on contiguous arrays."""
     kind = choices.pick(geometries)
     rank = choices.pick(
         {"hostile": [2, 1, 3], "long": [1, 2, 1, 3]}.get(kind, [2] * 4 + [1, 1, 3, 4])
@@ -190,7 +190,7 @@ def draw_call(choices, geometries=GEOMETRIES, dtypes=cases.DTYPE_NAMES, kinds=ca
 
 
 def draw_pooling(choices):
-    """A call that may have an activation and strange names, with arrays anywhere and threads."""
+    """Return a call with arrangements and threads, now and then with an activation or odd names."""
     case = draw_call(choices)
     attributes = dict(case.attributes)
     if choices.once_in(12):
@@ -210,7 +210,7 @@ def draw_pooling(choices):
 
 
 def compare_pooling(case, counts, builds, threads):
-    """Every way of running the case gives what the twin gives; `counts` gets what was run."""
+    """Raise unless each configuration gives what the twin gives; count them in `counts`."""
     x, arranged = case.plain(), case.x()
     attributes = dict(case.attributes)
     if not case.legal:
@@ -275,5 +275,5 @@ def _compare_plan(case, build, attributes, x, arranged, expected, counts):
     counts["threads", "1" if plan.num_threads == 1 else "several"] += 2
     counts["outputs", "values and indices" if plan.return_indices else "values"] += 2
     way = cases.kernel_path(plan)
-    counts["form", f"{build} {way.partition(', ')[0]}"] += 2
+    counts["strategy", f"{build} {way.partition(', ')[0]}"] += 2
     counts["path", f"{build} {way}"] += 2

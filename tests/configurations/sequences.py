@@ -1,9 +1,14 @@
-"""Random sequences of calls: what one call leaves behind must change no other.
+"""Random sequences of calls, and their comparison with the slow twin: no call changes another.
 
-Calls find their plans in a cache by their arguments. So lists are reused and changed between calls
-and during them, by threads and by their own elements; objects change their value from call to call;
-equal arguments come in several types; plans travel, builds change, outputs are reused. Every honest
-call, and those with fresh arguments at the end, must give what the slow twin gives.
+Calls find their plans in a cache by their arguments. The sequences try to confuse it:
+
+- lists are reused, and changed between calls and during them, by threads and by their elements;
+- objects change their value from call to call;
+- equal arguments come in several types;
+- plans are pickled, builds change, outputs are reused.
+
+Every call must give what the slow twin gives, unless its arguments changed during the call. Calls
+with fresh arguments at the end must give it too.
 """
 
 import pickle
@@ -27,7 +32,7 @@ ROUNDS = 48  # of calls with a list that another thread changes: one batch size 
 
 @dataclass(frozen=True)
 class Question:
-    """The attributes of a call, but for the layout, which is that of the sequence."""
+    """The attributes of one call, except the layout, which the whole sequence shares."""
 
     kernel_shape: tuple
     strides: tuple
@@ -163,7 +168,7 @@ def compare_sequence(case, counts, builds):
 
 
 class Calls:
-    """What the calls of one sequence share, and what they have given so far."""
+    """The calls of one sequence: what they share, and what they have returned so far."""
 
     def __init__(self, case, counts):
         self.case, self.counts = case, counts
@@ -262,20 +267,16 @@ class Calls:
         self.check(question, plan(self.x))
 
     def threads(self, step, question, other):
-        """Four threads at once, with a plan that they share, and with calls of their own."""
+        """Four threads at once, with a plan that they share, and with one call each."""
         plan = fastpool.plan_max_pool(self.x.shape, self.x.dtype, **self.attributes(question))
         results = []
 
-        def work():
+        def work(_):
             results.append((question, plan(self.x)))
             results.append((other, self.ask(other, **self.written(other, "list"))))
 
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(results) == 2 * len(threads), f"{self.what}: a thread has failed"
+        cases.in_threads(work, range(4))
+        assert len(results) == 2 * 4, f"{self.what}: a thread has failed"
         for asked, result in results:
             self.check(asked, result)
 
@@ -290,7 +291,7 @@ class Calls:
             self.check(asked, self.ask(asked, kernel_shape=written))
 
     def type(self, step, question, other):
-        """A class that stands for one dtype of indices and then for another."""
+        """Give a class as index_dtype whose dtype changes between calls."""
 
         class Changing:
             pass

@@ -1,4 +1,7 @@
-"""Hypothesis' strategies of the cases that ci/compare.py and the fuzzer draw too."""
+"""Hypothesis strategies that draw the cases of ci/compare.py and the fuzzer.
+
+Tests use them as `@given(pools())` with `@examples(40)`, and run the case themselves.
+"""
 
 from dataclasses import replace
 
@@ -14,7 +17,7 @@ from .unpooling import draw_unpool_call
 
 
 def examples(count):
-    """So many examples under the profile of CI, more or fewer in proportion under others."""
+    """Return settings for `count` examples; profiles other than the default scale the number."""
     return settings(max_examples=max(1, count * settings.default.max_examples // 100))
 
 
@@ -23,7 +26,7 @@ def choices_of(draw):
 
 
 def placed(case, choices):
-    """The case with its input in a larger array, or more often contiguous."""
+    """Return the case with its input in a larger array, or more often unchanged."""
     if not choices.once_in(4):
         return case
     return replace(case, memory=tuple(draw_arrangement(choices, len(case.shape)) for _ in "xyz"))
@@ -31,7 +34,7 @@ def placed(case, choices):
 
 @st.composite
 def pools(draw, dtypes=cases.DTYPE_NAMES, kinds=cases.VALUE_KINDS):
-    """Every legal combination of attributes on small arrays of 1 to 4 spatial axes."""
+    """Draw any legal combination of attributes on a small array of 1 to 4 spatial axes."""
     choices = choices_of(draw)
     geometries = [name for name in GEOMETRIES if name not in ("hostile", "long")]
     return placed(draw_call(choices, geometries, dtypes, kinds), choices)
@@ -39,13 +42,13 @@ def pools(draw, dtypes=cases.DTYPE_NAMES, kinds=cases.VALUE_KINDS):
 
 @st.composite
 def hostile_pools(draw):
-    """Legal attributes of any magnitude, up to far beyond 64 bits, on small arrays."""
+    """Draw legal attributes of any magnitude, up to far beyond 64 bits, on a small array."""
     choices = choices_of(draw)
     return placed(draw_call(choices, ["hostile"]), choices)
 
 
 @st.composite
 def unpools(draw):
-    """Legal unpooling: both index spaces, larger results, repeated indices, empty batches."""
+    """Draw a legal unpooling: both index spaces, larger results, equal indices, empty batches."""
     choices = choices_of(draw)
     return placed(draw_unpool_call(choices), choices)

@@ -22,7 +22,7 @@ LEGAL = ["rising", "any", "few", "anywhere", "anywhere", "two"]
 
 @dataclass(frozen=True)
 class Unpooling:
-    """One case of max_unpool."""
+    """One call of max_unpool."""
 
     layout: str
     shape: tuple
@@ -35,7 +35,7 @@ class Unpooling:
     index_count: int
     kernel_shape: object
     attributes: dict
-    memory: tuple = ()  # how the input, the result and the indices lie: contiguous if not said
+    memory: tuple = ()  # Arrangement of input, result and indices; contiguous if empty
     threads: int = 1
     legal: bool = True
 
@@ -44,17 +44,17 @@ class Unpooling:
         return cases.values(self.shape, self.dtype, "bits", self.seed), self.places()
 
     def x(self):
-        """The input as it lies in memory."""
+        """Return the input in the arrangement that was drawn for it."""
         x, _ = self.plain()
         return self.memory[0].holding(x) if self.memory else x
 
     def indices(self):
-        """The indices as they lie in memory."""
+        """Return the indices in the arrangement that was drawn for them."""
         places = self.places()
         return self.memory[2].holding(places) if self.memory else places
 
     def places(self):
-        """The indices: whatever an attacker may have chosen."""
+        """Return the indices, contiguous: any that an attacker may choose."""
         rng = np.random.default_rng(self.seed)
         count = math.prod(self.shape)
         if self.planes == 0 or self.kind in ("anywhere", "outside", "two"):
@@ -81,7 +81,7 @@ class Unpooling:
 
 
 def draw_unpool_call(choices, kinds=LEGAL):
-    """A legal call, on contiguous arrays."""
+    """Return a legal call on contiguous arrays."""
     rank = choices.pick([2, 2, 1, 3, 4])
     layout = choices.pick(["NCHW", "NHWC", *cases.layouts(rank)])
     axes = []
@@ -129,7 +129,7 @@ def draw_unpool_call(choices, kinds=LEGAL):
 
 
 def draw_unpooling(choices):
-    """A call with bad indices too, how its arrays lie, and a number of threads."""
+    """Draw a call, now and then with bad indices, with arrangements and a number of threads."""
     case = draw_unpool_call(choices, [*LEGAL, "outside"])
     rank = len(case.shape)
     memory = (
@@ -141,7 +141,10 @@ def draw_unpooling(choices):
 
 
 def compare_unpooling(case, counts, builds, threads):
-    """As `compare_pooling`; bad indices are refused with nothing written."""
+    """Raise unless each configuration gives what the twin gives, or is refused with it.
+
+    A call that is refused writes nothing. Count the configurations in `counts`.
+    """
     x, z = case.plain()
     arranged = case.x(), case.indices()
     before = [array.tobytes() for array in arranged]
@@ -196,5 +199,5 @@ def _compare_unpool(case, build, threads, plain, arranged, expected, counts):
     counts["build", build] += 2
     counts["threads", "1" if threads == 1 else "several"] += 2
     counts["outputs", "unpooled"] += 2
-    counts["form", f"{build} unpooling"] += 2
+    counts["strategy", f"{build} unpooling"] += 2
     counts["path", f"{build} unpooling, {case.kind}, {case.index_dtype}"] += 2

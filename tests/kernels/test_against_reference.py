@@ -44,7 +44,7 @@ def assert_pools_as_the_reference(case):
         y = fastpool.max_pool(x, case.kernel_shape, **attributes)
         cases.assert_same(y, expected_y, f"values alone, {what}")
         y, indices = fastpool.max_pool(x, case.kernel_shape, return_indices=True, **attributes)
-        cases.assert_same(y, expected_y, f"values beside indices, {what}")
+        cases.assert_same(y, expected_y, f"values with indices, {what}")
         cases.assert_same(indices, expected_indices, f"indices, {what}")
     assert x.tobytes() == before.tobytes(), "the input was changed"
 

@@ -1,4 +1,4 @@
-"""Elements of bool: any byte but 0 is True, as it comes in buffers and in tensors of models."""
+"""Any byte of a bool except 0 is True, also in buffers and in tensors of models."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The edges: of memory (guard pages), of array arrangements, of what may be given as an output."""
+"""Edge cases are right: ends of memory (guard pages), arrangements of arrays, unusual outputs."""
 
 import signal
 import sys
@@ -45,8 +45,8 @@ GUARDED_POOLS = {
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="guard pages need mprotect")
-@pytest.mark.parametrize("beside", [-1, 65536])
-def test_a_guard_page_guards(beside):
+@pytest.mark.parametrize("offset", [-1, 65536])
+def test_a_guard_page_guards(offset):
     code = f"""
 import ctypes, sys
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
@@ -55,7 +55,7 @@ memory = GuardedMemory(65536)
 array = memory.array((65536,), "uint8", "end")
 ctypes.string_at(array.ctypes.data, 65536)
 print("inside", flush=True)
-ctypes.string_at(array.ctypes.data + {beside}, 1)
+ctypes.string_at(array.ctypes.data + {offset}, 1)
 """
     process = cases.run_python(code)
     assert process.stdout == "inside\n" and process.returncode == -signal.SIGSEGV
@@ -128,16 +128,16 @@ def test_unpooling_stays_between_the_pages(name, index_dtype, isa, guarded_memor
         total = 2 * 2 * 4 * 2 * width
         chosen = np.random.default_rng(width).permutation(total)[: values.size]
         chosen[:2] = 0, total - 1
+        expected = np.zeros((2, 2, 4, 2 * width), values.dtype)
+        for position, value in zip(chosen, values.reshape(-1), strict=True):
+            expected.reshape(-1)[position] = value
         for at in ("end", "start"):
             x = memories["x"].array(shape, values.dtype, at)
             x[...] = values
             indices = memories["indices"].array(shape, index_dtype, at)
             indices[...] = chosen.reshape(shape)
-            y = memories["y"].array((2, 2, 4, 2 * width), values.dtype, at)
+            y = memories["y"].array(expected.shape, values.dtype, at)
             fastpool.max_unpool(x, indices, kernel, strides=2, out=y)
-            expected = np.zeros(y.shape, y.dtype)
-            for position, value in zip(chosen, values.reshape(-1), strict=True):
-                expected.reshape(-1)[position] = value
             cases.assert_same(y, expected, f"width {width}")
             for memory in memories.values():
                 memory.check()
@@ -329,7 +329,7 @@ def test_wrong_outputs_are_refused_before_anything_is_written(argument, isa):
             fastpool.max_pool(x, 2, strides=2, return_indices=True, **given)
             pytest.fail(f"accepted: {what}")
         assert np.array_equal(before, np.array(wrong)), f"written: {what}"
-        assert (y == 7).all() and (indices == 7).all(), f"written beside {what}"
+        assert (y == 7).all() and (indices == 7).all(), f"written together with {what}"
         if argument == "out":
             with pytest.raises((TypeError, ValueError), match=r"\bout\b"):
                 fastpool.max_pool(x, 2, strides=2, out=wrong)
@@ -390,13 +390,13 @@ def test_overlapping_outputs_are_refused(isa):
     assert not words.any()
 
 
-def test_outputs_beside_the_input_are_accepted(isa):
-    """Sharing memory is not overlapping: behind the input, or in other channels of one buffer."""
+def test_outputs_next_to_the_input_are_accepted(isa):
+    """Outputs in the same buffer do not overlap the input: after it, or in other channels."""
     base = np.arange(4 * 2 * 3 * 8 * 8, dtype=np.float32)
     x = base[:384].reshape(2, 3, 8, 8)
-    behind = base[384 : 384 + 96].reshape(2, 3, 4, 4)
+    after = base[384 : 384 + 96].reshape(2, 3, 4, 4)
     expected = fastpool.max_pool(x, 2, strides=2)
-    cases.assert_same(fastpool.max_pool(x, 2, strides=2, out=behind), expected)
+    cases.assert_same(fastpool.max_pool(x, 2, strides=2, out=after), expected)
 
     for layout in ("NCHW", "NHWC"):  # spatial pyramid pooling into the buffer of its concatenation
         joined = cases.values(cases.array_shape(layout, 2, 6, (8, 9)), "float32", "bits", 0)
@@ -434,7 +434,7 @@ def test_overlapping_outputs_of_unpool_are_refused(isa):
 @pytest.mark.parametrize("how", ["fortran", "negative", "stepped", "rows", "planes", "unaligned"])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_outputs_in_any_arrangement(layout, how, isa):
-    """A strided output is filled in place; what lies between its elements stays as it was."""
+    """A strided output is filled in place. The memory between its elements stays as it was."""
     x = cases.values(cases.array_shape(layout, 2, 3, (9, 35)), "float32", "ties", 0)
     attributes = {"strides": 2, "pads": 1, "layout": layout, "return_indices": True}
     expected = fastpool.max_pool(x, 3, **attributes)
@@ -465,7 +465,7 @@ def test_outputs_of_unpool_in_any_arrangement(layout, how, isa):
 
 
 def test_indices_out_of_range_write_nothing(isa):
-    """The first wrong value is refused wherever it stands, and the output keeps what it held."""
+    """A wrong index is refused at any position, and the output keeps its values."""
     for num_threads in (1, 2):
         for wrong in (-1, 384, 2**40, -(2**63), 2**63 - 1):
             for position in (0, 50, 95):

@@ -1,4 +1,4 @@
-"""Windows of any length: running maxima, and time and scratch in proportion to the arrays."""
+"""Windows of any length give the right results, in time and scratch proportional to the arrays."""
 
 import math
 import random
@@ -199,7 +199,7 @@ def test_places_beyond_64_bits():
 
 
 def drawn_shape(rng, elements):
-    """(shape, layout, sizes) of about so many elements, often with one axis that is all of it."""
+    """Return (shape, layout, sizes) of about `elements` elements, often all on one axis."""
     rank = rng.choice([1, 2, 2, 2, 3])
     weights = [rng.random() ** rng.choice([1, 4, 30]) for _ in range(rank + 2)]
     extents = [max(1, int(elements ** (w / sum(weights)))) for w in weights]

@@ -1,8 +1,8 @@
-"""Guard pages on every side of every array, for each way through the kernels.
+"""Kernels touch nothing outside their arrays: guard pages are on every side of each array.
 
-The forms of values alone are in test_forms.py, widths from 1 to 130 in test_edges.py. Here are the
-ways that take indices, channels last, long windows, leading axes and unpooling, and arrays whose
-last rows end at a page while their others do not touch the next ones.
+Pooling of values alone is in test_strategy_results.py, widths from 1 to 130 are in test_edges.py.
+Here are indices, channels last, long windows, leading axes and unpooling, and arrays with gaps
+between rows whose last row ends at a page.
 """
 
 import numpy as np

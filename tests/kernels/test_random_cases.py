@@ -1,4 +1,4 @@
-"""Some random cases of ci/compare.py and of the fuzzer, of each kind: both go on from here."""
+"""The random cases of ci/compare.py and the fuzzer find no difference; a few of each kind."""
 
 import random
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The slow twin against loops over single elements, and against each rule worked out by hand."""
+"""The slow twin is right: it equals loops over single elements, and each rule worked by hand."""
 
 import itertools
 import math
@@ -157,7 +157,7 @@ def test_extents_agree_with_the_planner(seed):
 
 
 def test_windows_without_elements():
-    """In the padding, between the taps of a dilation, behind the end, and over an empty axis."""
+    """In the padding, between the taps of a dilation, past the end, and over an empty axis."""
     for dtype, low in (("f2", -INF), ("f8", -INF), ("i1", -128), ("u8", 0), ("?", False)):
         assert pool([1, 0], 2, dtype, pads=3)[0] == [low, low, 1, 1, 0, low, low]
         assert pool([1, 0], 2, dtype, pads=3)[1] == [-1, -1, 0, 0, 1, -1, -1]

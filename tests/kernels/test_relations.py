@@ -1,8 +1,8 @@
-"""Relations between poolings that need no oracle: one answer, however the work is arranged.
+"""Results are equal however the work is arranged, without any oracle.
 
-Every test draws a case and says how another pooling follows from it: of the same values elsewhere
-in memory, in another order, in parts, of another type. Results are compared exactly, but for the
-sign of a zero and the bits of a NaN, which are free. Builds and numbers of threads are drawn too.
+Every test draws a case and derives another pooling from it: of the same values elsewhere in memory,
+in another order, in parts, or of another type. Results are compared exactly, except for the sign of
+a zero and the bits of a NaN, which are not fixed. Builds and numbers of threads are drawn too.
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ def plain(x):
 
 
 def at_address(x, offset):
-    """The same values, `offset` bytes behind a multiple of 64."""
+    """Return a copy of x whose address is a multiple of 64 plus `offset` bytes."""
     room = np.zeros(x.nbytes + 128, np.uint8)
     first = -room.ctypes.data % 64 + offset
     moved = room[first : first + x.nbytes].view(x.dtype).reshape(x.shape)
@@ -65,7 +65,7 @@ def explicit(case):
     for axis in plan.axes:
         last = (axis.output - 1) * axis.stride + (axis.kernel - 1) * axis.dilation + 1
         end = last - axis.begin - axis.size
-        if end < 0:  # elements behind the last window: one more is over them
+        if end < 0:  # elements after the last window: one more window is over them
             end += -(end // axis.stride) * axis.stride
         begins.append(axis.begin)
         ends.append(end)
@@ -275,7 +275,7 @@ def test_wider_types(narrow, wide, data, runs):
     y, indices = pool(runs[0], x, case.kernel_shape, **attributes)
     wider_y, wider_indices = pool(runs[1], wider, case.kernel_shape, **attributes)
     cases.assert_same(wider_indices, indices, "indices")
-    found = indices >= 0  # a window without elements holds the lowest value of its own type
+    found = indices >= 0  # a window without elements holds the lowest value of its dtype
     with np.errstate(invalid="ignore"):
         cases.assert_same(wider_y[found], y[found].astype(wider.dtype))
 

@@ -1,6 +1,6 @@
-"""Which strategy a call takes, why better ones declined, and the switch that turns one off.
+"""A call takes the best strategy that accepts it, says why others declined, and can switch one off.
 
-The choice is pure Python, so that the one for every instruction set is tested on any machine.
+The choice is pure Python, so the choice for every instruction set is tested on any machine.
 """
 
 import os

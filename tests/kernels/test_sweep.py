@@ -1,8 +1,8 @@
 """No window, width or number of threads gives a wrong value or index, in any build.
 
-The oracle is independent of the package and of the element type: arrays of small ranks ("codes"),
-their running maximum grown by one tap at a time, the earlier element winning. A table then
-turns codes into values of a type; -1 stands for an element that is not there.
+The oracle uses neither the package nor the element type. It takes running maxima of small integers
+("codes"), one tap at a time, and the earlier element wins. A table then turns codes into values of
+a type. Code -1 is an element that does not exist.
 """
 
 import numpy as np

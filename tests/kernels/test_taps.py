@@ -1,7 +1,8 @@
-"""Small windows with indices (strategy "taps" of the kernels): every branch, exact to the element.
+"""Every branch of strategy "taps" (small windows with indices) gives the right values and indices.
 
-Data are the codes and tables of codes.py; codes of equal values are one class, the least of them.
-The greatest class of a window, and where it first is, come from running maxima of keys.
+The data are the codes and tables of codes.py. Codes of equal values are one class, named by the
+smallest of them. The greatest class of a window and its first position come from running maxima of
+keys.
 """
 
 from itertools import count, product
@@ -11,7 +12,17 @@ import pytest
 
 import cases
 import fastpool
-from codes import CODES, EMBEDDED, EVERY, PLANES, embedded, geometry, random_codes, tables
+from codes import (
+    CODES,
+    EMBEDDED,
+    EVERY,
+    embedded,
+    geometry,
+    lanes,
+    random_codes,
+    tables,
+    with_planes,
+)
 from codes import oracle as greatest_codes
 from fastpool import _reference
 from fastpool._planning.geometry import layout as order_of
@@ -28,11 +39,6 @@ INDEXING = [
     {"index_axis": -1, "index_dtype": "int32"},
 ]
 NHWC_INDEXING = [*INDEXING[:4], {"index_layout": "NHWC"}, {"index_layout": "NHWC", "index_axis": 1}]
-
-
-def lanes(isa, name):
-    """Elements of a vector, where they are at least two bytes; where those are two, of two."""
-    return max(4, running.builds()[isa].VECTOR_BYTES // max(2, cases.dtype(name).itemsize))
 
 
 def meets(size, kernel, pads, dilation, stride):
@@ -120,10 +126,8 @@ PIXELS = [
 
 
 def geometries(branch, isa, name):
-    """All of a branch, each with as many images and channels as a small array has."""
-    for i, (sizes, *window) in enumerate(BRANCHES[branch](lanes(isa, name))):
-        fits = [planes for planes in PLANES if np.prod(planes + sizes) < 6000] or PLANES[:1]
-        yield fits[-1 - i % len(fits)] + sizes, *window
+    """Return the geometries of a branch with numbers of images and channels."""
+    return with_planes(BRANCHES[branch](lanes(isa, name, 2)), 6000)
 
 
 def oracle(classes, kernel, **attributes):
@@ -165,15 +169,15 @@ def pooled(codes, table, kernel, layout, indexing, **attributes):
     return x, arranged(table[greatest], layout), arranged(indices, layout)
 
 
-def planned(shape, name, kernel, isa, form="taps", **attributes):
-    """A plan with indices, of that form."""
+def planned(shape, name, kernel, isa, strategy="taps", **attributes):
+    """Return a plan of that strategy that has run, with indices."""
     dtype = cases.dtype(name)
     plan = fastpool.plan_max_pool(shape, dtype, kernel, return_indices=True, **attributes)
     plan(np.zeros(shape, dtype))
-    forms = [form]
+    found = [strategy]
     if max(kernel) > 8 and running.builds()[isa].VECTOR_BYTES < 64:
-        forms.append("pairs")  # too many for 16 registers, where they slide
-    assert plan._prepared.pooling.strategy in forms, (shape, kernel, attributes)
+        found.append("pairs")  # too many for 16 registers, where they slide
+    assert plan._prepared.pooling.strategy in found, (shape, kernel, attributes)
     return plan
 
 
@@ -214,7 +218,7 @@ def test_any_geometry(branch, name, isa):
 
 @pytest.mark.parametrize("name", cases.DTYPE_NAMES)
 def test_channels_last(name, isa):
-    every, n, turn = tables(name), lanes(isa, name), count()
+    every, n, turn = tables(name), lanes(isa, name, 2), count()
     for channels, (sizes, kernel, attributes) in product(
         [2, 3, n - 1, n, n + 1, 4 * n + 1], PIXELS
     ):
@@ -255,15 +259,15 @@ LARGE = [
 @pytest.mark.parametrize("num_threads", [1, 3])
 @pytest.mark.parametrize("name", ["float16", "int16", "float32", "float64"])
 def test_several_tiles(name, num_threads, isa):
-    for i, (shape, kernel, attributes, indexing, form) in enumerate(LARGE):
-        if isinstance(form, dict):
-            form = form.get(cases.dtype(name).itemsize, "taps")
+    for i, (shape, kernel, attributes, indexing, strategy) in enumerate(LARGE):
+        if isinstance(strategy, dict):
+            strategy = strategy.get(cases.dtype(name).itemsize, "taps")
         values, nan = tables(name)[i % 2 * 3 % len(tables(name))]
         more = {"nan": nan, "num_threads": num_threads, **indexing, **attributes}
-        plan = planned(shape, name, kernel, isa, form, **more)
+        plan = planned(shape, name, kernel, isa, strategy, **more)
         codes = random_codes(shape, i)
         x, *expected = pooled(codes, values, kernel, "NCHW", indexing, **attributes)
-        assert plan._prepared.pooling.tasks > 1 or form == "pairs"
+        assert plan._prepared.pooling.tasks > 1 or strategy == "pairs"
         check(plan, x, *expected, f"{shape}, {kernel}, {more}")
 
 
@@ -292,7 +296,7 @@ def test_lanes_hold_every_position_of_channels_last(sizes, kernel, channels, lan
 @pytest.mark.parametrize("name", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("branch", [*BRANCHES, "pixels"])
 def test_a_nan_at_every_element(branch, name, isa):
-    n, indexing = lanes(isa, name), {"index_axis": 1}
+    n, indexing = lanes(isa, name, 2), {"index_axis": 1}
     layout = "NHWC" if branch == "pixels" else "NCHW"
     small = PIXELS if branch == "pixels" else BRANCHES[branch](n)
     small = [window for window in small if np.prod(window[0]) < 100 + 4 * n]
@@ -315,7 +319,7 @@ def test_a_nan_at_every_element(branch, name, isa):
 @pytest.mark.parametrize("branch", [*BRANCHES, "pixels"])
 def test_nothing_beyond_the_pages_is_touched(branch, name, isa, guarded_memory):
     memories = [guarded_memory(1 << 18) for _ in "xyz"]
-    n = lanes(isa, name)
+    n = lanes(isa, name, 2)
     if branch == "pixels":
         found = [((2, (3, n, n + 1)[i % 3], *w[0]), *w[1:]) for i, w in enumerate(PIXELS)]
     else:
@@ -342,7 +346,7 @@ def test_nothing_beyond_the_pages_is_touched(branch, name, isa, guarded_memory):
 @pytest.mark.parametrize("num_threads", [1, 3])
 @pytest.mark.parametrize("name", ["uint8", "float16", "float32", "float64"])
 def test_parts_of_larger_arrays(name, num_threads, isa):
-    n = lanes(isa, name)
+    n = lanes(isa, name, 2)
     windows = [((9, 2 * n), (3, 3), {"pads": 1}), ((9, n), (4, 4), {})]
     windows += [((7, 3), (5, 5), {"pads": 2}), ((6, 2 * n), (2, 2), {"strides": 2})]
     windows += [((5, 4 * n), (2, 4), {"strides": 4})]
@@ -354,9 +358,9 @@ def test_parts_of_larger_arrays(name, num_threads, isa):
         for values, _ in tables(name)[:4:3]:  # any; with NaN
             answers = pooled(codes, values, kernel, layout, {}, **attributes)
             plan = planned(answers[0].shape, name, kernel, isa, **more)
-            beside = values[CODES - 1]
+            fill = values[CODES - 1]
             for i, how in enumerate(EMBEDDED):
-                x, _ = embedded(how, answers[0].shape, values.dtype, beside)
+                x, _ = embedded(how, answers[0].shape, values.dtype, fill)
                 x[...] = answers[0]
                 ways = [list(EMBEDDED)[(i + j) % len(EMBEDDED)] for j in (0, 3)]
                 (y, owner), (z, owner_z) = (
@@ -372,7 +376,7 @@ def test_parts_of_larger_arrays(name, num_threads, isa):
 @pytest.mark.parametrize("name", cases.FLOAT_NAMES)
 @pytest.mark.parametrize("kernel", [1, 2, 3, 4, 5, 7])
 def test_zeros_of_both_signs_are_equal_and_infinities_have_places(kernel, name, isa):
-    n = lanes(isa, name)
+    n = lanes(isa, name, 2)
     low = np.array([-np.inf, -0.0, 0.0], cases.dtype(name))
     for seed, (width, pad) in enumerate(product((3, n, 2 * n + 1), {0, kernel // 2, kernel - 1})):
         x = low[np.random.default_rng(seed).choice(3, (1, 3, 9, width), p=[0.96, 0.02, 0.02])]

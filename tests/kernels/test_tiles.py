@@ -1,7 +1,7 @@
-"""Arrays larger than one tile: every way in which the work is cut must meet again without a seam.
+"""Arrays of several tiles give the same results as one tile, however the work is cut.
 
-The oracle gives each element a key of its own, value first and then the earlier place, so that
-plain running maxima of the keys name the first maximum of every window.
+The oracle gives each element a unique key: the value first, and then the position, the earlier one
+higher. Running maxima of the keys then name the first maximum of every window.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Unpooling: where elements are zeroed ahead of values, who writes which channels, bad indices."""
+"""Unpooling zeroes every other element, writes each value once, and refuses bad indices."""
 
 import contextlib
 import subprocess

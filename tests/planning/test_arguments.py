@@ -1,4 +1,4 @@
-"""What each argument may be, what it becomes, and what its error says."""
+"""Each argument accepts its legal spellings, becomes one value, and has a clear error."""
 
 import array
 import fractions

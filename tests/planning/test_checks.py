@@ -1,4 +1,4 @@
-"""Plans that nobody made: of fields that contradict each other, or of other kinds."""
+"""Plans with fields that contradict each other, or of wrong types, are refused."""
 
 import copy
 import dataclasses
@@ -325,7 +325,7 @@ def test_a_new_state_drops_what_was_prepared():
 
 
 def test_bfloat16_is_no_other_type_of_bytes():
-    """The kernels believe the dtype object that a plan is prepared with."""
+    """The kernels do not check the dtype object that a plan is prepared with."""
     plan = fastpool.plan_max_pool((1, 1, 4, 4), "bfloat16", 2)
     with pytest.raises(TypeError, match="bfloat16"):
         prepare.PreparedPool(plan, np.dtype("uint8"))

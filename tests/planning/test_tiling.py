@@ -1,4 +1,4 @@
-"""Plans of tiles: what they read, and that they give their part of the whole, indices included."""
+"""Plans of tiles read only their input and give their part of the whole, indices included."""
 
 import dataclasses
 import pickle
@@ -75,7 +75,7 @@ ARRAYS = [
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("layout, shape, convention", ARRAYS)
 def test_ways_through_the_kernels(layout, shape, convention, window, isa):
-    """Arrays that are large enough for every form."""
+    """Arrays that are large enough for every strategy."""
     attributes = {**WINDOWS[window], **convention, "layout": layout, "return_indices": True}
     for name in ("uint8", "float32", "float16"):
         plan = fastpool.plan_max_pool(shape, name, **attributes)

@@ -1,4 +1,4 @@
-"""The packages in external/, built against the installed fastpool."""
+"""Fixtures: the packages in tests/external, built once against the installed fastpool."""
 
 import pytest
 

@@ -1,8 +1,7 @@
-"""One build per instruction set, FASTPOOL_ISA, a light import, plans as values."""
+"""The package selects its build, imports only what it needs, and keeps, compares, pickles plans."""
 
 import pickle
 import statistics
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -110,7 +109,7 @@ start = time.process_time()
 import fastpool
 print(time.process_time() - start)
 """
-    # An installed package has its byte code beside it; the first run makes it here.
+    # An installed package comes with its byte code. Here the first run makes it.
     cache = {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
     seconds = [float(cases.run_python(code, **cache).stdout) for _ in range(7)][1:]
     print(
@@ -223,9 +222,5 @@ def test_the_cache_is_bounded_and_shared_safely():
             if y.shape != x.shape or (y != width).any():
                 wrong.append(width)
 
-    threads = [threading.Thread(target=pool, args=(first,)) for first in (3, 4, 5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    cases.in_threads(pool, (3, 4, 5))
     assert not wrong

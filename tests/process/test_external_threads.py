@@ -1,4 +1,4 @@
-"""Callers from C and Cython on threads of their own, and after a fork."""
+"""Callers from C and Cython get the right results on any thread, and after a fork."""
 
 import os
 import threading
@@ -42,11 +42,7 @@ def test_threads_share_a_plan(driver, isa):
             if not (np.array_equal(y, expected[0]) and np.array_equal(indices, expected[1])):
                 wrong.append(number)
 
-    threads = [threading.Thread(target=pool, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    cases.in_threads(pool, range(8))
     assert not wrong
 
 
@@ -58,18 +54,15 @@ def test_scratch_changes_hands_without_the_lock(driver, isa):
         plan = fastpool.plan_max_pool(x.shape, x.dtype, 3)
         jobs.append((x, driver.Plan(plan), results(plan)[0], plan(x)))
 
-    def pool(x, compiled, y, expected):
+    def pool(job):
+        x, compiled, y, expected = job
         for _ in range(10):
             y.fill(77)
             compiled.seconds(400, at(x), at(y))
             if not np.array_equal(y, expected):
                 wrong.append(x.shape)
 
-    threads = [threading.Thread(target=pool, args=job) for job in jobs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    cases.in_threads(pool, jobs)
     assert not wrong
 
 

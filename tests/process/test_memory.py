@@ -1,4 +1,4 @@
-"""Memory: what a call adds, what it leaves behind, and what happens when there is none."""
+"""A call adds only scratch, leaves nothing in memory, and raises MemoryError if there is none."""
 
 import shutil
 import subprocess

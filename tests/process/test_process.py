@@ -1,6 +1,6 @@
-"""Inside somebody's process: other runtimes, Python threads, workers, signals, interpreters, exit.
+"""Pooling works in any process: other runtimes, threads, workers, signals, interpreters, exit.
 
-Forks, limits on threads and OpenMP's own variables are in test_threads.py too.
+Forks, limits on threads and OpenMP's variables are in test_threads.py too.
 """
 
 import os
@@ -28,7 +28,7 @@ needs_affinity = pytest.mark.skipif(
 BEGIN = """
 import ctypes, os, sys, threading, warnings
 import numpy as np
-warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads, since Python 3.12
+warnings.simplefilter("ignore", DeprecationWarning)  # of forks of a process with threads
 {before}
 import fastpool
 {after}
@@ -97,11 +97,7 @@ def test_sixteen_threads_share_inputs_and_plans(isa):
                 if not np.array_equal(got, right):
                     wrong.append((number, which))
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    cases.in_threads(work, range(16))
     assert not wrong
 
 
@@ -176,7 +172,7 @@ SKLEARN = (
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("library", ["numpy", "sklearn"])
-def test_beside_another_parallel_library(library, when):
+def test_together_with_another_parallel_library(library, when):
     """Its threads are started before fastpool is imported, or after; then both take turns.
 
     (torch, which brings the same OpenMP once more, is in test_threads.py.)
@@ -186,7 +182,7 @@ def test_beside_another_parallel_library(library, when):
     run(f"for _ in range(3):\n    {use}\n    assert right()\n", **{when: use})
 
 
-def test_after_a_fork_beside_blas():
+def test_after_a_fork_in_a_process_with_blas():
     code = f"""
 {BLAS}
 child = os.fork()
@@ -210,7 +206,7 @@ void in_parallel(int threads, void (*call)(int)) {
 
 @pytest.fixture(scope="module")
 def openmp_program(tmp_path_factory):
-    """A library of somebody else's that calls back from inside its own parallel region."""
+    """A foreign library that calls back from inside its own parallel region."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if not compiler:
         pytest.skip("needs a C compiler")
@@ -342,7 +338,7 @@ def test_the_affinity_changes_after_the_first_call():
 fastpool.max_pool(x, 3)
 started = len(os.listdir("/proc/self/task"))
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-def pool():  # in a thread that has no team of its own yet
+def pool():  # in a thread without an OpenMP team
     fastpool.max_pool(x, 3)
     assert len(os.listdir("/proc/self/task")) == started + 1
     print("pooled")
@@ -453,7 +449,7 @@ atexit.register(lambda: print(right()))
 POOL_OR_REFUSE = """
 try:
     import numpy as np
-except Exception:  # however it says so: 2.0 in a way of its own
+except Exception:  # which one depends on NumPy's version
     print("no NumPy")
 else:
     try:

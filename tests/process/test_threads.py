@@ -1,4 +1,4 @@
-"""Threads change the time, never the result: counts, shared plans, forks, limits from outside."""
+"""Threads never change a result: counts, shared plans, forks, limits from outside."""
 
 import os
 import signal
@@ -98,11 +98,7 @@ def test_a_plan_is_shared_by_python_threads(isa):
                 if not (np.array_equal(y, expected[0]) and np.array_equal(indices, expected[1])):
                     wrong.append((number, repeat))
 
-        threads = [threading.Thread(target=pool, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        cases.in_threads(pool, range(8))
         assert not wrong
 
 
@@ -123,11 +119,7 @@ def test_different_pools_in_different_python_threads(isa):
             if not (np.array_equal(y, expected[0]) and np.array_equal(indices, expected[1])):
                 wrong.append(x.dtype)
 
-    threads = [threading.Thread(target=run, args=(job,)) for job in jobs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    cases.in_threads(run, jobs)
     assert not wrong
 
 
@@ -201,7 +193,7 @@ def test_a_forked_child_pools(build, in_parent):
 
 @needs_fork
 @pytest.mark.parametrize("other", ["torch", "sklearn"])
-def test_a_forked_child_pools_beside_another_openmp(other):
+def test_a_forked_child_pools_next_to_another_openmp(other):
     pytest.importorskip(other)
     if other == "torch":
         before = "import torch; torch.rand(2000, 2000) @ torch.rand(2000, 2000)"

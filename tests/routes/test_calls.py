@@ -1,4 +1,4 @@
-"""The short way of a call: which arrays it takes, what it may not miss, and when it is declined."""
+"""The hot path takes the arrays that it can use, misses no error, and declines all others."""
 
 import sys
 import warnings
@@ -246,6 +246,6 @@ def test_arrays_that_change_between_calls(reading):
     x.resize((1, 1, 8, 4), refcheck=False)
     with pytest.raises(ValueError, match="^x: expected shape"):
         plan(x)
-    x.resize((1, 1, 8, 8), refcheck=False)  # zeros behind what is left
+    x.resize((1, 1, 8, 8), refcheck=False)  # adds zeros at the end
     x[...] = np.arange(64).reshape(x.shape)
     cases.assert_same(plan(x), expected)

@@ -1,4 +1,4 @@
-"""fastpool.conventions against the libraries that it speaks of, where they are installed."""
+"""fastpool.conventions gives what the libraries give that it describes, if they are installed."""
 
 import random
 import re

@@ -1,6 +1,6 @@
-"""Chunked pooling on a cluster of two processes: many geometries, little memory, a lost worker.
+"""A cluster of two processes pools right, in little memory, and survives a lost worker.
 
-FASTPOOL_CLUSTER_CASES is how many chunkings and geometries are compared.
+FASTPOOL_CLUSTER_CASES sets how many chunkings and geometries are compared.
 """
 
 import os

@@ -1,9 +1,8 @@
-"""Every example of the five operator documents, by document and by the example's own name.
+"""Every example of the five operator documents gives the numbers that the document prints.
 
-Numbers are the documents'. Where a document is wrong the example is asserted as an erratum: the
-printed number, the right one, and why. The ONNX pages belong to the domain com.ms.internal.nhwc,
-yet their text and examples are written in N x C x H x W, so each of their examples runs twice: as
-written, and transposed with layout="NHWC".
+If a document is wrong, the test states an erratum: the printed number, the right one, and why. The
+ONNX pages belong to the domain com.ms.internal.nhwc, but their text and examples are written in
+N x C x H x W. So each of their examples runs twice: as written, and transposed with layout="NHWC".
 """
 
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 import fastpool.onnx
 import fastpool.openvino
+from cases import assert_same
 
 LAYOUTS = ("NCHW", "NHWC")
 
@@ -21,12 +21,6 @@ LAYOUTS = ("NCHW", "NHWC")
 def to_layout(array, layout):
     """`array`, written channels first, as a contiguous array of `layout`."""
     return np.ascontiguousarray(np.moveaxis(array, 1, -1)) if layout == "NHWC" else array
-
-
-def assert_same(got, expected):
-    """Equal in type, shape and every element."""
-    assert got.dtype == expected.dtype
-    np.testing.assert_array_equal(got, expected, strict=True)
 
 
 # ------------------------------------------------------ com.ms.internal.nhwc, MaxPool - 11
@@ -69,7 +63,7 @@ PADDED_Z = np.array(
 )
 
 MAX_POOL_11 = {
-    # 8-bit types came to the operator with version 12 only: the page is ahead of its own type list.
+    # The operator has 8-bit types since version 12 only: the example contradicts the page's list.
     "_maxpool_2d_uint8": OnnxExample(
         {"kernel_shape": [5, 5], "pads": [2, 2, 2, 2]},
         SQUARE_5.astype(np.uint8),

@@ -1,4 +1,4 @@
-"""plan.draw(): figures with what they must show, no more of it than can be seen, the same twice."""
+"""plan.draw() shows each part of the plan, no more than can be seen, and the same twice."""
 
 import base64
 import re

@@ -1,5 +1,7 @@
-"""Every example in the docstrings and the README runs, and prints what is written there; every test
-that the promises name is there."""
+"""Every example of the docstrings and the README prints what is written there.
+
+Every test that docs/promises.md names exists.
+"""
 
 import doctest
 import importlib

@@ -1,4 +1,4 @@
-"""What plan.explain() says: exactly, and in numbers that are counted here window by window."""
+"""plan.explain() prints the expected text, with numbers that are counted here by window."""
 
 import itertools
 import pickle
@@ -203,9 +203,9 @@ def test_how_a_call_is_made(isa):
     assert f"kernel    {isa} build" in text.replace("\n          ", " ")
     assert "threads   1 (a call that moves less than 4 MiB wakes no other thread)" in text
     assert "memory    1.56 KiB read, 1.27 KiB written" in text
-    form = re.search(r'\("(\w+)"\)', text)[1]
+    strategy = re.search(r'\("(\w+)"\)', text)[1]
     plan(np.zeros((1, 1, 20, 20), np.float32))
-    assert form == plan._prepared.pooling.strategy
+    assert strategy == plan._prepared.pooling.strategy
 
 
 def test_threads_and_copies_and_pieces():

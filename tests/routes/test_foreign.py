@@ -1,6 +1,6 @@
-"""Arrays of other libraries as inputs and results: the same memory, or an error that says why not.
+"""Arrays of other libraries are used in place, or refused by an error that says why.
 
-Of torch, jax and pyarrow what is installed; a class of this file stands for any other.
+Tests of torch, jax and pyarrow run if they are installed. A class of this file imitates any other.
 """
 
 import array
@@ -19,7 +19,7 @@ Y, INDICES = fastpool.max_pool(X, 2, strides=2, return_indices=True)
 
 
 class Packed:
-    """An array that can be seen by DLPack alone; it may say that it lies on another device."""
+    """An array that can be seen by DLPack alone; it may name another device."""
 
     def __init__(self, array, device=(1, 0)):
         self.array, self.device = array, device

@@ -1,4 +1,4 @@
-"""Models and indices of somebody who means harm: refused clearly, quickly, in little memory.
+"""Malicious models and indices are refused clearly, quickly, in little memory.
 
 What is merely wrong is in test_bad_inputs.py and in the tests of the front ends; this is about
 size, and about everything at once.
@@ -304,9 +304,9 @@ FILES = {
     "text without end": model("x" * 30_000_000),
     "a MaxPool layer without end": model(layer(inside="<x/>" * 5_000_000)),
     "MaxPool layers without end": model(layer() * 11_000),
-    "a bad layer behind others": model(layer() + CONSTANT + layer('kernel="2"')),
+    "a bad layer after others": model(layer() + CONSTANT + layer('kernel="2"')),
     "an end too early": model(layer())[:-5],
-    "something behind the end": model(layer()) + "<net/>",
+    "something after the end": model(layer()) + "<net/>",
     "NUL": model(layer() + "\0"),
     "no model": "<model/>",
     "no encoding": '<?xml version="1.0" encoding="none"?>' + model(""),
@@ -385,9 +385,9 @@ def test_indices_of_an_attacker(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**16)))
     indices = rng.integers(0, data.draw(st.sampled_from([1, 7, size])), shape).astype(dtype)
     places = data.draw(st.lists(st.integers(0, indices.size - 1), max_size=3))
-    beside = st.sampled_from([size - 1, size, size + 1, *ENDS[dtype]])
+    ends = st.sampled_from([size - 1, size, size + 1, *ENDS[dtype]])
     for place in places:
-        indices.reshape(-1)[place] = data.draw(beside)
+        indices.reshape(-1)[place] = data.draw(ends)
     legal = bool(((indices >= 0) & (indices < size)).all())
 
     x = cases.values(shape, "int16", "bits", 0)

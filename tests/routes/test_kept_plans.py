@@ -1,4 +1,4 @@
-"""Plans that are kept between calls: never for other arguments, never for long."""
+"""Plans that are kept between calls are never used for other arguments, and are few and small."""
 
 import gc
 import itertools

@@ -1,4 +1,4 @@
-"""fastpool.onnx: ONNX's attribute forms, defaults and rules, and the switches beside them."""
+"""fastpool.onnx follows ONNX's attributes, defaults and rules, and its own switches work."""
 
 import subprocess
 import sys
@@ -8,13 +8,9 @@ import pytest
 
 import fastpool
 import fastpool.onnx
+from cases import assert_same
 
 X = np.random.default_rng(0).standard_normal((2, 3, 7, 6)).astype(np.float32)
-
-
-def assert_same(got, expected):
-    assert got.dtype == expected.dtype
-    np.testing.assert_array_equal(got, expected, strict=True)
 
 
 def test_never_imports_onnx():
@@ -251,7 +247,7 @@ def test_unpool_index_space(layout):
     assert_same(np.where(back == 0, x, back), x)
     assert np.count_nonzero(back) == y.size
 
-    # Indices of the 6x6 input count in the inferred block, which lies at the result's origin.
+    # Indices of the 6x6 input count in the inferred block, which begins at the result's origin.
     rows = slice(6)
     x = x[:, rows] if layout == "NHWC" else x[:, :, rows]
     y, z = fastpool.onnx.max_pool(x, **POOL, n_outputs=2, layout=layout)

@@ -1,4 +1,4 @@
-"""fastpool.onnx.Backend: the onnx package's own tests of pooling, and models of every kind."""
+"""fastpool.onnx.Backend passes the onnx package's tests of pooling, and runs models of any kind."""
 
 from unittest import mock
 
@@ -12,16 +12,13 @@ import onnx.backend.test.runner
 import onnx.parser
 
 import fastpool.onnx
+from cases import assert_same
 from fastpool.onnx import Backend
 
 LIST_ALL_TESTS = onnx.backend.test.runner.load_model_tests
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2, 3, 6, 8)).astype(np.float32)
 NHWC = "com.ms.internal.nhwc"
-
-
-def assert_same(got, expected):
-    np.testing.assert_array_equal(got, expected, strict=True)
 
 
 # ------------------------------------------------------------------------- the official tests

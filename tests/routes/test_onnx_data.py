@@ -1,4 +1,4 @@
-"""Data of ONNX models that is in other files, and graphs nested too deep, in InferenceSession."""
+"""InferenceSession reads only data files that it may read, and refuses graphs nested too deep."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""fastpool.onnx.ops: operators inside of onnx.reference.ReferenceEvaluator."""
+"""The operators of fastpool.onnx.ops work inside onnx.reference.ReferenceEvaluator."""
 
 import numpy as np
 import pytest
@@ -9,14 +9,11 @@ import onnx.parser
 from onnx.reference import ReferenceEvaluator
 
 import fastpool.onnx
+from cases import assert_same
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2, 3, 6, 8)).astype(np.float32)
 NHWC = "com.ms.internal.nhwc"
-
-
-def assert_same(got, expected):
-    np.testing.assert_array_equal(got, expected, strict=True)
 
 
 def evaluate(model, *inputs):

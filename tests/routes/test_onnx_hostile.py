@@ -1,4 +1,4 @@
-"""Models of somebody who means harm, or of a broken exporter: refused clearly and quickly."""
+"""Malicious and broken ONNX models are refused clearly and quickly."""
 
 import numpy as np
 import pytest

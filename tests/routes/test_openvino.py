@@ -1,4 +1,4 @@
-"""fastpool.openvino: OpenVINO's attributes, versions and rounding types, and its XML layers."""
+"""fastpool.openvino follows OpenVINO's attributes, versions, rounding types and XML layers."""
 
 import pickle
 import subprocess
@@ -10,15 +10,11 @@ import pytest
 
 import fastpool
 import fastpool.openvino
+from cases import assert_same
 
 X = np.random.default_rng(0).standard_normal((2, 3, 7, 6)).astype(np.float32)
 WINDOW = {"strides": [2, 1], "kernel": [3, 2]}
 EXPLICIT = WINDOW | {"pads_begin": [1, 0], "pads_end": [2, 1]}
-
-
-def assert_same(got, expected):
-    assert got.dtype == expected.dtype
-    np.testing.assert_array_equal(got, expected, strict=True)
 
 
 def assert_same_outputs(got, expected):

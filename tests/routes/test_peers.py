@@ -1,8 +1,8 @@
-"""Differential tests against onnxruntime, OpenVINO and torch, where those follow their documents.
+"""fastpool gives what onnxruntime, OpenVINO and torch give where those follow their documents.
 
-Each peer is asked only what it answers rightly. Left out, for all of them: windows without any
-element, NaN indices and windows of the type's lowest value; what else is left out stands beside the
-peer. Geometry is random with fixed seeds.
+Each peer gets only cases that it answers correctly. Left out for all of them: windows without any
+element, NaN indices and windows of the type's lowest value. The test of a peer says what else is
+left out. Geometry is random with fixed seeds.
 """
 
 import functools
@@ -17,6 +17,7 @@ import pytest
 import fastpool
 import fastpool.onnx
 import fastpool.openvino
+from cases import assert_same
 
 
 class Geometry(NamedTuple):
@@ -111,11 +112,6 @@ def sample(geometry, dtype, seed):
     return np.random.default_rng(seed).integers(low, 9, geometry.shape).astype(dtype)
 
 
-def assert_same(got, expected):
-    assert got.dtype == expected.dtype
-    np.testing.assert_array_equal(got, expected, strict=True)
-
-
 # ------------------------------------------------------------------------------ onnxruntime
 
 
@@ -201,7 +197,7 @@ def can_be_unpooled(geometry):
 def test_onnxruntime_max_unpool_to_the_input():
     """Indices counted in the result, onnxruntime's reading: an unpool undoes the pool.
 
-    Left out: pads that leave nothing of an inferred extent, which it refuses beside a shape too.
+    Left out: pads that leave nothing of an inferred extent. It refuses them even with a shape.
     """
 
     def accept(geometry):

@@ -1,4 +1,4 @@
-"""Subclasses of ndarray as inputs and results: masked arrays, and those that lie."""
+"""Of a subclass of ndarray the true memory is used, and masked arrays are refused."""
 
 import contextlib
 import importlib
@@ -41,7 +41,7 @@ ARGUMENTS = {
 
 
 def right_for(argument):
-    """An array that is right as an argument: as an input, or filled with what stands in none."""
+    """Return an array that is legal as this argument. Outputs are full of 77, unlike any result."""
     kind = argument.split()[-1]
     if kind == "out":
         return np.full_like(X if "unpool" in argument else Y, 77)
@@ -110,7 +110,7 @@ def raises(*arguments, **keywords):
 
 
 def subclasses():
-    """Subclasses of ndarray, each of which lies about one thing."""
+    """Yield subclasses of ndarray that report one wrong attribute each."""
     plain = {"__slots__": ()}
     for name, values in LIES.items():
         for value in values:

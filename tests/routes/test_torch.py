@@ -1,17 +1,15 @@
-"""fastpool.torch beside torch itself: results, formats, derivatives, graphs, modules."""
+"""fastpool.torch gives what torch gives: results, memory formats, modules, threads."""
 
 import copy
 import doctest
-import functools
 import importlib
-import pathlib
 import pickle
 import sys
 
 import numpy as np
 import pytest
 
-from cases import run_python
+import cases
 from fastpool._running import threads
 
 torch = pytest.importorskip("torch")
@@ -19,13 +17,11 @@ pytest.importorskip("ml_dtypes")
 
 import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
-from torch.autograd import forward_ad, gradcheck, gradgradcheck  # noqa: E402
 
 import fastpool.torch as ft  # noqa: E402
 from fastpool.torch import _ops  # noqa: E402
-from tensors import FORMATS, POOLS, UNPOOLS, images, same  # noqa: E402
+from tensors import FORMATS, POOLS, UNPOOLS, Net, images, same  # noqa: E402
 
-ROOT = pathlib.Path(__file__).parents[2]
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
 
@@ -34,7 +30,7 @@ INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
 
 
 def draw(rng):
-    """An input for torch, as it lies for fastpool, and attributes."""
+    """Return (rank, input in any memory order, attributes)."""
     rank = int(rng.integers(1, 4))
     per_axis = [], [], [], []
     sizes = []
@@ -56,12 +52,12 @@ def draw(rng):
     dtype = (FLOATS + INTEGERS)[rng.integers(9)]
     numbers = rng.integers(0, 3 if rng.random() < 0.5 else 100, (*outer, *sizes))
     x = torch.from_numpy(numbers).to(dtype)
-    lies = rng.choice(["contiguous", "last", "sliced", "transposed"])
-    if lies == "last" and rank > 1 and x.dim() == rank + 2:
+    order = rng.choice(["contiguous", "last", "sliced", "transposed"])
+    if order == "last" and rank > 1 and x.dim() == rank + 2:
         x = x.to(memory_format=FORMATS[rank])
-    elif lies == "sliced":
+    elif order == "sliced":
         x = torch.cat([x, x], -1)[..., : x.shape[-1]]
-    elif lies == "transposed":
+    elif order == "transposed":
         x = x.transpose(-1, 1).contiguous().transpose(-1, 1)
     return rank, x, (kernel_size, stride, padding, dilation, bool(rng.integers(2)))
 
@@ -158,7 +154,7 @@ def test_empty_batches():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int16])
 @pytest.mark.parametrize("rank, last", [(1, False), (2, False), (2, True), (3, False), (3, True)])
-def test_tensors_are_read_where_they_lie_and_results_lie_as_they_do(rank, last, dtype):
+def test_tensors_are_read_in_place_and_results_have_their_format(rank, last, dtype):
     x = images(rank, dtype, last)
     assert _ops._array(x, "input", last, rank).ctypes.data == x.data_ptr()
     y, indices = POOLS[rank][1](x, 2, return_indices=True)
@@ -211,226 +207,10 @@ for mebi, dtype in ((24, torch.bfloat16), (32, torch.float32)):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads memory as Linux does")
 def test_no_copy_of_the_input_is_made():
-    process = run_python(PEAK)
+    process = cases.run_python(PEAK)
     assert process.returncode == 0, process.stderr
     grown = list(map(int, process.stdout.split()))
     assert len(grown) == 4 and max(grown) < 8 << 20  # of 48 and 128 MiB
-
-
-# ------------------------------------------------------------------------------------ derivatives
-
-
-@pytest.mark.parametrize("rank, last", [(1, False), (2, False), (2, True), (3, True)])
-def test_gradients(rank, last):
-    x = images(rank, last=last, size=2)[:1, :2].detach().requires_grad_()
-    attributes = *([n] * rank for n in (3, 2, 1, 1)), False
-    y, indices = POOLS[rank][0](x.detach(), 2, return_indices=True)
-    y.requires_grad_()
-    for derivative in (gradcheck, gradgradcheck):
-        assert derivative(lambda x: POOLS[rank][1](x, 3, 2, 1), x)
-        assert derivative(lambda y: UNPOOLS[rank][1](y, indices, 2), y)
-        assert derivative(lambda y: _ops.max_unpool(y, indices, list(x.shape[2:])), y)
-        for operator in (_ops.max_pool, _ops.max_pool_with_indices):
-            assert derivative(lambda x, operator=operator: operator(x, *attributes), x)
-
-
-@pytest.mark.parametrize("last", [False, True])
-def test_gradients_are_torchs(last):
-    x = images(2, last=last, requires_grad=True)
-    for attributes in ((3, 1, 1), (2, 2, 0, 2), (3, 2, 1, 1, True)):
-        y = ft.max_pool2d(x, *attributes)
-        weights = torch.rand(y.shape, dtype=y.dtype)
-        (got,) = torch.autograd.grad(y, x, weights)
-        (expected,) = torch.autograd.grad(F.max_pool2d(x, *attributes), x, weights)
-        torch.testing.assert_close(got, expected)
-        assert got.stride() == expected.stride()
-    y, indices = F.max_pool2d(
-        x.detach(), 3, 1, return_indices=True
-    )  # some elements are twice there
-    y.requires_grad_()
-    weights = torch.rand(x.shape, dtype=x.dtype)
-    back = (library.max_unpool2d(y, indices, 3, 1) for library in (ft, F))
-    same(*(torch.autograd.grad(z, y, weights)[0] for z in back))
-
-
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
-def test_nothing_flows_to_windows_without_elements():
-    x = torch.ones(1, 1, 2, 9, dtype=torch.float64, requires_grad=True)
-    attributes = (2, 2), (1, 1), (1, 1), (3, 1)
-    for y in (ft.max_pool2d(x, *attributes), _ops.max_pool(x, *map(list, attributes), False)):
-        (got,) = torch.autograd.grad(y, x, torch.ones_like(y))
-        assert not got.any()
-    with forward_ad.dual_level():
-        dual = forward_ad.make_dual(x.detach(), torch.ones_like(x))
-        assert not forward_ad.unpack_dual(ft.max_pool2d(dual, *attributes)).tangent.any()
-
-
-def tangent_and_gradients(pool, x):
-    yield torch.func.jvp(pool, (x,), (x * x,))
-    yield torch.func.grad(lambda x: (pool(x) ** 2).sum())(x)
-    yield torch.vmap(torch.func.grad(lambda x: pool(x).sum()))(x)
-    yield torch.func.jacrev(pool)(x[:1]), torch.func.jacfwd(pool)(x[:1])
-    yield torch.autograd.functional.jacobian(pool, x[:1], vectorize=True)
-    yield torch.func.jvp(torch.func.grad(lambda x: (pool(x) ** 3).sum()), (x,), (x * x,))
-
-
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
-def test_forward_mode_and_function_transforms():
-    x = images(2, size=4)
-    got, expected = (
-        tangent_and_gradients(lambda x, library=library: library.max_pool2d(x, 3, 2, 1), x)
-        for library in (ft, F)
-    )
-    for ours, theirs in zip(got, expected, strict=True):
-        torch.testing.assert_close(ours, theirs)
-    y, indices = F.max_pool2d(x, 2, return_indices=True)
-    got, tangent = torch.func.jvp(lambda y: ft.max_unpool2d(y, indices, 2), (y,), (y * y,))
-    same(tangent, got * got)
-
-
-@pytest.mark.parametrize("axis", [0, 2, -1])
-@pytest.mark.parametrize("batched", [False, True])
-def test_vmap(batched, axis):
-    x = images(3, torch.float32)
-    x = x if batched else x[0]
-    mapped = torch.vmap(
-        lambda x: ft.max_pool2d(x, 2, return_indices=True), in_dims=axis, out_dims=axis
-    )
-    each = [ft.max_pool2d(part, 2, return_indices=True) for part in x.unbind(axis)]
-    y, indices = mapped(x)
-    same(y, torch.stack([y for y, _ in each], axis))
-    same(indices, torch.stack([indices for _, indices in each], axis))
-    same(torch.vmap(lambda x: ft.max_pool2d(x, 2), in_dims=axis, out_dims=axis)(x), y)
-    back = torch.vmap(lambda y, i: ft.max_unpool2d(y, i, 2), in_dims=axis)(y, indices)
-    same(back, torch.stack([ft.max_unpool2d(*pair, 2) for pair in each]))
-    one = indices.select(axis, 0)
-    back = torch.vmap(lambda y: ft.max_unpool2d(y, one, 2), in_dims=axis)(y)
-    same(back, torch.stack([ft.max_unpool2d(y, one, 2) for y, _ in each]))
-
-
-# ----------------------------------------------------------------------------------------- graphs
-
-
-def operator_calls():
-    for x in (
-        images(1)[0],
-        images(2, torch.float32, True, requires_grad=True),
-        images(3, torch.float32, requires_grad=True),
-    ):
-        rank = x.dim() - (2 if x.shape[0] == 2 else 1)  # one has no batch
-        attributes = [3] * rank, [2] * rank, [1] * rank, [1] * rank, True
-        yield _ops.max_pool, (x, *attributes)
-        yield _ops.max_pool_with_indices, (x, *attributes)
-        y, indices = POOLS[rank][0](x, 2, return_indices=True)
-        y = y.detach().requires_grad_(x.requires_grad)
-        yield _ops.max_unpool, (y, indices, [9] * rank)
-    yield _ops.max_pool, (torch.ones(0, 3, 8, 8), [2, 2], [2, 2], [0, 0], [1, 1], False)
-    yield _ops.max_pool, (torch.ones(2, 3, 8, 8).bfloat16(), [2, 2], [2, 2], [0, 0], [1, 1], False)
-
-
-@pytest.mark.parametrize("call", list(operator_calls()), ids=lambda call: call[0].name())
-def test_operators_keep_torchs_rules(call):
-    results = torch.library.opcheck(*call)
-    assert set(results.values()) == {"SUCCESS"} and len(results) == 4
-
-
-def there_and_back(library, x):
-    y, indices = library.max_pool2d(x, 2, padding=1, return_indices=True)
-    return library.max_unpool2d(y, indices, 2, padding=1, output_size=x.shape)
-
-
-@pytest.fixture
-def compiled():
-    yield functools.partial(torch.compile, fullgraph=True, backend="aot_eager")
-    torch.compiler.reset()
-
-
-@pytest.mark.parametrize(
-    "function, last",
-    [
-        (lambda library, x: library.max_pool2d(x, 3, 2, 1), True),
-        (lambda library, x: library.max_pool2d(x, (3, 2), stride=2, ceil_mode=True), False),
-        (there_and_back, False),
-    ],
-)
-def test_compile_without_graph_breaks(function, last, compiled):
-    pool = compiled(functools.partial(function, ft))
-    for x in (
-        images(2, last=last),
-        images(2, last=last, requires_grad=True),
-        images(2, last=last, size=10, requires_grad=True),
-    ):
-        y, expected = pool(x), function(F, x)
-        same(y, expected)
-        if x.requires_grad:
-            weights = torch.rand(y.shape, dtype=y.dtype)
-            gradients = (torch.autograd.grad(z, x, weights)[0] for z in (y, expected))
-            torch.testing.assert_close(*gradients)
-
-
-def test_compiled_errors_name_the_argument(compiled):
-    pool = compiled(lambda x: ft.max_pool2d(x, 2, padding=2))
-    with pytest.raises(Exception, match="padding: expected at most half of kernel_size 2, got 2"):
-        pool(torch.ones(1, 1, 4, 4))
-
-
-class Net(nn.Module):
-    """Pools, unpools and pools again, with one module twice."""
-
-    def __init__(self, library=nn):
-        super().__init__()
-        self.conv = nn.Conv2d(3, 4, 3)
-        self.down = library.MaxPool2d(2, return_indices=True)
-        self.up = library.MaxUnpool2d(2)
-        self.blocks = nn.Sequential(nn.ReLU(), library.MaxPool2d(3, 2, 1, ceil_mode=True))
-        self.shared = self.blocks[1]
-
-    def forward(self, x):
-        x = self.conv(x)
-        x = self.up(*self.down(x), output_size=x.shape)
-        return self.shared(self.blocks(x))
-
-
-def test_export(tmp_path):
-    x = torch.rand(2, 3, 20, 21)
-    model = Net(ft)
-    batch = torch.export.Dim("batch", min=1, max=64)
-    exported = torch.export.export(model, (x,), dynamic_shapes=({0: batch},))
-    called = [node.target for node in exported.graph.nodes if node.op == "call_function"]
-    # An inference graph finds indices only where they are asked for.
-    assert called.count(_ops.max_pool) == 2 and called.count(_ops.max_pool_with_indices) == 1
-    torch.export.save(exported, tmp_path / "model.pt2")
-    loaded = torch.export.load(tmp_path / "model.pt2").module()
-    for inputs in (x, torch.rand(5, 3, 20, 21)):
-        same(loaded(inputs), model(inputs))
-
-
-def test_symbolic_traces_and_subclasses_see_the_function():
-    traced = torch.fx.symbolic_trace(nn.Sequential(nn.ReLU(), ft.MaxPool2d(2)))
-    assert ft.max_pool2d in [node.target for node in traced.graph.nodes]
-    x = images(2, torch.float32)
-    same(traced(x), F.max_pool2d(x.relu(), 2))
-
-    class Marked(torch.Tensor):
-        pass
-
-    assert type(ft.max_pool2d(x.as_subclass(Marked), 2)) is Marked
-
-
-def test_modes_see_the_operators():
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    seen = []
-
-    class Watch(TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            seen.append(function)
-            return function(*args, **(kwargs or {}))
-
-    with Watch():
-        y, indices = ft.max_pool2d(torch.ones(1, 1, 4, 4), 2, return_indices=True)
-        ft.max_unpool2d(y, indices, 2)
-    assert _ops.max_pool_with_indices in seen and _ops.max_unpool in seen
 
 
 # ---------------------------------------------------------------------------------------- modules
@@ -497,7 +277,7 @@ def test_torchs_number_of_threads_limits_the_default():
 
 def test_torch_is_imported_only_when_asked_for():
     code = "import sys, fastpool; assert 'torch' not in sys.modules; sys.modules['torch'] = None"
-    process = run_python(f"{code}; fastpool.torch")
+    process = cases.run_python(f"{code}; fastpool.torch")
     last = process.stderr.strip().splitlines()[-1]
     assert last == 'ImportError: fastpool.torch needs torch: pip install "fastpool[torch]"'
 
@@ -510,5 +290,4 @@ def test_docstrings(name):
 
 @pytest.mark.parametrize("page", ["torch.md", "coming-from/torch.md"])
 def test_recipe_pages(page):
-    results = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
-    assert results.attempted > 5 and results.failed == 0
+    cases.check_page(page)

@@ -1,4 +1,4 @@
-"""Tensors and lists of any kind to fastpool.torch: what is refused, and in which words."""
+"""fastpool.torch refuses tensors and lists that it cannot use, in clear words."""
 
 import warnings
 
@@ -148,7 +148,7 @@ def strange_calls(x):
         yield lambda x, v=values: _ops.max_unpool(x, x, v)
         if not getattr(x, "is_quantized", False):  # it has nothing like it of integers
             yield lambda x, v=values: _ops.max_unpool(x, torch.zeros_like(x, dtype=torch.int64), v)
-        if not isinstance(x, torch._subclasses.FakeTensor):  # torch refuses it beside real ones
+        if not isinstance(x, torch._subclasses.FakeTensor):  # not next to real tensors
             yield lambda x, v=values: _ops.max_unpool(usual, x, v)
             yield lambda x, v=values: ft.max_unpool2d(usual, x, v)
         for rank in (1, 2, 3):

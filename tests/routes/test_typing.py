@@ -1,4 +1,4 @@
-"""The types that checkers are told, tests/typing, are those of what the calls give."""
+"""The types that checkers see in tests/typing are the types of the results at run time."""
 
 import ast
 import importlib

@@ -1,22 +1,19 @@
-"""fastpool.xarray: dimensions by name, and what becomes of names, attributes and coordinates."""
+"""fastpool.xarray pools dimensions by name, and keeps names, attributes and coordinates."""
 
 import doctest
 import importlib
 import itertools
-import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
+import cases
 import fastpool
 
 xarray = pytest.importorskip("xarray")
 pd = pytest.importorskip("pandas")
 fastpool_xarray = importlib.import_module("fastpool.xarray")
 
-ROOT = pathlib.Path(__file__).parents[2]
 DIMS = ("time", "lat", "lon", "band")
 SIZES = {"time": 5, "lat": 6, "lon": 7, "band": 4}
 
@@ -396,18 +393,8 @@ def test_datasets_by_their_own_map():
 
 
 def test_without_xarray():
-    code = """
-import sys
-sys.modules["xarray"] = None
-import fastpool
-try:
-    fastpool.xarray
-except ImportError as error:
-    assert str(error) == 'fastpool.xarray needs xarray: pip install "fastpool[xarray]"', error
-else:
-    sys.exit(1)
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)
+    line = 'ImportError: fastpool.xarray needs xarray: pip install "fastpool[xarray]"'
+    assert cases.error_without("xarray", "import fastpool; fastpool.xarray") == line
 
 
 def test_docstrings():
@@ -415,8 +402,7 @@ def test_docstrings():
 
 
 def test_recipe():
-    results = doctest.testfile(str(ROOT / "docs" / "xarray.md"), module_relative=False)
-    assert results.attempted > 5 and results.failed == 0
+    cases.check_page("xarray.md")
 
 
 def test_windows_of_padding_alone_have_no_coordinates():

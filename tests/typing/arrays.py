@@ -1,4 +1,4 @@
-"""What checkers are to see of calls on arrays."""
+"""The types that checkers must see for calls on arrays."""
 
 from typing import Any, assert_type
 

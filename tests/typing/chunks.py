@@ -1,4 +1,4 @@
-"""What checkers are to see of calls on dask arrays and DataArrays."""
+"""The types that checkers must see for calls on dask arrays and DataArrays."""
 
 from typing import assert_type
 

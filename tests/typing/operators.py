@@ -1,4 +1,4 @@
-"""What checkers are to see of ONNX's and OpenVINO's operators, and of their models."""
+"""The types that checkers must see for ONNX's and OpenVINO's operators, and for their models."""
 
 from typing import Any, assert_type
 

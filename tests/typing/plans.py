@@ -1,4 +1,4 @@
-"""What checkers are to see of plans: those with indices and those without are told apart."""
+"""The types that checkers must see for plans; those with and without indices differ."""
 
 from typing import Any, Literal, assert_type
 

@@ -1,4 +1,4 @@
-"""What checkers are to see of calls on torch's tensors."""
+"""The types that checkers must see for calls on torch's tensors."""
 
 from typing import Any, assert_type
 

@@ -1,4 +1,4 @@
-"""What checkers are to refuse. (mypy reports a comment that has no error to ignore.)"""
+"""Calls that checkers must refuse. mypy reports an ignore comment without an error."""
 
 from typing import Any, Literal
 

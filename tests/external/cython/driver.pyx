@@ -186,7 +186,7 @@ cdef class Plan:
         return c.code
 
     def seconds(self, Py_ssize_t count, x, y, indices=None, unsigned int flags=0):
-        """Of one run among so many, on one thread."""
+        """Return the seconds of one run, the mean of `count` runs on one thread."""
         cdef Call c
         cdef Py_ssize_t _
         cdef timespec begin, end

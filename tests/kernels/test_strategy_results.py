@@ -1,6 +1,6 @@
-"""Values pooled by every strategy: sizes around their limits, a NaN at every element, guard pages.
+"""Every strategy gives the right values: sizes around its limits, a NaN anywhere, guard pages.
 
-Data are the codes and tables of codes.py.
+The data are the codes and tables of codes.py. Windows with indices are in test_taps.py.
 """
 
 from itertools import count
@@ -10,7 +10,18 @@ import pytest
 
 import cases
 import fastpool
-from codes import CODES, EMBEDDED, EVERY, PLANES, embedded, geometry, oracle, random_codes, tables
+from codes import (
+    CODES,
+    EMBEDDED,
+    EVERY,
+    embedded,
+    geometry,
+    lanes,
+    oracle,
+    random_codes,
+    tables,
+    with_planes,
+)
 from fastpool import _reference
 from fastpool._running import builds as running
 
@@ -136,43 +147,44 @@ def bands(n, itemsize):
     yield (1, 524288 // itemsize + 1), (1, 524288 // itemsize + 1), {}
 
 
-FORMS = {
-    form.__name__: form
-    for form in (slide_down, stride_two, apart, padded_planes, whole_plane, flat_planes, bands)
+STRATEGIES = {
+    strategy.__name__: strategy
+    for strategy in (
+        slide_down,
+        stride_two,
+        apart,
+        padded_planes,
+        whole_plane,
+        flat_planes,
+        bands,
+    )
 }
 
 
-def lanes(isa, name):
-    """Elements of a vector; where those are two, of two vectors."""
-    return max(4, running.builds()[isa].VECTOR_BYTES // cases.dtype(name).itemsize)
+def geometries(strategy, isa, name):
+    """Return the geometries of a strategy with numbers of images and channels."""
+    windows = STRATEGIES[strategy](lanes(isa, name), cases.dtype(name).itemsize)
+    return with_planes(windows, 10_000)
 
 
-def geometries(form, isa, name):
-    """All of a form, each with as many images and channels as a small array has."""
-    n = lanes(isa, name)
-    for i, (sizes, *window) in enumerate(FORMS[form](n, cases.dtype(name).itemsize)):
-        fits = [planes for planes in PLANES if np.prod(planes + sizes) < 10_000] or PLANES[:1]
-        yield fits[-1 - i % len(fits)] + sizes, *window
-
-
-def planned(form, shape, name, kernel, isa, **attributes):
-    """A plan, whose form is that one, or the one that builds without masks take in its place."""
+def planned(strategy, shape, name, kernel, isa, **attributes):
+    """Return a plan of that strategy, or of the one that replaces it in builds without masks."""
     attributes.setdefault("layout", LAYOUTS.get(len(kernel)))
     plan = fastpool.plan_max_pool(shape, cases.dtype(name), kernel, **attributes)
     plan(np.zeros(shape, cases.dtype(name)))
     found = {
         "slide_down": ["bands"],
         **dict.fromkeys(("stride_two", "flat_planes"), ["bands", "apart"]),
-    }.get(form)
+    }.get(strategy)
     if found is None or running.builds()[isa].VECTOR_BYTES == 64:
-        found = [form]
+        found = [strategy]
     assert plan._prepared.pooling.strategy in found, (shape, kernel, attributes)
     return plan
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_the_oracle(form):
-    for i, (sizes, kernel, attributes) in enumerate(FORMS[form](3, 4)):
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_oracle(strategy):
+    for i, (sizes, kernel, attributes) in enumerate(STRATEGIES[strategy](3, 4)):
         if np.prod(kernel) < 1000 and i % 3 == 0:
             codes = random_codes((2, 1, *sizes), i)
             expected = _reference.max_pool(codes, kernel, layout=LAYOUTS[len(sizes)], **attributes)
@@ -182,9 +194,9 @@ def test_the_oracle(form):
 
 
 @pytest.mark.parametrize("name", cases.DTYPE_NAMES)
-@pytest.mark.parametrize("form", FORMS)
-def test_any_geometry(form, name, isa):
-    for i, (shape, kernel, attributes) in enumerate(geometries(form, isa, name)):
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_any_geometry(strategy, name, isa):
+    for i, (shape, kernel, attributes) in enumerate(geometries(strategy, isa, name)):
         if i % 3 and name not in EVERY:
             continue
         codes = random_codes(shape, i)
@@ -194,13 +206,13 @@ def test_any_geometry(form, name, isa):
             threads = 3 if i % 16 == 5 else 1
             if nan not in plans:
                 more = {"nan": nan, "num_threads": threads, **attributes}
-                plans[nan] = planned(form, shape, name, kernel, isa, **more)
+                plans[nan] = planned(strategy, shape, name, kernel, isa, **more)
             got = plans[nan](values[codes])
             cases.assert_same(got, values[maximum], f"{shape}, {kernel}, {attributes}, nan={nan}")
 
 
 @pytest.mark.parametrize(
-    ("form", "kernel", "attributes"),
+    ("strategy", "kernel", "attributes"),
     [
         ("pixels_as_row", 3, {"layout": "NHWC"}),
         ("taps", 3, {"return_indices": True}),
@@ -210,8 +222,8 @@ def test_any_geometry(form, name, isa):
         ("pairs", 9, {"pads": 4, "layout": "NHWC", "return_indices": True}),
     ],
 )
-def test_channels_last_and_indices(form, kernel, attributes, isa):
-    planned(form, (2, 5, 20, 20), "uint8", (kernel, kernel), isa, **attributes)
+def test_channels_last_and_indices(strategy, kernel, attributes, isa):
+    planned(strategy, (2, 5, 20, 20), "uint8", (kernel, kernel), isa, **attributes)
 
 
 # ------------------------------------------------------------------------------ one NaN anywhere
@@ -246,15 +258,15 @@ NAN_RULES = [(name, "propagate") for name in cases.FLOAT_NAMES] + [("float32", "
 
 
 @pytest.mark.parametrize(("name", "nan"), NAN_RULES)
-@pytest.mark.parametrize("form", FORMS)
-def test_a_nan_at_every_element(form, name, nan, isa):
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_nan_at_every_element(strategy, name, nan, isa):
     n = lanes(isa, name)
-    small = FORMS[form](n, cases.dtype(name).itemsize)
+    small = STRATEGIES[strategy](n, cases.dtype(name).itemsize)
     small = [window for window in small if np.prod(window[0]) < 130 + 4 * n]
     for i, (sizes, kernel, attributes) in enumerate(small[:: len(small) // 12 + 1]):
         planes = 3 if i % 3 == 0 else 1
         more = {"nan": nan, "num_threads": 1, **attributes}
-        plan = planned(form, (1, planes, *sizes), name, kernel, isa, **more)
+        plan = planned(strategy, (1, planes, *sizes), name, kernel, isa, **more)
         check_every_nan(plan, planes, sizes, kernel, {"nan": nan, **attributes}, name)
 
 
@@ -273,7 +285,7 @@ def test_a_nan_that_only_middle_taps_meet(width, taps, dilation, name, isa):
 
 
 @pytest.mark.parametrize(("taps", "pad"), [(3, 1), (3, 2), (5, 2), (7, 3), (5, 4)])
-def test_a_nan_beside_a_tile(taps, pad, isa):
+def test_a_nan_next_to_a_tile(taps, pad, isa):
     """Rows so far apart that scratch makes tiles of few columns, whose windows overlap."""
     attributes = {"dilations": (1000, 1), "pads": (0, pad, 0, pad)}
     codes = random_codes((1, 1, 2001, 300), 0)
@@ -294,15 +306,15 @@ def test_a_nan_beside_a_tile(taps, pad, isa):
 
 
 @pytest.mark.parametrize("name", ["float16", "float32", "float64", "uint8", "int16"])
-@pytest.mark.parametrize("form", FORMS)
-def test_nothing_beyond_the_pages_is_touched(form, name, isa, guarded_memory):
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_nothing_beyond_the_pages_is_touched(strategy, name, isa, guarded_memory):
     memories = [guarded_memory(1 << 19) for _ in "xy"]
-    for i, (shape, kernel, attributes) in enumerate(geometries(form, isa, name)):
+    for i, (shape, kernel, attributes) in enumerate(geometries(strategy, isa, name)):
         if np.prod(shape) > 10_000:
             continue
         codes = random_codes(shape, i)
         maximum = oracle(codes, kernel, **attributes)
-        plan = planned(form, shape, name, kernel, isa, num_threads=1, **attributes)
+        plan = planned(strategy, shape, name, kernel, isa, num_threads=1, **attributes)
         for values, nan in tables(name)[::3]:  # any; with NaN
             for at in ("end", "start"):
                 x, y = (
@@ -333,19 +345,19 @@ ARRANGED = {
 
 @pytest.mark.parametrize("num_threads", [1, 3])
 @pytest.mark.parametrize("name", ["float16", "float32", "float64", "uint8"])
-@pytest.mark.parametrize("form", ARRANGED)
-def test_parts_of_larger_arrays(form, name, num_threads, isa):
-    for sizes, kernel, attributes in ARRANGED[form](lanes(isa, name)):
+@pytest.mark.parametrize("strategy", ARRANGED)
+def test_parts_of_larger_arrays(strategy, name, num_threads, isa):
+    for sizes, kernel, attributes in ARRANGED[strategy](lanes(isa, name)):
         shape = ((10, 13) if np.prod(sizes) < 150 else (2, 3)) + sizes
         codes = random_codes(shape, 0)
         maximum = oracle(codes, kernel, **attributes)
         more = {"num_threads": num_threads, **attributes}
-        plan = planned(form, shape, name, kernel, isa, **more)
+        plan = planned(strategy, shape, name, kernel, isa, **more)
         outputs = [(how, *embedded(how, maximum.shape, plan.dtype, 1)) for how in EMBEDDED]
         for values, _ in tables(name)[: 4 if num_threads == 1 else 1 : 3]:  # any; with NaN
-            expected, beside = values[maximum], values[CODES - 1]  # of which all is less
+            expected, fill = values[maximum], values[CODES - 1]  # above all of x
             for i, how in enumerate(EMBEDDED):
-                x, _ = embedded(how, shape, values.dtype, beside)
+                x, _ = embedded(how, shape, values.dtype, fill)
                 x[...] = values[codes]
                 x.flags.writeable = False
                 for other, y, owner in outputs if num_threads == 1 else outputs[i : i + 1]:
