@@ -10,17 +10,15 @@ cdef struct Under:          # the rows under a sequence of windows, each a tap b
     Py_ssize_t count        # windows
 
 
-cdef void slide_square_rows(const Outputs *first, const ordered *src, const WindowColumns *cols,
-                            const WindowRows *rows, const Under *under, int64_t base_row,
-                            bint five) noexcept nogil:
+cdef inline void slide_square_rows(const Outputs *first, const ordered *src,
+                                   const WindowColumns *cols, const WindowRows *rows,
+                                   const Under *under, int64_t base_row,
+                                   bint five) noexcept nogil:
     """Pool windows of three or five rows and columns: a row is compared once.
 
     In the place of a row outside, the nearest row inside is compared, with its own position. Its
     window has that row too, since no window is empty. `src` is the first real row. A row of windows
     adds `base_row` to the index.
-
-    Not inline: among what surrounds its calls, the loop would keep offsets in memory (13 % of
-    1x64x56x56 k3, AVX2).
     """
     cdef Py_ssize_t tap = -under.above, count = under.count, left = count - 1 + (4 if five else 2)
     cdef Py_ssize_t n = first.n, row = first.row, index_row = first.index_row
@@ -67,6 +65,21 @@ cdef void slide_square_rows(const Outputs *first, const ordered *src, const Wind
             argmax_row(&e, src + tap * step, cols, &one, NULL)
         else:
             e.place = vec_add(e.place, back, src)
+
+
+# Not inline: among what surrounds their calls, the loops would keep offsets in memory (13 % of
+# 1x64x56x56 k3, AVX2).
+
+cdef void slide_three_rows(const Outputs *first, const ordered *src, const WindowColumns *cols,
+                           const WindowRows *rows, const Under *under,
+                           int64_t base_row) noexcept nogil:
+    slide_square_rows(first, src, cols, rows, under, base_row, False)
+
+
+cdef void slide_five_rows(const Outputs *first, const ordered *src, const WindowColumns *cols,
+                          const WindowRows *rows, const Under *under,
+                          int64_t base_row) noexcept nogil:
+    slide_square_rows(first, src, cols, rows, under, base_row, True)
 
 
 cdef inline void slide_rows(const Outputs *first, const ordered *src, const WindowColumns *cols,
@@ -136,9 +149,9 @@ cdef inline void slide_taps_down(const Outputs *first, const ordered *src,
             to.index_row *= step
             at = src + (start + under.above * step) * rows.step
             if cols.taps == 5:
-                slide_square_rows(&to, at, cols, rows, &under, step * rows.place, True)
+                slide_five_rows(&to, at, cols, rows, &under, step * rows.place)
             else:
-                slide_square_rows(&to, at, cols, rows, &under, step * rows.place, False)
+                slide_three_rows(&to, at, cols, rows, &under, step * rows.place)
     elif cols.stride == 2:
         slide_rows(first, src, cols, rows, w, tile, 2)
     else:

@@ -62,7 +62,7 @@ cdef vec_flag pool_stride_two(number *dst, const Target *to, const number *src, 
     cdef Py_ssize_t size = sizeof(number), lanes = VEC_BYTES // size, n = tile.cols
     cdef Py_ssize_t start = tile.col * 2 - cols.begin - tile.col_lo
     cdef Py_ssize_t last = (n - 1) // lanes * lanes * 2
-    cdef Py_ssize_t step = rows.dilation * s.row, plane, r, i, col, row, real, held = rows.kernel
+    cdef Py_ssize_t step = rows.dilation * s.row, plane, r, o, i, col, row, real, held = rows.kernel
     cdef bint both = start + last + lanes < s.cols
     cdef vec_flag nan = flag_none()
     cdef Taps taps
@@ -72,7 +72,12 @@ cdef vec_flag pool_stride_two(number *dst, const Target *to, const number *src, 
     taps_across_slabs(&taps, work.leads, held, step)
     for plane in range(work.planes):
         for r in range(tile.rows):
-            real = real_taps(rows, tile.row + r, &row)
+            o = tile.row + r
+            real, row = held, o * rows.stride - rows.begin
+            if o < rows.inner_lo or o >= rows.inner_hi:
+                real = real_taps(rows, o, &row)
+            elif held < rows.kernel:
+                real = rows.kernel
             if real == 0:
                 fill(dst + r * to.row, n, <number>lowest(dst))
                 continue

@@ -9,7 +9,6 @@
 /* ---- fill ---- */
 
 static void fill_bytes(char *to, ptrdiff_t nbytes, vec_t v) {
-    if (nbytes <= 0) return;
     if (nbytes < VEC_BYTES) {
         vec_store_part(to, v, (size_t)nbytes);
         return;
@@ -19,10 +18,19 @@ static void fill_bytes(char *to, ptrdiff_t nbytes, vec_t v) {
 }
 #define DEFINE_FILL(name, type)                                                                   \
     INLINE void fill_##name(type *to, ptrdiff_t n, type value) {                                  \
+        if (n <= 4) { /* (a margin) */                                                            \
+            for (ptrdiff_t i = 0; i < n; i++) to[i] = value;                                      \
+            return;                                                                               \
+        }                                                                                         \
         fill_bytes((char *)to, n * (ptrdiff_t)sizeof(type), (vec_t)(value - (vec_##name){0}));    \
     }
+INLINE void fill_i8(int8_t *to, ptrdiff_t n, int8_t value) {
+    if (n > 0) memset(to, value, (size_t)n);
+}
+INLINE void fill_u8(uint8_t *to, ptrdiff_t n, uint8_t value) {
+    if (n > 0) memset(to, value, (size_t)n);
+}
 DEFINE_FILL(f32, float) DEFINE_FILL(f64, double)
-DEFINE_FILL(i8, int8_t) DEFINE_FILL(u8, uint8_t)
 DEFINE_FILL(i16, int16_t) DEFINE_FILL(u16, uint16_t)
 DEFINE_FILL(i32, int32_t) DEFINE_FILL(u32, uint32_t)
 DEFINE_FILL(i64, int64_t) DEFINE_FILL(u64, uint64_t)
