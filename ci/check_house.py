@@ -48,6 +48,15 @@ BY_STRING = {
     "fastpool/openvino/__init__.py": "parts that need openvino",
 }
 
+# The head of a strategy's file, and the files besides its own that name it.
+HEAD = "Takes", "Reads", "Scratch", "Wins"
+MAY_NAME_STRATEGIES = {
+    "fastpool/_running/strategies.py",
+    "fastpool/kernels/maximum/pool.pxi",
+    "fastpool/kernels/maximum/pool_tile.pxi",
+    "fastpool/kernels/maximum/strategies.pxi",
+}
+
 # Text that is not written by hand, or not by us.
 ANY_WIDTH = re.compile(r".*\.(json|svg|lock|ipynb)|LICENSE|licences/.*")
 # Lines of pages: rows of tables, what an example prints, and single words, such as addresses.
@@ -221,6 +230,33 @@ def check_kernels(root, files):
             yield page, 1, "kernels", f"{name} is not named"
 
 
+def check_strategies(root, files):
+    """Files of strategies have their head, and few other files name a strategy."""
+    folder = "fastpool/kernels/maximum/"
+    if f"{folder}pool.pxi" not in files:
+        return
+    enum = (root / folder / "pool.pxi").read_text().partition("cdef enum Strategy:")[2]
+    names = re.findall(r"^    ([A-Z_]+)$", enum.partition("\n\n\n")[0], re.MULTILINE)
+    for name in names:
+        path = f"{folder}{name.lower()}.pxi"
+        text = (root / path).read_text() if path in files else ""
+        labels = tuple(re.findall(r"^# (\w+): ", text.partition("\n\n")[0], re.MULTILINE))
+        if labels[: len(HEAD)] != HEAD:
+            yield path, 1, "strategies", f"does not begin with {', '.join(HEAD)}"
+    for path in files:
+        if path in MAY_NAME_STRATEGIES or not path.startswith("fastpool/"):
+            continue
+        own = Path(path).stem if path.startswith(folder) else None
+        named = {".pxi": r"\b({})\b", ".pyx": r"\b({})\b", ".py": r"[\"']({})[\"']"}
+        pattern = named.get(Path(path).suffix)
+        if pattern is None:
+            continue
+        words = [n.lower() if pattern.startswith("[") else n for n in names if n.lower() != own]
+        for number, line in enumerate((root / path).read_text().splitlines(), 1):
+            for word in re.findall(pattern.format("|".join(words)), line):
+                yield path, number, "strategies", f"{word} is named"
+
+
 def check_entries(files):
     """Few entries in fastpool/, stubs and compiled modules aside."""
     entries = {name.split("/")[1] for name in files if name.startswith("fastpool/")}
@@ -235,6 +271,7 @@ def complaints(root):
     imports = Imports(root, files)
     found = [*check_layers(imports), *check_circles(imports), *check_strings(imports)]
     found += [*check_widths(root, files), *check_kernels(root, files), *check_entries(files)]
+    found += check_strategies(root, files)
     return sorted(found)
 
 

@@ -54,10 +54,11 @@ NOT_SCALAR = {
     "ordered": (),
     "key_t": (),
 }
-# Functions of keys.h, named by element type: some innermost loop of each uses vectors. The one that
-# stores bools is a jump to that for uint8.
+# Functions of keys.h, indices.h and loops.h: some innermost loop of each uses vectors. The storer
+# of bools is a jump to that of uint8.
 KEYS = re.compile(
     r"(?!b8_L\d+_store)[a-z]+\d+_L\d+_(load|store)|has_(nan|margin)_\w+|store_indices_\w+"
+    r"|fill_(bytes|positions_\w+)|store_bools|max_pairs_of|(vectors_outside|store_vectors)_\w+"
 )
 
 
@@ -158,8 +159,8 @@ def is_scalar(loop, function, element):
         return False
     for i, (_, mnemonic, operands) in enumerate(loop):
         if mnemonic == "cmp" and (wide or NARROW.match(operands)):
-            behind = [step[1] for step in loop[i + 1 : i + 3]]
-            if any((MOVE if wide else DECISION).match(name) for name in behind):
+            following = [step[1] for step in loop[i + 1 : i + 3]]
+            if any((MOVE if wide else DECISION).match(name) for name in following):
                 return True
     return False
 

@@ -25,8 +25,8 @@ class Step(NamedTuple):
 class Window(NamedTuple):
     """One pooled axis. Output o covers elements o * stride - begin + t * dilation, t < kernel.
 
-    An irregular axis has `places`: (first element, count) of each output. Then only `size` and
-    `out` count besides. (No maximum has one yet.)
+    An irregular axis has `places`: (first element, count) of each output. Of its other
+    fields only `size` and `out` are read. (No maximum has one yet.)
     """
 
     size: int

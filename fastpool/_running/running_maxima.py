@@ -13,7 +13,7 @@ SCRATCH_PAIRS = 96 << 10
 PAIR_LOADS = 40
 VALUE_LOADS = 200
 # Windows of at most this many taps are cheap, unless the taps are far apart.
-FEW_TAPS = 64
+CHEAP_TAPS = 64
 # Elements in a vector: a load takes a whole vector even in a narrower row.
 NARROW = 16
 # Elements that the innermost axis reads at a time (QUEUE of `running_maxima.pxi`).
@@ -25,8 +25,8 @@ SHORT = 64
 def pays(work):
     """Does a work take so many loads that running maxima over all axes are faster?"""
     windows, channels = work.windows, work.channels if work.channels_last else 1
-    if math.prod(w.kernel for w in windows) <= FEW_TAPS and all(
-        w.extent <= 2 * w.size + FEW_TAPS for w in windows
+    if math.prod(w.kernel for w in windows) <= CHEAP_TAPS and all(
+        w.extent <= 2 * w.size + CHEAP_TAPS for w in windows
     ):
         return False
     least = PAIR_LOADS if work.return_indices else VALUE_LOADS

@@ -9,7 +9,7 @@ import math
 import os
 from typing import NamedTuple
 
-from .._planning.dtypes import ITEMSIZE
+from .._planning.dtypes import ITEMSIZE, is_float
 from .._planning.geometry import Axis
 from .._planning.windows import Windows
 
@@ -17,11 +17,11 @@ from .._planning.windows import Windows
 MAX_TAPS = 64
 SMALL_TAPS = 8  # along one axis, in registers
 RING = 32  # rows under a window with indices that slides over them
-TAPS_ALONG = 8  # along each axis of such a window; twice as many with 32 registers
+TAPS_ALONG = 8  # along each axis of such a window; twice as many with masks (AVX-512)
 FLAT_TAPS = 32  # in a window over flattened planes
 FLAT_MASKS = 4096  # masks for flattened planes, and elements of a plane
 # With indices all taps are taken at once up to this many: half the time of two passes over pairs.
-FEW_TAPS = 12
+AT_ONCE_TAPS = 12
 # Channels last: pixels of at most this many bytes are taken as one row.
 ROW_PIXEL_BYTES = 20
 # Bytes of a plane that is pooled to one value in one pass. (A plane with a NaN is copied.)
@@ -38,7 +38,7 @@ DOES = {
     "running_maxima": "running maxima along every axis, for windows too long for tiles",
     "whole_plane": "a plane at once, if its rows are contiguous (else by bands)",
     "padded_planes": "passes over small planes that are padded in scratch",
-    "flat_planes": "many small planes as one row, if they are contiguous (else by bands)",
+    "flat_planes": "small planes as one row, if they are contiguous (else by bands)",
     "apart": "neighbouring columns in registers: no two windows share one",
     "slide_down": "all taps in registers, down a few neighbouring columns at a time",
     "stride_two": "all taps in registers, two columns from one window to the next",
@@ -93,14 +93,20 @@ def switched_off():
 
 
 def running_maxima(work, build):
-    return None if work.axes else "passes over tiles take fewer loads"
+    return None if work.axes else "passes over tiles take less time for windows this short"
 
 
 def _takes_chain(work):
     *_, rows, cols = work.windows
     if len(rows.steps) > 1 or len(cols.steps) > 1:
-        return f"a window of {rows.kernel} x {cols.kernel} takes a chain of passes"
+        return f"a window of {rows.kernel} x {cols.kernel} needs several passes per axis"
     return None
+
+
+def _not(cols):
+    """Return what the columns of a window are, for a reason."""
+    dilated = f", dilation {cols.dilation}" if cols.dilation > 1 else ""
+    return f"not {cols.kernel} at stride {cols.stride}{dilated}"
 
 
 def _tiles(work):
@@ -130,7 +136,7 @@ def whole_plane(work, build):
 def padded_planes(work, build):
     *_, rows, cols = work.windows
     if not _takes_chain(work):
-        return f"a window of {rows.kernel} x {cols.kernel} takes no chain of passes"
+        return f"a window of {rows.kernel} x {cols.kernel} needs one pass per axis"
     if rows.stride * cols.stride > 1:
         return f"strides {rows.stride} and {cols.stride} are not 1"
     if _tiles(work) > 1:
@@ -153,10 +159,14 @@ def flat_planes(work, build):
         return reason
     if not build.masks:
         return "the build has no masks"
-    if leads or _tiles(work) > 1:
-        return "the input of a task is not whole planes"
-    if taps > FLAT_TAPS or elements > FLAT_MASKS:
-        return f"{taps} taps over planes of {elements} elements are too many"
+    if leads:
+        return "there are leading axes"
+    if _tiles(work) > 1:
+        return "a plane is cut into tiles"
+    if taps > FLAT_TAPS:
+        return f"{taps} taps are over {FLAT_TAPS}"
+    if elements > FLAT_MASKS:
+        return f"a plane of {elements} elements is over {FLAT_MASKS}"
     for w in (cols, rows):  # each output is stored at a distinct element, one of its window's taps
         tap, rest = divmod(w.begin, w.dilation)
         if (w.out - 1) * w.stride >= w.size or w.begin < 0 or rest or tap >= w.kernel:
@@ -167,7 +177,7 @@ def flat_planes(work, build):
     whole = rows.out == rows.size and cols.out == cols.size
     flat = -(-elements // lanes) * (4 * taps + (0 if whole else 8 if size >= 4 else 20))
     other = -(-cols.out // lanes) * rows.out * (2 * rows.kernel + 2 * cols.kernel + 8) + 100
-    return None if flat < other else f"rows of a plane take fewer cycles, about {other} for {flat}"
+    return None if flat < other else f"a plane takes about {flat} cycles, by rows {other}"
 
 
 def flat_period(elements, lanes):
@@ -180,7 +190,7 @@ def apart(work, build):
     if reason := _takes_chain(work):
         return reason
     if cols.kernel != cols.stride or cols.kernel not in (2, 4) or cols.dilation > 1:
-        return f"windows of {cols.kernel} columns at stride {cols.stride}, not of 2 or 4 apart"
+        return f"takes 2 columns at stride 2, or 4 at 4, {_not(cols)}"
     low, high = cols.inner
     if high - low != cols.out:
         return "some window hangs over a side"
@@ -204,10 +214,10 @@ def slide_down(work, build):
     # Wider rows would be read from memory in small pieces.
     if work.tile[1] * size > 8 * build.vector_bytes:
         return f"a row of {work.tile[1]} outputs is over 8 vectors"
-    if work.dtype in ("float32", "float64") and not work.keyed and cols.kernel > 2:
+    if is_float(work.dtype) and not work.keyed and cols.kernel > 2:
         # It tests two taps for NaN, whose vectors must cover every column of the windows.
-        noted = min(max(cols.begin, 0) // cols.dilation, cols.kernel - 2)
-        reach = (cols.kernel - 1 - noted) * cols.dilation
+        tracked = min(max(cols.begin, 0) // cols.dilation, cols.kernel - 2)
+        reach = (cols.kernel - 1 - tracked) * cols.dilation
         if work.tile[1] < cols.out or reach > max(cols.out, build.vector_bytes // size):
             return "the taps that look for NaN do not meet every column"
     return None
@@ -220,7 +230,7 @@ def stride_two(work, build):
     if not build.masks:
         return "the build has no masks"
     if cols.stride != 2 or cols.dilation > 1 or cols.kernel not in (2, 3):
-        return f"windows of {cols.kernel} columns at stride {cols.stride}, not of 2 or 3 at 2"
+        return f"takes 2 or 3 columns at stride 2, {_not(cols)}"
     if cols.begin >= cols.kernel or 2 * (cols.out - 1) - cols.begin >= cols.size:
         return "some window has no column"
     return None
@@ -232,9 +242,9 @@ def stride_two(work, build):
 def against_row(cols, pixel_bytes):
     """Return why pixels are not taken as one row, or None."""
     if len(cols.steps) > 1:
-        return f"a window of {cols.kernel} columns takes a chain of passes"
+        return f"a window of {cols.kernel} columns needs several passes"
     if pixel_bytes > ROW_PIXEL_BYTES:
-        return f"a pixel of {pixel_bytes} bytes is over {ROW_PIXEL_BYTES}"
+        return f"a pixel of {pixel_bytes} bytes is over {ROW_PIXEL_BYTES} bytes"
     return None
 
 
@@ -246,7 +256,7 @@ def against_all_taps(windows, return_indices):
     if most > MAX_TAPS:
         return f"{most} taps are over {MAX_TAPS}"
     columns_per_output = cols.span(cols.out) / max(1, cols.out)
-    few = return_indices and all_taps <= FEW_TAPS
+    few = return_indices and all_taps <= AT_ONCE_TAPS
     if not few and taps > rows.cost * columns_per_output + cols.cost:
         return "one axis after the other takes fewer loads than all taps"
     return None
@@ -299,12 +309,14 @@ def taps(work, build):
         return f"a key of {work.key_bytes} bytes does not hold the place {furthest}"
     if cols.stride == 4:
         if cols.kernel != 4 or cols.dilation > 1:
-            return f"{cols.kernel} columns at stride 4"
+            return f"takes 4 columns at stride 4, {_not(cols)}"
     elif cols.stride > 2 or (cols.stride == 2 and (cols.kernel == 1 or cols.dilation > 1)):
-        return f"{cols.kernel} columns at stride {cols.stride}, dilation {cols.dilation}"
+        return f"takes columns at stride 1, or neighbours at stride 2, {_not(cols)}"
     if slides(work):
         most = 2 * TAPS_ALONG if build.masks else TAPS_ALONG
-        if rows.extent > RING or max(rows.kernel, cols.kernel) > most:
+        if rows.extent > RING:
+            return f"the rows of a window span {rows.extent}, over {RING}"
+        if max(rows.kernel, cols.kernel) > most:
             return f"a window of {rows.kernel} x {cols.kernel} is over {most} long"
     elif slabs * rows.kernel * cols.kernel > MAX_TAPS:
         return f"{slabs * rows.kernel * cols.kernel} taps are over {MAX_TAPS}"

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from .._planning.dtypes import INDEX_BYTES, ITEMSIZE
+from .._planning.dtypes import INDEX_BYTES, ITEMSIZE, is_float
 from .._planning.indexing import index_base, index_strides, is_linear
 from . import running_maxima, strategies
 from .passes import Step, Window, chain, is_empty, is_wide
@@ -127,8 +127,7 @@ def make_work(plan, windows, input_shape, output_shape, off=()):
         channels_last=channels_last,
         direct=direct,
         pixels_as_row=pixels_as_row,
-        keyed=plan.dtype in ("float16", "bfloat16")
-        or (plan.nan == "ignore" and plan.dtype in ("float32", "float64")),
+        keyed=is_float(plan.dtype) and (itemsize == 2 or plan.nan == "ignore"),
         return_indices=pairs,
         key_bytes=element_bytes,
         tile=tile,

@@ -84,7 +84,7 @@ cdef inline void zero(void *y, Py_ssize_t nbytes, Py_ssize_t ahead) noexcept nog
     while nbytes >= LINE:
         fetch_to_write(at + ahead)
         for i in range(LINE // VEC_BYTES):
-            vec_store(at + i * VEC_BYTES, vec_set(0, <const int64_t *>NULL))
+            vec_store(at + i * VEC_BYTES, vec_set_int(0, <const int64_t *>NULL))
         at += LINE
         nbytes -= LINE
     memset(at, 0, nbytes)

@@ -209,9 +209,10 @@ REASONS = [  # shape, kernel, attributes, strategy, how its reason begins
     ((1, 26, 26, 16), 5, {"layout": "NHWC"}, "direct_pixels", "one axis after the other"),
     ((1, 26, 26, 16), 13, {"layout": "NHWC", "return_indices": True}, "taps", "169 taps"),
     ((1, 1, 40, 40), 19, {"return_indices": True}, "taps", "a window of 19 x 19 is over 16"),
-    ((1, 1, 40, 40), 3, {"strides": 3}, "apart", "windows of 3 columns at stride 3"),
+    ((1, 1, 60, 60), 3, {"return_indices": True, "dilations": 17}, "taps", "the rows of a window"),
+    ((1, 1, 40, 40), 3, {"strides": 3}, "apart", "takes 2 columns at stride 2, or 4"),
     ((1, 1, 40, 40), 3, {"strides": 3}, "whole_plane", "one window does not take all"),
-    ((1, 1, 40, 40), 3, {"strides": 3}, "running_maxima", "passes over tiles take fewer loads"),
+    ((1, 1, 40, 40), 3, {"strides": 3}, "running_maxima", "passes over tiles take less time"),
 ]
 
 

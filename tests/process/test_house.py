@@ -15,6 +15,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 KERNELS = "| `maximum/tiles.pxi` | tiles |\n| keys.h | keys |\nincluded by _kernels.pyx\n"
+HEAD = "# Takes: all\n# Reads:   x\n#          y\n# Scratch: none\n# Wins:    1\n"
 CLEAN = {
     "README.md": "| {0} |\nhttps://{0}\nValueError: {0}\n".format(120 * "x"),
     "docs/speed.json": 200 * "1",
@@ -43,8 +44,13 @@ CLEAN = {
     "fastpool/kernels/maximum/tiles.pxi": "",
     "fastpool/kernels/frame/tiles.pxi": "",
     "fastpool/kernels/vectors/keys.h": "",
+    "fastpool/kernels/maximum/pool.pxi": "cdef enum Strategy:  # all\n    BANDS\n    TAPS\n"
+    "\n\nTAPS\n",
+    "fastpool/kernels/maximum/bands.pxi": HEAD + "\ncdef int BANDS\n",
+    "fastpool/kernels/maximum/taps.pxi": HEAD,
+    "fastpool/_running/strategies.py": "NAMES = 'bands', 'taps'\n",
 }
-CLEAN["fastpool/kernels/README.md"] += "frame/tiles.pxi: areas\n"
+CLEAN["fastpool/kernels/README.md"] += "frame/tiles.pxi: areas\npool.pxi, bands.pxi, taps.pxi\n"
 
 GEOMETRY, INTEROP = "fastpool/_planning/geometry.py", "fastpool/_running/interop.py"
 EXPLAIN, NODES = "fastpool/_showing/explain.py", "fastpool/onnx/_nodes.py"
@@ -96,9 +102,25 @@ VIOLATIONS = {
     "101 columns": ({"ci/a.sh": "\n" + 101 * "x"}, 2, "columns", "101, at most 100"),
     "of letters": ({"docs/a.md": 60 * "é " + "x"}, 1, "columns", "121, at most 100"),
     "file not named": ({TILES: ""}, 1, "kernels", "maximum/more.pxi is not named"),
-    "file not there": ({PAGE: KERNELS + "frame/tiles.pxi, frame/a.h"}, 4, "kernels", "a.h is not"),
-    "file in two folders": ({PAGE: KERNELS + "tiles.pxi"}, 4, "kernels", "in several folders"),
+    "file not there": ({PAGE: CLEAN[PAGE] + "frame/a.h"}, 6, "kernels", "a.h is not"),
+    "file in two folders": ({PAGE: CLEAN[PAGE] + "tiles.pxi"}, 6, "kernels", "in several folders"),
     "no README": ({PAGE: None}, 1, "kernels", "is missing"),
+    "strategy in Python": (
+        {EXPLAIN: "text = {\n    'taps': 1}"},
+        *(2, "strategies", "taps is named"),
+    ),
+    "strategy of another file": (
+        {"fastpool/kernels/maximum/bands.pxi": HEAD + "if TAPS:\n"},
+        *(6, "strategies", "TAPS is named"),
+    ),
+    "strategy without its head": (
+        {"fastpool/kernels/maximum/taps.pxi": HEAD.replace("# Scratch: none\n", "")},
+        *(1, "strategies", "does not begin with Takes, Reads, Scratch, Wins"),
+    ),
+    "strategy without a file": (
+        {"fastpool/kernels/maximum/taps.pxi": None, PAGE: CLEAN[PAGE].replace(", taps.pxi", "")},
+        *(1, "strategies", "does not begin with"),
+    ),
     "entries": (
         {f"fastpool/more{n}.py": "" for n in range(12)},
         *(1, "entries", "25, at most 24"),

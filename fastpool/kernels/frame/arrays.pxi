@@ -33,8 +33,6 @@ cdef enum:                          # bits of ndarray.flags.num
     CONTIGUOUS = 0x1
     ALIGNED = 0x100
     WRITEABLE = 0x400
-    MAX_WORDS = 256
-    SMALL = 1 << 29
 
 
 cdef struct Array:

@@ -3,6 +3,11 @@
 # An argument is one word. A small int has the lowest bit set; anything else is its address. The
 # elements of a tuple or list follow a word with their number and the second lowest bit set.
 
+cdef enum:
+    MAX_WORDS = 256
+    SMALL = 1 << 29         # small ints are below
+
+
 cdef extern from "Python.h":
     # (not cpython.list's and cpython.tuple's, which take a reference)
     PyObject *PyList_GET_ITEM(object, Py_ssize_t)

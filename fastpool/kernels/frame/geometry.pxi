@@ -7,7 +7,7 @@ cdef enum:
     MAX_NDIM = 64           # of NumPy's arrays
     MAX_LEADS = 62          # these, less rows and columns
     MAX_STEPS = 64          # each step at least doubles the window, and sizes are 64-bit
-    MAX_TAPS = 64           # of one step, or of a window whose taps are taken all at once
+    MAX_TAPS = 64           # of one step, or of a window as offsets
 
 
 cdef struct Window:         # one pooled axis
@@ -103,8 +103,3 @@ cdef inline void step_taps(Taps *taps, const Window *w, Py_ssize_t step,
     """Set the taps of one step of a chain, where the axis advances by `scale` elements."""
     set_taps(taps, w.taps[step], w.shifts[step] * scale)
     taps.offsets[w.taps[step] - 1] = w.lasts[step] * scale
-
-
-cdef inline bint shuffled_stride(const Window *w) noexcept nogil:
-    """Do shuffles pick the strided columns?"""
-    return w.stride == 1 or w.stride == 2 or w.stride == 4

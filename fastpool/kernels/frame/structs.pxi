@@ -43,7 +43,7 @@ cdef struct Frame                       # below
 
 cdef struct Job:                        # one call
     const Frame *frame
-    View x, y, z                        # input, values, indices
+    View x, y, z                        # input, output, second output (indices) if any
     Scratch *scratch
 
 

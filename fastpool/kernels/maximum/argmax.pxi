@@ -3,7 +3,7 @@
 # The columns of a window are compared from left to right, its rows from top to bottom. A tap
 # replaces the best so far only if it is greater, so that the winner is the first in row-major
 # order. Lanes are neighbouring columns (channels first) or channels (channels last). Types with a
-# comparison of their own are read as they are; others are read as keys. If a NaN was tracked, the
+# native comparison are read as they are; others are read as keys. If a NaN was tracked, the
 # caller pools the tile again as keys.
 #
 # A position counts from where a window starts, in the strides of the index. So an index is the
@@ -21,7 +21,7 @@ cdef struct WindowColumns:
     Py_ssize_t offsets[MAX_TAPS]
     vec_t places[MAX_TAPS]
     vec_t least                     # position of the first column inside, over the left side
-    vec_t first_least               # the same of a tile's first lanes
+    vec_t first_least               # least of a tile's first lanes
 
 
 cdef struct WindowRows:     # in each slab of the leading axes
@@ -148,8 +148,8 @@ cdef inline void argmax_rows(Best *best, const ordered *at, const WindowColumns 
         for t in range(0 if s else 1, c.rows):
             argmax_row(&more, slab + t * step, cols, c, nan)
             if c.slabs > 1:
-                more.place = vec_add(more.place, rows.slab_places[s], at)
-            argmax_update(best, more.key, vec_add(more.place, rows.places[t], at), at)
+                more.place = vec_add_int(more.place, rows.slab_places[s], at)
+            argmax_update(best, more.key, vec_add_int(more.place, rows.places[t], at), at)
 
 
 cdef inline void store_best(ordered *values, char *indices, const Best *best, Py_ssize_t n,

@@ -1,6 +1,6 @@
-# Takes:   channels last, small strided windows: all taps at once
+# Takes:   channels last, windows to 64 taps where one axis after the other takes more loads
 # Reads:   the input in place
-# Scratch: none; slabs of leading axes, where they are gathered first
+# Scratch: slabs of leading axes, where they are gathered first, and keys (SLAB, POOLED)
 # Wins:    strided windows. At stride 1 bands win: float32 1x28x28x192 k3 105 us by bands, 172 so.
 
 cdef vec_flag pool_direct_pixels(number *dst, const Target *to, const number *src, const Source *s,

@@ -1,6 +1,7 @@
 # Takes:   whole contiguous planes of a few vectors, windows of at most 32 taps; needs masks
 # Reads:   the input in place; a mask per tap says which lanes are inside their plane
-# Scratch: none; the masks belong to the pooling, at most 4096 of them
+# Scratch: keys of a tile with a NaN (SLAB, POOLED); a band where planes are not contiguous. The
+#          masks belong to the pooling, at most 4096 of them.
 # Wins:    256x64x4x4 k2 s2 float32 1280 -> 373 us, uint8 1211 -> 127; 1x1024x7x7 k2 float32
 #          90 -> 35 (AVX-512). Larger planes lose (1x256x13x13 k3 float32 33 -> 43), so
 #          _running/strategies.py declines them.

@@ -9,7 +9,7 @@
 #          first.
 #
 # row_pass under long windows: running maxima between middles (van Herk, Gil and Werman). Every
-# element is read twice, however long the window is. This is part of the strategy "bands".
+# element is read twice, however long the window is. Strategies by passes use it.
 
 cdef enum:
     CHAIN_BYTES = 32768     # contiguous rows of a long window: they stay in the first-level cache
@@ -112,7 +112,7 @@ cdef void van_herk_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_
                         Py_ssize_t n, bint padded, bint wide, const Pass *run) noexcept nogil:
     """Pool n columns, four vectors wide if `wide`. If `padded`, whole vectors may be read."""
     cdef const Window *w = run.window
-    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), i, number_of, a = w.stride
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), i, residue, a = w.stride
     cdef Turn turn
     cdef vec_flag seen = flag_none()
     cdef vec_flag *nan = &seen if run.nan != NULL and has_nans(src) else NULL
@@ -125,16 +125,16 @@ cdef void van_herk_rows(number *dst, Py_ssize_t dst_step, const number *src, Py_
         while a > 0:
             turn.turns, a = a, turn.turns % a
         turn.turns = w.dilation // turn.turns
-    for number_of in range(imin(turn.turns, run.count)):
-        turn.first = run.first + number_of
-        turn.count = ceil_div(run.count - number_of, turn.turns)
+    for residue in range(imin(turn.turns, run.count)):
+        turn.first = run.first + residue
+        turn.count = ceil_div(run.count - residue, turn.turns)
         i = 0
         while i < n:
             four = wide and i + 4 * lanes <= n
             if not four and n >= lanes:
                 i = imin(i, n - lanes)
             turn.nbytes = imin(lanes, n - i) * <Py_ssize_t>sizeof(number)
-            van_herk(dst + number_of * dst_step + i, dst_step * turn.turns, src + i, src_step,
+            van_herk(dst + residue * dst_step + i, dst_step * turn.turns, src + i, src_step,
                      four, n < lanes and not padded, &turn, nan)
             i += 4 * lanes if four else lanes
     if nan != NULL:

@@ -52,7 +52,7 @@ cdef inline void pair_window(const PairRows *to, const PairRows *source, const T
     cdef const key_t *sk = <const key_t *>source.keys
     cdef const key_t *sp = <const key_t *>source.places
     cdef Py_ssize_t i = 0, t, tap
-    cdef vec_t key, position, other, offset = vec_set(add, tag)
+    cdef vec_t key, position, other, offset = vec_set_int(add, tag)
     cdef vec_mask greater
     while i < n:
         tap = taps.offsets[0] + i
@@ -63,7 +63,7 @@ cdef inline void pair_window(const PairRows *to, const PairRows *source, const T
             greater = vec_gt(other, key, tag)
             key = vec_select(greater, other, key, tag)
             position = vec_select(greater, vec_load(sp + tap), position, tag)
-        store_pair(dk + i, dp + i, key, vec_add(position, offset, tag), n - i)
+        store_pair(dk + i, dp + i, key, vec_add_int(position, offset, tag), n - i)
         i += lanes
 
 
@@ -83,12 +83,12 @@ cdef inline vec_t first_pair(const key_t *sk, const Taps *taps, vec_t *position)
     cdef vec_t other, key = vec_load(sk + taps.offsets[0])
     cdef vec_mask greater
     cdef Py_ssize_t t
-    position[0] = vec_set(taps.offsets[0], sk)
+    position[0] = vec_set_int(taps.offsets[0], sk)
     for t in range(1, taps.count):
         other = vec_load(sk + taps.offsets[t])
         greater = vec_gt(other, key, sk)
         key = vec_select(greater, other, key, sk)
-        position[0] = vec_select(greater, vec_set(taps.offsets[t], sk), position[0], sk)
+        position[0] = vec_select(greater, vec_set_int(taps.offsets[t], sk), position[0], sk)
     return key
 
 
@@ -101,16 +101,16 @@ cdef inline void first_window(key_t *dk, key_t *dp, const key_t *sk, const key_t
     """
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(key_t)
     cdef Py_ssize_t i = 0
-    cdef vec_t key, position, next_key, next_position, offset = vec_set(add, dk)
+    cdef vec_t key, position, next_key, next_position, offset = vec_set_int(add, dk)
     while i < n:
         key = first_pair(sk + stride * i, taps, &position)
-        position = vec_add(position, vec_load(iota + stride * i), dk)
+        position = vec_add_int(position, vec_load(iota + stride * i), dk)
         if stride == 2:
             next_key = first_pair(sk + 2 * i + lanes, taps, &next_position)
-            next_position = vec_add(next_position, vec_load(iota + 2 * i + lanes), dk)
+            next_position = vec_add_int(next_position, vec_load(iota + 2 * i + lanes), dk)
             key = vec_concat_even(key, next_key, dk)
             position = vec_concat_even(position, next_position, dk)
-        store_pair(dk + i, dp + i, key, vec_add(position, offset, dk), n - i)
+        store_pair(dk + i, dp + i, key, vec_add_int(position, offset, dk), n - i)
         i += lanes
 
 
@@ -303,12 +303,12 @@ cdef inline void merge_pairs(key_t *keys, key_t *places, const key_t *more_keys,
     """Merge n pairs with n more; `add` is added to the positions of those."""
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(key_t)
     cdef Py_ssize_t i = 0
-    cdef vec_t key, other, place, offset = vec_set(add, keys)
+    cdef vec_t key, other, place, offset = vec_set_int(add, keys)
     cdef vec_mask greater
     while i < n:
         key, other = vec_load(keys + i), vec_load(more_keys + i)
         greater = vec_gt(other, key, keys)
-        place = vec_add(vec_load(more_places + i), offset, keys)
+        place = vec_add_int(vec_load(more_places + i), offset, keys)
         place = vec_select(greater, place, vec_load(places + i), keys)
         store_pair(keys + i, places + i, vec_select(greater, other, key, keys), place, n - i)
         i += lanes

@@ -1,4 +1,4 @@
-# Takes:   channels last, contiguous pixels of at most 20 bytes
+# Takes:   channels last, contiguous pixels of at most 20 bytes, columns of one pass
 # Reads:   the input in place; the row pass stores a band
 # Scratch: a band of whole pixels with margins (BAND); one row of windows where the columns are
 #          strided (POOLED)

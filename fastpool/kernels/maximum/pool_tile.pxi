@@ -225,7 +225,7 @@ cdef void values_scratch(const Pool *p, Py_ssize_t *size) noexcept nogil:
         size[<int>BAND] = padded_planes_scratch(p, lanes)
     elif p.strategy == PIXELS_AS_ROW:
         pixels_as_row_scratch(p, size, lanes)
-    elif not takes_all_taps(p):
+    elif p.strategy == BANDS or p.strategy == WHOLE_PLANE or p.strategy == FLAT_PLANES:
         bands_scratch(p, size, lanes)
 
 

@@ -8,6 +8,11 @@
 # everywhere: an always-inline body gets constant arguments (NULL, or the address of a local flag),
 # and one chooser calls it with each of them.
 
+cdef inline bint shuffled_stride(const Window *w) noexcept nogil:
+    """Do shuffles pick the strided columns?"""
+    return w.stride == 1 or w.stride == 2 or w.stride == 4
+
+
 cdef enum:
     COLUMN_BYTES = 16384    # rows over more bytes than this are pooled COLUMN_ROWS at a time
     COLUMN_ROWS = 16

@@ -41,7 +41,6 @@ cdef struct RunningTask:            # a tile
     int64_t *scratch
     Py_ssize_t x_at, y_at, z_at     # the plane, in elements
     int64_t base                    # what its indices count from
-    Py_ssize_t channels
     Py_ssize_t first[MAX_LEADS + 2]
     Py_ssize_t count[MAX_LEADS + 2]
     Py_ssize_t n[MAX_LEADS + 2]     # pairs of a vector
@@ -294,7 +293,7 @@ cdef void store_positions(index_t *dst, Py_ssize_t step, const int64_t *places, 
             dst[o * step + c] = <index_t>index
 
 
-cdef void tile_running_maxima(const Pool *p, const Job *job, Py_ssize_t number_of,
+cdef void tile_running_maxima(const Pool *p, const Job *job, Py_ssize_t task_number,
                               Scratch *scratch) noexcept nogil:
     """Pool one tile: all outputs of the outermost axis, some outputs of the others."""
     cdef const Problem *problem = &p.frame.problem
@@ -310,9 +309,9 @@ cdef void tile_running_maxima(const Pool *p, const Job *job, Py_ssize_t number_o
         out = axis.window.out
         task.first[level], task.count[level] = 0, out
         if level != top:
-            task.first[level] = part(&number_of, ceil_div(out, axis.tile)) * axis.tile
+            task.first[level] = part(&task_number, ceil_div(out, axis.tile)) * axis.tile
             task.count[level] = imin(axis.tile, out - task.first[level])
-    channel = part(&number_of, p.frame.tiling.channel_tiles) * p.frame.tiling.channels
+    channel = part(&task_number, p.frame.tiling.channel_tiles) * p.frame.tiling.channels
     task.n[0] = 1
     if problem.channels_last:
         task.n[0] = imin(p.frame.tiling.channels, problem.channels - channel)
@@ -321,17 +320,17 @@ cdef void tile_running_maxima(const Pool *p, const Job *job, Py_ssize_t number_o
     task.z_at = 0
     task.base = indexing.base
     if problem.channels_last:
-        task.x_at = number_of * job.x.batch + channel
-        task.y_at = number_of * job.y.batch + channel
-        task.base += number_of * indexing.batch + channel * indexing.channel
+        task.x_at = task_number * job.x.batch + channel
+        task.y_at = task_number * job.y.batch + channel
+        task.base += task_number * indexing.batch + channel * indexing.channel
         if p.with_indices:
-            task.z_at = number_of * job.z.batch + channel
+            task.z_at = task_number * job.z.batch + channel
     else:
-        task.x_at = plane_offset(problem, &job.x, number_of)
-        task.y_at = plane_offset(problem, &job.y, number_of)
-        task.base += plane_base(p, number_of)
+        task.x_at = plane_offset(problem, &job.x, task_number)
+        task.y_at = plane_offset(problem, &job.y, task_number)
+        task.base += plane_base(p, task_number)
         if p.with_indices:
-            task.z_at = plane_offset(problem, &job.z, number_of)
+            task.z_at = plane_offset(problem, &job.z, task_number)
     pool_axis(&task, top, task.x_at, 0, pairs_area(&task, 0, 0, 0))
 
 

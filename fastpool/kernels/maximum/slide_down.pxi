@@ -1,6 +1,6 @@
 # Takes:   stride 1 along both axes, windows to 8 x 8, tiles of at most 8 vectors a row; needs masks
 # Reads:   the input in place; lanes outside are replaced as they are loaded
-# Scratch: none
+# Scratch: none; keys of a tile with a NaN (SLAB, POOLED)
 # Wins:    float32 1x192x28x28 k3 99 -> 82 us, 1x512x40x40 k5 855 -> 606; uint8 306 -> 139
 #          (AVX-512). AVX2 loses with blends for masks (1x256x20x20 k5 124 -> 235), so it declines
 #          there. Windows to 16 taps lose: 1x256x20x20 k13 float32 304 -> 604, uint8 163 -> 273.
@@ -157,7 +157,7 @@ cdef vec_flag pool_slide_down(number *dst, const Target *to, const number *src, 
             few.d, few.e = taps.offsets[2], taps.offsets[3]
             few.mask_d, few.mask_e = masks[2], masks[3]
         for plane in range(work.planes):
-            for residue in range(imin(way.step, tile.rows)):    # dilated rows: as many slides
+            for residue in range(imin(way.step, tile.rows)):    # dilated: a slide per residue
                 out = dst + plane * to.plane + residue * to.row + o
                 at = src + plane * s.plane + start + o
                 way.row, way.count = top + residue, ceil_div(tile.rows - residue, way.step)

@@ -27,12 +27,12 @@ cdef inline void slide_square_rows(const Outputs *first, const ordered *src,
     cdef ordered *values = <ordered *>first.values
     cdef char *indices = first.indices
     cdef Indices how = first.how[0]     # (stores of values might change what a pointer points to)
-    cdef vec_t back = vec_set(-base_row, src)
+    cdef vec_t back = vec_set_int(-base_row, src)
     cdef Compared one
     cdef Best a, b, c, d, e, best
     one.slabs, one.rows, one.taps, one.stride = 1, 1, 5 if five else 3, 1
     argmax_row(&e, src, cols, &one, NULL)
-    e.place = vec_add(e.place, vec_set(under.above * base_row, src), src)
+    e.place = vec_add_int(e.place, vec_set_int(under.above * base_row, src), src)
     copy_best(&a, &e)
     copy_best(&b, &e)
     copy_best(&c, &e)
@@ -41,15 +41,15 @@ cdef inline void slide_square_rows(const Outputs *first, const ordered *src,
         if left < count:
             copy_best(&best, &a if five else &c)
             if five:
-                argmax_update(&best, b.key, vec_add(b.place, rows.places[1], src), src)
-                argmax_update(&best, c.key, vec_add(c.place, rows.places[2], src), src)
+                argmax_update(&best, b.key, vec_add_int(b.place, rows.places[1], src), src)
+                argmax_update(&best, c.key, vec_add_int(c.place, rows.places[2], src), src)
                 copy_best(&a, &d)
-                a.place = vec_add(d.place, rows.places[3], src)
-                argmax_update(&a, e.key, vec_add(e.place, rows.places[4], src), src)
+                a.place = vec_add_int(d.place, rows.places[3], src)
+                argmax_update(&a, e.key, vec_add_int(e.place, rows.places[4], src), src)
                 argmax_update(&best, a.key, a.place, src)
             else:
-                argmax_update(&best, d.key, vec_add(d.place, rows.places[1], src), src)
-                argmax_update(&best, e.key, vec_add(e.place, rows.places[2], src), src)
+                argmax_update(&best, d.key, vec_add_int(d.place, rows.places[1], src), src)
+                argmax_update(&best, e.key, vec_add_int(e.place, rows.places[2], src), src)
             store_best(values, indices, &best, n, base, &how)
             values, indices, base = values + row, indices + index_row, base + base_row
         if left == 0:
@@ -64,7 +64,7 @@ cdef inline void slide_square_rows(const Outputs *first, const ordered *src,
         if 0 < tap < size:
             argmax_row(&e, src + tap * step, cols, &one, NULL)
         else:
-            e.place = vec_add(e.place, back, src)
+            e.place = vec_add_int(e.place, back, src)
 
 
 # Not inline: among what surrounds their calls, the loops would keep offsets in memory (13 % of
@@ -112,14 +112,14 @@ cdef inline void slide_rows(const Outputs *first, const ordered *src, const Wind
             best.key, best.place = keys[row & (RING - 1)], places[row & (RING - 1)]
             half = (real + 1) // 2
             at = (row + half * dilation) & (RING - 1)
-            lower.key, lower.place = keys[at], vec_add(places[at], rows.places[half], src)
+            lower.key, lower.place = keys[at], vec_add_int(places[at], rows.places[half], src)
             for t in range(1, half):
                 at = (row + t * dilation) & (RING - 1)
-                argmax_update(&best, keys[at], vec_add(places[at], rows.places[t], src), src)
+                argmax_update(&best, keys[at], vec_add_int(places[at], rows.places[t], src), src)
                 if half + t < real:
                     at = (row + (half + t) * dilation) & (RING - 1)
                     argmax_update(&lower, keys[at],
-                                  vec_add(places[at], rows.places[half + t], src), src)
+                                  vec_add_int(places[at], rows.places[half + t], src), src)
             if real > 1:
                 argmax_update(&best, lower.key, lower.place, src)
             store_best(<ordered *>to.values, to.indices, &best, to.n, base + row * rows.place,

@@ -16,6 +16,8 @@ LIMITS = {
 
 cdef int plan_maximum(Pool *p, schedule, strategy) except -1:
     """Set a pooling to maxima by a strategy, a name of STRATEGIES."""
+    if any([window.places for window in schedule.windows]):
+        raise ValueError("no strategy takes irregular axes")
     set_frame(&p.frame, schedule)
     p.frame.run = run_task
     p.with_indices, p.keyed = schedule.return_indices, schedule.keyed

@@ -1,6 +1,7 @@
 # Takes:   stride 2 along the columns, windows of 2 or 3 columns without dilation; needs masks
 # Reads:   the input in place; lanes outside are replaced as they are loaded
-# Scratch: none; slabs of leading axes, where they are gathered first
+# Scratch: none; slabs of leading axes, where they are gathered first (SLAB); keys of a tile with a
+#          NaN (SLAB, POOLED)
 # Wins:    float32 1x64x112x112 k3 s2 340 -> 185 us (AVX-512). AVX2 loses with blends for masks
 #          (379 -> 444; uint8 76 -> 190), so it declines there.
 #

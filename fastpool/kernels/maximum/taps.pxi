@@ -1,4 +1,5 @@
-# Takes:   small windows with indices: all taps in registers
+# Takes:   small windows with indices, all taps in registers: windows that slide to 8 x 8 (16 x 16
+#          with masks), others to 64 taps; channels first, columns at stride 1, 2 or 4
 # Reads:   the input in place, or from a copy with margins where windows hang over the sides
 # Scratch: the copy (SLAB); keys of the outputs (POOLED)
 # Wins:    AVX-512: float32 1x64x112x112 k3 s2 902 -> 480 us, 1x64x224x224 k2 s2 3840 -> 2630,
@@ -97,7 +98,7 @@ cdef inline void argmax_plane(const Outputs *plane, const ordered *src, WindowCo
     cdef Outputs to = plane[0]
     while True:
         start = (tile.col + o) * w.stride - w.begin
-        cols.least = vec_set(0, src)
+        cols.least = vec_set_int(0, src)
         if start < 0:
             cols.least = cols.first_least if o == 0 else least_places(start, p, src)
         to.values = <ordered *>plane.values + o
@@ -231,22 +232,22 @@ cdef void place_taps(WindowColumns *cols, WindowRows *rows, Indices *how, const 
         pixel = x.col if slabs.in_place else tile.channels
     cols.stride = 1 if problem.channels_last else problem.cols.stride
     cols.taps = problem.cols.kernel
-    cols.least = cols.first_least = vec_set(0, tag)
+    cols.least = cols.first_least = vec_set_int(0, tag)
     if not problem.channels_last and tile.left:
         cols.first_least = least_places(-tile.left, p, tag)
     for t in range(cols.taps):
         cols.offsets[t] = t * problem.cols.dilation * pixel
-        cols.places[t] = vec_set(t * problem.cols.dilation * indexing.col, tag)
+        cols.places[t] = vec_set_int(t * problem.cols.dilation * indexing.col, tag)
     rows.step, rows.place = x.row if slabs.in_place else slabs.pitch, indexing.row
     rows.slabs, rows.tap_step = slabs.count, rows.step * problem.rows.dilation
     for t in range(problem.rows.kernel):
-        rows.places[t] = vec_set(t * problem.rows.dilation * indexing.row, tag)
+        rows.places[t] = vec_set_int(t * problem.rows.dilation * indexing.row, tag)
     for t in range(slabs.count):
         rows.slab_of[t] = t * slabs.elements
         if slabs.in_place:
             rows.slab_of[t] = lead_offset(problem, x.lead, slabs.taps, t)
         at = lead_offset(problem, indexing.lead, slabs.taps, t)
-        rows.slab_places[t] = vec_set(at, tag)
+        rows.slab_places[t] = vec_set_int(at, tag)
     how.step = indexing.channel if problem.channels_last else problem.cols.stride * indexing.col
     how.iota, how.bytes = vec_iota(how.step), <int>indexing.bytes
 
@@ -375,4 +376,3 @@ cdef void taps_scratch(const Pool *p, Py_ssize_t *size) noexcept nogil:
         slabs *= problem.lead[i].kernel
     size[<int>SLAB] = p.frame.tiling.planes * slabs * imin(rows, problem.rows.size) * pitch
     size[<int>POOLED] = p.frame.tiling.planes * p.frame.tiling.rows * p.frame.tiling.cols * n
-    long_windows_scratch(p, size, p.key_bytes, False)

@@ -1,6 +1,6 @@
 # Takes:   one window over all of a plane of at most 512 KiB, whose rows are contiguous
 # Reads:   the input in place
-# Scratch: none
+# Scratch: keys of a tile with a NaN (SLAB, POOLED); a band where rows are not contiguous
 # Wins:    float32 1x2048x7x7 k7: 44 -> 20 us (AVX-512), 63 -> 31 (AVX2), 127 -> 26 (baseline)
 
 cdef vec_flag pool_whole_plane(number *dst, const Target *to, const number *src, const Source *s,

@@ -4,9 +4,12 @@
 
 #include "vector.h"
 
+/* They are called from many places, and a call costs little next to the loop. */
+#define NOINLINE __attribute__((noinline))
+
 /* ---- fill ---- */
 
-static void fill_bytes(char *to, ptrdiff_t nbytes, vec_t v) {
+static NOINLINE void fill_bytes(char *to, ptrdiff_t nbytes, vec_t v) {
     if (nbytes < VEC_BYTES) {
         vec_store_part(to, v, (size_t)nbytes);
         return;
@@ -15,7 +18,7 @@ static void fill_bytes(char *to, ptrdiff_t nbytes, vec_t v) {
     vec_store(to + nbytes - VEC_BYTES, v); /* (overlaps the one before, element by element) */
 }
 #define DEFINE_FILL(name, type)                                                                   \
-    INLINE void fill_##name(type *to, ptrdiff_t n, type value) {                                  \
+    static NOINLINE void fill_##name(type *to, ptrdiff_t n, type value) {                         \
         if (n <= 4) { /* (a margin) */                                                            \
             for (ptrdiff_t i = 0; i < n; i++) to[i] = value;                                      \
             return;                                                                               \
@@ -51,13 +54,16 @@ DEFINE_FILL_POSITIONS(16) DEFINE_FILL_POSITIONS(32) DEFINE_FILL_POSITIONS(64)
 
 /* ---- bytes as 0 and 1 ---- */
 
+INLINE vec_t bools_of(vec_t v) { return (vec_t)((vec_u8)((vec_u8)v != 0) & 1); }
 static void store_bools(uint8_t *bytes, ptrdiff_t n) {
     ptrdiff_t i = 0;
-    for (; i + VEC_BYTES <= n; i += VEC_BYTES) {
-        vec_u8 v = (vec_u8)vec_load(bytes + i);
-        vec_store(bytes + i, (vec_t)((vec_u8)(v != 0) & 1));
+    if (n < VEC_BYTES) {
+        vec_store_part(bytes, bools_of(vec_load_part(bytes, (size_t)n)), (size_t)n);
+        return;
     }
-    for (; i < n; i++) bytes[i] = bytes[i] != 0;
+    for (; i + VEC_BYTES < n; i += VEC_BYTES) vec_store(bytes + i, bools_of(vec_load(bytes + i)));
+    i = n - VEC_BYTES; /* (what overlaps is 0 or 1 already) */
+    vec_store(bytes + i, bools_of(vec_load(bytes + i)));
 }
 
 /* ---- the greater of pairs of a key and a place; if keys are equal, the lower place ---- */
@@ -75,7 +81,7 @@ static void max_pairs_of(int64_t *keys, int64_t *places, const int64_t *a, const
     }
     for (; i < n; i++) {
         int better = (b[i] > a[i]) | ((b[i] == a[i]) & (b_places[i] < a_places[i]));
-        int64_t key = better ? b[i] : a[i]; /* (the results may be where a or b are) */
+        int64_t key = better ? b[i] : a[i]; /* (the results may overwrite a or b) */
         places[i] = better ? b_places[i] : a_places[i];
         keys[i] = key;
     }
@@ -92,8 +98,8 @@ static void max_pairs_of(int64_t *keys, int64_t *places, const int64_t *a, const
         memcpy(&stored, index, sizeof stored);                                                    \
         return (vec_u64)__builtin_convertvector(stored, vec_i64) - bases;                         \
     }                                                                                             \
-    static int vectors_outside_i##I(const int##I##_t *index, ptrdiff_t n, uint64_t base,          \
-                                    uint64_t step, uint64_t size) {                               \
+    static NOINLINE int vectors_outside_i##I(const int##I##_t *index, ptrdiff_t n, uint64_t base, \
+                                             uint64_t step, uint64_t size) {                      \
         const ptrdiff_t lanes = VEC_BYTES / 8;                                                    \
         vec_u64 bases = (vec_u64)vec_iota((int64_t)step) + base, outside = {0};                   \
         for (ptrdiff_t i = 0; i < n; i += lanes, bases += (uint64_t)lanes * step) {               \
@@ -113,8 +119,9 @@ static void max_pairs_of(int64_t *keys, int64_t *places, const int64_t *a, const
         }                                                                                         \
         return (int)(outside >> 63);                                                              \
     }                                                                                             \
-    static int store_vectors_i##I(uint64_t *places, const int##I##_t *index, ptrdiff_t n,         \
-                                  uint64_t base, uint64_t step, uint64_t size, ptrdiff_t *last) { \
+    static NOINLINE int store_vectors_i##I(uint64_t *places, const int##I##_t *index,             \
+                                           ptrdiff_t n, uint64_t base, uint64_t step,             \
+                                           uint64_t size, ptrdiff_t *last) {                      \
         const ptrdiff_t lanes = VEC_BYTES / 8;                                                    \
         vec_u64 bases = (vec_u64)vec_iota((int64_t)step) + base, outside = {0};                   \
         vec_t most = {0};                                                                         \

@@ -3,7 +3,7 @@
  * The header of an instruction set defines VEC_BYTES and VEC_MASKS, includes this file, and then
  * defines its operations (vector.h lists them). The macros below write those operations that the
  * extensions compile well. An intrinsic is used only where gcc and clang were seen to emit worse
- * code without it (objdump: CONTRIBUTING.md).
+ * code without it (objdump: docs/measurements.md).
  */
 #ifndef FASTPOOL_PORTABLE_H
 #define FASTPOOL_PORTABLE_H

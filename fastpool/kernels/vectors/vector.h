@@ -87,13 +87,13 @@ NO_NAN(i8) NO_NAN(u8) NO_NAN(i16) NO_NAN(u16) NO_NAN(i32) NO_NAN(u32) NO_NAN(i64
 INLINE vec_t vec_add_i16(vec_t a, vec_t b) { return (vec_t)((vec_u16)a + (vec_u16)b); }
 INLINE vec_t vec_add_i32(vec_t a, vec_t b) { return (vec_t)((vec_u32)a + (vec_u32)b); }
 INLINE vec_t vec_add_i64(vec_t a, vec_t b) { return (vec_t)((vec_u64)a + (vec_u64)b); }
-#define vec_add(a, b, tag) BY_KEY(vec_add, tag)(a, b)
+#define vec_add_int(a, b, tag) BY_KEY(vec_add, tag)(a, b)
 #define vec_max_int(a, b, tag) BY_KEY(vec_max, tag)(a, b)
 
 INLINE vec_t vec_set_i16(int64_t x) { return (vec_t)((vec_u16){0} + (uint16_t)x); }
 INLINE vec_t vec_set_i32(int64_t x) { return (vec_t)((vec_u32){0} + (uint32_t)x); }
 INLINE vec_t vec_set_i64(int64_t x) { return (vec_t)((vec_u64){0} + (uint64_t)x); }
-#define vec_set(x, tag) BY_KEY(vec_set, tag)(x)
+#define vec_set_int(x, tag) BY_KEY(vec_set, tag)(x)
 
 /* 0, step, 2 * step, ... as 64-bit integers. */
 INLINE vec_t vec_iota(int64_t step) {
