@@ -58,7 +58,7 @@ NOT_SCALAR = {
 # of bools is a jump to that of uint8.
 KEYS = re.compile(
     r"(?!b8_L\d+_store)[a-z]+\d+_L\d+_(load|store)|has_(nan|margin)_\w+|store_indices_\w+"
-    r"|fill_(bytes|positions_\w+)|store_bools|max_pairs_of|(vectors_outside|store_vectors)_\w+"
+    r"|fill_(bytes|positions_\w+)|store_bools|max_pairs_of|(plane|many)_(outside|places)_\w+"
 )
 
 

@@ -48,7 +48,7 @@ cdef inline Py_ssize_t first_outside(const index_t *index, Py_ssize_t n,
     cdef Py_ssize_t i = 0, end
     while i < n:                        # in blocks: a loop with an exit would not vectorise
         end = imin(i + 4096, n)
-        if any_outside(index + i, end - i, <uint64_t>0, <uint64_t>0, <uint64_t>size):
+        if plane_outside(index + i, end - i, <uint64_t>0, <uint64_t>size):
             for i in range(i, end):
                 if <uint64_t><int64_t>index[i] >= <uint64_t>size:
                     return i
@@ -59,7 +59,7 @@ cdef inline Py_ssize_t first_outside(const index_t *index, Py_ssize_t n,
 cdef inline bint own_plane(const index_t *index, const Unpool *u, Py_ssize_t plane) noexcept nogil:
     """Do all indices of one plane stay in it?"""
     cdef uint64_t base = plane % u.counted * u.size, size = u.size
-    return not any_outside(index + plane * u.count, u.count, base, <uint64_t>0, size)
+    return not plane_outside(index + plane * u.count, u.count, base, size)
 
 
 cdef inline bint own_block(const index_t *index, const Unpool *u, Py_ssize_t batch,
@@ -71,7 +71,7 @@ cdef inline bint own_block(const index_t *index, const Unpool *u, Py_ssize_t bat
     index += batch * u.count * u.channels + first
     base += first * step
     for i in range(u.count):
-        if any_outside(index, last - first, base, step, size):
+        if pixel_outside(index, last - first, base, step, size):
             return False
         index += u.channels
     return True
@@ -90,16 +90,8 @@ cdef inline void zero(void *y, Py_ssize_t nbytes, Py_ssize_t ahead) noexcept nog
     memset(at, 0, nbytes)
 
 
-cdef inline bint places_of(uint64_t *places, const index_t *index, Py_ssize_t n, uint64_t base,
-                           uint64_t step, uint64_t size, Py_ssize_t *last) noexcept nogil:
-    """Copy up to CHUNK indices as places in their planes, which begin `step` apart.
-
-    Raise `last` to the last of the places. Return False if an index is outside. It was inside when
-    it was checked first, so another thread, or another mapping of its memory, has changed it.
-    Values are stored where the copy says, whatever the indices are by then.
-    """
-    return store_places(places, index, n, base, step, size, last)
-
+# Values are stored where a copy of up to CHUNK indices says. It is checked as it is made, because
+# another thread, or another mapping of their memory, may have changed the indices since the check.
 
 cdef inline bint scatter_plane(bits *y, const bits *x, const index_t *index, const Unpool *u,
                                Py_ssize_t plane) noexcept nogil:
@@ -113,7 +105,7 @@ cdef inline bint scatter_plane(bits *y, const bits *x, const index_t *index, con
     while i < count:
         n = imin(CHUNK, count - i)
         last = 0
-        if not places_of(places, index + i, n, base, 0, size, &last):
+        if not plane_places(places, index + i, n, <uint64_t>base, <uint64_t>size, &last):
             return False
         if last >= zeroed:
             limit = imin(size, round_up(last + 1, LINE // sizeof(bits)))
@@ -156,7 +148,8 @@ cdef inline bint scatter_block(bits *y, const bits *x, const index_t *index, con
         while c < last:
             n = imin(CHUNK, last - c)
             pixel = 0
-            if not places_of(places, index + c, n, base + c * step, step, size, &pixel):
+            if not pixel_places(places, index + c, n, <uint64_t>(base + c * step),
+                                <uint64_t>step, <uint64_t>size, &pixel):
                 return False
             if pixel >= zeroed:
                 zero_pixels(y, u, zeroed, pixel + 1, first, last)
@@ -252,6 +245,8 @@ cdef Py_ssize_t unpool_parts(bits *y, const index_t *index, const Unpool *u,
 
 cdef Py_ssize_t unpool_sized(const Unpool *u, const index_t *index, int itemsize,
                              int threads) noexcept nogil:
+    if u.count == 0 and u.size == 0:    # (there may be any number of empty planes)
+        return DONE
     if itemsize == 1:
         return unpool_parts(<uint8_t *>u.y, index, u, threads)
     if itemsize == 2:

@@ -263,7 +263,9 @@ def again_unpool(x_shape, windows, sizes, inferred, output_shape, **fields):
 
 def run(plan, before, case, counts, builds):
     """Run an accepted plan on every build, on arrays between fences."""
-    assert is_sound(before, case.changes), "accepted fields of wrong types, or of no meaning"
+    # (a copy or a pickle has exact types even if the fields that it was made from had not)
+    fields = {name: getattr(plan, name) for name in case.changes}
+    assert is_sound(before, fields), "accepted fields of wrong types, or of no meaning"
     shape = getattr(plan, "x_shape" if case.unpool else "input_shape")
     axes = max(len(shape), len(plan.output_shape))
     if case.route != "set":

@@ -64,8 +64,10 @@ cdef extern from "kernels/vectors/loops.h" nogil:
     void store_bools(uint8_t *, Py_ssize_t)
     void max_pairs_of(int64_t *, int64_t *, const int64_t *, const int64_t *, const int64_t *,
                       const int64_t *, Py_ssize_t)
-    bint any_outside(...)
-    bint store_places(...)
+    bint plane_outside(...)
+    bint pixel_outside(...)
+    bint plane_places(...)
+    bint pixel_places(...)
 
 cdef extern from "kernels/vectors/cpu.h" nogil:
     int cpu_has(const char *)
