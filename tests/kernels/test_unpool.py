@@ -224,3 +224,13 @@ def test_indices_that_another_thread_changes(isa):
         finally:
             done.set()
             changing.join()
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("index_dtype", ["int32", "int64"])
+def test_any_number_of_empty_planes_takes_no_time(isa, layout, index_dtype):
+    shape = (2**40, 1, 0, 1)
+    x, indices = np.empty(shape, "float32"), np.empty(shape, index_dtype)
+    attributes = {"layout": layout, "index_space": "output"}
+    y = fastpool.max_unpool(x, indices, 1, output_shape=shape, **attributes)
+    assert y.shape == shape
