@@ -26,7 +26,7 @@ if not TARGET.endswith(("x86_64", "amd64")) or TARGET.startswith("macosx"):
 SOURCES = [
     *sorted(glob.glob("fastpool/kernels/**/*.pxi", recursive=True)),
     *sorted(glob.glob("fastpool/kernels/**/*.h", recursive=True)),
-    *("fastpool/include/fastpool.h", "fastpool/__init__.pxd"),
+    *("fastpool/include/fastpool.h", "fastpool/__init__.pxd", "setup.py"),
 ]
 LAST_FLAGS = shlex.split(os.environ.get("FASTPOOL_CFLAGS", ""))
 

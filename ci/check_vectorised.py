@@ -35,7 +35,7 @@ NAMES = {"float": "float32", "double": "float64"}  # others: the C name without 
 # Functions with the loops of one element type. `key_t` types are those of pairs, `ordered` those
 # of windows with indices in registers. After a bar: what the first may be inlined into.
 REQUIRED = {
-    "number": ("window_run", "window_column", "van_herk", "column_pass"),
+    "number": ("window_run", "window_column", "van_herk|van_herk_rows", "column_pass"),
     "ordered": ("tile_taps",),
     "key_t": ("pair_column_pass|pair_box", "pair_row_pass"),
 }
@@ -58,7 +58,7 @@ NOT_SCALAR = {
 # of bools is a jump to that of uint8.
 KEYS = re.compile(
     r"(?!b8_L\d+_store)[a-z]+\d+_L\d+_(load|store)|has_(nan|margin)_\w+|store_indices_\w+"
-    r"|fill_(bytes|positions_\w+)|store_bools|max_pairs_of|(plane|many)_(outside|places)_\w+"
+    r"|fill_(bytes|positions_\w+)|store_bools|plane_outside_\w+"
 )
 
 

@@ -10,10 +10,11 @@ from cython.parallel cimport prange, threadid
 from libc.stdint cimport (
     int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t,
 )
-from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+# What is included uses these names.
+from libc.stdlib cimport free, malloc  # no-cython-lint
+from libc.string cimport memcpy, memset  # no-cython-lint
 
-import numpy
+import numpy  # no-cython-lint
 
 include "kernels/vectors/declarations.pxi"
 include "kernels/frame/geometry.pxi"
