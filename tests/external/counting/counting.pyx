@@ -4,13 +4,12 @@
 It counts the elements under each window that are not 0. Nothing of kernels/maximum/ is included, so
 this stops to compile if the frame needs it.
 """
-from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
-from cpython.object cimport PyObject
-from cython.parallel cimport prange, threadid
-from libc.stdint cimport (
-    int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t,
-)
 # What is included uses these names.
+from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer  # no-cython-lint
+from cpython.object cimport PyObject  # no-cython-lint
+from cython.parallel cimport prange, threadid  # no-cython-lint
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t  # no-cython-lint
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t  # no-cython-lint
 from libc.stdlib cimport free, malloc  # no-cython-lint
 from libc.string cimport memcpy, memset  # no-cython-lint
 
