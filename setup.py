@@ -105,11 +105,11 @@ class BuildParallel(build_ext):
     def build_extensions(self):
         # Translate only here: metadata and source distributions need no C.
         source = translate(self.extensions[-1])
+        options = GCC_ONLY if is_gcc(self.compiler) else []
         for extension, (suffix, _) in zip(self.extensions, BUILDS.values(), strict=True):
             extension.sources = [wrap(source, suffix) if suffix else source]
             extension.depends = [*extension.depends, source]
-            if is_gcc(self.compiler):
-                extension.extra_compile_args[:0] = GCC_ONLY
+            extension.extra_compile_args[:0] = options
         if sys.platform == "win32":
             self.compiler.initialize()
             self.compiler.cc = CLANG  # it takes the options of MSVC's cl
