@@ -28,6 +28,8 @@ SOURCES = [
     *sorted(glob.glob("fastpool/kernels/**/*.h", recursive=True)),
     *("fastpool/include/fastpool.h", "fastpool/__init__.pxd", "setup.py"),
 ]
+# A product and a sum are rounded separately: means rely on the rounding of each operation.
+EXACT = "-ffp-contract=off"
 LAST_FLAGS = shlex.split(os.environ.get("FASTPOOL_CFLAGS", ""))
 
 if sys.platform == "win32":
@@ -37,7 +39,7 @@ if sys.platform == "win32":
         sys.exit("fastpool is compiled by clang-cl, which is missing (winget install LLVM.LLVM)")
     command = [CLANG, "/clang:-print-resource-dir"]
     resources = subprocess.check_output(command, text=True).strip()
-    COMPILE = ["/clang:-O3", "/openmp"]
+    COMPILE = ["/clang:-O3", f"/clang:{EXACT}", "/openmp"]
     # OpenMP's runtime, and what __builtin_cpu_supports calls.
     LINK = [
         f"/LIBPATH:{os.path.dirname(os.path.dirname(CLANG))}\\lib",
@@ -45,10 +47,10 @@ if sys.platform == "win32":
     ]
 elif sys.platform == "darwin":
     # Apple's clang reads OpenMP's pragmas; CPPFLAGS and LDFLAGS say where LLVM's runtime is.
-    COMPILE = ["-O3", "-g0", "-Xpreprocessor", "-fopenmp"]
+    COMPILE = ["-O3", "-g0", EXACT, "-Xpreprocessor", "-fopenmp"]
     LINK = ["-lomp"]
 else:
-    COMPILE = ["-O3", "-g0", "-fopenmp"]
+    COMPILE = ["-O3", "-g0", EXACT, "-fopenmp"]
     LINK = ["-fopenmp"]
 
 # The kernels use vectors, so what gcc would vectorise is mostly the loops around them, and they say

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from types import GenericAlias
 
-from ._planning import max_pool, max_unpool, parts
+from ._planning import average_pool, max_pool, max_unpool, parts
+from ._planning.average_pool import AvgPool
 from ._planning.checks import check_class, pickled_state, record, records, restore_fields
-from ._planning.geometry import Axis, Given
+from ._planning.geometry import AdaptiveAxis, Axis, Given, GivenSize
 from ._planning.max_pool import MaxPool
 from ._planning.max_unpool import MaxUnpool
 from ._running import execute, unpool
-from ._running.prepare import PreparedPool, PreparedUnpool
+from ._running.prepare import PreparedAverage, PreparedPool, PreparedUnpool
 
 
 class _Plan:
@@ -32,77 +33,17 @@ class _Plan:
         restore_fields(self, state, **kinds)
 
 
-@dataclass(frozen=True, repr=False)
-class MaxPoolPlan(_Plan, MaxPool):
-    """A max pooling of one geometry, ready to run on any array of its shape and type.
+def _axes(value):
+    """Return the axes of a pickle; their lengths tell the kinds apart."""
+    return records(Axis)(records(AdaptiveAxis)(value))
 
-    Made by :func:`fastpool.plan_max_pool`. Plans are immutable, comparable, hashable and picklable;
-    threads may share one.
 
-    Attributes
-    ----------
-    input_shape, output_shape : tuple of int
-    dtype : str
-        Name of the element type, of input and output.
-    layout : str
-        Names of the axes. With more than three spatial axes it is "NCHW" or "NHWC".
-    axes : tuple of Axis
-        The spatial axes in order, each with its resolved size, output, kernel, stride, dilation and
-        padding.
-    batch, channels : int
-        Extents of these axes; 1 if the layout lacks the axis.
-    channels_last : bool
-    nan, activation, activation_params, return_indices, storage_order, index_dtype, index_layout, \
-num_threads
-        The argument of :func:`fastpool.plan_max_pool`, or its default.
-    index_axis : int
-        Counted from the first axis.
-    index_shape, index_origin : tuple of int
-        Shape of the array that indices count in, and the position of the input's first element in
-        it. They are `input_shape` and zeros, unless the plan is that of a tile.
-    given : Given or None
-        `pads`, `auto_pad`, `ceil_mode` and `ceil_rule` as given, for explanations only. Equality
-        ignores them. None for a tile.
+def _given(value):
+    return record(Given)(record(GivenSize)(value))
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import fastpool
-    >>> plan = fastpool.plan_max_pool((2, 4), "int32", 2, strides=2, layout="HW")
-    >>> plan
-    <MaxPoolPlan int32 HW (2, 4) -> (1, 2), kernel_shape=(2, 2), strides=(2, 2)>
-    >>> plan(np.array([[1, 5, 2, 2], [3, 4, 0, 7]], dtype=np.int32))
-    array([[5, 7]], dtype=int32)
-    """
 
-    # For annotations: MaxPoolPlan[Literal[True]] is one with indices.
-    __class_getitem__ = classmethod(GenericAlias)
-
-    def __call__(self, x, out=None, out_indices=None):
-        """Pool an array.
-
-        Parameters
-        ----------
-        x : array_like
-            Input of shape `input_shape` and type `dtype`.
-        out : ndarray, optional
-            Array for the maxima, of shape `output_shape` and type `dtype`. It is writeable and does
-            not overlap `x` or `out_indices`.
-        out_indices : ndarray, optional
-            Array for the indices, of shape `output_shape` and type `index_dtype`.
-
-        Returns
-        -------
-        y : ndarray
-            The maxima, or ``(y, indices)`` if `return_indices`.
-
-        Raises
-        ------
-        TypeError, ValueError
-            An array has another shape or type. Nothing has been written then.
-        """
-        results = self._run(x, out, out_indices)
-        return execute.max_pool(self, x, out, out_indices) if results is None else results
+class _WindowPlan(_Plan):
+    """What plans of poolings over windows have in common."""
 
     def tile(self, outputs):
         """Return the part of this pooling that gives some of its outputs.
@@ -202,6 +143,112 @@ num_threads
 
         return explain.as_html(self)
 
+    def _prepared_for(self, dtype):
+        """Return what this process prepared for the plan; prepare it for `dtype` if there is none.
+
+        `_keep` stores it.
+        """
+        prepared = vars(self).get("_prepared")
+        if prepared is None or not prepared.fits(self):
+            prepared = self._keep(self._prepare(dtype))
+        return prepared
+
+    def __setstate__(self, state):
+        self._restore(state, axes=_axes, given=_given)
+
+    def _shown(self, name, dtype, usual):
+        """Return a repr with the fields that differ from `usual`."""
+        usual = {
+            "strides": (1,) * len(self.axes),
+            "pads": (0, 0) * len(self.axes),
+            "dilations": (1,) * len(self.axes),
+            **usual,
+        }
+        parts = [f"kernel_shape={self.kernel_shape}"]
+        if isinstance(self.given, GivenSize):
+            parts = [f"output_size={self.given.output_size}"]
+            del usual["strides"]
+        for field, value in usual.items():
+            if getattr(self, field) != value:
+                parts.append(f"{field}={getattr(self, field)!r}")
+        return (
+            f"<{name} {dtype} {self.layout} {self.input_shape} -> {self.output_shape}, "
+            f"{', '.join(parts)}>"
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class MaxPoolPlan(_WindowPlan, MaxPool):
+    """A max pooling of one geometry, ready to run on any array of its shape and type.
+
+    Made by :func:`fastpool.plan_max_pool`. Plans are immutable, comparable, hashable and picklable;
+    threads may share one.
+
+    Attributes
+    ----------
+    input_shape, output_shape : tuple of int
+    dtype : str
+        Name of the element type, of input and output.
+    layout : str
+        Names of the axes. With more than three spatial axes it is "NCHW" or "NHWC".
+    axes : tuple of Axis
+        The spatial axes in order, each with its resolved size, output, kernel, stride, dilation and
+        padding.
+    batch, channels : int
+        Extents of these axes; 1 if the layout lacks the axis.
+    channels_last : bool
+    nan, activation, activation_params, return_indices, storage_order, index_dtype, index_layout, \
+num_threads
+        The argument of :func:`fastpool.plan_max_pool`, or its default.
+    index_axis : int
+        Counted from the first axis.
+    index_shape, index_origin : tuple of int
+        Shape of the array that indices count in, and the position of the input's first element in
+        it. They are `input_shape` and zeros, unless the plan is that of a tile.
+    given : Given or None
+        `pads`, `auto_pad`, `ceil_mode` and `ceil_rule` as given, for explanations only. Equality
+        ignores them. None for a tile.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastpool
+    >>> plan = fastpool.plan_max_pool((2, 4), "int32", 2, strides=2, layout="HW")
+    >>> plan
+    <MaxPoolPlan int32 HW (2, 4) -> (1, 2), kernel_shape=(2, 2), strides=(2, 2)>
+    >>> plan(np.array([[1, 5, 2, 2], [3, 4, 0, 7]], dtype=np.int32))
+    array([[5, 7]], dtype=int32)
+    """
+
+    # For annotations: MaxPoolPlan[Literal[True]] is one with indices.
+    __class_getitem__ = classmethod(GenericAlias)
+
+    def __call__(self, x, out=None, out_indices=None):
+        """Pool an array.
+
+        Parameters
+        ----------
+        x : array_like
+            Input of shape `input_shape` and type `dtype`.
+        out : ndarray, optional
+            Array for the maxima, of shape `output_shape` and type `dtype`. It is writeable and does
+            not overlap `x` or `out_indices`.
+        out_indices : ndarray, optional
+            Array for the indices, of shape `output_shape` and type `index_dtype`.
+
+        Returns
+        -------
+        y : ndarray
+            The maxima, or ``(y, indices)`` if `return_indices`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An array has another shape or type. Nothing has been written then.
+        """
+        results = self._run(x, out, out_indices)
+        return execute.max_pool(self, x, out, out_indices) if results is None else results
+
     def __post_init__(self):
         check_class(self, MaxPoolPlan)
         super().__post_init__()
@@ -213,26 +260,12 @@ num_threads
         """
         return None
 
-    def _prepared_for(self, dtype):
-        """Return what this process prepared for the plan; prepare it for `dtype` if there is none.
-
-        `_keep` stores it.
-        """
-        prepared = vars(self).get("_prepared")
-        if prepared is None or not prepared.fits(self):
-            check_class(self, MaxPoolPlan)
-            prepared = self._keep(PreparedPool(self, dtype))
-        return prepared
-
-    def __setstate__(self, state):
-        self._restore(state, axes=records(Axis), given=record(Given))
+    def _prepare(self, dtype):
+        check_class(self, MaxPoolPlan)
+        return PreparedPool(self, dtype)
 
     def __repr__(self):
-        parts = [f"kernel_shape={self.kernel_shape}"]
         usual = {
-            "strides": (1,) * len(self.axes),
-            "pads": (0, 0) * len(self.axes),
-            "dilations": (1,) * len(self.axes),
             "nan": "propagate",
             "activation": None,
             "activation_params": (),
@@ -245,13 +278,99 @@ num_threads
             "index_shape": self.input_shape,
             "index_origin": (0,) * len(self.input_shape),
         }
-        for name, value in usual.items():
-            if getattr(self, name) != value:
-                parts.append(f"{name}={getattr(self, name)!r}")
-        return (
-            f"<MaxPoolPlan {self.dtype} {self.layout} {self.input_shape} -> {self.output_shape}, "
-            f"{', '.join(parts)}>"
-        )
+        return self._shown("MaxPoolPlan", self.dtype, usual)
+
+
+@dataclass(frozen=True, repr=False)
+class AvgPoolPlan(_WindowPlan, AvgPool):
+    """An average pooling of one geometry, ready to run on any array of its shape and type.
+
+    Made by :func:`fastpool.plan_avg_pool` and the plan functions of global and adaptive pooling.
+    Plans are immutable, comparable, hashable and picklable; threads may share one.
+
+    Attributes
+    ----------
+    input_shape, output_shape : tuple of int
+    dtype, result_dtype : str
+        Names of the element types of input and output.
+    layout : str
+        Names of the axes. With more than three spatial axes it is "NCHW" or "NHWC".
+    axes : tuple of Axis or AdaptiveAxis
+        The spatial axes in order, each with its resolved size, output, kernel, stride, dilation and
+        padding. If windows of an adaptive pooling differ in length, their axis is an AdaptiveAxis.
+    batch, channels : int
+        Extents of these axes; 1 if the layout lacks the axis.
+    channels_last : bool
+    count_include_pad, beyond, divisor, rounding, numerics, nan, activation, activation_params, num_threads
+        The argument of :func:`fastpool.plan_avg_pool`, or its default.
+    counted : tuple of (int, int) or None
+        Along each spatial axis the places that count for the divisor: (first, stop), where 0 is the
+        first element. None if all places count.
+    given : Given, GivenSize or None
+        `pads`, `auto_pad`, `ceil_mode` and `ceil_rule` as given, or the `output_size` of an
+        adaptive pooling, for explanations only. Equality ignores them. None for a tile.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastpool
+    >>> plan = fastpool.plan_avg_pool((2, 4), "float32", 2, strides=2, layout="HW")
+    >>> plan
+    <AvgPoolPlan float32 HW (2, 4) -> (1, 2), kernel_shape=(2, 2), strides=(2, 2)>
+    >>> plan(np.array([[1, 5, 2, 2], [3, 4, 0, 7]], dtype=np.float32))
+    array([[3.25, 2.75]], dtype=float32)
+    """
+
+    def __call__(self, x, out=None):
+        """Pool an array.
+
+        Parameters
+        ----------
+        x : array_like
+            Input of shape `input_shape` and type `dtype`.
+        out : ndarray, optional
+            Array for the means, of shape `output_shape` and type `result_dtype`. It is writeable
+            and does not overlap `x`.
+
+        Returns
+        -------
+        y : ndarray
+            The means.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An array has another shape or type. Nothing has been written then.
+        """
+        y = self._run(x, out)
+        return execute.avg_pool(self, x, out) if y is None else y
+
+    def __post_init__(self):
+        check_class(self, AvgPoolPlan)
+        super().__post_init__()
+
+    def _run(self, x, out):
+        """Return the result if compiled code can use the arrays as they are, else None."""
+        return None
+
+    def _prepare(self, dtype):
+        check_class(self, AvgPoolPlan)
+        return PreparedAverage(self, dtype)
+
+    def __repr__(self):
+        usual = {
+            "result_dtype": self.dtype,
+            "count_include_pad": False,
+            "beyond": "drop",
+            "divisor": None,
+            "rounding": "half_even",
+            "numerics": "exact",
+            "nan": "propagate",
+            "activation": None,
+            "activation_params": (),
+            "num_threads": None,
+        }
+        return self._shown("AvgPoolPlan", self.dtype, usual)
 
 
 @dataclass(frozen=True)
@@ -284,12 +403,33 @@ class UnpoolPlan(_Plan, MaxUnpool):
 
 
 # Pickles use these names, so they survive a move of the classes.
-MaxPoolPlan.__module__ = UnpoolPlan.__module__ = "fastpool"
+MaxPoolPlan.__module__ = AvgPoolPlan.__module__ = UnpoolPlan.__module__ = "fastpool"
 
 
 def make_plan(*arguments, **attributes):
     """Return the `MaxPoolPlan` for attributes as the public functions take them."""
     return MaxPoolPlan(**max_pool.resolve(*arguments, **attributes))
+
+
+def make_adaptive_max_plan(*arguments):
+    return MaxPoolPlan(**max_pool.resolve_adaptive(*arguments))
+
+
+def make_global_max_plan(*arguments):
+    return MaxPoolPlan(**max_pool.resolve_global(*arguments))
+
+
+def make_avg_plan(*arguments, **attributes):
+    """Return the `AvgPoolPlan` for attributes as the public functions take them."""
+    return AvgPoolPlan(**average_pool.resolve(*arguments, **attributes))
+
+
+def make_adaptive_avg_plan(*arguments):
+    return AvgPoolPlan(**average_pool.resolve_adaptive(*arguments))
+
+
+def make_global_avg_plan(*arguments):
+    return AvgPoolPlan(**average_pool.resolve_global(*arguments))
 
 
 def make_unpool_plan(*arguments, **attributes):

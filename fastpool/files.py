@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ._api import plan_max_pool
+from ._api.maximum import plan_max_pool
 from ._planning.arguments import as_count, shown
 from ._planning.parts import grid
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ._api import max_unpool as _max_unpool
-from ._api import plan_max_pool
+from ._api.maximum import max_unpool as _max_unpool
+from ._api.maximum import plan_max_pool
 from ._planning.arguments import shown
 
 try:

@@ -45,6 +45,13 @@ def record_of(record, *kinds):
     )
 
 
+def any_of(*kinds):
+    return Kind(
+        " or ".join(kind.words for kind in kinds),
+        lambda value: any(kind.test(value) for kind in kinds),
+    )
+
+
 def or_none(kind):
     return Kind(f"{kind.words} or None", lambda value: value is None or kind.test(value))
 

@@ -59,3 +59,12 @@ def is_integer(name):
 def lowest(name):
     """Return the lowest value of a type, the result of a window without elements."""
     return ELEMENT_TYPES[name].lowest
+
+
+def limits(name):
+    """Return the least and the greatest value of an integer type or bool, as ints."""
+    element = ELEMENT_TYPES[name]
+    if element.kind == "bool":
+        return 0, 1
+    least = element.lowest
+    return least, least + 2 ** (8 * element.nbytes) - 1

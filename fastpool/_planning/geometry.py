@@ -103,6 +103,68 @@ class Axis(NamedTuple):
         """The length of a window, from its first tap to its last, in elements and padding."""
         return (self.kernel - 1) * self.dilation + 1
 
+    def span(self, outputs):
+        """Return the elements and padding under `outputs` neighbouring windows."""
+        return (outputs - 1) * self.stride + self.extent
+
+    def starting_before(self, place):
+        """Return the number of windows that start before an element."""
+        return min(self.output, max(0, -(-(place + self.begin) // self.stride)))
+
+
+class AdaptiveAxis(NamedTuple):
+    """An irregular axis of adaptive pooling: outputs `first`, first + 1, ... of a whole axis.
+
+    Output i of `of_output` covers elements floor(i * of_size / of_output) to ceil((i + 1) *
+    of_size / of_output) of `of_size`. The axis has `size` of the elements and `output` of the
+    outputs. In a plan that is not a tile, these are all.
+    """
+
+    size: int
+    output: int
+    of_size: int
+    of_output: int
+    first: int = 0
+
+    # What a regular axis has as fields.
+    stride = 0
+    dilation = 1
+    begin = end = 0
+
+    @property
+    def kernel(self):
+        """The number of elements of the longest window of the whole axis."""
+        least, rest = divmod(self.of_size, self.of_output)
+        return least + (0 if rest == 0 else 1 if self.of_output % rest == 0 else 2)
+
+    extent = kernel
+
+    def window(self, output):
+        """Return (first element, element after the last) of an output."""
+        i = self.first + output
+        origin = self.first * self.of_size // self.of_output
+        stop = -(-(i + 1) * self.of_size // self.of_output)
+        return i * self.of_size // self.of_output - origin, stop - origin
+
+    def span(self, outputs):
+        """Return an upper bound of the elements under `outputs` neighbouring windows."""
+        return min(self.size, outputs * self.of_size // self.of_output + 2)
+
+    def starting_before(self, place):
+        """Return the number of windows that start before an element."""
+        place += self.first * self.of_size // self.of_output
+        whole = -(-place * self.of_output // self.of_size)
+        return min(self.output, max(0, whole - self.first))
+
+    def checked(self):
+        """Return the axis; if its fields contradict each other, raise ValueError."""
+        size, output, of_size, of_output, first = self
+        if min(self) < 0 or of_output < 1 or of_size < 1 or output < 1:
+            raise ValueError(f"{self} is no axis")
+        if first + output > of_output or self.window(output - 1)[1] != size:
+            raise ValueError(f"{self} is no axis")
+        return self
+
 
 class Given(NamedTuple):
     """Attributes as the caller gave them; a plan's axes hold only what they resolve to."""
@@ -111,6 +173,12 @@ class Given(NamedTuple):
     auto_pad: str
     ceil_mode: bool
     ceil_rule: str
+
+
+class GivenSize(NamedTuple):
+    """The output size of an adaptive pooling: the outputs along each spatial axis."""
+
+    output_size: tuple
 
 
 class Attributes(NamedTuple):
@@ -159,6 +227,16 @@ def replaced(shape, order, extents):
     return tuple(shape)
 
 
+def whole_window(shape, order):
+    """Return the taps of the window of a global pooling: the extents of the spatial axes."""
+    sizes = tuple(shape[position] for position in order.spatial)
+    if 0 in sizes:
+        raise ValueError(
+            f"x: expected at least one element along each spatial axis, got shape {shape}"
+        )
+    return sizes
+
+
 def pooled_axes(shape, order, attributes):
     """Return the `Axis` of each spatial axis, and the `Given` from which they were resolved.
 
@@ -179,6 +257,25 @@ def pooled_axes(shape, order, attributes):
         else:
             axes.append(padded_axis(axis, rounding, f"kernel_shape[{i}]", order.spatial_names[i]))
     return tuple(axes), Given(pads, *rules)
+
+
+def adaptive_axes(shape, order, output_size):
+    """Return the axis of each spatial axis of an adaptive pooling, and its `GivenSize`.
+
+    If all windows of an axis have one length and one stride, it is an `Axis`.
+    """
+    sizes = [shape[position] for position in order.spatial]
+    outputs = arguments.output_size(output_size, sizes)
+    axes = []
+    for size, output, name in zip(sizes, outputs, order.spatial_names, strict=True):
+        if size == 0 and output:
+            raise ValueError(f"output_size: {output} of axis {name}, which has no elements")
+        if output and size % output:
+            axes.append(AdaptiveAxis(size, output, size, output))
+        else:
+            kernel = max(1, size // output if output else 1)
+            axes.append(Axis(size, output, kernel, kernel, 1, 0, 0))
+    return tuple(axes), GivenSize(outputs)
 
 
 def _same_axis(axis, lower):

@@ -13,25 +13,24 @@ from .checks import (
     compare_fields,
     named_plan,
     or_none,
-    record_of,
-    tuple_of,
 )
-from .dtypes import ITEMSIZE
+from .dtypes import INDEX_BYTES, ITEMSIZE
 from .geometry import (
     Attributes,
-    Axis,
     Given,
+    GivenSize,
+    adaptive_axes,
     check_size,
     extent_at,
-    padded_axis,
     pooled_axes,
     replaced,
 )
 from .indexing import check_index_size, index_rules
+from .pooled import AXES, GIVEN, Pooled, axes_again
 
 
 @dataclass(frozen=True)
-class MaxPool:
+class MaxPool(Pooled):
     """A max pooling of one geometry, as data. `fastpool.MaxPoolPlan` documents the fields."""
 
     input_shape: tuple
@@ -53,43 +52,21 @@ class MaxPool:
     num_threads: int | None
     index_shape: tuple
     index_origin: tuple
-    given: Given | None = field(default=None, compare=False)
+    given: Given | GivenSize | None = field(default=None, compare=False)
 
     def __post_init__(self):
         check_fields(self)
 
     @property
-    def kernel_shape(self):
-        return tuple(axis.kernel for axis in self.axes)
+    def output_bytes(self):
+        """Bytes of the results of one window."""
+        index = INDEX_BYTES[self.index_dtype] if self.return_indices else 0
+        return ITEMSIZE[self.dtype] + index
 
-    @property
-    def strides(self):
-        return tuple(axis.stride for axis in self.axes)
-
-    @property
-    def dilations(self):
-        return tuple(axis.dilation for axis in self.axes)
-
-    @property
-    def pads(self):
-        """All begins and then all ends, as used: with these a floor rounding gives this output."""
-        return tuple(axis.begin for axis in self.axes) + tuple(axis.end for axis in self.axes)
-
-    @property
-    def batch_axis(self):
-        """Position of the batch axis in the array, -1 if there is none."""
-        return 0 if self.layout.startswith("N") else -1
-
-    @property
-    def channel_axis(self):
-        """Position of the channel axis in the array, -1 if there is none."""
-        return len(self.input_shape) - 1 if self.channels_last else self.layout.find("C")
-
-    @property
-    def spatial(self):
-        """Positions of the spatial axes in the array."""
-        first = self.layout.startswith("N") + ("C" in self.layout and not self.channels_last)
-        return tuple(range(first, first + len(self.axes)))
+    def in_part(self, read):
+        """Return the fields that say where a part lies which takes the slices `read` of x."""
+        origin = zip(self.index_origin, read, strict=True)
+        return {"index_origin": tuple(at + start for at, (start, _) in origin)}
 
 
 def resolve(
@@ -113,25 +90,57 @@ def resolve(
     index_layout=None,
     num_threads=None,
 ):
-    """Check attributes as the public functions take them; return the fields of a plan as a dict."""
+    """Check attributes as the public function takes them; return the fields of a plan as a dict."""
     shape = arguments.input_shape(input_shape)
-    dtype = arguments.dtype_name(dtype)
     order = geometry.layout(layout, shape)
+    attributes = Attributes(kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule)
+    windows = pooled_axes(shape, order, attributes)
+    indices = return_indices, storage_order, index_axis, index_dtype, index_layout
+    values = nan, activation, activation_params, num_threads
+    return _fields(shape, dtype, order, windows, indices, values)
+
+
+def resolve_global(input_shape, dtype, layout=None, nan=None, *more):
+    """Return the fields of a plan whose window is all of the spatial axes.
+
+    `more` are return_indices, index_axis, index_dtype, index_layout and num_threads.
+    """
+    shape = arguments.input_shape(input_shape)
+    order = geometry.layout(layout, shape)
+    windows = pooled_axes(shape, order, Attributes(geometry.whole_window(shape, order)))
+    return _without_padding(shape, dtype, order, windows, nan, *more)
+
+
+def resolve_adaptive(input_shape, dtype, output_size, layout=None, nan=None, *more):
+    """Return the fields of a plan for an output size; `more` are those of `resolve_global`."""
+    shape = arguments.input_shape(input_shape)
+    order = geometry.layout(layout, shape)
+    windows = adaptive_axes(shape, order, output_size)
+    return _without_padding(shape, dtype, order, windows, nan, *more)
+
+
+def _without_padding(shape, dtype, order, windows, nan, *more):
+    return_indices, index_axis, index_dtype, index_layout, num_threads = more
+    indices = return_indices, None, index_axis, index_dtype, index_layout
+    return _fields(shape, dtype, order, windows, indices, (nan, None, (), num_threads))
+
+
+def _fields(shape, dtype, order, windows, indices, values):
+    """Return the fields of a plan; `windows` are the axes, and what they were resolved from."""
+    axes, given = windows
+    return_indices, storage_order, index_axis, index_dtype, index_layout = indices
+    nan, activation, activation_params, num_threads = values
+    dtype = arguments.dtype_name(dtype)
     activation, activation_params = arguments.activation(activation, activation_params, dtype)
     return_indices = arguments.return_indices(return_indices)
     index_dtype = arguments.index_dtype(index_dtype)
-    nan = arguments.nan(nan)
-    num_threads = arguments.num_threads(num_threads)
-
-    attributes = Attributes(kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule)
-    axes, given = pooled_axes(shape, order, attributes)
     rules = index_rules(shape, order, storage_order, index_axis, index_layout)
     return {
         **_resolved(shape, dtype, order, axes, rules, index_dtype, return_indices, shape),
-        "nan": nan,
+        "nan": arguments.nan(nan),
         "activation": activation,
         "activation_params": activation_params,
-        "num_threads": num_threads,
+        "num_threads": arguments.num_threads(num_threads),
         "index_origin": (0,) * len(shape),
         "given": given,
     }
@@ -174,11 +183,11 @@ _KINDS = {
     **dict.fromkeys(("dtype", "layout", "nan", "index_dtype", "index_layout"), TEXT),
     **dict.fromkeys(("batch", "channels", "storage_order", "index_axis"), INTEGER),
     **dict.fromkeys(("channels_last", "return_indices"), FLAG),
-    "axes": tuple_of("a tuple of Axis", record_of(Axis, *[INTEGER] * len(Axis._fields))),
+    "axes": AXES,
     "activation": or_none(TEXT),
     "activation_params": FLOATS,
     "num_threads": or_none(INTEGER),
-    "given": or_none(record_of(Given, INTEGERS, TEXT, FLAG, TEXT)),
+    "given": GIVEN,
 }
 
 
@@ -197,7 +206,7 @@ def check_fields(plan):
         rules = plan.storage_order, plan.index_axis, plan.index_layout
         rules = index_rules(shape, order, *rules)
         more = rules, index_dtype, plan.return_indices, plan.index_shape
-        axes = _axes_again(plan, order)
+        axes = axes_again(plan, order)
         counted = plan.index_shape, plan.index_origin
         if {*map(len, counted)} != {len(shape)} or not all(
             0 <= start <= extent - size for size, extent, start in zip(shape, *counted, strict=True)
@@ -216,24 +225,3 @@ def check_fields(plan):
                 **_resolved(shape, dtype, order, axes, *more),
             },
         )
-
-
-def _axes_again(plan, order):
-    """Return the axes of a plan, resolved again from its shape, its axes and `given`."""
-    sizes = [plan.input_shape[place] for place in order.spatial]
-    if [axis.size for axis in plan.axes] != sizes:
-        raise ValueError(f"axes {plan.axes} do not fit input_shape {plan.input_shape}")
-    if plan.given is not None:
-        pads, *rules = plan.given
-        attributes = Attributes(plan.kernel_shape, plan.strides, pads, plan.dilations, *rules)
-        axes, given = pooled_axes(plan.input_shape, order, attributes)
-        compare_fields(plan, {"given": given})
-        return axes
-    for axis in plan.axes:
-        if min(axis.kernel, axis.stride, axis.dilation) < 1 or min(axis) < 0:
-            raise ValueError(f"{axis} is no window")
-    # An axis without elements has windows or, in an empty tile, none.
-    return tuple(
-        axis if axis.output == axis.size == 0 else padded_axis(axis, "floor", "axes", "(of a plan)")
-        for axis in plan.axes
-    )

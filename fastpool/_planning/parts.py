@@ -13,8 +13,8 @@ from math import prod
 from typing import Any, NamedTuple
 
 from .arguments import shown
-from .dtypes import INDEX_BYTES, ITEMSIZE
-from .geometry import along
+from .dtypes import ITEMSIZE
+from .geometry import AdaptiveAxis, Axis, along
 
 
 class Tile(NamedTuple):
@@ -26,7 +26,7 @@ class Tile(NamedTuple):
 
 
 def tile(plan, outputs):
-    """Return the `Tile` of a `MaxPoolPlan` that gives the slices `outputs` of its output."""
+    """Return the `Tile` of a plan that gives the slices `outputs` of its output."""
     bounds = _bounds(outputs, plan.output_shape)
     parts = dict(zip(plan.spatial, plan.axes, strict=True))
     read, axes = list(bounds), []
@@ -42,10 +42,8 @@ def tile(plan, outputs):
         axes=tuple(axes),
         batch=batch,
         channels=channels,
-        index_origin=tuple(
-            at + start for at, (start, _) in zip(plan.index_origin, read, strict=True)
-        ),
         given=None,
+        **plan.in_part(read),
     )
     return Tile(smaller, *(tuple(slice(*ends) for ends in box) for box in (read, bounds)))
 
@@ -53,7 +51,11 @@ def tile(plan, outputs):
 def part(axis, first, stop):
     """Return the elements that outputs `first` to `stop` of an axis take, and their `Axis`."""
     if first == stop:
-        return (0, 0), axis._replace(size=0, output=0, begin=0, end=0)
+        return (0, 0), Axis(0, 0, axis.kernel, max(1, axis.stride), axis.dilation, 0, 0)
+    if isinstance(axis, AdaptiveAxis):
+        low, high = axis.window(first)[0], axis.window(stop - 1)[1]
+        place = axis.first + first
+        return (low, high), axis._replace(size=high - low, output=stop - first, first=place)
     start = first * axis.stride - axis.begin
     end = (stop - 1) * axis.stride - axis.begin + axis.extent
     low = min(max(start, 0), axis.size)
@@ -70,7 +72,7 @@ def owned(axis, chunks):
     chunk belong to the first one, and windows that start past the last chunk to the last one.
     """
     ends = accumulate(chunks[:-1])
-    return [min(axis.output, -(-(end + axis.begin) // axis.stride)) for end in ends] + [axis.output]
+    return [axis.starting_before(end) for end in ends] + [axis.output]
 
 
 def grid(plan, max_bytes, reverse=False):
@@ -103,10 +105,8 @@ def _bytes(plan, counts):
     """Return an upper bound of the bytes that a tile with `counts` outputs reads and writes."""
     read = dict(counts)
     for place, axis in zip(plan.spatial, plan.axes, strict=True):
-        read[place] = min(axis.size, (counts[place] - 1) * axis.stride + axis.extent)
-    itemsize = ITEMSIZE[plan.dtype]
-    result = itemsize + (INDEX_BYTES[plan.index_dtype] if plan.return_indices else 0)
-    return prod(read.values()) * itemsize + prod(counts.values()) * result
+        read[place] = min(axis.size, axis.span(counts[place]))
+    return prod(read.values()) * ITEMSIZE[plan.dtype] + prod(counts.values()) * plan.output_bytes
 
 
 def _bounds(outputs, shape):

@@ -73,9 +73,8 @@ class UnpoolWork(NamedTuple):
 
 def work_bytes(plan):
     """Return the bytes that a call reads and writes."""
-    itemsize = ITEMSIZE[plan.dtype]
-    result = itemsize + (INDEX_BYTES[plan.index_dtype] if plan.return_indices else 0)
-    return math.prod(plan.input_shape) * itemsize + math.prod(plan.output_shape) * result
+    read = math.prod(plan.input_shape) * ITEMSIZE[plan.dtype]
+    return read + math.prod(plan.output_shape) * plan.output_bytes
 
 
 def make_work(plan, windows, input_shape, output_shape, off=()):

@@ -11,7 +11,7 @@ from math import isnan
 
 import numpy as np
 
-from .._api import plan_max_pool
+from .._api.maximum import plan_max_pool
 from .._planning.max_unpool import check_indices
 from .._plans import make_unpool_plan
 from ._chunks import (

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._api import max_unpool
+from .._api.maximum import max_unpool
 from .._planning.parts import owned, part
 
 # Indices that are checked at a time: their temporaries stay in the second-level cache.

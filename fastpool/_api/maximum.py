@@ -1,10 +1,10 @@
-"""The public functions. Each finds or makes the plan of its call and runs it."""
+"""Max pooling and max unpooling: each call finds or makes its plan and runs it."""
 
 from numpy import ndarray
 
-from ._plans import make_plan, make_unpool_plan
-from ._running.interop import as_array, routed
-from ._running.plan_cache import PlanCache
+from .._plans import make_plan, make_unpool_plan
+from .._running.interop import as_array, routed
+from .._running.plan_cache import PlanCache
 
 _pool_plans = PlanCache(make_plan)
 _unpool_plans = PlanCache(lambda shape, dtype, *attributes: make_unpool_plan(shape, *attributes))

@@ -1,0 +1,398 @@
+"""Global and adaptive pooling: windows that follow from the extents of the input."""
+
+from numpy import expand_dims, ndarray
+
+from .. import _plans
+from .._planning import arguments
+from .._running.interop import as_array, as_output, bump_versions, routed
+from .._running.plan_cache import PlanCache
+
+_global_avg_plans = PlanCache(_plans.make_global_avg_plan)
+_global_max_plans = PlanCache(_plans.make_global_max_plan)
+_adaptive_avg_plans = PlanCache(_plans.make_adaptive_avg_plan)
+_adaptive_max_plans = PlanCache(_plans.make_adaptive_max_plan)
+
+
+def global_avg_pool(
+    x,
+    *,
+    layout="NCHW",
+    keepdims=True,
+    dtype=None,
+    rounding="half_even",
+    numerics="exact",
+    nan="propagate",
+    out=None,
+    num_threads=None,
+):
+    """Take the mean of all spatial axes.
+
+    Parameters
+    ----------
+    x : array_like
+        Input with the axes of `layout`, of any type that :func:`avg_pool` takes.
+    layout : str
+        The axes of `x`, as in :func:`max_pool`: at least one spatial axis.
+    keepdims : bool
+        Whether the spatial axes stay, with one element each.
+    dtype, rounding, numerics, nan, num_threads
+        As in :func:`avg_pool`.
+    out : ndarray, optional
+        Array for the means, under the rules of :func:`avg_pool`.
+
+    Returns
+    -------
+    y : ndarray
+        The means, of the type `dtype`.
+
+    Raises
+    ------
+    TypeError
+        An argument is of the wrong kind.
+    ValueError
+        An argument has a wrong value, or a spatial axis has no elements.
+
+    See Also
+    --------
+    avg_pool : Equal to this function if the window is as large as the input.
+
+    Notes
+    -----
+    This is ONNX GlobalAveragePool, also in the domain com.ms.internal.nhwc, and ReduceMean over the
+    spatial axes, for any number of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastpool
+    >>> x = np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2)
+    >>> fastpool.global_avg_pool(x, keepdims=False)
+    array([[1.5, 5.5]], dtype=float32)
+    """
+    if type(x) is not ndarray:
+        results = routed(global_avg_pool, x, locals())
+        if results is not None:
+            return results
+        x = as_array(x, "x")
+    values = layout, dtype, rounding, numerics, nan, num_threads
+    return _reduced(_global_avg_plans.find(x, values), x, keepdims, out)
+
+
+def global_max_pool(
+    x,
+    *,
+    layout="NCHW",
+    keepdims=True,
+    nan="propagate",
+    return_indices=False,
+    index_axis=0,
+    index_dtype="int64",
+    index_layout="NCHW",
+    out=None,
+    out_indices=None,
+    num_threads=None,
+):
+    """Take the maximum of all spatial axes.
+
+    Parameters
+    ----------
+    x : array_like
+        Input with the axes of `layout`, of any type that :func:`max_pool` takes.
+    layout : str
+        The axes of `x`, as in :func:`max_pool`: at least one spatial axis.
+    keepdims : bool
+        Whether the spatial axes stay, with one element each.
+    nan, return_indices, index_axis, index_dtype, index_layout, num_threads
+        As in :func:`max_pool`.
+    out, out_indices : ndarray, optional
+        Arrays for the results, under the rules of :func:`max_pool`.
+
+    Returns
+    -------
+    y : ndarray
+        The maxima, of the type of `x`.
+    indices : ndarray
+        Only if `return_indices`: the indices, as :func:`max_pool` gives them.
+
+    Raises
+    ------
+    TypeError
+        An argument is of the wrong kind.
+    ValueError
+        An argument has a wrong value, or a spatial axis has no elements.
+
+    Notes
+    -----
+    This is ONNX GlobalMaxPool, also in the domain com.ms.internal.nhwc, and ReduceMax over the
+    spatial axes, for any number of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastpool
+    >>> x = np.array([[[3, 1], [4, 1]], [[5, 9], [2, 6]]])
+    >>> fastpool.global_max_pool(x, layout="CHW", keepdims=False, return_indices=True)
+    (array([4, 9]), array([2, 5]))
+    """
+    if type(x) is not ndarray:
+        results = routed(global_max_pool, x, locals())
+        if results is not None:
+            return results
+        x = as_array(x, "x")
+    values = layout, nan, return_indices, index_axis, index_dtype, index_layout, num_threads
+    return _reduced(_global_max_plans.find(x, values), x, keepdims, out, out_indices)
+
+
+def adaptive_avg_pool(
+    x,
+    output_size,
+    *,
+    layout="NCHW",
+    dtype=None,
+    rounding="half_even",
+    numerics="exact",
+    nan="propagate",
+    out=None,
+    num_threads=None,
+):
+    """Divide each spatial axis into a number of windows and take their means.
+
+    Output ``i`` of ``O`` along an axis of ``H`` elements covers those from ``floor(i * H / O)`` to
+    ``ceil((i + 1) * H / O)``. Windows may overlap, and repeat if there are more than elements.
+
+    Parameters
+    ----------
+    x : array_like
+        Input with the axes of `layout`, of any type that :func:`avg_pool` takes.
+    output_size : int or sequence of (int or None)
+        Windows along every spatial axis, or along each. None is the extent of that axis.
+    layout : str
+        The axes of `x`, as in :func:`max_pool`.
+    dtype, rounding, numerics, nan, out, num_threads
+        As in :func:`avg_pool`.
+
+    Returns
+    -------
+    y : ndarray
+        The means, of the type `dtype`.
+
+    Raises
+    ------
+    TypeError
+        An argument is of the wrong kind.
+    ValueError
+        An argument has a wrong value, or an axis without elements gets windows.
+
+    Notes
+    -----
+    This is OpenVINO AdaptiveAvgPool-8 and torch's adaptive_avg_pool, for any number of axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastpool
+    >>> fastpool.adaptive_avg_pool(np.arange(7.0), 3, layout="W")
+    array([1., 3., 5.])
+    """
+    if type(x) is not ndarray:
+        results = routed(adaptive_avg_pool, x, locals())
+        if results is not None:
+            return results
+        x = as_array(x, "x")
+    values = output_size, layout, dtype, rounding, numerics, nan, num_threads
+    return _adaptive_avg_plans.find(x, values)(x, out)
+
+
+def adaptive_max_pool(
+    x,
+    output_size,
+    *,
+    layout="NCHW",
+    nan="propagate",
+    return_indices=False,
+    index_axis=0,
+    index_dtype="int64",
+    index_layout="NCHW",
+    out=None,
+    out_indices=None,
+    num_threads=None,
+):
+    """Divide each spatial axis into a number of windows and take their maxima.
+
+    The windows are those of :func:`adaptive_avg_pool`.
+
+    Parameters
+    ----------
+    x : array_like
+        Input with the axes of `layout`, of any type that :func:`max_pool` takes.
+    output_size : int or sequence of (int or None)
+        Windows along every spatial axis, or along each. None is the extent of that axis.
+    layout : str
+        The axes of `x`, as in :func:`max_pool`.
+    nan, return_indices, index_axis, index_dtype, index_layout, out, out_indices, num_threads
+        As in :func:`max_pool`.
+
+    Returns
+    -------
+    y : ndarray
+        The maxima, of the type of `x`.
+    indices : ndarray
+        Only if `return_indices`: the indices, as :func:`max_pool` gives them.
+
+    Raises
+    ------
+    TypeError
+        An argument is of the wrong kind.
+    ValueError
+        An argument has a wrong value, or an axis without elements gets windows.
+
+    Notes
+    -----
+    This is OpenVINO AdaptiveMaxPool-8 and torch's adaptive_max_pool, for any number of axes. Their
+    indices count in each plane: ``index_axis=2`` of an "NCHW" array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastpool
+    >>> x = np.array([2, 7, 1, 8, 2, 8, 1])
+    >>> fastpool.adaptive_max_pool(x, 3, layout="W", return_indices=True)
+    (array([7, 8, 8]), array([1, 3, 5]))
+    """
+    if type(x) is not ndarray:
+        results = routed(adaptive_max_pool, x, locals())
+        if results is not None:
+            return results
+        x = as_array(x, "x")
+    indices = return_indices, index_axis, index_dtype, index_layout
+    values = output_size, layout, nan, *indices, num_threads
+    return _adaptive_max_plans.find(x, values)(x, out, out_indices)
+
+
+def _reduced(plan, x, keepdims, *outputs):
+    """Run a plan whose results have one element along each spatial axis, and may lose these."""
+    if arguments.keepdims(keepdims):
+        return plan(x, *outputs)
+    names = "out", "out_indices"
+    given = [_with_axes(plan, *pair) for pair in zip(outputs, names, strict=False)]
+    results = plan(x, *given)
+    bump_versions(*outputs)
+    if not isinstance(results, tuple):
+        return results.squeeze(plan.spatial) if outputs[0] is None else outputs[0]
+    return tuple(
+        result.squeeze(plan.spatial) if out is None else out
+        for result, out in zip(results, outputs, strict=True)
+    )
+
+
+def _with_axes(plan, out, name):
+    """Return a view of an output array with the spatial axes that it lacks."""
+    if out is None:
+        return None
+    array = as_output(out, name)
+    shape = tuple(
+        extent for axis, extent in enumerate(plan.output_shape) if axis not in plan.spatial
+    )
+    if array.shape != shape:
+        raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
+    return expand_dims(array, plan.spatial)
+
+
+def plan_global_avg_pool(
+    input_shape,
+    dtype,
+    *,
+    layout="NCHW",
+    result_dtype=None,
+    rounding="half_even",
+    numerics="exact",
+    nan="propagate",
+    num_threads=None,
+):
+    """Return the `AvgPoolPlan` of :func:`global_avg_pool` for arrays of one shape and type.
+
+    The spatial axes of its results stay, with one element each.
+
+    Examples
+    --------
+    >>> import fastpool
+    >>> fastpool.plan_global_avg_pool((1, 2048, 7, 7), "float32").output_shape
+    (1, 2048, 1, 1)
+    """
+    values = result_dtype, rounding, numerics, nan, num_threads
+    return _plans.make_global_avg_plan(input_shape, dtype, layout, *values)
+
+
+def plan_global_max_pool(
+    input_shape,
+    dtype,
+    *,
+    layout="NCHW",
+    nan="propagate",
+    return_indices=False,
+    index_axis=0,
+    index_dtype="int64",
+    index_layout="NCHW",
+    num_threads=None,
+):
+    """Return the `MaxPoolPlan` of :func:`global_max_pool` for arrays of one shape and type.
+
+    The spatial axes of its results stay, with one element each.
+
+    Examples
+    --------
+    >>> import fastpool
+    >>> fastpool.plan_global_max_pool((1, 2048, 7, 7), "float32").output_shape
+    (1, 2048, 1, 1)
+    """
+    indices = return_indices, index_axis, index_dtype, index_layout
+    return _plans.make_global_max_plan(input_shape, dtype, layout, nan, *indices, num_threads)
+
+
+def plan_adaptive_avg_pool(
+    input_shape,
+    dtype,
+    output_size,
+    *,
+    layout="NCHW",
+    result_dtype=None,
+    rounding="half_even",
+    numerics="exact",
+    nan="propagate",
+    num_threads=None,
+):
+    """Return the `AvgPoolPlan` of :func:`adaptive_avg_pool` for arrays of one shape and type.
+
+    Examples
+    --------
+    >>> import fastpool
+    >>> fastpool.plan_adaptive_avg_pool((1, 512, 60, 60), "float32", 6).output_shape
+    (1, 512, 6, 6)
+    """
+    values = result_dtype, rounding, numerics, nan, num_threads
+    return _plans.make_adaptive_avg_plan(input_shape, dtype, output_size, layout, *values)
+
+
+def plan_adaptive_max_pool(
+    input_shape,
+    dtype,
+    output_size,
+    *,
+    layout="NCHW",
+    nan="propagate",
+    return_indices=False,
+    index_axis=0,
+    index_dtype="int64",
+    index_layout="NCHW",
+    num_threads=None,
+):
+    """Return the `MaxPoolPlan` of :func:`adaptive_max_pool` for arrays of one shape and type.
+
+    Examples
+    --------
+    >>> import fastpool
+    >>> fastpool.plan_adaptive_max_pool((1, 512, 60, 60), "float32", (1, None)).output_shape
+    (1, 512, 1, 60)
+    """
+    values = layout, nan, return_indices, index_axis, index_dtype, index_layout, num_threads
+    return _plans.make_adaptive_max_plan(input_shape, dtype, output_size, *values)

@@ -1,0 +1,305 @@
+"""Resolve the arguments of an average pooling: axes, and what each window is divided by.
+
+A window's divisor is the product of one count per axis: of its taps that lie in a range of places,
+which holds the elements and, if padding counts, the padding. Padding is worth 0, so it changes
+nothing else.
+"""
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from . import arguments, geometry
+from .checks import (
+    FLAG,
+    FLOATS,
+    INTEGER,
+    INTEGERS,
+    TEXT,
+    check_kinds,
+    compare_fields,
+    named_plan,
+    or_none,
+    tuple_of,
+)
+from .dtypes import ITEMSIZE, is_integer, limits
+from .geometry import (
+    AdaptiveAxis,
+    Attributes,
+    Given,
+    GivenSize,
+    adaptive_axes,
+    check_size,
+    extent_at,
+    pooled_axes,
+    replaced,
+)
+from .pooled import AXES, GIVEN, Pooled, axes_again
+
+# Outputs of an axis whose windows are looked at one by one, for the most taps that one has.
+_FEW_OUTPUTS = 4096
+
+
+@dataclass(frozen=True)
+class AvgPool(Pooled):
+    """An average pooling of one geometry, as data. `fastpool.AvgPoolPlan` documents the fields."""
+
+    input_shape: tuple
+    dtype: str
+    result_dtype: str
+    layout: str
+    axes: tuple
+    batch: int
+    channels: int
+    channels_last: bool
+    output_shape: tuple
+    count_include_pad: bool
+    beyond: str
+    counted: tuple | None
+    divisor: int | None
+    rounding: str
+    numerics: str
+    nan: str
+    activation: str | None
+    activation_params: tuple
+    num_threads: int | None
+    given: Given | GivenSize | None = field(default=None, compare=False)
+
+    def __post_init__(self):
+        check_fields(self)
+
+    @property
+    def output_bytes(self):
+        """Bytes of the result of one window."""
+        return ITEMSIZE[self.result_dtype]
+
+    def in_part(self, read):
+        """Return the fields that say where a part lies which takes the slices `read` of x."""
+        if self.counted is None:
+            return {}
+        starts = [read[place][0] for place in self.spatial]
+        if not self.count_include_pad:
+            stops = [read[place][1] for place in self.spatial]
+            spans = zip(starts, stops, strict=True)
+            return {"counted": tuple((0, stop - start) for start, stop in spans)}
+        return {
+            "counted": tuple(
+                (first - start, stop - start)
+                for (first, stop), start in zip(self.counted, starts, strict=True)
+            )
+        }
+
+
+def resolve(
+    input_shape,
+    dtype,
+    kernel_shape,
+    strides=None,
+    pads=None,
+    dilations=None,
+    auto_pad=None,
+    ceil_mode=None,
+    ceil_rule=None,
+    count_include_pad=None,
+    beyond=None,
+    divisor=None,
+    result_dtype=None,
+    rounding=None,
+    numerics=None,
+    nan=None,
+    layout=None,
+    activation=None,
+    activation_params=None,
+    num_threads=None,
+):
+    """Check attributes as the public function takes them; return the fields of a plan as a dict."""
+    shape = arguments.input_shape(input_shape)
+    order = geometry.layout(layout, shape)
+    attributes = Attributes(kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule)
+    axes, given = pooled_axes(shape, order, attributes)
+    count_include_pad = arguments.count_include_pad(count_include_pad)
+    beyond = arguments.beyond(beyond)
+    counted = _counted(axes, given, count_include_pad, beyond)
+    rules = count_include_pad, beyond, counted, arguments.divisor(divisor)
+    values = result_dtype, rounding, numerics, nan, activation, activation_params, num_threads
+    return _fields(shape, dtype, order, axes, given, rules, values)
+
+
+def resolve_global(input_shape, dtype, layout=None, *values):
+    """Return the fields of a plan whose window is all of the spatial axes.
+
+    `values` are result_dtype, rounding, numerics, nan and num_threads.
+    """
+    shape = arguments.input_shape(input_shape)
+    order = geometry.layout(layout, shape)
+    axes, given = pooled_axes(shape, order, Attributes(geometry.whole_window(shape, order)))
+    return _without_padding(shape, dtype, order, axes, given, values)
+
+
+def resolve_adaptive(input_shape, dtype, output_size, layout=None, *values):
+    """Return the fields of a plan for an output size; `values` are those of `resolve_global`."""
+    shape = arguments.input_shape(input_shape)
+    order = geometry.layout(layout, shape)
+    axes, given = adaptive_axes(shape, order, output_size)
+    return _without_padding(shape, dtype, order, axes, given, values)
+
+
+def _without_padding(shape, dtype, order, axes, given, values):
+    *values, num_threads = values
+    rules = False, "drop", _counted(axes, given, False, "drop"), None
+    return _fields(shape, dtype, order, axes, given, rules, (*values, None, (), num_threads))
+
+
+def _fields(shape, dtype, order, axes, given, rules, values):
+    """Return the fields of a plan.
+
+    `rules` say what each window is divided by, `values` what becomes of the quotient. If a result
+    or an array would not fit, raise ValueError.
+    """
+    result_dtype, rounding, numerics, nan, activation, params, num_threads = values
+    count_include_pad, beyond, counted, divisor = rules
+    dtype = arguments.dtype_name(dtype)
+    result_dtype = arguments.result_dtype(result_dtype, dtype)
+    activation, params = arguments.activation(activation, params, result_dtype)
+    output = replaced(shape, order, [axis.output for axis in axes])
+    check_size("input_shape", shape, ITEMSIZE[dtype])
+    check_size("output", output, max(8, ITEMSIZE[result_dtype]))
+    rounding = arguments.rounding(rounding, result_dtype)
+    if is_integer(result_dtype) and ITEMSIZE[result_dtype] < 8:
+        _check_range(dtype, result_dtype, rounding, axes, divisor)
+    return {
+        "input_shape": shape,
+        "dtype": dtype,
+        "result_dtype": result_dtype,
+        "layout": order.name,
+        "axes": axes,
+        "batch": extent_at(shape, order.batch_axis),
+        "channels": extent_at(shape, order.channel_axis),
+        "channels_last": order.channels_last,
+        "output_shape": output,
+        "count_include_pad": count_include_pad,
+        "beyond": beyond,
+        "counted": counted,
+        "divisor": divisor,
+        "rounding": rounding,
+        "numerics": arguments.numerics(numerics),
+        "nan": arguments.nan(nan),
+        "activation": activation,
+        "activation_params": params,
+        "num_threads": arguments.num_threads(num_threads),
+        "given": given,
+    }
+
+
+# --------------------------------------------------------------------------------------- divisors
+
+
+def _counted(axes, given, count_include_pad, beyond):
+    """Return the range of places that count along each axis, or None if all do."""
+    if not count_include_pad:
+        return tuple((0, axis.size) for axis in axes)
+    if beyond == "count":
+        return None
+    # Padding that `pooled_axes` added for a last window that reaches further does not count.
+    ends = given.pads[len(axes) :] if given.auto_pad == "NOTSET" else [axis.end for axis in axes]
+    if given.auto_pad == "VALID":
+        ends = [0] * len(axes)
+    return tuple(
+        (-axis.begin, axis.size + end) for axis, end in zip(axes, ends, strict=True)
+    )
+
+
+def count(axis, places, output):
+    """Return how many taps of an output lie in `places`: (first, stop), or None for any place."""
+    if isinstance(axis, AdaptiveAxis):
+        first, stop = axis.window(output)
+        return stop - first
+    if places is None:
+        return axis.kernel
+    start = output * axis.stride - axis.begin
+    first, stop = (-(-(place - start) // axis.dilation) for place in places)
+    return max(0, min(axis.kernel, stop) - max(0, first))
+
+
+def most_elements(axis):
+    """Return the most elements that a window has; of a great many windows, an upper bound."""
+    if axis.output > _FEW_OUTPUTS:
+        return min(axis.kernel, -(-axis.size // axis.dilation))
+    return max((count(axis, (0, axis.size), output) for output in range(axis.output)), default=0)
+
+
+def _check_range(dtype, result_dtype, rounding, axes, divisor):
+    """Raise ValueError unless the result of every window fits its type, whatever the input."""
+    if divisor is None:  # no mean is outside of the values
+        extremes = limits(dtype)
+    else:
+        taps = math.prod(map(most_elements, axes))
+        extremes = [rounded(Fraction(taps * x, divisor), rounding) for x in limits(dtype)]
+    low, high = limits(result_dtype)
+    if min(extremes) < low or max(extremes) > high:
+        by = "" if divisor is None else f" and a divisor of {divisor}"
+        raise ValueError(
+            f"dtype: {result_dtype} does not hold {min(extremes)} to {max(extremes)}, which "
+            f"elements of type {dtype}{by} can give"
+        )
+
+
+def rounded(value, rounding):
+    """Return a Fraction as an int by one of the rules for integers."""
+    floor = math.floor(value)
+    if rounding == "floor":
+        return floor
+    if rounding == "trunc":
+        return math.trunc(value)
+    if rounding == "half_away":
+        return math.floor(value + Fraction(1, 2)) if value > 0 else math.ceil(value - Fraction(1, 2))
+    return round(value)
+
+
+# ----------------------------------------------------------------------------------------- checks
+
+
+# What each field of an `AvgPool` may be.
+_KINDS = {
+    **dict.fromkeys(("input_shape", "output_shape"), INTEGERS),
+    **dict.fromkeys(("dtype", "result_dtype", "layout"), TEXT),
+    **dict.fromkeys(("beyond", "rounding", "numerics", "nan"), TEXT),
+    **dict.fromkeys(("batch", "channels"), INTEGER),
+    **dict.fromkeys(("channels_last", "count_include_pad"), FLAG),
+    **dict.fromkeys(("divisor", "num_threads"), or_none(INTEGER)),
+    "counted": or_none(tuple_of("a tuple of pairs of ints", INTEGERS)),
+    "axes": AXES,
+    "activation": or_none(TEXT),
+    "activation_params": FLOATS,
+    "given": GIVEN,
+}
+
+
+def check_fields(plan):
+    """Raise unless each field of a plan is what `resolve` makes of the others."""
+    check_kinds(plan, _KINDS)
+    with named_plan():
+        shape = arguments.input_shape(plan.input_shape)
+        order = geometry.layout(plan.layout, shape)
+        axes = axes_again(plan, order)
+        divisor = arguments.divisor(plan.divisor)
+        beyond = arguments.beyond(plan.beyond)
+        rules = plan.count_include_pad, beyond, _counted_again(plan, axes), divisor
+        values = plan.result_dtype, plan.rounding, plan.numerics, plan.nan
+        more = plan.activation, plan.activation_params, plan.num_threads
+        expected = _fields(shape, plan.dtype, order, axes, plan.given, rules, (*values, *more))
+        compare_fields(plan, expected)
+
+
+def _counted_again(plan, axes):
+    """Return `counted` of a plan, resolved again, or checked if the plan is that of a tile."""
+    include, beyond = plan.count_include_pad, plan.beyond
+    if isinstance(plan.given, Given) or not include or beyond == "count":
+        return _counted(axes, plan.given, include, beyond)
+    fits = plan.counted is not None and len(plan.counted) == len(axes)
+    if not fits or plan.given is not None or {*map(len, plan.counted)} != {2}:
+        raise ValueError(f"counted {plan.counted} does not fit axes {axes}")
+    for axis, (first, stop) in zip(axes, plan.counted, strict=True):
+        if first > 0 or stop < axis.size:
+            raise ValueError(f"counted {plan.counted} leaves out elements of {axis}")
+    return plan.counted

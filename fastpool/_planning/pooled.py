@@ -1,0 +1,96 @@
+"""What the plans of all poolings over windows share: properties of their axes, and their check."""
+
+from .checks import (
+    FLAG,
+    INTEGER,
+    INTEGERS,
+    TEXT,
+    any_of,
+    compare_fields,
+    or_none,
+    record_of,
+    tuple_of,
+)
+from .geometry import (
+    AdaptiveAxis,
+    Attributes,
+    Axis,
+    Given,
+    GivenSize,
+    adaptive_axes,
+    padded_axis,
+    pooled_axes,
+)
+
+# What the fields `axes` and `given` may be.
+AXES = tuple_of(
+    "a tuple of Axis",
+    any_of(*(record_of(kind, *[INTEGER] * len(kind._fields)) for kind in (Axis, AdaptiveAxis))),
+)
+GIVEN = or_none(any_of(record_of(Given, INTEGERS, TEXT, FLAG, TEXT), record_of(GivenSize, INTEGERS)))
+
+
+class Pooled:
+    """Properties of a plan that has `input_shape`, `layout`, `axes` and `channels_last`."""
+
+    @property
+    def kernel_shape(self):
+        """Taps of the window along each spatial axis; of adaptive pooling, those of the longest."""
+        return tuple(axis.kernel for axis in self.axes)
+
+    @property
+    def strides(self):
+        """Strides of the windows. An irregular axis of adaptive pooling has 0."""
+        return tuple(axis.stride for axis in self.axes)
+
+    @property
+    def dilations(self):
+        return tuple(axis.dilation for axis in self.axes)
+
+    @property
+    def pads(self):
+        """All begins and then all ends, as used: with these a floor rounding gives this output."""
+        return tuple(axis.begin for axis in self.axes) + tuple(axis.end for axis in self.axes)
+
+    @property
+    def batch_axis(self):
+        """Position of the batch axis in the array, -1 if there is none."""
+        return 0 if self.layout.startswith("N") else -1
+
+    @property
+    def channel_axis(self):
+        """Position of the channel axis in the array, -1 if there is none."""
+        return len(self.input_shape) - 1 if self.channels_last else self.layout.find("C")
+
+    @property
+    def spatial(self):
+        """Positions of the spatial axes in the array."""
+        first = self.layout.startswith("N") + ("C" in self.layout and not self.channels_last)
+        return tuple(range(first, first + len(self.axes)))
+
+
+def axes_again(plan, order):
+    """Return the axes of a plan, resolved again from its shape, its axes and `given`."""
+    sizes = [plan.input_shape[place] for place in order.spatial]
+    if [axis.size for axis in plan.axes] != sizes:
+        raise ValueError(f"axes {plan.axes} do not fit input_shape {plan.input_shape}")
+    if isinstance(plan.given, GivenSize):
+        return adaptive_axes(plan.input_shape, order, plan.given.output_size)[0]
+    if plan.given is not None:
+        pads, *rules = plan.given
+        attributes = Attributes(plan.kernel_shape, plan.strides, pads, plan.dilations, *rules)
+        axes, given = pooled_axes(plan.input_shape, order, attributes)
+        compare_fields(plan, {"given": given})
+        return axes
+    return tuple(map(_axis_again, plan.axes))
+
+
+def _axis_again(axis):
+    if isinstance(axis, AdaptiveAxis):
+        return axis.checked()
+    if min(axis.kernel, axis.stride, axis.dilation) < 1 or min(axis) < 0:
+        raise ValueError(f"{axis} is no window")
+    # An axis without elements has windows or, in an empty tile, none.
+    if axis.output == axis.size == 0:
+        return axis
+    return padded_axis(axis, "floor", "axes", "(of a plan)")

@@ -1,0 +1,96 @@
+/* The floating-point environment of a task: to nearest, no trap, nothing flushed to zero.
+ *
+ * The flags tell for nothing whether any sum of a tile was rounded. Between fp_clear and fp_inexact
+ * there must be stores of all that was computed: compilers move arithmetic, but no stores, across
+ * the asm statements below. Where there are no flags, every sum counts as rounded. */
+#ifndef FASTPOOL_FLOAT_FLAGS_H
+#define FASTPOOL_FLOAT_FLAGS_H
+
+#include <stdint.h>
+
+#if defined(__SSE2__)
+
+typedef uint32_t fp_state;
+#define FP_DEFAULT 0x1f80u /* all exceptions masked, to nearest, no flag */
+INLINE uint32_t fp_read(void) {
+    uint32_t state;
+    __asm__ volatile("stmxcsr %0" : "=m"(state) : : "memory");
+    return state;
+}
+INLINE void fp_write(uint32_t state) {
+    __asm__ volatile("ldmxcsr %0" : : "m"(state) : "memory");
+}
+INLINE void fp_enter(fp_state *state) {
+    *state = fp_read();
+    fp_write(FP_DEFAULT);
+}
+INLINE void fp_leave(const fp_state *state) { fp_write(*state); }
+INLINE void fp_clear(void) { fp_write(FP_DEFAULT); }
+INLINE int fp_inexact(void) { return (fp_read() & 0x20) != 0; }
+INLINE int fp_underflow(void) { return (fp_read() & 0x10) != 0; }
+
+#elif defined(__aarch64__)
+
+typedef struct {
+    uint64_t control, status;
+} fp_state;
+INLINE void fp_clear(void) {
+    __asm__ volatile("msr fpsr, %0" : : "r"((uint64_t)0) : "memory");
+}
+INLINE void fp_enter(fp_state *state) {
+    __asm__ volatile("mrs %0, fpcr" : "=r"(state->control) : : "memory");
+    __asm__ volatile("mrs %0, fpsr" : "=r"(state->status) : : "memory");
+    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0) : "memory");
+    fp_clear();
+}
+INLINE void fp_leave(const fp_state *state) {
+    __asm__ volatile("msr fpcr, %0" : : "r"(state->control) : "memory");
+    __asm__ volatile("msr fpsr, %0" : : "r"(state->status) : "memory");
+}
+INLINE uint64_t fp_status(void) {
+    uint64_t status;
+    __asm__ volatile("mrs %0, fpsr" : "=r"(status) : : "memory");
+    return status;
+}
+INLINE int fp_inexact(void) { return (fp_status() & 0x10) != 0; }
+INLINE int fp_underflow(void) { return (fp_status() & 0x08) != 0; }
+
+#else
+
+#include <fenv.h>
+typedef fenv_t fp_state;
+#define FP_BARRIER __asm__ volatile("" : : : "memory")
+INLINE void fp_enter(fp_state *state) {
+    feholdexcept(state);
+#ifdef FE_TONEAREST
+    fesetround(FE_TONEAREST);
+#endif
+    FP_BARRIER;
+}
+INLINE void fp_leave(const fp_state *state) {
+    FP_BARRIER;
+    fesetenv(state);
+}
+#if defined(FE_INEXACT) && defined(FE_UNDERFLOW)
+INLINE void fp_clear(void) {
+    FP_BARRIER;
+    feclearexcept(FE_INEXACT | FE_UNDERFLOW);
+    FP_BARRIER;
+}
+INLINE int fp_inexact(void) {
+    FP_BARRIER;
+    return fetestexcept(FE_INEXACT) != 0;
+}
+INLINE int fp_underflow(void) {
+    FP_BARRIER;
+    return fetestexcept(FE_UNDERFLOW) != 0;
+}
+#else
+INLINE void fp_clear(void) {}
+INLINE int fp_inexact(void) { return 1; }
+INLINE int fp_underflow(void) { return 1; }
+#endif
+
+#endif
+
+#endif

@@ -1,0 +1,374 @@
+/* Quotients of sums, rounded once to the type of the result.
+ *
+ * A sum is the exact number high + low + rest of three doubles, each at most half a unit of the one
+ * before it. Most sums are exact in one double. The quotient is computed in double, and rounded to
+ * the result's type. Both roundings give what one would, unless the first one ends near the middle
+ * of two results. Then `settle` decides by the exact remainder. */
+#ifndef FASTPOOL_QUOTIENTS_H
+#define FASTPOOL_QUOTIENTS_H
+
+#include "float_flags.h"
+#include "wide.h"
+
+enum { HALF_EVEN, HALF_AWAY, TRUNC, FLOOR };
+
+typedef struct {
+    const double *high, *low, *rest; /* low and rest: NULL if all of them are 0 */
+} sums_t;
+
+/* Sum i is divided by counts[i] * divisor. */
+typedef struct {
+    const double *counts, *reciprocals; /* NULL: all are 1 */
+    double divisor, reciprocal;
+    int powers_of_two; /* all divisors are: quotients in double are exact */
+    int rounding;      /* of integers */
+    int settle;        /* each one: some result was too small to be sure of */
+} divisors_t;
+
+INLINE double divisor_at(const divisors_t *d, ptrdiff_t i) {
+    return d->counts ? d->counts[i] * d->divisor : d->divisor;
+}
+
+/* ---- numbers as their parts, and sums without error ---- */
+
+INLINE double power_of_two(int e) { /* -1074 <= e <= 1023 */
+    uint64_t bits = e < -1022 ? 1ULL << (e + 1074) : (uint64_t)(e + 1023) << 52;
+    double value;
+    BITS_OF(value, bits);
+    return value;
+}
+INLINE int exponent_of(double x) { /* of a normal number */
+    uint64_t bits;
+    BITS_OF(bits, x);
+    return (int)(bits >> 52 & 0x7ff) - 1023;
+}
+INLINE double absolute(double x) { return x < 0 ? -x : x; }
+INLINE double nearest_int(double x) {
+    if (!(absolute(x) < 0x1p52)) return x;
+    return x < 0 ? (x - 0x1p52) + 0x1p52 : (x + 0x1p52) - 0x1p52;
+}
+INLINE int is_odd(double x) { return nearest_int(x * 0.5) * 2 != x; } /* of an integer */
+INLINE void two_sum(double a, double b, double *sum, double *error) {
+    double s = a + b, t = s - a;
+    *error = (a - (s - t)) + (b - t);
+    *sum = s;
+}
+INLINE double product_error(double a, double b, double product) {
+    double c = a * 0x8000001p0, d = b * 0x8000001p0; /* (2**27 + 1: Veltkamp's and Dekker's) */
+    double ah = c - (c - a), bh = d - (d - b), al = a - ah, bl = b - bh;
+    return ((ah * bh - product) + ah * bl + al * bh) + al * bl;
+}
+
+/* Return the sign of the exact sum of n doubles, which are overwritten. */
+static int sign_of_sum(double *x, int n) {
+    for (;;) {
+        double others = 0;
+        for (int i = 1; i < n; i++) two_sum(x[i], x[i - 1], &x[i], &x[i - 1]);
+        for (int i = 0; i < n - 1; i++) others += absolute(x[i]);
+        if (others == 0 || others < absolute(x[n - 1]) * 0.999)
+            return (x[n - 1] > 0) - (x[n - 1] < 0);
+    }
+}
+
+/* ---- one quotient, by its exact remainder ---- */
+
+/* Compare the sum with (m + half) * unit * d. */
+static int compare_product(const double *sum, double m, double half, double unit, double d) {
+    double value = m * unit, product = value * d;
+    double terms[6] = {sum[2], sum[1], -product_error(value, d, product),
+                       -half * unit * d, -product, sum[0]};
+    return sign_of_sum(terms, 6);
+}
+
+/* Return (high + low + rest) / d, rounded to `precision` bits, as a multiple of at least
+ * 2**(least - precision + 1). Too large a result is a power of two or inf. */
+static double settle(double high, double low, double rest, double d, int precision, int least) {
+    double sum[3] = {high, low, rest}, scale = 1, q, m, unit;
+    int e;
+    if (d < 0) {
+        d = -d;
+        for (int i = 0; i < 3; i++) sum[i] = -sum[i];
+    }
+    if (!(high - high == 0)) return sum[0];
+    for (int pass = 0; pass < 2; pass++) {
+        two_sum(sum[1], sum[2], &sum[1], &sum[2]);
+        two_sum(sum[0], sum[1], &sum[0], &sum[1]);
+    }
+    if (sum[0] == 0) return 0;
+    if (absolute(sum[0]) < 0x1p-800) { /* (products below stay normal) */
+        scale = 0x1p-200, least += 200;
+        for (int i = 0; i < 3; i++) sum[i] *= 0x1p200;
+    } else if (absolute(sum[0]) > 0x1p900) {
+        scale = 0x1p200, least -= 200;
+        for (int i = 0; i < 3; i++) { /* (of what is too small now, the sign is enough) */
+            double x = sum[i] * 0x1p-200;
+            sum[i] = x != 0 ? x : (sum[i] > 0) * 0x1p-1074 - (sum[i] < 0) * 0x1p-1074;
+        }
+    }
+    q = sum[0] / d;
+    /* At a power of two, begin with the finer results below it. */
+    e = exponent_of(q * (1 - 0x1p-50));
+    for (;; e++) {
+        int odd;
+        if (e < least) e = least;
+        unit = power_of_two(e - precision + 1);
+        m = nearest_int(q / unit);
+        for (int sign;;) {
+            odd = is_odd(m);
+            sign = compare_product(sum, m, 0.5, unit, d);
+            if (sign > 0 || (sign == 0 && odd)) {
+                m += 1;
+                continue;
+            }
+            sign = compare_product(sum, m, -0.5, unit, d);
+            if (sign < 0 || (sign == 0 && odd)) {
+                m -= 1;
+                continue;
+            }
+            break;
+        }
+        if (absolute(m) <= power_of_two(precision)) return m * unit * scale;
+    }
+}
+
+INLINE double settle_at(const sums_t *s, const divisors_t *d, ptrdiff_t i, int precision,
+                        int least) {
+    return settle(s->high[i], s->low ? s->low[i] : 0, s->rest ? s->rest[i] : 0, divisor_at(d, i),
+                  precision, least);
+}
+
+/* ---- WIDE quotients in double, and what they become ---- */
+
+INLINE vec_t load_some(const double *p, ptrdiff_t n) {
+    return n >= WIDE ? vec_load(p) : vec_load_part(p, (size_t)n * 8);
+}
+INLINE vec_f64 quotients_at(const sums_t *s, const divisors_t *d, ptrdiff_t i, ptrdiff_t n) {
+    vec_f64 q = (vec_f64)load_some(s->high + i, n - i) * d->reciprocal;
+    return d->reciprocals ? q * (vec_f64)load_some(d->reciprocals + i, n - i) : q;
+}
+INLINE uint64_t f64_bits(double x) {
+    uint64_t bits;
+    BITS_OF(bits, x);
+    return bits;
+}
+INLINE uint32_t f32_bits(float x) {
+    uint32_t bits;
+    BITS_OF(bits, x);
+    return bits;
+}
+
+/* Is a double near the middle of two floats? Up to four roundings separate it from the quotient. */
+#define MIDDLE 0x10000000
+#define NEAR 8
+INLINE int near_middle(double q) {
+    return ((f64_bits(q) - (MIDDLE - NEAR)) & 0x1fffffff) <= 2 * NEAR;
+}
+INLINE int any_near_middle(vec_f64 q) {
+#if VEC_BYTES == 64
+    __m512i low = _mm512_add_epi64((__m512i)q, _mm512_set1_epi64(NEAR - MIDDLE));
+    low = _mm512_and_si512(low, _mm512_set1_epi64(0x1fffffff));
+    return _mm512_cmple_epu64_mask(low, _mm512_set1_epi64(2 * NEAR)) != 0;
+#else
+    /* As signed 32-bit integers, the 29 low bits on top: SSE2 compares no others. */
+    const vec_i32 none = (vec_i32)((vec_u64){0} + 0x7fffffff00000000ULL);
+    vec_u32 low = ((vec_u32)q - (MIDDLE - NEAR)) << 3;
+    vec_i32 moved = (vec_i32)(low ^ 0x80000000u) | none;
+    return vec_any((vec_t)((vec_i32)(moved <= (INT32_MIN + (2 * NEAR << 3)) + (vec_i32){0}) &
+                           (vec_i32)((vec_u64){0} + 0xffffffffULL)));
+#endif
+}
+
+typedef VECTOR(float, VEC_BYTES / 2) wide_f32s;
+
+static void divide_f32(float *y, const sums_t *s, const divisors_t *d, ptrdiff_t n) {
+    int sure = d->powers_of_two && !s->low && !d->settle;
+    for (ptrdiff_t i = 0; i < n; i += WIDE) {
+        vec_f64 q = quotients_at(s, d, i, n);
+        wide_f32s results = __builtin_convertvector(q, wide_f32s);
+        ptrdiff_t count = n - i < WIDE ? n - i : WIDE;
+        if (!sure && (d->settle || any_near_middle(q)))
+            for (ptrdiff_t j = 0; j < count; j++)
+                if (d->settle || near_middle(q[j]))
+                    results[j] = (float)settle_at(s, d, i + j, 24, -126);
+        if (count == WIDE)
+            memcpy(y + i, &results, sizeof results);
+        else
+            for (ptrdiff_t j = 0; j < count; j++) y[i + j] = results[j];
+    }
+}
+
+/* The bits of a float16 or bfloat16, by the exact value of a float or a settled double. */
+INLINE uint16_t f16_bits(float x) {
+    uint32_t bits = f32_bits(x), sign = bits >> 16 & 0x8000, u = bits & 0x7fffffff;
+    if (u > 0x7f800000) return (uint16_t)(sign | 0x7e00);
+    if (u >= 0x47800000) return (uint16_t)(sign | 0x7c00);
+    if (u < 0x38800000) return (uint16_t)(sign | (uint32_t)(bits_to_f32(u) * 0x1p24f));
+    u += 0xfff + (u >> 13 & 1) - (112u << 23);
+    return (uint16_t)(sign | u >> 13);
+}
+INLINE uint16_t bf16_bits(float x) {
+    uint32_t bits = f32_bits(x);
+    if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fc0;
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* `unsure(x, q)`: may rounding the float x once more differ from rounding the quotient once? */
+#define UNSURE_f16(x, q)                                                                          \
+    (((f32_bits(x) & 0x1fff) == 0x1000 && (!exact || (double)(x) != (q))) ||                      \
+     ((f32_bits(x) & 0x7fffffff) < 0x38800000 && (q) != 0))
+#define UNSURE_bf16(x, q) ((f32_bits(x) & 0xffff) == 0x8000 && (!exact || (double)(x) != (q)))
+#define DEFINE_DIVIDE_HALF(name, T, precision, least)                                             \
+    static void divide_##name(T *y, const sums_t *s, const divisors_t *d, ptrdiff_t n) {          \
+        int exact = d->powers_of_two && !s->low;                                                  \
+        for (ptrdiff_t i = 0; i < n; i += WIDE) {                                                 \
+            vec_f64 q = quotients_at(s, d, i, n);                                                 \
+            wide_f32s results = __builtin_convertvector(q, wide_f32s);                            \
+            ptrdiff_t count = n - i < WIDE ? n - i : WIDE;                                        \
+            for (ptrdiff_t j = 0; j < count; j++) {                                               \
+                float x = results[j];                                                             \
+                if (d->settle || UNSURE_##name(x, q[j]))                                          \
+                    x = (float)settle_at(s, d, i + j, precision, least);                          \
+                y[i + j].bits = name##_bits(x);                                                   \
+            }                                                                                     \
+        }                                                                                         \
+    }
+DEFINE_DIVIDE_HALF(f16, float16_t_, 11, -14)
+DEFINE_DIVIDE_HALF(bf16, bfloat16_t_, 8, -126)
+
+INLINE vec_f64 wide_product_error(vec_f64 a, vec_f64 b, vec_f64 product) {
+#if VEC_BYTES == 64
+    return (vec_f64)_mm512_fmsub_pd((__m512d)a, (__m512d)b, (__m512d)product);
+#elif VEC_BYTES == 32
+    return (vec_f64)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)product);
+#else
+    vec_f64 c = a * 0x8000001p0, d = b * 0x8000001p0;
+    vec_f64 ah = c - (c - a), bh = d - (d - b), al = a - ah, bl = b - bh;
+    return ((ah * bh - product) + ah * bl + al * bh) + al * bl;
+#endif
+}
+
+static void divide_f64(double *y, const sums_t *s, const divisors_t *d, ptrdiff_t n) {
+    int sure = d->powers_of_two && !s->low && !d->settle;
+    for (ptrdiff_t i = 0; i < n; i += WIDE) {
+        vec_f64 q = quotients_at(s, d, i, n), results = q;
+        ptrdiff_t count = n - i < WIDE ? n - i : WIDE;
+        if (!sure) {
+            vec_f64 high = (vec_f64)load_some(s->high + i, n - i);
+            vec_f64 by = d->divisor - (vec_f64){0}, reciprocal = d->reciprocal - (vec_f64){0};
+            vec_f64 product, rest, step, least;
+            vec_t differ;
+            if (d->counts) {
+                by *= (vec_f64)load_some(d->counts + i, n - i);
+                reciprocal *= (vec_f64)load_some(d->reciprocals + i, n - i);
+            }
+            product = q * by;
+            rest = (high - product) - wide_product_error(q, by, product);
+            if (s->low) rest += (vec_f64)load_some(s->low + i, n - i);
+            step = rest * reciprocal;
+            results = q + step * (1 + 0x1p-44);
+            least = q + step * (1 - 0x1p-44);
+            differ = (vec_t)(results != least);
+            if (d->settle || vec_any(differ))
+                for (ptrdiff_t j = 0; j < count; j++)
+                    if (d->settle || results[j] != least[j])
+                        results[j] = settle_at(s, d, i + j, 53, -1022);
+        }
+        if (count == WIDE)
+            vec_store(y + i, (vec_t)results);
+        else
+            for (ptrdiff_t j = 0; j < count; j++) y[i + j] = results[j];
+    }
+}
+
+/* ---- integers ---- */
+
+/* Return the sum divided by d, an integer in double. */
+static double round_quotient(double sum, double d, int rounding) {
+    double k, rest;
+    if (d < 0) d = -d, sum = -sum;
+    k = nearest_int(sum / d);
+    rest = sum - k * d; /* (about d / 2 at most, so exact if the product is) */
+    if (absolute(sum) >= 0x1p51) rest -= product_error(k, d, k * d);
+    if (rest * 2 > d) k += 1, rest -= d;
+    if (rest * 2 < -d) k -= 1, rest += d;
+    switch (rounding) {
+    case FLOOR: return rest < 0 ? k - 1 : k;
+    case TRUNC: return sum > 0 && rest < 0 ? k - 1 : sum < 0 && rest > 0 ? k + 1 : k;
+    }
+    if (rest * 2 == d && (rounding == HALF_AWAY ? sum > 0 : is_odd(k))) return k + 1;
+    if (rest * 2 == -d && (rounding == HALF_AWAY ? sum < 0 : is_odd(k))) return k - 1;
+    return k;
+}
+
+#define DEFINE_DIVIDE_INTEGER(name, T)                                                            \
+    static void divide_##name(T *y, const sums_t *s, const divisors_t *d, ptrdiff_t n) {          \
+        for (ptrdiff_t i = 0; i < n; i++)                                                         \
+            y[i] = (T)(int64_t)round_quotient(s->high[i], divisor_at(d, i), d->rounding);         \
+    }
+DEFINE_DIVIDE_INTEGER(i8, int8_t) DEFINE_DIVIDE_INTEGER(u8, uint8_t)
+DEFINE_DIVIDE_INTEGER(i16, int16_t) DEFINE_DIVIDE_INTEGER(u16, uint16_t)
+DEFINE_DIVIDE_INTEGER(i32, int32_t) DEFINE_DIVIDE_INTEGER(u32, uint32_t)
+DEFINE_DIVIDE_INTEGER(i64, int64_t) DEFINE_DIVIDE_INTEGER(u64, uint64_t)
+static void divide_bool(bool_t_ *y, const sums_t *s, const divisors_t *d, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i++)
+        y[i].bits = round_quotient(s->high[i], divisor_at(d, i), d->rounding) != 0;
+}
+
+/* ---- integers whose sums exceed a double: of digits of 16 bits, the lowest first ---- */
+
+static void divide_digits(void *y, const double *const *digits, int count, const divisors_t *d,
+                          ptrdiff_t n, int is_signed, int size) {
+    for (ptrdiff_t i = 0; i < n; i++) {
+        uint64_t low = 0, by, quotient = 0, rest = 0;
+        int64_t high = 0;
+        double divisor = divisor_at(d, i);
+        int negative, more, over = 0;
+        for (int j = 0; j < count; j++) {
+            int64_t digit = (int64_t)digits[j][i];
+            uint64_t shifted = (uint64_t)digit << (16 * j);
+            high += j ? digit >> (64 - 16 * j) : (digit < 0 ? -1 : 0);
+            low += shifted;
+            high += low < shifted;
+        }
+        negative = high < 0;
+        if (negative) low = -low, high = -high - (low != 0);
+        if (divisor < 0) divisor = -divisor, negative ^= (high | (int64_t)low) != 0;
+        by = (uint64_t)divisor;
+        for (int bit = 127; bit >= 0; bit--) { /* (a division of 128 bits, where there is none) */
+            rest = rest << 1 | ((bit < 64 ? low >> bit : (uint64_t)high >> (bit - 64)) & 1);
+            over |= (int)(quotient >> 63);
+            quotient <<= 1;
+            if (rest >= by) rest -= by, quotient |= 1;
+        }
+        if (d->rounding == FLOOR)
+            more = negative && rest;
+        else if (d->rounding == TRUNC)
+            more = 0;
+        else /* (rest < by < 2**53) */
+            more = rest * 2 > by || (rest * 2 == by && (d->rounding == HALF_AWAY || quotient & 1));
+        quotient += (uint64_t)more;
+        over |= more && !quotient;
+        if (is_signed) {
+            uint64_t most = negative ? 1ULL << 63 : ~0ULL >> 1;
+            if (over || quotient > most) quotient = most;
+            if (negative) quotient = -quotient;
+        } else if (negative)
+            quotient = 0;
+        else if (over)
+            quotient = ~0ULL;
+        if (size == 8)
+            memcpy((char *)y + 8 * i, &quotient, 8);
+        else { /* (it fits, so its low bits are the result) */
+            uint32_t word = (uint32_t)quotient;
+            uint16_t half = (uint16_t)quotient;
+            uint8_t byte = (uint8_t)quotient;
+            memcpy((char *)y + size * i,
+                   size == 4   ? (void *)&word
+                   : size == 2 ? (void *)&half
+                               : (void *)&byte,
+                   (size_t)size);
+        }
+    }
+}
+
+#endif
