@@ -1,4 +1,4 @@
-"""Compare random cases exactly with the slow twin, fastpool/_reference.py.
+"""Compare random cases exactly with the slow twin, fastpool/_reference.
 
     python ci/compare.py --count 1000000 --seed 1 --minutes 60
 

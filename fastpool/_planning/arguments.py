@@ -13,7 +13,7 @@ from numbers import Real
 
 import numpy as np
 
-from .dtypes import DTYPES, INDEX_DTYPES, NAMES, is_integer
+from .dtypes import DTYPES, INDEX_DTYPES, NAMES, is_float, is_integer
 
 # Larger integers are refused: none describes an array, and Python refuses to print some of them.
 LARGEST_BITS = 1024
@@ -35,6 +35,14 @@ _ACTIVATIONS = {
     "Silu": (0,),
 }
 _INTEGER_ACTIVATIONS = ("Relu", "Clip")
+
+# The types that averages of floats may have, besides their own.
+_WIDER_FLOATS = {
+    "float16": ("float32", "float64"),
+    "bfloat16": ("float32", "float64"),
+    "float32": ("float64",),
+    "float64": (),
+}
 
 
 class _Shown(reprlib.Repr):
@@ -107,25 +115,28 @@ def is_sequence(value):
 
 
 def as_counts(value, name, least, lengths=range(MOST_AXES + 1), expected="at most 64 ints"):
-    """Return a sequence of integers that are at least `least`, as a tuple.
+    """Return a sequence of integers that are at least `least`, as a tuple."""
+    if not is_sequence(value):
+        raise TypeError(f"{name}: expected a sequence of ints, got {shown(value)}")
+    # Skip the call for exact ints of ordinary size: most values are such.
+    return tuple(
+        v if type(v) is int and least <= v <= _ORDINARY else as_count(v, f"{name}[{i}]", least)
+        for i, v in enumerate(_read(value, name, lengths, expected))
+    )
+
+
+def _read(value, name, lengths, expected):
+    """Return a sequence as a tuple of one of the allowed lengths.
 
     The length is checked first. Then the values are read once, and only as many as are allowed: the
     sequence may be longer than its `__len__` says, and another thread may change it.
     """
-    if not is_sequence(value):
-        raise TypeError(f"{name}: expected a sequence of ints, got {shown(value)}")
     count = len(value)
     if count in lengths:
         values = tuple(islice(value, max(lengths) + 1))
         count = len(values)
         if count in lengths:
-            # Skip the call for exact ints of ordinary size: most values are such.
-            return tuple(
-                v
-                if type(v) is int and least <= v <= _ORDINARY
-                else as_count(v, f"{name}[{i}]", least)
-                for i, v in enumerate(values)
-            )
+            return values
     raise ValueError(f"{name}: expected {expected}, got {count}")
 
 
@@ -152,6 +163,26 @@ def zero_or_one(value, name):
     if value not in (0, 1):
         raise ValueError(f"{name}: expected 0 or 1, got {value}")
     return value
+
+
+def flag(value, name):
+    """Return a bool, 0 or 1 as a bool; None means False."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    return bool(zero_or_one(value, name))
+
+
+def as_float(number, name):
+    """Return a real number as a float that is not NaN."""
+    if isinstance(number, bool) or not isinstance(number, Real):
+        raise TypeError(f"{name}: expected a float, got {shown(number)}")
+    try:
+        number = float(number)
+    except OverflowError:
+        raise ValueError(f"{name}: too large for a float") from None
+    if math.isnan(number):
+        raise ValueError(f"{name}: expected a number, got nan")
+    return number
 
 
 # --------------------------------------------------------------------------- arrays: what they are
@@ -236,9 +267,7 @@ def auto_pad(value):
 
 
 def ceil_mode(value):
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    return bool(zero_or_one(value, "ceil_mode"))
+    return flag(value, "ceil_mode")
 
 
 def ceil_rule(value):
@@ -247,6 +276,31 @@ def ceil_rule(value):
 
 def nan(value):
     return choice(value, "nan", ("propagate", "ignore"))
+
+
+def output_size(value, sizes):
+    """Return the number of outputs along each spatial axis of an adaptive pooling.
+
+    `value` is one int for all axes, or one per axis. None stands for the axis' extent in `sizes`.
+    """
+    name, count = "output_size", len(sizes)
+    if value is None or not is_sequence(value):
+        values, names = (value,) * count, (name,) * count
+    else:
+        expected = f"an int, None or {_values(count)}, one per spatial axis"
+        values = _read(value, name, (count,), expected)
+        names = [f"{name}[{i}]" for i in range(count)]
+    result = []
+    for size, value, name in zip(sizes, values, names, strict=True):
+        outputs = size if value is None else as_count(value, name, 0, "an int or None")
+        if outputs and not size:
+            raise ValueError(f"{name}: expected 0 for an axis without elements, got {outputs}")
+        result.append(outputs)
+    return tuple(result)
+
+
+def keepdims(value):
+    return True if value is None else flag(value, "keepdims")
 
 
 def num_threads(value):
@@ -308,6 +362,104 @@ def output_shape(value, rank):
     return None if value is None else as_counts(value, "output_shape", 0, (rank,), expected)
 
 
+# ------------------------------------------------------------------------------ averages and norms
+
+
+def count_include_pad(value):
+    return flag(value, "count_include_pad")
+
+
+def beyond(value):
+    return choice(value, "beyond", ("drop", "count"))
+
+
+def divisor(value):
+    """Return an int that is not 0, or None for the number of taps."""
+    value = None if value is None else as_int(value, "divisor")
+    if value == 0:
+        raise ValueError("divisor: expected an int other than 0, got 0")
+    return value
+
+
+def result_dtype(value, dtype, name="dtype"):
+    """Return the element type of the averages of elements of type `dtype`.
+
+    Whether an integer type holds the averages of every input depends on the windows. This function
+    does not decide it.
+    """
+    if value is None:
+        return dtype
+    value = dtype_name(value, name)
+    if is_float(dtype):
+        allowed = _WIDER_FLOATS[dtype]
+    else:
+        allowed = ("float32", "float64", *filter(is_integer, DTYPES))
+    allowed = dict.fromkeys((dtype, *allowed))
+    if value not in allowed:
+        raise TypeError(
+            f"{name}: expected {_quoted(allowed)} for elements of type {dtype}, got {value}"
+        )
+    return value
+
+
+def rounding(value, dtype=None):
+    """Return how integer averages are rounded. Floats of a `dtype` have one way only."""
+    value = choice(value, "rounding", ("half_even", "half_away", "trunc", "floor"))
+    if value != "half_even" and dtype is not None and is_float(dtype):
+        raise ValueError(f'rounding: expected "half_even" for results of type {dtype}, got {value}')
+    return value
+
+
+def numerics(value):
+    return choice(value, "numerics", ("exact", "sequential"))
+
+
+def partial(value):
+    return choice(value, "partial", ("sum", "scale"))
+
+
+def p(value):
+    """Return the order of a norm as a float above 0, which may be infinite."""
+    value = 2.0 if value is None else as_float(value, "p")
+    if value <= 0:
+        raise ValueError(f"p: expected a number above 0, got {value}")
+    return value
+
+
+# --------------------------------------------------------------------------------------- quantised
+
+
+def scale(value, name):
+    """Return a number, or an array of one float, rounded to float32: a float."""
+    if isinstance(value, np.ndarray):
+        if value.size != 1:
+            raise ValueError(f"{name}: expected one number, got {value.size}")
+        value = value.item()
+    value = as_float(value, name)
+    with np.errstate(over="ignore"):
+        rounded = float(np.float32(value))
+    if not 0 < rounded < math.inf:
+        raise ValueError(f"{name}: expected a finite float32 above 0, got {value}")
+    return rounded
+
+
+def zero_point(value, name, dtype):
+    """Return an int, or an array of one element of type `dtype`, as an int; None means 0."""
+    if value is None:
+        return 0
+    if isinstance(value, (np.ndarray, np.generic)):
+        if value.dtype != dtype:
+            raise TypeError(f"{name}: expected {dtype}, the type of x, got {value.dtype}")
+        if value.size != 1:
+            raise ValueError(f"{name}: expected one number, got {value.size}")
+        value = value.item()
+    value = as_int(value, name)
+    info = np.iinfo(dtype)
+    if not info.min <= value <= info.max:
+        raise ValueError(f"{name}: expected a value of {dtype}, got {value}")
+    return value
+
+
 # ------------------------------------------------------------------------------------ activation
 
 
@@ -333,25 +485,10 @@ def activation(value, params, dtype=None):
     if count not in counts:
         expected = " or ".join(map(str, counts))
         raise ValueError(f"activation_params: {value} takes {expected} parameters, got {count}")
-    values = _floats(params, "activation_params")
+    values = tuple(as_float(v, f"activation_params[{i}]") for i, v in enumerate(params))
     integer = dtype is not None and is_integer(dtype)
     if dtype == "bool" or (integer and value not in _INTEGER_ACTIVATIONS):
         raise TypeError(f"activation: {value} is not defined for elements of type {dtype}")
     if value == "Relu" and not values:
         values = (0.0, math.inf)
     return value, values
-
-
-def _floats(numbers, name):
-    values = []
-    for i, number in enumerate(numbers):
-        if isinstance(number, bool) or not isinstance(number, Real):
-            raise TypeError(f"{name}[{i}]: expected a float, got {shown(number)}")
-        try:
-            number = float(number)
-        except OverflowError:
-            raise ValueError(f"{name}[{i}]: too large for a float") from None
-        if math.isnan(number):
-            raise ValueError(f"{name}[{i}]: expected a number, got nan")
-        values.append(number)
-    return tuple(values)

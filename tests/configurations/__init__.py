@@ -1,7 +1,7 @@
 """One generator of random cases for hypothesis, ci/compare.py and the fuzzer, and its comparison.
 
 `draw(choices)` returns a random case. `compare(case, counts)` runs it and raises AssertionError at
-the first difference from the slow twin, `fastpool/_reference.py`. A case is a frozen dataclass of
+the first difference from the slow twin, `fastpool/_reference`. A case is a frozen dataclass of
 plain values, so its text alone describes it. Three programs draw cases. They differ only in where
 the random numbers come from, which a `choices.Choices` object hides:
 

@@ -12,6 +12,7 @@ import numpy as np
 import cases
 from fastpool import _reference
 from fastpool._planning import arguments, geometry
+from fastpool._reference import maximum, windows
 from fastpool._running.activation import apply_activation
 
 from .arrays import same
@@ -57,7 +58,7 @@ def quick(
     name = arguments.dtype_name(x.dtype)
     activation, activation_params = arguments.activation(activation, activation_params, name)
     order = geometry.layout(layout, x.shape)
-    planes = _reference._planes(x, order)
+    planes = windows.planes_of(x, order)
     sizes = planes.shape[2:]
     ranks = _ranks(planes, nan)
     places = np.broadcast_to(np.arange(math.prod(sizes)).reshape(sizes), planes.shape)
@@ -65,15 +66,15 @@ def quick(
     for i in reversed(range(len(sizes))):
         window = sizes[i], kernel_shape[i], strides[i], dilations[i]
         if auto_pad.startswith("SAME"):
-            begin, outputs = _reference._same(*window, auto_pad)
+            begin, _, outputs = windows.same(*window, auto_pad)
         else:
             ends = pads[i], pads[len(sizes) + i]
-            begin, outputs = pads[i], _reference._outputs(*window, *ends, ceil_mode, ceil_rule)
+            begin, outputs = pads[i], windows.output_count(*window, *ends, ceil_mode, ceil_rule)
         firsts, counts = _windows(outputs, *window, begin)
         taken = np.moveaxis(ranks, 2 + i, -1), np.moveaxis(places, 2 + i, -1)
         taken = _best(*taken, firsts, counts, window[3])
         ranks, places = (np.moveaxis(array, -1, 2 + i) for array in taken)
-    numbers = _reference._numbers(x.shape, order, storage_order, index_axis, index_layout)
+    numbers = maximum.numbers_of(x.shape, order, storage_order, index_axis, index_layout)
     y = np.full(ranks.shape, cases.lowest(name), planes.dtype)
     indices = np.full(ranks.shape, -1, index_dtype)
     found = ranks != EMPTY
@@ -81,9 +82,9 @@ def quick(
     for result, source in ((y, planes), (indices, np.broadcast_to(numbers, planes.shape))):
         source = source.reshape(*planes.shape[:2], math.prod(sizes))
         result[found] = source[batch, channel, places[found]]
-    y = _reference._arranged(y, order)
+    y = windows.arranged(y, order)
     apply_activation(y, activation, activation_params)
-    return y, _reference._arranged(indices, order)
+    return y, windows.arranged(indices, order)
 
 
 def _ranks(values, nan):
@@ -147,12 +148,12 @@ def planned_pool(plan, x):
     order = geometry.layout(plan.layout, plan.input_shape)
     if len(plan.axes) != len(order.spatial):
         raise ValueError("the number of axes")
-    _reference._numbers(
+    maximum.numbers_of(
         plan.input_shape, order, plan.storage_order, plan.index_axis, plan.index_layout
     )
     for size, output, *window, begin, end in plan.axes:
         # The twin would walk over whatever padding there is.
-        if output and output != _reference._outputs(size, *window, begin, end, False, "clip"):
+        if output and output != windows.output_count(size, *window, begin, end, False, "clip"):
             raise ValueError("the output of an axis")
     if any(axis.output == 0 for axis in plan.axes):  # parts of a pooling may have none
         y = np.empty(plan.output_shape, x.dtype)
@@ -174,13 +175,13 @@ def planned_pool(plan, x):
 
 def along(order, values, absent):
     """Return the values of batch, channels and the spatial axes, from one value per array axis."""
-    return [absent if axis < 0 else values[axis] for axis in _reference._axes(order)]
+    return [absent if axis < 0 else values[axis] for axis in windows.axes_of(order)]
 
 
 def _counted(plan, places, order):
     """Return indices in the whole that the plan is a part of, from those in the plan's input."""
     extents, starts = along(order, plan.index_shape, 1), along(order, plan.index_origin, 0)
-    present = [axis >= 0 for axis in _reference._axes(order)]
+    present = [axis >= 0 for axis in windows.axes_of(order)]
     wide = np.int64 if math.prod(extents) < 2**62 else object
     digits, rest = [], np.maximum(places, 0)
     for size, start in zip(along(order, plan.input_shape, 1)[::-1], starts[::-1], strict=True):
@@ -204,9 +205,9 @@ def planned_unpool(plan, x, seed):
     sizes = [plan.x_shape[axis] for axis in order.spatial]
     extents = [plan.output_shape[axis] for axis in order.spatial]
     # Windows that infer what the plan has inferred: the elements depend on nothing else of them.
-    windows = list(zip(sizes, plan.inferred, strict=True))
-    kernels = [max(1, extent - size + 1) for size, extent in windows]
-    cut = [max(0, size - extent) for size, extent in windows]
+    pairs = list(zip(sizes, plan.inferred, strict=True))
+    kernels = [max(1, extent - size + 1) for size, extent in pairs]
+    cut = [max(0, size - extent) for size, extent in pairs]
     block = extents if plan.index_space == "output" else plan.inferred
     outer = [plan.x_shape[axis] for axis in (order.batch_axis, order.channel_axis) if axis >= 0]
     count = math.prod(outer[plan.index_axis :]) * math.prod(block)

@@ -150,7 +150,7 @@ def merged(values):
 def indices_of(places, shape, layout, index_dtype="int64", **numbering):
     """Places in planes as attributes ask for them; `shape` is that of x in `layout`."""
     given = {"storage_order": 0, "index_axis": 0, "index_layout": "NCHW", **numbering}
-    numbers = _reference._numbers(shape, order_of(layout, shape), **given)
+    numbers = _reference.maximum.numbers_of(shape, order_of(layout, shape), **given)
     numbers = numbers.reshape(*places.shape[:2], -1)
     found = np.take_along_axis(numbers, places.reshape(*places.shape[:2], -1).clip(0), -1)
     return np.where(places < 0, -1, found.reshape(places.shape)).astype(index_dtype)

@@ -132,5 +132,7 @@ print(*(name for name in sys.modules if name.startswith("fastpool.")))
     loaded = set(process.stdout.split())
     planning = {"arguments", "checks", "dtypes", "geometry", "indexing", "max_pool", "max_unpool"}
     names = {"_planning", *(f"_planning.{name}" for name in planning | {"parts"})}
-    names |= {"_reference", "_running", "_running.activation"}
+    twin = {"average", "exact", "lp", "maximum", "windows"}
+    names |= {"_reference", *(f"_reference.{name}" for name in twin)}
+    names |= {"_running", "_running.activation"}
     assert loaded == {f"fastpool.{name}" for name in names}

@@ -1,0 +1,23 @@
+"""The slow twin: every pooling in plain arithmetic.
+
+It is the specification in code and the oracle of the tests. It shares only the normalising of
+attributes and the activations with the rest of the package. Extents, padding, windows, indices,
+sums and roundings are computed here independently, one output position at a time.
+"""
+
+from .average import adaptive_avg_pool, avg_pool, global_avg_pool, qlinear_average_pool
+from .lp import global_lp_pool, lp_pool
+from .maximum import adaptive_max_pool, global_max_pool, max_pool, max_unpool
+
+__all__ = [
+    "adaptive_avg_pool",
+    "adaptive_max_pool",
+    "avg_pool",
+    "global_avg_pool",
+    "global_lp_pool",
+    "global_max_pool",
+    "lp_pool",
+    "max_pool",
+    "max_unpool",
+    "qlinear_average_pool",
+]
