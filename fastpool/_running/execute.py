@@ -5,7 +5,16 @@ import numpy as np
 from .activation import prepared_activation
 from .gigantic import is_gigantic, pool_gigantic
 from .interop import as_array, bump_versions
-from .outputs import check_output, element_type, is_ready, outputs, own, plain_dtype, readable
+from .outputs import (
+    check_output,
+    element_type,
+    is_ready,
+    outputs,
+    own,
+    plain_dtype,
+    readable,
+    result_type,
+)
 from .passes import trimmed
 from .prepare import compiled
 
@@ -95,3 +104,67 @@ def _pool(plan, axes, threads, x, y, z):
         dtype = plain_dtype(plan.dtype, x.dtype)
         pooling, *_ = compiled(plan, windows, x.shape, y.shape, dtype)
         _run(pooling, plan, threads, x, y, z)
+
+
+def avg_pool(plan, x, out):
+    """Run an `AvgPoolPlan` at its first call, or on arrays that its `_run` did not take.
+
+    Every array is checked before anything is written.
+    """
+    x = own(as_array(x, "x"))
+    if element_type(x) != plan.dtype:
+        raise TypeError(f"x: expected dtype {plan.dtype}, got {x.dtype}")
+    if x.shape != plan.input_shape:
+        raise ValueError(f"x: expected shape {plan.input_shape}, got {x.shape}")
+    prepared = plan._prepared_for(x.dtype)
+    plan = prepared.plan
+    (into,) = outputs(out=out)
+    y = prepared.run(x, into)
+    if y is None:
+        y = _average_with_care(prepared, x, into)
+    bump_versions(out)
+    return y if out is None else out
+
+
+def _average_with_care(prepared, x, out):
+    plan = prepared.plan
+    dtype = result_type(plan, x.dtype)
+    if out is not None:
+        check_output("out", out, plan.output_shape, dtype, {"x": x})
+    y = np.empty(plan.output_shape, dtype) if out is None else out
+    activate = prepared_activation(plan.activation, plan.activation_params, dtype, y.size)
+    if y.size:
+        _stub(plan, x, y)
+    activate(y)
+    return y
+
+
+def _stub(plan, x, y):  # TEMPORARY: the slow twin, until the kernels are here
+    from .. import _reference
+    from .._planning.geometry import GivenSize
+
+    same = dict(
+        layout=plan.layout,
+        dtype=plan.result_dtype,
+        rounding=plan.rounding,
+        numerics=plan.numerics,
+        nan=plan.nan,
+    )
+    if isinstance(plan.given, GivenSize):
+        y[...] = _reference.adaptive_avg_pool(x, plan.given.output_size, **same)
+        return
+    pads, auto_pad, ceil_mode, ceil_rule = plan.given
+    y[...] = _reference.avg_pool(
+        x,
+        plan.kernel_shape,
+        strides=plan.strides,
+        pads=pads,
+        dilations=plan.dilations,
+        auto_pad=auto_pad,
+        ceil_mode=ceil_mode,
+        ceil_rule=ceil_rule,
+        count_include_pad=plan.count_include_pad,
+        beyond=plan.beyond,
+        divisor=plan.divisor,
+        **same,
+    )

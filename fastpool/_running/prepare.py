@@ -3,6 +3,7 @@
 import functools
 import math
 
+from .._planning.average_pool import AvgPool
 from .._planning.checks import is_same_state, state_of
 from .._planning.max_pool import MaxPool
 from .._planning.max_unpool import MaxUnpool
@@ -88,6 +89,19 @@ class PreparedPool(_Prepared):
             self.pooling, self.work, self.choice = made
             if plan.activation is None:
                 self.run = self.pooling.run
+
+
+class PreparedAverage(_Prepared):
+    """What an average pooling plan needs to run on one build."""
+
+    def __init__(self, plan, dtype=None):
+        """`dtype` is that of an array, for element types whose dtype a package defines."""
+        self.state = state_of(plan)
+        self.plan = plan = AvgPool(**self.state)
+        self.build = builds.active_name()
+        self.threads = _threads_of_calls(plan.num_threads, work_bytes(plan))
+        self.pooling = None
+        self.run = _refuse
 
 
 class PreparedUnpool(_Prepared):
