@@ -97,6 +97,8 @@ def rounded(value, exponent, dtype, rounding="half_even"):
     if not is_float(dtype):
         least, most = limits(dtype)
         return min(max(ROUNDINGS[rounding](value), least), most)
+    if not value:
+        return 0.0
     digits, least, most = FORMATS[dtype]
     size = value.numerator.bit_length() - value.denominator.bit_length()
     # The exponent of the last digit: abs(value) is between 2**(size - 1) and 2**(size + 1).

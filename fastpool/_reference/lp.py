@@ -1,4 +1,4 @@
-"""Lp norms: the exact sum of powers, and its root with more digits than any element type has."""
+"""Lp norms: sums of powers and their roots, with more digits than any element type has."""
 
 import math
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
@@ -12,7 +12,7 @@ from . import windows
 from .exact import Numbers, rounded
 from .windows import arranged, planes_of, reduced, sizes_of, whole, without_axes
 
-# Enough for any root of a number that float64 holds: other roots overflow.
+# Enough digits for any root that float64 holds: roots by a smaller p overflow.
 _DIGITS = Context(prec=40, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 
 
@@ -31,7 +31,11 @@ def lp_pool(
     nan="propagate",
     layout="NCHW",
 ):
-    """Pool as `fastpool.lp_pool` does. Every result is rounded once, except in a tie of roots."""
+    """Pool as `fastpool.lp_pool` does.
+
+    For p of 1, 2 and infinity, a result is the exact norm, rounded once. For other p, it is rounded
+    from 40 decimal digits, so it is within 1 ulp.
+    """
     x = np.asarray(x)
     order = geometry.layout(layout, x.shape)
     attributes = geometry.Attributes(
@@ -74,7 +78,7 @@ def _norms(x, order, axes, p, partial, nan):
 
 
 def _norm(taps, p, scale):
-    """Return the norm of integers that are not negative, rounded far beyond float64."""
+    """Return the norm of integers that are not negative, with digits beyond those of float64."""
     greatest = taps.max()
     if p == math.inf or not greatest:
         return Fraction(greatest)

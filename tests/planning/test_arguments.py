@@ -158,6 +158,10 @@ CHOICES = {
     arguments.ceil_rule: ("clip", "keep"),
     arguments.nan: ("propagate", "ignore"),
     arguments.index_space: ("output", "inferred"),
+    arguments.beyond: ("drop", "count"),
+    arguments.rounding: ("half_even", "half_away", "trunc", "floor"),
+    arguments.numerics: ("exact", "sequential"),
+    arguments.partial: ("sum", "scale"),
 }
 
 
@@ -178,13 +182,23 @@ def test_an_empty_auto_pad_is_none():
     refused(ValueError, "^nan: ", arguments.nan, "")
 
 
-def test_flags():
-    for value in (True, np.True_):
-        assert arguments.ceil_mode(value) is arguments.return_indices(value) is True
-    assert arguments.ceil_mode(None) is arguments.return_indices(None) is False
-    assert arguments.ceil_mode(1) is True and arguments.ceil_mode(np.int8(0)) is False
-    refused(ValueError, "^ceil_mode: expected 0 or 1, got 2", arguments.ceil_mode, 2)
-    refused(TypeError, "^ceil_mode: ", arguments.ceil_mode, 1.0)
+@pytest.mark.parametrize(
+    "function", [arguments.ceil_mode, arguments.count_include_pad, arguments.keepdims]
+)
+def test_flags(function):
+    name = function.__name__
+    assert function(None) is (name == "keepdims")
+    assert function(True) is function(np.True_) is function(1) is True
+    assert function(False) is function(np.int8(0)) is False
+    for wrong in (2, -1):
+        refused(ValueError, f"^{name}: expected 0 or 1, got {wrong}", function, wrong)
+    for wrong in (1.0, "yes"):
+        refused(TypeError, f"^{name}: ", function, wrong)
+
+
+def test_return_indices():
+    assert arguments.return_indices(True) is arguments.return_indices(np.True_) is True
+    assert arguments.return_indices(None) is False
     for wrong in (1, 0, "yes", 1.0):
         refused(TypeError, "^return_indices: expected a bool", arguments.return_indices, wrong)
 
@@ -308,6 +322,95 @@ def test_index_layout():
     assert arguments.index_layout(None, last) == arguments.index_layout("NCHW", first) == "NCHW"
     refused(ValueError, '^index_layout: .* layout "CHW"', arguments.index_layout, "NHWC", first)
     refused(ValueError, "^index_layout: ", arguments.index_layout, "HWC", last)
+
+
+# --------------------------------------------------------------------------- averages and norms
+
+
+def test_output_size():
+    sizes = (7, 5)
+    assert arguments.output_size(3, sizes) == arguments.output_size(np.int8(3), sizes) == (3, 3)
+    assert arguments.output_size(None, sizes) == arguments.output_size((None, None), sizes) == sizes
+    assert arguments.output_size([0, None], sizes) == (0, 5)
+    assert arguments.output_size(np.array([2, 9]), sizes) == (2, 9)
+    assert arguments.output_size((None, 0), (0, 0)) == arguments.output_size(0, (0, 4)) == (0, 0)
+    for wrong in (-1, (2, -1)):
+        refused(
+            ValueError, r"^output_size.*at least 0, got -1", arguments.output_size, wrong, sizes
+        )
+    for wrong in (True, 2.0, "3", (1, True), (2.0, 1), {2, 3}):
+        refused(TypeError, r"^output_size.*an int or None", arguments.output_size, wrong, sizes)
+    for wrong in ((), (1,), (1, 2, 3)):
+        match = f"^output_size: .* 2 values, .*got {len(wrong)}$"
+        refused(ValueError, match, arguments.output_size, wrong, sizes)
+    match = r"^output_size\[1\]: expected 0 for an axis without elements, got 2"
+    refused(ValueError, match, arguments.output_size, (1, 2), (3, 0))
+
+
+def test_divisor():
+    assert arguments.divisor(None) is None
+    assert [arguments.divisor(v) for v in (1, -3, np.int8(4), 10**300)] == [1, -3, 4, 10**300]
+    refused(ValueError, "^divisor: .* other than 0, got 0", arguments.divisor, 0)
+    for wrong in (True, 2.0, "2"):
+        refused(TypeError, "^divisor: expected an int", arguments.divisor, wrong)
+
+
+RESULTS = {
+    "float16": ("float32", "float64"),
+    "bfloat16": ("float32", "float64"),
+    "float32": ("float64",),
+    "float64": (),
+    "bool": ("float32", "float64", *cases.INTEGER_NAMES),
+}
+
+
+@pytest.mark.parametrize("name", dtypes.DTYPES)
+def test_result_types(name):
+    allowed = {name, *RESULTS.get(name, RESULTS["bool"])}
+    assert arguments.result_dtype(None, name) == name
+    for other in dtypes.DTYPES:
+        if other in allowed:
+            assert arguments.result_dtype(other, name) == other
+        else:
+            match = f"^dtype: expected .*{name}.*, got {other}"
+            refused(TypeError, match, arguments.result_dtype, other, name)
+    refused(TypeError, "^result_dtype: ", arguments.result_dtype, "c8", name, "result_dtype")
+
+
+def test_floats_are_rounded_to_nearest():
+    assert arguments.rounding("trunc", "int8") == arguments.rounding("trunc", "bool") == "trunc"
+    assert arguments.rounding(None, "float32") == "half_even"
+    refused(ValueError, "^rounding: .* float16, got floor", arguments.rounding, "floor", "float16")
+
+
+def test_orders_of_norms():
+    values = [arguments.p(v) for v in (None, 1, 2.5, np.float32(0.5), math.inf)]
+    assert values == [2, 1, 2.5, 0.5, math.inf] and set(map(type, values)) == {float}
+    for wrong in (0, -1, -0.5, math.nan, -math.inf, 10**400):
+        refused(ValueError, "^p: ", arguments.p, wrong)
+    for wrong in ("2", True, 2j, [2]):
+        refused(TypeError, "^p: expected a float", arguments.p, wrong)
+
+
+def test_scales():
+    tenth = float(np.float32(0.1))
+    for value in (0.1, np.float32(0.1), np.array(0.1), np.array([[0.1]], np.float32)):
+        assert arguments.scale(value, "s") == tenth
+    assert arguments.scale(2, "s") == 2
+    for wrong in (0, -1, math.nan, math.inf, 1e-60, 1e60, np.ones(2), np.ones(0)):
+        refused(ValueError, "^s: ", arguments.scale, wrong, "s")
+    for wrong in (None, "1", True, np.array(True), [1.0]):
+        refused(TypeError, "^s: expected a float", arguments.scale, wrong, "s")
+
+
+def test_zero_points():
+    assert arguments.zero_point(None, "z", "uint8") == 0
+    for value in (7, np.int8(7), np.array(7, np.int8), np.array([7], np.int8)):
+        assert arguments.zero_point(value, "z", "int8") == 7
+    for wrong in (128, -129, np.zeros(2, np.int8)):
+        refused(ValueError, "^z: ", arguments.zero_point, wrong, "z", "int8")
+    for wrong in (True, 1.0, "1", np.uint8(1), np.array(1), np.array([1.0])):
+        refused(TypeError, "^z: ", arguments.zero_point, wrong, "z", "int8")
 
 
 # ----------------------------------------------------------------------------------- activation
