@@ -18,6 +18,7 @@ from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_SIZE
 from cython.parallel cimport prange, threadid
+from libc.math cimport INFINITY, NAN
 from libc.stdint cimport (
     int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t,
 )
@@ -70,6 +71,12 @@ include "kernels/maximum/taps.pxi"
 include "kernels/maximum/running_maxima.pxi"
 include "kernels/maximum/pool_tile.pxi"
 include "kernels/maximum/strategies.pxi"
+include "kernels/sum/average.pxi"
+include "kernels/sum/columns.pxi"
+include "kernels/sum/windows.pxi"
+include "kernels/sum/digits.pxi"
+include "kernels/sum/in_order.pxi"
+include "kernels/sum/tile.pxi"
 include "kernels/scatter.pxi"
 
 cdef enum:
@@ -84,41 +91,100 @@ def use(bint now):
     in_use = now
 
 
-cdef class Pooling:
-    """A pooling (`fastpool._running.work.Work`), ready to run on arrays of its shapes."""
-    cdef Pool pool
+cdef class Framed:
+    """A reduction on the frame, ready to run on arrays of its shapes."""
     cdef Prepared prepared
     cdef object output_shape, index_dtype, threads
-    cdef readonly object dtype, strategy
+    cdef readonly object dtype, result_dtype, strategy
 
-    def __cinit__(self, schedule, strategy, dtype, threads=None):
-        """`strategy` is a name of STRATEGIES, `dtype` is the dtype object of plain arrays.
+    cdef int prepare(self, const Frame *frame, work, dtype, result_dtype, threads) except -1:
+        """Set what a call needs. dtypes are the dtype objects of plain arrays.
 
         `threads` is called for the number of threads of each `run`. If it is None, they run on one.
         """
-        windows, shape = schedule.windows, schedule.input_shape
-        if not 2 <= len(windows) <= MAX_LEADS + 2 or len(shape) > MAX_NDIM:
-            raise ValueError(f"{len(windows)} windows over {len(shape)} axes")
-        if len(schedule.output_shape) != len(shape) or len(schedule.spatial_axes) != len(windows):
-            raise ValueError("shapes and axes of different lengths")
-        plan_maximum(&self.pool, schedule, strategy)
-        set_arrays(&self.prepared, &self.pool.frame, schedule)
-        self.strategy, self.dtype = strategy, dtype
-        self.index_dtype = INT64 if schedule.index_bytes == 8 else INT32
-        self.output_shape, self.threads = schedule.output_shape, threads
-
-    def __dealloc__(self):
-        free_maximum(&self.pool)
+        set_arrays(&self.prepared, frame, work)
+        self.dtype, self.result_dtype, self.threads = dtype, result_dtype, threads
+        self.prepared.y_shift = log2(result_dtype.itemsize)
+        self.index_dtype = INT64 if work.index_bytes == 8 else INT32
+        self.output_shape = work.output_shape
+        return 0
 
     @property
     def tasks(self):
         """Tiles in all: more threads than this have nothing to do."""
-        return self.pool.frame.tiling.tasks
+        return self.prepared.frame.tiling.tasks
 
     @property
     def scratch_bytes(self):
         """Scratch per thread."""
-        return self.pool.frame.scratch.nbytes
+        return self.prepared.frame.scratch.nbytes
+
+    def pool_apart(self, x, y, z, int threads):
+        """Pool x into y (and indices into z). The caller knows that they share no memory.
+
+        Return whether the arrays could be used as they are.
+        """
+        return self.pool_into(x, y, z, threads, True)
+
+    cdef bint pool_into(self, x, y, z, int threads, bint apart) except -1:
+        cdef const Prepared *prepared = &self.prepared
+        cdef int shift = prepared.shift, y_shift = prepared.y_shift
+        cdef int index_shift = prepared.index_shift
+        cdef Array arrays[3]
+        cdef Job job
+        cdef bint fit, enough, with_indices = prepared.with_indices
+        job.frame = prepared.frame
+        arrays[0].exported = arrays[1].exported = arrays[2].exported = False
+        try:
+            fit = (read_array(&arrays[0], x, self.dtype, ALIGNED)
+                   and read_array(&arrays[1], y, self.result_dtype, ALIGNED | WRITEABLE)
+                   and view_array(&job.x, &arrays[0], prepared, prepared.x_shape, shift)
+                   and view_array(&job.y, &arrays[1], prepared, prepared.y_shape, y_shift)
+                   and (apart or disjoint(&arrays[0], shift, &arrays[1], y_shift)))
+            if fit and with_indices:
+                fit = (read_array(&arrays[2], z, self.index_dtype, ALIGNED | WRITEABLE)
+                       and view_array(&job.z, &arrays[2], prepared, prepared.y_shape, index_shift)
+                       and (apart or (disjoint(&arrays[0], shift, &arrays[2], index_shift)
+                                      and disjoint(&arrays[1], y_shift, &arrays[2], index_shift))))
+            if fit and prepared.frame.tiling.tasks:
+                threads = thread_count(prepared.frame, threads)
+                if threads == 1 and prepared.work < UNLOCK_BYTES:
+                    enough = run_job(&job, 1)
+                else:
+                    with nogil:
+                        enough = run_job(&job, threads)
+                if not enough:
+                    raise MemoryError(f"fastpool: no memory for the scratch of {threads} threads, "
+                                      f"{prepared.frame.scratch.nbytes} bytes each")
+        finally:
+            release_array(&arrays[0])
+            release_array(&arrays[1])
+            release_array(&arrays[2])
+        return fit
+
+
+cdef int check_axes(work) except -1:
+    windows, shape = work.windows, work.input_shape
+    if not 2 <= len(windows) <= MAX_LEADS + 2 or len(shape) > MAX_NDIM:
+        raise ValueError(f"{len(windows)} windows over {len(shape)} axes")
+    if len(work.output_shape) != len(shape) or len(work.spatial_axes) != len(windows):
+        raise ValueError("shapes and axes of different lengths")
+    return 0
+
+
+cdef class Pooling(Framed):
+    """A pooling to maxima (`fastpool._running.work.Work`)."""
+    cdef Pool pool
+
+    def __cinit__(self, work, strategy, dtype, threads=None):
+        """`strategy` is a name of STRATEGIES; the rest are those of `prepare`."""
+        check_axes(work)
+        plan_maximum(&self.pool, work, strategy)
+        self.prepare(&self.pool.frame, work, dtype, dtype, threads)
+        self.strategy = strategy
+
+    def __dealloc__(self):
+        free_maximum(&self.pool)
 
     def run(self, x, out, out_indices):
         """Return what a plan's call gives, for plain arrays.
@@ -138,47 +204,30 @@ cdef class Pooling:
             return None
         return (y, z) if with_indices else y
 
-    def pool_apart(self, x, y, z, int threads):
-        """Pool x into y (and indices into z). The caller knows that they share no memory.
 
-        Return whether the arrays could be used as they are.
+cdef class Averaging(Framed):
+    """An average pooling (`fastpool._running.averages.SumWork`)."""
+    cdef Average average
+
+    def __cinit__(self, work, strategy, dtype, result_dtype, threads=None):
+        check_axes(work)
+        plan_average(&self.average, work, strategy)
+        self.prepare(&self.average.frame, work, dtype, result_dtype, threads)
+        self.strategy = strategy
+
+    def __dealloc__(self):
+        free_average(&self.average)
+
+    def run(self, x, out):
+        """Return what a plan's call gives, for plain arrays.
+
+        For any others, return None with nothing written.
         """
-        return self.pool_into(x, y, z, threads, True)
-
-    cdef bint pool_into(self, x, y, z, int threads, bint apart) except -1:
-        cdef const Prepared *prepared = &self.prepared
-        cdef int shift = prepared.shift, index_shift = prepared.index_shift
-        cdef Array arrays[3]
-        cdef Job job
-        cdef bint fit, enough, with_indices = prepared.with_indices
-        job.frame = prepared.frame
-        arrays[0].exported = arrays[1].exported = arrays[2].exported = False
-        try:
-            fit = (read_array(&arrays[0], x, self.dtype, ALIGNED)
-                   and read_array(&arrays[1], y, self.dtype, ALIGNED | WRITEABLE)
-                   and view_array(&job.x, &arrays[0], prepared, prepared.x_shape, shift)
-                   and view_array(&job.y, &arrays[1], prepared, prepared.y_shape, shift)
-                   and (apart or disjoint(&arrays[0], shift, &arrays[1], shift)))
-            if fit and with_indices:
-                fit = (read_array(&arrays[2], z, self.index_dtype, ALIGNED | WRITEABLE)
-                       and view_array(&job.z, &arrays[2], prepared, prepared.y_shape, index_shift)
-                       and (apart or (disjoint(&arrays[0], shift, &arrays[2], index_shift)
-                                      and disjoint(&arrays[1], shift, &arrays[2], index_shift))))
-            if fit and prepared.frame.tiling.tasks:
-                threads = thread_count(prepared.frame, threads)
-                if threads == 1 and prepared.work < UNLOCK_BYTES:
-                    enough = run_job(&job, 1)
-                else:
-                    with nogil:
-                        enough = run_job(&job, threads)
-                if not enough:
-                    raise MemoryError(f"fastpool: no memory for the scratch of {threads} threads, "
-                                      f"{prepared.frame.scratch.nbytes} bytes each")
-        finally:
-            release_array(&arrays[0])
-            release_array(&arrays[1])
-            release_array(&arrays[2])
-        return fit
+        if not in_use:
+            return None
+        y = empty(self.output_shape, self.result_dtype) if out is None else out
+        threads = 1 if self.threads is None else self.threads()
+        return y if self.pool_into(x, y, None, threads, out is None) else None
 
 
 cdef class Unpooling:

@@ -22,7 +22,7 @@ from .checks import (
     or_none,
     tuple_of,
 )
-from .dtypes import ITEMSIZE, is_integer, limits
+from .dtypes import ITEMSIZE, is_float, limits
 from .geometry import (
     AdaptiveAxis,
     Attributes,
@@ -165,8 +165,8 @@ def _fields(shape, dtype, order, axes, given, rules, values):
     check_size("input_shape", shape, ITEMSIZE[dtype])
     check_size("output", output, max(8, ITEMSIZE[result_dtype]))
     rounding = arguments.rounding(rounding, result_dtype)
-    if is_integer(result_dtype) and ITEMSIZE[result_dtype] < 8:
-        _check_range(dtype, result_dtype, rounding, axes, divisor)
+    if not is_float(result_dtype) and ITEMSIZE[result_dtype] < 8:
+        _check_range(dtype, result_dtype, rounding, axes, counted, divisor)
     return {
         "input_shape": shape,
         "dtype": dtype,
@@ -221,20 +221,28 @@ def count(axis, places, output):
     return max(0, min(axis.kernel, stop) - max(0, first))
 
 
-def most_elements(axis):
-    """Return the most elements that a window has; of a great many windows, an upper bound."""
+def _largest_share(axis, places, divisor):
+    """Return the most elements of a window per tap that counts, or if there is a divisor, per tap.
+
+    Of a great many windows it is an upper bound.
+    """
+    most = 1 if divisor is None else min(axis.kernel, -(-axis.size // axis.dilation))
     if axis.output > _FEW_OUTPUTS:
-        return min(axis.kernel, -(-axis.size // axis.dilation))
-    return max((count(axis, (0, axis.size), output) for output in range(axis.output)), default=0)
+        return most
+    elements = [count(axis, (0, axis.size), output) for output in range(axis.output)]
+    if divisor is not None:
+        return max(elements, default=0)
+    counts = (count(axis, places, output) for output in range(axis.output))
+    pairs = zip(elements, counts, strict=True)
+    return max((Fraction(taps, total) for taps, total in pairs if taps), default=0)
 
 
-def _check_range(dtype, result_dtype, rounding, axes, divisor):
+def _check_range(dtype, result_dtype, rounding, axes, counted, divisor):
     """Raise ValueError unless the result of every window fits its type, whatever the input."""
-    if divisor is None:  # no mean is outside of the values
-        extremes = limits(dtype)
-    else:
-        taps = math.prod(map(most_elements, axes))
-        extremes = [rounded(Fraction(taps * x, divisor), rounding) for x in limits(dtype)]
+    places = counted or [None] * len(axes)
+    shares = (_largest_share(axis, at, divisor) for axis, at in zip(axes, places, strict=True))
+    share = Fraction(math.prod(shares)) / (divisor or 1)
+    extremes = [rounded(share * x, rounding) for x in limits(dtype)]
     low, high = limits(result_dtype)
     if min(extremes) < low or max(extremes) > high:
         by = "" if divisor is None else f" and a divisor of {divisor}"

@@ -84,7 +84,7 @@ def _run(pooling, plan, threads, x, y, z):
     for name, array in (("y", y), ("z", z)):
         if array is not None:
             into[name] = array if is_ready(array, unit) else np.empty(array.shape, array.dtype)
-    plain = readable(x, unit).view(pooling.dtype), into["y"].view(pooling.dtype, np.ndarray)
+    plain = readable(x, unit).view(pooling.dtype), into["y"].view(pooling.result_dtype, np.ndarray)
     places = None if z is None else into["z"].view(plan.index_dtype, np.ndarray)
     if not pooling.pool_apart(*plain, places, threads):
         raise AssertionError(
@@ -133,8 +133,10 @@ def _average_with_care(prepared, x, out):
         check_output("out", out, plan.output_shape, dtype, {"x": x})
     y = np.empty(plan.output_shape, dtype) if out is None else out
     activate = prepared_activation(plan.activation, plan.activation_params, dtype, y.size)
-    if y.size:
+    if y.size and prepared.pooling is None:
         _stub(plan, x, y)
+    elif y.size:
+        _run(prepared.pooling, plan, prepared.threads_now(), x, y, None)
     activate(y)
     return y
 

@@ -6,6 +6,8 @@ All numbers are Python ints, computed once per plan.
 import functools
 from typing import NamedTuple
 
+from .._planning.geometry import AdaptiveAxis
+
 # For longer kernels the search for the cheapest chain starts after some steps of four taps.
 LONG_KERNEL = 1 << 16
 # Limit for numbers of a window that is pooled by tiles: their code multiplies a stride by a
@@ -103,6 +105,10 @@ def trimmed(axis):
 
     Pads may exceed any memory. The trimmed window is bounded by the input and the output.
     """
+    if isinstance(axis, AdaptiveAxis):
+        windows = map(axis.window, range(axis.output))
+        places = tuple((first, stop - first) for first, stop in windows)
+        return Window(axis.size, axis.output, 1, 1, 1, 0, chain(1, 1), places)
     if axis.output == 0:
         return Window(axis.size, 0, 1, 1, 1, 0, chain(1, 1))
     stride = axis.stride if axis.output > 1 else 1

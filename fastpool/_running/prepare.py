@@ -5,10 +5,12 @@ import math
 
 from .._planning.average_pool import AvgPool
 from .._planning.checks import is_same_state, state_of
+from .._planning.dtypes import is_float
 from .._planning.max_pool import MaxPool
 from .._planning.max_unpool import MaxUnpool
 from . import builds, strategies, threads
 from .gigantic import is_gigantic
+from .averages import is_huge, make_sum_work
 from .outputs import plain_dtype
 from .passes import trimmed
 from .work import UnpoolWork, as_running_maxima, make_work, narrower, work_bytes
@@ -102,6 +104,16 @@ class PreparedAverage(_Prepared):
         self.threads = _threads_of_calls(plan.num_threads, work_bytes(plan))
         self.pooling = None
         self.run = _refuse
+        if not is_huge(plan):
+            plain = plain_dtype(plan.dtype, dtype)
+            result = plain if plan.result_dtype == plan.dtype else plain_dtype(plan.result_dtype)
+            sequential = plan.numerics == "sequential" and is_float(plan.dtype)
+            strategy = "sequential" if sequential else "columns"
+            kernels = builds.builds()[self.build]
+            work = make_sum_work(plan)
+            self.pooling = kernels.Averaging(work, strategy, plain, result, self.threads)
+            if plan.activation is None:
+                self.run = self.pooling.run
 
 
 class PreparedUnpool(_Prepared):

@@ -9,7 +9,7 @@ cdef struct Prepared:               # all that a call needs
     Py_ssize_t y_shape[MAX_NDIM]
     size_t work
     # of the element sizes: a 64-bit division takes as long as a small pooling
-    int shift, index_shift
+    int shift, y_shift, index_shift
 
 
 cdef int set_arrays(Prepared *prepared, const Frame *frame, schedule) except -1:
@@ -26,7 +26,7 @@ cdef int set_arrays(Prepared *prepared, const Frame *frame, schedule) except -1:
     for i in range(prepared.ndim):
         prepared.x_shape[i] = schedule.input_shape[i]
         prepared.y_shape[i] = schedule.output_shape[i]
-    prepared.shift = log2(frame.problem.size)
+    prepared.shift = prepared.y_shift = log2(frame.problem.size)
     prepared.index_shift = log2(schedule.index_bytes)
     return 0
 

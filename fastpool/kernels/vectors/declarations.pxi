@@ -69,6 +69,81 @@ cdef extern from "kernels/vectors/loops.h" nogil:
     bint plane_places(...)
     bint pixel_places(...)
 
+cdef extern from "kernels/vectors/wide.h" nogil:
+    const Py_ssize_t WIDE
+    ctypedef struct float16_t_:
+        pass
+    ctypedef struct bfloat16_t_:
+        pass
+    ctypedef struct bool_t_:
+        pass
+    vec_t wide(...)
+    double as_double(...)
+    vec_t wide_add(vec_t, vec_t)
+    vec_t wide_sub(vec_t, vec_t)
+    vec_t wide_zero()
+
+cdef extern from "kernels/vectors/float_flags.h" nogil:
+    ctypedef struct fp_state:
+        pass
+    void fp_enter(fp_state *)
+    void fp_leave(const fp_state *)
+    void fp_clear()
+    bint fp_inexact()
+    bint fp_underflow()
+
+cdef extern from "kernels/vectors/quotients.h" nogil:
+    enum: HALF_EVEN, HALF_AWAY, TRUNC, FLOOR
+    ctypedef struct sums_t:
+        const double *high
+        const double *low
+        const double *rest
+    ctypedef struct divisors_t:
+        const double *counts
+        const double *reciprocals
+        double divisor, reciprocal
+        bint powers_of_two, settle
+        int rounding
+    double power_of_two(int)
+    int exponent_of(double)
+    bint all_within(const double *, Py_ssize_t, double)
+    void divide_f16(float16_t_ *, const sums_t *, const divisors_t *, Py_ssize_t)
+    void divide_bf16(bfloat16_t_ *, const sums_t *, const divisors_t *, Py_ssize_t)
+    void divide_f32(float *, const sums_t *, const divisors_t *, Py_ssize_t)
+    void divide_f64(double *, const sums_t *, const divisors_t *, Py_ssize_t)
+    void divide_i8(int8_t *, const sums_t *, const divisors_t *, Py_ssize_t)
+    void divide_u8(uint8_t *, const sums_t *, const divisors_t *, Py_ssize_t)
+    void divide_i16(int16_t *, const sums_t *, const divisors_t *, Py_ssize_t)
+    void divide_u16(uint16_t *, const sums_t *, const divisors_t *, Py_ssize_t)
+    void divide_i32(int32_t *, const sums_t *, const divisors_t *, Py_ssize_t)
+    void divide_u32(uint32_t *, const sums_t *, const divisors_t *, Py_ssize_t)
+    void divide_i64(int64_t *, const sums_t *, const divisors_t *, Py_ssize_t)
+    void divide_u64(uint64_t *, const sums_t *, const divisors_t *, Py_ssize_t)
+    void divide_bool(bool_t_ *, const sums_t *, const divisors_t *, Py_ssize_t)
+    void divide_words(void *, const double **, int, const divisors_t *, Py_ssize_t, bint, int)
+
+cdef extern from "kernels/vectors/digits.h" nogil:
+    enum: DIGIT, WORD, IS_UPPER, IS_LOWER, IS_NAN
+    ctypedef struct part_t:
+        int what, shift
+        bint last
+        double scale, above, unit
+    ctypedef struct range_t:
+        double most, least
+        bint infinite, nan
+    double part_of(...)
+    vec_t wide_part_of(...)
+    void note_elements(...)
+    void add_to_sums(double *, double *, double *, const double *, double, Py_ssize_t)
+
+cdef extern from "kernels/vectors/in_order.h" nogil:
+    void add_in_order(...)
+    void divide_float_f16(float16_t_ *, const float *, const divisors_t *, Py_ssize_t)
+    void divide_float_bf16(bfloat16_t_ *, const float *, const divisors_t *, Py_ssize_t)
+    void divide_float_f32(float *, const float *, const divisors_t *, Py_ssize_t)
+    void divide_float_f64(double *, const float *, const divisors_t *, Py_ssize_t)
+    void divide_double_f64(double *, const double *, const divisors_t *, Py_ssize_t)
+
 cdef extern from "kernels/vectors/cpu.h" nogil:
     int cpu_has(const char *)
 
@@ -119,3 +194,26 @@ ctypedef fused bits:
     uint16_t
     uint32_t
     uint64_t
+
+
+ctypedef fused any_t:       # of every dtype, as sums take them
+    float16_t_
+    bfloat16_t_
+    float
+    double
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+    bool_t_
+
+
+ctypedef fused real:
+    float16_t_
+    bfloat16_t_
+    float
+    double

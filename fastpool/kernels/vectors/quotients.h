@@ -83,23 +83,24 @@ static int compare_product(const double *sum, double m, double half, double unit
 /* Return (high + low + rest) / d, rounded to `precision` bits, as a multiple of at least
  * 2**(least - precision + 1). Too large a result is a power of two or inf. */
 static double settle(double high, double low, double rest, double d, int precision, int least) {
-    double sum[3] = {high, low, rest}, scale = 1, q, m, unit;
-    int e;
-    if (d < 0) {
-        d = -d;
-        for (int i = 0; i < 3; i++) sum[i] = -sum[i];
-    }
-    if (!(high - high == 0)) return sum[0];
+    double sum[3] = {high, low, rest}, sign = (high < 0) == (d < 0) ? 1 : -1, scale = sign, q;
+    const double most = power_of_two(precision);
+    if (!(high - high == 0)) return d < 0 ? -high : high;
+    d = absolute(d);
     for (int pass = 0; pass < 2; pass++) {
         two_sum(sum[1], sum[2], &sum[1], &sum[2]);
         two_sum(sum[0], sum[1], &sum[0], &sum[1]);
     }
     if (sum[0] == 0) return 0;
-    if (absolute(sum[0]) < 0x1p-800) { /* (products below stay normal) */
-        scale = 0x1p-200, least += 200;
+    if (sum[0] < 0)
+        for (int i = 0; i < 3; i++) sum[i] = -sum[i];
+    /* Keep all products below normal and finite. */
+    if (d < 1) d *= 0x1p128, scale *= 0x1p128, least -= 128; /* (the sum was shrunk) */
+    if (sum[0] < 0x1p-800) {
+        scale *= 0x1p-200, least += 200;
         for (int i = 0; i < 3; i++) sum[i] *= 0x1p200;
-    } else if (absolute(sum[0]) > 0x1p900) {
-        scale = 0x1p200, least -= 200;
+    } else if (sum[0] > 0x1p900) {
+        scale *= 0x1p200, least -= 200;
         for (int i = 0; i < 3; i++) { /* (of what is too small now, the sign is enough) */
             double x = sum[i] * 0x1p-200;
             sum[i] = x != 0 ? x : (sum[i] > 0) * 0x1p-1074 - (sum[i] < 0) * 0x1p-1074;
@@ -107,27 +108,26 @@ static double settle(double high, double low, double rest, double d, int precisi
     }
     q = sum[0] / d;
     /* At a power of two, begin with the finer results below it. */
-    e = exponent_of(q * (1 - 0x1p-50));
-    for (;; e++) {
-        int odd;
+    for (int e = exponent_of(q * (1 - 0x1p-50));; e++) {
+        double m, unit;
         if (e < least) e = least;
         unit = power_of_two(e - precision + 1);
         m = nearest_int(q / unit);
-        for (int sign;;) {
-            odd = is_odd(m);
-            sign = compare_product(sum, m, 0.5, unit, d);
-            if (sign > 0 || (sign == 0 && odd)) {
-                m += 1;
-                continue;
-            }
-            sign = compare_product(sum, m, -0.5, unit, d);
-            if (sign < 0 || (sign == 0 && odd)) {
-                m -= 1;
-                continue;
-            }
-            break;
+        if (m >= most) {
+            m = most;
+            if (compare_product(sum, m, 0, unit, d) > 0) continue;
         }
-        if (absolute(m) <= power_of_two(precision)) return m * unit * scale;
+        while (m < most) {
+            int odd = is_odd(m), above = compare_product(sum, m, 0.5, unit, d);
+            if (above < 0 || (above == 0 && !odd)) break;
+            m += 1;
+        }
+        while (m <= most && m > 0) {
+            int odd = is_odd(m), below = compare_product(sum, m, -0.5, unit, d);
+            if (below > 0 || (below == 0 && !odd)) return m * unit * scale;
+            m -= 1;
+        }
+        if (m == 0) return 0;
     }
 }
 
@@ -280,12 +280,26 @@ static void divide_f64(double *y, const sums_t *s, const divisors_t *d, ptrdiff_
     }
 }
 
+/* Are the magnitudes of all n sums at most a limit? A NaN is not. */
+static int all_within(const double *sums, ptrdiff_t n, double limit) {
+    vec_t seen = ~(vec_t){0};
+    ptrdiff_t i = 0;
+    for (; i + WIDE <= n; i += WIDE) {
+        vec_f64 v = (vec_f64)vec_load(sums + i);
+        seen &= (vec_t)(v <= limit - (vec_f64){0}) & (vec_t)(v >= -limit - (vec_f64){0});
+    }
+    for (; i < n; i++)
+        if (!(absolute(sums[i]) <= limit)) return 0;
+    return !vec_any(~seen);
+}
+
 /* ---- integers ---- */
 
 /* Return the sum divided by d, an integer in double. */
 static double round_quotient(double sum, double d, int rounding) {
     double k, rest;
     if (d < 0) d = -d, sum = -sum;
+    if (d == 0) return 0; /* (an empty window) */
     k = nearest_int(sum / d);
     rest = sum - k * d; /* (about d / 2 at most, so exact if the product is) */
     if (absolute(sum) >= 0x1p51) rest -= product_error(k, d, k * d);
@@ -308,15 +322,21 @@ static double round_quotient(double sum, double d, int rounding) {
 DEFINE_DIVIDE_INTEGER(i8, int8_t) DEFINE_DIVIDE_INTEGER(u8, uint8_t)
 DEFINE_DIVIDE_INTEGER(i16, int16_t) DEFINE_DIVIDE_INTEGER(u16, uint16_t)
 DEFINE_DIVIDE_INTEGER(i32, int32_t) DEFINE_DIVIDE_INTEGER(u32, uint32_t)
-DEFINE_DIVIDE_INTEGER(i64, int64_t) DEFINE_DIVIDE_INTEGER(u64, uint64_t)
+DEFINE_DIVIDE_INTEGER(i64, int64_t)
+static void divide_u64(uint64_t *y, const sums_t *s, const divisors_t *d, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i++) { /* (saturates: no plan refuses a negative divisor) */
+        double k = round_quotient(s->high[i], divisor_at(d, i), d->rounding);
+        y[i] = k > 0 ? (uint64_t)k : 0;
+    }
+}
 static void divide_bool(bool_t_ *y, const sums_t *s, const divisors_t *d, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i++)
         y[i].bits = round_quotient(s->high[i], divisor_at(d, i), d->rounding) != 0;
 }
 
-/* ---- integers whose sums exceed a double: of digits of 16 bits, the lowest first ---- */
+/* ---- integers whose sums exceed a double: of words of 16 bits, the lowest first ---- */
 
-static void divide_digits(void *y, const double *const *digits, int count, const divisors_t *d,
+static void divide_words(void *y, const double *const *words, int count, const divisors_t *d,
                           ptrdiff_t n, int is_signed, int size) {
     for (ptrdiff_t i = 0; i < n; i++) {
         uint64_t low = 0, by, quotient = 0, rest = 0;
@@ -324,7 +344,7 @@ static void divide_digits(void *y, const double *const *digits, int count, const
         double divisor = divisor_at(d, i);
         int negative, more, over = 0;
         for (int j = 0; j < count; j++) {
-            int64_t digit = (int64_t)digits[j][i];
+            int64_t digit = (int64_t)words[j][i];
             uint64_t shifted = (uint64_t)digit << (16 * j);
             high += j ? digit >> (64 - 16 * j) : (digit < 0 ? -1 : 0);
             low += shifted;
@@ -334,6 +354,7 @@ static void divide_digits(void *y, const double *const *digits, int count, const
         if (negative) low = -low, high = -high - (low != 0);
         if (divisor < 0) divisor = -divisor, negative ^= (high | (int64_t)low) != 0;
         by = (uint64_t)divisor;
+        if (!by) low = high = 0, by = 1; /* (an empty window) */
         for (int bit = 127; bit >= 0; bit--) { /* (a division of 128 bits, where there is none) */
             rest = rest << 1 | ((bit < 64 ? low >> bit : (uint64_t)high >> (bit - 64)) & 1);
             over |= (int)(quotient >> 63);

@@ -1,0 +1,191 @@
+"""Turn a plan of averages into the work of a compiled `Averaging`: windows, counts and tiles."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._planning.dtypes import ITEMSIZE, is_float
+from .._planning.geometry import AdaptiveAxis
+from .passes import Window, chain, trimmed
+from .work import work_bytes
+
+# The kernels' limits: divisors, and numbers whose products they compute, in 64 bits.
+LARGEST_DIVISOR = 2**50
+WIDE = 2**31
+# Outputs that are summed before they are divided: they should stay in the first-level cache.
+BLOCK_OUTPUTS = 1024
+# Sums of columns along one row of a tile.
+ROW_ELEMENTS = 4096
+# Columns of a window that are added one by one; of longer windows prefixes are subtracted.
+FEW_TAPS = 8
+# Tiles for threads, and bytes of input that one has at least.
+SOME_TASKS = 16
+TASK_BYTES = 32 << 10
+# Bits of the range of each float type, from the least subnormal to the largest number.
+RANGE_BITS = {"float16": 190, "bfloat16": 280, "float32": 280, "float64": 2110}
+MARKS = 3
+
+
+@dataclass(frozen=True)
+class SumWork:
+    """The description of an average pooling from which `fastpool._kernels.Averaging` is made."""
+
+    input_shape: tuple
+    output_shape: tuple
+    dtype: str
+    result: str
+    rounding: str
+    ignore_nan: bool
+    windows: tuple  # leading axes, rows, columns
+    lead_taps: tuple  # the most of one window, along each leading axis
+    counts: tuple  # per window: what each output's divisor is the product of; None if not used
+    divisor: float  # of all windows, or 0
+    spatial_axes: tuple  # their positions in the array; -1 for rows that do not exist
+    batch_axis: int
+    channel_axis: int
+    batch: int
+    channels: int
+    channels_last: bool
+    carries_rows: bool
+    carries_cols: bool
+    tile: tuple  # output rows, output columns, channels, planes
+    block_rows: int
+    band: int  # sums of columns with their margins
+    lag: int  # columns from one prefix to the next
+    digit_bits: int
+    most_digits: int
+    nbytes: int
+    return_indices: bool = False
+    index_bytes: int = 8
+
+
+def is_huge(plan):
+    """Does a plan have numbers that compiled code cannot hold?"""
+    windows = [trimmed(axis) for axis in plan.axes]
+    for axis, window in zip(plan.axes, windows, strict=True):
+        if isinstance(axis, AdaptiveAxis):
+            continue
+        numbers = axis.kernel, axis.stride, axis.dilation, axis.begin, window.extent
+        if max(numbers) > WIDE or window.span(window.out) > 2**50 or axis.span(axis.output) > 2**50:
+            return True
+    return abs(_most_divisor(plan)) > LARGEST_DIVISOR
+
+
+def _most_divisor(plan):
+    if plan.divisor is not None:
+        return plan.divisor
+    return math.prod(axis.kernel for axis in plan.axes)
+
+
+def counts_of(axis, places):
+    """Return the counts of an axis' outputs, as doubles; `places` are those that count, or None."""
+    if isinstance(axis, AdaptiveAxis):
+        windows = map(axis.window, range(axis.output))
+        return np.array([stop - first for first, stop in windows], np.float64)
+    if places is None:
+        return np.full(axis.output, axis.kernel, np.float64)
+    starts = np.arange(axis.output) * axis.stride - axis.begin
+    first, stop = (-((starts - place) // axis.dilation) for place in places)
+    counts = np.minimum(stop, axis.kernel) - np.maximum(first, 0)
+    return np.maximum(counts, 0).astype(np.float64)
+
+
+def make_sum_work(plan):
+    """Return the work of a plan."""
+    itemsize = ITEMSIZE[plan.dtype]
+    windows, axes = list(map(trimmed, plan.axes)), list(plan.spatial)
+    counted = plan.counted or (None,) * len(windows)
+    counts = [None] * len(windows)
+    if plan.divisor is None:
+        counts = list(map(counts_of, plan.axes, counted))
+    if len(windows) == 1:
+        windows.insert(0, Window(1, 1, 1, 1, 1, 0, chain(1, 1)))
+        axes.insert(0, -1)
+        counts.insert(0, None if plan.divisor is not None else np.ones(1))
+    *leads, rows, cols = windows
+    lead_taps = tuple(map(_most_taps, leads))
+    channels_last = plan.channels_last and plan.channels > 1
+    carries_rows = not rows.places and rows.dilation == 1 and 2 * rows.stride < rows.kernel
+    carries_cols = bool(cols.places) or cols.kernel > FEW_TAPS
+    carries_cols = carries_cols or cols.extent > max(64, 2 * cols.size)
+    tile = _tile(plan, windows, channels_last)
+    tile_rows, tile_cols, channels, planes = tile
+    span = _span(cols, tile_cols) if not carries_cols else min(cols.size, _span(cols, tile_cols))
+    terms = math.prod(lead_taps) * (_most_taps(rows) + rows.stride)
+    terms *= min(cols.size, span) if carries_cols else cols.kernel
+    bits = 51 - math.ceil(math.log2(max(2, terms)))
+    digits = max(1, itemsize // 2)
+    if is_float(plan.dtype):
+        digits = -(-RANGE_BITS[plan.dtype] // bits) + 3
+    return SumWork(
+        input_shape=plan.input_shape,
+        output_shape=plan.output_shape,
+        dtype=plan.dtype,
+        result=plan.result_dtype,
+        rounding=plan.rounding,
+        ignore_nan=plan.nan == "ignore" and is_float(plan.dtype),
+        windows=tuple(windows),
+        lead_taps=lead_taps,
+        counts=tuple(counts),
+        divisor=float(plan.divisor or 0),
+        spatial_axes=tuple(axes),
+        batch_axis=plan.batch_axis,
+        channel_axis=plan.channel_axis,
+        batch=plan.batch,
+        channels=plan.channels,
+        channels_last=channels_last,
+        carries_rows=carries_rows,
+        carries_cols=carries_cols,
+        tile=tile,
+        block_rows=max(1, min(tile_rows, BLOCK_OUTPUTS // max(1, tile_cols * channels))),
+        band=span * channels + 64,
+        lag=min(cols.dilation, max(1, cols.size)),
+        digit_bits=bits,
+        most_digits=digits + MARKS,
+        nbytes=work_bytes(plan),
+    )
+
+
+def _most_taps(window):
+    """Return an upper bound of the elements under a window."""
+    if window.places:
+        return max(count for _, count in window.places)
+    return min(window.kernel, max(1, window.size))
+
+
+def _span(window, outputs):
+    """Return the elements under neighbouring outputs, with the padding around them."""
+    if window.places:
+        return window.size
+    return window.span(max(1, outputs))
+
+
+def _tile(plan, windows, channels_last):
+    """Return the output rows, output columns, channels and planes of a tile."""
+    *leads, rows, cols = windows
+    out_rows, out_cols = max(1, rows.out), max(1, cols.out)
+    limit = ROW_ELEMENTS // 4 if plan.dtype == "float64" else ROW_ELEMENTS
+    channels = 1
+    if channels_last:
+        under = min(cols.size, _span(cols, out_cols))
+        channels = _part(plan.channels, max(64, limit // max(1, under)))
+    columns = out_cols
+    if not cols.places and cols.span(out_cols) * channels > limit:
+        room = max(limit // channels, 4 * cols.extent) - cols.extent
+        columns = _part(out_cols, max(1, room // cols.stride))
+    planes, whole = 1, plan.batch * (-(-plan.channels // channels) if channels_last else plan.channels)
+    pieces = math.prod(w.out for w in leads) * whole * -(-out_cols // columns)
+    read = math.prod(plan.input_shape) * ITEMSIZE[plan.dtype]
+    if pieces >= SOME_TASKS:
+        if not channels_last and columns == out_cols and all(w.out == 1 for w in leads):
+            enough = max(1, read // TASK_BYTES)
+            planes = -(-whole // max(SOME_TASKS, min(enough, whole)))
+        return out_rows, columns, channels, planes
+    parts = min(SOME_TASKS // max(1, pieces), -(-read // TASK_BYTES), out_rows)
+    return -(-out_rows // max(1, parts)), columns, channels, planes
+
+
+def _part(total, most):
+    """Return the size of nearly equal parts of at most `most`."""
+    return -(-total // -(-total // max(1, most))) if total else 1

@@ -1,0 +1,171 @@
+# An average pooling: sums of windows, and what each is divided by.
+#
+# Sums are in double. Most of them are exact, whatever the order: float32 elements have 24 bits, so
+# those of one window leave room for carries unless their exponents differ by much. The processor's
+# flag for rounded results tells for nothing whether all additions of a block were exact. If they
+# were not, the tile is pooled again by digits (digits.pxi). So the order of additions shows nowhere,
+# and sums may be carried along: from one row of windows to the next, and by prefixes along a row.
+
+cdef enum:
+    MOST_PARTS = 256        # digits of an element, and marks
+    MOST_WORDS = 4          # of an integer
+    MARKS = 3               # what is counted besides digits: infinities and NaN
+
+
+cdef enum SumArea:          # areas of one thread's scratch, all of doubles but OFFSETS
+    OFFSETS                 # of the slabs that the taps of leading axes select
+    PLACES                  # of each output column: its first element, and the one after the last
+    COLUMNS                 # columns of a window added up, with margins of 0; one row per digit
+    PREFIX                  # of COLUMNS: the sum of all before
+    HIGH                    # sums of a block of output rows
+    LOW                     # what HIGH is rounded by
+    REST                    # what LOW is rounded by
+    DIGITS                  # sums of one digit, or of the words of integers
+    LOWER_HIGH              # sums of what is below the digits of elements near overflow
+    LOWER_LOW
+    LOWER_REST
+    UPPER                   # how many NaN and positive infinities a window has
+    LOWER                   # how many NaN and negative infinities
+    NANS                    # how many NaN
+    DIVISORS                # of each output, if they are not products of counts
+    RECIPROCALS
+    SUM_AREAS
+
+
+cdef struct Counts:                     # of one axis: what each output's divisor is the product of
+    double *counts
+    double *reciprocals                 # 0 for a count of 0
+    bint constant, powers_of_two
+
+
+cdef struct Average:                    # an average pooling, ready to run
+    Frame frame                         # (first: a Job points to it)
+    int result                          # code of the result's dtype
+    int rounding
+    bint ignore_nan, sequential
+    bint carries_rows                   # sums of columns go from one row of windows to the next
+    bint carries_cols                   # sums of windows are differences of prefixes
+    Py_ssize_t block_rows               # outputs that are summed, and then divided
+    Py_ssize_t band                     # doubles in COLUMNS, of one digit
+    int digit_bits, most_digits         # of elements whose sums a double does not hold
+    double divisor                      # of all windows, or 0
+    double limit                        # for sums, if not 0: an integer, or finite
+    Counts rows, cols
+    Counts *lead
+
+
+cdef struct Row:                        # sums of a row of windows
+    sums_t sums
+    const double *word[MOST_WORDS]      # of integers that `sums` does not hold: the lowest first
+    int words
+    double *divisors                    # of each sum, if they are not products of counts
+    double *reciprocals
+
+
+cdef struct Rows:                       # rows of the input under a window, from the tile's first
+    Py_ssize_t first, count, step
+    Py_ssize_t pitch                    # elements from one row of the input to the next
+
+
+cdef struct Block:                      # some rows of a tile's outputs, of one plane
+    const Average *average
+    const Tile *tile
+    const View *x
+    char *scratch
+    const Py_ssize_t *offsets           # of slabs
+    Py_ssize_t slabs
+
+
+cdef struct Columns:                    # columns of a window added up
+    double *sums                        # where the first element of the tile is
+    Py_ssize_t first, stop, step        # rows of the input that are in there
+
+
+ROUNDINGS = {"half_even": HALF_EVEN, "half_away": HALF_AWAY, "trunc": TRUNC, "floor": FLOOR}
+
+
+cdef inline double *doubles(const Average *a, char *scratch, SumArea area) noexcept nogil:
+    return <double *>frame_area(&a.frame, scratch, <int>area)
+
+
+cdef int set_counts(Counts *c, counts) except -1:
+    """Copy the counts of an axis, an array of doubles. None means that they are not used."""
+    cdef Py_ssize_t i, n
+    c.constant = c.powers_of_two = True
+    if counts is None:
+        return 0
+    n = len(counts)
+    c.counts = <double *>malloc(2 * n * sizeof(double) + 1)
+    if c.counts == NULL:
+        raise MemoryError("fastpool: no memory for divisors")
+    c.reciprocals = c.counts + n
+    values = counts.tolist()
+    for i in range(n):
+        c.counts[i] = values[i]
+        c.reciprocals[i] = 1 / c.counts[i] if c.counts[i] else 0
+        c.constant &= c.counts[i] == c.counts[0]
+        c.powers_of_two &= is_power_of_two(c.counts[i])
+    return 0
+
+
+cdef inline bint is_power_of_two(double x) noexcept nogil:
+    cdef int64_t n = <int64_t>x if -1e18 < x < 1e18 else 3
+    n = -n if n < 0 else n
+    return n & (n - 1) == 0
+
+
+cdef void free_average(Average *a) noexcept:
+    cdef Py_ssize_t i
+    free(a.rows.counts)
+    free(a.cols.counts)
+    if a.lead != NULL:
+        for i in range(a.frame.problem.leads):
+            free(a.lead[i].counts)
+    free(a.lead)
+    free_frame(&a.frame)
+
+
+cdef int plan_average(Average *a, work, strategy) except -1:
+    """Set an average pooling."""
+    cdef Problem *p = &a.frame.problem
+    cdef Tiling *t = &a.frame.tiling
+    cdef Py_ssize_t sizes[SUM_AREAS]
+    cdef Py_ssize_t outputs, elements, slabs = 1, i
+    set_frame(&a.frame, work)
+    a.frame.run = run_average
+    a.result, a.rounding = CODES[work.result], ROUNDINGS[work.rounding]
+    a.ignore_nan, a.sequential = work.ignore_nan, strategy == "sequential"
+    a.carries_rows, a.carries_cols = work.carries_rows, work.carries_cols
+    a.block_rows = work.block_rows
+    a.digit_bits, a.most_digits = work.digit_bits, work.most_digits
+    a.divisor = work.divisor
+    if is_float_code(p.code):
+        # A sum that is carried along never gets rid of an infinity or NaN.
+        a.limit = 1e308 if a.carries_rows or a.carries_cols or a.ignore_nan else 0
+    elif not is_float_code(a.result) and p.size >= 4:
+        a.limit = 1 << 53                   # quotients have more bits than a double otherwise
+    *leads, rows, cols = work.counts
+    set_counts(&a.rows, rows)
+    set_counts(&a.cols, cols)
+    if leads:
+        a.lead = <Counts *>malloc(len(leads) * sizeof(Counts))
+        if a.lead == NULL:
+            raise MemoryError("fastpool: no memory for divisors")
+        memset(a.lead, 0, len(leads) * sizeof(Counts))
+        for i in range(p.leads):
+            set_counts(&a.lead[i], leads[i])
+            slabs *= imax(1, work.lead_taps[i])
+    a.band = elements = work.band
+    outputs = a.block_rows * t.cols * t.channels
+    if not 0 < a.most_digits <= MOST_PARTS:
+        raise ValueError(f"{a.most_digits} digits")
+    for i in range(<int>SUM_AREAS):
+        sizes[i] = outputs
+    sizes[<int>OFFSETS], sizes[<int>PLACES] = slabs, 2 * t.cols
+    sizes[<int>DIGITS] = MOST_WORDS * (outputs + WIDE)
+    sizes[<int>COLUMNS] = a.most_digits * elements
+    sizes[<int>PREFIX] = elements + work.lag * t.channels
+    for i in range(<int>SUM_AREAS):
+        sizes[i] *= 8
+    lay_out_scratch(&a.frame.scratch, sizes, SUM_AREAS)
+    return 0

@@ -1,0 +1,92 @@
+# The first step of a sum: columns of a window added up, elements as doubles.
+
+cdef void add_rows(double *sums, const any_t *src, Py_ssize_t n, const Block *b,
+                   const Rows *rows) noexcept nogil:
+    """Set the sums of `rows` in every slab, of n neighbouring elements."""
+    cdef Py_ssize_t i = 0, s, r
+    cdef const any_t *at
+    cdef vec_t one, two
+    while i + 2 * WIDE <= n:
+        one = two = wide_zero()
+        for s in range(b.slabs):
+            at = src + b.offsets[s] + rows.first * rows.pitch + i
+            for r in range(rows.count):
+                one = wide_add(one, wide(at))
+                two = wide_add(two, wide(at + WIDE))
+                at += rows.step * rows.pitch
+        vec_store(sums + i, one)
+        vec_store(sums + i + WIDE, two)
+        i += 2 * WIDE
+    while i < n:
+        if n < WIDE:
+            sums[i] = 0
+            for s in range(b.slabs):
+                at = src + b.offsets[s] + rows.first * rows.pitch + i
+                for r in range(rows.count):
+                    sums[i] += as_double(at)
+                    at += rows.step * rows.pitch
+            i += 1
+            continue
+        if i + WIDE > n:
+            i = n - WIDE                    # (some sums are made again)
+        one = wide_zero()
+        for s in range(b.slabs):
+            at = src + b.offsets[s] + rows.first * rows.pitch + i
+            for r in range(rows.count):
+                one = wide_add(one, wide(at))
+                at += rows.step * rows.pitch
+        vec_store(sums + i, one)
+        i += WIDE
+
+
+cdef void carry_row(double *sums, const any_t *src, Py_ssize_t n, const Block *b,
+                    Py_ssize_t offset, bint adds) noexcept nogil:
+    """Add a row in every slab to sums, or subtract it."""
+    cdef Py_ssize_t i = 0, s
+    cdef const any_t *at
+    cdef vec_t v
+    for s in range(b.slabs):
+        at = src + b.offsets[s] + offset
+        i = 0
+        while i + WIDE <= n:
+            v = wide(at + i)
+            if adds:
+                vec_store(sums + i, wide_add(vec_load(sums + i), v))
+            else:
+                vec_store(sums + i, wide_sub(vec_load(sums + i), v))
+            i += WIDE
+        while i < n:
+            if adds:
+                sums[i] += as_double(at + i)
+            else:
+                sums[i] -= as_double(at + i)
+            i += 1
+
+
+cdef void sum_columns(Columns *columns, const any_t *src, const Block *b,
+                      Py_ssize_t output) noexcept nogil:
+    """Set the sums of columns under one row of outputs."""
+    cdef const Problem *p = &b.average.frame.problem
+    cdef const Tile *tile = b.tile
+    cdef const View *x = b.x
+    cdef Rows rows
+    cdef Py_ssize_t cols = tile.col_hi - tile.col_lo, n = tile.channels, c, runs = 1, r
+    cdef double *sums = columns.sums
+    rows.count = real_taps(&p.rows, output, &rows.first)
+    rows.first -= tile.row_lo
+    rows.step, rows.pitch = (1 if p.rows.places != NULL else p.rows.dilation), x.row
+    if x.col == n or cols <= 1:
+        n *= cols                           # neighbours in memory are one run
+    else:
+        runs = cols
+    if b.average.carries_rows and 0 <= columns.first <= rows.first < columns.stop:
+        # (the windows share rows)
+        for c in range(runs):
+            for r in range(columns.stop, rows.first + rows.count):
+                carry_row(sums + c * n, src + c * x.col, n, b, r * x.row, True)
+            for r in range(columns.first, rows.first):
+                carry_row(sums + c * n, src + c * x.col, n, b, r * x.row, False)
+    else:
+        for c in range(runs):
+            add_rows(sums + c * n, src + c * x.col, n, b, &rows)
+    columns.first, columns.stop = rows.first, rows.first + rows.count

@@ -1,0 +1,248 @@
+# Pool one tile to averages: sums of a block of rows, then quotients.
+
+cdef void set_divisors(divisors_t *d, const Average *a, const Tile *tile,
+                       Py_ssize_t output) noexcept nogil:
+    """Set by what one row of outputs is divided; the counts of columns begin with the tile's."""
+    cdef const Problem *p = &a.frame.problem
+    cdef Py_ssize_t axis = p.leads, lead = tile.lead
+    cdef double by
+    d.counts = d.reciprocals = NULL
+    d.rounding, d.settle = a.rounding, False
+    if a.divisor:
+        by = a.divisor
+        d.powers_of_two = is_power_of_two(by)
+    else:
+        by = a.rows.counts[output]
+        while axis > 0:
+            axis -= 1
+            by *= a.lead[axis].counts[lead % p.lead[axis].out]
+            lead //= p.lead[axis].out
+        d.powers_of_two = is_power_of_two(by) and a.cols.powers_of_two
+        if a.cols.constant:
+            by *= a.cols.counts[0]
+        else:
+            d.counts, d.reciprocals = a.cols.counts + tile.col, a.cols.reciprocals + tile.col
+    d.divisor, d.reciprocal = by, 1 / by if by else 0
+
+
+cdef inline Row row_from(const Row *row, Py_ssize_t i) noexcept nogil:
+    """Return the sums from the i-th on."""
+    cdef Row later = row[0]
+    cdef int w
+    later.sums.high = row.sums.high + i
+    if row.sums.low != NULL:
+        later.sums.low, later.sums.rest = row.sums.low + i, row.sums.rest + i
+    for w in range(row.words):
+        later.word[w] = row.word[w] + i
+    if row.divisors != NULL:
+        later.divisors, later.reciprocals = row.divisors + i, row.reciprocals + i
+    return later
+
+
+cdef void divide(char *y, const Row *row, const divisors_t *d, Py_ssize_t n,
+                 int result) noexcept nogil:
+    """Divide n sums and store the quotients."""
+    cdef const sums_t *s = &row.sums
+    cdef bint is_signed = result == I8 or result == I16 or result == I32 or result == I64
+    if row.words:
+        divide_words(y, row.word, row.words, d, n, is_signed, dtype_bytes[result])
+    elif result == F32:
+        divide_f32(<float *>y, s, d, n)
+    elif result == F64:
+        divide_f64(<double *>y, s, d, n)
+    elif result == F16:
+        divide_f16(<float16_t_ *>y, s, d, n)
+    elif result == BF16:
+        divide_bf16(<bfloat16_t_ *>y, s, d, n)
+    elif result == I8:
+        divide_i8(<int8_t *>y, s, d, n)
+    elif result == U8:
+        divide_u8(<uint8_t *>y, s, d, n)
+    elif result == I16:
+        divide_i16(<int16_t *>y, s, d, n)
+    elif result == U16:
+        divide_u16(<uint16_t *>y, s, d, n)
+    elif result == I32:
+        divide_i32(<int32_t *>y, s, d, n)
+    elif result == U32:
+        divide_u32(<uint32_t *>y, s, d, n)
+    elif result == I64:
+        divide_i64(<int64_t *>y, s, d, n)
+    elif result == U64:
+        divide_u64(<uint64_t *>y, s, d, n)
+    else:
+        divide_bool(<bool_t_ *>y, s, d, n)
+
+
+cdef void divide_row(char *y, Py_ssize_t col, const Row *row, const divisors_t *divisors,
+                     const Block *b) noexcept nogil:
+    """Divide one row of sums by the divisors of its columns.
+
+    `y` is its first output, `col` the elements from one column to the next.
+    """
+    cdef const Tile *tile = b.tile
+    cdef Py_ssize_t n = tile.channels, c = 0, stop
+    cdef int result = b.average.result, size = dtype_bytes[result]
+    cdef divisors_t d = divisors[0]
+    cdef Row run
+    if row.divisors != NULL:                # one by one
+        d.powers_of_two, d.divisor, d.reciprocal = False, 1, 1
+        for c in range(1 if n == 1 or col == n else tile.cols):
+            run = row_from(row, c * n)
+            d.counts, d.reciprocals = run.divisors, run.reciprocals
+            divide(y + c * col * size, &run, &d, tile.cols * n if col == n else n, result)
+        return
+    if n == 1 or (d.counts == NULL and col == n):
+        divide(y, row, &d, tile.cols * n, result)
+        return
+    d.counts = d.reciprocals = NULL
+    while c < tile.cols:                    # runs of columns with one divisor
+        stop = c + 1
+        if divisors.counts != NULL:
+            d.divisor = divisors.divisor * divisors.counts[c]
+            d.reciprocal = 1 / d.divisor if d.divisor else 0
+        if col == n:
+            while stop < tile.cols and (divisors.counts == NULL
+                                        or divisors.counts[stop] == divisors.counts[c]):
+                stop += 1
+        run = row_from(row, c * n)
+        divide(y + c * col * size, &run, &d, (stop - c) * n, result)
+        c = stop
+
+
+cdef void divide_block(char *y, const View *view, const Row *sums, const Block *b,
+                       Py_ssize_t done, Py_ssize_t stop) noexcept nogil:
+    """Divide the sums of some rows of a tile."""
+    cdef Py_ssize_t width = b.tile.cols * b.tile.channels, r
+    cdef int size = dtype_bytes[b.average.result]
+    cdef divisors_t divisors
+    cdef bint settles = False
+    cdef Row row
+    while True:
+        fp_clear()
+        for r in range(done, stop):
+            set_divisors(&divisors, b.average, b.tile, b.tile.row + r)
+            divisors.settle = settles
+            row = row_from(sums, (r - done) * width)
+            divide_row(y + r * view.row * size, view.col, &row, &divisors, b)
+        if settles or not fp_underflow():
+            return
+        settles = True                      # a result was too small to be sure of
+
+
+cdef void sum_windows(double *out, const Columns *columns, const Block *b) noexcept nogil:
+    """Set the sums of one row of windows from the sums of its columns."""
+    cdef char *scratch = b.scratch
+    cdef const Average *a = b.average
+    if a.carries_cols:
+        sum_prefixes(out, columns.sums, doubles(a, scratch, PREFIX), b,
+                     <const Py_ssize_t *>doubles(a, scratch, PLACES))
+    else:
+        sum_taps(out, columns.sums - b.tile.left * b.tile.channels, b)
+
+
+cdef void begin_columns(Columns *columns, const Block *b, int digit) noexcept nogil:
+    """Set where the columns of a digit are, with margins of 0 around them."""
+    cdef const Average *a = b.average
+    cdef const Tile *tile = b.tile
+    cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo
+    cdef Py_ssize_t left = 0 if a.carries_cols else tile.left
+    cdef Py_ssize_t right = 0 if a.carries_cols else tile.span - left - cols
+    cdef double *sums = doubles(a, b.scratch, COLUMNS)
+    sums += digit * a.band
+    fill(sums, left * n, <double>0)
+    columns.sums = sums + left * n
+    fill(columns.sums + cols * n, right * n + 2 * WIDE, <double>0)
+    columns.first = columns.stop = -1
+
+
+cdef bint average_exact(char *y, const View *view, const any_t *src, Block *b) noexcept nogil:
+    """Pool one plane of a tile. Return False if a sum is not exact, or beyond the limit."""
+    cdef const Average *a = b.average
+    cdef const Tile *tile = b.tile
+    cdef Py_ssize_t width = tile.cols * tile.channels, r, stop, done = 0
+    cdef double *high = doubles(a, b.scratch, HIGH)
+    cdef Columns columns
+    cdef Row row
+    row.sums.high, row.sums.low, row.sums.rest, row.words = high, NULL, NULL, 0
+    row.divisors = row.reciprocals = NULL
+    begin_columns(&columns, b, 0)
+    while done < tile.rows:
+        stop = imin(tile.rows, done + a.block_rows)
+        fp_clear()
+        for r in range(done, stop):
+            sum_columns(&columns, src, b, tile.row + r)
+            sum_windows(high + (r - done) * width, &columns, b)
+        if fp_inexact():
+            return False
+        if a.limit and not all_within(high, (stop - done) * width, a.limit):
+            return False
+        divide_block(y, view, &row, b, done, stop)
+        done = stop
+    return True
+
+
+cdef void average_tile(const Average *a, const Job *job, const Tile *tile, Scratch *scratch,
+                       const any_t *tag) noexcept nogil:
+    """Pool one tile of any element type."""
+    cdef const Problem *p = &a.frame.problem
+    cdef const View *x = &job.x
+    cdef const View *y = &job.y
+    cdef Py_ssize_t counts[MAX_LEADS]
+    cdef Py_ssize_t first, plane, s
+    cdef Py_ssize_t *offsets = <Py_ssize_t *>doubles(a, scratch.area, OFFSETS)
+    cdef const any_t *src
+    cdef char *dst
+    cdef Block b
+    b.average, b.tile, b.x, b.scratch, b.offsets = a, tile, x, scratch.area, offsets
+    b.slabs = lead_taps(p, x, tile.lead, counts, &first)
+    for s in range(b.slabs):
+        offsets[s] = lead_offset(p, x.lead, counts, s)
+    if a.carries_cols:
+        set_places(<Py_ssize_t *>doubles(a, scratch.area, PLACES), &b)
+    for plane in range(tile.planes):
+        src = <const any_t *>x.data + input_offset(p, x, tile, plane) + first
+        dst = y.data + output_offset(p, y, tile, plane) * dtype_bytes[a.result]
+        if any_t in real:
+            if a.sequential:
+                average_in_order(dst, y, src, &b)
+                continue
+        if not average_exact(dst, y, src, &b):
+            average_by_digits(dst, y, src, &b)
+
+
+cdef void run_average(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:
+    """Pool the tile of a task."""
+    cdef const Average *a = <const Average *>job.frame
+    cdef int code = a.frame.problem.code
+    cdef fp_state state
+    cdef Tile tile
+    tile_of(&tile, &a.frame, task)
+    fp_enter(&state)
+    if code == F32:
+        average_tile(a, job, &tile, scratch, <const float *>NULL)
+    elif code == F64:
+        average_tile(a, job, &tile, scratch, <const double *>NULL)
+    elif code == F16:
+        average_tile(a, job, &tile, scratch, <const float16_t_ *>NULL)
+    elif code == BF16:
+        average_tile(a, job, &tile, scratch, <const bfloat16_t_ *>NULL)
+    elif code == I8:
+        average_tile(a, job, &tile, scratch, <const int8_t *>NULL)
+    elif code == U8:
+        average_tile(a, job, &tile, scratch, <const uint8_t *>NULL)
+    elif code == I16:
+        average_tile(a, job, &tile, scratch, <const int16_t *>NULL)
+    elif code == U16:
+        average_tile(a, job, &tile, scratch, <const uint16_t *>NULL)
+    elif code == I32:
+        average_tile(a, job, &tile, scratch, <const int32_t *>NULL)
+    elif code == U32:
+        average_tile(a, job, &tile, scratch, <const uint32_t *>NULL)
+    elif code == I64:
+        average_tile(a, job, &tile, scratch, <const int64_t *>NULL)
+    elif code == U64:
+        average_tile(a, job, &tile, scratch, <const uint64_t *>NULL)
+    else:
+        average_tile(a, job, &tile, scratch, <const bool_t_ *>NULL)
+    fp_leave(&state)

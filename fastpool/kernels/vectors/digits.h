@@ -1,0 +1,151 @@
+/* Digits of elements: parts of so few bits that a double holds the sum of all of one place. */
+#ifndef FASTPOOL_DIGITS_H
+#define FASTPOOL_DIGITS_H
+
+#include "quotients.h"
+
+/* What to take of an element. */
+enum { DIGIT, WORD, IS_UPPER, IS_LOWER, IS_NAN };
+
+typedef struct {
+    int what;
+    double scale;        /* DIGIT: of x * scale what is a multiple of `unit`, */
+    double above, unit;  /* without what is a multiple of `above`, if that is not 0 */
+    int shift;           /* WORD: the 16 bits of an integer from this one on */
+    int last;            /* WORD: is it the highest, which has the sign? */
+} part_t;
+
+/* The range of the elements seen so far. */
+typedef struct {
+    double most, least; /* magnitudes, the least but 0; inf if there is none */
+    int infinite, nan;
+} range_t;
+
+/* Return x rounded to a multiple of unit, where it has digits below. */
+INLINE double round_to(double x, double unit) {
+    double c = x < 0 ? -0x1p52 * unit : 0x1p52 * unit;
+    return absolute(x) < 0x1p52 * unit ? (x + c) - c : x;
+}
+INLINE vec_f64 wide_round_to(vec_f64 x, double unit) {
+    const vec_u64 sign = (vec_u64){0} + 0x8000000000000000ULL;
+    vec_f64 c = (vec_f64)(((vec_u64)x & sign) | (vec_u64)(0x1p52 * unit - (vec_f64){0}));
+    vec_u64 inside = (vec_u64)((vec_f64)((vec_u64)x & ~sign) < 0x1p52 * unit - (vec_f64){0});
+    return (vec_f64)(((vec_u64)((x + c) - c) & inside) | ((vec_u64)x & ~inside));
+}
+
+INLINE double part_of_float(double x, const part_t *part) {
+    int finite = x - x == 0;
+    switch (part->what) {
+    case IS_UPPER: return !finite && !(x < 0);
+    case IS_LOWER: return !finite && !(x > 0);
+    case IS_NAN: return x != x;
+    }
+    x = finite ? x * part->scale : 0;
+    return part->above ? round_to(x, part->unit) - round_to(x, part->above)
+                       : round_to(x, part->unit);
+}
+INLINE vec_t wide_part_of_float(vec_f64 x, const part_t *part) {
+    const vec_u64 one = (vec_u64)(1.0 - (vec_f64){0});
+    vec_u64 finite = (vec_u64)(x - x == (vec_f64){0});
+    vec_f64 rounded;
+    switch (part->what) {
+    case IS_UPPER: return (vec_t)(~finite & ~(vec_u64)(x < (vec_f64){0}) & one);
+    case IS_LOWER: return (vec_t)(~finite & ~(vec_u64)(x > (vec_f64){0}) & one);
+    case IS_NAN: return (vec_t)((vec_u64)(x != x) & one);
+    }
+    x = (vec_f64)((vec_u64)x & finite) * part->scale;
+    rounded = wide_round_to(x, part->unit);
+    return (vec_t)(part->above ? rounded - wide_round_to(x, part->above) : rounded);
+}
+
+#define PARTS_OF_FLOATS(name, T)                                                                  \
+    INLINE double part_##name(const T *p, const part_t *part) {                                   \
+        return part_of_float(as_double(p), part);                                                 \
+    }                                                                                             \
+    INLINE vec_t wide_part_##name(const T *p, const part_t *part) {                               \
+        return wide_part_of_float((vec_f64)wide_##name(p), part);                                 \
+    }
+PARTS_OF_FLOATS(f16, float16_t_) PARTS_OF_FLOATS(bf16, bfloat16_t_)
+PARTS_OF_FLOATS(f32, float) PARTS_OF_FLOATS(f64, double)
+
+#define PARTS_OF_INTEGERS(name, T)                                                                \
+    INLINE double part_##name(const T *p, const part_t *part) {                                   \
+        int64_t word = (int64_t)(*p >> part->shift);                                              \
+        return part->last ? (double)(T)(*p >> part->shift) : (double)(word & 0xffff);             \
+    }                                                                                             \
+    INLINE vec_t wide_part_##name(const T *p, const part_t *part) {                               \
+        vec_f64 v;                                                                                \
+        for (int i = 0; i < WIDE; i++) v[i] = part_##name(p + i, part);                           \
+        return (vec_t)v;                                                                          \
+    }
+PARTS_OF_INTEGERS(i8, int8_t) PARTS_OF_INTEGERS(u8, uint8_t)
+PARTS_OF_INTEGERS(i16, int16_t) PARTS_OF_INTEGERS(u16, uint16_t)
+PARTS_OF_INTEGERS(i32, int32_t) PARTS_OF_INTEGERS(u32, uint32_t)
+PARTS_OF_INTEGERS(i64, int64_t) PARTS_OF_INTEGERS(u64, uint64_t)
+INLINE double part_bool(const bool_t_ *p, const part_t *part) {
+    (void)part;
+    return as_double_bool(*p);
+}
+INLINE vec_t wide_part_bool(const bool_t_ *p, const part_t *part) {
+    (void)part;
+    return wide_bool(p);
+}
+#define part_of(p, which) BY_ELEMENT(part, p)(p, which)
+#define wide_part_of(p, which) BY_ELEMENT(wide_part, p)(p, which)
+
+/* Note n elements. */
+INLINE void note_one(range_t *range, double x) {
+    double a = absolute(x);
+    if (x != x)
+        range->nan = 1;
+    else if (a - a != 0)
+        range->infinite = 1;
+    else {
+        if (a > range->most) range->most = a;
+        if (a && a < range->least) range->least = a;
+    }
+}
+#define NOTE(name, T)                                                                             \
+    static void note_##name(range_t *range, const T *p, ptrdiff_t n) {                            \
+        const vec_u64 sign = (vec_u64){0} + 0x8000000000000000ULL;                                \
+        vec_f64 most = range->most - (vec_f64){0}, least = range->least - (vec_f64){0};           \
+        ptrdiff_t i = 0;                                                                          \
+        for (; i + WIDE <= n; i += WIDE) {                                                        \
+            vec_f64 a = (vec_f64)((vec_u64)wide_##name(p + i) & ~sign);                           \
+            vec_u64 more = (vec_u64)(a > most), less;                                             \
+            if (vec_any((vec_t)(a - a != (vec_f64){0}))) {                                        \
+                for (int j = 0; j < WIDE; j++) note_one(range, as_double(p + i + j));             \
+                continue;                                                                         \
+            }                                                                                     \
+            less = (vec_u64)(a < least) & (vec_u64)(a != (vec_f64){0});                           \
+            most = (vec_f64)(((vec_u64)a & more) | ((vec_u64)most & ~more));                      \
+            least = (vec_f64)(((vec_u64)a & less) | ((vec_u64)least & ~less));                    \
+        }                                                                                         \
+        for (int j = 0; j < WIDE; j++) {                                                          \
+            note_one(range, most[j]);                                                             \
+            if (least[j] < range->least) range->least = least[j];                                 \
+        }                                                                                         \
+        for (; i < n; i++) note_one(range, as_double(p + i));                                     \
+    }
+NOTE(f16, float16_t_) NOTE(bf16, bfloat16_t_) NOTE(f32, float) NOTE(f64, double)
+NOTE(i8, int8_t) NOTE(u8, uint8_t) NOTE(i16, int16_t) NOTE(u16, uint16_t)
+NOTE(i32, int32_t) NOTE(u32, uint32_t) NOTE(i64, int64_t) NOTE(u64, uint64_t) NOTE(bool, bool_t_)
+#define note_elements(range, p, n) BY_ELEMENT(note, p)(range, p, n)
+
+/* Add n sums, each times a scale, to the numbers high + low + rest. */
+static void add_to_sums(double *high, double *low, double *rest, const double *sums, double scale,
+                        ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i++) {
+        double error, last;
+        two_sum(high[i], sums[i] * scale, &high[i], &error);
+        two_sum(low[i], error, &low[i], &error);
+        two_sum(rest[i], error, &rest[i], &last);
+        if (last != 0 && !(f64_bits(rest[i]) & 1)) { /* (odd: it is not the exact sum) */
+            uint64_t bits = f64_bits(rest[i]);
+            bits = (last > 0) == (rest[i] > 0) ? bits + 1 : bits - 1;
+            BITS_OF(rest[i], bits);
+        }
+    }
+}
+
+#endif
