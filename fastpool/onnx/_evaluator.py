@@ -1,9 +1,10 @@
 """Make pooling operators for onnx.reference.ReferenceEvaluator."""
 
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops import load_op
 
-from ._nodes import OPERATORS, read_attributes
-from ._operators import max_pool
+from ._global import are_spatial
+from ._nodes import OPERATORS, REDUCTIONS, read_attributes
 
 
 def _operator_class(domain, op_type):
@@ -16,13 +17,33 @@ def _operator_class(domain, op_type):
         OpRun.__init__(self, onnx_node, run_params, schema)
 
     def _run(self, *arrays, **attributes):
-        if operator.call is max_pool:
+        attributes = {name: value for name, value in attributes.items() if value is not None}
+        if "indices" in operator.outputs:
             attributes["n_outputs"] = 2 if len(self.output) == 2 and self.output[1] else 1
-        results = operator.call(*arrays, **attributes, layout=operator.layout)
+        results = operator.call(*arrays, **(attributes | operator.fixed))
         return results if isinstance(results, tuple) else (results,)
 
     members = {"op_domain": domain, "__init__": __init__, "_run": _run, "__module__": __name__}
     return type(op_type, (OpRun,), members)
 
 
-ops = [_operator_class(*kind) for kind in OPERATORS]
+def _reduction_class(domain, op_type):
+    """Return a class for a reduction. onnx.reference's own runs it over other axes."""
+    pooling = _operator_class(domain, op_type)
+
+    def __init__(self, onnx_node, run_params, schema=None):
+        pooling.__init__(self, onnx_node, run_params, schema)
+        version = run_params["opsets"][domain]
+        self._reference = load_op(domain, op_type, version)(onnx_node, run_params, schema)
+
+    def _run(self, x, axes=None, **attributes):
+        given = attributes.get("axes") if axes is None else axes.tolist()
+        if given is not None and are_spatial(given, x.ndim):
+            return pooling._run(self, x, *([] if axes is None else [axes]), **attributes)
+        return self._reference._run(x, *([] if axes is None else [axes]), **attributes)
+
+    members = {"__init__": __init__, "_run": _run, "__module__": __name__}
+    return type(op_type, (pooling,), members)
+
+
+ops = [(_reduction_class if kind in REDUCTIONS else _operator_class)(*kind) for kind in OPERATORS]

@@ -217,7 +217,7 @@ def test_options():
     with pytest.raises(TypeError, match="layout: expected one of nan, "):
         Backend.run_node(pool, [x], layout="NHWC")
     with pytest.raises(ValueError, match="nan: expected one of"):
-        Backend.run_node(pool, [x], nan="drop")
+        Backend.run_node(node(kernel_shape=[2]), [x], nan="drop")
 
 
 @pytest.mark.parametrize(("device", "supported"), [("CPU", 1), ("CPU:0", 1), ("CUDA", 0), (3, 0)])
