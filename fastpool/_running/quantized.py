@@ -7,7 +7,8 @@ results, and these 255 integers decide it without any rounding.
 """
 
 from functools import lru_cache
-from itertools import chain, product
+from itertools import chain, pairwise, product
+from math import prod
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from .interop import bump_versions
 from .outputs import check_output, outputs, own
 
 _INT64 = np.iinfo(np.int64)
+
+# For windows of up to 257 bytes: it fits in the second level of any cache.
+_LONGEST_TABLE = 2**16
 
 
 class QuantizedAverage:
@@ -28,7 +32,8 @@ class QuantizedAverage:
         Parameters
         ----------
         plan : AvgPoolPlan
-            One that adds the elements of each window: of uint8 or int8, with a `divisor` of 1.
+            One that adds the elements of each window: of uint8 or int8, with a `divisor` of 1, and
+            without dilation, so that few divisors take turns.
         step : Fraction
             Scale of the input, over that of the result.
         x_zero_point, y_zero_point : int
@@ -65,10 +70,11 @@ class QuantizedAverage:
             shape[place] = -1
             elements = elements * of_axis.reshape(shape)
         totals -= elements
-        least, _ = limits(plan.dtype)
+        farthest = 255 * prod(plan.kernel_shape)  # from 0 that a total is
+        quantized = _looked_up if farthest <= _LONGEST_TABLE else _searched
         for divisor, region in counts.regions(plan):
-            bounds = _bounds(self._step, divisor, self._y_zero_point, plan.dtype)
-            y[region] = np.searchsorted(bounds, totals[region], side="right") + least
+            rule = self._step, divisor, self._y_zero_point, plan.dtype
+            y[region] = quantized(totals[region], rule, farthest)
 
 
 class _Counts:
@@ -82,33 +88,49 @@ class _Counts:
 
     def __init__(self, plan):
         places = plan.counted or (None,) * len(plan.axes)
-        self.elements, self._divisors = [], []
+        self.elements, self._runs = [], []
         for axis, counted in zip(plan.axes, places, strict=True):
             # All taps of the outputs from `first` up to `stop` are elements.
             first = min(-(-axis.begin // axis.stride), axis.output)
-            last = (axis.size + axis.begin - (axis.kernel - 1) * axis.dilation - 1) // axis.stride
-            stop = max(first, min(axis.output, last + 1))
+            stop = (axis.size + axis.begin - axis.kernel) // axis.stride + 1
+            stop = max(first, min(axis.output, stop))
             elements = np.full(axis.output, min(axis.kernel, axis.size))
-            divisors = np.zeros(axis.output, np.intp)  # numbers of the keys below
-            numbers = {axis.kernel: 0}
+            numbers = {axis.kernel: 0}  # of divisors, which may have more than 64 bits
+            of_outputs = np.zeros(axis.output, np.intp)
             for output in chain(range(first), range(stop, axis.output)):
                 elements[output] = count(axis, (0, axis.size), output)
                 divisor = count(axis, counted, output)
-                divisors[output] = numbers.setdefault(divisor, len(numbers))
+                of_outputs[output] = numbers.setdefault(divisor, len(numbers))
+            divisors = list(numbers)
+            cuts = 0, *(np.flatnonzero(np.diff(of_outputs)) + 1), axis.output
             self.elements.append(elements)
-            found = [(divisor, np.flatnonzero(divisors == n)) for divisor, n in numbers.items()]
-            self._divisors.append([pair for pair in found if len(pair[1])])
+            self._runs.append(
+                [(divisors[of_outputs[start]], slice(start, end)) for start, end in pairwise(cuts)]
+            )
 
     def regions(self, plan):
-        """Yield each divisor with an index of the outputs that it divides."""
-        is_one = all(len(of_axis) == 1 for of_axis in self._divisors)
-        for of_axes in product(*self._divisors):
-            divisor, places = 1, [np.arange(extent) for extent in plan.output_shape]
-            for place, (factor, of_axis) in zip(plan.spatial, of_axes, strict=True):
-                divisor *= factor
-                places[place] = of_axis
+        """Yield each divisor with an index of outputs that it divides."""
+        for runs in product(*self._runs):
+            region = [slice(None)] * len(plan.output_shape)
+            for place, (_, outputs_of_axis) in zip(plan.spatial, runs, strict=True):
+                region[place] = outputs_of_axis
             # A window without elements has a total of 0: any divisor will do.
-            yield divisor or 1, ... if is_one else np.ix_(*places)
+            yield prod(divisor for divisor, _ in runs) or 1, tuple(region)
+
+
+def _searched(totals, rule, farthest):
+    return np.searchsorted(_bounds(*rule), totals, side="right") + limits(rule[-1])[0]
+
+
+def _looked_up(totals, rule, farthest):
+    """Return what `_searched` does, many times faster if there are more totals than `farthest`."""
+    return _table(rule, farthest)[totals]  # those below 0 count from the end
+
+
+@lru_cache(256)
+def _table(rule, farthest):
+    totals = np.concatenate([np.arange(farthest + 1), np.arange(-farthest, 0)])
+    return _searched(totals, rule, farthest).astype(rule[-1])
 
 
 @lru_cache(1024)
