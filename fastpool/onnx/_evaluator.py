@@ -1,5 +1,6 @@
 """Make pooling operators for onnx.reference.ReferenceEvaluator."""
 
+from onnx.defs import get_schema
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops import load_op
 
@@ -17,7 +18,6 @@ def _operator_class(domain, op_type):
         OpRun.__init__(self, onnx_node, run_params, schema)
 
     def _run(self, *arrays, **attributes):
-        attributes = {name: value for name, value in attributes.items() if value is not None}
         if "indices" in operator.outputs:
             attributes["n_outputs"] = 2 if len(self.output) == 2 and self.output[1] else 1
         results = operator.call(*arrays, **(attributes | operator.fixed))
@@ -32,15 +32,16 @@ def _reduction_class(domain, op_type):
     pooling = _operator_class(domain, op_type)
 
     def __init__(self, onnx_node, run_params, schema=None):
-        pooling.__init__(self, onnx_node, run_params, schema)
         version = run_params["opsets"][domain]
-        self._reference = load_op(domain, op_type, version)(onnx_node, run_params, schema)
+        # Otherwise the node gets the attributes of the newest version.
+        pooling.__init__(self, onnx_node, run_params, get_schema(op_type, version, domain))
+        self._reference = load_op(domain, op_type, version)(onnx_node, run_params)
 
-    def _run(self, x, axes=None, **attributes):
-        given = attributes.get("axes") if axes is None else axes.tolist()
-        if given is not None and are_spatial(given, x.ndim):
-            return pooling._run(self, x, *([] if axes is None else [axes]), **attributes)
-        return self._reference._run(x, *([] if axes is None else [axes]), **attributes)
+    def _run(self, x, *axes, **attributes):
+        given = attributes.get("axes") if not axes or axes[0] is None else axes[0].tolist()
+        if are_spatial(given, x.ndim):
+            return pooling._run(self, x, *axes, **attributes)
+        return self._reference._run(x, *axes, **attributes)
 
     members = {"__init__": __init__, "_run": _run, "__module__": __name__}
     return type(op_type, (pooling,), members)
