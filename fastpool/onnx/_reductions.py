@@ -1,5 +1,7 @@
 """Find the reductions of a graph that are poolings: those over exactly the spatial axes."""
 
+import contextlib
+
 import onnx
 from onnx import numpy_helper
 from onnx.helper import get_attribute_value
@@ -71,28 +73,26 @@ def _ranks(model, graph):
     """Return value name -> number of axes, where that is known."""
     light = onnx.GraphProto(name="ranks")
     light.node.extend(model.graph.node)
-    light.input.extend(model.graph.input)
+    light.input.extend(value for value in model.graph.input if value.name in graph.inputs)
     light.output.extend(model.graph.output)
     light.value_info.extend(model.graph.value_info)
-    named = {value.name for value in light.input}
     for name, tensor in graph.initializers.items():
         if len(tensor.dims) <= 1 and sum(tensor.dims) <= _FEW:
             light.initializer.append(tensor)
-        elif name not in named:  # large weights are not copied
+        elif name not in graph.inputs:  # large weights are not copied
             light.input.append(
                 onnx.helper.make_tensor_value_info(name, tensor.data_type, tensor.dims)
             )
-    try:
-        light = onnx.shape_inference.infer_shapes(
-            onnx.ModelProto(
-                ir_version=max(model.ir_version, 4),  # constants are not among the inputs
-                opset_import=model.opset_import,
-                functions=model.functions,
-                graph=light,
-            )
-        ).graph
-    except (onnx.shape_inference.InferenceError, ValueError):
-        pass  # what the model itself says remains
+    model = onnx.ModelProto(
+        ir_version=max(model.ir_version, 4),  # constants are not among the inputs
+        opset_import=model.opset_import,
+        functions=model.functions,
+        graph=light,
+    )
+    # It raises errors of several types for models that it does not like. Then only the ranks that
+    # the model itself states are known, and onnxruntime will say what is wrong.
+    with contextlib.suppress(Exception):
+        light = onnx.shape_inference.infer_shapes(model).graph
     values = [*light.input, *light.value_info, *light.output]
     return {
         value.name: len(value.type.tensor_type.shape.dim)

@@ -5,8 +5,6 @@ import random
 import numpy as np
 import pytest
 
-import fastpool
-import fastpool.onnx
 from cases import assert_same, bounds
 from fastpool import _reference
 from fastpool.onnx import qlinear_average_pool, qlinear_global_average_pool
