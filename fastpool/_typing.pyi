@@ -17,6 +17,11 @@ Nan: TypeAlias = Literal["propagate", "ignore", None]
 IndexLayout: TypeAlias = Literal["NCHW", "NHWC", None]
 IndexSpace: TypeAlias = Literal["output", "inferred", None]
 CeilMode: TypeAlias = bool | Literal[0, 1] | None
+CountIncludePad: TypeAlias = bool | Literal[0, 1] | None
+KeepDims: TypeAlias = bool | Literal[0, 1] | None
+Beyond: TypeAlias = Literal["drop", "count", None]
+Rounding: TypeAlias = Literal["half_even", "half_away", "trunc", "floor", None]
+Numerics: TypeAlias = Literal["exact", "sequential", None]
 StorageOrder: TypeAlias = Literal[0, 1, None]
 Activation: TypeAlias = Literal[
     "Relu", "Clip", "LeakyRelu", "HardSigmoid", "Tanh", "Sigmoid", "Silu", "", None

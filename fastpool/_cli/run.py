@@ -15,6 +15,8 @@ RULES = [
     text("ceil-rule", "clip or keep. [clip]"),
     text("pads-with-auto-pad", "error or ignore. [error; with --session ignore]"),
     text("index-space", "inferred or output. [inferred; with --session output]"),
+    text("numerics", "exact or sequential. [exact]"),
+    text("beyond", "drop or count. [drop; QLinearAveragePool with --session count]"),
 ]
 
 

@@ -1,15 +1,26 @@
-"""Run ONNX's max pooling operators: on arrays, in models, and inside other programs.
+"""Run ONNX's pooling operators: on arrays, in models, and inside other programs.
 
-`max_pool` and `max_unpool` take the operators' attributes and need no other package. `Backend` runs
-models of pooling nodes, and `ops` holds operators for onnx.reference.ReferenceEvaluator. Both need
-onnx. `InferenceSession` runs whole models, with onnxruntime for all other nodes.
+`max_pool`, `average_pool` and the other functions take the operators' attributes and need no other
+package. `Backend` runs models of pooling nodes, and `ops` holds operators for
+onnx.reference.ReferenceEvaluator. Both need onnx. `InferenceSession` runs whole models, with
+onnxruntime for all other nodes.
 """
 
 import importlib
 
+from ._averages import average_pool, qlinear_average_pool, qlinear_global_average_pool
+from ._global import global_average_pool, global_max_pool
 from ._operators import max_pool, max_unpool
 
-__all__ = ["max_pool", "max_unpool"]
+__all__ = [
+    "average_pool",
+    "global_average_pool",
+    "global_max_pool",
+    "max_pool",
+    "max_unpool",
+    "qlinear_average_pool",
+    "qlinear_global_average_pool",
+]
 
 # name -> (module, packages that it needs)
 _LAZY = {

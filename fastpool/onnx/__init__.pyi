@@ -24,9 +24,21 @@ from typing_extensions import TypeVar
 
 from .. import _typing as t
 
-__all__ = ["max_pool", "max_unpool"]
+__all__ = [
+    "average_pool",
+    "global_average_pool",
+    "global_max_pool",
+    "max_pool",
+    "max_unpool",
+    "qlinear_average_pool",
+    "qlinear_global_average_pool",
+]
 
 _T = TypeVar("_T", bound=np.generic)
+_Byte = TypeVar("_Byte", np.uint8, np.int8)
+_ChannelsLast: TypeAlias = bool | Literal[0, 1] | None
+_Scale: TypeAlias = float | np.floating[Any] | NDArray[Any]
+_ZeroPoint: TypeAlias = SupportsIndex | NDArray[Any] | None
 _OnPads: TypeAlias = Literal["error", "ignore", None]
 _Model: TypeAlias = ModelProto | str | os.PathLike[str] | bytes
 
@@ -181,6 +193,154 @@ def max_unpool(
     out: t.Output | None = None,
     num_threads: SupportsIndex | None = None,
 ) -> Any: ...
+@overload
+def average_pool(
+    x: NDArray[_T],
+    *,
+    kernel_shape: t.Counts,
+    strides: t.Counts | None = None,
+    pads: t.Counts | None = None,
+    dilations: t.Counts | None = None,
+    auto_pad: t.AutoPad | bytes = "NOTSET",
+    ceil_mode: t.CeilMode = 0,
+    count_include_pad: t.CountIncludePad = 0,
+    activation: t.Activation | bytes = None,
+    activation_params: Sequence[float] | None = (),
+    layout: t.BatchLayout = "NCHW",
+    nan: t.Nan = "propagate",
+    numerics: t.Numerics = "exact",
+    beyond: t.Beyond = "drop",
+    ceil_rule: t.CeilRule = "clip",
+    pads_with_auto_pad: _OnPads = "error",
+    out: NDArray[_T] | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> NDArray[_T]: ...
+@overload
+def average_pool(
+    x: t.Array,
+    *,
+    kernel_shape: t.Counts,
+    strides: t.Counts | None = None,
+    pads: t.Counts | None = None,
+    dilations: t.Counts | None = None,
+    auto_pad: t.AutoPad | bytes = "NOTSET",
+    ceil_mode: t.CeilMode = 0,
+    count_include_pad: t.CountIncludePad = 0,
+    activation: t.Activation | bytes = None,
+    activation_params: Sequence[float] | None = (),
+    layout: t.BatchLayout = "NCHW",
+    nan: t.Nan = "propagate",
+    numerics: t.Numerics = "exact",
+    beyond: t.Beyond = "drop",
+    ceil_rule: t.CeilRule = "clip",
+    pads_with_auto_pad: _OnPads = "error",
+    out: t.Output | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> Any: ...
+@overload
+def global_average_pool(
+    x: NDArray[_T],
+    *,
+    layout: t.BatchLayout = "NCHW",
+    nan: t.Nan = "propagate",
+    numerics: t.Numerics = "exact",
+    out: NDArray[_T] | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> NDArray[_T]: ...
+@overload
+def global_average_pool(
+    x: t.Array,
+    *,
+    layout: t.BatchLayout = "NCHW",
+    nan: t.Nan = "propagate",
+    numerics: t.Numerics = "exact",
+    out: t.Output | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> Any: ...
+@overload
+def global_max_pool(
+    x: NDArray[_T],
+    *,
+    layout: t.BatchLayout = "NCHW",
+    nan: t.Nan = "propagate",
+    out: NDArray[_T] | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> NDArray[_T]: ...
+@overload
+def global_max_pool(
+    x: t.Array,
+    *,
+    layout: t.BatchLayout = "NCHW",
+    nan: t.Nan = "propagate",
+    out: t.Output | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> Any: ...
+@overload
+def qlinear_average_pool(
+    x: NDArray[_Byte],
+    x_scale: _Scale,
+    x_zero_point: _ZeroPoint,
+    y_scale: _Scale,
+    y_zero_point: _ZeroPoint = None,
+    *,
+    kernel_shape: t.Counts,
+    strides: t.Counts | None = None,
+    pads: t.Counts | None = None,
+    auto_pad: t.AutoPad | bytes = "NOTSET",
+    ceil_mode: t.CeilMode = 0,
+    count_include_pad: t.CountIncludePad = 0,
+    channels_last: _ChannelsLast = 0,
+    beyond: t.Beyond = "drop",
+    ceil_rule: t.CeilRule = "clip",
+    pads_with_auto_pad: _OnPads = "error",
+    out: NDArray[_Byte] | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> NDArray[_Byte]: ...
+@overload
+def qlinear_average_pool(
+    x: t.Array,
+    x_scale: _Scale,
+    x_zero_point: _ZeroPoint,
+    y_scale: _Scale,
+    y_zero_point: _ZeroPoint = None,
+    *,
+    kernel_shape: t.Counts,
+    strides: t.Counts | None = None,
+    pads: t.Counts | None = None,
+    auto_pad: t.AutoPad | bytes = "NOTSET",
+    ceil_mode: t.CeilMode = 0,
+    count_include_pad: t.CountIncludePad = 0,
+    channels_last: _ChannelsLast = 0,
+    beyond: t.Beyond = "drop",
+    ceil_rule: t.CeilRule = "clip",
+    pads_with_auto_pad: _OnPads = "error",
+    out: t.Output | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> Any: ...
+@overload
+def qlinear_global_average_pool(
+    x: NDArray[_Byte],
+    x_scale: _Scale,
+    x_zero_point: _ZeroPoint,
+    y_scale: _Scale,
+    y_zero_point: _ZeroPoint = None,
+    *,
+    channels_last: _ChannelsLast = 0,
+    out: NDArray[_Byte] | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> NDArray[_Byte]: ...
+@overload
+def qlinear_global_average_pool(
+    x: t.Array,
+    x_scale: _Scale,
+    x_zero_point: _ZeroPoint,
+    y_scale: _Scale,
+    y_zero_point: _ZeroPoint = None,
+    *,
+    channels_last: _ChannelsLast = 0,
+    out: t.Output | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> Any: ...
 
 ops: list[type[OpRun]]
 
@@ -190,6 +350,8 @@ class _Rules(TypedDict, total=False):
     ceil_rule: t.CeilRule
     pads_with_auto_pad: _OnPads
     index_space: t.IndexSpace
+    numerics: t.Numerics
+    beyond: t.Beyond
     num_threads: SupportsIndex | None
 
 class Backend(_BaseBackend):

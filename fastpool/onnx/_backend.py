@@ -27,15 +27,17 @@ _MOST_SHOWN = 12  # operators in one error
 class Backend(BaseBackend):
     """A backend for ONNX models of pooling nodes, and of nodes that move data, on the CPU.
 
-    The operators are MaxPool and MaxUnpool at every opset version, MaxPool and MaxUnpool of the
-    channels-last domain com.ms.internal.nhwc, and NhwcMaxPool of com.microsoft. Through
+    The operators are MaxPool, MaxUnpool, AveragePool, GlobalAveragePool and GlobalMaxPool at every
+    opset version, also in the channels-last domain com.ms.internal.nhwc; NhwcMaxPool,
+    QLinearAveragePool and QLinearGlobalAveragePool of com.microsoft, the second also in the
+    channels-last domain; and ReduceMean and ReduceMax over exactly the spatial axes. Through
     onnx.reference it also runs Concat, Constant, DequantizeLinear, Flatten, Identity,
     QuantizeLinear, Reshape, Shape, Squeeze, Transpose and Unsqueeze. `prepare` refuses a model with
     other operators; `fastpool.onnx.InferenceSession` runs it.
 
     In all methods `model` is an onnx.ModelProto, the path of a file, or bytes. Keyword arguments
-    choose conventions as in `fastpool.onnx.max_pool` and `fastpool.onnx.max_unpool`: `nan`,
-    `ceil_rule`, `pads_with_auto_pad`, `index_space` and `num_threads`.
+    choose conventions as in `fastpool.onnx.max_pool`, `max_unpool` and `average_pool`: `nan`,
+    `ceil_rule`, `pads_with_auto_pad`, `index_space`, `numerics`, `beyond` and `num_threads`.
 
     Examples
     --------

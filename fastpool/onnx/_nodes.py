@@ -1,54 +1,107 @@
 """Read pooling nodes of models: check them against their opset version, and call fastpool."""
 
 from functools import partial, wraps
+from operator import and_
 from typing import NamedTuple
 
 from onnx import AttributeProto
 from onnx.helper import get_attribute_value
 
 from .._planning.arguments import shown
+from ._averages import average_pool, qlinear_average_pool, qlinear_global_average_pool
+from ._global import global_average_pool, global_max_pool, reduce_max, reduce_mean
 from ._operators import max_pool, max_unpool
 
 MICROSOFT = "com.microsoft"
 INTERNAL_NHWC = "com.ms.internal.nhwc"
 
-# Arguments of max_pool and max_unpool that no node has: conventions and threads.
-RULES = ("nan", "ceil_rule", "pads_with_auto_pad", "index_space", "num_threads")
+# Arguments of the operators that no node has: conventions and threads.
+RULES = ("nan", "ceil_rule", "pads_with_auto_pad", "index_space", "numerics", "beyond")
+RULES += ("num_threads",)
 
 _INT, _INTS = AttributeProto.INT, AttributeProto.INTS
 _FLOATS, _STRING = AttributeProto.FLOATS, AttributeProto.STRING
 
-# name -> (type, opset version that introduced it)
-_UNPOOL = {"kernel_shape": (_INTS, 1), "strides": (_INTS, 1), "pads": (_INTS, 1)}
-_POOL = _UNPOOL | {
-    "auto_pad": (_STRING, 1),
-    "storage_order": (_INT, 8),
-    "ceil_mode": (_INT, 10),
-    "dilations": (_INTS, 10),
-}
-_ACTIVATION = {"activation": (_STRING, 1), "activation_params": (_FLOATS, 1)}
-# This domain has its own version numbers.
-_MICROSOFT_POOL = {name: (kind, 1) for name, (kind, _) in _POOL.items() if name != "storage_order"}
 
-INDICES_SINCE = 8
+class Attribute(NamedTuple):
+    kind: int
+    since: int = 1  # opset version that introduced it
+    until: int = 2**63  # the last that has it
 
 
 class Operator(NamedTuple):
     call: object
     since: int  # opset version
-    attributes: dict
-    layout: str = "NCHW"
-    has_indices: bool = False
+    attributes: dict = {}  # name -> Attribute
+    inputs: dict = {"x": 1}  # name -> opset version that introduced it
+    outputs: dict = {"y": 1}  # name -> opset version that introduced it
+    fixed: dict = {}  # arguments that follow from the domain
 
+
+_UNPOOL = dict.fromkeys(("kernel_shape", "strides", "pads"), Attribute(_INTS))
+_WINDOW = _UNPOOL | {"auto_pad": Attribute(_STRING), "ceil_mode": Attribute(_INT, 10)}
+_MAX = _WINDOW | {"storage_order": Attribute(_INT, 8), "dilations": Attribute(_INTS, 10)}
+_AVERAGE = _WINDOW | {
+    "count_include_pad": Attribute(_INT, 7),
+    "dilations": Attribute(_INTS, 19),
+}
+_REDUCE = {
+    "axes": Attribute(_INTS, until=17),
+    "keepdims": Attribute(_INT),
+    "noop_with_empty_axes": Attribute(_INT, 18),
+}
+_ACTIVATION = {"activation": Attribute(_STRING), "activation_params": Attribute(_FLOATS)}
+_CHANNELS_LAST = {"channels_last": Attribute(_INT)}
+
+
+def _of_own_versions(*names):
+    """Return attributes of a domain whose first version has all that it ever had."""
+    known = _MAX | _AVERAGE | _CHANNELS_LAST
+    return {name: Attribute(known[name].kind) for name in names}
+
+
+_MICROSOFT_POOL = _of_own_versions(*_WINDOW, "dilations")
+_QLINEAR = _of_own_versions(*_WINDOW, "count_include_pad", "channels_last")
+
+_OPTIONAL_INPUTS = {"output_shape", "x_zero_point", "y_zero_point", "axes"}
+_QUANTIZED = dict.fromkeys(("x", "x_scale", "x_zero_point", "y_scale", "y_zero_point"), 1)
+_PLACED = dict.fromkeys(("x", "indices", "output_shape"), 1)
+_WITH_INDICES = {"y": 1, "indices": 8}
+_WITH_AXES = {"x": 1, "axes": 18}
+
+_NHWC = {"layout": "NHWC"}
+_LAST = {"channels_last": 1}
 
 # (domain, operator) -> its description. com.ms.internal.nhwc has the standard's versions.
 OPERATORS = {
-    ("", "MaxPool"): Operator(max_pool, 1, _POOL, has_indices=True),
-    ("", "MaxUnpool"): Operator(max_unpool, 9, _UNPOOL),
-    (INTERNAL_NHWC, "MaxPool"): Operator(max_pool, 1, _POOL | _ACTIVATION, "NHWC", True),
-    (INTERNAL_NHWC, "MaxUnpool"): Operator(max_unpool, 9, _UNPOOL | _ACTIVATION, "NHWC"),
-    (MICROSOFT, "NhwcMaxPool"): Operator(max_pool, 1, _MICROSOFT_POOL, "NHWC"),
+    ("", "MaxPool"): Operator(max_pool, 1, _MAX, outputs=_WITH_INDICES),
+    ("", "MaxUnpool"): Operator(max_unpool, 9, _UNPOOL, _PLACED),
+    ("", "AveragePool"): Operator(average_pool, 1, _AVERAGE),
+    ("", "GlobalAveragePool"): Operator(global_average_pool, 1),
+    ("", "GlobalMaxPool"): Operator(global_max_pool, 1),
+    ("", "ReduceMean"): Operator(reduce_mean, 1, _REDUCE, _WITH_AXES),
+    ("", "ReduceMax"): Operator(reduce_max, 1, _REDUCE, _WITH_AXES),
+    (INTERNAL_NHWC, "MaxPool"): Operator(
+        max_pool, 1, _MAX | _ACTIVATION, outputs=_WITH_INDICES, fixed=_NHWC
+    ),
+    (INTERNAL_NHWC, "MaxUnpool"): Operator(
+        max_unpool, 9, _UNPOOL | _ACTIVATION, _PLACED, fixed=_NHWC
+    ),
+    (INTERNAL_NHWC, "AveragePool"): Operator(average_pool, 7, _AVERAGE | _ACTIVATION, fixed=_NHWC),
+    (INTERNAL_NHWC, "GlobalAveragePool"): Operator(global_average_pool, 1, fixed=_NHWC),
+    (INTERNAL_NHWC, "GlobalMaxPool"): Operator(global_max_pool, 1, fixed=_NHWC),
+    (INTERNAL_NHWC, "QLinearAveragePool"): Operator(
+        qlinear_average_pool, 1, _QLINEAR, _QUANTIZED, fixed=_LAST
+    ),
+    (MICROSOFT, "NhwcMaxPool"): Operator(max_pool, 1, _MICROSOFT_POOL, fixed=_NHWC),
+    (MICROSOFT, "QLinearAveragePool"): Operator(qlinear_average_pool, 1, _QLINEAR, _QUANTIZED),
+    (MICROSOFT, "QLinearGlobalAveragePool"): Operator(
+        qlinear_global_average_pool, 1, _CHANNELS_LAST, _QUANTIZED
+    ),
 }
+
+# Reductions are poolings only if they are over exactly the spatial axes.
+REDUCTIONS = {("", "ReduceMean"), ("", "ReduceMax")}
 
 
 def kind_of(node):
@@ -89,14 +142,14 @@ def pooling_call(node, opsets, rules):
     Raises
     ------
     ValueError
-        The node is invalid in its opset version. The returned function raises what `max_pool` and
-        `max_unpool` raise, with the node's name in front.
+        The node is invalid in its opset version. The returned function raises what the operator's
+        function raises, with the node's name in front.
     """
     attributes = read_attributes(node, opsets)
     operator = OPERATORS[kind_of(node)]
     n_outputs = _check_ends(node, opsets)
     rules = {name: value for name, value in rules.items() if name in operator.call.__kwdefaults__}
-    call = partial(operator.call, **attributes, **rules, layout=operator.layout)
+    call = partial(operator.call, **(attributes | rules | operator.fixed))
     if n_outputs == 2:
         run = partial(call, n_outputs=2)
     else:
@@ -121,7 +174,7 @@ def labelled(node, run):
 
 
 def read_attributes(node, opsets, *, in_function=False):
-    """Return the attributes of a pooling node, as `max_pool` and `max_unpool` take them.
+    """Return the attributes of a pooling node, as the operator's function takes them.
 
     Inside a function, references to the function's attributes are allowed and left out.
     """
@@ -138,13 +191,12 @@ def read_attributes(node, opsets, *, in_function=False):
         if attribute.name not in operator.attributes:
             raise ValueError(
                 f"{label(node)}: unknown attribute {name}; "
-                f"{node.op_type} has {', '.join(operator.attributes)}"
+                f"{node.op_type} has {', '.join(operator.attributes) or 'none'}"
             )
-        kind, since = operator.attributes[attribute.name]
-        if version < since:
-            raise ValueError(
-                f"{label(node)}: {name} came with opset {since}, the model imports {version}"
-            )
+        kind, since, until = operator.attributes[attribute.name]
+        if not since <= version <= until:
+            moved = f"came with opset {since}" if version < since else f"ended with opset {until}"
+            raise ValueError(f"{label(node)}: {name} {moved}, the model imports {version}")
         if name in seen:
             raise ValueError(f"{label(node)}: {name} is given twice")
         seen.add(name)
@@ -155,7 +207,7 @@ def read_attributes(node, opsets, *, in_function=False):
             values[name] = get_attribute_value(attribute)
         elif not in_function:
             raise ValueError(f"{label(node)}: {name} refers to a function, but it is in none")
-    if "kernel_shape" not in seen:
+    if "kernel_shape" in operator.attributes and "kernel_shape" not in seen:
         raise ValueError(f"{label(node)}: kernel_shape is missing")
     return values
 
@@ -172,17 +224,16 @@ def opset_version(node, opsets):
 
 def _check_ends(node, opsets):
     """Check the names of inputs and outputs; return the number of outputs."""
-    operator = OPERATORS[kind_of(node)]
-    names = ("x",) if operator.call is max_pool else ("x", "indices", "output_shape")
-    required = names[:2]
-    if not len(required) <= len(node.input) <= len(names) or not all(node.input[: len(required)]):
-        raise ValueError(
-            f"{label(node)}: expected inputs {', '.join(names)}, got {shown(list(node.input))}"
-        )
-    most = 2 if operator.has_indices and opsets[kind_of(node)[0]] >= INDICES_SINCE else 1
-    if not 1 <= len(node.output) <= most or not node.output[0]:
-        raise ValueError(
-            f"{label(node)}: expected outputs {', '.join(('y', 'indices')[:most])}, "
-            f"got {shown(list(node.output))}"
-        )
+    operator, version = OPERATORS[kind_of(node)], opset_version(node, opsets)
+    for what, table, optional, got in (
+        ("inputs", operator.inputs, _OPTIONAL_INPUTS, node.input),
+        ("outputs", operator.outputs, {"indices"}, node.output),
+    ):
+        names = [name for name, since in table.items() if since <= version]
+        required = [name not in optional for name in names]
+        absent = [not name for name in got] + [True] * (len(names) - len(got))
+        if len(got) > len(names) or any(map(and_, required, absent)):
+            raise ValueError(
+                f"{label(node)}: expected {what} {', '.join(names)}, got {shown(list(got))}"
+            )
     return 2 if len(node.output) == 2 and node.output[1] else 1

@@ -219,24 +219,16 @@ def _plan_max_pool(
     n = spatial_rank(shape, layout)
     if arguments.as_int(n_outputs, "n_outputs") not in (1, 2):
         raise ValueError(f"n_outputs: expected 1 (Y) or 2 (Y and Indices), got {n_outputs}")
-    kernel_shape = counts(kernel_shape, "kernel_shape", n, 1, required=True)
-    auto_pad = _text(auto_pad)
-    on_pads = arguments.choice(pads_with_auto_pad, "pads_with_auto_pad", ("error", "ignore"))
-    if on_pads == "ignore" and auto_pad not in (None, "", "NOTSET"):
-        pads = None
+    windows = kernel_shape, strides, pads, dilations, auto_pad, pads_with_auto_pad
     return make_plan(
         shape,
         dtype,
-        kernel_shape,
-        strides=counts(strides, "strides", n, 1),
-        pads=counts(pads, "pads", 2 * n, 0),
-        dilations=counts(dilations, "dilations", n, 1),
-        auto_pad=auto_pad,
+        **window_attributes(n, *windows),
         ceil_mode=ceil_mode,
         ceil_rule=ceil_rule,
         layout=layout,
         nan=nan,
-        activation=_text(activation),
+        activation=text(activation),
         activation_params=activation_params,
         return_indices=n_outputs == 2,
         storage_order=storage_order,
@@ -262,7 +254,7 @@ def _plan_max_unpool(
     n = spatial_rank(shape, layout)
     name = arguments.dtype_name(dtype, "x")
     # Check it before the call, which writes into `out`.
-    activation = arguments.activation(_text(activation), activation_params, name)
+    activation = arguments.activation(text(activation), activation_params, name)
     plan = make_unpool_plan(
         shape,
         counts(kernel_shape, "kernel_shape", n, 1, required=True),
@@ -277,7 +269,23 @@ def _plan_max_unpool(
     return plan, *activation
 
 
-def _text(value):
+def window_attributes(n, kernel_shape, strides, pads, dilations, auto_pad, pads_with_auto_pad):
+    """Return the attributes of windows over `n` axes, as a dict of arguments of a native plan."""
+    kernel_shape = counts(kernel_shape, "kernel_shape", n, 1, required=True)
+    auto_pad = text(auto_pad)
+    on_pads = arguments.choice(pads_with_auto_pad, "pads_with_auto_pad", ("error", "ignore"))
+    if on_pads == "ignore" and auto_pad not in (None, "", "NOTSET"):
+        pads = None
+    return {
+        "kernel_shape": kernel_shape,
+        "strides": counts(strides, "strides", n, 1),
+        "pads": counts(pads, "pads", 2 * n, 0),
+        "dilations": counts(dilations, "dilations", n, 1),
+        "auto_pad": auto_pad,
+    }
+
+
+def text(value):
     """Return a text attribute as str; onnx.helper.get_attribute_value gives bytes."""
     # No legal value has 100 bytes, and the time to decode grows with the square of the length.
     return value[:100].decode(errors="backslashreplace") if isinstance(value, bytes) else value

@@ -10,11 +10,13 @@ from onnx import numpy_helper
 from .._planning.arguments import shown
 from .._running.threads import available_cpus
 from ._graph import Program, Step, inputs_of, load, read_graph
-from ._nodes import INTERNAL_NHWC, check_rules, is_pooling, pooling_call
+from ._nodes import INTERNAL_NHWC, REDUCTIONS, check_rules, is_pooling, kind_of, pooling_call
+from ._reductions import spatial_reductions
 from ._split import Piece, split
 
-# Conventions in which onnxruntime differs from the standard's text and examples.
+# Conventions in which onnxruntime differs from the standard's text and examples, or from itself.
 _CONVENTIONS = {"pads_with_auto_pad": "ignore", "index_space": "output"}
+_CONVENTIONS_OF = {"QLinearAveragePool": {"beyond": "count"}}
 
 _SPINNING = "session.intra_op.allow_spinning", "session.inter_op.allow_spinning"
 
@@ -29,9 +31,14 @@ class InferenceSession:
 
     It replaces onnxruntime.InferenceSession. The model is cut at its pooling nodes (those of
     `fastpool.onnx.Backend`, except inside subgraphs and functions). Each piece in between is a
-    session of onnxruntime. Arrays go from one piece to the next without a copy. If the standard and
-    onnxruntime read MaxUnpool and `auto_pad` differently, this class follows onnxruntime. NaN,
-    windows without elements and `dilations` with `auto_pad` follow fastpool.
+    session of onnxruntime. Arrays go from one piece to the next without a copy. ReduceMean and
+    ReduceMax are pooling nodes if their axes are constants and exactly the spatial axes (2, 3 and
+    so on) of an input of known rank.
+
+    If the standard and onnxruntime read MaxUnpool and `auto_pad` differently, this class follows
+    onnxruntime; so it does in the divisor of QLinearAveragePool with `ceil_mode`. NaN, windows
+    without elements, `dilations` with `auto_pad` and the rounding of means follow fastpool:
+    ``numerics="sequential"`` gives onnxruntime's bits for AveragePool from opset 19 on.
 
     Each piece has its own threads: onnxruntime sessions can only share the threads of the whole
     process, and only if no session has its own. With more than 16 pieces each has fewer threads:
@@ -49,8 +56,9 @@ class InferenceSession:
         Execution providers for every piece, by default onnxruntime's CPU.
     select : function of a NodeProto, optional
         Whether fastpool runs this pooling node. By default it runs all of them.
-    nan, ceil_rule, pads_with_auto_pad, index_space, num_threads : optional
-        As in `fastpool.onnx.max_pool` and `fastpool.onnx.max_unpool`, for all pooling nodes.
+    nan, ceil_rule, pads_with_auto_pad, index_space, numerics, beyond, num_threads : optional
+        As in `fastpool.onnx.max_pool`, `max_unpool` and `average_pool`, for all pooling nodes that
+        know the argument.
 
     Attributes
     ----------
@@ -93,13 +101,18 @@ class InferenceSession:
         options = sess_options or onnxruntime.SessionOptions()
         _stop_spinning(options)
         threads = {"num_threads": options.intra_op_num_threads or None}
-        rules = _CONVENTIONS | threads | rules
+        reductions = spatial_reductions(model, graph)
+
+        def is_taken(node):
+            if kind_of(node) in REDUCTIONS and node.output[0] not in reductions:
+                return False
+            return is_pooling(node) and bool(select(node))
 
         types = {value.name: value.type for value in model.graph.input}
         types |= {name: _type(t.data_type, t.dims) for name, t in graph.initializers.items()}
         read = graph.optional.union(output.name for output in graph.outputs)
         steps, self.pooling_nodes = [], []
-        parts = split(graph, lambda node: is_pooling(node) and bool(select(node)))
+        parts = split(graph, is_taken)
         pieces = sum(isinstance(part, Piece) for part in parts)
         for part in parts:
             if isinstance(part, Piece):
@@ -110,7 +123,8 @@ class InferenceSession:
                 steps.append(Step(_run(session, part), part.inputs, part.outputs))
             else:
                 self.pooling_nodes.append(part)
-                run = pooling_call(part, graph.opsets, rules)
+                own = _CONVENTIONS | _CONVENTIONS_OF.get(part.op_type, {})
+                run = pooling_call(part, graph.opsets, own | threads | rules)
                 types |= _pooled_types(part, types)
                 steps.append(Step(run, tuple(part.input), tuple(part.output)))
                 read = read.union(part.input)
@@ -243,7 +257,7 @@ def _pooled_types(node, types):
     """Return the types of a pooling node's outputs."""
     tensor = types[node.input[0]].tensor_type
     dims = None
-    if tensor.HasField("shape"):
+    if tensor.HasField("shape") and kind_of(node) not in REDUCTIONS:  # these may drop axes
         dims = [None] * len(tensor.shape.dim)
     outputs = zip(node.output, (tensor.elem_type, onnx.TensorProto.INT64), strict=False)
     return {name: _type(elem_type, dims) for name, elem_type in outputs}

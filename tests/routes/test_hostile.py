@@ -43,6 +43,13 @@ FUNCTIONS = {
     "openvino.max_pool": (fastpool.openvino.max_pool, (X,), OPENVINO),
     "max_unpool": (fastpool.max_unpool, (Y, Z), POOL),
     "onnx.max_unpool": (fastpool.onnx.max_unpool, (Y, Z), POOL),
+    "onnx.average_pool": (fastpool.onnx.average_pool, (X,), POOL),
+    "onnx.qlinear_average_pool": (
+        fastpool.onnx.qlinear_average_pool,
+        (X.astype(np.uint8), 0.5, 3, 0.25, 7),
+        POOL,
+    ),
+    "onnx.global_average_pool": (fastpool.onnx.global_average_pool, (X,), {}),
 }
 LISTS = ["kernel_shape", "strides", "pads", "dilations", "output_shape", "activation_params"]
 LISTS += ["kernel", "pads_begin", "pads_end"]
@@ -89,6 +96,7 @@ def test_gigantic_shapes(what):
 
 NAMES = ["auto_pad", "ceil_rule", "layout", "nan", "activation", "index_dtype", "index_layout"]
 NAMES += ["index_space", "rounding_type", "index_element_type", "pads_with_auto_pad"]
+NAMES += ["numerics", "beyond"]
 
 
 @pytest.mark.parametrize("what", ["bytes", "text", "a list", "an integer", "lists in lists"])
@@ -125,7 +133,7 @@ def test_any_attributes(function, data):
     """A result, or one of three errors; MemoryError where a legal result has no room."""
     call, arrays, attributes = FUNCTIONS[function]
     names = sorted(set(call.__kwdefaults__) - {"out", "out_indices"})
-    names += ["kernel_shape"] * ("kernel_shape" not in names and "kernel" not in names)
+    names += ["kernel_shape"] * ("kernel_shape" in attributes)
     chosen = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=4, unique=True))
     attributes = {**attributes, **{name: data.draw(VALUES, label=name) for name in chosen}}
     with bounds():
@@ -142,6 +150,7 @@ def test_results_larger_than_the_machine():
         for call, names in (
             (fastpool.max_pool, {"kernel_shape": [1, 1], "pads": [pads] * 4}),
             (fastpool.onnx.max_pool, {"kernel_shape": [1, 1], "pads": [pads] * 4}),
+            (fastpool.onnx.average_pool, {"kernel_shape": [1, 1], "pads": [pads] * 4}),
             (
                 fastpool.openvino.max_pool,
                 {"kernel": [1, 1], "strides": [1, 1], "pads_begin": [pads] * 2, "pads_end": [0, 0]},

@@ -1,5 +1,6 @@
 """fastpool.onnx.Backend passes the onnx package's tests of pooling, and runs models of any kind."""
 
+import importlib
 from unittest import mock
 
 import numpy as np
@@ -27,13 +28,13 @@ NHWC = "com.ms.internal.nhwc"
 def pooling_tests(data_dir=None, kind=None):
     """Stands in for onnx's loader: making the node tests of every operator takes 10 seconds."""
     if kind == "node":
-        import onnx.backend.test.case.node.maxpool
-        import onnx.backend.test.case.node.maxunpool
-
+        for module in ("averagepool", "globalaveragepool", "globalmaxpool", "maxpool", "maxunpool"):
+            importlib.import_module(f"onnx.backend.test.case.node.{module}")
         cases = onnx.backend.test.case.node._NodeTestCases
-        return [c for c in cases if c.model.graph.node[0].op_type in ("MaxPool", "MaxUnpool")]
+        poolings = ("MaxPool", "MaxUnpool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool")
+        return [c for c in cases if c.model.graph.node[0].op_type in poolings]
     if kind in ("pytorch-converted", "pytorch-operator"):
-        return [c for c in LIST_ALL_TESTS(kind=kind) if "maxpool" in c.name.lower()]
+        return [c for c in LIST_ALL_TESTS(kind=kind) if "pool" in c.name.lower()]
     return []
 
 
@@ -65,6 +66,10 @@ def test_onnx_backend_is_complete():
     assert names.count("test_maxunpool_") >= 2
     assert names.count("test_MaxPool") >= 8
     assert "test_operator_maxpool" in names
+    assert names.count("test_averagepool_") >= 19
+    assert names.count("test_globalaveragepool_") >= 2
+    assert names.count("test_globalmaxpool_") >= 2
+    assert names.count("test_AvgPool") >= 7
 
 
 # --------------------------------------------------------------------------- one node at a time
@@ -217,7 +222,7 @@ def test_options():
     with pytest.raises(TypeError, match="layout: expected one of nan, "):
         Backend.run_node(pool, [x], layout="NHWC")
     with pytest.raises(ValueError, match="nan: expected one of"):
-        Backend.run_node(pool, [x], nan="drop")
+        Backend.run_node(node(kernel_shape=[2]), [x], nan="drop")
 
 
 @pytest.mark.parametrize(("device", "supported"), [("CPU", 1), ("CPU:0", 1), ("CUDA", 0), (3, 0)])

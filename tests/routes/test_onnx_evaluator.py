@@ -25,12 +25,13 @@ def evaluate(model, *inputs):
 
 
 def test_ops_are_named_as_their_operators():
+    names = ("MaxPool", "MaxUnpool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool")
     assert {(op.op_domain, op.__name__) for op in fastpool.onnx.ops} == {
-        ("", "MaxPool"),
-        ("", "MaxUnpool"),
-        (NHWC, "MaxPool"),
-        (NHWC, "MaxUnpool"),
+        *(("", name) for name in (*names, "ReduceMean", "ReduceMax")),
+        *((NHWC, name) for name in (*names, "QLinearAveragePool")),
         ("com.microsoft", "NhwcMaxPool"),
+        ("com.microsoft", "QLinearAveragePool"),
+        ("com.microsoft", "QLinearGlobalAveragePool"),
     }
 
 

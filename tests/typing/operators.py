@@ -23,6 +23,16 @@ assert_type(indices, NDArray[np.int64])
 assert_type(fastpool.onnx.max_unpool(y, indices, kernel_shape=k, strides=k), NDArray[np.float32])
 assert_type(fastpool.onnx.max_pool([[[3, 1, 4]]], kernel_shape=[2]), NDArray[Any])
 
+assert_type(fastpool.onnx.average_pool(x, kernel_shape=k), NDArray[np.float32])
+assert_type(fastpool.onnx.average_pool([[[3.0, 1.0]]], kernel_shape=[2], numerics="exact"), Any)
+assert_type(fastpool.onnx.global_average_pool(x, numerics="sequential"), NDArray[np.float32])
+assert_type(fastpool.onnx.global_max_pool(x, layout="NHWC"), NDArray[np.float32])
+q = np.zeros((1, 1, 4, 4), np.uint8)
+scale, zero = np.array(0.5, np.float32), np.array(3, np.uint8)
+same = fastpool.onnx.qlinear_average_pool(q, scale, zero, 0.25, 7, kernel_shape=k, beyond="count")
+assert_type(same, NDArray[np.uint8])
+assert_type(fastpool.onnx.qlinear_global_average_pool(q, scale, None, scale), NDArray[np.uint8])
+
 node = onnx.helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=k)
 assert_type(fastpool.onnx.Backend.run_node(node, [x], nan="ignore"), tuple[NDArray[Any], ...])
 

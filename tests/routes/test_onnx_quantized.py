@@ -1,0 +1,228 @@
+"""Quantised averages are exact: every result is the true mean, rounded once, as the slow twin's."""
+
+import random
+
+import numpy as np
+import pytest
+
+from cases import assert_same, bounds
+from fastpool import _reference
+from fastpool.onnx import qlinear_average_pool, qlinear_global_average_pool
+
+X = np.random.default_rng(0).integers(0, 256, (2, 3, 5, 4), np.uint8)
+WINDOW = {"kernel_shape": [2, 2]}
+
+
+def test_a_zero_point_is_added_after_rounding():
+    """Means 0.5 1.5 2.5 3.5: onnxruntime's QLinearAveragePool gives 2 2 4 4."""
+    x = np.array([[[0, 1, 2, 3, 4]]], np.uint8) + np.uint8(1)
+    got = qlinear_average_pool(x, 1.0, 1, 1.0, 1, kernel_shape=[2])
+    assert got.tolist() == [[[1, 3, 3, 5]]]
+
+
+def test_padding_is_worth_zero():
+    """The real 0, which is the zero point."""
+    x = np.array([[[110, 120]]], np.uint8)
+    pads = {"kernel_shape": [2], "pads": [1, 1]}
+    for include, expected in ((0, [110, 115, 120]), (1, [105, 115, 110])):
+        got = qlinear_average_pool(x, 0.5, 100, 0.5, 100, **pads, count_include_pad=include)
+        assert got.tolist() == [[expected]]
+
+
+def test_divisors_of_windows_that_reach_beyond():
+    x = np.full((1, 1, 4), 60, np.uint8)
+    attributes = {"kernel_shape": [3], "strides": [2], "pads": [1, 1]}
+    attributes |= {"ceil_mode": 1, "count_include_pad": 1}
+    for beyond, last in (("drop", 30), ("count", 20)):
+        got = qlinear_average_pool(x, 1.0, 0, 1.0, 0, **attributes, beyond=beyond)
+        assert got.tolist() == [[[40, 60, last]]]
+
+
+def test_windows_without_elements_are_zero():
+    """Which is the zero point of the result."""
+    x = np.full((1, 1, 1), 7, np.uint8)
+    for include in (0, 1):
+        attributes = {"kernel_shape": [1], "pads": [2, 1], "count_include_pad": include}
+        got = qlinear_average_pool(x, 1.0, 3, 1.0, 9, **attributes)
+        assert got.tolist() == [[[9, 9, 13, 9]]]
+
+
+def test_results_saturate():
+    x = np.array([[[-128, 0, 127]]], np.int8)
+    got = qlinear_average_pool(x, 100.0, 0, 0.5, 5, kernel_shape=[1])
+    assert got.tolist() == [[[-128, 5, 127]]]
+    for scales in ((3e38, 1e-45), (np.float32(3e38), np.float32(1e-45))):
+        got = qlinear_average_pool(x, scales[0], 0, scales[1], 5, kernel_shape=[1])
+        assert got.tolist() == [[[-128, 5, 127]]]
+    got = qlinear_average_pool(x, 1e-45, 0, 3e38, 5, kernel_shape=[1])
+    assert got.tolist() == [[[5, 5, 5]]]
+
+
+def random_case(seed):
+    """A pooling with ties, near ties and saturation: (x, quantisation, native attributes)."""
+    choose, rng = random.Random(seed), np.random.default_rng(seed)
+    dtype, n = choose.choice(["uint8", "int8"]), choose.choice([1, 2, 2, 3])
+    info = np.iinfo(dtype)
+    shape = (2, 2, *(choose.randint(1, 7) for _ in range(n)))
+    x = rng.integers(info.min, info.max + 1, shape, dtype)
+    quantisation = (
+        np.float32(choose.choice([1, 0.5, 0.1, 0.37, 1e-30, 3e38, 1e-45])),
+        choose.randint(info.min, info.max),
+        np.float32(choose.choice([1, 0.5, 0.25, 0.1, 0.37, 1e-30, 3e38])),
+        choose.randint(info.min, info.max),
+    )
+    attributes = {
+        "strides": [choose.randint(1, 3) for _ in range(n)],
+        "ceil_mode": choose.randint(0, 1),
+        "count_include_pad": choose.randint(0, 1),
+        "beyond": choose.choice(["drop", "count"]),
+        "ceil_rule": choose.choice(["clip", "keep"]),
+    }
+    if choose.random() < 0.7:
+        attributes["pads"] = [choose.randint(0, 3) for _ in range(2 * n)]
+    else:
+        attributes["auto_pad"] = choose.choice(["SAME_UPPER", "SAME_LOWER", "VALID"])
+    window = [choose.randint(1, min(4, size)) for size in shape[2:]]
+    return x, quantisation, window, attributes
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_against_the_slow_twin(seed):
+    x, quantisation, window, attributes = random_case(seed)
+    expected = _reference.qlinear_average_pool(x, *quantisation, window, **attributes)
+    got = qlinear_average_pool(x, *quantisation, kernel_shape=window, **attributes)
+    assert_same(got, expected)
+    last = np.ascontiguousarray(np.moveaxis(x, 1, -1))
+    got = qlinear_average_pool(
+        last, *quantisation, kernel_shape=window, **attributes, channels_last=1
+    )
+    assert_same(got, np.moveaxis(expected, 1, -1))
+    expected = _reference.qlinear_average_pool(x, *quantisation, x.shape[2:])
+    assert_same(qlinear_global_average_pool(x, *quantisation), expected)
+    got = qlinear_global_average_pool(last, *quantisation, channels_last=1)
+    assert_same(got, np.moveaxis(expected, 1, -1))
+
+
+def test_windows_too_large_for_a_table():
+    """Their results are searched for."""
+    x = np.random.default_rng(1).integers(0, 256, (1, 2, 20, 20), np.uint8)
+    quantisation = 0.1, 128, 0.02, 3
+    for attributes in ({}, {"pads": [2, 0, 1, 0], "count_include_pad": 1}):
+        got = qlinear_average_pool(x, *quantisation, kernel_shape=[18, 19], **attributes)
+        expected = _reference.qlinear_average_pool(x, *quantisation, [18, 19], **attributes)
+        assert_same(got, expected)
+
+
+def test_windows_and_padding_beyond_64_bits():
+    """Divisors are exact integers of any size; nothing loops over padding."""
+    x = np.array([[[255]]], np.uint8)
+    attributes = {"kernel_shape": [2**70], "pads": [2**70, 2**70 - 1], "strides": [2**70]}
+    with bounds():
+        got = qlinear_average_pool(x, 1.0, 0, 1.0, 7, **attributes)
+        assert got.tolist() == [[[7, 255]]]
+        got = qlinear_average_pool(x, 1.0, 0, 1.0, 7, **attributes, count_include_pad=1)
+        assert got.tolist() == [[[7, 7]]]
+    attributes = {"kernel_shape": [2**40], "pads": [2**40 - 1, 0], "count_include_pad": 1}
+    got = qlinear_average_pool(x, 2.0**40, 0, 1.0, 1, **attributes)
+    assert got.tolist() == [[[255]]]
+    got = qlinear_average_pool(x, 2.0**33, 0, 1.0, 1, **attributes)
+    assert got.tolist() == [[[3]]]  # 255 / 128, and 1
+
+
+@pytest.mark.parametrize("pool", [qlinear_average_pool, qlinear_global_average_pool])
+def test_scales_and_zero_points_may_be_arrays(pool):
+    """As they are in models; and absent zero points are 0."""
+    more = WINDOW if pool is qlinear_average_pool else {}
+    expected = pool(X, 0.1, 3, 0.3, 0, **more)
+    scale, result = np.array(0.1, np.float32), np.array([0.3], np.float32)
+    assert_same(pool(X, scale, np.array([3], np.uint8), result, np.uint8(0), **more), expected)
+    assert_same(pool(X, np.float32(0.1), np.array(3, np.uint8), result, None, **more), expected)
+    assert_same(pool(X, scale, 3, result, **more), expected)
+    assert_same(pool(X, 0.1, None, 0.3, **more), pool(X, 0.1, 0, 0.3, 0, **more))
+
+
+@pytest.mark.parametrize("pool", [qlinear_average_pool, qlinear_global_average_pool])
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"x": X.astype(np.int16)}, TypeError, "x: expected uint8 or int8, got int16"),
+        ({"x": X.astype(np.float32)}, TypeError, "x: expected uint8 or int8"),
+        ({"x": X[0, 0]}, ValueError, "at least one spatial axis"),
+        ({"x_scale": 0.0}, ValueError, "x_scale: expected a finite float32 above 0"),
+        ({"x_scale": -1.0}, ValueError, "x_scale"),
+        ({"x_scale": np.nan}, ValueError, "x_scale"),
+        ({"y_scale": np.inf}, ValueError, "y_scale"),
+        ({"y_scale": 1e39}, ValueError, "y_scale"),
+        ({"y_scale": 1e-46}, ValueError, "y_scale"),
+        ({"y_scale": None}, TypeError, "y_scale"),
+        ({"y_scale": "1"}, TypeError, "y_scale"),
+        ({"y_scale": np.ones(2, np.float32)}, ValueError, "y_scale: expected one number"),
+        ({"x_zero_point": 256}, ValueError, "x_zero_point"),
+        ({"x_zero_point": -1}, ValueError, "x_zero_point"),
+        ({"x_zero_point": 1.0}, TypeError, "x_zero_point"),
+        ({"y_zero_point": np.int8(1)}, TypeError, "y_zero_point: expected uint8"),
+        ({"y_zero_point": np.zeros(3, np.uint8)}, ValueError, "y_zero_point"),
+        ({"channels_last": 2}, ValueError, "channels_last"),
+        ({"channels_last": "1"}, TypeError, "channels_last"),
+        ({"num_threads": 0}, ValueError, "num_threads"),
+        ({"dilations": [1, 1]}, TypeError, "dilations"),
+    ],
+)
+def test_bad_arguments(pool, change, error, match):
+    usual = {"x": X, "x_scale": 1.0, "x_zero_point": 0, "y_scale": 1.0, "y_zero_point": 0}
+    if pool is qlinear_average_pool:
+        usual |= WINDOW
+    with pytest.raises(error, match=match):
+        pool(**(usual | change))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "error", "match"),
+    [
+        ({"kernel_shape": [2]}, ValueError, "kernel_shape"),
+        ({"kernel_shape": None}, TypeError, "kernel_shape"),
+        ({"kernel_shape": [6, 2]}, ValueError, "kernel_shape"),
+        ({"strides": [0, 1]}, ValueError, "strides"),
+        ({"pads": [1, 1]}, ValueError, "pads"),
+        ({"pads": [1, 0, 0, 0], "auto_pad": "VALID"}, ValueError, "pads"),
+        ({"auto_pad": "SAME"}, ValueError, "auto_pad"),
+        ({"ceil_mode": 2}, ValueError, "ceil_mode"),
+        ({"count_include_pad": 2}, ValueError, "count_include_pad"),
+        ({"beyond": 1}, TypeError, "beyond"),
+    ],
+)
+def test_bad_attributes(attributes, error, match):
+    with pytest.raises(error, match=match):
+        qlinear_average_pool(X, 1.0, 0, 1.0, 0, **(WINDOW | attributes))
+
+
+@pytest.mark.parametrize("pool", [qlinear_average_pool, qlinear_global_average_pool])
+def test_outputs(pool):
+    more = WINDOW if pool is qlinear_average_pool else {}
+    values = 0.1, 3, 0.05, 4
+    expected = pool(X, *values, **more)
+    out = np.zeros((*expected.shape[:-1], 2 * expected.shape[-1]), np.uint8)[..., ::2]
+    assert pool(X, *values, **more, out=out) is out
+    assert_same(out, expected)
+    for wrong, error in (
+        (np.zeros(expected.shape, np.int8), TypeError),
+        (np.zeros((1, 1), np.uint8), ValueError),
+        (np.broadcast_to(np.uint8(0), expected.shape), ValueError),
+        (X[tuple(map(slice, expected.shape))], ValueError),
+        ("out", TypeError),
+    ):
+        with pytest.raises(error, match="out"):
+            pool(X, *values, **more, out=wrong)
+
+
+def test_no_elements():
+    for shape in ((0, 3, 4, 4), (2, 0, 4, 4)):
+        x = np.zeros(shape, np.int8)
+        assert qlinear_average_pool(x, 1.0, 0, 1.0, 0, **WINDOW).shape == (*shape[:2], 3, 3)
+        assert qlinear_global_average_pool(x, 1.0, 0, 1.0, 0).shape == (*shape[:2], 1, 1)
+    with bounds():  # nothing is counted for results that are not there
+        x = np.zeros((0, 1, 2**40), np.int8)
+        got = qlinear_average_pool(x, 1.0, 0, 1.0, 0, kernel_shape=[3], pads=[1, 1])
+    assert got.shape == (0, 1, 2**40)
+    with pytest.raises(ValueError, match="at least one element along each spatial axis"):
+        qlinear_global_average_pool(np.zeros((1, 1, 0), np.int8), 1.0, 0, 1.0, 0)
