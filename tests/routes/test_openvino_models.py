@@ -2,6 +2,7 @@
 
 import doctest
 import functools
+import importlib
 import pathlib
 
 import numpy as np
@@ -262,10 +263,11 @@ def test_without_openvino(name):
     assert found == f"ImportError: {line}"
 
 
-def test_docstrings():
-    import fastpool.openvino._extension as module
-
-    assert doctest.testmod(module).failed == 0
+@pytest.mark.parametrize("name", ["_windows", "_adaptive", "_replace"])
+def test_docstrings(name):
+    module = importlib.import_module(f"fastpool.openvino.{name}")
+    found = doctest.testmod(module)
+    assert found.attempted and found.failed == 0
 
 
 @pytest.mark.parametrize("page", ["openvino.md", "coming-from/openvino.md"])
