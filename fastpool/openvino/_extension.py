@@ -34,7 +34,9 @@ class Pooling(openvino.Op):
         super().__init__(self)
         self._attributes = attributes
         if inputs[0] is not None:  # else OpenVINO reads a file, and calls visit_attributes next
-            self.set_arguments(inputs)
+            # OpenVINO takes nodes or outputs, but not some of each.
+            nodes = (isinstance(x, openvino.Node) for x in inputs)
+            self.set_arguments([x.output(0) if node else x for x, node in zip(inputs, nodes)])
             self.constructor_validate_and_infer_types()
 
     @classmethod
