@@ -37,7 +37,11 @@ MEANS = [
     (1, (1, 2, 6, 7), PADDED | {"exclude_pad": False}),
     (1, (1, 2, 7, 6), ROUNDED | {"exclude_pad": False, "rounding_type": "ceil"}),
     (14, (1, 2, 6, 7), ROUNDED | {"exclude_pad": True, "rounding_type": "ceil_torch"}),
-    (14, (2, 3, 7), {"kernel": [4], "strides": [3], "auto_pad": "same_lower", "exclude_pad": False}),
+    (
+        14,
+        (2, 3, 7),
+        {"kernel": [4], "strides": [3], "auto_pad": "same_lower", "exclude_pad": False},
+    ),
     (16, (1, 2, 8, 7), PADDED | {"exclude_pad": True, "dilations": [2, 3]}),
     (
         16,

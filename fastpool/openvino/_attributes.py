@@ -115,7 +115,9 @@ def _version(version, operation):
     version, allowed = arguments.as_int(version, "version"), VERSIONS[operation]
     if version not in allowed:
         *others, last = allowed
-        raise ValueError(f"version: expected {', '.join(map(str, others))} or {last}, got {version}")
+        raise ValueError(
+            f"version: expected {', '.join(map(str, others))} or {last}, got {version}"
+        )
     return version
 
 

@@ -35,8 +35,7 @@ class Pooling(openvino.Op):
         self._attributes = attributes
         if inputs[0] is not None:  # else OpenVINO reads a file, and calls visit_attributes next
             # OpenVINO takes nodes or outputs, but not some of each.
-            nodes = (isinstance(x, openvino.Node) for x in inputs)
-            self.set_arguments([x.output(0) if node else x for x, node in zip(inputs, nodes)])
+            self.set_arguments([x.output(0) if isinstance(x, openvino.Node) else x for x in inputs])
             self.constructor_validate_and_infer_types()
 
     @classmethod

@@ -284,7 +284,9 @@ def _read_bool(text, name):
 def _read_output_type(text, name):
     # The documents' examples have this attribute. It is not defined, and has no effect.
     if text != "i64":
-        raise ValueError(f'{name}: not defined; expected "i64" as in the documents, got {shown(text)}')
+        raise ValueError(
+            f'{name}: not defined; expected "i64" as in the documents, got {shown(text)}'
+        )
 
 
 _WINDOWS = {

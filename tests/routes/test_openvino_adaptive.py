@@ -27,7 +27,9 @@ def windows(size, outputs):
 @pytest.mark.parametrize("outputs", [1, 2, 3, 5, 7, 10])
 def test_averages_of_seven(outputs):
     y = fastpool.openvino.adaptive_avg_pool(ROW, [outputs])
-    expected = [ROW[..., window].sum(-1) / ROW[..., window].shape[-1] for window in windows(7, outputs)]
+    expected = [
+        ROW[..., window].sum(-1) / ROW[..., window].shape[-1] for window in windows(7, outputs)
+    ]
     assert_same(y, np.stack(expected, -1))
 
 

@@ -126,7 +126,10 @@ def test_windows_without_elements(exclude_pad):
     window["exclude_pad"] = exclude_pad
     y = fastpool.openvino.avg_pool(x, rounding_type="ceil", **window)
     assert y.tolist() == [[[1, 0]]]
-    for clipped in ({"rounding_type": "ceil_torch"}, {"rounding_type": "ceil", "ceil_rule": "clip"}):
+    for clipped in (
+        {"rounding_type": "ceil_torch"},
+        {"rounding_type": "ceil", "ceil_rule": "clip"},
+    ):
         assert fastpool.openvino.avg_pool(x, **clipped, **window).tolist() == [[[1]]]
 
 

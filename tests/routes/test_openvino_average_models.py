@@ -320,9 +320,9 @@ def test_element_types(name):
     parameter = ops.parameter(x.shape, element_type)
     made = {
         fastpool.openvino.AvgPool(parameter, **MEAN): fastpool.openvino.avg_pool(x, **MEAN),
-        fastpool.openvino.AdaptiveAvgPool(
-            parameter, [3, 2]
-        ): fastpool.openvino.adaptive_avg_pool(x, [3, 2]),
+        fastpool.openvino.AdaptiveAvgPool(parameter, [3, 2]): fastpool.openvino.adaptive_avg_pool(
+            x, [3, 2]
+        ),
     }
     size = openvino.Tensor(np.array([3, 2]))
     for pool, expected in made.items():
