@@ -2,13 +2,22 @@
 
 import os
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, overload, type_check_only
+from typing import (
+    Any,
+    Literal,
+    Protocol,
+    Self,
+    SupportsIndex,
+    TypeAlias,
+    overload,
+    type_check_only,
+)
 from xml.etree.ElementTree import Element
 
 import numpy as np
 import openvino
 from numpy.typing import NDArray
-from typing_extensions import Self, TypeVar
+from typing_extensions import TypeVar
 
 from .. import _typing as t
 
