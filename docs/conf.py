@@ -67,7 +67,7 @@ numpydoc_validation_exclude = {
     r"fastpool\.MaxPoolPlan$",
     r"fastpool\.onnx\.(Backend|InferenceSession)\b",
     r"fastpool\.conventions\.(Answer|Comparison)\b",
-    r"fastpool\.openvino\.MaxPoolLayer$",
+    r"fastpool\.openvino\.(Adaptive)?(Avg|Max)PoolLayer$",
     r"fastpool\.torch\.Replaced$",
     r"fastpool\.torch\.Max(Unp|P)ool\dd$",
     r"fastpool\.torch\.max_(un)?pool[13]d$",

@@ -9,6 +9,8 @@ from typing_extensions import Buffer
 
 Counts: TypeAlias = Sequence[SupportsIndex] | NDArray[np.integer[Any]]
 Ints: TypeAlias = SupportsIndex | Sequence[SupportsIndex]  # an array has __index__
+# Windows along every spatial axis, or along each. None is the extent of the axis.
+OutputSize: TypeAlias = SupportsIndex | Sequence[SupportsIndex | None] | None
 
 # Switches. None means the default.
 AutoPad: TypeAlias = Literal["NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER", "", None]

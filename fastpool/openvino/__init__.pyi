@@ -2,7 +2,16 @@
 
 import os
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, overload, type_check_only
+from typing import (
+    Any,
+    Literal,
+    Protocol,
+    Self,
+    SupportsIndex,
+    TypeAlias,
+    overload,
+    type_check_only,
+)
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -12,7 +21,18 @@ from typing_extensions import TypeVar
 
 from .. import _typing as t
 
-__all__ = ["MaxPoolLayer", "max_pool", "read_layer", "read_layers"]
+__all__ = [
+    "AdaptiveAvgPoolLayer",
+    "AdaptiveMaxPoolLayer",
+    "AvgPoolLayer",
+    "MaxPoolLayer",
+    "adaptive_avg_pool",
+    "adaptive_max_pool",
+    "avg_pool",
+    "max_pool",
+    "read_layer",
+    "read_layers",
+]
 
 _T = TypeVar("_T", bound=np.generic)
 
@@ -30,6 +50,7 @@ _AutoPad: TypeAlias = Literal[
     "VALID",
     None,
 ]
+_ExcludePad: TypeAlias = bool | Literal[0, 1]
 _IndexElementType: TypeAlias = Literal["i64", "i32", None]
 
 @overload
@@ -166,14 +187,166 @@ def max_pool(
     out_indices: t.Output | None = None,
     num_threads: SupportsIndex | None = None,
 ) -> Any: ...
+@overload
+def avg_pool(
+    x: NDArray[_T],
+    *,
+    version: SupportsIndex = 16,
+    strides: t.Counts,
+    pads_begin: t.Counts | None = None,
+    pads_end: t.Counts | None = None,
+    kernel: t.Counts,
+    exclude_pad: _ExcludePad,
+    rounding_type: _RoundingType = "floor",
+    auto_pad: _AutoPad = "explicit",
+    dilations: t.Counts | None = None,
+    beyond: t.Beyond = None,
+    numerics: t.Numerics = "exact",
+    layout: t.BatchLayout = "NCHW",
+    nan: t.Nan = "propagate",
+    ceil_rule: t.CeilRule = None,
+    out: NDArray[_T] | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> NDArray[_T]: ...
+@overload
+def avg_pool(
+    x: t.Array,
+    *,
+    version: SupportsIndex = 16,
+    strides: t.Counts,
+    pads_begin: t.Counts | None = None,
+    pads_end: t.Counts | None = None,
+    kernel: t.Counts,
+    exclude_pad: _ExcludePad,
+    rounding_type: _RoundingType = "floor",
+    auto_pad: _AutoPad = "explicit",
+    dilations: t.Counts | None = None,
+    beyond: t.Beyond = None,
+    numerics: t.Numerics = "exact",
+    layout: t.BatchLayout = "NCHW",
+    nan: t.Nan = "propagate",
+    ceil_rule: t.CeilRule = None,
+    out: NDArray[Any] | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> NDArray[Any]: ...
+
+# (memory of another kind to be written)
+@overload
+def avg_pool(
+    x: t.Array,
+    *,
+    version: SupportsIndex = 16,
+    strides: t.Counts,
+    pads_begin: t.Counts | None = None,
+    pads_end: t.Counts | None = None,
+    kernel: t.Counts,
+    exclude_pad: _ExcludePad,
+    rounding_type: _RoundingType = "floor",
+    auto_pad: _AutoPad = "explicit",
+    dilations: t.Counts | None = None,
+    beyond: t.Beyond = None,
+    numerics: t.Numerics = "exact",
+    layout: t.BatchLayout = "NCHW",
+    nan: t.Nan = "propagate",
+    ceil_rule: t.CeilRule = None,
+    out: t.Output | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> Any: ...
+@overload
+def adaptive_avg_pool(
+    x: NDArray[_T],
+    output_size: t.OutputSize,
+    *,
+    numerics: t.Numerics = "exact",
+    layout: t.BatchLayout = "NCHW",
+    nan: t.Nan = "propagate",
+    out: NDArray[_T] | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> NDArray[_T]: ...
+@overload
+def adaptive_avg_pool(
+    x: t.Array,
+    output_size: t.OutputSize,
+    *,
+    numerics: t.Numerics = "exact",
+    layout: t.BatchLayout = "NCHW",
+    nan: t.Nan = "propagate",
+    out: NDArray[Any] | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> NDArray[Any]: ...
+@overload
+def adaptive_avg_pool(
+    x: t.Array,
+    output_size: t.OutputSize,
+    *,
+    numerics: t.Numerics = "exact",
+    layout: t.BatchLayout = "NCHW",
+    nan: t.Nan = "propagate",
+    out: t.Output | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> Any: ...
+@overload
+def adaptive_max_pool(
+    x: NDArray[_T],
+    output_size: t.OutputSize,
+    *,
+    index_element_type: Literal["i64"] | None = "i64",
+    layout: t.BatchLayout = "NCHW",
+    nan: t.Nan = "propagate",
+    index_layout: t.IndexLayout = "NCHW",
+    out: NDArray[_T] | None = None,
+    out_indices: NDArray[np.int64] | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> tuple[NDArray[_T], NDArray[np.int64]]: ...
+@overload
+def adaptive_max_pool(
+    x: NDArray[_T],
+    output_size: t.OutputSize,
+    *,
+    index_element_type: Literal["i32"],
+    layout: t.BatchLayout = "NCHW",
+    nan: t.Nan = "propagate",
+    index_layout: t.IndexLayout = "NCHW",
+    out: NDArray[_T] | None = None,
+    out_indices: NDArray[np.int32] | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> tuple[NDArray[_T], NDArray[np.int32]]: ...
+@overload
+def adaptive_max_pool(
+    x: t.Array,
+    output_size: t.OutputSize,
+    *,
+    index_element_type: _IndexElementType = "i64",
+    layout: t.BatchLayout = "NCHW",
+    nan: t.Nan = "propagate",
+    index_layout: t.IndexLayout = "NCHW",
+    out: NDArray[Any] | None = None,
+    out_indices: NDArray[Any] | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def adaptive_max_pool(
+    x: t.Array,
+    output_size: t.OutputSize,
+    *,
+    index_element_type: _IndexElementType = "i64",
+    layout: t.BatchLayout = "NCHW",
+    nan: t.Nan = "propagate",
+    index_layout: t.IndexLayout = "NCHW",
+    out: t.Output | None = None,
+    out_indices: t.Output | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> Any: ...
 
 @dataclass(frozen=True)
-class MaxPoolLayer:
+class _Layer:
     name: str | None
     version: int
     attributes: dict[str, Any]
     input_dims: tuple[tuple[int, ...], ...]
     output_dims: tuple[tuple[int, ...], ...]
+
+class MaxPoolLayer(_Layer):
     def __call__(
         self,
         x: t.Array,
@@ -187,15 +360,68 @@ class MaxPoolLayer:
         num_threads: SupportsIndex | None = None,
     ) -> Any: ...
 
+class AvgPoolLayer(_Layer):
+    def __call__(
+        self,
+        x: t.Array,
+        *,
+        beyond: t.Beyond = None,
+        numerics: t.Numerics = "exact",
+        layout: t.BatchLayout = "NCHW",
+        nan: t.Nan = "propagate",
+        ceil_rule: t.CeilRule = None,
+        out: t.Output | None = None,
+        num_threads: SupportsIndex | None = None,
+    ) -> Any: ...
+
+class AdaptiveAvgPoolLayer(_Layer):
+    def __call__(
+        self,
+        x: t.Array,
+        *,
+        output_size: t.OutputSize = None,
+        numerics: t.Numerics = "exact",
+        layout: t.BatchLayout = "NCHW",
+        nan: t.Nan = "propagate",
+        out: t.Output | None = None,
+        num_threads: SupportsIndex | None = None,
+    ) -> Any: ...
+
+class AdaptiveMaxPoolLayer(_Layer):
+    def __call__(
+        self,
+        x: t.Array,
+        *,
+        output_size: t.OutputSize = None,
+        layout: t.BatchLayout = "NCHW",
+        nan: t.Nan = "propagate",
+        index_layout: t.IndexLayout = "NCHW",
+        out: t.Output | None = None,
+        out_indices: t.Output | None = None,
+        num_threads: SupportsIndex | None = None,
+    ) -> Any: ...
+
+_AnyLayer: TypeAlias = MaxPoolLayer | AvgPoolLayer | AdaptiveAvgPoolLayer | AdaptiveMaxPoolLayer
+
 @type_check_only
 class _Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
-def read_layer(layer: str | Element) -> MaxPoolLayer: ...
-def read_layers(file: str | os.PathLike[str] | _Readable) -> list[MaxPoolLayer]: ...
+def read_layer(layer: str | Element) -> _AnyLayer: ...
+def read_layers(file: str | os.PathLike[str] | _Readable) -> list[_AnyLayer]: ...
 
-class MaxPool(openvino.Op):
+@type_check_only
+class _Pooling(openvino.Op):
     class_type_info: openvino.DiscreteTypeInfo
+    @classmethod
+    def get_type_info(cls) -> openvino.DiscreteTypeInfo: ...
+    def clone_with_new_inputs(self, inputs: list[openvino.Output]) -> Self: ...
+    def visit_attributes(self, visitor: openvino.AttributeVisitor) -> bool: ...
+    def validate_and_infer_types(self) -> None: ...
+    def has_evaluate(self) -> bool: ...
+    def evaluate(self, outputs: list[openvino.Tensor], inputs: list[openvino.Tensor]) -> bool: ...
+
+class MaxPool(_Pooling):
     def __init__(
         self,
         x: openvino.Node | openvino.Output | None = None,
@@ -213,14 +439,53 @@ class MaxPool(openvino.Op):
         layout: Literal["NCHW", "NHWC", None] = "NCHW",
         return_indices: bool | None = True,
     ) -> None: ...
-    @staticmethod
-    def get_type_info() -> openvino.DiscreteTypeInfo: ...
-    def clone_with_new_inputs(self, inputs: list[openvino.Output]) -> MaxPool: ...
-    def visit_attributes(self, visitor: openvino.AttributeVisitor) -> bool: ...
-    def validate_and_infer_types(self) -> None: ...
-    def has_evaluate(self) -> bool: ...
-    def evaluate(self, outputs: list[openvino.Tensor], inputs: list[openvino.Tensor]) -> bool: ...
+
+class AvgPool(_Pooling):
+    def __init__(
+        self,
+        x: openvino.Node | openvino.Output | None = None,
+        *,
+        kernel: t.Counts | None = None,
+        strides: t.Counts | None = None,
+        pads_begin: t.Counts | None = None,
+        pads_end: t.Counts | None = None,
+        exclude_pad: _ExcludePad | None = None,
+        rounding_type: _RoundingType = "floor",
+        auto_pad: _AutoPad = "explicit",
+        dilations: t.Counts | None = None,
+        beyond: t.Beyond = None,
+        numerics: t.Numerics = "exact",
+        nan: t.Nan = "propagate",
+        layout: Literal["NCHW", "NHWC", None] = "NCHW",
+    ) -> None: ...
+
+class AdaptiveAvgPool(_Pooling):
+    def __init__(
+        self,
+        x: openvino.Node | openvino.Output | None = None,
+        output_size: openvino.Node | openvino.Output | t.Counts | None = None,
+        *,
+        numerics: t.Numerics = "exact",
+        nan: t.Nan = "propagate",
+        layout: Literal["NCHW", "NHWC", None] = "NCHW",
+    ) -> None: ...
+
+class AdaptiveMaxPool(_Pooling):
+    def __init__(
+        self,
+        x: openvino.Node | openvino.Output | None = None,
+        output_size: openvino.Node | openvino.Output | t.Counts | None = None,
+        *,
+        index_element_type: Literal["i64", "i32"] = "i64",
+        nan: t.Nan = "propagate",
+        layout: Literal["NCHW", "NHWC", None] = "NCHW",
+        return_indices: bool | None = True,
+    ) -> None: ...
 
 def replace_pooling(
-    model: openvino.Model, *, nan: t.Nan = "propagate", layout: Literal["NCHW", "NHWC", None] = None
-) -> list[MaxPoolLayer]: ...
+    model: openvino.Model,
+    *,
+    nan: t.Nan = "propagate",
+    numerics: t.Numerics = "exact",
+    layout: Literal["NCHW", "NHWC", None] = None,
+) -> list[_AnyLayer]: ...

@@ -1,25 +1,31 @@
-"""Read MaxPool layers from OpenVINO's XML, one element or a whole IR file."""
+"""The layers of OpenVINO's models as data that can be called on arrays."""
 
-import os
-import re
 from dataclasses import dataclass
 
-from .._planning.arguments import shown
-from ._operator import VERSIONS, max_pool, native_attributes
-
-# Limit for the characters of one layer. Each element takes some hundred bytes; ports are few.
-_LONGEST_LAYER = 1 << 18
-# A file is read in pieces of this many bytes. Elements of models are nested a few deep (each body
-# of a loop or a branch adds four). A model has some dozens of MaxPool layers.
-_PIECE = 1 << 16
-_DEEPEST = 100
-_MOST_LAYERS = 1000
-# How the operation's documents start their layers, and the XML that they mean.
-_DOCUMENTED_START = '<layer ... type="MaxPool" ... >', '<layer type="MaxPool">'
+from ._operator import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool
 
 
 @dataclass(frozen=True)
-class MaxPoolLayer:
+class _Layer:
+    name: str | None
+    version: int
+    attributes: dict
+    input_dims: tuple
+    output_dims: tuple
+
+
+class _AdaptiveLayer(_Layer):
+    """A layer whose second input gives the output size."""
+
+    def _arguments(self, output_size):
+        """Return the arguments of the function after `x`; `output_size` may be None."""
+        arguments = self.attributes | ({} if output_size is None else {"output_size": output_size})
+        if "output_size" not in arguments:
+            raise TypeError("output_size: required, because the layer does not declare it")
+        return arguments
+
+
+class MaxPoolLayer(_Layer):
     """A MaxPool layer of an OpenVINO model that can be called on arrays.
 
     :func:`read_layer` makes it.
@@ -36,12 +42,6 @@ class MaxPoolLayer:
         layer also runs on other extents, and declarations can be wrong (the same_upper example of
         the operation's own documents declares 32 x 32, but the result is 16 x 16).
     """
-
-    name: str | None
-    version: int
-    attributes: dict
-    input_dims: tuple
-    output_dims: tuple
 
     def __call__(
         self,
@@ -70,266 +70,144 @@ class MaxPoolLayer:
         )
 
 
-def read_layer(layer):
-    """Read a MaxPool layer from the XML of an OpenVINO model.
+class AvgPoolLayer(_Layer):
+    """An AvgPool layer of an OpenVINO model that can be called on arrays.
 
-    Parameters
+    :func:`read_layer` makes it.
+
+    Attributes
     ----------
-    layer : str or xml.etree.ElementTree.Element
-        The ``<layer type="MaxPool">`` element, or its text. The text may have the ellipses of the
-        examples in OpenVINO's documentation: ``<layer ... type="MaxPool" ... >``.
-
-    Returns
-    -------
-    layer : MaxPoolLayer
-        The layer. Its version is the newest one in its opset ("opset8" to "opset13" mean 8). A
-        layer without an opset has version 1 if it declares one output and nothing newer, else 8.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import fastpool.openvino
-    >>> layer = fastpool.openvino.read_layer(
-    ...     '<layer type="MaxPool" version="opset1">'
-    ...     '<data auto_pad="valid" kernel="2" strides="2"/></layer>'
-    ... )
-    >>> layer(np.array([[[1, 5, 2, 4]]]))
-    array([[[5, 4]]])
+    name : str or None
+        Name of the layer in its model.
+    version : {1, 14, 16}
+    attributes : dict
+        The keywords of :func:`avg_pool` that the layer gives.
+    input_dims, output_dims : tuple of tuple of int
+        As in :class:`MaxPoolLayer`.
     """
-    if isinstance(layer, str):
-        if len(layer) > _LONGEST_LAYER:
-            raise ValueError(
-                f"layer: expected at most {_LONGEST_LAYER} characters, got {len(layer)}"
-            )
-        layer = _parse(layer.replace(*_DOCUMENTED_START, 1))
-    elif not hasattr(layer, "findall") or not hasattr(layer, "attrib"):
-        raise TypeError(f"layer: expected XML text or an Element, got {shown(layer)}")
-    if layer.tag != "layer" or layer.get("type") != "MaxPool":
-        kind = shown(layer.get("type"))
-        raise ValueError(
-            f'layer: expected <layer type="MaxPool">, got <{shown(layer.tag)} type={kind}>'
+
+    def __call__(
+        self,
+        x,
+        *,
+        beyond=None,
+        numerics="exact",
+        layout="NCHW",
+        nan="propagate",
+        ceil_rule=None,
+        out=None,
+        num_threads=None,
+    ):
+        """Run :func:`avg_pool` with the layer's attributes and these arguments."""
+        return avg_pool(
+            x,
+            version=self.version,
+            **self.attributes,
+            beyond=beyond,
+            numerics=numerics,
+            layout=layout,
+            nan=nan,
+            ceil_rule=ceil_rule,
+            out=out,
+            num_threads=num_threads,
         )
-    data = layer.findall("data")
-    if len(data) != 1:
-        raise ValueError(f"layer: expected one <data> element, got {len(data)}")
-    attributes = _read_attributes(data[0].attrib)
-    input_dims, output_dims = _read_dims(layer, "input"), _read_dims(layer, "output")
-    version = _read_version(layer.get("version"), attributes, len(output_dims))
-    # A bad layer fails here, not at its first call. The kernel gives the number of spatial axes.
-    native_attributes(len(attributes["kernel"]), version, **attributes)
-    return MaxPoolLayer(layer.get("name"), version, attributes, input_dims, output_dims)
 
 
-def read_layers(file):
-    """Read the MaxPool layers of a model that OpenVINO saved (IR, the .xml file).
+class AdaptiveAvgPoolLayer(_AdaptiveLayer):
+    """An AdaptiveAvgPool layer of an OpenVINO model that can be called on arrays.
 
-    Parameters
+    :func:`read_layer` makes it.
+
+    Attributes
     ----------
-    file : path-like or binary file object
-        A file from ``openvino.save_model``. It is read in pieces and need not fit in memory.
-
-    Returns
-    -------
-    layers : list of MaxPoolLayer
-        The layers, as :func:`read_layer` reads them, in the order of the file, which is an order of
-        execution. Layers in the bodies of If, Loop and TensorIterator come before those that follow
-        the operation.
-
-    Raises
-    ------
-    ValueError
-        The file is no IR, declares a document type, has a bad MaxPool layer (the error names it),
-        or exceeds a limit: 256 KiB for a layer or without any tag, elements 100 deep, 1000 layers.
-
-    Examples
-    --------
-    >>> import io
-    >>> import fastpool.openvino
-    >>> file = io.BytesIO(
-    ...     b'''<net name="model" version="11"><layers>
-    ...         <layer id="0" name="x" type="Parameter" version="opset1"/>
-    ...         <layer id="1" name="pool" type="MaxPool" version="opset8">
-    ...             <data auto_pad="valid" kernel="2" strides="2"/>
-    ...         </layer>
-    ...     </layers></net>'''
-    ... )
-    >>> [(layer.name, layer.version) for layer in fastpool.openvino.read_layers(file)]
-    [('pool', 8)]
+    name : str or None
+        Name of the layer in its model.
+    version : {8}
+    attributes : dict
+        The `output_size`, if the layer declares the spatial extents of its output. OpenVINO does
+        so if the operation's second input is a constant. The constant itself is in another file.
+    input_dims, output_dims : tuple of tuple of int
+        As in :class:`MaxPoolLayer`.
     """
-    if isinstance(file, (str, os.PathLike)):
-        with open(file, "rb") as opened:
-            return read_layers(opened)
-    if not hasattr(file, "read"):
-        raise TypeError(f"file: expected a path or a binary file object, got {shown(file)}")
-    layers = _LayersOfFile()
-    while piece := file.read(_PIECE):
-        if not isinstance(piece, bytes):
-            raise TypeError(f"file: expected one opened in binary mode, got {shown(piece)} from it")
-        layers.feed(piece)
-    return layers.close()
+
+    def __call__(
+        self,
+        x,
+        *,
+        output_size=None,
+        numerics="exact",
+        layout="NCHW",
+        nan="propagate",
+        out=None,
+        num_threads=None,
+    ):
+        """Run :func:`adaptive_avg_pool`; an `output_size` replaces that of the layer."""
+        return adaptive_avg_pool(
+            x,
+            **self._arguments(output_size),
+            numerics=numerics,
+            layout=layout,
+            nan=nan,
+            out=out,
+            num_threads=num_threads,
+        )
 
 
-class _LayersOfFile:
-    """A collector of the MaxPool layers of a file that arrives in pieces."""
+class AdaptiveMaxPoolLayer(_AdaptiveLayer):
+    """An AdaptiveMaxPool layer of an OpenVINO model that can be called on arrays.
 
-    def __init__(self):
-        self._parser = _parser("file")
-        self._parser.StartElementHandler = self._start
-        self._parser.EndElementHandler = self._end
-        self._layers = []
-        self._fed = self._last_tag = self._depth = 0
-        self._builder = None  # builder of the open MaxPool layer
-        self._layer_depth = 0
+    :func:`read_layer` makes it.
 
-    def feed(self, piece):
-        _feed(self._parser, piece, False, "file")
-        self._fed += len(piece)
-        # In a MaxPool layer, this counts from the layer's start and bounds what the builder holds.
-        if self._fed - self._last_tag > _LONGEST_LAYER:
-            raise ValueError(
-                f"file: more than {_LONGEST_LAYER} bytes of one MaxPool layer, or without a tag"
-            )
+    Attributes
+    ----------
+    name : str or None
+        Name of the layer in its model.
+    version : {8}
+    attributes : dict
+        The `index_element_type`, if the layer gives it, and the `output_size`, as in
+        :class:`AdaptiveAvgPoolLayer`.
+    input_dims, output_dims : tuple of tuple of int
+        As in :class:`MaxPoolLayer`.
+    """
 
-    def close(self):
-        _feed(self._parser, b"", True, "file")
-        return self._layers
-
-    def _start(self, tag, attributes):
-        if self._depth == 0 and tag != "net":
-            raise ValueError(f"file: expected an IR, whose root is <net>, got <{shown(tag)}>")
-        if self._depth == _DEEPEST:
-            raise ValueError(f"file: elements more than {_DEEPEST} deep")
-        self._depth += 1
-        if self._builder is None:
-            self._last_tag = self._parser.CurrentByteIndex
-            if tag != "layer" or attributes.get("type") != "MaxPool":
-                return
-            self._builder, self._layer_depth = _tree_builder(), self._depth
-            self._parser.CharacterDataHandler = self._builder.data
-        self._builder.start(tag, attributes)
-
-    def _end(self, tag):
-        if self._builder is None:
-            self._last_tag = self._parser.CurrentByteIndex
-        else:
-            self._builder.end(tag)
-            if self._depth == self._layer_depth:
-                self._finish(self._builder.close())
-                self._builder = self._parser.CharacterDataHandler = None
-        self._depth -= 1
-
-    def _finish(self, element):
-        if len(self._layers) == _MOST_LAYERS:
-            raise ValueError(f"file: more than {_MOST_LAYERS} MaxPool layers")
-        try:
-            self._layers.append(read_layer(element))
-        except ValueError as error:
-            raise ValueError(f"layer {shown(element.get('name'))}: {error}") from None
+    def __call__(
+        self,
+        x,
+        *,
+        output_size=None,
+        layout="NCHW",
+        nan="propagate",
+        index_layout="NCHW",
+        out=None,
+        out_indices=None,
+        num_threads=None,
+    ):
+        """Run :func:`adaptive_max_pool`; an `output_size` replaces that of the layer."""
+        return adaptive_max_pool(
+            x,
+            **self._arguments(output_size),
+            layout=layout,
+            nan=nan,
+            index_layout=index_layout,
+            out=out,
+            out_indices=out_indices,
+            num_threads=num_threads,
+        )
 
 
-def _parse(text):
-    """Return the root element of XML text."""
-    parser, builder = _parser("layer"), _tree_builder()
-    parser.StartElementHandler = builder.start
-    parser.EndElementHandler = builder.end
-    parser.CharacterDataHandler = builder.data
-    _feed(parser, text, True, "layer")
-    return builder.close()
-
-
-# xml is imported in functions, so that pooling alone does not load it.
-
-
-def _tree_builder():
-    from xml.etree.ElementTree import TreeBuilder
-
-    return TreeBuilder()
-
-
-def _parser(name):
-    """Return a parser that allows no document type, and so no entities."""
-    from xml.parsers import expat
-
-    def refuse(*declaration):
-        raise ValueError(f"{name}: a document type declaration (DTD) is not allowed")
-
-    parser = expat.ParserCreate()
-    parser.StartDoctypeDeclHandler = refuse
-    return parser
-
-
-def _feed(parser, text, final, name):
-    from xml.parsers.expat import ExpatError
-
-    try:
-        parser.Parse(text, final)
-    except (ExpatError, UnicodeEncodeError, LookupError) as error:
-        raise ValueError(f"{name}: not well-formed XML: {error}") from None
-
-
-def _read_attributes(texts):
-    attributes = {}
-    for name, text in texts.items():
-        if name not in _READERS:
-            raise ValueError(
-                f"layer: <data> has an unknown attribute {shown(name)}; "
-                f"expected {', '.join(_READERS)}"
-            )
-        if not isinstance(text, str):  # an Element made by a program can hold anything
-            raise TypeError(f"{name}: expected text, got {shown(text)}")
-        attributes[name] = _READERS[name](text, name)
-    required = ["kernel", "strides"]
-    if attributes.get("auto_pad", "explicit").lower() == "explicit":
-        required += ["pads_begin", "pads_end"]
-    for name in required:
-        if name not in attributes:
-            raise ValueError(f"{name}: required, and not an attribute of <data>")
-    return attributes
-
-
-def _read_int(text, name):
-    # int() also takes underscores, digits of other scripts, and thousands of digits.
-    if not re.fullmatch(r"-?[0-9]{1,19}", text.strip(" \t\n")):
-        raise ValueError(f"{name}: expected an integer, got {shown(text)}")
-    return int(text)
-
-
-def _read_ints(text, name):
-    pieces = text.split(",", 3)
-    if len(pieces) > 3:
-        raise ValueError(f"{name}: expected 1 to 3 integers, got {shown(text)}")
-    return tuple(_read_int(piece, name) for piece in pieces)
-
-
-def _read_text(text, name):
-    return text
-
-
-_READERS = {
-    "strides": _read_ints,
-    "pads_begin": _read_ints,
-    "pads_end": _read_ints,
-    "kernel": _read_ints,
-    "rounding_type": _read_text,
-    "auto_pad": _read_text,
-    "dilations": _read_ints,
-    "index_element_type": _read_text,
-    "axis": _read_int,
+_CLASSES = {
+    "MaxPool": MaxPoolLayer,
+    "AvgPool": AvgPoolLayer,
+    "AdaptiveAvgPool": AdaptiveAvgPoolLayer,
+    "AdaptiveMaxPool": AdaptiveMaxPoolLayer,
 }
 
 
-def _read_dims(layer, ports):
-    return tuple(
-        tuple(_read_int(dim.text or "", "dim") for dim in port.findall("dim"))
-        for port in layer.findall(f"{ports}/port")
-    )
-
-
-def _read_version(text, attributes, n_outputs):
-    if text is None:
-        newer = {"dilations", "index_element_type", "axis"} & set(attributes)
-        return 1 if n_outputs == 1 and not newer else 8
-    found = re.fullmatch(r"opset([1-9][0-9]?)", text)
-    if not found:
-        raise ValueError(f'version: expected "opset" and a number, got {shown(text)}')
-    return max(version for version in VERSIONS if version <= int(found[1]))
+def make_layer(kind, name, version, attributes, input_dims, output_dims):
+    """Return the layer of an operation of the type `kind`."""
+    make = _CLASSES[kind]
+    if issubclass(make, _AdaptiveLayer) and output_dims:
+        size = output_dims[0][2:]
+        if size and min(size) >= 0:
+            attributes = attributes | {"output_size": size}
+    return make(name, version, attributes, input_dims, output_dims)

@@ -1,26 +1,9 @@
-"""Translate the attributes of OpenVINO's MaxPool into plans of :func:`fastpool.max_pool`."""
+"""OpenVINO's poolings as functions. Each call finds or makes the plan of a native function."""
 
-from .._planning import arguments
-from .._planning.arguments import shown
-from .._planning.operators import counts, spatial_rank
-from .._plans import make_plan
+from .._plans import make_adaptive_avg_plan, make_adaptive_max_plan, make_avg_plan, make_plan
 from .._running.interop import as_array
 from .._running.plan_cache import PlanCache
-
-VERSIONS = (1, 8, 14)
-_AUTO_PADS = {
-    "explicit": "NOTSET",
-    "same_upper": "SAME_UPPER",
-    "same_lower": "SAME_LOWER",
-    "valid": "VALID",
-}
-# rounding_type -> (ceil_mode, ceil_rule)
-_ROUNDING_TYPES = {
-    "floor": (False, "clip"),
-    "ceil": (True, "keep"),
-    "ceil_torch": (True, "clip"),
-}
-_INDEX_ELEMENT_TYPES = {"i64": "int64", "i32": "int32"}
+from ._attributes import avg_pool_attributes, index_dtype, max_pool_attributes, rank_of
 
 
 def max_pool(
@@ -105,15 +88,12 @@ def max_pool(
         index_layout,
         num_threads,
     )
-    return _pool_plans.find(x, arguments)(x, out, out_indices)
+    return _max_plans.find(x, arguments)(x, out, out_indices)
 
 
 def _plan_max_pool(shape, dtype, version, *arguments):
     *own, ceil_rule, layout, nan, index_layout, num_threads = arguments
-    n = spatial_rank(shape, layout)
-    if n > 3:
-        raise ValueError(f"x: expected rank 3, 4 or 5, got {n + 2}")
-    attributes = native_attributes(n, version, *own)
+    attributes = max_pool_attributes(rank_of(shape, layout), version, *own)
     if ceil_rule is not None:
         attributes["ceil_rule"] = ceil_rule
     return make_plan(
@@ -127,74 +107,212 @@ def _plan_max_pool(shape, dtype, version, *arguments):
     )
 
 
-_pool_plans = PlanCache(_plan_max_pool)
-
-
-def native_attributes(
-    n,
-    version,
-    strides=None,
+def avg_pool(
+    x,
+    *,
+    version=16,
+    strides,
     pads_begin=None,
     pads_end=None,
-    kernel=None,
-    rounding_type=None,
-    auto_pad=None,
+    kernel,
+    exclude_pad,
+    rounding_type="floor",
+    auto_pad="explicit",
     dilations=None,
-    index_element_type=None,
-    axis=None,
+    beyond=None,
+    numerics="exact",
+    layout="NCHW",
+    nan="propagate",
+    ceil_rule=None,
+    out=None,
+    num_threads=None,
 ):
-    """Return the checked attributes for `n` spatial axes, as the native call takes them."""
-    if arguments.as_int(version, "version") not in VERSIONS:
-        raise ValueError(f"version: expected 1, 8 or 14, got {version}")
-    rounding_type = _lower_case_choice(rounding_type, "rounding_type", _ROUNDING_TYPES)
-    if rounding_type == "ceil_torch" and version < 14:
-        raise ValueError(f'rounding_type: "ceil_torch" needs version 14, got version {version}')
-    ceil_mode, ceil_rule = _ROUNDING_TYPES[rounding_type]
-    auto_pad = _lower_case_choice(auto_pad, "auto_pad", _AUTO_PADS)
-    attributes = {
-        "kernel_shape": counts(kernel, "kernel", n, 1, required=True),
-        "strides": counts(strides, "strides", n, 1, required=True),
-        "auto_pad": _AUTO_PADS[auto_pad],
-        "ceil_mode": ceil_mode,
-        "ceil_rule": ceil_rule,
-    }
-    if auto_pad == "explicit":
-        # The document's "ignored when auto_pad is specified" means any other auto_pad.
-        for name, value in (("pads_begin", pads_begin), ("pads_end", pads_end)):
-            if value is None:
-                raise TypeError(f'{name}: required with auto_pad "explicit"')
-        attributes["pads"] = (
-            *counts(pads_begin, "pads_begin", n, 0),
-            *counts(pads_end, "pads_end", n, 0),
-        )
-    later = {"dilations": dilations, "index_element_type": index_element_type, "axis": axis}
-    if version == 1:
-        for name, value in later.items():
-            if value is not None:
-                raise ValueError(f"{name}: version 1 has no such attribute, got {shown(value)}")
-        return attributes
-    element_type = arguments.choice(
-        index_element_type, "index_element_type", tuple(_INDEX_ELEMENT_TYPES)
+    """Run OpenVINO's AvgPool.
+
+    Parameters
+    ----------
+    x : array_like
+        Input of rank 3, 4 or 5: batch, channels and one to three spatial axes.
+    version : {1, 14, 16}
+        Version of the operation. 14 adds "ceil_torch", and 16 dilations.
+    strides, kernel, dilations : sequence of int
+        One value per spatial axis. `dilations` defaults to ones.
+    pads_begin, pads_end : sequence of int
+        One value per spatial axis. Required with ``auto_pad="explicit"`` and ignored otherwise.
+    exclude_pad : bool
+        Whether the mean is that of the elements alone. If not, padding counts as zeros.
+    rounding_type : {"floor", "ceil", "ceil_torch"}
+        How the output extent is rounded. "ceil" keeps a last window that starts in the padding at
+        the end or past it, "ceil_torch" drops it. It does not affect same_upper and same_lower.
+    auto_pad : {"explicit", "same_upper", "same_lower", "valid"}
+        The source of padding. This and `rounding_type` may be written in any case.
+    beyond : {"count", "drop"}, optional
+        Without `exclude_pad`, whether the part of a rounded-up window that is past the padding at
+        the end counts as zeros, too. By default as in OpenVINO's program: "count" if any pad of any
+        axis is not 0, else "drop". Pads that `auto_pad` ignores are no pads.
+    ceil_rule : {"keep", "clip"}, optional
+        What "ceil" does with that last window, "keep" by default.
+    numerics : {"exact", "sequential"}
+        As in :func:`fastpool.avg_pool`. "sequential" gives the bits of OpenVINO's float32.
+    layout, nan, out, num_threads
+        As in :func:`fastpool.avg_pool`. `layout` has both batch and channels.
+
+    Returns
+    -------
+    y : ndarray
+        The means, in `layout`, of the type of `x`. A window that holds no element gives 0. Integers
+        are rounded to the nearest, halves to the even one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastpool.openvino
+    >>> x = np.array([[[3.0, 5.0, 4.0]]])
+    >>> window = {"kernel": [2], "strides": [2], "pads_begin": [1], "pads_end": [0]}
+    >>> fastpool.openvino.avg_pool(x, **window, exclude_pad=True)
+    array([[[3. , 4.5]]])
+    >>> fastpool.openvino.avg_pool(x, **window, exclude_pad=False)
+    array([[[1.5, 4.5]]])
+    """
+    x = as_array(x, "x")
+    arguments = (
+        version,
+        strides,
+        pads_begin,
+        pads_end,
+        kernel,
+        exclude_pad,
+        rounding_type,
+        auto_pad,
+        dilations,
+        beyond,
+        ceil_rule,
+        layout,
+        numerics,
+        nan,
+        num_threads,
     )
-    return attributes | {
-        "dilations": counts(dilations, "dilations", n, 1),
-        "return_indices": True,
-        "index_dtype": _INDEX_ELEMENT_TYPES[element_type],
-        "index_axis": _axis(axis, n + 2),
-    }
+    return _avg_plans.find(x, arguments)(x, out)
 
 
-def _lower_case_choice(value, name, allowed):
-    """Return one of `allowed`, the first by default; as in OpenVINO, any case is accepted."""
-    return arguments.choice(
-        value.lower() if isinstance(value, str) else value, name, tuple(allowed)
+def _plan_avg_pool(shape, dtype, version, *arguments):
+    *own, ceil_rule, layout, numerics, nan, num_threads = arguments
+    attributes = avg_pool_attributes(rank_of(shape, layout), version, *own)
+    if ceil_rule is not None:
+        attributes["ceil_rule"] = ceil_rule
+    return make_avg_plan(
+        shape,
+        dtype,
+        **attributes,
+        layout=layout,
+        numerics=numerics,
+        nan=nan,
+        num_threads=num_threads,
     )
 
 
-def _axis(value, rank):
-    value = 0 if value is None else arguments.as_int(value, "axis")
-    if not -rank <= value < rank:
-        raise ValueError(
-            f"axis: expected an int in [{-rank}, {rank - 1}] for rank {rank}, got {value}"
-        )
-    return value
+def adaptive_avg_pool(
+    x,
+    output_size,
+    *,
+    numerics="exact",
+    layout="NCHW",
+    nan="propagate",
+    out=None,
+    num_threads=None,
+):
+    """Run OpenVINO's AdaptiveAvgPool-8.
+
+    Parameters
+    ----------
+    x : array_like
+        Input of rank 3, 4 or 5: batch, channels and one to three spatial axes.
+    output_size : int or sequence of (int or None)
+        The operation's second input, one value per spatial axis. As in
+        :func:`fastpool.adaptive_avg_pool`, it may be an int for all axes, and None is the extent of
+        an axis.
+    numerics, layout, nan, out, num_threads
+        As in :func:`fastpool.avg_pool`. `layout` has both batch and channels. OpenVINO adds the
+        elements in an order of its own, so that neither `numerics` has its bits.
+
+    Returns
+    -------
+    y : ndarray
+        The means, in `layout`, of the type of `x`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastpool.openvino
+    >>> fastpool.openvino.adaptive_avg_pool(np.array([[[1.0, 2.0, 6.0]]]), [2])
+    array([[[1.5, 4. ]]])
+    """
+    x = as_array(x, "x")
+    arguments = output_size, layout, numerics, nan, num_threads
+    return _adaptive_avg_plans.find(x, arguments)(x, out)
+
+
+def _plan_adaptive_avg_pool(shape, dtype, output_size, layout, numerics, nan, num_threads):
+    rank_of(shape, layout)
+    values = None, None, numerics, nan, num_threads
+    return make_adaptive_avg_plan(shape, dtype, output_size, layout, *values)
+
+
+def adaptive_max_pool(
+    x,
+    output_size,
+    *,
+    index_element_type="i64",
+    layout="NCHW",
+    nan="propagate",
+    index_layout="NCHW",
+    out=None,
+    out_indices=None,
+    num_threads=None,
+):
+    """Run OpenVINO's AdaptiveMaxPool-8.
+
+    Parameters
+    ----------
+    x : array_like
+        Input of rank 3, 4 or 5: batch, channels and one to three spatial axes.
+    output_size : int or sequence of (int or None)
+        The operation's second input, as in :func:`adaptive_avg_pool`.
+    index_element_type : {"i64", "i32"}
+        Type of the indices.
+    layout, nan, index_layout, out, out_indices, num_threads
+        As in :func:`fastpool.max_pool`. `layout` has both batch and channels.
+
+    Returns
+    -------
+    y : ndarray
+        The maxima, in `layout`.
+    indices : ndarray
+        Where they are, in the shape of `y`. They count in each plane: all spatial axes of one
+        channel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastpool.openvino
+    >>> fastpool.openvino.adaptive_max_pool(np.array([[[1, 5, 2, 4], [7, 8, 9, 6]]]), [2])
+    (array([[[5, 4],
+            [8, 9]]]), array([[[1, 3],
+            [1, 2]]]))
+    """
+    x = as_array(x, "x")
+    arguments = output_size, index_element_type, layout, nan, index_layout, num_threads
+    return _adaptive_max_plans.find(x, arguments)(x, out, out_indices)
+
+
+def _plan_adaptive_max_pool(shape, dtype, output_size, element_type, layout, nan, *values):
+    index_layout, num_threads = values
+    rank_of(shape, layout)
+    indices = True, 2, index_dtype(element_type), index_layout
+    return make_adaptive_max_plan(shape, dtype, output_size, layout, nan, *indices, num_threads)
+
+
+_max_plans = PlanCache(_plan_max_pool)
+_avg_plans = PlanCache(_plan_avg_pool)
+_adaptive_avg_plans = PlanCache(_plan_adaptive_avg_pool)
+_adaptive_max_plans = PlanCache(_plan_adaptive_max_pool)

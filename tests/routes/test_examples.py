@@ -18,7 +18,7 @@ MODULES = [
     "_running.threads",
     "onnx._operators",
 ]
-MODULES += ["openvino._operator", "openvino._layers"]
+MODULES += ["openvino._operator", "openvino._xml"]
 ROOT = pathlib.Path(__file__).parents[2]
 README = ROOT / "README.md"
 

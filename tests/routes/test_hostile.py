@@ -41,6 +41,9 @@ FUNCTIONS = {
     "max_pool": (fastpool.max_pool, (X,), POOL),
     "onnx.max_pool": (fastpool.onnx.max_pool, (X,), POOL),
     "openvino.max_pool": (fastpool.openvino.max_pool, (X,), OPENVINO),
+    "openvino.avg_pool": (fastpool.openvino.avg_pool, (X,), OPENVINO | {"exclude_pad": False}),
+    "openvino.adaptive_avg_pool": (fastpool.openvino.adaptive_avg_pool, (X,), {"output_size": 2}),
+    "openvino.adaptive_max_pool": (fastpool.openvino.adaptive_max_pool, (X,), {"output_size": 2}),
     "max_unpool": (fastpool.max_unpool, (Y, Z), POOL),
     "onnx.max_unpool": (fastpool.onnx.max_unpool, (Y, Z), POOL),
     "onnx.average_pool": (fastpool.onnx.average_pool, (X,), POOL),
@@ -52,7 +55,7 @@ FUNCTIONS = {
     "onnx.global_average_pool": (fastpool.onnx.global_average_pool, (X,), {}),
 }
 LISTS = ["kernel_shape", "strides", "pads", "dilations", "output_shape", "activation_params"]
-LISTS += ["kernel", "pads_begin", "pads_end"]
+LISTS += ["kernel", "pads_begin", "pads_end", "output_size"]
 
 
 def functions_with(names):
@@ -96,7 +99,7 @@ def test_gigantic_shapes(what):
 
 NAMES = ["auto_pad", "ceil_rule", "layout", "nan", "activation", "index_dtype", "index_layout"]
 NAMES += ["index_space", "rounding_type", "index_element_type", "pads_with_auto_pad"]
-NAMES += ["numerics", "beyond"]
+NAMES += ["beyond", "numerics"]
 
 
 @pytest.mark.parametrize("what", ["bytes", "text", "a list", "an integer", "lists in lists"])
@@ -132,8 +135,7 @@ VALUES = st.one_of(
 def test_any_attributes(function, data):
     """A result, or one of three errors; MemoryError where a legal result has no room."""
     call, arrays, attributes = FUNCTIONS[function]
-    names = sorted(set(call.__kwdefaults__) - {"out", "out_indices"})
-    names += ["kernel_shape"] * ("kernel_shape" in attributes)
+    names = sorted({*call.__kwdefaults__, *attributes} - {"out", "out_indices"})
     chosen = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=4, unique=True))
     attributes = {**attributes, **{name: data.draw(VALUES, label=name) for name in chosen}}
     with bounds():
@@ -240,6 +242,8 @@ def test_absent_and_unknown_attributes():
     refused(fastpool.onnx.max_unpool, Y, Z, match="kernel_shape")
     refused(fastpool.openvino.max_pool, X, match="kernel", strides=[2, 2])
     refused(fastpool.openvino.max_pool, X, match="pads_begin", kernel=[2, 2], strides=[2, 2])
+    refused(fastpool.openvino.avg_pool, X, match="exclude_pad", **OPENVINO)
+    refused(fastpool.openvino.adaptive_avg_pool, X, match="output_size")
     many = {f"attribute_{i}": i for i in range(100_000)}
     for call, arrays, attributes in FUNCTIONS.values():
         refused(call, *arrays, match="attribute_", **attributes, **many)

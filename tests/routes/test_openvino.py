@@ -408,7 +408,7 @@ def test_bad_data(data, match):
         (xml(DATA + ' strides="1,1"'), "well-formed"),
         ("<data/>", "layer"),
         ("<net>" + xml() + "</net>", "net"),
-        (xml(head='type="AvgPool"'), "AvgPool"),
+        (xml(head='type="ROIPooling"'), "ROIPooling"),
         (xml(head=""), "MaxPool"),
         ('<layer type="MaxPool"/>', "data"),
         (f'<layer type="MaxPool"><data {DATA}/><data {DATA}/></layer>', "data"),

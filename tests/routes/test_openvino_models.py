@@ -2,6 +2,7 @@
 
 import doctest
 import functools
+import importlib
 import pathlib
 
 import numpy as np
@@ -234,16 +235,17 @@ def network(name):
 
 @pytest.mark.parametrize(
     ("name", "count", "layout"),
-    [("squeezenet", 3, None), ("squeezenet", 3, "NCHW"), ("shufflenet", 1, None)],
+    [("squeezenet", 3, None), ("squeezenet", 3, "NCHW"), ("shufflenet", 5, None)],
 )
 def test_networks(name, count, layout):
     """What the networks say, and each pooling inside, bit by bit."""
     replaced = CORE.read_model(network(name))
-    pools = [node for node in replaced.get_ordered_ops() if node.get_type_name() == "MaxPool"]
+    pools = [node for node in replaced.get_ordered_ops() if node.get_type_name().endswith("Pool")]
     replaced.add_outputs([pool.output(0) for pool in pools])
     model = replaced.clone()
-    assert len(fastpool.openvino.replace_pooling(replaced, layout=layout)) == count
-    pools = [node for node in replaced.get_ordered_ops() if "MaxPool" in node.get_type_name()]
+    layers = fastpool.openvino.replace_pooling(replaced, numerics="sequential", layout=layout)
+    assert len(layers) == count
+    pools = [node for node in replaced.get_ordered_ops() if node.get_type_name().endswith("Pool")]
     assert [pool.get_attributes()["layout"] for pool in pools] == [layout or "NHWC"] * count
     x = np.random.default_rng(1).random(tuple(model.input(0).shape)).astype(np.float32)
     got, expected = run(replaced, x), run(model, x)
@@ -262,10 +264,11 @@ def test_without_openvino(name):
     assert found == f"ImportError: {line}"
 
 
-def test_docstrings():
-    import fastpool.openvino._extension as module
-
-    assert doctest.testmod(module).failed == 0
+@pytest.mark.parametrize("name", ["_windows", "_adaptive", "_replace"])
+def test_docstrings(name):
+    module = importlib.import_module(f"fastpool.openvino.{name}")
+    found = doctest.testmod(module)
+    assert found.attempted and found.failed == 0
 
 
 @pytest.mark.parametrize("page", ["openvino.md", "coming-from/openvino.md"])

@@ -10,7 +10,7 @@ from onnx.backend.base import BackendRep
 
 import fastpool.onnx
 import fastpool.openvino
-from fastpool.openvino import MaxPoolLayer
+from fastpool.openvino import AvgPoolLayer, MaxPoolLayer
 
 x = np.zeros((1, 1, 4, 4), np.float32)
 k = [2, 2]
@@ -53,10 +53,25 @@ first = fastpool.openvino.max_pool(
     x, version=1, strides=k, kernel=k, pads_begin=[0, 0], pads_end=[1, 1]
 )
 assert_type(first, NDArray[np.float32])
+means = fastpool.openvino.avg_pool(
+    x, strides=k, kernel=k, auto_pad="valid", exclude_pad=True, numerics="sequential"
+)
+assert_type(means, NDArray[np.float32])
+assert_type(
+    fastpool.openvino.avg_pool(
+        [[[3, 1]]], strides=[1], kernel=[2], auto_pad="valid", exclude_pad=0, beyond="drop"
+    ),
+    NDArray[Any],
+)
+assert_type(fastpool.openvino.adaptive_avg_pool(x, [2, 1]), NDArray[np.float32])
+maxima = fastpool.openvino.adaptive_max_pool(x, (2, None))
+assert_type(maxima, tuple[NDArray[np.float32], NDArray[np.int64]])
+maxima_32 = fastpool.openvino.adaptive_max_pool(x, 2, index_element_type="i32")
+assert_type(maxima_32, tuple[NDArray[np.float32], NDArray[np.int32]])
 layer = fastpool.openvino.read_layer(
     '<layer type="MaxPool" version="opset1">'
     '<data auto_pad="valid" kernel="2,2" strides="2,2"/></layer>'
 )
-assert_type(layer, MaxPoolLayer)
+assert isinstance(layer, (MaxPoolLayer, AvgPoolLayer))
 assert_type(layer.output_dims, tuple[tuple[int, ...], ...])
 assert_type(layer(x), Any)
