@@ -10,6 +10,7 @@ from torch import nn
 import fastpool.torch as ft
 
 FORMATS = {2: torch.channels_last, 3: torch.channels_last_3d}
+OPS = torch.ops.fastpool
 POOLS = {
     rank: (getattr(F, f"max_pool{rank}d"), getattr(ft, f"max_pool{rank}d")) for rank in (1, 2, 3)
 }
