@@ -27,10 +27,6 @@ def _max_plan(shape, dtype, layout, sizes, outputs, attributes, return_indices):
 
 def _average_plan(shape, dtype, layout, sizes, outputs, attributes, return_indices):
     kernel_size, stride, padding, ceil_mode, count_include_pad, divisor, numerics = attributes
-    # With ceil_mode, torch allows a window that is larger than the padded input. What is past the
-    # padding is neither summed nor counted.
-    axes = zip(kernel_size, sizes, padding, strict=True)
-    kernel_size = [min(k, size + 2 * p) for k, size, p in axes]
     try:
         return make_avg_plan(
             shape,

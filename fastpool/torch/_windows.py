@@ -86,19 +86,28 @@ def average_windows(
     numerics,
 ):
     """Resolve the attributes of average pooling."""
-    window = _windows(len(sizes), kernel_size, stride, padding)
+    kernel_size, stride, padding = _windows(len(sizes), kernel_size, stride, padding)
     _check_flag(ceil_mode, "ceil_mode")
     _check_flag(count_include_pad, "count_include_pad")
     if divisor_override is not None:
         divisor_override = _int(divisor_override, "divisor_override", "an int")
         if not 0 < abs(divisor_override) <= _MOST:
             raise ValueError(
-                f"divisor_override: expected an int from {-_MOST} to {_MOST} other than 0, "
+                f"divisor_override: expected an int other than 0 of at most 63 bits, "
                 f"got {shown(divisor_override)}"
             )
-    extents = _extents(sizes, *window, [1] * len(sizes), ceil_mode)
+    extents = _extents(sizes, kernel_size, stride, padding, [1] * len(sizes), ceil_mode)
+    if len(sizes) == 3 and any(k > size for k, size in zip(kernel_size, sizes, strict=True)):
+        raise ValueError(  # so does torch, whose derivatives would fail
+            f"kernel_size: expected at most the extents of input {tuple(sizes)}, got {kernel_size}"
+        )
+    if ceil_mode:
+        # A window may be larger than the padded input. What is past the padding is neither summed
+        # nor counted.
+        axes = zip(kernel_size, sizes, padding, strict=True)
+        kernel_size = [min(k, size + 2 * p) for k, size, p in axes]
     rules = ceil_mode, count_include_pad, divisor_override, _numerics(numerics)
-    return (*window, *rules), extents
+    return (kernel_size, stride, padding, *rules), extents
 
 
 def adaptive_windows(sizes, output_size):
