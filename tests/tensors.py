@@ -3,6 +3,7 @@
 import functools
 
 import numpy as np
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -10,6 +11,12 @@ from torch import nn
 import fastpool.torch as ft
 
 FORMATS = {2: torch.channels_last, 3: torch.channels_last_3d}
+# torch gives two of its globals one name after a reset, and fails to delete the second one.
+ignore_torchs_own_cleanup = pytest.mark.filterwarnings(
+    "ignore:Exception ignored in. <function ExactWeakKeyDictionary"
+    ":pytest.PytestUnraisableExceptionWarning"
+)
+
 OPS = torch.ops.fastpool
 
 

@@ -1,7 +1,5 @@
 """Averages and adaptive poolings work under torch's derivatives, transforms and compiler."""
 
-import functools
-
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -13,7 +11,7 @@ from torch._subclasses import FakeTensorMode  # noqa: E402
 from torch.autograd import forward_ad, gradcheck, gradgradcheck  # noqa: E402
 
 import fastpool.torch as ft  # noqa: E402
-from tensors import FORMATS, OPS, images, same  # noqa: E402
+from tensors import FORMATS, OPS, ignore_torchs_own_cleanup, images, same  # noqa: E402
 
 # By torch itself, as it loads what tangents need.
 pytestmark = pytest.mark.filterwarnings(
@@ -200,12 +198,6 @@ def test_fake_tensors_have_the_results_format():
                     assert result.stride() == right.stride()
 
 
-@pytest.fixture
-def compiled():
-    yield functools.partial(torch.compile, fullgraph=True, backend="aot_eager")
-    torch.compiler.reset()
-
-
 class Head(nn.Module):
     """Averages of windows, adaptive means and maxima."""
 
@@ -219,6 +211,7 @@ class Head(nn.Module):
         return self.most(self.mean(self.average(x)))
 
 
+@ignore_torchs_own_cleanup
 def test_compile_without_graph_breaks(compiled):
     theirs, ours = Head(), Head(ft)
     ours.average.numerics = "sequential"
@@ -233,6 +226,7 @@ def test_compile_without_graph_breaks(compiled):
             torch.testing.assert_close(*gradients)
 
 
+@ignore_torchs_own_cleanup
 @pytest.mark.parametrize(
     "message, function",
     [

@@ -1,7 +1,6 @@
 """fastpool.torch works under torch's derivatives, transforms, compiler, export and tracing."""
 
 import functools
-import gc
 
 import pytest
 
@@ -13,7 +12,15 @@ from torch import nn  # noqa: E402
 from torch.autograd import forward_ad, gradcheck, gradgradcheck  # noqa: E402
 
 import fastpool.torch as ft  # noqa: E402
-from tensors import OPS, POOLS, UNPOOLS, Net, images, same  # noqa: E402
+from tensors import (  # noqa: E402
+    OPS,
+    POOLS,
+    UNPOOLS,
+    Net,
+    ignore_torchs_own_cleanup,
+    images,
+    same,
+)
 
 # ------------------------------------------------------------------------------------ derivatives
 
@@ -141,20 +148,6 @@ def test_operators_keep_torchs_rules(call):
 def there_and_back(library, x):
     y, indices = library.max_pool2d(x, 2, padding=1, return_indices=True)
     return library.max_unpool2d(y, indices, 2, padding=1, output_size=x.shape)
-
-
-# torch gives two of its globals one name after a reset, and fails to delete the second one.
-ignore_torchs_own_cleanup = pytest.mark.filterwarnings(
-    "ignore:Exception ignored in. <function ExactWeakKeyDictionary"
-    ":pytest.PytestUnraisableExceptionWarning"
-)
-
-
-@pytest.fixture
-def compiled():
-    yield functools.partial(torch.compile, fullgraph=True, backend="aot_eager")
-    torch.compiler.reset()
-    gc.collect()  # in this test, which ignores what torch's own cleanup raises
 
 
 @ignore_torchs_own_cleanup
