@@ -9,11 +9,13 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 
 venv=${FASTPOOL_VENV:-$root/.venv-torch}
 make_venv
-[ -f "$venv/.installed-torch" ] || quiet_pip install "torch==2.13.0" jax scikit-learn
+[ -f "$venv/.installed-torch" ] || quiet_pip install "torch==2.13.0" expecttest jax scikit-learn
 touch "$venv/.installed-torch"
 make_environment test,torch
 [ $# -gt 0 ] || set -- tests/routes/test_torch.py tests/routes/test_torch_graphs.py \
-    tests/routes/test_torch_errors.py tests/routes/test_foreign.py \
+    tests/routes/test_torch_errors.py tests/routes/test_torch_averages.py \
+    tests/routes/test_torch_average_graphs.py tests/routes/test_torch_samples.py \
+    tests/routes/test_foreign.py \
     tests/routes/test_conventions.py tests/routes/test_peers.py \
     tests/process/test_process.py::test_together_with_another_parallel_library \
     tests/process/test_process.py::test_workers_of_a_data_loader \

@@ -1,6 +1,8 @@
-"""Hypothesis profiles and shared fixtures: every build, a folder, memory with guard pages."""
+"""Hypothesis profiles and shared fixtures: every build, a folder, torch.compile, guarded memory."""
 
 import ctypes
+import functools
+import gc
 import mmap
 import os
 import sys
@@ -41,6 +43,16 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", cases.IMAGES)
     return tmp_path
+
+
+@pytest.fixture
+def compiled():
+    """torch.compile without graph breaks, for tests of which torch's own cleanup may warn."""
+    import torch
+
+    yield functools.partial(torch.compile, fullgraph=True, backend="aot_eager")
+    torch.compiler.reset()
+    gc.collect()  # in this test, which ignores what torch's own cleanup raises
 
 
 class GuardedMemory:

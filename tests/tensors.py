@@ -3,6 +3,7 @@
 import functools
 
 import numpy as np
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -10,13 +11,25 @@ from torch import nn
 import fastpool.torch as ft
 
 FORMATS = {2: torch.channels_last, 3: torch.channels_last_3d}
-POOLS = {
-    rank: (getattr(F, f"max_pool{rank}d"), getattr(ft, f"max_pool{rank}d")) for rank in (1, 2, 3)
-}
-UNPOOLS = {
-    rank: (getattr(F, f"max_unpool{rank}d"), getattr(ft, f"max_unpool{rank}d"))
-    for rank in (1, 2, 3)
-}
+# torch gives two of its globals one name after a reset, and fails to delete the second one.
+ignore_torchs_own_cleanup = pytest.mark.filterwarnings(
+    "ignore:Exception ignored in. <function ExactWeakKeyDictionary"
+    ":pytest.PytestUnraisableExceptionWarning"
+)
+
+OPS = torch.ops.fastpool
+
+
+def pairs(name):
+    """torch's function and fastpool's, by the number of spatial axes."""
+    return {
+        rank: tuple(getattr(library, f"{name}{rank}d") for library in (F, ft)) for rank in (1, 2, 3)
+    }
+
+
+POOLS, UNPOOLS = pairs("max_pool"), pairs("max_unpool")
+AVERAGES = pairs("avg_pool")
+ADAPTIVE_AVERAGES, ADAPTIVE_MAXIMA = pairs("adaptive_avg_pool"), pairs("adaptive_max_pool")
 
 same = functools.partial(torch.testing.assert_close, rtol=0, atol=0, equal_nan=True)
 
@@ -29,6 +42,17 @@ def images(rank, dtype=torch.float64, last=False, size=6, **attributes):
     x = x.to(dtype)
     x = x.to(memory_format=FORMATS[rank]) if last else x
     return x.requires_grad_(**attributes) if attributes else x
+
+
+def arrangements(x):
+    """The tensor in each order of memory that it may have, by name."""
+    rank = x.dim() - 2
+    yield "contiguous", x
+    if rank > 1:
+        yield "channels last", x.to(memory_format=FORMATS[rank])
+    yield "sliced", torch.cat([x, x], -1)[..., : x.shape[-1]]
+    yield "transposed", x.transpose(-1, 1).contiguous().transpose(-1, 1)
+    yield "without a batch", x[0]
 
 
 class Net(nn.Module):

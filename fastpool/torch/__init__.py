@@ -1,9 +1,9 @@
-"""Run torch's max pooling and max unpooling with fastpool, on CPU tensors.
+"""Run torch's pooling and max unpooling with fastpool, on CPU tensors.
 
 The functions are drop-in replacements for `torch.nn.functional`, the modules for `torch.nn`.
-:func:`replace_pooling` swaps the modules of a model. All run as the operators
-``fastpool::max_pool``, ``fastpool::max_pool_with_indices`` and ``fastpool::max_unpool``, which
-autograd, ``torch.compile`` and ``torch.export`` support.
+:func:`replace_pooling` swaps the modules of a model. All run as operators, such as
+``fastpool::avg_pool`` and ``fastpool::max_pool_with_indices``, which autograd, ``torch.compile``
+and ``torch.export`` support.
 
 Examples
 --------
@@ -23,6 +23,15 @@ except ModuleNotFoundError as error:
     raise ImportError('fastpool.torch needs torch: pip install "fastpool[torch]"') from None
 
 from ._functions import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
     max_pool1d,
     max_pool2d,
     max_pool3d,
@@ -30,10 +39,35 @@ from ._functions import (
     max_unpool2d,
     max_unpool3d,
 )
-from ._modules import MaxPool1d, MaxPool2d, MaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d
+from ._modules import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
+    AvgPool1d,
+    AvgPool2d,
+    AvgPool3d,
+    MaxPool1d,
+    MaxPool2d,
+    MaxPool3d,
+    MaxUnpool1d,
+    MaxUnpool2d,
+    MaxUnpool3d,
+)
 from ._replace import Replaced, replace_pooling
 
 __all__ = [
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
@@ -41,6 +75,15 @@ __all__ = [
     "MaxUnpool2d",
     "MaxUnpool3d",
     "Replaced",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",

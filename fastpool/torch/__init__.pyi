@@ -6,6 +6,15 @@ from typing import Literal, TypeAlias, overload
 from torch import Tensor, nn
 
 __all__ = [
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
@@ -13,6 +22,15 @@ __all__ = [
     "MaxUnpool2d",
     "MaxUnpool3d",
     "Replaced",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
@@ -23,6 +41,8 @@ __all__ = [
 ]
 
 _Ints: TypeAlias = int | list[int] | tuple[int, ...]
+_Sizes: TypeAlias = int | list[int | None] | tuple[int | None, ...] | None
+_Numerics: TypeAlias = Literal["exact", "sequential"]
 
 @overload
 def max_pool1d(
@@ -119,6 +139,83 @@ def max_pool3d(
     ceil_mode: bool = False,
     *,
     return_indices: bool,
+) -> Tensor | tuple[Tensor, Tensor]: ...
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: _Ints,
+    stride: _Ints | None = None,
+    padding: _Ints = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    *,
+    numerics: _Numerics = "exact",
+) -> Tensor: ...
+def avg_pool2d(
+    input: Tensor,
+    kernel_size: _Ints,
+    stride: _Ints | None = None,
+    padding: _Ints = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    *,
+    numerics: _Numerics = "exact",
+) -> Tensor: ...
+def avg_pool3d(
+    input: Tensor,
+    kernel_size: _Ints,
+    stride: _Ints | None = None,
+    padding: _Ints = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    *,
+    numerics: _Numerics = "exact",
+) -> Tensor: ...
+def adaptive_avg_pool1d(
+    input: Tensor, output_size: _Sizes, *, numerics: _Numerics = "exact"
+) -> Tensor: ...
+def adaptive_avg_pool2d(
+    input: Tensor, output_size: _Sizes, *, numerics: _Numerics = "exact"
+) -> Tensor: ...
+def adaptive_avg_pool3d(
+    input: Tensor, output_size: _Sizes, *, numerics: _Numerics = "exact"
+) -> Tensor: ...
+@overload
+def adaptive_max_pool1d(
+    input: Tensor, output_size: _Sizes, return_indices: Literal[False] = False
+) -> Tensor: ...
+@overload
+def adaptive_max_pool1d(
+    input: Tensor, output_size: _Sizes, return_indices: Literal[True]
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def adaptive_max_pool1d(
+    input: Tensor, output_size: _Sizes, return_indices: bool
+) -> Tensor | tuple[Tensor, Tensor]: ...
+@overload
+def adaptive_max_pool2d(
+    input: Tensor, output_size: _Sizes, return_indices: Literal[False] = False
+) -> Tensor: ...
+@overload
+def adaptive_max_pool2d(
+    input: Tensor, output_size: _Sizes, return_indices: Literal[True]
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def adaptive_max_pool2d(
+    input: Tensor, output_size: _Sizes, return_indices: bool
+) -> Tensor | tuple[Tensor, Tensor]: ...
+@overload
+def adaptive_max_pool3d(
+    input: Tensor, output_size: _Sizes, return_indices: Literal[False] = False
+) -> Tensor: ...
+@overload
+def adaptive_max_pool3d(
+    input: Tensor, output_size: _Sizes, return_indices: Literal[True]
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def adaptive_max_pool3d(
+    input: Tensor, output_size: _Sizes, return_indices: bool
 ) -> Tensor | tuple[Tensor, Tensor]: ...
 def max_unpool1d(
     input: Tensor,
@@ -152,6 +249,39 @@ class MaxPool2d(nn.MaxPool2d):
     def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]: ...
 
 class MaxPool3d(nn.MaxPool3d):
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]: ...
+
+class AvgPool1d(nn.AvgPool1d):
+    numerics: _Numerics
+    def forward(self, input: Tensor) -> Tensor: ...
+
+class AvgPool2d(nn.AvgPool2d):
+    numerics: _Numerics
+    def forward(self, input: Tensor) -> Tensor: ...
+
+class AvgPool3d(nn.AvgPool3d):
+    numerics: _Numerics
+    def forward(self, input: Tensor) -> Tensor: ...
+
+class AdaptiveAvgPool1d(nn.AdaptiveAvgPool1d):
+    numerics: _Numerics
+    def forward(self, input: Tensor) -> Tensor: ...
+
+class AdaptiveAvgPool2d(nn.AdaptiveAvgPool2d):
+    numerics: _Numerics
+    def forward(self, input: Tensor) -> Tensor: ...
+
+class AdaptiveAvgPool3d(nn.AdaptiveAvgPool3d):
+    numerics: _Numerics
+    def forward(self, input: Tensor) -> Tensor: ...
+
+class AdaptiveMaxPool1d(nn.AdaptiveMaxPool1d):
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]: ...
+
+class AdaptiveMaxPool2d(nn.AdaptiveMaxPool2d):
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]: ...
+
+class AdaptiveMaxPool3d(nn.AdaptiveMaxPool3d):
     def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]: ...
 
 class MaxUnpool1d(nn.MaxUnpool1d):

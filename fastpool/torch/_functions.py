@@ -3,9 +3,9 @@
 import torch
 from torch.overrides import handle_torch_function, has_torch_function, has_torch_function_unary
 
-from . import _ops
-from ._gradients import Pool, Unpool
-from ._windows import check_kind, check_rank, unpooled_extents, window
+from . import _ops, _poolings
+from ._gradients import Maxima, Means, Unpool
+from ._windows import check_kind, check_rank, unpooled_extents
 
 
 def max_pool1d(
@@ -18,7 +18,8 @@ def max_pool1d(
     return_indices=False,
 ):
     """Pool as :func:`max_pool2d` does, over one spatial axis: (N, C, L) or (C, L)."""
-    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    attributes = kernel_size, stride, padding, dilation, ceil_mode
+    return _maxima(max_pool1d, _poolings.max_pool, 1, input, attributes, return_indices)
 
 
 def max_pool2d(
@@ -84,7 +85,8 @@ def max_pool2d(
     tensor([[[0, 0, 0, 0],
              [0, 6, 8, 0]]], dtype=torch.uint8)
     """
-    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    attributes = kernel_size, stride, padding, dilation, ceil_mode
+    return _maxima(max_pool2d, _poolings.max_pool, 2, input, attributes, return_indices)
 
 
 def max_pool3d(
@@ -97,7 +99,211 @@ def max_pool3d(
     return_indices=False,
 ):
     """Pool as :func:`max_pool2d` does, over three axes: (N, C, D, H, W) or (C, D, H, W)."""
-    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    attributes = kernel_size, stride, padding, dilation, ceil_mode
+    return _maxima(max_pool3d, _poolings.max_pool, 3, input, attributes, return_indices)
+
+
+def avg_pool1d(
+    input,
+    kernel_size,
+    stride=None,
+    padding=0,
+    ceil_mode=False,
+    count_include_pad=True,
+    *,
+    numerics="exact",
+):
+    """Pool as :func:`avg_pool2d` does, over one spatial axis: (N, C, L) or (C, L)."""
+    attributes = kernel_size, stride, padding, ceil_mode, count_include_pad
+    return _windows_means(avg_pool1d, 1, input, attributes, numerics)
+
+
+def avg_pool2d(
+    input,
+    kernel_size,
+    stride=None,
+    padding=0,
+    ceil_mode=False,
+    count_include_pad=True,
+    divisor_override=None,
+    *,
+    numerics="exact",
+):
+    """Take the mean of every window, as :func:`torch.nn.functional.avg_pool2d` does.
+
+    Parameters
+    ----------
+    input : Tensor
+        Input on the CPU, as :func:`max_pool2d` takes it.
+    kernel_size : int or tuple of int
+        Elements of the window.
+    stride : int or tuple of int, optional
+        Elements from one window to the next, by default `kernel_size`.
+    padding : int or tuple of int
+        Zeros at both sides, at most half of `kernel_size`.
+    ceil_mode : bool
+        Whether the number of windows is rounded up.
+    count_include_pad : bool
+        Whether padding counts for the divisor.
+    divisor_override : int, optional
+        What every sum is divided by, whatever the window holds: any int but 0. 1 gives sums.
+    numerics : {"exact", "sequential"}
+        "exact": the true mean, rounded once. "sequential": the bits of torch's function for
+        contiguous and channels_last tensors. It adds in row-major order and rounds each sum.
+
+    Returns
+    -------
+    output : Tensor
+        The means, of the type of `input` and in its memory format. Those of integers and bool are
+        rounded toward zero. Derivatives of any order are defined for floats.
+
+    Raises
+    ------
+    TypeError
+        An argument is of the wrong kind, or `input` is on another device, sparse or quantized.
+    ValueError
+        An argument has a wrong value, a window is larger than the padded input, or
+        `divisor_override` gives sums that the type of `input` does not hold.
+
+    Notes
+    -----
+    torch's function takes no integers but int64, whose sums wrap; and in three dimensions no
+    float16 and bfloat16. The number of threads is the default of :func:`fastpool.avg_pool`, but at
+    most ``torch.get_num_threads()``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import fastpool.torch
+    >>> x = torch.tensor([[[1.0, 3, 2, 4], [5, 7, 8, 6]]])
+    >>> fastpool.torch.avg_pool2d(x, 2)
+    tensor([[[4., 5.]]])
+    >>> fastpool.torch.avg_pool2d(x, 2, padding=1, count_include_pad=False)
+    tensor([[[1.0000, 2.5000, 4.0000],
+             [5.0000, 7.5000, 6.0000]]])
+    """
+    attributes = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    return _windows_means(avg_pool2d, 2, input, attributes, numerics)
+
+
+def avg_pool3d(
+    input,
+    kernel_size,
+    stride=None,
+    padding=0,
+    ceil_mode=False,
+    count_include_pad=True,
+    divisor_override=None,
+    *,
+    numerics="exact",
+):
+    """Pool as :func:`avg_pool2d` does, over three axes: (N, C, D, H, W) or (C, D, H, W)."""
+    attributes = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    return _windows_means(avg_pool3d, 3, input, attributes, numerics)
+
+
+def adaptive_avg_pool1d(input, output_size, *, numerics="exact"):
+    """Pool as :func:`adaptive_avg_pool2d` does, over one spatial axis: (N, C, L) or (C, L)."""
+    return _adaptive_means(adaptive_avg_pool1d, 1, input, output_size, numerics)
+
+
+def adaptive_avg_pool2d(input, output_size, *, numerics="exact"):
+    """Divide axes into windows and take the means.
+
+    :func:`torch.nn.functional.adaptive_avg_pool2d` takes them too. Output ``i`` of ``O`` along an
+    axis of ``H`` elements covers those from ``floor(i * H / O)`` to ``ceil((i + 1) * H / O)``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Input on the CPU, as :func:`max_pool2d` takes it.
+    output_size : int or tuple of (int or None)
+        Windows along both axes or each. None is the extent of the axis.
+    numerics : {"exact", "sequential"}
+        As in :func:`avg_pool2d`. torch adds in an order of its own here, so neither gives its bits.
+
+    Returns
+    -------
+    output : Tensor
+        The means, of the type of `input` and in its memory format. Those of integers and bool are
+        rounded toward zero. Derivatives of any order are defined for floats.
+
+    Raises
+    ------
+    TypeError
+        An argument is of the wrong kind, or `input` is on another device, sparse or quantized.
+    ValueError
+        An argument has a wrong value, or an axis without elements gets windows.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import fastpool.torch
+    >>> x = torch.arange(14.0).reshape(1, 2, 7)
+    >>> fastpool.torch.adaptive_avg_pool2d(x, (None, 3))
+    tensor([[[ 1.,  3.,  5.],
+             [ 8., 10., 12.]]])
+    """
+    return _adaptive_means(adaptive_avg_pool2d, 2, input, output_size, numerics)
+
+
+def adaptive_avg_pool3d(input, output_size, *, numerics="exact"):
+    """Pool as :func:`adaptive_avg_pool2d` does, over three spatial axes."""
+    return _adaptive_means(adaptive_avg_pool3d, 3, input, output_size, numerics)
+
+
+def adaptive_max_pool1d(input, output_size, return_indices=False):
+    """Pool as :func:`adaptive_max_pool2d` does, over one spatial axis: (N, C, L) or (C, L)."""
+    pooling = _poolings.adaptive_max_pool
+    return _maxima(adaptive_max_pool1d, pooling, 1, input, (output_size,), return_indices)
+
+
+def adaptive_max_pool2d(input, output_size, return_indices=False):
+    """Divide axes into windows and take the maxima.
+
+    The windows are those of :func:`adaptive_avg_pool2d`.
+    :func:`torch.nn.functional.adaptive_max_pool2d` gives equal results.
+
+    Parameters
+    ----------
+    input : Tensor
+        Input on the CPU, as :func:`max_pool2d` takes it.
+    output_size : int or tuple of (int or None)
+        Windows along both axes or each. None is the extent of the axis.
+    return_indices : bool
+        Whether to return the index of each maximum within its plane too.
+
+    Returns
+    -------
+    output : Tensor
+        The maxima, in the memory format of `input`. Derivatives are those of :func:`max_pool2d`.
+    indices : Tensor of int64
+        Only if `return_indices`: the index of the first maximum of each window, or of its first
+        NaN, where torch names the last.
+
+    Raises
+    ------
+    TypeError
+        An argument is of the wrong kind, or `input` is on another device, sparse or quantized.
+    ValueError
+        An argument has a wrong value, or an axis without elements gets windows.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import fastpool.torch
+    >>> x = torch.tensor([[[2, 7, 1, 8], [2, 8, 1, 8]]])
+    >>> fastpool.torch.adaptive_max_pool2d(x, (1, 2), return_indices=True)
+    (tensor([[[8, 8]]]), tensor([[[5, 3]]]))
+    """
+    pooling = _poolings.adaptive_max_pool
+    return _maxima(adaptive_max_pool2d, pooling, 2, input, (output_size,), return_indices)
+
+
+def adaptive_max_pool3d(input, output_size, return_indices=False):
+    """Pool as :func:`adaptive_max_pool2d` does, over three spatial axes."""
+    pooling = _poolings.adaptive_max_pool
+    return _maxima(adaptive_max_pool3d, pooling, 3, input, (output_size,), return_indices)
 
 
 def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
@@ -150,26 +356,56 @@ def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_siz
     return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
 
-_POOLS = {1: max_pool1d, 2: max_pool2d, 3: max_pool3d}
 _UNPOOLS = {1: max_unpool1d, 2: max_unpool2d, 3: max_unpool3d}
 
 
-def _max_pool(rank, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
+# ------------------------------------------------------------------ the shortest way to an operator
+
+
+def _maxima(function, pooling, rank, input, attributes, return_indices):
     if has_torch_function_unary(input):
-        arguments = input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-        return handle_torch_function(_POOLS[rank], (input,), *arguments)
+        return handle_torch_function(function, (input,), input, *attributes, return_indices)
     check_kind(input, "input")
     return_indices = bool(return_indices)
     if _ops.is_plain(input):
-        return _ops.pool(
-            rank, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-        )
-    attributes = window(rank, kernel_size, stride, padding, dilation, ceil_mode)
+        return pooling.run(rank, input, attributes, return_indices)
+    attributes = _resolved(pooling, rank, input, attributes)
     if not return_indices and not _needs_indices(input):
-        return _ops.max_pool(input, *attributes)
-    run = _ops.max_pool_with_indices if _ops.is_traced() else Pool.apply
-    results = run(input, *attributes)
+        return pooling.values(input, *attributes)
+    if _ops.is_traced():
+        results = pooling.with_indices(input, *attributes)
+    else:
+        results = Maxima.apply(input, pooling, *attributes)
     return results if return_indices else results[0]
+
+
+def _windows_means(function, rank, input, attributes, numerics):
+    if has_torch_function_unary(input):
+        return handle_torch_function(function, (input,), input, *attributes, numerics=numerics)
+    divisor = () if rank > 1 else (None,)
+    return _means(_poolings.avg_pool, rank, input, (*attributes, *divisor, numerics))
+
+
+def _adaptive_means(function, rank, input, output_size, numerics):
+    if has_torch_function_unary(input):
+        return handle_torch_function(function, (input,), input, output_size, numerics=numerics)
+    return _means(_poolings.adaptive_avg_pool, rank, input, (output_size, numerics))
+
+
+def _means(pooling, rank, input, attributes):
+    check_kind(input, "input")
+    if _ops.is_plain(input):
+        return pooling.run(rank, input, attributes)
+    attributes = _resolved(pooling, rank, input, attributes)
+    if _ops.is_traced():
+        return pooling.values(input, *attributes)
+    return Means.apply(input, pooling, *attributes)
+
+
+def _resolved(pooling, rank, input, attributes):
+    """Return the attributes with one value per axis."""
+    check_rank(input.shape, rank)
+    return pooling.resolve(input.shape[-rank:], *attributes)[0]
 
 
 def _max_unpool(rank, input, indices, kernel_size, stride, padding, output_size):

@@ -1,7 +1,7 @@
-"""Derivatives: a pooling's gradient goes to the maxima, and its tangent comes from them.
+"""Derivatives: the gradient of a maximum goes to it, that of a mean to all elements of its window.
 
-All derivatives consist of operators that torch differentiates again. `Pool` and `Unpool` are the
-operators outside graphs. They support tangents and torch.func, unlike
+All derivatives consist of operators that torch differentiates again. `Maxima`, `Means` and `Unpool`
+are the operators outside graphs. They support tangents and torch.func, unlike
 `torch.library.register_autograd`.
 """
 
@@ -10,7 +10,8 @@ import math
 import torch
 
 from . import _ops
-from ._windows import is_channels_last
+from ._poolings import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool
+from ._windows import is_channels_last, may_be_empty, memory_format
 
 
 def _planes(tensor, rank, channels_last):
@@ -47,28 +48,36 @@ def _gather(grad, indices, rank):
 
 def _without_empty(ctx, tangent, indices):
     """Replace the tangent by zeros where a window holds no element and its index is -1."""
-    if all(d <= size for d, size in zip(ctx.dilation, ctx.extents, strict=True)):
+    if not ctx.may_be_empty:
         return tangent, indices
     empty = indices < 0
     return tangent.masked_fill(empty, 0), indices.masked_fill(empty, 0)
 
 
-class Pool(torch.autograd.Function):
-    """The operator max_pool_with_indices."""
+def _call(pooling, input, attributes, return_indices=False):
+    """Run an operator, without torch's dispatcher where it is not needed."""
+    if _ops.is_plain(input):
+        return pooling.run(len(attributes[0]), input, attributes, return_indices)
+    return (pooling.with_indices if return_indices else pooling.values)(input, *attributes)
+
+
+# ---------------------------------------------------------------------------------------- maxima
+
+
+class Maxima(torch.autograd.Function):
+    """The operator with indices of a pooling that takes maxima."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(input, kernel_size, *attributes):
-        if _ops.is_plain(input):
-            return _ops.pool(len(kernel_size), input, kernel_size, *attributes, True)
-        return _ops.max_pool_with_indices(input, kernel_size, *attributes)
+    def forward(input, pooling, *attributes):
+        return _call(pooling, input, attributes, True)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        input, kernel_size, _, _, ctx.dilation, _ = inputs
+        input, pooling, *attributes = inputs
         _, indices = output
-        ctx.extents = input.shape[-len(kernel_size) :]
+        _set_windows(ctx, input, pooling, attributes)
         ctx.save_for_backward(indices)
         ctx.save_for_forward(indices)
         ctx.mark_non_differentiable(indices)
@@ -76,13 +85,125 @@ class Pool(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad, _):
         (indices,) = ctx.saved_tensors
-        return _scatter(*_without_empty(ctx, grad, indices), ctx.extents), *[None] * 5
+        return _scattered(ctx, grad, indices), None, *ctx.none
 
     @staticmethod
     def jvp(ctx, tangent, *_):
         (indices,) = ctx.saved_tensors
         taken = _gather(tangent, indices.clamp(min=0), len(ctx.extents))
         return _without_empty(ctx, taken, indices)[0], None
+
+
+def _set_windows(ctx, input, pooling, attributes):
+    ctx.extents = input.shape[-len(attributes[0]) :]
+    ctx.may_be_empty = pooling is max_pool and may_be_empty(ctx.extents, *attributes)
+    ctx.none = [None] * len(attributes)
+
+
+def _scattered(ctx, grad, indices):
+    return _scatter(*_without_empty(ctx, grad, indices), ctx.extents)
+
+
+def _register_maxima(pooling):
+    """Give the operators of a pooling that takes maxima their derivatives."""
+
+    def save_input(ctx, inputs, output):
+        input, *ctx.attributes = inputs
+        _set_windows(ctx, input, pooling, ctx.attributes)
+        ctx.save_for_backward(input)
+
+    def save_indices(ctx, inputs, output):
+        input, *attributes = inputs
+        Maxima.setup_context(ctx, (input, pooling, *attributes), output)
+
+    def pool_again(ctx, grad):
+        (input,) = ctx.saved_tensors
+        _, indices = pooling.with_indices(input.detach(), *ctx.attributes)
+        return _scattered(ctx, grad, indices), *ctx.none
+
+    def scatter(ctx, grad, _):
+        (indices,) = ctx.saved_tensors
+        return _scattered(ctx, grad, indices), *ctx.none
+
+    torch.library.register_autograd(pooling.values, pool_again, setup_context=save_input)
+    torch.library.register_autograd(pooling.with_indices, scatter, setup_context=save_indices)
+
+
+# ----------------------------------------------------------------------------------------- means
+
+
+class Means(torch.autograd.Function):
+    """The operator of a pooling that takes means. It is linear in its input."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(input, pooling, *attributes):
+        return _call(pooling, input, attributes)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        input, ctx.pooling, *ctx.attributes = inputs
+        ctx.shape = input.shape
+        ctx.channels_last = is_channels_last(input, len(ctx.attributes[0]))
+
+    @staticmethod
+    def backward(ctx, grad):
+        return _spread(ctx, grad), None, *[None] * len(ctx.attributes)
+
+    @staticmethod
+    def jvp(ctx, tangent, *_):
+        return Means.apply(tangent, ctx.pooling, *ctx.attributes)
+
+
+def _spread(ctx, grad):
+    """Return for each element the sum of ``grad / divisor`` over the windows that hold it."""
+    rank, shape, dtype = len(ctx.attributes[0]), ctx.shape, grad.dtype
+    if 0 in grad.shape[-rank - 1 :]:  # torch's functions refuse it
+        return grad.new_zeros(shape) + grad.sum()
+    if grad.itemsize == 2:  # torch adds in the type itself, or has no function
+        grad = grad.float()
+    if rank == 1:
+        grad, shape = grad.unsqueeze(-2), (*shape[:-1], 1, shape[-1])
+    format = memory_format(ctx.channels_last, rank)
+    like = torch.empty(shape, dtype=grad.dtype, device=grad.device, memory_format=format)
+    result = _BACKWARD[ctx.pooling](grad, like, rank, *ctx.attributes)
+    return (result.squeeze(-2) if rank == 1 else result).to(dtype)
+
+
+def _windows_backward(grad, like, rank, kernel_size, stride, padding, *rules):
+    *rules, _ = rules
+    if rank == 1:
+        kernel_size, stride, padding = [1, *kernel_size], [1, *stride], [0, *padding]
+    backward = _aten.avg_pool3d_backward if rank == 3 else _aten.avg_pool2d_backward
+    return backward(grad, like, kernel_size, stride, padding, *rules)
+
+
+def _adaptive_backward(grad, like, rank, *_):
+    if rank == 3:
+        return _aten._adaptive_avg_pool3d_backward(grad, like)
+    return _aten._adaptive_avg_pool2d_backward(grad, like)
+
+
+_aten = torch.ops.aten
+_BACKWARD = {avg_pool: _windows_backward, adaptive_avg_pool: _adaptive_backward}
+
+
+def _register_means(pooling):
+    """Give the operator of a pooling that takes means its derivatives."""
+
+    def setup(ctx, inputs, output):
+        input, *attributes = inputs
+        Means.setup_context(ctx, (input, pooling, *attributes), output)
+
+    def backward(ctx, grad):
+        gradient, _, *none = Means.backward(ctx, grad)
+        return gradient, *none
+
+    torch.library.register_autograd(pooling.values, backward, setup_context=setup)
+
+
+# ------------------------------------------------------------------------------------- unpooling
 
 
 class Unpool(torch.autograd.Function):
@@ -113,23 +234,10 @@ class Unpool(torch.autograd.Function):
         return Unpool.apply(tangent, indices, ctx.output_size)
 
 
-def _save_input(ctx, inputs, output):
-    input, *ctx.attributes = inputs
-    ctx.save_for_backward(input)
-
-
-def _backward_of_values(ctx, grad):
-    """Pool again to get the indices, and scatter the gradient to them."""
-    (input,) = ctx.saved_tensors
-    _, _, _, ctx.dilation, _ = ctx.attributes
-    ctx.extents = input.shape[-len(ctx.dilation) :]
-    _, indices = _ops.max_pool_with_indices(input.detach(), *ctx.attributes)
-    return _scatter(*_without_empty(ctx, grad, indices), ctx.extents), *[None] * 5
-
-
-for _name, _backward, _setup in (
-    ("max_pool", _backward_of_values, _save_input),
-    ("max_pool_with_indices", Pool.backward, Pool.setup_context),
-    ("max_unpool", Unpool.backward, Unpool.setup_context),
-):
-    torch.library.register_autograd(f"fastpool::{_name}", _backward, setup_context=_setup)
+_register_maxima(max_pool)
+_register_maxima(adaptive_max_pool)
+_register_means(avg_pool)
+_register_means(adaptive_avg_pool)
+torch.library.register_autograd(
+    "fastpool::max_unpool", Unpool.backward, setup_context=Unpool.setup_context
+)

@@ -1,67 +1,58 @@
 """torch's pooling modules, with fastpool's functions in their forward.
 
-Each is a subclass of torch's module and keeps its signature, attributes, repr and (empty) state.
+Each is a subclass of torch's module and keeps its signature, attributes, repr and (empty) state. It
+has an attribute for each parameter of its function, of the same name.
 """
+
+from inspect import signature
 
 from torch import nn
 
 from . import _functions
 
 
-class MaxPool1d(nn.MaxPool1d):
-    """A :class:`torch.nn.MaxPool1d` that calls :func:`max_pool1d`."""
+def _pools(kind, function):
+    """Return the modules of a kind of pooling, for one, two and three spatial axes."""
 
-    def forward(self, input):
-        return _functions.max_pool1d(input, *_window(self))
+    def calling(call):
+        names = tuple(signature(call).parameters)[1:]
 
+        def forward(self, input):
+            return call(input, **{name: getattr(self, name) for name in names})
 
-class MaxPool2d(nn.MaxPool2d):
-    """A :class:`torch.nn.MaxPool2d` that calls :func:`max_pool2d`.
+        # torch's modules have no such attribute, and may become fastpool's.
+        return {"forward": forward} | ({"numerics": "exact"} if "numerics" in names else {})
 
-    Examples
-    --------
-    >>> import torch
-    >>> import fastpool.torch
-    >>> pool = fastpool.torch.MaxPool2d(3, stride=2, padding=1)
-    >>> pool(torch.zeros(1, 64, 112, 112)).shape
-    torch.Size([1, 64, 56, 56])
-    """
-
-    def forward(self, input):
-        return _functions.max_pool2d(input, *_window(self))
+    return _made(kind, function, calling)
 
 
-class MaxPool3d(nn.MaxPool3d):
-    """A :class:`torch.nn.MaxPool3d` that calls :func:`max_pool3d`."""
+def _unpools(kind, function):
+    """Return the modules of a kind of unpooling, for one, two and three spatial axes."""
 
-    def forward(self, input):
-        return _functions.max_pool3d(input, *_window(self))
+    def calling(call):
+        def forward(self, input, indices, output_size=None):
+            window = self.kernel_size, self.stride, self.padding
+            return call(input, indices, *window, output_size)
 
+        return {"forward": forward}
 
-class MaxUnpool1d(nn.MaxUnpool1d):
-    """A :class:`torch.nn.MaxUnpool1d` that calls :func:`max_unpool1d`."""
-
-    def forward(self, input, indices, output_size=None):
-        window = self.kernel_size, self.stride, self.padding
-        return _functions.max_unpool1d(input, indices, *window, output_size)
+    return _made(kind, function, calling)
 
 
-class MaxUnpool2d(nn.MaxUnpool2d):
-    """A :class:`torch.nn.MaxUnpool2d` that calls :func:`max_unpool2d`."""
-
-    def forward(self, input, indices, output_size=None):
-        window = self.kernel_size, self.stride, self.padding
-        return _functions.max_unpool2d(input, indices, *window, output_size)
-
-
-class MaxUnpool3d(nn.MaxUnpool3d):
-    """A :class:`torch.nn.MaxUnpool3d` that calls :func:`max_unpool3d`."""
-
-    def forward(self, input, indices, output_size=None):
-        window = self.kernel_size, self.stride, self.padding
-        return _functions.max_unpool3d(input, indices, *window, output_size)
+def _made(kind, function, calling):
+    for rank in (1, 2, 3):
+        name, called = f"{kind}{rank}d", f"{function}{rank}d"
+        theirs, call = getattr(nn, name), getattr(_functions, called)
+        doc = f"A :class:`torch.nn.{name}` that calls :func:`{called}`."
+        yield type(name, (theirs,), {"__doc__": doc, **calling(call)})
 
 
-def _window(pool):
-    rounding = pool.ceil_mode, pool.return_indices
-    return pool.kernel_size, pool.stride, pool.padding, pool.dilation, *rounding
+MaxPool1d, MaxPool2d, MaxPool3d = _pools("MaxPool", "max_pool")
+AvgPool1d, AvgPool2d, AvgPool3d = _pools("AvgPool", "avg_pool")
+AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d = _pools(
+    "AdaptiveAvgPool", "adaptive_avg_pool"
+)
+AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d = _pools(
+    "AdaptiveMaxPool", "adaptive_max_pool"
+)
+MaxUnpool1d, MaxUnpool2d, MaxUnpool3d = _unpools("MaxUnpool", "max_unpool")

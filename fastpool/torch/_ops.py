@@ -1,7 +1,8 @@
-"""Define the torch operators: kernels on CPU tensors, fake kernels, derivatives and vmap.
+"""Define torch operators: kernels on CPU tensors, fake kernels and vmap.
 
-They use `torch.library.define`, not `custom_op`, which adds a quarter to the time of a call through
-the dispatcher. Attributes have one value per spatial axis.
+`Pooling` makes those of a pooling, of which _poolings.py has the table. Unpooling takes two tensors
+and has functions of its own. All use `torch.library.define`, not `custom_op`, which adds a quarter
+to the time of a call through the dispatcher. Attributes have one value per spatial axis.
 """
 
 import math
@@ -10,7 +11,8 @@ import torch
 from torch.autograd import forward_ad
 
 from .._planning import arguments
-from .._plans import make_plan, make_unpool_plan
+from .._planning.arguments import shown
+from .._plans import make_unpool_plan
 from .._running import threads
 from .._running.interop import as_array
 from .._running.plan_cache import PlanCache
@@ -20,28 +22,16 @@ from ._windows import (
     is_channels_last,
     memory_format,
     per_axis,
-    pooled_extents,
     spatial_rank,
-    window,
 )
 
-_WINDOW = (
-    "SymInt[] kernel_size, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool ceil_mode"
-)
 _TAGS = (torch.Tag.pt2_compliant_tag,)
 
-torch.library.define("fastpool::max_pool", f"(Tensor input, {_WINDOW}) -> Tensor", tags=_TAGS)
-torch.library.define(
-    "fastpool::max_pool_with_indices", f"(Tensor input, {_WINDOW}) -> (Tensor, Tensor)", tags=_TAGS
-)
 torch.library.define(
     "fastpool::max_unpool",
     "(Tensor input, Tensor indices, SymInt[] output_size) -> Tensor",
     tags=_TAGS,
 )
-
-max_pool = torch.ops.fastpool.max_pool.default
-max_pool_with_indices = torch.ops.fastpool.max_pool_with_indices.default
 max_unpool = torch.ops.fastpool.max_unpool.default
 
 _DTYPES = frozenset(getattr(torch, name) for name in arguments.DTYPES)
@@ -131,21 +121,142 @@ def _layout(shape, rank, channels_last):
     return batch + (_SPATIAL[rank] + "C" if channels_last else "C" + _SPATIAL[rank])
 
 
-# -------------------------------------------------------------------------------------- kernels
+# ------------------------------------------------------------------------------------- poolings
 
 
-def pool(
-    rank, input, kernel_size, stride, padding, dilation, ceil_mode=False, return_indices=False
-):
-    """Pool a CPU tensor. Attributes may have any of torch's forms."""
-    last = is_channels_last(input, rank)
-    x = _array(input, "input", last, rank)
-    arguments = rank, last, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    results = _pool_plans.find(x, arguments)(x)
-    if return_indices:
-        y, indices = results
-        return _tensor(y, last, rank), _tensor(indices, last, rank)
-    return _tensor(results, last, rank)
+class Pooling:
+    """A pooling, and its operators ``fastpool::NAME`` and ``fastpool::NAME_with_indices``.
+
+    Parameters
+    ----------
+    name : str
+    attributes : str
+        The operators' arguments after the input. The first has one value per spatial axis.
+    resolve : callable
+        ``resolve(sizes, *attributes)`` returns attributes with one value per axis and the spatial
+        extents of the result, from attributes in any of torch's forms.
+    make_plan : callable
+        ``make_plan(shape, dtype, layout, sizes, outputs, attributes, return_indices)`` returns the
+        plan of an array. `outputs` and `attributes` are what `resolve` returns.
+    has_indices : bool
+        Whether there is an operator with indices.
+
+    Attributes
+    ----------
+    values, with_indices : torch._ops.OpOverload
+        The operators. `with_indices` is None if there is none.
+    resolve : callable
+    """
+
+    def __init__(self, name, attributes, resolve, make_plan, has_indices=False):
+        self.resolve = resolve
+        self._make_plan = make_plan
+        self._plans = PlanCache(self._plan)
+        self._first = attributes.split(",")[0].split()[-1]
+        self.values = self._define(name, attributes, False)
+        self.with_indices = None
+        if has_indices:
+            self.with_indices = self._define(f"{name}_with_indices", attributes, True)
+
+    def run(self, rank, input, attributes, return_indices=False):
+        """Pool a CPU tensor. Attributes may have any of torch's forms."""
+        last = is_channels_last(input, rank)
+        x = _array(input, "input", last, rank)
+        results = self._plans.find(x, (rank, last, return_indices, *attributes))(x)
+        if return_indices:
+            y, indices = results
+            return _tensor(y, last, rank), _tensor(indices, last, rank)
+        return _tensor(results, last, rank)
+
+    def _plan(self, shape, dtype, rank, last, return_indices, *attributes):
+        check_rank(shape, rank)
+        sizes = shape[1:-1] if last else shape[-rank:]
+        attributes, outputs = self.resolve(sizes, *attributes)
+        layout = _layout(shape, rank, last)
+        return self._make_plan(shape, dtype, layout, sizes, outputs, attributes, return_indices)
+
+    def _define(self, name, attributes, return_indices):
+        """Return a new operator."""
+        returns = "(Tensor, Tensor)" if return_indices else "Tensor"
+        name = f"fastpool::{name}"
+        torch.library.define(name, f"(Tensor input, {attributes}) -> {returns}", tags=_TAGS)
+        operator = getattr(torch.ops.fastpool, name.removeprefix("fastpool::")).default
+
+        @_kernel(name)
+        def _(input, *attributes):
+            check_kind(input, "input")
+            return self.run(self._rank(attributes), input, attributes, return_indices)
+
+        @torch.library.register_fake(name)
+        def _(input, *attributes):
+            rank = self._rank(attributes)
+            _check_tensor(input, "input", ("cpu", "meta"))
+            check_rank(input.shape, rank)
+            _, outputs = self.resolve(input.shape[-rank:], *attributes)
+            y = _fake(input, rank, outputs, self._first)
+            return (
+                (y, _fake(input, rank, outputs, self._first, torch.int64)) if return_indices else y
+            )
+
+        @torch.library.register_vmap(name)
+        def _(info, in_dims, input, *attributes):
+            rank = self._rank(attributes)
+            results = _mapped(operator, info, in_dims, [input], rank, attributes)
+            return results, (0, 0) if return_indices else 0
+
+        return operator
+
+    def _rank(self, attributes):
+        return spatial_rank(attributes[0], self._first)
+
+
+def _layout(shape, rank, channels_last):
+    batch = "N" * (len(shape) == rank + 2)
+    return batch + (_SPATIAL[rank] + "C" if channels_last else "C" + _SPATIAL[rank])
+
+
+def _kernel(name):
+    # Register for all devices, so that `_array` refuses tensors of other ones.
+    return torch.library.impl(name, "CompositeExplicitAutograd")
+
+
+def _fake(input, rank, extents, name, dtype=None):
+    """Return a tensor for results; `name` is the argument that says how large it is."""
+    shape = *input.shape[:-rank], *extents
+    if all(type(n) is int for n in shape) and math.prod(shape) >= 2**63 // input.itemsize:
+        raise ValueError(f"{name}: expected a result of less than 2^63 bytes, got {shown(extents)}")
+    return torch.empty(
+        shape,
+        dtype=dtype or input.dtype,
+        device=input.device,
+        memory_format=memory_format(is_channels_last(input, rank), rank),
+    )
+
+
+def _mapped(op, info, in_dims, tensors, rank, attributes):
+    """Run on tensors with one more axis in front, as a batch."""
+    for tensor, what in zip(tensors, ("input", "indices"), strict=False):
+        _check_tensor(tensor, what, ("cpu", "meta"))
+    tensors = [
+        _front(tensor, axis, info.batch_size)
+        for tensor, axis in zip(tensors, in_dims, strict=False)
+    ]
+    check_rank(tensors[0].shape[1:], rank)
+    if len(tensors) == 2:
+        _check_indices(*tensors)
+    outer = tensors[0].shape[: -1 - rank]
+    results = op(*[tensor.flatten(0, len(outer) - 1) for tensor in tensors], *attributes)
+    if isinstance(results, tuple):
+        return tuple(result.unflatten(0, outer) for result in results)
+    return results.unflatten(0, outer)
+
+
+def _front(tensor, axis, size):
+    """Return the tensor with the mapped axis first."""
+    return tensor.expand(size, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
+
+
+# ------------------------------------------------------------------------------------- unpooling
 
 
 def unpool(rank, input, indices, output_size):
@@ -155,28 +266,6 @@ def unpool(rank, input, indices, output_size):
     x, places = _array(input, "input", last, rank), _array(indices, "indices", last, rank)
     plan = _unpool_plans.find(x, (rank, last, output_size))
     return _tensor(plan(x, places), last, rank)
-
-
-def _plan_pool(shape, dtype, rank, last, *attributes):
-    *attributes, return_indices = attributes
-    check_rank(shape, rank)
-    attributes = window(rank, *attributes)
-    extents = shape[1:-1] if last else shape[-rank:]
-    kernel_size, stride, padding, dilation, _ = attributes
-    axes = zip(extents, pooled_extents(extents, *attributes), *attributes[:-1], strict=True)
-    # Choose the padding at the end that gives torch's number of windows.
-    ends = [max(p, (out - 1) * s + d * (k - 1) + 1 - size - p) for size, out, k, s, p, d in axes]
-    return make_plan(
-        shape,
-        dtype,
-        kernel_size,
-        strides=stride,
-        pads=padding + ends,
-        dilations=dilation,
-        layout=_layout(shape, rank, last),
-        return_indices=return_indices,
-        index_axis=-rank,
-    )
 
 
 def _plan_unpool(shape, dtype, rank, last, output_size):
@@ -195,59 +284,14 @@ def _plan_unpool(shape, dtype, rank, last, output_size):
     )
 
 
-_pool_plans = PlanCache(_plan_pool)
 _unpool_plans = PlanCache(_plan_unpool)
 
 
-def _kernel(name):
-    # Register for all devices, so that `_array` refuses tensors of other ones.
-    return torch.library.impl(f"fastpool::{name}", "CompositeExplicitAutograd")
-
-
-@_kernel("max_pool")
-def _(input, kernel_size, *attributes):
-    check_kind(input, "input")
-    return pool(spatial_rank(kernel_size, "kernel_size"), input, kernel_size, *attributes)
-
-
-@_kernel("max_pool_with_indices")
-def _(input, kernel_size, *attributes):
-    check_kind(input, "input")
-    return pool(spatial_rank(kernel_size, "kernel_size"), input, kernel_size, *attributes, True)
-
-
-@_kernel("max_unpool")
+@_kernel("fastpool::max_unpool")
 def _(input, indices, output_size):
     check_kind(input, "input")
     check_kind(indices, "indices")
     return unpool(spatial_rank(output_size, "output_size"), input, indices, output_size)
-
-
-# ----------------------------------------------------------------------- results without elements
-
-
-def _fake(input, rank, extents, dtype=None):
-    check_rank(input.shape, rank)
-    return torch.empty(
-        (*input.shape[:-rank], *extents),
-        dtype=dtype or input.dtype,
-        device=input.device,
-        memory_format=memory_format(is_channels_last(input, rank), rank),
-    )
-
-
-@torch.library.register_fake("fastpool::max_pool")
-def _fake_pool(input, kernel_size, *attributes, dtype=None):
-    rank = spatial_rank(kernel_size, "kernel_size")
-    _check_tensor(input, "input", ("cpu", "meta"))
-    check_rank(input.shape, rank)
-    attributes = window(rank, kernel_size, *attributes)
-    return _fake(input, rank, pooled_extents(input.shape[-rank:], *attributes), dtype)
-
-
-@torch.library.register_fake("fastpool::max_pool_with_indices")
-def _(*arguments):
-    return _fake_pool(*arguments), _fake_pool(*arguments, dtype=torch.int64)
 
 
 @torch.library.register_fake("fastpool::max_unpool")
@@ -258,53 +302,10 @@ def _(input, indices, output_size):
     rank = spatial_rank(output_size, "output_size")
     output_size = per_axis(output_size, "output_size", rank, 1)
     check_rank(input.shape, rank)
-    shape = *input.shape[:-rank], *output_size
-    if all(type(n) is int for n in shape) and math.prod(shape) >= 2**63 // input.itemsize:
-        raise ValueError(
-            f"output_size: expected a result of less than 2^63 bytes, got {output_size}"
-        )
-    return _fake(input, rank, output_size)
-
-
-# ------------------------------------------------------------------------------------------ vmap
-
-
-def _front(tensor, axis, size):
-    """Return the tensor with the mapped axis first."""
-    return tensor.expand(size, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
-
-
-def _mapped(op, info, in_dims, tensors, values, name, attributes=()):
-    """Run on tensors with one more axis in front, as a batch."""
-    rank = spatial_rank(values, name)
-    for tensor, what in zip(tensors, ("input", "indices"), strict=False):
-        _check_tensor(tensor, what, ("cpu", "meta"))
-    tensors = [
-        _front(tensor, axis, info.batch_size)
-        for tensor, axis in zip(tensors, in_dims, strict=False)
-    ]
-    check_rank(tensors[0].shape[1:], rank)
-    if len(tensors) == 2:
-        _check_indices(*tensors)
-    outer = tensors[0].shape[: -1 - rank]
-    results = op(*[tensor.flatten(0, len(outer) - 1) for tensor in tensors], values, *attributes)
-    if isinstance(results, tuple):
-        return tuple(result.unflatten(0, outer) for result in results)
-    return results.unflatten(0, outer)
-
-
-@torch.library.register_vmap("fastpool::max_pool")
-def _(info, in_dims, input, kernel_size, *attributes):
-    of = info, in_dims, [input], kernel_size, "kernel_size", attributes
-    return _mapped(max_pool, *of), 0
-
-
-@torch.library.register_vmap("fastpool::max_pool_with_indices")
-def _(info, in_dims, input, kernel_size, *attributes):
-    of = info, in_dims, [input], kernel_size, "kernel_size", attributes
-    return _mapped(max_pool_with_indices, *of), (0, 0)
+    return _fake(input, rank, output_size, "output_size")
 
 
 @torch.library.register_vmap("fastpool::max_unpool")
 def _(info, in_dims, input, indices, output_size):
-    return _mapped(max_unpool, info, in_dims, [input, indices], output_size, "output_size"), 0
+    rank = spatial_rank(output_size, "output_size")
+    return _mapped(max_unpool, info, in_dims, [input, indices], rank, [output_size]), 0

@@ -8,7 +8,7 @@ from . import _modules
 
 _OURS = {
     getattr(nn, name): getattr(_modules, name)
-    for kind in ("MaxPool", "MaxUnpool")
+    for kind in ("MaxPool", "MaxUnpool", "AvgPool", "AdaptiveAvgPool", "AdaptiveMaxPool")
     for name in (f"{kind}1d", f"{kind}2d", f"{kind}3d")
 }
 
@@ -36,12 +36,13 @@ class Replaced:
 
 
 def replace_pooling(model):
-    """Make fastpool compute a model's max pooling and unpooling modules, in place.
+    """Make fastpool compute a model's pooling and unpooling modules, in place.
 
-    The class of each module of torch.nn's six classes is replaced by that of :mod:`fastpool.torch`.
-    The object stays, with its hooks, its training flag and all references to it. Subclasses, which
-    may do something else, are not changed, and neither is a module with its own forward. Functions
-    that a forward calls are not found.
+    These are torch.nn's max, average, adaptive max and adaptive average pooling and max unpooling.
+    The class of each module is replaced by that of :mod:`fastpool.torch`. The object stays, with
+    its hooks, its training flag and all references to it. Subclasses, which may do something else,
+    are not changed, and neither is a module with its own forward. What a forward calls, such as a
+    function or ``x.mean``, is not found.
 
     Parameters
     ----------

@@ -20,8 +20,7 @@ def per_axis(value, name, rank, least):
     if len(values) != rank:
         raise ValueError(f"{name}: expected an int or {rank} ints, got {shown(value)}")
     for i, number in enumerate(values):
-        if isinstance(number, bool) or not isinstance(number, (int, torch.SymInt)):
-            values[i] = number = arguments.as_int(number, name, "an int or a tuple of ints")
+        values[i] = number = _int(number, name, "an int or a tuple of ints")
         if number < least:
             raise ValueError(f"{name}: expected ints of at least {least}, got {shown(value)}")
         if isinstance(number, int) and number > _MOST:
@@ -29,20 +28,10 @@ def per_axis(value, name, rank, least):
     return values
 
 
-def window(rank, kernel_size, stride, padding, dilation, ceil_mode):
-    """Return the attributes of a pooling with one value per axis."""
-    kernel_size = per_axis(kernel_size, "kernel_size", rank, 1)
-    if stride is None or (isinstance(stride, (list, tuple)) and len(stride) == 0):
-        stride = kernel_size
-    stride = per_axis(stride, "stride", rank, 1)
-    padding = per_axis(padding, "padding", rank, 0)
-    dilation = per_axis(dilation, "dilation", rank, 1)
-    for k, p in zip(kernel_size, padding, strict=True):
-        if 2 * p > k:
-            raise ValueError(f"padding: expected at most half of kernel_size {k}, got {p}")
-    if not isinstance(ceil_mode, bool):
-        raise TypeError(f"ceil_mode: expected a bool, got {ceil_mode!r}")
-    return kernel_size, stride, padding, dilation, ceil_mode
+def _int(value, name, expected):
+    if isinstance(value, bool) or not isinstance(value, (int, torch.SymInt)):
+        return arguments.as_int(value, name, expected)
+    return value
 
 
 def spatial_rank(values, name):
@@ -71,16 +60,108 @@ def check_rank(shape, rank):
         )
 
 
-def pooled_extents(extents, kernel_size, stride, padding, dilation, ceil_mode):
+# --------------------------------------------------------------- attributes, and extents of results
+#
+# Each function takes the spatial extents of the input and attributes in any of torch's forms. It
+# returns attributes with one value per axis, and the extents of the result.
+
+
+def max_windows(sizes, kernel_size, stride, padding, dilation, ceil_mode):
+    """Resolve the attributes of max pooling."""
+    kernel_size, stride, padding = _windows(len(sizes), kernel_size, stride, padding)
+    dilation = per_axis(dilation, "dilation", len(sizes), 1)
+    _check_flag(ceil_mode, "ceil_mode")
+    attributes = kernel_size, stride, padding, dilation, ceil_mode
+    return attributes, _extents(sizes, *attributes)
+
+
+def average_windows(
+    sizes,
+    kernel_size,
+    stride,
+    padding,
+    ceil_mode,
+    count_include_pad,
+    divisor_override,
+    numerics,
+):
+    """Resolve the attributes of average pooling."""
+    kernel_size, stride, padding = _windows(len(sizes), kernel_size, stride, padding)
+    _check_flag(ceil_mode, "ceil_mode")
+    _check_flag(count_include_pad, "count_include_pad")
+    if divisor_override is not None:
+        divisor_override = _int(divisor_override, "divisor_override", "an int")
+        if not 0 < abs(divisor_override) <= _MOST:
+            raise ValueError(
+                f"divisor_override: expected an int other than 0 of at most 63 bits, "
+                f"got {shown(divisor_override)}"
+            )
+    extents = _extents(sizes, kernel_size, stride, padding, [1] * len(sizes), ceil_mode)
+    if len(sizes) == 3 and any(k > size for k, size in zip(kernel_size, sizes, strict=True)):
+        raise ValueError(  # so does torch, whose derivatives would fail
+            f"kernel_size: expected at most the extents of input {tuple(sizes)}, got {kernel_size}"
+        )
+    if ceil_mode:
+        # A window may be larger than the padded input. What is past the padding is neither summed
+        # nor counted.
+        axes = zip(kernel_size, sizes, padding, strict=True)
+        kernel_size = [min(k, size + 2 * p) for k, size, p in axes]
+    rules = ceil_mode, count_include_pad, divisor_override, _numerics(numerics)
+    return (kernel_size, stride, padding, *rules), extents
+
+
+def adaptive_windows(sizes, output_size):
+    """Resolve the output size of adaptive pooling."""
+    listed = isinstance(output_size, (list, tuple))
+    values = list(output_size) if listed else [output_size] * len(sizes)
+    if len(values) == len(sizes):  # otherwise `per_axis` repeats one value, or raises
+        values = [size if n is None else n for n, size in zip(values, sizes, strict=True)]
+    values = per_axis(values, "output_size", len(sizes), 0)
+    for size, output in zip(sizes, values, strict=True):
+        if size < 1 and output:
+            raise ValueError(f"input: expected spatial axes with elements, got {tuple(sizes)}")
+    return (values,), values
+
+
+def adaptive_average_windows(sizes, output_size, numerics):
+    """Resolve the attributes of adaptive average pooling."""
+    (output_size,), extents = adaptive_windows(sizes, output_size)
+    return (output_size, _numerics(numerics)), extents
+
+
+def _windows(rank, kernel_size, stride, padding):
+    kernel_size = per_axis(kernel_size, "kernel_size", rank, 1)
+    if stride is None or (isinstance(stride, (list, tuple)) and len(stride) == 0):
+        stride = kernel_size
+    stride = per_axis(stride, "stride", rank, 1)
+    padding = per_axis(padding, "padding", rank, 0)
+    for k, p in zip(kernel_size, padding, strict=True):
+        if 2 * p > k:
+            raise ValueError(f"padding: expected at most half of kernel_size {k}, got {p}")
+    return kernel_size, stride, padding
+
+
+def _check_flag(value, name):
+    if not isinstance(value, bool):
+        raise TypeError(f"{name}: expected a bool, got {shown(value)}")
+
+
+def _numerics(value):
+    if isinstance(value, str) and value in ("exact", "sequential"):
+        return value  # torch.compile cannot trace the check
+    return arguments.numerics(value)
+
+
+def _extents(sizes, kernel_size, stride, padding, dilation, ceil_mode):
     """Return the spatial extents of a pooling's result.
 
     With `ceil_mode`, the last window still starts in the input or in the padding before it. It may
     reach past the padding at the end, even if it is the only one.
     """
     outputs = []
-    for size, k, s, p, d in zip(extents, kernel_size, stride, padding, dilation, strict=True):
+    for size, k, s, p, d in zip(sizes, kernel_size, stride, padding, dilation, strict=True):
         if size < 1:
-            raise ValueError(f"input: expected spatial axes with elements, got {tuple(extents)}")
+            raise ValueError(f"input: expected spatial axes with elements, got {tuple(sizes)}")
         room = size + 2 * p - d * (k - 1) - 1
         output = (room + (s - 1 if ceil_mode else 0)) // s + 1
         if ceil_mode and (output - 1) * s >= size + p:
@@ -91,6 +172,11 @@ def pooled_extents(extents, kernel_size, stride, padding, dilation, ceil_mode):
             )
         outputs.append(output)
     return outputs
+
+
+def may_be_empty(sizes, kernel_size, stride, padding, dilation, ceil_mode):
+    """May a window of max pooling hold no element?"""
+    return any(d > size for d, size in zip(dilation, sizes, strict=True))
 
 
 def unpooled_extents(extents, kernel_size, stride, padding, output_size):

@@ -10,8 +10,8 @@ pytest.importorskip("ml_dtypes")
 from torch._subclasses import FakeTensorMode  # noqa: E402
 
 import fastpool.torch as ft  # noqa: E402
-from fastpool.torch import _ops  # noqa: E402
-from tensors import POOLS, UNPOOLS  # noqa: E402
+from fastpool.torch import _poolings  # noqa: E402
+from tensors import OPS, POOLS, UNPOOLS  # noqa: E402
 
 X = torch.zeros(1, 1, 6, 6)
 
@@ -87,7 +87,7 @@ def test_other_devices_are_named():
     y, indices = ft.max_pool2d(x, 2, return_indices=True)
     assert y.is_meta and y.shape == (2, 3, 4, 4) and indices.dtype is torch.int64
     with pytest.raises(TypeError, match="^input: expected a tensor on the CPU, got one on meta"):
-        _ops.pool(2, x, 2, None, 0, 1)
+        _poolings.max_pool.run(2, x, (2, None, 0, 1, False))
 
 
 def strange_tensors():
@@ -140,16 +140,18 @@ def strange_calls(x):
     windows, usual = [[2, 2], [2, 2], [0, 0], [1, 1]], torch.ones(1, 2, 4, 4)
     for values in LISTS:
         n = len(values)
-        for operator in (_ops.max_pool, _ops.max_pool_with_indices):
+        for operator in (OPS.max_pool.default, OPS.max_pool_with_indices.default):
             for place in range(4):
                 attributes = [*windows[:place], values, *windows[place + 1 :], False]
                 yield lambda x, f=operator, a=attributes: f(x, *a)
             yield lambda x, f=operator, v=values, n=n: f(x, v, v, [0] * n, [1] * n, True)
-        yield lambda x, v=values: _ops.max_unpool(x, x, v)
+        yield lambda x, v=values: OPS.max_unpool.default(x, x, v)
         if not getattr(x, "is_quantized", False):  # it has nothing like it of integers
-            yield lambda x, v=values: _ops.max_unpool(x, torch.zeros_like(x, dtype=torch.int64), v)
+            yield lambda x, v=values: OPS.max_unpool.default(
+                x, torch.zeros_like(x, dtype=torch.int64), v
+            )
         if not isinstance(x, torch._subclasses.FakeTensor):  # not next to real tensors
-            yield lambda x, v=values: _ops.max_unpool(usual, x, v)
+            yield lambda x, v=values: OPS.max_unpool.default(usual, x, v)
             yield lambda x, v=values: ft.max_unpool2d(usual, x, v)
         for rank in (1, 2, 3):
             for attribute in (values, tuple(values), 2, 2**70):
@@ -202,32 +204,32 @@ def test_strange_arguments_under_vmap(kind):
         (
             ValueError,
             r"kernel_size: expected 1 to 3 ints, one per spatial axis, got \[1, 1, 1, 1\]",
-            lambda: torch.ops.fastpool.max_pool(X, *[[1] * 4] * 2, [0] * 4, [1] * 4, False),
+            lambda: OPS.max_pool(X, *[[1] * 4] * 2, [0] * 4, [1] * 4, False),
         ),
         (
             ValueError,
             r"output_size: expected 1 to 3 ints, one per spatial axis, got \[\]",
-            lambda: torch.ops.fastpool.max_unpool(Y, INDICES, []),
+            lambda: OPS.max_unpool(Y, INDICES, []),
         ),
         (
             ValueError,
             r"output_size: expected ints of at least 1, got \[-1, 4\]",
-            lambda: torch.ops.fastpool.max_unpool(Y, INDICES, [-1, 4]),
+            lambda: OPS.max_unpool(Y, INDICES, [-1, 4]),
         ),
         (
             ValueError,
             r"output_size: expected ints of at least 1, got \[-1, 4\]",
-            lambda: torch.ops.fastpool.max_unpool(Y.to("meta"), INDICES.to("meta"), [-1, 4]),
+            lambda: OPS.max_unpool(Y.to("meta"), INDICES.to("meta"), [-1, 4]),
         ),
         (
             ValueError,
             r"output_size: expected a result of less than 2\^63 bytes, got",
-            lambda: torch.ops.fastpool.max_unpool(Y.to("meta"), INDICES.to("meta"), [2**40] * 2),
+            lambda: OPS.max_unpool(Y.to("meta"), INDICES.to("meta"), [2**40] * 2),
         ),
         (
             TypeError,
             "input: expected a torch.Tensor, got NoneType",
-            lambda: torch.ops.fastpool.max_unpool(None, INDICES, [4, 4]),
+            lambda: OPS.max_unpool(None, INDICES, [4, 4]),
         ),
         (
             TypeError,

@@ -1,7 +1,6 @@
 """fastpool.torch works under torch's derivatives, transforms, compiler, export and tracing."""
 
 import functools
-import gc
 
 import pytest
 
@@ -13,8 +12,15 @@ from torch import nn  # noqa: E402
 from torch.autograd import forward_ad, gradcheck, gradgradcheck  # noqa: E402
 
 import fastpool.torch as ft  # noqa: E402
-from fastpool.torch import _ops  # noqa: E402
-from tensors import POOLS, UNPOOLS, Net, images, same  # noqa: E402
+from tensors import (  # noqa: E402
+    OPS,
+    POOLS,
+    UNPOOLS,
+    Net,
+    ignore_torchs_own_cleanup,
+    images,
+    same,
+)
 
 # ------------------------------------------------------------------------------------ derivatives
 
@@ -28,8 +34,8 @@ def test_gradients(rank, last):
     for derivative in (gradcheck, gradgradcheck):
         assert derivative(lambda x: POOLS[rank][1](x, 3, 2, 1), x)
         assert derivative(lambda y: UNPOOLS[rank][1](y, indices, 2), y)
-        assert derivative(lambda y: _ops.max_unpool(y, indices, list(x.shape[2:])), y)
-        for operator in (_ops.max_pool, _ops.max_pool_with_indices):
+        assert derivative(lambda y: OPS.max_unpool.default(y, indices, list(x.shape[2:])), y)
+        for operator in (OPS.max_pool.default, OPS.max_pool_with_indices.default):
             assert derivative(lambda x, operator=operator: operator(x, *attributes), x)
 
 
@@ -56,7 +62,10 @@ def test_gradients_are_torchs(last):
 def test_nothing_flows_to_windows_without_elements():
     x = torch.ones(1, 1, 2, 9, dtype=torch.float64, requires_grad=True)
     attributes = (2, 2), (1, 1), (1, 1), (3, 1)
-    for y in (ft.max_pool2d(x, *attributes), _ops.max_pool(x, *map(list, attributes), False)):
+    for y in (
+        ft.max_pool2d(x, *attributes),
+        OPS.max_pool.default(x, *map(list, attributes), False),
+    ):
         (got,) = torch.autograd.grad(y, x, torch.ones_like(y))
         assert not got.any()
     with forward_ad.dual_level():
@@ -118,13 +127,16 @@ def operator_calls():
     ):
         rank = x.dim() - (2 if x.shape[0] == 2 else 1)  # one has no batch
         attributes = [3] * rank, [2] * rank, [1] * rank, [1] * rank, True
-        yield _ops.max_pool, (x, *attributes)
-        yield _ops.max_pool_with_indices, (x, *attributes)
+        yield OPS.max_pool.default, (x, *attributes)
+        yield OPS.max_pool_with_indices.default, (x, *attributes)
         y, indices = POOLS[rank][0](x, 2, return_indices=True)
         y = y.detach().requires_grad_(x.requires_grad)
-        yield _ops.max_unpool, (y, indices, [9] * rank)
-    yield _ops.max_pool, (torch.ones(0, 3, 8, 8), [2, 2], [2, 2], [0, 0], [1, 1], False)
-    yield _ops.max_pool, (torch.ones(2, 3, 8, 8).bfloat16(), [2, 2], [2, 2], [0, 0], [1, 1], False)
+        yield OPS.max_unpool.default, (y, indices, [9] * rank)
+    yield OPS.max_pool.default, (torch.ones(0, 3, 8, 8), [2, 2], [2, 2], [0, 0], [1, 1], False)
+    yield (
+        OPS.max_pool.default,
+        (torch.ones(2, 3, 8, 8).bfloat16(), [2, 2], [2, 2], [0, 0], [1, 1], False),
+    )
 
 
 @pytest.mark.parametrize("call", list(operator_calls()), ids=lambda call: call[0].name())
@@ -136,20 +148,6 @@ def test_operators_keep_torchs_rules(call):
 def there_and_back(library, x):
     y, indices = library.max_pool2d(x, 2, padding=1, return_indices=True)
     return library.max_unpool2d(y, indices, 2, padding=1, output_size=x.shape)
-
-
-# torch gives two of its globals one name after a reset, and fails to delete the second one.
-ignore_torchs_own_cleanup = pytest.mark.filterwarnings(
-    "ignore:Exception ignored in. <function ExactWeakKeyDictionary"
-    ":pytest.PytestUnraisableExceptionWarning"
-)
-
-
-@pytest.fixture
-def compiled():
-    yield functools.partial(torch.compile, fullgraph=True, backend="aot_eager")
-    torch.compiler.reset()
-    gc.collect()  # in this test, which ignores what torch's own cleanup raises
 
 
 @ignore_torchs_own_cleanup
@@ -190,7 +188,10 @@ def test_export(tmp_path):
     exported = torch.export.export(model, (x,), dynamic_shapes=({0: batch},))
     called = [node.target for node in exported.graph.nodes if node.op == "call_function"]
     # An inference graph finds indices only where they are asked for.
-    assert called.count(_ops.max_pool) == 2 and called.count(_ops.max_pool_with_indices) == 1
+    assert (
+        called.count(OPS.max_pool.default) == 2
+        and called.count(OPS.max_pool_with_indices.default) == 1
+    )
     torch.export.save(exported, tmp_path / "model.pt2")
     loaded = torch.export.load(tmp_path / "model.pt2").module()
     for inputs in (x, torch.rand(5, 3, 20, 21)):
@@ -222,4 +223,4 @@ def test_modes_see_the_operators():
     with Watch():
         y, indices = ft.max_pool2d(torch.ones(1, 1, 4, 4), 2, return_indices=True)
         ft.max_unpool2d(y, indices, 2)
-    assert _ops.max_pool_with_indices in seen and _ops.max_unpool in seen
+    assert OPS.max_pool_with_indices.default in seen and OPS.max_unpool.default in seen
