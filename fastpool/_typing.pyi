@@ -9,6 +9,8 @@ from typing_extensions import Buffer
 
 Counts: TypeAlias = Sequence[SupportsIndex] | NDArray[np.integer[Any]]
 Ints: TypeAlias = SupportsIndex | Sequence[SupportsIndex]  # an array has __index__
+# Windows along every spatial axis, or along each. None is the extent of the axis.
+OutputSize: TypeAlias = SupportsIndex | Sequence[SupportsIndex | None] | None
 
 # Switches. None means the default.
 AutoPad: TypeAlias = Literal["NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER", "", None]
@@ -17,6 +19,11 @@ Nan: TypeAlias = Literal["propagate", "ignore", None]
 IndexLayout: TypeAlias = Literal["NCHW", "NHWC", None]
 IndexSpace: TypeAlias = Literal["output", "inferred", None]
 CeilMode: TypeAlias = bool | Literal[0, 1] | None
+CountIncludePad: TypeAlias = bool | Literal[0, 1] | None
+KeepDims: TypeAlias = bool | Literal[0, 1] | None
+Beyond: TypeAlias = Literal["drop", "count", None]
+Rounding: TypeAlias = Literal["half_even", "half_away", "trunc", "floor", None]
+Numerics: TypeAlias = Literal["exact", "sequential", None]
 StorageOrder: TypeAlias = Literal[0, 1, None]
 Activation: TypeAlias = Literal[
     "Relu", "Clip", "LeakyRelu", "HardSigmoid", "Tanh", "Sigmoid", "Silu", "", None
