@@ -111,6 +111,10 @@ class Axis(NamedTuple):
         """Return the number of windows that start before an element."""
         return min(self.output, max(0, -(-(place + self.begin) // self.stride)))
 
+    def ending_by(self, place):
+        """Return the number of windows that cover neither an element nor what comes after it."""
+        return min(self.output, max(0, (place + self.begin - self.extent) // self.stride + 1))
+
 
 class AdaptiveAxis(NamedTuple):
     """An irregular axis of adaptive pooling: outputs `first`, first + 1, ... of a whole axis.
@@ -154,6 +158,12 @@ class AdaptiveAxis(NamedTuple):
         """Return the number of windows that start before an element."""
         place += self.first * self.of_size // self.of_output
         whole = -(-place * self.of_output // self.of_size)
+        return min(self.output, max(0, whole - self.first))
+
+    def ending_by(self, place):
+        """Return the number of windows that cover neither an element nor what comes after it."""
+        place += self.first * self.of_size // self.of_output
+        whole = place * self.of_output // self.of_size
         return min(self.output, max(0, whole - self.first))
 
     def checked(self):
