@@ -103,6 +103,11 @@ class Axis(NamedTuple):
         """The length of a window, from its first tap to its last, in elements and padding."""
         return (self.kernel - 1) * self.dilation + 1
 
+    def window(self, output):
+        """Return (first place, place after the last) of an output; places may be padding."""
+        start = output * self.stride - self.begin
+        return start, start + self.extent
+
     def span(self, outputs):
         """Return the elements and padding under `outputs` neighbouring windows."""
         return (outputs - 1) * self.stride + self.extent

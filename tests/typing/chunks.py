@@ -40,3 +40,14 @@ assert_type(fastpool.max_unpool(y, places, {"lat": 2}), xarray.DataArray)
 for with_indices in (False, True):
     results = fastpool.xarray.max_pool(x, {"lat": 2}, return_indices=with_indices)
     assert_type(results, xarray.DataArray | tuple[xarray.DataArray, xarray.DataArray])
+
+# Means, whole dimensions and adaptive windows
+assert_type(fastpool.avg_pool(x, {"lat": 2}, pads={"lat": (0, 1)}, divisor=2), xarray.DataArray)
+assert_type(fastpool.xarray.avg_pool(x, {"lat": 2}, dtype="float64"), xarray.DataArray)
+assert_type(fastpool.xarray.global_avg_pool(x, "lat", keepdims=False), xarray.DataArray)
+assert_type(fastpool.xarray.global_max_pool(x, ["lat", "lon"]), xarray.DataArray)
+assert_type(fastpool.adaptive_avg_pool(x, {"lat": 2}), xarray.DataArray)
+y, places = fastpool.adaptive_max_pool(x, {"lon": 2}, return_indices=True)
+assert_type(places, xarray.DataArray)
+y, places = fastpool.xarray.global_max_pool(x, "lon", return_indices=True)
+assert_type(places, xarray.DataArray)
