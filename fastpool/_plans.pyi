@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import GenericAlias
-from typing import Any, Generic, Literal, NamedTuple, overload
+from typing import Any, Generic, Literal, NamedTuple, Self, overload, type_check_only
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -25,6 +25,9 @@ class Given(NamedTuple):
     ceil_mode: bool
     ceil_rule: str
 
+class GivenSize(NamedTuple):
+    output_size: tuple[int, ...]
+
 class Axis(NamedTuple):
     size: int
     output: int
@@ -35,13 +38,72 @@ class Axis(NamedTuple):
     end: int
     @property
     def extent(self) -> int: ...
+    def span(self, outputs: int) -> int: ...
+    def starting_before(self, place: int) -> int: ...
+    def ending_by(self, place: int) -> int: ...
+    def window(self, output: int) -> tuple[int, int]: ...
+
+class AdaptiveAxis(NamedTuple):
+    size: int
+    output: int
+    of_size: int
+    of_output: int
+    first: int = 0
+    @property
+    def kernel(self) -> int: ...
+    @property
+    def stride(self) -> int: ...
+    @property
+    def dilation(self) -> int: ...
+    @property
+    def begin(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def extent(self) -> int: ...
+    def span(self, outputs: int) -> int: ...
+    def starting_before(self, place: int) -> int: ...
+    def ending_by(self, place: int) -> int: ...
+    def window(self, output: int) -> tuple[int, int]: ...
+    def checked(self) -> AdaptiveAxis: ...
+
+@type_check_only
+class _Pooled:
+    """Properties of all plans of poolings over windows."""
+
+    @property
+    def kernel_shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def dilations(self) -> tuple[int, ...]: ...
+    @property
+    def pads(self) -> tuple[int, ...]: ...
+    @property
+    def batch_axis(self) -> int: ...
+    @property
+    def channel_axis(self) -> int: ...
+    @property
+    def spatial(self) -> tuple[int, ...]: ...
+
+class _WindowPlan(_Pooled):
+    def explain(self) -> str: ...
+    def draw(
+        self,
+        *,
+        axes: str | Sequence[str] | None = None,
+        title: str | None = None,
+        width: float | None = None,
+    ) -> Figure: ...
+    def _repr_html_(self) -> str | None: ...
+    def tile(self, outputs: tuple[slice, ...]) -> Tile[Self]: ...
 
 @dataclass(frozen=True, repr=False)
-class MaxPoolPlan(Generic[_WithIndices]):
+class MaxPoolPlan(_WindowPlan, Generic[_WithIndices]):
     input_shape: tuple[int, ...]
     dtype: str
     layout: str
-    axes: tuple[Axis, ...]
+    axes: tuple[Axis | AdaptiveAxis, ...]
     batch: int
     channels: int
     channels_last: bool
@@ -57,7 +119,7 @@ class MaxPoolPlan(Generic[_WithIndices]):
     num_threads: int | None
     index_shape: tuple[int, ...]
     index_origin: tuple[int, ...]
-    given: Given | None = None
+    given: Given | GivenSize | None = None
     def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...
     def __post_init__(self) -> None: ...
     @overload
@@ -109,27 +171,33 @@ class MaxPoolPlan(Generic[_WithIndices]):
         out: NDArray[Any] | None = None,
         out_indices: NDArray[Any] | None = None,
     ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
-    def explain(self) -> str: ...
-    def draw(
-        self,
-        *,
-        axes: str | Sequence[str] | None = None,
-        title: str | None = None,
-        width: float | None = None,
-    ) -> Figure: ...
-    def _repr_html_(self) -> str | None: ...
-    def tile(self, outputs: tuple[slice, ...]) -> Tile[_WithIndices]: ...
-    @property
-    def kernel_shape(self) -> tuple[int, ...]: ...
-    @property
-    def strides(self) -> tuple[int, ...]: ...
-    @property
-    def dilations(self) -> tuple[int, ...]: ...
-    @property
-    def pads(self) -> tuple[int, ...]: ...
-    @property
-    def batch_axis(self) -> int: ...
-    @property
-    def channel_axis(self) -> int: ...
-    @property
-    def spatial(self) -> tuple[int, ...]: ...
+
+@dataclass(frozen=True, repr=False)
+class AvgPoolPlan(_WindowPlan):
+    input_shape: tuple[int, ...]
+    dtype: str
+    result_dtype: str
+    layout: str
+    axes: tuple[Axis | AdaptiveAxis, ...]
+    batch: int
+    channels: int
+    channels_last: bool
+    output_shape: tuple[int, ...]
+    count_include_pad: bool
+    beyond: str
+    counted: tuple[tuple[int, int], ...] | None
+    divisor: int | None
+    rounding: str
+    numerics: str
+    nan: str
+    activation: str | None
+    activation_params: tuple[float, ...]
+    num_threads: int | None
+    given: Given | GivenSize | None = None
+    def __post_init__(self) -> None: ...
+    @overload
+    def __call__(self, x: t.Array, out: NDArray[_T]) -> NDArray[_T]: ...
+    @overload
+    def __call__(self, x: t.Array, out: None = None) -> NDArray[Any]: ...
+    @overload
+    def __call__(self, x: t.Array, out: _Out) -> _Out: ...

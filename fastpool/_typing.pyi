@@ -80,9 +80,10 @@ PadsByDimension: TypeAlias = (
     SupportsIndex | Mapping[Any, SupportsIndex | tuple[SupportsIndex, SupportsIndex]]
 )
 
+# Attributes of functions, for functions that pass them on.
 @type_check_only
-class PoolAttributes(TypedDict, total=False):
-    """Attributes of fastpool.max_pool, for functions that pass them on."""
+class WindowAttributes(TypedDict, total=False):
+    """Attributes of windows of any pooling, and what becomes of its results."""
 
     strides: Ints | None
     pads: Ints | None
@@ -90,18 +91,45 @@ class PoolAttributes(TypedDict, total=False):
     auto_pad: AutoPad
     ceil_mode: CeilMode
     ceil_rule: CeilRule
-    layout: Layout
-    nan: Nan
     activation: Activation
     activation_params: Sequence[float] | None
-    storage_order: StorageOrder
+
+@type_check_only
+class MaximumAttributes(TypedDict, total=False):
+    """Attributes of fastpool.global_max_pool and adaptive_max_pool."""
+
+    layout: Layout
+    nan: Nan
     index_axis: SupportsIndex | None
     index_dtype: DTypeLike | None
     index_layout: IndexLayout
 
 @type_check_only
+class MeanAttributes(TypedDict, total=False):
+    """Attributes of fastpool.global_avg_pool and adaptive_avg_pool, except the type."""
+
+    layout: Layout
+    rounding: Rounding
+    numerics: Numerics
+    nan: Nan
+
+@type_check_only
+class PoolAttributes(WindowAttributes, MaximumAttributes, total=False):
+    """Attributes of fastpool.max_pool."""
+
+    storage_order: StorageOrder
+
+@type_check_only
+class AvgPoolAttributes(WindowAttributes, MeanAttributes, total=False):
+    """Attributes of fastpool.avg_pool, except the type."""
+
+    count_include_pad: CountIncludePad
+    beyond: Beyond
+    divisor: SupportsIndex | None
+
+@type_check_only
 class UnpoolAttributes(TypedDict, total=False):
-    """Attributes of fastpool.max_unpool, for functions that pass them on."""
+    """Attributes of fastpool.max_unpool."""
 
     strides: Ints | None
     pads: Ints | None

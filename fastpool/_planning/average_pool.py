@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+import numpy as np
+
 from . import arguments, geometry
 from .checks import (
     FLAG,
@@ -72,6 +74,11 @@ class AvgPool(Pooled):
     def output_bytes(self):
         """Bytes of the result of one window."""
         return ITEMSIZE[self.result_dtype]
+
+    def result_dtypes(self, dtype):
+        """Return the dtype object of the result, for an array of `dtype`, in a tuple."""
+        same = self.result_dtype == self.dtype  # that of bfloat16 comes from a package
+        return (dtype.newbyteorder("=") if same else np.dtype(self.result_dtype),)
 
     def in_part(self, read):
         """Return the fields that say where a part lies which takes the slices `read` of x."""

@@ -103,6 +103,11 @@ class Axis(NamedTuple):
         """The length of a window, from its first tap to its last, in elements and padding."""
         return (self.kernel - 1) * self.dilation + 1
 
+    def window(self, output):
+        """Return (first place, place after the last) of an output; places may be padding."""
+        start = output * self.stride - self.begin
+        return start, start + self.extent
+
     def span(self, outputs):
         """Return the elements and padding under `outputs` neighbouring windows."""
         return (outputs - 1) * self.stride + self.extent
@@ -110,6 +115,10 @@ class Axis(NamedTuple):
     def starting_before(self, place):
         """Return the number of windows that start before an element."""
         return min(self.output, max(0, -(-(place + self.begin) // self.stride)))
+
+    def ending_by(self, place):
+        """Return the number of windows that cover neither an element nor what comes after it."""
+        return min(self.output, max(0, (place + self.begin - self.extent) // self.stride + 1))
 
 
 class AdaptiveAxis(NamedTuple):
@@ -154,6 +163,12 @@ class AdaptiveAxis(NamedTuple):
         """Return the number of windows that start before an element."""
         place += self.first * self.of_size // self.of_output
         whole = -(-place * self.of_output // self.of_size)
+        return min(self.output, max(0, whole - self.first))
+
+    def ending_by(self, place):
+        """Return the number of windows that cover neither an element nor what comes after it."""
+        place += self.first * self.of_size // self.of_output
+        whole = place * self.of_output // self.of_size
         return min(self.output, max(0, whole - self.first))
 
     def checked(self):

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from . import arguments, geometry
 from .checks import (
     FLAG,
@@ -62,6 +64,11 @@ class MaxPool(Pooled):
         """Bytes of the results of one window."""
         index = INDEX_BYTES[self.index_dtype] if self.return_indices else 0
         return ITEMSIZE[self.dtype] + index
+
+    def result_dtypes(self, dtype):
+        """Return the dtype object of each result, for an array of `dtype`."""
+        native = dtype.newbyteorder("=")
+        return (native, np.dtype(self.index_dtype)) if self.return_indices else (native,)
 
     def in_part(self, read):
         """Return the fields that say where a part lies which takes the slices `read` of x."""

@@ -4,11 +4,11 @@ from typing import Generic, NamedTuple
 
 from typing_extensions import TypeVar
 
-from .._plans import MaxPoolPlan
+from .._plans import _WindowPlan
 
-_WithIndices = TypeVar("_WithIndices", bound=bool, default=bool, covariant=True)
+_Plan = TypeVar("_Plan", bound=_WindowPlan, covariant=True)
 
-class Tile(NamedTuple, Generic[_WithIndices]):
-    plan: MaxPoolPlan[_WithIndices]
+class Tile(NamedTuple, Generic[_Plan]):
+    plan: _Plan
     read: tuple[slice, ...]
     write: tuple[slice, ...]

@@ -142,31 +142,23 @@ def _average_with_care(prepared, x, out):
 
 
 def _stub(plan, x, y):  # TEMPORARY: the slow twin, until the kernels are here
-    from .. import _reference
-    from .._planning.geometry import GivenSize
+    from .._planning import geometry
+    from .._planning.average_pool import count
+    from .._reference.average import Divisor, _means
+    from .._reference.windows import Taps, _taps
 
-    same = dict(
-        layout=plan.layout,
-        dtype=plan.result_dtype,
-        rounding=plan.rounding,
-        numerics=plan.numerics,
-        nan=plan.nan,
-    )
-    if isinstance(plan.given, GivenSize):
-        y[...] = _reference.adaptive_avg_pool(x, plan.given.output_size, **same)
-        return
-    pads, auto_pad, ceil_mode, ceil_rule = plan.given
-    y[...] = _reference.avg_pool(
-        x,
-        plan.kernel_shape,
-        strides=plan.strides,
-        pads=pads,
-        dilations=plan.dilations,
-        auto_pad=auto_pad,
-        ceil_mode=ceil_mode,
-        ceil_rule=ceil_rule,
-        count_include_pad=plan.count_include_pad,
-        beyond=plan.beyond,
-        divisor=plan.divisor,
-        **same,
-    )
+    def taps(axis, places, output):
+        declared = count(axis, places, output)
+        if isinstance(axis, geometry.AdaptiveAxis):
+            return Taps(range(*axis.window(output)), declared, declared)
+        size, _, *window = axis
+        return _taps(output, size, *window)._replace(declared=declared)
+
+    axes = [
+        [taps(axis, places, o) for o in range(axis.output)]
+        for axis, places in zip(plan.axes, plan.counted or [None] * len(plan.axes), strict=True)
+    ]
+    order = geometry.layout(plan.layout, plan.input_shape)
+    divisor = Divisor(plan.divisor, "declared")
+    how = plan.result_dtype, plan.rounding, plan.numerics, plan.nan
+    y[...] = _means(x, order, axes, divisor, *how)

@@ -11,7 +11,15 @@ from math import isnan
 
 import numpy as np
 
+from .._api.adaptive import (
+    plan_adaptive_avg_pool,
+    plan_adaptive_max_pool,
+    plan_global_avg_pool,
+    plan_global_max_pool,
+)
+from .._api.average import plan_avg_pool
 from .._api.maximum import plan_max_pool
+from .._planning import arguments
 from .._planning.max_unpool import check_indices
 from .._plans import make_unpool_plan
 from ._chunks import (
@@ -34,7 +42,15 @@ except ModuleNotFoundError as missing:
         raise
     raise ImportError('fastpool.dask needs dask: pip install "fastpool[dask]"') from None
 
-__all__ = ["max_pool", "max_unpool"]
+__all__ = [
+    "adaptive_avg_pool",
+    "adaptive_max_pool",
+    "avg_pool",
+    "global_avg_pool",
+    "global_max_pool",
+    "max_pool",
+    "max_unpool",
+]
 
 
 def max_pool(x, kernel_shape, *, num_threads=1, **attributes):
@@ -86,24 +102,198 @@ def max_pool(x, kernel_shape, *, num_threads=1, **attributes):
     >>> indices[-1].compute()
     array([82, 84, 86, 88])
     """
-    _check(x, "x")
-    num_threads = 1 if num_threads is None else num_threads
-    plan = plan_max_pool(x.shape, x.dtype, kernel_shape, num_threads=num_threads, **attributes)
-    axes = dict(zip(plan.spatial, plan.axes, strict=True))
-    x = _merged(x, {place: axis.extent - 1 for place, axis in axes.items()})
-    parts = [pooled_shares(axes.get(i), chunks) for i, chunks in enumerate(x.chunks)]
-    name = f"max_pool-{tokenize(x, plan)}"
-    graph = {}
-    for key, shares in _blocks(name, parts):
-        graph[key] = Task(key, pool_block, plan, _outputs(shares), _pieces(graph, key, x, shares))
-    graph = HighLevelGraph.from_collections(name, graph, dependencies=[x])
-    dtype = x.dtype.newbyteorder("=")
-    if not plan.return_indices:
-        return _array(graph, name, parts, dtype)
-    return tuple(
-        _array(_chosen(graph, name, which, parts), f"{name}-{which}", parts, kind)
-        for which, kind in enumerate((dtype, np.dtype(plan.index_dtype)))
-    )
+    plan = _planned(plan_max_pool, x, kernel_shape, num_threads=num_threads, **attributes)
+    return _pooled("max_pool", x, plan)
+
+
+def avg_pool(x, kernel_shape, *, dtype=None, num_threads=1, **attributes):
+    """Take the mean of every window of a dask array.
+
+    Parameters
+    ----------
+    x : dask.array.Array
+        Input, in any chunks.
+    kernel_shape : int or sequence of int
+        Taps of the window along each spatial axis, at least 1.
+    dtype : dtype_like, optional
+        Type of the result, by default that of `x`.
+    num_threads : int
+        The number of threads for a block, at least 1.
+    **attributes
+        Those of :func:`fastpool.avg_pool`, except `out`.
+
+    Returns
+    -------
+    y : dask.array.Array
+        The means, with the bits that the array in one piece would give.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`fastpool.avg_pool` and :func:`max_pool`, before anything is computed.
+
+    See Also
+    --------
+    fastpool.avg_pool : Pool arrays in memory; it documents the rules and their sources.
+    max_pool : It describes chunks and graph.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> import fastpool.dask
+    >>> x = da.from_array(np.arange(10.0), chunks=4)
+    >>> fastpool.dask.avg_pool(x, 3, strides=3, pads=1, layout="W").compute()
+    array([0.5, 3. , 6. , 8.5])
+    """
+    attributes = {"num_threads": num_threads, **attributes}
+    plan = _planned(plan_avg_pool, x, kernel_shape, result_dtype=dtype, **attributes)
+    return _pooled("avg_pool", x, plan)
+
+
+def global_avg_pool(x, *, keepdims=True, dtype=None, num_threads=1, **attributes):
+    """Take the mean of all spatial axes of a dask array.
+
+    Parameters
+    ----------
+    x : dask.array.Array
+        Input, in any chunks. Chunks along the spatial axes are merged, so memory must hold all
+        elements of one chunk's batches and channels.
+    keepdims, dtype, **attributes
+        Those of :func:`fastpool.global_avg_pool`, except `out`.
+    num_threads : int
+        The number of threads for a block, at least 1.
+
+    Returns
+    -------
+    y : dask.array.Array
+        The means, each rounded once.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`fastpool.global_avg_pool` and :func:`max_pool`, before anything is computed.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import fastpool.dask
+    >>> x = da.arange(24, chunks=5).reshape(2, 3, 4)
+    >>> fastpool.dask.global_avg_pool(x, layout="CHW", keepdims=False, dtype="float64").compute()
+    array([ 5.5, 17.5])
+    """
+    attributes = {"num_threads": num_threads, **attributes}
+    plan = _planned(plan_global_avg_pool, x, result_dtype=dtype, **attributes)
+    return _reduced("global_avg_pool", x, plan, keepdims)
+
+
+def global_max_pool(x, *, keepdims=True, num_threads=1, **attributes):
+    """Take the maximum of all spatial axes of a dask array.
+
+    Parameters
+    ----------
+    x : dask.array.Array
+        Input, in chunks as for :func:`global_avg_pool`.
+    keepdims, **attributes
+        Those of :func:`fastpool.global_max_pool`, except `out` and `out_indices`.
+    num_threads : int
+        The number of threads for a block, at least 1.
+
+    Returns
+    -------
+    y : dask.array.Array
+        The maxima.
+    indices : dask.array.Array
+        Only with ``return_indices=True``: indices into the whole array.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`fastpool.global_max_pool` and :func:`max_pool`, before anything is computed.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import fastpool.dask
+    >>> x = da.arange(24, chunks=5).reshape(2, 3, 4)
+    >>> fastpool.dask.global_max_pool(x, layout="CHW", keepdims=False).compute()
+    array([11, 23])
+    """
+    plan = _planned(plan_global_max_pool, x, num_threads=num_threads, **attributes)
+    return _reduced("global_max_pool", x, plan, keepdims)
+
+
+def adaptive_avg_pool(x, output_size, *, dtype=None, num_threads=1, **attributes):
+    """Divide each spatial axis of a dask array into a number of windows and take their means.
+
+    Parameters
+    ----------
+    x : dask.array.Array
+        Input, in any chunks.
+    output_size : int or sequence of (int or None)
+        Windows along every spatial axis, or along each. None is the extent of that axis.
+    dtype, **attributes
+        Those of :func:`fastpool.adaptive_avg_pool`, except `out`.
+    num_threads : int
+        The number of threads for a block, at least 1.
+
+    Returns
+    -------
+    y : dask.array.Array
+        The means. Each chunk holds those of the windows that start in one chunk of `x`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`fastpool.adaptive_avg_pool` and :func:`max_pool`, before anything is computed.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import fastpool.dask
+    >>> fastpool.dask.adaptive_avg_pool(da.arange(7.0, chunks=4), 3, layout="W").compute()
+    array([1., 3., 5.])
+    """
+    attributes = {"num_threads": num_threads, **attributes}
+    plan = _planned(plan_adaptive_avg_pool, x, output_size, result_dtype=dtype, **attributes)
+    return _pooled("adaptive_avg_pool", x, plan)
+
+
+def adaptive_max_pool(x, output_size, *, num_threads=1, **attributes):
+    """Divide each spatial axis of a dask array into a number of windows and take their maxima.
+
+    Parameters
+    ----------
+    x : dask.array.Array
+        Input, in any chunks.
+    output_size : int or sequence of (int or None)
+        Windows along every spatial axis, or along each. None is the extent of that axis.
+    num_threads : int
+        The number of threads for a block, at least 1.
+    **attributes
+        Those of :func:`fastpool.adaptive_max_pool`, except `out` and `out_indices`.
+
+    Returns
+    -------
+    y : dask.array.Array
+        The maxima. Each chunk holds those of the windows that start in one chunk of `x`.
+    indices : dask.array.Array
+        Only with ``return_indices=True``: indices into the whole array.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`fastpool.adaptive_max_pool` and :func:`max_pool`, before anything is computed.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import fastpool.dask
+    >>> fastpool.dask.adaptive_max_pool(da.arange(8, chunks=3), 2, layout="W").compute()
+    array([3, 7])
+    """
+    plan = _planned(plan_adaptive_max_pool, x, output_size, num_threads=num_threads, **attributes)
+    return _pooled("adaptive_max_pool", x, plan)
 
 
 def max_unpool(x, indices, kernel_shape, *, num_threads=1, **attributes):
@@ -170,6 +360,44 @@ def max_unpool(x, indices, kernel_shape, *, num_threads=1, **attributes):
         graph[key] = Task(key, unpool_block, plan, shares, *pieces)
     graph = HighLevelGraph.from_collections(name, graph, dependencies=[x, indices])
     return _array(graph, name, parts, x.dtype.newbyteorder("="))
+
+
+def _planned(make, x, *windows, num_threads, **attributes):
+    """Return the plan that `make` returns for the array in one piece."""
+    _check(x, "x")
+    num_threads = 1 if num_threads is None else num_threads
+    return make(x.shape, x.dtype, *windows, num_threads=num_threads, **attributes)
+
+
+def _pooled(function, x, plan):
+    """Return the results of a plan, lazily: an array, or a tuple of two."""
+    axes = dict(zip(plan.spatial, plan.axes, strict=True))
+    x = _merged(x, {place: axis.extent - 1 for place, axis in axes.items()})
+    parts = [pooled_shares(axes.get(i), chunks) for i, chunks in enumerate(x.chunks)]
+    dtypes = plan.result_dtypes(x.dtype)
+    name = f"{function}-{tokenize(x, plan)}"
+    graph = {}
+    for key, shares in _blocks(name, parts):
+        pieces = _pieces(graph, key, x, shares)
+        graph[key] = Task(key, pool_block, plan, dtypes, _outputs(shares), pieces)
+    graph = HighLevelGraph.from_collections(name, graph, dependencies=[x])
+    if len(dtypes) == 1:
+        return _array(graph, name, parts, *dtypes)
+    return tuple(
+        _array(_chosen(graph, name, which, parts), f"{name}-{which}", parts, kind)
+        for which, kind in enumerate(dtypes)
+    )
+
+
+def _reduced(function, x, plan, keepdims):
+    """Return the results of a plan of a global pooling, with or without the spatial axes."""
+    keepdims = arguments.keepdims(keepdims)
+    results = _pooled(function, x, plan)
+    if keepdims:
+        return results
+    if isinstance(results, tuple):
+        return tuple(result.squeeze(plan.spatial) for result in results)
+    return results.squeeze(plan.spatial)
 
 
 def _check(x, name):

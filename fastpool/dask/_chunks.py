@@ -95,16 +95,14 @@ def arranged(counts, own, cut, *blocks):
     return pieces
 
 
-def pool_block(plan, outputs, pieces):
+def pool_block(plan, dtypes, outputs, pieces):
     """Compute one block. Windows inside its own chunk are pooled in place, others from copies."""
     plan = plan.tile(outputs).plan
-    y = np.empty(plan.output_shape, pieces.flat[0].dtype.newbyteorder("="))
-    z = np.empty(plan.output_shape, plan.index_dtype) if plan.return_indices else None
+    results = tuple(np.empty(plan.output_shape, dtype) for dtype in dtypes)
     for box in product(*_inside_and_across(plan, pieces)):
         tile = plan.tile(box)
-        x = _joined(pieces, tile.read)
-        tile.plan(x, y[tile.write], None if z is None else z[tile.write])
-    return y if z is None else (y, z)
+        tile.plan(_joined(pieces, tile.read), *(result[tile.write] for result in results))
+    return results if len(results) > 1 else results[0]
 
 
 def _inside_and_across(plan, pieces):
@@ -112,9 +110,7 @@ def _inside_and_across(plan, pieces):
     cuts = [[slice(0, extent)] for extent in plan.output_shape]
     for place, axis in zip(plan.spatial, plan.axes, strict=True):
         if pieces.shape[place] > 1:
-            size = pieces.flat[0].shape[place]
-            last = (size + axis.begin - axis.extent) // axis.stride
-            inside = max(0, min(axis.output, last + 1))
+            inside = axis.ending_by(pieces.flat[0].shape[place])
             both = slice(0, inside), slice(inside, axis.output)
             cuts[place] = [cut for cut in both if cut.start < cut.stop]
     return cuts

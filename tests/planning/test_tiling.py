@@ -13,7 +13,7 @@ import cases
 import fastpool
 from configurations.strategies import examples, hostile_pools, pools
 from fastpool._planning import parts
-from fastpool._planning.geometry import Axis
+from fastpool._planning.geometry import AdaptiveAxis, Axis
 from fastpool._plans import make_plan
 from fastpool._running import builds as running
 
@@ -83,6 +83,50 @@ def test_ways_through_the_kernels(layout, shape, convention, window, isa):
         assert_tiles_are_the_whole(plan, cases.values(shape, name, "ties", 3), cuts)
 
 
+# Means: what padding counts must not change with the place of a tile.
+AVERAGES = {
+    "exclude": {"pads": 1},
+    "include": {"pads": (2, 1, 0, 3), "count_include_pad": True},
+    "SAME, include": {"auto_pad": "SAME_LOWER", "count_include_pad": True},
+    "beyond dropped": {"pads": 1, "strides": 2, "ceil_mode": True, "count_include_pad": True},
+    "beyond counted": {
+        **{"pads": 1, "strides": 2, "ceil_mode": True},
+        **{"count_include_pad": True, "beyond": "count"},
+    },
+    "empty windows": {"pads": 7, "strides": 2, "ceil_mode": True, "ceil_rule": "keep"},
+    "dilated": {"pads": 4, "dilations": 3, "strides": 3, "count_include_pad": True},
+    "sums": {"pads": 1, "divisor": 2},
+}
+
+
+@pytest.mark.parametrize("window", AVERAGES)
+@pytest.mark.parametrize("name", ["float32", "int8"])
+def test_tiles_of_means(window, name):
+    attributes = {**AVERAGES[window], "layout": "HW", "result_dtype": "float64"}
+    plan = fastpool.plan_avg_pool((9, 8), name, 3, **attributes)
+    x = cases.values(plan.input_shape, name, "bits", 1)
+    whole = plan(x)
+    cuts = [[slice(a, b) for a, b in pairwise((0, 1, 3, n // 2, n))] for n in whole.shape]
+    for outputs in (*product(*cuts), np.s_[:2, 1:], np.s_[1:, :-1], np.s_[2:2]):
+        part, read, write = plan.tile(outputs)
+        assert pickle.loads(pickle.dumps(part)) == part
+        cases.assert_same(part(x[read]), whole[write], f"{plan} {outputs}")
+
+
+@pytest.mark.parametrize("layout, shape", [("HW", (11, 7)), ("NHWC", (2, 5, 9, 3))])
+@pytest.mark.parametrize("size", [1, 3, (5, 2), (13, 10), (4, None), 0])
+def test_tiles_of_adaptive_windows(layout, shape, size):
+    plan = fastpool.plan_adaptive_avg_pool(shape, "int16", size, layout=layout)
+    x = cases.values(shape, "int16", "ties", 2)
+    whole = plan(x)
+    for outputs in boxes([[0, extent // 3, extent // 2, extent] for extent in whole.shape]):
+        part, read, write = plan.tile(outputs)
+        assert pickle.loads(pickle.dumps(part)) == part
+        cases.assert_same(part(x[read]), whole[write], f"{plan} {outputs}")
+        again, inner, _ = part.tile(np.s_[:1, 1:])
+        cases.assert_same(again(x[read][inner]), whole[write][:1, 1:])
+
+
 def test_a_tile_of_a_tile():
     plan = fastpool.plan_max_pool(
         (2, 3, 20, 30), "float32", 4, strides=3, pads=5, return_indices=True
@@ -147,6 +191,55 @@ def axes():
                 yield Axis(size, output, kernel, stride, dilation, begin, max(end, 0))
 
 
+def adaptive_axes():
+    """Axes of adaptive pooling, and parts of them."""
+    for size, output in product((1, 2, 5, 8, 11), (1, 2, 3, 7, 13)):
+        if size % output:
+            whole = AdaptiveAxis(size, output, size, output)
+            yield whole
+            for first, stop in ((0, 1), (1, output), (output // 2, output)):
+                if first < stop:
+                    yield parts.part(whole, first, stop)[1]
+
+
+def test_adaptive_windows_are_those_of_the_formula():
+    for axis in adaptive_axes():
+        axis.checked()
+        starts = [axis.window(o)[0] for o in range(axis.output)]
+        stops = [axis.window(o)[1] for o in range(axis.output)]
+        assert starts[0] == 0 and stops[-1] == axis.size
+        for o in range(axis.output):
+            i, at = axis.first + o, axis.first * axis.of_size // axis.of_output
+            assert starts[o] + at == i * axis.of_size // axis.of_output
+            assert stops[o] + at == -(-(i + 1) * axis.of_size // axis.of_output)
+            assert stops[o] - starts[o] <= axis.kernel
+            for count in range(1, axis.output - o + 1):
+                assert stops[o + count - 1] - starts[o] <= axis.span(count)
+        for place in range(axis.size + 1):
+            assert axis.starting_before(place) == sum(start < place for start in starts)
+            assert axis.ending_by(place) == sum(stop <= place for stop in stops)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"size": 4}, {"output": 0}, {"first": 1}, {"first": -1}, {"of_output": 0}]
+)
+def test_adaptive_axes_that_contradict_themselves(wrong):
+    with pytest.raises(ValueError, match="is no axis"):
+        AdaptiveAxis(5, 3, 5, 3)._replace(**wrong).checked()
+
+
+def test_what_is_read_is_what_adaptive_windows_cover():
+    for axis in adaptive_axes():
+        for first in range(axis.output):
+            for stop in range(first + 1, axis.output + 1):
+                (low, high), part = parts.part(axis, first, stop)
+                windows = [axis.window(o) for o in range(first, stop)]
+                assert (low, high) == (windows[0][0], windows[-1][1])
+                part.checked()
+                shifted = [part.window(o) for o in range(part.output)]
+                assert [(a + low, b + low) for a, b in shifted] == windows
+
+
 def test_what_is_read_is_what_windows_cover():
     for axis in axes():
         for first in range(axis.output):
@@ -160,8 +253,15 @@ def test_what_is_read_is_what_windows_cover():
                 assert part.begin + part.size + part.end == span
 
 
-def test_chunks_own_the_windows_that_start_in_them():
+def test_windows_that_end_by_an_element():
     for axis in axes():
+        stops = [o * axis.stride - axis.begin + axis.extent for o in range(axis.output)]
+        for place in range(axis.size + 1):
+            assert axis.ending_by(place) == sum(stop <= place for stop in stops)
+
+
+def test_chunks_own_the_windows_that_start_in_them():
+    for axis in (*axes(), *adaptive_axes()):
         for chunks in ((axis.size,), (1, axis.size - 1), (axis.size // 2, 0, -(-axis.size // 2))):
             if min(chunks) < 0:
                 continue
@@ -170,7 +270,8 @@ def test_chunks_own_the_windows_that_start_in_them():
             edges = np.cumsum(chunks)
             for o in range(axis.output):
                 owner = sum(end <= o for end in ends)
-                start = o * axis.stride - axis.begin
+                adaptive = isinstance(axis, AdaptiveAxis)
+                start = axis.window(o)[0] if adaptive else o * axis.stride - axis.begin
                 assert owner == min(sum(edge <= start for edge in edges), len(chunks) - 1)
 
 

@@ -55,6 +55,80 @@ def test_any_chunks_and_geometry(chunked):
         cases.assert_same(got, want)
 
 
+# What the attributes of a max pooling lack.
+MEANS = st.fixed_dictionaries(
+    {
+        "count_include_pad": st.booleans(),
+        "beyond": st.sampled_from(["drop", "count"]),
+        "numerics": st.sampled_from(["exact", "sequential"]),
+        "nan": st.sampled_from(["propagate", "ignore"]),
+        "dtype": st.sampled_from([None, "float64"]),
+    }
+)
+OF_WINDOWS = ("strides", "pads", "dilations", "auto_pad", "ceil_mode", "ceil_rule", "layout")
+
+
+@examples(60)
+@given(chunked_pools(), MEANS)
+def test_means_of_any_chunks_and_geometry(chunked, attributes):
+    case, sizes = chunked
+    windows = {k: v for k, v in case.attributes.items() if k in OF_WINDOWS}
+    attributes = {**windows, **attributes}
+    x = case.x()
+    lazy = fastpool.dask.avg_pool(da.from_array(x, sizes), case.kernel_shape, **attributes)
+    want = fastpool.avg_pool(x, case.kernel_shape, **attributes)
+    assert lazy.shape == want.shape and lazy.dtype == want.dtype
+    cases.assert_same(lazy.compute(), want)
+
+
+@st.composite
+def chunked_arrays(draw):
+    """An array, its layout, and chunks."""
+    layout = draw(st.sampled_from(cases.layouts(draw(st.integers(1, 3)))))
+    sizes = draw(st.tuples(*[st.integers(1, 9)] * len(layout.strip("NC"))))
+    shape = cases.array_shape(layout, 2, 3, sizes)
+    x = cases.values(shape, draw(st.sampled_from(["float32", "int16"])), "bits", 1)
+    return da.from_array(x, draw(chunks(shape))), x, layout
+
+
+@examples(60)
+@given(chunked_arrays(), st.booleans())
+def test_all_elements(chunked, keepdims):
+    """One plane is in many chunks, and its mean is rounded once all the same."""
+    lazy, x, layout = chunked
+    same = {"layout": layout, "keepdims": keepdims}
+    got = fastpool.dask.global_avg_pool(lazy, **same)
+    want = fastpool.global_avg_pool(x, **same)
+    assert got.shape == want.shape and got.dtype == want.dtype
+    cases.assert_same(got.compute(), want)
+    got = fastpool.dask.global_max_pool(lazy, **same, return_indices=True)
+    want = fastpool.global_max_pool(x, **same, return_indices=True)
+    for one, other in zip(got, want, strict=True):
+        assert one.shape == other.shape and one.dtype == other.dtype
+        cases.assert_same(one.compute(), other)
+
+
+@examples(60)
+@given(chunked_arrays(), st.data())
+def test_adaptive_windows(chunked, data):
+    lazy, x, layout = chunked
+    sizes = [data.draw(st.sampled_from([None, *range(12)])) for _ in layout.strip("NC")]
+    got = fastpool.dask.adaptive_avg_pool(lazy, sizes, layout=layout)
+    want = fastpool.adaptive_avg_pool(x, sizes, layout=layout)
+    assert got.shape == want.shape and got.dtype == want.dtype
+    cases.assert_same(got.compute(), want)
+
+
+@pytest.mark.parametrize("size", [2, (4, 3), (8, None)])
+def test_adaptive_maxima(size):
+    x = cases.values((2, 8, 12), "int8", "ties", 0)
+    attributes = {"layout": "CHW", "return_indices": True}
+    got = fastpool.adaptive_max_pool(da.from_array(x, (1, 3, 5)), size, **attributes)
+    want = fastpool.adaptive_max_pool(x, size, **attributes)
+    for one, other in zip(got, want, strict=True):
+        cases.assert_same(one.compute(), other)
+
+
 @examples(60)
 @given(st.data())
 def test_unpooling_where_pooling_took_from(data):
@@ -204,6 +278,31 @@ def test_fastpools_own_functions_take_them():
     cases.assert_same(restored.compute(), expected)
 
 
+def test_fastpools_own_means_take_them():
+    x = cases.values((1, 2, 9, 8), "float32", "bits", 0)
+    lazy = da.from_array(x, (1, 1, 4, 5))
+    for function, *window in (
+        (fastpool.avg_pool, 3),
+        (fastpool.global_avg_pool,),
+        (fastpool.adaptive_avg_pool, (3, None)),
+        (fastpool.global_max_pool,),
+        (fastpool.adaptive_max_pool, (3, 4)),
+    ):
+        y = function(lazy, *window, layout="NCHW")
+        assert isinstance(y, da.Array) and y.name.startswith(function.__name__)
+        cases.assert_same(y.compute(), function(x, *window))
+        with pytest.raises(TypeError, match="out: expected none for a Array of dask"):
+            function(lazy, *window, out=x)
+
+
+@pytest.mark.parametrize("result", ["int16", "float32", None])
+def test_types_of_means(result):
+    x = np.arange(-50, 50, dtype=">i2").reshape(10, 10)
+    y = fastpool.dask.avg_pool(da.from_array(x, 4), 3, layout="HW", dtype=result)
+    assert y.dtype == np.dtype(result or "int16") and y.dtype.isnative
+    cases.assert_same(y.compute(), fastpool.avg_pool(x, 3, layout="HW", dtype=result))
+
+
 def test_byte_order_and_activation():
     x = np.arange(-50, 50, dtype=">i4").reshape(10, 10)
     y = fastpool.dask.max_pool(da.from_array(x, 4), 3, layout="HW", activation="Relu")
@@ -235,6 +334,27 @@ X = da.zeros((8, 8), chunks=4)
             r"kernel_shape\[0\]: window .* exceeds",
         ),
         (lambda: fastpool.dask.max_pool(X, 2, layout="HW", out=0), TypeError, "argument 'out'"),
+        (lambda: fastpool.dask.avg_pool(X, 2, layout="HW", out=0), TypeError, "argument 'out'"),
+        (
+            lambda: fastpool.dask.avg_pool(np.zeros((8, 8)), 2),
+            TypeError,
+            "x: expected a dask.array",
+        ),
+        (
+            lambda: fastpool.dask.avg_pool(X, 2, layout="HW", dtype="float32"),
+            TypeError,
+            'dtype: expected "float64" for elements of type float64, got float32',
+        ),
+        (
+            lambda: fastpool.dask.adaptive_avg_pool(X, -1, layout="HW"),
+            ValueError,
+            "output_size: expected an int of at least 0, got -1",
+        ),
+        (
+            lambda: fastpool.dask.global_max_pool(X, layout="HW", keepdims=2),
+            ValueError,
+            "keepdims: expected 0 or 1, got 2",
+        ),
         (
             lambda: fastpool.dask.max_pool(X.astype(complex), 2, layout="HW"),
             TypeError,

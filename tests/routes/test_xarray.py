@@ -147,6 +147,94 @@ def test_nan():
     xarray.testing.assert_equal(propagated, ignored.where([[1, 1, 1], [1, 0, 1], [1, 1, 1]]))
 
 
+# --------------------------------------------------------------------------- means and others
+
+
+@pytest.mark.parametrize("window", [{"lat": 3}, {"lat": 3, "lon": 2}, {"time": 4, "band": 2}])
+@pytest.mark.parametrize("dtype", ["float64", "uint8"])
+def test_means_like_coarsen(window, dtype):
+    x = located().drop_vars(["place", "sea", "band"]).astype(dtype)
+    y = fastpool_xarray.avg_pool(x, window, strides=window, dtype="float64")
+    # NumPy rounds each sum, and quotients of small integers once.
+    xarray.testing.assert_equal(y, x.coarsen(window, boundary="trim").mean())
+
+
+def test_attributes_of_means():
+    x = sample(("time", "lat", "lon"), np.int16).rename("rain").assign_attrs(units="mm")
+    attributes = {"ceil_mode": True, "count_include_pad": True, "beyond": "count"}
+    attributes |= {"rounding": "trunc", "nan": "ignore", "numerics": "sequential"}
+    got = fastpool_xarray.avg_pool(
+        x, {"lat": 3, "time": 2}, strides={"lat": 2}, pads={"lat": (1, 0)}, **attributes
+    )
+    expected = fastpool.avg_pool(
+        x.values, (2, 3), strides=(1, 2), pads=(0, 1, 0, 0), layout="HWC", **attributes
+    )
+    np.testing.assert_array_equal(got.values, expected, strict=True)
+    assert (got.name, got.attrs, got.dims) == ("rain", {"units": "mm"}, x.dims)
+    sums = fastpool_xarray.avg_pool(x, {"lat": 2}, divisor=1, dtype="int32")
+    np.testing.assert_array_equal(sums, x.rolling(lat=2).sum()[:, 1:])
+
+
+@pytest.mark.parametrize("dims", ["lat", ["lat"], ("lon", "time"), DIMS])
+@pytest.mark.parametrize("keepdims", [True, False])
+def test_whole_dimensions(dims, keepdims):
+    x = located().drop_vars(["place", "sea", "band"]).rename("rain").astype("float64")
+    same = {"keepdims": keepdims}
+    y = fastpool_xarray.global_avg_pool(x, dims, **same)
+    top, indices = fastpool_xarray.global_max_pool(x, dims, **same, return_indices=True)
+    for got, want in (
+        (y, x.mean(dims, **same, keep_attrs=True)),
+        (top, x.max(dims, **same, keep_attrs=True)),
+    ):
+        if keepdims:  # xarray drops their coordinates
+            got = got.drop_vars(set(got.coords) - set(want.coords))
+        xarray.testing.assert_identical(got, want)
+    np.testing.assert_array_equal(x.values.ravel()[indices], top)
+    if keepdims:
+        blocks = {dim: x.sizes[dim] for dim in ([dims] if dims == "lat" else dims)}
+        xarray.testing.assert_identical(y, x.coarsen(blocks).mean())
+
+
+@pytest.mark.parametrize(
+    ("size", "lat", "lon"),
+    [
+        ({"lat": 4}, [49.5, 48.5, 46.5, 45.5], range(7)),
+        ({"lat": 3, "lon": 3}, [49.5, 47.5, 45.5], [1, 3, 5]),
+        ({"lon": 9, "lat": None}, range(50, 44, -1), [0, 0.5, 1.5, 2.5, 3, 3.5, 4.5, 5.5, 6]),
+    ],
+)
+def test_adaptive_windows(size, lat, lon):
+    x = located()
+    y = fastpool_xarray.adaptive_avg_pool(x, size)
+    sizes = [size.get(dim) for dim in x.dims]
+    expected = fastpool.adaptive_avg_pool(x.values[None, None], [*sizes])[0, 0]
+    np.testing.assert_array_equal(y.values, expected, strict=True)
+    assert y.lat.values.tolist() == [*lat] and y.lon.values.tolist() == [*lon]
+    assert y.place.values.tolist() == [x.place.values[int(at)] for at in lon]
+
+
+def test_adaptive_maxima():
+    x = located()
+    got = fastpool_xarray.adaptive_max_pool(x, {"lat": 3, "band": 2}, return_indices=True)
+    same = fastpool_xarray.max_pool(x, {"lat": 2, "band": 2}, strides=2, return_indices=True)
+    for result, expected in zip(got, same, strict=True):
+        xarray.testing.assert_identical(result, expected)
+
+
+def test_the_general_functions_take_data_arrays_for_means():
+    x = located()
+    for name, *arguments in (
+        ("avg_pool", {"lat": 2, "band": 2}),
+        ("adaptive_avg_pool", {"lat": 4}),
+        ("adaptive_max_pool", {"lat": 3}),
+    ):
+        got = getattr(fastpool, name)(x, *arguments)
+        xarray.testing.assert_identical(got, getattr(fastpool_xarray, name)(x, *arguments))
+    for function in (fastpool.global_avg_pool, fastpool.global_max_pool):
+        with pytest.raises(TypeError, match="dims"):
+            function(x)
+
+
 # --------------------------------------------------------------------------- coordinates
 
 
@@ -323,6 +411,29 @@ def test_chunks(window, chunks):
     xarray.testing.assert_identical(back.compute(scheduler="synchronous"), same)
 
 
+@pytest.mark.parametrize("chunks", CHUNKS, ids=str)
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [
+        ("avg_pool", {"lat": 3, "lon": 2}),
+        ("global_avg_pool", ["lat", "lon"]),
+        ("global_max_pool", "lat"),
+        ("adaptive_avg_pool", {"lat": 4, "lon": 3}),
+        ("adaptive_max_pool", {"lat": 3, "band": 2}),
+    ],
+)
+def test_chunks_of_means(name, argument, chunks):
+    pytest.importorskip("dask")
+    x = located()
+    function = getattr(fastpool_xarray, name)
+    variants = [{}] if not name.startswith("global") else [{}, {"keepdims": False}]
+    for attributes in variants:
+        got = function(x.chunk(chunks), argument, **attributes)
+        assert got.chunks is not None
+        same = function(x, argument, **attributes)
+        xarray.testing.assert_identical(got.compute(scheduler="synchronous"), same)
+
+
 # --------------------------------------------------------------------------- errors
 
 
@@ -351,6 +462,28 @@ def test_chunks(window, chunks):
 def test_bad_attributes(change, error, match):
     with pytest.raises(error, match=match):
         fastpool_xarray.max_pool(sample(), **{"kernel_shape": {"lat": 2}} | change)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda f, x: f.avg_pool(x, 2), TypeError, "kernel_shape.*mapping"),
+        (lambda f, x: f.avg_pool(x, {"lat": 2}, dtype="f2"), TypeError, "dtype: expected"),
+        (lambda f, x: f.avg_pool(x, {"lat": 2}, divisor=0), ValueError, "divisor"),
+        (lambda f, x: f.adaptive_avg_pool(x, 2), TypeError, "output_size.*mapping"),
+        (lambda f, x: f.adaptive_avg_pool(x, {"height": 2}), ValueError, "output_size.*'height'"),
+        (lambda f, x: f.adaptive_max_pool(x, {"lat": -1}), ValueError, "output_size"),
+        (lambda f, x: f.global_avg_pool(x, "height"), ValueError, "dims: .*'time'.*'height'"),
+        (lambda f, x: f.global_avg_pool(x, []), TypeError, "dims: expected one dimension"),
+        (lambda f, x: f.global_avg_pool(x, [["lat"]]), TypeError, "dims: expected one dimension"),
+        (lambda f, x: f.global_avg_pool(x[:0], "time"), ValueError, "x: .*'time', got none"),
+        (lambda f, x: f.global_max_pool(x, "lat", keepdims=2), ValueError, "keepdims"),
+        (lambda f, x: f.global_max_pool(x.values, "lat"), TypeError, "x: expected an xarray"),
+    ],
+)
+def test_bad_attributes_of_means(call, error, match):
+    with pytest.raises(error, match=match):
+        call(fastpool_xarray, sample())
 
 
 def test_bad_arrays():
@@ -399,6 +532,8 @@ def test_without_xarray():
 
 def test_docstrings():
     assert doctest.testmod(fastpool_xarray).failed == 0
+    results = doctest.testmod(importlib.import_module("fastpool.xarray._adaptive"))
+    assert results.attempted > 10 and results.failed == 0
 
 
 def test_recipe():

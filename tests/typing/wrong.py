@@ -30,6 +30,18 @@ def wrong(x: NDArray[np.float32], a: xarray.DataArray, plan: fastpool.MaxPoolPla
     fastpool.max_pool(a, {"lat": 2}, layout="NCHW")  # type: ignore[call-overload]
     fastpool.max_unpool(x, x, 2, index_space="input")  # type: ignore[call-overload]
     fastpool.plan_max_pool(4, "float32", 2)  # type: ignore[call-overload]
+    fastpool.avg_pool(x)  # type: ignore[call-overload]
+    fastpool.avg_pool(x, 2, beyond="keep")  # type: ignore[call-overload]
+    fastpool.avg_pool(x, 2, divisor=2.0)  # type: ignore[call-overload]
+    fastpool.avg_pool(x, 2, count_include_pad="yes")  # type: ignore[call-overload]
+    fastpool.avg_pool(x, 2, rounding="up")  # type: ignore[call-overload]
+    fastpool.avg_pool(x, 2, numerics="fast")  # type: ignore[call-overload]
+    fastpool.avg_pool(x, 2, return_indices=True)  # type: ignore[call-overload]
+    fastpool.global_avg_pool(x, 2)  # type: ignore[call-overload]
+    fastpool.global_max_pool(x, keepdims=2)  # type: ignore[call-overload]
+    fastpool.adaptive_avg_pool(x, 2.0)  # type: ignore[call-overload]
+    fastpool.adaptive_max_pool(x, 2, dtype="float32")  # type: ignore[call-overload]
+    fastpool.adaptive_max_pool(a, {"lat": 2}, layout="NCHW")  # type: ignore[call-overload]
     print(fastpool.max_poll)  # type: ignore[attr-defined]
     fastpool.dask.max_pool(x, 2)  # type: ignore[call-overload]
     fastpool.files.max_pool("x.npy", "y.npy", 2, return_indices=True)  # type: ignore[call-arg]
@@ -46,6 +58,8 @@ def wrong_results(x: NDArray[np.float32], plan: fastpool.MaxPoolPlan[Literal[Tru
     text: str = fastpool.max_pool(x, 2)  # type: ignore[assignment]
     y = fastpool.max_pool(x, 2)
     doubles: NDArray[np.float64] = y  # type: ignore[assignment]
+    mean = fastpool.avg_pool(x, 2)
+    doubles = mean  # type: ignore[assignment]
     alone: NDArray[np.float32] = plan(x)  # type: ignore[assignment]
     print(fastpool.max_pool(x, 2, return_indices=True).shape)  # type: ignore[attr-defined]
     return text, doubles, alone

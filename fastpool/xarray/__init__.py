@@ -5,13 +5,11 @@ array is transposed, and indices count in the array as it is.
 """
 
 import math
-from collections.abc import Mapping
 
-import numpy as np
-
-from ._api.maximum import max_unpool as _max_unpool
-from ._api.maximum import plan_max_pool
-from ._planning.arguments import shown
+from .._api.average import plan_avg_pool
+from .._api.maximum import max_unpool as _max_unpool
+from .._api.maximum import plan_max_pool
+from .._planning.arguments import shown
 
 try:
     import xarray
@@ -20,7 +18,19 @@ except ModuleNotFoundError as missing:
         raise
     raise ImportError('fastpool.xarray needs xarray: pip install "fastpool[xarray]"') from None
 
-__all__ = ["labels", "max_pool", "max_unpool"]
+from ._adaptive import adaptive_avg_pool, adaptive_max_pool, global_avg_pool, global_max_pool
+from ._dims import Axes, check, pooled
+
+__all__ = [
+    "adaptive_avg_pool",
+    "adaptive_max_pool",
+    "avg_pool",
+    "global_avg_pool",
+    "global_max_pool",
+    "labels",
+    "max_pool",
+    "max_unpool",
+]
 
 
 def max_pool(
@@ -91,8 +101,8 @@ def max_pool(
       * lat      (lat) float64 8B 51.0
       * lon      (lon) float64 16B 0.5 2.5
     """
-    _check(x, "x")
-    axes = _Axes(x, kernel_shape)
+    check(x, "x")
+    axes = Axes(x, kernel_shape, "kernel_shape")
     attributes = {
         "kernel_shape": axes.values(kernel_shape, "kernel_shape", 1),
         "strides": axes.values(strides, "strides", 1),
@@ -105,25 +115,88 @@ def max_pool(
         "return_indices": return_indices,
         "index_dtype": index_dtype,
         "num_threads": num_threads,
-        **axes.layouts,
+        "layout": axes.layout,
+        "index_layout": axes.layout,
     }
-    data = axes.data(x)
-    plan = plan_max_pool(data.shape, data.dtype, **attributes)
-    if x.chunks is None:
-        results = plan(data)
-    else:
-        from .dask import max_pool as chunked
+    plan = plan_max_pool(*axes.shape_and_dtype(x), **attributes)
+    return pooled("max_pool", x, axes, plan, attributes)
 
-        results = chunked(data, **attributes)
-    windows = dict(zip(axes.spatial, plan.axes, strict=True))
-    coords = _centred(x.coords, {dim: windows[dim] for dim in axes.pooled})
-    if not return_indices:
-        return axes.wrap(results, coords, x.name, x.attrs)
-    y, indices = results
-    return (
-        axes.wrap(y, coords, x.name, x.attrs),
-        axes.wrap(indices, coords, "indices", {}),
-    )
+
+def avg_pool(
+    x,
+    kernel_shape,
+    *,
+    strides=1,
+    pads=0,
+    dilations=1,
+    auto_pad="NOTSET",
+    ceil_mode=False,
+    ceil_rule="clip",
+    count_include_pad=False,
+    beyond="drop",
+    divisor=None,
+    dtype=None,
+    rounding="half_even",
+    numerics="exact",
+    nan="propagate",
+    num_threads=None,
+):
+    """Take the mean of every window of a DataArray.
+
+    Parameters
+    ----------
+    x : xarray.DataArray
+        Input, of a type that :func:`fastpool.avg_pool` takes, in memory or in dask's chunks.
+    kernel_shape, strides, pads, dilations
+        The windows, by dimension, as in :func:`max_pool`.
+    auto_pad, ceil_mode, ceil_rule, count_include_pad, beyond, divisor, dtype, rounding, numerics, \
+nan, num_threads
+        As in :func:`fastpool.avg_pool`. For dask's chunks `num_threads` is that of
+        :func:`fastpool.dask.avg_pool`.
+
+    Returns
+    -------
+    y : xarray.DataArray
+        The means, with the name, dimensions and attributes of `x`, and the coordinates that
+        :func:`max_pool` gives.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`fastpool.avg_pool`. Also for a dimension that `x` lacks.
+
+    Examples
+    --------
+    >>> import xarray
+    >>> import fastpool.xarray
+    >>> x = xarray.DataArray([1.0, 3, 2, 6], {"lon": [0, 1, 2, 3]}, name="height")
+    >>> fastpool.xarray.avg_pool(x, {"lon": 2}, strides=2)
+    <xarray.DataArray 'height' (lon: 2)> Size: 16B
+    array([2., 4.])
+    Coordinates:
+      * lon      (lon) float64 16B 0.5 2.5
+    """
+    check(x, "x")
+    axes = Axes(x, kernel_shape, "kernel_shape")
+    attributes = {
+        "kernel_shape": axes.values(kernel_shape, "kernel_shape", 1),
+        "strides": axes.values(strides, "strides", 1),
+        "pads": axes.pads(pads),
+        "dilations": axes.values(dilations, "dilations", 1),
+        "auto_pad": auto_pad,
+        "ceil_mode": ceil_mode,
+        "ceil_rule": ceil_rule,
+        "count_include_pad": count_include_pad,
+        "beyond": beyond,
+        "divisor": divisor,
+        "rounding": rounding,
+        "numerics": numerics,
+        "nan": nan,
+        "num_threads": num_threads,
+        "layout": axes.layout,
+    }
+    plan = plan_avg_pool(*axes.shape_and_dtype(x), result_dtype=dtype, **attributes)
+    return pooled("avg_pool", x, axes, plan, {"dtype": dtype, **attributes})
 
 
 def max_unpool(x, indices, kernel_shape, *, strides=1, pads=0, like=None, num_threads=None):
@@ -167,24 +240,25 @@ def max_unpool(x, indices, kernel_shape, *, strides=1, pads=0, like=None, num_th
       * y        (y) int64 16B 10 20
       * x        (x) int64 24B 1 2 3
     """
-    _check(x, "x")
-    _check(indices, "indices", x.dims)
-    axes = _Axes(x, kernel_shape)
+    check(x, "x")
+    check(indices, "indices", x.dims)
+    axes = Axes(x, kernel_shape, "kernel_shape")
     attributes = {
         "kernel_shape": axes.values(kernel_shape, "kernel_shape", 1),
         "strides": axes.values(strides, "strides", 1),
         "pads": axes.pads(pads),
         "num_threads": num_threads,
-        **axes.layouts,
+        "layout": axes.layout,
+        "index_layout": axes.layout,
     }
     coords = x.drop_vars([c for c, v in x.coords.items() if {*axes.pooled} & {*v.dims}]).coords
     if like is not None:
-        _check(like, "like", x.dims)
+        check(like, "like", x.dims)
         attributes["output_shape"] = axes.data(like).shape
         coords = like.coords
     unpool = _max_unpool
     if x.chunks is not None:
-        from .dask import max_unpool as unpool
+        from ..dask import max_unpool as unpool
     data = unpool(axes.data(x), axes.data(indices), **attributes)
     return axes.wrap(data, coords, x.name, x.attrs)
 
@@ -222,8 +296,8 @@ def labels(indices, x, dim):
     >>> fastpool.xarray.labels(indices, x, "time").values
     array([30, 60])
     """
-    _check(x, "x")
-    _check(indices, "indices", x.dims)
+    check(x, "x")
+    check(indices, "indices", x.dims)
     if dim not in x.dims:
         raise ValueError(f"dim: expected one of {x.dims}, got {shown(dim)}")
     if indices.dtype.kind != "i":
@@ -244,102 +318,3 @@ def _labels(indices, size, step, values):
     if indices.size and not 0 <= indices.min() <= indices.max() < size:
         raise ValueError(f"indices: expected values in [0, {size}), the elements of x")
     return values[indices // step % len(values)]
-
-
-class _Axes:
-    """The dimensions of a DataArray as axes of an array for fastpool."""
-
-    def __init__(self, x, kernel_shape):
-        if not isinstance(kernel_shape, Mapping) or not kernel_shape:
-            raise TypeError(
-                "kernel_shape: expected a mapping from dimensions to ints, "
-                f'like {{"lat": 2, "lon": 2}}, got {shown(kernel_shape)}'
-            )
-        self._dims = self.pooled = x.dims
-        self._check_dims(kernel_shape, "kernel_shape")
-        self.pooled = tuple(dim for dim in x.dims if dim in kernel_shape)
-        # Channels last are faster than a last spatial axis with windows of one element.
-        last = x.dims[-1] not in self.pooled
-        self.spatial = x.dims[:-1] if last else x.dims
-        self._outer = (0,) if last else (0, 0)
-        self.layouts = dict.fromkeys(("layout", "index_layout"), "NHWC" if last else "NCHW")
-
-    def _check_dims(self, mapping, name):
-        for dim in mapping:
-            if dim not in self.pooled:
-                raise ValueError(f"{name}: expected dimensions among {self.pooled}, got {dim!r}")
-
-    def values(self, value, name, default):
-        """Return one value per spatial axis, from one for all pooled axes or from a mapping."""
-        if value is None:
-            return [default] * len(self.spatial)
-        if not isinstance(value, Mapping):
-            value = dict.fromkeys(self.pooled, value)
-        self._check_dims(value, name)
-        return [value.get(dim, default) for dim in self.spatial]
-
-    def pads(self, value):
-        """Return all begins, then all ends."""
-        pairs = [
-            pad if isinstance(pad, (tuple, list)) and len(pad) == 2 else (pad, pad)
-            for pad in self.values(value, "pads", 0)
-        ]
-        return [begin for begin, _ in pairs] + [end for _, end in pairs]
-
-    def data(self, x):
-        return x.data[(np.newaxis,) * len(self._outer)]
-
-    def wrap(self, data, coords, name, attrs):
-        # Rename it afterwards: for None, DataArray would use the name of a dask array.
-        return xarray.DataArray(data[self._outer], coords, self._dims, attrs=attrs).rename(name)
-
-
-def _centred(coords, windows):
-    """Return the coordinates at the centres of `windows`, axes of a plan by dimension."""
-    before, after = {}, {}
-    for dim, axis in windows.items():
-        if axis.size == 0 and axis.output and any(dim in coord.dims for coord in coords.values()):
-            raise ValueError(f"x: dimension {dim!r} has no elements to give windows coordinates")
-        # Count in halves of an element, from the middle of the first one.
-        centres = 2 * (np.arange(axis.output) * axis.stride - axis.begin)
-        centres += axis.extent - 1
-        centres = centres.clip(0, 2 * (axis.size - 1))
-        before[dim] = centres // 2
-        if (centres % 2).any():
-            after[dim] = (centres + 1) // 2
-    found = {}
-    for name, coord in coords.items():
-        index = coords.xindexes.get(name)
-        if index is None or type(index) is xarray.indexes.PandasIndex:
-            found[name] = _variable_at(coord.variable.to_base_variable(), before, after)
-    if len(found) < len(coords):  # a MultiIndex is indexed together with its levels
-        return coords.to_dataset().isel(before, missing_dims="ignore").assign_coords(found).coords
-    return found
-
-
-def _variable_at(variable, before, after):
-    has_middle = variable.dtype.kind in "iufcmM"
-    for dim in variable.dims:
-        if dim in before:
-            low = variable.isel({dim: before[dim]})
-            if has_middle and dim in after:
-                high = variable.isel({dim: after[dim]})
-                low.data = _middle(low.data, high.data)
-            variable = low
-    return variable
-
-
-def _middle(low, high):
-    if low.dtype.kind in "iu":
-        low, high = low.astype(float), high.astype(float)
-    return low + (high - low) / 2
-
-
-def _check(x, name, dims=None):
-    if not isinstance(x, xarray.DataArray):
-        hint = ""
-        if isinstance(x, xarray.Dataset):
-            hint = "; x.map(fastpool.xarray.max_pool, ...) pools every variable"
-        raise TypeError(f"{name}: expected an xarray.DataArray, got {type(x).__name__}{hint}")
-    if dims is not None and x.dims != dims:
-        raise ValueError(f"{name}: expected dimensions {dims}, got {x.dims}")
