@@ -166,7 +166,7 @@ class Plane:
             place = ruler.middle(windows.first(output) + 1) if dilated else (start + stop) / 2
             label = f"{output}∅" if empty else f"{output}{self._factor(windows, name, output)}"
             upright = turn(0, 1) == (1, 0) and len(label) > 2
-            room = self.points * (1 if dilated else stop - start) / (0.6 * len(label))
+            room = self.points * (1 if dilated else stop - start) / (0.7 * len(label))
             style_of_text = {"rotation": 90 if upright else 0}
             self._text(*turn(place, middle), label, colour, min(7, room), **style_of_text)
             if empty:
