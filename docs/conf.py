@@ -64,7 +64,8 @@ numpydoc_validation_checks = {
 # Fields are described as attributes. A function that repeats another one, or one of another
 # library, refers to it.
 numpydoc_validation_exclude = {
-    r"fastpool\.MaxPoolPlan$",
+    r"fastpool\.(Max|Avg)PoolPlan$",
+    r"fastpool\.plan_(global|adaptive)_(avg|max)_pool$",
     r"fastpool\.onnx\.(Backend|InferenceSession)\b",
     r"fastpool\.conventions\.(Answer|Comparison)\b",
     r"fastpool\.openvino\.(Adaptive)?(Avg|Max)PoolLayer$",
@@ -111,7 +112,9 @@ html_theme_options = {
     "footer_end": [],
 }
 # Pages that have no pages below them need no sidebar.
-html_sidebars = {page: [] for page in ("index", "start", "semantics", "performance", "inside")}
+html_sidebars = {
+    page: [] for page in ("index", "start", "semantics", "averages", "performance", "inside")
+}
 
 
 def to_pages(app, page, text):

@@ -76,6 +76,31 @@ def pooling():
     return figure
 
 
+# ---------------------------------------------------------------------------------- averages
+
+
+def padded_means():
+    """Draw the windows of a padded row, and each mean, without and with padding that counts."""
+    row = np.array([3.0, 6.0, 9.0])
+    padded = np.pad(row.astype(int), 1)
+    figure, axes = canvas(6.5, 2.8, (-0.2, 13.2), (-0.9, 5.1))
+    for left, include in ((0, False), (8, True)):
+        y = fastpool.avg_pool(row, 3, pads=1, layout="W", count_include_pad=include)
+        axes.text(left + 2.5, -0.4, f"count_include_pad={include}", ha="center")
+        for place, value in enumerate(padded):
+            is_padding = place in (0, 4)
+            style = {"ls": ":", "edge": "#999999"} if is_padding else {"fill": "#f4f4f4"}
+            cell(axes, left + place, 0, "0" if is_padding else str(value), **style)
+        for output, mean in enumerate(y):
+            colour, top = COLOURS[output], 1.3 + output * 1.3
+            axes.plot([left + output + 0.1, left + output + 2.9], [top, top], color=colour, lw=3)
+            places = [place for place in range(output, output + 3) if include or 0 < place < 4]
+            taps = " + ".join(str(padded[place]) for place in places)
+            text = f"({taps}) / {len(places)} = {mean:g}"
+            axes.text(left + output + 1.5, top + 0.5, text, ha="center", va="center", color=colour)
+    return figure
+
+
 # --------------------------------------------------------------------------------- semantics
 
 

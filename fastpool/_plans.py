@@ -85,7 +85,8 @@ class _WindowPlan(_Plan):
         -------
         text : str
             15 to 40 lines: the rules used and their result along each axis, windows that hang over
-            the edge or are empty, types, indices, and how this machine runs a call.
+            the edge or are empty, what means are divided by, types, indices, and how this machine
+            runs a call.
 
         Examples
         --------
@@ -103,7 +104,8 @@ class _WindowPlan(_Plan):
         """Draw the windows over the input and its padding.
 
         The windows of each axis, with the numbers of their outputs, are drawn above and to the left
-        of the grid. Of long axes only the ends are drawn.
+        of the grid. For averages they also show what a sum is divided by. Of long axes only the
+        ends are drawn.
 
         Parameters
         ----------

@@ -7,11 +7,11 @@ magnitude: no function loops over elements, windows or padding.
 import math
 from typing import NamedTuple
 
-from .geometry import Axis, window_counts
+from .geometry import AdaptiveAxis, Axis, GivenSize, window_counts
 
 
 class Windows(NamedTuple):
-    """An `Axis`, and how rounding changed the number of its windows.
+    """The windows of an `Axis`, and how rounding changed the number of its windows.
 
     `axis` says what is computed. `end` is the padding at the end that the caller asked for.
     ``axis.end`` is what rounding down would need. `fitting` and `reaching` are the numbers of
@@ -50,12 +50,12 @@ class Windows(NamedTuple):
     @property
     def over_begin(self):
         """The number of outputs whose windows hang over the beginning: the first ones."""
-        return self._before(self.axis.begin)
+        return self.outside((0, self.axis.size))[0]
 
     @property
     def over_end(self):
         """The number of outputs whose windows hang over the end: the last ones."""
-        return self.output - self._before(self.axis.size + self.axis.begin - self.extent + 1)
+        return self.outside((0, self.axis.size))[1]
 
     @property
     def inside(self):
@@ -65,12 +65,12 @@ class Windows(NamedTuple):
     @property
     def empty_begin(self):
         """The number of outputs whose windows end before the first element."""
-        return self._before(self.axis.begin - self.extent + 1)
+        return self.axis.starting_before(1 - self.extent)
 
     @property
     def empty_end(self):
         """The number of outputs past `empty_begin` whose windows start past the last element."""
-        starting = self._before(self.axis.size + self.axis.begin)
+        starting = self.axis.starting_before(self.axis.size)
         return self.output - max(starting, self.empty_begin)
 
     @property
@@ -91,6 +91,23 @@ class Windows(NamedTuple):
     @property
     def empty(self):
         return self.empty_begin + self.empty_between + self.empty_end
+
+    def outside(self, places):
+        """Return how many of the first and of the last outputs have taps outside of `places`.
+
+        Places are (first, stop). None is any place. Some outputs may count as both.
+        """
+        if places is None:
+            return 0, 0
+        first, stop = places
+        fitting = self.axis.starting_before(stop - self.extent + 1)
+        return self.axis.starting_before(first), self.output - fitting
+
+    def starting_at(self, place):
+        """Return the outputs, dropped ones too, whose windows start at an element or padding."""
+        output, rest = divmod(place + self.axis.begin, self.axis.stride)
+        made = not rest and 0 <= output < max(self.output, self.reaching)
+        return range(output, output + made)
 
     def is_empty(self, output):
         first, dilation = self.first(output), self.axis.dilation
@@ -116,19 +133,78 @@ class Windows(NamedTuple):
         least = max(0, -(-(place - (output - 1) * stride) // dilation))
         return least + (some - least) % period <= min(kernel - 1, place // dilation)
 
-    def _before(self, place):
-        """Return how many outputs have windows that start before a place in the padded input."""
-        return min(max(0, -(-place // self.axis.stride)), self.output)
+
+class AdaptiveWindows(NamedTuple):
+    """The windows of an `AdaptiveAxis`, with the properties of `Windows`.
+
+    They hold every element and no padding.
+    """
+
+    axis: AdaptiveAxis
+
+    end = over_begin = over_end = 0
+    empty = empty_begin = empty_between = empty_end = unread_end = 0
+    added = dropped = range(0)
+
+    @property
+    def output(self):
+        return self.axis.output
+
+    inside = fitting = reaching = output
+
+    @property
+    def extent(self):
+        """The length of the longest window of the whole axis."""
+        return self.axis.extent
+
+    @property
+    def shorter(self):
+        """The number of outputs whose windows are one element shorter than the longest possible.
+
+        Windows have ``of_size // of_output`` elements and one or two more. The shorter ones have
+        one more.
+        """
+        _, output, of_size, of_output, first = self.axis
+        starts = _floor_sum(output, of_size, first * of_size, of_output)
+        stops = _floor_sum(output, of_size, (first + 1) * of_size + of_output - 1, of_output)
+        return output * (of_size // of_output + 2) - (stops - starts)
+
+    @property
+    def sharing(self):
+        """The number of windows that share an element with the window after them."""
+        _, output, of_size, of_output, first = self.axis
+        apart = of_output // math.gcd(of_size, of_output)
+        return output - 1 - ((first + output - 1) // apart - first // apart)
+
+    def first(self, output):
+        return self.axis.window(output)[0]
+
+    def last(self, output):
+        return self.axis.window(output)[1] - 1
+
+    def outside(self, places):
+        return 0, 0
+
+    def starting_at(self, place):
+        return range(self.axis.starting_before(place), self.axis.starting_before(place + 1))
+
+    def is_empty(self, output):
+        return False
+
+    def reads(self, element):
+        return True
 
 
 def windows_of(plan):
-    """Return the `Windows` of each spatial axis of a plan."""
+    """Return the `Windows` or `AdaptiveWindows` of each spatial axis of a plan."""
     return tuple(windows(axis, plan.given, i) for i, axis in enumerate(plan.axes))
 
 
 def windows(axis, given, i):
-    """Return the `Windows` of spatial axis `i` of a plan, from its `given` attributes."""
-    if given is None or given.auto_pad.startswith("SAME"):
+    """Return the windows of spatial axis `i` of a plan, from its `given` attributes."""
+    if isinstance(axis, AdaptiveAxis):
+        return AdaptiveWindows(axis)
+    if given is None or isinstance(given, GivenSize) or given.auto_pad.startswith("SAME"):
         return Windows(axis, axis.end, axis.output, axis.output)
     end = given.pads[len(given.pads) // 2 + i]
     padded = axis.size + axis.begin + end

@@ -17,7 +17,11 @@ except ImportError:
     raise ImportError('drawing needs matplotlib: pip install "fastpool[plot]"') from None
 
 from .._planning import arguments, geometry
+from .._planning.average_pool import AvgPool
+from .._planning.geometry import GivenSize
 from .._planning.windows import windows_of
+from .axes import is_adaptive
+from .divisors import Divisors
 from .plane import INCHES, LANE, SIDE, TEXT, Panel, Plane
 from .ruler import Ruler, bars
 
@@ -57,15 +61,17 @@ class Drawing(Figure):
 
 
 def draw(plan, axes, title, width):
-    """Draw a plan, as `MaxPoolPlan.draw` does."""
+    """Draw a plan, as its method `draw` does."""
     order = geometry.layout(plan.layout, plan.input_shape)
     chosen = _chosen(axes, order.spatial_names)
     windows = [windows_of(plan)[i] for i in chosen]
     names = [order.spatial_names[i] for i in chosen]
-    ceil_mode = plan.given is not None and plan.given.ceil_mode
+    ceil_mode = getattr(plan.given, "ceil_mode", False)
     why = ' (ceil_rule "clip")' if ceil_mode else " (ceil_mode off)"
     title = _title(plan) if title is None else title
-    return figure([Panel(tuple(windows), why_dropped=why)], names, title, width)
+    divisors = Divisors.of(plan, chosen) if isinstance(plan, AvgPool) else None
+    panel = Panel(tuple(windows), why_dropped=why, divisors=divisors)
+    return figure([panel], names, title, width)
 
 
 def _chosen(axes, names):
@@ -88,18 +94,32 @@ def _chosen(axes, names):
 
 
 def _title(plan):
-    shapes = f"{plan.dtype} {plan.layout} {plan.input_shape} → {plan.output_shape}"
+    types, more = plan.dtype, []
+    if isinstance(plan, AvgPool):
+        types += f" → {plan.result_dtype}" * (plan.result_dtype != plan.dtype)
+        more += ["count_include_pad"] * plan.count_include_pad
+        more += [f"beyond {plan.beyond}"] * (plan.beyond != "drop")
+        more += [f"divisor {plan.divisor}"] * (plan.divisor is not None)
+    shapes = f"{types} {plan.layout} {plan.input_shape} → {plan.output_shape}"
+    return f"{shapes}\n{', '.join([*_attributes(plan), *more])}"
+
+
+def _attributes(plan):
+    given = plan.given
+    if isinstance(given, GivenSize):
+        return [f"output_size {given.output_size}"]
+    if is_adaptive(plan):
+        return [f"{' x '.join(map(str, plan.kernel_shape))} elements at most, of a tile"]
     words = [f"kernel_shape {plan.kernel_shape}", f"strides {plan.strides}"]
     if max(plan.dilations) > 1:
         words.append(f"dilations {plan.dilations}")
-    given = plan.given
     if given is None:
         words.append(f"pads {plan.pads}, of a tile")
     else:
         words += [f"pads {given.pads}"] * any(given.pads)
         words += [f"auto_pad {given.auto_pad}"] * (given.auto_pad != "NOTSET")
         words += [f"ceil_mode\N{NO-BREAK SPACE}({given.ceil_rule})"] * given.ceil_mode
-    return f"{shapes}\n{', '.join(words)}"
+    return words
 
 
 # ------------------------------------------------------------------------------------- the figure

@@ -5,12 +5,13 @@ import math
 import textwrap
 
 from .._planning import geometry
-from .._planning.dtypes import ITEMSIZE, is_float, lowest
-from .._planning.windows import windows_of
+from .._planning.average_pool import AvgPool
+from .._planning.dtypes import ITEMSIZE, is_float, is_integer
 from .._running import builds, strategies, threads
 from .._running.passes import is_empty
-from .._running.prepare import PreparedPool
 from .._running.work import work_bytes
+from . import axes
+from .divisors import divisor_rule
 
 _WIDTH = 79
 _LABEL = 10
@@ -19,10 +20,20 @@ _NAN = {
     "propagate": "a NaN in a window is its result, the first one its index",
     "ignore": "NaN is skipped; a window of nothing else gives NaN",
 }
+_NAN_IN_MEANS = {
+    "propagate": "a window with a NaN, or with infinities of both signs, gives NaN",
+    "ignore": "NaN is {}; a window of nothing else gives NaN",
+}
+_ROUNDED = {
+    "half_even": "to the nearest, halves to the even one",
+    "half_away": "to the nearest, halves away from zero",
+    "trunc": "toward zero",
+    "floor": "down",
+}
 
 
 def explain(plan):
-    """Explain a plan, as `MaxPoolPlan.explain` does."""
+    """Explain a plan, as its method `explain` does."""
     prepared = _prepared(plan)
     plan = prepared.plan  # its fields are checked
     lines = [_title(plan)]
@@ -67,162 +78,31 @@ def _picture(plan):
 def _prepared(plan):
     """Return what a call of the plan would use now; it is not stored on the plan."""
     prepared = vars(plan).get("_prepared")
-    return prepared if prepared is not None and prepared.fits(plan) else PreparedPool(plan)
+    return prepared if prepared is not None and prepared.fits(plan) else plan._prepare(None)
 
 
 def _title(plan):
-    return f"MaxPoolPlan: {plan.dtype} {plan.layout} {plan.input_shape} -> {plan.output_shape}"
+    name, types = "MaxPoolPlan", plan.dtype
+    if isinstance(plan, AvgPool):
+        name, types = "AvgPoolPlan", _types(plan)
+    return f"{name}: {types} {plan.layout} {plan.input_shape} -> {plan.output_shape}"
+
+
+def _types(plan):
+    same = plan.result_dtype == plan.dtype
+    return plan.dtype if same else f"{plan.dtype} to {plan.result_dtype}"
 
 
 def _sections(plan, prepared):
     """Yield (label, sentences) in the order in which readers ask."""
-    yield "window", [_window(plan)]
-    yield "rule", list(_rule(plan))
-    yield from _axes(plan)
-    yield "edges", [_edges(plan)]
-    yield "values", list(_values(plan))
-    yield "indices", list(_indices(plan))
-    yield from _call(plan, prepared)
-
-
-# ---------------------------------------------------------------------------------------- geometry
-
-
-def _window(plan):
-    spans = tuple(windows.extent for windows in windows_of(plan))
-    text = f"kernel_shape {plan.kernel_shape}, strides {plan.strides}"
-    if any(dilation > 1 for dilation in plan.dilations):
-        text += f", dilations {plan.dilations}: one window spans {spans}"
-    return text
-
-
-def _rule(plan):
-    given = plan.given
-    if given is None:
-        yield "the plan of a tile: what its windows lack here, in padding or elements, is padding"
-    elif _is_same(plan):
-        side = "beginning" if given.auto_pad == "SAME_LOWER" else "end"
-        rounding = ", with or without ceil_mode" if given.ceil_mode else ""
-        yield (
-            f'auto_pad "{given.auto_pad}": ceil(size / stride) outputs{rounding}, and the padding '
-            f"for them, an odd unit of it at the {side}"
-        )
+    yield from axes.sections(plan)
+    if isinstance(plan, AvgPool):
+        yield "divisor", list(divisor_rule(plan))
+        yield "values", list(_means(plan))
     else:
-        pads = f"pads {given.pads}, begins and then ends" if any(given.pads) else "no padding"
-        yield f'auto_pad "{given.auto_pad}": {pads}'
-        if not given.ceil_mode:
-            yield "ceil_mode off: a last window that does not fit into the padded input is dropped"
-        elif given.ceil_rule == "keep":
-            yield 'ceil_mode, ceil_rule "keep": a last window that does not fit is kept'
-        else:
-            yield (
-                'ceil_mode, ceil_rule "clip": a last window that does not fit is kept, unless it '
-                "starts in the padding at the end, or past it"
-            )
-
-
-def _axes(plan):
-    """Yield a section for each geometry of an axis; axes of one geometry share it."""
-    order = geometry.layout(plan.layout, plan.input_shape)
-    alike = {}
-    for name, windows in zip(order.spatial_names, windows_of(plan), strict=True):
-        alike.setdefault(windows, []).append(name)
-    for windows, names in alike.items():
-        yield ", ".join(names), list(_axis(plan, windows))
-
-
-def _axis(plan, windows):
-    axis = windows.axis
-    yield f"output {_formula(plan, windows)}"
-    padding = f"padding {axis.begin} at the beginning, {windows.end} at the end"
-    if _is_same(plan):
-        total = f"max(({axis.output} - 1) * {axis.stride} + {windows.extent} - {axis.size}, 0)"
-        yield f"padding {total} = {axis.begin + axis.end}: {padding.removeprefix('padding ')}"
-    elif axis.begin or windows.end:
-        yield padding
-    for output in windows.added:
-        past = windows.last(output) + 1 - axis.size - windows.end
-        yield (
-            f"added by ceil_mode: window {output}, which starts {_place(windows, output)} and ends "
-            f"{past} past the padded input"
-        )
-    for output in windows.dropped:
-        why = 'by ceil_rule "clip"' if plan.given.ceil_mode else "as ceil_mode is off"
-        yield f"dropped, {why}: window {output}, which would start {_place(windows, output)}"
-    yield "; ".join(_counts(windows))
-    unread = []
-    if axis.output > 1 and axis.stride > windows.extent:
-        unread.append(f"{axis.stride - windows.extent} between one window and the next")
-    if windows.unread_end:
-        unread.append(f"the last {windows.unread_end}")
-    if unread:
-        yield f"of {axis.size} elements in no window: {' and '.join(unread)}"
-
-
-def _is_same(plan):
-    return plan.given is not None and plan.given.auto_pad.startswith("SAME")
-
-
-def _formula(plan, windows):
-    size, output, _, stride, _, begin, _ = windows.axis
-    if _is_same(plan):
-        return f"ceil({size} / {stride}) = {output}"
-    if not output:  # of a tile
-        return "0"
-    rounding, count = "floor", windows.fitting
-    if plan.given is not None and plan.given.ceil_mode:
-        rounding, count = "ceil", windows.reaching
-    text = f"{rounding}(({size} + {begin} + {windows.end} - {windows.extent}) / {stride}) + 1"
-    return f"{text} = {output}" if count == output else f"{text} - {count - output} = {output}"
-
-
-def _counts(windows):
-    count = windows.output
-    yield f"windows {_span(0, count)}"
-    if windows.over_begin:
-        yield f"over the beginning: {_span(0, windows.over_begin)}"
-    if windows.over_end:
-        yield f"over the end: {_span(count - windows.over_end, count)}"
-    if windows.inside == count:
-        yield "none over an edge"
-    if windows.empty_begin:
-        yield f"empty, before the input: {_span(0, windows.empty_begin)}"
-    if windows.empty_between:
-        yield f"empty, as the taps jump over the input: {windows.empty_between} of them"
-    if windows.empty_end:
-        yield f"empty, past the input: {_span(count - windows.empty_end, count)}"
-
-
-def _span(start, stop):
-    if stop - start > 1:
-        return f"{start} to {stop - 1}"
-    return str(start) if stop > start else "none"
-
-
-def _place(windows, output):
-    """Return in words where a window starts."""
-    first = windows.first(output)
-    size = windows.axis.size
-    if first < 0:
-        return f"{-first} before element 0"
-    if first < size:
-        return f"at element {first}"
-    if first < size + windows.end:
-        return "in the padding at the end"
-    return "past the padding at the end"
-
-
-def _edges(plan):
-    axes = windows_of(plan)
-    total = math.prod(windows.output for windows in axes)
-    over = total - math.prod(windows.inside for windows in axes)
-    empty = total - math.prod(windows.output - windows.empty for windows in axes)
-    plane = "plane" if len(axes) == 2 else "channel"
-    text = f"of {total} windows of a {plane}, {over} over an edge, {empty} empty"
-    if empty:
-        text += f", which give {lowest(plan.dtype)}"
-        text += " and index -1" if plan.return_indices else ""
-    return text
+        yield "values", list(_values(plan))
+        yield "indices", list(_indices(plan))
+    yield from _call(plan, prepared)
 
 
 # ---------------------------------------------------------------------------------- values, indices
@@ -231,6 +111,32 @@ def _edges(plan):
 def _values(plan):
     text = f"{plan.dtype}, exactly; padding never wins"
     yield f'{text}; nan "{plan.nan}": {_NAN[plan.nan]}' if is_float(plan.dtype) else text
+    yield from _activation(plan)
+
+
+def _means(plan):
+    mean = "the true mean" if plan.divisor is None else "the true quotient"
+    if not is_float(plan.result_dtype):
+        yield f'{_types(plan)}: {mean}, rounded {_ROUNDED[plan.rounding]} ("{plan.rounding}")'
+    elif plan.numerics == "sequential" and is_float(plan.dtype):
+        accumulator = "float64" if plan.dtype == "float64" else "float32"
+        last = "" if plan.result_dtype == accumulator else f", then to {plan.result_dtype}"
+        yield (
+            f'{_types(plan)}, numerics "sequential": elements are added in row-major order, and '
+            f"the sum is divided once; each step is rounded to {accumulator}{last}"
+        )
+    else:
+        yield f"{_types(plan)}: {mean}, rounded once"
+    if plan.divisor is not None and is_integer(plan.result_dtype):
+        if ITEMSIZE[plan.result_dtype] == 8:
+            yield f"what {plan.result_dtype} does not hold becomes its least or greatest value"
+    if is_float(plan.dtype):
+        taken = "neither summed nor counted" if plan.divisor is None else "not summed"
+        yield f'nan "{plan.nan}": {_NAN_IN_MEANS[plan.nan].format(taken)}'
+    yield from _activation(plan)
+
+
+def _activation(plan):
     if plan.activation is not None:
         parameters = ", ".join(map(str, plan.activation_params))
         yield f"then {plan.activation}({parameters})"
@@ -266,8 +172,9 @@ def _call(plan, prepared):
     """Yield (label, sentences) on how this machine runs a call on plain arrays now."""
     kernels = builds.builds()[prepared.build]
     build = f"{prepared.build} build, vectors of {kernels.VECTOR_BYTES} bytes"
-    how, declined = _kernel(plan, prepared)
-    yield "kernel", [f"{build}; {how}"]
+    of_kind = _kernel_of_means if isinstance(plan, AvgPool) else _kernel
+    how, declined = of_kind(plan, prepared)
+    yield "kernel", [f"{build}; {how}" if how else build]
     if declined:
         yield "not by", [f"{strategy}: {reason}" for strategy, reason in declined]
     yield "copies", [_copies(plan)]
@@ -308,6 +215,11 @@ def _kernel(plan, prepared):
     return f'{text} ("{strategy}"); {tiles}', declined
 
 
+def _kernel_of_means(plan, prepared):
+    """Return how tiles are averaged, and the (strategy, reason) of those that declined."""
+    return "", ()
+
+
 def _copies(plan):
     names = geometry.layout(plan.layout, plan.input_shape).spatial_names
     closest = "C" if plan.channels_last and plan.channels > 1 else names[-1]
@@ -315,11 +227,12 @@ def _copies(plan):
 
 
 def _threads_of(plan, prepared):
-    tasks = 1 if prepared.pooling is None else max(1, prepared.pooling.tasks)
     asked = prepared.threads_now()
-    count = min(asked, tasks)
+    gigantic = prepared.pooling is None and not isinstance(plan, AvgPool)
+    tasks = 1 if gigantic else asked if prepared.pooling is None else prepared.pooling.tasks
+    count = min(asked, max(1, tasks))
     work = work_bytes(plan)
-    if prepared.pooling is None:
+    if gigantic:
         why = f"{asked} for what is pooled once"
     elif count < asked:
         why = f"{asked} asked for, more than there are tiles"

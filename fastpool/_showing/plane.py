@@ -12,7 +12,10 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
+from .divisors import Divisors
 from .ruler import high
+
+_MOST_DIVISORS = 64  # with more windows outlined, none is written inside of them
 
 INCHES = 0.3  # size of a cell if the caller gives no width
 LANE = 0.66  # cells that a bar takes
@@ -28,18 +31,27 @@ TEXT = "#1A1A1A"
 
 
 class Panel(NamedTuple):
-    """One plane or row to draw: the `Windows` of its axes, or none if there is only text."""
+    """One plane or row to draw: the windows of its axes, or none if there is only text.
+
+    `divisors` are those of an average.
+    """
 
     windows: tuple
     head: str = ""
     text: str = ""
     why_dropped: str = ""
+    divisors: Divisors | None = None
 
 
 def _colour(windows, output):
     if output >= windows.output:
         return _DROPPED
     return _ADDED if output in windows.added else _MADE
+
+
+def _sign(marker):
+    """Return what stands for a sign in the legend."""
+    return Line2D([], [], marker=marker, color=TEXT, linestyle="", mew=0.1)
 
 
 class Plane:
@@ -95,6 +107,9 @@ class Plane:
         }
         styles["padding"]["linewidth"] = styles["past"]["linewidth"] = 0.6
         names = {"element": "input", "padding": "padding", "past": "past the padding"}
+        if self.panel.divisors:
+            names["padding"] += self.panel.divisors.padding
+            names["past"] += self.panel.divisors.past
         for kind, cells in kinds.items():
             if cells:
                 self.ax.add_collection(PolyCollection(cells, zorder=1, **styles[kind]))
@@ -149,12 +164,13 @@ class Plane:
             middle = edge + LANE / 2
             # If the window is dilated, put the label next to the first tap, where no tap is.
             place = ruler.middle(windows.first(output) + 1) if dilated else (start + stop) / 2
-            label = f"{output}∅" if empty else str(output)
+            label = f"{output}∅" if empty else f"{output}{self._factor(windows, name, output)}"
             upright = turn(0, 1) == (1, 0) and len(label) > 2
-            self._text(*turn(place, middle), label, colour, 7, rotation=90 if upright else 0)
+            room = self.points * (1 if dilated else stop - start) / (0.7 * len(label))
+            style_of_text = {"rotation": 90 if upright else 0}
+            self._text(*turn(place, middle), label, colour, min(7, room), **style_of_text)
             if empty:
-                style_of_sign = {"marker": "$∅$", "color": TEXT, "linestyle": "", "mew": 0.1}
-                self.legend["no element in it"] = Line2D([], [], **style_of_sign)
+                self.legend["no element in it"] = _sign("$∅$")
             if dilated:
                 taps = self._taps(windows, ruler, output)
                 points = [turn(ruler.middle(tap), middle) for tap in taps]
@@ -166,6 +182,19 @@ class Plane:
         self._numbers(windows, ruler, turn, far)
         start = ruler.at(-windows.axis.begin) - 0.35
         self._text(*turn(start, far + 0.4), name, TEXT, 7, weight="bold")
+
+    def _factor(self, windows, name, output):
+        """Return the factor of a window's divisor along an axis, for its bar."""
+        divisors = self.panel.divisors
+        if divisors is None or output >= windows.output:
+            return ""
+        return self._divisor(divisors.along(self.names.index(name), output))
+
+    def _divisor(self, text):
+        """Return the text of a divisor; if there is one, explain it in the legend."""
+        if text:
+            self.legend[self.panel.divisors.legend] = _sign(r"$\div$")
+        return text
 
     def _explain(self, colour, style):
         names = {_MADE: "window, and its output's number", _ADDED: "window added by ceil_mode"}
@@ -207,6 +236,20 @@ class Plane:
             self._marks([pair for pair in pairs if pair not in outlined])
         for turn, pair in enumerate(outlined):
             self._outline(pair, 0.1 + 0.07 * (turn % 2 if overlap else 0), overlap)
+        if self.rows and self.panel.divisors and len(outlined) <= _MOST_DIVISORS:
+            for pair in outlined:
+                self._write_divisor(pair)
+
+    def _write_divisor(self, pair):
+        """Write in the middle of a window what its sum is divided by."""
+        axes = self.rows, self.cols
+        of_pair = [*zip((windows for windows, _ in axes), pair, strict=True)]
+        if self._sort(pair) == _DROPPED or any(w.is_empty(output) for w, output in of_pair):
+            return
+        left, top, right, bottom = self._box(pair)
+        box = {"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.8}
+        text = self._divisor(self.panel.divisors.whole(pair))
+        self._text((left + right) / 2, (top + bottom) / 2, text, TEXT, 7.5, bbox=box)
 
     def _last(self, pairs):
         made = [pair for pair in pairs if self._sort(pair) != _DROPPED]

@@ -61,14 +61,15 @@ class Ruler:
     def windows(self, windows):
         """Return the outputs whose windows have both ends drawn, and the outermost outputs.
 
-        Dropped windows are among them.
+        Dropped windows are among them. Of many windows that start at one cell, only the first and
+        the last ones are.
         """
-        axis, found = windows.axis, set(_outermost(windows))
+        found = set(_outermost(windows))
         for cell in self.cells:
-            output, rest = divmod(cell + axis.begin, axis.stride)
-            made = 0 <= output < max(windows.output, windows.reaching)
-            if made and not rest and self.shows(windows.last(output)):
-                found.add(output)
+            starting = windows.starting_at(cell)
+            for output in {*starting[:_MOST_LANES], *starting[-_MOST_LANES:]}:
+                if self.shows(windows.last(output)):
+                    found.add(output)
         return sorted(found)
 
     def middle(self, cell):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cases
+from fastpool import plan_adaptive_avg_pool, plan_avg_pool, plan_global_avg_pool
 from fastpool._planning.windows import windows_of
 from fastpool._plans import make_plan
 from fastpool._showing.ruler import Ruler, bars
@@ -247,3 +248,86 @@ except ImportError as error:
 def test_importing_fastpool_does_not_import_matplotlib():
     code = "import sys, fastpool; print(*({'matplotlib', 'fastpool._showing'} & {*sys.modules}))"
     assert cases.run_python(code).stdout.split() == []
+
+
+def test_divisors_of_a_row():
+    attributes = {"strides": 2, "pads": 1, "ceil_mode": True, "layout": "W"}
+
+    def drawn(**more):
+        figure = plan_avg_pool((4,), "float32", 3, **attributes, **more).draw()
+        return [word for word in words(figure) if word.count("÷")], legend(figure)
+
+    texts, entries = drawn()
+    assert texts == ["0 ÷2", "1 ÷3", "2 ÷1"]
+    assert {"padding (does not count)", "past the padding (does not count)"} <= {*entries}
+    assert "what the sum is divided by" in entries
+    texts, entries = drawn(count_include_pad=True)
+    assert texts == ["0 ÷3", "1 ÷3", "2 ÷2"]
+    assert {"padding (counts)", "past the padding (does not count)"} <= {*entries}
+    texts, entries = drawn(count_include_pad=True, beyond="count")
+    assert texts == ["0 ÷3", "1 ÷3", "2 ÷3"] and "past the padding (counts)" in entries
+    texts, entries = drawn(divisor=-7)
+    assert texts == ["0 ÷-7", "1 ÷-7", "2 ÷-7"] and {"padding", "past the padding"} <= {*entries}
+    attributes |= {"strides": 3, "ceil_rule": "keep"}
+    kept = words(plan_avg_pool((4,), "int8", 2, **attributes).draw())
+    assert [word for word in kept if len(word) > 1] == ["0 ÷1", "1 ÷2", "2∅"]
+    maxima = make_plan((4,), "int8", 2, pads=1, layout="W").draw()
+    assert "÷" not in "".join(words(maxima)) and "padding" in legend(maxima)
+
+
+def test_divisors_of_a_plane():
+    figure = plan_avg_pool((6, 5), "int8", (3, 2), pads=1, layout="HW").draw()
+    texts = words(figure)
+    assert texts.count("÷2") == 2  # the first and the last window: 2 rows times 1 column
+    assert {"0 ÷1", "0 ÷2", "1 ÷2", "1 ÷3"} <= {*texts}
+    assert "what the sum is divided by, along each axis and in all" in legend(figure)
+    apart = plan_avg_pool((4, 6), "int8", 2, strides=2, layout="HW").draw()
+    assert words(apart).count("÷4") == 6
+    fixed = plan_avg_pool((4, 6), "int8", 2, strides=2, layout="HW", divisor=5).draw()
+    assert words(fixed).count("÷5") == 6 and "0" in words(fixed)
+    assert "what the sum is divided by" in legend(fixed)
+    many = plan_avg_pool((18, 18), "int8", 2, strides=2, layout="HW").draw()
+    assert "÷4" not in words(many) and "0 ÷2" in words(many)
+
+
+def test_divisors_of_some_axes():
+    plan = plan_avg_pool((4, 5, 6), "int8", 2, pads=1, layout="DHW")
+    figure = plan.draw(axes="HW")
+    assert {"0 ÷1", "1 ÷2"} <= {*words(figure)}
+    assert not any(word.startswith("÷") for word in words(figure))
+    assert "taps that count along an axis" in legend(figure)
+    fixed = plan_avg_pool((4, 5, 6), "float32", 2, divisor=3, layout="DHW")
+    assert "÷3" in words(fixed.draw(axes="HW"))
+
+
+def test_windows_of_an_output_size():
+    figure = plan_adaptive_avg_pool((7,), "float32", 3, layout="W").draw()
+    assert [word for word in words(figure) if "÷" in word] == ["0 ÷3", "1 ÷3", "2 ÷3"]
+    assert outlines(figure) == [(0, 0, 3, 1), (4, 0, 7, 1)] and marks(figure) == 1
+    assert legend(figure)[0] == "input" and "in no window" not in legend(figure)
+    plane = plan_adaptive_avg_pool((1, 1, 7, 6), "float32", (3, 2)).draw()
+    assert outlines(plane) == [(0, 0, 3, 3), (3, 4, 6, 7)]
+    assert words(plane).count("÷9") == 2 and {"1 ÷3", "0 ÷3"} <= {*words(plane)}
+    assert plane.texts[1].get_text() == "output_size (3,\xa02)"
+    whole = plan_global_avg_pool((1, 1, 4, 6), "float32").draw()
+    assert "÷24" in words(whole) and outlines(whole) == [(0, 0, 6, 4)]
+    part = plan_adaptive_avg_pool((7, 7), "float32", (5, 7), layout="HW").tile(np.s_[1:3, 2:4]).plan
+    assert part.draw(width=9).texts[1].get_text() == "3 x 1 elements at most, of a tile"
+
+
+@pytest.mark.parametrize(
+    "size, outputs", [(60, 7), (7, 60), (3, 2**55), (2**50, 3 * 2**40 + 1), (1000, 999), (5, 0)]
+)
+def test_adaptive_windows_of_any_number(size, outputs):
+    plan = plan_adaptive_avg_pool((size, 6), "int8", (outputs, 4), layout="HW")
+    figure = plan.draw()
+    assert cells(figure) <= 34**2
+    assert len(figure.axes[0].get_children()) < 250
+    assert marks(figure) <= 34**2
+    assert (f"{outputs - 1} ÷" in "".join(words(figure))) == (outputs > 0)
+
+
+def test_labels_fit_into_their_bars():
+    narrow = plan_adaptive_avg_pool((3,), "int8", 7000, layout="W").draw()
+    sizes = {text.get_text(): text.get_fontsize() for text in narrow.axes[0].texts}
+    assert sizes["6999 ÷1"] < sizes["0 ÷1"] < 7.1

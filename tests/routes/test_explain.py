@@ -8,7 +8,13 @@ import re
 import numpy as np
 import pytest
 
-from fastpool._planning.windows import windows_of
+from fastpool import (
+    plan_adaptive_avg_pool,
+    plan_adaptive_max_pool,
+    plan_avg_pool,
+    plan_global_avg_pool,
+)
+from fastpool._planning.windows import AdaptiveWindows, windows_of
 from fastpool._plans import make_plan
 from fastpool._running import prepare
 from fastpool._showing import explain
@@ -117,7 +123,7 @@ def taps(axis):
     ]
 
 
-def random_plan(rng, sizes):
+def random_plan(rng, sizes, make=make_plan, **more):
     rank = len(sizes)
     attributes = {
         "strides": [rng.randint(1, 5) for _ in sizes],
@@ -131,7 +137,7 @@ def random_plan(rng, sizes):
     else:
         attributes["pads"] = [rng.choice((0, 1, 2, 5, 12)) for _ in range(2 * rank)]
     try:
-        return make_plan(sizes, "uint8", [rng.randint(1, 4) for _ in sizes], **attributes)
+        return make(sizes, "uint8", [rng.randint(1, 4) for _ in sizes], **attributes, **more)
     except ValueError:
         return None
 
@@ -286,5 +292,180 @@ def test_in_a_notebook(monkeypatch):
     assert "<script" not in plan._repr_html_()
     solid = make_plan((2, 6, 6, 6, 6), "int8", 3, layout="NCHW")  # three axes: no picture
     assert "<table>" in solid._repr_html_() and "<img" not in solid._repr_html_()
-    monkeypatch.setattr(explain, "PreparedPool", None)  # whatever goes wrong
+    monkeypatch.setattr(explain, "_sections", None)  # whatever goes wrong
     assert plan._repr_html_() is None
+
+
+def test_padding_that_does_not_count():
+    plan = plan_avg_pool((1, 96, 56, 56), "float32", 3, pads=1)
+    assert what_is_computed(plan.explain()) == [
+        "AvgPoolPlan: float32 NCHW (1, 96, 56, 56) -> (1, 96, 56, 56)",
+        "window    kernel_shape (3, 3), strides (1, 1)",
+        'rule      auto_pad "NOTSET": pads (1, 1, 1, 1), begins and then ends',
+        "          ceil_mode off: a last window that does not fit into the padded input",
+        "          is dropped",
+        "H, W      output floor((56 + 1 + 1 - 3) / 1) + 1 = 56",
+        "          padding 1 at the beginning, 1 at the end",
+        "          windows 0 to 55; over the beginning: 0; over the end: 55",
+        "          taps that count: 3; 2 in window 0, 2 in window 55",
+        "edges     of 3136 windows of a plane, 220 over an edge, 0 empty",
+        "divisor   a sum is divided by the number of taps on elements (count_include_pad",
+        "          is off): that along H times that along W",
+        "values    float32: the true mean, rounded once",
+        '          nan "propagate": a window with a NaN, or with infinities of both',
+        "          signs, gives NaN",
+    ]
+
+
+def test_padding_that_counts_and_places_past_it():
+    attributes = {"strides": 2, "pads": 1, "ceil_mode": True, "count_include_pad": True}
+    attributes["layout"] = "W"
+    text = in_one_line(plan_avg_pool((4,), "float32", 3, **attributes).explain())
+    for line in (
+        "taps that count: 3; 2 in window 2",
+        "a sum is divided by the number of taps on elements and padding (count_include_pad) beyond",
+        'beyond "drop": taps past the padding at the end do not count',
+    ):
+        assert line in text
+    text = in_one_line(plan_avg_pool((4,), "float32", 3, **attributes, beyond="count").explain())
+    assert "taps that count" not in text
+    assert "every sum is divided by 3, as padding counts (count_include_pad)" in text
+    assert 'beyond "count": taps past the padding at the end count as well' in text
+    text = in_one_line(plan_avg_pool((4,), "int16", 3, **attributes, divisor=-4).explain())
+    assert "divisor divisor -4: every sum is divided by it, whatever its window holds" in text
+    assert "taps that count" not in text and "beyond" not in text
+    assert "every sum is divided by 12 values" in in_one_line(
+        plan_avg_pool((9, 9), "int8", (3, 4), layout="HW").explain()
+    )
+
+
+ONE_BY_ONE = (
+    'float32, numerics "sequential": elements are added in row-major order, and the sum is divided '
+    "once; each step is rounded to float32 nan"
+)
+MEANS = {
+    "float32 to float64: the true mean, rounded once nan": {"result_dtype": "float64"},
+    "the true quotient, rounded once nan": {"divisor": 3},
+    'nan "ignore": NaN is not summed; a window': {"divisor": 3, "nan": "ignore"},
+    "NaN is neither summed nor counted; a window of nothing else gives NaN": {"nan": "ignore"},
+    ONE_BY_ONE: {"numerics": "sequential"},
+    "to float32, then to float64 nan": {"numerics": "sequential", "result_dtype": "float64"},
+    "to float32, then to bfloat16 nan": {"numerics": "sequential", "dtype": "bfloat16"},
+    "is rounded to float64 nan": {"numerics": "sequential", "dtype": "float64"},
+    'to the even one ("half_even") kernel': {"numerics": "sequential", "dtype": "int8"},
+    'away from zero ("half_away") kernel': {"rounding": "half_away", "dtype": "uint8"},
+    'bool: the true mean, rounded toward zero ("trunc")': {"rounding": "trunc", "dtype": "bool"},
+    'rounded down ("floor")': {"rounding": "floor", "dtype": "int8", "result_dtype": "int16"},
+    "int64 does not hold becomes its least or greatest value": {"dtype": "int64", "divisor": 1},
+    "then Relu(0.0, inf) kernel": {"activation": "Relu"},
+}
+
+
+@pytest.mark.parametrize("words", MEANS)
+def test_values_of_means(words):
+    attributes = {"input_shape": (6,), "dtype": "float32", "layout": "W", **MEANS[words]}
+    text = plan_avg_pool(kernel_shape=3, **attributes).explain()
+    assert words in in_one_line(text)
+    assert max(map(len, text.splitlines())) <= 79
+
+
+def test_taps_that_count_are_those_of_the_divisors():
+    """Every listed number is counted here again, from the taps of its window."""
+    rng = random.Random(5)
+    listed = elided = 0
+    for _ in range(400):
+        more = {"count_include_pad": rng.random() < 0.6, "beyond": rng.choice(("drop", "count"))}
+        plan = random_plan(rng, [rng.randint(1, 9)], plan_avg_pool, **more)
+        if plan is None:
+            continue
+        (axis,), (w,) = plan.axes, windows_of(plan)
+        low, stop = (0, axis.size) if plan.counted is None else plan.counted[0]
+        counts = [sum(plan.counted is None or low <= t < stop for t in ts) for ts in taps(axis)]
+        less = [o for o, number in enumerate(counts) if number < axis.kernel]
+        before, after = w.outside(None if plan.counted is None else (low, stop))
+        both = {*range(before), *range(axis.output - after, axis.output)}
+        assert sorted(both) == less
+        text = in_one_line(plan.explain())
+        assert ("taps that count" in text) == bool(less)
+        if less:
+            part = text.split("taps that count: ")[1].split(" edges ")[0]
+            assert part.startswith(f"{axis.kernel}; ") == (len(less) < axis.output)
+            found = {int(o): int(n) for n, o in re.findall(r"(\d+) in window (\d+)", part)}
+            assert found == {o: counts[o] for o in found}
+            assert len(found) == (len(less) if len(less) <= 8 else 6)
+            listed, elided = listed + 1, elided + ("..." in part)
+    assert listed > 100 and elided > 2
+
+
+def test_windows_of_an_output_size():
+    plan = plan_adaptive_avg_pool((1, 2, 60, 60), "float32", (7, 6))
+    assert what_is_computed(plan.explain())[:-3] == [
+        "AvgPoolPlan: float32 NCHW (1, 2, 60, 60) -> (1, 2, 7, 6)",
+        "window    of an adaptive pooling, 10 x 10 elements at most",
+        "rule      output_size (7, 6): of O windows along an axis of H elements, window",
+        "          i begins at element floor(i*H/O) and ends before ceil((i+1)*H/O)",
+        "H         output 7; windows of 9 elements: 4, of 10 elements: 3",
+        "          windows that share an element with the next one: 6",
+        "W         output 6: windows of 60 / 6 = 10 elements",
+        "edges     of 42 windows of a plane, 0 over an edge, 0 empty",
+        "divisor   a sum is divided by the number of elements of its window: that along",
+        "          H times that along W",
+    ]
+    even = plan_adaptive_max_pool((1, 2, 60, 8), "float32", (6, 0)).explain()
+    assert "H         output 6: windows of 60 / 6 = 10 elements" in even
+    assert "W         output 0" in even
+    assert (
+        "every sum is divided by 20"
+        in plan_adaptive_avg_pool((1, 2, 60, 8), "float32", (6, 4)).explain()
+    )
+    whole = plan_global_avg_pool((1, 2, 60, 7), "uint8").explain()
+    assert "window    kernel_shape (60, 7)" in whole and "every sum is divided by 420" in whole
+
+
+def test_adaptive_windows_are_counted_without_a_loop():
+    for size, outputs in itertools.product(range(1, 13), range(1, 26)):
+        plan = plan_adaptive_avg_pool((size,), "float32", outputs, layout="W")
+        for stop in range(1, outputs + 1):
+            tile = plan.tile((slice(stop // 2, stop),)).plan
+            (w,) = windows_of(tile)
+            boxes = [(w.first(o), w.last(o)) for o in range(w.output)]
+            assert boxes[0][0] == 0 and boxes[-1][1] == w.axis.size - 1
+            assert w.inside == w.output and not w.empty and not w.over_begin and not w.over_end
+            for cell in range(w.axis.size):
+                starting = [o for o, (first, _) in enumerate(boxes) if first == cell]
+                assert [*w.starting_at(cell)] == starting
+                assert w.reads(cell)
+            if isinstance(w, AdaptiveWindows):
+                lengths = [last - first + 1 for first, last in boxes]
+                assert w.shorter == lengths.count(size // outputs + 1)
+                assert set(lengths) <= {size // outputs + 1, size // outputs + 2}
+                assert w.extent >= max(lengths)
+                assert w.sharing == sum(a[1] == b[0] for a, b in itertools.pairwise(boxes))
+                assert ("windows repeat" in tile.explain()) <= (len({*boxes}) < len(boxes))
+                if stop == outputs == w.output:
+                    assert ("windows repeat" in tile.explain()) == (len({*boxes}) < len(boxes))
+
+
+def test_outputs_and_extents_of_any_magnitude():
+    plan = plan_adaptive_avg_pool((10**15,), "int8", 3 * 10**14 + 1, layout="W")
+    text = in_one_line(plan.explain())
+    assert "windows of 4 elements: 200000000000005, of 5 elements: 99999999999996" in text
+    tile = plan.tile((slice(10**9, 2 * 10**14),)).plan.explain()
+    assert f"windows {10**9} to {2 * 10**14 - 1} of {3 * 10**14 + 1} over {10**15}" in in_one_line(
+        tile
+    )
+    repeated = in_one_line(plan_adaptive_avg_pool((3,), "int8", 2**58, layout="W").explain())
+    assert "windows repeat, as there are at least twice as many as elements" in repeated
+    huge = plan_avg_pool((5,), "float16", 2**70, pads=2**70, strides=2**67, layout="W").explain()
+    assert "0 in window 0, 5 in window 1, 5 in window 2, ..., 5 in window 6" in in_one_line(huge)
+
+
+def test_tiles_of_means():
+    plan = plan_avg_pool((1, 1, 9, 9), "float32", 3, strides=2, pads=1, count_include_pad=True)
+    part = in_one_line(plan.tile(np.s_[:, :, 1:3]).plan.explain())
+    assert "rule the plan of a tile" in part and "every sum is divided by 9, as padding" in part
+    part = in_one_line(
+        plan_adaptive_avg_pool((7, 7), "int8", (5, 7), layout="HW").tile(np.s_[1:3]).plan.explain()
+    )
+    assert "window of an adaptive pooling, 3 x 1 elements at most rule the plan of a tile H" in part
+    assert "windows 1 to 2 of 5 over 7 elements" in part
