@@ -14,7 +14,7 @@ import cases
 import fastpool
 from fastpool import _reference
 from fastpool.bench import answers, measure, peers, report, sweep, worker
-from fastpool.bench.workloads import GROUPS, KINDS, QUICK, WORKLOADS, make_arrays
+from fastpool.bench.workloads import GROUPS, KINDS, QUANTIZED, QUICK, WORKLOADS, make_arrays
 
 BY_NAME = {workload.name: workload for workload in WORKLOADS}
 TINY = "tiny/f32/nchw"
@@ -36,9 +36,11 @@ def shrunk(workload):
     """The same operation on an array that is small enough for the reference."""
     window = workload.kernel_shape, workload.dilations
     spans = [(k - 1) * d + 1 for k, d in zip(*window, strict=True)]
+    if workload.output_size:
+        spans = [outputs + 1 for outputs in workload.output_size]
     sizes = [min(size, max(span, 7)) for size, span in zip(workload.sizes, spans, strict=True)]
-    channels = min(workload.channels, 3)
-    shape = (2, *sizes, channels) if workload.channels_last else (2, channels, *sizes)
+    batch, channels = (2, min(workload.channels, 3)) if np.prod(spans) < 1000 else (1, 1)
+    shape = (batch, *sizes, channels) if workload.channels_last else (batch, channels, *sizes)
     return dataclasses.replace(workload, shape=shape)
 
 
@@ -56,10 +58,15 @@ def test_the_list_is_sound():
 @pytest.mark.parametrize("workload", WORKLOADS, ids=by_name)
 def test_geometry_is_that_of_a_plan(workload):
     shape = workload.shape
-    plan = fastpool.plan_max_pool(shape, workload.dtype, layout=workload.layout, **workload.window)
+    make, attributes = fastpool.plan_max_pool, workload.window
+    if workload.output_size:
+        make, attributes = fastpool.plan_adaptive_avg_pool, {"output_size": workload.output_size}
+    elif workload.op == "avg":
+        make = fastpool.plan_avg_pool
+    plan = make(shape, workload.dtype, layout=workload.layout, **attributes)
     assert workload.output_shape == plan.output_shape
     begins, ends = workload.full_pads
-    assert begins == plan.pads[: len(begins)]
+    assert workload.output_size or begins == plan.pads[: len(begins)]
     item = np.dtype("u2" if workload.dtype == "bfloat16" else workload.dtype).itemsize
     elements, outputs = np.prod(shape), np.prod(plan.output_shape)
     if workload.kind == "unpool":
@@ -88,12 +95,27 @@ def test_answers(workload):
             *arrays, workload.kernel_shape, **attributes, layout=workload.layout
         )
         want = (want,)
+    elif workload.op == "avg":
+        want = (averaged(workload, *arrays),)
     else:
         want = _reference.max_pool(
             *arrays, **workload.window, layout=workload.layout, return_indices=True
         )
         want = want if workload.kind == "indices" else want[:1]
     assert answers.difference(answers.expected(workload, arrays), want) == ""
+
+
+def averaged(workload, x):
+    """The means of the reference."""
+    layout = {"layout": workload.layout}
+    if workload.output_size:
+        return _reference.adaptive_avg_pool(x, workload.output_size, **layout)
+    if workload.kind == "qlinear":
+        window = {name: value for name, value in workload.window.items() if name != "dilations"}
+        scales = QUANTIZED[workload.dtype]
+        return _reference.qlinear_average_pool(x, *scales, **window, **layout)
+    numerics = "sequential" if workload.kind == "sequential" else "exact"
+    return _reference.avg_pool(x, **workload.window, **layout, numerics=numerics)
 
 
 # ------------------------------------------------------------------------------ the comparison
