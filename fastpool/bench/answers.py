@@ -20,7 +20,7 @@ def expected(workload, arrays):
         return (means.expected(workload, x),)
     if workload.kind == "indices":
         return maxima_and_indices(workload, x)
-    return (SlicedMaxima(workload, x.dtype)(x),)
+    return (Sliced(workload, x.dtype, np.maximum, lowest(x.dtype.name))(x),)
 
 
 def difference(got, want, allowed=(0, 0)):
@@ -51,11 +51,14 @@ def array_difference(name, got, want, allowed=(0, 0)):
     return f"{name}: {counts}, first at {at}: {got[at]} instead of {want[at]}"
 
 
-class SlicedMaxima:
-    """Maxima of shifted slices, one spatial axis after the other, in reused buffers."""
+class Sliced:
+    """Combine shifted slices, one spatial axis after the other, in reused buffers.
 
-    def __init__(self, workload, dtype):
-        self.lowest = lowest(dtype.name)
+    `combine` is NumPy's maximum or add, and `start` what its results start from.
+    """
+
+    def __init__(self, workload, dtype, combine, start):
+        self.combine, self.start = combine, start
         self.steps = []
         shape = list(workload.shape)
         for axis, taps in zip(workload.spatial_axes, slices(workload), strict=True):
@@ -66,9 +69,9 @@ class SlicedMaxima:
 
     def __call__(self, x):
         for y, taps in self.steps:
-            y.fill(self.lowest)
+            y.fill(self.start)
             for into, taken in taps:
-                np.maximum(into, x[taken], out=into)
+                self.combine(into, x[taken], out=into)
             x = y
         return x
 

@@ -8,16 +8,19 @@ import random
 import zlib
 from dataclasses import dataclass
 
-GROUPS = (
+MAXIMUM_GROUPS = (
     *("float32, channels first", "float32, channels last"),
     *("8 bit, channels first", "8 bit, channels last"),
     *("other types", "indices", "unpool", "tiny"),
+)
+AVERAGE_GROUPS = (
     *("average: float32, channels first", "average: float32, channels last"),
     *("average: windows from 15", "average: 8 bit", "average: other types"),
     *("average: global, channels first", "average: global, channels last"),
     *("average: tiny", "sequential: float32, channels first"),
     *("sequential: float32, channels last", "sequential: other types"),
 )
+GROUPS = MAXIMUM_GROUPS + AVERAGE_GROUPS
 # By the ending of a name.
 KINDS = {
     **{"": "values", "+idx": "indices", "+unpool": "unpool"},
@@ -77,7 +80,8 @@ class Workload:
     @property
     def is_global(self):
         """Whether there is one window, over all elements of a plane."""
-        return math.prod(self.output_sizes) == 1 and self.kernel_shape == self.sizes
+        one = math.prod(self.output_sizes) == 1
+        return one and (self.kernel_shape == self.sizes or bool(self.output_size))
 
     @property
     def window(self):
@@ -298,7 +302,7 @@ BASES = {
     "adown": _base((1, 256, 80, 80), 2, 1),
     "aux": _base((1, 768, 17, 17), 5, 3),
     "grid7": _base((1, 256, 56, 56), 7, 7),
-    "raster4": _base((1, 4, 2000, 2000), 4, 4),
+    "raster4": _base((1, 1, 2048, 2048), 4, 4),
     # averages over large windows
     "box15": _base((1, 16, 224, 224), 15, 1),
     "box15-p7": _base((1, 16, 224, 224), 15, 1, pad=7),

@@ -13,7 +13,7 @@ import pytest
 import cases
 import fastpool
 from fastpool import _reference
-from fastpool.bench import answers, measure, peers, report, sweep, worker
+from fastpool.bench import answers, means, measure, peers, report, sweep, worker
 from fastpool.bench.workloads import GROUPS, KINDS, QUANTIZED, QUICK, WORKLOADS, make_arrays
 
 BY_NAME = {workload.name: workload for workload in WORKLOADS}
@@ -137,7 +137,7 @@ class Doubtful(peers.Peer):
     def absent(self, workload, x):
         return None
 
-    ways = {"right": right, "wrong": wrong, "refused": refused, "absent": absent}
+    ways = {"max": {"right": right, "wrong": wrong, "refused": refused, "absent": absent}}
 
 
 def prepared(tmp_path, workload, peer):
@@ -167,6 +167,41 @@ def test_fastpool_is_one_of_the_checked(tmp_path, kind, dtype):
     workload = dataclasses.replace(BY_NAME[TINY], kind=kind, dtype=dtype)
     _, found = prepared(tmp_path, workload, peers.Fastpool(1))
     assert found == {"fastpool": {"status": "exact", "message": ""}}
+
+
+SMALL_AVERAGES = [
+    dataclasses.replace(shrunk(BY_NAME[name]), name=name)
+    for name in (
+        *("former/f32/nchw+avg", "adapt-7/f32/nhwc+avg", "resnetd-in/f32/nchw+avg"),
+        *("dense/u8/nhwc+avg", "dense/f64/nchw+seq", "gap-2048/f16/nchw+avg"),
+    )
+]
+
+
+@pytest.mark.parametrize("workload", SMALL_AVERAGES, ids=by_name)
+def test_averages_are_checked(tmp_path, workload):
+    """fastpool's to the last bit; a peer may round in another way, and no more."""
+    _, found = prepared(tmp_path, workload, peers.Fastpool(1))
+    assert found == {"fastpool": {"status": "exact", "message": ""}}
+
+    def off(x, by):
+        y = answers.expected(workload, [x])[0]
+        part, absolute = means.allowed(workload, x)
+        return [(y + by * (part * abs(y) + absolute)).astype(y.dtype)]
+
+    class Peer(peers.Peer):
+        right = lambda self, workload, x: (int, lambda: off(x, 0.0))  # noqa: E731
+        near = lambda self, workload, x: (int, lambda: off(x, 0.5))  # noqa: E731
+        far = lambda self, workload, x: (int, lambda: off(x, 3.0))  # noqa: E731
+        ways = {"max": {}, "avg": {"right": right, "near": near, "far": far}}
+
+    _, found = prepared(tmp_path, workload, Peer(1))
+    statuses = [found[way]["status"] for way in ("right", "near", "far")]
+    assert statuses == ["exact", "exact", "differs"]
+    if workload.dtype.startswith("float"):
+        Peer.exact = True
+        _, found = prepared(tmp_path, workload, Peer(1))
+        assert found["near"]["status"] == "differs"
 
 
 def result(library, way, microseconds, status="exact", **others):
@@ -242,6 +277,8 @@ def test_a_library_that_died_is_started_again():
     [
         (["--peer", "numpi"], "'--peer': 'numpi' is not one of 'numpy'"),
         (["--workload", "stem"], "--workload: nothing matches 'stem'"),
+        (["--op", "avg", "--workload", "stem-b1/*"], "names are like 'dense/f32/nchw+avg'"),
+        (["--op", "mean"], "'--op': 'mean' is not one of 'max', 'avg'"),
         (["--threads", "0"], "'--threads': 0 is not in the range x>=1"),
         (["--rounds", "many"], "'--rounds': 'many' is not a valid integer"),
         (["--python", "/usr/bin/python"], "'--python': expected NAME=PATH"),
@@ -306,7 +343,20 @@ def test_the_page_of_speed(monkeypatch):
     assert "jax differs" in page
 
 
-def test_quick_chooses_few(monkeypatch):
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["--quick"], set(QUICK)),
+        (["--quick", "--op", "avg"], {name for name in QUICK if BY_NAME[name].op == "avg"}),
+        (["--op", "avg"], {name for name in BY_NAME if "+" in name and BY_NAME[name].op == "avg"}),
+        (
+            ["--workload", "sequential*", "--workload", "tiny/*"],
+            {name for name in BY_NAME if name.endswith("+seq") or name.startswith("tiny")},
+        ),
+    ],
+)
+def test_options_choose_workloads(monkeypatch, arguments, names):
+    pytest.importorskip("ml_dtypes")
     chosen = []
 
     def compare(workloads, *_, **__):
@@ -314,5 +364,5 @@ def test_quick_chooses_few(monkeypatch):
         return [], {}
 
     monkeypatch.setattr(measure, "compare", compare)
-    cases.command("bench", "--quick")
-    assert set(chosen) == set(QUICK)
+    cases.command("bench", *arguments)
+    assert len(chosen) == len(set(chosen)) and set(chosen) == names
