@@ -92,8 +92,8 @@ def _label_groups(upper, lower, rows, groups, where):
         for axes in (upper, lower):
             axes.axvline(max(x) + 0.5, color="#dddddd", lw=0.8, zorder=0)
         label = group.removeprefix("average: ").replace(", channels ", "\nchannels\n")
-        for word in ("other ", "windows ", "sequential: "):
-            label = label.replace(word, f"{word.rstrip()}\n")
+        for word, short in (("other ",) * 2, ("windows ",) * 2, ("sequential: ", "seq. ")):
+            label = label.replace(word, f"{short.rstrip()}\n")
         style = {"ha": "center", "va": "bottom", "color": colour, "fontsize": 8}
         upper.text(
             (min(x) + max(x)) / 2, 1.02, label, transform=upper.get_xaxis_transform(), **style
