@@ -11,6 +11,7 @@ import datetime
 import html
 import io
 import sys
+from itertools import cycle
 from pathlib import Path
 
 import matplotlib
@@ -156,7 +157,7 @@ def plot_gains(rows, file):
     )
     with plt.rc_context(plots.STYLE):
         figure, axes = plt.subplots(figsize=(11, 3.2), layout="constrained")
-        for group, colour in zip(GROUPS, plots.COLOURS, strict=True):
+        for group, colour in zip(GROUPS, cycle(plots.COLOURS), strict=False):
             places = [i for i, row in enumerate(rows) if row["group"] == group]
             style = {"color": colour, "marker": "o", "ls": "none", "ms": 4.5, "label": group}
             if places:

@@ -27,9 +27,9 @@ SWITCH = "FASTPOOL_STRATEGY"
 
 
 def shared_layers():
-    """Yield (name, shape, dtype, attributes) of the workloads that pool."""
+    """Yield (name, shape, dtype, attributes) of the workloads that take maxima."""
     for workload in WORKLOADS:
-        if workload.kind != "unpool" and workload.dtype != "bfloat16":
+        if workload.kind in ("values", "indices") and workload.dtype != "bfloat16":
             more = {"layout": workload.layout, "return_indices": workload.kind == "indices"}
             yield workload.name, workload.shape, workload.dtype, workload.window | more
 

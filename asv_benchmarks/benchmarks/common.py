@@ -40,7 +40,18 @@ def keywords(workload, num_threads=1):
         window["output_shape"] = workload.shape
     elif workload.kind == "indices":
         window["return_indices"] = True
+    elif workload.output_size:
+        window = {"output_size": workload.output_size}
+    elif workload.kind == "sequential":
+        window["numerics"] = "sequential"
     return {**window, "layout": workload.layout, "num_threads": num_threads}
+
+
+def planner(workload):
+    """Return the function that makes a workload's plan."""
+    if workload.output_size:
+        return fastpool.plan_adaptive_avg_pool
+    return fastpool.plan_avg_pool if workload.op == "avg" else fastpool.plan_max_pool
 
 
 def prepare(workload, num_threads=1):
@@ -50,7 +61,9 @@ def prepare(workload, num_threads=1):
     if workload.kind == "unpool":
         out = np.ones(workload.shape, workload.dtype)
         return lambda: fastpool.max_unpool(*inputs, **attributes, out=out)
-    plan = fastpool.plan_max_pool(workload.shape, workload.dtype, **attributes)
+    plan = planner(workload)(workload.shape, workload.dtype, **attributes)
     results = plan(*inputs)
-    y, z = results if workload.kind == "indices" else (results, None)
-    return lambda: plan(*inputs, out=y, out_indices=z)
+    if workload.kind == "indices":
+        y, z = results
+        return lambda: plan(*inputs, out=y, out_indices=z)
+    return lambda: plan(*inputs, out=results)

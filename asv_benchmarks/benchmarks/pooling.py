@@ -27,11 +27,23 @@ class Unpool(Values):
     params = common.names("unpool")
 
 
+class Averages(Values):
+    params = (
+        *("dense/f32/nchw+avg", "former/f32/nchw+avg", "adown/f32/nchw+avg", "any-1/f32/nchw+avg"),
+        *("dense/f32/nhwc+avg", "former/f32/nhwc+avg", "adown/f32/nhwc+avg", "any-1/f32/nhwc+avg"),
+        *("box15/f32/nchw+avg", "box65/f32/nchw+avg", "box15/f32/nhwc+avg", "vol15/f32/nchw+avg"),
+        *("gap-2048/f32/nchw+avg", "gap-2048/f32/nhwc+avg", "se-56/f32/nchw+avg"),
+        *("psp-3/f32/nchw+avg", "adapt-7/f32/nchw+avg", "former/f32/nchw+seq"),
+        *("dense/f32/nhwc+seq", "former/u8/nchw+avg", "dense/u8/nhwc+avg", "dense/f64/nchw+avg"),
+        *("dense/f16/nchw+avg", "former/f16/nchw+avg", "dense/i16/nchw+avg"),
+    )
+
+
 class Threads:
     params = (
         [
             *("stem-b32/f32/nchw", "vgg-b8/f32/nhwc", "odd-plane/u8/nchw"),
-            *("stem-b32/f32/nchw+idx", "vgg-b8/f32/nchw+unpool"),
+            *("stem-b32/f32/nchw+idx", "vgg-b8/f32/nchw+unpool", "dense-b32/f32/nchw+avg"),
         ],
         (1, 2),
     )

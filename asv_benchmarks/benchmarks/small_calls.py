@@ -17,6 +17,7 @@ class SmallCalls:
         self.plan = fastpool.plan_max_pool(self.x.shape, self.x.dtype, **self.window)
         self.y, self.indices = fastpool.max_pool(self.x, **self.window, return_indices=True)
         self.back = np.zeros_like(self.x)
+        self.average_plan = fastpool.plan_avg_pool(self.x.shape, self.x.dtype, **self.window)
 
     def time_plan_into_out(self):
         self.plan(self.x, out=self.y)
@@ -33,6 +34,15 @@ class SmallCalls:
     def time_max_unpool_into_out(self):
         fastpool.max_unpool(self.y, self.indices, **self.window, out=self.back)
 
+    def time_average_plan_into_out(self):
+        self.average_plan(self.x, out=self.y)
+
+    def time_avg_pool(self):
+        fastpool.avg_pool(self.x, **self.window)
+
+    def time_global_avg_pool(self):
+        fastpool.global_avg_pool(self.x)
+
     def time_onnx_max_pool(self):
         fastpool.onnx.max_pool(self.x, **self.window)
 
@@ -43,15 +53,19 @@ class SmallCalls:
 @lru_cache(maxsize=1)
 def arguments(name):
     workload = common.WORKLOADS[name]
-    return (workload.shape, workload.dtype), common.keywords(workload)
+    array = workload.shape, workload.dtype
+    return common.planner(workload), array, common.keywords(workload)
 
 
 class Planning:
     """Planning of the geometry alone. Tiles are chosen at a plan's first call."""
 
-    params = ("tiny/f32/nchw", "vol-k3/f32/nchw", "big64/f32/nchw", "incep/f32/nchw+idx")
+    params = (
+        *("tiny/f32/nchw", "vol-k3/f32/nchw", "big64/f32/nchw", "incep/f32/nchw+idx"),
+        *("vol-k3/f32/nchw+avg", "box65/f32/nchw+avg", "adapt-7/f32/nchw+avg"),
+    )
     param_names = ("workload",)
 
-    def time_plan_max_pool(self, name):
-        array, attributes = arguments(name)
-        fastpool.plan_max_pool(*array, **attributes)
+    def time_plan(self, name):
+        plan, array, attributes = arguments(name)
+        plan(*array, **attributes)

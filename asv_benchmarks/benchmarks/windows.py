@@ -22,7 +22,7 @@ class Windows:
         (2, 3, 4, 5, 7, 8, 15, 31, 63, 129),
         ("float32", "uint8"),
         ("NCHW", "NHWC"),
-        ("values", "indices"),
+        ("values", "indices", "average"),
     )
     param_names = ("kernel", "dtype", "layout", "kind")
     warmup_time = common.WARMUP_TIME

@@ -56,14 +56,25 @@ FILES = [
     cls=Group,
     examples=[
         "fastpool bench --quick",
-        "fastpool bench --json speed.json --plot speed.svg    # all, half an hour",
+        "fastpool bench --json speed.json --plot speed.svg    # all, an hour",
         "fastpool bench --workload 'tiny/*' --peer numpy --threads 1 --threads 2",
+        "fastpool bench --op avg --workload '*global*'",
         "fastpool bench sweep --plot windows.svg",
     ],
 )
 @QUICKLY
 @click.option(
-    "--workload", "patterns", metavar="GLOB", multiple=True, help="Only these (repeatable)."
+    *("--op", "ops"),
+    metavar="NAME",
+    type=click.Choice(["max", "avg"]),
+    multiple=True,
+    help="Only maxima (and unpooling), or only averages: max, avg.",
+)
+@click.option(
+    *("--workload", "patterns"),
+    metavar="GLOB",
+    multiple=True,
+    help="Only these names or groups (repeatable).",
 )
 @click.option(
     *("--peer", "peers"),
@@ -94,19 +105,20 @@ FILES = [
 )
 @with_options(FILES)
 @click.pass_context
-def command(context, quick, patterns, peers, thread_counts, rounds, pythons, json, plot):
+def command(context, quick, ops, patterns, peers, thread_counts, rounds, pythons, json, plot):
     """Compare the speed with other libraries.
 
-    All installed libraries pool and unpool the same arrays, each in its own process. Their answers
-    must be exact; calls whose answers differ are reported and not timed. Exits with 1 if fastpool
-    differs.
+    All installed libraries pool and unpool the same arrays, each in its own process. Their maxima
+    must be exact, and their means right within the rounding of their arithmetic; fastpool's means
+    must be exact too. Calls whose answers differ are reported and not timed. Exits with 1 if
+    fastpool differs.
 
     `sweep` times fastpool alone, over windows from 2 to 129.
     """
     if context.invoked_subcommand:
         return _refuse_all(context)
     _check_apart(json, plot)
-    workloads = _chosen(quick, patterns)
+    workloads = _chosen(quick, ops, patterns)
     from ..bench import measure, report
 
     settings = {
@@ -173,16 +185,22 @@ def _say(message):
     click.echo(message, err=True)
 
 
-def _chosen(quick, patterns):
+def _chosen(quick, ops, patterns):
     """Return the workloads that the options name."""
+    listed = [w for w in WORKLOADS if not ops or w.op in ops]
+
+    def found(pattern):
+        return [w for w in listed if fnmatchcase(w.name, pattern) or fnmatchcase(w.group, pattern)]
+
     for pattern in patterns:
-        if not any(fnmatchcase(w.name, pattern) for w in WORKLOADS):
-            what = f"--workload: nothing matches {pattern!r}; names are like {QUICK[0]!r}"
+        if not found(pattern):
+            what = f"--workload: nothing matches {pattern!r}; names are like {listed[0].name!r}"
             raise click.UsageError(what)
     if patterns:
-        chosen = [w for w in WORKLOADS if any(fnmatchcase(w.name, p) for p in patterns)]
+        names = {w.name for pattern in patterns for w in found(pattern)}
     else:
-        chosen = [w for w in WORKLOADS if not quick or w.name in QUICK]
+        names = QUICK if quick else {w.name for w in listed}
+    chosen = [w for w in listed if w.name in names]
     if importlib.util.find_spec("ml_dtypes") is None:
         _say("no ml_dtypes: workloads of bfloat16 are left out")
         chosen = [w for w in chosen if w.dtype != "bfloat16"]

@@ -5,34 +5,45 @@ from itertools import product
 import numpy as np
 
 from .._planning.dtypes import lowest
+from . import means
 
 
 def expected(workload, arrays):
-    """Return the answer of a workload: the maxima, maxima and indices, or the unpooled array.
+    """Return the answer of a workload: maxima, maxima and indices, the unpooled array, or means.
 
     Indices count in the whole channels-first array.
     """
     if workload.kind == "unpool":
         return (unpooled(workload, *arrays),)
     (x,) = arrays
+    if workload.op == "avg":
+        return (means.expected(workload, x),)
     if workload.kind == "indices":
         return maxima_and_indices(workload, x)
-    return (SlicedMaxima(workload, x.dtype)(x),)
+    return (Sliced(workload, x.dtype, np.maximum, lowest(x.dtype.name))(x),)
 
 
-def difference(got, want):
-    """Return the first difference of two tuples of arrays, "" if there is none; NaN equals NaN."""
+def difference(got, want, allowed=(0, 0)):
+    """Return the first difference of two tuples of arrays, "" if there is none; NaN equals NaN.
+
+    `allowed` is the difference that numbers may have, (part of the right number, absolute).
+    """
     if len(got) != len(want):
         return f"{len(got)} results instead of {len(want)}"
-    found = map(array_difference, ("result", "indices"), got, want)
+    found = map(array_difference, ("result", "indices"), got, want, (allowed, (0, 0)))
     return next(filter(None, found), "")
 
 
-def array_difference(name, got, want):
+def array_difference(name, got, want, allowed=(0, 0)):
     """Return the first difference of two arrays, "" if there is none; NaN equals NaN."""
     if got.shape != want.shape or got.dtype != want.dtype:
         return f"{name}: {got.dtype} {got.shape} instead of {want.dtype} {want.shape}"
-    wrong = np.argwhere((got != want) & ((got == got) | (want == want)))
+    wrong = (got != want) & ((got == got) | (want == want))
+    if any(allowed):
+        part, absolute = allowed
+        numbers = want.astype(np.float64)
+        wrong &= ~(abs(got.astype(np.float64) - numbers) <= part * abs(numbers) + absolute)
+    wrong = np.argwhere(wrong)
     if not len(wrong):
         return ""
     at = tuple(map(int, wrong[0]))
@@ -40,14 +51,17 @@ def array_difference(name, got, want):
     return f"{name}: {counts}, first at {at}: {got[at]} instead of {want[at]}"
 
 
-class SlicedMaxima:
-    """Maxima of shifted slices, one spatial axis after the other, in reused buffers."""
+class Sliced:
+    """Combine shifted slices, one spatial axis after the other, in reused buffers.
 
-    def __init__(self, workload, dtype):
-        self.lowest = lowest(dtype.name)
+    `combine` is NumPy's maximum or add, and `start` what its results start from.
+    """
+
+    def __init__(self, workload, dtype, combine, start):
+        self.combine, self.start = combine, start
         self.steps = []
         shape = list(workload.shape)
-        for axis, taps in zip(workload.spatial_axes, _taps(workload), strict=True):
+        for axis, taps in zip(workload.spatial_axes, slices(workload), strict=True):
             shape[axis] = workload.output_sizes[axis - workload.spatial_axes[0]]
             y = np.empty(shape, dtype)
             before = (slice(None),) * axis
@@ -55,9 +69,9 @@ class SlicedMaxima:
 
     def __call__(self, x):
         for y, taps in self.steps:
-            y.fill(self.lowest)
+            y.fill(self.start)
             for into, taken in taps:
-                np.maximum(into, x[taken], out=into)
+                self.combine(into, x[taken], out=into)
             x = y
         return x
 
@@ -68,7 +82,7 @@ def maxima_and_indices(workload, x):
     y = np.zeros(workload.output_shape, x.dtype)
     indices = np.full(y.shape, -1)
     before = (slice(None),) * workload.spatial_axes[0]
-    for taps in product(*_taps(workload)):
+    for taps in product(*slices(workload)):
         into, taken = ((*before, *slices) for slices in zip(*taps, strict=True))
         better = (indices[into] < 0) | (x[taken] > y[into])
         np.copyto(y[into], x[taken], where=better)
@@ -111,7 +125,7 @@ def memory_offsets(workload, indices):
     return (batch * plane + pixel) * workload.channels + channel
 
 
-def _taps(workload):
+def slices(workload):
     """Return, per spatial axis and tap, the slices (of outputs, of elements) that it connects."""
     begins, _ = workload.full_pads
     axes = zip(

@@ -125,10 +125,12 @@ class Torch(Peer):
         return values, answers.whole_indices(workload, places)
 
     ways = {
-        "torch": function,
-        "torch-out": out,
-        "torch-onednn": onednn,
-        "torch-quantized": quantized,
+        "max": {
+            "torch": function,
+            "torch-out": out,
+            "torch-onednn": onednn,
+            "torch-quantized": quantized,
+        }
     }
 
 
@@ -160,10 +162,10 @@ class Jax(Peer):
         call = lambda: pool(tensor).block_until_ready()  # noqa: E731
         return call, lambda: (np.asarray(call()),)
 
-    ways = {"jax": compiled}
+    ways = {"max": {"jax": compiled}}
 
 
-def _named_padding(workload):
+def named_padding(workload):
     """Return "VALID" or "SAME" if the workload's padding is that, else None."""
     begins, ends = workload.full_pads
     if not any(begins) and max(ends) <= 0:
@@ -189,7 +191,7 @@ class TensorFlow(Peer):
         self.tensorflow, self.version = tensorflow, tensorflow.__version__
 
     def raw(self, workload, x, indices=None):
-        n, padding = len(workload.sizes), _named_padding(workload)
+        n, padding = len(workload.sizes), named_padding(workload)
         plain = workload.channels_last and n == 2 and padding
         if n == 1 or max(workload.dilations) > 1 or workload.kind == "unpool":
             return
@@ -220,7 +222,7 @@ class TensorFlow(Peer):
         call = lambda: pool(**settings)  # noqa: E731
         return call, lambda: (call().numpy(),)
 
-    ways = {"tensorflow": raw}
+    ways = {"max": {"tensorflow": raw}}
 
 
 class LiteRT(Peer):
@@ -243,65 +245,90 @@ class LiteRT(Peer):
             return
         if workload.dtype not in self.dtypes or max(workload.dilations) > 1:
             return
-        model = self._model(workload, x.dtype)
+        return self._interpreted(x, self._maxima(workload, x.dtype))
+
+    def _interpreted(self, x, model):
         interpreter = self.interpreter(model_content=model, num_threads=self.threads)
         interpreter.allocate_tensors()
         interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
         output = interpreter.get_output_details()[0]["index"]
         return interpreter.invoke, lambda: (interpreter.get_tensor(output),)
 
-    def _model(self, workload, dtype):
-        schema = self.schema
-        element = getattr(schema.TensorType, self.dtypes[workload.dtype])
-        graph, model = schema.SubGraphT(), schema.ModelT()
-        graph.tensors, graph.operators = [], []
-        model.version, model.buffers, model.operatorCodes = 3, [schema.BufferT()], []
-        model.subgraphs = [graph]
-
-        def tensor(shape, kind=element, values=None):
-            new = schema.TensorT()
-            new.shape, new.type, new.buffer = [*shape], kind, 0
-            if values is not None:
-                data = schema.BufferT()
-                data.data = np.frombuffer(values.tobytes(), np.uint8)
-                new.buffer = len(model.buffers)
-                model.buffers.append(data)
-            if kind == element and workload.dtype != "float32":
-                new.quantization = schema.QuantizationParametersT()
-                new.quantization.scale = np.ones(1, np.float32)
-                new.quantization.zeroPoint = np.zeros(1, np.int64)
-            graph.tensors.append(new)
-            return len(graph.tensors) - 1
-
-        def operator(name, version, inputs, output, options_name, options):
-            code, new = schema.OperatorCodeT(), schema.OperatorT()
-            code.builtinCode = code.deprecatedBuiltinCode = getattr(schema.BuiltinOperator, name)
-            code.version = version
-            new.opcodeIndex, new.inputs, new.outputs = len(model.operatorCodes), inputs, [output]
-            new.builtinOptionsType = getattr(schema.BuiltinOptions, options_name)
-            new.builtinOptions = options
-            model.operatorCodes.append(code)
-            graph.operators.append(new)
-
-        x, y = tensor(workload.shape), tensor(workload.output_shape)
-        source, padding = x, _named_padding(workload)
+    def _maxima(self, workload, dtype):
+        model = LiteModel(self.schema, self.dtypes[workload.dtype])
+        x, y = model.tensor(workload.shape), model.tensor(workload.output_shape)
+        source, padding = x, named_padding(workload)
         if not padding:
-            pads = along_axes(workload, zip(*zero_pads(workload), strict=True), (0, 0))
-            sides = tensor((4, 2), schema.TensorType.INT32, np.array(pads, np.int32))
-            filling = tensor((1,), element, np.array([lowest(workload.dtype)], dtype))
-            source = tensor([n + sum(pad) for n, pad in zip(workload.shape, pads, strict=True)])
-            options = schema.PadV2OptionsT()
-            operator("PADV2", 2, [x, sides, filling], source, "PadV2Options", options)
-        options = schema.Pool2DOptionsT()
-        options.padding = getattr(schema.Padding, padding or "VALID")
+            filling = np.array([lowest(workload.dtype)], dtype)
+            source = model.padded(x, zip(*zero_pads(workload), strict=True), filling)
+        versions = {"int8": 2, "int16": 3}
+        model.pool("MAX_POOL_2D", versions.get(workload.dtype, 1), workload, source, y, padding)
+        return model.packed(self.builder, x, y)
+
+    ways = {"max": {"litert": invoked}}
+
+
+class LiteModel:
+    """A model for LiteRT that is being built. Tensors are numbers."""
+
+    def __init__(self, schema, element):
+        self.schema, self.element = schema, getattr(schema.TensorType, element)
+        self.graph, self.model = schema.SubGraphT(), schema.ModelT()
+        self.graph.tensors, self.graph.operators = [], []
+        self.model.version, self.model.operatorCodes = 3, []
+        self.model.buffers, self.model.subgraphs = [schema.BufferT()], [self.graph]
+
+    def tensor(self, shape, kind=None, values=None):
+        schema, new = self.schema, self.schema.TensorT()
+        new.shape, new.buffer = [*shape], 0
+        new.type = self.element if kind is None else kind
+        if values is not None:
+            data = schema.BufferT()
+            data.data = np.frombuffer(values.tobytes(), np.uint8)
+            new.buffer = len(self.model.buffers)
+            self.model.buffers.append(data)
+        if new.type == self.element != schema.TensorType.FLOAT32:
+            new.quantization = schema.QuantizationParametersT()
+            new.quantization.scale = np.ones(1, np.float32)
+            new.quantization.zeroPoint = np.zeros(1, np.int64)
+        self.graph.tensors.append(new)
+        return len(self.graph.tensors) - 1
+
+    def integers(self, values):
+        """Return a constant tensor of integers."""
+        values = np.array(values, np.int32)
+        return self.tensor(values.shape, self.schema.TensorType.INT32, values)
+
+    def operator(self, name, version, inputs, output, options):
+        schema = self.schema
+        code, new = schema.OperatorCodeT(), schema.OperatorT()
+        code.builtinCode = code.deprecatedBuiltinCode = getattr(schema.BuiltinOperator, name)
+        code.version = version
+        new.opcodeIndex, new.inputs, new.outputs = len(self.model.operatorCodes), inputs, [output]
+        options_name = type(options).__name__.removesuffix("T")
+        new.builtinOptionsType = getattr(schema.BuiltinOptions, options_name)
+        new.builtinOptions = options
+        self.model.operatorCodes.append(code)
+        self.graph.operators.append(new)
+
+    def padded(self, x, pads, filling):
+        """Return the tensor `x` of images with padding, (begin, end) for each spatial axis."""
+        pads = [(0, 0), *pads, (0, 0)]
+        shape = [n + sum(pad) for n, pad in zip(self.graph.tensors[x].shape, pads, strict=True)]
+        padded, filling = self.tensor(shape), self.tensor((1,), self.element, filling)
+        inputs = [x, self.integers(pads), filling]
+        self.operator("PADV2", 2, inputs, padded, self.schema.PadV2OptionsT())
+        return padded
+
+    def pool(self, name, version, workload, x, y, padding):
+        options = self.schema.Pool2DOptionsT()
+        options.padding = getattr(self.schema.Padding, padding or "VALID")
         options.strideH, options.strideW = workload.strides
         options.filterHeight, options.filterWidth = workload.kernel_shape
-        versions = {"int8": 2, "int16": 3}
-        version = versions.get(workload.dtype, 1)
-        operator("MAX_POOL_2D", version, [source], y, "Pool2DOptions", options)
-        graph.inputs, graph.outputs = [x], [y]
-        builder = self.builder(1024)
-        builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
-        return bytes(builder.Output())
+        self.operator(name, version, [x], y, options)
 
-    ways = {"litert": invoked}
+    def packed(self, builder, x, y):
+        self.graph.inputs, self.graph.outputs = [x], [y]
+        builder = builder(1024)
+        builder.Finish(self.model.Pack(builder), file_identifier=b"TFL3")
+        return bytes(builder.Output())

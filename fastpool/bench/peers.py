@@ -1,10 +1,11 @@
 """The libraries that are measured, and how each is called.
 
-A peer is one library. Its `ways` name its calls for max pooling. A way is a method that takes a
-workload and its arrays. It prepares the call for many repetitions: the result is allocated before
-if the library allows it, with no copies and no conversions. It returns the call and a function that
-returns the results of the last call, as NumPy arrays in the workload's layout. If the library has
-no such operation, it returns None. If the library refuses the arguments, it may raise.
+A peer is one library. Its `ways` name its calls: for maxima and unpooling ("max") here, for
+averages ("avg") in mean_peers.py. A way is a method that takes a workload and its arrays. It
+prepares the call for many repetitions: the result is allocated before if the library allows it,
+with no copies and no conversions. It returns the call and a function that returns the results of
+the last call, as NumPy arrays in the workload's layout. If the library has no such operation, it
+returns None. If the library refuses the arguments, it may raise.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ import numpy as np
 
 from .._planning.dtypes import lowest
 from . import answers
+from .workloads import QUANTIZED
 
 ALIGNMENT = 64
 
@@ -45,14 +47,17 @@ class Peer:
     """A library with a number of threads."""
 
     version = np.__version__
-    ways = {}
+    exact = False  # whether averages must be rounded right, to the last digit
+    ways = {"max": {}, "avg": {}}
 
     def __init__(self, threads):
         self.threads = threads
 
 
 class Fastpool(Peer):
-    """fastpool: a plan, or for unpooling the function, with memory for the results."""
+    """fastpool: a plan, or the function if there is no plan, with memory for the results."""
+
+    exact = True
 
     def __init__(self, threads):
         super().__init__(threads)
@@ -68,6 +73,9 @@ class Fastpool(Peer):
             out = fresh(workload.shape, x.dtype)
             return lambda: self.fastpool.max_unpool(x, indices, **settings, out=out), lambda: (out,)
         out = fresh(workload.output_shape, x.dtype)
+        if workload.op == "avg":
+            call = self._average(workload, x, out, settings)
+            return call, lambda: (out,)
         settings |= workload.window
         if workload.kind == "values":
             plan = self.fastpool.plan_max_pool(x.shape, x.dtype, **settings)
@@ -76,13 +84,30 @@ class Fastpool(Peer):
         places = fresh(out.shape, np.int64)
         return lambda: plan(x, out=out, out_indices=places), lambda: (out, places)
 
-    ways = {"fastpool": planned}
+    def _average(self, workload, x, out, settings):
+        if workload.kind == "qlinear":
+            window = {
+                name: workload.window[name] for name in workload.window if name != "dilations"
+            }
+            window |= {"channels_last": workload.channels_last, "num_threads": self.threads}
+            pool, scales = self.fastpool.onnx.qlinear_average_pool, QUANTIZED[workload.dtype]
+            return lambda: pool(x, *scales, **window, out=out)
+        settings["numerics"] = "sequential" if workload.kind == "sequential" else "exact"
+        make = self.fastpool.plan_avg_pool
+        if workload.output_size:
+            make = self.fastpool.plan_adaptive_avg_pool
+            plan = make(x.shape, x.dtype, workload.output_size, **settings)
+        else:
+            plan = make(x.shape, x.dtype, **workload.window, **settings)
+        return lambda: plan(x, out=out)
+
+    ways = {"max": {"fastpool": planned}, "avg": {"fastpool": planned}}
 
 
 class Earlier(Fastpool):
     """Another version of fastpool, in a separate environment; ci/perf_report.sh makes one."""
 
-    ways = {"earlier": Fastpool.planned}
+    ways = {"max": {"earlier": Fastpool.planned}, "avg": {"earlier": Fastpool.planned}}
 
 
 class MemoryLimit(Peer):
@@ -107,7 +132,7 @@ class MemoryLimit(Peer):
     def _arrays(self, workload):
         return (fresh(count, np.uint8) for count in (workload.bytes_read, workload.bytes_written))
 
-    ways = {"limit": alone, "limit-shared": shared}
+    ways = dict.fromkeys(("max", "avg"), {"limit": alone, "limit-shared": shared})
 
 
 def _read_and_write(arrays):
@@ -119,7 +144,7 @@ def _read_and_write(arrays):
 class NumPy(Peer):
     def slices(self, workload, x, indices=None):
         if workload.kind == "values":
-            maxima = answers.SlicedMaxima(workload, x.dtype)
+            maxima = answers.Sliced(workload, x.dtype, np.maximum, lowest(workload.dtype))
             return lambda: maxima(x), lambda: (maxima(x),)
         if workload.kind == "unpool":
             out = fresh(workload.shape, x.dtype)
@@ -132,7 +157,7 @@ class NumPy(Peer):
 
             return scatter, lambda: (out,)
 
-    ways = {"numpy": slices}
+    ways = {"max": {"numpy": slices}}
 
 
 class SciPy(Peer):
@@ -159,7 +184,7 @@ class SciPy(Peer):
         call = lambda: self.maximum_filter(x, output=out, mode="constant", **settings)  # noqa: E731
         return call, lambda: (out[here],)
 
-    ways = {"scipy": filter}
+    ways = {"max": {"scipy": filter}}
 
 
 class OpenCV(Peer):
@@ -194,7 +219,7 @@ class OpenCV(Peer):
         here = tuple(slice(extent) for extent in workload.output_shape)
         return call, lambda: (out[here],)
 
-    ways = {"opencv": dilated}
+    ways = {"max": {"opencv": dilated}}
 
 
 class OnnxRuntime(Peer):
@@ -231,12 +256,13 @@ class OnnxRuntime(Peer):
             outputs = {"y": fresh(workload.output_shape, x.dtype)}
             if workload.kind == "indices":
                 outputs["indices"] = fresh(workload.output_shape, np.int64)
+        return self._bound(self._model(workload, inputs, outputs), inputs, outputs, level)
+
+    def _bound(self, model, inputs, outputs, level):
         options = self.runtime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = self.threads, 1
         options.graph_optimization_level = getattr(self.runtime.GraphOptimizationLevel, level)
-        session = self.runtime.InferenceSession(
-            self._model(workload, inputs, outputs), options, providers=["CPUExecutionProvider"]
-        )
+        session = self.runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         binding = session.io_binding()
         bound = self.runtime.OrtValue.ortvalue_from_numpy
         for name, array in inputs.items():
@@ -259,27 +285,37 @@ class OnnxRuntime(Peer):
             node = helper.make_node("NhwcMaxPool", ["x"], ["y"], domain="com.microsoft", **window)
             nodes = [node]
         else:
-            last = len(workload.shape) - 1
-            forth, back = (0, last, *range(1, last)), (0, *range(2, last + 1), 1)
-            nodes = [
-                helper.make_node("Transpose", ["x"], ["first"], perm=forth),
-                helper.make_node("MaxPool", ["first"], ["pooled"], **window),
-                helper.make_node("Transpose", ["pooled"], ["y"], perm=back),
-            ]
+            nodes = self._transposed("MaxPool", len(workload.shape), window)
+        return self._serialized(nodes, inputs, outputs)
+
+    def _transposed(self, operator, rank, attributes):
+        """Return the nodes of an operator on an array with channels last."""
+        make, last = self.onnx.helper.make_node, rank - 1
+        forth, back = (0, last, *range(1, last)), (0, *range(2, last + 1), 1)
+        return [
+            make("Transpose", ["x"], ["first"], perm=forth),
+            make(operator, ["first"], ["pooled"], **attributes),
+            make("Transpose", ["pooled"], ["y"], perm=back),
+        ]
+
+    def _serialized(self, nodes, inputs, outputs, opset=22, constants=()):
+        helper = self.onnx.helper
 
         def infos(arrays):
             for name, array in arrays.items():
                 element = helper.np_dtype_to_tensor_dtype(array.dtype)
                 yield helper.make_tensor_value_info(name, element, array.shape)
 
+        graph = [*infos(inputs)], [*infos(outputs)], constants
+        opsets = {"": opset, "com.microsoft": 1}
         model = helper.make_model(
-            helper.make_graph(nodes, "pooling", [*infos(inputs)], [*infos(outputs)]),
-            opset_imports=[helper.make_opsetid("", 22), helper.make_opsetid("com.microsoft", 1)],
+            helper.make_graph(nodes, "pooling", *graph),
+            opset_imports=[helper.make_opsetid(*opset) for opset in opsets.items()],
             ir_version=10,
         )
         return model.SerializeToString()
 
-    ways = {"onnxruntime": default, "onnxruntime-plain": plain}
+    ways = {"max": {"onnxruntime": default, "onnxruntime-plain": plain}}
 
 
 class OpenVINO(Peer):
@@ -288,24 +324,33 @@ class OpenVINO(Peer):
     def __init__(self, threads):
         super().__init__(threads)
         import openvino
+        import openvino.opset14
+        import openvino.preprocess
 
-        self.openvino, self.core = openvino, openvino.Core()
+        self.openvino, self.opset, self.core = openvino, openvino.opset14, openvino.Core()
         self.version = openvino.__version__
 
     def compiled(self, workload, x, indices=None):
         if workload.kind == "unpool" or (workload.kind == "indices" and workload.channels_last):
             return
-        ov = self.openvino
         arrays = [fresh(workload.output_shape, x.dtype)]
         if workload.kind == "indices":
             arrays.append(fresh(workload.output_shape, np.int64))
+        return self._requested(workload, x, arrays, self._maxima)
+
+    def _requested(self, workload, x, arrays, operation):
+        """Return the call of a model of one operation: a function of the workload and its input."""
+        ov = self.openvino
         element = ov.Type(x.dtype) if workload.dtype != "bfloat16" else ov.Type.bf16
         settings = {
             "PERFORMANCE_HINT": "LATENCY",
             "INFERENCE_NUM_THREADS": self.threads,
             "INFERENCE_PRECISION_HINT": "bf16" if workload.dtype == "bfloat16" else "f32",
         }
-        model = self._model(workload, element, len(arrays))
+        shape = [workload.shape[0], workload.channels, *workload.sizes]
+        parameter = self.opset.parameter(shape, element)
+        outputs = operation(workload, parameter).outputs()[: len(arrays)]
+        model = self._with_layout(workload, ov.Model(outputs, [parameter]))
         request = self.core.compile_model(model, "CPU", settings).create_infer_request()
 
         def tensor(array):
@@ -319,28 +364,25 @@ class OpenVINO(Peer):
         call = lambda: request.infer(None, share_inputs=True, share_outputs=True)  # noqa: E731
         return call, lambda: (*arrays,)
 
-    def _model(self, workload, element, results):
-        ov = self.openvino
-        from openvino import opset14
-        from openvino.preprocess import PrePostProcessor
-
-        x = opset14.parameter([workload.shape[0], workload.channels, *workload.sizes], element)
+    def _maxima(self, workload, x):
         begins, ends = zero_pads(workload)
-        pool = opset14.max_pool(
+        return self.opset.max_pool(
             x,
             *(workload.strides, workload.dilations, begins, ends, workload.kernel_shape),
             rounding_type="floor",
             index_element_type="i64",
         )
-        model = ov.Model([pool.output(i) for i in range(results)], [x])
+
+    def _with_layout(self, workload, model):
         if not workload.channels_last:
             return model
+        ov = self.openvino
         spatial = "DHW"[-len(workload.sizes) :]
         first, last = ov.Layout(f"NC{spatial}"), ov.Layout(f"N{spatial}C")
-        processor = PrePostProcessor(model)
+        processor = ov.preprocess.PrePostProcessor(model)
         for side in (processor.input(), processor.output()):
             side.tensor().set_layout(last)
             side.model().set_layout(first)
         return processor.build()
 
-    ways = {"openvino": compiled}
+    ways = {"max": {"openvino": compiled}}

@@ -1,5 +1,7 @@
 """Draw the measurements."""
 
+from itertools import cycle
+
 import matplotlib
 
 matplotlib.use("Agg")
@@ -7,7 +9,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (the backend must be set first)
 
 from .report import summary  # noqa: E402
-from .workloads import GROUPS  # noqa: E402
+from .workloads import AVERAGE_GROUPS, MAXIMUM_GROUPS  # noqa: E402
 
 # Colour-blind safe, by Okabe and Ito.
 COLOURS = ("#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#009E73", "#CC79A7", "#000000", "#888888")
@@ -28,45 +30,53 @@ STYLE = {
 def plot_comparison(results, path):
     """Draw the ratio to the best peer and the distance from the memory limit, by group.
 
-    `path` may be a binary file, which gets SVG.
+    Maxima and averages have a part of the picture each. `path` may be a binary file, which gets
+    SVG.
     """
     rows = sorted(summary(results), key=lambda row: row["ratio"])
-    names = [
-        name
-        for group in GROUPS
-        for name in dict.fromkeys(row["workload"] for row in rows if row["group"] == group)
-    ]
-    where = {name: position for position, name in enumerate(names)}
-    thread_counts = sorted({row["threads"] for row in rows})
+    named = {row["group"] for row in rows}
+    parts = [part for part in (MAXIMUM_GROUPS, AVERAGE_GROUPS) if named & {*part}]
     with plt.rc_context(STYLE):
-        figure, (upper, lower) = plt.subplots(
-            2, sharex=True, figsize=(11, 6.5), layout="constrained", height_ratios=(3, 2)
-        )
-        for threads, marker in zip(thread_counts, MARKERS, strict=False):
-            for group, colour in zip(GROUPS, COLOURS, strict=True):
-                members = [r for r in rows if (r["group"], r["threads"]) == (group, threads)]
-                x = [where[row["workload"]] for row in members]
-                style = {"color": colour, "marker": marker, "ls": "none", "ms": 4.5}
-                upper.plot(x, [row["ratio"] for row in members], **style)
-                lower.plot(x, [row["from_limit"] or float("nan") for row in members], **style)
-            if len(thread_counts) > 1:
-                label = f"{threads} thread{'s' if threads > 1 else ''}"
-                upper.plot([], [], color="#444444", marker=marker, ls="none", label=label)
-        if len(thread_counts) > 1:
-            upper.legend(loc="upper left", frameon=False, ncols=len(thread_counts))
-        upper.set_ylabel("best peer's time / fastpool's")
-        lower.set_ylabel("fastpool's time /\nmemory limit")
-        for axes in (upper, lower):
-            axes.set_yscale("log")
-            axes.axhline(1, color="black", lw=1, zorder=1)
-            axes.grid(axis="x", visible=False)
-            plain_numbers(axes.yaxis)
-        _label_groups(upper, lower, rows, where)
+        figure = plt.figure(figsize=(11, 6.5 * max(1, len(parts))), layout="constrained")
+        areas = figure.subfigures(len(parts), squeeze=False).flat if parts else ()
+        for area, groups in zip(areas, parts, strict=True):
+            _draw_comparison(area, [row for row in rows if row["group"] in groups], groups)
         figure.savefig(path, dpi=150, format="svg" if hasattr(path, "write") else None)
         plt.close(figure)
 
 
-def _label_groups(upper, lower, rows, where):
+def _draw_comparison(area, rows, groups):
+    names = [
+        name
+        for group in groups
+        for name in dict.fromkeys(row["workload"] for row in rows if row["group"] == group)
+    ]
+    where = {name: position for position, name in enumerate(names)}
+    thread_counts = sorted({row["threads"] for row in rows})
+    upper, lower = area.subplots(2, sharex=True, height_ratios=(3, 2))
+    for threads, marker in zip(thread_counts, MARKERS, strict=False):
+        for group, colour in zip(groups, cycle(COLOURS), strict=False):
+            members = [r for r in rows if (r["group"], r["threads"]) == (group, threads)]
+            x = [where[row["workload"]] for row in members]
+            style = {"color": colour, "marker": marker, "ls": "none", "ms": 4.5}
+            upper.plot(x, [row["ratio"] for row in members], **style)
+            lower.plot(x, [row["from_limit"] or float("nan") for row in members], **style)
+        if len(thread_counts) > 1:
+            label = f"{threads} thread{'s' if threads > 1 else ''}"
+            upper.plot([], [], color="#444444", marker=marker, ls="none", label=label)
+    if len(thread_counts) > 1:
+        upper.legend(loc="upper left", frameon=False, ncols=len(thread_counts))
+    upper.set_ylabel("best peer's time / fastpool's")
+    lower.set_ylabel("fastpool's time /\nmemory limit")
+    for axes in (upper, lower):
+        axes.set_yscale("log")
+        axes.axhline(1, color="black", lw=1, zorder=1)
+        axes.grid(axis="x", visible=False)
+        plain_numbers(axes.yaxis)
+    _label_groups(upper, lower, rows, groups, where)
+
+
+def _label_groups(upper, lower, rows, groups, where):
     """Name the groups above the points, and the workloads (or least ratios, if many) below."""
     lower.set_xlim(-1, len(where))
     few = len(where) <= NAMED
@@ -74,14 +84,16 @@ def _label_groups(upper, lower, rows, where):
     if few:
         style = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
         lower.set_xticks([*where.values()], [*where], **style)
-    for group, colour in zip(GROUPS, COLOURS, strict=True):
+    for group, colour in zip(groups, cycle(COLOURS), strict=False):
         members = [row for row in rows if row["group"] == group]
         if not members:
             continue
         x = [where[row["workload"]] for row in members]
         for axes in (upper, lower):
             axes.axvline(max(x) + 0.5, color="#dddddd", lw=0.8, zorder=0)
-        label = group.replace(", channels ", "\nchannels\n").replace("other ", "other\n")
+        label = group.removeprefix("average: ").replace(", channels ", "\nchannels\n")
+        for word, short in (("other ",) * 2, ("windows ",) * 2, ("sequential: ", "seq. ")):
+            label = label.replace(word, f"{short.rstrip()}\n")
         style = {"ha": "center", "va": "bottom", "color": colour, "fontsize": 8}
         upper.text(
             (min(x) + max(x)) / 2, 1.02, label, transform=upper.get_xaxis_transform(), **style

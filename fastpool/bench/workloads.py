@@ -1,19 +1,39 @@
-"""The list of max poolings that all benchmarks of fastpool measure.
+"""The list of poolings that all benchmarks of fastpool measure: of maxima, and of averages.
 
 This file can be imported from the package or by its path, and imports only the standard library.
 """
 
 import math
+import random
 import zlib
 from dataclasses import dataclass
 
-GROUPS = (
+MAXIMUM_GROUPS = (
     *("float32, channels first", "float32, channels last"),
     *("8 bit, channels first", "8 bit, channels last"),
     *("other types", "indices", "unpool", "tiny"),
 )
-KINDS = {"": "values", "+idx": "indices", "+unpool": "unpool"}  # by the ending of a name
+AVERAGE_GROUPS = (
+    *("average: float32, channels first", "average: float32, channels last"),
+    *("average: windows from 15", "average: 8 bit", "average: other types"),
+    *("average: global, channels first", "average: global, channels last"),
+    *("average: tiny", "sequential: float32, channels first"),
+    *("sequential: float32, channels last", "sequential: other types"),
+)
+GROUPS = MAXIMUM_GROUPS + AVERAGE_GROUPS
+# By the ending of a name.
+KINDS = {
+    **{"": "values", "+idx": "indices", "+unpool": "unpool"},
+    **{"+avg": "average", "+seq": "sequential", "+qlinear": "qlinear"},
+}
+AVERAGES = ("average", "sequential", "qlinear")
 INDEX_BYTES = 8
+LARGE = 15  # from this many taps along an axis on, the windows of an average are large
+# Random floats are multiples of UNIT (float64: of UNIT**2) and less than 8. The sum of 2**14 of
+# them, in units, is an integer below 2**53.
+UNIT = 2.0**-36
+# Of the kind "qlinear": scale and zero point of x, scale and zero point of y.
+QUANTIZED = {"uint8": (0.02, 121, 0.015, 117), "int8": (0.02, -7, 0.015, -11)}
 # Part of a name -> element type and its size.
 DTYPES = {
     "f32": ("float32", 4),
@@ -29,11 +49,12 @@ DTYPES = {
 
 @dataclass(frozen=True)
 class Workload:
-    """One operation on one array. Attributes are those of `fastpool.max_pool`.
+    """One operation on one array. Attributes are those of `fastpool.avg_pool`.
 
     `shape` is the shape of the pooled array, with axes in the order of `layout` ("NCHW" or "NHWC",
     with any number of spatial axes). For the kind "unpool", which puts the maxima of the pooling
-    back, it is the shape of the result.
+    back, it is the shape of the result. If there is an `output_size`, it alone says where the
+    windows are, as that of `fastpool.adaptive_avg_pool`.
     """
 
     name: str
@@ -48,11 +69,25 @@ class Workload:
     dilations: tuple
     ceil_mode: bool
     auto_pad: str
+    count_include_pad: bool = False
+    output_size: tuple = ()
+
+    @property
+    def op(self):
+        """ "max" or "avg"."""
+        return "avg" if self.kind in AVERAGES else "max"
+
+    @property
+    def is_global(self):
+        """Whether there is one window, over all elements of a plane."""
+        one = math.prod(self.output_sizes) == 1
+        return one and (self.kernel_shape == self.sizes or bool(self.output_size))
 
     @property
     def window(self):
         """The attributes of the pooling, as keywords."""
         names = ("kernel_shape", "strides", "pads", "dilations", "ceil_mode", "auto_pad")
+        names += ("count_include_pad",) * (self.op == "avg")
         return {name: getattr(self, name) for name in names}
 
     @property
@@ -66,7 +101,7 @@ class Workload:
     @property
     def spatial_axes(self):
         first = 1 if self.channels_last else 2
-        return tuple(range(first, first + len(self.kernel_shape)))
+        return tuple(range(first, first + len(self.shape) - 2))
 
     @property
     def sizes(self):
@@ -75,12 +110,12 @@ class Workload:
 
     @property
     def output_sizes(self):
-        """Spatial extents of the maxima."""
+        """Spatial extents of the maxima or means."""
         return tuple(outputs for outputs, _, _ in self._geometry())
 
     @property
     def output_shape(self):
-        """Shape of the maxima."""
+        """Shape of the maxima or means."""
         return self._shape(self.output_sizes)
 
     @property
@@ -115,6 +150,9 @@ class Workload:
 
     def _geometry(self):
         """Outputs, padding at the beginning and padding at the end of each spatial axis."""
+        if self.output_size:
+            yield from ((outputs, 0, 0) for outputs in self.output_size)
+            return
         n = len(self.kernel_shape)
         pads = zip(self.pads[:n], self.pads[n:], strict=True)
         axes = zip(self.sizes, self.kernel_shape, self.strides, self.dilations, pads, strict=True)
@@ -134,8 +172,9 @@ class Workload:
 def make_arrays(workload):
     """Return the operation's input: (x,), or (values, indices) for the kind "unpool".
 
-    Values are random, some of them equal, without NaN, and identical in every process. Indices
-    count in the whole channels-first array and have the workload's layout.
+    Values are random, without NaN, and identical in every process. Of those whose maxima are
+    taken, some are equal; floats whose means are taken have all their digits. Indices count in the
+    whole channels-first array and have the workload's layout.
     """
     import numpy as np
 
@@ -150,6 +189,10 @@ def make_arrays(workload):
         limits = np.iinfo(dtype)
         low, high = max(limits.min, -1000), min(limits.max, 1000)
         values = rng.integers(low, high, shape, dtype, endpoint=True)
+    elif workload.op == "avg":
+        unit = UNIT**2 if workload.dtype == "float64" else UNIT
+        values = rng.standard_normal(shape, np.float64 if dtype.itemsize == 8 else np.float32)
+        values = (np.rint(values.astype(dtype).astype(np.float64) / unit) * unit).astype(dtype)
     else:
         values = rng.standard_normal(shape, np.float32)
         values = (np.rint(values * 256) / 256).astype(dtype)
@@ -169,17 +212,49 @@ def make_arrays(workload):
     return values, np.ascontiguousarray(indices, np.int64)
 
 
-def _base(shape, kernel, stride, pad=0, dilation=1, ceil_mode=False, auto_pad="NOTSET"):
-    """Return a shape, channels first, and a window with equal attributes along all spatial axes."""
+def _base(shape, kernel, stride, pad=0, dilation=1, ceil_mode=False, auto_pad="NOTSET", **others):
+    """Return a shape, channels first, and a window; numbers stand for all spatial axes."""
     n = len(shape) - 2
+
+    def each(value, count=n):
+        return (value,) * count if isinstance(value, int) else value
+
     return shape, {
-        "kernel_shape": (kernel,) * n,
-        "strides": (stride,) * n,
-        "pads": (pad,) * (2 * n),
-        "dilations": (dilation,) * n,
+        "kernel_shape": each(kernel),
+        "strides": each(stride),
+        "pads": each(pad, 2 * n),
+        "dilations": each(dilation),
         "ceil_mode": ceil_mode,
         "auto_pad": auto_pad,
+        **others,
     }
+
+
+def _adaptive(shape, outputs):
+    """Return a shape, channels first, and attributes that name only the number of outputs."""
+    n = len(shape) - 2
+    return _base(shape, (), (), (), (), output_size=(outputs,) * n)
+
+
+def _global(*shape):
+    """Return a shape, channels first, and one window over each plane."""
+    return _base(shape, shape[2:], 1)
+
+
+def _random_bases(count, seed=20):
+    """Yield (name, base) of layers that nobody tuned for, of up to 4 MB of float32."""
+    rng = random.Random(seed)
+    for number in range(count):
+        n = rng.choice((1, 2, 2, 2, 3))
+        largest = {1: 30000, 2: 160, 3: 40}[n]
+        kernel, stride, sizes = (
+            tuple(rng.randint(low, high) for _ in range(n))
+            for low, high in ((2, 7), (1, 3), (largest // 8, largest))
+        )
+        channels = rng.randint(1, max(1, (1 << 20) // math.prod(sizes)))
+        pad = tuple(rng.randint(0, taps // 2) for taps in kernel) * 2
+        others = {"ceil_mode": rng.random() < 0.3, "count_include_pad": rng.random() < 0.3}
+        yield f"any-{number}", _base((1, channels, *sizes), kernel, stride, pad, **others)
 
 
 BASES = {
@@ -216,7 +291,41 @@ BASES = {
     "odd-planes": _base((64, 128, 5, 5), 3, 1, pad=1),
     "odd-plane": _base((1, 1, 2999, 4001), 3, 1, pad=1),
     "odd-vol": _base((1, 8, 37, 55, 55), 3, 1, pad=2, dilation=2),
+    # averages of known networks
+    "dense": _base((1, 128, 56, 56), 2, 2),
+    "dense-b32": _base((32, 128, 28, 28), 2, 2),
+    "resnetd": _base((1, 256, 55, 55), 2, 2, ceil_mode=True),
+    "resnetd-in": _base((1, 256, 55, 55), 2, 2, ceil_mode=True, count_include_pad=True),
+    "former": _base((1, 96, 56, 56), 3, 1, pad=1),
+    "incep-in": _base((1, 192, 28, 28), 3, 1, pad=1, count_include_pad=True),
+    "shuffle": _base((1, 240, 28, 28), 3, 2, pad=1),
+    "adown": _base((1, 256, 80, 80), 2, 1),
+    "aux": _base((1, 768, 17, 17), 5, 3),
+    "grid7": _base((1, 256, 56, 56), 7, 7),
+    "raster4": _base((1, 1, 2048, 2048), 4, 4),
+    # averages over large windows
+    "box15": _base((1, 16, 224, 224), 15, 1),
+    "box15-p7": _base((1, 16, 224, 224), 15, 1, pad=7),
+    "box31-s2": _base((1, 32, 112, 112), 31, 2, pad=15, count_include_pad=True),
+    "box65": _base((1, 4, 224, 224), 65, 1),
+    "line128": _base((16, 16, 16384), 128, 1),
+    "vol15": _base((1, 4, 56, 56, 56), 15, 1),
+    # global and adaptive averages: heads, squeeze and excite, pyramids
+    "gap-2048": _global(1, 2048, 7, 7),
+    "gap-1280": _global(1, 1280, 7, 7),
+    "gap-b32": _global(32, 512, 7, 7),
+    "se-56": _global(1, 64, 56, 56),
+    "se-112": _global(1, 16, 112, 112),
+    "gap-audio": _global(8, 256, 1000),
+    "gap-vol": _global(1, 512, 4, 7, 7),
+    "psp-1": _adaptive((1, 512, 60, 60), 1),
+    "psp-2": _adaptive((1, 512, 60, 60), 2),
+    "psp-3": _adaptive((1, 512, 60, 60), 3),
+    "psp-6": _adaptive((1, 512, 60, 60), 6),
+    "adapt-7": _adaptive((1, 256, 10, 10), 7),
+    **dict(_random_bases(8)),
 }
+ANY = "any-0 any-1 any-2 any-3 any-4 any-5 any-6 any-7"
 
 # Workloads made from the bases: element types, ending of the names, bases.
 _TABLE = (
@@ -249,6 +358,38 @@ _TABLE = (
     ("f32", "nhwc+unpool", "vgg-b1"),
     ("f32 u8", "nchw", "odd-c1 odd-c3 odd-c5 odd-13 odd-planes odd-plane odd-vol"),
     ("f32 u8", "nhwc", "odd-c1 odd-c3 odd-c5"),
+    (
+        "f32",
+        "nchw+avg",
+        "dense dense-b32 resnetd resnetd-in former incep incep-in shuffle adown aux grid7 raster4 "
+        f"stem-same vol-k2 vol-k3 audio odd-c3 {ANY} tiny",
+    ),
+    (
+        "f32",
+        "nhwc+avg",
+        f"dense dense-b32 resnetd former incep shuffle adown aux grid7 vol-k2 odd-c3 {ANY} tiny",
+    ),
+    ("f32", "nchw+avg", "box15 box15-p7 box31-s2 box65 line128 vol15"),
+    ("f32", "nhwc+avg", "box15 box15-p7 box65 vol15"),
+    (
+        "f32",
+        "nchw+avg nhwc+avg",
+        "gap-2048 gap-1280 gap-b32 se-56 se-112 gap-audio gap-vol psp-1 psp-2 psp-3 psp-6 adapt-7",
+    ),
+    ("u8 i8", "nchw+avg nhwc+avg", "dense former incep-in aux gap-2048"),
+    ("u8", "nchw+avg nhwc+avg", "shuffle adown box15 se-56 psp-3 any-1 any-4"),
+    ("u8 i8", "nchw+qlinear nhwc+qlinear", "dense former incep-in gap-2048"),
+    ("f64 f16 bf16", "nchw+avg nhwc+avg", "dense former gap-2048"),
+    ("f64 f16 bf16", "nchw+avg", "adown any-1"),
+    ("i16 i32", "nchw+avg", "dense former gap-2048"),
+    ("i16", "nhwc+avg", "dense former gap-2048"),
+    (
+        "f32",
+        "nchw+seq",
+        "dense resnetd former incep-in shuffle adown aux vol-k3 odd-c3 any-1 any-4",
+    ),
+    ("f32", "nhwc+seq", "dense former incep shuffle adown aux odd-c3 any-1 any-4"),
+    ("f64 f16 bf16", "nchw+seq", "dense former"),
 )
 
 
@@ -258,9 +399,10 @@ def _workload(base, dtype, ending):
     if layout == "nhwc":
         shape = (shape[0], *shape[2:], shape[1])
     kind = KINDS[plus + kind]
+    group = _average_group if kind in AVERAGES else _group
     return Workload(
         name=f"{base}/{dtype}/{ending}",
-        group=_group(base, dtype, layout, kind),
+        group=group(base, dtype, layout, kind),
         kind=kind,
         shape=shape,
         layout=layout.upper(),
@@ -280,9 +422,27 @@ def _group(base, dtype, layout, kind):
     return f"{'float32' if dtype == 'f32' else '8 bit'}, channels {order}"
 
 
+def _average_group(base, dtype, layout, kind):
+    operation = "sequential" if kind == "sequential" else "average"
+    order = "last" if layout == "nhwc" else "first"
+    shape, window = BASES[base]
+    if base == "tiny":
+        what = base
+    elif dtype != "f32":
+        what = "8 bit" if dtype in ("u8", "i8") else "other types"
+    elif "output_size" in window or window["kernel_shape"] == shape[2:]:
+        what = f"global, channels {order}"
+    elif max(window["kernel_shape"]) >= LARGE:
+        what = f"windows from {LARGE}"
+    else:
+        what = f"float32, channels {order}"
+    return f"{operation}: {what}"
+
+
 WORKLOADS = tuple(
     _workload(base, dtype, ending)
-    for dtypes, ending, bases in _TABLE
+    for dtypes, endings, bases in _TABLE
+    for ending in endings.split()
     for dtype in dtypes.split()
     for base in bases.split()
 )
@@ -293,4 +453,7 @@ QUICK = (
     *("stem-b1/f32/nhwc", "odd-c3/f32/nhwc"),
     *("stem-b1/u8/nchw", "spp13/u8/nchw", "stem-b1/u8/nhwc", "spp13/i8/nhwc"),
     *("stem-b1/f16/nchw", "stem-b1/f32/nchw+idx", "vgg-b1/f32/nchw+unpool", "tiny/f32/nchw"),
+    *("former/f32/nchw+avg", "dense/f32/nhwc+avg", "box15/f32/nchw+avg", "gap-2048/f32/nchw+avg"),
+    *("gap-2048/f32/nhwc+avg", "former/u8/nchw+avg", "dense/f16/nchw+avg", "tiny/f32/nchw+avg"),
+    *("former/f32/nchw+seq", "dense/f32/nhwc+seq", "dense/f16/nchw+seq"),
 )

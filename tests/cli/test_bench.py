@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,8 @@ import pytest
 import cases
 import fastpool
 from fastpool import _reference
-from fastpool.bench import answers, measure, peers, report, sweep, worker
-from fastpool.bench.workloads import GROUPS, KINDS, QUICK, WORKLOADS, make_arrays
+from fastpool.bench import LIBRARIES, OWN, answers, means, measure, peers, report, sweep, worker
+from fastpool.bench.workloads import GROUPS, KINDS, QUANTIZED, QUICK, WORKLOADS, make_arrays
 
 BY_NAME = {workload.name: workload for workload in WORKLOADS}
 TINY = "tiny/f32/nchw"
@@ -36,9 +37,11 @@ def shrunk(workload):
     """The same operation on an array that is small enough for the reference."""
     window = workload.kernel_shape, workload.dilations
     spans = [(k - 1) * d + 1 for k, d in zip(*window, strict=True)]
+    if workload.output_size:
+        spans = [outputs + 1 for outputs in workload.output_size]
     sizes = [min(size, max(span, 7)) for size, span in zip(workload.sizes, spans, strict=True)]
-    channels = min(workload.channels, 3)
-    shape = (2, *sizes, channels) if workload.channels_last else (2, channels, *sizes)
+    batch, channels = (2, min(workload.channels, 3)) if np.prod(spans) < 1000 else (1, 1)
+    shape = (batch, *sizes, channels) if workload.channels_last else (batch, channels, *sizes)
     return dataclasses.replace(workload, shape=shape)
 
 
@@ -56,10 +59,15 @@ def test_the_list_is_sound():
 @pytest.mark.parametrize("workload", WORKLOADS, ids=by_name)
 def test_geometry_is_that_of_a_plan(workload):
     shape = workload.shape
-    plan = fastpool.plan_max_pool(shape, workload.dtype, layout=workload.layout, **workload.window)
+    make, attributes = fastpool.plan_max_pool, workload.window
+    if workload.output_size:
+        make, attributes = fastpool.plan_adaptive_avg_pool, {"output_size": workload.output_size}
+    elif workload.op == "avg":
+        make = fastpool.plan_avg_pool
+    plan = make(shape, workload.dtype, layout=workload.layout, **attributes)
     assert workload.output_shape == plan.output_shape
     begins, ends = workload.full_pads
-    assert begins == plan.pads[: len(begins)]
+    assert workload.output_size or begins == plan.pads[: len(begins)]
     item = np.dtype("u2" if workload.dtype == "bfloat16" else workload.dtype).itemsize
     elements, outputs = np.prod(shape), np.prod(plan.output_shape)
     if workload.kind == "unpool":
@@ -88,12 +96,27 @@ def test_answers(workload):
             *arrays, workload.kernel_shape, **attributes, layout=workload.layout
         )
         want = (want,)
+    elif workload.op == "avg":
+        want = (averaged(workload, *arrays),)
     else:
         want = _reference.max_pool(
             *arrays, **workload.window, layout=workload.layout, return_indices=True
         )
         want = want if workload.kind == "indices" else want[:1]
     assert answers.difference(answers.expected(workload, arrays), want) == ""
+
+
+def averaged(workload, x):
+    """The means of the reference."""
+    layout = {"layout": workload.layout}
+    if workload.output_size:
+        return _reference.adaptive_avg_pool(x, workload.output_size, **layout)
+    if workload.kind == "qlinear":
+        window = {name: value for name, value in workload.window.items() if name != "dilations"}
+        scales = QUANTIZED[workload.dtype]
+        return _reference.qlinear_average_pool(x, *scales, **window, **layout)
+    numerics = "sequential" if workload.kind == "sequential" else "exact"
+    return _reference.avg_pool(x, **workload.window, **layout, numerics=numerics)
 
 
 # ------------------------------------------------------------------------------ the comparison
@@ -115,7 +138,7 @@ class Doubtful(peers.Peer):
     def absent(self, workload, x):
         return None
 
-    ways = {"right": right, "wrong": wrong, "refused": refused, "absent": absent}
+    ways = {"max": {"right": right, "wrong": wrong, "refused": refused, "absent": absent}}
 
 
 def prepared(tmp_path, workload, peer):
@@ -145,6 +168,62 @@ def test_fastpool_is_one_of_the_checked(tmp_path, kind, dtype):
     workload = dataclasses.replace(BY_NAME[TINY], kind=kind, dtype=dtype)
     _, found = prepared(tmp_path, workload, peers.Fastpool(1))
     assert found == {"fastpool": {"status": "exact", "message": ""}}
+
+
+SMALL_AVERAGES = [
+    dataclasses.replace(shrunk(BY_NAME[name]), name=name)
+    for name in (
+        *("former/f32/nchw+avg", "adapt-7/f32/nhwc+avg", "resnetd-in/f32/nchw+avg"),
+        *("dense/u8/nhwc+avg", "dense/f64/nchw+seq", "gap-2048/f16/nchw+avg"),
+        *("line128/f32/nchw+avg", "dense/f32/nhwc+seq"),
+    )
+]
+# Its arithmetic is that of float32, or it counts what is beyond the array.
+KNOWN = {("openvino", "dense/f64/nchw+seq"), ("torch-onednn", "resnetd-in/f32/nchw+avg")}
+
+
+@pytest.mark.parametrize("workload", SMALL_AVERAGES, ids=by_name)
+def test_averages_are_checked(tmp_path, workload):
+    """fastpool's to the last bit; a peer may round in another way, and no more."""
+    _, found = prepared(tmp_path, workload, peers.Fastpool(1))
+    assert found == {"fastpool": {"status": "exact", "message": ""}}
+
+    def off(x, by):
+        y = answers.expected(workload, [x])[0]
+        part, absolute = means.allowed(workload, x)
+        return [(y + by * (part * abs(y) + absolute)).astype(y.dtype)]
+
+    class Peer(peers.Peer):
+        right = lambda self, workload, x: (int, lambda: off(x, 0.0))  # noqa: E731
+        near = lambda self, workload, x: (int, lambda: off(x, 0.5))  # noqa: E731
+        far = lambda self, workload, x: (int, lambda: off(x, 3.0))  # noqa: E731
+        ways = {"max": {}, "avg": {"right": right, "near": near, "far": far}}
+
+    _, found = prepared(tmp_path, workload, Peer(1))
+    statuses = [found[way]["status"] for way in ("right", "near", "far")]
+    assert statuses == ["exact", "exact", "differs"]
+    if workload.dtype.startswith("float"):
+        Peer.exact = True
+        _, found = prepared(tmp_path, workload, Peer(1))
+        assert found["near"]["status"] == "differs"
+
+
+@pytest.mark.parametrize("name", [name for name in LIBRARIES if name not in OWN])
+def test_peers_average(name):
+    pytest.importorskip("ml_dtypes")
+    module = {"opencv": "cv2", "litert": "ai_edge_litert"}.get(name, name)
+    if find_spec(module) is None:
+        pytest.skip(f"no {module}")
+    libraries, _ = measure.start([name], 1, {}, pytest.fail)
+    found = []
+    try:
+        for workload in (BY_NAME["tiny/f32/nchw+avg"], *SMALL_AVERAGES):
+            found += measure.measure(workload, libraries, 1, 1, 0.0)
+    finally:
+        libraries[0].close()
+    assert "exact" in {entry["status"] for entry in found}
+    wrong = [entry for entry in found if entry["status"] not in ("exact", "refused")]
+    assert {(entry["way"], entry["workload"]) for entry in wrong} <= KNOWN, wrong
 
 
 def result(library, way, microseconds, status="exact", **others):
@@ -220,6 +299,8 @@ def test_a_library_that_died_is_started_again():
     [
         (["--peer", "numpi"], "'--peer': 'numpi' is not one of 'numpy'"),
         (["--workload", "stem"], "--workload: nothing matches 'stem'"),
+        (["--op", "avg", "--workload", "stem-b1/*"], "names are like 'dense/f32/nchw+avg'"),
+        (["--op", "mean"], "'--op': 'mean' is not one of 'max', 'avg'"),
         (["--threads", "0"], "'--threads': 0 is not in the range x>=1"),
         (["--rounds", "many"], "'--rounds': 'many' is not a valid integer"),
         (["--python", "/usr/bin/python"], "'--python': expected NAME=PATH"),
@@ -284,7 +365,20 @@ def test_the_page_of_speed(monkeypatch):
     assert "jax differs" in page
 
 
-def test_quick_chooses_few(monkeypatch):
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["--quick"], set(QUICK)),
+        (["--quick", "--op", "avg"], {name for name in QUICK if BY_NAME[name].op == "avg"}),
+        (["--op", "avg"], {name for name in BY_NAME if "+" in name and BY_NAME[name].op == "avg"}),
+        (
+            ["--workload", "sequential*", "--workload", "tiny/*"],
+            {name for name in BY_NAME if name.endswith("+seq") or name.startswith("tiny")},
+        ),
+    ],
+)
+def test_options_choose_workloads(monkeypatch, arguments, names):
+    pytest.importorskip("ml_dtypes")
     chosen = []
 
     def compare(workloads, *_, **__):
@@ -292,5 +386,5 @@ def test_quick_chooses_few(monkeypatch):
         return [], {}
 
     monkeypatch.setattr(measure, "compare", compare)
-    cases.command("bench", "--quick")
-    assert set(chosen) == set(QUICK)
+    cases.command("bench", *arguments)
+    assert len(chosen) == len(set(chosen)) and set(chosen) == names

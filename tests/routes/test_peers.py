@@ -233,6 +233,27 @@ def test_onnxruntime_max_unpool_repeated_indices():
         assert_same(fastpool.onnx.max_unpool(x, indices, **pool), expected)
 
 
+def averages(geometry, include):
+    """The attributes of `fastpool.avg_pool`."""
+    pads = {"pads": geometry.pads} if geometry.auto_pad == "NOTSET" else {}
+    attributes = {"auto_pad": geometry.auto_pad, "count_include_pad": include, **pads}
+    names = ("kernel", "strides", "dilations", "ceil")
+    native = ("kernel_shape", "strides", "dilations", "ceil_mode")
+    values = (getattr(geometry, name) for name in names)
+    return {**attributes, **dict(zip(native, values, strict=True))}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_onnxruntime_average_pool(dtype):
+    """Of small whole numbers, whose sums are exact in any order."""
+    for seed, geometry in enumerate(geometries(4, 40, accept=onnxruntime_is_right)):
+        x = sample(geometry, dtype, seed)
+        attributes = onnx_attributes(geometry) | {"count_include_pad": seed % 2}
+        session = onnx_session("AveragePool", {"x": x}, [dtype], attributes, opset=22)
+        (expected,) = session.run(None, {"x": x})
+        assert_same(fastpool.avg_pool(x, **averages(geometry, bool(seed % 2))), expected)
+
+
 # --------------------------------------------------------------------------------- OpenVINO
 
 OPENVINO_AUTO_PAD = {
@@ -330,6 +351,39 @@ def test_openvino_layer_as_openvino_writes_it(version, tmp_path):
             assert layer.input_dims == (x.shape,)
             assert layer.output_dims == tuple(output.shape for output in expected)
             assert_same_as_openvino(layer(x), expected, geometry, attributes)
+
+
+def test_openvino_average_pool():
+    """It counts what is beyond the padding as soon as there is padding anywhere."""
+
+    def accept(geometry):
+        same_and_ceil = geometry.auto_pad.startswith("SAME") and geometry.ceil
+        return max(geometry.dilations) == 1 and not same_and_ceil and is_ordinary(geometry)
+
+    opset = pytest.importorskip("openvino.opset14")
+    openvino = pytest.importorskip("openvino")
+    for seed, geometry in enumerate(geometries(14, 40, accept=accept)):
+        x, include = sample(geometry, "float32", seed), bool(seed % 2)
+        pads = geometry.begins, geometry.ends
+        rounding = "ceil_torch" if geometry.ceil else "floor"
+        window = geometry.strides, *pads, geometry.kernel, not include, rounding
+        parameter = opset.parameter(x.shape, np.float32)
+        pool = opset.avg_pool(parameter, *window, OPENVINO_AUTO_PAD[geometry.auto_pad])
+        (expected,) = run_openvino(openvino.Model([pool], [parameter]), x)
+        beyond = "count" if any(geometry.pads) else "drop"
+        assert_same(fastpool.avg_pool(x, **averages(geometry, include), beyond=beyond), expected)
+
+
+def test_openvino_adaptive_average_pool():
+    opset = pytest.importorskip("openvino.opset14")
+    openvino = pytest.importorskip("openvino")
+    rng = np.random.default_rng(15)
+    for size in ((5,), (3, 4), (9, 1), (2, 3, 7)):
+        x = rng.integers(-4, 9, (2, 3, *(7, 10, 6)[: len(size)])).astype(np.float32)
+        parameter = opset.parameter(x.shape, np.float32)
+        pool = opset.adaptive_avg_pool(parameter, np.array(size))
+        (expected,) = run_openvino(openvino.Model([pool], [parameter]), x)
+        assert_same(fastpool.adaptive_avg_pool(x, size), expected)
 
 
 # ------------------------------------------------------------------------------------ torch
@@ -457,3 +511,71 @@ def test_torch_max_unpool(torch):
             output_shape=x.shape,
         )
         assert_same(got, expected.numpy())
+
+
+def torch_averages(torch, seed, count):
+    """Random average pools of torch: (geometry, its function, its attributes).
+
+    Left out: windows that are larger than the array. It refuses them in three dimensions.
+    """
+
+    def accept(geometry):
+        fits = np.all(np.less_equal(geometry.kernel, geometry.shape[2:]))
+        return torch_is_right(geometry) and max(geometry.dilations) == 1 and fits
+
+    chosen = geometries(seed, count, accept=accept, symmetric=True)
+    for number, geometry in enumerate(chosen):
+        attributes = torch_arguments(geometry) | {"count_include_pad": bool(number % 2)}
+        del attributes["dilation"]
+        n = len(geometry.kernel)
+        yield geometry, getattr(torch.nn.functional, f"avg_pool{n}d"), attributes
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64"])
+def test_torch_avg_pool(torch, dtype):
+    """Its sums of small whole numbers are exact, and it cuts off fractions of integers."""
+    rounding = {"rounding": "trunc"} if dtype == "int64" else {}
+    for seed, (geometry, pool, attributes) in enumerate(torch_averages(torch, 35, 40)):
+        if dtype == "float16" and len(geometry.kernel) == 3:
+            continue  # not implemented
+        x = sample(geometry, dtype, seed)
+        native = averages(geometry, attributes["count_include_pad"])
+        expected = pool(torch.from_numpy(x), **attributes)
+        assert_same(fastpool.avg_pool(x, **native, **rounding), expected.numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_torch_adds_in_sequence(torch, dtype):
+    """Its bits are those of numerics="sequential", in both memory formats."""
+    rng = np.random.default_rng(36)
+    for geometry, pool, attributes in torch_averages(torch, 36, 40):
+        n, x = len(geometry.kernel), rng.standard_normal(geometry.shape).astype(dtype)
+        native = averages(geometry, attributes["count_include_pad"]) | {"numerics": "sequential"}
+        tensor = torch.from_numpy(x)
+        if n > 1:
+            last = {2: torch.channels_last, 3: torch.channels_last_3d}[n]
+            tensor = tensor.to(memory_format=last)
+        assert_same(fastpool.avg_pool(x, **native), pool(tensor.contiguous(), **attributes).numpy())
+        assert_same(fastpool.avg_pool(x, **native), pool(tensor, **attributes).numpy())
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize")
+def test_torch_quantized_avg_pool(torch):
+    """It rounds means of bytes to nearest, halves to even."""
+    for seed, (geometry, pool, attributes) in enumerate(torch_averages(torch, 37, 40)):
+        x = sample(geometry, "uint8", seed)
+        if len(geometry.kernel) == 2:
+            tensor = torch._make_per_tensor_quantized_tensor(torch.from_numpy(x), 1.0, 0)
+            native = averages(geometry, attributes["count_include_pad"])
+            assert_same(
+                fastpool.avg_pool(x, **native), pool(tensor, **attributes).int_repr().numpy()
+            )
+
+
+def test_torch_adaptive_avg_pool(torch):
+    """Of multiples of what is divided by: it divides by the taps along one axis after the other."""
+    rng = np.random.default_rng(38)
+    for size in ((5,), (11,), (3, 4), (7, 1), (2, 3, 5)):
+        x = rng.integers(-4, 9, (2, 3, *(7, 10, 6)[: len(size)])).astype(np.float32) * 5040
+        pool = getattr(torch.nn.functional, f"adaptive_avg_pool{len(size)}d")
+        assert_same(fastpool.adaptive_avg_pool(x, size), pool(torch.from_numpy(x), size).numpy())
