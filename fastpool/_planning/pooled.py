@@ -82,6 +82,10 @@ def axes_again(plan, order):
         axes, given = pooled_axes(plan.input_shape, order, attributes)
         compare_fields(plan, {"given": given})
         return axes
+    if any(isinstance(axis, AdaptiveAxis) for axis in plan.axes):
+        for axis in plan.axes:
+            if axis.begin or axis.end or axis.dilation > 1:
+                raise ValueError(f"{axis} has padding or a dilation next to an irregular axis")
     return tuple(map(_axis_again, plan.axes))
 
 

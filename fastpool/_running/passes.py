@@ -27,8 +27,9 @@ class Step(NamedTuple):
 class Window(NamedTuple):
     """One pooled axis. Output o covers elements o * stride - begin + t * dilation, t < kernel.
 
-    An irregular axis has `places`: (first element, count) of each output. Of its other
-    fields only `size` and `out` are read. (No maximum has one yet.)
+    An irregular axis has `places`, from which compiled code makes a table of its windows: output o
+    covers elements floor((o * size + rest) / outputs) to ceil(((o + 1) * size + rest) / outputs).
+    Its `kernel` is the longest window and its `stride` the longest step from one to the next.
     """
 
     size: int
@@ -38,7 +39,7 @@ class Window(NamedTuple):
     dilation: int
     begin: int
     steps: tuple
-    places: tuple = ()
+    places: tuple = ()  # size, outputs, rest
 
     @property
     def extent(self):
@@ -111,6 +112,11 @@ def trimmed(axis):
         return Window(axis.size, axis.output, 1, 1, 1, 0, chain(1, 1), places)
     if axis.output == 0:
         return Window(axis.size, 0, 1, 1, 1, 0, chain(1, 1))
+    if isinstance(axis, AdaptiveAxis):
+        size, outputs = axis.of_size, axis.of_output
+        places = size, outputs, axis.first * size % outputs
+        stride = -(-size // outputs)
+        return Window(axis.size, axis.output, axis.kernel, stride, 1, 0, chain(1, 1), places)
     stride = axis.stride if axis.output > 1 else 1
     lowest = -axis.begin
     highest = (axis.output - 1) * stride - axis.begin

@@ -30,7 +30,7 @@ WHOLE_BYTES = 512 << 10
 PADDED_PARTS = 4
 
 SWITCHED_OFF = "switched off by FASTPOOL_STRATEGY"
-NEVER_OFF = "running_maxima", "bands", "pairs"
+NEVER_OFF = "running_maxima", "bands", "pairs", "irregular"
 BY_PASSES = "bands", "pairs"
 
 # What a strategy does, for `explain`.
@@ -47,6 +47,7 @@ DOES = {
     "bands": "rows of a tile into scratch, then columns out of it",
     "taps": "all taps in registers, with the places of their elements",
     "pairs": "columns of a tile into scratch, then rows out of it, as pairs of value and place",
+    "irregular": "the rows under each row of outputs into scratch, then columns out of it",
 }
 
 
@@ -65,10 +66,17 @@ def choose(work, build, off=()):
     declined = []
     for strategy in STRATEGIES[work.return_indices, work.channels_last]:
         name = strategy.__name__
-        reason = SWITCHED_OFF if name in off else strategy(work, build)
+        reason = SWITCHED_OFF if name in off else _against(strategy, work, build)
         if reason is None:
             return Choice(name, tuple(declined))
         declined.append((name, reason))
+
+
+def _against(strategy, work, build):
+    """Return why a strategy declines a work, or None."""
+    if strategy is not irregular and any(window.places for window in work.windows):
+        return "the windows of an axis differ in length"
+    return strategy(work, build)
 
 
 def switched_off():
@@ -346,12 +354,20 @@ def pairs(work, build):
     return None
 
 
-# (return_indices, channels_last) -> strategies, best first. The last of each takes everything.
-_WITH_INDICES = running_maxima, taps, pairs
+# -------------------------------------------------------------------------------- irregular axes
+
+
+def irregular(work, build):
+    return None
+
+
+# (return_indices, channels_last) -> strategies, best first. Bands and pairs take everything but
+# irregular axes.
+_WITH_INDICES = running_maxima, taps, pairs, irregular
 _PLANES = whole_plane, padded_planes, flat_planes, apart, slide_down, stride_two
 STRATEGIES = {
-    (False, False): (running_maxima, *_PLANES, bands),
-    (False, True): (running_maxima, pixels_as_row, direct_pixels, bands),
+    (False, False): (running_maxima, *_PLANES, bands, irregular),
+    (False, True): (running_maxima, pixels_as_row, direct_pixels, bands, irregular),
     (True, False): _WITH_INDICES,
     (True, True): _WITH_INDICES,
 }

@@ -95,7 +95,10 @@ def make_work(plan, windows, input_shape, output_shape, off=()):
     channels_last = plan.channels_last and plan.channels > 1
     rows, cols = windows[-2:]
     pixels_as_row = direct = False
-    if channels_last:
+    irregular = any(window.places for window in windows)
+    if irregular:  # its strategy has no chains
+        windows = [window._replace(steps=chain(1, 1)) for window in windows]
+    elif channels_last:
         pixels_as_row, direct = strategies.of_pixels(
             windows, plan.channels * itemsize, plan.return_indices, off
         )
@@ -104,9 +107,9 @@ def make_work(plan, windows, input_shape, output_shape, off=()):
         windows[-2:] = rows, cols
     pairs = plan.return_indices
     arguments = (plan.batch, plan.channels, channels_last, direct, pairs)
-    tile = tile_of(windows, itemsize, *arguments)
-    element_bytes = itemsize
-    if pairs:
+    element_bytes = 8 if irregular and pairs else itemsize
+    tile = tile_of(windows, element_bytes, *arguments)
+    if pairs and not irregular:
         element_bytes = key_bytes(windows, tile, itemsize, strides, direct)
         if element_bytes > itemsize:
             tile = tile_of(windows, element_bytes, *arguments)
@@ -138,6 +141,8 @@ def make_work(plan, windows, input_shape, output_shape, off=()):
         nbytes=work_bytes(plan),
         axes=(),
     )
+    if irregular:
+        return work
     wide = any(map(is_empty, windows)) or any(map(is_wide, windows))
     return as_running_maxima(work) if wide or running_maxima.pays(work) else work
 

@@ -23,11 +23,25 @@ cdef int set_window(Window *w, window) except -1:
             raise ValueError(f"a step of {w.taps[i]} taps")
     w.places = NULL
     if window.places:
+        set_places(w, window.places)
+    return 0
+
+
+cdef int set_places(Window *w, places) except -1:
+    """Set the places of an irregular axis (`Window.places` in _running/passes.py)."""
+    cdef Py_ssize_t size, outputs, rest, i, start = 0
+    size, outputs, rest = places
+    if w.out < <Py_ssize_t>1 << 58:     # (the product does not overflow)
         w.places = <Py_ssize_t *>malloc(2 * w.out * sizeof(Py_ssize_t))
-        if w.places == NULL:
-            raise MemoryError("fastpool: no memory for windows")
-        for i in range(w.out):
-            w.places[2 * i], w.places[2 * i + 1] = window.places[i]
+    if w.places == NULL:
+        raise MemoryError("fastpool: no memory for windows")
+    for i in range(w.out):
+        w.places[2 * i] = start
+        start += size // outputs
+        rest += size % outputs
+        if rest >= outputs:
+            start, rest = start + 1, rest - outputs
+        w.places[2 * i + 1] = start + (rest > 0) - w.places[2 * i]
     return 0
 
 

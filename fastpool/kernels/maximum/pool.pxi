@@ -13,6 +13,7 @@ cdef enum Strategy:         # how a tile is pooled; each has a file here
     TAPS
     PAIRS
     RUNNING_MAXIMA
+    IRREGULAR
 
 
 cdef enum Area:             # areas of one thread's scratch

@@ -58,6 +58,8 @@ cdef bint tile_values(const Pool *pool, const View *x, const View *y, const Tile
     cdef Source source
     cdef Target target
     cdef Work work
+    if pool.strategy == IRREGULAR:
+        return tile_irregular(pool, x, y, tile, scratch, tag)
     if total == 0 or rows == 0 or cols == 0:
         for plane in range(tile.planes):
             dst = <number *>y.data + output_offset(p, y, tile, plane)
@@ -138,6 +140,9 @@ cdef void tile_keys(const Pool *pool, const View *x, const View *y, const Tile *
     cdef Work work
     cdef Keys keys
     cdef Pass run
+    if pool.strategy == IRREGULAR:
+        tile_irregular_keys(pool, x, y, tile, scratch, tag)
+        return
     if pool.strategy == FLAT_PLANES and rows * cols != p.rows.size * p.cols.size:
         small = False
     keys.load, keys.size = keys_loader(p.code, <int>sizeof(key_t)), p.size
@@ -298,6 +303,8 @@ cdef void run_task(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:
             tile_taps(p, job, &tile, scratch, True, <int32_t *>NULL)
         else:
             tile_taps(p, job, &tile, scratch, True, <int64_t *>NULL)
+    elif p.with_indices and p.strategy == IRREGULAR:
+        tile_irregular_pairs(p, job, &tile, scratch)
     elif p.with_indices:
         if p.key_bytes == 2:
             tile_pairs(p, job, &tile, scratch, <int16_t *>NULL)

@@ -5,6 +5,7 @@ STRATEGIES = {
     "slide_down": SLIDE_DOWN, "stride_two": STRIDE_TWO, "apart": APART,
     "padded_planes": PADDED_PLANES, "whole_plane": WHOLE_PLANE, "flat_planes": FLAT_PLANES,
     "taps": TAPS, "pairs": PAIRS, "running_maxima": RUNNING_MAXIMA,
+    "irregular": IRREGULAR,
 }
 
 # What the strategies can take, for the tests of that module.
@@ -16,8 +17,8 @@ LIMITS = {
 
 cdef int plan_maximum(Pool *p, schedule, strategy) except -1:
     """Set a pooling to maxima by a strategy, a name of STRATEGIES."""
-    if any([window.places for window in schedule.windows]):
-        raise ValueError("no strategy takes irregular axes")
+    if strategy != "irregular" and any([window.places for window in schedule.windows]):
+        raise ValueError(f"{strategy}: takes no irregular axes")
     set_frame(&p.frame, schedule)
     p.frame.run = run_task
     p.with_indices, p.keyed = schedule.return_indices, schedule.keyed
@@ -50,6 +51,8 @@ cdef void plan_scratch(Pool *p) noexcept nogil:
     memset(sizes, 0, sizeof(sizes))
     if p.strategy == RUNNING_MAXIMA:
         sizes[<int>SLAB], element = running_scratch(p), 1
+    elif p.strategy == IRREGULAR:
+        irregular_scratch(p, sizes)
     elif p.strategy == TAPS:
         taps_scratch(p, sizes)
     elif p.with_indices:
