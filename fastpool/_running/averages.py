@@ -50,7 +50,9 @@ class SumWork:
     carries_rows: bool
     carries_cols: bool
     tile: tuple  # output rows, output columns, channels, planes
+    block: int  # outputs that are summed, and then divided
     block_rows: int
+    whole: bool  # the one window of a plane takes all of it
     band: int  # sums of columns with their margins
     lag: int  # columns from one prefix to the next
     digit_bits: int
@@ -114,6 +116,7 @@ def make_sum_work(plan):
     span = _span(cols, tile_cols) if not carries_cols else min(cols.size, _span(cols, tile_cols))
     terms = math.prod(lead_taps) * (_most_taps(rows) + rows.stride)
     terms *= min(cols.size, span) if carries_cols else cols.kernel
+    block = max(BLOCK_OUTPUTS, tile_cols * channels)
     bits = 51 - math.ceil(math.log2(max(2, terms)))
     digits = max(1, itemsize // 2)
     if is_float(plan.dtype):
@@ -138,7 +141,9 @@ def make_sum_work(plan):
         carries_rows=carries_rows,
         carries_cols=carries_cols,
         tile=tile,
-        block_rows=max(1, min(tile_rows, BLOCK_OUTPUTS // max(1, tile_cols * channels))),
+        block=block,
+        block_rows=max(1, block // max(1, tile_cols * channels)),
+        whole=not channels_last and _takes_all(rows) and _takes_all(cols),
         band=span * channels + 64,
         lag=min(cols.dilation, max(1, cols.size)),
         digit_bits=bits,
@@ -149,9 +154,12 @@ def make_sum_work(plan):
 
 def _most_taps(window):
     """Return an upper bound of the elements under a window."""
-    if window.places:
-        return max(count for _, count in window.places)
     return min(window.kernel, max(1, window.size))
+
+
+def _takes_all(window):
+    """Does the only output of an axis take all elements?"""
+    return window.out == 1 and window.dilation == 1 and window.kernel >= window.size
 
 
 def _span(window, outputs):

@@ -106,10 +106,6 @@ def trimmed(axis):
 
     Pads may exceed any memory. The trimmed window is bounded by the input and the output.
     """
-    if isinstance(axis, AdaptiveAxis):
-        windows = map(axis.window, range(axis.output))
-        places = tuple((first, stop - first) for first, stop in windows)
-        return Window(axis.size, axis.output, 1, 1, 1, 0, chain(1, 1), places)
     if axis.output == 0:
         return Window(axis.size, 0, 1, 1, 1, 0, chain(1, 1))
     if isinstance(axis, AdaptiveAxis):

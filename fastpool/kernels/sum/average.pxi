@@ -45,7 +45,8 @@ cdef struct Average:                    # an average pooling, ready to run
     bint ignore_nan, sequential
     bint carries_rows                   # sums of columns go from one row of windows to the next
     bint carries_cols                   # sums of windows are differences of prefixes
-    Py_ssize_t block_rows               # outputs that are summed, and then divided
+    Py_ssize_t block, block_rows        # outputs that are summed, and then divided
+    bint whole                          # a plane has one window, of all that is under it
     Py_ssize_t band                     # doubles in COLUMNS, of one digit
     int digit_bits, most_digits         # of elements whose sums a double does not hold
     double divisor                      # of all windows, or 0
@@ -136,14 +137,14 @@ cdef int plan_average(Average *a, work, strategy) except -1:
     a.result, a.rounding = CODES[work.result], ROUNDINGS[work.rounding]
     a.ignore_nan, a.sequential = work.ignore_nan, strategy == "sequential"
     a.carries_rows, a.carries_cols = work.carries_rows, work.carries_cols
-    a.block_rows = work.block_rows
+    a.block, a.block_rows, a.whole = work.block, work.block_rows, work.whole
     a.digit_bits, a.most_digits = work.digit_bits, work.most_digits
     a.divisor = work.divisor
     if is_float_code(p.code):
         # A sum that is carried along never gets rid of an infinity or NaN.
         a.limit = 1e308 if a.carries_rows or a.carries_cols or a.ignore_nan else 0
     elif not is_float_code(a.result) and p.size >= 4:
-        a.limit = 1 << 53                   # quotients have more bits than a double otherwise
+        a.limit = 1 << 51                   # quotients could have more bits than a double otherwise
     *leads, rows, cols = work.counts
     set_counts(&a.rows, rows)
     set_counts(&a.cols, cols)
@@ -156,7 +157,7 @@ cdef int plan_average(Average *a, work, strategy) except -1:
             set_counts(&a.lead[i], leads[i])
             slabs *= imax(1, work.lead_taps[i])
     a.band = elements = work.band
-    outputs = a.block_rows * t.cols * t.channels
+    outputs = a.block
     if not 0 < a.most_digits <= MOST_PARTS:
         raise ValueError(f"{a.most_digits} digits")
     for i in range(<int>SUM_AREAS):

@@ -156,28 +156,85 @@ cdef void begin_columns(Columns *columns, const Block *b, int digit) noexcept no
     columns.first = columns.stop = -1
 
 
-cdef bint average_exact(char *y, const View *view, const any_t *src, Block *b) noexcept nogil:
-    """Pool one plane of a tile. Return False if a sum is not exact, or beyond the limit."""
+cdef double sum_run(const any_t *src, Py_ssize_t n) noexcept nogil:
+    """Return the sum of n neighbouring elements."""
+    cdef vec_t one = wide_zero(), two = one
+    cdef Py_ssize_t i = 0
+    while i + 2 * WIDE <= n:
+        one, two = wide_add(one, wide(src + i)), wide_add(two, wide(src + i + WIDE))
+        i += 2 * WIDE
+    if i + WIDE <= n:
+        one = wide_add(one, wide(src + i))
+        i += WIDE
+    if i < n:
+        two = wide_add(two, wide_part_load(src + i, n - i))
+    return wide_total(wide_add(one, two))
+
+
+cdef void sum_whole_planes(double *out, const any_t *src, const Block *b, Py_ssize_t plane,
+                           Py_ssize_t planes) noexcept nogil:
+    """Set the sums of planes that have one window each, of all that is under the tile."""
+    cdef const Problem *p = &b.average.frame.problem
+    cdef Py_ssize_t rows = b.tile.row_hi - b.tile.row_lo, cols = b.tile.col_hi - b.tile.col_lo
+    cdef Py_ssize_t i, s, r
+    cdef const any_t *at
+    if b.x.row == cols:                     # rows that are neighbours in memory are one run
+        rows, cols = 1, rows * cols
+    for i in range(planes):
+        out[i] = 0
+        for s in range(b.slabs):
+            at = src + b.offsets[s] + input_offset(p, b.x, b.tile, plane + i)
+            for r in range(rows):
+                out[i] += sum_run(at + r * b.x.row, cols)
+
+
+cdef bint average_exact(const View *y, const any_t *src, Block *b, Py_ssize_t plane,
+                        Py_ssize_t planes) noexcept nogil:
+    """Pool planes of a tile. Return False if a sum is not exact, or beyond the limit.
+
+    Several planes are pooled at once if a block holds all of their sums.
+    """
     cdef const Average *a = b.average
+    cdef const Problem *p = &a.frame.problem
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t width = tile.cols * tile.channels, r, stop, done = 0
+    cdef Py_ssize_t width = tile.cols * tile.channels, i, r, stop, done = 0
     cdef double *high = doubles(a, b.scratch, HIGH)
+    cdef char *dst
+    cdef divisors_t divisors
     cdef Columns columns
     cdef Row row
     row.sums.high, row.sums.low, row.sums.rest, row.words = high, NULL, NULL, 0
     row.divisors = row.reciprocals = NULL
-    begin_columns(&columns, b, 0)
     while done < tile.rows:
         stop = imin(tile.rows, done + a.block_rows)
         fp_clear()
-        for r in range(done, stop):
-            sum_columns(&columns, src, b, tile.row + r)
-            sum_windows(high + (r - done) * width, &columns, b)
+        if a.whole:
+            sum_whole_planes(high, src, b, plane, planes)
+        else:
+            for i in range(planes):
+                if done == 0:
+                    begin_columns(&columns, b, 0)
+                for r in range(done, stop):
+                    sum_columns(&columns, src + input_offset(p, b.x, tile, plane + i), b,
+                                tile.row + r)
+                    sum_windows(high + (i * tile.rows + r - done) * width, &columns, b)
         if fp_inexact():
             return False
-        if a.limit and not all_within(high, (stop - done) * width, a.limit):
+        if a.limit and not all_within(high, planes * (stop - done) * width, a.limit):
             return False
-        divide_block(y, view, &row, b, done, stop)
+        dst = y.data + output_offset(p, y, tile, plane) * dtype_bytes[a.result]
+        if a.whole and y.channel == 1:
+            set_divisors(&divisors, a, tile, 0)
+            fp_clear()
+            divide(dst, &row, &divisors, planes, a.result)
+            if fp_underflow():
+                divisors.settle = True
+                divide(dst, &row, &divisors, planes, a.result)
+            return True
+        for i in range(planes):
+            row.sums.high = high + i * tile.rows * width
+            dst = y.data + output_offset(p, y, tile, plane + i) * dtype_bytes[a.result]
+            divide_block(dst, y, &row, b, done, stop)
         done = stop
     return True
 
@@ -189,7 +246,7 @@ cdef void average_tile(const Average *a, const Job *job, const Tile *tile, Scrat
     cdef const View *x = &job.x
     cdef const View *y = &job.y
     cdef Py_ssize_t counts[MAX_LEADS]
-    cdef Py_ssize_t first, plane, s
+    cdef Py_ssize_t first, plane = 0, i, at_once, s
     cdef Py_ssize_t *offsets = <Py_ssize_t *>doubles(a, scratch.area, OFFSETS)
     cdef const any_t *src
     cdef char *dst
@@ -199,16 +256,27 @@ cdef void average_tile(const Average *a, const Job *job, const Tile *tile, Scrat
     for s in range(b.slabs):
         offsets[s] = lead_offset(p, x.lead, counts, s)
     if a.carries_cols:
-        set_places(<Py_ssize_t *>doubles(a, scratch.area, PLACES), &b)
-    for plane in range(tile.planes):
-        src = <const any_t *>x.data + input_offset(p, x, tile, plane) + first
-        dst = y.data + output_offset(p, y, tile, plane) * dtype_bytes[a.result]
-        if any_t in real:
-            if a.sequential:
-                average_in_order(dst, y, src, &b)
+        set_prefix_places(<Py_ssize_t *>doubles(a, scratch.area, PLACES), &b)
+    at_once = 1
+    if a.block_rows >= tile.rows:
+        at_once = imax(1, a.block // (tile.rows * tile.cols * tile.channels))
+    src = <const any_t *>x.data + first
+    while plane < tile.planes:
+        at_once = imin(at_once, tile.planes - plane)
+        if not a.sequential and average_exact(y, src, &b, plane, at_once):
+            plane += at_once
+            continue
+        for i in range(plane, plane + at_once):
+            if any_t in real:
+                if a.sequential:
+                    dst = y.data + output_offset(p, y, tile, i) * dtype_bytes[a.result]
+                    average_in_order(dst, y, src + input_offset(p, x, tile, i), &b)
+                    continue
+            if at_once > 1 and average_exact(y, src, &b, i, 1):
                 continue
-        if not average_exact(dst, y, src, &b):
-            average_by_digits(dst, y, src, &b)
+            dst = y.data + output_offset(p, y, tile, i) * dtype_bytes[a.result]
+            average_by_digits(dst, y, src + input_offset(p, x, tile, i), &b)
+        plane += at_once
 
 
 cdef void run_average(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:

@@ -75,7 +75,7 @@ cdef void sum_prefixes(double *out, const double *sums, double *prefix,
             i += WIDE
 
 
-cdef void set_places(Py_ssize_t *places, const Block *b) noexcept nogil:
+cdef void set_prefix_places(Py_ssize_t *places, const Block *b) noexcept nogil:
     """Set where the prefixes of each output column begin and end, in a row of prefixes.
 
     A prefix at c holds the elements before c that are multiples of the dilation away.

@@ -78,6 +78,8 @@ cdef extern from "kernels/vectors/wide.h" nogil:
     ctypedef struct bool_t_:
         pass
     vec_t wide(...)
+    vec_t wide_part_load(...)
+    double wide_total(vec_t)
     double as_double(...)
     vec_t wide_add(vec_t, vec_t)
     vec_t wide_sub(vec_t, vec_t)

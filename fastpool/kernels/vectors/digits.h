@@ -133,18 +133,37 @@ NOTE(i32, int32_t) NOTE(u32, uint32_t) NOTE(i64, int64_t) NOTE(u64, uint64_t) NO
 #define note_elements(range, p, n) BY_ELEMENT(note, p)(range, p, n)
 
 /* Add n sums, each times a scale, to the numbers high + low + rest. */
+#define TWO_SUM(a, b, sum, error)                                                                 \
+    {                                                                                             \
+        vec_f64 s_ = (a) + (b), t_ = s_ - (a);                                                    \
+        error = ((a) - (s_ - t_)) + ((b) - t_);                                                   \
+        sum = s_;                                                                                 \
+    }
 static void add_to_sums(double *high, double *low, double *rest, const double *sums, double scale,
                         ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; i++) {
-        double error, last;
-        two_sum(high[i], sums[i] * scale, &high[i], &error);
-        two_sum(low[i], error, &low[i], &error);
-        two_sum(rest[i], error, &rest[i], &last);
-        if (last != 0 && !(f64_bits(rest[i]) & 1)) { /* (odd: it is not the exact sum) */
-            uint64_t bits = f64_bits(rest[i]);
-            bits = (last > 0) == (rest[i] > 0) ? bits + 1 : bits - 1;
-            BITS_OF(rest[i], bits);
-        }
+    for (ptrdiff_t i = 0; i < n; i += WIDE) {
+        ptrdiff_t count = n - i < WIDE ? n - i : WIDE;
+        vec_f64 h = (vec_f64)load_some(high + i, count), l = (vec_f64)load_some(low + i, count);
+        vec_f64 r = (vec_f64)load_some(rest + i, count), error, last;
+        vec_f64 more = (vec_f64)load_some(sums + i, count) * scale;
+        TWO_SUM(h, more, h, error)
+        TWO_SUM(l, error, l, error)
+        TWO_SUM(r, error, r, last)
+        if (vec_any((vec_t)(last != (vec_f64){0})))
+            for (int j = 0; j < WIDE; j++)
+                if (last[j] != 0 && !(f64_bits(r[j]) & 1)) { /* (odd: it is not the exact sum) */
+                    double odd = r[j];
+                    uint64_t bits = f64_bits(odd);
+                    bits = (last[j] > 0) == (odd > 0) ? bits + 1 : bits - 1;
+                    BITS_OF(odd, bits);
+                    r[j] = odd;
+                }
+        if (count == WIDE) {
+            vec_store(high + i, (vec_t)h);
+            vec_store(low + i, (vec_t)l);
+            vec_store(rest + i, (vec_t)r);
+        } else
+            for (int j = 0; j < count; j++) high[i + j] = h[j], low[i + j] = l[j], rest[i + j] = r[j];
     }
 }
 

@@ -31,12 +31,6 @@ DEFINE_ADD_IN_ORDER(f32, float, float) DEFINE_ADD_IN_ORDER(f64, double, double)
     _Generic(*(p), float: f##_f32, double: f##_f64, float16_t_: f##_f16, bfloat16_t_: f##_bf16)
 #define add_in_order(to, p, n, stride, nans) BY_REAL(add_in_order, p)(to, p, n, stride, nans)
 
-/* Round a float that a half type may not hold. */
-INLINE uint16_t f16_of_f32(float x) {
-    float c = x < 0 ? -0.5f : 0.5f; /* (neighbours of it are 2**-24 apart, as the least halves) */
-    return f16_bits(absolute(x) < 0x1p-14 ? (x + c) - c : x);
-}
-
 /* Divide n sums, rounded to the type of the sums and then to the result's. */
 #define DEFINE_DIVIDE_IN_ORDER(sum_t, name, T, STORED)                                            \
     static VECTORISED void divide_##sum_t##_##name(T *y, const sum_t *sums,                       \
@@ -47,7 +41,7 @@ INLINE uint16_t f16_of_f32(float x) {
         }                                                                                         \
     }
 #define STORED_AS_IT_IS(q) q
-#define STORED_AS_F16(q) ((float16_t_){f16_of_f32(q)})
+#define STORED_AS_F16(q) ((float16_t_){f16_bits(q)})
 #define STORED_AS_BF16(q) ((bfloat16_t_){bf16_bits(q)})
 DEFINE_DIVIDE_IN_ORDER(float, f32, float, STORED_AS_IT_IS)
 DEFINE_DIVIDE_IN_ORDER(float, f64, double, STORED_AS_IT_IS)

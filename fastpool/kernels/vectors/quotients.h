@@ -29,6 +29,17 @@ INLINE double divisor_at(const divisors_t *d, ptrdiff_t i) {
     return d->counts ? d->counts[i] * d->divisor : d->divisor;
 }
 
+INLINE uint64_t f64_bits(double x) {
+    uint64_t bits;
+    BITS_OF(bits, x);
+    return bits;
+}
+INLINE uint32_t f32_bits(float x) {
+    uint32_t bits;
+    BITS_OF(bits, x);
+    return bits;
+}
+
 /* ---- numbers as their parts, and sums without error ---- */
 
 INLINE double power_of_two(int e) { /* -1074 <= e <= 1023 */
@@ -137,6 +148,41 @@ INLINE double settle_at(const sums_t *s, const divisors_t *d, ptrdiff_t i, int p
                   precision, least);
 }
 
+/* ---- one quotient of a sum that is one double, or two ---- */
+
+/* Return sum / d, cut off to 53 bits, the last of which is set unless it is exact: then rounding it
+ * to fewer bits is rounding the quotient. */
+INLINE double odd_quotient(double sum, double d) {
+    double q = sum / d, product = q * d;
+    double rest = (sum - product) - product_error(q, d, product);
+    uint64_t bits = f64_bits(q);
+    if (rest != 0 && !(bits & 1)) bits += (rest > 0) == (sum > 0) ? 1 : -1;
+    BITS_OF(q, bits);
+    return q;
+}
+INLINE float odd_float(double q) { /* the same, of an odd quotient */
+    float x = (float)q;
+    uint32_t bits = f32_bits(x);
+    if (x != q && !(bits & 1)) bits += (absolute(q) > absolute(x)) ? 1 : -1;
+    return bits_to_f32(bits);
+}
+/* Return y, or its neighbour that is nearer to (high + low) / d; y is one of the nearest two. NAN if
+ * this cannot tell. */
+static double nearest_double(double y, double high, double low, double d) {
+    uint64_t bits = f64_bits(y);
+    double product = y * d, half, rest, error;
+    if (!(bits << 12) || (bits >> 52 & 0x7ff) < 200 || (bits >> 52 & 0x7ff) > 1900)
+        return NAN; /* (a power of two has another unit below, and products may overflow) */
+    half = power_of_two(exponent_of(y) - 53) * absolute(d);
+    two_sum((high - product) - product_error(y, d, product), low, &rest, &error);
+    if (y < 0) rest = -rest, error = -error;
+    if (d < 0) rest = -rest, error = -error;
+    if (rest > half || (rest == half && (error > 0 || (error == 0 && bits & 1)))) bits++;
+    if (rest < -half || (rest == -half && (error < 0 || (error == 0 && bits & 1)))) bits--;
+    BITS_OF(y, bits);
+    return y;
+}
+
 /* ---- WIDE quotients in double, and what they become ---- */
 
 INLINE vec_t load_some(const double *p, ptrdiff_t n) {
@@ -146,17 +192,6 @@ INLINE vec_f64 quotients_at(const sums_t *s, const divisors_t *d, ptrdiff_t i, p
     vec_f64 q = (vec_f64)load_some(s->high + i, n - i) * d->reciprocal;
     return d->reciprocals ? q * (vec_f64)load_some(d->reciprocals + i, n - i) : q;
 }
-INLINE uint64_t f64_bits(double x) {
-    uint64_t bits;
-    BITS_OF(bits, x);
-    return bits;
-}
-INLINE uint32_t f32_bits(float x) {
-    uint32_t bits;
-    BITS_OF(bits, x);
-    return bits;
-}
-
 /* Is a double near the middle of two floats? Up to four roundings separate it from the quotient. */
 #define MIDDLE 0x10000000
 #define NEAR 8
@@ -186,10 +221,14 @@ static void divide_f32(float *y, const sums_t *s, const divisors_t *d, ptrdiff_t
         vec_f64 q = quotients_at(s, d, i, n);
         wide_f32s results = __builtin_convertvector(q, wide_f32s);
         ptrdiff_t count = n - i < WIDE ? n - i : WIDE;
-        if (!sure && (d->settle || any_near_middle(q)))
-            for (ptrdiff_t j = 0; j < count; j++)
-                if (d->settle || near_middle(q[j]))
+        if (!sure && (d->settle || any_near_middle(q))) {
+            for (ptrdiff_t j = 0; j < count; j++) {
+                if (d->settle || (s->low && near_middle(q[j])))
                     results[j] = (float)settle_at(s, d, i + j, 24, -126);
+                else if (near_middle(q[j]))
+                    results[j] = (float)odd_quotient(s->high[i + j], divisor_at(d, i + j));
+            }
+        }
         if (count == WIDE)
             memcpy(y + i, &results, sizeof results);
         else
@@ -202,7 +241,8 @@ INLINE uint16_t f16_bits(float x) {
     uint32_t bits = f32_bits(x), sign = bits >> 16 & 0x8000, u = bits & 0x7fffffff;
     if (u > 0x7f800000) return (uint16_t)(sign | 0x7e00);
     if (u >= 0x47800000) return (uint16_t)(sign | 0x7c00);
-    if (u < 0x38800000) return (uint16_t)(sign | (uint32_t)(bits_to_f32(u) * 0x1p24f));
+    if (u < 0x38800000) /* (neighbours of 0.5 are 2**-24 apart, as the least halves) */
+        return (uint16_t)(sign | (uint32_t)(((bits_to_f32(u) + 0.5f) - 0.5f) * 0x1p24f));
     u += 0xfff + (u >> 13 & 1) - (112u << 23);
     return (uint16_t)(sign | u >> 13);
 }
@@ -226,8 +266,12 @@ INLINE uint16_t bf16_bits(float x) {
             ptrdiff_t count = n - i < WIDE ? n - i : WIDE;                                        \
             for (ptrdiff_t j = 0; j < count; j++) {                                               \
                 float x = results[j];                                                             \
-                if (d->settle || UNSURE_##name(x, q[j]))                                          \
+                if (!d->settle && !UNSURE_##name(x, q[j]))                                        \
+                    ;                                                                             \
+                else if (d->settle || s->low)                                                     \
                     x = (float)settle_at(s, d, i + j, precision, least);                          \
+                else                                                                              \
+                    x = odd_float(odd_quotient(s->high[i + j], divisor_at(d, i + j)));            \
                 y[i + j].bits = name##_bits(x);                                                   \
             }                                                                                     \
         }                                                                                         \
@@ -245,6 +289,17 @@ INLINE vec_f64 wide_product_error(vec_f64 a, vec_f64 b, vec_f64 product) {
     vec_f64 ah = c - (c - a), bh = d - (d - b), al = a - ah, bl = b - bh;
     return ((ah * bh - product) + ah * bl + al * bh) + al * bl;
 #endif
+}
+
+INLINE double settle_f64(double y, const sums_t *s, const divisors_t *d, ptrdiff_t i) {
+    double by = divisor_at(d, i);
+    int quick = !d->settle && !(s->rest && s->rest[i] != 0) && absolute(by) >= 1;
+    double settled;
+    if (quick && y == y) {
+        settled = nearest_double(y, s->high[i], s->low ? s->low[i] : 0, by);
+        if (settled == settled) return settled;
+    }
+    return settle_at(s, d, i, 53, -1022);
 }
 
 static void divide_f64(double *y, const sums_t *s, const divisors_t *d, ptrdiff_t n) {
@@ -271,7 +326,7 @@ static void divide_f64(double *y, const sums_t *s, const divisors_t *d, ptrdiff_
             if (d->settle || vec_any(differ))
                 for (ptrdiff_t j = 0; j < count; j++)
                     if (d->settle || results[j] != least[j])
-                        results[j] = settle_at(s, d, i + j, 53, -1022);
+                        results[j] = settle_f64(results[j], s, d, i + j);
         }
         if (count == WIDE)
             vec_store(y + i, (vec_t)results);
@@ -295,44 +350,66 @@ static int all_within(const double *sums, ptrdiff_t n, double limit) {
 
 /* ---- integers ---- */
 
-/* Return the sum divided by d, an integer in double. */
-static double round_quotient(double sum, double d, int rounding) {
-    double k, rest;
-    if (d < 0) d = -d, sum = -sum;
-    if (d == 0) return 0; /* (an empty window) */
-    k = nearest_int(sum / d);
-    rest = sum - k * d; /* (about d / 2 at most, so exact if the product is) */
-    if (absolute(sum) >= 0x1p51) rest -= product_error(k, d, k * d);
-    if (rest * 2 > d) k += 1, rest -= d;
-    if (rest * 2 < -d) k -= 1, rest += d;
+/* WIDE sums below 2**51, divided, as integers in double. A divisor of 0 has a reciprocal of 0. */
+#define MAGIC 0x1.8p52 /* what is added to it loses its fraction */
+#define ONES(mask) ((vec_f64)((vec_u64)(mask) & (vec_u64)(1.0 - (vec_f64){0})))
+INLINE vec_f64 round_quotients(vec_f64 sum, vec_f64 by, vec_f64 reciprocal, int rounding) {
+    vec_f64 k = (sum * reciprocal + MAGIC) - MAGIC, rest = sum - k * by, half, zero = {0};
+    vec_f64 step = ONES(rest * 2 > by) - ONES(rest * 2 < -by); /* (k may be the next but one) */
+    vec_u64 odd;
+    k += step;
+    rest -= step * by;
+    half = k * 0.5;
+    odd = (vec_u64)((half + MAGIC) - MAGIC != half);
     switch (rounding) {
-    case FLOOR: return rest < 0 ? k - 1 : k;
-    case TRUNC: return sum > 0 && rest < 0 ? k - 1 : sum < 0 && rest > 0 ? k + 1 : k;
+    case FLOOR: return k - ONES(rest < zero);
+    case TRUNC:
+        return k + ONES((vec_u64)(sum < zero) & (vec_u64)(rest > zero)) -
+            ONES((vec_u64)(sum > zero) & (vec_u64)(rest < zero));
+    case HALF_AWAY:
+        return k + ONES((vec_u64)(sum > zero) & (vec_u64)(rest * 2 == by)) -
+            ONES((vec_u64)(sum < zero) & (vec_u64)(rest * 2 == -by));
     }
-    if (rest * 2 == d && (rounding == HALF_AWAY ? sum > 0 : is_odd(k))) return k + 1;
-    if (rest * 2 == -d && (rounding == HALF_AWAY ? sum < 0 : is_odd(k))) return k - 1;
-    return k;
+    return k + ONES(odd & (vec_u64)(rest * 2 == by)) - ONES(odd & (vec_u64)(rest * 2 == -by));
 }
-
-#define DEFINE_DIVIDE_INTEGER(name, T)                                                            \
+INLINE vec_f64 integers_at(const sums_t *s, const divisors_t *d, ptrdiff_t i, ptrdiff_t n) {
+    vec_f64 sum = (vec_f64)load_some(s->high + i, n - i), by = d->divisor - (vec_f64){0};
+    vec_f64 reciprocal = d->reciprocal - (vec_f64){0};
+    if (d->divisor < 0) sum = -sum, by = -by, reciprocal = -reciprocal;
+    if (d->counts) {
+        by *= (vec_f64)load_some(d->counts + i, n - i);
+        reciprocal *= (vec_f64)load_some(d->reciprocals + i, n - i);
+    }
+    return round_quotients(sum, by, reciprocal, d->rounding);
+}
+typedef VECTOR(int32_t, VEC_BYTES / 2) wide_i32s;
+#define DEFINE_DIVIDE_INTEGER(name, T, AS)                                                        \
     static void divide_##name(T *y, const sums_t *s, const divisors_t *d, ptrdiff_t n) {          \
-        for (ptrdiff_t i = 0; i < n; i++)                                                         \
-            y[i] = (T)(int64_t)round_quotient(s->high[i], divisor_at(d, i), d->rounding);         \
+        for (ptrdiff_t i = 0; i < n; i += WIDE) {                                                 \
+            ptrdiff_t count = n - i < WIDE ? n - i : WIDE;                                        \
+            vec_f64 k = integers_at(s, d, i, n);                                                  \
+            AS(T)                                                                                 \
+        }                                                                                         \
     }
-DEFINE_DIVIDE_INTEGER(i8, int8_t) DEFINE_DIVIDE_INTEGER(u8, uint8_t)
-DEFINE_DIVIDE_INTEGER(i16, int16_t) DEFINE_DIVIDE_INTEGER(u16, uint16_t)
-DEFINE_DIVIDE_INTEGER(i32, int32_t) DEFINE_DIVIDE_INTEGER(u32, uint32_t)
-DEFINE_DIVIDE_INTEGER(i64, int64_t)
-static void divide_u64(uint64_t *y, const sums_t *s, const divisors_t *d, ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; i++) { /* (saturates: no plan refuses a negative divisor) */
-        double k = round_quotient(s->high[i], divisor_at(d, i), d->rounding);
-        y[i] = k > 0 ? (uint64_t)k : 0;
-    }
-}
-static void divide_bool(bool_t_ *y, const sums_t *s, const divisors_t *d, ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; i++)
-        y[i].bits = round_quotient(s->high[i], divisor_at(d, i), d->rounding) != 0;
-}
+#define AS_NARROW(T)                                                                              \
+    VECTOR(T, VEC_BYTES / 8 * sizeof(T)) results =                                                \
+        __builtin_convertvector(__builtin_convertvector(k, wide_i32s), __typeof__(results));      \
+    if (count == WIDE)                                                                            \
+        memcpy(y + i, &results, sizeof results);                                                  \
+    else                                                                                          \
+        for (ptrdiff_t j = 0; j < count; j++) y[i + j] = results[j];
+#define AS_WORDS(T)                                                                               \
+    for (ptrdiff_t j = 0; j < count; j++) y[i + j] = (T)(int64_t)k[j];
+/* (saturates: no plan refuses a negative divisor) */
+#define AS_UNSIGNED(T)                                                                            \
+    for (ptrdiff_t j = 0; j < count; j++) y[i + j] = k[j] > 0 ? (T)k[j] : 0;
+#define AS_BOOL(T)                                                                                \
+    for (ptrdiff_t j = 0; j < count; j++) y[i + j].bits = k[j] != 0;
+DEFINE_DIVIDE_INTEGER(i8, int8_t, AS_NARROW) DEFINE_DIVIDE_INTEGER(u8, uint8_t, AS_NARROW)
+DEFINE_DIVIDE_INTEGER(i16, int16_t, AS_NARROW) DEFINE_DIVIDE_INTEGER(u16, uint16_t, AS_NARROW)
+DEFINE_DIVIDE_INTEGER(i32, int32_t, AS_WORDS) DEFINE_DIVIDE_INTEGER(u32, uint32_t, AS_WORDS)
+DEFINE_DIVIDE_INTEGER(i64, int64_t, AS_WORDS) DEFINE_DIVIDE_INTEGER(u64, uint64_t, AS_UNSIGNED)
+DEFINE_DIVIDE_INTEGER(bool, bool_t_, AS_BOOL)
 
 /* ---- integers whose sums exceed a double: of words of 16 bits, the lowest first ---- */
 

@@ -123,6 +123,20 @@ INLINE vec_t wide_bool(const bool_t_ *p) {
 }
 #define wide(p) BY_ELEMENT(wide, p)(p)
 
+/* The first n elements, n < WIDE; the others are 0. */
+#define wide_part_load(p, n) ({                                                                   \
+    char bytes_[VEC_BYTES];                                                                       \
+    vec_store(bytes_, vec_load_part(p, (size_t)(n) * sizeof(*(p))));                              \
+    wide((__typeof__(p))(void *)bytes_); })
+
+/* Return the sum of a vector's elements. */
+INLINE double wide_total(vec_t v) {
+    vec_f64 d = (vec_f64)v;
+    double total = d[0];
+    for (int i = 1; i < WIDE; i++) total += d[i];
+    return total;
+}
+
 /* ---- arithmetic, without a tag: all of it is on doubles ---- */
 
 INLINE vec_t wide_add(vec_t a, vec_t b) { return (vec_t)((vec_f64)a + (vec_f64)b); }
