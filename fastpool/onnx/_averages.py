@@ -6,6 +6,9 @@ Attributes have the form that :mod:`fastpool.onnx` describes. The functions tran
 
 from fractions import Fraction
 from math import prod
+from numbers import Number
+
+import numpy as np
 
 from .._planning import arguments, geometry
 from .._planning.operators import spatial_rank
@@ -248,13 +251,19 @@ def _quantised(x):
 
 
 def _quantisation(x, x_scale, x_zero_point, y_scale, y_zero_point):
-    """Return the four numbers as exact ones, floats and ints."""
+    """Return the four numbers as floats and ints."""
     return (
-        arguments.scale(x_scale, "x_scale"),
-        arguments.zero_point(x_zero_point, "x_zero_point", x.dtype),
-        arguments.scale(y_scale, "y_scale"),
-        arguments.zero_point(y_zero_point, "y_zero_point", x.dtype),
+        arguments.scale(_plain(x_scale, "x_scale"), "x_scale"),
+        arguments.zero_point(_plain(x_zero_point, "x_zero_point"), "x_zero_point", x.dtype),
+        arguments.scale(_plain(y_scale, "y_scale"), "y_scale"),
+        arguments.zero_point(_plain(y_zero_point, "y_zero_point"), "y_zero_point", x.dtype),
     )
+
+
+def _plain(value, name):
+    """Return a number as it is, and an array of any library as an ndarray."""
+    is_number = value is None or isinstance(value, (Number, np.generic))
+    return value if is_number else as_array(value, name)
 
 
 def _plan_average_pool(

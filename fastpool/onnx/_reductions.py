@@ -10,6 +10,10 @@ from .._planning.arguments import MOST_AXES
 from ._global import are_spatial
 from ._nodes import REDUCTIONS, kind_of
 
+# A reduction over the last of three axes is nearly always a part of a layer normalisation: of a
+# model that would be cut dozens of times, which has no pooling.
+_FEWEST_AXES = 2
+
 # Shape inference reads the values of constants of up to this many elements, such as shapes.
 _FEW = 64
 
@@ -17,24 +21,25 @@ _FEW = 64
 def spatial_reductions(model, graph):
     """Return the names of the first outputs of the reductions that are poolings.
 
-    Their axes are constants, and the rank of their input is known from the model: its own
-    statements, and onnx's shape inference.
+    Their axes are constants, two or more, and the rank of their input is known from the model: its
+    own statements, and onnx's shape inference.
     """
-    nodes = [node for node in graph.nodes if kind_of(node) in REDUCTIONS and node.output]
-    if not nodes:
-        return set()
     constants = {
         name: tensor for name, tensor in graph.initializers.items() if name not in graph.optional
     }
     for node in graph.nodes:
         if kind_of(node) == ("", "Constant") and node.output:
             constants[node.output[0]] = node
+    found = {}  # output -> (input, axes)
+    for node in graph.nodes:
+        if kind_of(node) in REDUCTIONS and node.input and node.output:
+            axes = _axes(node, constants)
+            if axes is not None and len(axes) >= _FEWEST_AXES:
+                found[node.output[0]] = node.input[0], axes
+    if not found:
+        return set()
     ranks = _ranks(model, graph)
-    return {
-        node.output[0]
-        for node in nodes
-        if node.input and are_spatial(_axes(node, constants), ranks.get(node.input[0], 0))
-    }
+    return {name for name, (x, axes) in found.items() if are_spatial(axes, ranks.get(x, 0))}
 
 
 def _axes(node, constants):

@@ -33,7 +33,8 @@ class InferenceSession:
     `fastpool.onnx.Backend`, except inside subgraphs and functions). Each piece in between is a
     session of onnxruntime. Arrays go from one piece to the next without a copy. ReduceMean and
     ReduceMax are pooling nodes if their axes are constants and exactly the spatial axes (2, 3 and
-    so on) of an input of known rank.
+    so on) of an input of known rank, with at least two of them. (Over the last of three axes, such
+    nodes are nearly always parts of a layer normalisation.)
 
     If the standard and onnxruntime read MaxUnpool and `auto_pad` differently, this class follows
     onnxruntime; so it does in the divisor of QLinearAveragePool with `ceil_mode`. NaN, windows

@@ -220,6 +220,8 @@ def calls_into(torch):
     both = {"out": y, "out_indices": z}
     layer = {"kernel": [2, 2], "strides": [2, 2], "auto_pad": "valid"}
     relu = {"activation": "Relu"}
+    q, bytes_ = torch.zeros(X.shape, dtype=torch.uint8), torch.zeros(Y.shape, dtype=torch.uint8)
+    one, scale, zero = torch.zeros(2, 3, 1, 1), torch.tensor(0.5), torch.tensor([1], dtype=q.dtype)
     max_pool, onnx, openvino = fastpool.max_pool, fastpool.onnx, fastpool.openvino
     yield [y, z], lambda: max_pool(x, 2, strides=2, return_indices=True, **both)
     yield [z], lambda: max_pool(X, 2, strides=2, return_indices=True, out_indices=z)
@@ -230,6 +232,10 @@ def calls_into(torch):
     yield [y, z], lambda: onnx.max_pool(x, **window, n_outputs=2, **both)
     yield [back], lambda: onnx.max_unpool(Y, INDICES, **window, out=back)
     yield [back], lambda: onnx.max_unpool(Y, INDICES, **window, **relu, out=back)
+    yield [y], lambda: onnx.average_pool(x, **window, out=y)
+    yield [one], lambda: onnx.global_average_pool(x, out=one)
+    yield [one], lambda: onnx.global_max_pool(x, out=one)
+    yield [bytes_], lambda: onnx.qlinear_average_pool(q, scale, zero, scale, **window, out=bytes_)
     yield [y, z], lambda: openvino.max_pool(x, **layer, version=8, **both)
     yield [y], lambda: openvino.max_pool(x, **layer, version=1, out=y)
 

@@ -229,6 +229,9 @@ INPUT = "float[n, c, h, w] x"
             "x = Reshape (x24, s) z = ReduceMean <axes = [2, 3]> (x)",
             1,
         ),
+        # A part of a layer normalisation, or a mean over time: not worth a cut.
+        (17, "float[n, c, w] y", "z = ReduceMean <axes = [-1]> (y)", 0),
+        (18, "float[n, c, w] y", "z = ReduceMean (y, one)", 0),
         # Other axes, some of them or none.
         (17, INPUT, "z = ReduceMean <axes = [1, 2]> (x)", 0),
         (17, INPUT, "z = ReduceMean <axes = [2]> (x)", 0),
@@ -250,7 +253,7 @@ INPUT = "float[n, c, h, w] x"
         (18, INPUT, "a = Add (spatial, spatial) b = Sub (a, spatial) z = ReduceMean (x, b)", 0),
         (18, INPUT + ", int64[2] a", "z = ReduceMean (x, a)", 0),
     ],
-    ids=range(20),
+    ids=range(22),
 )
 def test_reductions_that_are_poolings(opset, inputs, nodes, taken):
     text = REDUCTION.format(opset=opset, inputs=inputs, nodes=nodes)
@@ -262,6 +265,7 @@ def test_reductions_that_are_poolings(opset, inputs, nodes, taken):
         "s": np.array([2, 3, 8, 6]),
         "x24": X.ravel()[:24],
         "xy": X[0, 0],
+        "y": X[0],
         "a": np.array([2, 3]),
     }
     fed = {value.name: arrays[value.name] for value in session.get_inputs()}
@@ -301,9 +305,9 @@ def test_models_whose_shapes_cannot_be_inferred():
     """Functions that call themselves, or each other; onnxruntime refuses them."""
     text = """
     <ir_version: 8, opset_import: ["": 13, "local": 1]>
-    net (float[1, 1, 4] x) => (float[1, 1, n] z) {
+    net (float[1, 1, 4, 4] x) => (float[1, 1, n, n] z) {
         a = local.f (x)
-        z = ReduceMean <axes = [2]> (a)
+        z = ReduceMean <axes = [2, 3]> (a)
     }
     <domain: "local", opset_import: ["": 13, "local": 1]>
     f (x) => (z) { y = local.f (x)  z = Neg (y) }"""
@@ -315,17 +319,17 @@ def test_ranks_that_are_not_as_the_model_says():
     """The reduction is checked again as it runs."""
     text = """
     <ir_version: 8, opset_import: ["": 13]>
-    net (float[n] x, int64[k] s) => (float[n, c] z) <float[n, c, h] y> {
+    net (float[n] x, int64[k] s) => (float[n, c] z) <float[n, c, h, w] y> {
         y = Reshape (x, s)
-        z = ReduceMean <axes = [2], keepdims = 0> (y)
+        z = ReduceMean <axes = [2, 3], keepdims = 0> (y)
     }"""
     session = cut(text)
     assert len(session.pooling_nodes) == 1
     x = X.ravel()[:24]
-    (got,) = session.run(None, {"x": x, "s": np.array([2, 3, 4])})
-    np.testing.assert_allclose(got, x.reshape(2, 3, 4).mean(2), rtol=1e-6)
+    (got,) = session.run(None, {"x": x, "s": np.array([1, 3, 2, 4])})
+    np.testing.assert_allclose(got, x.reshape(1, 3, 8).mean(2), rtol=1e-6)
     with pytest.raises(ValueError, match=r"^node \(ReduceMean\) of the output 'z': axes: expected"):
-        session.run(None, {"x": x, "s": np.array([1, 2, 3, 4])})
+        session.run(None, {"x": x, "s": np.array([1, 3, 1, 2, 4])})
 
 
 def test_selected_reductions():
@@ -339,8 +343,8 @@ def test_selected_reductions():
 
 def test_means_of_integers():
     """They go toward zero."""
-    node = onnx.helper.make_node("ReduceMean", ["x"], ["y"], axes=[2], keepdims=0)
-    x = {"x": RNG.integers(-9, 9, (3, 4, 5), np.int32)}
+    node = onnx.helper.make_node("ReduceMean", ["x"], ["y"], axes=[2, 3], keepdims=0)
+    x = {"x": RNG.integers(-9, 9, (3, 4, 5, 1), np.int32)}
     model = model_of(node, x, 13)
     session = cut(model)
     assert len(session.pooling_nodes) == 1
@@ -387,3 +391,24 @@ def test_a_small_network(numerics):
     x = {"x": rng.standard_normal((1, 3, 12, 12), np.float32)}
     (got,), (expected,) = session.run(None, x), whole(model).run(None, x)
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5, strict=True)
+
+
+def test_what_onnxruntime_does_not_run():
+    """The channels-last domain, and types that its kernels lack."""
+    text = """
+    <ir_version: 8, opset_import: ["": 19, "com.ms.internal.nhwc": 19]>
+    net (double[n, c, h, w] x, uint8[n, h, w, c] q, float s)
+        => (double[n, h, w, c] z, double[n, c, h2, w2] m, uint8[n, h3, w3, c] p) {
+        y = AveragePool <kernel_shape = [2, 2], strides = [2, 2]> (x)
+        last = Transpose <perm = [0, 2, 3, 1]> (y)
+        z = com.ms.internal.nhwc.AveragePool <kernel_shape = [2, 2], activation = "Relu"> (last)
+        m = GlobalMaxPool (x)
+        p = com.ms.internal.nhwc.QLinearAveragePool <kernel_shape = [2, 2]> (q, s, , s)
+    }"""
+    x, q = X.astype(float), RNG.integers(0, 256, (1, 3, 4, 2), np.uint8)
+    scale = np.array(0.5, np.float32)
+    z, m, p = cut(text).run(None, {"x": x, "q": q, "s": scale})
+    y = np.maximum(fastpool.avg_pool(fastpool.avg_pool(x, 2, strides=2), 2), 0)
+    assert_same(z, np.moveaxis(y, 1, -1))
+    assert_same(m, fastpool.global_max_pool(x))
+    assert_same(p, fastpool.avg_pool(q, 2, layout="NHWC"))

@@ -22,6 +22,10 @@ ARGUMENTS = {
     "onnx out": lambda out: fastpool.onnx.max_pool(
         X, kernel_shape=[2, 2], strides=[2, 2], activation="Relu", out=out
     ),
+    "onnx average x": lambda x: fastpool.onnx.average_pool(x, kernel_shape=[2, 2]),
+    "onnx average out": lambda out: fastpool.onnx.average_pool(
+        X, kernel_shape=[2, 2], strides=[2, 2], out=out
+    ),
     "openvino out": lambda out: fastpool.openvino.max_pool(
         X, kernel=[2, 2], strides=[2, 2], auto_pad="valid", version=1, out=out
     ),
