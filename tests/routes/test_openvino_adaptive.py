@@ -1,5 +1,6 @@
 """fastpool.openvino's AdaptiveAvgPool and AdaptiveMaxPool, by attributes and from layers."""
 
+import io
 import math
 import pickle
 
@@ -253,6 +254,29 @@ def test_bad_layers(text, match):
     with pytest.raises(ValueError, match=match) as caught:
         fastpool.openvino.read_layer(text)
     assert len(str(caught.value)) < 300
+
+
+def model(*layers):
+    return io.BytesIO(
+        f'<net name="m" version="11"><layers>{"".join(layers)}</layers></net>'.encode()
+    )
+
+
+def test_files_with_all_types():
+    window = 'kernel="2,2" strides="2,2" auto_pad="valid"'
+    layers = {
+        "MaxPoolLayer": f'<layer type="MaxPool" version="opset14"><data {window}/></layer>',
+        "AvgPoolLayer": f'<layer type="AvgPool"><data {window} exclude-pad="1"/></layer>',
+        "AdaptiveAvgPoolLayer": xml("AdaptiveAvgPool"),
+        "AdaptiveMaxPoolLayer": xml("AdaptiveMaxPool"),
+    }
+    other = '<layer type="ReduceMean" version="opset1"><data keep_dims="true"/></layer>'
+    found = fastpool.openvino.read_layers(model(*layers.values(), other))
+    assert [type(layer).__name__ for layer in found] == [*layers]
+    assert found == [fastpool.openvino.read_layer(text) for text in layers.values()]
+    with pytest.raises(ValueError, match="^layer 'pool': output_type"):
+        bad = xml("AdaptiveAvgPool", '<data output_type="f32"/>')
+        fastpool.openvino.read_layers(model(layers["MaxPoolLayer"], bad))
 
 
 @pytest.mark.parametrize("kind", KINDS)
