@@ -36,6 +36,7 @@ max_unpool = torch.ops.fastpool.max_unpool.default
 
 _DTYPES = frozenset(getattr(torch, name) for name in arguments.DTYPES)
 _OF_NUMPY = _DTYPES - {torch.bfloat16}
+_MOST_ELEMENTS = 2**59
 _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 _TO_LAST = {2: (0, 2, 3, 1), 3: (0, 2, 3, 4, 1)}
 _TO_FIRST = {2: (0, 3, 1, 2), 3: (0, 4, 1, 2, 3)}
@@ -172,6 +173,8 @@ class Pooling:
         check_rank(shape, rank)
         sizes = shape[1:-1] if last else shape[-rank:]
         attributes, outputs = self.resolve(sizes, *attributes)
+        outer = (shape[0], shape[-1]) if last else shape[:-rank]
+        _check_size((*outer, *outputs), outputs, self._first)
         layout = _layout(shape, rank, last)
         return self._make_plan(shape, dtype, layout, sizes, outputs, attributes, return_indices)
 
@@ -220,11 +223,18 @@ def _kernel(name):
     return torch.library.impl(name, "CompositeExplicitAutograd")
 
 
+def _check_size(shape, extents, name):
+    """Raise if a result of this shape is larger than any memory; extents may be symbols."""
+    if all(type(n) is int for n in shape) and math.prod(n or 1 for n in shape) >= _MOST_ELEMENTS:
+        raise ValueError(
+            f"{name}: expected a result of less than 2^59 elements, got {shown(list(extents))}"
+        )
+
+
 def _fake(input, rank, extents, name, dtype=None):
     """Return a tensor for results; `name` is the argument that says how large it is."""
     shape = *input.shape[:-rank], *extents
-    if all(type(n) is int for n in shape) and math.prod(shape) >= 2**63 // input.itemsize:
-        raise ValueError(f"{name}: expected a result of less than 2^63 bytes, got {shown(extents)}")
+    _check_size(shape, extents, name)
     return torch.empty(
         shape,
         dtype=dtype or input.dtype,

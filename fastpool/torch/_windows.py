@@ -112,9 +112,8 @@ def average_windows(
 
 def adaptive_windows(sizes, output_size):
     """Resolve the output size of adaptive pooling."""
-    listed = isinstance(output_size, (list, tuple))
-    values = list(output_size) if listed else [output_size] * len(sizes)
-    if len(values) == len(sizes):  # otherwise `per_axis` repeats one value, or raises
+    values = list(sizes) if output_size is None else output_size
+    if isinstance(values, (list, tuple)) and len(values) == len(sizes):
         values = [size if n is None else n for n, size in zip(values, sizes, strict=True)]
     values = per_axis(values, "output_size", len(sizes), 0)
     for size, output in zip(sizes, values, strict=True):

@@ -49,6 +49,114 @@ def test_errors_of_pooling(error, message, arguments):
             ft.max_pool2d(x, *arguments[1:])
 
 
+def x_of(dtype):
+    return torch.ones(1, 1, 6, 6).to(dtype)
+
+
+@pytest.mark.parametrize(
+    "error, message, pool, arguments",
+    [
+        (TypeError, "input: expected a torch.Tensor, got NoneType", "avg_pool2d", (None, 2)),
+        (
+            TypeError,
+            "input: expected one of .* torch.complex64",
+            "avg_pool2d",
+            (x_of(torch.cfloat), 2),
+        ),
+        (ValueError, "input: expected 4 axes, or 5", "avg_pool3d", (X[0], 2)),
+        (ValueError, "input: expected spatial axes with", "avg_pool2d", (X[..., :0], 2)),
+        (ValueError, "kernel_size: window .* exceeds", "avg_pool2d", (X, 7)),
+        (
+            ValueError,
+            r"kernel_size: expected at most the extents of input \(1, 6, 6\)",
+            "avg_pool3d",
+            (X, 2, 1, 1),
+        ),
+        (TypeError, "stride: expected an int or", "avg_pool1d", (X[0], 2, 1.0)),
+        (
+            ValueError,
+            "padding: expected at most half of kernel_size 3, got 2",
+            "avg_pool2d",
+            (X, 3, 2, 2),
+        ),
+        (TypeError, "ceil_mode: expected a bool, got 1", "avg_pool2d", (X, 2, 2, 0, 1)),
+        (
+            TypeError,
+            "count_include_pad: expected a bool, got None",
+            "avg_pool2d",
+            (X, 2, 2, 0, False, None),
+        ),
+        (ValueError, "divisor_override: .* got 0", "avg_pool2d", (X, 2, 2, 0, False, True, 0)),
+        (
+            ValueError,
+            "divisor_override: .* got 9223",
+            "avg_pool3d",
+            (X, 1, 2, 0, False, True, 2**63),
+        ),
+        (TypeError, "divisor_override: .* got True", "avg_pool2d", (X, 2, 2, 0, False, True, True)),
+        (TypeError, r"divisor_override: .* got 2\.0", "avg_pool2d", (X, 2, 2, 0, False, True, 2.0)),
+        (
+            ValueError,
+            "divisor_override: int8 does not hold -512 to 508",
+            "avg_pool2d",
+            (x_of(torch.int8), 2, 2, 0, False, True, 1),
+        ),
+        (
+            TypeError,
+            r"output_size: expected an int or .* got 2\.0",
+            "adaptive_avg_pool2d",
+            (X, 2.0),
+        ),
+        (
+            TypeError,
+            "output_size: expected an int or .* got True",
+            "adaptive_max_pool2d",
+            (X, (2, True)),
+        ),
+        (
+            ValueError,
+            "output_size: expected an int or 2 ints",
+            "adaptive_avg_pool2d",
+            (X, (2, 2, 2)),
+        ),
+        (
+            ValueError,
+            "output_size: expected ints of at least 0, got -1",
+            "adaptive_max_pool2d",
+            (X, -1),
+        ),
+        (ValueError, "output_size: expected ints of at most", "adaptive_avg_pool2d", (X, 2**63)),
+        (ValueError, "input: expected spatial axes with", "adaptive_avg_pool2d", (X[..., :0], 2)),
+        (ValueError, "input: expected 2 axes, or 3", "adaptive_max_pool1d", (X, 2)),
+        (
+            ValueError,
+            "output_size: expected a result of less than 2.59",
+            "adaptive_avg_pool2d",
+            (X, 2**50),
+        ),
+    ],
+)
+def test_errors_of_averages_and_adaptive_pooling(error, message, pool, arguments):
+    with pytest.raises(error, match=f"^{message}"):
+        getattr(ft, pool)(*arguments)
+    x, *attributes = arguments
+    if isinstance(x, torch.Tensor) and x.dtype is torch.float32:
+        x = x.clone().requires_grad_()
+        with pytest.raises(error, match=f"^{message}"):
+            getattr(ft, pool)(x, *attributes)
+
+
+@pytest.mark.parametrize("pool", [ft.avg_pool2d, ft.adaptive_avg_pool2d])
+def test_errors_of_numerics(pool):
+    for x in (X, X.clone().requires_grad_()):
+        with pytest.raises(ValueError, match='^numerics: expected one of "exact", "sequential"'):
+            pool(x, 2, numerics="fast")
+        with pytest.raises(TypeError, match="^numerics: expected one of .* got 1"):
+            pool(x, 2, numerics=1)
+    with pytest.raises(TypeError, match="numerics"):
+        ft.adaptive_max_pool2d(X, 2, numerics="exact")
+
+
 Y, INDICES = torch.ones(1, 1, 2, 2), torch.tensor([[[[0, 3], [8, 11]]]])
 
 
@@ -133,6 +241,18 @@ with warnings.catch_warnings(action="ignore"):  # torch's, of prototypes
 LISTS = [[2, 2], [1] * 4, [], [2], [2] * 3, [0, 0], [-1, -1], [2, 1], [2**40] * 2, [2**62] * 2]
 LISTS += [[2**63 - 1] * 2, [1] * 200]
 MODULES = [ft.MaxPool1d, ft.MaxPool2d, ft.MaxPool3d]
+# Modules of one attribute, a window or an output size.
+OTHERS = [
+    getattr(ft, f"{kind}{rank}d")
+    for kind in ("AvgPool", "AdaptiveAvgPool", "AdaptiveMaxPool")
+    for rank in (1, 2, 3)
+]
+ADAPTIVE = [
+    lambda x, values: OPS.adaptive_avg_pool(x, values, "exact"),
+    lambda x, values: OPS.adaptive_avg_pool(x, values, "fast"),
+    OPS.adaptive_max_pool,
+    OPS.adaptive_max_pool_with_indices,
+]
 
 
 def strange_calls(x):
@@ -145,6 +265,12 @@ def strange_calls(x):
                 attributes = [*windows[:place], values, *windows[place + 1 :], False]
                 yield lambda x, f=operator, a=attributes: f(x, *a)
             yield lambda x, f=operator, v=values, n=n: f(x, v, v, [0] * n, [1] * n, True)
+        for place in range(3):
+            attributes = [*windows[:place], values, *windows[place + 1 : 3], True, False, None]
+            yield lambda x, a=attributes: OPS.avg_pool(x, *a, "exact")
+        yield lambda x, v=values, n=n: OPS.avg_pool(x, v, v, [0] * n, False, True, n, "sequential")
+        for operator in ADAPTIVE:
+            yield lambda x, f=operator, v=values: f(x, v)
         yield lambda x, v=values: OPS.max_unpool.default(x, x, v)
         if not getattr(x, "is_quantized", False):  # it has nothing like it of integers
             yield lambda x, v=values: OPS.max_unpool.default(
@@ -153,6 +279,8 @@ def strange_calls(x):
         if not isinstance(x, torch._subclasses.FakeTensor):  # not next to real tensors
             yield lambda x, v=values: OPS.max_unpool.default(usual, x, v)
             yield lambda x, v=values: ft.max_unpool2d(usual, x, v)
+        for module in OTHERS:
+            yield lambda x, f=module, v=values: f(v)(x)
         for rank in (1, 2, 3):
             for attribute in (values, tuple(values), 2, 2**70):
                 yield lambda x, f=POOLS[rank][1], v=attribute: f(x, v)
@@ -164,7 +292,7 @@ def is_torchs(error):
     """Of a call that torch's dispatcher does not bring to an operator."""
     text = str(error)
     if isinstance(error, NotImplementedError):
-        return "Could not run 'fastpool::" in text or text.startswith("fastpool.max_")
+        return "Could not run 'fastpool::" in text or text.startswith("fastpool.")
     return "Expected a value of type 'Tensor'" in text
 
 
@@ -223,7 +351,7 @@ def test_strange_arguments_under_vmap(kind):
         ),
         (
             ValueError,
-            r"output_size: expected a result of less than 2\^63 bytes, got",
+            r"output_size: expected a result of less than 2.59 elements",
             lambda: OPS.max_unpool(Y.to("meta"), INDICES.to("meta"), [2**40] * 2),
         ),
         (

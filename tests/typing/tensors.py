@@ -18,6 +18,13 @@ assert_type(fastpool.torch.max_unpool2d(y, indices, 2, output_size=(4, 4)), Tens
 for with_indices in (False, True):
     results = fastpool.torch.max_pool2d(x, 2, return_indices=with_indices)
     assert_type(results, Tensor | tuple[Tensor, Tensor])
+assert_type(fastpool.torch.avg_pool2d(x, 2, divisor_override=3, numerics="sequential"), Tensor)
+assert_type(fastpool.torch.adaptive_avg_pool2d(x, (2, None)), Tensor)
+assert_type(fastpool.torch.adaptive_max_pool2d(x, 2), Tensor)
+assert_type(fastpool.torch.adaptive_max_pool2d(x, 2, True), tuple[Tensor, Tensor])
+assert_type(fastpool.torch.adaptive_max_pool2d(x, 2, return_indices=True), tuple[Tensor, Tensor])
+average = fastpool.torch.AvgPool2d(2)
+assert_type(average.forward(x), Tensor)
 
 model = torch.nn.Sequential(fastpool.torch.MaxPool2d(2, stride=2, padding=1), torch.nn.MaxPool2d(2))
 assert_type(fastpool.torch.replace_pooling(model).swapped, dict[str, str])
