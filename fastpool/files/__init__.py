@@ -21,6 +21,7 @@ from .._planning import arguments
 from .._planning.arguments import shown
 from .._planning.parts import grid
 from ._npy import existing, new
+from ._replacing import apart as apart
 from ._replacing import open_regular as open_regular
 from ._replacing import replacing
 
