@@ -5,11 +5,25 @@ import click
 import fastpool
 
 from .._planning import geometry
-from .options import ACTIVATION, INDICES, THREADS, WINDOW, Numbers, Picture, given, with_options
+from .options import (
+    ACTIVATION,
+    AVERAGE,
+    INDICES,
+    OP,
+    THREADS,
+    WINDOW,
+    Numbers,
+    Picture,
+    check_op,
+    function_name,
+    given,
+    text,
+    with_options,
+)
 from .program import Command, wrong_input
 
 # Attributes in which conventions differ. Only fastpool has the others.
-COMPARED = ("kernel_shape", "strides", "pads", "dilations", "auto_pad", "ceil_mode")
+COMPARED = ("kernel_shape", "strides", "pads", "dilations", "auto_pad", "ceil_mode", "count_include_pad")
 
 DPI = 200
 
@@ -24,7 +38,8 @@ DPI = 200
 )
 @click.option("--shape", type=Numbers(), required=True, help="Shape of the array, in --layout.")
 @click.option("--dtype", metavar="NAME", default="float32", help="Type of the array. [float32]")
-@with_options(WINDOW)
+@with_options(OP, WINDOW, AVERAGE)
+@with_options([text("result-dtype", "Type of averages. [that of the array]")])
 @click.option("--return-indices", is_flag=True, help="Return the indices of the maxima too.")
 @with_options(INDICES, ACTIVATION, THREADS)
 @click.option(
@@ -35,37 +50,43 @@ DPI = 200
 @click.option("--svg", metavar="FILE", type=Picture(".svg"), help="Draw the windows as SVG.")
 @click.option("--png", metavar="FILE", type=Picture(".png"), help="Draw the windows as PNG.")
 @click.option("--axes", metavar="NAMES", help="One or two spatial axes to draw, as W or HW. [all]")
-def command(shape, dtype, conventions, svg, png, axes, **attributes):
+def command(shape, dtype, op, conventions, svg, png, axes, **attributes):
     """Explain what a pooling does, and draw it.
 
-    Attributes are those of fastpool.max_pool. Prints which rules apply, the resulting padding and
-    output, which windows hang over an edge, and how this machine would compute it.
+    Attributes are those of fastpool.max_pool, or of the function for another --op. Prints which
+    rules apply, the resulting padding and output, which windows hang over an edge, and how this
+    machine would compute it.
     """
     with wrong_input():
         shape = shape if isinstance(shape, tuple) else (shape,)
         attributes = given(attributes)
+        planned = getattr(fastpool, f"plan_{function_name(op)}")
+        check_op(op, planned, attributes)
         if conventions:
-            answer = _compared(shape, {**attributes, "axes": axes})
-            text = str(answer)
+            answer = _compared(op, shape, {**attributes, "axes": axes})
+            words = str(answer)
         else:
-            answer = fastpool.plan_max_pool(shape, dtype, **attributes)
-            text = answer.explain()
+            answer = planned(shape, dtype, **attributes)
+            words = answer.explain()
         pictures = given({"svg": svg, "png": png})
         if pictures:
             with fastpool.files.replacing(**pictures) as new:
                 for format, path in new.items():
                     figure = answer.draw() if axes is None else answer.draw(axes=axes)
                     figure.savefig(path, format=format, dpi=DPI)
-    click.echo(text)
+    click.echo(words)
 
 
-def _compared(shape, attributes):
+def _compared(op, shape, attributes):
     """Return the comparison of the attributes in other conventions."""
     from .. import conventions
 
+    if op not in ("max", "avg"):
+        raise ValueError("op: has no meaning with --conventions, unless it is max or avg")
     order = geometry.layout(attributes.pop("layout", None), shape)
     for name, value in attributes.items():
         if name not in COMPARED and value:
             raise ValueError(f"{name}: has no meaning with --conventions")
     chosen = {name: value for name, value in attributes.items() if name in COMPARED}
-    return conventions.compare([shape[axis] for axis in order.spatial], **chosen)
+    op = {"max": "max", "avg": "average"}[op]
+    return conventions.compare([shape[axis] for axis in order.spatial], op=op, **chosen)

@@ -3,6 +3,7 @@
 Options that are not given are not passed on. The library checks their values.
 """
 
+import inspect
 from pathlib import Path
 
 import click
@@ -79,13 +80,28 @@ def number(name, help):
     return click.option(f"--{name}", metavar="N", type=int, help=help)
 
 
-# The attributes of fastpool.max_pool, in order.
+# What is computed, and the functions and arguments that it has in fastpool.
+OPS = ("max", "avg", "global-max", "global-avg", "adaptive-max", "adaptive-avg")
+OP = [
+    click.option(
+        "--op",
+        type=click.Choice(OPS),
+        metavar="NAME",
+        default="max",
+        help="max, avg, global-max, global-avg, adaptive-max or adaptive-avg. [max]",
+    ),
+]
+# The attributes of windows and arrays, in order.
 WINDOW = [
     click.option(
         *("--kernel-shape", "--kernel"),
         type=Numbers(),
-        required=True,
         help="Taps of a window: one number for all spatial axes, or one for each, as 3,3.",
+    ),
+    click.option(
+        "--output-size",
+        type=Numbers(),
+        help="Windows of an adaptive op: one number for all spatial axes, or one for each.",
     ),
     click.option("--strides", type=Numbers(), help="Elements between windows. [1]"),
     click.option(
@@ -103,6 +119,13 @@ WINDOW = [
         help="Axes: HW, HWC, NCDHW and so on; NCHW and NHWC for any rank. [NCHW]",
     ),
     text("nan", "propagate or ignore. [propagate]"),
+]
+AVERAGE = [
+    click.option("--count-include-pad", is_flag=True, help="Padding counts for the divisor."),
+    text("beyond", "Taps past the end padding then do not count (drop), or do (count). [drop]"),
+    number("divisor", "What sums are divided by, whatever the window holds."),
+    text("rounding", "half_even, half_away, trunc or floor, of integers. [half_even]"),
+    text("numerics", "exact, or sequential: the bits of other libraries. [exact]"),
 ]
 INDICES = [
     number("storage-order", "Indices count rows (0) or columns (1) of a plane first. [0]"),
@@ -135,5 +158,29 @@ def with_options(*groups):
 
 
 def given(options):
-    """Return the options that were given."""
-    return {name: value for name, value in options.items() if value is not None}
+    """Return the options that were given; those of flags are then True."""
+    return {
+        name: value for name, value in options.items() if value is not None and value is not False
+    }
+
+
+def function_name(op):
+    """Return the name that the functions of `op` have in every module."""
+    return f"{op.replace('-', '_')}_pool"
+
+
+def check_op(op, function, options):
+    """Raise unless `function`, which computes `op`, takes these options, and has what it needs.
+
+    `indices` is a file for what it writes into its argument `out_indices`.
+    """
+    known = {*inspect.signature(function).parameters}
+    known |= {"indices"} if "out_indices" in known else set()
+    for name in options:
+        if name not in known:
+            raise ValueError(f"{name}: has no meaning with --op {op}")
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = parameter.name
+        if name in ("kernel_shape", "output_size") and name in known and name not in options:
+            raise click.MissingParameter(ctx=context, param=parameter)

@@ -9,7 +9,21 @@ import numpy as np
 import fastpool
 
 from .arrays import Archive, described, image_format, npz_writer, read_image, write_image
-from .options import ACTIVATION, INDICES, THREADS, WINDOW, Size, given, with_options
+from .options import (
+    ACTIVATION,
+    AVERAGE,
+    INDICES,
+    OP,
+    THREADS,
+    WINDOW,
+    Size,
+    check_op,
+    function_name,
+    given,
+    number,
+    text,
+    with_options,
+)
 from .program import Command, wrong_input
 from .screen import progress
 
@@ -23,11 +37,16 @@ ARRAYS = (".npy", ".npz")
         "fastpool pool x.npy y.npy --kernel 3 --pads 1 --layout NHWC --indices z.npy",
         "fastpool pool large.npy y.npy --kernel 4 --strides 4 --layout HW --max-bytes 64M",
         "fastpool pool batch.npz pooled.npz --kernel 3,3 --strides 2 --ceil-mode",
+        "fastpool pool x.npy y.npy --op avg --kernel 3 --pads 1 --count-include-pad",
+        "fastpool pool x.npy y.npy --op global-avg --dtype float64 --keepdims 0",
+        "fastpool pool photo.png small.png --op adaptive-avg --output-size 64,96",
     ],
 )
 @click.argument("source", metavar="IN", type=click.Path(path_type=Path))
 @click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
-@with_options(WINDOW)
+@with_options(OP, WINDOW)
+@with_options(AVERAGE, [text("dtype", "Type of averages. [that of the input]")])
+@with_options([number("keepdims", "Whether a global op keeps spatial axes: 0 or 1. [1]")])
 @click.option(
     "--indices",
     metavar="FILE",
@@ -37,10 +56,11 @@ ARRAYS = (".npy", ".npz")
 @with_options(INDICES, ACTIVATION, THREADS)
 @click.option("--key", metavar="NAME", help="The array of an .npz file; by default all of them.")
 @click.option("--max-bytes", type=Size(), help="Memory for input and results. [256M]")
-def command(source, target, indices, key, max_bytes, **attributes):
+def command(source, target, op, indices, key, max_bytes, **attributes):
     """Pool arrays or an image from one file into another.
 
-    Attributes are those of fastpool.max_pool. The endings of file names give their formats:
+    Attributes are those of fastpool.max_pool, or of the function for another --op. The endings of
+    file names give their formats:
 
     \b
     .npy   an array; from one to another any size fits into little memory
@@ -50,18 +70,23 @@ def command(source, target, indices, key, max_bytes, **attributes):
     One array or image can go to an .npy file or an image. Files appear when they are complete.
     """
     with wrong_input():
-        attributes = given(attributes)
+        attributes, name = given(attributes), function_name(op)
+        outputs = given({"indices": indices})
+        check_op(op, getattr(fastpool, name), {**attributes, **outputs})
         targets = [target] if indices is None else [target, indices]
         _check(source, targets, key, max_bytes, attributes)
         with progress("pooling") as update:
             if {path.suffix for path in (source, *targets)} == {".npy"}:
                 size = {} if max_bytes is None else {"max_bytes": max_bytes}
-                plan = fastpool.files.max_pool(
-                    *(source, target), indices=indices, progress=update, **size, **attributes
+                getattr(fastpool.files, name)(
+                    *(source, target), progress=update, **outputs, **size, **attributes
                 )
-                lines = [f"{plan.dtype} {'x'.join(map(str, plan.output_shape))}"]
+                lines = [described(np.load(target, mmap_mode="r"))]
             else:
-                lines = _pool_arrays(source, targets, key, attributes, update)
+                if indices is not None:
+                    attributes["return_indices"] = True
+                function = getattr(fastpool, name)
+                lines = _pool_arrays(function, source, targets, key, attributes, update)
     for line in lines:
         click.echo(f"{target}: {line}")
 
@@ -83,7 +108,7 @@ def _check(source, targets, key, max_bytes, attributes):
         raise ValueError("indices: expected a name that ends in .npy or .npz")
 
 
-def _pool_arrays(source, targets, key, attributes, update):
+def _pool_arrays(function, source, targets, key, attributes, update):
     """Pool arrays in memory, one after the other; yield a line about each."""
     lines = []
     with ExitStack() as stack:
@@ -97,9 +122,7 @@ def _pool_arrays(source, targets, key, attributes, update):
         for name, x, layout in _inputs(source, key, update):
             more = {} if layout is None else {"layout": layout}
             try:
-                results = fastpool.max_pool(
-                    x, **attributes, **more, return_indices=len(targets) == 2
-                )
+                results = function(x, **attributes, **more)
             except (TypeError, ValueError) as error:
                 raise type(error)(f"{error} ({name or source}: {described(x)})") from None
             results = results if isinstance(results, tuple) else (results,)

@@ -126,7 +126,7 @@ def needing(what, install, *packages):
 )
 @click.version_option(__version__, message="fastpool %(version)s")
 def program():
-    """Exact max pooling and unpooling on CPUs.
+    """Exact pooling and unpooling on CPUs.
 
     Results go to standard output; notes, errors and progress to standard error.
 

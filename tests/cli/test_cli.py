@@ -251,6 +251,29 @@ def test_explain():
     )
 
 
+@pytest.mark.parametrize(
+    ("op", "options", "plan"),
+    [
+        (
+            "avg",
+            ("--kernel", "3", "--divisor", "9", "--result-dtype", "float64"),
+            lambda: fastpool.plan_avg_pool(
+                (1, 3, 9, 9), "float32", 3, divisor=9, result_dtype="float64"
+            ),
+        ),
+        ("global-max", (), lambda: fastpool.plan_global_max_pool((1, 3, 9, 9), "float32")),
+        (
+            "adaptive-avg",
+            ("--output-size", "3"),
+            lambda: fastpool.plan_adaptive_avg_pool((1, 3, 9, 9), "float32", 3),
+        ),
+    ],
+)
+def test_explain_ops(op, options, plan):
+    arguments = "explain", "--op", op, "--shape", "1,3,9,9", *options
+    assert cases.command(*arguments) == (0, plan().explain() + "\n", "")
+
+
 @pytest.mark.parametrize("more", [("--axes", "W"), ("--conventions",)])
 def test_explain_draws(folder, more):
     pytest.importorskip("matplotlib")
@@ -270,6 +293,10 @@ def test_explain_draws(folder, more):
         ("--shape 6 --layout W --kernel 3 --dtype complex64", "--dtype: expected one of"),
         ("--shape 6 --layout W --kernel 3 --conventions --nan ignore", "--nan: has no meaning"),
         ("--shape 6 --layout W --kernel 3 --conventions --axes W", "--axes: has no meaning"),
+        ("--shape 6 --layout W --op avg", "Missing option '--kernel-shape'"),
+        ("--shape 6 --layout W --op adaptive-avg --kernel 3", "--kernel-shape: has no meaning"),
+        ("--shape 6 --layout W --kernel 3 --rounding trunc", "--rounding: has no meaning"),
+        ("--shape 6 --layout W --op global-max --conventions", "--op: has no meaning"),
         ("--shape 6 --layout W --kernel 3 --svg w.png", "'--svg': expected a name that ends in"),
     ],
 )

@@ -41,6 +41,57 @@ def test_pool(folder):
         cases.assert_same(np.load(name), want)
 
 
+OPS = {
+    "avg": (
+        "--kernel 3 --strides 2 --pads 1 --count-include-pad --dtype float64 --numerics exact",
+        {
+            **{"kernel_shape": 3, "strides": 2, "pads": 1, "count_include_pad": True},
+            **{"dtype": "float64", "numerics": "exact"},
+        },
+    ),
+    "avg ": (  # of integers
+        "--kernel 2,3 --divisor 7 --rounding floor --ceil-mode --beyond count",
+        {
+            **{"kernel_shape": (2, 3), "divisor": 7, "rounding": "floor"},
+            **{"ceil_mode": True, "beyond": "count"},
+        },
+    ),
+    "global-avg": ("--keepdims 0", {"keepdims": False}),
+    "global-max": ("--nan ignore", {"nan": "ignore"}),
+    "adaptive-avg": ("--output-size 4,7", {"output_size": (4, 7)}),
+    "adaptive-max": ("--output-size 5", {"output_size": 5}),
+}
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_ops(folder, op):
+    options, attributes = OPS[op]
+    function = getattr(fastpool, op.strip().replace("-", "_") + "_pool")
+    expected = function(X, layout="NHWC", **attributes)
+    wanted = f"{expected.dtype} {'x'.join(map(str, expected.shape))}"
+    options = ["--op", op.strip(), "--layout", "NHWC", *options.split()]
+    assert cases.command("pool", "x.npy", "y.npy", *options) == (0, f"y.npy: {wanted}\n", "")
+    cases.assert_same(np.load("y.npy"), expected)
+    np.savez("in.npz", a=X)
+    status, printed, said = cases.command("pool", "in.npz", "out.npz", *options)
+    assert (status, printed, said) == (0, f"out.npz: a {wanted}\n", "")
+    with np.load("out.npz") as out:
+        cases.assert_same(out["a"], expected)
+
+
+@pytest.mark.parametrize("target", ["y.npy", "y.npz"])
+def test_indices_of_ops(folder, target):
+    np.savez("x.npz", a=X)
+    arguments = [f"x.{target[2:]}", target, "--op", "adaptive-max", "--output-size", "5"]
+    indices = f"z.{target[2:]}"
+    options = ["--layout", "NHWC", "--indices", indices, "--index-dtype", "int32"]
+    assert cases.command("pool", *arguments, *options)[0] == 0
+    attributes = {"layout": "NHWC", "return_indices": True, "index_dtype": "int32"}
+    _, expected = fastpool.adaptive_max_pool(X, 5, **attributes)
+    found = np.load(indices)
+    cases.assert_same(found["a"] if target.endswith("z") else found, expected)
+
+
 def test_pool_arrays_by_name(folder):
     arrays = {"a": X, "b": X.astype(np.float32)}
     np.savez("in.npz", **arrays)
@@ -107,6 +158,15 @@ def test_turned_photographs_are_turned(folder):
         ("nothing.npy y.npy --kernel 2", 1, "nothing.npy: No such file or directory"),
         ("x.npy no/y.npy --kernel 2", 1, ": No such file or directory"),
         ("x.npy y.npy --kernel 99", 2, "--kernel-shape[0]: window (99"),
+        ("x.npy y.npy --op mean --kernel 2", 2, "'mean' is not one of 'max', 'avg'"),
+        ("x.npy y.npy --op avg", 2, "Missing option '--kernel-shape'"),
+        ("x.npy y.npy --op adaptive-avg", 2, "Missing option '--output-size'"),
+        ("x.npy y.npy --op global-avg --kernel 2", 2, "--kernel-shape: has no meaning with --op gl"),
+        ("x.npy y.npy --kernel 2 --divisor 2", 2, "--divisor: has no meaning with --op max"),
+        ("x.npy y.npy --op avg --kernel 2 --indices z.npy", 2, "--indices: has no meaning with"),
+        ("x.npy y.npy --op avg --kernel 2 --divisor 0", 2, "--divisor: expected an int other"),
+        ("x.npy y.npy --op avg --kernel 2 --dtype float16", 2, "--dtype: expected"),
+        ("x.npy y.npy --op global-max --keepdims 2", 2, "--keepdims: expected 0 or 1, got 2"),
         ("x.npy y.npy --kernel 2 --layout HC", 2, "--layout: expected"),
         ("x.npy y.npy --kernel 2 --auto-pad SAME", 2, "--auto-pad: expected one of"),
         ("x.npy y.npy --kernel 2,x", 2, "expected 3 or 3,3, got '2,x'"),

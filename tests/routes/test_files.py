@@ -39,6 +39,64 @@ def test_any_geometry_in_tiles(tmp_path_factory, case, max_bytes):
         cases.assert_same(np.load(path), want)
 
 
+@pytest.mark.parametrize("max_bytes", [100, 2000, 10**9])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("avg_pool", {"kernel_shape": 3, "strides": 2, "pads": 1, "count_include_pad": True}),
+        ("avg_pool", {"kernel_shape": (2, 5), "dtype": "float64", "nan": "ignore"}),
+        ("global_avg_pool", {}),
+        ("global_avg_pool", {"keepdims": False, "numerics": "sequential"}),
+        ("global_max_pool", {"keepdims": False}),
+        ("adaptive_avg_pool", {"output_size": (4, 7), "dtype": "float64"}),
+        ("adaptive_max_pool", {"output_size": (5, 3)}),
+    ],
+)
+def test_means_and_others_in_tiles(folder, name, arguments, order, max_bytes):
+    x = cases.values((2, 10, 9, 3), "float32", "bits", 0)
+    np.save("x.npy", np.array(x, order=order))
+    arguments = {**arguments, "layout": "NHWC"}
+    plan = getattr(fastpool.files, name)("x.npy", "y.npy", **arguments, max_bytes=max_bytes)
+    expected = getattr(fastpool, name)(x, **arguments)
+    cases.assert_same(np.load("y.npy"), expected)
+    assert arguments.get("keepdims") is False or plan.output_shape == expected.shape
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("global_max_pool", {"keepdims": False}), ("adaptive_max_pool", {"output_size": (5, 4)})],
+)
+def test_indices_of_others(folder, name, arguments):
+    x = cases.values((2, 10, 8, 3), "uint8", "ties", 0)
+    np.save("x.npy", x)
+    arguments = {**arguments, "layout": "NHWC"}
+    getattr(fastpool.files, name)("x.npy", "y.npy", indices="z.npy", **arguments, max_bytes=500)
+    expected = getattr(fastpool, name)(x, **arguments, return_indices=True)
+    for path, want in zip(("y.npy", "z.npy"), expected, strict=True):
+        cases.assert_same(np.load(path), want)
+
+
+def test_bad_arguments_of_others(folder):
+    names = cases.names(folder)
+    for call, error, match in (
+        (lambda f: f.avg_pool("x.npy", "y.npy", 2, indices="z.npy"), TypeError, "indices"),
+        (lambda f: f.avg_pool("x.npy", "y.npy", 2, result_dtype="int8"), TypeError, "result_dtype"),
+        (lambda f: f.avg_pool("x.npy", "y.npy", 2, dtype="float16"), TypeError, "dtype: expected"),
+        (lambda f: f.global_avg_pool("x.npy", "y.npy", keepdims=2), ValueError, "keepdims"),
+        (lambda f: f.adaptive_avg_pool("x.npy", "y.npy", -1), ValueError, "output_size"),
+        (lambda f: f.adaptive_max_pool("x.npy", 5, 1), TypeError, "target: expected a str"),
+        (
+            lambda f: f.global_max_pool("x.npy", "y.npy", return_indices=True),
+            TypeError,
+            "return_indices",
+        ),
+    ):
+        with pytest.raises(error, match=match):
+            call(fastpool.files)
+    assert cases.names(folder) == names
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("byte_order", ["<", ">"])
 def test_orders(folder, order, byte_order):

@@ -78,3 +78,9 @@ assert_type(fastpool.__version__, str)
 def pool_file(source: str) -> tuple[int, ...]:
     plan = fastpool.files.max_pool(source, "y.npy", 2, layout="HW", progress=print, nan="ignore")
     return plan.output_shape
+
+
+def average_file(source: str) -> tuple[str, tuple[int, ...]]:
+    plan = fastpool.files.avg_pool(source, "y.npy", 2, layout="HW", dtype="float32", divisor=3)
+    whole = fastpool.files.global_max_pool(source, "y.npy", keepdims=False, indices="z.npy")
+    return plan.result_dtype, whole.output_shape

@@ -1,0 +1,88 @@
+"""The types of fastpool.files."""
+
+import os
+from collections.abc import Callable
+from typing import SupportsIndex, TypeAlias, Unpack
+
+from numpy.typing import DTypeLike
+
+from .. import AvgPoolPlan, MaxPoolPlan
+from .. import _typing as t
+
+__all__ = [
+    "adaptive_avg_pool",
+    "adaptive_max_pool",
+    "avg_pool",
+    "global_avg_pool",
+    "global_max_pool",
+    "max_pool",
+]
+
+_Path: TypeAlias = str | os.PathLike[str]
+
+def max_pool(
+    source: _Path,
+    target: _Path,
+    kernel_shape: t.Ints,
+    *,
+    indices: _Path | None = None,
+    max_bytes: SupportsIndex = ...,
+    progress: Callable[[int, int], object] | None = None,
+    num_threads: SupportsIndex | None = None,
+    **attributes: Unpack[t.PoolAttributes],
+) -> MaxPoolPlan: ...
+def avg_pool(
+    source: _Path,
+    target: _Path,
+    kernel_shape: t.Ints,
+    *,
+    dtype: DTypeLike | None = None,
+    max_bytes: SupportsIndex = ...,
+    progress: Callable[[int, int], object] | None = None,
+    num_threads: SupportsIndex | None = None,
+    **attributes: Unpack[t.AvgPoolAttributes],
+) -> AvgPoolPlan: ...
+def global_avg_pool(
+    source: _Path,
+    target: _Path,
+    *,
+    keepdims: t.KeepDims = True,
+    dtype: DTypeLike | None = None,
+    max_bytes: SupportsIndex = ...,
+    progress: Callable[[int, int], object] | None = None,
+    num_threads: SupportsIndex | None = None,
+    **attributes: Unpack[t.MeanAttributes],
+) -> AvgPoolPlan: ...
+def global_max_pool(
+    source: _Path,
+    target: _Path,
+    *,
+    keepdims: t.KeepDims = True,
+    indices: _Path | None = None,
+    max_bytes: SupportsIndex = ...,
+    progress: Callable[[int, int], object] | None = None,
+    num_threads: SupportsIndex | None = None,
+    **attributes: Unpack[t.MaximumAttributes],
+) -> MaxPoolPlan: ...
+def adaptive_avg_pool(
+    source: _Path,
+    target: _Path,
+    output_size: t.OutputSize,
+    *,
+    dtype: DTypeLike | None = None,
+    max_bytes: SupportsIndex = ...,
+    progress: Callable[[int, int], object] | None = None,
+    num_threads: SupportsIndex | None = None,
+    **attributes: Unpack[t.MeanAttributes],
+) -> AvgPoolPlan: ...
+def adaptive_max_pool(
+    source: _Path,
+    target: _Path,
+    output_size: t.OutputSize,
+    *,
+    indices: _Path | None = None,
+    max_bytes: SupportsIndex = ...,
+    progress: Callable[[int, int], object] | None = None,
+    num_threads: SupportsIndex | None = None,
+    **attributes: Unpack[t.MaximumAttributes],
+) -> MaxPoolPlan: ...
