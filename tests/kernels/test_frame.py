@@ -12,7 +12,8 @@ import pytest
 
 import fastpool
 from callers import ROOT, build, load, needs_compiler
-from fastpool._running.passes import Window, chain, trimmed
+from fastpool._planning.geometry import AdaptiveAxis
+from fastpool._running.passes import trimmed
 from fastpool._running.work import make_work
 
 SOURCE = ROOT / "fastpool"
@@ -35,7 +36,9 @@ def counting(tmp_path_factory):
 def taps(window):
     """The elements of each output of a window."""
     if window.places:
-        return [range(first, first + count) for first, count in window.places]
+        size, outs, rest = window.places
+        ends = (((o * size + rest) // outs, -((-(o + 1) * size - rest) // outs)) for o in range(window.out))
+        return [range(*end) for end in ends]
     starts = (o * window.stride - window.begin for o in range(window.out))
     return [
         [e for t in range(window.kernel) if 0 <= (e := start + t * window.dilation) < window.size]
