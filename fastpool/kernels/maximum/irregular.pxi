@@ -1,14 +1,14 @@
 # Takes:   axes of adaptive pooling whose windows differ in length, with and without indices
 # Reads:   the input in place; as keys, a few columns at a time
-# Scratch: maxima of rows (BAND, BAND_PLACES), a row of keys (SLAB), its positions (IOTA), outputs as
-#          keys (POOLED, POOLED_PLACES)
+# Scratch: the maxima of rows (BAND, BAND_PLACES), a row of keys (SLAB) and its positions (IOTA),
+#          outputs as keys (POOLED, POOLED_PLACES)
 # Wins:    no other strategy takes them
 #
-# A row of outputs is pooled in groups. The band first takes the maximum of the rows under a group, in
-# every slab of the leading taps. Each output then takes the maximum of its columns there. A window
-# too long for the band is a group by itself, and is folded: the band also takes the maximum of its
-# pieces, so scratch is bounded. In this order the first maximum of a window is not met first, so
-# with indices the lower position wins a tie.
+# A row of outputs is pooled in groups. The band first takes the maximum of the rows under a group,
+# in every slab of the leading taps. Each output then takes the maximum of its columns there. A
+# window too long for the band is a group by itself, and is folded: the band also takes the maximum
+# of its pieces, so scratch is bounded. In this order the first maximum of a window is not met
+# first, so with indices the lower position wins a tie.
 #
 # All windows are inside the input and have no dilation: `axes_again` (_planning/pooled.py) sees to
 # it. So none is empty.
@@ -53,7 +53,7 @@ cdef inline Py_ssize_t band_columns(const Pool *p) noexcept nogil:
 
 
 cdef inline void start_groups(Group *g, const Pool *pool, const View *x,
-                            const Tile *tile) noexcept nogil:
+                              const Tile *tile) noexcept nogil:
     """Set what all groups of a tile share."""
     cdef const Window *w = &pool.frame.problem.cols
     g.pool, g.x, g.channels = pool, x, tile.channels
