@@ -12,7 +12,8 @@ import pytest
 
 import fastpool
 from callers import ROOT, build, load, needs_compiler
-from fastpool._running.passes import Window, chain, trimmed
+from fastpool._planning.geometry import AdaptiveAxis
+from fastpool._running.passes import trimmed
 from fastpool._running.work import make_work
 
 SOURCE = ROOT / "fastpool"
@@ -32,37 +33,30 @@ def counting(tmp_path_factory):
         return load(build("counting", folder, "-O1")[0]["counting"])
 
 
-def taps(window):
-    """The elements of each output of a window."""
-    if window.places:
-        return [range(first, first + count) for first, count in window.places]
-    starts = (o * window.stride - window.begin for o in range(window.out))
+def taps(axis):
+    """The elements of each output of an axis."""
+    if isinstance(axis, AdaptiveAxis):
+        return [range(*axis.window(output)) for output in range(axis.output)]
+    starts = (o * axis.stride - axis.begin for o in range(axis.output))
     return [
-        [e for t in range(window.kernel) if 0 <= (e := start + t * window.dilation) < window.size]
+        [e for t in range(axis.kernel) if 0 <= (e := start + t * axis.dilation) < axis.size]
         for start in starts
     ]
 
 
-def expected_counts(x, windows, axes):
+def expected_counts(x, axes, places):
     """Count along one axis after the other."""
     counts = (x != 0).astype(np.int32)
-    for window, axis in zip(windows, axes, strict=True):
-        parts = [counts.take(list(e), axis).sum(axis, dtype=np.int32) for e in taps(window)]
-        counts = np.stack(parts, axis)
+    for axis, place in zip(axes, places, strict=True):
+        parts = [counts.take(list(e), place).sum(place, dtype=np.int32) for e in taps(axis)]
+        counts = np.stack(parts, place)
     return counts
 
 
-def adaptive(size, out):
-    """The window of adaptive pooling: output o covers size * o / out to size * (o + 1) / out."""
-    ends = [(o * size // out, -(-(o + 1) * size // out)) for o in range(out)]
-    places = tuple((first, stop - first) for first, stop in ends)
-    return Window(size, out, max(n for _, n in places), 1, 1, 0, chain(1, 1), places)
-
-
-def check(counting, work, windows, axes, seed):
+def check(counting, work, plan, seed):
     x = np.random.default_rng(seed).integers(-1, 2, work.input_shape).astype(np.int32)
     compiled = counting.Counting(work)
-    expected = expected_counts(x, windows, axes)
+    expected = expected_counts(x, plan.axes, plan.spatial)
     assert compiled.tasks > 1
     for threads in (1, 2, 7):
         y = np.full(work.output_shape, 77, np.int32)
@@ -82,7 +76,7 @@ def test_windows(counting, layout, spatial, attributes):
     work = make_work(plan, windows, shape, plan.output_shape)
     for rows, cols, planes in itertools.product((1, 2), (1, 3, 8), (1, 2)):
         tiled = replace(work, tile=(rows, cols, 2, 1 if layout == "NHWC" else planes))
-        check(counting, tiled, windows, plan.spatial, cols)
+        check(counting, tiled, plan, cols)
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
@@ -91,12 +85,11 @@ def test_windows(counting, layout, spatial, attributes):
 )
 def test_irregular_windows(counting, layout, sizes):
     spatial, outs = zip(*sizes, strict=True)
-    order = (lambda axes: (2, 3, *axes)) if layout == "NCHW" else (lambda axes: (2, *axes, 3))
-    plan = fastpool.plan_max_pool(order(spatial), "int32", 1, layout=layout)
-    windows = [adaptive(size, out) for size, out in sizes]
-    regular = [trimmed(axis) for axis in plan.axes]
-    work = make_work(plan, regular, plan.input_shape, order(outs))
-    given = tuple(windows) if len(windows) > 1 else (work.windows[0], *windows)
-    for rows, cols in itertools.product((1, 2), (1, 4)):
-        tiled = replace(work, windows=given, tile=(rows, cols, 2, 1))
-        check(counting, tiled, windows, plan.spatial, cols)
+    shape = (2, 3, *spatial) if layout == "NCHW" else (2, *spatial, 3)
+    plan = fastpool.plan_adaptive_max_pool(shape, "int32", outs, layout=layout)
+    part = plan.tile((slice(None), slice(None), slice(1, None)))
+    for whole in (plan, part.plan):
+        windows = [trimmed(axis) for axis in whole.axes]
+        work = make_work(whole, windows, whole.input_shape, whole.output_shape)
+        for rows, cols in itertools.product((1, 2), (1, 4)):
+            check(counting, replace(work, tile=(rows, cols, 2, 1)), whole, cols)

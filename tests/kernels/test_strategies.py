@@ -50,7 +50,14 @@ CALLS = {
     "bands": ((1, 64, 112, 112), "float32", 3, {"strides": 3}, {}),
     "taps": ((1, 64, 56, 56), "float32", 3, {"pads": 1, "return_indices": True}, {}),
     "pairs": ((1, 8, 56, 56), "float32", 19, {"return_indices": True}, {}),
+    "irregular": ((1, 64, 13, 13), "float32", (6, 13), {}, {}),  # an output size
 }
+
+
+def plan_of(name):
+    shape, dtype, size, attributes, _ = CALLS[name]
+    make = fastpool.plan_adaptive_max_pool if name == "irregular" else fastpool.plan_max_pool
+    return make(shape, dtype, size, **attributes)
 
 
 def work_of(plan):
@@ -61,8 +68,7 @@ def work_of(plan):
 @pytest.mark.parametrize("build", BUILDS)
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_that_reach_every_strategy(name, build):
-    shape, dtype, kernel, attributes, elsewhere = CALLS[name]
-    plan = fastpool.plan_max_pool(shape, dtype, kernel, **attributes)
+    plan, elsewhere = plan_of(name), CALLS[name][-1]
     choice = strategies.choose(work_of(plan), BUILDS[build])
     assert choice.strategy == elsewhere.get(build, name), choice
     best_first = [
@@ -78,8 +84,7 @@ def test_every_strategy_is_reached():
 
 @pytest.mark.parametrize("name", CALLS)
 def test_explained(name, isa):
-    shape, dtype, kernel, attributes, elsewhere = CALLS[name]
-    plan = fastpool.plan_max_pool(shape, dtype, kernel, **attributes)
+    plan = plan_of(name)
     text = " ".join(plan.explain().split())
     taken, declined = strategies.choose(work_of(plan), BUILDS[isa])
     assert f'("{taken}")' in text
@@ -132,7 +137,7 @@ def test_switching_any_strategy_off_leaves_results_alone(isa, monkeypatch):
                 got, expected = (got,), (expected,) if not isinstance(expected, tuple) else expected
             for one, two in zip(got, expected, strict=True):
                 cases.assert_same(one, two, f"{taken} by {instead}: {shape} {kernel} {attributes}")
-    kept = {"running_maxima", "bands", "pairs"}
+    kept = strategies.NEVER_OFF
     assert all(name not in others for name, others in off.items() if name not in kept)
 
 
@@ -186,8 +191,8 @@ def test_a_build_refuses_what_needs_masks(isa):
 
 
 def test_the_compiled_object_runs_by_the_choice(isa):
-    for name, (shape, dtype, kernel, attributes, _) in CALLS.items():
-        plan = fastpool.plan_max_pool(shape, dtype, kernel, **attributes)
+    for name in CALLS:
+        plan = plan_of(name)
         pooling = prepare.PreparedPool(plan).pooling
         assert (
             pooling.strategy
