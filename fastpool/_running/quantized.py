@@ -6,9 +6,11 @@ of the scales. That never decreases with T. So for each D there is a least total
 results, and these 255 integers decide it without any rounding.
 """
 
+from fractions import Fraction
 from functools import lru_cache
 from itertools import chain, pairwise, product
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,10 +25,19 @@ _INT64 = np.iinfo(np.int64)
 _LONGEST_TABLE = 2**16
 
 
+class Quantization(NamedTuple):
+    """What the elements of input and result stand for: scale * (element - zero point)."""
+
+    x_scale: float
+    x_zero_point: int
+    y_scale: float
+    y_zero_point: int
+
+
 class QuantizedAverage:
     """An average pooling of quantised elements, ready to run on arrays of one shape and type."""
 
-    def __init__(self, plan, step, x_zero_point, y_zero_point):
+    def __init__(self, plan):
         """Set up.
 
         Parameters
@@ -34,16 +45,11 @@ class QuantizedAverage:
         plan : AvgPoolPlan
             One that adds the elements of each window: of uint8 or int8, with a `divisor` of 1, and
             without dilation, so that few divisors take turns.
-        step : Fraction
-            Scale of the input, over that of the result.
-        x_zero_point, y_zero_point : int
         """
         self._plan = plan
-        self._step = step
-        self._x_zero_point, self._y_zero_point = x_zero_point, y_zero_point
         self._counts = None
 
-    def __call__(self, x, out=None):
+    def __call__(self, x, quantization, out=None):
         """Pool an array of the plan's shape and type, as `fastpool.avg_pool` does."""
         x, dtype = own(x), np.dtype(self._plan.dtype)
         (into,) = outputs(out=out)
@@ -53,18 +59,18 @@ class QuantizedAverage:
         if into is None:
             into = np.empty(sums.shape, dtype)
         if sums.size:
-            self._quantize(sums, into)
+            self._quantize(sums, quantization, into)
         bump_versions(out)
         return into if out is None else out
 
-    def _quantize(self, sums, y):
+    def _quantize(self, sums, quantization, y):
         """Write the quantised means of the windows with these sums."""
         plan = self._plan
         if self._counts is None:  # not before the sums had memory: there is a count per output
             self._counts = _Counts(plan)
         counts = self._counts
         totals = sums.astype(np.int64)
-        elements = np.int64(self._x_zero_point)
+        elements = np.int64(quantization.x_zero_point)
         for place, of_axis in zip(plan.spatial, counts.elements, strict=True):
             shape = [1] * sums.ndim
             shape[place] = -1
@@ -73,7 +79,7 @@ class QuantizedAverage:
         farthest = 255 * prod(plan.kernel_shape)  # from 0 that a total is
         quantized = _looked_up if farthest <= _LONGEST_TABLE else _searched
         for divisor, region in counts.regions(plan):
-            rule = self._step, divisor, self._y_zero_point, plan.dtype
+            rule = quantization, divisor, plan.dtype
             y[region] = quantized(totals[region], rule, farthest)
 
 
@@ -134,8 +140,10 @@ def _table(rule, farthest):
 
 
 @lru_cache(1024)
-def _bounds(step, divisor, zero_point, dtype):
+def _bounds(quantization, divisor, dtype):
     """Return the least total for each value of the type but the least."""
+    step = Fraction(quantization.x_scale) / Fraction(quantization.y_scale)
+    zero_point = quantization.y_zero_point
     least, most = limits(dtype)
     bounds = []
     for value in range(least + 1 - zero_point, most + 1 - zero_point):

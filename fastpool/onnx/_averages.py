@@ -4,7 +4,6 @@ Attributes have the form that :mod:`fastpool.onnx` describes. The functions tran
 :func:`fastpool.avg_pool`; for quantised elements such a plan adds the elements of each window.
 """
 
-from fractions import Fraction
 from math import prod
 from numbers import Number
 
@@ -15,7 +14,7 @@ from .._planning.operators import spatial_rank
 from .._plans import make_avg_plan
 from .._running.interop import as_array
 from .._running.plan_cache import PlanCache
-from .._running.quantized import QuantizedAverage
+from .._running.quantized import Quantization, QuantizedAverage
 from ._operators import text, window_attributes
 
 __all__ = ["average_pool", "qlinear_average_pool", "qlinear_global_average_pool"]
@@ -189,8 +188,8 @@ def qlinear_average_pool(
     array([[[105, 239]]], dtype=uint8)
     """
     x = _quantised(x)
+    quantization = _quantization(x, x_scale, x_zero_point, y_scale, y_zero_point)
     values = (
-        *_quantisation(x, x_scale, x_zero_point, y_scale, y_zero_point),
         kernel_shape,
         strides,
         pads,
@@ -203,7 +202,7 @@ def qlinear_average_pool(
         pads_with_auto_pad,
         num_threads,
     )
-    return _qlinear_plans.find(x, values)(x, out)
+    return _qlinear_plans.find(x, values)(x, quantization, out)
 
 
 def qlinear_global_average_pool(
@@ -238,8 +237,8 @@ def qlinear_global_average_pool(
     array([[[-4]]], dtype=int8)
     """
     x = _quantised(x)
-    quantisation = _quantisation(x, x_scale, x_zero_point, y_scale, y_zero_point)
-    return _qlinear_global_plans.find(x, (*quantisation, channels_last, num_threads))(x, out)
+    quantization = _quantization(x, x_scale, x_zero_point, y_scale, y_zero_point)
+    return _qlinear_global_plans.find(x, (channels_last, num_threads))(x, quantization, out)
 
 
 def _quantised(x):
@@ -250,9 +249,8 @@ def _quantised(x):
     return x
 
 
-def _quantisation(x, x_scale, x_zero_point, y_scale, y_zero_point):
-    """Return the four numbers as floats and ints."""
-    return (
+def _quantization(x, x_scale, x_zero_point, y_scale, y_zero_point):
+    return Quantization(
         arguments.scale(_plain(x_scale, "x_scale"), "x_scale"),
         arguments.zero_point(_plain(x_zero_point, "x_zero_point"), "x_zero_point", x.dtype),
         arguments.scale(_plain(y_scale, "y_scale"), "y_scale"),
@@ -308,10 +306,6 @@ def _plan_average_pool(
 def _plan_qlinear_average_pool(
     shape,
     dtype,
-    x_scale,
-    x_zero_point,
-    y_scale,
-    y_zero_point,
     kernel_shape,
     strides,
     pads,
@@ -327,7 +321,7 @@ def _plan_qlinear_average_pool(
     layout = _layout(channels_last)
     n = spatial_rank(shape, layout)
     windows = kernel_shape, strides, pads, None, auto_pad, pads_with_auto_pad
-    sums = _plan_sums(
+    return _quantized_average(
         shape,
         dtype,
         **window_attributes(n, *windows),
@@ -338,31 +332,23 @@ def _plan_qlinear_average_pool(
         layout=layout,
         num_threads=num_threads,
     )
-    return _quantised_plan(sums, x_scale, x_zero_point, y_scale, y_zero_point)
 
 
-def _plan_qlinear_global_average_pool(
-    shape, dtype, x_scale, x_zero_point, y_scale, y_zero_point, channels_last, num_threads
-):
+def _plan_qlinear_global_average_pool(shape, dtype, channels_last, num_threads):
     layout = _layout(channels_last)
     window = geometry.whole_window(shape, geometry.layout(layout, shape))
-    sums = _plan_sums(shape, dtype, window, layout=layout, num_threads=num_threads)
-    return _quantised_plan(sums, x_scale, x_zero_point, y_scale, y_zero_point)
+    return _quantized_average(shape, dtype, window, layout=layout, num_threads=num_threads)
 
 
 def _layout(channels_last):
     return "NHWC" if arguments.flag(channels_last, "channels_last") else "NCHW"
 
 
-def _plan_sums(shape, dtype, kernel_shape, **attributes):
-    """Return the plan that adds the elements of each window."""
+def _quantized_average(shape, dtype, kernel_shape, **attributes):
+    """Return the pooling whose plan adds the elements of each window."""
     result = "int32" if prod(kernel_shape) <= _INT32_TAPS else "int64"
-    return make_avg_plan(shape, dtype, kernel_shape, divisor=1, result_dtype=result, **attributes)
-
-
-def _quantised_plan(sums, x_scale, x_zero_point, y_scale, y_zero_point):
-    step = Fraction(x_scale) / Fraction(y_scale)
-    return QuantizedAverage(sums, step, x_zero_point, y_zero_point)
+    sums = make_avg_plan(shape, dtype, kernel_shape, divisor=1, result_dtype=result, **attributes)
+    return QuantizedAverage(sums)
 
 
 _average_plans = PlanCache(_plan_average_pool)
