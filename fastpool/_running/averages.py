@@ -108,7 +108,7 @@ def make_sum_work(plan):
     *leads, rows, cols = windows
     lead_taps = tuple(map(_most_taps, leads))
     channels_last = plan.channels_last and plan.channels > 1
-    carries_rows = not rows.places and rows.dilation == 1 and 2 * rows.stride < rows.kernel
+    carries_rows = not rows.places and rows.dilation == 1 and 2 * rows.stride + 3 < rows.kernel
     carries_cols = bool(cols.places) or cols.kernel > FEW_TAPS
     carries_cols = carries_cols or cols.extent > max(64, 2 * cols.size)
     tile = _tile(plan, windows, channels_last)

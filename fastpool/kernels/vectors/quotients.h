@@ -192,43 +192,68 @@ INLINE vec_f64 quotients_at(const sums_t *s, const divisors_t *d, ptrdiff_t i, p
     vec_f64 q = (vec_f64)load_some(s->high + i, n - i) * d->reciprocal;
     return d->reciprocals ? q * (vec_f64)load_some(d->reciprocals + i, n - i) : q;
 }
-/* Is a double near the middle of two floats? Up to four roundings separate it from the quotient. */
+INLINE vec_f64 wide_product_error(vec_f64 a, vec_f64 b, vec_f64 product) {
+#if VEC_BYTES == 64
+    return (vec_f64)_mm512_fmsub_pd((__m512d)a, (__m512d)b, (__m512d)product);
+#elif VEC_BYTES == 32
+    return (vec_f64)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)product);
+#else
+    vec_f64 c = a * 0x8000001p0, d = b * 0x8000001p0;
+    vec_f64 ah = c - (c - a), bh = d - (d - b), al = a - ah, bl = b - bh;
+    return ((ah * bh - product) + ah * bl + al * bh) + al * bl;
+#endif
+}
+
+/* WIDE quotients, to the nearest double but for rare ones, and which of them are not exact. */
+typedef struct {
+    vec_f64 q;
+    vec_u64 inexact;
+} quotients_t;
+INLINE quotients_t nearest_at(const sums_t *s, const divisors_t *d, ptrdiff_t i, ptrdiff_t n) {
+    quotients_t found = {quotients_at(s, d, i, n), {0}};
+    vec_f64 sum, by, reciprocal, product, rest;
+    if (d->powers_of_two) return found;
+    sum = (vec_f64)load_some(s->high + i, n - i);
+    by = d->divisor - (vec_f64){0};
+    reciprocal = d->reciprocal - (vec_f64){0};
+    if (d->counts) {
+        by *= (vec_f64)load_some(d->counts + i, n - i);
+        reciprocal *= (vec_f64)load_some(d->reciprocals + i, n - i);
+    }
+    product = found.q * by;
+    rest = (sum - product) - wide_product_error(found.q, by, product);
+    rest = (vec_f64)((vec_u64)rest & (vec_u64)(rest == rest)); /* (of an infinity there is none) */
+    found.q += rest * reciprocal; /* (0.5 of its units away at most, or hardly more) */
+    product = found.q * by;
+    rest = (sum - product) - wide_product_error(found.q, by, product);
+    found.inexact = (vec_u64)(rest != (vec_f64){0});
+    return found;
+}
+
+/* Rounding a quotient in double to float is rounding it once, unless it is in the middle of two
+ * floats and not exact. With a `low`, `high` is no exact sum: it may be near the middle. */
 #define MIDDLE 0x10000000
 #define NEAR 8
-INLINE int near_middle(double q) {
-    return ((f64_bits(q) - (MIDDLE - NEAR)) & 0x1fffffff) <= 2 * NEAR;
-}
-INLINE int any_near_middle(vec_f64 q) {
-#if VEC_BYTES == 64
-    __m512i low = _mm512_add_epi64((__m512i)q, _mm512_set1_epi64(NEAR - MIDDLE));
-    low = _mm512_and_si512(low, _mm512_set1_epi64(0x1fffffff));
-    return _mm512_cmple_epu64_mask(low, _mm512_set1_epi64(2 * NEAR)) != 0;
-#else
-    /* As signed 32-bit integers, the 29 low bits on top: SSE2 compares no others. */
-    const vec_i32 none = (vec_i32)((vec_u64){0} + 0x7fffffff00000000ULL);
-    vec_u32 low = ((vec_u32)q - (MIDDLE - NEAR)) << 3;
-    vec_i32 moved = (vec_i32)(low ^ 0x80000000u) | none;
-    return vec_any((vec_t)((vec_i32)(moved <= (INT32_MIN + (2 * NEAR << 3)) + (vec_i32){0}) &
-                           (vec_i32)((vec_u64){0} + 0xffffffffULL)));
-#endif
+INLINE int near_middle(double q, int near) {
+    return ((f64_bits(q) - (uint64_t)(MIDDLE - near)) & 0x1fffffff) <= (uint64_t)(2 * near);
 }
 
 typedef VECTOR(float, VEC_BYTES / 2) wide_f32s;
 
 static void divide_f32(float *y, const sums_t *s, const divisors_t *d, ptrdiff_t n) {
-    int sure = d->powers_of_two && !s->low && !d->settle;
+    int sure = d->powers_of_two && !s->low && !d->settle, near = s->low ? NEAR : 0;
     for (ptrdiff_t i = 0; i < n; i += WIDE) {
-        vec_f64 q = quotients_at(s, d, i, n);
-        wide_f32s results = __builtin_convertvector(q, wide_f32s);
+        quotients_t found = nearest_at(s, d, i, n);
+        wide_f32s results = __builtin_convertvector(found.q, wide_f32s);
         ptrdiff_t count = n - i < WIDE ? n - i : WIDE;
-        if (!sure && (d->settle || any_near_middle(q))) {
+        vec_u64 middle = (vec_u64)(((vec_u64)found.q & 0x1fffffff) == (vec_u64){0} + MIDDLE);
+        if (!sure && (near || d->settle || vec_any((vec_t)(middle & found.inexact))))
             for (ptrdiff_t j = 0; j < count; j++) {
-                if (d->settle || (s->low && near_middle(q[j])))
+                if (d->settle || (near && near_middle(found.q[j], near)))
                     results[j] = (float)settle_at(s, d, i + j, 24, -126);
-                else if (near_middle(q[j]))
+                else if (middle[j] && found.inexact[j])
                     results[j] = (float)odd_quotient(s->high[i + j], divisor_at(d, i + j));
             }
-        }
         if (count == WIDE)
             memcpy(y + i, &results, sizeof results);
         else
@@ -252,25 +277,21 @@ INLINE uint16_t bf16_bits(float x) {
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* `unsure(x, q)`: may rounding the float x once more differ from rounding the quotient once? */
-#define UNSURE_f16(x, q)                                                                          \
-    (((f32_bits(x) & 0x1fff) == 0x1000 && (!exact || (double)(x) != (q))) ||                      \
-     ((f32_bits(x) & 0x7fffffff) < 0x38800000 && (q) != 0))
-#define UNSURE_bf16(x, q) ((f32_bits(x) & 0xffff) == 0x8000 && (!exact || (double)(x) != (q)))
+/* May rounding the float x, a quotient q, once more differ from rounding the quotient once? */
+#define UNSURE_f16(x)                                                                             \
+    ((f32_bits(x) & 0x1fff) == 0x1000 || (f32_bits(x) & 0x7fffffff) < 0x38800000)
+#define UNSURE_bf16(x) ((f32_bits(x) & 0xffff) == 0x8000)
 #define DEFINE_DIVIDE_HALF(name, T, precision, least)                                             \
     static void divide_##name(T *y, const sums_t *s, const divisors_t *d, ptrdiff_t n) {          \
-        int exact = d->powers_of_two && !s->low;                                                  \
         for (ptrdiff_t i = 0; i < n; i += WIDE) {                                                 \
-            vec_f64 q = quotients_at(s, d, i, n);                                                 \
-            wide_f32s results = __builtin_convertvector(q, wide_f32s);                            \
+            quotients_t found = nearest_at(s, d, i, n);                                           \
+            wide_f32s results = __builtin_convertvector(found.q, wide_f32s);                      \
             ptrdiff_t count = n - i < WIDE ? n - i : WIDE;                                        \
             for (ptrdiff_t j = 0; j < count; j++) {                                               \
                 float x = results[j];                                                             \
-                if (!d->settle && !UNSURE_##name(x, q[j]))                                        \
-                    ;                                                                             \
-                else if (d->settle || s->low)                                                     \
+                if (d->settle || (s->low && UNSURE_##name(x)))                                    \
                     x = (float)settle_at(s, d, i + j, precision, least);                          \
-                else                                                                              \
+                else if (UNSURE_##name(x) && (x != found.q[j] || found.inexact[j]))               \
                     x = odd_float(odd_quotient(s->high[i + j], divisor_at(d, i + j)));            \
                 y[i + j].bits = name##_bits(x);                                                   \
             }                                                                                     \
@@ -278,18 +299,6 @@ INLINE uint16_t bf16_bits(float x) {
     }
 DEFINE_DIVIDE_HALF(f16, float16_t_, 11, -14)
 DEFINE_DIVIDE_HALF(bf16, bfloat16_t_, 8, -126)
-
-INLINE vec_f64 wide_product_error(vec_f64 a, vec_f64 b, vec_f64 product) {
-#if VEC_BYTES == 64
-    return (vec_f64)_mm512_fmsub_pd((__m512d)a, (__m512d)b, (__m512d)product);
-#elif VEC_BYTES == 32
-    return (vec_f64)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)product);
-#else
-    vec_f64 c = a * 0x8000001p0, d = b * 0x8000001p0;
-    vec_f64 ah = c - (c - a), bh = d - (d - b), al = a - ah, bl = b - bh;
-    return ((ah * bh - product) + ah * bl + al * bh) + al * bl;
-#endif
-}
 
 INLINE double settle_f64(double y, const sums_t *s, const divisors_t *d, ptrdiff_t i) {
     double by = divisor_at(d, i);
