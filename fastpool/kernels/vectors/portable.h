@@ -205,10 +205,18 @@ INLINE void narrow_store(void *p, narrow_t v, size_t bytes) { NARROW_COPY(p, &v)
             n + 10, n + 11, n + 12, n + 13, n + 14, n + 15)
 
 INLINE int vec_any(vec_t v) {
+#if VEC_BYTES == 64
+    return _mm512_test_epi64_mask((__m512i)v, (__m512i)v) != 0;
+#elif VEC_BYTES == 32
+    return !_mm256_testz_si256((__m256i)v, (__m256i)v);
+#elif defined(__SSE2__)
+    return _mm_movemask_epi8(_mm_cmpeq_epi8((__m128i)v, _mm_setzero_si128())) != 0xffff;
+#else
     uint64_t words[VEC_BYTES / 8], any = 0;
     memcpy(words, &v, VEC_BYTES);
     for (size_t i = 0; i < VEC_BYTES / 8; i++) any |= words[i];
     return any != 0;
+#endif
 }
 
 /* ---- building blocks of vec_gt, vec_select, vec_flag, where comparisons give vectors ---- */

@@ -192,26 +192,28 @@ INLINE vec_f64 quotients_at(const sums_t *s, const divisors_t *d, ptrdiff_t i, p
     vec_f64 q = (vec_f64)load_some(s->high + i, n - i) * d->reciprocal;
     return d->reciprocals ? q * (vec_f64)load_some(d->reciprocals + i, n - i) : q;
 }
-INLINE vec_f64 wide_product_error(vec_f64 a, vec_f64 b, vec_f64 product) {
+/* Return sum - q * by, for q next to sum / by. */
+INLINE vec_f64 remainders(vec_f64 sum, vec_f64 q, vec_f64 by) {
 #if VEC_BYTES == 64
-    return (vec_f64)_mm512_fmsub_pd((__m512d)a, (__m512d)b, (__m512d)product);
+    return (vec_f64)_mm512_fnmadd_pd((__m512d)q, (__m512d)by, (__m512d)sum);
 #elif VEC_BYTES == 32
-    return (vec_f64)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)product);
+    return (vec_f64)_mm256_fnmadd_pd((__m256d)q, (__m256d)by, (__m256d)sum);
 #else
-    vec_f64 c = a * 0x8000001p0, d = b * 0x8000001p0;
-    vec_f64 ah = c - (c - a), bh = d - (d - b), al = a - ah, bl = b - bh;
-    return ((ah * bh - product) + ah * bl + al * bh) + al * bl;
+    vec_f64 c = q * 0x8000001p0, d = by * 0x8000001p0, product = q * by;
+    vec_f64 high = c - (c - q), other = d - (d - by), low = q - high, rest = by - other;
+    return (sum - product) -
+        (((high * other - product) + high * rest + low * other) + low * rest);
 #endif
 }
 
 /* WIDE quotients, to the nearest double but for rare ones, and which of them are not exact. */
 typedef struct {
     vec_f64 q;
-    vec_u64 inexact;
+    lanes_t inexact;
 } quotients_t;
 INLINE quotients_t nearest_at(const sums_t *s, const divisors_t *d, ptrdiff_t i, ptrdiff_t n) {
     quotients_t found = {quotients_at(s, d, i, n), {0}};
-    vec_f64 sum, by, reciprocal, product, rest;
+    vec_f64 sum, by, reciprocal, rest;
     if (d->powers_of_two) return found;
     sum = (vec_f64)load_some(s->high + i, n - i);
     by = d->divisor - (vec_f64){0};
@@ -220,13 +222,10 @@ INLINE quotients_t nearest_at(const sums_t *s, const divisors_t *d, ptrdiff_t i,
         by *= (vec_f64)load_some(d->counts + i, n - i);
         reciprocal *= (vec_f64)load_some(d->reciprocals + i, n - i);
     }
-    product = found.q * by;
-    rest = (sum - product) - wide_product_error(found.q, by, product);
-    rest = (vec_f64)((vec_u64)rest & (vec_u64)(rest == rest)); /* (of an infinity there is none) */
+    rest = remainders(sum, found.q, by);
+    rest = lanes_kept(lanes_equal(rest, rest), rest); /* (of an infinity there is none) */
     found.q += rest * reciprocal; /* (0.5 of its units away at most, or hardly more) */
-    product = found.q * by;
-    rest = (sum - product) - wide_product_error(found.q, by, product);
-    found.inexact = (vec_u64)(rest != (vec_f64){0});
+    found.inexact = lanes_differ(remainders(sum, found.q, by), (vec_f64){0});
     return found;
 }
 
@@ -246,12 +245,13 @@ static void divide_f32(float *y, const sums_t *s, const divisors_t *d, ptrdiff_t
         quotients_t found = nearest_at(s, d, i, n);
         wide_f32s results = __builtin_convertvector(found.q, wide_f32s);
         ptrdiff_t count = n - i < WIDE ? n - i : WIDE;
-        vec_u64 middle = (vec_u64)(((vec_u64)found.q & 0x1fffffff) == (vec_u64){0} + MIDDLE);
-        if (!sure && (near || d->settle || vec_any((vec_t)(middle & found.inexact))))
+        lanes_t wrong = found.inexact &
+            lanes_same_bits((vec_u64)found.q & 0x1fffffff, (vec_u64){0} + MIDDLE);
+        if (!sure && (near || d->settle || lanes_any(wrong)))
             for (ptrdiff_t j = 0; j < count; j++) {
                 if (d->settle || (near && near_middle(found.q[j], near)))
                     results[j] = (float)settle_at(s, d, i + j, 24, -126);
-                else if (middle[j] && found.inexact[j])
+                else if (lane_of(wrong, j))
                     results[j] = (float)odd_quotient(s->high[i + j], divisor_at(d, i + j));
             }
         if (count == WIDE)
@@ -291,7 +291,7 @@ INLINE uint16_t bf16_bits(float x) {
                 float x = results[j];                                                             \
                 if (d->settle || (s->low && UNSURE_##name(x)))                                    \
                     x = (float)settle_at(s, d, i + j, precision, least);                          \
-                else if (UNSURE_##name(x) && (x != found.q[j] || found.inexact[j]))               \
+                else if (UNSURE_##name(x) && (x != found.q[j] || lane_of(found.inexact, j)))               \
                     x = odd_float(odd_quotient(s->high[i + j], divisor_at(d, i + j)));            \
                 y[i + j].bits = name##_bits(x);                                                   \
             }                                                                                     \
@@ -319,22 +319,21 @@ static void divide_f64(double *y, const sums_t *s, const divisors_t *d, ptrdiff_
         if (!sure) {
             vec_f64 high = (vec_f64)load_some(s->high + i, n - i);
             vec_f64 by = d->divisor - (vec_f64){0}, reciprocal = d->reciprocal - (vec_f64){0};
-            vec_f64 product, rest, step, least;
-            vec_t differ;
+            vec_f64 rest, step, least;
+            lanes_t differ;
             if (d->counts) {
                 by *= (vec_f64)load_some(d->counts + i, n - i);
                 reciprocal *= (vec_f64)load_some(d->reciprocals + i, n - i);
             }
-            product = q * by;
-            rest = (high - product) - wide_product_error(q, by, product);
+            rest = remainders(high, q, by);
             if (s->low) rest += (vec_f64)load_some(s->low + i, n - i);
             step = rest * reciprocal;
             results = q + step * (1 + 0x1p-44);
             least = q + step * (1 - 0x1p-44);
-            differ = (vec_t)(results != least);
-            if (d->settle || vec_any(differ))
+            differ = lanes_differ(results, least);
+            if (d->settle || lanes_any(differ))
                 for (ptrdiff_t j = 0; j < count; j++)
-                    if (d->settle || results[j] != least[j])
+                    if (d->settle || lane_of(differ, j))
                         results[j] = settle_f64(results[j], s, d, i + j);
         }
         if (count == WIDE)
@@ -361,25 +360,25 @@ static int all_within(const double *sums, ptrdiff_t n, double limit) {
 
 /* WIDE sums below 2**51, divided, as integers in double. A divisor of 0 has a reciprocal of 0. */
 #define MAGIC 0x1.8p52 /* what is added to it loses its fraction */
-#define ONES(mask) ((vec_f64)((vec_u64)(mask) & (vec_u64)(1.0 - (vec_f64){0})))
+#define ONES(lanes) lanes_kept(lanes, 1.0 - (vec_f64){0})
 INLINE vec_f64 round_quotients(vec_f64 sum, vec_f64 by, vec_f64 reciprocal, int rounding) {
     vec_f64 k = (sum * reciprocal + MAGIC) - MAGIC, rest = sum - k * by, half, zero = {0};
-    vec_f64 step = ONES(rest * 2 > by) - ONES(rest * 2 < -by); /* (k may be the next but one) */
-    vec_u64 odd;
-    k += step;
+    vec_f64 step = ONES(lanes_above(rest * 2, by)) - ONES(lanes_above(-by, rest * 2));
+    lanes_t odd;
+    k += step; /* (which was the next but one) */
     rest -= step * by;
-    half = k * 0.5;
-    odd = (vec_u64)((half + MAGIC) - MAGIC != half);
     switch (rounding) {
-    case FLOOR: return k - ONES(rest < zero);
+    case FLOOR: return k - ONES(lanes_above(zero, rest));
     case TRUNC:
-        return k + ONES((vec_u64)(sum < zero) & (vec_u64)(rest > zero)) -
-            ONES((vec_u64)(sum > zero) & (vec_u64)(rest < zero));
+        return k + ONES(lanes_above(zero, sum) & lanes_above(rest, zero)) -
+            ONES(lanes_above(sum, zero) & lanes_above(zero, rest));
     case HALF_AWAY:
-        return k + ONES((vec_u64)(sum > zero) & (vec_u64)(rest * 2 == by)) -
-            ONES((vec_u64)(sum < zero) & (vec_u64)(rest * 2 == -by));
+        return k + ONES(lanes_above(sum, zero) & lanes_equal(rest * 2, by)) -
+            ONES(lanes_above(zero, sum) & lanes_equal(rest * 2, -by));
     }
-    return k + ONES(odd & (vec_u64)(rest * 2 == by)) - ONES(odd & (vec_u64)(rest * 2 == -by));
+    half = k * 0.5;
+    odd = lanes_differ((half + MAGIC) - MAGIC, half);
+    return k + ONES(odd & lanes_equal(rest * 2, by)) - ONES(odd & lanes_equal(rest * 2, -by));
 }
 INLINE vec_f64 integers_at(const sums_t *s, const divisors_t *d, ptrdiff_t i, ptrdiff_t n) {
     vec_f64 sum = (vec_f64)load_some(s->high + i, n - i), by = d->divisor - (vec_f64){0};
