@@ -88,8 +88,11 @@ def test_indices_of_ops(folder, target):
     assert cases.command("pool", *arguments, *options)[0] == 0
     attributes = {"layout": "NHWC", "return_indices": True, "index_dtype": "int32"}
     _, expected = fastpool.adaptive_max_pool(X, 5, **attributes)
-    found = np.load(indices)
-    cases.assert_same(found["a"] if target.endswith("z") else found, expected)
+    if target.endswith("y"):
+        cases.assert_same(np.load(indices), expected)
+    else:
+        with np.load(indices) as found:
+            cases.assert_same(found["a"], expected)
 
 
 def test_pool_arrays_by_name(folder):
