@@ -271,13 +271,22 @@ def check_entries(files):
         yield "fastpool", 1, "entries", f"{len(entries)}, at most {MOST_ENTRIES}"
 
 
+def check_packages(root, files):
+    """pyproject.toml lists every package. Wheels would lack others."""
+    listed = (root / "pyproject.toml").read_text()
+    for name in files:
+        if re.fullmatch(r"fastpool/(.*/)?__init__\.py", name):
+            if f'"{module_name(name)}"' not in listed:
+                yield name, 1, "packages", "is not in the list of pyproject.toml"
+
+
 def complaints(root):
     """Return every complaint about a checkout as (file, line, rule, text)."""
     files = tracked(root)
     imports = Imports(root, files)
     found = [*check_layers(imports), *check_circles(imports), *check_strings(imports)]
     found += [*check_widths(root, files), *check_kernels(root, files), *check_entries(files)]
-    found += check_strategies(root, files)
+    found += [*check_strategies(root, files), *check_packages(root, files)]
     return sorted(found)
 
 

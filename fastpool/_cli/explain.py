@@ -23,7 +23,10 @@ from .options import (
 from .program import Command, wrong_input
 
 # Attributes in which conventions differ. Only fastpool has the others.
-COMPARED = ("kernel_shape", "strides", "pads", "dilations", "auto_pad", "ceil_mode", "count_include_pad")
+COMPARED = (
+    *("kernel_shape", "strides", "pads", "dilations", "auto_pad", "ceil_mode"),
+    "count_include_pad",
+)
 
 DPI = 200
 

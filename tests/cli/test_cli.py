@@ -249,6 +249,11 @@ def test_explain():
     assert cases.command("explain", "--shape", "1,3,224,224", *options, "--conventions") == (
         *(0, f"{compared}\n", ""),
     )
+    compared = conventions.compare((224, 224), **attributes, op="average", count_include_pad=True)
+    options += ("--op", "avg", "--count-include-pad", "--conventions")
+    assert cases.command("explain", "--shape", "1,3,224,224", *options) == (
+        *(0, f"{compared}\n", ""),
+    )
 
 
 @pytest.mark.parametrize(

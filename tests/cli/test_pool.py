@@ -88,8 +88,11 @@ def test_indices_of_ops(folder, target):
     assert cases.command("pool", *arguments, *options)[0] == 0
     attributes = {"layout": "NHWC", "return_indices": True, "index_dtype": "int32"}
     _, expected = fastpool.adaptive_max_pool(X, 5, **attributes)
-    found = np.load(indices)
-    cases.assert_same(found["a"] if target.endswith("z") else found, expected)
+    if target.endswith("y"):
+        cases.assert_same(np.load(indices), expected)
+    else:
+        with np.load(indices) as found:
+            cases.assert_same(found["a"], expected)
 
 
 def test_pool_arrays_by_name(folder):
@@ -161,7 +164,11 @@ def test_turned_photographs_are_turned(folder):
         ("x.npy y.npy --op mean --kernel 2", 2, "'mean' is not one of 'max', 'avg'"),
         ("x.npy y.npy --op avg", 2, "Missing option '--kernel-shape'"),
         ("x.npy y.npy --op adaptive-avg", 2, "Missing option '--output-size'"),
-        ("x.npy y.npy --op global-avg --kernel 2", 2, "--kernel-shape: has no meaning with --op gl"),
+        (
+            "x.npy y.npy --op global-avg --kernel 2",
+            2,
+            "--kernel-shape: has no meaning",
+        ),
         ("x.npy y.npy --kernel 2 --divisor 2", 2, "--divisor: has no meaning with --op max"),
         ("x.npy y.npy --op avg --kernel 2 --indices z.npy", 2, "--indices: has no meaning with"),
         ("x.npy y.npy --op avg --kernel 2 --divisor 0", 2, "--divisor: expected an int other"),

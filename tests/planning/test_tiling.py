@@ -297,6 +297,28 @@ def test_a_grid_is_the_output_in_tiles_that_are_small(max_bytes, reverse):
     assert max(sizes) <= max(max_bytes, 24) and sizes[0] * 3 >= min(max_bytes, sum(sizes)) // 2
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("max_bytes", [1, 100, 3000, 10**9])
+@pytest.mark.parametrize(
+    "plan",
+    [
+        fastpool.plan_avg_pool((2, 20, 30), "int8", 3, layout="CHW", result_dtype="float64"),
+        fastpool.plan_adaptive_avg_pool((2, 20, 30), "uint8", (7, 11), layout="CHW"),
+        fastpool.plan_global_avg_pool((20, 4, 5), "uint8", layout="CHW"),
+    ],
+    ids=["average", "adaptive", "global"],
+)
+def test_grids_of_means(plan, max_bytes, reverse):
+    """A tile with more than one output is within the limit."""
+    count = np.zeros(plan.output_shape, int)
+    for outputs in parts.grid(plan, max_bytes, reverse):
+        count[outputs] += 1
+        part = plan.tile(outputs).plan
+        size = np.prod(part.input_shape) + plan.output_bytes * np.prod(part.output_shape)
+        assert size <= max_bytes or np.prod(part.output_shape) == 1
+    assert (count == 1).all()
+
+
 def test_a_grid_of_nothing():
     plan = fastpool.plan_max_pool((0, 3, 20, 30), "int16", 3)
     assert list(parts.grid(plan, 100)) == []

@@ -18,6 +18,8 @@ KERNELS = "| `maximum/tiles.pxi` | tiles |\n| keys.h | keys |\nincluded by _kern
 HEAD = "# Takes: all\n# Reads:   x\n#          y\n# Scratch: none\n# Wins:    1\n"
 CLEAN = {
     "README.md": "| {0} |\nhttps://{0}\nValueError: {0}\n".format(120 * "x"),
+    "pyproject.toml": 'packages = ["fastpool", "fastpool._cli", "fastpool._planning",\n'
+    '"fastpool._running", "fastpool._showing", "fastpool.onnx"]\n',
     "docs/speed.json": 200 * "1",
     "docs/picture.png": b"\xff\xd8" + 200 * b"\xff",
     "fastpool/__init__.py": "import importlib\n\nfrom ._api import max_pool\n"
@@ -120,6 +122,10 @@ VIOLATIONS = {
     "strategy without a file": (
         {"fastpool/kernels/maximum/taps.pxi": None, PAGE: CLEAN[PAGE].replace(", taps.pxi", "")},
         *(1, "strategies", "does not begin with"),
+    ),
+    "package not listed": (
+        {"fastpool/more/__init__.py": ""},
+        *(1, "packages", "not in the list of pyproject.toml"),
     ),
     "entries": (
         {f"fastpool/more{n}.py": "" for n in range(12)},

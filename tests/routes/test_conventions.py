@@ -154,6 +154,182 @@ def test_tensorflow():
             assert a.output_shape == (extents if min(extents) > 0 else None)
 
 
+# ---------------------------------------------------------------------------------------- averages
+
+
+def averages(seed, count):
+    """Questions about averages over one axis, by what the answers say about windows of ones.
+
+    The means of ones are the elements of each window, divided by what it is divided by.
+    """
+    rng = random.Random(seed)
+    for question in questions(seed, count):
+        for name in ("sizes", "kernel_shape", "strides", "dilations"):
+            question[name] = question[name][:1]
+        pads = question["pads"]
+        question["pads"] = [pads[0], pads[len(pads) // 2]]
+        yield {**question, "op": "average", "count_include_pad": rng.random() < 0.7}
+
+
+def means_of_ones(own, question, empty):
+    """What the notes of an answer say that the means of ones are."""
+    assert own.windows, (own, question)
+    (w,) = own.windows
+    (size,), (kernel,), (dilation,) = (question[n] for n in ("sizes", "kernel_shape", "dilations"))
+    means = []
+    for o in range(w.output):
+        taps = [w.first(o) + t * dilation for t in range(kernel)]
+        real = sum(0 <= tap < size for tap in taps)
+        divisor = kernel if question["count_include_pad"] else real
+        for note in own.notes:
+            if said := re.match(rf"window {o} is divided by (all|\d+) of its {kernel} taps", note):
+                divisor = kernel if said[1] == "all" else int(said[1])
+        means.append(np.float32(real) / np.float32(divisor) if real else empty)
+    return np.array(means, np.float32)
+
+
+def test_means_of_torch():
+    torch = pytest.importorskip("torch")
+    told = errors = 0
+    for question in averages(6, 700):
+        own = answer(question, "torch")
+        begin, end = question["pads"] if question["auto_pad"] != "VALID" else (0, 0)
+        if question["auto_pad"].startswith("SAME") or begin != end:
+            assert own.output_shape is None
+            continue
+        if question["dilations"] != [1]:
+            assert own.problem == "no dilations" or own.output_shape is None
+            continue
+        attributes = [question[n][0] for n in ("kernel_shape", "strides")]
+        attributes += [begin, question["ceil_mode"], question["count_include_pad"]]
+        try:
+            y = torch.nn.functional.avg_pool1d(torch.ones(1, 1, *question["sizes"]), *attributes)
+        except RuntimeError:
+            assert own.output_shape is None, question
+            errors += 1
+            continue
+        expected = means_of_ones(own, question, None)
+        np.testing.assert_array_equal(y.numpy()[0, 0], expected, err_msg=str(question))
+        told += any("is divided by" in note for note in own.notes)
+    assert told > 5 and errors > 20
+
+
+def test_means_of_openvino():
+    openvino = pytest.importorskip("openvino")
+    opset = pytest.importorskip("openvino.opset16")
+    core = openvino.Core()
+    seen = dict.fromkeys(("all", "part", "nan", "error", "more"), 0)
+    for question in averages(7, 150):
+        own = answer(question, "OpenVINO")
+        x = opset.parameter([1, 1, *question["sizes"]], np.float32)
+        begin, end = question["pads"]
+        auto_pad = {"NOTSET": "explicit"}.get(question["auto_pad"], question["auto_pad"].lower())
+        try:
+            node = opset.avg_pool(
+                x,
+                strides=question["strides"],
+                dilations=question["dilations"],
+                pads_begin=[begin],
+                pads_end=[end],
+                kernel_shape=question["kernel_shape"],
+                exclude_pad=not question["count_include_pad"],
+                rounding_type="ceil" if question["ceil_mode"] else "floor",
+                auto_pad=auto_pad,
+            )
+            compiled = core.compile_model(openvino.Model([node], [x]), "CPU")
+            y = compiled([np.ones((1, 1, *question["sizes"]), np.float32)])[0][0, 0]
+        except RuntimeError:
+            assert own.output_shape is None, question
+            seen["error"] += 1
+            continue
+        if any(note.startswith("OpenVINO 2026.4 gives") for note in own.notes):
+            seen["more"] += 1
+            continue
+        odd = "windows without elements are NaN or 0" in own.notes
+        expected = means_of_ones(own, question, np.nan if odd else 0)
+        y = np.where(np.isnan(expected) & (y == 0), np.nan, y)
+        np.testing.assert_array_equal(y, expected, err_msg=str(question))
+        seen["all"] += any("divided by all" in note for note in own.notes)
+        seen["part"] += any(re.search(r"divided by \d", note) for note in own.notes)
+        seen["nan"] += odd
+    assert min(seen.values()) > 0, seen
+
+
+def test_means_of_onnxruntime():
+    onnxruntime = pytest.importorskip("onnxruntime")
+    helper = pytest.importorskip("onnx.helper")
+    onnxruntime.set_default_logger_severity(4)
+    told = refused = 0
+    for question in averages(8, 400):
+        own = answer(question, "ONNX")
+        attributes = {n: question[n] for n in ("kernel_shape", "strides", "dilations", "auto_pad")}
+        attributes |= {n: int(question[n]) for n in ("ceil_mode", "count_include_pad")}
+        if question["auto_pad"] == "NOTSET":
+            attributes["pads"] = question["pads"]
+        elif any(question["pads"]):
+            assert own.output_shape is None
+            continue
+        node = helper.make_node("AveragePool", ["x"], ["y"], **attributes)
+        x = np.ones((1, 1, *question["sizes"]), np.float32)
+        values = [helper.make_tensor_value_info(n, 1, s) for n, s in (("x", x.shape), ("y", None))]
+        graph = helper.make_graph([node], "pool", values[:1], values[1:])
+        opset = helper.make_opsetid("", 19)
+        model = helper.make_model(graph, ir_version=9, opset_imports=[opset])
+        said = [note.split()[1] for note in own.notes if note.startswith("onnxruntime ")]
+        try:
+            session = onnxruntime.InferenceSession(
+                model.SerializeToString(), providers=["CPUExecutionProvider"]
+            )
+            y = session.run(None, {"x": x})[0][0, 0]
+        except Exception:  # its own kinds, which have no common base
+            assert own.output_shape is None or said, question
+            refused += 1
+            continue
+        if said:
+            continue
+        expected = means_of_ones(own, question, 0)
+        np.testing.assert_array_equal(y, expected, err_msg=str(question))
+        told += any("is divided by" in note for note in own.notes)
+    assert told > 5 and refused > 5
+
+
+def test_averages_of_all_four():
+    attributes = {"strides": 2, "pads": 1, "ceil_mode": True, "count_include_pad": True}
+    comparison = conventions.compare(4, 3, op="average", **attributes, dtype="uint8")
+    assert [a.name for a in comparison.answers] == NAMES
+    assert str(comparison).splitlines()[1:] == [
+        "ONNX                (3,)  ceil_mode=1, count_include_pad=1",
+        "                          window 2 is divided by 2 of its 3 taps",
+        "                          QLinearAveragePool of onnxruntime divides by all of them",
+        "                          no integers, but QLinearAveragePool rounds halves to even",
+        'OpenVINO            (3,)  rounding_type="ceil", exclude-pad="false"',
+        "                          window 2 is divided by all of its 3 taps",
+        "                          rounds halves to even",
+        "torch               (3,)  padding=(1,), ceil_mode=True",
+        "                          window 2 is divided by 2 of its 3 taps",
+        "                          no uint8",
+        'TensorFlow "VALID"  (1,)  no pads, no ceil_mode, no count_include_pad',
+        "                          no uint8",
+        "                          TensorFlow Lite rounds halves away from zero",
+        'TensorFlow "SAME"   (2,)  no pads, no ceil_mode, no count_include_pad',
+        "                          no uint8",
+        "                          TensorFlow Lite rounds halves away from zero",
+    ]
+
+
+def test_what_has_no_meaning_for_maxima():
+    for attributes, match in (
+        ({"count_include_pad": True}, '^count_include_pad: has no meaning with op "max"'),
+        ({"dtype": "uint8"}, '^dtype: has no meaning with op "max"'),
+        ({"op": "mean"}, "^op: expected one of"),
+        ({"op": "average", "count_include_pad": 2}, "^count_include_pad: expected 0 or 1"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            conventions.compare(5, 2, **attributes)
+    with pytest.raises(TypeError, match="^dtype: expected one of"):
+        conventions.compare(5, 2, op="average", dtype="complex64")
+
+
 def test_windows_are_those_of_the_output():
     for question in questions(5, 300):
         for a in conventions.compare(**question).answers:

@@ -47,3 +47,5 @@ assert_type(plan.explain(), str)
 assert_type(plan.draw(title=""), Figure)
 answers = compare(plan.input_shape, 2, auto_pad="SAME_UPPER").answers
 assert_type(answers[0].output_shape, tuple[int, ...] | None)
+means = compare(9, 3, op="average", count_include_pad=True, dtype="uint8")
+assert_type(means.answers[0].notes, tuple[str, ...])

@@ -1,10 +1,11 @@
 """The types of fastpool.conventions."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from matplotlib.figure import Figure
+from numpy.typing import DTypeLike
 
-from . import _typing as t
+from .. import _typing as t
 
 __all__ = ["Answer", "Comparison", "compare"]
 
@@ -31,4 +32,7 @@ def compare(
     dilations: t.Ints | None = 1,
     auto_pad: t.AutoPad = "NOTSET",
     ceil_mode: t.CeilMode = False,
+    op: Literal["max", "average", None] = "max",
+    count_include_pad: t.CountIncludePad = False,
+    dtype: DTypeLike | None = None,
 ) -> Comparison: ...
