@@ -168,6 +168,7 @@ cdef void pool_columns(number *dst, Py_ssize_t step, number *band, const Group *
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), n = g.channels
     cdef Py_ssize_t least = imin(shortest(w), g.cols), covered = 1, o, count, more
     cdef const number *src
+    cdef narrow_t one
     cdef Taps taps
     if n < lanes or least >= MAX_TAPS:
         # Each column gets the maximum of `covered` columns from it on: two of them are a window.
@@ -181,7 +182,9 @@ cdef void pool_columns(number *dst, Py_ssize_t step, number *band, const Group *
         src = band + (window_start(w, g.output + o) - g.first) * n
         count = imin(window_stop(w, g.output + o) - window_start(w, g.output + o), g.cols)
         if n == 1:
-            dst[o * step] = src[0] if src[0] > src[count - covered] else src[count - covered]
+            one = narrow_max(narrow_load(src, sizeof(number)),
+                             narrow_load(src + count - covered, sizeof(number)), src)
+            narrow_store(dst + o * step, one, sizeof(number))
         else:
             set_taps(&taps, ceil_div(count, covered), covered * n)
             taps.offsets[taps.count - 1] = (count - covered) * n
