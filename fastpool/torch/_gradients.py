@@ -172,11 +172,25 @@ def _spread(ctx, grad):
 
 
 def _windows_backward(grad, like, rank, kernel_size, stride, padding, *rules):
-    *rules, _ = rules
+    ceil_mode, count_include_pad, divisor, _ = rules
     if rank == 1:
         kernel_size, stride, padding = [1, *kernel_size], [1, *stride], [0, *padding]
+    if ceil_mode and count_include_pad and divisor is None:
+        # For windows that reach past the padding, inductor's version of torch's function divides by
+        # the wrong number (pytorch issue 198119).
+        grad, divisor = grad / _counts(grad, like, kernel_size, stride, padding), 1
     backward = _aten.avg_pool3d_backward if rank == 3 else _aten.avg_pool2d_backward
-    return backward(grad, like, kernel_size, stride, padding, *rules)
+    return backward(grad, like, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor)
+
+
+def _counts(grad, like, kernel_size, stride, padding):
+    """Return how many elements and padding each window holds, in the shape of a plane of `grad`."""
+    counts, rank = torch.ones((), dtype=torch.int64, device=grad.device), len(kernel_size)
+    shapes = grad.shape[-rank:], like.shape[-rank:]
+    for output, size, k, s, p in zip(*shapes, kernel_size, stride, padding, strict=True):
+        starts = torch.arange(output, device=grad.device) * s - p
+        counts = counts.unsqueeze(-1) * ((starts + k).clamp(max=size + p) - starts)
+    return counts
 
 
 def _adaptive_backward(grad, like, rank, *_):

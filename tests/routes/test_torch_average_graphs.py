@@ -1,5 +1,7 @@
 """Averages and adaptive poolings work under torch's derivatives, transforms and compiler."""
 
+import weakref
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -101,6 +103,15 @@ def test_gradients_of_empty_results():
         if size:
             (got,) = torch.autograd.grad(ft.avg_pool2d(x, size).sum(), x)
             same(got, torch.zeros(shape))
+
+
+def test_the_input_of_averages_is_not_kept_for_its_gradient():
+    for pool in (ft.avg_pool2d, ft.adaptive_avg_pool2d):
+        hidden = images(2, torch.float32, size=4, requires_grad=True) * 2
+        kept = weakref.ref(hidden)
+        y = pool(hidden, 2)
+        del hidden
+        assert kept() is None and y.requires_grad
 
 
 def tangent_and_gradients(pool, x):
