@@ -303,7 +303,8 @@ class AvgPoolPlan(_WindowPlan, AvgPool):
     batch, channels : int
         Extents of these axes; 1 if the layout lacks the axis.
     channels_last : bool
-    count_include_pad, beyond, divisor, rounding, numerics, nan, activation, activation_params, num_threads
+    count_include_pad, beyond, divisor, rounding, numerics, nan, activation, activation_params, \
+num_threads
         The argument of :func:`fastpool.plan_avg_pool`, or its default.
     counted : tuple of (int, int) or None
         Along each spatial axis the places that count for the divisor: (first, stop), where 0 is the

@@ -136,7 +136,8 @@ def avg_pool(
 
     Sums of bytes, in a type that holds them:
 
-    >>> fastpool.avg_pool(np.array([200, 100, 7], np.uint8), 2, layout="W", divisor=1, dtype="int32")
+    >>> data = np.array([200, 100, 7], np.uint8)
+    >>> fastpool.avg_pool(data, 2, layout="W", divisor=1, dtype="int32")
     array([300, 107], dtype=int32)
     """
     if type(x) is not ndarray:

@@ -211,9 +211,7 @@ def _counted(axes, given, count_include_pad, beyond):
     ends = given.pads[len(axes) :] if given.auto_pad == "NOTSET" else [axis.end for axis in axes]
     if given.auto_pad == "VALID":
         ends = [0] * len(axes)
-    return tuple(
-        (-axis.begin, axis.size + end) for axis, end in zip(axes, ends, strict=True)
-    )
+    return tuple((-axis.begin, axis.size + end) for axis, end in zip(axes, ends, strict=True))
 
 
 def count(axis, places, output):
@@ -267,7 +265,9 @@ def rounded(value, rounding):
     if rounding == "trunc":
         return math.trunc(value)
     if rounding == "half_away":
-        return math.floor(value + Fraction(1, 2)) if value > 0 else math.ceil(value - Fraction(1, 2))
+        return (
+            math.floor(value + Fraction(1, 2)) if value > 0 else math.ceil(value - Fraction(1, 2))
+        )
     return round(value)
 
 

@@ -27,7 +27,9 @@ AXES = tuple_of(
     "a tuple of Axis",
     any_of(*(record_of(kind, *[INTEGER] * len(kind._fields)) for kind in (Axis, AdaptiveAxis))),
 )
-GIVEN = or_none(any_of(record_of(Given, INTEGERS, TEXT, FLAG, TEXT), record_of(GivenSize, INTEGERS)))
+GIVEN = or_none(
+    any_of(record_of(Given, INTEGERS, TEXT, FLAG, TEXT), record_of(GivenSize, INTEGERS))
+)
 
 
 class Pooled:

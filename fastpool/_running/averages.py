@@ -182,7 +182,10 @@ def _tile(plan, windows, channels_last):
     if not cols.places and cols.span(out_cols) * channels > limit:
         room = max(limit // channels, 4 * cols.extent) - cols.extent
         columns = _part(out_cols, max(1, room // cols.stride))
-    planes, whole = 1, plan.batch * (-(-plan.channels // channels) if channels_last else plan.channels)
+    planes, whole = (
+        1,
+        plan.batch * (-(-plan.channels // channels) if channels_last else plan.channels),
+    )
     pieces = math.prod(w.out for w in leads) * whole * -(-out_cols // columns)
     read = math.prod(plan.input_shape) * ITEMSIZE[plan.dtype]
     if pieces >= SOME_TASKS:

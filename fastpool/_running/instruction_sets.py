@@ -8,7 +8,10 @@ one runs on every machine of its architecture.
 from typing import NamedTuple
 
 BUILDS = {
-    "avx512": ("_avx512", ("avx2", "bmi2", "f16c", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl")),
+    "avx512": (
+        "_avx512",
+        ("avx2", "bmi2", "f16c", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"),
+    ),
     "avx2": ("_avx2", ("avx2", "bmi2", "f16c", "fma")),
     "baseline": ("", ()),
 }

@@ -9,8 +9,8 @@ from .._planning.dtypes import is_float
 from .._planning.max_pool import MaxPool
 from .._planning.max_unpool import MaxUnpool
 from . import builds, strategies, threads
-from .gigantic import is_gigantic
 from .averages import is_huge, make_sum_work
+from .gigantic import is_gigantic
 from .outputs import plain_dtype
 from .passes import trimmed
 from .work import UnpoolWork, as_running_maxima, make_work, narrower, work_bytes

@@ -260,7 +260,8 @@ cdef void average_by_digits(char *y, const View *view, const any_t *src,
         begin_sums(&sums, b, n, count if words else 0)
         for d in range(count):
             if words:
-                sum_part(<double *>sums.row.word[count - 1 - d], &columns[d], src, b, &parts[d], done, stop)
+                sum_part(<double *>sums.row.word[count - 1 - d], &columns[d], src, b, &parts[d],
+                         done, stop)
                 continue
             sum_part(digit, &columns[d], src, b, &parts[d], done, stop)
             add_digit(&sums, digit, &parts[d], n)

@@ -163,7 +163,8 @@ static void add_to_sums(double *high, double *low, double *rest, const double *s
             vec_store(low + i, (vec_t)l);
             vec_store(rest + i, (vec_t)r);
         } else
-            for (int j = 0; j < count; j++) high[i + j] = h[j], low[i + j] = l[j], rest[i + j] = r[j];
+            for (ptrdiff_t j = 0; j < count; j++)
+                high[i + j] = h[j], low[i + j] = l[j], rest[i + j] = r[j];
     }
 }
 

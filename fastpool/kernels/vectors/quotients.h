@@ -166,8 +166,8 @@ INLINE float odd_float(double q) { /* the same, of an odd quotient */
     if (x != q && !(bits & 1)) bits += (absolute(q) > absolute(x)) ? 1 : -1;
     return bits_to_f32(bits);
 }
-/* Return y, or its neighbour that is nearer to (high + low) / d; y is one of the nearest two. NAN if
- * this cannot tell. */
+/* Return y, or its neighbour that is nearer to (high + low) / d; y is one of the nearest two.
+ * Return NAN if this cannot tell. */
 static double nearest_double(double y, double high, double low, double d) {
     uint64_t bits = f64_bits(y);
     double product = y * d, half, rest, error;
@@ -291,7 +291,7 @@ INLINE uint16_t bf16_bits(float x) {
                 float x = results[j];                                                             \
                 if (d->settle || (s->low && UNSURE_##name(x)))                                    \
                     x = (float)settle_at(s, d, i + j, precision, least);                          \
-                else if (UNSURE_##name(x) && (x != found.q[j] || lane_of(found.inexact, j)))               \
+                else if (UNSURE_##name(x) && (x != found.q[j] || lane_of(found.inexact, j)))      \
                     x = odd_float(odd_quotient(s->high[i + j], divisor_at(d, i + j)));            \
                 y[i + j].bits = name##_bits(x);                                                   \
             }                                                                                     \
