@@ -96,7 +96,7 @@ cdef class Framed:
     """A reduction on the frame, ready to run on arrays of its shapes."""
     cdef Prepared prepared
     cdef object output_shape, index_dtype, threads
-    cdef readonly object dtype, result_dtype, strategy
+    cdef readonly object dtype, result_dtype
 
     cdef int prepare(self, const Frame *frame, work, dtype, result_dtype, threads) except -1:
         """Set what a call needs. dtypes are the dtype objects of plain arrays.
@@ -176,6 +176,7 @@ cdef int check_axes(work) except -1:
 cdef class Pooling(Framed):
     """A pooling to maxima (`fastpool._running.work.Work`)."""
     cdef Pool pool
+    cdef readonly object strategy
 
     def __cinit__(self, work, strategy, dtype, threads=None):
         """`strategy` is a name of STRATEGIES; the rest are those of `prepare`."""
@@ -210,11 +211,10 @@ cdef class Averaging(Framed):
     """An average pooling (`fastpool._running.averages.SumWork`)."""
     cdef Average average
 
-    def __cinit__(self, work, strategy, dtype, result_dtype, threads=None):
+    def __cinit__(self, work, dtype, result_dtype, threads=None):
         check_axes(work)
-        plan_average(&self.average, work, strategy)
+        plan_average(&self.average, work)
         self.prepare(&self.average.frame, work, dtype, result_dtype, threads)
-        self.strategy = strategy
 
     def __dealloc__(self):
         free_average(&self.average)

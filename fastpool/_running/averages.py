@@ -37,6 +37,7 @@ class SumWork:
     result: str
     rounding: str
     ignore_nan: bool
+    sequential: bool
     windows: tuple  # leading axes, rows, columns
     lead_taps: tuple  # the most of one window, along each leading axis
     counts: tuple  # per window: what each output's divisor is the product of; None if not used
@@ -128,6 +129,7 @@ def make_sum_work(plan):
         result=plan.result_dtype,
         rounding=plan.rounding,
         ignore_nan=plan.nan == "ignore" and is_float(plan.dtype),
+        sequential=plan.numerics == "sequential" and is_float(plan.dtype),
         windows=tuple(windows),
         lead_taps=lead_taps,
         counts=tuple(counts),

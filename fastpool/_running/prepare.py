@@ -5,7 +5,6 @@ import math
 
 from .._planning.average_pool import AvgPool
 from .._planning.checks import is_same_state, state_of
-from .._planning.dtypes import is_float
 from .._planning.max_pool import MaxPool
 from .._planning.max_unpool import MaxUnpool
 from . import builds, strategies, threads
@@ -102,16 +101,14 @@ class PreparedAverage(_Prepared):
         self.plan = plan = AvgPool(**self.state)
         self.build = builds.active_name()
         self.threads = _threads_of_calls(plan.num_threads, work_bytes(plan))
-        self.pooling = None
+        self.pooling = self.work = None  # if numbers are huge
         self.run = _refuse
         if not is_huge(plan):
             plain = plain_dtype(plan.dtype, dtype)
             result = plain if plan.result_dtype == plan.dtype else plain_dtype(plan.result_dtype)
-            sequential = plan.numerics == "sequential" and is_float(plan.dtype)
-            strategy = "sequential" if sequential else "columns"
             kernels = builds.builds()[self.build]
-            work = make_sum_work(plan)
-            self.pooling = kernels.Averaging(work, strategy, plain, result, self.threads)
+            self.work = make_sum_work(plan)
+            self.pooling = kernels.Averaging(self.work, plain, result, self.threads)
             if plan.activation is None:
                 self.run = self.pooling.run
 

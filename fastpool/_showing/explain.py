@@ -210,14 +210,29 @@ def _kernel(plan, prepared):
             if place >= 0
         )
         text += f"; taps of the passes: {', '.join(passes)}"
-    tiles = prepared.pooling.tasks
-    tiles = "1 tile" if tiles == 1 else f"{tiles} tiles"
-    return f'{text} ("{strategy}"); {tiles}', declined
+    return f'{text} ("{strategy}"); {_tiles(prepared.pooling.tasks)}', declined
 
 
 def _kernel_of_means(plan, prepared):
     """Return how tiles are averaged, and the (strategy, reason) of those that declined."""
-    return "", ()
+    if prepared.pooling is None:
+        return "in integers of any size, as its numbers exceed what compiled code holds", ()
+    return f"{_ways(prepared.work)}; {_tiles(prepared.pooling.tasks)}", ()
+
+
+def _ways(work):
+    """Return how the work of averages is done, in words."""
+    if work.sequential:
+        return "one addition per tap, each rounded, row by row"
+    if work.whole:
+        return "all elements of a plane added up"
+    rows = "sums of columns carried from row to row" if work.carries_rows else "columns added up"
+    along = "differences of prefixes along rows" if work.carries_cols else "taps along rows"
+    return f"{rows}, then {along}; by digits where a sum is not exact"
+
+
+def _tiles(count):
+    return "1 tile" if count == 1 else f"{count} tiles"
 
 
 def _copies(plan):

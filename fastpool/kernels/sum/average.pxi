@@ -127,7 +127,7 @@ cdef void free_average(Average *a) noexcept:
     free_frame(&a.frame)
 
 
-cdef int plan_average(Average *a, work, strategy) except -1:
+cdef int plan_average(Average *a, work) except -1:
     """Set an average pooling."""
     cdef Problem *p = &a.frame.problem
     cdef Tiling *t = &a.frame.tiling
@@ -136,7 +136,7 @@ cdef int plan_average(Average *a, work, strategy) except -1:
     set_frame(&a.frame, work)
     a.frame.run = run_average
     a.result, a.rounding = CODES[work.result], ROUNDINGS[work.rounding]
-    a.ignore_nan, a.sequential = work.ignore_nan, strategy == "sequential"
+    a.ignore_nan, a.sequential = work.ignore_nan, work.sequential
     a.carries_rows, a.carries_cols = work.carries_rows, work.carries_cols
     a.block, a.block_rows, a.whole = work.block, work.block_rows, work.whole
     a.digit_bits, a.most_digits = work.digit_bits, work.most_digits

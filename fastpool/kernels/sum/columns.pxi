@@ -1,42 +1,57 @@
 # The first step of a sum: columns of a window added up, elements as doubles.
 
-cdef void add_rows(double *sums, const any_t *src, Py_ssize_t n, const Block *b,
-                   const Rows *rows) noexcept nogil:
-    """Set the sums of `rows` in every slab, of n neighbouring elements."""
+cdef inline void add_run(double *sums, const any_t *src, Py_ssize_t n, const Block *b,
+                         Py_ssize_t slabs, Py_ssize_t count, Py_ssize_t step) noexcept nogil:
+    """Set the sums of `count` rows, `step` elements apart, in every slab; n >= WIDE.
+
+    Callers pass constant `slabs` and `count` for the common windows.
+    """
     cdef Py_ssize_t i = 0, s, r
     cdef const any_t *at
     cdef vec_t one, two
     while i + 2 * WIDE <= n:
         one = two = wide_zero()
-        for s in range(b.slabs):
-            at = src + b.offsets[s] + rows.first * rows.pitch + i
-            for r in range(rows.count):
+        for s in range(slabs):
+            at = src + b.offsets[s] + i
+            for r in range(count):
                 one = wide_add(one, wide(at))
                 two = wide_add(two, wide(at + WIDE))
-                at += rows.step * rows.pitch
+                at += step
         vec_store(sums + i, one)
         vec_store(sums + i + WIDE, two)
         i += 2 * WIDE
     while i < n:
-        if n < WIDE:
-            sums[i] = 0
-            for s in range(b.slabs):
-                at = src + b.offsets[s] + rows.first * rows.pitch + i
-                for r in range(rows.count):
-                    sums[i] += as_double(at)
-                    at += rows.step * rows.pitch
-            i += 1
-            continue
-        if i + WIDE > n:
-            i = n - WIDE                    # (some sums are made again)
+        i = imin(i, n - WIDE)               # (some sums are made again)
         one = wide_zero()
-        for s in range(b.slabs):
-            at = src + b.offsets[s] + rows.first * rows.pitch + i
-            for r in range(rows.count):
+        for s in range(slabs):
+            at = src + b.offsets[s] + i
+            for r in range(count):
                 one = wide_add(one, wide(at))
-                at += rows.step * rows.pitch
+                at += step
         vec_store(sums + i, one)
         i += WIDE
+
+
+cdef void add_rows(double *sums, const any_t *src, Py_ssize_t n, const Block *b,
+                   const Rows *rows) noexcept nogil:
+    """Set the sums of `rows` in every slab, of n neighbouring elements."""
+    cdef Py_ssize_t i, s, r, step = rows.step * rows.pitch
+    cdef const any_t *at
+    src += rows.first * rows.pitch
+    if n < WIDE:
+        for i in range(n):
+            sums[i] = 0
+            for s in range(b.slabs):
+                at = src + b.offsets[s] + i
+                for r in range(rows.count):
+                    sums[i] += as_double(at)
+                    at += step
+    elif b.slabs == 1 and rows.count == 2:
+        add_run(sums, src, n, b, 1, 2, step)
+    elif b.slabs == 1 and rows.count == 3:
+        add_run(sums, src, n, b, 1, 3, step)
+    else:
+        add_run(sums, src, n, b, b.slabs, rows.count, step)
 
 
 cdef void carry_row(double *sums, const any_t *src, Py_ssize_t n, const Block *b,

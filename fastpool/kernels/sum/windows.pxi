@@ -1,48 +1,71 @@
 # The second step of a sum: the columns of each window, by taps or as differences of prefixes.
 
-cdef void sum_taps(double *out, const double *sums, const Block *b) noexcept nogil:
-    """Add the taps of one row of windows. `sums` begin with the margin."""
-    cdef const Window *w = &b.average.frame.problem.cols
-    cdef const Tile *tile = b.tile
-    cdef Py_ssize_t n = tile.channels, step = w.dilation * n, i, c, runs = 1, count = tile.cols * n
-    cdef Py_ssize_t stride = w.stride * n, t
+cdef inline void add_taps(double *out, const double *sums, Py_ssize_t count, Py_ssize_t taps,
+                          Py_ssize_t step) noexcept nogil:
+    """Set `count` sums of taps that are `step` apart. The last vector may reach into the slack."""
+    cdef Py_ssize_t i = 0, t
     cdef vec_t sum
+    while i < count:
+        sum = vec_load(sums + i)
+        for t in range(1, taps):
+            sum = wide_add(sum, vec_load(sums + i + t * step))
+        vec_store(out + i, sum)
+        i += WIDE
+
+
+cdef inline void add_taps_at_two(double *out, const double *sums, Py_ssize_t count,
+                                 Py_ssize_t taps, Py_ssize_t step) noexcept nogil:
+    """The same at every second place."""
+    cdef Py_ssize_t i = 0, t
+    cdef const double *at
+    cdef vec_t sum, low, high
+    while i < count:
+        at = sums + 2 * i
+        low, high = vec_load(at), vec_load(at + WIDE)
+        sum = vec_concat_even(low, high, at)
+        for t in range(1, taps):
+            if t == 1 and step == 1:
+                sum = wide_add(sum, vec_concat_odd(low, high, at))
+                continue
+            low, high = vec_load(at + t * step), vec_load(at + t * step + WIDE)
+            sum = wide_add(sum, vec_concat_even(low, high, at))
+        vec_store(out + i, sum)
+        i += WIDE
+
+
+cdef void sum_taps(double *out, const double *sums, const Block *b) noexcept nogil:
+    """Add the taps of one row of windows. `sums` begin with the margin.
+
+    The common numbers of taps are constants, so that their loops are unrolled.
+    """
+    cdef const Window *w = &b.average.frame.problem.cols
+    cdef Py_ssize_t n = b.tile.channels, step = w.dilation * n, c, runs = 1, t
+    cdef Py_ssize_t stride = w.stride * n, taps = w.kernel, count = b.tile.cols * n
     cdef double one
-    if w.stride > 1 and n == 1:
-        if w.stride == 2:
-            sum_taps_at_two(out, sums, w, tile.cols)
-            return
-        for c in range(tile.cols):
+    if n == 1 and stride == 2:
+        if taps == 2:
+            add_taps_at_two(out, sums, count, 2, step)
+        elif taps == 3:
+            add_taps_at_two(out, sums, count, 3, step)
+        else:
+            add_taps_at_two(out, sums, count, taps, step)
+        return
+    if n == 1 and stride > 2:
+        for c in range(count):
             one = sums[c * stride]
-            for t in range(1, w.kernel):
+            for t in range(1, taps):
                 one += sums[c * stride + t * step]
             out[c] = one
         return
     if w.stride > 1:
-        runs, count = tile.cols, n
+        runs, count = b.tile.cols, n
     for c in range(runs):
-        i = 0
-        while i < count:                    # (the last vector may reach into the slack)
-            sum = vec_load(sums + c * stride + i)
-            for t in range(1, w.kernel):
-                sum = wide_add(sum, vec_load(sums + c * stride + i + t * step))
-            vec_store(out + c * n + i, sum)
-            i += WIDE
-
-
-cdef void sum_taps_at_two(double *out, const double *sums, const Window *w,
-                          Py_ssize_t cols) noexcept nogil:
-    cdef Py_ssize_t c = 0, t
-    cdef const double *at
-    cdef vec_t sum
-    while c < cols:
-        at = sums + 2 * c
-        sum = vec_concat_even(vec_load(at), vec_load(at + WIDE), at)
-        for t in range(1, w.kernel):
-            at += w.dilation
-            sum = wide_add(sum, vec_concat_even(vec_load(at), vec_load(at + WIDE), at))
-        vec_store(out + c, sum)
-        c += WIDE
+        if taps == 2:
+            add_taps(out + c * n, sums + c * stride, count, 2, step)
+        elif taps == 3:
+            add_taps(out + c * n, sums + c * stride, count, 3, step)
+        else:
+            add_taps(out + c * n, sums + c * stride, count, taps, step)
 
 
 cdef void sum_prefixes(double *out, const double *sums, double *prefix,
