@@ -197,9 +197,9 @@ class Pooling:
             check_rank(input.shape, rank)
             _, outputs = self.resolve(input.shape[-rank:], *attributes)
             y = _fake(input, rank, outputs, self._first)
-            return (
-                (y, _fake(input, rank, outputs, self._first, torch.int64)) if return_indices else y
-            )
+            if not return_indices:
+                return y
+            return y, _fake(input, rank, outputs, self._first, torch.int64)
 
         @torch.library.register_vmap(name)
         def _(info, in_dims, input, *attributes):
@@ -211,11 +211,6 @@ class Pooling:
 
     def _rank(self, attributes):
         return spatial_rank(attributes[0], self._first)
-
-
-def _layout(shape, rank, channels_last):
-    batch = "N" * (len(shape) == rank + 2)
-    return batch + (_SPATIAL[rank] + "C" if channels_last else "C" + _SPATIAL[rank])
 
 
 def _kernel(name):
