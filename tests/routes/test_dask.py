@@ -231,6 +231,19 @@ def test_names_follow_the_work():
     assert names[0] == names[1] and len(set(names)) == 3
 
 
+def test_names_of_means_follow_their_attributes():
+    x = da.ones((8, 8), chunks=4)
+    changes = {}, {}, {"divisor": 2}, {"nan": "ignore"}, {"numerics": "sequential"}, {"pads": 1}
+    names = [fastpool.dask.avg_pool(x, 3, layout="HW", **change).name for change in changes]
+    assert names[0] == names[1] and len(set(names)) == 5
+
+
+@pytest.mark.parametrize("size", [3, 4])
+def test_graphs_of_means_travel(size):
+    y = fastpool.dask.adaptive_avg_pool(da.arange(100, chunks=7), size, layout="W")
+    assert set(pickle.loads(pickle.dumps(dict(y.dask)))) == set(y.dask)
+
+
 def test_the_graph_travels():
     _, indices = fastpool.dask.max_pool(
         da.arange(100, chunks=7), 3, strides=2, layout="W", return_indices=True
