@@ -127,6 +127,14 @@ def test_tiles_of_adaptive_windows(layout, shape, size):
         cases.assert_same(again(x[read][inner]), whole[write][:1, 1:])
 
 
+@pytest.mark.parametrize("layout, shape", [("HW", (11, 7)), ("NHWC", (2, 5, 9, 3))])
+@pytest.mark.parametrize("size", [1, 3, (5, 2), (13, 10), (4, None), 0])
+def test_tiles_of_adaptive_maxima(layout, shape, size):
+    plan = fastpool.plan_adaptive_max_pool(shape, "int16", size, layout=layout, return_indices=True)
+    cuts = [[0, extent // 3, extent // 2, extent] for extent in plan.output_shape]
+    assert_tiles_are_the_whole(plan, cases.values(shape, "int16", "ties", 2), cuts)
+
+
 def test_a_tile_of_a_tile():
     plan = fastpool.plan_max_pool(
         (2, 3, 20, 30), "float32", 4, strides=3, pads=5, return_indices=True

@@ -117,15 +117,11 @@ def test_adaptive_windows(chunked, data):
     want = fastpool.adaptive_avg_pool(x, sizes, layout=layout)
     assert got.shape == want.shape and got.dtype == want.dtype
     cases.assert_same(got.compute(), want)
-
-
-@pytest.mark.parametrize("size", [2, (4, 3), (8, None)])
-def test_adaptive_maxima(size):
-    x = cases.values((2, 8, 12), "int8", "ties", 0)
-    attributes = {"layout": "CHW", "return_indices": True}
-    got = fastpool.adaptive_max_pool(da.from_array(x, (1, 3, 5)), size, **attributes)
-    want = fastpool.adaptive_max_pool(x, size, **attributes)
+    attributes = {"layout": layout, "return_indices": True}
+    got = fastpool.dask.adaptive_max_pool(lazy, sizes, **attributes)
+    want = fastpool.adaptive_max_pool(x, sizes, **attributes)
     for one, other in zip(got, want, strict=True):
+        assert one.shape == other.shape and one.dtype == other.dtype
         cases.assert_same(one.compute(), other)
 
 
@@ -233,6 +229,19 @@ def test_names_follow_the_work():
         for array, kernel in ((x, 2), (x, 2), (x, 3), (x + 1, 2))
     ]
     assert names[0] == names[1] and len(set(names)) == 3
+
+
+def test_names_of_means_follow_their_attributes():
+    x = da.ones((8, 8), chunks=4)
+    changes = {}, {}, {"divisor": 2}, {"nan": "ignore"}, {"numerics": "sequential"}, {"pads": 1}
+    names = [fastpool.dask.avg_pool(x, 3, layout="HW", **change).name for change in changes]
+    assert names[0] == names[1] and len(set(names)) == 5
+
+
+@pytest.mark.parametrize("size", [3, 4])
+def test_graphs_of_means_travel(size):
+    y = fastpool.dask.adaptive_avg_pool(da.arange(100, chunks=7), size, layout="W")
+    assert set(pickle.loads(pickle.dumps(dict(y.dask)))) == set(y.dask)
 
 
 def test_the_graph_travels():

@@ -419,7 +419,7 @@ def test_chunks(window, chunks):
         ("global_avg_pool", ["lat", "lon"]),
         ("global_max_pool", "lat"),
         ("adaptive_avg_pool", {"lat": 4, "lon": 3}),
-        ("adaptive_max_pool", {"lat": 3, "band": 2}),
+        ("adaptive_max_pool", {"lat": 4, "band": 3}),
     ],
 )
 def test_chunks_of_means(name, argument, chunks):
