@@ -27,9 +27,10 @@ cdef void set_divisors(divisors_t *d, const Average *a, const Tile *tile,
 
 cdef inline Row row_from(const Row *row, Py_ssize_t i) noexcept nogil:
     """Return the sums from the i-th on."""
-    cdef Row later = row[0]
+    cdef Row later
     cdef int w
-    later.sums.high = row.sums.high + i
+    later.words, later.divisors = row.words, NULL
+    later.sums.high, later.sums.low, later.sums.rest = row.sums.high + i, NULL, NULL
     if row.sums.low != NULL:
         later.sums.low, later.sums.rest = row.sums.low + i, row.sums.rest + i
     for w in range(row.words):
@@ -110,24 +111,50 @@ cdef void divide_row(char *y, Py_ssize_t col, const Row *row, const divisors_t *
         c = stop
 
 
-cdef void divide_block(char *y, const View *view, const Row *sums, const Block *b,
-                       Py_ssize_t done, Py_ssize_t stop) noexcept nogil:
+cdef inline Py_ssize_t same_divisors(const Average *a, const Tile *tile, Py_ssize_t first,
+                                     Py_ssize_t stop) noexcept nogil:
+    """Return the row of a tile up to which rows are divided as the first one is."""
+    cdef Py_ssize_t r = first + 1
+    cdef const double *counts = a.rows.counts
+    if a.divisor:
+        return stop
+    while r < stop and counts[tile.row + r] == counts[tile.row + first]:
+        r += 1
+    return r
+
+
+cdef void divide_rows(char *y, const View *view, const Row *sums, const Block *b, Py_ssize_t done,
+                      Py_ssize_t stop, bint settles) noexcept nogil:
     """Divide the sums of some rows of a tile."""
-    cdef Py_ssize_t width = b.tile.cols * b.tile.channels, r
+    cdef const Tile *tile = b.tile
+    cdef Py_ssize_t n = tile.channels, width = tile.cols * n, r = done, last, step
     cdef int size = dtype_bytes[b.average.result]
     cdef divisors_t divisors
-    cdef bint settles = False
     cdef Row row
-    while True:
-        fp_clear()
-        for r in range(done, stop):
-            set_divisors(&divisors, b.average, b.tile, b.tile.row + r)
-            divisors.settle = settles
+    while r < stop:
+        set_divisors(&divisors, b.average, tile, tile.row + r)
+        divisors.settle = settles
+        last = same_divisors(b.average, tile, r, stop)
+        step = 1
+        if sums.divisors == NULL and divisors.counts == NULL and view.row == width and (
+                view.col == n):
+            step = last - r                 # rows that are neighbours in memory
+        while r < last:
             row = row_from(sums, (r - done) * width)
-            divide_row(y + r * view.row * size, view.col, &row, &divisors, b)
-        if settles or not fp_underflow():
-            return
-        settles = True                      # a result was too small to be sure of
+            if step > 1:
+                divide(y + r * view.row * size, &row, &divisors, step * width, b.average.result)
+            else:
+                divide_row(y + r * view.row * size, view.col, &row, &divisors, b)
+            r += step
+
+
+cdef void divide_block(char *y, const View *view, const Row *sums, const Block *b,
+                       Py_ssize_t done, Py_ssize_t stop) noexcept nogil:
+    """Divide the sums of some rows of a tile; again, if a result was too small to be sure of."""
+    fp_clear()
+    divide_rows(y, view, sums, b, done, stop, False)
+    if fp_underflow():
+        divide_rows(y, view, sums, b, done, stop, True)
 
 
 cdef void sum_windows(double *out, const Columns *columns, const Block *b) noexcept nogil:
@@ -223,7 +250,7 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, Py_ssize_t pl
         if a.limit and not all_within(high, planes * (stop - done) * width, a.limit):
             return False
         dst = y.data + output_offset(p, y, tile, plane) * dtype_bytes[a.result]
-        if a.whole and y.channel == 1:
+        if a.whole and y.channel == 1 and evenly_spaced(p, y):
             set_divisors(&divisors, a, tile, 0)
             fp_clear()
             divide(dst, &row, &divisors, planes, a.result)
