@@ -208,7 +208,8 @@ def summands(shape, name, kind, seed):
         x = np.where(rng.random(shape) < 0.05, special, x)
     if kind in ("finite", "constant"):
         x = values(shape, name, "bits", seed)
-        x[~np.isfinite(x)] = 1
+        with np.errstate(invalid="ignore"):  # signalling NaN
+            x[~np.isfinite(x)] = 1
         if kind == "constant":
             x[...] = x.reshape(-1)[:1] if x.size else 0
     return np.asarray(x).astype(kind_dtype)
