@@ -15,8 +15,8 @@ kernels/test_random_cases.py runs a few cases as the first two programs do.
 
 The five sorts of cases are five modules:
 
-- `pooling`, `unpooling`, `averaging`: one call. It runs in many configurations: every build, one thread and
-  several, values alone and with indices, contiguous arrays and parts of larger ones.
+- `pooling`, `unpooling`, `averaging`: one call. It runs in many configurations: every build, one
+  thread and several, values alone and with indices, contiguous arrays and parts of larger ones.
 - `plans`: a plan whose fields `changes` has changed. The plan is refused, or computes what its
   fields say.
 - `sequences`: calls that share arguments, plans and outputs, some of them on several threads.

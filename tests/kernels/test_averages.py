@@ -124,7 +124,9 @@ def test_every_kind_of_values(name, kind):
             check("global_avg_pool", last, layout="NHWC", **more)
 
 
-@pytest.mark.parametrize("divisor", [1, -1, 2, -3, 49, 2**31, 2**49 + 1, 2**53 + 1, 2**70, -(2**70)])
+@pytest.mark.parametrize(
+    "divisor", [1, -1, 2, -3, 49, 2**31, 2**49 + 1, 2**53 + 1, 2**70, -(2**70)]
+)
 def test_divisors(divisor):
     for seed, name in enumerate(["float32", "float64", "bfloat16", "int8", "uint32", "int64"]):
         x = cases.summands((2, 6, 9), name, ("powers", "rare")[seed % 2], seed)
@@ -214,6 +216,20 @@ def test_outputs_in_larger_arrays(result):
         cases.assert_same(out, expected)
         out[...] = 7
         assert (owner == 7).all()
+
+
+@pytest.mark.parametrize("name", ["float32", "int8"])
+def test_planes_apart_in_an_output(name):
+    """Means of whole planes, whose channels are neighbours in memory and whose images are not."""
+    x = cases.summands((8, 3, 33), name, "normal", 0)
+    expected = _reference.global_avg_pool(x, layout="NCW")
+    for build, more in itertools.product(cases.BUILDS, (0, 2)):
+        owner = np.full((8, 3 + more, 1), 7, x.dtype)
+        out = owner[:, :3]
+        with running.using(build):
+            fastpool.global_avg_pool(x, layout="NCW", out=out)
+        cases.assert_same(out, expected)
+        assert (owner[:, 3:] == 7).all(), "written outside the output"
 
 
 X = cases.summands((1, 2, 6, 8), "float32", "normal", 0)
