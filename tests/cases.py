@@ -141,6 +141,7 @@ def special_integers(name):
 
 
 VALUE_KINDS = ["ties", "lowest", "special", "nans", "bits"]
+SUM_KINDS = ["quarters", "normal", "finite", "powers", "cancelling", "rare", "constant"]
 
 
 def values(shape, name, kind, seed):
@@ -174,6 +175,57 @@ def values(shape, name, kind, seed):
     rare = rng.random(shape) < 0.1
     common = numbers[:1] if kind == "lowest" else nan
     return np.where(rare, rng.choice(special, shape), rng.choice(common, shape)).astype(kind_dtype)
+
+
+def summands(shape, name, kind, seed):
+    """An array of the kind that breaks a mean; the kinds of `values` are among them.
+
+    quarters    multiples of 1/4, whose sums are exact and whose means are often ties
+    normal      rounded sums in any arithmetic
+    finite      any bits but NaN and infinities: exponents over the whole range
+    powers      powers of two and one and a half times that, over the whole range
+    cancelling  the largest numbers of both signs among small ones
+    rare        normal, with few NaN and infinities
+    constant    one number
+    """
+    if kind in VALUE_KINDS:
+        return values(shape, name, kind, seed)
+    if name not in _FLOAT_FORMATS:
+        return _integer_summands(shape, name, kind, seed)
+    rng, kind_dtype = np.random.default_rng(seed), dtype(name)
+    info = ml_dtypes.finfo(kind_dtype) if name == "bfloat16" else np.finfo(kind_dtype)
+    x = rng.standard_normal(shape)
+    if kind == "quarters":
+        x = rng.integers(-8, 9, shape) / 4
+    elif kind == "powers":
+        least = int(info.minexp) - int(info.nmant)
+        x = np.ldexp(rng.choice([1, -1, 1.5], shape), rng.integers(least, info.maxexp, shape))
+    elif kind == "cancelling":
+        most = float(info.max)
+        x = np.where(rng.random(shape) < 0.3, rng.choice([most, -most], shape), x / 1000)
+    elif kind == "rare":
+        special = rng.choice([np.nan, np.inf, -np.inf], shape)
+        x = np.where(rng.random(shape) < 0.05, special, x)
+    if kind in ("finite", "constant"):
+        x = values(shape, name, "bits", seed)
+        with np.errstate(invalid="ignore"):  # signalling NaN
+            x[~np.isfinite(x)] = 1
+        if kind == "constant":
+            x[...] = x.reshape(-1)[:1] if x.size else 0
+    return np.asarray(x).astype(kind_dtype)
+
+
+def _integer_summands(shape, name, kind, seed):
+    rng = np.random.default_rng(seed)
+    if name == "bool" or kind in ("normal", "finite"):
+        return values(shape, name, "bits", seed)
+    if kind in ("quarters", "rare"):
+        return rng.integers(0, 101, shape).astype(name)
+    info = np.iinfo(name)
+    if kind == "constant":
+        return np.full(shape, rng.integers(info.min, info.max, dtype=name, endpoint=True), name)
+    ends = [info.min, info.max, 0, 1, info.max - 1]
+    return rng.choice(np.array(ends, name), shape)
 
 
 # The images in the tests of files, and how they are pooled.

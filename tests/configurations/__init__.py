@@ -13,10 +13,10 @@ the random numbers come from, which a `choices.Choices` object hides:
 
 kernels/test_random_cases.py runs a few cases as the first two programs do.
 
-The four sorts of cases are four modules:
+The five sorts of cases are five modules:
 
-- `pooling`, `unpooling`: one call. It runs in many configurations: every build, one thread and
-  several, values alone and with indices, contiguous arrays and parts of larger ones.
+- `pooling`, `unpooling`, `averaging`: one call. It runs in many configurations: every build, one
+  thread and several, values alone and with indices, contiguous arrays and parts of larger ones.
 - `plans`: a plan whose fields `changes` has changed. The plan is refused, or computes what its
   fields say.
 - `sequences`: calls that share arguments, plans and outputs, some of them on several threads.
@@ -32,6 +32,7 @@ import numpy as np
 
 import cases
 
+from .averaging import Averaging, compare_averaging, draw_averaging
 from .choices import Choices
 from .plans import Planned, compare_planned, draw_planned
 from .pooling import Pooling, compare_pooling, draw_pooling
@@ -39,6 +40,13 @@ from .sequences import compare_sequence, draw_sequence
 from .unpooling import Unpooling, compare_unpooling, draw_unpooling
 
 __all__ = ["Choices", "compare", "configurations", "draw", "report", "spoiled"]
+
+# Single calls and their comparisons.
+SINGLE = {
+    Pooling: compare_pooling,
+    Unpooling: compare_unpooling,
+    Averaging: compare_averaging,
+}
 
 # Values that `spoiled` writes over an attribute. Most have a wrong type or an illegal value; some
 # are legal for some attributes.
@@ -48,7 +56,7 @@ BAD += [2**40, 2**62, 2**63, 2**80, -(2**63), float("nan"), np.int8(1), np.float
 
 def spoiled(case, choices):
     """Return a single call with one attribute replaced by one of BAD; any other case unchanged."""
-    if not isinstance(case, (Pooling, Unpooling)):
+    if type(case) not in SINGLE:
         return case
     name = choices.pick(["kernel_shape", *case.attributes])
     bad = choices.pick(BAD)
@@ -60,6 +68,7 @@ def spoiled(case, choices):
 def draw(choices):
     """Return a case of any sort, most often one call of max_pool."""
     draws = [draw_pooling] * 5 + [draw_unpooling, draw_planned, draw_sequence]
+    draws += [draw_averaging] * 4
     return choices.pick(draws)(choices)
 
 
@@ -70,10 +79,9 @@ def compare(case, counts, builds=cases.BUILDS, threads=None):
     threads for single calls: by default 1 and the case's own number.
     """
     with np.errstate(all="ignore"):
-        if isinstance(case, (Pooling, Unpooling)):
+        if type(case) in SINGLE:
             threads = (1, case.threads) if threads is None else threads
-            one = compare_pooling if isinstance(case, Pooling) else compare_unpooling
-            one(case, counts, builds, threads)
+            SINGLE[type(case)](case, counts, builds, threads)
         elif isinstance(case, Planned):
             compare_planned(case, counts, builds)
         else:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import cases
 
 from .arrays import draw_arrangement
+from .averaging import KINDS, draw_average_call
 from .choices import Choices
 from .pooling import GEOMETRIES, draw_call
 from .unpooling import draw_unpool_call
@@ -45,6 +46,13 @@ def hostile_pools(draw):
     """Draw legal attributes of any magnitude, up to far beyond 64 bits, on a small array."""
     choices = choices_of(draw)
     return placed(draw_call(choices, ["hostile"]), choices)
+
+
+@st.composite
+def averages(draw, dtypes=cases.DTYPE_NAMES, kinds=KINDS, hostile=False):
+    """Draw a legal average of any sort, with attributes of any magnitude if `hostile`."""
+    choices = choices_of(draw)
+    return placed(draw_average_call(choices, dtypes, kinds, hostile), choices)
 
 
 @st.composite

@@ -11,14 +11,14 @@ import configurations
 @pytest.mark.parametrize("is_spoiled", [False, True])
 def test_cases(is_spoiled):
     counts = Counter()
-    for number in range(150):
+    for number in range(220):
         choices = configurations.Choices(random.Random(f"4/{number}").randint)
         case = configurations.draw(choices)
         if is_spoiled:
             case = configurations.spoiled(case, choices)
         configurations.compare(case, counts)
     kinds = ["sequences", "plans refused"]
-    kinds += [] if is_spoiled else ["pooling", "long pooling", "unpooling"]
+    kinds += [] if is_spoiled else ["pooling", "long pooling", "unpooling", "averages"]
     assert all(counts["case", kind] for kind in kinds), counts
     assert not is_spoiled or counts["refused", "attributes"]
 
