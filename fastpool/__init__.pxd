@@ -1,7 +1,7 @@
 # Declarations for Cython: `from fastpool cimport ...`. include/fastpool.h documents them. Compile
 # modules with include_dirs=[fastpool.get_include()].
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t
 
 cdef extern from "fastpool.h" nogil:
     const int FASTPOOL_ABI_MAJOR, FASTPOOL_ABI_MINOR
@@ -40,12 +40,20 @@ cdef extern from "fastpool.h" nogil:
         const void *compiled
         void *owner
 
+        size_t output_itemsize
+        # Private to the library.
+        int (*avg_pool)(const fastpool_plan *, const void *, const Py_ssize_t *, void *,
+                        const Py_ssize_t *, void *, const Py_ssize_t *, int, unsigned int) noexcept
+
     int fastpool_max_pool(const fastpool_plan *plan, const void *x, const Py_ssize_t *x_strides,
                           void *y, const Py_ssize_t *y_strides, void *indices,
                           const Py_ssize_t *indices_strides, int num_threads,
                           unsigned int flags) noexcept
     int fastpool_max_unpool(const fastpool_plan *plan, const void *x, const void *indices, void *y,
                             int num_threads, unsigned int flags) noexcept
+    int fastpool_avg_pool(const fastpool_plan *plan, const void *x, const Py_ssize_t *x_strides,
+                          void *y, const Py_ssize_t *y_strides, int num_threads,
+                          unsigned int flags) noexcept
     const char *fastpool_error_text(int code) noexcept
 
     ctypedef struct fastpool_max_pool_attributes:
@@ -78,11 +86,34 @@ cdef extern from "fastpool.h" nogil:
         const char *index_layout
         int index_axis, num_threads
 
+    ctypedef struct fastpool_avg_pool_attributes:
+        const Py_ssize_t *input_shape
+        int ndim
+        const char *dtype
+        const Py_ssize_t *output_size
+        const Py_ssize_t *kernel_shape
+        const Py_ssize_t *strides
+        const Py_ssize_t *pads
+        const Py_ssize_t *dilations
+        const char *auto_pad
+        const char *ceil_rule
+        const char *beyond
+        int ceil_mode, count_include_pad
+        int64_t divisor
+        const char *result_dtype
+        const char *rounding
+        const char *numerics
+        const char *nan
+        const char *layout
+        int num_threads
+
 cdef extern from "fastpool.h":
     int fastpool_import() except -1
-    int fastpool_plan_from(fastpool_plan *plan, object max_pool_plan) except -1
+    int fastpool_plan_from(fastpool_plan *plan, object python_plan) except -1
     int fastpool_plan_max_pool(fastpool_plan *plan,
                                const fastpool_max_pool_attributes *attributes) except -1
     int fastpool_plan_max_unpool(fastpool_plan *plan,
                                  const fastpool_max_unpool_attributes *attributes) except -1
+    int fastpool_plan_avg_pool(fastpool_plan *plan,
+                               const fastpool_avg_pool_attributes *attributes) except -1
     void fastpool_plan_release(fastpool_plan *plan) noexcept

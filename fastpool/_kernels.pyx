@@ -31,7 +31,8 @@ from fastpool cimport (
     FASTPOOL_INDICES_ALIGNMENT, FASTPOOL_INDICES_NULL, FASTPOOL_INDICES_STRIDES,
     FASTPOOL_NO_MEMORY, FASTPOOL_OK, FASTPOOL_OVERLAP, FASTPOOL_X_ALIGNMENT, FASTPOOL_X_NULL,
     FASTPOOL_X_STRIDES, FASTPOOL_Y_ALIGNMENT, FASTPOOL_Y_NULL, FASTPOOL_Y_STRIDES,
-    fastpool_max_pool_attributes, fastpool_max_unpool_attributes, fastpool_plan,
+    fastpool_avg_pool_attributes, fastpool_max_pool_attributes, fastpool_max_unpool_attributes,
+    fastpool_plan,
 )
 
 import numpy

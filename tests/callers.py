@@ -56,16 +56,26 @@ def bits(array):
 
 def results(plan, extra=0):
     """Return arrays for the results of a plan: full of 77, with `extra` elements after each row."""
+    average = isinstance(plan, fastpool.AvgPoolPlan)
+    names = [plan.result_dtype if average else plan.dtype]
+    if not average and plan.return_indices:
+        names.append(plan.index_dtype)
     found = []
-    for name in (plan.dtype, plan.index_dtype)[: 1 + plan.return_indices]:
+    for name in names:
         shape = (*plan.output_shape[:-1], plan.output_shape[-1] + extra)
         found.append(np.full(shape, 77, cases.dtype(name))[..., : plan.output_shape[-1]])
-    return found if plan.return_indices else [*found, None]
+    return found if len(found) == 2 else [*found, None]
+
+
+def compiled_plan(driver, plan):
+    """Return a plan of Python as one of the driver."""
+    average = isinstance(plan, fastpool.AvgPoolPlan)
+    return driver.AveragePlan(plan) if average else driver.Plan(plan)
 
 
 def pooled(driver, plan, x, threads=0, flags=0, extra=0, compiled=None):
     y, indices = results(plan, extra)
-    compiled = driver.Plan(plan) if compiled is None else compiled
+    compiled = compiled_plan(driver, plan) if compiled is None else compiled
     return compiled.pool(at(x), at(y), at(indices), threads, flags), y, indices
 
 

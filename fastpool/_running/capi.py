@@ -8,11 +8,15 @@ import os
 import sys
 
 from .._planning import arguments, geometry
+from .._planning import average_pool as averaging
 from .._planning import max_pool as pooling
 from .._planning import max_unpool as unpooling
 from .._planning.dtypes import INDEX_BYTES, ITEMSIZE
 from . import builds
-from .prepare import PreparedPool, PreparedUnpool
+from .prepare import PreparedAverage, PreparedPool, PreparedUnpool
+
+# Attributes of averages that say nothing of windows, in the order of `resolve_adaptive`.
+_VALUES = "layout", "result_dtype", "rounding", "numerics", "nan", "num_threads"
 
 
 def get_include():
@@ -32,25 +36,46 @@ def get_include():
 
 
 def from_plan(plan, address, size):
-    """Fill the struct of a plan that `plan_max_pool` made."""
-    if not isinstance(plan, pooling.MaxPool):
-        raise TypeError(f"plan: expected a fastpool.MaxPoolPlan, got {type(plan).__name__}")
+    """Fill the struct of a plan of maxima or averages."""
+    if isinstance(plan, pooling.MaxPool):
+        prepare, limits = PreparedPool, "windows whose positions in the padded input fit in 64 bits"
+    elif isinstance(plan, averaging.AvgPool):
+        prepare, limits = PreparedAverage, "windows and divisors that compiled code can hold"
+    else:
+        raise TypeError(
+            f"plan: expected a fastpool.MaxPoolPlan or a fastpool.AvgPoolPlan, got "
+            f"{type(plan).__name__}"
+        )
     if plan.activation is not None:
         raise ValueError(f"plan: a run from C applies no activation, got {plan.activation!r}")
-    prepared = PreparedPool(plan)
+    prepared = prepare(plan)
     if prepared.pooling is None:
         raise ValueError(
-            f"plan: expected windows whose positions in the padded input fit in 64 bits (calls "
-            f"from Python take larger ones), got {plan!r}"
+            f"plan: expected {limits} (calls from Python take larger ones), got {plan!r}"
         )
     kernels = builds.builds()[prepared.build]
-    kernels.fill_max_pool(prepared.pooling, address, size, prepared.threads_now())
+    kernels.fill_pool(prepared.pooling, address, size, prepared.threads_now())
 
 
 def max_pool(address, size, input_shape, dtype, kernel_shape, **attributes):
     """Fill the struct of a pooling."""
     fields = pooling.resolve(input_shape, _given(dtype), kernel_shape, **attributes)
     from_plan(pooling.MaxPool(**fields), address, size)
+
+
+def avg_pool(address, size, input_shape, dtype, output_size, **attributes):
+    """Fill the struct of an average pooling, over windows or, given an output size, adaptive."""
+    if output_size is None:
+        fields = averaging.resolve(input_shape, _given(dtype), **attributes)
+    else:
+        values = [attributes.pop(name) for name in _VALUES]
+        for name, value in attributes.items():
+            if value:
+                raise ValueError(
+                    f"output_size: it sets the windows, so {name} must be NULL or 0, got {value!r}"
+                )
+        fields = averaging.resolve_adaptive(input_shape, _given(dtype), output_size, *values)
+    from_plan(averaging.AvgPool(**fields), address, size)
 
 
 def max_unpool(address, size, input_shape, dtype, kernel_shape, index_dtype, **attributes):

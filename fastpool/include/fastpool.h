@@ -1,4 +1,4 @@
-/* fastpool for C, C++ and Cython: max pooling and max unpooling without the GIL.
+/* fastpool for C, C++ and Cython: max pooling, max unpooling and average pooling without the GIL.
  *
  * This header is plain C99 or C++. A file that makes plans includes Python.h first. A file that
  * only runs plans needs neither Python.h nor a library to link with. docs/c-api.md explains the
@@ -17,7 +17,7 @@ extern "C" {
 
 /* At run time, fastpool must have this major number, and this minor number or a later one. */
 #define FASTPOOL_ABI_MAJOR 1
-#define FASTPOOL_ABI_MINOR 0
+#define FASTPOOL_ABI_MINOR 1
 
 /* The result of running a plan. After any code except FASTPOOL_OK, nothing has been written. */
 enum fastpool_error {
@@ -59,8 +59,8 @@ struct fastpool_plan {
     int num_threads;                /* threads of a run with num_threads 0 */
     const ptrdiff_t *input_shape;   /* of x, and of an unpooling's indices */
     const ptrdiff_t *output_shape;  /* of y, and of a pooling's indices */
-    size_t itemsize;                /* bytes of an element of x and y */
-    size_t index_itemsize;          /* of indices: 8 or 4; 0 for a pooling without them */
+    size_t itemsize;                /* bytes of an element of x */
+    size_t index_itemsize;          /* of indices: 8 or 4; 0 for a plan without them */
     size_t input_bytes;             /* of all of x, without gaps */
     size_t output_bytes;            /* of all of y */
     size_t indices_bytes;           /* of all indices */
@@ -71,6 +71,13 @@ struct fastpool_plan {
     int (*max_unpool)(const fastpool_plan *, const void *, const void *, void *, int, unsigned);
     const void *compiled;
     void *owner;
+
+    /* Since 1.1. */
+    size_t output_itemsize; /* bytes of an element of y */
+
+    /* Private to the library. */
+    int (*avg_pool)(const fastpool_plan *, const void *, const ptrdiff_t *, void *,
+                    const ptrdiff_t *, void *, const ptrdiff_t *, int, unsigned);
 };
 
 /* Pool x into y, and write the indices of the maxima to indices (NULL if the plan has none).
@@ -90,6 +97,17 @@ static inline int fastpool_max_pool(const fastpool_plan *plan, const void *x,
                           flags);
 }
 
+/* Write the means of x to y: the rules for arrays, num_threads and flags are those of
+ * fastpool_max_pool. Since 1.1.
+ */
+static inline int fastpool_avg_pool(const fastpool_plan *plan, const void *x,
+                                    const ptrdiff_t *x_strides, void *y, const ptrdiff_t *y_strides,
+                                    int num_threads, unsigned flags) {
+    /* Code that was compiled with an earlier header makes shorter plans. */
+    if (!plan || plan->size < sizeof *plan || !plan->avg_pool) return FASTPOOL_BAD_PLAN;
+    return plan->avg_pool(plan, x, x_strides, y, y_strides, NULL, NULL, num_threads, flags);
+}
+
 /* Write the values of x to their indices in y, and zeros elsewhere. Arrays are C-contiguous. */
 static inline int fastpool_max_unpool(const fastpool_plan *plan, const void *x, const void *indices,
                                       void *y, int num_threads, unsigned flags) {
@@ -101,7 +119,7 @@ static inline int fastpool_max_unpool(const fastpool_plan *plan, const void *x, 
 static inline const char *fastpool_error_text(int code) {
     switch (code) {
     case FASTPOOL_OK: return "no error";
-    case FASTPOOL_BAD_PLAN: return "plan: NULL, released, or of the other operation";
+    case FASTPOOL_BAD_PLAN: return "plan: NULL, released, or of another operation";
     case FASTPOOL_BAD_THREADS: return "num_threads: negative";
     case FASTPOOL_BAD_FLAGS: return "flags: one that this fastpool does not know";
     case FASTPOOL_NO_MEMORY: return "no memory for scratch";
@@ -127,8 +145,8 @@ static inline const char *fastpool_error_text(int code) {
     return "unknown error";
 }
 
-/* Attributes with the names, values and meanings of fastpool.plan_max_pool and fastpool.max_unpool.
- * NULL or 0 means the default; input_shape, dtype and kernel_shape have none. input_shape and
+/* Attributes with the names, values and meanings of fastpool.plan_max_pool, fastpool.max_unpool and
+ * fastpool.plan_avg_pool. NULL or 0 means the default; input_shape, dtype and kernel_shape have none. input_shape and
  * output_shape have one number per axis of the array. Other lists have one per pooled axis, and
  * pads has all begins and then all ends.
  */
@@ -150,6 +168,23 @@ typedef struct fastpool_max_unpool_attributes {
     int index_axis, num_threads;
 } fastpool_max_unpool_attributes;
 
+/* An output_size, with one number per pooled axis, makes it an adaptive pooling, and a global one if
+ * all are 1. Windows and divisors then have no attributes: kernel_shape to divisor are NULL or 0.
+ * Since 1.1.
+ */
+typedef struct fastpool_avg_pool_attributes {
+    const ptrdiff_t *input_shape;
+    int ndim;
+    const char *dtype;
+    const ptrdiff_t *output_size;
+    const ptrdiff_t *kernel_shape, *strides, *pads, *dilations;
+    const char *auto_pad, *ceil_rule, *beyond;
+    int ceil_mode, count_include_pad;
+    int64_t divisor;
+    const char *result_dtype, *rounding, *numerics, *nan, *layout;
+    int num_threads;
+} fastpool_avg_pool_attributes;
+
 #ifdef Py_PYTHON_H /* the functions below need the GIL */
 
 typedef struct fastpool_functions {
@@ -157,6 +192,7 @@ typedef struct fastpool_functions {
     int (*plan_from)(fastpool_plan *, size_t, PyObject *);
     int (*plan_max_pool)(fastpool_plan *, size_t, const fastpool_max_pool_attributes *, size_t);
     int (*plan_max_unpool)(fastpool_plan *, size_t, const fastpool_max_unpool_attributes *, size_t);
+    int (*plan_avg_pool)(fastpool_plan *, size_t, const fastpool_avg_pool_attributes *, size_t);
 } fastpool_functions;
 
 /* Return the library's functions. If its ABI does not fit, return NULL with an ImportError. The
@@ -183,11 +219,11 @@ static inline const fastpool_functions *fastpool_imported(void) {
  */
 static inline int fastpool_import(void) { return fastpool_imported() ? 0 : -1; }
 
-/* Make a plan from the result of fastpool.plan_max_pool. */
-static inline int fastpool_plan_from(fastpool_plan *plan, PyObject *max_pool_plan) {
+/* Make a plan from a fastpool.MaxPoolPlan or a fastpool.AvgPoolPlan. */
+static inline int fastpool_plan_from(fastpool_plan *plan, PyObject *python_plan) {
     const fastpool_functions *functions = fastpool_imported();
     memset(plan, 0, sizeof *plan);
-    return functions ? functions->plan_from(plan, sizeof *plan, max_pool_plan) : -1;
+    return functions ? functions->plan_from(plan, sizeof *plan, python_plan) : -1;
 }
 
 static inline int fastpool_plan_max_pool(fastpool_plan *plan,
@@ -205,6 +241,15 @@ static inline int fastpool_plan_max_unpool(fastpool_plan *plan,
     memset(plan, 0, sizeof *plan);
     return functions
                ? functions->plan_max_unpool(plan, sizeof *plan, attributes, sizeof *attributes)
+               : -1;
+}
+
+static inline int fastpool_plan_avg_pool(fastpool_plan *plan,
+                                         const fastpool_avg_pool_attributes *attributes) {
+    const fastpool_functions *functions = fastpool_imported();
+    memset(plan, 0, sizeof *plan);
+    return functions
+               ? functions->plan_avg_pool(plan, sizeof *plan, attributes, sizeof *attributes)
                : -1;
 }
 

@@ -11,6 +11,8 @@ cdef extern from "fastpool.h":
             fastpool_plan *, size_t, const fastpool_max_pool_attributes *, size_t) except -1
         int (*plan_max_unpool)(
             fastpool_plan *, size_t, const fastpool_max_unpool_attributes *, size_t) except -1
+        int (*plan_avg_pool)(
+            fastpool_plan *, size_t, const fastpool_avg_pool_attributes *, size_t) except -1
 
 # In a child made by fork the threads of OpenMP are gone, and gcc's runtime waits for them
 # (fastpool/_running/threads.py).
@@ -34,8 +36,12 @@ cdef int threads_of_run(const fastpool_plan *plan, int threads) noexcept nogil:
 
 
 cdef int check_pointers(const fastpool_plan *plan, const void *x, const void *y,
-                        const void *indices, int threads, unsigned int flags) noexcept nogil:
-    """Return FASTPOOL_OK or what is wrong. An array without elements may be at any address."""
+                        size_t y_itemsize, const void *indices, int threads,
+                        unsigned int flags) noexcept nogil:
+    """Return FASTPOOL_OK or what is wrong. An array without elements may be at any address.
+
+    `y_itemsize` is an argument because a plan of ABI 1.0 has no field for it.
+    """
     if threads < 0:
         return FASTPOOL_BAD_THREADS
     if flags & ~FASTPOOL_APART:
@@ -51,7 +57,7 @@ cdef int check_pointers(const fastpool_plan *plan, const void *x, const void *y,
     # (of arrays without elements, no address is used)
     if plan.input_bytes and <uintptr_t>x & (plan.itemsize - 1):
         return FASTPOOL_X_ALIGNMENT
-    if plan.output_bytes and <uintptr_t>y & (plan.itemsize - 1):
+    if plan.output_bytes and <uintptr_t>y & (y_itemsize - 1):
         return FASTPOOL_Y_ALIGNMENT
     if plan.indices_bytes and <uintptr_t>indices & (plan.index_itemsize - 1):
         return FASTPOOL_INDICES_ALIGNMENT
@@ -72,27 +78,29 @@ cdef void describe(Array *array, const void *data, int ndim, const Py_ssize_t *s
             itemsize *= shape[axis]
 
 
-cdef int run_max_pool(const fastpool_plan *plan, const void *x, const Py_ssize_t *x_strides,
-                      void *y, const Py_ssize_t *y_strides, void *indices,
-                      const Py_ssize_t *indices_strides, int threads,
-                      unsigned int flags) noexcept nogil:
+cdef int run_pool(const fastpool_plan *plan, const void *x, const Py_ssize_t *x_strides, void *y,
+                  const Py_ssize_t *y_strides, void *indices, const Py_ssize_t *indices_strides,
+                  int threads, unsigned int flags) noexcept nogil:
+    """Pool to maxima or averages: the frame of the plan has the loops."""
     cdef Prepared *prepared = <Prepared *>plan.compiled
-    cdef int ndim = prepared.ndim, shift = prepared.shift, index_shift = prepared.index_shift
+    cdef int ndim = prepared.ndim, shift = prepared.shift, y_shift = prepared.y_shift
+    cdef int index_shift = prepared.index_shift
+    cdef Py_ssize_t y_itemsize = <Py_ssize_t>1 << y_shift
     cdef bint check = not flags & FASTPOOL_APART
     cdef Array arrays[3]
     cdef Py_ssize_t dense[3][MAX_NDIM]
     cdef Job job
-    cdef int code = check_pointers(plan, x, y, indices, threads, flags)
+    cdef int code = check_pointers(plan, x, y, y_itemsize, indices, threads, flags)
     if code or not prepared.frame.tiling.tasks:
         return code
     job.frame = prepared.frame
     describe(&arrays[0], x, ndim, prepared.x_shape, x_strides, dense[0], plan.itemsize)
-    describe(&arrays[1], y, ndim, prepared.y_shape, y_strides, dense[1], plan.itemsize)
+    describe(&arrays[1], y, ndim, prepared.y_shape, y_strides, dense[1], y_itemsize)
     if not view_array(&job.x, &arrays[0], prepared, prepared.x_shape, shift):
         return FASTPOOL_X_STRIDES
-    if not view_array(&job.y, &arrays[1], prepared, prepared.y_shape, shift):
+    if not view_array(&job.y, &arrays[1], prepared, prepared.y_shape, y_shift):
         return FASTPOOL_Y_STRIDES
-    if check and not disjoint(&arrays[0], shift, &arrays[1], shift):
+    if check and not disjoint(&arrays[0], shift, &arrays[1], y_shift):
         return FASTPOOL_OVERLAP
     if prepared.with_indices:
         describe(&arrays[2], indices, ndim, prepared.y_shape, indices_strides, dense[2],
@@ -100,7 +108,7 @@ cdef int run_max_pool(const fastpool_plan *plan, const void *x, const Py_ssize_t
         if not view_array(&job.z, &arrays[2], prepared, prepared.y_shape, index_shift):
             return FASTPOOL_INDICES_STRIDES
         if check and not (disjoint(&arrays[0], shift, &arrays[2], index_shift)
-                          and disjoint(&arrays[1], shift, &arrays[2], index_shift)):
+                          and disjoint(&arrays[1], y_shift, &arrays[2], index_shift)):
             return FASTPOOL_OVERLAP
     if not run_job(&job, thread_count(prepared.frame, threads_of_run(plan, threads))):
         return FASTPOOL_NO_MEMORY
@@ -118,7 +126,7 @@ cdef bint dense_overlap(const void *a, size_t a_bytes, const void *b,
 cdef int run_max_unpool(const fastpool_plan *plan, const void *x, const void *indices, void *y,
                         int threads, unsigned int flags) noexcept nogil:
     cdef Unpool u = (<const Unpool *>plan.compiled)[0]
-    cdef int code = check_pointers(plan, x, y, indices, threads, flags)
+    cdef int code = check_pointers(plan, x, y, plan.itemsize, indices, threads, flags)
     if code:
         return code
     if not flags & FASTPOOL_APART and (dense_overlap(x, plan.input_bytes, y, plan.output_bytes)
@@ -149,25 +157,29 @@ cdef void finish_plan(uintptr_t address, size_t size, fastpool_plan *plan, owner
     plan.abi = <uint32_t>(FASTPOOL_ABI_MAJOR << 16 | FASTPOOL_ABI_MINOR)
     plan.size = <uint32_t>imin(size, sizeof(fastpool_plan))
     plan.input_bytes = bytes_of(plan.input_shape, plan.ndim, plan.itemsize)
-    plan.output_bytes = bytes_of(plan.output_shape, plan.ndim, plan.itemsize)
+    plan.output_bytes = bytes_of(plan.output_shape, plan.ndim, plan.output_itemsize)
     Py_INCREF(owner)
     plan.owner = <void *>owner
     memcpy(<void *>address, plan, plan.size)
 
 
-def fill_max_pool(Pooling pooling, uintptr_t address, size_t size, int threads):
+def fill_pool(Framed framed, uintptr_t address, size_t size, int threads):
     """Write the plan of a pooling into a C struct. `threads` is the default of its runs."""
     cdef fastpool_plan plan
-    cdef Prepared *prepared = &pooling.prepared
+    cdef Prepared *prepared = &framed.prepared
     memset(&plan, 0, sizeof(plan))
     plan.ndim, plan.num_threads = prepared.ndim, threads
     plan.input_shape, plan.output_shape = prepared.x_shape, prepared.y_shape
-    plan.itemsize = prepared.frame.problem.size
+    plan.itemsize, plan.output_itemsize = 1 << prepared.shift, 1 << prepared.y_shift
     if prepared.with_indices:
         plan.index_itemsize = 1 << prepared.index_shift
         plan.indices_bytes = bytes_of(plan.output_shape, plan.ndim, plan.index_itemsize)
-    plan.max_pool, plan.compiled = run_max_pool, prepared
-    finish_plan(address, size, &plan, pooling)
+    plan.compiled = prepared
+    if isinstance(framed, Averaging):
+        plan.avg_pool = run_pool
+    else:
+        plan.max_pool = run_pool
+    finish_plan(address, size, &plan, framed)
 
 
 def fill_max_unpool(Unpooling unpooling, uintptr_t address, size_t size, int threads,
@@ -177,7 +189,8 @@ def fill_max_unpool(Unpooling unpooling, uintptr_t address, size_t size, int thr
     memset(&plan, 0, sizeof(plan))
     plan.ndim, plan.num_threads = unpooling.ndim, threads
     plan.input_shape, plan.output_shape = unpooling.x_shape, unpooling.y_shape
-    plan.itemsize, plan.index_itemsize = unpooling.itemsize, index_itemsize
+    plan.itemsize = plan.output_itemsize = unpooling.itemsize
+    plan.index_itemsize = index_itemsize
     plan.indices_bytes = bytes_of(plan.input_shape, plan.ndim, plan.index_itemsize)
     plan.max_unpool, plan.compiled = run_max_unpool, &unpooling.unpool
     finish_plan(address, size, &plan, unpooling)
@@ -192,8 +205,8 @@ cdef str text(const char *value):
     return None if value == NULL else value.decode()
 
 
-cdef int plan_from(fastpool_plan *plan, size_t size, max_pool_plan) except -1:
-    makers.from_plan(max_pool_plan, <uintptr_t>plan, size)
+cdef int plan_from(fastpool_plan *plan, size_t size, python_plan) except -1:
+    makers.from_plan(python_plan, <uintptr_t>plan, size)
     return 0
 
 
@@ -235,6 +248,26 @@ cdef int plan_max_unpool(fastpool_plan *plan, size_t size,
     return 0
 
 
+cdef int plan_avg_pool(fastpool_plan *plan, size_t size,
+                       const fastpool_avg_pool_attributes *given,
+                       size_t given_size) except -1:
+    cdef fastpool_avg_pool_attributes a
+    memset(&a, 0, sizeof(a))
+    memcpy(&a, given, imin(given_size, sizeof(a)))
+    shape, layout = numbers(a.input_shape, a.ndim), text(a.layout)
+    count = makers.pooled_axes(shape, layout)
+    makers.avg_pool(
+        *(<uintptr_t>plan, size, shape, text(a.dtype), numbers(a.output_size, count)),
+        kernel_shape=numbers(a.kernel_shape, count), strides=numbers(a.strides, count),
+        pads=numbers(a.pads, 2 * count), dilations=numbers(a.dilations, count),
+        auto_pad=text(a.auto_pad), ceil_mode=a.ceil_mode, ceil_rule=text(a.ceil_rule),
+        count_include_pad=a.count_include_pad, beyond=text(a.beyond), divisor=a.divisor or None,
+        result_dtype=text(a.result_dtype), rounding=text(a.rounding), numerics=text(a.numerics),
+        nan=text(a.nan), layout=layout, num_threads=a.num_threads or None,
+    )
+    return 0
+
+
 cdef fastpool_functions functions
 cdef object makers = None
 
@@ -251,4 +284,5 @@ def c_api(module):
     functions.plan_from = plan_from
     functions.plan_max_pool = plan_max_pool
     functions.plan_max_unpool = plan_max_unpool
+    functions.plan_avg_pool = plan_avg_pool
     return PyCapsule_New(&functions, "fastpool._C_API", NULL)

@@ -5,8 +5,9 @@ from libc.stdint cimport uintptr_t
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from fastpool cimport (
-    FASTPOOL_APART, fastpool_error_text, fastpool_max_pool, fastpool_max_pool_attributes,
-    fastpool_max_unpool, fastpool_max_unpool_attributes, fastpool_plan, fastpool_plan_from,
+    FASTPOOL_APART, fastpool_avg_pool, fastpool_avg_pool_attributes, fastpool_error_text,
+    fastpool_max_pool, fastpool_max_pool_attributes, fastpool_max_unpool,
+    fastpool_max_unpool_attributes, fastpool_plan, fastpool_plan_avg_pool, fastpool_plan_from,
     fastpool_plan_max_pool, fastpool_plan_max_unpool, fastpool_plan_release,
 )
 
@@ -23,6 +24,7 @@ APART = FASTPOOL_APART
 NAMES = (
     *("abi", "size", "ndim", "num_threads", "input_shape", "output_shape"),
     *("itemsize", "index_itemsize", "input_bytes", "output_bytes", "indices_bytes"),
+    "output_itemsize",
 )
 
 
@@ -54,10 +56,15 @@ cdef struct Call:
     Array x, y, indices
     int threads, code
     unsigned int flags
-    bint known_to_python
+    bint average, known_to_python
 
 
 cdef void run(Call *c) noexcept nogil:
+    if c.average:
+        c.code = fastpool_avg_pool(
+            c.plan, c.x.data, c.x.strides, c.y.data, c.y.strides, c.threads, c.flags
+        )
+        return
     c.code = fastpool_max_pool(
         c.plan, c.x.data, c.x.strides, c.y.data, c.y.strides, c.indices.data, c.indices.strides,
         c.threads, c.flags,
@@ -72,14 +79,16 @@ cdef void *run_elsewhere(void *call) noexcept nogil:
 
 cdef class Plan:
     cdef fastpool_plan plan
+    cdef bint average                   # what its runs call
     cdef Py_ssize_t[5][64] lists        # of attributes, which live as long as this
     cdef list texts
     cdef int used
 
     def __init__(self, source, **attributes):
-        """Take a MaxPoolPlan, or "max_pool" or "max_unpool" and attributes, or None: no plan."""
+        """Take a plan of Python, or the name of an operation and attributes, or None: no plan."""
         cdef fastpool_max_pool_attributes a
         cdef fastpool_max_unpool_attributes b
+        cdef fastpool_avg_pool_attributes c
         self.texts = []
         if source == "max_pool":
             a = fastpool_max_pool_attributes(
@@ -120,6 +129,30 @@ cdef class Plan:
                 num_threads=attributes.get("num_threads", 0),
             )
             fastpool_plan_max_unpool(&self.plan, &b)
+        elif source == "avg_pool":
+            c = fastpool_avg_pool_attributes(
+                input_shape=self.numbers(attributes.get("input_shape")),
+                ndim=len(attributes.get("input_shape") or ()),
+                dtype=self.text(attributes.get("dtype")),
+                output_size=self.numbers(attributes.get("output_size")),
+                kernel_shape=self.numbers(attributes.get("kernel_shape")),
+                strides=self.numbers(attributes.get("strides")),
+                pads=self.numbers(attributes.get("pads")),
+                dilations=self.numbers(attributes.get("dilations")),
+                auto_pad=self.text(attributes.get("auto_pad")),
+                ceil_rule=self.text(attributes.get("ceil_rule")),
+                beyond=self.text(attributes.get("beyond")),
+                ceil_mode=attributes.get("ceil_mode", 0),
+                count_include_pad=attributes.get("count_include_pad", 0),
+                divisor=attributes.get("divisor", 0),
+                result_dtype=self.text(attributes.get("result_dtype")),
+                rounding=self.text(attributes.get("rounding")),
+                numerics=self.text(attributes.get("numerics")),
+                nan=self.text(attributes.get("nan")),
+                layout=self.text(attributes.get("layout")),
+                num_threads=attributes.get("num_threads", 0),
+            )
+            fastpool_plan_avg_pool(&self.plan, &c)
         elif source is not None:
             fastpool_plan_from(&self.plan, source)
 
@@ -150,11 +183,11 @@ cdef class Plan:
             tuple([p.output_shape[i] for i in range(p.ndim)]),
         )
         sizes = p.itemsize, p.index_itemsize, p.input_bytes, p.output_bytes, p.indices_bytes
-        values = p.abi, p.size, p.ndim, p.num_threads, *shapes, *sizes
+        values = p.abi, p.size, p.ndim, p.num_threads, *shapes, *sizes, p.output_itemsize
         return dict(zip(NAMES, values, strict=True))
 
     cdef int set_call(self, Call *c, x, y, indices, int threads, unsigned int flags) except -1:
-        c.plan, c.threads, c.flags = &self.plan, threads, flags
+        c.plan, c.threads, c.flags, c.average = &self.plan, threads, flags, self.average
         describe(&c.x, x)
         describe(&c.y, y)
         describe(&c.indices, indices)
@@ -197,3 +230,10 @@ cdef class Plan:
                 run(&c)
             clock_gettime(CLOCK_MONOTONIC, &end)
         return (end.tv_sec - begin.tv_sec + (end.tv_nsec - begin.tv_nsec) * 1e-9) / count
+
+
+cdef class AveragePlan(Plan):
+    """A plan whose runs call `fastpool_avg_pool`."""
+
+    def __cinit__(self, *_, **__):
+        self.average = True
