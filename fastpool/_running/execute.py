@@ -4,6 +4,7 @@ import numpy as np
 
 from .activation import prepared_activation
 from .gigantic import is_gigantic, pool_gigantic
+from .huge import average_huge
 from .interop import as_array, bump_versions
 from .outputs import (
     check_output,
@@ -134,31 +135,8 @@ def _average_with_care(prepared, x, out):
     y = np.empty(plan.output_shape, dtype) if out is None else out
     activate = prepared_activation(plan.activation, plan.activation_params, dtype, y.size)
     if y.size and prepared.pooling is None:
-        _stub(plan, x, y)
+        average_huge(plan, x, y)
     elif y.size:
         _run(prepared.pooling, plan, prepared.threads_now(), x, y, None)
     activate(y)
     return y
-
-
-def _stub(plan, x, y):  # TEMPORARY: the slow twin, until the kernels are here
-    from .._planning import geometry
-    from .._planning.average_pool import count
-    from .._reference.average import Divisor, _means
-    from .._reference.windows import Taps, _taps
-
-    def taps(axis, places, output):
-        declared = count(axis, places, output)
-        if isinstance(axis, geometry.AdaptiveAxis):
-            return Taps(range(*axis.window(output)), declared, declared)
-        size, _, *window = axis
-        return _taps(output, size, *window)._replace(declared=declared)
-
-    axes = [
-        [taps(axis, places, o) for o in range(axis.output)]
-        for axis, places in zip(plan.axes, plan.counted or [None] * len(plan.axes), strict=True)
-    ]
-    order = geometry.layout(plan.layout, plan.input_shape)
-    divisor = Divisor(plan.divisor, "declared")
-    how = plan.result_dtype, plan.rounding, plan.numerics, plan.nan
-    y[...] = _means(x, order, axes, divisor, *how)
