@@ -97,9 +97,7 @@ static inline int fastpool_max_pool(const fastpool_plan *plan, const void *x,
                           flags);
 }
 
-/* Write the means of x to y: the rules for arrays, num_threads and flags are those of
- * fastpool_max_pool. Since 1.1.
- */
+/* Write the means of x to y. The arguments follow the rules of fastpool_max_pool. Since 1.1. */
 static inline int fastpool_avg_pool(const fastpool_plan *plan, const void *x,
                                     const ptrdiff_t *x_strides, void *y, const ptrdiff_t *y_strides,
                                     int num_threads, unsigned flags) {
@@ -146,9 +144,9 @@ static inline const char *fastpool_error_text(int code) {
 }
 
 /* Attributes with the names, values and meanings of fastpool.plan_max_pool, fastpool.max_unpool and
- * fastpool.plan_avg_pool. NULL or 0 means the default; input_shape, dtype and kernel_shape have none. input_shape and
- * output_shape have one number per axis of the array. Other lists have one per pooled axis, and
- * pads has all begins and then all ends.
+ * fastpool.plan_avg_pool. NULL or 0 means the default; input_shape, dtype and kernel_shape have
+ * none. input_shape and output_shape have one number per axis of the array. Other lists have one
+ * per pooled axis, and pads has all begins and then all ends.
  */
 typedef struct fastpool_max_pool_attributes {
     const ptrdiff_t *input_shape;
@@ -168,9 +166,8 @@ typedef struct fastpool_max_unpool_attributes {
     int index_axis, num_threads;
 } fastpool_max_unpool_attributes;
 
-/* An output_size, with one number per pooled axis, makes it an adaptive pooling, and a global one if
- * all are 1. Windows and divisors then have no attributes: kernel_shape to divisor are NULL or 0.
- * Since 1.1.
+/* Given an output_size, with one number per pooled axis, the pooling is adaptive. It is global if
+ * all of these are 1. The fields from kernel_shape to divisor must then be NULL or 0. Since 1.1.
  */
 typedef struct fastpool_avg_pool_attributes {
     const ptrdiff_t *input_shape;
