@@ -2,8 +2,10 @@
 
 Pooling of values alone is in test_strategy_results.py, widths from 1 to 130 are in test_edges.py.
 Here are indices, channels last, long windows, leading axes and unpooling, and arrays with gaps
-between rows whose last row ends at a page.
+between rows whose last row ends at a page. Averages of every type and way are here too.
 """
+
+import random
 
 import numpy as np
 import pytest
@@ -154,3 +156,56 @@ def test_unpooling(name, layout, index_layout, kind, isa, guarded_memory):
                 cases.assert_same(y, expected, f"width {width}, {at}")
                 for memory in memories:
                     memory.check()
+
+
+# ---------------------------------------------------------------------------------------- averages
+
+# The paths of maxima, which differ in their axes, and windows of unequal lengths and whole planes.
+AVERAGES = {path: ("avg_pool", PATHS[path]) for path in PATHS if path != "gigantic"}
+AVERAGES |= {
+    "carried": ("avg_pool", lambda w: ("CHW", 2, (30, w + 12), (9, 12), {"pads": 4})),
+    "carried, dilated": (
+        "avg_pool",
+        lambda w: ("HWC", 3, (25, 2 * w), (9, w), {"dilations": 2, "pads": (0, w)}),
+    ),
+    "whole planes": ("avg_pool", lambda w: ("CHW", 5, (3, w), (3, w), {})),
+    "whole planes, channels last": ("avg_pool", lambda w: ("HWC", w, (3, 4), (3, 4), {})),
+    "parts": ("adaptive_avg_pool", lambda w: ("CHW", 3, (7, w + 3), (3, 4), {})),
+    "parts, channels last": ("adaptive_avg_pool", lambda w: ("HWC", w, (7, 9), (4, 5), {})),
+    "parts, more than elements": ("adaptive_avg_pool", lambda w: ("CW", 3, (w,), (w + 2,), {})),
+}
+# Around the lanes of every vector: sums and many results have 8 bytes, or 4.
+LANES = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33]
+RESULTS = {"float32": [None, "float64"], "float64": [None]}
+
+
+@pytest.mark.parametrize("name", cases.DTYPE_NAMES)
+@pytest.mark.parametrize("path", AVERAGES)
+def test_averages_touch_nothing_beyond_the_pages(path, name, guarded_memory):
+    memories = [guarded_memory(1 << 19) for _ in "xy"]
+    function, drawn = AVERAGES[path]
+    rng = random.Random(f"{path}/{name}")
+    for width, kind in zip(rng.sample(LANES, 2), ("quarters", "finite"), strict=True):
+        layout, channels, sizes, window, attributes = drawn(width)
+        shape = cases.array_shape(layout, 2, channels, sizes)
+        values = cases.summands(shape, name, kind, width)
+        numerics = rng.choice(["exact", "sequential"])
+        result = rng.choice(RESULTS.get(name, [None, "float32", "float64"]))
+        given = {**attributes, "layout": layout, "numerics": numerics}
+        y = getattr(_reference, function)(values, window, dtype=result, **given)
+        for build, threads in zip(cases.BUILDS, (1, 2, 1), strict=False):
+            with running.using(build):
+                make = getattr(fastpool, f"plan_{function}")
+                given |= {"num_threads": threads, "result_dtype": result}
+                plan = make(shape, values.dtype, window, **given)
+                for at, gaps in (("end", False), ("start", False), ("end", True), ("start", True)):
+                    x, out = (
+                        at_a_page(memory, array.shape, array.dtype, at, gaps)
+                        for memory, array in zip(memories, (values, y), strict=True)
+                    )
+                    x[...] = values
+                    plan(x, out)
+                    cases.assert_same(out, y, f"{build}, width {width}, {at}, {given}")
+                    assert x.tobytes() == values.tobytes()
+                    for memory in memories:
+                        memory.check()
