@@ -56,12 +56,14 @@ FORMATS = {name: _format(name, digits) for name, digits in _DIGITS.items()}
 class Numbers(NamedTuple):
     """The elements of an array: ``integers * 2**exponent``, and masks of those that are no numbers.
 
-    The masks, of NaN, infinity and -infinity, are None if the elements are integers.
+    If the elements are integers, the masks are False.
     """
 
     integers: np.ndarray
     exponent: int
-    special: tuple = (None, None, None)
+    nan: np.ndarray = np.False_
+    high: np.ndarray = np.False_  # infinity
+    low: np.ndarray = np.False_  # -infinity
 
 
 def average_huge(plan, x, y):
@@ -94,28 +96,81 @@ def average_huge(plan, x, y):
     array([-1], dtype=int8)
     """
     x = contiguous(x)
-    taps = [_real_taps(axis) for axis in plan.axes]
-    if not is_float(plan.dtype):
-        numbers = Numbers(x.astype(object) + 0, 0)  # + 0: True counts as 1
-    else:
-        numbers = _decoded(x, FORMATS[plan.dtype])
-    divisors, hidden = _divisors(plan, taps, numbers.special[0])
+    taps = list(map(_real_taps, plan.axes))
     if is_float(plan.dtype) and plan.numerics == "sequential":
-        _average_in_order(plan, x, taps, divisors, hidden, y)
-        return
+        with np.errstate(all="ignore"):
+            y[...] = _means_in_order(plan, taps, x)
+    elif is_float(plan.result_dtype):
+        target = FORMATS[plan.result_dtype]
+        y.view(target.word)[...] = _float_means(plan, taps, x, target)
+    else:
+        y[...] = _integer_means(plan, taps, x)
+
+
+# ------------------------------------------------------------------------------------------- means
+
+
+def _integer_means(plan, taps, x):
+    """Return the means of integers in an integer type, beyond whose ends they saturate."""
+    totals = _box_sums(plan, taps, _numbers(x, plan.dtype).integers)
+    divisors, _ = _divisors(plan, taps, np.False_)
+    least, most = limits(plan.result_dtype)
+    means = [
+        min(max(rounded(Fraction(total, divisor), plan.rounding), least), most) if total else 0
+        for total, divisor in _pairs(totals, divisors)
+    ]
+    return np.array(means, plan.result_dtype).reshape(totals.shape)
+
+
+def _float_means(plan, taps, x, target):
+    """Return the patterns of the means in a float type."""
+    numbers = _numbers(x, plan.dtype)
     totals = _box_sums(plan, taps, numbers.integers)
-    pairs = zip(totals.flat, np.broadcast_to(divisors, y.shape).flat, strict=True)
-    if not is_float(plan.result_dtype):
-        means = [_integer(*pair, plan.result_dtype, plan.rounding) for pair in pairs]
-        y[...] = np.array(means, y.dtype).reshape(y.shape)
-        return
-    result = FORMATS[plan.result_dtype]
-    means = [_pattern(*pair, numbers.exponent, result) for pair in pairs]
-    patterns = np.array(means, result.word).reshape(y.shape)
-    if is_float(plan.dtype):
-        _mark_special(plan, taps, numbers.special, result, patterns)
-        patterns[hidden] = result.infinity + 1
-    y.view(result.word)[...] = patterns
+    divisors, hidden = _divisors(plan, taps, numbers.nan)
+    means = [_pattern(*pair, numbers.exponent, target) for pair in _pairs(totals, divisors)]
+    means = np.array(means, target.word).reshape(totals.shape)
+    nan, high, low = (_holds(plan, taps, mask) for mask in (numbers.nan, numbers.high, numbers.low))
+    if plan.divisor is not None and plan.divisor < 0:
+        high, low = low, high
+    means[high] = target.infinity
+    means[low] = target.sign | target.infinity
+    means[hidden | high & low] = target.infinity + 1
+    if plan.nan != "ignore":
+        means[nan] = target.infinity + 1
+    return means
+
+
+def _means_in_order(plan, taps, x):
+    """Return means whose sums are rounded after each tap, in row-major order.
+
+    Each step adds one tap of every window. The sums and the quotients are of float64 if the
+    elements are, else of float32.
+    """
+    accumulator = "float64" if plan.dtype == "float64" else "float32"
+    values = x.astype(accumulator)
+    nan = np.isnan(values)
+    if plan.nan == "ignore":
+        values[nan] = -0.0  # adding it to any number changes nothing
+    margins = [(0, int(place in plan.spatial)) for place in range(x.ndim)]
+    values = np.pad(values, margins, constant_values=-0.0)
+    sums = np.full(plan.output_shape, -0.0, accumulator)
+    places = [np.arange(extent) for extent in x.shape]
+    for tap in product(*(range(along.counts.max()) for along in taps)):
+        for place, along, t in zip(plan.spatial, taps, tap, strict=True):
+            at = along.first + t * along.lag
+            places[place] = np.where(t < along.counts, at, along.size)
+        sums += values[np.ix_(*places)]
+    divisors, hidden = _divisors(plan, taps, nan)
+    target = FORMATS[accumulator]
+    patterns = [_pattern(divisor, 1, 0, target) for divisor in divisors.flat]
+    divisors = np.array(patterns, target.word).view(accumulator).reshape(divisors.shape)
+    means = np.where(_real_counts(plan, taps) == 0, 0, sums / divisors)
+    means[hidden] = np.nan
+    return means
+
+
+def _pairs(totals, divisors):
+    return zip(totals.flat, np.broadcast_to(divisors, totals.shape).flat, strict=True)
 
 
 # ------------------------------------------------------------------------------- taps and divisors
@@ -123,40 +178,40 @@ def average_huge(plan, x, y):
 
 def _real_taps(axis):
     """Return the `Taps` of an axis."""
-    outputs = range(axis.output)
-    counts = [count(axis, (0, axis.size), output) for output in outputs]
-    starts = [axis.window(output)[0] for output in outputs]
-    pairs = zip(starts, counts, strict=True)
+    counts = _counts(axis, (0, axis.size))
+    first = [axis.window(output)[0] for output in range(axis.output)]
     first = [
-        0 if not taps else start if start >= 0 else start % axis.dilation for start, taps in pairs
+        0 if not taps else start if start >= 0 else start % axis.dilation
+        for start, taps in zip(first, counts, strict=True)
     ]
     lag = min(axis.dilation, max(1, axis.size))
     return Taps(axis.size, lag, np.array(first, np.int64), np.array(counts, np.int64))
 
 
-def _divisors(plan, taps, nan):
-    """Return the divisors of all windows, and where all real taps are NaN that is ignored.
+def _counts(axis, places):
+    """Return how many taps of each output lie in `places`, as `average_pool.count` does."""
+    return [count(axis, places, output) for output in range(axis.output)]
 
-    `nan` is the mask of NaN. The divisors are Python integers, in an array that broadcasts to the
-    output's shape. Only windows without real taps, or of ignored NaN alone, may have a divisor of
-    0.
+
+def _divisors(plan, taps, nan):
+    """Return the divisors of all windows, and a mask of those whose elements are all ignored.
+
+    `nan` is the mask of NaN. The divisors are Python integers in an array that broadcasts to the
+    output's shape. A divisor may be 0 where a window has no elements, or none but ignored ones.
     """
-    if plan.divisor is None:
-        places = plan.counted or (None,) * len(plan.axes)
-        divisors = _outer(
-            plan,
-            (
-                [count(axis, at, output) for output in range(axis.output)]
-                for axis, at in zip(plan.axes, places, strict=True)
-            ),
-        )
+    if plan.divisor is not None:
+        divisors = np.full((1,) * len(plan.output_shape), plan.divisor, object)
     else:
-        divisors = _outer(plan, ([plan.divisor], *([1] for _ in plan.axes[1:])))
-    if nan is None or plan.nan != "ignore" or not nan.any():
-        return divisors, np.zeros(plan.output_shape, bool)
+        divisors = _outer(plan, map(_counts, plan.axes, plan.counted or [None] * len(plan.axes)))
+    if plan.nan != "ignore" or not nan.any():
+        return divisors, np.False_
     ignored = _box_sums(plan, taps, nan.astype(np.int64))
-    hidden = (ignored > 0) & (ignored == _outer(plan, (along.counts for along in taps)))
+    hidden = (ignored > 0) & (ignored == _real_counts(plan, taps))
     return divisors - ignored if plan.divisor is None else divisors, hidden
+
+
+def _real_counts(plan, taps):
+    return _outer(plan, (along.counts for along in taps))
 
 
 def _outer(plan, numbers):
@@ -192,102 +247,59 @@ def _growth(taps):
 def _sums(values, taps):
     """Return the sums along the last axis, as differences of sums of elements a lag apart."""
     size, lag, first, counts = taps
-    blocks = 1 + -(-size // lag)
-    prefixes = np.zeros((*values.shape[:-1], blocks * lag), values.dtype)
+    shape = *values.shape[:-1], 1 + -(-size // lag), lag
+    prefixes = np.zeros((*shape[:-2], shape[-2] * lag), values.dtype)
     prefixes[..., lag : lag + size] = values
-    of_lag = prefixes.reshape(*values.shape[:-1], blocks, lag)
-    np.add.accumulate(of_lag, axis=-2, out=of_lag)
+    blocks = prefixes.reshape(shape)
+    np.add.accumulate(blocks, axis=-2, out=blocks)
     return prefixes[..., first + counts * lag] - prefixes[..., first]
 
 
-def _average_in_order(plan, x, taps, divisors, hidden, y):
-    """Write averages whose sums are rounded after each tap, in row-major order, into `y`.
-
-    Each step adds one tap of every window.
-    """
-    accumulator = "float64" if plan.dtype == "float64" else "float32"
-    by = FORMATS[accumulator]
-    divisors = np.array(
-        [_pattern(divisor, 1, 0, by) for divisor in divisors.flat], by.word
-    ).reshape(divisors.shape)
-    with np.errstate(all="ignore"):
-        values = x.astype(accumulator)
-        if plan.nan == "ignore":
-            values[np.isnan(values)] = -0.0  # adding it to any number changes nothing
-        margins = [(0, int(place in plan.spatial)) for place in range(x.ndim)]
-        values = np.pad(values, margins, constant_values=-0.0)
-        sums = np.full(plan.output_shape, -0.0, accumulator)
-        places = [np.arange(extent) for extent in x.shape]
-        for tap in product(*(range(along.counts.max()) for along in taps)):
-            for place, along, t in zip(plan.spatial, taps, tap, strict=True):
-                at = along.first + t * along.lag
-                places[place] = np.where(t < along.counts, at, along.size)
-            sums += values[np.ix_(*places)]
-        means = sums / divisors.view(accumulator)
-        empty = _outer(plan, (along.counts for along in taps)) == 0
-        means[np.broadcast_to(empty, means.shape)] = 0
-        means[hidden] = np.nan
-        y[...] = means
+def _holds(plan, taps, mask):
+    """Return which windows hold an element of a mask; False if none does."""
+    return _box_sums(plan, taps, mask.astype(np.int64)) > 0 if mask.any() else np.False_
 
 
 # ----------------------------------------------------------------------------------------- numbers
 
 
-def _decoded(x, of):
-    """Return the `Numbers` of an array of floats; those that are no numbers count as 0."""
-    patterns = x.view(of.word)
-    magnitudes = (patterns & of.word.type(of.sign - 1)).astype(np.int64)
-    negative = patterns >= of.sign
-    finite = magnitudes < of.infinity
-    exponents = np.maximum((magnitudes >> (of.digits - 1)) - 1, 0)
-    significands = np.where(finite, magnitudes - (exponents << (of.digits - 1)), 0)
-    least = exponents.min(initial=2**11, where=significands != 0)
+def _numbers(x, name):
+    """Return the `Numbers` of an array. Elements that are no numbers count as 0."""
+    if not is_float(name):
+        return Numbers(x.astype(object) + 0, 0)  # + 0: True counts as 1
+    # Only integers are used, because flags of the thread can make subnormal floats 0.
+    digits, least, infinity, sign, word = FORMATS[name]
+    patterns = x.view(word)
+    magnitudes = (patterns & word.type(sign - 1)).astype(np.int64)
+    negative = patterns >= sign
+    exponents = np.maximum((magnitudes >> (digits - 1)) - 1, 0)
+    significands = magnitudes - (exponents << (digits - 1))
+    significands[magnitudes >= infinity] = 0
+    lowest = exponents.min(initial=2**11, where=significands != 0)
     integers = np.where(negative, -significands, significands).astype(object)
-    integers <<= np.maximum(exponents - least, 0).astype(object)
-    infinite = magnitudes == of.infinity
-    special = magnitudes > of.infinity, infinite & ~negative, infinite & negative
-    return Numbers(integers, of.least + int(least), special)
+    integers <<= np.maximum(exponents - lowest, 0).astype(object)
+    infinite = magnitudes == infinity
+    special = magnitudes > infinity, infinite & ~negative, infinite & negative
+    return Numbers(integers, least + int(lowest), *special)
 
 
-def _pattern(total, divisor, exponent, of):
+def _pattern(total, divisor, exponent, target):
     """Return the pattern of the float next to ``total / divisor * 2**exponent``.
 
     Halves go to the even one. A total of 0 gives 0, whatever the divisor.
     """
     if not total:
         return 0
-    sign = of.sign if (total < 0) != (divisor < 0) else 0
+    digits, least, infinity, sign, _ = target
+    sign *= (total < 0) != (divisor < 0)
     total, divisor = abs(total), abs(divisor)
-    # Two digits more than there may be, of which the last is 1 if anything is left.
-    last = total.bit_length() - divisor.bit_length() - of.digits
-    last = max(last, of.least - exponent) - 2
+    # The quotient has at least two digits too many. Its last digit is 1 if there is a rest.
+    last = max(total.bit_length() - divisor.bit_length() - digits, least - exponent) - 2
     quotient, rest = divmod(total << max(-last, 0), divisor << max(last, 0))
     quotient |= rest > 0
-    more = max(quotient.bit_length() - of.digits, 2)
-    significand = (quotient + (1 << (more - 1)) - 1 + (quotient >> more & 1)) >> more
+    surplus = max(quotient.bit_length() - digits, 2)
+    odd = quotient >> surplus & 1
+    significand = (quotient + (1 << (surplus - 1)) - 1 + odd) >> surplus
     # Above the least exponent, the leading digit of the significand adds 1 to the exponent.
-    scale = last + more + exponent - of.least
-    return sign | min((scale << (of.digits - 1)) + significand, of.infinity)
-
-
-def _integer(total, divisor, name, rounding):
-    """Return the integer of a type next to ``total / divisor``."""
-    if not total:
-        return 0
-    least, most = limits(name)
-    return min(max(rounded(Fraction(total, divisor), rounding), least), most)
-
-
-def _mark_special(plan, taps, special, of, patterns):
-    """Write the patterns of windows with NaN or infinities into `patterns`."""
-    nan, high, low = (
-        _box_sums(plan, taps, mask.astype(np.int64)) > 0 if mask.any() else False
-        for mask in special
-    )
-    if plan.divisor is not None and plan.divisor < 0:
-        high, low = low, high
-    patterns[high] = of.infinity
-    patterns[low] = of.sign | of.infinity
-    patterns[np.logical_and(high, low)] = of.infinity + 1
-    if plan.nan != "ignore":
-        patterns[nan] = of.infinity + 1
+    scale = last + surplus + exponent - least
+    return sign | min((scale << (digits - 1)) + significand, infinity)
