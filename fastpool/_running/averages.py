@@ -106,9 +106,16 @@ def make_sum_work(plan):
         windows.insert(0, Window(1, 1, 1, 1, 1, 0, chain(1, 1)))
         axes.insert(0, -1)
         counts.insert(0, None if plan.divisor is not None else np.ones(1))
+    channels_last = plan.channels_last and plan.channels > 1
+    sequential = plan.numerics == "sequential" and is_float(plan.dtype)
+    global_ = _takes_all(windows[-2]) and _takes_all(windows[-1]) and not sequential
+    if channels_last and (axes[-2] < 0 or global_) and windows[-2].size < windows[-1].size:
+        # Channels are what is contiguous, so rows and columns are alike. Columns need scratch.
+        for pair in (windows, axes, counts):
+            pair[-2:] = pair[:-3:-1]
     *leads, rows, cols = windows
     lead_taps = tuple(map(_most_taps, leads))
-    channels_last = plan.channels_last and plan.channels > 1
+    whole = not channels_last and _takes_all(rows) and _takes_all(cols)
     carries_rows = not rows.places and rows.dilation == 1 and 2 * rows.stride + 3 < rows.kernel
     carries_cols = bool(cols.places) or cols.kernel > FEW_TAPS
     carries_cols = carries_cols or cols.extent > max(64, 2 * cols.size)
@@ -129,7 +136,7 @@ def make_sum_work(plan):
         result=plan.result_dtype,
         rounding=plan.rounding,
         ignore_nan=plan.nan == "ignore" and is_float(plan.dtype),
-        sequential=plan.numerics == "sequential" and is_float(plan.dtype),
+        sequential=sequential,
         windows=tuple(windows),
         lead_taps=lead_taps,
         counts=tuple(counts),
@@ -145,9 +152,9 @@ def make_sum_work(plan):
         tile=tile,
         block=block,
         block_rows=max(1, block // max(1, tile_cols * channels)),
-        whole=not channels_last and _takes_all(rows) and _takes_all(cols),
-        band=span * channels + 64,
-        lag=min(cols.dilation, max(1, cols.size)),
+        whole=whole,
+        band=0 if whole else span * channels + 64,
+        lag=0 if whole else min(cols.dilation, max(1, cols.size)),
         digit_bits=bits,
         most_digits=digits + MARKS,
         nbytes=work_bytes(plan),
@@ -175,14 +182,13 @@ def _tile(plan, windows, channels_last):
     """Return the output rows, output columns, channels and planes of a tile."""
     *leads, rows, cols = windows
     out_rows, out_cols = max(1, rows.out), max(1, cols.out)
-    limit = ROW_ELEMENTS // 4 if plan.dtype == "float64" else ROW_ELEMENTS
     channels = 1
     if channels_last:
         under = min(cols.size, _span(cols, out_cols))
-        channels = _part(plan.channels, max(64, limit // max(1, under)))
+        channels = _part(plan.channels, max(64, ROW_ELEMENTS // max(1, under)))
     columns = out_cols
-    if not cols.places and cols.span(out_cols) * channels > limit:
-        room = max(limit // channels, 4 * cols.extent) - cols.extent
+    if not cols.places and cols.span(out_cols) * channels > ROW_ELEMENTS:
+        room = max(ROW_ELEMENTS // channels, 4 * cols.extent) - cols.extent
         columns = _part(out_cols, max(1, room // cols.stride))
     planes, whole = (
         1,

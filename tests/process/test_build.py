@@ -9,7 +9,7 @@ import pytest
 
 import cases
 import fastpool
-from fastpool import _api
+from fastpool._api import maximum as api
 from fastpool._running import builds as running
 
 CHOSEN = """
@@ -182,13 +182,13 @@ print(plan(numpy.arange(16, dtype="f4").reshape(1, 1, 4, 4)).tolist())
 def test_repeated_calls_do_not_plan_again(monkeypatch):
     """The cache is what makes a tiny call cheap; unhashable attributes must hit it too."""
     calls = []
-    make = _api._pool_plans._make
+    make = api._pool_plans._make
 
     def counting(*arguments):
         calls.append(arguments)
         return make(*arguments)
 
-    monkeypatch.setattr(_api._pool_plans, "_make", counting)
+    monkeypatch.setattr(api._pool_plans, "_make", counting)
     x = np.zeros((1, 1, 23, 29), np.float32)
     for _ in range(5):
         fastpool.max_pool(x, 2, strides=[2, 3], pads=np.array([0, 1, 0, 1]))

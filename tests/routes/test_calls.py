@@ -8,7 +8,8 @@ import pytest
 
 import cases
 import fastpool
-from fastpool import _api, _reference
+from fastpool import _reference
+from fastpool._api import maximum as api
 from fastpool._running import builds as running
 
 X = cases.values((2, 3, 8, 9), "int16", "bits", 0)
@@ -210,7 +211,7 @@ def test_overlaps_of_unpooling(reading):
 
 
 def test_another_element_type_with_one_unpooling_plan():
-    plan = _api._unpool_plans.find(X, (2, 2, 0, None, "NCHW", "output", 0, "NCHW", None))
+    plan = api._unpool_plans.find(X, (2, 2, 0, None, "NCHW", "output", 0, "NCHW", None))
     indices = np.arange(X.size).reshape(X.shape)
     for x in (X, X.astype(np.float64), X.astype(np.uint8), X):
         expected = _reference.max_unpool(x, indices, 2, strides=2)

@@ -86,6 +86,7 @@ cdef void divide_row(char *y, Py_ssize_t col, const Row *row, const divisors_t *
     cdef int result = b.average.result, size = dtype_bytes[result]
     cdef divisors_t d = divisors[0]
     cdef Row run
+    col = n if tile.cols == 1 else col
     if row.divisors != NULL:                # one by one
         d.powers_of_two, d.divisor, d.reciprocal = False, 1, 1
         for c in range(1 if n == 1 or col == n else tile.cols):
@@ -137,7 +138,7 @@ cdef void divide_rows(char *y, const View *view, const Row *sums, const Block *b
         last = same_divisors(b.average, tile, r, stop)
         step = 1
         if sums.divisors == NULL and divisors.counts == NULL and view.row == width and (
-                view.col == n):
+                view.col == n or tile.cols == 1):
             step = last - r                 # rows that are neighbours in memory
         while r < last:
             row = row_from(sums, (r - done) * width)
@@ -168,15 +169,14 @@ cdef void sum_windows(double *out, const Columns *columns, const Block *b) noexc
         sum_taps(out, columns.sums - b.tile.left * b.tile.channels, b)
 
 
-cdef void begin_columns(Columns *columns, const Block *b, int digit) noexcept nogil:
-    """Set where the columns of a digit are, with margins of 0 around them."""
+cdef void begin_columns(Columns *columns, const Block *b) noexcept nogil:
+    """Set where the sums of columns are, with margins of 0 around them."""
     cdef const Average *a = b.average
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo
     cdef Py_ssize_t left = 0 if a.carries_cols else tile.left
     cdef Py_ssize_t right = 0 if a.carries_cols else tile.span - left - cols
     cdef double *sums = doubles(a, b.scratch, COLUMNS)
-    sums += digit * a.band
     fill(sums, left * n, <double>0)
     columns.sums = sums + left * n
     fill(columns.sums + cols * n, right * n + 2 * WIDE, <double>0)
@@ -240,7 +240,7 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, Py_ssize_t pl
         else:
             for i in range(planes):
                 if done == 0:
-                    begin_columns(&columns, b, 0)
+                    begin_columns(&columns, b)
                 for r in range(done, stop):
                     sum_columns(&columns, src + input_offset(p, b.x, tile, plane + i), b,
                                 tile.row + r)
