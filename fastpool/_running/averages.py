@@ -116,15 +116,18 @@ def make_sum_work(plan):
     *leads, rows, cols = windows
     lead_taps = tuple(map(_most_taps, leads))
     whole = not channels_last and _takes_all(rows) and _takes_all(cols)
-    carries_rows = not rows.places and rows.dilation == 1 and 2 * rows.stride + 3 < rows.kernel
+    carries_rows = 2 * rows.stride + 3 < rows.kernel and rows.dilation == 1
+    carries_rows = carries_rows and not rows.places and not whole
     carries_cols = bool(cols.places) or cols.kernel > FEW_TAPS
     carries_cols = carries_cols or cols.extent > max(64, 2 * cols.size)
-    tile = _tile(plan, windows, channels_last)
+    limit = ROW_ELEMENTS // 4 if plan.dtype == "float64" and carries_rows else ROW_ELEMENTS
+    tile = _tile(plan, windows, channels_last, limit)
     tile_rows, tile_cols, channels, planes = tile
     span = _span(cols, tile_cols) if not carries_cols else min(cols.size, _span(cols, tile_cols))
     terms = math.prod(lead_taps) * (_most_taps(rows) + rows.stride)
     terms *= min(cols.size, span) if carries_cols else cols.kernel
-    block = max(BLOCK_OUTPUTS, tile_cols * channels)
+    width = max(1, tile_cols * channels)
+    block = max(width, min(BLOCK_OUTPUTS, tile_rows * width * planes))
     bits = 51 - math.ceil(math.log2(max(2, terms)))
     digits = max(1, itemsize // 2)
     if is_float(plan.dtype):
@@ -151,7 +154,7 @@ def make_sum_work(plan):
         carries_cols=carries_cols,
         tile=tile,
         block=block,
-        block_rows=max(1, block // max(1, tile_cols * channels)),
+        block_rows=block // width,
         whole=whole,
         band=0 if whole else span * channels + 64,
         lag=0 if whole else min(cols.dilation, max(1, cols.size)),
@@ -178,17 +181,20 @@ def _span(window, outputs):
     return window.span(max(1, outputs))
 
 
-def _tile(plan, windows, channels_last):
-    """Return the output rows, output columns, channels and planes of a tile."""
+def _tile(plan, windows, channels_last, limit):
+    """Return the output rows, output columns, channels and planes of a tile.
+
+    `limit` is that of sums of columns along one row, if windows are not longer.
+    """
     *leads, rows, cols = windows
     out_rows, out_cols = max(1, rows.out), max(1, cols.out)
     channels = 1
     if channels_last:
         under = min(cols.size, _span(cols, out_cols))
-        channels = _part(plan.channels, max(64, ROW_ELEMENTS // max(1, under)))
+        channels = _part(plan.channels, max(64, limit // max(1, under)))
     columns = out_cols
-    if not cols.places and cols.span(out_cols) * channels > ROW_ELEMENTS:
-        room = max(ROW_ELEMENTS // channels, 4 * cols.extent) - cols.extent
+    if not cols.places and cols.span(out_cols) * channels > limit:
+        room = max(limit // channels, 4 * cols.extent) - cols.extent
         columns = _part(out_cols, max(1, room // cols.stride))
     planes, whole = (
         1,

@@ -16,7 +16,8 @@ cdef enum:
 cdef enum SumArea:          # areas of one thread's scratch, all of doubles but OFFSETS
     OFFSETS                 # of the slabs that the taps of leading axes select
     PLACES                  # of each output column: its first element, and the one after the last
-    COLUMNS                 # columns of a window added up, with margins of 0
+    COLUMNS                 # columns of a window added up, with margins of 0; if they are carried
+                            # from row to row, those of each digit
     PREFIX                  # of COLUMNS: the sum of all before
     HIGH                    # sums of a block of output rows
     LOW                     # what HIGH is rounded by
@@ -48,6 +49,7 @@ cdef struct Average:                    # an average pooling, ready to run
     bint carries_cols                   # sums of windows are differences of prefixes
     Py_ssize_t block, block_rows        # outputs that are summed, and then divided
     bint whole                          # a plane has one window, of all that is under it
+    Py_ssize_t band                     # doubles in COLUMNS, of one digit
     int digit_bits, most_digits         # of elements whose sums a double does not hold
     double divisor                      # of all windows, or 0
     double limit                        # for sums, if not 0: an integer, or finite
@@ -156,7 +158,7 @@ cdef int plan_average(Average *a, work) except -1:
         for i in range(p.leads):
             set_counts(&a.lead[i], leads[i])
             slabs *= imax(1, work.lead_taps[i])
-    elements = work.band
+    a.band = elements = work.band
     outputs = a.block
     if not 0 < a.most_digits <= MOST_PARTS:
         raise ValueError(f"{a.most_digits} digits")
@@ -164,7 +166,7 @@ cdef int plan_average(Average *a, work) except -1:
         sizes[i] = outputs
     sizes[<int>OFFSETS], sizes[<int>PLACES] = slabs, 2 * t.cols
     sizes[<int>DIGITS] = MOST_WORDS * (outputs + WIDE)
-    sizes[<int>COLUMNS] = elements
+    sizes[<int>COLUMNS] = elements * (a.most_digits if a.carries_rows else 1)
     sizes[<int>PREFIX] = elements + work.lag * t.channels
     for i in range(<int>SUM_AREAS):
         sizes[i] *= 8

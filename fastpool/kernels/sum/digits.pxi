@@ -110,18 +110,21 @@ cdef struct Sums:                       # of a block of rows of windows
     bint shrunk
 
 
-cdef void sum_part(double *out, const any_t *src, const Block *b, const part_t *part,
-                   Py_ssize_t done, Py_ssize_t stop) noexcept nogil:
-    """Set the sums of one digit, of some rows of windows."""
+cdef void sum_part(double *out, Columns *columns, const any_t *src, const Block *b,
+                   const part_t *part, Py_ssize_t done, Py_ssize_t stop) noexcept nogil:
+    """Set the sums of one digit, of some rows of windows.
+
+    Columns that are carried from block to block are begun before.
+    """
     cdef Py_ssize_t width = b.tile.cols * b.tile.channels, r
-    cdef Columns columns
     if b.average.whole:
         out[0] = sum_part_of_plane(src, b, part)
         return
-    begin_columns(&columns, b)
+    if not b.average.carries_rows:
+        begin_columns(columns, b, 0)
     for r in range(done, stop):
-        sum_part_columns(&columns, src, b, b.tile.row + r, part)
-        sum_windows(out + (r - done) * width, &columns, b)
+        sum_part_columns(columns, src, b, b.tile.row + r, part)
+        sum_windows(out + (r - done) * width, columns, b)
 
 
 cdef double sum_part_of_plane(const any_t *src, const Block *b, const part_t *part) noexcept nogil:
@@ -265,6 +268,7 @@ cdef void average_by_digits(char *y, const View *view, const any_t *src,
     cdef int count, d, marks = 0
     cdef double *digit = doubles(a, b.scratch, DIGITS)
     cdef part_t parts[MOST_PARTS]
+    cdef Columns columns[MOST_PARTS]
     cdef range_t noted
     cdef Sums sums
     noted.infinite = noted.nan = 0
@@ -275,18 +279,22 @@ cdef void average_by_digits(char *y, const View *view, const any_t *src,
     words = not floats and not is_float_code(a.result)
     for d in range(marks):
         parts[count + d].what = IS_UPPER if d == 0 else IS_LOWER if d == 1 else IS_NAN
+    if a.carries_rows:
+        for d in range(count + marks):
+            begin_columns(&columns[d], b, d)
     while done < tile.rows:
         stop = imin(tile.rows, done + a.block_rows)
         n = (stop - done) * width
         begin_sums(&sums, b, n, count if words else 0)
         for d in range(count):
             if words:
-                sum_part(<double *>sums.row.word[count - 1 - d], src, b, &parts[d], done, stop)
+                sum_part(<double *>sums.row.word[count - 1 - d], &columns[d], src, b, &parts[d],
+                         done, stop)
                 continue
-            sum_part(digit, src, b, &parts[d], done, stop)
+            sum_part(digit, &columns[d], src, b, &parts[d], done, stop)
             add_digit(&sums, digit, &parts[d], n)
         for d in range(marks):
-            sum_part(sums.marks[d], src, b, &parts[count + d], done, stop)
+            sum_part(sums.marks[d], &columns[count + d], src, b, &parts[count + d], done, stop)
         if marks or sums.shrunk:
             end_sums(&sums, b, marks, done, stop)
         divide_block(y, view, &sums.row, b, done, stop)

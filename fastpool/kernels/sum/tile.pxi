@@ -169,14 +169,14 @@ cdef void sum_windows(double *out, const Columns *columns, const Block *b) noexc
         sum_taps(out, columns.sums - b.tile.left * b.tile.channels, b)
 
 
-cdef void begin_columns(Columns *columns, const Block *b) noexcept nogil:
-    """Set where the sums of columns are, with margins of 0 around them."""
+cdef void begin_columns(Columns *columns, const Block *b, int digit) noexcept nogil:
+    """Set where the sums of a digit's columns are, with margins of 0 around them."""
     cdef const Average *a = b.average
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo
     cdef Py_ssize_t left = 0 if a.carries_cols else tile.left
     cdef Py_ssize_t right = 0 if a.carries_cols else tile.span - left - cols
-    cdef double *sums = doubles(a, b.scratch, COLUMNS)
+    cdef double *sums = doubles(a, b.scratch, COLUMNS) + digit * a.band
     fill(sums, left * n, <double>0)
     columns.sums = sums + left * n
     fill(columns.sums + cols * n, right * n + 2 * WIDE, <double>0)
@@ -240,7 +240,7 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, Py_ssize_t pl
         else:
             for i in range(planes):
                 if done == 0:
-                    begin_columns(&columns, b)
+                    begin_columns(&columns, b, 0)
                 for r in range(done, stop):
                     sum_columns(&columns, src + input_offset(p, b.x, tile, plane + i), b,
                                 tile.row + r)
