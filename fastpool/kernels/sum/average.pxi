@@ -16,8 +16,7 @@ cdef enum:
 cdef enum SumArea:          # areas of one thread's scratch, all of doubles but OFFSETS
     OFFSETS                 # of the slabs that the taps of leading axes select
     PLACES                  # of each output column: its first element, and the one after the last
-    COLUMNS                 # columns of a window added up, with margins of 0; if they are carried
-                            # from row to row, those of each digit
+    COLUMNS                 # columns of a window added up, with margins of 0; maybe of each digit
     PREFIX                  # of COLUMNS: the sum of all before
     HIGH                    # sums of a block of output rows
     LOW                     # what HIGH is rounded by
