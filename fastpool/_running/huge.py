@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._planning.average_pool import count, rounded
+from .._planning.average_pool import AvgPool, count, resolve, rounded
 from .._planning.dtypes import ITEMSIZE, is_float, limits
 from .outputs import contiguous
+from .prepare import PreparedAverage
 
 
 class Taps(NamedTuple):
@@ -97,14 +98,12 @@ def average_huge(plan, x, y):
     """
     x = contiguous(x)
     taps = list(map(_real_taps, plan.axes))
-    if is_float(plan.dtype) and plan.numerics == "sequential":
-        with np.errstate(all="ignore"):
-            y[...] = _means_in_order(plan, taps, x)
-    elif is_float(plan.result_dtype):
-        target = FORMATS[plan.result_dtype]
-        y.view(target.word)[...] = _float_means(plan, taps, x, target)
-    else:
+    if not is_float(plan.result_dtype):
         y[...] = _integer_means(plan, taps, x)
+        return
+    in_order = plan.numerics == "sequential" and is_float(plan.dtype)
+    target = FORMATS[plan.result_dtype]
+    y.view(target.word)[...] = (_means_in_order if in_order else _means)(plan, taps, x, target)
 
 
 # ------------------------------------------------------------------------------------------- means
@@ -122,50 +121,73 @@ def _integer_means(plan, taps, x):
     return np.array(means, plan.result_dtype).reshape(totals.shape)
 
 
-def _float_means(plan, taps, x, target):
+def _means(plan, taps, x, target):
     """Return the patterns of the means in a float type."""
     numbers = _numbers(x, plan.dtype)
-    totals = _box_sums(plan, taps, numbers.integers)
     divisors, hidden = _divisors(plan, taps, numbers.nan)
-    means = [_pattern(*pair, numbers.exponent, target) for pair in _pairs(totals, divisors)]
-    means = np.array(means, target.word).reshape(totals.shape)
+    totals = _box_sums(plan, taps, numbers.integers)
     nan, high, low = (_holds(plan, taps, mask) for mask in (numbers.nan, numbers.high, numbers.low))
-    if plan.divisor is not None and plan.divisor < 0:
-        high, low = low, high
-    means[high] = target.infinity
-    means[low] = target.sign | target.infinity
-    means[hidden | high & low] = target.infinity + 1
-    if plan.nan != "ignore":
-        means[nan] = target.infinity + 1
-    return means
+    nan = hidden if plan.nan == "ignore" else nan
+    return _quotients(Numbers(totals, numbers.exponent, nan, high, low), divisors, target)
 
 
-def _means_in_order(plan, taps, x):
-    """Return means whose sums are rounded after each tap, in row-major order.
+def _means_in_order(plan, taps, x, target):
+    """Return the patterns of means whose sums are rounded after each tap, in row-major order.
 
-    Each step adds one tap of every window. The sums and the quotients are of float64 if the
-    elements are, else of float32.
+    Sums and quotients are of float64 if the elements are, else of float32.
     """
     accumulator = "float64" if plan.dtype == "float64" else "float32"
-    values = x.astype(accumulator)
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        values = x.astype(accumulator)
     nan = np.isnan(values)
     if plan.nan == "ignore":
-        values[nan] = -0.0  # adding it to any number changes nothing
-    margins = [(0, int(place in plan.spatial)) for place in range(x.ndim)]
-    values = np.pad(values, margins, constant_values=-0.0)
-    sums = np.full(plan.output_shape, -0.0, accumulator)
-    places = [np.arange(extent) for extent in x.shape]
+        values[nan] = -0.0
+    divisors, hidden = _divisors(plan, taps, nan)
+    totals = _numbers(_sums_in_order(plan, taps, values), accumulator)
+    of = FORMATS[accumulator]
+    patterns = [_pattern(divisor, 1, 0, of) for divisor in divisors.flat]
+    patterns = np.array(patterns, of.word).reshape(divisors.shape)
+    divisors = _numbers(patterns.view(accumulator), accumulator)
+    infinite = divisors.high | divisors.low
+    totals = totals._replace(
+        integers=np.where(infinite, 0, totals.integers),
+        exponent=totals.exponent - divisors.exponent,
+        nan=totals.nan | hidden | infinite & (totals.high | totals.low),
+    )
+    means = _quotients(totals, divisors.integers, of).view(accumulator)
+    return _quotients(_numbers(means, accumulator), np.array(1, object), target)
+
+
+def _sums_in_order(plan, taps, values):
+    """Return the sums of the real taps of each window, rounded after each tap.
+
+    Each step adds one tap of every window. It does so by compiled code, which no flag of the thread
+    changes. Where a window has no tap more, -0.0 is added, which changes no number.
+    """
+    margins = [(0, int(place in plan.spatial)) for place in range(values.ndim)]
+    padded = np.pad(values, margins, constant_values=-0.0)
+    terms = np.full((2, *plan.output_shape), -0.0, values.dtype)  # the sums, and what to add
+    pairs = terms.reshape(2, -1)
+    rules = {"divisor": 1, "numerics": "sequential", "layout": "HW", "num_threads": 1}
+    add = PreparedAverage(AvgPool(**resolve(pairs.shape, values.dtype, (2, 1), **rules))).run
+    places = [np.arange(extent) for extent in values.shape]
     for tap in product(*(range(along.counts.max()) for along in taps)):
         for place, along, t in zip(plan.spatial, taps, tap, strict=True):
             at = along.first + t * along.lag
             places[place] = np.where(t < along.counts, at, along.size)
-        sums += values[np.ix_(*places)]
-    divisors, hidden = _divisors(plan, taps, nan)
-    target = FORMATS[accumulator]
-    patterns = [_pattern(divisor, 1, 0, target) for divisor in divisors.flat]
-    divisors = np.array(patterns, target.word).view(accumulator).reshape(divisors.shape)
-    means = np.where(_real_counts(plan, taps) == 0, 0, sums / divisors)
-    means[hidden] = np.nan
+        terms[1] = padded[np.ix_(*places)]
+        pairs[:1] = add(pairs, None)
+    return terms[0]
+
+
+def _quotients(totals, divisors, target):
+    """Return the patterns of totals, which are `Numbers`, over divisors of one sign."""
+    means = [_pattern(*pair, totals.exponent, target) for pair in _pairs(totals.integers, divisors)]
+    means = np.array(means, target.word).reshape(totals.integers.shape)
+    high, low = (totals.high, totals.low)[:: -1 if divisors.flat[0] < 0 else 1]
+    means[high] = target.infinity
+    means[low] = target.sign | target.infinity
+    means[totals.nan | high & low] = target.infinity + 1
     return means
 
 
