@@ -181,6 +181,24 @@ def test_no_geometry_takes_seconds(name, isa):
     assert time.process_time() - start < 5
 
 
+# For means, leading axes of a window are added tap by tap.
+LONG_LEADS = "a leading axis", "leading windows"
+
+
+@pytest.mark.parametrize("name", [name for name in CLIFFS if name not in LONG_LEADS])
+def test_no_exact_mean_takes_seconds(name):
+    """Also by digits, of elements of all exponents."""
+    shape, dtype, kernel, attributes = CLIFFS[name]
+    attributes = {k: v for k, v in attributes.items() if k != "return_indices"}
+    layout = {1: "W", 2: "HW", 3: "CHW", 4: "CDHW"}.get(len(shape), "NCHW")
+    make = fastpool.plan_avg_pool
+    plan = make(shape, dtype, kernel, layout=layout, num_threads=1, **attributes)
+    x = cases.summands(shape, dtype, "finite", 0)
+    start = time.process_time()
+    plan(x)
+    assert time.process_time() - start < 5
+
+
 def test_places_beyond_64_bits():
     """Places beyond 64 bits."""
     x = np.arange(10, dtype=np.int16)
