@@ -124,7 +124,7 @@ def make_sum_work(plan):
     tile = _tile(plan, windows, channels_last, limit)
     tile_rows, tile_cols, channels, planes = tile
     span = _span(cols, tile_cols) if not carries_cols else min(cols.size, _span(cols, tile_cols))
-    terms = math.prod(lead_taps) * (_most_taps(rows) + rows.stride)
+    terms = math.prod(lead_taps) * (_most_taps(rows) + (rows.stride if carries_rows else 0))
     terms *= min(cols.size, span) if carries_cols else cols.kernel
     width = max(1, tile_cols * channels)
     block = max(width, min(BLOCK_OUTPUTS, tile_rows * width * planes))

@@ -212,7 +212,7 @@ typedef struct {
     lanes_t inexact;
 } quotients_t;
 INLINE quotients_t nearest_at(const sums_t *s, const divisors_t *d, ptrdiff_t i, ptrdiff_t n) {
-    quotients_t found = {quotients_at(s, d, i, n), {0}};
+    quotients_t found = {quotients_at(s, d, i, n), (lanes_t){0}};
     vec_f64 sum, by, reciprocal, rest;
     if (d->powers_of_two) return found;
     sum = (vec_f64)load_some(s->high + i, n - i);
