@@ -13,6 +13,8 @@ from .work import work_bytes
 # The kernels' limits: divisors, and numbers whose products they compute, in 64 bits.
 LARGEST_DIVISOR = 2**50
 WIDE = 2**31
+# Outputs along an axis of a result without elements for which tables are made.
+FEW_OUTPUTS = 2**16
 # Outputs that are summed before they are divided: they should stay in the first-level cache.
 BLOCK_OUTPUTS = 1024
 # Sums of columns along one row of a tile.
@@ -40,7 +42,7 @@ class SumWork:
     sequential: bool
     windows: tuple  # leading axes, rows, columns
     lead_taps: tuple  # the most of one window, along each leading axis
-    counts: tuple  # per window: what each output's divisor is the product of; None if not used
+    counts: tuple  # per window: what each output's divisor is the product of (`counts_of`)
     divisor: float  # of all windows, or 0
     spatial_axes: tuple  # their positions in the array; -1 for rows that do not exist
     batch_axis: int
@@ -66,8 +68,12 @@ class SumWork:
 def is_huge(plan):
     """Does a plan have numbers that compiled code cannot hold?"""
     windows = [trimmed(axis) for axis in plan.axes]
+    if 0 in plan.output_shape and max(plan.output_shape) > FEW_OUTPUTS:
+        return True  # (nothing is computed, but tables would have one entry per output)
     for axis, window in zip(plan.axes, windows, strict=True):
         if isinstance(axis, AdaptiveAxis):
+            if axis.of_output > WIDE:
+                return True
             continue
         numbers = axis.kernel, axis.stride, axis.dilation, axis.begin, window.extent
         if max(numbers) > WIDE or window.span(window.out) > 2**50 or axis.span(axis.output) > 2**50:
@@ -82,12 +88,18 @@ def _most_divisor(plan):
 
 
 def counts_of(axis, places):
-    """Return the counts of an axis' outputs, as doubles; `places` are those that count, or None."""
+    """Return the counts of an axis' outputs as doubles, or one double if they are equal.
+
+    `places` are those that count, or None.
+    """
     if isinstance(axis, AdaptiveAxis):
-        windows = map(axis.window, range(axis.output))
-        return np.array([stop - first for first, stop in windows], np.float64)
-    if places is None:
-        return np.full(axis.output, axis.kernel, np.float64)
+        least, rest = divmod(axis.of_size, axis.of_output)
+        ends = (axis.first + np.arange(axis.output + 1)) * rest
+        stops = -(-ends[1:] // axis.of_output)
+        return (least + stops - ends[:-1] // axis.of_output).astype(np.float64)
+    stop = axis.span(axis.output) - axis.begin
+    if places is None or (places[0] <= -axis.begin and stop <= places[1]):
+        return float(axis.kernel)
     starts = np.arange(axis.output) * axis.stride - axis.begin
     first, stop = (-((starts - place) // axis.dilation) for place in places)
     counts = np.minimum(stop, axis.kernel) - np.maximum(first, 0)
@@ -99,13 +111,13 @@ def make_sum_work(plan):
     itemsize = ITEMSIZE[plan.dtype]
     windows, axes = list(map(trimmed, plan.axes)), list(plan.spatial)
     counted = plan.counted or (None,) * len(windows)
-    counts = [None] * len(windows)
+    counts = [1.0] * len(windows)
     if plan.divisor is None:
         counts = list(map(counts_of, plan.axes, counted))
     if len(windows) == 1:
         windows.insert(0, Window(1, 1, 1, 1, 1, 0, chain(1, 1)))
         axes.insert(0, -1)
-        counts.insert(0, None if plan.divisor is not None else np.ones(1))
+        counts.insert(0, 1.0)
     channels_last = plan.channels_last and plan.channels > 1
     sequential = plan.numerics == "sequential" and is_float(plan.dtype)
     global_ = _takes_all(windows[-2]) and _takes_all(windows[-1]) and not sequential

@@ -34,9 +34,10 @@ cdef enum SumArea:          # areas of one thread's scratch, all of doubles but 
 
 
 cdef struct Counts:                     # of one axis: what each output's divisor is the product of
+    double value                        # of all outputs, if there are no counts
     double *counts
     double *reciprocals                 # 0 for a count of 0
-    bint constant, powers_of_two
+    bint powers_of_two
 
 
 cdef struct Average:                    # an average pooling, ready to run
@@ -91,23 +92,27 @@ cdef inline double *doubles(const Average *a, char *scratch, SumArea area) noexc
 
 
 cdef int set_counts(Counts *c, counts) except -1:
-    """Copy the counts of an axis, an array of doubles. None means that they are not used."""
+    """Copy the counts of an axis: an array of doubles, or one double if they are equal."""
     cdef Py_ssize_t i, n
-    c.constant = c.powers_of_two = True
-    if counts is None:
+    if isinstance(counts, float):
+        c.value = counts
+        c.powers_of_two = is_power_of_two(c.value)
         return 0
     n = len(counts)
     c.counts = <double *>malloc(2 * n * sizeof(double) + 1)
     if c.counts == NULL:
         raise MemoryError("fastpool: no memory for divisors")
     c.reciprocals = c.counts + n
-    values = counts.tolist()
+    memcpy(c.counts, <const void *><uintptr_t>counts.ctypes.data, n * sizeof(double))
+    c.powers_of_two = True
     for i in range(n):
-        c.counts[i] = values[i]
         c.reciprocals[i] = 1 / c.counts[i] if c.counts[i] else 0
-        c.constant &= c.counts[i] == c.counts[0]
         c.powers_of_two &= is_power_of_two(c.counts[i])
     return 0
+
+
+cdef inline double count_of(const Counts *c, Py_ssize_t output) noexcept nogil:
+    return c.value if c.counts == NULL else c.counts[output]
 
 
 cdef inline bint is_power_of_two(double x) noexcept nogil:

@@ -12,14 +12,14 @@ cdef void set_divisors(divisors_t *d, const Average *a, const Tile *tile,
         by = a.divisor
         d.powers_of_two = is_power_of_two(by)
     else:
-        by = a.rows.counts[output]
+        by = count_of(&a.rows, output)
         while axis > 0:
             axis -= 1
-            by *= a.lead[axis].counts[lead % p.lead[axis].out]
+            by *= count_of(&a.lead[axis], lead % p.lead[axis].out)
             lead //= p.lead[axis].out
         d.powers_of_two = is_power_of_two(by) and a.cols.powers_of_two
-        if a.cols.constant:
-            by *= a.cols.counts[0]
+        if a.cols.counts == NULL or p.cols.out == 1:
+            by *= count_of(&a.cols, 0)
         else:
             d.counts, d.reciprocals = a.cols.counts + tile.col, a.cols.reciprocals + tile.col
     d.divisor, d.reciprocal = by, 1 / by if by else 0
@@ -117,7 +117,7 @@ cdef inline Py_ssize_t same_divisors(const Average *a, const Tile *tile, Py_ssiz
     """Return the row of a tile up to which rows are divided as the first one is."""
     cdef Py_ssize_t r = first + 1
     cdef const double *counts = a.rows.counts
-    if a.divisor:
+    if counts == NULL:
         return stop
     while r < stop and counts[tile.row + r] == counts[tile.row + first]:
         r += 1
