@@ -4,7 +4,9 @@ Each is a subclass of torch's module and keeps its signature, attributes, repr a
 has an attribute for each parameter of its function, of the same name.
 """
 
+from functools import partial
 from inspect import signature
+from types import new_class
 
 from torch import nn
 
@@ -44,7 +46,9 @@ def _made(kind, function, calling):
         name, called = f"{kind}{rank}d", f"{function}{rank}d"
         theirs, call = getattr(nn, name), getattr(_functions, called)
         doc = f"A :class:`torch.nn.{name}` that calls :func:`{called}`."
-        yield type(name, (theirs,), {"__doc__": doc, **calling(call)})
+        members = {"__doc__": doc, "__module__": __name__, **calling(call)}
+        # (`type` takes no base that stands for a class, as those do that the docs are built with)
+        yield new_class(name, (theirs,), exec_body=partial(dict.update, **members))
 
 
 MaxPool1d, MaxPool2d, MaxPool3d = _pools("MaxPool", "max_pool")
