@@ -70,8 +70,8 @@ numpydoc_validation_exclude = {
     r"fastpool\.conventions\.(Answer|Comparison)\b",
     r"fastpool\.openvino\.(Adaptive)?(Avg|Max)PoolLayer$",
     r"fastpool\.torch\.Replaced$",
-    r"fastpool\.torch\.Max(Unp|P)ool\dd$",
-    r"fastpool\.torch\.max_(un)?pool[13]d$",
+    r"fastpool\.torch\.(Adaptive)?(Avg|Max)(Unp|P)ool\dd$",
+    r"fastpool\.torch\.(adaptive_)?(avg|max)_(un)?pool[13]d$",
 }
 nitpick_ignore_regex = [("py:.*", r"torch\..*")]
 
