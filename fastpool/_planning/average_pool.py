@@ -244,11 +244,14 @@ def _largest_share(axis, places, divisor):
 
 def _check_range(dtype, result_dtype, rounding, axes, counted, divisor):
     """Raise ValueError unless the result of every window fits its type, whatever the input."""
+    low, high = limits(result_dtype)
+    least, greatest = limits(dtype)
+    if divisor is None and low <= least and greatest <= high:
+        return  # no mean is outside of the values, or of 0
     places = counted or [None] * len(axes)
     shares = (_largest_share(axis, at, divisor) for axis, at in zip(axes, places, strict=True))
     share = Fraction(math.prod(shares)) / (divisor or 1)
-    extremes = [rounded(share * x, rounding) for x in limits(dtype)]
-    low, high = limits(result_dtype)
+    extremes = [rounded(share * x, rounding) for x in (least, greatest)]
     if min(extremes) < low or max(extremes) > high:
         by = "" if divisor is None else f" and a divisor of {divisor}"
         raise ValueError(

@@ -282,9 +282,7 @@ def adaptive_axes(shape, order, output_size):
     sizes = [shape[position] for position in order.spatial]
     outputs = arguments.output_size(output_size, sizes)
     axes = []
-    for size, output, name in zip(sizes, outputs, order.spatial_names, strict=True):
-        if size == 0 and output:
-            raise ValueError(f"output_size: {output} of axis {name}, which has no elements")
+    for size, output in zip(sizes, outputs, strict=True):
         if output and size % output:
             axes.append(AdaptiveAxis(size, output, size, output))
         else:

@@ -6,18 +6,19 @@ from .activation import prepared_activation
 from .gigantic import is_gigantic, pool_gigantic
 from .huge import average_huge
 from .interop import as_array, bump_versions
-from .outputs import (
-    check_output,
-    element_type,
-    is_ready,
-    outputs,
-    own,
-    plain_dtype,
-    readable,
-    result_type,
-)
+from .outputs import check_output, element_type, is_ready, outputs, own, plain_dtype, readable
 from .passes import trimmed
 from .prepare import compiled
+
+
+def _input(plan, x):
+    """Return an array of a plan's shape and type over the memory of `x`."""
+    x = own(as_array(x, "x"))
+    if element_type(x) != plan.dtype:
+        raise TypeError(f"x: expected dtype {plan.dtype}, got {x.dtype}")
+    if x.shape != plan.input_shape:
+        raise ValueError(f"x: expected shape {plan.input_shape}, got {x.shape}")
+    return x
 
 
 def max_pool(plan, x, out, out_indices):
@@ -25,11 +26,7 @@ def max_pool(plan, x, out, out_indices):
 
     Every array is checked before anything is written.
     """
-    x = own(as_array(x, "x"))
-    if element_type(x) != plan.dtype:
-        raise TypeError(f"x: expected dtype {plan.dtype}, got {x.dtype}")
-    if x.shape != plan.input_shape:
-        raise ValueError(f"x: expected shape {plan.input_shape}, got {x.shape}")
+    x = _input(plan, x)
     prepared = plan._prepared_for(x.dtype)
     plan = prepared.plan
     into = outputs(out=out, out_indices=out_indices)
@@ -112,11 +109,7 @@ def avg_pool(plan, x, out):
 
     Every array is checked before anything is written.
     """
-    x = own(as_array(x, "x"))
-    if element_type(x) != plan.dtype:
-        raise TypeError(f"x: expected dtype {plan.dtype}, got {x.dtype}")
-    if x.shape != plan.input_shape:
-        raise ValueError(f"x: expected shape {plan.input_shape}, got {x.shape}")
+    x = _input(plan, x)
     prepared = plan._prepared_for(x.dtype)
     plan = prepared.plan
     (into,) = outputs(out=out)
@@ -129,7 +122,7 @@ def avg_pool(plan, x, out):
 
 def _average_with_care(prepared, x, out):
     plan = prepared.plan
-    dtype = result_type(plan, x.dtype)
+    (dtype,) = plan.result_dtypes(x.dtype)
     if out is not None:
         check_output("out", out, plan.output_shape, dtype, {"x": x})
     y = np.empty(plan.output_shape, dtype) if out is None else out

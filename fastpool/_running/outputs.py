@@ -27,13 +27,6 @@ def plain_dtype(name, dtype=None):
     return np.dtype(dtype.type)
 
 
-def result_type(plan, dtype):
-    """Return the dtype object of the result of an average plan, for an array of `dtype`."""
-    if plan.result_dtype == plan.dtype:
-        return dtype.newbyteorder("=")
-    return np.dtype(plan.result_dtype)
-
-
 def own(array):
     """Return a view that no other code holds, so that its shape and strides stay as checked."""
     return np.ndarray.view(array, np.ndarray)
