@@ -21,6 +21,14 @@ BLOCK_OUTPUTS = 1024
 ROW_ELEMENTS = 4096
 # Columns of a window that are added one by one; of longer windows prefixes are subtracted.
 FEW_TAPS = 8
+# Windows whose columns are added in registers (`small`): rows between the first and the last, and
+# outputs of a block along a row. In order there may be more taps.
+SMALL_EXTENT = 32
+SMALL_OUTPUTS = 512
+MOST_IN_ORDER = 64
+# Divisors of rows whose reciprocals are kept, and columns that they are kept for.
+MOST_DIVISORS = 16
+MOST_RECIPROCALS = 4096
 # Tiles for threads, and bytes of input that one has at least.
 SOME_TASKS = 16
 TASK_BYTES = 32 << 10
@@ -56,6 +64,11 @@ class SumWork:
     block: int  # outputs that are summed, and then divided
     block_rows: int
     whole: bool  # the one window of a plane takes all of it
+    divisors: tuple  # what those of a row have in common; empty if there are too many
+    small: bool  # windows are pooled in registers
+    small_doubles: bool  # from rows of doubles
+    pitch: int  # elements from one row to the next there
+    rows: int  # of a block
     band: int  # sums of columns with their margins
     lag: int  # columns from one prefix to the next
     digit_bits: int
@@ -114,6 +127,8 @@ def make_sum_work(plan):
     counts = [1.0] * len(windows)
     if plan.divisor is None:
         counts = list(map(counts_of, plan.axes, counted))
+        if isinstance(counts[-1], np.ndarray) and len(counts[-1]) == 1:
+            counts[-1] = float(counts[-1][0])
     if len(windows) == 1:
         windows.insert(0, Window(1, 1, 1, 1, 1, 0, chain(1, 1)))
         axes.insert(0, -1)
@@ -132,14 +147,20 @@ def make_sum_work(plan):
     carries_rows = carries_rows and not rows.places and not whole
     carries_cols = bool(cols.places) or cols.kernel > FEW_TAPS
     carries_cols = carries_cols or cols.extent > max(64, 2 * cols.size)
+    small = not whole and _is_small(plan, rows, cols, sequential)
+    carries_rows, carries_cols = carries_rows and not small, carries_cols and not small
     limit = ROW_ELEMENTS // 4 if plan.dtype == "float64" and carries_rows else ROW_ELEMENTS
-    tile = _tile(plan, windows, channels_last, limit)
+    tile = _tile(plan, windows, channels_last, limit, small)
     tile_rows, tile_cols, channels, planes = tile
     span = _span(cols, tile_cols) if not carries_cols else min(cols.size, _span(cols, tile_cols))
     terms = math.prod(lead_taps) * (_most_taps(rows) + (rows.stride if carries_rows else 0))
     terms *= min(cols.size, span) if carries_cols else cols.kernel
     width = max(1, tile_cols * channels)
     block = max(width, min(BLOCK_OUTPUTS, tile_rows * width * planes))
+    pitch = block_extent = 0
+    if small:
+        pitch = _pitch(cols, tile_cols, channels)
+        block_extent = rows.span(max(1, min(tile_rows, block // width)))
     bits = 51 - math.ceil(math.log2(max(2, terms)))
     digits = max(1, itemsize // 2)
     if is_float(plan.dtype):
@@ -168,12 +189,54 @@ def make_sum_work(plan):
         block=block,
         block_rows=block // width,
         whole=whole,
+        divisors=_divisors(plan, counts),
+        small=small,
+        small_doubles=plan.dtype in ("float64", "int32", "uint32"),
+        pitch=pitch,
+        rows=block_extent * (math.prod(lead_taps) if sequential else 1),
         band=0 if whole else span * channels + 64,
         lag=0 if whole else min(cols.dilation, max(1, cols.size)),
         digit_bits=bits,
         most_digits=digits + MARKS,
         nbytes=work_bytes(plan),
     )
+
+
+def _is_small(plan, rows, cols, sequential):
+    """Are the windows for registers?"""
+    if rows.places or cols.places or rows.extent > SMALL_EXTENT or cols.stride > MOST_IN_ORDER:
+        return False
+    if sequential:
+        return cols.kernel <= MOST_IN_ORDER and plan.nan != "ignore"
+    if plan.dtype in ("int64", "uint64") or cols.kernel > FEW_TAPS:
+        return False
+    return rows.kernel <= 3 or rows.stride >= rows.kernel
+
+
+def _pitch(cols, outputs, channels):
+    """Return the elements of a row of a tile, every stride-th one next to another."""
+    margin = 64  # whole vectors are read and written
+    if channels == 1 and cols.stride > 1:
+        return cols.stride * (cols.span(outputs) // cols.stride + 1 + margin)
+    return cols.span(outputs) * channels + margin
+
+
+def _divisors(plan, counts):
+    """Return the different products of counts of all axes but columns."""
+    if plan.result_dtype not in ("float32", "float16", "bfloat16"):
+        return ()
+    if plan.divisor is not None:
+        return (float(plan.divisor),)
+    *others, cols = counts
+    products = {1.0 if isinstance(cols, np.ndarray) else cols}
+    for axis in others:
+        values = set(axis.tolist()) if isinstance(axis, np.ndarray) else {axis}
+        products = {product * value for product in products for value in values}
+        if len(products) > MOST_DIVISORS:
+            return ()
+    if isinstance(cols, np.ndarray) and len(cols) * len(products) > MOST_RECIPROCALS:
+        return ()
+    return tuple(products)
 
 
 def _most_taps(window):
@@ -193,7 +256,7 @@ def _span(window, outputs):
     return window.span(max(1, outputs))
 
 
-def _tile(plan, windows, channels_last, limit):
+def _tile(plan, windows, channels_last, limit, small):
     """Return the output rows, output columns, channels and planes of a tile.
 
     `limit` is that of sums of columns along one row, if windows are not longer.
@@ -203,9 +266,12 @@ def _tile(plan, windows, channels_last, limit):
     channels = 1
     if channels_last:
         under = min(cols.size, _span(cols, out_cols))
-        channels = _part(plan.channels, max(64, limit // max(1, under)))
+        most = SMALL_OUTPUTS if small else max(64, limit // max(1, under))
+        channels = _part(plan.channels, most)
     columns = out_cols
-    if not cols.places and cols.span(out_cols) * channels > limit:
+    if small:
+        columns = _part(out_cols, max(1, SMALL_OUTPUTS // channels))
+    elif not cols.places and cols.span(out_cols) * channels > limit:
         room = max(limit // channels, 4 * cols.extent) - cols.extent
         columns = _part(out_cols, max(1, room // cols.stride))
     planes, whole = (

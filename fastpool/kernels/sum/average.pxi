@@ -11,6 +11,7 @@ cdef enum:
     MOST_PARTS = 256        # digits of an element, and marks
     MOST_WORDS = 4          # of an integer
     MARKS = 3               # what is counted besides digits: infinities and NaN
+    MOST_DIVISORS = 16      # of rows, whose reciprocals are kept
 
 
 cdef enum SumArea:          # areas of one thread's scratch, all of doubles but OFFSETS
@@ -30,6 +31,10 @@ cdef enum SumArea:          # areas of one thread's scratch, all of doubles but 
     NANS                    # how many NaN
     DIVISORS                # of each output, if they are not products of counts
     RECIPROCALS
+    ROWS                    # of the input, as floats or doubles (small_windows.pxi)
+    ROW_PLACES              # where they are, and those that are read where they are
+    NO_ROW                  # zeros
+    ONE_ROW                 # a row before it is split
     SUM_AREAS
 
 
@@ -38,6 +43,13 @@ cdef struct Counts:                     # of one axis: what each output's diviso
     double *counts
     double *reciprocals                 # 0 for a count of 0
     bint powers_of_two
+
+
+cdef struct Reciprocals:                # of the divisors of a row of outputs, in two parts
+    double by                           # what the divisors have in common
+    Py_ssize_t count                    # of columns, or 1 if all are equal
+    double *high
+    double *low
 
 
 cdef struct Average:                    # an average pooling, ready to run
@@ -55,6 +67,10 @@ cdef struct Average:                    # an average pooling, ready to run
     double limit                        # for sums, if not 0: an integer, or finite
     Counts rows, cols
     Counts *lead
+    Reciprocals reciprocals[MOST_DIVISORS]
+    int divisors                        # for which there are reciprocals; 0 if not for all
+    bint small, small_doubles           # small_windows.pxi; are rows doubles?
+    Py_ssize_t pitch                    # elements from one row to the next there
 
 
 cdef struct Row:                        # sums of a row of windows
@@ -129,7 +145,27 @@ cdef void free_average(Average *a) noexcept:
         for i in range(a.frame.problem.leads):
             free(a.lead[i].counts)
     free(a.lead)
+    for i in range(MOST_DIVISORS):
+        free(a.reciprocals[i].high)
     free_frame(&a.frame)
+
+
+cdef int set_reciprocals(Average *a, Reciprocals *parts, double by) except -1:
+    """Set the parts of the reciprocals of one row's divisors. Return whether they exist."""
+    cdef Py_ssize_t i
+    cdef double divisor
+    parts.by = by
+    parts.count = 1 if a.divisor or a.cols.counts == NULL else a.frame.problem.cols.out
+    parts.high = <double *>malloc(2 * parts.count * sizeof(double))
+    if parts.high == NULL:
+        raise MemoryError("fastpool: no memory for divisors")
+    parts.low = parts.high + parts.count
+    for i in range(parts.count):
+        divisor = by * a.cols.counts[i] if parts.count > 1 else by
+        parts.high[i] = parts.low[i] = 0        # of a window without elements
+        if divisor and not split_reciprocal(divisor, &parts.high[i], &parts.low[i]):
+            return False
+    return True
 
 
 cdef int plan_average(Average *a, work) except -1:
@@ -162,6 +198,12 @@ cdef int plan_average(Average *a, work) except -1:
         for i in range(p.leads):
             set_counts(&a.lead[i], leads[i])
             slabs *= imax(1, work.lead_taps[i])
+    for i, by in enumerate(work.divisors):
+        if not HAS_FMA or not set_reciprocals(a, &a.reciprocals[i], by):
+            a.divisors = 0
+            break
+        a.divisors = <int>i + 1
+    a.small, a.small_doubles, a.pitch = work.small, work.small_doubles, work.pitch
     a.band = elements = work.band
     outputs = a.block
     if not 0 < a.most_digits <= MOST_PARTS:
@@ -172,6 +214,8 @@ cdef int plan_average(Average *a, work) except -1:
     sizes[<int>DIGITS] = MOST_WORDS * (outputs + WIDE)
     sizes[<int>COLUMNS] = elements * (a.most_digits if a.carries_rows else 1)
     sizes[<int>PREFIX] = elements + work.lag * t.channels
+    sizes[<int>ROWS], sizes[<int>ROW_PLACES] = work.rows * a.pitch, work.rows
+    sizes[<int>NO_ROW] = sizes[<int>ONE_ROW] = a.pitch
     for i in range(<int>SUM_AREAS):
         sizes[i] *= 8
     lay_out_scratch(&a.frame.scratch, sizes, SUM_AREAS)

@@ -215,8 +215,60 @@ cdef void sum_whole_planes(double *out, const any_t *src, const Block *b, Py_ssi
                 out[i] += sum_run(at + r * b.x.row, cols)
 
 
-cdef bint average_exact(const View *y, const any_t *src, Block *b, Py_ssize_t plane,
-                        Py_ssize_t planes) noexcept nogil:
+cdef inline bint quick_divide(char *y, const double *sums, Py_ssize_t n, const Reciprocals *by,
+                              Py_ssize_t col, bint one, int result) noexcept nogil:
+    if result == F32:
+        return quick_divide_f32(y, sums, n, by.high + col, by.low + col, one)
+    if result == F16:
+        return quick_divide_f16(y, sums, n, by.high + col, by.low + col, one)
+    return quick_divide_bf16(y, sums, n, by.high + col, by.low + col, one)
+
+
+cdef bint quick_divide_rows(char *y, const View *view, const double *sums, const Block *b,
+                            Py_ssize_t done, Py_ssize_t stop) noexcept nogil:
+    """Divide the sums of some rows of a tile by reciprocals. Return False if that is not sure."""
+    cdef const Average *a = b.average
+    cdef const Tile *tile = b.tile
+    cdef Py_ssize_t n = tile.channels, width = tile.cols * n, r = done, last, c, stop_col, rows
+    cdef int size = dtype_bytes[a.result], i
+    cdef const Reciprocals *by = &a.reciprocals[0]
+    cdef divisors_t d
+    cdef bint sure = True
+    cdef char *at
+    if a.divisors == 0 or not (view.col == n or tile.cols == 1):
+        return False
+    while r < stop:
+        last = same_divisors(a, tile, r, stop)
+        if a.divisors > 1:
+            set_divisors(&d, a, tile, tile.row + r)
+            i = 0
+            while i < a.divisors - 1 and a.reciprocals[i].by != d.divisor:
+                i += 1
+            by = &a.reciprocals[i]
+        rows = last - r if by.count == 1 and view.row == width else 1
+        while r < last:
+            at = y + r * view.row * size
+            if by.count == 1:
+                sure &= quick_divide(at, sums, rows * width, by, 0, True, a.result)
+            elif n == 1:
+                sure &= quick_divide(at, sums, width, by, tile.col, False, a.result)
+            else:
+                c = 0
+                while c < tile.cols:
+                    stop_col = c + 1
+                    while (stop_col < tile.cols
+                           and by.high[tile.col + stop_col] == by.high[tile.col + c]):
+                        stop_col += 1
+                    sure &= quick_divide(at + c * n * size, sums + c * n, (stop_col - c) * n, by,
+                                         tile.col + c, True, a.result)
+                    c = stop_col
+            sums += rows * width
+            r += rows
+    return sure
+
+
+cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTile *small,
+                        Py_ssize_t plane, Py_ssize_t planes) noexcept nogil:
     """Pool planes of a tile. Return False if a sum is not exact, or beyond the limit.
 
     Several planes are pooled at once if a block holds all of their sums.
@@ -237,6 +289,10 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, Py_ssize_t pl
         fp_clear()
         if a.whole:
             sum_whole_planes(high, src, b, plane, planes)
+        elif a.small:
+            for i in range(planes):
+                sum_small(high + i * tile.rows * width, small,
+                          src + input_offset(p, b.x, tile, plane + i), b, done, stop)
         else:
             for i in range(planes):
                 if done == 0:
@@ -251,6 +307,9 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, Py_ssize_t pl
             return False
         dst = y.data + output_offset(p, y, tile, plane) * dtype_bytes[a.result]
         if a.whole and y.channel == 1 and evenly_spaced(p, y):
+            if a.divisors == 1 and quick_divide(dst, high, planes, &a.reciprocals[0], 0, True,
+                                                a.result):
+                return True
             set_divisors(&divisors, a, tile, 0)
             fp_clear()
             divide(dst, &row, &divisors, planes, a.result)
@@ -261,7 +320,8 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, Py_ssize_t pl
         for i in range(planes):
             row.sums.high = high + i * tile.rows * width
             dst = y.data + output_offset(p, y, tile, plane + i) * dtype_bytes[a.result]
-            divide_block(dst, y, &row, b, done, stop)
+            if not quick_divide_rows(dst, y, row.sums.high, b, done, stop):
+                divide_block(dst, y, &row, b, done, stop)
         done = stop
     return True
 
@@ -277,6 +337,7 @@ cdef void average_tile(const Average *a, const Job *job, const Tile *tile, Scrat
     cdef Py_ssize_t *offsets = <Py_ssize_t *>doubles(a, scratch.area, OFFSETS)
     cdef const any_t *src
     cdef char *dst
+    cdef SmallTile small
     cdef Block b
     b.average, b.tile, b.x, b.scratch, b.offsets = a, tile, x, scratch.area, offsets
     b.slabs = lead_taps(p, x, tile.lead, counts, &first)
@@ -288,18 +349,24 @@ cdef void average_tile(const Average *a, const Job *job, const Tile *tile, Scrat
     if a.block_rows >= tile.rows:
         at_once = imax(1, a.block // (tile.rows * tile.cols * tile.channels))
     src = <const any_t *>x.data + first
+    if a.small:
+        begin_small(&small, &b, src)
     while plane < tile.planes:
         at_once = imin(at_once, tile.planes - plane)
-        if not a.sequential and average_exact(y, src, &b, plane, at_once):
+        if not a.sequential and average_exact(y, src, &b, &small, plane, at_once):
             plane += at_once
             continue
         for i in range(plane, plane + at_once):
             if any_t in real:
                 if a.sequential:
                     dst = y.data + output_offset(p, y, tile, i) * dtype_bytes[a.result]
-                    average_in_order(dst, y, src + input_offset(p, x, tile, i), &b)
+                    if a.small:
+                        average_small_in_order(dst, y, &small, src + input_offset(p, x, tile, i),
+                                               &b)
+                    else:
+                        average_in_order(dst, y, src + input_offset(p, x, tile, i), &b)
                     continue
-            if at_once > 1 and average_exact(y, src, &b, i, 1):
+            if at_once > 1 and average_exact(y, src, &b, &small, i, 1):
                 continue
             dst = y.data + output_offset(p, y, tile, i) * dtype_bytes[a.result]
             average_by_digits(dst, y, src + input_offset(p, x, tile, i), &b)

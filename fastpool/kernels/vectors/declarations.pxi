@@ -124,6 +124,40 @@ cdef extern from "kernels/vectors/quotients.h" nogil:
     void divide_bool(bool_t_ *, const sums_t *, const divisors_t *, Py_ssize_t)
     void divide_words(void *, const double **, int, const divisors_t *, Py_ssize_t, bint, int)
 
+cdef extern from "kernels/vectors/quick_quotients.h" nogil:
+    const bint HAS_FMA
+    bint split_reciprocal(double, double *, double *)
+    bint quick_divide_f32(void *, const double *, Py_ssize_t, const double *, const double *, bint)
+    bint quick_divide_f16(void *, const double *, Py_ssize_t, const double *, const double *, bint)
+    bint quick_divide_bf16(void *, const double *, Py_ssize_t, const double *, const double *,
+                           bint)
+
+cdef extern from "kernels/vectors/rows.h" nogil:
+    void to_row(...)
+    void split_f32(float **, const float *, Py_ssize_t, Py_ssize_t)
+    void split_f64(double **, const double *, Py_ssize_t, Py_ssize_t)
+
+cdef extern from "kernels/vectors/small_windows.h" nogil:
+    enum: MOST_SMALL_TAPS, EXACT_FROM_FLOATS, EXACT_FROM_DOUBLES, FLOATS_IN_ORDER, DOUBLES_IN_ORDER
+    const bint MASKED_ROWS
+    ctypedef struct small_windows_t:
+        const char **rows
+        Py_ssize_t slab, slabs, kernel, dilation, stride, taps, lo, hi
+        Py_ssize_t *offset
+    ctypedef struct small_results_t:
+        char *data
+        Py_ssize_t pitch
+        const void *by
+        bint one_divisor
+    void pool_small_exact(const small_windows_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
+                          const small_results_t *)
+    void pool_small_doubles(const small_windows_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
+                            const small_results_t *)
+    void pool_small_floats_in_order(const small_windows_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
+                                    const small_results_t *)
+    void pool_small_doubles_in_order(const small_windows_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
+                                     const small_results_t *)
+
 cdef extern from "kernels/vectors/digits.h" nogil:
     enum: DIGIT, WORD, IS_UPPER, IS_LOWER, IS_NAN
     ctypedef struct part_t:

@@ -1,0 +1,228 @@
+# Small windows: rows of floats or doubles with margins of 0, and strips of outputs down the rows.
+#
+# The rows of the input under a block are read where they are, if they are floats or doubles. Others
+# are converted first, and so are rows whose windows have strides: every stride-th element is next
+# to another then. Leading taps are added up in doubles on the way, unless additions are in order.
+
+cdef struct SmallTile:
+    small_windows_t windows
+    bint direct                         # rows are read where they are
+    bint in_doubles                     # what rows hold
+    Py_ssize_t part                     # elements from every stride-th element to the next ones
+    Py_ssize_t stride                   # columns; 1 if `part` is not 0
+    Py_ssize_t left                     # elements of padding before the first of a row
+
+
+cdef void begin_small(SmallTile *small, const Block *b, const any_t *tag) noexcept nogil:
+    """Set what the planes of a tile have in common."""
+    cdef const Average *a = b.average
+    cdef const Problem *p = &a.frame.problem
+    cdef const Tile *tile = b.tile
+    cdef small_windows_t *w = &small.windows
+    cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo, t, at, lanes, run
+    cdef bint sums_slabs = not a.sequential and b.slabs > 1
+    small.in_doubles = sums_slabs or a.small_doubles
+    small.part, small.stride, small.left = 0, p.cols.stride, tile.left * n
+    w.slabs = 1 if sums_slabs else b.slabs
+    w.kernel, w.dilation, w.stride = p.rows.kernel, p.rows.dilation, p.rows.stride
+    w.slab = (imin(a.block_rows, tile.rows) - 1) * w.stride + p.rows.extent
+    w.taps, w.hi = p.cols.kernel, <Py_ssize_t>1 << 48
+    w.lo = -w.hi                        # (rows that are set have margins)
+    w.rows = <const char **>doubles(a, b.scratch, ROW_PLACES)
+    run = n * (tile.cols if small.stride == 1 else 1)
+    lanes = WIDE if not a.sequential or small.in_doubles else 2 * WIDE
+    small.direct = (any_t is float or any_t is double) and not sums_slabs
+    small.direct &= b.x.col == n or cols <= 1
+    small.direct &= n > 1 or small.stride == 1
+    small.direct &= MASKED_ROWS or (tile.left == 0 and cols == tile.span and run >= lanes)
+    if small.direct:
+        w.lo, w.hi = small.left, small.left + cols * n
+    elif n == 1 and small.stride > 1:
+        small.part, small.stride = a.pitch // small.stride, 1
+    for t in range(w.taps):
+        at = t * p.cols.dilation
+        if small.part:
+            w.offset[t] = at % p.cols.stride * small.part + at // p.cols.stride
+        else:
+            w.offset[t] = at * n
+    memset(doubles(a, b.scratch, NO_ROW), 0, a.pitch * 8)
+    if not small.direct:
+        memset(doubles(a, b.scratch, ROWS), 0,
+               w.slabs * w.slab * a.pitch * (8 if small.in_doubles else 4))
+
+
+cdef void set_row(char *to, const any_t *src, const SmallTile *small, const Block *b,
+                  bint adds) noexcept nogil:
+    """Set one row of a tile from one slab, or add to it."""
+    cdef Py_ssize_t n = b.tile.channels, cols = b.tile.col_hi - b.tile.col_lo, c, left
+    cdef int size = 8 if small.in_doubles else 4
+    to += small.left * size
+    if b.x.col == n or cols <= 1:
+        to_row(to, src, cols * n, small.in_doubles, adds)
+    else:
+        for c in range(cols):
+            to_row(to + c * n * size, src + c * b.x.col, n, small.in_doubles, adds)
+
+
+cdef void split_row(char *to, const char *line, const SmallTile *small, const Block *b,
+                    Py_ssize_t stride) noexcept nogil:
+    """Put every stride-th element of a row next to another."""
+    cdef char *parts[MOST_SMALL_TAPS]
+    cdef Py_ssize_t cols = b.tile.col_hi - b.tile.col_lo, r
+    cdef int size = 8 if small.in_doubles else 4
+    for r in range(stride):
+        parts[r] = to + ((small.left + r) % stride * small.part + (small.left + r) // stride) * size
+    if small.in_doubles:
+        split_f64(<double **>parts, <const double *>line, cols, stride)
+    else:
+        split_f32(<float **>parts, <const float *>line, cols, stride)
+
+
+cdef void set_rows(const SmallTile *small, const any_t *src, const Block *b, Py_ssize_t done,
+                   Py_ssize_t stop) noexcept nogil:
+    """Set the rows under some rows of outputs. `src` is the first element of the tile's plane."""
+    cdef const Average *a = b.average
+    cdef const Window *w = &a.frame.problem.rows
+    cdef Py_ssize_t first = window_start(w, b.tile.row + done), count, i, s, row
+    cdef Py_ssize_t slabs = small.windows.slabs
+    cdef int size = 8 if small.in_doubles else 4
+    cdef char **places = <char **>doubles(a, b.scratch, ROW_PLACES)
+    cdef char *none = <char *>doubles(a, b.scratch, NO_ROW)
+    cdef char *to = <char *>doubles(a, b.scratch, ROWS)
+    cdef char *line = <char *>doubles(a, b.scratch, ONE_ROW)
+    cdef const any_t *at
+    count = (stop - done - 1) * w.stride + w.extent
+    for s in range(slabs):
+        for i in range(count):
+            row = first + i
+            if row < 0 or row >= w.size or b.tile.col_hi == b.tile.col_lo:
+                places[s * small.windows.slab + i] = none
+                continue
+            at = src + b.offsets[s] + (row - b.tile.row_lo) * b.x.row
+            if small.direct:
+                places[s * small.windows.slab + i] = <char *>(at - small.left)
+                continue
+            places[s * small.windows.slab + i] = to
+            if small.part == 0:
+                set_row(to, at, small, b, False)
+                if slabs < b.slabs:
+                    add_slabs(to, src, at, small, b)
+            else:
+                set_row(line - small.left * size, at, small, b, False)
+                if slabs < b.slabs:
+                    add_slabs(line - small.left * size, src, at, small, b)
+                split_row(to, line, small, b, a.frame.problem.cols.stride)
+            to += a.pitch * size
+
+
+cdef void add_slabs(char *to, const any_t *src, const any_t *at, const SmallTile *small,
+                    const Block *b) noexcept nogil:
+    """Add a row of the other slabs."""
+    cdef Py_ssize_t s
+    for s in range(1, b.slabs):
+        set_row(to, at + b.offsets[s] - b.offsets[0], small, b, True)
+
+
+cdef void pool_small(const SmallTile *small, const Block *b, const small_results_t *y, int kind,
+                     Py_ssize_t count) noexcept nogil:
+    """Pool `count` rows of outputs from the rows that are set."""
+    cdef Py_ssize_t n = b.tile.channels, c, r
+    cdef small_windows_t later
+    cdef small_results_t at = y[0]
+    cdef Py_ssize_t item = 4 if kind == FLOATS_IN_ORDER else 8
+    if small.stride == 1:
+        pool_small_kind(kind, &small.windows, 0, n * b.tile.cols, count, y)
+        return
+    if n * item >= VEC_BYTES:
+        for c in range(b.tile.cols):
+            at.data = y.data + c * n * item
+            if not y.one_divisor and y.by != NULL:
+                at.by = <const char *>y.by + c * n * item
+            pool_small_kind(kind, &small.windows, c * small.stride * n, n, count, &at)
+        return
+    later = small.windows               # whole vectors overwrite what comes after them
+    for r in range(count):
+        for c in range(b.tile.cols):
+            at.data = y.data + r * y.pitch + c * n * item
+            if not y.one_divisor and y.by != NULL:
+                at.by = <const char *>y.by + c * n * item
+            pool_small_kind(kind, &later, c * small.stride * n, n, 1, &at)
+        later.rows += later.stride
+
+
+cdef inline void pool_small_kind(int kind, const small_windows_t *w, Py_ssize_t first, Py_ssize_t n,
+                                 Py_ssize_t count, const small_results_t *y) noexcept nogil:
+    if kind == EXACT_FROM_FLOATS:
+        pool_small_exact(w, first, n, count, y)
+    elif kind == EXACT_FROM_DOUBLES:
+        pool_small_doubles(w, first, n, count, y)
+    elif kind == FLOATS_IN_ORDER:
+        pool_small_floats_in_order(w, first, n, count, y)
+    else:
+        pool_small_doubles_in_order(w, first, n, count, y)
+
+
+cdef void sum_small(double *out, const SmallTile *small, const any_t *src, const Block *b,
+                    Py_ssize_t done, Py_ssize_t stop) noexcept nogil:
+    """Set the sums of some rows of windows of one plane."""
+    cdef small_results_t y
+    y.data, y.pitch, y.by, y.one_divisor = <char *>out, b.tile.cols * b.tile.channels * 8, NULL, True
+    set_rows(small, src, b, done, stop)
+    pool_small(small, b, &y, EXACT_FROM_DOUBLES if small.in_doubles else EXACT_FROM_FLOATS,
+               stop - done)
+
+
+cdef void set_divisors_in_order(small_results_t *y, const divisors_t *d, const Block *b,
+                                int item) noexcept nogil:
+    """Set the divisors of one row of outputs, as floats or doubles."""
+    cdef Py_ssize_t n = b.tile.channels, c, i
+    cdef double *by = doubles(b.average, b.scratch, DIVISORS)
+    cdef double divisor
+    y.by, y.one_divisor = by, d.counts == NULL
+    for c in range(1 if y.one_divisor else b.tile.cols):
+        divisor = d.divisor * (1 if y.one_divisor else d.counts[c])
+        divisor = divisor if divisor else 1     # (a window without elements has a sum of 0)
+        for i in range(1 if y.one_divisor else n):
+            if item == 4:
+                (<float *>by)[c * n + i] = <float>divisor
+            else:
+                by[c * n + i] = divisor
+
+
+cdef void average_small_in_order(char *y, const View *view, const SmallTile *small,
+                                 const real *src, const Block *b) noexcept nogil:
+    """Pool one plane of a tile, with a rounding after each addition."""
+    cdef const Average *a = b.average
+    cdef const Tile *tile = b.tile
+    cdef Py_ssize_t n = tile.channels, width = tile.cols * n, done = 0, stop, r, last, i, c
+    cdef int size = dtype_bytes[a.result], code = a.frame.problem.code
+    cdef int item = 8 if small.in_doubles else 4
+    cdef bint lies = view.col == n or tile.cols == 1
+    cdef Py_ssize_t run = width if small.stride == 1 else n
+    cdef bint in_place = lies and size == item and a.result == code and run * item >= VEC_BYTES
+    cdef char *sums = <char *>doubles(a, b.scratch, HIGH)
+    cdef SmallTile later = small[0]
+    cdef small_results_t results
+    cdef divisors_t d, one
+    one.counts, one.divisor = NULL, 1
+    while done < tile.rows:
+        stop = imin(tile.rows, done + a.block_rows)
+        set_rows(small, src, b, done, stop)
+        r = done
+        while r < stop:
+            last = same_divisors(a, tile, r, stop)
+            set_divisors(&d, a, tile, tile.row + r)
+            set_divisors_in_order(&results, &d, b, item)
+            results.data = y + r * view.row * size if in_place else sums
+            results.pitch = view.row * size if in_place else width * item
+            later.windows.rows = small.windows.rows + (r - done) * small.windows.stride
+            pool_small(&later, b, &results,
+                       DOUBLES_IN_ORDER if small.in_doubles else FLOATS_IN_ORDER, last - r)
+            if not in_place:
+                for i in range(r, last):
+                    for c in range(1 if lies else tile.cols):
+                        divide_in_order(y + (i * view.row + c * view.col) * size,
+                                        sums + ((i - r) * width + c * n) * item, &one,
+                                        width if lies else n, code, a.result)
+            r = last
+        done = stop

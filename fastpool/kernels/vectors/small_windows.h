@@ -1,0 +1,224 @@
+/* Sums of small windows, in registers: along a row first, then down the rows.
+ *
+ * Windows are over rows of floats or doubles. A strip of neighbouring outputs goes down the rows, so
+ * that what was added up along a row serves every window that the row is in. */
+#ifndef FASTPOOL_SMALL_WINDOWS_H
+#define FASTPOOL_SMALL_WINDOWS_H
+
+#include "wide.h"
+
+enum { MOST_SMALL_TAPS = 64 }; /* along a row */
+
+/* What the rows hold, and in what their sums are. */
+enum { FLOATS_IN_DOUBLE, DOUBLES, FLOATS };
+/* How windows are pooled. */
+enum { EXACT_FROM_FLOATS, EXACT_FROM_DOUBLES, FLOATS_IN_ORDER, DOUBLES_IN_ORDER };
+
+typedef struct {
+    const char *const *rows; /* where element 0 of each row would be */
+    ptrdiff_t slab;          /* rows from one leading tap to the next */
+    ptrdiff_t slabs, kernel, dilation, stride; /* of a window, in rows */
+    ptrdiff_t taps;          /* along a row */
+    ptrdiff_t offset[MOST_SMALL_TAPS]; /* of each tap */
+    ptrdiff_t lo, hi;        /* the elements of a row; others are 0, and not read */
+} small_windows_t;
+
+/* Outputs of the next step: sums, or their quotients. */
+typedef struct {
+    char *data;
+    ptrdiff_t pitch;   /* bytes from one row of outputs to the next */
+    const void *by;    /* a divisor per output, or one; NULL: they stay sums */
+    int one_divisor;
+} small_results_t;
+
+#if VEC_BYTES >= 32
+#define MASKED_ROWS 1
+#else
+#define MASKED_ROWS 0
+#endif
+
+INLINE ptrdiff_t row_item(int kind) { return kind == DOUBLES ? 8 : 4; }
+INLINE ptrdiff_t sum_item(int kind) { return kind == FLOATS ? 4 : 8; }
+INLINE ptrdiff_t sum_lanes(int kind) { return VEC_BYTES / sum_item(kind); }
+INLINE vec_t load_row(int kind, const char *p) {
+    return kind == FLOATS_IN_DOUBLE ? wide_f32((const float *)p) : vec_load(p);
+}
+INLINE vec_t add_sums(int kind, vec_t a, vec_t b) {
+    return kind == FLOATS ? (vec_t)((vec_f32)a + (vec_f32)b) : wide_add(a, b);
+}
+
+/* Elements first <= i < stop of a vector; the others are 0, and not read. */
+#if VEC_BYTES == 64
+typedef __mmask16 some_t;
+INLINE some_t some_of(int kind, ptrdiff_t first, ptrdiff_t stop) {
+    ptrdiff_t lanes = sum_lanes(kind);
+    first = first < 0 ? 0 : first > lanes ? lanes : first;
+    stop = stop < first ? first : stop > lanes ? lanes : stop;
+    return (some_t)(_bzhi_u32(0xffff, (unsigned)stop) & ~_bzhi_u32(0xffff, (unsigned)first));
+}
+INLINE vec_t load_some_of_row(int kind, const char *p, some_t some) {
+    if (kind == FLOATS_IN_DOUBLE)
+        return (vec_t)_mm512_cvtps_pd(_mm256_maskz_loadu_ps((__mmask8)some, p));
+    if (kind == DOUBLES) return (vec_t)_mm512_maskz_loadu_pd((__mmask8)some, p);
+    return (vec_t)_mm512_maskz_loadu_ps(some, p);
+}
+#elif VEC_BYTES == 32
+typedef __m256i some_t;
+INLINE some_t some_of(int kind, ptrdiff_t first, ptrdiff_t stop) {
+    int64_t at = first < -8 ? -8 : first > 8 ? 8 : first, to = stop < -8 ? -8 : stop > 8 ? 8 : stop;
+    if (kind == DOUBLES) {
+        __m256i i = _mm256_setr_epi64x(0, 1, 2, 3);
+        return _mm256_andnot_si256(_mm256_cmpgt_epi64(_mm256_set1_epi64x(at), i),
+                                   _mm256_cmpgt_epi64(_mm256_set1_epi64x(to), i));
+    } else {
+        __m256i i = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        return _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32((int)at), i),
+                                   _mm256_cmpgt_epi32(_mm256_set1_epi32((int)to), i));
+    }
+}
+INLINE vec_t load_some_of_row(int kind, const char *p, some_t some) {
+    if (kind == FLOATS_IN_DOUBLE)
+        return (vec_t)_mm256_cvtps_pd(
+            _mm_maskload_ps((const float *)p, _mm256_castsi256_si128(some)));
+    if (kind == DOUBLES) return (vec_t)_mm256_maskload_pd((const double *)p, some);
+    return (vec_t)_mm256_maskload_ps((const float *)p, some);
+}
+#else
+typedef int some_t;
+INLINE some_t some_of(int kind, ptrdiff_t first, ptrdiff_t stop) { return 0; }
+INLINE vec_t load_some_of_row(int kind, const char *p, some_t some) { return load_row(kind, p); }
+#endif
+
+/* Return `sum` and the taps along a row. */
+INLINE vec_t add_row_taps(int kind, vec_t sum, int adds, const char *p, ptrdiff_t taps,
+                          const ptrdiff_t *offset, const some_t *some) {
+    for (ptrdiff_t t = 0; t < taps; t++) {
+        vec_t v = some ? load_some_of_row(kind, p + offset[t], some[t])
+                       : load_row(kind, p + offset[t]);
+        sum = adds || t ? add_sums(kind, sum, v) : v;
+    }
+    return sum;
+}
+
+INLINE void store_sums(int kind, const small_results_t *y, char *to, vec_t sum, vec_t by) {
+    if (y->by) /* (sums begin with 0: that of -0 is 0) */
+        sum = kind == FLOATS
+            ? (vec_t)(((vec_f32)sum + (vec_f32){0}) / (vec_f32)by)
+            : (vec_t)(((vec_f64)sum + (vec_f64){0}) / (vec_f64)by);
+    vec_store(to, sum);
+}
+
+/* Pool `vectors` neighbouring vectors of outputs of `count` rows.
+ *
+ * `kernel`, `stride` and `taps` are constants for the common windows. Sums along rows that windows
+ * share stay in registers, unless additions are in order. */
+INLINE void pool_strip(int kind, int in_order, const small_windows_t *w, ptrdiff_t at,
+                       ptrdiff_t count, const small_results_t *y, char *to, const vec_t *by,
+                       int vectors, int masked, ptrdiff_t kernel, ptrdiff_t stride,
+                       ptrdiff_t taps) {
+    const ptrdiff_t item = row_item(kind), width = sum_lanes(kind) * item;
+    const int shares = !in_order && (kernel == 2 || kernel == 3) && stride < kernel;
+    const char *const *rows = w->rows;
+    ptrdiff_t offset[MOST_SMALL_TAPS], r = 0;
+    some_t some[MOST_SMALL_TAPS];
+    vec_t kept[2][2];
+    for (ptrdiff_t t = 0; t < taps; t++) {
+        offset[t] = (w->offset[t] + at) * item;
+        if (masked)
+            some[t] = some_of(kind, w->lo - at - w->offset[t], w->hi - at - w->offset[t]);
+    }
+#define ALONG(row, v) \
+    add_row_taps(kind, wide_zero(), 0, (row) + (v) * width, taps, offset, masked ? some : NULL)
+    if (shares)
+        for (int k = 0; k < kernel - stride; k++)
+            for (int v = 0; v < vectors; v++) kept[k][v] = ALONG(rows[k], v);
+    if (shares && kernel == 3 && stride == 1)
+        for (; r + 2 <= count; r += 2, to += 2 * y->pitch)
+            for (int v = 0; v < vectors; v++) {
+                vec_t a = ALONG(rows[r + 2], v), b = ALONG(rows[r + 3], v);
+                vec_t both = add_sums(kind, kept[1][v], a);
+                store_sums(kind, y, to + v * VEC_BYTES, add_sums(kind, kept[0][v], both), by[v]);
+                store_sums(kind, y, to + v * VEC_BYTES + y->pitch, add_sums(kind, both, b), by[v]);
+                kept[0][v] = a, kept[1][v] = b;
+            }
+    for (; r < count; r++, to += y->pitch)
+        for (int v = 0; v < vectors; v++) {
+            const char *const *at_row = rows + r * stride;
+            vec_t sum;
+            if (shares && kernel == 2) {
+                vec_t a = ALONG(at_row[1], v);
+                sum = add_sums(kind, kept[0][v], a);
+                kept[0][v] = a;
+            } else if (shares && stride == 2) {
+                vec_t a = ALONG(at_row[2], v);
+                sum = add_sums(kind, add_sums(kind, kept[0][v], ALONG(at_row[1], v)), a);
+                kept[0][v] = a;
+            } else if (shares) {
+                vec_t a = ALONG(at_row[2], v);
+                sum = add_sums(kind, add_sums(kind, kept[0][v], kept[1][v]), a);
+                kept[0][v] = kept[1][v], kept[1][v] = a;
+            } else {
+                sum = wide_zero();
+                for (ptrdiff_t s = 0; s < w->slabs; s++, at_row += w->slab)
+                    for (ptrdiff_t k = 0; k < kernel; k++)
+                        sum = add_row_taps(kind, sum, s || k, at_row[k * w->dilation] + v * width,
+                                           taps, offset, masked ? some : NULL);
+            }
+            store_sums(kind, y, to + v * VEC_BYTES, sum, by[v]);
+        }
+#undef ALONG
+}
+
+/* Pool n neighbouring outputs of `count` rows; output i begins at element first + i. */
+INLINE void pool_strips(int kind, int in_order, const small_windows_t *w, ptrdiff_t first,
+                        ptrdiff_t n, ptrdiff_t count, const small_results_t *y, ptrdiff_t kernel,
+                        ptrdiff_t stride, ptrdiff_t taps) {
+    const ptrdiff_t lanes = sum_lanes(kind), item = sum_item(kind);
+    /* Where strips begin that need no mask. */
+    const ptrdiff_t inner = w->lo - w->offset[0] - first;
+    const ptrdiff_t outer = w->hi - w->offset[w->taps - 1] - first;
+    vec_t by[2] = {{0}, {0}};
+    if (y->by && y->one_divisor)
+        by[0] = by[1] = kind == FLOATS ? (vec_t)(*(const float *)y->by - (vec_f32){0})
+                                       : (vec_t)(*(const double *)y->by - (vec_f64){0});
+    for (ptrdiff_t i = 0; i < n;) {
+        int two = i + 2 * lanes <= n && i >= inner && i + 2 * lanes <= outer;
+        char *to;
+        if (!two && i + lanes > n && n >= lanes) i = n - lanes; /* (some are made again) */
+        to = y->data + i * item;
+        if (y->by && !y->one_divisor) {
+            const char *divisors = (const char *)y->by + i * item;
+            by[0] = vec_load(divisors);
+            if (two) by[1] = vec_load(divisors + VEC_BYTES);
+        }
+        if (two)
+            pool_strip(kind, in_order, w, first + i, count, y, to, by, 2, 0, kernel, stride, taps);
+        else if (!MASKED_ROWS || (i >= inner && i + lanes <= outer))
+            pool_strip(kind, in_order, w, first + i, count, y, to, by, 1, 0, kernel, stride, taps);
+        else
+            pool_strip(kind, in_order, w, first + i, count, y, to, by, 1, 1, kernel, stride, taps);
+        i += two ? 2 * lanes : lanes;
+    }
+}
+
+#define DEFINE_POOL_SMALL(name, kind, in_order)                                                   \
+    static void pool_small_##name(const small_windows_t *w, ptrdiff_t first, ptrdiff_t n,         \
+                                  ptrdiff_t count, const small_results_t *y) {                    \
+        const int one = w->slabs == 1 && w->dilation == 1;                                        \
+        if (one && w->kernel == 3 && w->taps == 3 && w->stride == 1)                              \
+            pool_strips(kind, in_order, w, first, n, count, y, 3, 1, 3);                          \
+        else if (one && w->kernel == 3 && w->taps == 3 && w->stride == 2)                         \
+            pool_strips(kind, in_order, w, first, n, count, y, 3, 2, 3);                          \
+        else if (one && w->kernel == 2 && w->taps == 2 && w->stride == 2)                         \
+            pool_strips(kind, in_order, w, first, n, count, y, 2, 2, 2);                          \
+        else if (one && w->kernel == 2 && w->taps == 2 && w->stride == 1)                         \
+            pool_strips(kind, in_order, w, first, n, count, y, 2, 1, 2);                          \
+        else if (one && w->kernel == 3 && w->stride == 1)                                         \
+            pool_strips(kind, in_order, w, first, n, count, y, 3, 1, w->taps);                    \
+        else                                                                                      \
+            pool_strips(kind, 1, w, first, n, count, y, w->kernel, w->stride, w->taps);           \
+    }
+DEFINE_POOL_SMALL(exact, FLOATS_IN_DOUBLE, 0) DEFINE_POOL_SMALL(doubles, DOUBLES, 0)
+DEFINE_POOL_SMALL(floats_in_order, FLOATS, 1) DEFINE_POOL_SMALL(doubles_in_order, DOUBLES, 1)
+
+#endif
