@@ -25,6 +25,7 @@ FEW_TAPS = 8
 # outputs of a block along a row. In order there may be more taps.
 SMALL_EXTENT = 32
 SMALL_OUTPUTS = 512
+SMALL_BLOCK = 4096
 MOST_IN_ORDER = 64
 # Divisors of rows whose reciprocals are kept, and columns that they are kept for.
 MOST_DIVISORS = 16
@@ -67,6 +68,7 @@ class SumWork:
     divisors: tuple  # what those of a row have in common; empty if there are too many
     small: bool  # windows are pooled in registers
     small_doubles: bool  # from rows of doubles
+    small_floats: bool  # with sums of floats, which are exact
     pitch: int  # elements from one row to the next there
     rows: int  # of a block
     band: int  # sums of columns with their margins
@@ -156,9 +158,16 @@ def make_sum_work(plan):
     terms = math.prod(lead_taps) * (_most_taps(rows) + (rows.stride if carries_rows else 0))
     terms *= min(cols.size, span) if carries_cols else cols.kernel
     width = max(1, tile_cols * channels)
-    block = max(width, min(BLOCK_OUTPUTS, tile_rows * width * planes))
+    block = max(width, min(SMALL_BLOCK if small else BLOCK_OUTPUTS, tile_rows * width * planes))
     pitch = block_extent = 0
+    small_floats = False
     if small:
+        taps = math.prod(lead_taps) * rows.kernel * cols.kernel
+        small_floats = (
+            plan.result_dtype == plan.dtype
+            and plan.dtype in ("int8", "uint8", "int16", "uint16")
+            and taps * 2 ** (8 * itemsize) < 2**24
+        )
         pitch = _pitch(cols, tile_cols, channels)
         block_extent = rows.span(max(1, min(tile_rows, block // width)))
     bits = 51 - math.ceil(math.log2(max(2, terms)))
@@ -192,8 +201,9 @@ def make_sum_work(plan):
         divisors=_divisors(plan, counts),
         small=small,
         small_doubles=plan.dtype in ("float64", "int32", "uint32"),
+        small_floats=small_floats,
         pitch=pitch,
-        rows=block_extent * (math.prod(lead_taps) if sequential else 1),
+        rows=block_extent * (math.prod(lead_taps) if sequential or small_floats else 1),
         band=0 if whole else span * channels + 64,
         lag=0 if whole else min(cols.dilation, max(1, cols.size)),
         digit_bits=bits,
@@ -223,7 +233,7 @@ def _pitch(cols, outputs, channels):
 
 def _divisors(plan, counts):
     """Return the different products of counts of all axes but columns."""
-    if plan.result_dtype not in ("float32", "float16", "bfloat16"):
+    if plan.result_dtype in ("float64", "int64", "uint64", "bool"):
         return ()
     if plan.divisor is not None:
         return (float(plan.divisor),)

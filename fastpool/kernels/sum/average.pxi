@@ -48,6 +48,7 @@ cdef struct Counts:                     # of one axis: what each output's diviso
 cdef struct Reciprocals:                # of the divisors of a row of outputs, in two parts
     double by                           # what the divisors have in common
     Py_ssize_t count                    # of columns, or 1 if all are equal
+    Py_ssize_t inner_lo, inner_hi       # columns around the middle one that are divided as it is
     double *high
     double *low
 
@@ -70,6 +71,7 @@ cdef struct Average:                    # an average pooling, ready to run
     Reciprocals reciprocals[MOST_DIVISORS]
     int divisors                        # for which there are reciprocals; 0 if not for all
     bint small, small_doubles           # small_windows.pxi; are rows doubles?
+    bint small_floats                   # are sums floats? They are exact
     Py_ssize_t pitch                    # elements from one row to the next there
 
 
@@ -150,12 +152,17 @@ cdef void free_average(Average *a) noexcept:
     free_frame(&a.frame)
 
 
-cdef int set_reciprocals(Average *a, Reciprocals *parts, double by) except -1:
-    """Set the parts of the reciprocals of one row's divisors. Return whether they exist."""
+cdef int set_reciprocals(Average *a, Reciprocals *parts, double by, int bits) except -1:
+    """Set the parts of the reciprocals of one row's divisors. Return whether they exist.
+
+    Sums are floats of `bits` bits.
+    """
     cdef Py_ssize_t i
     cdef double divisor
+    cdef int result_bits = 24 if is_float_code(a.result) else 8 * dtype_bytes[a.result]
     parts.by = by
     parts.count = 1 if a.divisor or a.cols.counts == NULL else a.frame.problem.cols.out
+    free(parts.high)
     parts.high = <double *>malloc(2 * parts.count * sizeof(double))
     if parts.high == NULL:
         raise MemoryError("fastpool: no memory for divisors")
@@ -163,9 +170,28 @@ cdef int set_reciprocals(Average *a, Reciprocals *parts, double by) except -1:
     for i in range(parts.count):
         divisor = by * a.cols.counts[i] if parts.count > 1 else by
         parts.high[i] = parts.low[i] = 0        # of a window without elements
-        if divisor and not split_reciprocal(divisor, &parts.high[i], &parts.low[i]):
+        if divisor and not split_reciprocal(divisor, result_bits, bits, &parts.high[i],
+                                            &parts.low[i]):
             return False
+    i = parts.count // 2
+    parts.inner_lo, parts.inner_hi = i, i
+    while parts.inner_lo > 0 and parts.high[parts.inner_lo - 1] == parts.high[i]:
+        parts.inner_lo -= 1
+    while parts.inner_hi < parts.count and parts.high[parts.inner_hi] == parts.high[i]:
+        parts.inner_hi += 1
     return True
+
+
+cdef int set_all_reciprocals(Average *a, divisors, int bits) except -1:
+    """Set the reciprocals of all divisors, or of none."""
+    cdef Py_ssize_t i
+    a.divisors = 0
+    for i, by in enumerate(divisors):
+        if not HAS_FMA or not set_reciprocals(a, &a.reciprocals[i], by, bits):
+            a.divisors = 0
+            break
+        a.divisors = <int>i + 1
+    return 0
 
 
 cdef int plan_average(Average *a, work) except -1:
@@ -198,11 +224,11 @@ cdef int plan_average(Average *a, work) except -1:
         for i in range(p.leads):
             set_counts(&a.lead[i], leads[i])
             slabs *= imax(1, work.lead_taps[i])
-    for i, by in enumerate(work.divisors):
-        if not HAS_FMA or not set_reciprocals(a, &a.reciprocals[i], by):
-            a.divisors = 0
-            break
-        a.divisors = <int>i + 1
+    if work.small_floats:
+        set_all_reciprocals(a, work.divisors, 24)
+    a.small_floats = a.divisors > 0
+    if not a.small_floats:
+        set_all_reciprocals(a, work.divisors, 53)
     a.small, a.small_doubles, a.pitch = work.small, work.small_doubles, work.pitch
     a.band = elements = work.band
     outputs = a.block

@@ -11,6 +11,7 @@ cdef struct SmallTile:
     Py_ssize_t part                     # elements from every stride-th element to the next ones
     Py_ssize_t stride                   # columns; 1 if `part` is not 0
     Py_ssize_t left                     # elements of padding before the first of a row
+    Py_ssize_t parts[MOST_SMALL_TAPS]   # where a row's elements 0, 1, ... go, if it is split
 
 
 cdef void begin_small(SmallTile *small, const Block *b, const any_t *tag) noexcept nogil:
@@ -20,9 +21,10 @@ cdef void begin_small(SmallTile *small, const Block *b, const any_t *tag) noexce
     cdef const Tile *tile = b.tile
     cdef small_windows_t *w = &small.windows
     cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo, t, at, lanes, run
-    cdef bint sums_slabs = not a.sequential and b.slabs > 1
+    cdef Py_ssize_t stride = p.cols.stride
+    cdef bint sums_slabs = not a.sequential and not a.small_floats and b.slabs > 1
     small.in_doubles = sums_slabs or a.small_doubles
-    small.part, small.stride, small.left = 0, p.cols.stride, tile.left * n
+    small.part, small.stride, small.left = 0, stride, tile.left * n
     w.slabs = 1 if sums_slabs else b.slabs
     w.kernel, w.dilation, w.stride = p.rows.kernel, p.rows.dilation, p.rows.stride
     w.slab = (imin(a.block_rows, tile.rows) - 1) * w.stride + p.rows.extent
@@ -30,23 +32,29 @@ cdef void begin_small(SmallTile *small, const Block *b, const any_t *tag) noexce
     w.lo = -w.hi                        # (rows that are set have margins)
     w.rows = <const char **>doubles(a, b.scratch, ROW_PLACES)
     run = n * (tile.cols if small.stride == 1 else 1)
-    lanes = WIDE if not a.sequential or small.in_doubles else 2 * WIDE
+    lanes = 2 * WIDE if a.small_floats or (a.sequential and not small.in_doubles) else WIDE
     small.direct = (any_t is float or any_t is double) and not sums_slabs
     small.direct &= b.x.col == n or cols <= 1
+    w.pairs = n == 1 and stride == 2 and w.taps == 2 and p.cols.dilation == 1
+    w.pairs &= cols == tile.span and tile.cols >= lanes
+    if w.pairs:
+        small.stride = 1
     small.direct &= n > 1 or small.stride == 1
     small.direct &= MASKED_ROWS or (tile.left == 0 and cols == tile.span and run >= lanes)
     if small.direct:
         w.lo, w.hi = small.left, small.left + cols * n
     elif n == 1 and small.stride > 1:
-        small.part, small.stride = a.pitch // small.stride, 1
+        small.part, small.stride = a.pitch // stride, 1
+        for t in range(stride):
+            small.parts[t] = (tile.left + t) % stride * small.part + (tile.left + t) // stride
     for t in range(w.taps):
         at = t * p.cols.dilation
         if small.part:
-            w.offset[t] = at % p.cols.stride * small.part + at // p.cols.stride
+            w.offset[t] = at % stride * small.part + at // stride
         else:
             w.offset[t] = at * n
     memset(doubles(a, b.scratch, NO_ROW), 0, a.pitch * 8)
-    if not small.direct:
+    if not small.direct and (cols < tile.span or tile.cols * n < lanes):
         memset(doubles(a, b.scratch, ROWS), 0,
                w.slabs * w.slab * a.pitch * (8 if small.in_doubles else 4))
 
@@ -71,7 +79,7 @@ cdef void split_row(char *to, const char *line, const SmallTile *small, const Bl
     cdef Py_ssize_t cols = b.tile.col_hi - b.tile.col_lo, r
     cdef int size = 8 if small.in_doubles else 4
     for r in range(stride):
-        parts[r] = to + ((small.left + r) % stride * small.part + (small.left + r) // stride) * size
+        parts[r] = to + small.parts[r] * size
     if small.in_doubles:
         split_f64(<double **>parts, <const double *>line, cols, stride)
     else:
@@ -107,6 +115,8 @@ cdef void set_rows(const SmallTile *small, const any_t *src, const Block *b, Py_
                 set_row(to, at, small, b, False)
                 if slabs < b.slabs:
                     add_slabs(to, src, at, small, b)
+            elif any_t is float and slabs == b.slabs and b.x.col == 1:
+                split_row(to, <const char *>at, small, b, a.frame.problem.cols.stride)
             else:
                 set_row(line - small.left * size, at, small, b, False)
                 if slabs < b.slabs:
@@ -129,7 +139,7 @@ cdef void pool_small(const SmallTile *small, const Block *b, const small_results
     cdef Py_ssize_t n = b.tile.channels, c, r
     cdef small_windows_t later
     cdef small_results_t at = y[0]
-    cdef Py_ssize_t item = 4 if kind == FLOATS_IN_ORDER else 8
+    cdef Py_ssize_t item = 4 if kind == FLOATS_IN_ORDER or kind == EXACT_FLOATS else 8
     if small.stride == 1:
         pool_small_kind(kind, &small.windows, 0, n * b.tile.cols, count, y)
         return
@@ -156,20 +166,25 @@ cdef inline void pool_small_kind(int kind, const small_windows_t *w, Py_ssize_t 
         pool_small_exact(w, first, n, count, y)
     elif kind == EXACT_FROM_DOUBLES:
         pool_small_doubles(w, first, n, count, y)
+    elif kind == EXACT_FLOATS:
+        pool_small_floats(w, first, n, count, y)
     elif kind == FLOATS_IN_ORDER:
         pool_small_floats_in_order(w, first, n, count, y)
     else:
         pool_small_doubles_in_order(w, first, n, count, y)
 
 
-cdef void sum_small(double *out, const SmallTile *small, const any_t *src, const Block *b,
+cdef void sum_small(char *sums, const SmallTile *small, const any_t *src, const Block *b,
                     Py_ssize_t done, Py_ssize_t stop) noexcept nogil:
-    """Set the sums of some rows of windows of one plane."""
+    """Set the sums of some rows of windows of one plane, as floats or doubles."""
     cdef small_results_t y
-    y.data, y.pitch, y.by, y.one_divisor = <char *>out, b.tile.cols * b.tile.channels * 8, NULL, True
+    cdef int kind = EXACT_FROM_DOUBLES if small.in_doubles else EXACT_FROM_FLOATS
+    y.data, y.by, y.one_divisor = sums, NULL, True
+    y.pitch = b.tile.cols * b.tile.channels * 8
+    if b.average.small_floats:
+        kind, y.pitch = EXACT_FLOATS, y.pitch // 2
     set_rows(small, src, b, done, stop)
-    pool_small(small, b, &y, EXACT_FROM_DOUBLES if small.in_doubles else EXACT_FROM_FLOATS,
-               stop - done)
+    pool_small(small, b, &y, kind, stop - done)
 
 
 cdef void set_divisors_in_order(small_results_t *y, const divisors_t *d, const Block *b,

@@ -1,5 +1,9 @@
 # Pool one tile to averages: sums of a block of rows, then quotients.
 
+cdef enum:
+    SOME_SUMS = 64          # of a column, divided at a time
+
+
 cdef void set_divisors(divisors_t *d, const Average *a, const Tile *tile,
                        Py_ssize_t output) noexcept nogil:
     """Set by what one row of outputs is divided; the counts of columns begin with the tile's."""
@@ -215,55 +219,105 @@ cdef void sum_whole_planes(double *out, const any_t *src, const Block *b, Py_ssi
                 out[i] += sum_run(at + r * b.x.row, cols)
 
 
-cdef inline bint quick_divide(char *y, const double *sums, Py_ssize_t n, const Reciprocals *by,
-                              Py_ssize_t col, bint one, int result) noexcept nogil:
+cdef bint quick_divide(char *y, const quick_t *d, Py_ssize_t n, const Average *a) noexcept nogil:
+    """Divide n sums by a reciprocal. Return False if results may be wrong."""
+    cdef int result = a.result
     if result == F32:
-        return quick_divide_f32(y, sums, n, by.high + col, by.low + col, one)
+        return quick_divide_f32(y, d, n)
     if result == F16:
-        return quick_divide_f16(y, sums, n, by.high + col, by.low + col, one)
-    return quick_divide_bf16(y, sums, n, by.high + col, by.low + col, one)
+        return quick_divide_f16(y, d, n)
+    if result == BF16:
+        return quick_divide_bf16(y, d, n)
+    if result == I8 or result == U8:
+        return quick_divide_8_of_floats(y, d, n) if a.small_floats else quick_divide_8(y, d, n)
+    if result == I16 or result == U16:
+        return quick_divide_16_of_floats(y, d, n) if a.small_floats else quick_divide_16(y, d, n)
+    return quick_divide_32(y, d, n)
 
 
-cdef bint quick_divide_rows(char *y, const View *view, const double *sums, const Block *b,
+cdef bint quick_divide_run(char *y, const char *sums, Py_ssize_t n, const Reciprocals *by,
+                           Py_ssize_t col, const Average *a) noexcept nogil:
+    cdef quick_t d
+    d.sums, d.high, d.low, d.rounding = sums, by.high[col], by.low[col], a.rounding
+    return quick_divide(y, &d, n, a)
+
+
+cdef bint quick_divide_column(char *y, Py_ssize_t pitch, const char *sums, Py_ssize_t sums_pitch,
+                              Py_ssize_t n, const Reciprocals *by, Py_ssize_t col,
+                              const Average *a) noexcept nogil:
+    """Divide the sums of one column of outputs; the pitches are in bytes."""
+    cdef double some[SOME_SUMS]
+    cdef double results[SOME_SUMS]
+    cdef int size = dtype_bytes[a.result], item = 4 if a.small_floats else 8
+    cdef Py_ssize_t i, done = 0, count
+    cdef bint sure = True
+    while done < n:
+        count = imin(n - done, SOME_SUMS)
+        for i in range(count):
+            if item == 4:
+                (<float *>some)[i] = (<const float *>sums)[0]
+            else:
+                some[i] = (<const double *>sums)[0]
+            sums += sums_pitch
+        sure &= quick_divide_run(<char *>results, <char *>some, count, by, col, a)
+        for i in range(count):
+            if size == 4:
+                (<uint32_t *>y)[0] = (<uint32_t *>results)[i]
+            elif size == 2:
+                (<uint16_t *>y)[0] = (<uint16_t *>results)[i]
+            else:
+                y[0] = (<char *>results)[i]
+            y += pitch
+        done += count
+    return sure
+
+
+cdef bint quick_divide_rows(char *y, const View *view, const char *sums, const Block *b,
                             Py_ssize_t done, Py_ssize_t stop) noexcept nogil:
-    """Divide the sums of some rows of a tile by reciprocals. Return False if that is not sure."""
+    """Divide the sums of some rows of a tile by reciprocals. Return False if that is not sure.
+
+    The outputs of all columns are divided as that of the middle one, and then those again whose
+    divisors are others.
+    """
     cdef const Average *a = b.average
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t n = tile.channels, width = tile.cols * n, r = done, last, c, stop_col, rows
-    cdef int size = dtype_bytes[a.result], i
+    cdef Py_ssize_t n = tile.channels, width = tile.cols * n, r = done, first, last, c, rows, middle
+    cdef int size = dtype_bytes[a.result], item = 4 if a.small_floats else 8, i
     cdef const Reciprocals *by = &a.reciprocals[0]
     cdef divisors_t d
     cdef bint sure = True
-    cdef char *at
     if a.divisors == 0 or not (view.col == n or tile.cols == 1):
         return False
+    sums -= done * width * item
     while r < stop:
-        last = same_divisors(a, tile, r, stop)
+        first, last = r, same_divisors(a, tile, r, stop)
         if a.divisors > 1:
             set_divisors(&d, a, tile, tile.row + r)
             i = 0
             while i < a.divisors - 1 and a.reciprocals[i].by != d.divisor:
                 i += 1
             by = &a.reciprocals[i]
-        rows = last - r if by.count == 1 and view.row == width else 1
+        rows = last - r if view.row == width else 1
+        middle = 0 if by.count == 1 else imin(imax(tile.col, by.inner_lo),
+                                              imin(tile.col + tile.cols, by.inner_hi) - 1)
         while r < last:
-            at = y + r * view.row * size
-            if by.count == 1:
-                sure &= quick_divide(at, sums, rows * width, by, 0, True, a.result)
-            elif n == 1:
-                sure &= quick_divide(at, sums, width, by, tile.col, False, a.result)
-            else:
-                c = 0
-                while c < tile.cols:
-                    stop_col = c + 1
-                    while (stop_col < tile.cols
-                           and by.high[tile.col + stop_col] == by.high[tile.col + c]):
-                        stop_col += 1
-                    sure &= quick_divide(at + c * n * size, sums + c * n, (stop_col - c) * n, by,
-                                         tile.col + c, True, a.result)
-                    c = stop_col
-            sums += rows * width
+            sure &= quick_divide_run(y + r * view.row * size, sums + r * width * item,
+                                     rows * width, by, imax(middle, 0), a)
             r += rows
+        if by.count == 1:
+            continue
+        for c in range(tile.cols):
+            if by.high[tile.col + c] == by.high[imax(middle, 0)]:
+                continue
+            if n == 1:
+                sure &= quick_divide_column(y + (first * view.row + c) * size, view.row * size,
+                                            sums + (first * width + c) * item, width * item,
+                                            last - first, by, tile.col + c, a)
+                continue
+            for r in range(first, last):
+                sure &= quick_divide_run(y + (r * view.row + c * n) * size,
+                                         sums + (r * width + c * n) * item, n, by, tile.col + c, a)
+        r = last
     return sure
 
 
@@ -278,6 +332,7 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTi
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t width = tile.cols * tile.channels, i, r, stop, done = 0
     cdef double *high = doubles(a, b.scratch, HIGH)
+    cdef int item = 4 if a.small_floats else 8
     cdef char *dst
     cdef divisors_t divisors
     cdef Columns columns
@@ -291,7 +346,7 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTi
             sum_whole_planes(high, src, b, plane, planes)
         elif a.small:
             for i in range(planes):
-                sum_small(high + i * tile.rows * width, small,
+                sum_small(<char *>high + i * tile.rows * width * item, small,
                           src + input_offset(p, b.x, tile, plane + i), b, done, stop)
         else:
             for i in range(planes):
@@ -303,12 +358,12 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTi
                     sum_windows(high + (i * tile.rows + r - done) * width, &columns, b)
         if fp_inexact():
             return False
-        if a.limit and not all_within(high, planes * (stop - done) * width, a.limit):
+        if a.limit and not a.small_floats and not all_within(high, planes * (stop - done) * width, a.limit):
             return False
         dst = y.data + output_offset(p, y, tile, plane) * dtype_bytes[a.result]
         if a.whole and y.channel == 1 and evenly_spaced(p, y):
-            if a.divisors == 1 and quick_divide(dst, high, planes, &a.reciprocals[0], 0, True,
-                                                a.result):
+            if a.divisors == 1 and quick_divide_run(dst, <char *>high, planes, &a.reciprocals[0],
+                                                    0, a):
                 return True
             set_divisors(&divisors, a, tile, 0)
             fp_clear()
@@ -320,7 +375,8 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTi
         for i in range(planes):
             row.sums.high = high + i * tile.rows * width
             dst = y.data + output_offset(p, y, tile, plane + i) * dtype_bytes[a.result]
-            if not quick_divide_rows(dst, y, row.sums.high, b, done, stop):
+            if not quick_divide_rows(dst, y, <char *>high + i * tile.rows * width * item, b, done,
+                                     stop):
                 divide_block(dst, y, &row, b, done, stop)
         done = stop
     return True

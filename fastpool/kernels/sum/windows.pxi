@@ -87,6 +87,7 @@ cdef void sum_prefixes(double *out, const double *sums, double *prefix,
     else:
         for i in range(cols * n):
             prefix[lag + i] = prefix[i] + sums[i]
+    fill(prefix + lag + cols * n, WIDE, <double>0)  # the last windows read whole vectors
     for c in range(tile.cols):
         high, low = prefix + places[2 * c + 1] * n, prefix + places[2 * c] * n
         if n == 1:

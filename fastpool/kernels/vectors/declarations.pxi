@@ -126,11 +126,19 @@ cdef extern from "kernels/vectors/quotients.h" nogil:
 
 cdef extern from "kernels/vectors/quick_quotients.h" nogil:
     const bint HAS_FMA
-    bint split_reciprocal(double, double *, double *)
-    bint quick_divide_f32(void *, const double *, Py_ssize_t, const double *, const double *, bint)
-    bint quick_divide_f16(void *, const double *, Py_ssize_t, const double *, const double *, bint)
-    bint quick_divide_bf16(void *, const double *, Py_ssize_t, const double *, const double *,
-                           bint)
+    ctypedef struct quick_t:
+        const void *sums
+        double high, low
+        int rounding
+    bint split_reciprocal(double, int, int, double *, double *)
+    bint quick_divide_f32(void *, const quick_t *, Py_ssize_t)
+    bint quick_divide_f16(void *, const quick_t *, Py_ssize_t)
+    bint quick_divide_bf16(void *, const quick_t *, Py_ssize_t)
+    bint quick_divide_8(void *, const quick_t *, Py_ssize_t)
+    bint quick_divide_16(void *, const quick_t *, Py_ssize_t)
+    bint quick_divide_32(void *, const quick_t *, Py_ssize_t)
+    bint quick_divide_8_of_floats(void *, const quick_t *, Py_ssize_t)
+    bint quick_divide_16_of_floats(void *, const quick_t *, Py_ssize_t)
 
 cdef extern from "kernels/vectors/rows.h" nogil:
     void to_row(...)
@@ -138,12 +146,14 @@ cdef extern from "kernels/vectors/rows.h" nogil:
     void split_f64(double **, const double *, Py_ssize_t, Py_ssize_t)
 
 cdef extern from "kernels/vectors/small_windows.h" nogil:
-    enum: MOST_SMALL_TAPS, EXACT_FROM_FLOATS, EXACT_FROM_DOUBLES, FLOATS_IN_ORDER, DOUBLES_IN_ORDER
+    enum: MOST_SMALL_TAPS, EXACT_FROM_FLOATS, EXACT_FROM_DOUBLES, EXACT_FLOATS, FLOATS_IN_ORDER
+    enum: DOUBLES_IN_ORDER
     const bint MASKED_ROWS
     ctypedef struct small_windows_t:
         const char **rows
         Py_ssize_t slab, slabs, kernel, dilation, stride, taps, lo, hi
         Py_ssize_t *offset
+        bint pairs
     ctypedef struct small_results_t:
         char *data
         Py_ssize_t pitch
@@ -153,6 +163,8 @@ cdef extern from "kernels/vectors/small_windows.h" nogil:
                           const small_results_t *)
     void pool_small_doubles(const small_windows_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
                             const small_results_t *)
+    void pool_small_floats(const small_windows_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
+                           const small_results_t *)
     void pool_small_floats_in_order(const small_windows_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
                                     const small_results_t *)
     void pool_small_doubles_in_order(const small_windows_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t,

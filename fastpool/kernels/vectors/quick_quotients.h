@@ -1,10 +1,14 @@
 /* Quotients of sums by small divisors, rounded once, in two operations.
  *
  * A divisor's reciprocal is high + low. The first has so few bits that its product with a sum is
- * exact if the quotient is the middle of two floats: such a sum has at most the 25 bits of the
- * middle more than the divisor has. So a quotient that is a middle is one here as well. Any other
- * quotient of a sum of at most 50 bits is more than 2**-50 of itself away from every middle, and
- * the error here is at most 2**-52. So it is on the right side. */
+ * exact if the quotient is in the middle of two results, or a result: such a quotient has few bits,
+ * and the sum has at most those of the divisor more. So it is the quotient here as well. All others
+ * are farther from a middle than the error here, and so they end on the right side of it:
+ *
+ * - Of floats, a middle has 25 bits. If the sum has at most 50 bits, the distance is more than
+ *   2**-50 of the quotient. The error is at most 2**-52.
+ * - Of integers, the distance is at least 1 / (2 * divisor). `split_reciprocal` refuses divisors
+ *   that are too large for that. */
 #ifndef FASTPOOL_QUICK_QUOTIENTS_H
 #define FASTPOOL_QUICK_QUOTIENTS_H
 
@@ -16,39 +20,51 @@
 #define HAS_FMA 0
 #endif
 
-enum { MOST_DIVISOR_BITS = 14, LOW_BITS = 7 }; /* the last three bits of a sum */
+enum { LOW_BITS = 7 }; /* of a sum: the last three of 53 */
 
-/* Set the parts of 1 / d. Return whether d is small enough. */
-static int split_reciprocal(double d, double *high, double *low) {
-    double odd = absolute(d);
+/* Set the parts of 1 / d. Results have at most `result_bits` bits, sums are of `bits` bits: floats
+ * or doubles. Return whether d is small enough. */
+static int split_reciprocal(double d, int result_bits, int bits, double *high, double *low) {
+    double odd = d;
     uint64_t mask;
-    int bits = 0;
-    if (!(odd >= 1 && odd < 0x1p50)) return 0;
+    int left = bits - result_bits - 1;
+    if (!(d >= 1 && d < 0x1p50)) return 0;
+    if (result_bits != 24 && d * power_of_two(result_bits) >= power_of_two(bits - 3))
+        return 0; /* (integers: the error must be below 1 / (2 * d)) */
     while (nearest_int(odd * 0.5) * 2 == odd) odd *= 0.5;
-    while (power_of_two(bits) <= odd)
-        if (++bits > MOST_DIVISOR_BITS) return 0;
-    mask = ~0ULL << (52 - (27 - bits));
+    while (odd >= 1) odd *= 0.5, left--;
+    if (left < 1) return 0;
     *high = 1 / d;
-    mask &= f64_bits(*high);
+    mask = ~0ULL << (53 - left) & f64_bits(*high);
     BITS_OF(*high, mask);
     *low = (1 - *high * d) / d; /* (the product and the difference are exact) */
     if (*low == 0) *low = *high * 0x1p-80; /* (infinity times 0 would be NaN) */
     return 1;
 }
 
-INLINE vec_f64 multiply_add(vec_f64 a, vec_f64 b, vec_f64 c) {
-#if VEC_BYTES == 64
-    return (vec_f64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
-#elif VEC_BYTES == 32
-    return (vec_f64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
-#elif defined(__aarch64__)
-    return (vec_f64)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
-#else
-    return a * b + c; /* (not used: HAS_FMA is 0) */
-#endif
-}
+/* ---- quotients of a vector of sums, in double or float ---- */
 
-/* What becomes of WIDE quotients. */
+#if VEC_BYTES == 64
+#define MULTIPLY_ADD_f64(a, b, c) (vec_f64)_mm512_fmadd_pd((__m512d)(a), (__m512d)(b), (__m512d)(c))
+#define MULTIPLY_ADD_f32(a, b, c) (vec_f32)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c))
+#elif VEC_BYTES == 32
+#define MULTIPLY_ADD_f64(a, b, c) (vec_f64)_mm256_fmadd_pd((__m256d)(a), (__m256d)(b), (__m256d)(c))
+#define MULTIPLY_ADD_f32(a, b, c) (vec_f32)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c))
+#elif defined(__aarch64__)
+#define MULTIPLY_ADD_f64(a, b, c)                                                                 \
+    (vec_f64)vfmaq_f64((float64x2_t)(c), (float64x2_t)(a), (float64x2_t)(b))
+#define MULTIPLY_ADD_f32(a, b, c)                                                                 \
+    (vec_f32)vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b))
+#else /* (never run: HAS_FMA is 0) */
+#define MULTIPLY_ADD_f64(a, b, c) ((a) * (b) + (c))
+#define MULTIPLY_ADD_f32(a, b, c) ((a) * (b) + (c))
+#endif
+/* (Adding 0 makes 0 of -0.) */
+#define QUICK_QUOTIENTS(type, sum, high, low)                                                     \
+    MULTIPLY_ADD_##type(sum, low, MULTIPLY_ADD_##type(sum, high, (vec_##type){0}))
+
+/* ---- as floats ---- */
+
 typedef VECTOR(uint16_t, VEC_BYTES / 4) wide_u16s;
 typedef VECTOR(uint32_t, VEC_BYTES / 2) wide_u32s;
 INLINE wide_f32s quick_f32(vec_f64 q) { return __builtin_convertvector(q, wide_f32s); }
@@ -77,35 +93,88 @@ INLINE wide_u16s quick_bf16(vec_f64 q) {
     return __builtin_convertvector((rounded & ~nan) | (nan & 0x7fc0), wide_u16s);
 }
 
-/* Divide n sums. If the last bits of a sum are set, results may be wrong: return 0 then. With
- * `one`, all divisors are the same. */
-#define DEFINE_QUICK_DIVIDE(name, T)                                                              \
-    static int quick_divide_##name(void *to, const double *sums, ptrdiff_t n, const double *high, \
-                                   const double *low, int one) {                                  \
-        const vec_f64 high0 = *high - (vec_f64){0}, low0 = *low - (vec_f64){0};                   \
-        vec_u64 seen = {0};                                                                       \
-        T *y = (T *)to;                                                                           \
-        ptrdiff_t i = 0;                                                                          \
-        if (one)                                                                                  \
-            for (; i + WIDE <= n; i += WIDE) {                                                    \
-                vec_f64 sum = (vec_f64)vec_load(sums + i);                                        \
-                __typeof__(quick_##name(sum)) results = quick_##name(                             \
-                    multiply_add(sum, low0, multiply_add(sum, high0, (vec_f64){0})));             \
-                memcpy(y + i, &results, sizeof results);                                          \
-                seen |= (vec_u64)sum;                                                             \
-            }                                                                                     \
-        for (; i < n; i += WIDE) {                                                                \
-            vec_f64 sum = (vec_f64)load_some(sums + i, n - i);                                    \
-            vec_f64 by = one ? high0 : (vec_f64)load_some(high + i, n - i);                       \
-            vec_f64 rest = one ? low0 : (vec_f64)load_some(low + i, n - i);                       \
-            __typeof__(quick_##name(sum)) results =                                               \
-                quick_##name(multiply_add(sum, rest, multiply_add(sum, by, (vec_f64){0})));       \
-            memcpy(y + i, &results, (size_t)(n - i < WIDE ? n - i : WIDE) * sizeof(T));           \
-            seen |= (vec_u64)sum;                                                                 \
+/* ---- as integers: the low bits of a number whose unit is 1 ---- */
+
+#define DEFINE_ROUND_QUICK(type, MAGIC_NUMBER)                                                    \
+    INLINE vec_##type round_quick_##type(vec_##type q, int rounding) {                            \
+        const vec_##type magic = MAGIC_NUMBER - (vec_##type){0}, zero = {0};                      \
+        vec_##type k = (q + magic) - magic;                                                       \
+        /* (a comparison that holds is -1) */                                                     \
+        if (rounding == HALF_AWAY) {                                                              \
+            k -= __builtin_convertvector((q - k == 0.5) & (q > zero), vec_##type);                \
+            k += __builtin_convertvector((k - q == 0.5) & (q < zero), vec_##type);                \
+        } else if (rounding == FLOOR)                                                             \
+            k += __builtin_convertvector(k > q, vec_##type);                                      \
+        else if (rounding == TRUNC) {                                                             \
+            k += __builtin_convertvector((k > q) & (q > zero), vec_##type);                       \
+            k -= __builtin_convertvector((k < q) & (q < zero), vec_##type);                       \
         }                                                                                         \
-        return !vec_any((vec_t)(seen & LOW_BITS));                                                \
+        return k + magic;                                                                         \
     }
-DEFINE_QUICK_DIVIDE(f32, float) DEFINE_QUICK_DIVIDE(f16, uint16_t)
-DEFINE_QUICK_DIVIDE(bf16, uint16_t)
+DEFINE_ROUND_QUICK(f32, 0x1.8p23f) DEFINE_ROUND_QUICK(f64, 0x1.8p52)
+
+/* ---- n quotients; return 0 if results may be wrong ---- */
+
+typedef struct {
+    const void *sums;
+    double high, low; /* parts of the reciprocal of the divisor */
+    int rounding;     /* of integers */
+} quick_t;
+
+#define QUICK_LOOP(sum_t, type, T, RESULTS)                                                       \
+    const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(sum_t);                                 \
+    const vec_##type high = (sum_t)d->high - (vec_##type){0};                                     \
+    const vec_##type low = (sum_t)d->low - (vec_##type){0};                                       \
+    const sum_t *sums = (const sum_t *)d->sums;                                                   \
+    T *y = (T *)to;                                                                               \
+    vec_t seen = {0};                                                                             \
+    ptrdiff_t i = 0;                                                                              \
+    for (; i + lanes <= n; i += lanes) {                                                          \
+        vec_##type sum = (vec_##type)vec_load(sums + i);                                          \
+        vec_##type q = QUICK_QUOTIENTS(type, sum, high, low);                                     \
+        RESULTS                                                                                   \
+        memcpy(y + i, &results, sizeof results);                                                  \
+        seen |= (vec_t)sum;                                                                       \
+    }                                                                                             \
+    if (i < n) {                                                                                  \
+        vec_##type sum =                                                                          \
+            (vec_##type)vec_load_part(sums + i, (size_t)(n - i) * sizeof(sum_t));                 \
+        vec_##type q = QUICK_QUOTIENTS(type, sum, high, low);                                     \
+        RESULTS                                                                                   \
+        for (ptrdiff_t j = 0; j < n - i; j++) y[i + j] = (T)results[j];                           \
+        seen |= (vec_t)sum;                                                                       \
+    }
+
+#define DEFINE_QUICK_FLOATS(name, T)                                                              \
+    static int quick_divide_##name(void *to, const quick_t *d, ptrdiff_t n) {                     \
+        QUICK_LOOP(double, f64, T, __typeof__(quick_##name(q)) results = quick_##name(q);)        \
+        return !vec_any((vec_t)((vec_u64)seen & LOW_BITS));                                       \
+    }
+DEFINE_QUICK_FLOATS(f32, float) DEFINE_QUICK_FLOATS(f16, uint16_t)
+DEFINE_QUICK_FLOATS(bf16, uint16_t)
+
+/* (Signed and unsigned integers have the same bits. Sums of doubles are below 2**51.) */
+#define DEFINE_QUICK_INTEGERS(name, T, sum_t, type, bits_t)                                       \
+    INLINE void quick_round_##name(void *to, const quick_t *d, ptrdiff_t n, int rounding) {       \
+        QUICK_LOOP(sum_t, type, T, VECTOR(T, VEC_BYTES / sizeof(sum_t) * sizeof(T)) results =     \
+            __builtin_convertvector((bits_t)round_quick_##type(q, rounding),                      \
+                                    __typeof__(results));)                                        \
+    }                                                                                             \
+    static int quick_divide_##name(void *to, const quick_t *d, ptrdiff_t n) {                     \
+        if (d->rounding == HALF_EVEN)                                                             \
+            quick_round_##name(to, d, n, HALF_EVEN);                                              \
+        else if (d->rounding == HALF_AWAY)                                                        \
+            quick_round_##name(to, d, n, HALF_AWAY);                                              \
+        else if (d->rounding == FLOOR)                                                            \
+            quick_round_##name(to, d, n, FLOOR);                                                  \
+        else                                                                                      \
+            quick_round_##name(to, d, n, TRUNC);                                                  \
+        return 1;                                                                                 \
+    }
+DEFINE_QUICK_INTEGERS(8_of_floats, uint8_t, float, f32, vec_u32)
+DEFINE_QUICK_INTEGERS(16_of_floats, uint16_t, float, f32, vec_u32)
+DEFINE_QUICK_INTEGERS(8, uint8_t, double, f64, vec_u64)
+DEFINE_QUICK_INTEGERS(16, uint16_t, double, f64, vec_u64)
+DEFINE_QUICK_INTEGERS(32, uint32_t, double, f64, vec_u64)
 
 #endif

@@ -12,7 +12,7 @@ enum { MOST_SMALL_TAPS = 64 }; /* along a row */
 /* What the rows hold, and in what their sums are. */
 enum { FLOATS_IN_DOUBLE, DOUBLES, FLOATS };
 /* How windows are pooled. */
-enum { EXACT_FROM_FLOATS, EXACT_FROM_DOUBLES, FLOATS_IN_ORDER, DOUBLES_IN_ORDER };
+enum { EXACT_FROM_FLOATS, EXACT_FROM_DOUBLES, EXACT_FLOATS, FLOATS_IN_ORDER, DOUBLES_IN_ORDER };
 
 typedef struct {
     const char *const *rows; /* where element 0 of each row would be */
@@ -21,6 +21,7 @@ typedef struct {
     ptrdiff_t taps;          /* along a row */
     ptrdiff_t offset[MOST_SMALL_TAPS]; /* of each tap */
     ptrdiff_t lo, hi;        /* the elements of a row; others are 0, and not read */
+    int pairs;               /* of taps, at every second element (`pool_pairs`) */
 } small_windows_t;
 
 /* Outputs of the next step: sums, or their quotients. */
@@ -100,6 +101,13 @@ INLINE vec_t add_row_taps(int kind, vec_t sum, int adds, const char *p, ptrdiff_
     return sum;
 }
 
+/* Return the divisors of the outputs from i on. */
+INLINE vec_t divisors_at(int kind, const small_results_t *y, ptrdiff_t i) {
+    if (!y->one_divisor) return vec_load((const char *)y->by + i * sum_item(kind));
+    return kind == FLOATS ? (vec_t)(*(const float *)y->by - (vec_f32){0})
+                          : (vec_t)(*(const double *)y->by - (vec_f64){0});
+}
+
 INLINE void store_sums(int kind, const small_results_t *y, char *to, vec_t sum, vec_t by) {
     if (y->by) /* (sums begin with 0: that of -0 is 0) */
         sum = kind == FLOATS
@@ -141,6 +149,21 @@ INLINE void pool_strip(int kind, int in_order, const small_windows_t *w, ptrdiff
                 store_sums(kind, y, to + v * VEC_BYTES + y->pitch, add_sums(kind, both, b), by[v]);
                 kept[0][v] = a, kept[1][v] = b;
             }
+    /* Two rows read what they share once. */
+    if (in_order && kernel == 3 && stride == 1 && taps == 3 && w->slabs == 1 && w->dilation == 1)
+        for (; r + 2 <= count; r += 2, to += 2 * y->pitch)
+            for (int v = 0; v < vectors; v++) {
+                vec_t sum = wide_zero(), next = sum;
+                for (ptrdiff_t k = 0; k < 4; k++)
+                    for (ptrdiff_t t = 0; t < taps; t++) {
+                        vec_t x = add_row_taps(kind, sum, 0, rows[r + k] + v * width, 1, offset + t,
+                                               masked ? some + t : NULL);
+                        if (k < 3) sum = k || t ? add_sums(kind, sum, x) : x;
+                        if (k > 0) next = k > 1 || t ? add_sums(kind, next, x) : x;
+                    }
+                store_sums(kind, y, to + v * VEC_BYTES, sum, by[v]);
+                store_sums(kind, y, to + v * VEC_BYTES + y->pitch, next, by[v]);
+            }
     for (; r < count; r++, to += y->pitch)
         for (int v = 0; v < vectors; v++) {
             const char *const *at_row = rows + r * stride;
@@ -169,6 +192,35 @@ INLINE void pool_strip(int kind, int in_order, const small_windows_t *w, ptrdiff
 #undef ALONG
 }
 
+/* Pool windows of two taps side by side, without padding, where they begin at every second element.
+ * The pairs of a row are read where they are. */
+INLINE void pool_pairs(int kind, const small_windows_t *w, ptrdiff_t n, ptrdiff_t count,
+                       const small_results_t *y, ptrdiff_t kernel, ptrdiff_t stride) {
+    const ptrdiff_t lanes = sum_lanes(kind), item = row_item(kind), width = lanes * item;
+    for (ptrdiff_t i = 0; i < n; i += lanes) {
+        char *to;
+        vec_t by = {0};
+        if (i + lanes > n) i = n - lanes; /* (n >= lanes) */
+        to = y->data + i * sum_item(kind);
+        if (y->by) by = divisors_at(kind, y, i);
+        for (ptrdiff_t r = 0; r < count; r++, to += y->pitch) {
+            const char *const *rows = w->rows + r * stride;
+            vec_t sum = {0};
+            for (ptrdiff_t s = 0; s < w->slabs; s++, rows += w->slab)
+                for (ptrdiff_t k = 0; k < kernel; k++) {
+                    const char *p = rows[k * w->dilation] + 2 * i * item;
+                    vec_t low = load_row(kind, p), high = load_row(kind, p + width), even, odd;
+                    if (kind == FLOATS)
+                        even = vec_concat_even_4(low, high), odd = vec_concat_odd_4(low, high);
+                    else
+                        even = vec_concat_even_8(low, high), odd = vec_concat_odd_8(low, high);
+                    sum = add_sums(kind, add_sums(kind, sum, even), odd);
+                }
+            store_sums(kind, y, to, sum, by);
+        }
+    }
+}
+
 /* Pool n neighbouring outputs of `count` rows; output i begins at element first + i. */
 INLINE void pool_strips(int kind, int in_order, const small_windows_t *w, ptrdiff_t first,
                         ptrdiff_t n, ptrdiff_t count, const small_results_t *y, ptrdiff_t kernel,
@@ -178,18 +230,15 @@ INLINE void pool_strips(int kind, int in_order, const small_windows_t *w, ptrdif
     const ptrdiff_t inner = w->lo - w->offset[0] - first;
     const ptrdiff_t outer = w->hi - w->offset[w->taps - 1] - first;
     vec_t by[2] = {{0}, {0}};
-    if (y->by && y->one_divisor)
-        by[0] = by[1] = kind == FLOATS ? (vec_t)(*(const float *)y->by - (vec_f32){0})
-                                       : (vec_t)(*(const double *)y->by - (vec_f64){0});
+    if (y->by && y->one_divisor) by[0] = by[1] = divisors_at(kind, y, 0);
     for (ptrdiff_t i = 0; i < n;) {
         int two = i + 2 * lanes <= n && i >= inner && i + 2 * lanes <= outer;
         char *to;
         if (!two && i + lanes > n && n >= lanes) i = n - lanes; /* (some are made again) */
         to = y->data + i * item;
         if (y->by && !y->one_divisor) {
-            const char *divisors = (const char *)y->by + i * item;
-            by[0] = vec_load(divisors);
-            if (two) by[1] = vec_load(divisors + VEC_BYTES);
+            by[0] = divisors_at(kind, y, i);
+            if (two) by[1] = divisors_at(kind, y, i + lanes);
         }
         if (two)
             pool_strip(kind, in_order, w, first + i, count, y, to, by, 2, 0, kernel, stride, taps);
@@ -205,6 +254,14 @@ INLINE void pool_strips(int kind, int in_order, const small_windows_t *w, ptrdif
     static void pool_small_##name(const small_windows_t *w, ptrdiff_t first, ptrdiff_t n,         \
                                   ptrdiff_t count, const small_results_t *y) {                    \
         const int one = w->slabs == 1 && w->dilation == 1;                                        \
+        if (w->pairs && w->kernel == 2 && w->stride == 2 && w->slabs == 1) {                      \
+            pool_pairs(kind, w, n, count, y, 2, 2);                                               \
+            return;                                                                               \
+        }                                                                                         \
+        if (w->pairs) {                                                                           \
+            pool_pairs(kind, w, n, count, y, w->kernel, w->stride);                               \
+            return;                                                                               \
+        }                                                                                         \
         if (one && w->kernel == 3 && w->taps == 3 && w->stride == 1)                              \
             pool_strips(kind, in_order, w, first, n, count, y, 3, 1, 3);                          \
         else if (one && w->kernel == 3 && w->taps == 3 && w->stride == 2)                         \
@@ -219,6 +276,6 @@ INLINE void pool_strips(int kind, int in_order, const small_windows_t *w, ptrdif
             pool_strips(kind, 1, w, first, n, count, y, w->kernel, w->stride, w->taps);           \
     }
 DEFINE_POOL_SMALL(exact, FLOATS_IN_DOUBLE, 0) DEFINE_POOL_SMALL(doubles, DOUBLES, 0)
-DEFINE_POOL_SMALL(floats_in_order, FLOATS, 1) DEFINE_POOL_SMALL(doubles_in_order, DOUBLES, 1)
+DEFINE_POOL_SMALL(floats, FLOATS, 0) DEFINE_POOL_SMALL(floats_in_order, FLOATS, 1) DEFINE_POOL_SMALL(doubles_in_order, DOUBLES, 1)
 
 #endif
