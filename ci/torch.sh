@@ -1,22 +1,24 @@
 #!/bin/sh
-# Run the tests that need PyTorch or JAX, which are large (with CUDA, if the package index has no
-# build for CPUs alone): fastpool.torch, arrays of other libraries, and fastpool and torch in one
-# process. Otherwise this script works as test.sh does. The environment is .venv-torch next to ci/,
-# or $FASTPOOL_VENV.
+# Run the tests that need PyTorch, JAX or LiteRT, which are large (with CUDA, if the package index
+# has no build for CPUs alone): fastpool.torch, arrays of other libraries, the bits of LiteRT, and
+# fastpool and torch in one process. Otherwise this script works as test.sh does. The environment is
+# .venv-torch next to ci/, or $FASTPOOL_VENV.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"
 
 venv=${FASTPOOL_VENV:-$root/.venv-torch}
 make_venv
-[ -f "$venv/.installed-torch" ] || quiet_pip install "torch==2.13.0" expecttest jax scikit-learn
+[ -f "$venv/.installed-torch" ] ||
+    quiet_pip install "torch==2.13.0" expecttest jax scikit-learn ai-edge-litert
 touch "$venv/.installed-torch"
 make_environment test,torch
 [ $# -gt 0 ] || set -- tests/routes/test_torch.py tests/routes/test_torch_graphs.py \
     tests/routes/test_torch_errors.py tests/routes/test_torch_averages.py \
     tests/routes/test_torch_average_graphs.py tests/routes/test_torch_samples.py \
     tests/routes/test_foreign.py \
-    tests/routes/test_conventions.py tests/routes/test_peers.py \
+    tests/routes/test_conventions.py tests/routes/test_peers.py tests/routes/test_operators.py \
+    tests/routes/test_litert.py \
     tests/process/test_process.py::test_together_with_another_parallel_library \
     tests/process/test_process.py::test_workers_of_a_data_loader \
     tests/process/test_threads.py::test_a_forked_child_pools_next_to_another_openmp \

@@ -18,9 +18,9 @@ from .program import Command, needing
 def command(output):
     """Pool photographs and the layers of known networks.
 
-    Pools the photographs of scikit-image and the MaxPool layers of the networks in the onnx package
-    through all three interfaces, checks every value and index, and draws before-and-after pictures.
-    Exits with 1 if anything differs.
+    Pools the photographs of scikit-image and all pooling layers of the networks in the onnx package
+    through all three interfaces: maxima, means and global means. Checks every value and index, and
+    draws before-and-after pictures. Exits with 1 if anything differs.
     """
     with needing("the demo", "fastpool[demo]", "onnx", "PIL", "skimage"):
         from .photographs import run

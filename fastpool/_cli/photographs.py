@@ -1,4 +1,4 @@
-"""Run the demo on real photographs and MaxPool layers of known networks, and check every number.
+"""Run the demo on real photographs and pooling layers of known networks, and check every number.
 
 The photographs come from scikit-image's wheel (uint8, channels last). The layers come from the
 graphs in the onnx package (its light_* models, which have no weights). Geometry and tensor shapes
@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import onnx
+import scipy.ndimage
 import skimage.data
 from PIL import Image, ImageDraw, ImageFont
 
@@ -26,6 +27,8 @@ NETWORKS = (
     *("bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50", "shufflenet"),
     *("squeezenet", "vgg19", "zfnet512"),
 )
+
+KINDS = {"MaxPool": "pool", "AveragePool": "mean", "GlobalAveragePool": "global"}
 
 DEFAULTS = {
     "strides": (1, 1),
@@ -40,17 +43,21 @@ DILATED = {"kernel_shape": (3, 3), "strides": (2, 2), "pads": (4, 4, 4, 4), "dil
 PHOTOGRAPH_WINDOWS = (HALVE, BLOCKS, LOCAL_MAXIMUM, DILATED)
 UNPOOLED_WINDOWS = (HALVE, BLOCKS)  # no overlap: pooling the unpooled gives the maxima
 
+NO_DATA = np.finfo(np.float32).min  # marks a pixel without data in many rasters
+WITHOUT_DATA = ([60, 150, 150, 300, 420], [250, 90, 330, 60, 380])  # rows, columns
+MEAN = {"kernel_shape": (15, 15)}
+
 REFERENCE_WINDOWS = 4096  # the reference visits each; for more, see shifted_slices
 
 OPENVINO_LAYER = """
-<layer name="pool" type="MaxPool" version="{opset}">
+<layer name="pool" type="{operation}" version="{opset}">
     <data kernel="{kernel}" strides="{strides}" dilations="{dilations}" pads_begin="{begins}"
-        pads_end="{ends}" rounding_type="{rounding}" auto_pad="explicit" axis="0"/>
+        pads_end="{ends}" rounding_type="{rounding}" auto_pad="explicit" {rest}/>
 </layer>"""
 
 TITLES = f"{'layer':24} {'shape':21} {'window':15}"
 HEADER = (
-    f"{'on one thread:':>{len(TITLES)}} {'maxima':^16} {'and indices':^16}\n"
+    f"{'on one thread:':>{len(TITLES)}} {'values':^16} {'and indices':^16}\n"
     f"{TITLES} {'us':>9} {'GB/s':>6} {'us':>9} {'GB/s':>6}  check (against)"
 )
 
@@ -62,6 +69,7 @@ class Case(NamedTuple):
     x: np.ndarray
     layout: str
     window: dict
+    operator: str = "MaxPool"
 
 
 def photographs():
@@ -84,18 +92,21 @@ def network_cases(photo):
             info.name: [d.dim_value for d in info.type.tensor_type.shape.dim]
             for info in model.graph.value_info
         }
-        layers = [node for node in model.graph.node if node.op_type == "MaxPool"]
+        layers = [node for node in model.graph.node if "Pool" in node.op_type]
         for number, node in enumerate(layers, 1):
             window = {a.name: tuple(onnx.helper.get_attribute_value(a)) for a in node.attribute}
             x = activations(shapes[node.input[0]], photo)
-            yield Case(f"{network}, pool {number}", x, "NCHW", DEFAULTS | window)
+            window = DEFAULTS | {"kernel_shape": x.shape[2:]} | window
+            yield Case(
+                f"{network}, {KINDS[node.op_type]} {number}", x, "NCHW", window, node.op_type
+            )
 
 
 def activations(shape, photo):
     """Return a float32 tensor whose channels are pieces of the photograph.
 
     They hold many equal maxima and, at the borders, negative values, which reveal a wrong tie rule
-    or padding with zeros.
+    or padding with zeros. Sums do not fit float32, which reveals means that are rounded twice.
     """
     batch, channels, height, width = shape
     down, right = photo.shape[0] - height + 1, photo.shape[1] - width + 1
@@ -104,7 +115,7 @@ def activations(shape, photo):
         for c in range(batch * channels)
         for top, left in [(7 * c % down, 11 * c % right)]
     ]
-    return (np.stack(pieces).reshape(shape).astype(np.float32) - 127.5) / 64
+    return (np.stack(pieces).reshape(shape).astype(np.float32) - 127.5) / 51
 
 
 def planes(array, layout):
@@ -150,6 +161,23 @@ def output_extents(case):
             yield room // stride + 1
 
 
+def taps(case):
+    """For each tap of a window, yield the outputs whose tap is an element, and these elements.
+
+    Both are slices of planes.
+    """
+    for tap in np.ndindex(*case.window["kernel_shape"]):
+        into, taken = [slice(None)], [slice(None)]
+        for t, extent, axis in zip(tap, output_extents(case), axes(case), strict=True):
+            size, _, stride, dilation, begin, _ = axis
+            start = t * dilation - begin
+            first = max(0, -(start // stride))  # windows first..last have this tap in the input
+            last = min(extent - 1, (size - 1 - start) // stride)
+            into.append(slice(first, last + 1))
+            taken.append(slice(first * stride + start, last * stride + start + 1, stride))
+        yield tuple(into), tuple(taken)
+
+
 def shifted_slices(case):
     """Pool in NumPy, tap after tap; a later one wins only where it is larger.
 
@@ -159,20 +187,28 @@ def shifted_slices(case):
     offsets = np.arange(x.size).reshape(x.shape)
     y = np.zeros((len(x), *output_extents(case)), x.dtype)
     indices = np.full(y.shape, -1)
-    for tap in np.ndindex(*case.window["kernel_shape"]):
-        into, taken = [slice(None)], [slice(None)]
-        for t, extent, axis in zip(tap, y.shape[1:], axes(case), strict=True):
-            size, _, stride, dilation, begin, _ = axis
-            start = t * dilation - begin
-            first = max(0, -(start // stride))  # windows first..last have this tap in the input
-            last = min(extent - 1, (size - 1 - start) // stride)
-            into.append(slice(first, last + 1))
-            taken.append(slice(first * stride + start, last * stride + start + 1, stride))
-        into, taken = tuple(into), tuple(taken)
+    for into, taken in taps(case):
         better = (indices[into] < 0) | (x[taken] > y[into])
         np.copyto(y[into], x[taken], where=better)
         np.copyto(indices[into], offsets[taken], where=better)
     return y, indices
+
+
+def shifted_means(case):
+    """Average in NumPy, tap after tap.
+
+    Sums of uint8 and of these activations are exact in float64: they have less than 40 bits. Their
+    quotients by small counts are too far from the middle of two floats to be rounded wrong. Next to
+    a pixel without data, the others are too small to change a mean.
+    """
+    x = planes(case.x, case.layout).astype(np.float64)
+    sums = np.zeros((len(x), *output_extents(case)))
+    counts = np.zeros(sums.shape[1:])
+    for into, taken in taps(case):
+        sums[into] += x[taken]
+        counts[into[1:]] += 1
+    means = sums / counts
+    return (np.rint(means) if case.x.dtype.kind == "u" else means).astype(case.x.dtype)
 
 
 def speed(call, *arrays):
@@ -218,7 +254,31 @@ def pool_row(case):
     return row(case.name, case.x, case.window, times, source, problems)
 
 
-def openvino_layer(kernel_shape, strides, pads, dilations, ceil_mode):
+def mean_row(case):
+    """Average one case through every interface; return its row of the table, and what differs."""
+    x, layout = batched(case.x, case.layout)
+    if case.operator == "GlobalAveragePool":
+        pool = partial(fastpool.global_avg_pool, case.x, layout=case.layout)
+        through_onnx = fastpool.onnx.global_average_pool(x, layout=layout)
+        through_openvino = fastpool.openvino.adaptive_avg_pool(x, (1, 1), layout=layout)
+    else:
+        pool = partial(fastpool.avg_pool, case.x, **case.window, layout=case.layout)
+        through_onnx = fastpool.onnx.average_pool(x, **case.window, layout=layout)
+        layer = openvino_layer(**case.window, operation="AvgPool")
+        through_openvino = fastpool.openvino.read_layer(layer)(x, layout=layout)
+    y = np.zeros_like(pool())
+    times = [speed(partial(pool, out=y, num_threads=1), case.x, y)]
+
+    want = shifted_means(case)
+    problems = [
+        difference("native", planes(y, case.layout), want),
+        difference("onnx", planes(through_onnx, layout), want),
+        difference("openvino", planes(through_openvino, layout), want),
+    ]
+    return row(case.name, case.x, case.window, times, "sums", problems)
+
+
+def openvino_layer(kernel_shape, strides, pads, dilations, ceil_mode, operation="MaxPool"):
     """Return the window as XML of OpenVINO's documents; torch's ceil rule came with opset 14."""
     numbers = {
         "kernel": kernel_shape,
@@ -229,8 +289,10 @@ def openvino_layer(kernel_shape, strides, pads, dilations, ceil_mode):
     }
     return OPENVINO_LAYER.format(
         **{name: ",".join(map(str, values)) for name, values in numbers.items()},
-        opset="opset14" if ceil_mode else "opset8",
+        operation=operation,
+        opset="opset16" if operation == "AvgPool" else "opset14" if ceil_mode else "opset8",
         rounding="ceil_torch" if ceil_mode else "floor",
+        rest='exclude-pad="true"' if operation == "AvgPool" else 'axis="0"',
     )
 
 
@@ -293,6 +355,11 @@ def montage(photo, layout):
         "8x8 maximum, stride 8 (each pixel drawn 8x8)": blocks,
         "2x2 maximum, stride 2, put back by max_unpool": restored,
     }
+    return sheet_of(panels, width, height)
+
+
+def sheet_of(panels, width, height):
+    """Draw four pictures of this size, at most, with a caption each."""
     title, gap = 24, 8
     sheet = Image.new("RGB", (2 * (width + gap) + gap, 2 * (height + title) + gap), "white")
     draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(14)
@@ -303,6 +370,42 @@ def montage(photo, layout):
     return sheet
 
 
+def without_data(photo):
+    """Return a photograph of float32 in which a few pixels have no data."""
+    photo = photo.astype(np.float32)
+    photo[WITHOUT_DATA] = NO_DATA
+    return photo
+
+
+def lost_means(photo):
+    """Draw the means of a photograph with pixels without data, and count those that are lost.
+
+    SciPy's filter adds what enters a window and subtracts what leaves it. A large number that
+    enters takes the digits of all others with it, up to the end of the row.
+
+    Returns
+    -------
+    sheet : Image
+    lost : list of int
+        For SciPy and fastpool, means of windows with data alone that are off by a grey level.
+    """
+    pool = partial(fastpool.avg_pool, layout="HW", **MEAN)
+    x, begin = without_data(photo), MEAN["kernel_shape"][0] // 2
+    filtered = scipy.ndimage.uniform_filter(x, MEAN["kernel_shape"])[begin:-begin, begin:-begin]
+    missing = np.where(x == NO_DATA, np.float32(np.nan), x)
+    has_data = ~np.isnan(pool(missing))
+    right = pool(photo, dtype="float64")
+    panels = {
+        "before: 5 pixels have no data (-3.4e38)": x,
+        "15x15 means by SciPy's uniform_filter": filtered,
+        "15x15 means by fastpool: the other windows are right": pool(x),
+        'no data as NaN, fastpool with nan="ignore"': pool(missing, nan="ignore"),
+    }
+    panels = {name: np.clip(panel, 0, 255).astype(np.uint8) for name, panel in panels.items()}
+    lost = [int((abs(y - right) > 1)[has_data].sum()) for y in (filtered, pool(x))]
+    return sheet_of(panels, *photo.shape[::-1]), lost
+
+
 def run(output):
     """Run the demo, write the pictures into the folder `output`, and return the exit status."""
     fastpool.show_config()
@@ -310,7 +413,14 @@ def run(output):
     photos = photographs()
     work = [(pool_row, case) for case in photograph_cases(photos, PHOTOGRAPH_WINDOWS)]
     work += [(unpool_row, case) for case in photograph_cases(photos, UNPOOLED_WINDOWS)]
-    work += [(pool_row, case) for case in network_cases(photos["coffee"][0])]
+    cases = [
+        case._replace(name=f"{case.name}, mean", operator="AveragePool")
+        for case in photograph_cases(photos, PHOTOGRAPH_WINDOWS)
+    ]
+    raster = without_data(photos["camera"][0])
+    cases.append(Case("camera, no data", raster, "HW", DEFAULTS | MEAN, "AveragePool"))
+    cases += network_cases(photos["coffee"][0])
+    work += [(pool_row if case.operator == "MaxPool" else mean_row, case) for case in cases]
     problems = []
     for make_row, case in work:
         text, found = make_row(case)
@@ -321,6 +431,12 @@ def run(output):
     for name, (photo, layout) in photos.items():
         montage(photo, layout).save(output / f"{name}.png")
     print(f"\nbefore and after: {', '.join(f'{name}.png' for name in photos)} in {output}")
+    sheet, (by_scipy, by_fastpool) = lost_means(photos["camera"][0])
+    sheet.save(output / "means.png")
+    print(
+        f"means.png: of the windows without pixels that have no data, {by_scipy} means by SciPy's "
+        f"uniform_filter are wrong, and {by_fastpool} by fastpool"
+    )
 
     if problems:
         print(f"{len(problems)} results differ:", *problems, sep="\n  ")

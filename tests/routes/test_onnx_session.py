@@ -63,18 +63,39 @@ EXAMPLE = runpy.run_path(ROOT / "examples" / "onnx_session.py")
 
 @pytest.mark.parametrize(
     ("name", "pools", "pieces"),
-    [("squeezenet", 4, 5), ("inception_v1", 14, 15)],
+    [
+        ("squeezenet", 4, 5),
+        ("inception_v1", 14, 15),
+        ("densenet121", 5, 6),
+        ("inception_v2", 13, 14),
+    ],
 )
 def test_networks(name, pools, pieces):
     """(Not exactly: onnxruntime multiplies in another order where it sees less of a network.)"""
     model = EXAMPLE["random_weights"](onnx.load(EXAMPLE["NETWORKS"] / f"light_{name}.onnx"))
     session = cut(model)
     assert len(session.pooling_nodes) == pools
+    assert session.pooling_nodes == [node for node in model.graph.node if "Pool" in node.op_type]
     assert len(session._program._steps) == pools + pieces
     x = {value.name: RNG.standard_normal(value.shape, np.float32) for value in session.get_inputs()}
     (got,), (expected,) = session.run(None, x), whole(model).run(None, x)
     assert expected.max() > 3 * expected.min()
-    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-7, strict=True)
+    near = 1e-6 * abs(expected).max()
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=near, strict=True)
+
+
+def test_a_network_of_eight_bits():
+    """Every image inside, exactly: integers are added, and onnxruntime's means do not round."""
+    model = EXAMPLE["eight_bits"]()
+    names = [name for node in model.graph.node for name in node.output]
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names[:-1])
+    session = cut(model)
+    pools = [node for node in model.graph.node if "Pool" in node.op_type]
+    assert session.pooling_nodes == pools and len(pools) == 6
+    x = {"x": RNG.standard_normal((1, 3, 224, 224), np.float32)}
+    for got, expected in zip(session.run(None, x), whole(model).run(None, x), strict=True):
+        assert expected.std() > 0
+        assert_same(got, expected)
 
 
 def test_filled_weights_stay_in_their_pieces():
@@ -87,7 +108,8 @@ def test_example(monkeypatch, capsys):
     model = str(EXAMPLE["NETWORKS"] / "light_squeezenet.onnx")
     monkeypatch.setattr("sys.argv", ["onnx_session.py", model, "--seconds", "0.1"])
     EXAMPLE["main"]()
-    assert "light_squeezenet.onnx, 1 threads: the outputs agree" in capsys.readouterr().out
+    line = "light_squeezenet.onnx, 4 pooling nodes, threads 1: the outputs agree"
+    assert line in capsys.readouterr().out
 
 
 # ------------------------------------------------------------------------------- random graphs
