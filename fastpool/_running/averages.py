@@ -27,6 +27,8 @@ SMALL_EXTENT = 32
 SMALL_OUTPUTS = 512
 SMALL_BLOCK = 4096
 MOST_IN_ORDER = 64
+# Channels of pixels of which one window takes all: as many as doubles in the longest vectors.
+FEWEST_PIXEL_CHANNELS = 8
 # Divisors of rows whose reciprocals are kept, and columns that they are kept for.
 MOST_DIVISORS = 16
 MOST_RECIPROCALS = 4096
@@ -144,7 +146,8 @@ def make_sum_work(plan):
             pair[-2:] = pair[:-3:-1]
     *leads, rows, cols = windows
     lead_taps = tuple(map(_most_taps, leads))
-    whole = not channels_last and _takes_all(rows) and _takes_all(cols)
+    whole = _takes_all(rows) and _takes_all(cols) and not sequential
+    whole = whole and (not channels_last or plan.channels >= FEWEST_PIXEL_CHANNELS)
     carries_rows = 2 * rows.stride + 3 < rows.kernel and rows.dilation == 1
     carries_rows = carries_rows and not rows.places and not whole
     carries_cols = bool(cols.places) or cols.kernel > FEW_TAPS
@@ -152,7 +155,7 @@ def make_sum_work(plan):
     small = not whole and _is_small(plan, rows, cols, sequential)
     carries_rows, carries_cols = carries_rows and not small, carries_cols and not small
     limit = ROW_ELEMENTS // 4 if plan.dtype == "float64" and carries_rows else ROW_ELEMENTS
-    tile = _tile(plan, windows, channels_last, limit, small)
+    tile = _tile(plan, windows, channels_last, limit, small or whole)
     tile_rows, tile_cols, channels, planes = tile
     span = _span(cols, tile_cols) if not carries_cols else min(cols.size, _span(cols, tile_cols))
     terms = math.prod(lead_taps) * (_most_taps(rows) + (rows.stride if carries_rows else 0))
@@ -266,7 +269,7 @@ def _span(window, outputs):
     return window.span(max(1, outputs))
 
 
-def _tile(plan, windows, channels_last, limit, small):
+def _tile(plan, windows, channels_last, limit, direct):
     """Return the output rows, output columns, channels and planes of a tile.
 
     `limit` is that of sums of columns along one row, if windows are not longer.
@@ -276,10 +279,10 @@ def _tile(plan, windows, channels_last, limit, small):
     channels = 1
     if channels_last:
         under = min(cols.size, _span(cols, out_cols))
-        most = SMALL_OUTPUTS if small else max(64, limit // max(1, under))
+        most = SMALL_OUTPUTS if direct else max(64, limit // max(1, under))
         channels = _part(plan.channels, most)
     columns = out_cols
-    if small:
+    if direct:
         columns = _part(out_cols, max(1, SMALL_OUTPUTS // channels))
     elif not cols.places and cols.span(out_cols) * channels > limit:
         room = max(limit // channels, 4 * cols.extent) - cols.extent

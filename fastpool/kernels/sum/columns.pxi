@@ -50,6 +50,10 @@ cdef void add_rows(double *sums, const any_t *src, Py_ssize_t n, const Block *b,
         add_run(sums, src, n, b, 1, 2, step)
     elif b.slabs == 1 and rows.count == 3:
         add_run(sums, src, n, b, 1, 3, step)
+    elif b.slabs == 1 and rows.count == 5:
+        add_run(sums, src, n, b, 1, 5, step)
+    elif b.slabs == 1:
+        add_run(sums, src, n, b, 1, rows.count, step)
     else:
         add_run(sums, src, n, b, b.slabs, rows.count, step)
 

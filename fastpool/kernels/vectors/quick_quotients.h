@@ -113,6 +113,59 @@ INLINE wide_u16s quick_bf16(vec_f64 q) {
     }
 DEFINE_ROUND_QUICK(f32, 0x1.8p23f) DEFINE_ROUND_QUICK(f64, 0x1.8p52)
 
+typedef VECTOR(uint8_t, 8) bytes_8;
+typedef VECTOR(uint8_t, 16) bytes_16;
+typedef VECTOR(uint16_t, 16) halves_8;
+typedef VECTOR(uint16_t, 32) halves_16;
+typedef VECTOR(uint32_t, 16) words_4;
+typedef VECTOR(uint32_t, 32) words_8;
+typedef VECTOR(uint8_t, 4) bytes_4;
+typedef VECTOR(uint8_t, 2) bytes_2;
+typedef VECTOR(uint16_t, 8) halves_4;
+typedef VECTOR(uint16_t, 4) halves_2;
+typedef VECTOR(uint32_t, 8) words_2;
+/* The low bits of integers. (gcc's conversions of vectors take many times as long.) */
+#if VEC_BYTES == 64
+#define LOW_8_f32(v) (bytes_16)_mm512_cvtepi32_epi8((__m512i)(v))
+#define LOW_16_f32(v) (halves_16)_mm512_cvtepi32_epi16((__m512i)(v))
+#define LOW_8_f64(v) low_8_of_8((__m512i)(v))
+#define LOW_16_f64(v) (halves_8)_mm512_cvtepi64_epi16((__m512i)(v))
+#define LOW_32_f64(v) (words_8)_mm512_cvtepi64_epi32((__m512i)(v))
+INLINE bytes_8 low_8_of_8(__m512i v) {
+    bytes_8 low;
+    __m128i all = _mm512_cvtepi64_epi8(v);
+    memcpy(&low, &all, 8);
+    return low;
+}
+#elif VEC_BYTES == 32
+INLINE __m128i low_halves(__m256i v) { /* of 32-bit integers */
+    v = _mm256_packus_epi32(_mm256_and_si256(v, _mm256_set1_epi32(0xffff)), _mm256_setzero_si256());
+    return _mm256_castsi256_si128(_mm256_permute4x64_epi64(v, 0x08));
+}
+INLINE bytes_8 low_bytes(__m256i v) {
+    bytes_8 low;
+    __m128i halves = _mm_and_si128(low_halves(v), _mm_set1_epi16(0xff));
+    __m128i bytes = _mm_packus_epi16(halves, halves);
+    memcpy(&low, &bytes, 8);
+    return low;
+}
+INLINE words_4 low_words(__m256i v) { /* of 64-bit integers */
+    return (words_4)_mm256_castsi256_si128(
+        _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6)));
+}
+#define LOW_8_f32(v) low_bytes((__m256i)(v))
+#define LOW_16_f32(v) (halves_8)low_halves((__m256i)(v))
+#define LOW_8_f64(v) __builtin_convertvector(low_words((__m256i)(v)), bytes_4)
+#define LOW_16_f64(v) __builtin_convertvector(low_words((__m256i)(v)), halves_4)
+#define LOW_32_f64(v) low_words((__m256i)(v))
+#else
+#define LOW_8_f32(v) __builtin_convertvector((vec_u32)(v), bytes_4)
+#define LOW_16_f32(v) __builtin_convertvector((vec_u32)(v), halves_4)
+#define LOW_8_f64(v) __builtin_convertvector((vec_u64)(v), bytes_2)
+#define LOW_16_f64(v) __builtin_convertvector((vec_u64)(v), halves_2)
+#define LOW_32_f64(v) __builtin_convertvector((vec_u64)(v), words_2)
+#endif
+
 /* ---- n quotients; return 0 if results may be wrong ---- */
 
 typedef struct {
@@ -154,11 +207,10 @@ DEFINE_QUICK_FLOATS(f32, float) DEFINE_QUICK_FLOATS(f16, uint16_t)
 DEFINE_QUICK_FLOATS(bf16, uint16_t)
 
 /* (Signed and unsigned integers have the same bits. Sums of doubles are below 2**51.) */
-#define DEFINE_QUICK_INTEGERS(name, T, sum_t, type, bits_t)                                       \
+#define DEFINE_QUICK_INTEGERS(name, T, sum_t, type, LOW)                                          \
     INLINE void quick_round_##name(void *to, const quick_t *d, ptrdiff_t n, int rounding) {       \
-        QUICK_LOOP(sum_t, type, T, VECTOR(T, VEC_BYTES / sizeof(sum_t) * sizeof(T)) results =     \
-            __builtin_convertvector((bits_t)round_quick_##type(q, rounding),                      \
-                                    __typeof__(results));)                                        \
+        QUICK_LOOP(sum_t, type, T,                                                                \
+                   __typeof__(LOW##_##type(q)) results = LOW##_##type(round_quick_##type(q, rounding));) \
     }                                                                                             \
     static int quick_divide_##name(void *to, const quick_t *d, ptrdiff_t n) {                     \
         if (d->rounding == HALF_EVEN)                                                             \
@@ -171,10 +223,10 @@ DEFINE_QUICK_FLOATS(bf16, uint16_t)
             quick_round_##name(to, d, n, TRUNC);                                                  \
         return 1;                                                                                 \
     }
-DEFINE_QUICK_INTEGERS(8_of_floats, uint8_t, float, f32, vec_u32)
-DEFINE_QUICK_INTEGERS(16_of_floats, uint16_t, float, f32, vec_u32)
-DEFINE_QUICK_INTEGERS(8, uint8_t, double, f64, vec_u64)
-DEFINE_QUICK_INTEGERS(16, uint16_t, double, f64, vec_u64)
-DEFINE_QUICK_INTEGERS(32, uint32_t, double, f64, vec_u64)
+DEFINE_QUICK_INTEGERS(8_of_floats, uint8_t, float, f32, LOW_8)
+DEFINE_QUICK_INTEGERS(16_of_floats, uint16_t, float, f32, LOW_16)
+DEFINE_QUICK_INTEGERS(8, uint8_t, double, f64, LOW_8)
+DEFINE_QUICK_INTEGERS(16, uint16_t, double, f64, LOW_16)
+DEFINE_QUICK_INTEGERS(32, uint32_t, double, f64, LOW_32)
 
 #endif

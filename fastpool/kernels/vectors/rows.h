@@ -7,16 +7,10 @@
 
 /* ---- as floats: elements of up to 24 bits ---- */
 
-#define DEFINE_TO_FLOATS(name, T)                                                                 \
-    static VECTORISED void to_floats_##name(float *to, const T *from, ptrdiff_t n) {              \
-        for (ptrdiff_t i = 0; i < n; i++) to[i] = (float)as_double_##name(from[i]);               \
-    }
 #define DEFINE_TO_FLOATS_OF(name, T, VALUE)                                                       \
     static VECTORISED void to_floats_##name(float *to, const T *from, ptrdiff_t n) {              \
         for (ptrdiff_t i = 0; i < n; i++) to[i] = (float)(VALUE);                                 \
     }
-DEFINE_TO_FLOATS_OF(i8, int8_t, from[i]) DEFINE_TO_FLOATS_OF(u8, uint8_t, from[i])
-DEFINE_TO_FLOATS_OF(i16, int16_t, from[i]) DEFINE_TO_FLOATS_OF(u16, uint16_t, from[i])
 DEFINE_TO_FLOATS_OF(bool, bool_t_, from[i].bits != 0)
 /* (never called: these have more bits) */
 DEFINE_TO_FLOATS_OF(f64, double, from[i])
@@ -33,26 +27,55 @@ static void to_floats_f32(float *to, const float *from, ptrdiff_t n) {
         for (; i < n; i++) to[i] = from[i];
 }
 
-#if VEC_BYTES >= 32
-INLINE __m256 eight_f16(__m128i v) { return _mm256_cvtph_ps(v); }
-INLINE __m256 eight_bf16(__m128i v) {
-    return (__m256)_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16);
+#if VEC_BYTES == 64
+#define TO_FLOATS_LANES 16
+#define LOAD_LANES(p) _mm256_loadu_si256((const __m256i *)(p))
+#define LOAD_BYTES(p) _mm_loadu_si128((const __m128i *)(p))
+#define FLOATS_OF(v) (vec_t)_mm512_cvtepi32_ps(v)
+INLINE vec_t floats_f16(const float16_t_ *p) { return (vec_t)_mm512_cvtph_ps(LOAD_LANES(p)); }
+INLINE vec_t floats_bf16(const bfloat16_t_ *p) {
+    return (vec_t)_mm512_slli_epi32(_mm512_cvtepu16_epi32(LOAD_LANES(p)), 16);
 }
-#define DEFINE_TO_FLOATS_BY_EIGHT(name, T)                                                        \
+INLINE vec_t floats_i8(const int8_t *p) { return FLOATS_OF(_mm512_cvtepi8_epi32(LOAD_BYTES(p))); }
+INLINE vec_t floats_u8(const uint8_t *p) { return FLOATS_OF(_mm512_cvtepu8_epi32(LOAD_BYTES(p))); }
+INLINE vec_t floats_i16(const int16_t *p) { return FLOATS_OF(_mm512_cvtepi16_epi32(LOAD_LANES(p))); }
+INLINE vec_t floats_u16(const uint16_t *p) {
+    return FLOATS_OF(_mm512_cvtepu16_epi32(LOAD_LANES(p)));
+}
+#elif VEC_BYTES == 32
+#define TO_FLOATS_LANES 8
+#define LOAD_LANES(p) _mm_loadu_si128((const __m128i *)(p))
+#define LOAD_BYTES(p) _mm_loadl_epi64((const __m128i *)(p))
+#define FLOATS_OF(v) (vec_t)_mm256_cvtepi32_ps(v)
+INLINE vec_t floats_f16(const float16_t_ *p) { return (vec_t)_mm256_cvtph_ps(LOAD_LANES(p)); }
+INLINE vec_t floats_bf16(const bfloat16_t_ *p) {
+    return (vec_t)_mm256_slli_epi32(_mm256_cvtepu16_epi32(LOAD_LANES(p)), 16);
+}
+INLINE vec_t floats_i8(const int8_t *p) { return FLOATS_OF(_mm256_cvtepi8_epi32(LOAD_BYTES(p))); }
+INLINE vec_t floats_u8(const uint8_t *p) { return FLOATS_OF(_mm256_cvtepu8_epi32(LOAD_BYTES(p))); }
+INLINE vec_t floats_i16(const int16_t *p) { return FLOATS_OF(_mm256_cvtepi16_epi32(LOAD_LANES(p))); }
+INLINE vec_t floats_u16(const uint16_t *p) {
+    return FLOATS_OF(_mm256_cvtepu16_epi32(LOAD_LANES(p)));
+}
+#endif
+#ifdef TO_FLOATS_LANES
+#define DEFINE_TO_FLOATS_BY_LANES(name, T)                                                        \
     static void to_floats_##name(float *to, const T *from, ptrdiff_t n) {                         \
         ptrdiff_t i = 0;                                                                          \
-        for (; i + 8 <= n; i += 8)                                                                \
-            _mm256_storeu_ps(to + i, eight_##name(_mm_loadu_si128((const __m128i *)(from + i)))); \
-        if (i < n && n >= 8)                                                                      \
-            _mm256_storeu_ps(to + n - 8,                                                          \
-                             eight_##name(_mm_loadu_si128((const __m128i *)(from + n - 8))));     \
-        else                                                                                      \
+        for (; i + TO_FLOATS_LANES <= n; i += TO_FLOATS_LANES)                                    \
+            vec_store(to + i, floats_##name(from + i));                                           \
+        if (i < n && n >= TO_FLOATS_LANES) {                                                      \
+            i = n - TO_FLOATS_LANES;                                                              \
+            vec_store(to + i, floats_##name(from + i));                                           \
+        } else                                                                                    \
             for (; i < n; i++) to[i] = (float)as_double_##name(from[i]);                          \
     }
-DEFINE_TO_FLOATS_BY_EIGHT(f16, float16_t_) DEFINE_TO_FLOATS_BY_EIGHT(bf16, bfloat16_t_)
 #else
-DEFINE_TO_FLOATS(f16, float16_t_) DEFINE_TO_FLOATS(bf16, bfloat16_t_)
+#define DEFINE_TO_FLOATS_BY_LANES(name, T) DEFINE_TO_FLOATS_OF(name, T, as_double_##name(from[i]))
 #endif
+DEFINE_TO_FLOATS_BY_LANES(f16, float16_t_) DEFINE_TO_FLOATS_BY_LANES(bf16, bfloat16_t_)
+DEFINE_TO_FLOATS_BY_LANES(i8, int8_t) DEFINE_TO_FLOATS_BY_LANES(u8, uint8_t)
+DEFINE_TO_FLOATS_BY_LANES(i16, int16_t) DEFINE_TO_FLOATS_BY_LANES(u16, uint16_t)
 
 /* ---- as doubles; `adds` to what is there ---- */
 
