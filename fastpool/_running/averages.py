@@ -223,7 +223,12 @@ def _is_small(plan, rows, cols, sequential):
         return cols.kernel <= MOST_IN_ORDER and plan.nan != "ignore"
     if plan.dtype in ("int64", "uint64") or cols.kernel > FEW_TAPS:
         return False
-    return rows.kernel <= 3 or rows.stride >= rows.kernel
+    if plan.channels == 1 or not plan.channels_last:
+        # Splitting rows by larger strides takes longer than adding their columns first.
+        if cols.stride > 2:
+            return False
+    first_columns = rows.kernel * cols.stride + cols.kernel  # additions, of columns and then a row
+    return rows.kernel <= 3 or rows.kernel * cols.kernel <= 2 * first_columns
 
 
 def _pitch(cols, outputs, channels):

@@ -204,6 +204,19 @@ cdef void set_divisors_in_order(small_results_t *y, const divisors_t *d, const B
                 by[c * n + i] = divisor
 
 
+cdef void store_quotients(char *y, char *quotients, Py_ssize_t n, int code,
+                          int result) noexcept nogil:
+    """Round n quotients to the result's type."""
+    cdef divisors_t one
+    if result == F16:
+        store_f16(<float16_t_ *>y, <float *>quotients, n)
+    elif result == BF16:
+        store_bf16(<bfloat16_t_ *>y, <float *>quotients, n)
+    else:
+        one.counts, one.divisor = NULL, 1
+        divide_in_order(y, quotients, &one, n, code, result)
+
+
 cdef void average_small_in_order(char *y, const View *view, const SmallTile *small,
                                  const real *src, const Block *b) noexcept nogil:
     """Pool one plane of a tile, with a rounding after each addition."""
@@ -218,8 +231,7 @@ cdef void average_small_in_order(char *y, const View *view, const SmallTile *sma
     cdef char *sums = <char *>doubles(a, b.scratch, HIGH)
     cdef SmallTile later = small[0]
     cdef small_results_t results
-    cdef divisors_t d, one
-    one.counts, one.divisor = NULL, 1
+    cdef divisors_t d
     while done < tile.rows:
         stop = imin(tile.rows, done + a.block_rows)
         set_rows(small, src, b, done, stop)
@@ -236,8 +248,8 @@ cdef void average_small_in_order(char *y, const View *view, const SmallTile *sma
             if not in_place:
                 for i in range(r, last):
                     for c in range(1 if lies else tile.cols):
-                        divide_in_order(y + (i * view.row + c * view.col) * size,
-                                        sums + ((i - r) * width + c * n) * item, &one,
+                        store_quotients(y + (i * view.row + c * view.col) * size,
+                                        sums + ((i - r) * width + c * n) * item,
                                         width if lies else n, code, a.result)
             r = last
         done = stop

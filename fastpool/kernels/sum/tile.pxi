@@ -314,7 +314,7 @@ cdef bint quick_divide_rows(char *y, const View *view, const char *sums, const B
     """Divide the sums of some rows of a tile by reciprocals. Return False if that is not sure.
 
     The outputs of all columns are divided as that of the middle one, and then those again whose
-    divisors are others.
+    divisors are others. Outputs that are no neighbours are divided column by column.
     """
     cdef const Average *a = b.average
     cdef const Tile *tile = b.tile
@@ -322,8 +322,8 @@ cdef bint quick_divide_rows(char *y, const View *view, const char *sums, const B
     cdef int size = dtype_bytes[a.result], item = 4 if a.small_floats else 8, i
     cdef const Reciprocals *by = &a.reciprocals[0]
     cdef divisors_t d
-    cdef bint sure = True
-    if a.divisors == 0 or not (view.col == n or tile.cols == 1):
+    cdef bint sure = True, lies = view.col == n or tile.cols == 1
+    if a.divisors == 0:
         return False
     sums -= done * width * item
     while r < stop:
@@ -337,26 +337,28 @@ cdef bint quick_divide_rows(char *y, const View *view, const char *sums, const B
         rows = last - r if view.row == width else 1
         middle = 0 if by.count == 1 else imin(imax(tile.col, by.inner_lo),
                                               imin(tile.col + tile.cols, by.inner_hi) - 1)
-        while r < last:
+        while r < last and lies:
             sure &= quick_divide_run(y + r * view.row * size, sums + r * width * item,
                                      rows * width, by, imax(middle, 0), a)
             r += rows
-        if by.count == 1:
+        if by.count == 1 and lies:
             continue
         c = -1
         while c + 1 < tile.cols:
             c += 1
-            if by.inner_lo <= tile.col + c < by.inner_hi:
+            if lies and by.inner_lo <= tile.col + c < by.inner_hi:
                 c = by.inner_hi - tile.col - 1
                 continue
             if n == 1:
-                sure &= quick_divide_column(y + (first * view.row + c) * size, view.row * size,
-                                            sums + (first * width + c) * item, width * item,
-                                            last - first, by, tile.col + c, a)
+                sure &= quick_divide_column(y + (first * view.row + c * view.col) * size,
+                                            view.row * size, sums + (first * width + c) * item,
+                                            width * item, last - first, by,
+                                            0 if by.count == 1 else tile.col + c, a)
                 continue
             for r in range(first, last):
-                sure &= quick_divide_run(y + (r * view.row + c * n) * size,
-                                         sums + (r * width + c * n) * item, n, by, tile.col + c, a)
+                sure &= quick_divide_run(y + (r * view.row + c * view.col) * size,
+                                         sums + (r * width + c * n) * item, n, by,
+                                         0 if by.count == 1 else tile.col + c, a)
         r = last
     return sure
 

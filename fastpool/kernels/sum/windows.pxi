@@ -73,7 +73,7 @@ cdef void sum_prefixes(double *out, const double *sums, double *prefix,
     """Set the sums of one row of windows. `sums` begin with the first element of the tile."""
     cdef const Window *w = &b.average.frame.problem.cols
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo, i, c, first, stop
+    cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo, i, c, lo = 0, hi = 0
     cdef Py_ssize_t lag = imin(w.dilation if w.places == NULL else 1, cols) * n
     cdef double *high
     cdef double *low
@@ -84,11 +84,26 @@ cdef void sum_prefixes(double *out, const double *sums, double *prefix,
         while i < cols * n:                 # (into the slack)
             vec_store(prefix + lag + i, wide_add(vec_load(prefix + i), vec_load(sums + i)))
             i += WIDE
+    elif lag == 1:
+        sum_before(prefix + 1, sums, cols)
     else:
         for i in range(cols * n):
             prefix[lag + i] = prefix[i] + sums[i]
     fill(prefix + lag + cols * n, WIDE, <double>0)  # the last windows read whole vectors
+    if n == 1 and w.places == NULL and w.stride == 1 and w.dilation == 1:
+        # Where all taps are elements, windows that are neighbours begin at neighbours.
+        lo = imin(imax(w.inner_lo - tile.col, 0), tile.cols)
+        hi = imin(imax(w.inner_hi - tile.col, lo), tile.cols)
+        if hi - lo >= WIDE:
+            low = prefix + places[2 * lo] - lo
+            c = lo
+            while c < hi:
+                c = imin(c, hi - WIDE)
+                vec_store(out + c, wide_sub(vec_load(low + c + w.kernel), vec_load(low + c)))
+                c += WIDE
     for c in range(tile.cols):
+        if lo <= c < hi and hi - lo >= WIDE:
+            continue
         high, low = prefix + places[2 * c + 1] * n, prefix + places[2 * c] * n
         if n == 1:
             out[c] = high[0] - low[0]

@@ -80,6 +80,7 @@ cdef extern from "kernels/vectors/wide.h" nogil:
     vec_t wide(...)
     vec_t wide_part_load(...)
     double wide_total(vec_t)
+    void sum_before(double *, const double *, Py_ssize_t)
     double as_double(...)
     vec_t wide_add(vec_t, vec_t)
     vec_t wide_sub(vec_t, vec_t)
@@ -190,6 +191,8 @@ cdef extern from "kernels/vectors/in_order.h" nogil:
     void divide_float_bf16(bfloat16_t_ *, const float *, const divisors_t *, Py_ssize_t)
     void divide_float_f32(float *, const float *, const divisors_t *, Py_ssize_t)
     void divide_float_f64(double *, const float *, const divisors_t *, Py_ssize_t)
+    void store_f16(float16_t_ *, const float *, Py_ssize_t)
+    void store_bf16(bfloat16_t_ *, const float *, Py_ssize_t)
     void divide_double_f64(double *, const double *, const divisors_t *, Py_ssize_t)
 
 cdef extern from "kernels/vectors/cpu.h" nogil:

@@ -3,7 +3,7 @@
 #define FASTPOOL_IN_ORDER_H
 
 #include "loops.h"
-#include "quotients.h"
+#include "quick_quotients.h"
 
 /* Add n elements to n sums. If there are `nans`, they count NaN, which are not added. */
 #define DEFINE_ADD_IN_ORDER(name, T, sum_t)                                                       \
@@ -48,5 +48,35 @@ DEFINE_DIVIDE_IN_ORDER(float, f64, double, STORED_AS_IT_IS)
 DEFINE_DIVIDE_IN_ORDER(float, f16, float16_t_, STORED_AS_F16)
 DEFINE_DIVIDE_IN_ORDER(float, bf16, bfloat16_t_, STORED_AS_BF16)
 DEFINE_DIVIDE_IN_ORDER(double, f64, double, STORED_AS_IT_IS)
+
+/* Round n quotients to half types. */
+#if VEC_BYTES == 64
+#define HALVES_F16(v) (halves_16)_mm512_cvtps_ph((__m512)(v), _MM_FROUND_TO_NEAREST_INT)
+#elif VEC_BYTES == 32
+#define HALVES_F16(v) (halves_8)_mm256_cvtps_ph((__m256)(v), _MM_FROUND_TO_NEAREST_INT)
+#endif
+INLINE vec_u32 rounded_bf16(vec_f32 v) { /* (a NaN stays one, whatever its bits) */
+    vec_u32 bits = (vec_u32)v, nan = (vec_u32)(v != v);
+    return (((bits + 0x7fff + (bits >> 16 & 1)) >> 16) & ~nan) | (nan & 0x7fc0);
+}
+#define HALVES_BF16(v) LOW_16_f32(rounded_bf16(v))
+#define DEFINE_STORE_HALVES(name, T, HALVES)                                                      \
+    static void store_##name(T *y, const float *q, ptrdiff_t n) {                                 \
+        const ptrdiff_t lanes = VEC_BYTES / 4;                                                    \
+        ptrdiff_t i = 0;                                                                          \
+        for (; i + lanes <= n; i += lanes) {                                                      \
+            __typeof__(HALVES((vec_f32){0})) halves = HALVES((vec_f32)vec_load(q + i));           \
+            memcpy(y + i, &halves, sizeof halves);                                                \
+        }                                                                                         \
+        for (; i < n; i++) y[i] = (T){name##_bits(q[i])};                                         \
+    }
+DEFINE_STORE_HALVES(bf16, bfloat16_t_, HALVES_BF16)
+#ifdef HALVES_F16
+DEFINE_STORE_HALVES(f16, float16_t_, HALVES_F16)
+#else
+static void store_f16(float16_t_ *y, const float *q, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i++) y[i].bits = f16_bits(q[i]);
+}
+#endif
 
 #endif

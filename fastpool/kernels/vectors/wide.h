@@ -137,6 +137,35 @@ INLINE double wide_total(vec_t v) {
     return total;
 }
 
+/* Set to[i] to the sum of the first i + 1 of n doubles. Up to a vector after them is overwritten. */
+static void sum_before(double *to, const double *from, ptrdiff_t n) {
+#if VEC_BYTES >= 32
+    vec_f64 before = {0};
+    for (ptrdiff_t i = 0; i < n; i += WIDE) {
+        vec_f64 v = (vec_f64)vec_load(from + i), last;
+#if VEC_BYTES == 64
+#define SHIFTED(v, lanes)                                                                         \
+    (vec_f64)_mm512_alignr_epi64((__m512i)(v), _mm512_setzero_si512(), 8 - (lanes))
+        v += SHIFTED(v, 1);
+        v += SHIFTED(v, 2);
+        v += SHIFTED(v, 4);
+        last = (vec_f64)_mm512_permutexvar_pd(_mm512_set1_epi64(7), (__m512d)v);
+#else
+        __m256d zero = _mm256_setzero_pd(), low;
+        low = _mm256_permute2f128_pd((__m256d)v, (__m256d)v, 0x08); /* 0, and the low half */
+        v += (vec_f64)_mm256_shuffle_pd(low, (__m256d)v, 0x4);
+        v += (vec_f64)_mm256_permute2f128_pd((__m256d)v, zero, 0x08);
+        last = (vec_f64)_mm256_permute4x64_pd((__m256d)v, 0xff);
+#endif
+        vec_store(to + i, (vec_t)(v + before));
+        before += last;
+    }
+#else
+    double before = 0;
+    for (ptrdiff_t i = 0; i < n; i++) to[i] = before += from[i];
+#endif
+}
+
 /* ---- lanes where a comparison holds ---- */
 
 #if VEC_BYTES == 64
