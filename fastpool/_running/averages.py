@@ -27,8 +27,10 @@ SMALL_EXTENT = 32
 SMALL_OUTPUTS = 512
 SMALL_BLOCK = 4096
 MOST_IN_ORDER = 64
-# Channels of pixels of which one window takes all: as many as doubles in the longest vectors.
+# Channels of such pixels: as many as there are doubles in the longest vectors.
 FEWEST_PIXEL_CHANNELS = 8
+# Windows of pixels that are added one by one have so many times the elements of the input at most.
+MOST_SHARED = 3
 # Divisors of rows whose reciprocals are kept, and columns that they are kept for.
 MOST_DIVISORS = 16
 MOST_RECIPROCALS = 4096
@@ -68,6 +70,7 @@ class SumWork:
     block_rows: int
     whole: bool  # the one window of a plane takes all of it
     divisors: tuple  # what those of a row have in common; empty if there are too many
+    pixels: bool  # windows of pixels are added one by one
     small: bool  # windows are pooled in registers
     small_doubles: bool  # from rows of doubles
     small_floats: bool  # with sums of floats, which are exact
@@ -146,16 +149,16 @@ def make_sum_work(plan):
             pair[-2:] = pair[:-3:-1]
     *leads, rows, cols = windows
     lead_taps = tuple(map(_most_taps, leads))
-    whole = _takes_all(rows) and _takes_all(cols) and not sequential
-    whole = whole and (not channels_last or plan.channels >= FEWEST_PIXEL_CHANNELS)
+    whole = not channels_last and _takes_all(rows) and _takes_all(cols)
     carries_rows = 2 * rows.stride + 3 < rows.kernel and rows.dilation == 1
     carries_rows = carries_rows and not rows.places and not whole
     carries_cols = bool(cols.places) or cols.kernel > FEW_TAPS
     carries_cols = carries_cols or cols.extent > max(64, 2 * cols.size)
     small = not whole and _is_small(plan, rows, cols, sequential)
+    pixels = channels_last and not small and not sequential and _is_apart(plan, rows, cols)
     carries_rows, carries_cols = carries_rows and not small, carries_cols and not small
     limit = ROW_ELEMENTS // 4 if plan.dtype == "float64" and carries_rows else ROW_ELEMENTS
-    tile = _tile(plan, windows, channels_last, limit, small or whole)
+    tile = _tile(plan, windows, channels_last, limit, small or pixels)
     tile_rows, tile_cols, channels, planes = tile
     span = _span(cols, tile_cols) if not carries_cols else min(cols.size, _span(cols, tile_cols))
     terms = math.prod(lead_taps) * (_most_taps(rows) + (rows.stride if carries_rows else 0))
@@ -202,6 +205,7 @@ def make_sum_work(plan):
         block_rows=block // width,
         whole=whole,
         divisors=_divisors(plan, counts),
+        pixels=pixels,
         small=small,
         small_doubles=plan.dtype in ("float64", "int32", "uint32"),
         small_floats=small_floats,
@@ -223,12 +227,15 @@ def _is_small(plan, rows, cols, sequential):
         return cols.kernel <= MOST_IN_ORDER and plan.nan != "ignore"
     if plan.dtype in ("int64", "uint64") or cols.kernel > FEW_TAPS:
         return False
-    if plan.channels == 1 or not plan.channels_last:
-        # Splitting rows by larger strides takes longer than adding their columns first.
-        if cols.stride > 2:
-            return False
-    first_columns = rows.kernel * cols.stride + cols.kernel  # additions, of columns and then a row
-    return rows.kernel <= 3 or rows.kernel * cols.kernel <= 2 * first_columns
+    return rows.kernel <= 3 or rows.stride >= rows.kernel
+
+
+def _is_apart(plan, rows, cols):
+    """Are the windows of pixels with whole vectors of channels, and few of them share a pixel?"""
+    if plan.channels < FEWEST_PIXEL_CHANNELS or plan.dtype in ("int64", "uint64"):
+        return False
+    taps = _most_taps(rows) * rows.out * _most_taps(cols) * cols.out
+    return taps <= MOST_SHARED * rows.size * cols.size
 
 
 def _pitch(cols, outputs, channels):
@@ -299,9 +306,9 @@ def _tile(plan, windows, channels_last, limit, direct):
     pieces = math.prod(w.out for w in leads) * whole * -(-out_cols // columns)
     read = math.prod(plan.input_shape) * ITEMSIZE[plan.dtype]
     if pieces >= SOME_TASKS:
-        if not channels_last and columns == out_cols and all(w.out == 1 for w in leads):
-            enough = max(1, read // TASK_BYTES)
-            planes = -(-whole // max(SOME_TASKS, min(enough, whole)))
+        if not channels_last and columns == out_cols:
+            enough = max(SOME_TASKS, min(read // TASK_BYTES, pieces))
+            planes = max(1, min(whole, pieces // enough))
         return out_rows, columns, channels, planes
     parts = min(SOME_TASKS // max(1, pieces), -(-read // TASK_BYTES), out_rows)
     return -(-out_rows // max(1, parts)), columns, channels, planes

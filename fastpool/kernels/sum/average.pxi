@@ -70,6 +70,7 @@ cdef struct Average:                    # an average pooling, ready to run
     Counts *lead
     Reciprocals reciprocals[MOST_DIVISORS]
     int divisors                        # for which there are reciprocals; 0 if not for all
+    bint pixels                         # (pixels.pxi)
     bint small, small_doubles           # small_windows.pxi; are rows doubles?
     bint small_floats                   # are sums floats? They are exact
     Py_ssize_t pitch                    # elements from one row to the next there
@@ -229,6 +230,7 @@ cdef int plan_average(Average *a, work) except -1:
     a.small_floats = a.divisors > 0
     if not a.small_floats:
         set_all_reciprocals(a, work.divisors, 53)
+    a.pixels = work.pixels
     a.small, a.small_doubles, a.pitch = work.small, work.small_doubles, work.pitch
     a.band = elements = work.band
     outputs = a.block

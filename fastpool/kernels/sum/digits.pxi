@@ -118,7 +118,7 @@ cdef void sum_part(double *out, Columns *columns, const any_t *src, const Block 
     """
     cdef Py_ssize_t width = b.tile.cols * b.tile.channels, r
     if b.average.whole:
-        sum_part_of_plane(out, src, b, part)
+        out[0] = sum_part_of_plane(src, b, part)
         return
     if not b.average.carries_rows:
         begin_columns(columns, b, 0)
@@ -127,22 +127,15 @@ cdef void sum_part(double *out, Columns *columns, const any_t *src, const Block 
         sum_windows(out + (r - done) * width, columns, b)
 
 
-cdef void sum_part_of_plane(double *out, const any_t *src, const Block *b,
-                            const part_t *part) noexcept nogil:
-    """Set the sums of one digit of all elements under a tile, per channel."""
-    cdef Py_ssize_t n = b.tile.channels, cols = b.tile.col_hi - b.tile.col_lo, s, r, c, i
+cdef double sum_part_of_plane(const any_t *src, const Block *b, const part_t *part) noexcept nogil:
+    """Return the sum of one digit of all elements under a tile."""
+    cdef Py_ssize_t cols = b.tile.col_hi - b.tile.col_lo, s, r, i
     cdef const any_t *at
     cdef vec_t sum = wide_zero()
     cdef double rest = 0
-    if b.average.frame.problem.channels_last:
-        fill(out, n, <double>0)
     for s in range(b.slabs):
         for r in range(b.tile.row_hi - b.tile.row_lo):
             at = src + b.offsets[s] + r * b.x.row
-            if b.average.frame.problem.channels_last:
-                for c in range(cols):
-                    add_parts(out, at + c * b.x.col, n, part, True)
-                continue
             i = 0
             while i + WIDE <= cols:
                 sum = wide_add(sum, wide_part_of(at + i, part))
@@ -150,8 +143,7 @@ cdef void sum_part_of_plane(double *out, const any_t *src, const Block *b,
             while i < cols:
                 rest += part_of(at + i, part)
                 i += 1
-    if not b.average.frame.problem.channels_last:
-        out[0] = wide_total(sum) + rest
+    return wide_total(sum) + rest
 
 
 cdef void note_tile(range_t *range_, const any_t *src, const Block *b) noexcept nogil:

@@ -202,43 +202,6 @@ cdef double sum_run(const any_t *src, Py_ssize_t n) noexcept nogil:
     return wide_total(wide_add(one, two))
 
 
-cdef void sum_whole_pixels(double *out, const any_t *src, const Block *b) noexcept nogil:
-    """Set the sums of the channels of all pixels under the tile."""
-    cdef const View *x = b.x
-    cdef Py_ssize_t rows = b.tile.row_hi - b.tile.row_lo, cols = b.tile.col_hi - b.tile.col_lo
-    cdef Py_ssize_t n = b.tile.channels, i = 0, s, r, c
-    cdef const any_t *at
-    cdef vec_t one, two, three, four
-    src += input_offset(&b.average.frame.problem, x, b.tile, 0)
-    while i + 4 * WIDE <= n:
-        one = two = three = four = wide_zero()
-        for s in range(b.slabs):
-            for r in range(rows):
-                at = src + b.offsets[s] + r * x.row + i
-                for c in range(cols):
-                    one = wide_add(one, wide(at))
-                    two = wide_add(two, wide(at + WIDE))
-                    three = wide_add(three, wide(at + 2 * WIDE))
-                    four = wide_add(four, wide(at + 3 * WIDE))
-                    at += x.col
-        vec_store(out + i, one)
-        vec_store(out + i + WIDE, two)
-        vec_store(out + i + 2 * WIDE, three)
-        vec_store(out + i + 3 * WIDE, four)
-        i += 4 * WIDE
-    while i < n:
-        i = imin(i, n - WIDE)               # (some sums are made again)
-        one = wide_zero()
-        for s in range(b.slabs):
-            for r in range(rows):
-                at = src + b.offsets[s] + r * x.row + i
-                for c in range(cols):
-                    one = wide_add(one, wide(at))
-                    at += x.col
-        vec_store(out + i, one)
-        i += WIDE
-
-
 cdef void sum_whole_planes(double *out, const any_t *src, const Block *b, Py_ssize_t plane,
                            Py_ssize_t planes) noexcept nogil:
     """Set the sums of planes that have one window each, of all that is under the tile."""
@@ -384,10 +347,10 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTi
     while done < tile.rows:
         stop = imin(tile.rows, done + a.block_rows)
         fp_clear()
-        if a.whole and p.channels_last:
-            sum_whole_pixels(high, src, b)
-        elif a.whole:
+        if a.whole:
             sum_whole_planes(high, src, b, plane, planes)
+        elif a.pixels:
+            sum_pixels(high, src + input_offset(p, b.x, tile, 0), b, done, stop)
         elif a.small:
             for i in range(planes):
                 sum_small(<char *>high + i * tile.rows * width * item, small,
@@ -405,7 +368,7 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTi
         if a.limit and not a.small_floats and not all_within(high, planes * (stop - done) * width, a.limit):
             return False
         dst = y.data + output_offset(p, y, tile, plane) * dtype_bytes[a.result]
-        if a.whole and not p.channels_last and y.channel == 1 and evenly_spaced(p, y):
+        if a.whole and y.channel == 1 and evenly_spaced(p, y):
             if a.divisors == 1 and quick_divide_run(dst, <char *>high, planes, &a.reciprocals[0],
                                                     0, a):
                 return True

@@ -129,7 +129,7 @@ INLINE void pool_strip(int kind, int in_order, const small_windows_t *w, ptrdiff
     const char *const *rows = w->rows;
     ptrdiff_t offset[MOST_SMALL_TAPS], r = 0;
     some_t some[MOST_SMALL_TAPS];
-    vec_t kept[2][2];
+    vec_t kept[2][4];
     for (ptrdiff_t t = 0; t < taps; t++) {
         offset[t] = (w->offset[t] + at) * item;
         if (masked)
@@ -221,32 +221,41 @@ INLINE void pool_pairs(int kind, const small_windows_t *w, ptrdiff_t n, ptrdiff_
     }
 }
 
-/* Pool n neighbouring outputs of `count` rows; output i begins at element first + i. */
+/* Pool n neighbouring outputs of `count` rows; output i begins at element first + i.
+ *
+ * Strips have up to `most` vectors: more of them hide how long additions take, if each waits for
+ * the one before. */
 INLINE void pool_strips(int kind, int in_order, const small_windows_t *w, ptrdiff_t first,
                         ptrdiff_t n, ptrdiff_t count, const small_results_t *y, ptrdiff_t kernel,
-                        ptrdiff_t stride, ptrdiff_t taps) {
+                        ptrdiff_t stride, ptrdiff_t taps, int most) {
     const ptrdiff_t lanes = sum_lanes(kind), item = sum_item(kind);
     /* Where strips begin that need no mask. */
     const ptrdiff_t inner = w->lo - w->offset[0] - first;
     const ptrdiff_t outer = w->hi - w->offset[w->taps - 1] - first;
-    vec_t by[2] = {{0}, {0}};
-    if (y->by && y->one_divisor) by[0] = by[1] = divisors_at(kind, y, 0);
+    const ptrdiff_t last = n < outer ? n : outer;
+    vec_t by[4] = {{0}, {0}, {0}, {0}};
+    if (y->by && y->one_divisor) by[0] = by[1] = by[2] = by[3] = divisors_at(kind, y, 0);
     for (ptrdiff_t i = 0; i < n;) {
-        int two = i + 2 * lanes <= n && i >= inner && i + 2 * lanes <= outer;
+        int vectors = 1;
         char *to;
-        if (!two && i + lanes > n && n >= lanes) i = n - lanes; /* (some are made again) */
+        if (i >= inner && i + most * lanes <= last)
+            vectors = most;
+        else if (i >= inner && i + 2 * lanes <= last)
+            vectors = 2;
+        else if (i + lanes > n && n >= lanes)
+            i = n - lanes; /* (some are made again) */
         to = y->data + i * item;
-        if (y->by && !y->one_divisor) {
-            by[0] = divisors_at(kind, y, i);
-            if (two) by[1] = divisors_at(kind, y, i + lanes);
-        }
-        if (two)
+        if (y->by && !y->one_divisor)
+            for (int v = 0; v < vectors; v++) by[v] = divisors_at(kind, y, i + v * lanes);
+        if (most > 2 && vectors == most)
+            pool_strip(kind, in_order, w, first + i, count, y, to, by, most, 0, kernel, stride, taps);
+        else if (vectors == 2)
             pool_strip(kind, in_order, w, first + i, count, y, to, by, 2, 0, kernel, stride, taps);
         else if (!MASKED_ROWS || (i >= inner && i + lanes <= outer))
             pool_strip(kind, in_order, w, first + i, count, y, to, by, 1, 0, kernel, stride, taps);
         else
             pool_strip(kind, in_order, w, first + i, count, y, to, by, 1, 1, kernel, stride, taps);
-        i += two ? 2 * lanes : lanes;
+        i += vectors * lanes;
     }
 }
 
@@ -263,17 +272,17 @@ INLINE void pool_strips(int kind, int in_order, const small_windows_t *w, ptrdif
             return;                                                                               \
         }                                                                                         \
         if (one && w->kernel == 3 && w->taps == 3 && w->stride == 1)                              \
-            pool_strips(kind, in_order, w, first, n, count, y, 3, 1, 3);                          \
+            pool_strips(kind, in_order, w, first, n, count, y, 3, 1, 3, 2);                       \
         else if (one && w->kernel == 3 && w->taps == 3 && w->stride == 2)                         \
-            pool_strips(kind, in_order, w, first, n, count, y, 3, 2, 3);                          \
+            pool_strips(kind, in_order, w, first, n, count, y, 3, 2, 3, 2);                       \
         else if (one && w->kernel == 2 && w->taps == 2 && w->stride == 2)                         \
-            pool_strips(kind, in_order, w, first, n, count, y, 2, 2, 2);                          \
+            pool_strips(kind, in_order, w, first, n, count, y, 2, 2, 2, 2);                       \
         else if (one && w->kernel == 2 && w->taps == 2 && w->stride == 1)                         \
-            pool_strips(kind, in_order, w, first, n, count, y, 2, 1, 2);                          \
+            pool_strips(kind, in_order, w, first, n, count, y, 2, 1, 2, 2);                       \
         else if (one && w->kernel == 3 && w->stride == 1)                                         \
-            pool_strips(kind, in_order, w, first, n, count, y, 3, 1, w->taps);                    \
+            pool_strips(kind, in_order, w, first, n, count, y, 3, 1, w->taps, 2);                 \
         else                                                                                      \
-            pool_strips(kind, 1, w, first, n, count, y, w->kernel, w->stride, w->taps);           \
+            pool_strips(kind, 1, w, first, n, count, y, w->kernel, w->stride, w->taps, 4);        \
     }
 DEFINE_POOL_SMALL(exact, FLOATS_IN_DOUBLE, 0) DEFINE_POOL_SMALL(doubles, DOUBLES, 0)
 DEFINE_POOL_SMALL(floats, FLOATS, 0) DEFINE_POOL_SMALL(floats_in_order, FLOATS, 1) DEFINE_POOL_SMALL(doubles_in_order, DOUBLES, 1)
