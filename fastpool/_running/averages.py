@@ -227,6 +227,8 @@ def _is_small(plan, rows, cols, sequential):
         return cols.kernel <= MOST_IN_ORDER and plan.nan != "ignore"
     if plan.dtype in ("int64", "uint64") or cols.kernel > FEW_TAPS:
         return False
+    if cols.stride > 2 and not (plan.channels_last and plan.channels > 1):
+        return False  # (to split rows takes longer than to add their columns first)
     return rows.kernel <= 3 or rows.stride >= rows.kernel
 
 
@@ -295,7 +297,8 @@ def _tile(plan, windows, channels_last, limit, direct):
         channels = _part(plan.channels, most)
     columns = out_cols
     if direct:
-        columns = _part(out_cols, max(1, SMALL_OUTPUTS // channels))
+        most = SMALL_OUTPUTS // channels if channels_last else limit // cols.stride
+        columns = _part(out_cols, max(1, most))
     elif not cols.places and cols.span(out_cols) * channels > limit:
         room = max(limit // channels, 4 * cols.extent) - cols.extent
         columns = _part(out_cols, max(1, room // cols.stride))

@@ -48,7 +48,6 @@ cdef struct Counts:                     # of one axis: what each output's diviso
 cdef struct Reciprocals:                # of the divisors of a row of outputs, in two parts
     double by                           # what the divisors have in common
     Py_ssize_t count                    # of columns, or 1 if all are equal
-    Py_ssize_t inner_lo, inner_hi       # columns around the middle one that are divided as it is
     double *high
     double *low
 
@@ -174,12 +173,6 @@ cdef int set_reciprocals(Average *a, Reciprocals *parts, double by, int bits) ex
         if divisor and not split_reciprocal(divisor, result_bits, bits, &parts.high[i],
                                             &parts.low[i]):
             return False
-    i = parts.count // 2
-    parts.inner_lo, parts.inner_hi = i, i
-    while parts.inner_lo > 0 and parts.high[parts.inner_lo - 1] == parts.high[i]:
-        parts.inner_lo -= 1
-    while parts.inner_hi < parts.count and parts.high[parts.inner_hi] == parts.high[i]:
-        parts.inner_hi += 1
     return True
 
 

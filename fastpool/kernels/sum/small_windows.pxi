@@ -11,6 +11,7 @@ cdef struct SmallTile:
     Py_ssize_t part                     # elements from every stride-th element to the next ones
     Py_ssize_t stride                   # columns; 1 if `part` is not 0
     Py_ssize_t left                     # elements of padding before the first of a row
+    Py_ssize_t pairs                    # outputs that `pool_pairs` makes
     Py_ssize_t parts[MOST_SMALL_TAPS]   # where a row's elements 0, 1, ... go, if it is split
 
 
@@ -36,11 +37,13 @@ cdef void begin_small(SmallTile *small, const Block *b, const any_t *tag) noexce
     small.direct = (any_t is float or any_t is double) and not sums_slabs
     small.direct &= b.x.col == n or cols <= 1
     w.pairs = n == 1 and stride == 2 and w.taps == 2 and p.cols.dilation == 1
-    w.pairs &= cols == tile.span and tile.cols >= lanes
+    small.pairs = cols // 2
+    w.pairs &= tile.left == 0 and small.pairs >= lanes and small.pairs >= tile.cols - 1
     if w.pairs:
         small.stride = 1
     small.direct &= n > 1 or small.stride == 1
-    small.direct &= MASKED_ROWS or (tile.left == 0 and cols == tile.span and run >= lanes)
+    small.direct &= MASKED_ROWS or (tile.left == 0 and cols == tile.span
+                                    and (run >= lanes or w.pairs))
     if small.direct:
         w.lo, w.hi = small.left, small.left + cols * n
     elif n == 1 and small.stride > 1:
@@ -136,10 +139,20 @@ cdef void add_slabs(char *to, const any_t *src, const any_t *at, const SmallTile
 cdef void pool_small(const SmallTile *small, const Block *b, const small_results_t *y, int kind,
                      Py_ssize_t count) noexcept nogil:
     """Pool `count` rows of outputs from the rows that are set."""
-    cdef Py_ssize_t n = b.tile.channels, c, r
+    cdef Py_ssize_t n = b.tile.channels, tile_cols = b.tile.cols, c, r
     cdef small_windows_t later
     cdef small_results_t at = y[0]
     cdef Py_ssize_t item = 4 if kind == FLOATS_IN_ORDER or kind == EXACT_FLOATS else 8
+    if small.windows.pairs:
+        if small.pairs < tile_cols:         # (whole vectors overwrite what comes after them)
+            later = small.windows
+            later.pairs = False
+            at.data = y.data + small.pairs * item
+            if not y.one_divisor and y.by != NULL:
+                at.by = <const char *>y.by + small.pairs * item
+            pool_small_kind(kind, &later, 2 * small.pairs, 1, count, &at)
+        pool_small_kind(kind, &small.windows, 0, imin(small.pairs, tile_cols), count, y)
+        return
     if small.stride == 1:
         pool_small_kind(kind, &small.windows, 0, n * b.tile.cols, count, y)
         return
@@ -227,7 +240,8 @@ cdef void average_small_in_order(char *y, const View *view, const SmallTile *sma
     cdef int item = 8 if small.in_doubles else 4
     cdef bint lies = view.col == n or tile.cols == 1
     cdef Py_ssize_t run = width if small.stride == 1 else n
-    cdef bint in_place = lies and size == item and a.result == code and run * item >= VEC_BYTES
+    cdef bint whole = not small.windows.pairs or small.pairs >= tile.cols
+    cdef bint in_place = whole and lies and size == item and a.result == code and run * item >= VEC_BYTES
     cdef char *sums = <char *>doubles(a, b.scratch, HIGH)
     cdef SmallTile later = small[0]
     cdef small_results_t results

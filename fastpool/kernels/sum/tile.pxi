@@ -1,9 +1,5 @@
 # Pool one tile to averages: sums of a block of rows, then quotients.
 
-cdef enum:
-    SOME_SUMS = 64          # of a column, divided at a time
-
-
 cdef void set_divisors(divisors_t *d, const Average *a, const Tile *tile,
                        Py_ssize_t output) noexcept nogil:
     """Set by what one row of outputs is divided; the counts of columns begin with the tile's."""
@@ -189,17 +185,19 @@ cdef void begin_columns(Columns *columns, const Block *b, int digit) noexcept no
 
 cdef double sum_run(const any_t *src, Py_ssize_t n) noexcept nogil:
     """Return the sum of n neighbouring elements."""
-    cdef vec_t one = wide_zero(), two = one
+    cdef vec_t one = wide_zero(), two = one, three = one, four = one
     cdef Py_ssize_t i = 0
-    while i + 2 * WIDE <= n:
+    while i + 4 * WIDE <= n:                # (an addition takes as long as four begin)
         one, two = wide_add(one, wide(src + i)), wide_add(two, wide(src + i + WIDE))
-        i += 2 * WIDE
-    if i + WIDE <= n:
+        three = wide_add(three, wide(src + i + 2 * WIDE))
+        four = wide_add(four, wide(src + i + 3 * WIDE))
+        i += 4 * WIDE
+    while i + WIDE <= n:
         one = wide_add(one, wide(src + i))
         i += WIDE
     if i < n:
         two = wide_add(two, wide_part_load(src + i, n - i))
-    return wide_total(wide_add(one, two))
+    return wide_total(wide_add(wide_add(one, two), wide_add(three, four)))
 
 
 cdef void sum_whole_planes(double *out, const any_t *src, const Block *b, Py_ssize_t plane,
@@ -219,111 +217,77 @@ cdef void sum_whole_planes(double *out, const any_t *src, const Block *b, Py_ssi
                 out[i] += sum_run(at + r * b.x.row, cols)
 
 
-cdef bint quick_divide(char *y, const quick_t *d, Py_ssize_t n, const Average *a) noexcept nogil:
-    """Divide n sums by a reciprocal. Return False if results may be wrong."""
+cdef bint quick_divide(char *y, const quick_t *d, const Average *a) noexcept nogil:
+    """Divide rows of sums by reciprocals. Return False if results may be wrong."""
     cdef int result = a.result
     if result == F32:
-        return quick_divide_f32(y, d, n)
+        return quick_divide_f32(y, d)
     if result == F16:
-        return quick_divide_f16(y, d, n)
+        return quick_divide_f16(y, d)
     if result == BF16:
-        return quick_divide_bf16(y, d, n)
+        return quick_divide_bf16(y, d)
     if result == I8 or result == U8:
-        return quick_divide_8_of_floats(y, d, n) if a.small_floats else quick_divide_8(y, d, n)
+        return quick_divide_8_of_floats(y, d) if a.small_floats else quick_divide_8(y, d)
     if result == I16 or result == U16:
-        return quick_divide_16_of_floats(y, d, n) if a.small_floats else quick_divide_16(y, d, n)
-    return quick_divide_32(y, d, n)
+        return quick_divide_16_of_floats(y, d) if a.small_floats else quick_divide_16(y, d)
+    return quick_divide_32(y, d)
 
 
-cdef bint quick_divide_run(char *y, const char *sums, Py_ssize_t n, const Reciprocals *by,
-                           Py_ssize_t col, const Average *a) noexcept nogil:
-    cdef quick_t d
-    d.sums, d.high, d.low, d.rounding = sums, by.high[col], by.low[col], a.rounding
-    return quick_divide(y, &d, n, a)
-
-
-cdef bint quick_divide_column(char *y, Py_ssize_t pitch, const char *sums, Py_ssize_t sums_pitch,
-                              Py_ssize_t n, const Reciprocals *by, Py_ssize_t col,
-                              const Average *a) noexcept nogil:
-    """Divide the sums of one column of outputs; the pitches are in bytes."""
-    cdef double some[SOME_SUMS]
-    cdef double results[SOME_SUMS]
-    cdef int size = dtype_bytes[a.result], item = 4 if a.small_floats else 8
-    cdef Py_ssize_t i, done = 0, count
-    cdef bint sure = True
-    while done < n:
-        count = imin(n - done, SOME_SUMS)
-        for i in range(count):
-            if item == 4:
-                (<float *>some)[i] = (<const float *>sums)[0]
-            else:
-                some[i] = (<const double *>sums)[0]
-            sums += sums_pitch
-        sure &= quick_divide_run(<char *>results, <char *>some, count, by, col, a)
-        for i in range(count):
-            if size == 4:
-                (<uint32_t *>y)[0] = (<uint32_t *>results)[i]
-            elif size == 2:
-                (<uint16_t *>y)[0] = (<uint16_t *>results)[i]
-            else:
-                y[0] = (<char *>results)[i]
-            y += pitch
-        done += count
-    return sure
+cdef const Reciprocals *reciprocals_of(const Average *a, const Tile *tile,
+                                       Py_ssize_t row) noexcept nogil:
+    """Return those of a row of a tile."""
+    cdef divisors_t d
+    cdef int i = 0
+    if a.divisors > 1:
+        set_divisors(&d, a, tile, tile.row + row)
+        while i < a.divisors - 1 and a.reciprocals[i].by != d.divisor:
+            i += 1
+    return &a.reciprocals[i]
 
 
 cdef bint quick_divide_rows(char *y, const View *view, const char *sums, const Block *b,
                             Py_ssize_t done, Py_ssize_t stop) noexcept nogil:
-    """Divide the sums of some rows of a tile by reciprocals. Return False if that is not sure.
-
-    The outputs of all columns are divided as that of the middle one, and then those again whose
-    divisors are others. Outputs that are no neighbours are divided column by column.
-    """
+    """Divide the sums of some rows of a tile by reciprocals. Return False if that is not sure."""
     cdef const Average *a = b.average
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t n = tile.channels, width = tile.cols * n, r = done, first, last, c, rows, middle
-    cdef int size = dtype_bytes[a.result], item = 4 if a.small_floats else 8, i
-    cdef const Reciprocals *by = &a.reciprocals[0]
-    cdef divisors_t d
+    cdef Py_ssize_t n = tile.channels, width = tile.cols * n, r = done, last, c, stop_col
+    cdef int size = dtype_bytes[a.result], item = 4 if a.small_floats else 8
+    cdef const Reciprocals *by
     cdef bint sure = True, lies = view.col == n or tile.cols == 1
+    cdef quick_t d
+    d.rounding, d.sums_pitch = a.rounding, width * item
     if a.divisors == 0:
         return False
-    sums -= done * width * item
     while r < stop:
-        first, last = r, same_divisors(a, tile, r, stop)
-        if a.divisors > 1:
-            set_divisors(&d, a, tile, tile.row + r)
-            i = 0
-            while i < a.divisors - 1 and a.reciprocals[i].by != d.divisor:
-                i += 1
-            by = &a.reciprocals[i]
-        rows = last - r if view.row == width else 1
-        middle = 0 if by.count == 1 else imin(imax(tile.col, by.inner_lo),
-                                              imin(tile.col + tile.cols, by.inner_hi) - 1)
-        while r < last and lies:
-            sure &= quick_divide_run(y + r * view.row * size, sums + r * width * item,
-                                     rows * width, by, imax(middle, 0), a)
-            r += rows
-        if by.count == 1 and lies:
-            continue
-        c = -1
-        while c + 1 < tile.cols:
-            c += 1
-            if lies and by.inner_lo <= tile.col + c < by.inner_hi:
-                c = by.inner_hi - tile.col - 1
-                continue
-            if n == 1:
-                sure &= quick_divide_column(y + (first * view.row + c * view.col) * size,
-                                            view.row * size, sums + (first * width + c) * item,
-                                            width * item, last - first, by,
-                                            0 if by.count == 1 else tile.col + c, a)
-                continue
-            for r in range(first, last):
-                sure &= quick_divide_run(y + (r * view.row + c * view.col) * size,
-                                         sums + (r * width + c * n) * item, n, by,
-                                         0 if by.count == 1 else tile.col + c, a)
+        last, by = same_divisors(a, tile, r, stop), reciprocals_of(a, tile, r)
+        d.rows, d.pitch = last - r, view.row * size
+        c = 0
+        while c < tile.cols:                # columns that are divided with one call
+            stop_col = tile.cols
+            if not lies:
+                stop_col = c + 1
+            elif n > 1 and by.count > 1:
+                stop_col = c + 1
+                while (stop_col < tile.cols
+                       and by.high[tile.col + stop_col] == by.high[tile.col + c]):
+                    stop_col += 1
+            d.n, d.sums = (stop_col - c) * n, sums + ((r - done) * width + c * n) * item
+            d.one = by.count == 1 or n > 1
+            d.high = by.high if by.count == 1 else by.high + tile.col + c
+            d.low = by.low if by.count == 1 else by.low + tile.col + c
+            sure &= quick_divide(y + (r * view.row + c * view.col) * size, &d, a)
+            c = stop_col
         r = last
     return sure
+
+
+cdef bint quick_divide_planes(char *y, const double *sums, Py_ssize_t planes,
+                              const Average *a) noexcept nogil:
+    """Divide the sums of neighbouring planes that have one window each."""
+    cdef quick_t d
+    d.sums, d.sums_pitch, d.rows, d.pitch, d.n = <const char *>sums, 0, 1, 0, planes
+    d.high, d.low, d.one, d.rounding = a.reciprocals[0].high, a.reciprocals[0].low, True, a.rounding
+    return a.divisors == 1 and quick_divide(y, &d, a)
 
 
 cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTile *small,
@@ -369,8 +333,7 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTi
             return False
         dst = y.data + output_offset(p, y, tile, plane) * dtype_bytes[a.result]
         if a.whole and y.channel == 1 and evenly_spaced(p, y):
-            if a.divisors == 1 and quick_divide_run(dst, <char *>high, planes, &a.reciprocals[0],
-                                                    0, a):
+            if quick_divide_planes(dst, high, planes, a):
                 return True
             set_divisors(&divisors, a, tile, 0)
             fp_clear()

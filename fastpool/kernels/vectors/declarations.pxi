@@ -128,18 +128,21 @@ cdef extern from "kernels/vectors/quotients.h" nogil:
 cdef extern from "kernels/vectors/quick_quotients.h" nogil:
     const bint HAS_FMA
     ctypedef struct quick_t:
-        const void *sums
-        double high, low
+        const char *sums
+        Py_ssize_t sums_pitch, pitch, rows, n
+        const double *high
+        const double *low
+        bint one
         int rounding
     bint split_reciprocal(double, int, int, double *, double *)
-    bint quick_divide_f32(void *, const quick_t *, Py_ssize_t)
-    bint quick_divide_f16(void *, const quick_t *, Py_ssize_t)
-    bint quick_divide_bf16(void *, const quick_t *, Py_ssize_t)
-    bint quick_divide_8(void *, const quick_t *, Py_ssize_t)
-    bint quick_divide_16(void *, const quick_t *, Py_ssize_t)
-    bint quick_divide_32(void *, const quick_t *, Py_ssize_t)
-    bint quick_divide_8_of_floats(void *, const quick_t *, Py_ssize_t)
-    bint quick_divide_16_of_floats(void *, const quick_t *, Py_ssize_t)
+    bint quick_divide_f32(void *, const quick_t *)
+    bint quick_divide_f16(void *, const quick_t *)
+    bint quick_divide_bf16(void *, const quick_t *)
+    bint quick_divide_8(void *, const quick_t *)
+    bint quick_divide_16(void *, const quick_t *)
+    bint quick_divide_32(void *, const quick_t *)
+    bint quick_divide_8_of_floats(void *, const quick_t *)
+    bint quick_divide_16_of_floats(void *, const quick_t *)
 
 cdef extern from "kernels/vectors/rows.h" nogil:
     void to_row(...)

@@ -169,37 +169,54 @@ INLINE words_4 low_words(__m256i v) { /* of 64-bit integers */
 /* ---- n quotients; return 0 if results may be wrong ---- */
 
 typedef struct {
-    const void *sums;
-    double high, low; /* parts of the reciprocal of the divisor */
-    int rounding;     /* of integers */
+    const char *sums;
+    ptrdiff_t sums_pitch, pitch; /* bytes from one row to the next, of sums and of results */
+    ptrdiff_t rows, n;
+    const double *high, *low; /* parts of the reciprocals: of all sums, or of each one of a row */
+    int one;                  /* of all */
+    int rounding;             /* of integers */
 } quick_t;
 
+INLINE vec_f64 parts_f64(const double *p, ptrdiff_t n) { return (vec_f64)load_some(p, n); }
+INLINE vec_f32 parts_f32(const double *p, ptrdiff_t n) {
+    vec_f32 v = {0};
+    for (ptrdiff_t i = 0; i < VEC_BYTES / 4 && i < n; i++) v[i] = (float)p[i];
+    return v;
+}
+/* Divide the sums from i on, and store `count` results. */
+#define QUICK_STEP(sum_t, type, LOAD, RESULTS, count)                                             \
+    vec_##type sum = (vec_##type)LOAD;                                                            \
+    vec_##type q = QUICK_QUOTIENTS(type, sum, d->one ? high : parts_##type(d->high + i, n - i),   \
+                                   d->one ? low : parts_##type(d->low + i, n - i));               \
+    RESULTS                                                                                       \
+    memcpy(y + i, &results, (size_t)(count) * sizeof *y);                                         \
+    seen |= (vec_t)sum;
 #define QUICK_LOOP(sum_t, type, T, RESULTS)                                                       \
     const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(sum_t);                                 \
-    const vec_##type high = (sum_t)d->high - (vec_##type){0};                                     \
-    const vec_##type low = (sum_t)d->low - (vec_##type){0};                                       \
-    const sum_t *sums = (const sum_t *)d->sums;                                                   \
-    T *y = (T *)to;                                                                               \
+    const int flat = d->one && d->pitch == d->n * (ptrdiff_t)sizeof(T) &&                         \
+        d->sums_pitch == d->n * (ptrdiff_t)sizeof(sum_t); /* rows are one */                      \
+    const ptrdiff_t n = flat ? d->rows * d->n : d->n, rows = flat ? 1 : d->rows;                  \
+    const vec_##type high = (sum_t)*d->high - (vec_##type){0};                                    \
+    const vec_##type low = (sum_t)*d->low - (vec_##type){0};                                      \
     vec_t seen = {0};                                                                             \
-    ptrdiff_t i = 0;                                                                              \
-    for (; i + lanes <= n; i += lanes) {                                                          \
-        vec_##type sum = (vec_##type)vec_load(sums + i);                                          \
-        vec_##type q = QUICK_QUOTIENTS(type, sum, high, low);                                     \
-        RESULTS                                                                                   \
-        memcpy(y + i, &results, sizeof results);                                                  \
-        seen |= (vec_t)sum;                                                                       \
-    }                                                                                             \
-    if (i < n) {                                                                                  \
-        vec_##type sum =                                                                          \
-            (vec_##type)vec_load_part(sums + i, (size_t)(n - i) * sizeof(sum_t));                 \
-        vec_##type q = QUICK_QUOTIENTS(type, sum, high, low);                                     \
-        RESULTS                                                                                   \
-        for (ptrdiff_t j = 0; j < n - i; j++) y[i + j] = (T)results[j];                           \
-        seen |= (vec_t)sum;                                                                       \
+    for (ptrdiff_t r = 0; r < rows; r++) {                                                        \
+        const sum_t *sums = (const sum_t *)(d->sums + r * d->sums_pitch);                         \
+        T *y = (T *)((char *)to + r * d->pitch);                                                  \
+        ptrdiff_t i = 0;                                                                          \
+        for (; i + lanes <= n; i += lanes) {                                                      \
+            QUICK_STEP(sum_t, type, vec_load(sums + i), RESULTS, lanes)                           \
+        }                                                                                         \
+        if (i < n && n >= lanes) { /* (some are divided again) */                                 \
+            i = n - lanes;                                                                        \
+            QUICK_STEP(sum_t, type, vec_load(sums + i), RESULTS, lanes)                           \
+        } else if (i < n) {                                                                       \
+            QUICK_STEP(sum_t, type, vec_load_part(sums + i, (size_t)(n - i) * sizeof(sum_t)),     \
+                       RESULTS, n - i)                                                            \
+        }                                                                                         \
     }
 
 #define DEFINE_QUICK_FLOATS(name, T)                                                              \
-    static int quick_divide_##name(void *to, const quick_t *d, ptrdiff_t n) {                     \
+    static int quick_divide_##name(void *to, const quick_t *d) {                                  \
         QUICK_LOOP(double, f64, T, __typeof__(quick_##name(q)) results = quick_##name(q);)        \
         return !vec_any((vec_t)((vec_u64)seen & LOW_BITS));                                       \
     }
@@ -208,19 +225,19 @@ DEFINE_QUICK_FLOATS(bf16, uint16_t)
 
 /* (Signed and unsigned integers have the same bits. Sums of doubles are below 2**51.) */
 #define DEFINE_QUICK_INTEGERS(name, T, sum_t, type, LOW)                                          \
-    INLINE void quick_round_##name(void *to, const quick_t *d, ptrdiff_t n, int rounding) {       \
+    INLINE void quick_round_##name(void *to, const quick_t *d, int rounding) {                    \
         QUICK_LOOP(sum_t, type, T,                                                                \
                    __typeof__(LOW##_##type(q)) results = LOW##_##type(round_quick_##type(q, rounding));) \
     }                                                                                             \
-    static int quick_divide_##name(void *to, const quick_t *d, ptrdiff_t n) {                     \
+    static int quick_divide_##name(void *to, const quick_t *d) {                                  \
         if (d->rounding == HALF_EVEN)                                                             \
-            quick_round_##name(to, d, n, HALF_EVEN);                                              \
+            quick_round_##name(to, d, HALF_EVEN);                                                 \
         else if (d->rounding == HALF_AWAY)                                                        \
-            quick_round_##name(to, d, n, HALF_AWAY);                                              \
+            quick_round_##name(to, d, HALF_AWAY);                                                 \
         else if (d->rounding == FLOOR)                                                            \
-            quick_round_##name(to, d, n, FLOOR);                                                  \
+            quick_round_##name(to, d, FLOOR);                                                     \
         else                                                                                      \
-            quick_round_##name(to, d, n, TRUNC);                                                  \
+            quick_round_##name(to, d, TRUNC);                                                     \
         return 1;                                                                                 \
     }
 DEFINE_QUICK_INTEGERS(8_of_floats, uint8_t, float, f32, LOW_8)
