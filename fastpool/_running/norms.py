@@ -1,0 +1,261 @@
+"""Lp pooling: powers of magnitudes by NumPy, and their sums by the kernels of averages.
+
+Magnitudes are the elements without their signs. p of infinity takes their maxima, and p of 1 their
+exact sums. For p of 2 the exact sum of squares is rounded to float64. The root of that is rounded
+to the result type, which is right unless it is next to a middle between two results: then integers
+decide. All other norms are computed per window, relative to its greatest magnitude.
+
+Everything is done in parts of the result, which bounds the scratch.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from .._planning import average_pool, parts
+from .._planning.average_pool import AvgPool
+from .._planning.checks import state_of
+from .._planning.lp_pool import LpPool
+from .._planning.max_pool import MaxPool
+from . import builds
+from .double_double import multiply
+from .execute import average_with_care, input_of, pool_with_care
+from .huge import FORMATS
+from .interop import bump_versions
+from .outputs import check_output, contiguous, outputs
+from .prepare import Prepared, PreparedAverage, PreparedPool, threads_of_calls
+from .roots import Rounding, as_float64, narrow_norms, norms
+from .work import work_bytes
+
+# Limit for the elements of a part and its results.
+PART_BYTES = 4 << 20
+# Taps of windows that are gathered at a time, if one window has no more.
+GATHERED = 1 << 15
+
+
+def lp_pool(plan, x, out):
+    """Run an `LpPoolPlan`. Every array is checked before anything is written."""
+    x = input_of(plan, x)
+    prepared = plan._prepared_for(x.dtype)
+    plan = prepared.plan
+    (into,) = outputs(out=out)
+    (dtype,) = plan.result_dtypes(x.dtype)
+    if into is not None:
+        check_output("out", into, plan.output_shape, dtype, {"x": x})
+    y = np.empty(plan.output_shape, dtype)
+    if y.size:
+        prepared.run(x, y)
+    if into is None:
+        return y
+    into[...] = y
+    bump_versions(out)
+    return out
+
+
+class PreparedNorm(Prepared):
+    """What an Lp pooling plan needs to run on one build."""
+
+    def __init__(self, plan, dtype=None):
+        """`dtype` is that of an array, for element types whose dtype a package defines."""
+        self.state = state_of(plan)
+        self.plan = LpPool(**self.state)
+        self.build = builds.active_name()
+        self.threads = threads_of_calls(plan.num_threads, work_bytes(self.plan))
+        self._dtype = dtype
+        self._parts = {}
+
+    def run(self, x, y):
+        """Write the norms of `x` into `y`, part by part."""
+        for box in parts.grid(self.plan, PART_BYTES):
+            part, read, write = parts.tile(self.plan, box)
+            norms = self._parts.get(part)
+            if norms is None:
+                norms = self._parts[part] = Norms(part, self._dtype)
+            y[write] = norms.of(x[read])
+
+
+class Norms:
+    """The norms of the windows of one plan, for arrays that fit into the scratch."""
+
+    def __init__(self, plan, dtype):
+        self.plan = plan
+        self._format = FORMATS[plan.dtype]
+        narrow = plan.dtype != "float64"
+        if plan.p == 1 and not (narrow and plan.is_scaled):
+            self._of, self._reduced = self._sums, _sums(plan, plan.dtype, dtype)
+        elif narrow and plan.p in (1, 2):
+            self._of, self._reduced = self._roots, _sums(plan, "float64", None)
+        else:
+            self._of = self._maxima if plan.p == math.inf else self._by_windows
+            self._reduced = _maxima(plan, dtype)
+
+    def of(self, x):
+        """Return the norms of an array, in its type."""
+        x = contiguous(x)
+        words = x.view(self._format.word) & self._format.word.type(self._format.sign - 1)
+        with np.errstate(all="ignore"):  # infinities and NaN are data here
+            return self._of(words.view(x.dtype))
+
+    def _maxima(self, x):
+        y = pool_with_care(self._reduced, x, None, None)
+        words = y.view(self._format.word)
+        words[words == self._format.sign | self._format.infinity] = 0  # windows without elements
+        return y
+
+    def _sums(self, x):
+        y = average_with_care(self._reduced, x, None)
+        if self.plan.is_scaled:  # these are float64
+            scaled = self._scales()[0] != 1
+            for place in np.flatnonzero(scaled & np.isfinite(y)):
+                y.flat[place] = _as_float(self._exact_sum(x, place, 1))
+        return y
+
+    def _roots(self, x):
+        """Return norms by p of 1 or 2, rounded once to a narrow type."""
+        values, power = as_float64(x, self.plan.dtype), int(self.plan.p)
+        roots = average_with_care(self._reduced, values**power, None)
+        if self.plan.is_scaled:
+            roots *= self._scales()[0]
+        if power == 2:
+            np.sqrt(roots, out=roots)
+        rounding = Rounding(roots, self._format)
+        for place in np.flatnonzero(rounding.is_near):
+            low, exponent = int(rounding.lower.flat[place]), int(rounding.exponents.flat[place])
+            middle = Fraction(2 * low + 1) * Fraction(2) ** (exponent - 1)
+            total, middle = self._exact_sum(values, place, power), middle**power
+            rounding.is_up.flat[place] = total > middle or (total == middle and low % 2)
+        return rounding.patterns().view(x.dtype)
+
+    def _by_windows(self, x):
+        """Return norms by any p, relative to the greatest magnitude of each window."""
+        plan = self.plan
+        values, y = (as_float64(array, plan.dtype) for array in (x, self._maxima(x)))
+        flat, scale = y.reshape(-1), (1.0, 0.0)
+        norms_of = norms if plan.dtype == "float64" else narrow_norms
+        places = np.flatnonzero((flat > 0) & np.isfinite(flat))
+        most = math.prod(min(axis.kernel, -(-axis.size // axis.dilation)) for axis in plan.axes)
+        if plan.is_scaled:
+            scales = [part.reshape(-1) for part in self._scales()]
+        for first in range(0, len(places), step := max(1, GATHERED // most)):
+            some = places[first : first + step]
+            if plan.is_scaled:
+                scale = [part[some] for part in scales]
+            flat[some] = norms_of(self._gathered(values, some), flat[some], plan.p, scale)
+        return y if plan.dtype == "float64" else Rounding(y, self._format).patterns().view(x.dtype)
+
+    def _scales(self):
+        """Return what the sum of each window is multiplied by, as the sum of two arrays."""
+        scales = np.ones(self.plan.output_shape), np.zeros(self.plan.output_shape)
+        pairs = zip(self.plan.spatial, self.plan.axes, self.plan.counted_last, strict=True)
+        for place, axis, last in pairs:
+            exact = Fraction(axis.kernel, last)
+            of_last = float(exact), float(exact - Fraction(float(exact)))
+            factors = []
+            for usual, value in zip((1.0, 0.0), of_last, strict=True):
+                along = np.full(axis.output, usual)
+                along[-1] = value
+                factors.append(
+                    along.reshape([-1 if i == place else 1 for i in range(scales[0].ndim)])
+                )
+            scales = multiply(scales, factors)
+        return scales
+
+    def _exact_sum(self, values, place, power):
+        """Return the scaled sum of the powers of the window at a place, as a Fraction."""
+        plan, taps = self.plan, self._gathered(values, np.array([place]))[0]
+        total = sum((Fraction(tap) ** power for tap in taps), Fraction(0))
+        outputs_of = np.unravel_index(place, plan.output_shape)
+        for at, axis, last in zip(plan.spatial, plan.axes, plan.counted_last, strict=True):
+            if outputs_of[at] == axis.output - 1:
+                total *= Fraction(axis.kernel, last)
+        return total
+
+    def _gathered(self, values, places):
+        """Return the taps of some windows, a row of float64 per window.
+
+        Taps without an element and NaN are 0. `places` count in the flat result.
+        """
+        plan = self.plan
+        flat = values.reshape(-1)
+        index, real = np.zeros((len(places), 1), np.int64), np.ones((len(places), 1), bool)
+        axes = dict(zip(plan.spatial, plan.axes, strict=True))
+        strides = np.array(values.strides) // values.itemsize
+        for place, output in enumerate(np.unravel_index(places, plan.output_shape)):
+            at, taken = output[:, np.newaxis], np.ones((1, 1), bool)
+            if place in axes:
+                at, taken = _taps(axes[place], at)
+            index = index[:, :, np.newaxis] + at[:, np.newaxis] * strides[place]
+            real = real[:, :, np.newaxis] & taken[:, np.newaxis]
+            index, real = (array.reshape(len(places), -1) for array in (index, real))
+        taps = flat[np.where(real, index, 0)]
+        return np.where(real & (taps == taps), taps, 0.0)
+
+
+def _taps(axis, outputs):
+    """Return the places of the elements of windows along an axis, and which of them exist.
+
+    `outputs` is a column. The results have a row for each of them.
+    """
+    # Numbers of windows that are nearly all padding may exceed 64 bits.
+    start = outputs.astype(object) * axis.stride - axis.begin
+    first = np.maximum(-(start // axis.dilation), 0)
+    stop = np.minimum(-((start - axis.size) // axis.dilation), axis.kernel)
+    count = np.maximum(stop - first, 0)
+    start, count = (
+        ((start + first * axis.dilation) * (count > 0)).astype(np.int64),
+        count.astype(np.int64),
+    )
+    taps = np.arange(count.max())
+    return start + taps * min(axis.dilation, max(1, axis.size)), taps < count
+
+
+def _sums(plan, dtype, array_dtype):
+    """Return what adds up the elements of each window, which are of type `dtype`."""
+    return PreparedAverage(
+        AvgPool(
+            **_shared(plan),
+            dtype=dtype,
+            result_dtype=dtype,
+            count_include_pad=False,
+            beyond="drop",
+            counted=average_pool.counted_places(plan.axes, plan.given, False, "drop"),
+            divisor=1,
+            rounding="half_even",
+            numerics="exact",
+        ),
+        array_dtype,
+    )
+
+
+def _maxima(plan, array_dtype):
+    """Return what takes the maximum of each window."""
+    return PreparedPool(
+        MaxPool(
+            **_shared(plan),
+            dtype=plan.dtype,
+            return_indices=False,
+            storage_order=0,
+            index_axis=0,
+            index_dtype="int64",
+            index_layout="NCHW",
+            index_shape=plan.input_shape,
+            index_origin=(0,) * len(plan.input_shape),
+        ),
+        array_dtype,
+    )
+
+
+def _shared(plan):
+    """Return the fields of a plan that plans of all reductions have."""
+    names = "input_shape", "layout", "axes", "batch", "channels", "channels_last", "output_shape"
+    fields = {name: getattr(plan, name) for name in (*names, "nan", "num_threads", "given")}
+    return {**fields, "activation": None, "activation_params": ()}
+
+
+def _as_float(value):
+    """Return the float next to a Fraction, which may be infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

@@ -1,0 +1,141 @@
+"""Roots of sums of powers, and their rounding to narrower types, in arithmetic of float64."""
+
+import functools
+
+import numpy as np
+
+from .._planning.average_pool import AvgPool, resolve
+from . import builds
+from . import double_double as dd
+from .prepare import PreparedAverage
+
+# How many ulp of float64 a root may be off: far more than it is.
+_ULPS = 64
+# Norms by a greater p are maxima.
+_GREATEST_P = 2.0**100
+# Exponents whose exponentials float64 can hold, and the first whose exponentials are infinite.
+_LEAST_EXPONENT, _MOST_EXPONENT = -700.0, 3000.0
+# The bits of the least normal float32.
+_LEAST_NORMAL = np.uint32(2**23)
+
+
+def as_float64(magnitudes, name):
+    """Return magnitudes as float64.
+
+    Subnormal numbers are converted as integers, because flags of the thread can make them 0.
+    """
+    if name == "bfloat16":
+        magnitudes = (magnitudes.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    values = magnitudes.astype(np.float64)
+    if magnitudes.dtype == np.float32:
+        words = magnitudes.view(np.uint32)
+        subnormal = words < _LEAST_NORMAL
+        values[subnormal] = words[subnormal] * 2.0**-149
+    return values
+
+
+class Rounding:
+    """How magnitudes of float64 are rounded to a narrower type: down or up, to the nearest.
+
+    Attributes
+    ----------
+    lower, exponents : ndarray of int64
+        The results if rounded down are ``lower * 2**exponents``.
+    is_up : ndarray of bool
+        Whether the results are the next numbers.
+    is_near : ndarray of bool
+        Whether a magnitude is so close to the middle of two numbers that `is_up` may be wrong.
+    """
+
+    def __init__(self, values, target):
+        """`target` is the `huge.Format` of the narrower type."""
+        self._target = target
+        bits = values.view(np.int64)
+        self._infinite, self._nan, zero = np.isinf(values), np.isnan(values), values == 0
+        # A value is significand * 2**power.
+        power = (bits >> 52) - 1075
+        significand = bits & (2**52 - 1) | 2**52
+        dropped = np.maximum(53 - target.digits, target.least - power)
+        self.lower, self.exponents = significand >> dropped, power + dropped
+        rest, half = significand & ((1 << dropped) - 1), 1 << (dropped - 1)
+        self.is_up = (rest > half) | (rest == half) & (self.lower & 1 == 1)
+        numbers = ~(self._infinite | self._nan | zero)
+        self.is_near = (abs(rest - half) <= _ULPS) & numbers
+        self._zero = zero
+
+    def patterns(self):
+        """Return the bits of the results."""
+        target = self._target
+        scale = self.exponents - target.least << (target.digits - 1)
+        patterns = np.minimum(scale + self.lower + self.is_up, target.infinity)
+        patterns[self._zero] = 0
+        patterns[self._infinite] = target.infinity
+        patterns[self._nan] = target.infinity + (1 << (target.digits - 2))
+        return patterns.astype(target.word)
+
+
+def narrow_norms(taps, greatest, p, scale):
+    """Return the norms of rows of numbers of a narrow type, in float64.
+
+    Parameters
+    ----------
+    taps : ndarray of float64
+        One row per window, without NaN and infinities.
+    greatest : ndarray of float64
+        The greatest of each row, above 0.
+    p : float
+    scale : tuple
+        What sums are multiplied by: the sum of two numbers, or of two arrays.
+    """
+    sums = _sums((taps / greatest[:, np.newaxis]) ** p)
+    return greatest * (sums * scale[0]) ** (1 / p)
+
+
+def norms(taps, greatest, p, scale):
+    """Return the norms of rows of float64 within 1 ulp. Arguments are those of `narrow_norms`."""
+    of_greatest, power_of_greatest = np.frexp(greatest)
+    significands, powers = np.frexp(taps)
+    powers -= power_of_greatest[:, np.newaxis]
+    if p == 2:
+        relative = np.ldexp(significands, powers)
+        terms = dd.exact_product(relative, relative)
+    else:
+        terms = _powers(significands, powers, of_greatest, min(p, _GREATEST_P))
+    terms = np.concatenate(terms, axis=1)
+    high = _sums(terms)
+    low = _sums(np.concatenate((terms, -high[:, np.newaxis]), axis=1))
+    total = dd.multiply((high, low), scale)
+    if p == 2:
+        root = np.sqrt(total[0])
+        square, rest = dd.exact_product(root, root)
+        root += ((total[0] - square) - rest + total[1]) / (2 * root)
+        return np.ldexp(root, power_of_greatest)
+    exponent = dd.divide(dd.logarithm(total), min(p, _GREATEST_P))
+    exponent = np.minimum(exponent[0], _MOST_EXPONENT), exponent[1]
+    root, power = dd.exponential(exponent)
+    high, low = dd.multiply(root, (of_greatest, 0.0))
+    return np.ldexp(high + low, power_of_greatest + power)
+
+
+def _powers(significands, powers, of_greatest, p):
+    """Return the powers of numbers relative to the greatest of each row, in two doubles."""
+    zero = significands == 0
+    logarithms = dd.logarithm((np.where(zero, 1.0, significands), 0.0))
+    logarithms = dd.add(logarithms, dd.times_log_2(powers))
+    high, low = dd.logarithm((of_greatest[:, np.newaxis], 0.0))
+    high, low = dd.multiply(dd.add(logarithms, (-high, -low)), (p, 0.0))
+    exponents = np.maximum(high, _LEAST_EXPONENT), low
+    (high, low), power = dd.exponential(exponents)
+    return [np.where(zero, 0.0, np.ldexp(part, power)) for part in (high, low)]
+
+
+def _sums(terms):
+    """Return the exact sum of each row, rounded once. It does not depend on the order."""
+    return _summing(*terms.shape, builds.active_name()).run(terms, None)[:, 0]
+
+
+@functools.lru_cache(16)
+def _summing(rows, columns, build):
+    """Return what adds up the rows of an array; it belongs to one build."""
+    attributes = {"divisor": 1, "layout": "NW", "num_threads": 1}
+    return PreparedAverage(AvgPool(**resolve((rows, columns), "float64", columns, **attributes)))
