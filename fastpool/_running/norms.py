@@ -19,7 +19,7 @@ from .._planning.checks import state_of
 from .._planning.lp_pool import LpPool
 from .._planning.max_pool import MaxPool
 from . import builds
-from .double_double import multiply
+from .double_double import exact_product, multiply, square_root
 from .execute import average_with_care, input_of, pool_with_care
 from .huge import FORMATS
 from .interop import bump_versions
@@ -29,7 +29,9 @@ from .roots import Rounding, as_float64, narrow_norms, norms
 from .work import work_bytes
 
 # Limit for the elements of a part and its results.
-PART_BYTES = 4 << 20
+PART_BYTES = 1 << 19
+# Magnitudes of float64 whose squares are exact in two doubles.
+_LEAST_SAFE, _MOST_SAFE = 2.0**-450, 2.0**500
 # Taps of windows that are gathered at a time, if one window has no more.
 GATHERED = 1 << 15
 
@@ -63,16 +65,24 @@ class PreparedNorm(Prepared):
         self.build = builds.active_name()
         self.threads = threads_of_calls(plan.num_threads, work_bytes(self.plan))
         self._dtype = dtype
-        self._parts = {}
+        self._parts = None
 
     def run(self, x, y):
         """Write the norms of `x` into `y`, part by part."""
+        if self._parts is None:
+            self._parts = self._parted()
+        for norms_of_part, read, write in self._parts:
+            y[write] = norms_of_part(x[read])
+
+    def _parted(self):
+        """Return a function for each part of the result, and the slices it reads and writes."""
+        made, parted = {}, []
         for box in parts.grid(self.plan, PART_BYTES):
             part, read, write = parts.tile(self.plan, box)
-            norms = self._parts.get(part)
-            if norms is None:
-                norms = self._parts[part] = Norms(part, self._dtype)
-            y[write] = norms.of(x[read])
+            if part not in made:
+                made[part] = Norms(part, self._dtype).of
+            parted.append((made[part], read, write))
+        return parted
 
 
 class Norms:
@@ -81,14 +91,17 @@ class Norms:
     def __init__(self, plan, dtype):
         self.plan = plan
         self._format = FORMATS[plan.dtype]
+        self._summing = self._maximising = None  # how the elements of windows are reduced
         narrow = plan.dtype != "float64"
         if plan.p == 1 and not (narrow and plan.is_scaled):
-            self._of, self._reduced = self._sums, _sums(plan, plan.dtype, dtype)
-        elif narrow and plan.p in (1, 2):
-            self._of, self._reduced = self._roots, _sums(plan, "float64", None)
+            self._of, self._summing = self._sums, _summing(plan, plan.dtype, dtype)
+        elif plan.p == 2 or (plan.p == 1 and narrow):
+            self._of = self._roots if narrow else self._float64_roots
+            self._summing = _summing(plan, "float64", None)
         else:
             self._of = self._maxima if plan.p == math.inf else self._by_windows
-            self._reduced = _maxima(plan, dtype)
+        if self._summing is None or not narrow:
+            self._maximising = _maximising(plan, dtype)
 
     def of(self, x):
         """Return the norms of an array, in its type."""
@@ -98,13 +111,13 @@ class Norms:
             return self._of(words.view(x.dtype))
 
     def _maxima(self, x):
-        y = pool_with_care(self._reduced, x, None, None)
+        y = pool_with_care(self._maximising, x, None, None)
         words = y.view(self._format.word)
         words[words == self._format.sign | self._format.infinity] = 0  # windows without elements
         return y
 
     def _sums(self, x):
-        y = average_with_care(self._reduced, x, None)
+        y = average_with_care(self._summing, x, None)
         if self.plan.is_scaled:  # these are float64
             scaled = self._scales()[0] != 1
             for place in np.flatnonzero(scaled & np.isfinite(y)):
@@ -114,7 +127,7 @@ class Norms:
     def _roots(self, x):
         """Return norms by p of 1 or 2, rounded once to a narrow type."""
         values, power = as_float64(x, self.plan.dtype), int(self.plan.p)
-        roots = average_with_care(self._reduced, values**power, None)
+        roots = average_with_care(self._summing, values**power, None)
         if self.plan.is_scaled:
             roots *= self._scales()[0]
         if power == 2:
@@ -127,22 +140,45 @@ class Norms:
             rounding.is_up.flat[place] = total > middle or (total == middle and low % 2)
         return rounding.patterns().view(x.dtype)
 
+    def _float64_roots(self, x):
+        """Return norms by p of 2 of float64."""
+        squares, rests = exact_product(x, x)
+        rests[~np.isfinite(squares)] = 0
+        y, rests = (average_with_care(self._summing, terms, None) for terms in (squares, rests))
+        finite = (y > 0) & np.isfinite(y)
+        total = y[finite], rests[finite]
+        if self.plan.is_scaled:
+            total = multiply(total, [part[finite] for part in self._scales()])
+        y[finite] = square_root(total)
+        extreme = ((x < _LEAST_SAFE) & (x > 0)) | ((x > _MOST_SAFE) & np.isfinite(x))
+        if extreme.any():
+            holding = self._maxima(extreme.astype(float)) > 0
+            self._by_windows_at(np.flatnonzero(holding), x, y, self._maxima(x))
+        return y
+
     def _by_windows(self, x):
         """Return norms by any p, relative to the greatest magnitude of each window."""
-        plan = self.plan
-        values, y = (as_float64(array, plan.dtype) for array in (x, self._maxima(x)))
-        flat, scale = y.reshape(-1), (1.0, 0.0)
+        values, y = (as_float64(array, self.plan.dtype) for array in (x, self._maxima(x)))
+        self._by_windows_at(np.flatnonzero(y), values, y, y)
+        if self.plan.dtype == "float64":
+            return y
+        return Rounding(y, self._format).patterns().view(x.dtype)
+
+    def _by_windows_at(self, places, values, y, greatest):
+        """Write the norms at some places of the flat result `y`, given the greatest magnitudes."""
+        plan, flat, greatest = self.plan, y.reshape(-1), greatest.reshape(-1)
+        finite = np.isfinite(greatest[places])
+        flat[places[~finite]] = greatest[places[~finite]]
+        places = places[finite]
         norms_of = norms if plan.dtype == "float64" else narrow_norms
-        places = np.flatnonzero((flat > 0) & np.isfinite(flat))
         most = math.prod(min(axis.kernel, -(-axis.size // axis.dilation)) for axis in plan.axes)
-        if plan.is_scaled:
-            scales = [part.reshape(-1) for part in self._scales()]
+        scale = 1.0, 0.0
+        scales = [part.reshape(-1) for part in self._scales()] if plan.is_scaled else None
         for first in range(0, len(places), step := max(1, GATHERED // most)):
             some = places[first : first + step]
-            if plan.is_scaled:
+            if scales:
                 scale = [part[some] for part in scales]
-            flat[some] = norms_of(self._gathered(values, some), flat[some], plan.p, scale)
-        return y if plan.dtype == "float64" else Rounding(y, self._format).patterns().view(x.dtype)
+            flat[some] = norms_of(self._gathered(values, some), greatest[some], plan.p, scale)
 
     def _scales(self):
         """Return what the sum of each window is multiplied by, as the sum of two arrays."""
@@ -197,8 +233,9 @@ def _taps(axis, outputs):
 
     `outputs` is a column. The results have a row for each of them.
     """
-    # Numbers of windows that are nearly all padding may exceed 64 bits.
-    start = outputs.astype(object) * axis.stride - axis.begin
+    if max(axis) > 2**31:  # products may exceed 64 bits
+        outputs = outputs.astype(object)
+    start = outputs * axis.stride - axis.begin
     first = np.maximum(-(start // axis.dilation), 0)
     stop = np.minimum(-((start - axis.size) // axis.dilation), axis.kernel)
     count = np.maximum(stop - first, 0)
@@ -210,7 +247,7 @@ def _taps(axis, outputs):
     return start + taps * min(axis.dilation, max(1, axis.size)), taps < count
 
 
-def _sums(plan, dtype, array_dtype):
+def _summing(plan, dtype, array_dtype):
     """Return what adds up the elements of each window, which are of type `dtype`."""
     return PreparedAverage(
         AvgPool(
@@ -228,7 +265,7 @@ def _sums(plan, dtype, array_dtype):
     )
 
 
-def _maxima(plan, array_dtype):
+def _maximising(plan, array_dtype):
     """Return what takes the maximum of each window."""
     return PreparedPool(
         MaxPool(

@@ -106,10 +106,7 @@ def norms(taps, greatest, p, scale):
     low = _sums(np.concatenate((terms, -high[:, np.newaxis]), axis=1))
     total = dd.multiply((high, low), scale)
     if p == 2:
-        root = np.sqrt(total[0])
-        square, rest = dd.exact_product(root, root)
-        root += ((total[0] - square) - rest + total[1]) / (2 * root)
-        return np.ldexp(root, power_of_greatest)
+        return np.ldexp(dd.square_root(total), power_of_greatest)
     exponent = dd.divide(dd.logarithm(total), min(p, _GREATEST_P))
     exponent = np.minimum(exponent[0], _MOST_EXPONENT), exponent[1]
     root, power = dd.exponential(exponent)
