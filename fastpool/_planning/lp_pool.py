@@ -65,11 +65,13 @@ class LpPool(Pooled):
 
     @property
     def counted_last(self):
-        """The taps that count in the last window along each axis; in all others, all taps do."""
+        """The taps that count in the last window along each axis; in all others, all taps do.
+
+        1 if none does. Such a window has no elements, so its scale does not matter.
+        """
         places = self.counted or [None] * len(self.axes)
-        return tuple(
-            count(axis, at, axis.output - 1) for axis, at in zip(self.axes, places, strict=True)
-        )
+        pairs = zip(self.axes, places, strict=True)
+        return tuple(max(1, count(axis, at, axis.output - 1)) for axis, at in pairs)
 
     @property
     def is_scaled(self):

@@ -174,7 +174,7 @@ class Norms:
         most = math.prod(min(axis.kernel, -(-axis.size // axis.dilation)) for axis in plan.axes)
         scale = 1.0, 0.0
         scales = [part.reshape(-1) for part in self._scales()] if plan.is_scaled else None
-        for first in range(0, len(places), step := max(1, GATHERED // most)):
+        for first in range(0, len(places), step := max(1, GATHERED // max(1, most))):
             some = places[first : first + step]
             if scales:
                 scale = [part[some] for part in scales]

@@ -13,7 +13,7 @@ from .prepare import PreparedAverage
 _ULPS = 64
 # Norms by a greater p are maxima.
 _GREATEST_P = 2.0**100
-# Exponents whose exponentials float64 can hold, and the first whose exponentials are infinite.
+# Powers of e by a smaller exponent are 0 next to 1, and by a greater one infinite.
 _LEAST_EXPONENT, _MOST_EXPONENT = -700.0, 3000.0
 # The bits of the least normal float32.
 _LEAST_NORMAL = np.uint32(2**23)
@@ -108,8 +108,7 @@ def norms(taps, greatest, p, scale):
     if p == 2:
         return np.ldexp(dd.square_root(total), power_of_greatest)
     exponent = dd.divide(dd.logarithm(total), min(p, _GREATEST_P))
-    exponent = np.minimum(exponent[0], _MOST_EXPONENT), exponent[1]
-    root, power = dd.exponential(exponent)
+    root, power = dd.exponential(_limited(*exponent))
     high, low = dd.multiply(root, (of_greatest, 0.0))
     return np.ldexp(high + low, power_of_greatest + power)
 
@@ -121,9 +120,14 @@ def _powers(significands, powers, of_greatest, p):
     logarithms = dd.add(logarithms, dd.times_log_2(powers))
     high, low = dd.logarithm((of_greatest[:, np.newaxis], 0.0))
     high, low = dd.multiply(dd.add(logarithms, (-high, -low)), (p, 0.0))
-    exponents = np.maximum(high, _LEAST_EXPONENT), low
-    (high, low), power = dd.exponential(exponents)
+    (high, low), power = dd.exponential(_limited(high, low))
     return [np.where(zero, 0.0, np.ldexp(part, power)) for part in (high, low)]
+
+
+def _limited(high, low):
+    """Return exponents of e within the limits past which powers are 0 next to 1, or infinite."""
+    limited = np.clip(high, _LEAST_EXPONENT, _MOST_EXPONENT)
+    return limited, np.where(limited == high, low, 0.0)
 
 
 def _sums(terms):
