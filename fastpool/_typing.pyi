@@ -24,6 +24,7 @@ KeepDims: TypeAlias = bool | Literal[0, 1] | None
 Beyond: TypeAlias = Literal["drop", "count", None]
 Rounding: TypeAlias = Literal["half_even", "half_away", "trunc", "floor", None]
 Numerics: TypeAlias = Literal["exact", "sequential", None]
+Partial: TypeAlias = Literal["sum", "scale", None]
 StorageOrder: TypeAlias = Literal[0, 1, None]
 Activation: TypeAlias = Literal[
     "Relu", "Clip", "LeakyRelu", "HardSigmoid", "Tanh", "Sigmoid", "Silu", "", None
