@@ -36,6 +36,33 @@ _LEAST_SAFE, _MOST_SAFE = 2.0**-450, 2.0**500
 GATHERED = 1 << 15
 
 
+# name of a method of `Norms` -> what it does, in words
+DOES = {
+    "maxima": "the maxima of magnitudes",
+    "sums": "exact sums of magnitudes",
+    "roots": "exact sums of powers of magnitudes, rounded to float64; then integers decide ties",
+    "float64_roots": "exact sums of squares in two float64, and their roots",
+    "by_windows": "window by window, relative to its greatest magnitude",
+}
+
+
+def way(plan):
+    """Return how a plan computes its norms: a key of `DOES`."""
+    narrow = plan.dtype != "float64"
+    if plan.p == math.inf:
+        return "maxima"
+    if plan.p == 1 and not (narrow and plan.is_scaled):
+        return "sums"
+    if plan.p in (1, 2):
+        return "roots" if narrow else "float64_roots"
+    return "by_windows"
+
+
+def is_exact(plan):
+    """Does a plan give the true norms, rounded once?"""
+    return way(plan) in ("maxima", "sums", "roots")
+
+
 def lp_pool(plan, x, out):
     """Run an `LpPoolPlan`. Every array is checked before anything is written."""
     x = input_of(plan, x)
@@ -64,6 +91,7 @@ class PreparedNorm(Prepared):
         self.plan = LpPool(**self.state)
         self.build = builds.active_name()
         self.threads = threads_of_calls(plan.num_threads, work_bytes(self.plan))
+        self.pooling = None  # of the whole plan: there is one for each part
         self._dtype = dtype
         self._parts = None
 
@@ -91,16 +119,13 @@ class Norms:
     def __init__(self, plan, dtype):
         self.plan = plan
         self._format = FORMATS[plan.dtype]
-        self._summing = self._maximising = None  # how the elements of windows are reduced
-        narrow = plan.dtype != "float64"
-        if plan.p == 1 and not (narrow and plan.is_scaled):
-            self._of, self._summing = self._sums, _summing(plan, plan.dtype, dtype)
-        elif plan.p == 2 or (plan.p == 1 and narrow):
-            self._of = self._roots if narrow else self._float64_roots
+        how = way(plan)
+        self._of = getattr(self, f"_{how}")
+        if how == "sums":
+            self._summing = _summing(plan, plan.dtype, dtype)
+        elif how in ("roots", "float64_roots"):
             self._summing = _summing(plan, "float64", None)
-        else:
-            self._of = self._maxima if plan.p == math.inf else self._by_windows
-        if self._summing is None or not narrow:
+        if how in ("maxima", "float64_roots", "by_windows"):
             self._maximising = _maximising(plan, dtype)
 
     def of(self, x):
