@@ -77,5 +77,5 @@ def test_explanations():
 def test_drawings():
     pytest.importorskip("matplotlib")
     plan = fastpool.plan_lp_pool((6, 6), "float32", 3, 1.5, layout="HW")
-    assert "p\xa01.5" in " ".join(text.get_text() for text in plan.draw().texts)
+    assert "p 1.5" in " ".join(text.get_text() for text in plan.draw().texts)
     assert "LpPoolPlan" in plan._repr_html_()

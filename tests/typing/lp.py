@@ -4,12 +4,10 @@ import math
 from typing import Any, assert_type
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 import fastpool
 import fastpool.onnx
-import fastpool.torch
 from fastpool import LpPoolPlan
 
 x = np.ones((1, 1, 4, 4), np.float32)
@@ -20,7 +18,6 @@ assert_type(fastpool.lp_pool([3.0, 1.0], 2, layout="W"), NDArray[Any])
 assert_type(fastpool.global_lp_pool(x, 1, keepdims=False), NDArray[np.float32])
 assert_type(fastpool.onnx.lp_pool(x, kernel_shape=[2, 2], p=3), NDArray[np.float32])
 assert_type(fastpool.onnx.global_lp_pool(x), NDArray[np.float32])
-assert_type(fastpool.torch.lp_pool2d(torch.ones(1, 2, 2), 2.5, 2), torch.Tensor)
 
 plan = fastpool.plan_lp_pool(x.shape, x.dtype, 2, 3, nan="ignore")
 assert_type(plan, LpPoolPlan)
