@@ -25,7 +25,7 @@ from .huge import FORMATS
 from .interop import bump_versions
 from .outputs import check_output, contiguous, outputs
 from .prepare import Prepared, PreparedAverage, PreparedPool, threads_of_calls
-from .roots import Rounding, as_float64, narrow_norms, norms
+from .roots import Rounding, as_float64, nan_of, narrow_norms, norms
 from .work import work_bytes
 
 # Limit for the elements of a part and its results.
@@ -126,7 +126,7 @@ class Norms:
         elif how in ("roots", "float64_roots"):
             self._summing = _summing(plan, "float64", None)
         if how in ("maxima", "float64_roots", "by_windows"):
-            self._maximising = _maximising(plan, dtype)
+            self._maximising = _maximising(plan, self._format.word.name)
 
     def of(self, x):
         """Return the norms of an array, in its type."""
@@ -136,10 +136,16 @@ class Norms:
             return self._of(words.view(x.dtype))
 
     def _maxima(self, x):
-        y = pool_with_care(self._maximising, x, None, None)
-        words = y.view(self._format.word)
-        words[words == self._format.sign | self._format.infinity] = 0  # windows without elements
-        return y
+        """Return the greatest of magnitudes, which is that of their bits as integers."""
+        # No flag of the thread can make integers 0. A window without elements gives 0, and a NaN
+        # the greatest integer. One that is ignored becomes 1, which is less than any number + 2.
+        words, ignores = x.view(self._format.word), self.plan.nan == "ignore"
+        if ignores:
+            words = np.where(words > self._format.infinity, 1, words + 2)
+        y = pool_with_care(self._maximising, words, None, None)
+        if ignores:
+            y = np.where(y == 1, y.dtype.type(nan_of(self._format)), np.maximum(y, 2) - 2)
+        return y.view(x.dtype)
 
     def _sums(self, x):
         y = average_with_care(self._summing, x, None)
@@ -177,7 +183,7 @@ class Norms:
         y[finite] = square_root(total)
         extreme = ((x < _LEAST_SAFE) & (x > 0)) | ((x > _MOST_SAFE) & np.isfinite(x))
         if extreme.any():
-            holding = self._maxima(extreme.astype(float)) > 0
+            holding = self._maxima(np.where(extreme, x, 0.0)) > 0
             self._by_windows_at(np.flatnonzero(holding), x, y, self._maxima(x))
         return y
 
@@ -290,12 +296,12 @@ def _summing(plan, dtype, array_dtype):
     )
 
 
-def _maximising(plan, array_dtype):
-    """Return what takes the maximum of each window."""
+def _maximising(plan, dtype):
+    """Return what takes the maximum of each window, for elements of type `dtype`."""
     return PreparedPool(
         MaxPool(
             **_shared(plan),
-            dtype=plan.dtype,
+            dtype=dtype,
             return_indices=False,
             storage_order=0,
             index_axis=0,
@@ -303,8 +309,7 @@ def _maximising(plan, array_dtype):
             index_layout="NCHW",
             index_shape=plan.input_shape,
             index_origin=(0,) * len(plan.input_shape),
-        ),
-        array_dtype,
+        )
     )
 
 

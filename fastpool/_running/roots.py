@@ -34,6 +34,11 @@ def as_float64(magnitudes, name):
     return values
 
 
+def nan_of(target):
+    """Return the bits of a quiet NaN of a `huge.Format`."""
+    return target.infinity + (1 << (target.digits - 2))
+
+
 class Rounding:
     """How magnitudes of float64 are rounded to a narrower type: down or up, to the nearest.
 
@@ -70,7 +75,7 @@ class Rounding:
         patterns = np.minimum(scale + self.lower + self.is_up, target.infinity)
         patterns[self._zero] = 0
         patterns[self._infinite] = target.infinity
-        patterns[self._nan] = target.infinity + (1 << (target.digits - 2))
+        patterns[self._nan] = nan_of(target)
         return patterns.astype(target.word)
 
 
