@@ -3,7 +3,9 @@
 Magnitudes are the elements without their signs. p of infinity takes their maxima, and p of 1 their
 exact sums. For p of 2 the exact sum of squares is rounded to float64. The root of that is rounded
 to the result type, which is right unless it is next to a middle between two results: then integers
-decide. All other norms are computed per window, relative to its greatest magnitude.
+decide. For other p, powers are summed in the same way, except in windows with powers that float64
+does not hold: they are taken relative to the greatest magnitude of the window. So are all windows
+for some small p, which takes time for each tap.
 
 Everything is done in parts of the result, which bounds the scratch.
 """
@@ -19,19 +21,29 @@ from .._planning.checks import state_of
 from .._planning.lp_pool import LpPool
 from .._planning.max_pool import MaxPool
 from . import builds
-from .double_double import exact_product, multiply, square_root
+from .double_double import multiply
 from .execute import average_with_care, input_of, pool_with_care
 from .huge import FORMATS
 from .interop import bump_versions
 from .outputs import check_output, contiguous, outputs
 from .prepare import Prepared, PreparedAverage, PreparedPool, threads_of_calls
-from .roots import Rounding, as_float64, nan_of, narrow_norms, norms
+from .roots import (
+    LEAST_POWER,
+    MOST_POWER,
+    Rounding,
+    as_float64,
+    nan_of,
+    narrow_norms,
+    norms,
+    powers,
+    roots,
+)
 from .work import work_bytes
 
 # Limit for the elements of a part and its results.
 PART_BYTES = 1 << 19
-# Magnitudes of float64 whose squares are exact in two doubles.
-_LEAST_SAFE, _MOST_SAFE = 2.0**-450, 2.0**500
+# From this p on, roots of sums in float64 have more digits than any narrower type.
+_LEAST_NARROW_P = 2.0**-10
 # Taps of windows that are gathered at a time, if one window has no more.
 GATHERED = 1 << 15
 
@@ -41,7 +53,7 @@ DOES = {
     "maxima": "the maxima of magnitudes",
     "sums": "exact sums of magnitudes",
     "roots": "exact sums of powers of magnitudes, rounded to float64; then integers decide ties",
-    "float64_roots": "exact sums of squares in two float64, and their roots",
+    "powers": "sums of powers in float64; windows with extreme powers one by one",
     "by_windows": "window by window, relative to its greatest magnitude",
 }
 
@@ -53,9 +65,10 @@ def way(plan):
         return "maxima"
     if plan.p == 1 and not (narrow and plan.is_scaled):
         return "sums"
-    if plan.p in (1, 2):
-        return "roots" if narrow else "float64_roots"
-    return "by_windows"
+    if narrow and plan.p in (1, 2):
+        return "roots"
+    # By a smaller p, errors of the sum would become larger errors of the root.
+    return "powers" if plan.p >= (_LEAST_NARROW_P if narrow else 2) else "by_windows"
 
 
 def is_exact(plan):
@@ -119,13 +132,14 @@ class Norms:
     def __init__(self, plan, dtype):
         self.plan = plan
         self._format = FORMATS[plan.dtype]
+        self._is_narrow = plan.dtype != "float64"
         how = way(plan)
         self._of = getattr(self, f"_{how}")
         if how == "sums":
             self._summing = _summing(plan, plan.dtype, dtype)
-        elif how in ("roots", "float64_roots"):
+        elif how in ("roots", "powers"):
             self._summing = _summing(plan, "float64", None)
-        if how in ("maxima", "float64_roots", "by_windows"):
+        if how in ("maxima", "powers", "by_windows"):
             self._maximising = _maximising(plan, self._format.word.name)
 
     def of(self, x):
@@ -158,12 +172,12 @@ class Norms:
     def _roots(self, x):
         """Return norms by p of 1 or 2, rounded once to a narrow type."""
         values, power = as_float64(x, self.plan.dtype), int(self.plan.p)
-        roots = average_with_care(self._summing, values**power, None)
+        y = average_with_care(self._summing, values**power, None)
         if self.plan.is_scaled:
-            roots *= self._scales()[0]
+            y *= self._scales()[0]
         if power == 2:
-            np.sqrt(roots, out=roots)
-        rounding = Rounding(roots, self._format)
+            np.sqrt(y, out=y)
+        rounding = Rounding(y, self._format)
         for place in np.flatnonzero(rounding.is_near):
             low, exponent = int(rounding.lower.flat[place]), int(rounding.exponents.flat[place])
             middle = Fraction(2 * low + 1) * Fraction(2) ** (exponent - 1)
@@ -171,29 +185,36 @@ class Norms:
             rounding.is_up.flat[place] = total > middle or (total == middle and low % 2)
         return rounding.patterns().view(x.dtype)
 
-    def _float64_roots(self, x):
-        """Return norms by p of 2 of float64."""
-        squares, rests = exact_product(x, x)
-        rests[~np.isfinite(squares)] = 0
-        y, rests = (average_with_care(self._summing, terms, None) for terms in (squares, rests))
+    def _powers(self, x):
+        """Return norms by other p, from sums of powers in one or two float64."""
+        plan, narrow = self.plan, self._is_narrow
+        values = as_float64(x, plan.dtype)
+        high, low = (values**plan.p, None) if narrow else powers(values, plan.p)
+        y = average_with_care(self._summing, high, None)
         finite = (y > 0) & np.isfinite(y)
-        total = y[finite], rests[finite]
-        if self.plan.is_scaled:
-            total = multiply(total, [part[finite] for part in self._scales()])
-        y[finite] = square_root(total)
-        extreme = ((x < _LEAST_SAFE) & (x > 0)) | ((x > _MOST_SAFE) & np.isfinite(x))
+        scale = [part[finite] for part in self._scales()] if plan.is_scaled else (1.0, 0.0)
+        if narrow:
+            y[finite] = (y[finite] * scale[0]) ** (1 / plan.p)
+        else:
+            low = average_with_care(self._summing, low, None)
+            y[finite] = roots(multiply((y[finite], low[finite]), scale), plan.p)
+        is_safe = (high >= LEAST_POWER) & (high <= MOST_POWER)
+        extreme = (values > 0) & np.isfinite(values) & ~is_safe
         if extreme.any():
-            holding = self._maxima(np.where(extreme, x, 0.0)) > 0
-            self._by_windows_at(np.flatnonzero(holding), x, y, self._maxima(x))
-        return y
+            words = np.where(extreme, x.view(self._format.word), 0)
+            holding = self._maxima(words.view(x.dtype)).view(self._format.word)
+            greatest = as_float64(self._maxima(x), plan.dtype)
+            self._by_windows_at(np.flatnonzero(holding), values, y, greatest)
+        return self._rounded(y, x)
 
     def _by_windows(self, x):
         """Return norms by any p, relative to the greatest magnitude of each window."""
         values, y = (as_float64(array, self.plan.dtype) for array in (x, self._maxima(x)))
         self._by_windows_at(np.flatnonzero(y), values, y, y)
-        if self.plan.dtype == "float64":
-            return y
-        return Rounding(y, self._format).patterns().view(x.dtype)
+        return self._rounded(y, x)
+
+    def _rounded(self, y, x):
+        return Rounding(y, self._format).patterns().view(x.dtype) if self._is_narrow else y
 
     def _by_windows_at(self, places, values, y, greatest):
         """Write the norms at some places of the flat result `y`, given the greatest magnitudes."""
@@ -201,7 +222,7 @@ class Norms:
         finite = np.isfinite(greatest[places])
         flat[places[~finite]] = greatest[places[~finite]]
         places = places[finite]
-        norms_of = norms if plan.dtype == "float64" else narrow_norms
+        norms_of = narrow_norms if self._is_narrow else norms
         most = math.prod(min(axis.kernel, -(-axis.size // axis.dilation)) for axis in plan.axes)
         scale = 1.0, 0.0
         scales = [part.reshape(-1) for part in self._scales()] if plan.is_scaled else None

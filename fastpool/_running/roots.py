@@ -13,6 +13,8 @@ from .prepare import PreparedAverage
 _ULPS = 64
 # Norms by a greater p are maxima.
 _GREATEST_P = 2.0**100
+# Powers that have all digits in two doubles, and whose sums do not overflow.
+LEAST_POWER, MOST_POWER = 2.0**-900, 2.0**900
 # Powers of e by a smaller exponent are 0 next to 1, and by a greater one infinite.
 _LEAST_EXPONENT, _MOST_EXPONENT = -700.0, 3000.0
 # The bits of the least normal float32.
@@ -98,35 +100,52 @@ def narrow_norms(taps, greatest, p, scale):
 
 def norms(taps, greatest, p, scale):
     """Return the norms of rows of float64 within 1 ulp. Arguments are those of `narrow_norms`."""
-    of_greatest, power_of_greatest = np.frexp(greatest)
-    significands, powers = np.frexp(taps)
-    powers -= power_of_greatest[:, np.newaxis]
-    if p == 2:
-        relative = np.ldexp(significands, powers)
-        terms = dd.exact_product(relative, relative)
-    else:
-        terms = _powers(significands, powers, of_greatest, min(p, _GREATEST_P))
-    terms = np.concatenate(terms, axis=1)
+    zero, greatest = taps == 0, greatest[:, np.newaxis]
+    high, low = dd.logarithm((greatest, 0.0))
+    logarithms = dd.logarithm((np.where(zero, greatest, taps), 0.0))
+    terms = _exponentials(dd.add(logarithms, (-high, -low)), p)
+    terms = np.concatenate([np.where(zero, 0.0, part) for part in terms], axis=1)
     high = _sums(terms)
     low = _sums(np.concatenate((terms, -high[:, np.newaxis]), axis=1))
-    total = dd.multiply((high, low), scale)
+    root, power = _root(dd.multiply((high, low), scale), p)
+    significand, own_power = np.frexp(greatest[:, 0])
+    high, low = dd.multiply(root, (significand, 0.0))
+    return np.ldexp(high + low, power + own_power)
+
+
+def powers(values, p):
+    """Return the powers of magnitudes of float64, as the sums of two arrays.
+
+    Those below `LEAST_POWER` or above `MOST_POWER` have fewer digits, or none.
+    """
     if p == 2:
-        return np.ldexp(dd.square_root(total), power_of_greatest)
-    exponent = dd.divide(dd.logarithm(total), min(p, _GREATEST_P))
-    root, power = dd.exponential(_limited(*exponent))
-    high, low = dd.multiply(root, (of_greatest, 0.0))
-    return np.ldexp(high + low, power_of_greatest + power)
+        high, low = dd.exact_product(values, values)
+    else:
+        positive = (values > 0) & np.isfinite(values)
+        logarithms = dd.logarithm((np.where(positive, values, 1.0), 0.0))
+        high, low = _exponentials(logarithms, p)
+        high = np.where(positive, high, values)
+    return high, np.where(np.isfinite(high) & (high > 0), low, 0.0)
 
 
-def _powers(significands, powers, of_greatest, p):
-    """Return the powers of numbers relative to the greatest of each row, in two doubles."""
-    zero = significands == 0
-    logarithms = dd.logarithm((np.where(zero, 1.0, significands), 0.0))
-    logarithms = dd.add(logarithms, dd.times_log_2(powers))
-    high, low = dd.logarithm((of_greatest[:, np.newaxis], 0.0))
-    high, low = dd.multiply(dd.add(logarithms, (-high, -low)), (p, 0.0))
-    (high, low), power = dd.exponential(_limited(high, low))
-    return [np.where(zero, 0.0, np.ldexp(part, power)) for part in (high, low)]
+def roots(total, p):
+    """Return the root of a number in two doubles, as float64."""
+    if p == 2:
+        return dd.square_root(total)
+    (high, low), power = _root(total, p)
+    return np.ldexp(high + low, power)
+
+
+def _exponentials(logarithms, p):
+    """Return e to the power of p times numbers, in two doubles."""
+    high, low = dd.multiply(logarithms, (min(p, _GREATEST_P), 0.0))
+    parts, power = dd.exponential(_limited(high, low))
+    return [np.ldexp(part, power) for part in parts]
+
+
+def _root(total, p):
+    """Return the root of a number, and the power of 2 that it is to be multiplied by."""
+    return dd.exponential(_limited(*dd.divide(dd.logarithm(total), min(p, _GREATEST_P))))
 
 
 def _limited(high, low):
