@@ -37,6 +37,7 @@ from .roots import (
     norms,
     powers,
     roots,
+    row_sums,
 )
 from .work import work_bytes
 
@@ -178,12 +179,24 @@ class Norms:
         if power == 2:
             np.sqrt(y, out=y)
         rounding = Rounding(y, self._format)
-        for place in np.flatnonzero(rounding.is_near):
-            low, exponent = int(rounding.lower.flat[place]), int(rounding.exponents.flat[place])
-            middle = Fraction(2 * low + 1) * Fraction(2) ** (exponent - 1)
-            total, middle = self._exact_sum(values, place, power), middle**power
-            rounding.is_up.flat[place] = total > middle or (total == middle and low % 2)
+        self._decide(rounding, values, power)
         return rounding.patterns().view(x.dtype)
+
+    def _decide(self, rounding, values, power):
+        """Set `is_up` where it may be wrong: compare powers of the middle and of the norm."""
+        places, is_up = np.flatnonzero(rounding.is_near), rounding.is_up.reshape(-1)
+        for some, taps in self._chunks(places, values):
+            lower = rounding.lower.flat[some]
+            middle = np.ldexp(2.0 * lower + 1, rounding.exponents.flat[some] - 1)
+            terms = np.concatenate((taps**power, -(middle[:, np.newaxis] ** power)), axis=1)
+            rest = row_sums(terms)  # powers by 1 and 2 are exact here
+            is_up[some] = (rest > 0) | ((rest == 0) & (lower % 2 == 1))
+        if self.plan.is_scaled:
+            for place in places[self._scales()[0].flat[places] != 1]:
+                low, exponent = (int(a.flat[place]) for a in (rounding.lower, rounding.exponents))
+                middle = (Fraction(2 * low + 1) * Fraction(2) ** (exponent - 1)) ** power
+                total = self._exact_sum(values, place, power)
+                is_up[place] = total > middle or (total == middle and low % 2)
 
     def _powers(self, x):
         """Return norms by other p, from sums of powers in one or two float64."""
@@ -223,14 +236,22 @@ class Norms:
         flat[places[~finite]] = greatest[places[~finite]]
         places = places[finite]
         norms_of = narrow_norms if self._is_narrow else norms
-        most = math.prod(min(axis.kernel, -(-axis.size // axis.dilation)) for axis in plan.axes)
         scale = 1.0, 0.0
         scales = [part.reshape(-1) for part in self._scales()] if plan.is_scaled else None
-        for first in range(0, len(places), step := max(1, GATHERED // max(1, most))):
-            some = places[first : first + step]
+        for some, taps in self._chunks(places, values):
             if scales:
                 scale = [part[some] for part in scales]
-            flat[some] = norms_of(self._gathered(values, some), greatest[some], plan.p, scale)
+            flat[some] = norms_of(taps, greatest[some], plan.p, scale)
+
+    def _chunks(self, places, values):
+        """Yield some of the places at a time, with the taps of their windows."""
+        most = math.prod(
+            min(axis.kernel, -(-axis.size // axis.dilation)) for axis in self.plan.axes
+        )
+        step = max(1, GATHERED // max(1, most))
+        for first in range(0, len(places), step):
+            some = places[first : first + step]
+            yield some, self._gathered(values, some)
 
     def _scales(self):
         """Return what the sum of each window is multiplied by, as the sum of two arrays."""

@@ -94,7 +94,7 @@ def narrow_norms(taps, greatest, p, scale):
     scale : tuple
         What sums are multiplied by: the sum of two numbers, or of two arrays.
     """
-    sums = _sums((taps / greatest[:, np.newaxis]) ** p)
+    sums = row_sums((taps / greatest[:, np.newaxis]) ** p)
     return greatest * (sums * scale[0]) ** (1 / p)
 
 
@@ -105,8 +105,8 @@ def norms(taps, greatest, p, scale):
     logarithms = dd.logarithm((np.where(zero, greatest, taps), 0.0))
     terms = _exponentials(dd.add(logarithms, (-high, -low)), p)
     terms = np.concatenate([np.where(zero, 0.0, part) for part in terms], axis=1)
-    high = _sums(terms)
-    low = _sums(np.concatenate((terms, -high[:, np.newaxis]), axis=1))
+    high = row_sums(terms)
+    low = row_sums(np.concatenate((terms, -high[:, np.newaxis]), axis=1))
     root, power = _root(dd.multiply((high, low), scale), p)
     significand, own_power = np.frexp(greatest[:, 0])
     high, low = dd.multiply(root, (significand, 0.0))
@@ -154,7 +154,7 @@ def _limited(high, low):
     return limited, np.where(limited == high, low, 0.0)
 
 
-def _sums(terms):
+def row_sums(terms):
     """Return the exact sum of each row, rounded once. It does not depend on the order."""
     return _summing(*terms.shape, builds.active_name()).run(terms, None)[:, 0]
 

@@ -132,6 +132,19 @@ def test_roots_next_to_a_middle_of_two_results(name):
             check(np.nextafter(x.astype(np.float64), 0).astype(info), len(x), 2, layout="W")
 
 
+@pytest.mark.skipif("bfloat16" not in NAMES, reason="bfloat16 needs ml_dtypes")
+def test_many_middles_and_long_windows_take_no_seconds():
+    """Half of the norms are in the middle of two results, or windows overlap by thousands."""
+    x = np.tile(np.array([32, 255], cases.dtype("bfloat16")), (1, 1, 64, 512))
+    with cases.bounds():
+        assert (fastpool.lp_pool(x, (1, 2)) == 256).all()  # (the root is 257)
+    x = np.random.default_rng(0).standard_normal(20_000)
+    for name, p in (("float32", 0.5), ("float32", 3), ("float64", 2), ("float64", 3)):
+        plan = fastpool.plan_lp_pool(x.shape, name, 10_001, p, pads=5_000, layout="W")
+        with cases.bounds():
+            plan(x.astype(name))
+
+
 def test_orders():
     x = np.array([3.0, -4, 12, -84], np.float32)
     for p, expected in ((1, [7, 16, 96]), (2, [5, 160**0.5, 7200**0.5]), (INF, [4, 12, 84])):
