@@ -3,9 +3,9 @@
 Magnitudes are the elements without their signs. p of infinity takes their maxima, and p of 1 their
 exact sums. For p of 2 the exact sum of squares is rounded to float64. The root of that is rounded
 to the result type, which is right unless it is next to a middle between two results: then integers
-decide. For other p, powers are summed in the same way, except in windows with powers that float64
-does not hold: they are taken relative to the greatest magnitude of the window. So are all windows
-for some small p, which takes time for each tap.
+decide. For other p, powers are summed in the same way, except in windows with sums that float64
+does not hold: there they are relative to the greatest magnitude of the window. So are they for some
+small p in all windows, which takes time for each tap.
 
 Everything is done in parts of the result, which bounds the scratch.
 """
@@ -28,8 +28,8 @@ from .interop import bump_versions
 from .outputs import check_output, contiguous, outputs
 from .prepare import Prepared, PreparedAverage, PreparedPool, threads_of_calls
 from .roots import (
-    LEAST_POWER,
-    MOST_POWER,
+    LEAST_SUM,
+    MOST_SUM,
     Rounding,
     as_float64,
     nan_of,
@@ -54,7 +54,7 @@ DOES = {
     "maxima": "the maxima of magnitudes",
     "sums": "exact sums of magnitudes",
     "roots": "exact sums of powers of magnitudes, rounded to float64; then integers decide ties",
-    "powers": "sums of powers in float64; windows with extreme powers one by one",
+    "powers": "sums of powers in float64; windows with extreme sums one by one",
     "by_windows": "window by window, relative to its greatest magnitude",
 }
 
@@ -204,20 +204,17 @@ class Norms:
         values = as_float64(x, plan.dtype)
         high, low = (values**plan.p, None) if narrow else powers(values, plan.p)
         y = average_with_care(self._summing, high, None)
-        finite = (y > 0) & np.isfinite(y)
-        scale = [part[finite] for part in self._scales()] if plan.is_scaled else (1.0, 0.0)
+        # In other sums, powers that are not exact would be seen.
+        safe = (y >= LEAST_SUM) & (y <= MOST_SUM)
+        scale = [part[safe] for part in self._scales()] if plan.is_scaled else (1.0, 0.0)
         if narrow:
-            y[finite] = (y[finite] * scale[0]) ** (1 / plan.p)
+            y[safe] = (y[safe] * scale[0]) ** (1 / plan.p)
         else:
             low = average_with_care(self._summing, low, None)
-            y[finite] = roots(multiply((y[finite], low[finite]), scale), plan.p)
-        is_safe = (high >= LEAST_POWER) & (high <= MOST_POWER)
-        extreme = (values > 0) & np.isfinite(values) & ~is_safe
-        if extreme.any():
-            words = np.where(extreme, x.view(self._format.word), 0)
-            holding = self._maxima(words.view(x.dtype)).view(self._format.word)
+            y[safe] = roots(multiply((y[safe], low[safe]), scale), plan.p)
+        if not safe.all():
             greatest = as_float64(self._maxima(x), plan.dtype)
-            self._by_windows_at(np.flatnonzero(holding), values, y, greatest)
+            self._by_windows_at(np.flatnonzero(~safe & (greatest != 0)), values, y, greatest)
         return self._rounded(y, x)
 
     def _by_windows(self, x):

@@ -13,8 +13,9 @@ from .prepare import PreparedAverage
 _ULPS = 64
 # Norms by a greater p are maxima.
 _GREATEST_P = 2.0**100
-# Powers that have all digits in two doubles, and whose sums do not overflow.
-LEAST_POWER, MOST_POWER = 2.0**-900, 2.0**900
+# Sums of powers in float64 that have all their digits: smaller powers, which may lack some of
+# theirs, are less than 2**-100 of the sum.
+LEAST_SUM, MOST_SUM = 2.0**-800, 2.0**900
 # Powers of e by a smaller exponent are 0 next to 1, and by a greater one infinite.
 _LEAST_EXPONENT, _MOST_EXPONENT = -700.0, 3000.0
 # The bits of the least normal float32.
@@ -116,7 +117,7 @@ def norms(taps, greatest, p, scale):
 def powers(values, p):
     """Return the powers of magnitudes of float64, as the sums of two arrays.
 
-    Those below `LEAST_POWER` or above `MOST_POWER` have fewer digits, or none.
+    Those below 2**-900 have fewer digits, or none. They may be 2**-1010 for a smaller one.
     """
     if p == 2:
         high, low = dd.exact_product(values, values)
