@@ -7,7 +7,8 @@ decide. For other p, powers are summed in the same way, except in windows with s
 does not hold: there they are relative to the greatest magnitude of the window. So are they for some
 small p in all windows, which takes time for each tap.
 
-Everything is done in parts of the result, which bounds the scratch.
+Everything is done in parts of the result, so that the scratch is a few MB, or about 30 bytes for
+each element of a window that is larger.
 """
 
 import math
@@ -43,11 +44,12 @@ from .work import work_bytes
 
 # Limit for the elements of a part and its results.
 PART_BYTES = 1 << 19
+# A plan that has more parts makes them again for each call.
+_MOST_KEPT = 64
 # From this p on, roots of sums in float64 have more digits than any narrower type.
 _LEAST_NARROW_P = 2.0**-10
 # Taps of windows that are gathered at a time, if one window has no more.
 GATHERED = 1 << 15
-
 
 # name of a method of `Norms` -> what it does, in words
 DOES = {
@@ -111,9 +113,10 @@ class PreparedNorm(Prepared):
 
     def run(self, x, y):
         """Write the norms of `x` into `y`, part by part."""
-        if self._parts is None:
-            self._parts = self._parted()
-        for norms_of_part, read, write in self._parts:
+        parted = self._parts or self._parted()
+        if len(parted) <= _MOST_KEPT:
+            self._parts = parted
+        for norms_of_part, read, write in parted:
             y[write] = norms_of_part(x[read])
 
     def _parted(self):

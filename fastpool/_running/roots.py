@@ -7,6 +7,7 @@ import numpy as np
 from .._planning.average_pool import AvgPool, resolve
 from . import builds
 from . import double_double as dd
+from .activation import BLOCK
 from .prepare import PreparedAverage
 
 # How many ulp of float64 a root may be off: far more than it is.
@@ -115,10 +116,19 @@ def norms(taps, greatest, p, scale):
 
 
 def powers(values, p):
-    """Return the powers of magnitudes of float64, as the sums of two arrays.
+    """Return the powers of magnitudes of float64, as the sums of two arrays in one.
 
     Those below 2**-900 have fewer digits, or none. They may be 2**-1010 for a smaller one.
     """
+    results = np.empty((2, values.size))
+    flat = values.reshape(-1)
+    for first in range(0, flat.size, BLOCK):
+        block = slice(first, first + BLOCK)
+        results[:, block] = _powers_of(flat[block], p)
+    return results.reshape(2, *values.shape)
+
+
+def _powers_of(values, p):
     if p == 2:
         high, low = dd.exact_product(values, values)
     else:
