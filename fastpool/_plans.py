@@ -386,25 +386,12 @@ class LpPoolPlan(_WindowPlan, LpPool):
 
     Attributes
     ----------
-    input_shape, output_shape : tuple of int
-    dtype : str
-        Name of the element type, of input and output.
-    layout : str
-        Names of the axes. With more than three spatial axes it is "NCHW" or "NHWC".
-    axes : tuple of Axis
-        The spatial axes in order, each with its resolved size, output, kernel, stride, dilation and
-        padding.
-    batch, channels : int
-        Extents of these axes; 1 if the layout lacks the axis.
-    channels_last : bool
+    input_shape, output_shape, dtype, layout, axes, batch, channels, channels_last, given
+        As of :class:`AvgPoolPlan`. Elements and results have one type.
     p, partial, nan, num_threads
         The argument of :func:`fastpool.plan_lp_pool`, or its default.
     counted : tuple of (int, int) or None
-        If `partial` is "scale", the places along each spatial axis that hold elements and padding:
-        (first, stop), where 0 is the first element.
-    given : Given or None
-        `pads`, `auto_pad`, `ceil_mode` and `ceil_rule` as given, for explanations only. Equality
-        ignores them. None for a tile.
+        If `partial` is "scale", the places of elements and padding along each axis: (first, stop).
 
     Examples
     --------
@@ -418,25 +405,11 @@ class LpPoolPlan(_WindowPlan, LpPool):
     """
 
     def __call__(self, x, out=None):
-        """Pool an array.
+        """Return the norms of an array of shape `input_shape` and type `dtype`.
 
-        Parameters
-        ----------
-        x : array_like
-            Input of shape `input_shape` and type `dtype`.
-        out : ndarray, optional
-            Array for the norms, of shape `output_shape` and type `dtype`. It is writeable and does
-            not overlap `x`.
-
-        Returns
-        -------
-        y : ndarray
-            The norms.
-
-        Raises
-        ------
-        TypeError, ValueError
-            An array has another shape or type. Nothing has been written then.
+        They are written into `out`, if it is given: an array of shape `output_shape` and this type
+        that does not overlap `x`. If an array has another shape or type, raise TypeError or
+        ValueError with nothing written.
         """
         return norms.lp_pool(self, x, out)
 
