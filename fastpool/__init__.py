@@ -1,7 +1,7 @@
 """fastpool: exact, fast pooling on CPUs.
 
-The public functions are `max_pool`, `avg_pool`, their global and adaptive forms, `max_unpool`, and
-`plan_...` of each pooling. `fastpool.onnx` and
+The public functions are `max_pool`, `avg_pool`, `lp_pool`, the global forms of these, the adaptive
+forms of the first two, `max_unpool`, and `plan_...` of each pooling. `fastpool.onnx` and
 `fastpool.openvino` take those operators' attributes by their own names, and run inside their
 models. `fastpool.torch`, `fastpool.dask` and `fastpool.xarray` take the arrays of those libraries,
 and `fastpool.files` takes arrays in .npy files. `fastpool.conventions` compares what attributes
@@ -14,15 +14,18 @@ from ._api.adaptive import (
     adaptive_avg_pool,
     adaptive_max_pool,
     global_avg_pool,
+    global_lp_pool,
     global_max_pool,
     plan_adaptive_avg_pool,
     plan_adaptive_max_pool,
     plan_global_avg_pool,
+    plan_global_lp_pool,
     plan_global_max_pool,
 )
 from ._api.average import avg_pool, plan_avg_pool
+from ._api.lp import lp_pool, plan_lp_pool
 from ._api.maximum import max_pool, max_unpool, plan_max_pool
-from ._plans import AvgPoolPlan, MaxPoolPlan
+from ._plans import AvgPoolPlan, LpPoolPlan, MaxPoolPlan
 from ._plans import UnpoolPlan as UnpoolPlan  # what pickles of it name
 from ._running.builds import show_config
 from ._running.capi import _C_API as _C_API  # what include/fastpool.h imports
@@ -31,20 +34,25 @@ from ._version import __version__ as __version__
 
 __all__ = [
     "AvgPoolPlan",
+    "LpPoolPlan",
     "MaxPoolPlan",
     "adaptive_avg_pool",
     "adaptive_max_pool",
     "avg_pool",
     "get_include",
     "global_avg_pool",
+    "global_lp_pool",
     "global_max_pool",
+    "lp_pool",
     "max_pool",
     "max_unpool",
     "plan_adaptive_avg_pool",
     "plan_adaptive_max_pool",
     "plan_avg_pool",
     "plan_global_avg_pool",
+    "plan_global_lp_pool",
     "plan_global_max_pool",
+    "plan_lp_pool",
     "plan_max_pool",
     "show_config",
 ]

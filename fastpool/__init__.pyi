@@ -3,36 +3,46 @@
 from ._api.adaptive import adaptive_avg_pool as adaptive_avg_pool
 from ._api.adaptive import adaptive_max_pool as adaptive_max_pool
 from ._api.adaptive import global_avg_pool as global_avg_pool
+from ._api.adaptive import global_lp_pool as global_lp_pool
 from ._api.adaptive import global_max_pool as global_max_pool
 from ._api.adaptive import plan_adaptive_avg_pool as plan_adaptive_avg_pool
 from ._api.adaptive import plan_adaptive_max_pool as plan_adaptive_max_pool
 from ._api.adaptive import plan_global_avg_pool as plan_global_avg_pool
+from ._api.adaptive import plan_global_lp_pool as plan_global_lp_pool
 from ._api.adaptive import plan_global_max_pool as plan_global_max_pool
 from ._api.average import avg_pool as avg_pool
 from ._api.average import plan_avg_pool as plan_avg_pool
+from ._api.lp import lp_pool as lp_pool
+from ._api.lp import plan_lp_pool as plan_lp_pool
 from ._api.maximum import max_pool as max_pool
 from ._api.maximum import max_unpool as max_unpool
 from ._api.maximum import plan_max_pool as plan_max_pool
 from ._plans import AvgPoolPlan as AvgPoolPlan
+from ._plans import LpPoolPlan as LpPoolPlan
 from ._plans import MaxPoolPlan as MaxPoolPlan
 
 __version__: str
 __all__ = [
     "AvgPoolPlan",
+    "LpPoolPlan",
     "MaxPoolPlan",
     "adaptive_avg_pool",
     "adaptive_max_pool",
     "avg_pool",
     "get_include",
     "global_avg_pool",
+    "global_lp_pool",
     "global_max_pool",
+    "lp_pool",
     "max_pool",
     "max_unpool",
     "plan_adaptive_avg_pool",
     "plan_adaptive_max_pool",
     "plan_avg_pool",
     "plan_global_avg_pool",
+    "plan_global_lp_pool",
     "plan_global_max_pool",
+    "plan_lp_pool",
     "plan_max_pool",
     "show_config",
 ]

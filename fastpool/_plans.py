@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from types import GenericAlias
 
-from ._planning import average_pool, max_pool, max_unpool, parts
+from ._planning import average_pool, lp_pool, max_pool, max_unpool, parts
 from ._planning.average_pool import AvgPool
 from ._planning.checks import check_class, pickled_state, record, records, restore_fields
 from ._planning.geometry import AdaptiveAxis, Axis, Given, GivenSize
+from ._planning.lp_pool import LpPool
 from ._planning.max_pool import MaxPool
 from ._planning.max_unpool import MaxUnpool
-from ._running import execute, unpool
+from ._running import execute, norms, unpool
 from ._running.prepare import PreparedAverage, PreparedPool, PreparedUnpool
 
 
@@ -376,6 +377,55 @@ num_threads
         return self._shown("AvgPoolPlan", self.dtype, usual)
 
 
+@dataclass(frozen=True, repr=False)
+class LpPoolPlan(_WindowPlan, LpPool):
+    """An Lp pooling of one geometry, ready to run on any array of its shape and type.
+
+    Made by :func:`fastpool.plan_lp_pool` and :func:`fastpool.plan_global_lp_pool`. Plans are
+    immutable, comparable, hashable and picklable; threads may share one.
+
+    Attributes
+    ----------
+    input_shape, output_shape, dtype, layout, axes, batch, channels, channels_last, given
+        As of :class:`AvgPoolPlan`. Elements and results have one type.
+    p, partial, nan, num_threads
+        The argument of :func:`fastpool.plan_lp_pool`, or its default.
+    counted : tuple of (int, int) or None
+        If `partial` is "scale", the places of elements and padding along each axis: (first, stop).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastpool
+    >>> plan = fastpool.plan_lp_pool((2, 4), "float32", 2, strides=2, layout="HW")
+    >>> plan
+    <LpPoolPlan float32 HW (2, 4) -> (1, 2), kernel_shape=(2, 2), strides=(2, 2), p=2.0>
+    >>> plan(np.array([[1, 5, 2, 0], [3, 1, 1, 2]], dtype=np.float32))
+    array([[6., 3.]], dtype=float32)
+    """
+
+    def __call__(self, x, out=None):
+        """Return the norms of an array of shape `input_shape` and type `dtype`.
+
+        They are written into `out`, if it is given: an array of shape `output_shape` and this type
+        that does not overlap `x`. If an array has another shape or type, raise TypeError or
+        ValueError with nothing written.
+        """
+        return norms.lp_pool(self, x, out)
+
+    def __post_init__(self):
+        check_class(self, LpPoolPlan)
+        super().__post_init__()
+
+    def _prepare(self, dtype):
+        check_class(self, LpPoolPlan)
+        return norms.PreparedNorm(self, dtype)
+
+    def __repr__(self):
+        usual = {"p": None, "partial": "sum", "nan": "propagate", "num_threads": None}
+        return self._shown("LpPoolPlan", self.dtype, usual)
+
+
 @dataclass(frozen=True)
 class UnpoolPlan(_Plan, MaxUnpool):
     """A max unpooling of one geometry, ready to run. `MaxUnpool` documents the fields."""
@@ -406,7 +456,8 @@ class UnpoolPlan(_Plan, MaxUnpool):
 
 
 # Pickles use these names, so they survive a move of the classes.
-MaxPoolPlan.__module__ = AvgPoolPlan.__module__ = UnpoolPlan.__module__ = "fastpool"
+for _class in (MaxPoolPlan, AvgPoolPlan, LpPoolPlan, UnpoolPlan):
+    _class.__module__ = "fastpool"
 
 
 def make_plan(*arguments, **attributes):
@@ -433,6 +484,15 @@ def make_adaptive_avg_plan(*arguments):
 
 def make_global_avg_plan(*arguments):
     return AvgPoolPlan(**average_pool.resolve_global(*arguments))
+
+
+def make_lp_plan(*arguments, **attributes):
+    """Return the `LpPoolPlan` for attributes as the public functions take them."""
+    return LpPoolPlan(**lp_pool.resolve(*arguments, **attributes))
+
+
+def make_global_lp_plan(*arguments):
+    return LpPoolPlan(**lp_pool.resolve_global(*arguments))
 
 
 def make_unpool_plan(*arguments, **attributes):

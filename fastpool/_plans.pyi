@@ -201,3 +201,27 @@ class AvgPoolPlan(_WindowPlan):
     def __call__(self, x: t.Array, out: None = None) -> NDArray[Any]: ...
     @overload
     def __call__(self, x: t.Array, out: _Out) -> _Out: ...
+
+@dataclass(frozen=True, repr=False)
+class LpPoolPlan(_WindowPlan):
+    input_shape: tuple[int, ...]
+    dtype: str
+    layout: str
+    axes: tuple[Axis, ...]
+    batch: int
+    channels: int
+    channels_last: bool
+    output_shape: tuple[int, ...]
+    p: float
+    partial: str
+    counted: tuple[tuple[int, int], ...] | None
+    nan: str
+    num_threads: int | None
+    given: Given | None = None
+    def __post_init__(self) -> None: ...
+    @overload
+    def __call__(self, x: NDArray[_T], out: NDArray[_T] | None = None) -> NDArray[_T]: ...
+    @overload
+    def __call__(self, x: t.Array, out: NDArray[Any] | None = None) -> NDArray[Any]: ...
+    @overload
+    def __call__(self, x: t.Array, out: _Out) -> _Out: ...

@@ -24,6 +24,7 @@ KeepDims: TypeAlias = bool | Literal[0, 1] | None
 Beyond: TypeAlias = Literal["drop", "count", None]
 Rounding: TypeAlias = Literal["half_even", "half_away", "trunc", "floor", None]
 Numerics: TypeAlias = Literal["exact", "sequential", None]
+Partial: TypeAlias = Literal["sum", "scale", None]
 StorageOrder: TypeAlias = Literal[0, 1, None]
 Activation: TypeAlias = Literal[
     "Relu", "Clip", "LeakyRelu", "HardSigmoid", "Tanh", "Sigmoid", "Silu", "", None
@@ -82,8 +83,8 @@ PadsByDimension: TypeAlias = (
 
 # Attributes of functions, for functions that pass them on.
 @type_check_only
-class WindowAttributes(TypedDict, total=False):
-    """Attributes of windows of any pooling, and what becomes of its results."""
+class Windows(TypedDict, total=False):
+    """Attributes of windows of any pooling."""
 
     strides: Ints | None
     pads: Ints | None
@@ -91,6 +92,11 @@ class WindowAttributes(TypedDict, total=False):
     auto_pad: AutoPad
     ceil_mode: CeilMode
     ceil_rule: CeilRule
+
+@type_check_only
+class WindowAttributes(Windows, total=False):
+    """Attributes of windows, and what becomes of their results."""
+
     activation: Activation
     activation_params: Sequence[float] | None
 
@@ -112,6 +118,19 @@ class MeanAttributes(TypedDict, total=False):
     rounding: Rounding
     numerics: Numerics
     nan: Nan
+
+@type_check_only
+class NormAttributes(TypedDict, total=False):
+    """Attributes of fastpool.global_lp_pool, except the order."""
+
+    layout: Layout
+    nan: Nan
+
+@type_check_only
+class LpPoolAttributes(Windows, NormAttributes, total=False):
+    """Attributes of fastpool.lp_pool, except the order."""
+
+    partial: Partial
 
 @type_check_only
 class PoolAttributes(WindowAttributes, MaximumAttributes, total=False):

@@ -8,6 +8,7 @@ from .._running.interop import as_array, as_output, bump_versions, routed
 from .._running.plan_cache import PlanCache
 
 _global_avg_plans = PlanCache(_plans.make_global_avg_plan)
+_global_lp_plans = PlanCache(_plans.make_global_lp_plan)
 _global_max_plans = PlanCache(_plans.make_global_max_plan)
 _adaptive_avg_plans = PlanCache(_plans.make_adaptive_avg_plan)
 _adaptive_max_plans = PlanCache(_plans.make_adaptive_max_plan)
@@ -76,6 +77,62 @@ def global_avg_pool(
         x = as_array(x, "x")
     values = layout, dtype, rounding, numerics, nan, num_threads
     return _reduced(_global_avg_plans.find(x, values), x, keepdims, out)
+
+
+def global_lp_pool(
+    x, p=2, *, layout="NCHW", keepdims=True, nan="propagate", out=None, num_threads=None
+):
+    """Take the Lp norm of all spatial axes.
+
+    Parameters
+    ----------
+    x : array_like
+        Input with the axes of `layout`, of any type that :func:`lp_pool` takes.
+    p : float
+        The order of the norm, any number above 0, which may be infinite.
+    layout : str
+        The axes of `x`, as in :func:`max_pool`: at least one spatial axis.
+    keepdims : bool
+        Whether the spatial axes stay, with one element each.
+    nan, num_threads
+        As in :func:`lp_pool`.
+    out : ndarray, optional
+        Array for the norms, under the rules of :func:`lp_pool`.
+
+    Returns
+    -------
+    y : ndarray
+        The norms, of the type of `x`.
+
+    Raises
+    ------
+    TypeError
+        An argument is of the wrong kind, or `x` holds no floats.
+    ValueError
+        An argument has a wrong value, or a spatial axis has no elements.
+
+    See Also
+    --------
+    lp_pool : Equal to this function if the window is as large as the input.
+
+    Notes
+    -----
+    This is ONNX GlobalLpPool, also in the domain com.ms.internal.nhwc, for any number of axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastpool
+    >>> x = np.array([[[1, 5, 5], [-5, 2, 1]]], dtype=np.float32)
+    >>> fastpool.global_lp_pool(x, layout="CHW", keepdims=False)
+    array([9.], dtype=float32)
+    """
+    if type(x) is not ndarray:
+        results = routed(global_lp_pool, x, locals())
+        if results is not None:
+            return results
+        x = as_array(x, "x")
+    return _reduced(_global_lp_plans.find(x, (p, layout, nan, num_threads)), x, keepdims, out)
 
 
 def global_max_pool(
@@ -321,6 +378,22 @@ def plan_global_avg_pool(
     """
     values = result_dtype, rounding, numerics, nan, num_threads
     return _plans.make_global_avg_plan(input_shape, dtype, layout, *values)
+
+
+def plan_global_lp_pool(
+    input_shape, dtype, p=2, *, layout="NCHW", nan="propagate", num_threads=None
+):
+    """Return the `LpPoolPlan` of :func:`global_lp_pool` for arrays of one shape and type.
+
+    The spatial axes of its results stay, with one element each.
+
+    Examples
+    --------
+    >>> import fastpool
+    >>> fastpool.plan_global_lp_pool((1, 2048, 7, 7), "float32").output_shape
+    (1, 2048, 1, 1)
+    """
+    return _plans.make_global_lp_plan(input_shape, dtype, p, layout, nan, num_threads)
 
 
 def plan_global_max_pool(

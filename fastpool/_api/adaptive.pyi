@@ -8,7 +8,7 @@ from numpy.typing import DTypeLike, NDArray
 from typing_extensions import TypeVar
 
 from .. import _typing as t
-from .._plans import AvgPoolPlan, MaxPoolPlan
+from .._plans import AvgPoolPlan, LpPoolPlan, MaxPoolPlan
 
 _T = TypeVar("_T", bound=np.generic)
 # An output that is no NumPy array.
@@ -77,6 +77,49 @@ def global_avg_pool(
     dtype: DTypeLike | None = None,
     rounding: t.Rounding = "half_even",
     numerics: t.Numerics = "exact",
+    nan: t.Nan = "propagate",
+    out: _Out,
+    num_threads: SupportsIndex | None = None,
+) -> _Out: ...
+@overload
+def global_lp_pool(
+    x: NDArray[_T],
+    p: float | None = 2,
+    *,
+    layout: t.Layout = "NCHW",
+    keepdims: t.KeepDims = True,
+    nan: t.Nan = "propagate",
+    out: NDArray[_T] | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> NDArray[_T]: ...
+@overload
+def global_lp_pool(
+    x: _DaskArray,
+    p: float | None = 2,
+    *,
+    layout: t.Layout = "NCHW",
+    keepdims: t.KeepDims = True,
+    nan: t.Nan = "propagate",
+    num_threads: SupportsIndex | None = None,
+) -> _DaskArray: ...
+@overload
+def global_lp_pool(
+    x: t.Array,
+    p: float | None = 2,
+    *,
+    layout: t.Layout = "NCHW",
+    keepdims: t.KeepDims = True,
+    nan: t.Nan = "propagate",
+    out: NDArray[Any] | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> NDArray[Any]: ...
+@overload
+def global_lp_pool(
+    x: t.Array,
+    p: float | None = 2,
+    *,
+    layout: t.Layout = "NCHW",
+    keepdims: t.KeepDims = True,
     nan: t.Nan = "propagate",
     out: _Out,
     num_threads: SupportsIndex | None = None,
@@ -515,6 +558,15 @@ def plan_global_avg_pool(
     nan: t.Nan = "propagate",
     num_threads: SupportsIndex | None = None,
 ) -> AvgPoolPlan: ...
+def plan_global_lp_pool(
+    input_shape: t.Counts,
+    dtype: DTypeLike,
+    p: float | None = 2,
+    *,
+    layout: t.Layout = "NCHW",
+    nan: t.Nan = "propagate",
+    num_threads: SupportsIndex | None = None,
+) -> LpPoolPlan: ...
 @overload
 def plan_global_max_pool(
     input_shape: t.Counts,

@@ -9,6 +9,7 @@ from .options import (
     ACTIVATION,
     AVERAGE,
     INDICES,
+    NORM,
     OP,
     THREADS,
     WINDOW,
@@ -41,7 +42,7 @@ DPI = 200
 )
 @click.option("--shape", type=Numbers(), required=True, help="Shape of the array, in --layout.")
 @click.option("--dtype", metavar="NAME", default="float32", help="Type of the array. [float32]")
-@with_options(OP, WINDOW, AVERAGE)
+@with_options(OP, WINDOW, AVERAGE, NORM)
 @with_options([text("result-dtype", "Type of averages. [that of the array]")])
 @click.option("--return-indices", is_flag=True, help="Return the indices of the maxima too.")
 @with_options(INDICES, ACTIVATION, THREADS)

@@ -81,14 +81,15 @@ def number(name, help):
 
 
 # What is computed, and the functions and arguments that it has in fastpool.
-OPS = ("max", "avg", "global-max", "global-avg", "adaptive-max", "adaptive-avg")
+OPS = ("max", "avg", "lp", "global-max", "global-avg", "global-lp")
+OPS += ("adaptive-max", "adaptive-avg")
 OP = [
     click.option(
         "--op",
         type=click.Choice(OPS),
         metavar="NAME",
         default="max",
-        help="max, avg, global-max, global-avg, adaptive-max or adaptive-avg. [max]",
+        help="max, avg, lp, global-max, global-avg, global-lp, adaptive-max or adaptive-avg. [max]",
     ),
 ]
 # The attributes of windows and arrays, in order.
@@ -126,6 +127,10 @@ AVERAGE = [
     number("divisor", "What sums are divided by, whatever the window holds."),
     text("rounding", "half_even, half_away, trunc or floor, of integers. [half_even]"),
     text("numerics", "exact, or sequential: the bits of other libraries. [exact]"),
+]
+NORM = [
+    click.option("--p", metavar="X", type=float, help="The order of a norm, inf too. [2]"),
+    text("partial", "Norms of windows that reach past the end: sum, or scale. [sum]"),
 ]
 INDICES = [
     number("storage-order", "Indices count rows (0) or columns (1) of a plane first. [0]"),

@@ -13,6 +13,7 @@ from .options import (
     ACTIVATION,
     AVERAGE,
     INDICES,
+    NORM,
     OP,
     THREADS,
     WINDOW,
@@ -46,7 +47,7 @@ ARRAYS = (".npy", ".npz")
 @click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
 @with_options(OP, WINDOW)
 @with_options(AVERAGE, [text("dtype", "Type of averages. [that of the input]")])
-@with_options([number("keepdims", "Whether a global op keeps spatial axes: 0 or 1. [1]")])
+@with_options(NORM, [number("keepdims", "Whether a global op keeps spatial axes: 0 or 1. [1]")])
 @click.option(
     "--indices",
     metavar="FILE",

@@ -84,17 +84,10 @@ class AvgPool(Pooled):
         """Return the fields that say where a part lies which takes the slices `read` of x."""
         if self.counted is None:
             return {}
-        starts = [read[place][0] for place in self.spatial]
-        if not self.count_include_pad:
-            stops = [read[place][1] for place in self.spatial]
-            spans = zip(starts, stops, strict=True)
-            return {"counted": tuple((0, stop - start) for start, stop in spans)}
-        return {
-            "counted": tuple(
-                (first - start, stop - start)
-                for (first, stop), start in zip(self.counted, starts, strict=True)
-            )
-        }
+        if self.count_include_pad:
+            return {"counted": counted_in_part(self, read)}
+        spans = (read[place] for place in self.spatial)
+        return {"counted": tuple((0, stop - start) for start, stop in spans)}
 
 
 def resolve(
@@ -126,7 +119,7 @@ def resolve(
     axes, given = pooled_axes(shape, order, attributes)
     count_include_pad = arguments.count_include_pad(count_include_pad)
     beyond = arguments.beyond(beyond)
-    counted = _counted(axes, given, count_include_pad, beyond)
+    counted = counted_places(axes, given, count_include_pad, beyond)
     rules = count_include_pad, beyond, counted, arguments.divisor(divisor)
     values = result_dtype, rounding, numerics, nan, activation, activation_params, num_threads
     return _fields(shape, dtype, order, axes, given, rules, values)
@@ -153,7 +146,7 @@ def resolve_adaptive(input_shape, dtype, output_size, layout=None, *values):
 
 def _without_padding(shape, dtype, order, axes, given, values):
     *values, num_threads = values
-    rules = False, "drop", _counted(axes, given, False, "drop"), None
+    rules = False, "drop", counted_places(axes, given, False, "drop"), None
     return _fields(shape, dtype, order, axes, given, rules, (*values, None, (), num_threads))
 
 
@@ -201,7 +194,7 @@ def _fields(shape, dtype, order, axes, given, rules, values):
 # --------------------------------------------------------------------------------------- divisors
 
 
-def _counted(axes, given, count_include_pad, beyond):
+def counted_places(axes, given, count_include_pad, beyond):
     """Return the range of places that count along each axis, or None if all do."""
     if not count_include_pad:
         return tuple((0, axis.size) for axis in axes)
@@ -212,6 +205,13 @@ def _counted(axes, given, count_include_pad, beyond):
     if given.auto_pad == "VALID":
         ends = [0] * len(axes)
     return tuple((-axis.begin, axis.size + end) for axis, end in zip(axes, ends, strict=True))
+
+
+def counted_in_part(plan, read):
+    """Return `counted` of a part of a plan, which takes the slices `read` of the input."""
+    starts = (read[place][0] for place in plan.spatial)
+    pairs = zip(plan.counted, starts, strict=True)
+    return tuple((first - start, stop - start) for (first, stop), start in pairs)
 
 
 def count(axis, places, output):
@@ -302,18 +302,18 @@ def check_fields(plan):
         axes = axes_again(plan, order)
         divisor = arguments.divisor(plan.divisor)
         beyond = arguments.beyond(plan.beyond)
-        rules = plan.count_include_pad, beyond, _counted_again(plan, axes), divisor
+        counted = counted_again(plan, axes, plan.count_include_pad, beyond)
+        rules = plan.count_include_pad, beyond, counted, divisor
         values = plan.result_dtype, plan.rounding, plan.numerics, plan.nan
         more = plan.activation, plan.activation_params, plan.num_threads
         expected = _fields(shape, plan.dtype, order, axes, plan.given, rules, (*values, *more))
         compare_fields(plan, expected)
 
 
-def _counted_again(plan, axes):
+def counted_again(plan, axes, include, beyond):
     """Return `counted` of a plan, resolved again, or checked if the plan is that of a tile."""
-    include, beyond = plan.count_include_pad, plan.beyond
     if isinstance(plan.given, Given) or not include or beyond == "count":
-        return _counted(axes, plan.given, include, beyond)
+        return counted_places(axes, plan.given, include, beyond)
     fits = plan.counted is not None and len(plan.counted) == len(axes)
     if not fits or plan.given is not None or {*map(len, plan.counted)} != {2}:
         raise ValueError(f"counted {plan.counted} does not fit axes {axes}")

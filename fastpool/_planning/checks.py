@@ -60,7 +60,8 @@ INTEGER = Kind("an int", _is_int)
 INTEGERS = tuple_of("a tuple of ints", INTEGER)
 TEXT = Kind("a str", lambda value: type(value) is str)
 FLAG = Kind("a bool", lambda value: type(value) is bool)
-FLOATS = tuple_of("a tuple of floats", Kind("a float", lambda value: type(value) is float))
+FLOAT = Kind("a float", lambda value: type(value) is float)
+FLOATS = tuple_of("a tuple of floats", FLOAT)
 
 
 def check_class(plan, expected):

@@ -74,7 +74,8 @@ def _norms(x, order, axes, p, partial, nan):
                 y[plane] = rounded(_norm(taps[plane], p, scale), numbers.exponent, dtype)
         return y
 
-    return arranged(reduced(planes, axes, planes.dtype, 0, norm), order)
+    with np.errstate(all="ignore"):  # signalling NaN, overflow of the result type
+        return arranged(reduced(planes, axes, planes.dtype, 0, norm), order)
 
 
 def _norm(taps, p, scale):

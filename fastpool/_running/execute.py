@@ -11,7 +11,7 @@ from .passes import trimmed
 from .prepare import compiled
 
 
-def _input(plan, x):
+def input_of(plan, x):
     """Return an array of a plan's shape and type over the memory of `x`."""
     x = own(as_array(x, "x"))
     if element_type(x) != plan.dtype:
@@ -26,13 +26,13 @@ def max_pool(plan, x, out, out_indices):
 
     Every array is checked before anything is written.
     """
-    x = _input(plan, x)
+    x = input_of(plan, x)
     prepared = plan._prepared_for(x.dtype)
     plan = prepared.plan
     into = outputs(out=out, out_indices=out_indices)
     results = prepared.run(x, *into)
     if results is None:
-        results = _pool_with_care(prepared, x, *into)
+        results = pool_with_care(prepared, x, *into)
     bump_versions(out, out_indices)
     if not plan.return_indices:
         return results if out is None else out
@@ -40,7 +40,8 @@ def max_pool(plan, x, out, out_indices):
     return y if out is None else out, z if out_indices is None else out_indices
 
 
-def _pool_with_care(prepared, x, out, out_indices):
+def pool_with_care(prepared, x, out, out_indices):
+    """Pool a checked array by any of a plan's ways; check the output arrays, or make them."""
     plan, native = prepared.plan, x.dtype.newbyteorder("=")
     if out is not None:
         check_output("out", out, plan.output_shape, native, {"x": x})
@@ -109,18 +110,19 @@ def avg_pool(plan, x, out):
 
     Every array is checked before anything is written.
     """
-    x = _input(plan, x)
+    x = input_of(plan, x)
     prepared = plan._prepared_for(x.dtype)
     plan = prepared.plan
     (into,) = outputs(out=out)
     y = prepared.run(x, into)
     if y is None:
-        y = _average_with_care(prepared, x, into)
+        y = average_with_care(prepared, x, into)
     bump_versions(out)
     return y if out is None else out
 
 
-def _average_with_care(prepared, x, out):
+def average_with_care(prepared, x, out):
+    """Average a checked array by any of a plan's ways; check the output array, or make it."""
     plan = prepared.plan
     (dtype,) = plan.result_dtypes(x.dtype)
     if out is not None:

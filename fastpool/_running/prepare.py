@@ -42,7 +42,7 @@ def compiled(plan, windows, input_shape, output_shape, dtype, threads=None, kern
         work = smaller
 
 
-def _threads_of_calls(num_threads, work):
+def threads_of_calls(num_threads, work):
     """Return a function that returns the threads of a call, or None if it is always one."""
     if num_threads == 1 or (num_threads is None and work < threads.SERIAL_BYTES):
         return None
@@ -50,7 +50,7 @@ def _threads_of_calls(num_threads, work):
     return functools.partial(threads.effective_threads, num_threads, work, limit)
 
 
-class _Prepared:
+class Prepared:
     """What was prepared from a plan on one build."""
 
     def fits(self, plan):
@@ -70,7 +70,7 @@ def _refuse(*arrays):
     return None
 
 
-class PreparedPool(_Prepared):
+class PreparedPool(Prepared):
     """What a pooling plan needs to run on one build; it is stored on the plan."""
 
     def __init__(self, plan, dtype=None):
@@ -80,7 +80,7 @@ class PreparedPool(_Prepared):
         self.plan = plan = MaxPool(**self.state)
         self.build = builds.active_name()
         self.windows = tuple(map(trimmed, plan.axes))
-        self.threads = _threads_of_calls(plan.num_threads, work_bytes(plan))
+        self.threads = threads_of_calls(plan.num_threads, work_bytes(plan))
         self.pooling = self.work = self.choice = None  # if windows are gigantic
         self.run = _refuse
         if not any(map(is_gigantic, self.windows)):
@@ -92,7 +92,7 @@ class PreparedPool(_Prepared):
                 self.run = self.pooling.run
 
 
-class PreparedAverage(_Prepared):
+class PreparedAverage(Prepared):
     """What an average pooling plan needs to run on one build."""
 
     def __init__(self, plan, dtype=None):
@@ -100,7 +100,7 @@ class PreparedAverage(_Prepared):
         self.state = state_of(plan)
         self.plan = plan = AvgPool(**self.state)
         self.build = builds.active_name()
-        self.threads = _threads_of_calls(plan.num_threads, work_bytes(plan))
+        self.threads = threads_of_calls(plan.num_threads, work_bytes(plan))
         self.pooling = self.work = None  # if numbers are huge
         self.run = _refuse
         if not is_huge(plan):
@@ -113,7 +113,7 @@ class PreparedAverage(_Prepared):
                 self.run = self.pooling.run
 
 
-class PreparedUnpool(_Prepared):
+class PreparedUnpool(Prepared):
     """What an unpooling plan needs to run on one build and one element type."""
 
     def __init__(self, plan, name, dtype=None):
@@ -143,7 +143,7 @@ class PreparedUnpool(_Prepared):
         values = math.prod(plan.x_shape)
         itemsize = plain.itemsize
         work = values * (itemsize + 8) + math.prod(plan.output_shape) * itemsize
-        self.threads = _threads_of_calls(plan.num_threads, work)
+        self.threads = threads_of_calls(plan.num_threads, work)
         kernels = builds.builds()[self.build]
         self.unpooling = kernels.Unpooling(unpool_work, plain, self.threads)
         self.run = _refuse if self.block else self.unpooling.run

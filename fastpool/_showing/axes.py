@@ -6,6 +6,7 @@ from .._planning import geometry
 from .._planning.average_pool import AvgPool
 from .._planning.dtypes import lowest
 from .._planning.geometry import AdaptiveAxis, Given, GivenSize
+from .._planning.max_pool import MaxPool
 from .._planning.windows import windows_of
 from .divisors import places_of, taps_that_count
 
@@ -196,7 +197,7 @@ def _edges(plan):
     plane = "plane" if len(axes) == 2 else "channel"
     text = f"of {total} windows of a {plane}, {over} over an edge, {empty} empty"
     if empty:
-        is_average = isinstance(plan, AvgPool)
-        text += f", which give {0 if is_average else lowest(plan.dtype)}"
-        text += " and index -1" if not is_average and plan.return_indices else ""
+        is_maximum = isinstance(plan, MaxPool)
+        text += f", which give {lowest(plan.dtype) if is_maximum else 0}"
+        text += " and index -1" if is_maximum and plan.return_indices else ""
     return text

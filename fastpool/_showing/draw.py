@@ -19,6 +19,7 @@ except ImportError:
 from .._planning import arguments, geometry
 from .._planning.average_pool import AvgPool
 from .._planning.geometry import GivenSize
+from .._planning.lp_pool import LpPool
 from .._planning.windows import windows_of
 from .axes import is_adaptive
 from .divisors import Divisors
@@ -100,6 +101,8 @@ def _title(plan):
         more += ["count_include_pad"] * plan.count_include_pad
         more += [f"beyond {plan.beyond}"] * (plan.beyond != "drop")
         more += [f"divisor {plan.divisor}"] * (plan.divisor is not None)
+    elif isinstance(plan, LpPool):
+        more += [f"p {plan.p:g}", *[f"partial {plan.partial}"] * (plan.partial != "sum")]
     shapes = f"{types} {plan.layout} {plan.input_shape} → {plan.output_shape}"
     return f"{shapes}\n{', '.join([*_attributes(plan), *more])}"
 

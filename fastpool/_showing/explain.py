@@ -7,7 +7,9 @@ import textwrap
 from .._planning import geometry
 from .._planning.average_pool import AvgPool
 from .._planning.dtypes import ITEMSIZE, is_float, is_integer
-from .._running import builds, strategies, threads
+from .._planning.lp_pool import LpPool
+from .._planning.max_pool import MaxPool
+from .._running import builds, norms, strategies, threads
 from .._running.passes import is_empty
 from .._running.work import work_bytes
 from . import axes
@@ -23,6 +25,10 @@ _NAN = {
 _NAN_IN_MEANS = {
     "propagate": "a window with a NaN, or with infinities of both signs, gives NaN",
     "ignore": "NaN is {}; a window of nothing else gives NaN",
+}
+_NAN_IN_NORMS = {
+    "propagate": "a window with a NaN gives NaN",
+    "ignore": "NaN adds nothing; a window of nothing else gives NaN",
 }
 _ROUNDED = {
     "half_even": "to the nearest, halves to the even one",
@@ -85,6 +91,8 @@ def _title(plan):
     name, types = "MaxPoolPlan", plan.dtype
     if isinstance(plan, AvgPool):
         name, types = "AvgPoolPlan", _types(plan)
+    elif isinstance(plan, LpPool):
+        name = "LpPoolPlan"
     return f"{name}: {types} {plan.layout} {plan.input_shape} -> {plan.output_shape}"
 
 
@@ -99,6 +107,8 @@ def _sections(plan, prepared):
     if isinstance(plan, AvgPool):
         yield "divisor", list(divisor_rule(plan))
         yield "values", list(_means(plan))
+    elif isinstance(plan, LpPool):
+        yield "values", list(_norms(plan))
     else:
         yield "values", list(_values(plan))
         yield "indices", list(_indices(plan))
@@ -134,6 +144,21 @@ def _means(plan):
         taken = "neither summed nor counted" if plan.divisor is None else "not summed"
         yield f'nan "{plan.nan}": {_NAN_IN_MEANS[plan.nan].format(taken)}'
     yield from _activation(plan)
+
+
+def _norms(plan):
+    exact = norms.is_exact(plan)
+    if plan.p == math.inf:
+        yield f"{plan.dtype}, p inf: the greatest magnitude"
+    else:
+        rounded = "rounded once" if exact else "within 1 ulp"
+        yield f"{plan.dtype}, p {plan.p:g}: the p-th root of the sum of magnitudes ** p, {rounded}"
+    if plan.is_scaled:
+        names = geometry.layout(plan.layout, plan.input_shape).spatial_names
+        for name, taps, last in zip(names, plan.kernel_shape, plan.counted_last, strict=True):
+            if last < taps:
+                yield f'partial "scale": last sums along {name} are multiplied by {taps} / {last}'
+    yield f'nan "{plan.nan}": {_NAN_IN_NORMS[plan.nan]}'
 
 
 def _activation(plan):
@@ -172,6 +197,11 @@ def _call(plan, prepared):
     """Yield (label, sentences) on how this machine runs a call on plain arrays now."""
     kernels = builds.builds()[prepared.build]
     build = f"{prepared.build} build, vectors of {kernels.VECTOR_BYTES} bytes"
+    if isinstance(plan, LpPool):
+        yield "kernel", [f"{build}; {norms.DOES[norms.way(plan)]}"]
+        yield "copies", [f"one of each part of x and its result, of {_bytes(norms.PART_BYTES)}"]
+        yield "threads", [_threads_of(plan, prepared)]
+        return
     of_kind = _kernel_of_means if isinstance(plan, AvgPool) else _kernel
     how, declined = of_kind(plan, prepared)
     yield "kernel", [f"{build}; {how}" if how else build]
@@ -243,7 +273,7 @@ def _copies(plan):
 
 def _threads_of(plan, prepared):
     asked = prepared.threads_now()
-    gigantic = prepared.pooling is None and not isinstance(plan, AvgPool)
+    gigantic = prepared.pooling is None and isinstance(plan, MaxPool)
     tasks = 1 if gigantic else asked if prepared.pooling is None else prepared.pooling.tasks
     count = min(asked, max(1, tasks))
     work = work_bytes(plan)

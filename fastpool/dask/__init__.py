@@ -15,9 +15,11 @@ from .._api.adaptive import (
     plan_adaptive_avg_pool,
     plan_adaptive_max_pool,
     plan_global_avg_pool,
+    plan_global_lp_pool,
     plan_global_max_pool,
 )
 from .._api.average import plan_avg_pool
+from .._api.lp import plan_lp_pool
 from .._api.maximum import plan_max_pool
 from .._planning import arguments
 from .._planning.max_unpool import check_indices
@@ -47,7 +49,9 @@ __all__ = [
     "adaptive_max_pool",
     "avg_pool",
     "global_avg_pool",
+    "global_lp_pool",
     "global_max_pool",
+    "lp_pool",
     "max_pool",
     "max_unpool",
 ]
@@ -185,6 +189,78 @@ def global_avg_pool(x, *, keepdims=True, dtype=None, num_threads=1, **attributes
     attributes = {"num_threads": num_threads, **attributes}
     plan = _planned(plan_global_avg_pool, x, result_dtype=dtype, **attributes)
     return _reduced("global_avg_pool", x, plan, keepdims)
+
+
+def lp_pool(x, kernel_shape, p=2, *, num_threads=1, **attributes):
+    """Take the Lp norm of every window of a dask array.
+
+    Parameters
+    ----------
+    x : dask.array.Array
+        Input, in any chunks.
+    kernel_shape : int or sequence of int
+        Taps of the window along each spatial axis, at least 1.
+    p : float
+        The order of the norm, above 0.
+    num_threads : int
+        The number of threads for a block, at least 1.
+    **attributes
+        Those of :func:`fastpool.lp_pool`, except `out`.
+
+    Returns
+    -------
+    y : dask.array.Array
+        The norms, with the bits that the array in one piece would give.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`fastpool.lp_pool` and :func:`max_pool`, before anything is computed.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import fastpool.dask
+    >>> x = da.from_array([3.0, 4.0, -12.0, 5.0], chunks=3)
+    >>> fastpool.dask.lp_pool(x, 2, strides=2, layout="W").compute()
+    array([ 5., 13.])
+    """
+    plan = _planned(plan_lp_pool, x, kernel_shape, p, num_threads=num_threads, **attributes)
+    return _pooled("lp_pool", x, plan)
+
+
+def global_lp_pool(x, p=2, *, keepdims=True, num_threads=1, **attributes):
+    """Take the Lp norm of all spatial axes of a dask array.
+
+    Parameters
+    ----------
+    x : dask.array.Array
+        Input, in chunks as for :func:`global_avg_pool`.
+    p, keepdims, **attributes
+        Those of :func:`fastpool.global_lp_pool`, except `out`.
+    num_threads : int
+        The number of threads for a block, at least 1.
+
+    Returns
+    -------
+    y : dask.array.Array
+        The norms.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`fastpool.global_lp_pool` and :func:`max_pool`, before anything is computed.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import fastpool.dask
+    >>> x = da.from_array([[3.0, -4.0], [8.0, 15.0]], chunks=1)
+    >>> fastpool.dask.global_lp_pool(x, layout="CW", keepdims=False).compute()
+    array([ 5., 17.])
+    """
+    plan = _planned(plan_global_lp_pool, x, p, num_threads=num_threads, **attributes)
+    return _reduced("global_lp_pool", x, plan, keepdims)
 
 
 def global_max_pool(x, *, keepdims=True, num_threads=1, **attributes):

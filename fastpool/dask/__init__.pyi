@@ -12,7 +12,9 @@ __all__ = [
     "adaptive_max_pool",
     "avg_pool",
     "global_avg_pool",
+    "global_lp_pool",
     "global_max_pool",
+    "lp_pool",
     "max_pool",
     "max_unpool",
 ]
@@ -59,6 +61,22 @@ def global_avg_pool(
     dtype: DTypeLike | None = None,
     num_threads: SupportsIndex | None = 1,
     **attributes: Unpack[t.MeanAttributes],
+) -> da.Array: ...
+def lp_pool(
+    x: da.Array,
+    kernel_shape: t.Ints,
+    p: float | None = 2,
+    *,
+    num_threads: SupportsIndex | None = 1,
+    **attributes: Unpack[t.LpPoolAttributes],
+) -> da.Array: ...
+def global_lp_pool(
+    x: da.Array,
+    p: float | None = 2,
+    *,
+    keepdims: t.KeepDims = True,
+    num_threads: SupportsIndex | None = 1,
+    **attributes: Unpack[t.NormAttributes],
 ) -> da.Array: ...
 @overload
 def global_max_pool(

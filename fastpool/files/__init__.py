@@ -13,9 +13,11 @@ from .._api.adaptive import (
     plan_adaptive_avg_pool,
     plan_adaptive_max_pool,
     plan_global_avg_pool,
+    plan_global_lp_pool,
     plan_global_max_pool,
 )
 from .._api.average import plan_avg_pool
+from .._api.lp import plan_lp_pool
 from .._api.maximum import plan_max_pool
 from .._planning import arguments
 from .._planning.arguments import shown
@@ -30,7 +32,9 @@ __all__ = [
     "adaptive_max_pool",
     "avg_pool",
     "global_avg_pool",
+    "global_lp_pool",
     "global_max_pool",
+    "lp_pool",
     "max_pool",
 ]
 
@@ -200,6 +204,70 @@ def global_avg_pool(
     array([ 5.5, 17.5])
     """
     planned = partial(plan_global_avg_pool, result_dtype=dtype, **attributes)
+    return _pool(planned, source, target, None, max_bytes, progress, keepdims)
+
+
+def lp_pool(source, target, kernel_shape, p=2, *, max_bytes=MAX_BYTES, progress=None, **attributes):
+    """Take the Lp norm of every window of the array in one .npy file into another .npy file.
+
+    Parameters
+    ----------
+    source, target, max_bytes, progress
+        As in :func:`max_pool`.
+    kernel_shape : int or sequence of int
+        Taps of the window along each spatial axis, at least 1.
+    p, **attributes
+        Those of :func:`fastpool.lp_pool`, except `out`.
+
+    Returns
+    -------
+    plan : LpPoolPlan
+        The plan of the whole array. Its `output_shape` is the shape of the written array.
+
+    Raises
+    ------
+    TypeError, ValueError, OSError
+        As :func:`fastpool.lp_pool` and :func:`max_pool`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import fastpool.files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/x.npy", np.array([3.0, 4.0, -12.0, 5.0]))
+    ...     names = f"{folder}/x.npy", f"{folder}/y.npy"
+    ...     plan = fastpool.files.lp_pool(*names, 2, strides=2, layout="W")
+    ...     np.load(f"{folder}/y.npy")
+    array([ 5., 13.])
+    """
+    planned = partial(plan_lp_pool, kernel_shape=kernel_shape, p=p, **attributes)
+    return _pool(planned, source, target, None, max_bytes, progress)
+
+
+def global_lp_pool(
+    source, target, p=2, *, keepdims=True, max_bytes=MAX_BYTES, progress=None, **attributes
+):
+    """Take the Lp norm of all spatial axes of the array in one .npy file into another .npy file.
+
+    Parameters
+    ----------
+    source, target, max_bytes, progress
+        As in :func:`max_pool`. One window is a whole plane, and can exceed `max_bytes`.
+    p, keepdims, **attributes
+        Those of :func:`fastpool.global_lp_pool`, except `out`.
+
+    Returns
+    -------
+    plan : LpPoolPlan
+        The plan of the whole array.
+
+    Raises
+    ------
+    TypeError, ValueError, OSError
+        As :func:`fastpool.global_lp_pool` and :func:`max_pool`.
+    """
+    planned = partial(plan_global_lp_pool, p=p, **attributes)
     return _pool(planned, source, target, None, max_bytes, progress, keepdims)
 
 

@@ -6,7 +6,7 @@ from typing import SupportsIndex, TypeAlias, Unpack
 
 from numpy.typing import DTypeLike
 
-from .. import AvgPoolPlan, MaxPoolPlan
+from .. import AvgPoolPlan, LpPoolPlan, MaxPoolPlan
 from .. import _typing as t
 
 __all__ = [
@@ -14,7 +14,9 @@ __all__ = [
     "adaptive_max_pool",
     "avg_pool",
     "global_avg_pool",
+    "global_lp_pool",
     "global_max_pool",
+    "lp_pool",
     "max_pool",
 ]
 
@@ -53,6 +55,28 @@ def global_avg_pool(
     num_threads: SupportsIndex | None = None,
     **attributes: Unpack[t.MeanAttributes],
 ) -> AvgPoolPlan: ...
+def lp_pool(
+    source: _Path,
+    target: _Path,
+    kernel_shape: t.Ints,
+    p: float | None = 2,
+    *,
+    max_bytes: SupportsIndex = ...,
+    progress: Callable[[int, int], object] | None = None,
+    num_threads: SupportsIndex | None = None,
+    **attributes: Unpack[t.LpPoolAttributes],
+) -> LpPoolPlan: ...
+def global_lp_pool(
+    source: _Path,
+    target: _Path,
+    p: float | None = 2,
+    *,
+    keepdims: t.KeepDims = True,
+    max_bytes: SupportsIndex = ...,
+    progress: Callable[[int, int], object] | None = None,
+    num_threads: SupportsIndex | None = None,
+    **attributes: Unpack[t.NormAttributes],
+) -> LpPoolPlan: ...
 def global_max_pool(
     source: _Path,
     target: _Path,

@@ -10,12 +10,15 @@ import importlib
 
 from ._averages import average_pool, qlinear_average_pool, qlinear_global_average_pool
 from ._global import global_average_pool, global_max_pool
+from ._lp import global_lp_pool, lp_pool
 from ._operators import max_pool, max_unpool
 
 __all__ = [
     "average_pool",
     "global_average_pool",
+    "global_lp_pool",
     "global_max_pool",
+    "lp_pool",
     "max_pool",
     "max_unpool",
     "qlinear_average_pool",

@@ -27,7 +27,9 @@ from .. import _typing as t
 __all__ = [
     "average_pool",
     "global_average_pool",
+    "global_lp_pool",
     "global_max_pool",
+    "lp_pool",
     "max_pool",
     "max_unpool",
     "qlinear_average_pool",
@@ -276,6 +278,64 @@ def global_max_pool(
     num_threads: SupportsIndex | None = None,
 ) -> Any: ...
 @overload
+def lp_pool(
+    x: NDArray[_T],
+    *,
+    kernel_shape: t.Counts,
+    p: float | None = 2,
+    strides: t.Counts | None = None,
+    pads: t.Counts | None = None,
+    dilations: t.Counts | None = None,
+    auto_pad: t.AutoPad | bytes = "NOTSET",
+    ceil_mode: t.CeilMode = 0,
+    layout: t.BatchLayout = "NCHW",
+    nan: t.Nan = "propagate",
+    partial: t.Partial = "sum",
+    ceil_rule: t.CeilRule = "clip",
+    pads_with_auto_pad: _OnPads = "error",
+    out: NDArray[_T] | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> NDArray[_T]: ...
+@overload
+def lp_pool(
+    x: t.Array,
+    *,
+    kernel_shape: t.Counts,
+    p: float | None = 2,
+    strides: t.Counts | None = None,
+    pads: t.Counts | None = None,
+    dilations: t.Counts | None = None,
+    auto_pad: t.AutoPad | bytes = "NOTSET",
+    ceil_mode: t.CeilMode = 0,
+    layout: t.BatchLayout = "NCHW",
+    nan: t.Nan = "propagate",
+    partial: t.Partial = "sum",
+    ceil_rule: t.CeilRule = "clip",
+    pads_with_auto_pad: _OnPads = "error",
+    out: t.Output | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> Any: ...
+@overload
+def global_lp_pool(
+    x: NDArray[_T],
+    *,
+    p: float | None = 2,
+    layout: t.BatchLayout = "NCHW",
+    nan: t.Nan = "propagate",
+    out: NDArray[_T] | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> NDArray[_T]: ...
+@overload
+def global_lp_pool(
+    x: t.Array,
+    *,
+    p: float | None = 2,
+    layout: t.BatchLayout = "NCHW",
+    nan: t.Nan = "propagate",
+    out: t.Output | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> Any: ...
+@overload
 def qlinear_average_pool(
     x: NDArray[_Byte],
     x_scale: _Scale,
@@ -351,6 +411,7 @@ class _Rules(TypedDict, total=False):
     pads_with_auto_pad: _OnPads
     index_space: t.IndexSpace
     numerics: t.Numerics
+    partial: t.Partial
     beyond: t.Beyond
     num_threads: SupportsIndex | None
 

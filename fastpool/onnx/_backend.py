@@ -27,17 +27,18 @@ _MOST_SHOWN = 12  # operators in one error
 class Backend(BaseBackend):
     """A backend for ONNX models of pooling nodes, and of nodes that move data, on the CPU.
 
-    The operators are MaxPool, MaxUnpool, AveragePool, GlobalAveragePool and GlobalMaxPool at every
-    opset version, also in the channels-last domain com.ms.internal.nhwc; NhwcMaxPool,
-    QLinearAveragePool and QLinearGlobalAveragePool of com.microsoft, the second also in the
-    channels-last domain; and ReduceMean and ReduceMax over exactly the spatial axes. Through
+    The operators are MaxPool, MaxUnpool, AveragePool, LpPool, GlobalAveragePool, GlobalMaxPool and
+    GlobalLpPool at every opset version, also in the channels-last domain com.ms.internal.nhwc;
+    NhwcMaxPool, QLinearAveragePool and QLinearGlobalAveragePool of com.microsoft, the second also
+    in the channels-last domain; and ReduceMean and ReduceMax over exactly the spatial axes. Through
     onnx.reference it also runs Concat, Constant, DequantizeLinear, Flatten, Identity,
     QuantizeLinear, Reshape, Shape, Squeeze, Transpose and Unsqueeze. `prepare` refuses a model with
     other operators; `fastpool.onnx.InferenceSession` runs it.
 
     In all methods `model` is an onnx.ModelProto, the path of a file, or bytes. Keyword arguments
-    choose conventions as in `fastpool.onnx.max_pool`, `max_unpool` and `average_pool`: `nan`,
-    `ceil_rule`, `pads_with_auto_pad`, `index_space`, `numerics`, `beyond` and `num_threads`.
+    choose conventions as in `fastpool.onnx.max_pool`, `max_unpool`, `average_pool` and `lp_pool`:
+    `nan`, `ceil_rule`, `pads_with_auto_pad`, `index_space`, `numerics`, `beyond`, `partial` and
+    `num_threads`.
 
     Examples
     --------

@@ -10,6 +10,7 @@ from onnx.helper import get_attribute_value
 from .._planning.arguments import shown
 from ._averages import average_pool, qlinear_average_pool, qlinear_global_average_pool
 from ._global import global_average_pool, global_max_pool, reduce_max, reduce_mean
+from ._lp import global_lp_pool, lp_pool
 from ._operators import max_pool, max_unpool
 
 MICROSOFT = "com.microsoft"
@@ -17,16 +18,17 @@ INTERNAL_NHWC = "com.ms.internal.nhwc"
 
 # Arguments of the operators that no node has: conventions and threads.
 RULES = ("nan", "ceil_rule", "pads_with_auto_pad", "index_space", "numerics", "beyond")
-RULES += ("num_threads",)
+RULES += ("partial", "num_threads")
 
 _INT, _INTS = AttributeProto.INT, AttributeProto.INTS
-_FLOATS, _STRING = AttributeProto.FLOATS, AttributeProto.STRING
+_FLOAT, _FLOATS, _STRING = AttributeProto.FLOAT, AttributeProto.FLOATS, AttributeProto.STRING
 
 
 class Attribute(NamedTuple):
     kind: int
     since: int = 1  # opset version that introduced it
     until: int = 2**63  # the last that has it
+    first_kind: int | None = None  # in opset 1, if it is another one
 
 
 class Operator(NamedTuple):
@@ -45,6 +47,8 @@ _AVERAGE = _WINDOW | {
     "count_include_pad": Attribute(_INT, 7),
     "dilations": Attribute(_INTS, 19),
 }
+_P = {"p": Attribute(_INT, first_kind=_FLOAT)}
+_LP = _WINDOW | _P | {"ceil_mode": Attribute(_INT, 18), "dilations": Attribute(_INTS, 18)}
 _REDUCE = {
     "axes": Attribute(_INTS, until=17),
     "keepdims": Attribute(_INT),
@@ -79,6 +83,8 @@ OPERATORS = {
     ("", "AveragePool"): Operator(average_pool, 1, _AVERAGE),
     ("", "GlobalAveragePool"): Operator(global_average_pool, 1),
     ("", "GlobalMaxPool"): Operator(global_max_pool, 1),
+    ("", "LpPool"): Operator(lp_pool, 1, _LP),
+    ("", "GlobalLpPool"): Operator(global_lp_pool, 1, _P),
     ("", "ReduceMean"): Operator(reduce_mean, 1, _REDUCE, _WITH_AXES),
     ("", "ReduceMax"): Operator(reduce_max, 1, _REDUCE, _WITH_AXES),
     (INTERNAL_NHWC, "MaxPool"): Operator(
@@ -90,6 +96,8 @@ OPERATORS = {
     (INTERNAL_NHWC, "AveragePool"): Operator(average_pool, 7, _AVERAGE | _ACTIVATION, fixed=_NHWC),
     (INTERNAL_NHWC, "GlobalAveragePool"): Operator(global_average_pool, 1, fixed=_NHWC),
     (INTERNAL_NHWC, "GlobalMaxPool"): Operator(global_max_pool, 1, fixed=_NHWC),
+    (INTERNAL_NHWC, "LpPool"): Operator(lp_pool, 11, _LP, fixed=_NHWC),
+    (INTERNAL_NHWC, "GlobalLpPool"): Operator(global_lp_pool, 2, _P, fixed=_NHWC),
     (INTERNAL_NHWC, "QLinearAveragePool"): Operator(
         qlinear_average_pool, 1, _QLINEAR, _QUANTIZED, fixed=_LAST
     ),
@@ -193,7 +201,8 @@ def read_attributes(node, opsets, *, in_function=False):
                 f"{label(node)}: unknown attribute {name}; "
                 f"{node.op_type} has {', '.join(operator.attributes) or 'none'}"
             )
-        kind, since, until = operator.attributes[attribute.name]
+        kind, since, until, first_kind = operator.attributes[attribute.name]
+        kind = first_kind if version == 1 and first_kind is not None else kind
         if not since <= version <= until:
             moved = f"came with opset {since}" if version < since else f"ended with opset {until}"
             raise ValueError(f"{label(node)}: {name} {moved}, the model imports {version}")

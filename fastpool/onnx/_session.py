@@ -57,9 +57,10 @@ class InferenceSession:
         Execution providers for every piece, by default onnxruntime's CPU.
     select : function of a NodeProto, optional
         Whether fastpool runs this pooling node. By default it runs all of them.
-    nan, ceil_rule, pads_with_auto_pad, index_space, numerics, beyond, num_threads : optional
-        As in `fastpool.onnx.max_pool`, `max_unpool` and `average_pool`, for all pooling nodes that
-        know the argument.
+    nan, ceil_rule, pads_with_auto_pad, index_space, numerics, beyond, partial, num_threads : \
+optional
+        As in `fastpool.onnx.max_pool`, `max_unpool`, `average_pool` and `lp_pool`, for all pooling
+        nodes that know the argument.
 
     Attributes
     ----------

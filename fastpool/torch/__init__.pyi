@@ -15,6 +15,9 @@ __all__ = [
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
@@ -31,6 +34,9 @@ __all__ = [
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
@@ -172,6 +178,27 @@ def avg_pool3d(
     *,
     numerics: _Numerics = "exact",
 ) -> Tensor: ...
+def lp_pool1d(
+    input: Tensor,
+    norm_type: float,
+    kernel_size: _Ints,
+    stride: _Ints | None = None,
+    ceil_mode: bool = False,
+) -> Tensor: ...
+def lp_pool2d(
+    input: Tensor,
+    norm_type: float,
+    kernel_size: _Ints,
+    stride: _Ints | None = None,
+    ceil_mode: bool = False,
+) -> Tensor: ...
+def lp_pool3d(
+    input: Tensor,
+    norm_type: float,
+    kernel_size: _Ints,
+    stride: _Ints | None = None,
+    ceil_mode: bool = False,
+) -> Tensor: ...
 def adaptive_avg_pool1d(
     input: Tensor, output_size: _Sizes, *, numerics: _Numerics = "exact"
 ) -> Tensor: ...
@@ -261,6 +288,15 @@ class AvgPool2d(nn.AvgPool2d):
 
 class AvgPool3d(nn.AvgPool3d):
     numerics: _Numerics
+    def forward(self, input: Tensor) -> Tensor: ...
+
+class LPPool1d(nn.LPPool1d):
+    def forward(self, input: Tensor) -> Tensor: ...
+
+class LPPool2d(nn.LPPool2d):
+    def forward(self, input: Tensor) -> Tensor: ...
+
+class LPPool3d(nn.LPPool3d):
     def forward(self, input: Tensor) -> Tensor: ...
 
 class AdaptiveAvgPool1d(nn.AdaptiveAvgPool1d):

@@ -1,11 +1,13 @@
 """The public functions: torch's signatures, and the shortest way to the operators."""
 
+import math
+
 import torch
 from torch.overrides import handle_torch_function, has_torch_function, has_torch_function_unary
 
 from . import _ops, _poolings
-from ._gradients import Maxima, Means, Unpool
-from ._windows import check_kind, check_rank, unpooled_extents
+from ._gradients import Maxima, Means, Norms, Unpool
+from ._windows import check_kind, check_rank, order, unpooled_extents
 
 
 def max_pool1d(
@@ -202,6 +204,64 @@ def avg_pool3d(
     return _windows_means(avg_pool3d, 3, input, attributes, numerics)
 
 
+def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """Pool as :func:`lp_pool2d` does, over one spatial axis: (N, C, L) or (C, L)."""
+    return _norms(lp_pool1d, 1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """Take the Lp norm of every window, as :func:`torch.nn.functional.lp_pool2d` does.
+
+    Parameters
+    ----------
+    input : Tensor
+        Input on the CPU, of shape (N, C, H, W) or (C, H, W): float16, bfloat16, float32 or float64.
+    norm_type : float
+        The order of the norm, above 0. It may be infinite.
+    kernel_size : int or tuple of int
+        Elements of the window.
+    stride : int or tuple of int, optional
+        Elements from one window to the next, by default `kernel_size`.
+    ceil_mode : bool
+        Whether the number of windows is rounded up. The sum of a window that reaches past the end
+        is multiplied by the taps of the window over its elements.
+
+    Returns
+    -------
+    output : Tensor
+        The norms, of the type of `input` and in its memory format. Derivatives of any order are
+        defined. They are 0 where the norm or the element is 0.
+
+    Raises
+    ------
+    TypeError
+        An argument is of the wrong kind, or `input` holds no floats, is on another device, sparse
+        or quantized.
+    ValueError
+        An argument has a wrong value, or a window is larger than the input.
+
+    Notes
+    -----
+    Elements lose their signs here. torch's function does not take their absolute values: with a
+    `norm_type` of 1 it gives sums with a sign, and with 3 the result of a negative sum is NaN. It
+    also overflows where a power does. Norms here are rounded as :func:`fastpool.lp_pool` says.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import fastpool.torch
+    >>> x = torch.tensor([[[1.0, 5, 2, 0], [-3, 1, 1, -2]]])
+    >>> fastpool.torch.lp_pool2d(x, 2, 2)
+    tensor([[[6., 3.]]])
+    """
+    return _norms(lp_pool2d, 2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """Pool as :func:`lp_pool2d` does, over three axes: (N, C, D, H, W) or (C, D, H, W)."""
+    return _norms(lp_pool3d, 3, input, norm_type, kernel_size, stride, ceil_mode)
+
+
 def adaptive_avg_pool1d(input, output_size, *, numerics="exact"):
     """Pool as :func:`adaptive_avg_pool2d` does, over one spatial axis: (N, C, L) or (C, L)."""
     return _adaptive_means(adaptive_avg_pool1d, 1, input, output_size, numerics)
@@ -392,14 +452,28 @@ def _adaptive_means(function, rank, input, output_size, numerics):
     return _means(_poolings.adaptive_avg_pool, rank, input, (output_size, numerics))
 
 
-def _means(pooling, rank, input, attributes):
+def _norms(function, rank, input, norm_type, kernel_size, stride, ceil_mode):
+    if has_torch_function_unary(input):
+        arguments = norm_type, kernel_size, stride, ceil_mode
+        return handle_torch_function(function, (input,), input, *arguments)
+    check_kind(input, "input")
+    norm_type = order(norm_type)
+    if norm_type == math.inf:
+        _poolings.lp_pool.check_type(str(input.dtype).removeprefix("torch."))
+        attributes = kernel_size, stride, 0, 1, ceil_mode
+        return _maxima(function, _poolings.max_pool, rank, input.abs(), attributes, False)
+    attributes = kernel_size, stride, ceil_mode, norm_type
+    return _means(_poolings.lp_pool, rank, input, attributes, Norms)
+
+
+def _means(pooling, rank, input, attributes, derived=Means):
     check_kind(input, "input")
     if _ops.is_plain(input):
         return pooling.run(rank, input, attributes)
     attributes = _resolved(pooling, rank, input, attributes)
     if _ops.is_traced():
         return pooling.values(input, *attributes)
-    return Means.apply(input, pooling, *attributes)
+    return derived.apply(input, pooling, *attributes)
 
 
 def _resolved(pooling, rank, input, attributes):

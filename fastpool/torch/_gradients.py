@@ -1,7 +1,7 @@
 """Derivatives: the gradient of a maximum goes to it, that of a mean to all elements of its window.
 
-All derivatives consist of operators that torch differentiates again. `Maxima`, `Means` and `Unpool`
-are the operators outside graphs. They support tangents and torch.func, unlike
+All derivatives consist of operators that torch differentiates again. `Maxima`, `Means`, `Norms` and
+`Unpool` are the operators outside graphs. They support tangents and torch.func, unlike
 `torch.library.register_autograd`.
 """
 
@@ -10,7 +10,7 @@ import math
 import torch
 
 from . import _ops
-from ._poolings import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool
+from ._poolings import adaptive_avg_pool, adaptive_max_pool, avg_pool, lp_pool, max_pool
 from ._windows import is_channels_last, may_be_empty, memory_format
 
 
@@ -199,19 +199,86 @@ def _adaptive_backward(grad, like, rank, *_):
     return _aten._adaptive_avg_pool2d_backward(grad, like)
 
 
+def _sums_backward(grad, like, rank, *attributes):
+    means, taps = _as_means(like.shape[-rank:], *attributes)
+    return _windows_backward(grad, like, rank, *means) * taps
+
+
 _aten = torch.ops.aten
-_BACKWARD = {avg_pool: _windows_backward, adaptive_avg_pool: _adaptive_backward}
+_BACKWARD = {
+    avg_pool: _windows_backward,
+    lp_pool: _sums_backward,
+    adaptive_avg_pool: _adaptive_backward,
+}
 
 
-def _register_means(pooling):
-    """Give the operator of a pooling that takes means its derivatives."""
+# ----------------------------------------------------------------------------------------- norms
+
+
+class Norms(torch.autograd.Function):
+    """The operator lp_pool, of a finite order p.
+
+    The derivative of a norm y for an element x is ``sign(x) * abs(x) ** (p - 1) * y ** (1 - p)``.
+    It is computed in float64, so that powers of narrower types do not overflow.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(input, pooling, *attributes):
+        return _call(pooling, input, attributes)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        Means.setup_context(ctx, inputs, output)
+        input, *_ = inputs
+        ctx.save_for_backward(input, output)
+        ctx.save_for_forward(input, output)
+
+    @staticmethod
+    def backward(ctx, grad):
+        of_element, of_norm = _powers(ctx)
+        result = of_element * _spread(ctx, of_norm * grad.double())
+        return result.to(grad.dtype), None, *[None] * len(ctx.attributes)
+
+    @staticmethod
+    def jvp(ctx, tangent, *_):
+        of_element, of_norm = _powers(ctx)
+        means, taps = _as_means(ctx.shape[-len(ctx.attributes[0]) :], *ctx.attributes)
+        sums = Means.apply(of_element * tangent.double(), avg_pool, *means) * taps
+        return (of_norm * sums).to(tangent.dtype)
+
+
+def _powers(ctx):
+    """Return what the derivative is a product of: a power of the element and one of the norm."""
+    input, output = (tensor.double() for tensor in ctx.saved_tensors)
+    p = ctx.attributes[-1]
+    of_norm = torch.where(output == 0, 0.0, torch.where(output == 0, 1.0, output) ** (1 - p))
+    if p == 2:
+        return input, of_norm
+    zero = input == 0
+    return input.sign() * torch.where(zero, 1.0, input).abs() ** (p - 1), of_norm
+
+
+def _as_means(sizes, kernel_size, stride, ceil_mode, _):
+    """Return the attributes of averages of windows, and how many times these are their sums.
+
+    Sums of windows that reach past the end are scaled, as in averages whose divisor is smaller.
+    """
+    window = [min(k, size) for k, size in zip(kernel_size, sizes, strict=True)]
+    padding = [0] * len(window)
+    return (window, stride, padding, ceil_mode, True, None, "exact"), math.prod(kernel_size)
+
+
+def _register_means(pooling, derived=Means):
+    """Give the operator of a pooling that takes means or norms its derivatives."""
 
     def setup(ctx, inputs, output):
         input, *attributes = inputs
-        Means.setup_context(ctx, (input, pooling, *attributes), output)
+        derived.setup_context(ctx, (input, pooling, *attributes), output)
 
     def backward(ctx, grad):
-        gradient, _, *none = Means.backward(ctx, grad)
+        gradient, _, *none = derived.backward(ctx, grad)
         return gradient, *none
 
     torch.library.register_autograd(pooling.values, backward, setup_context=setup)
@@ -252,6 +319,7 @@ _register_maxima(max_pool)
 _register_maxima(adaptive_max_pool)
 _register_means(avg_pool)
 _register_means(adaptive_avg_pool)
+_register_means(lp_pool, Norms)
 torch.library.register_autograd(
     "fastpool::max_unpool", Unpool.backward, setup_context=Unpool.setup_context
 )

@@ -53,6 +53,7 @@ def _made(kind, function, calling):
 
 MaxPool1d, MaxPool2d, MaxPool3d = _pools("MaxPool", "max_pool")
 AvgPool1d, AvgPool2d, AvgPool3d = _pools("AvgPool", "avg_pool")
+LPPool1d, LPPool2d, LPPool3d = _pools("LPPool", "lp_pool")
 AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d = _pools(
     "AdaptiveAvgPool", "adaptive_avg_pool"
 )

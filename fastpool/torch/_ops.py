@@ -141,6 +141,8 @@ class Pooling:
         plan of an array. `outputs` and `attributes` are what `resolve` returns.
     has_indices : bool
         Whether there is an operator with indices.
+    types : tuple of str
+        The element types that it takes.
 
     Attributes
     ----------
@@ -149,8 +151,11 @@ class Pooling:
     resolve : callable
     """
 
-    def __init__(self, name, attributes, resolve, make_plan, has_indices=False):
+    def __init__(
+        self, name, attributes, resolve, make_plan, has_indices=False, types=arguments.DTYPES
+    ):
         self.resolve = resolve
+        self._types = types
         self._make_plan = make_plan
         self._plans = PlanCache(self._plan)
         self._first = attributes.split(",")[0].split()[-1]
@@ -169,8 +174,14 @@ class Pooling:
             return _tensor(y, last, rank), _tensor(indices, last, rank)
         return _tensor(results, last, rank)
 
+    def check_type(self, name):
+        """Raise unless the pooling takes elements of this type."""
+        if name not in self._types:
+            raise TypeError(f"input: expected one of {', '.join(self._types)}, got torch.{name}")
+
     def _plan(self, shape, dtype, rank, last, return_indices, *attributes):
         check_rank(shape, rank)
+        self.check_type(arguments.dtype_name(dtype))
         sizes = shape[1:-1] if last else shape[-rank:]
         attributes, outputs = self.resolve(sizes, *attributes)
         outer = (shape[0], shape[-1]) if last else shape[:-rank]
@@ -194,6 +205,7 @@ class Pooling:
         def _(input, *attributes):
             rank = self._rank(attributes)
             _check_tensor(input, "input", ("cpu", "meta"))
+            self.check_type(str(input.dtype).removeprefix("torch."))
             check_rank(input.shape, rank)
             _, outputs = self.resolve(input.shape[-rank:], *attributes)
             y = _fake(input, rank, outputs, self._first)

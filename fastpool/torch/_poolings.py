@@ -1,8 +1,16 @@
 """The table of poolings: the operators of each, their attributes, and their plans."""
 
+from dataclasses import replace
+
 from .._planning.arguments import dtype_name
-from .._planning.dtypes import is_float
-from .._plans import make_adaptive_avg_plan, make_adaptive_max_plan, make_avg_plan, make_plan
+from .._planning.dtypes import DTYPES, is_float
+from .._plans import (
+    make_adaptive_avg_plan,
+    make_adaptive_max_plan,
+    make_avg_plan,
+    make_lp_plan,
+    make_plan,
+)
 from . import _windows
 from ._ops import Pooling
 
@@ -46,6 +54,24 @@ def _average_plan(shape, dtype, layout, sizes, outputs, attributes, return_indic
         raise ValueError(str(error).replace("dtype:", "divisor_override:", 1)) from None
 
 
+def _lp_plan(shape, dtype, layout, sizes, outputs, attributes, return_indices):
+    kernel_size, stride, _, norm_type = attributes
+    axes = zip(sizes, outputs, kernel_size, stride, strict=True)
+    # Padding at the end gives torch's number of windows. It counts as taps past the input.
+    ends = [max(0, (out - 1) * s + k - size) for size, out, k, s in axes]
+    plan = make_lp_plan(
+        shape,
+        dtype,
+        kernel_size,
+        norm_type,
+        strides=stride,
+        pads=[0] * len(sizes) + ends,
+        partial="scale",
+        layout=layout,
+    )
+    return replace(plan, counted=tuple((0, size) for size in sizes), given=None)
+
+
 def _adaptive_max_plan(shape, dtype, layout, sizes, outputs, attributes, return_indices):
     indices = return_indices, -len(sizes), None, None
     return make_adaptive_max_plan(shape, dtype, outputs, layout, None, *indices, None)
@@ -76,6 +102,13 @@ avg_pool = Pooling(
     f"{_WINDOWS}, bool ceil_mode, bool count_include_pad, int? divisor_override, str numerics",
     _windows.average_windows,
     _average_plan,
+)
+lp_pool = Pooling(
+    "lp_pool",
+    "SymInt[] kernel_size, SymInt[] stride, bool ceil_mode, float norm_type",
+    _windows.lp_windows,
+    _lp_plan,
+    types=tuple(filter(is_float, DTYPES)),
 )
 adaptive_max_pool = Pooling(
     "adaptive_max_pool",

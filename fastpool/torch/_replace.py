@@ -8,7 +8,7 @@ from . import _modules
 
 _OURS = {
     getattr(nn, name): getattr(_modules, name)
-    for kind in ("MaxPool", "MaxUnpool", "AvgPool", "AdaptiveAvgPool", "AdaptiveMaxPool")
+    for kind in ("MaxPool", "MaxUnpool", "AvgPool", "LPPool", "AdaptiveAvgPool", "AdaptiveMaxPool")
     for name in (f"{kind}1d", f"{kind}2d", f"{kind}3d")
 }
 
@@ -38,11 +38,11 @@ class Replaced:
 def replace_pooling(model):
     """Make fastpool compute a model's pooling and unpooling modules, in place.
 
-    These are torch.nn's max, average, adaptive max and adaptive average pooling and max unpooling.
-    The class of each module is replaced by that of :mod:`fastpool.torch`. The object stays, with
-    its hooks, its training flag and all references to it. Subclasses, which may do something else,
-    are not changed, and neither is a module with its own forward. What a forward calls, such as a
-    function or ``x.mean``, is not found.
+    These are torch.nn's max, average, Lp, adaptive max and adaptive average pooling and max
+    unpooling. The class of each module is replaced by that of :mod:`fastpool.torch`. The object
+    stays, with its hooks, its training flag and all references to it. Subclasses, which may do
+    something else, are not changed, and neither is a module with its own forward. What a forward
+    calls, such as a function or ``x.mean``, is not found.
 
     Parameters
     ----------

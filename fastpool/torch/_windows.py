@@ -96,11 +96,7 @@ def average_windows(
                 f"divisor_override: expected an int other than 0 of at most 63 bits, "
                 f"got {shown(divisor_override)}"
             )
-    extents = _extents(sizes, kernel_size, stride, padding, [1] * len(sizes), ceil_mode)
-    if len(sizes) == 3 and any(k > size for k, size in zip(kernel_size, sizes, strict=True)):
-        raise ValueError(  # so does torch, whose derivatives would fail
-            f"kernel_size: expected at most the extents of input {tuple(sizes)}, got {kernel_size}"
-        )
+    extents = _mean_extents(sizes, kernel_size, stride, padding, ceil_mode)
     if ceil_mode:
         # A window may be larger than the padded input. What is past the padding is neither summed
         # nor counted.
@@ -108,6 +104,24 @@ def average_windows(
         kernel_size = [min(k, size + 2 * p) for k, size, p in axes]
     rules = ceil_mode, count_include_pad, divisor_override, _numerics(numerics)
     return (kernel_size, stride, padding, *rules), extents
+
+
+def lp_windows(sizes, kernel_size, stride, ceil_mode, norm_type):
+    """Resolve the attributes of Lp pooling with a finite order."""
+    kernel_size, stride, padding = _windows(len(sizes), kernel_size, stride, 0)
+    _check_flag(ceil_mode, "ceil_mode")
+    extents = _mean_extents(sizes, kernel_size, stride, padding, ceil_mode)
+    return (kernel_size, stride, ceil_mode, order(norm_type)), extents
+
+
+def order(norm_type):
+    """Return the order of a norm as a float."""
+    if isinstance(norm_type, float) and norm_type > 0:
+        return norm_type  # torch.compile cannot trace the check
+    try:
+        return arguments.p(norm_type)
+    except (TypeError, ValueError) as error:
+        raise type(error)(str(error).replace("p:", "norm_type:", 1)) from None
 
 
 def adaptive_windows(sizes, output_size):
@@ -149,6 +163,15 @@ def _numerics(value):
     if isinstance(value, str) and value in ("exact", "sequential"):
         return value  # torch.compile cannot trace the check
     return arguments.numerics(value)
+
+
+def _mean_extents(sizes, kernel_size, stride, padding, ceil_mode):
+    extents = _extents(sizes, kernel_size, stride, padding, [1] * len(sizes), ceil_mode)
+    if len(sizes) == 3 and any(k > size for k, size in zip(kernel_size, sizes, strict=True)):
+        raise ValueError(  # so does torch, whose derivatives would fail
+            f"kernel_size: expected at most the extents of input {tuple(sizes)}, got {kernel_size}"
+        )
+    return extents
 
 
 def _extents(sizes, kernel_size, stride, padding, dilation, ceil_mode):

@@ -20,14 +20,17 @@ except ModuleNotFoundError as missing:
 
 from ._adaptive import adaptive_avg_pool, adaptive_max_pool, global_avg_pool, global_max_pool
 from ._dims import Axes, check, pooled
+from ._lp import global_lp_pool, lp_pool
 
 __all__ = [
     "adaptive_avg_pool",
     "adaptive_max_pool",
     "avg_pool",
     "global_avg_pool",
+    "global_lp_pool",
     "global_max_pool",
     "labels",
+    "lp_pool",
     "max_pool",
     "max_unpool",
 ]

@@ -13,8 +13,10 @@ __all__ = [
     "adaptive_max_pool",
     "avg_pool",
     "global_avg_pool",
+    "global_lp_pool",
     "global_max_pool",
     "labels",
+    "lp_pool",
     "max_pool",
     "max_unpool",
 ]
@@ -94,6 +96,30 @@ def global_avg_pool(
     dtype: DTypeLike | None = None,
     rounding: t.Rounding = "half_even",
     numerics: t.Numerics = "exact",
+    nan: t.Nan = "propagate",
+    num_threads: SupportsIndex | None = None,
+) -> DataArray: ...
+def lp_pool(
+    x: DataArray,
+    kernel_shape: Mapping[Any, SupportsIndex],
+    p: float | None = 2,
+    *,
+    strides: t.ByDimension | None = 1,
+    pads: t.PadsByDimension | None = 0,
+    dilations: t.ByDimension | None = 1,
+    auto_pad: t.AutoPad = "NOTSET",
+    ceil_mode: t.CeilMode = False,
+    ceil_rule: t.CeilRule = "clip",
+    partial: t.Partial = "sum",
+    nan: t.Nan = "propagate",
+    num_threads: SupportsIndex | None = None,
+) -> DataArray: ...
+def global_lp_pool(
+    x: DataArray,
+    dims: Hashable | Iterable[Hashable],
+    p: float | None = 2,
+    *,
+    keepdims: t.KeepDims = True,
     nan: t.Nan = "propagate",
     num_threads: SupportsIndex | None = None,
 ) -> DataArray: ...

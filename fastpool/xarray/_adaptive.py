@@ -57,8 +57,8 @@ def global_avg_pool(
     check(x, "x")
     keepdims = arguments.keepdims(keepdims)
     values = {"dtype": dtype, "rounding": rounding, "numerics": numerics, "nan": nan}
-    y = adaptive_avg_pool(x, _ones(x, dims), **values, num_threads=num_threads)
-    return y if keepdims else _without(y, dims)
+    y = adaptive_avg_pool(x, ones(x, dims), **values, num_threads=num_threads)
+    return y if keepdims else without(y, dims)
 
 
 def global_max_pool(
@@ -105,12 +105,12 @@ def global_max_pool(
     check(x, "x")
     keepdims = arguments.keepdims(keepdims)
     values = {"return_indices": return_indices, "index_dtype": index_dtype, "nan": nan}
-    results = adaptive_max_pool(x, _ones(x, dims), **values, num_threads=num_threads)
+    results = adaptive_max_pool(x, ones(x, dims), **values, num_threads=num_threads)
     if keepdims:
         return results
     if isinstance(results, tuple):
-        return tuple(_without(result, dims) for result in results)
-    return _without(results, dims)
+        return tuple(without(result, dims) for result in results)
+    return without(results, dims)
 
 
 def adaptive_avg_pool(
@@ -230,7 +230,7 @@ def _listed(dims):
     return list(dims) if several else [dims]
 
 
-def _ones(x, dims):
+def ones(x, dims):
     """Return the output size of a global pooling. It has one window along each of `dims`."""
     named = _listed(dims)
     if not named or not all(isinstance(dim, Hashable) for dim in named):
@@ -243,7 +243,7 @@ def _ones(x, dims):
     return dict.fromkeys(named, 1)
 
 
-def _without(result, dims):
+def without(result, dims):
     """Return a result without dimensions of one element, and without their coordinates."""
     dims = _listed(dims)
     gone = [name for name, coord in result.coords.items() if {*dims} & {*coord.dims}]

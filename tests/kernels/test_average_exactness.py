@@ -445,6 +445,23 @@ def test_the_state_of_the_thread_changes_nothing(name, isa):
 
 
 @needs_fenv
+@pytest.mark.parametrize("name", FLOATS)
+def test_the_state_of_the_thread_changes_no_true_norm(name):
+    """Of those that are the true norms, rounded once."""
+    orders = [1, math.inf] if name == "float64" else [1, 2, math.inf]
+    for kind in ("finite", "powers", "normal"):
+        plain = cases.summands((2, 9, 21), name, kind, 5)
+        subnormal = (plain.view(f"uint{8 * plain.itemsize}") >> 3).view(plain.dtype)
+        for x, p, partial in itertools.product((plain, subnormal), orders, ("sum", "scale")):
+            more = {"strides": 2, "ceil_mode": True, "partial": partial, "layout": "CHW"}
+            expected = fastpool.lp_pool(x, (2, 3), p, **more)
+            for mode in modes():
+                with floating_point(mode):
+                    y = fastpool.lp_pool(x, (2, 3), p, **more)
+                cases.assert_same(y, expected, f"{mode:#x}, p {p}, {partial}")
+
+
+@needs_fenv
 def test_the_least_number_is_not_flushed():
     x = np.full(8, 2.0**-149, np.float32)
     with floating_point(modes()[0]):

@@ -53,6 +53,9 @@ FUNCTIONS = {
         POOL,
     ),
     "onnx.global_average_pool": (fastpool.onnx.global_average_pool, (X,), {}),
+    "lp_pool": (fastpool.lp_pool, (X,), POOL | {"p": 3}),
+    "onnx.lp_pool": (fastpool.onnx.lp_pool, (X,), POOL),
+    "onnx.global_lp_pool": (fastpool.onnx.global_lp_pool, (X,), {}),
 }
 LISTS = ["kernel_shape", "strides", "pads", "dilations", "output_shape", "activation_params"]
 LISTS += ["kernel", "pads_begin", "pads_end", "output_size"]

@@ -28,10 +28,12 @@ NHWC = "com.ms.internal.nhwc"
 def pooling_tests(data_dir=None, kind=None):
     """Stands in for onnx's loader: making the node tests of every operator takes 10 seconds."""
     if kind == "node":
-        for module in ("averagepool", "globalaveragepool", "globalmaxpool", "maxpool", "maxunpool"):
+        modules = ("averagepool", "globalaveragepool", "globalmaxpool", "lppool", "maxpool")
+        for module in (*modules, "maxunpool"):
             importlib.import_module(f"onnx.backend.test.case.node.{module}")
         cases = onnx.backend.test.case.node._NodeTestCases
         poolings = ("MaxPool", "MaxUnpool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool")
+        poolings += ("LpPool",)
         return [c for c in cases if c.model.graph.node[0].op_type in poolings]
     if kind in ("pytorch-converted", "pytorch-operator"):
         return [c for c in LIST_ALL_TESTS(kind=kind) if "pool" in c.name.lower()]
@@ -70,6 +72,7 @@ def test_onnx_backend_is_complete():
     assert names.count("test_globalaveragepool_") >= 2
     assert names.count("test_globalmaxpool_") >= 2
     assert names.count("test_AvgPool") >= 7
+    assert names.count("test_lppool_") >= 8
 
 
 # --------------------------------------------------------------------------- one node at a time

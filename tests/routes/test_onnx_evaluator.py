@@ -26,6 +26,7 @@ def evaluate(model, *inputs):
 
 def test_ops_are_named_as_their_operators():
     names = ("MaxPool", "MaxUnpool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool")
+    names += ("LpPool", "GlobalLpPool")
     assert {(op.op_domain, op.__name__) for op in fastpool.onnx.ops} == {
         *(("", name) for name in (*names, "ReduceMean", "ReduceMax")),
         *((NHWC, name) for name in (*names, "QLinearAveragePool")),

@@ -269,6 +269,7 @@ def strange_calls(x):
             attributes = [*windows[:place], values, *windows[place + 1 : 3], True, False, None]
             yield lambda x, a=attributes: OPS.avg_pool(x, *a, "exact")
         yield lambda x, v=values, n=n: OPS.avg_pool(x, v, v, [0] * n, False, True, n, "sequential")
+        yield lambda x, v=values, n=n: OPS.lp_pool(x, v, v, True, float(n))
         for operator in ADAPTIVE:
             yield lambda x, f=operator, v=values: f(x, v)
         yield lambda x, v=values: OPS.max_unpool.default(x, x, v)

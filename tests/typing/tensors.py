@@ -19,6 +19,7 @@ for with_indices in (False, True):
     results = fastpool.torch.max_pool2d(x, 2, return_indices=with_indices)
     assert_type(results, Tensor | tuple[Tensor, Tensor])
 assert_type(fastpool.torch.avg_pool2d(x, 2, divisor_override=3, numerics="sequential"), Tensor)
+assert_type(fastpool.torch.lp_pool2d(x, 2.5, 2), Tensor)
 assert_type(fastpool.torch.adaptive_avg_pool2d(x, (2, None)), Tensor)
 assert_type(fastpool.torch.adaptive_max_pool2d(x, 2), Tensor)
 assert_type(fastpool.torch.adaptive_max_pool2d(x, 2, True), tuple[Tensor, Tensor])

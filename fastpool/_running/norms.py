@@ -1,0 +1,370 @@
+"""Lp pooling: powers of magnitudes by NumPy, and their sums by the kernels of averages.
+
+Magnitudes are the elements without their signs. p of infinity takes their maxima, and p of 1 their
+exact sums. For p of 2 the exact sum of squares is rounded to float64. The root of that is rounded
+to the result type, which is right unless it is next to a middle between two results: then integers
+decide. For other p, powers are summed in the same way, except in windows with sums that float64
+does not hold: there they are relative to the greatest magnitude of the window. So are they for some
+small p in all windows, which takes time for each tap.
+
+Everything is done in parts of the result, so that the scratch is a few MB, or about 30 bytes for
+each element of a window that is larger.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from .._planning import average_pool, parts
+from .._planning.average_pool import AvgPool
+from .._planning.checks import state_of
+from .._planning.lp_pool import LpPool
+from .._planning.max_pool import MaxPool
+from . import builds
+from .double_double import multiply
+from .execute import average_with_care, input_of, pool_with_care
+from .huge import FORMATS
+from .interop import bump_versions
+from .outputs import check_output, contiguous, outputs
+from .prepare import Prepared, PreparedAverage, PreparedPool, threads_of_calls
+from .roots import (
+    LEAST_SUM,
+    MOST_SUM,
+    Rounding,
+    as_float64,
+    nan_of,
+    narrow_norms,
+    norms,
+    powers,
+    roots,
+    row_sums,
+)
+from .work import work_bytes
+
+# Limit for the elements of a part and its results.
+PART_BYTES = 1 << 19
+# A plan that has more parts makes them again for each call.
+_MOST_KEPT = 64
+# From this p on, roots of sums in float64 have more digits than any narrower type.
+_LEAST_NARROW_P = 2.0**-10
+# Taps of windows that are gathered at a time, if one window has no more.
+GATHERED = 1 << 15
+
+# name of a method of `Norms` -> what it does, in words
+DOES = {
+    "maxima": "the maxima of magnitudes",
+    "sums": "exact sums of magnitudes",
+    "roots": "exact sums of powers of magnitudes, rounded to float64; then integers decide ties",
+    "powers": "sums of powers in float64; windows with extreme sums one by one",
+    "by_windows": "window by window, relative to its greatest magnitude",
+}
+
+
+def way(plan):
+    """Return how a plan computes its norms: a key of `DOES`."""
+    narrow = plan.dtype != "float64"
+    if plan.p == math.inf:
+        return "maxima"
+    if plan.p == 1 and not (narrow and plan.is_scaled):
+        return "sums"
+    if narrow and plan.p in (1, 2):
+        return "roots"
+    # By a smaller p, errors of the sum would become larger errors of the root.
+    return "powers" if plan.p >= (_LEAST_NARROW_P if narrow else 2) else "by_windows"
+
+
+def is_exact(plan):
+    """Does a plan give the true norms, rounded once?"""
+    return way(plan) in ("maxima", "sums", "roots")
+
+
+def lp_pool(plan, x, out):
+    """Run an `LpPoolPlan`. Every array is checked before anything is written."""
+    x = input_of(plan, x)
+    prepared = plan._prepared_for(x.dtype)
+    plan = prepared.plan
+    (into,) = outputs(out=out)
+    (dtype,) = plan.result_dtypes(x.dtype)
+    if into is not None:
+        check_output("out", into, plan.output_shape, dtype, {"x": x})
+    y = np.empty(plan.output_shape, dtype)
+    if y.size:
+        prepared.run(x, y)
+    if into is None:
+        return y
+    into[...] = y
+    bump_versions(out)
+    return out
+
+
+class PreparedNorm(Prepared):
+    """What an Lp pooling plan needs to run on one build."""
+
+    def __init__(self, plan, dtype=None):
+        """`dtype` is that of an array, for element types whose dtype a package defines."""
+        self.state = state_of(plan)
+        self.plan = LpPool(**self.state)
+        self.build = builds.active_name()
+        self.threads = threads_of_calls(plan.num_threads, work_bytes(self.plan))
+        self.pooling = None  # of the whole plan: there is one for each part
+        self._dtype = dtype
+        self._parts = None
+
+    def run(self, x, y):
+        """Write the norms of `x` into `y`, part by part."""
+        parted = self._parts or self._parted()
+        if len(parted) <= _MOST_KEPT:
+            self._parts = parted
+        for norms_of_part, read, write in parted:
+            y[write] = norms_of_part(x[read])
+
+    def _parted(self):
+        """Return a function for each part of the result, and the slices it reads and writes."""
+        made, parted = {}, []
+        for box in parts.grid(self.plan, PART_BYTES):
+            part, read, write = parts.tile(self.plan, box)
+            if part not in made:
+                made[part] = Norms(part, self._dtype).of
+            parted.append((made[part], read, write))
+        return parted
+
+
+class Norms:
+    """The norms of the windows of one plan, for arrays that fit into the scratch."""
+
+    def __init__(self, plan, dtype):
+        self.plan = plan
+        self._format = FORMATS[plan.dtype]
+        self._is_narrow = plan.dtype != "float64"
+        how = way(plan)
+        self._of = getattr(self, f"_{how}")
+        if how == "sums":
+            self._summing = _summing(plan, plan.dtype, dtype)
+        elif how in ("roots", "powers"):
+            self._summing = _summing(plan, "float64", None)
+        if how in ("maxima", "powers", "by_windows"):
+            self._maximising = _maximising(plan, self._format.word.name)
+
+    def of(self, x):
+        """Return the norms of an array, in its type."""
+        x = contiguous(x)
+        words = x.view(self._format.word) & self._format.word.type(self._format.sign - 1)
+        with np.errstate(all="ignore"):  # infinities and NaN are data here
+            return self._of(words.view(x.dtype))
+
+    def _maxima(self, x):
+        """Return the greatest of magnitudes, which is that of their bits as integers."""
+        # No flag of the thread can make integers 0. A window without elements gives 0, and a NaN
+        # the greatest integer. One that is ignored becomes 1, which is less than any number + 2.
+        words, ignores = x.view(self._format.word), self.plan.nan == "ignore"
+        if ignores:
+            words = np.where(words > self._format.infinity, 1, words + 2)
+        y = pool_with_care(self._maximising, words, None, None)
+        if ignores:
+            y = np.where(y == 1, y.dtype.type(nan_of(self._format)), np.maximum(y, 2) - 2)
+        return y.view(x.dtype)
+
+    def _sums(self, x):
+        y = average_with_care(self._summing, x, None)
+        if self.plan.is_scaled:  # these are float64
+            scaled = self._scales()[0] != 1
+            for place in np.flatnonzero(scaled & np.isfinite(y)):
+                y.flat[place] = _as_float(self._exact_sum(x, place, 1))
+        return y
+
+    def _roots(self, x):
+        """Return norms by p of 1 or 2, rounded once to a narrow type."""
+        values, power = as_float64(x, self.plan.dtype), int(self.plan.p)
+        y = average_with_care(self._summing, values**power, None)
+        if self.plan.is_scaled:
+            y *= self._scales()[0]
+        if power == 2:
+            np.sqrt(y, out=y)
+        rounding = Rounding(y, self._format)
+        self._decide(rounding, values, power)
+        return rounding.patterns().view(x.dtype)
+
+    def _decide(self, rounding, values, power):
+        """Set `is_up` where it may be wrong: compare powers of the middle and of the norm."""
+        places, is_up = np.flatnonzero(rounding.is_near), rounding.is_up.reshape(-1)
+        for some, taps in self._chunks(places, values):
+            lower = rounding.lower.flat[some]
+            middle = np.ldexp(2.0 * lower + 1, rounding.exponents.flat[some] - 1)
+            terms = np.concatenate((taps**power, -(middle[:, np.newaxis] ** power)), axis=1)
+            rest = row_sums(terms)  # powers by 1 and 2 are exact here
+            is_up[some] = (rest > 0) | ((rest == 0) & (lower % 2 == 1))
+        if self.plan.is_scaled:
+            for place in places[self._scales()[0].flat[places] != 1]:
+                low, exponent = (int(a.flat[place]) for a in (rounding.lower, rounding.exponents))
+                middle = (Fraction(2 * low + 1) * Fraction(2) ** (exponent - 1)) ** power
+                total = self._exact_sum(values, place, power)
+                is_up[place] = total > middle or (total == middle and low % 2)
+
+    def _powers(self, x):
+        """Return norms by other p, from sums of powers in one or two float64."""
+        plan, narrow = self.plan, self._is_narrow
+        values = as_float64(x, plan.dtype)
+        high, low = (values**plan.p, None) if narrow else powers(values, plan.p)
+        y = average_with_care(self._summing, high, None)
+        # In other sums, powers that are not exact would be seen.
+        safe = (y >= LEAST_SUM) & (y <= MOST_SUM)
+        scale = [part[safe] for part in self._scales()] if plan.is_scaled else (1.0, 0.0)
+        if narrow:
+            y[safe] = (y[safe] * scale[0]) ** (1 / plan.p)
+        else:
+            low = average_with_care(self._summing, low, None)
+            y[safe] = roots(multiply((y[safe], low[safe]), scale), plan.p)
+        if not safe.all():
+            greatest = as_float64(self._maxima(x), plan.dtype)
+            self._by_windows_at(np.flatnonzero(~safe & (greatest != 0)), values, y, greatest)
+        return self._rounded(y, x)
+
+    def _by_windows(self, x):
+        """Return norms by any p, relative to the greatest magnitude of each window."""
+        values, y = (as_float64(array, self.plan.dtype) for array in (x, self._maxima(x)))
+        self._by_windows_at(np.flatnonzero(y), values, y, y)
+        return self._rounded(y, x)
+
+    def _rounded(self, y, x):
+        return Rounding(y, self._format).patterns().view(x.dtype) if self._is_narrow else y
+
+    def _by_windows_at(self, places, values, y, greatest):
+        """Write the norms at some places of the flat result `y`, given the greatest magnitudes."""
+        plan, flat, greatest = self.plan, y.reshape(-1), greatest.reshape(-1)
+        finite = np.isfinite(greatest[places])
+        flat[places[~finite]] = greatest[places[~finite]]
+        places = places[finite]
+        norms_of = narrow_norms if self._is_narrow else norms
+        scale = 1.0, 0.0
+        scales = [part.reshape(-1) for part in self._scales()] if plan.is_scaled else None
+        for some, taps in self._chunks(places, values):
+            if scales:
+                scale = [part[some] for part in scales]
+            flat[some] = norms_of(taps, greatest[some], plan.p, scale)
+
+    def _chunks(self, places, values):
+        """Yield some of the places at a time, with the taps of their windows."""
+        most = math.prod(
+            min(axis.kernel, -(-axis.size // axis.dilation)) for axis in self.plan.axes
+        )
+        step = max(1, GATHERED // max(1, most))
+        for first in range(0, len(places), step):
+            some = places[first : first + step]
+            yield some, self._gathered(values, some)
+
+    def _scales(self):
+        """Return what the sum of each window is multiplied by, as the sum of two arrays."""
+        scales = np.ones(self.plan.output_shape), np.zeros(self.plan.output_shape)
+        pairs = zip(self.plan.spatial, self.plan.axes, self.plan.counted_last, strict=True)
+        for place, axis, last in pairs:
+            exact = Fraction(axis.kernel, last)
+            of_last = float(exact), float(exact - Fraction(float(exact)))
+            factors = []
+            for usual, value in zip((1.0, 0.0), of_last, strict=True):
+                along = np.full(axis.output, usual)
+                along[-1] = value
+                factors.append(
+                    along.reshape([-1 if i == place else 1 for i in range(scales[0].ndim)])
+                )
+            scales = multiply(scales, factors)
+        return scales
+
+    def _exact_sum(self, values, place, power):
+        """Return the scaled sum of the powers of the window at a place, as a Fraction."""
+        plan, taps = self.plan, self._gathered(values, np.array([place]))[0]
+        total = sum((Fraction(tap) ** power for tap in taps), Fraction(0))
+        outputs_of = np.unravel_index(place, plan.output_shape)
+        for at, axis, last in zip(plan.spatial, plan.axes, plan.counted_last, strict=True):
+            if outputs_of[at] == axis.output - 1:
+                total *= Fraction(axis.kernel, last)
+        return total
+
+    def _gathered(self, values, places):
+        """Return the taps of some windows, a row of float64 per window.
+
+        Taps without an element and NaN are 0. `places` count in the flat result.
+        """
+        plan = self.plan
+        flat = values.reshape(-1)
+        index, real = np.zeros((len(places), 1), np.int64), np.ones((len(places), 1), bool)
+        axes = dict(zip(plan.spatial, plan.axes, strict=True))
+        strides = np.array(values.strides) // values.itemsize
+        for place, output in enumerate(np.unravel_index(places, plan.output_shape)):
+            at, taken = output[:, np.newaxis], np.ones((1, 1), bool)
+            if place in axes:
+                at, taken = _taps(axes[place], at)
+            index = index[:, :, np.newaxis] + at[:, np.newaxis] * strides[place]
+            real = real[:, :, np.newaxis] & taken[:, np.newaxis]
+            index, real = (array.reshape(len(places), -1) for array in (index, real))
+        taps = flat[np.where(real, index, 0)]
+        return np.where(real & (taps == taps), taps, 0.0)
+
+
+def _taps(axis, outputs):
+    """Return the places of the elements of windows along an axis, and which of them exist.
+
+    `outputs` is a column. The results have a row for each of them.
+    """
+    if max(axis) > 2**31:  # products may exceed 64 bits
+        outputs = outputs.astype(object)
+    start = outputs * axis.stride - axis.begin
+    first = np.maximum(-(start // axis.dilation), 0)
+    stop = np.minimum(-((start - axis.size) // axis.dilation), axis.kernel)
+    count = np.maximum(stop - first, 0)
+    start, count = (
+        ((start + first * axis.dilation) * (count > 0)).astype(np.int64),
+        count.astype(np.int64),
+    )
+    taps = np.arange(count.max())
+    return start + taps * min(axis.dilation, max(1, axis.size)), taps < count
+
+
+def _summing(plan, dtype, array_dtype):
+    """Return what adds up the elements of each window, which are of type `dtype`."""
+    return PreparedAverage(
+        AvgPool(
+            **_shared(plan),
+            dtype=dtype,
+            result_dtype=dtype,
+            count_include_pad=False,
+            beyond="drop",
+            counted=average_pool.counted_places(plan.axes, plan.given, False, "drop"),
+            divisor=1,
+            rounding="half_even",
+            numerics="exact",
+        ),
+        array_dtype,
+    )
+
+
+def _maximising(plan, dtype):
+    """Return what takes the maximum of each window, for elements of type `dtype`."""
+    return PreparedPool(
+        MaxPool(
+            **_shared(plan),
+            dtype=dtype,
+            return_indices=False,
+            storage_order=0,
+            index_axis=0,
+            index_dtype="int64",
+            index_layout="NCHW",
+            index_shape=plan.input_shape,
+            index_origin=(0,) * len(plan.input_shape),
+        )
+    )
+
+
+def _shared(plan):
+    """Return the fields of a plan that plans of all reductions have."""
+    names = "input_shape", "layout", "axes", "batch", "channels", "channels_last", "output_shape"
+    fields = {name: getattr(plan, name) for name in (*names, "nan", "num_threads", "given")}
+    return {**fields, "activation": None, "activation_params": ()}
+
+
+def _as_float(value):
+    """Return the float next to a Fraction, which may be infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

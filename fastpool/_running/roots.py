@@ -1,0 +1,177 @@
+"""Roots of sums of powers, and their rounding to narrower types, in arithmetic of float64."""
+
+import functools
+
+import numpy as np
+
+from .._planning.average_pool import AvgPool, resolve
+from . import builds
+from . import double_double as dd
+from .activation import BLOCK
+from .prepare import PreparedAverage
+
+# How many ulp of float64 a root may be off: far more than it is.
+_ULPS = 64
+# Norms by a greater p are maxima.
+_GREATEST_P = 2.0**100
+# Sums of powers in float64 that have all their digits: smaller powers, which may lack some of
+# theirs, are less than 2**-100 of the sum.
+LEAST_SUM, MOST_SUM = 2.0**-800, 2.0**900
+# Powers of e by a smaller exponent are 0 next to 1, and by a greater one infinite.
+_LEAST_EXPONENT, _MOST_EXPONENT = -700.0, 3000.0
+# The bits of the least normal float32.
+_LEAST_NORMAL = np.uint32(2**23)
+
+
+def as_float64(magnitudes, name):
+    """Return magnitudes as float64.
+
+    Subnormal numbers are converted as integers, because flags of the thread can make them 0.
+    """
+    if name == "bfloat16":
+        magnitudes = (magnitudes.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    values = magnitudes.astype(np.float64)
+    if magnitudes.dtype == np.float32:
+        words = magnitudes.view(np.uint32)
+        subnormal = words < _LEAST_NORMAL
+        values[subnormal] = words[subnormal] * 2.0**-149
+    return values
+
+
+def nan_of(target):
+    """Return the bits of a quiet NaN of a `huge.Format`."""
+    return target.infinity + (1 << (target.digits - 2))
+
+
+class Rounding:
+    """How magnitudes of float64 are rounded to a narrower type: down or up, to the nearest.
+
+    Attributes
+    ----------
+    lower, exponents : ndarray of int64
+        The results if rounded down are ``lower * 2**exponents``.
+    is_up : ndarray of bool
+        Whether the results are the next numbers.
+    is_near : ndarray of bool
+        Whether a magnitude is so close to the middle of two numbers that `is_up` may be wrong.
+    """
+
+    def __init__(self, values, target):
+        """`target` is the `huge.Format` of the narrower type."""
+        self._target = target
+        bits = values.view(np.int64)
+        self._infinite, self._nan, zero = np.isinf(values), np.isnan(values), values == 0
+        # A value is significand * 2**power.
+        power = (bits >> 52) - 1075
+        significand = bits & (2**52 - 1) | 2**52
+        dropped = np.maximum(53 - target.digits, target.least - power)
+        self.lower, self.exponents = significand >> dropped, power + dropped
+        rest, half = significand & ((1 << dropped) - 1), 1 << (dropped - 1)
+        self.is_up = (rest > half) | (rest == half) & (self.lower & 1 == 1)
+        numbers = ~(self._infinite | self._nan | zero)
+        self.is_near = (abs(rest - half) <= _ULPS) & numbers
+        self._zero = zero
+
+    def patterns(self):
+        """Return the bits of the results."""
+        target = self._target
+        scale = self.exponents - target.least << (target.digits - 1)
+        patterns = np.minimum(scale + self.lower + self.is_up, target.infinity)
+        patterns[self._zero] = 0
+        patterns[self._infinite] = target.infinity
+        patterns[self._nan] = nan_of(target)
+        return patterns.astype(target.word)
+
+
+def narrow_norms(taps, greatest, p, scale):
+    """Return the norms of rows of numbers of a narrow type, in float64.
+
+    Parameters
+    ----------
+    taps : ndarray of float64
+        One row per window, without NaN and infinities.
+    greatest : ndarray of float64
+        The greatest of each row, above 0.
+    p : float
+    scale : tuple
+        What sums are multiplied by: the sum of two numbers, or of two arrays.
+    """
+    sums = row_sums((taps / greatest[:, np.newaxis]) ** p)
+    return greatest * (sums * scale[0]) ** (1 / p)
+
+
+def norms(taps, greatest, p, scale):
+    """Return the norms of rows of float64 within 1 ulp. Arguments are those of `narrow_norms`."""
+    zero, greatest = taps == 0, greatest[:, np.newaxis]
+    high, low = dd.logarithm((greatest, 0.0))
+    logarithms = dd.logarithm((np.where(zero, greatest, taps), 0.0))
+    terms = _exponentials(dd.add(logarithms, (-high, -low)), p)
+    terms = np.concatenate([np.where(zero, 0.0, part) for part in terms], axis=1)
+    high = row_sums(terms)
+    low = row_sums(np.concatenate((terms, -high[:, np.newaxis]), axis=1))
+    root, power = _root(dd.multiply((high, low), scale), p)
+    significand, own_power = np.frexp(greatest[:, 0])
+    high, low = dd.multiply(root, (significand, 0.0))
+    return np.ldexp(high + low, power + own_power)
+
+
+def powers(values, p):
+    """Return the powers of magnitudes of float64, as the sums of two arrays in one.
+
+    Those below 2**-900 have fewer digits, or none. They may be 2**-1010 for a smaller one.
+    """
+    results = np.empty((2, values.size))
+    flat = values.reshape(-1)
+    for first in range(0, flat.size, BLOCK):
+        block = slice(first, first + BLOCK)
+        results[:, block] = _powers_of(flat[block], p)
+    return results.reshape(2, *values.shape)
+
+
+def _powers_of(values, p):
+    if p == 2:
+        high, low = dd.exact_product(values, values)
+    else:
+        positive = (values > 0) & np.isfinite(values)
+        logarithms = dd.logarithm((np.where(positive, values, 1.0), 0.0))
+        high, low = _exponentials(logarithms, p)
+        high = np.where(positive, high, values)
+    return high, np.where(np.isfinite(high) & (high > 0), low, 0.0)
+
+
+def roots(total, p):
+    """Return the root of a number in two doubles, as float64."""
+    if p == 2:
+        return dd.square_root(total)
+    (high, low), power = _root(total, p)
+    return np.ldexp(high + low, power)
+
+
+def _exponentials(logarithms, p):
+    """Return e to the power of p times numbers, in two doubles."""
+    high, low = dd.multiply(logarithms, (min(p, _GREATEST_P), 0.0))
+    parts, power = dd.exponential(_limited(high, low))
+    return [np.ldexp(part, power) for part in parts]
+
+
+def _root(total, p):
+    """Return the root of a number, and the power of 2 that it is to be multiplied by."""
+    return dd.exponential(_limited(*dd.divide(dd.logarithm(total), min(p, _GREATEST_P))))
+
+
+def _limited(high, low):
+    """Return exponents of e within the limits past which powers are 0 next to 1, or infinite."""
+    limited = np.clip(high, _LEAST_EXPONENT, _MOST_EXPONENT)
+    return limited, np.where(limited == high, low, 0.0)
+
+
+def row_sums(terms):
+    """Return the exact sum of each row, rounded once. It does not depend on the order."""
+    return _summing(*terms.shape, builds.active_name()).run(terms, None)[:, 0]
+
+
+@functools.lru_cache(16)
+def _summing(rows, columns, build):
+    """Return what adds up the rows of an array; it belongs to one build."""
+    attributes = {"divisor": 1, "layout": "NW", "num_threads": 1}
+    return PreparedAverage(AvgPool(**resolve((rows, columns), "float64", columns, **attributes)))
