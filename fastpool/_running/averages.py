@@ -147,6 +147,11 @@ def make_sum_work(plan):
         # Channels are what is contiguous, so rows and columns are alike. Columns need scratch.
         for pair in (windows, axes, counts):
             pair[-2:] = pair[:-3:-1]
+    longest = max(range(len(windows) - 1), key=lambda axis: _most_taps(windows[axis]))
+    if not sequential and _most_taps(windows[longest]) > max(FEW_TAPS, _most_taps(windows[-2])):
+        # Rows are carried from window to window, and taps of leading axes are added one by one.
+        for pair in (windows, axes, counts):
+            pair[longest], pair[-2] = pair[-2], pair[longest]
     *leads, rows, cols = windows
     lead_taps = tuple(map(_most_taps, leads))
     whole = not channels_last and _takes_all(rows) and _takes_all(cols)

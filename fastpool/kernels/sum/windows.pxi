@@ -122,6 +122,13 @@ cdef void set_prefix_places(Py_ssize_t *places, const Block *b) noexcept nogil:
     cdef const Window *w = &b.average.frame.problem.cols
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t c, count, first, dilation = w.dilation if w.places == NULL else 1
+    if dilation == 1:
+        for c in range(tile.cols):
+            first = window_start(w, tile.col + c)
+            count = window_stop(w, tile.col + c)
+            places[2 * c] = imin(imax(first, tile.col_lo), tile.col_hi) - tile.col_lo
+            places[2 * c + 1] = imin(imax(count, tile.col_lo), tile.col_hi) - tile.col_lo
+        return
     for c in range(tile.cols):
         count = real_taps(w, tile.col + c, &first)
         first -= tile.col_lo
