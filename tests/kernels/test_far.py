@@ -181,10 +181,6 @@ def test_no_geometry_takes_seconds(name, isa):
     assert time.process_time() - start < 5
 
 
-# For means, leading axes of a window are added tap by tap.
-
-
-
 @pytest.mark.parametrize("name", CLIFFS)
 def test_no_exact_mean_takes_seconds(name):
     """Also by digits, of elements of all exponents."""
