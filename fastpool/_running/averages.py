@@ -8,6 +8,8 @@ import numpy as np
 from .._planning.dtypes import ITEMSIZE, is_float
 from .._planning.geometry import AdaptiveAxis
 from .passes import Window, chain, trimmed
+from .sum_strategies import FEW_TAPS, choose, most_taps
+from .sum_strategies import Windows as SumWindows
 from .work import work_bytes
 
 # The kernels' limits: divisors, and numbers whose products they compute, in 64 bits.
@@ -19,18 +21,11 @@ FEW_OUTPUTS = 2**16
 BLOCK_OUTPUTS = 1024
 # Sums of columns along one row of a tile.
 ROW_ELEMENTS = 4096
-# Columns of a window that are added one by one; of longer windows prefixes are subtracted.
-FEW_TAPS = 8
-# Windows whose columns are added in registers (`small`): rows between the first and the last, and
-# outputs of a block along a row. In order there may be more taps.
-SMALL_EXTENT = 32
-SMALL_OUTPUTS = 512
+# Small windows and pixels: outputs of a block, outputs of a tile along a row of pixels, and bytes
+# of scratch for rows of the input.
 SMALL_BLOCK = 4096
-MOST_IN_ORDER = 64
-# Channels of such pixels: as many as there are doubles in the longest vectors.
-FEWEST_PIXEL_CHANNELS = 8
-# Windows of pixels that are added one by one have so many times the elements of the input at most.
-MOST_SHARED = 3
+PIXEL_OUTPUTS = 512
+SMALL_SCRATCH = 1 << 20
 # Divisors of rows whose reciprocals are kept, and columns that they are kept for.
 MOST_DIVISORS = 16
 MOST_RECIPROCALS = 4096
@@ -63,19 +58,17 @@ class SumWork:
     batch: int
     channels: int
     channels_last: bool
+    strategy: str  # of `sum_strategies`
     carries_rows: bool
     carries_cols: bool
     tile: tuple  # output rows, output columns, channels, planes
     block: int  # outputs that are summed, and then divided
     block_rows: int
-    whole: bool  # the one window of a plane takes all of it
     divisors: tuple  # what those of a row have in common; empty if there are too many
-    pixels: bool  # windows of pixels are added one by one
-    small: bool  # windows are pooled in registers
-    small_doubles: bool  # from rows of doubles
+    small_doubles: bool  # small windows are over rows of doubles
     small_floats: bool  # with sums of floats, which are exact
-    pitch: int  # elements from one row to the next there
-    rows: int  # of a block
+    pitch: int  # elements from one of these rows to the next
+    rows: int  # of these under a block
     band: int  # sums of columns with their margins
     lag: int  # columns from one prefix to the next
     digit_bits: int
@@ -108,7 +101,7 @@ def _most_divisor(plan):
 
 
 def counts_of(axis, places):
-    """Return the counts of an axis' outputs as doubles, or one double if they are equal.
+    """Return the counts of an axis' outputs as doubles. One output, or equal ones, have one count.
 
     `places` are those that count, or None.
     """
@@ -116,76 +109,78 @@ def counts_of(axis, places):
         least, rest = divmod(axis.of_size, axis.of_output)
         ends = (axis.first + np.arange(axis.output + 1)) * rest
         stops = -(-ends[1:] // axis.of_output)
-        return (least + stops - ends[:-1] // axis.of_output).astype(np.float64)
+        counts = (least + stops - ends[:-1] // axis.of_output).astype(np.float64)
+        return float(counts[0]) if axis.output == 1 else counts
     stop = axis.span(axis.output) - axis.begin
     if places is None or (places[0] <= -axis.begin and stop <= places[1]):
         return float(axis.kernel)
     starts = np.arange(axis.output) * axis.stride - axis.begin
     first, stop = (-((starts - place) // axis.dilation) for place in places)
-    counts = np.minimum(stop, axis.kernel) - np.maximum(first, 0)
-    return np.maximum(counts, 0).astype(np.float64)
+    counts = np.maximum(np.minimum(stop, axis.kernel) - np.maximum(first, 0), 0).astype(np.float64)
+    return float(counts[0]) if axis.output == 1 else counts
 
 
 def make_sum_work(plan):
-    """Return the work of a plan."""
+    """Return the choice of a strategy for a plan, and the work."""
     itemsize = ITEMSIZE[plan.dtype]
     windows, axes = list(map(trimmed, plan.axes)), list(plan.spatial)
     counted = plan.counted or (None,) * len(windows)
     counts = [1.0] * len(windows)
     if plan.divisor is None:
         counts = list(map(counts_of, plan.axes, counted))
-        if isinstance(counts[-1], np.ndarray) and len(counts[-1]) == 1:
-            counts[-1] = float(counts[-1][0])
     if len(windows) == 1:
         windows.insert(0, Window(1, 1, 1, 1, 1, 0, chain(1, 1)))
         axes.insert(0, -1)
         counts.insert(0, 1.0)
     channels_last = plan.channels_last and plan.channels > 1
     sequential = plan.numerics == "sequential" and is_float(plan.dtype)
-    global_ = _takes_all(windows[-2]) and _takes_all(windows[-1]) and not sequential
-    if channels_last and (axes[-2] < 0 or global_) and windows[-2].size < windows[-1].size:
+    if channels_last and axes[-2] < 0 and not sequential:
         # Channels are what is contiguous, so rows and columns are alike. Columns need scratch.
-        for pair in (windows, axes, counts):
-            pair[-2:] = pair[:-3:-1]
-    longest = max(range(len(windows) - 1), key=lambda axis: _most_taps(windows[axis]))
-    if not sequential and _most_taps(windows[longest]) > max(FEW_TAPS, _most_taps(windows[-2])):
+        _swap(-2, -1, windows, axes, counts)
+    longest = max(range(len(windows) - 1), key=lambda axis: most_taps(windows[axis]))
+    if not sequential and most_taps(windows[longest]) > max(FEW_TAPS, most_taps(windows[-2])):
         # Rows are carried from window to window, and taps of leading axes are added one by one.
-        for pair in (windows, axes, counts):
-            pair[longest], pair[-2] = pair[-2], pair[longest]
+        _swap(longest, -2, windows, axes, counts)
     *leads, rows, cols = windows
-    lead_taps = tuple(map(_most_taps, leads))
-    whole = not channels_last and _takes_all(rows) and _takes_all(cols)
-    carries_rows = 2 * rows.stride + 3 < rows.kernel and rows.dilation == 1
-    carries_rows = carries_rows and not rows.places and not whole
+    lead_taps = tuple(map(most_taps, leads))
+    choice = choose(
+        SumWindows(
+            leads=tuple(leads),
+            rows=rows,
+            cols=cols,
+            channels=plan.channels if channels_last else 1,
+            dtype=plan.dtype,
+            sequential=sequential,
+            ignores_nan=plan.nan == "ignore",
+        )
+    )
+    whole, small = choice.strategy == "whole_planes", choice.strategy == "small_windows"
+    carries_rows = 2 * rows.stride + 3 < rows.kernel and rows.dilation == 1 and not rows.places
+    carries_rows = carries_rows and not whole and not small
     carries_cols = bool(cols.places) or cols.kernel > FEW_TAPS
-    carries_cols = carries_cols or cols.extent > max(64, 2 * cols.size)
-    small = not whole and _is_small(plan, rows, cols, sequential)
-    pixels = channels_last and not small and not sequential and _is_apart(plan, rows, cols)
-    carries_rows, carries_cols = carries_rows and not small, carries_cols and not small
+    carries_cols = (carries_cols or cols.extent > max(64, 2 * cols.size)) and not small
     limit = ROW_ELEMENTS // 4 if plan.dtype == "float64" and carries_rows else ROW_ELEMENTS
-    tile = _tile(plan, windows, channels_last, limit, small or pixels)
+    tile = _tile(plan, windows, channels_last, limit, small or choice.strategy == "pixels")
     tile_rows, tile_cols, channels, planes = tile
     span = _span(cols, tile_cols) if not carries_cols else min(cols.size, _span(cols, tile_cols))
-    terms = math.prod(lead_taps) * (_most_taps(rows) + (rows.stride if carries_rows else 0))
+    terms = math.prod(lead_taps) * (most_taps(rows) + (rows.stride if carries_rows else 0))
     terms *= min(cols.size, span) if carries_cols else cols.kernel
     width = max(1, tile_cols * channels)
     block = max(width, min(SMALL_BLOCK if small else BLOCK_OUTPUTS, tile_rows * width * planes))
-    pitch = block_extent = 0
-    small_floats = False
+    pitch = rows_of_block = slabs = 0
+    small_floats = small and _sums_fit_floats(plan, math.prod(map(most_taps, windows)))
     if small:
-        taps = math.prod(lead_taps) * rows.kernel * cols.kernel
-        small_floats = (
-            plan.result_dtype == plan.dtype
-            and plan.dtype in ("int8", "uint8", "int16", "uint16")
-            and taps * 2 ** (8 * itemsize) < 2**24
-        )
         pitch = _pitch(cols, tile_cols, channels)
-        block_extent = rows.span(max(1, min(tile_rows, block // width)))
+        slabs = math.prod(lead_taps) if sequential or small_floats else 1
+        room = SMALL_SCRATCH // (8 * pitch * slabs) - rows.extent
+        rows_of_block = max(1, min(tile_rows, block // width, room // rows.stride + 1))
+        if rows_of_block < min(tile_rows, block // width):
+            block = rows_of_block * width
     bits = 51 - math.ceil(math.log2(max(2, terms)))
     digits = max(1, itemsize // 2)
     if is_float(plan.dtype):
         digits = -(-RANGE_BITS[plan.dtype] // bits) + 3
-    return SumWork(
+    return choice, SumWork(
         input_shape=plan.input_shape,
         output_shape=plan.output_shape,
         dtype=plan.dtype,
@@ -203,19 +198,17 @@ def make_sum_work(plan):
         batch=plan.batch,
         channels=plan.channels,
         channels_last=channels_last,
+        strategy=choice.strategy,
         carries_rows=carries_rows,
         carries_cols=carries_cols,
         tile=tile,
         block=block,
         block_rows=block // width,
-        whole=whole,
         divisors=_divisors(plan, counts),
-        pixels=pixels,
-        small=small,
         small_doubles=plan.dtype in ("float64", "int32", "uint32"),
         small_floats=small_floats,
         pitch=pitch,
-        rows=block_extent * (math.prod(lead_taps) if sequential or small_floats else 1),
+        rows=slabs * rows.span(rows_of_block) if small else 0,
         band=0 if whole else span * channels + 64,
         lag=0 if whole else min(cols.dilation, max(1, cols.size)),
         digit_bits=bits,
@@ -224,25 +217,16 @@ def make_sum_work(plan):
     )
 
 
-def _is_small(plan, rows, cols, sequential):
-    """Are the windows for registers?"""
-    if rows.places or cols.places or rows.extent > SMALL_EXTENT or cols.stride > MOST_IN_ORDER:
-        return False
-    if sequential:
-        return cols.kernel <= MOST_IN_ORDER and plan.nan != "ignore"
-    if plan.dtype in ("int64", "uint64") or cols.kernel > FEW_TAPS:
-        return False
-    if cols.stride > 2 and not (plan.channels_last and plan.channels > 1):
-        return False  # (to split rows takes longer than to add their columns first)
-    return rows.kernel <= 3 or rows.stride >= rows.kernel
+def _swap(one, other, *lists):
+    for values in lists:
+        values[one], values[other] = values[other], values[one]
 
 
-def _is_apart(plan, rows, cols):
-    """Are the windows of pixels with whole vectors of channels, and few of them share a pixel?"""
-    if plan.channels < FEWEST_PIXEL_CHANNELS or plan.dtype in ("int64", "uint64"):
+def _sums_fit_floats(plan, taps):
+    """Are sums of elements exact in float32, and means of their type?"""
+    if plan.result_dtype != plan.dtype or plan.dtype not in ("int8", "uint8", "int16", "uint16"):
         return False
-    taps = _most_taps(rows) * rows.out * _most_taps(cols) * cols.out
-    return taps <= MOST_SHARED * rows.size * cols.size
+    return taps * 2 ** (8 * ITEMSIZE[plan.dtype]) < 2**24
 
 
 def _pitch(cols, outputs, channels):
@@ -271,16 +255,6 @@ def _divisors(plan, counts):
     return tuple(products)
 
 
-def _most_taps(window):
-    """Return an upper bound of the elements under a window."""
-    return min(window.kernel, max(1, window.size))
-
-
-def _takes_all(window):
-    """Does the only output of an axis take all elements?"""
-    return window.out == 1 and window.dilation == 1 and window.kernel >= window.size
-
-
 def _span(window, outputs):
     """Return the elements under neighbouring outputs, with the padding around them."""
     if window.places:
@@ -298,11 +272,11 @@ def _tile(plan, windows, channels_last, limit, direct):
     channels = 1
     if channels_last:
         under = min(cols.size, _span(cols, out_cols))
-        most = SMALL_OUTPUTS if direct else max(64, limit // max(1, under))
+        most = PIXEL_OUTPUTS if direct else max(64, limit // max(1, under))
         channels = _part(plan.channels, most)
     columns = out_cols
     if direct:
-        most = SMALL_OUTPUTS // channels if channels_last else limit // cols.stride
+        most = PIXEL_OUTPUTS // channels if channels_last else limit // cols.stride
         columns = _part(out_cols, max(1, most))
     elif not cols.places and cols.span(out_cols) * channels > limit:
         room = max(limit // channels, 4 * cols.extent) - cols.extent

@@ -101,13 +101,13 @@ class PreparedAverage(Prepared):
         self.plan = plan = AvgPool(**self.state)
         self.build = builds.active_name()
         self.threads = threads_of_calls(plan.num_threads, work_bytes(plan))
-        self.pooling = self.work = None  # if numbers are huge
+        self.pooling = self.work = self.choice = None  # if numbers are huge
         self.run = _refuse
         if not is_huge(plan):
             plain = plain_dtype(plan.dtype, dtype)
             result = plain if plan.result_dtype == plan.dtype else plain_dtype(plan.result_dtype)
             kernels = builds.builds()[self.build]
-            self.work = make_sum_work(plan)
+            self.choice, self.work = make_sum_work(plan)
             self.pooling = kernels.Averaging(self.work, plain, result, self.threads)
             if plan.activation is None:
                 self.run = self.pooling.run

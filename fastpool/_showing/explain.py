@@ -9,7 +9,7 @@ from .._planning.average_pool import AvgPool
 from .._planning.dtypes import ITEMSIZE, is_float, is_integer
 from .._planning.lp_pool import LpPool
 from .._planning.max_pool import MaxPool
-from .._running import builds, norms, strategies, threads
+from .._running import builds, norms, strategies, sum_strategies, threads
 from .._running.passes import is_empty
 from .._running.work import work_bytes
 from . import axes
@@ -247,18 +247,13 @@ def _kernel_of_means(plan, prepared):
     """Return how tiles are averaged, and the (strategy, reason) of those that declined."""
     if prepared.pooling is None:
         return "in integers of any size, as its numbers exceed what compiled code holds", ()
-    return f"{_ways(prepared.work)}; {_tiles(prepared.pooling.tasks)}", ()
-
-
-def _ways(work):
-    """Return how the work of averages is done, in words."""
-    if work.sequential:
-        return "one addition per tap, each rounded, row by row"
-    if work.whole:
-        return "all elements of a plane added up"
-    rows = "sums of columns carried from row to row" if work.carries_rows else "columns added up"
-    along = "differences of prefixes along rows" if work.carries_cols else "taps along rows"
-    return f"{rows}, then {along}; by digits where a sum is not exact"
+    strategy, declined = prepared.choice
+    text = sum_strategies.DOES[strategy]
+    if prepared.work.sequential:
+        text += "; each addition is rounded"
+    else:
+        text += "; by digits where a sum is not exact"
+    return f'{text} ("{strategy}"); {_tiles(prepared.pooling.tasks)}', declined
 
 
 def _tiles(count):
@@ -274,7 +269,7 @@ def _copies(plan):
 def _threads_of(plan, prepared):
     asked = prepared.threads_now()
     gigantic = prepared.pooling is None and isinstance(plan, MaxPool)
-    tasks = 1 if gigantic else asked if prepared.pooling is None else prepared.pooling.tasks
+    tasks = 1 if prepared.pooling is None else prepared.pooling.tasks
     count = min(asked, max(1, tasks))
     work = work_bytes(plan)
     if gigantic:

@@ -57,10 +57,10 @@ cdef struct Average:                    # an average pooling, ready to run
     int result                          # code of the result's dtype
     int rounding
     bint ignore_nan, sequential
+    bint whole, pixels, small           # whole_planes.pxi, pixels.pxi or small_windows.pxi
     bint carries_rows                   # sums of columns go from one row of windows to the next
     bint carries_cols                   # sums of windows are differences of prefixes
     Py_ssize_t block, block_rows        # outputs that are summed, and then divided
-    bint whole                          # a plane has one window, of all that is under it
     Py_ssize_t band                     # doubles in COLUMNS, of one digit
     int digit_bits, most_digits         # of elements whose sums a double does not hold
     double divisor                      # of all windows, or 0
@@ -69,10 +69,9 @@ cdef struct Average:                    # an average pooling, ready to run
     Counts *lead
     Reciprocals reciprocals[MOST_DIVISORS]
     int divisors                        # for which there are reciprocals; 0 if not for all
-    bint pixels                         # (pixels.pxi)
-    bint small, small_doubles           # small_windows.pxi; are rows doubles?
-    bint small_floats                   # are sums floats? They are exact
-    Py_ssize_t pitch                    # elements from one row to the next there
+    bint small_doubles                  # are rows of small windows doubles?
+    bint small_floats                   # are their sums floats? They are exact
+    Py_ssize_t pitch                    # elements from one of these rows to the next
 
 
 cdef struct Row:                        # sums of a row of windows
@@ -199,7 +198,9 @@ cdef int plan_average(Average *a, work) except -1:
     a.result, a.rounding = CODES[work.result], ROUNDINGS[work.rounding]
     a.ignore_nan, a.sequential = work.ignore_nan, work.sequential
     a.carries_rows, a.carries_cols = work.carries_rows, work.carries_cols
-    a.block, a.block_rows, a.whole = work.block, work.block_rows, work.whole
+    a.block, a.block_rows = work.block, work.block_rows
+    a.whole, a.small = work.strategy == "whole_planes", work.strategy == "small_windows"
+    a.pixels = work.strategy == "pixels"
     a.digit_bits, a.most_digits = work.digit_bits, work.most_digits
     a.divisor = work.divisor
     if is_float_code(p.code):
@@ -223,8 +224,7 @@ cdef int plan_average(Average *a, work) except -1:
     a.small_floats = a.divisors > 0
     if not a.small_floats:
         set_all_reciprocals(a, work.divisors, 53)
-    a.pixels = work.pixels
-    a.small, a.small_doubles, a.pitch = work.small, work.small_doubles, work.pitch
+    a.small_doubles, a.pitch = work.small_doubles, work.pitch
     a.band = elements = work.band
     outputs = a.block
     if not 0 < a.most_digits <= MOST_PARTS:

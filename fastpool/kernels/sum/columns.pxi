@@ -109,3 +109,17 @@ cdef void sum_columns(Columns *columns, const any_t *src, const Block *b,
         for c in range(runs):
             add_rows(sums + c * n, src + c * x.col, n, b, &rows)
     columns.first, columns.stop = rows.first, rows.first + rows.count
+
+
+cdef void begin_columns(Columns *columns, const Block *b, int digit) noexcept nogil:
+    """Set where the sums of a digit's columns are, with margins of 0 around them."""
+    cdef const Average *a = b.average
+    cdef const Tile *tile = b.tile
+    cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo
+    cdef Py_ssize_t left = 0 if a.carries_cols else tile.left
+    cdef Py_ssize_t right = 0 if a.carries_cols else tile.span - left - cols
+    cdef double *sums = doubles(a, b.scratch, COLUMNS) + digit * a.band
+    fill(sums, left * n, <double>0)
+    columns.sums = sums + left * n
+    fill(columns.sums + cols * n, right * n + 2 * WIDE, <double>0)
+    columns.first = columns.stop = -1

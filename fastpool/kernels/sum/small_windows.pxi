@@ -1,7 +1,7 @@
 # Small windows: rows of floats or doubles with margins of 0, and strips of outputs down the rows.
 #
-# The rows of the input under a block are read where they are, if they are floats or doubles. Others
-# are converted first, and so are rows whose windows have strides: every stride-th element is next
+# Rows of the input are read where they are, if they are floats or doubles. Others are converted
+# first. So are rows of single elements whose windows have a stride: every stride-th element is next
 # to another then. Leading taps are added up in doubles on the way, unless additions are in order.
 
 cdef struct SmallTile:
@@ -241,7 +241,8 @@ cdef void average_small_in_order(char *y, const View *view, const SmallTile *sma
     cdef bint lies = view.col == n or tile.cols == 1
     cdef Py_ssize_t run = width if small.stride == 1 else n
     cdef bint whole = not small.windows.pairs or small.pairs >= tile.cols
-    cdef bint in_place = whole and lies and size == item and a.result == code and run * item >= VEC_BYTES
+    cdef bint in_place = (whole and lies and a.result == code and size == item
+                          and run * item >= VEC_BYTES)
     cdef char *sums = <char *>doubles(a, b.scratch, HIGH)
     cdef SmallTile later = small[0]
     cdef small_results_t results

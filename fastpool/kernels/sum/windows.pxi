@@ -137,3 +137,14 @@ cdef void set_prefix_places(Py_ssize_t *places, const Block *b) noexcept nogil:
             places[2 * c] = first
             places[2 * c + 1] = first + (count - 1) * dilation + imin(
                 dilation, tile.col_hi - tile.col_lo)
+
+
+cdef void sum_windows(double *out, const Columns *columns, const Block *b) noexcept nogil:
+    """Set the sums of one row of windows from the sums of its columns."""
+    cdef char *scratch = b.scratch
+    cdef const Average *a = b.average
+    if a.carries_cols:
+        sum_prefixes(out, columns.sums, doubles(a, scratch, PREFIX), b,
+                     <const Py_ssize_t *>doubles(a, scratch, PLACES))
+    else:
+        sum_taps(out, columns.sums - b.tile.left * b.tile.channels, b)

@@ -226,8 +226,8 @@ DEFINE_QUICK_FLOATS(bf16, uint16_t)
 /* (Signed and unsigned integers have the same bits. Sums of doubles are below 2**51.) */
 #define DEFINE_QUICK_INTEGERS(name, T, sum_t, type, LOW)                                          \
     INLINE void quick_round_##name(void *to, const quick_t *d, int rounding) {                    \
-        QUICK_LOOP(sum_t, type, T,                                                                \
-                   __typeof__(LOW##_##type(q)) results = LOW##_##type(round_quick_##type(q, rounding));) \
+        QUICK_LOOP(sum_t, type, T, __typeof__(LOW##_##type(q)) results =                          \
+            LOW##_##type(round_quick_##type(q, rounding));)                                       \
     }                                                                                             \
     static int quick_divide_##name(void *to, const quick_t *d) {                                  \
         if (d->rounding == HALF_EVEN)                                                             \

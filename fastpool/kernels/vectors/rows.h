@@ -38,7 +38,9 @@ INLINE vec_t floats_bf16(const bfloat16_t_ *p) {
 }
 INLINE vec_t floats_i8(const int8_t *p) { return FLOATS_OF(_mm512_cvtepi8_epi32(LOAD_BYTES(p))); }
 INLINE vec_t floats_u8(const uint8_t *p) { return FLOATS_OF(_mm512_cvtepu8_epi32(LOAD_BYTES(p))); }
-INLINE vec_t floats_i16(const int16_t *p) { return FLOATS_OF(_mm512_cvtepi16_epi32(LOAD_LANES(p))); }
+INLINE vec_t floats_i16(const int16_t *p) {
+    return FLOATS_OF(_mm512_cvtepi16_epi32(LOAD_LANES(p)));
+}
 INLINE vec_t floats_u16(const uint16_t *p) {
     return FLOATS_OF(_mm512_cvtepu16_epi32(LOAD_LANES(p)));
 }
@@ -53,7 +55,9 @@ INLINE vec_t floats_bf16(const bfloat16_t_ *p) {
 }
 INLINE vec_t floats_i8(const int8_t *p) { return FLOATS_OF(_mm256_cvtepi8_epi32(LOAD_BYTES(p))); }
 INLINE vec_t floats_u8(const uint8_t *p) { return FLOATS_OF(_mm256_cvtepu8_epi32(LOAD_BYTES(p))); }
-INLINE vec_t floats_i16(const int16_t *p) { return FLOATS_OF(_mm256_cvtepi16_epi32(LOAD_LANES(p))); }
+INLINE vec_t floats_i16(const int16_t *p) {
+    return FLOATS_OF(_mm256_cvtepi16_epi32(LOAD_LANES(p)));
+}
 INLINE vec_t floats_u16(const uint16_t *p) {
     return FLOATS_OF(_mm256_cvtepu16_epi32(LOAD_LANES(p)));
 }

@@ -1,7 +1,7 @@
 /* Sums of small windows, in registers: along a row first, then down the rows.
  *
- * Windows are over rows of floats or doubles. A strip of neighbouring outputs goes down the rows, so
- * that what was added up along a row serves every window that the row is in. */
+ * Windows are over rows of floats or doubles. A strip of neighbouring outputs goes down the rows.
+ * So what was added up along a row serves every window that the row is in. */
 #ifndef FASTPOOL_SMALL_WINDOWS_H
 #define FASTPOOL_SMALL_WINDOWS_H
 
@@ -248,7 +248,8 @@ INLINE void pool_strips(int kind, int in_order, const small_windows_t *w, ptrdif
         if (y->by && !y->one_divisor)
             for (int v = 0; v < vectors; v++) by[v] = divisors_at(kind, y, i + v * lanes);
         if (most > 2 && vectors == most)
-            pool_strip(kind, in_order, w, first + i, count, y, to, by, most, 0, kernel, stride, taps);
+            pool_strip(kind, in_order, w, first + i, count, y, to, by, most, 0, kernel, stride,
+                       taps);
         else if (vectors == 2)
             pool_strip(kind, in_order, w, first + i, count, y, to, by, 2, 0, kernel, stride, taps);
         else if (!MASKED_ROWS || (i >= inner && i + lanes <= outer))
@@ -285,6 +286,7 @@ INLINE void pool_strips(int kind, int in_order, const small_windows_t *w, ptrdif
             pool_strips(kind, 1, w, first, n, count, y, w->kernel, w->stride, w->taps, 4);        \
     }
 DEFINE_POOL_SMALL(exact, FLOATS_IN_DOUBLE, 0) DEFINE_POOL_SMALL(doubles, DOUBLES, 0)
-DEFINE_POOL_SMALL(floats, FLOATS, 0) DEFINE_POOL_SMALL(floats_in_order, FLOATS, 1) DEFINE_POOL_SMALL(doubles_in_order, DOUBLES, 1)
+DEFINE_POOL_SMALL(floats, FLOATS, 0) DEFINE_POOL_SMALL(floats_in_order, FLOATS, 1)
+DEFINE_POOL_SMALL(doubles_in_order, DOUBLES, 1)
 
 #endif

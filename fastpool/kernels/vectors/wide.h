@@ -137,7 +137,7 @@ INLINE double wide_total(vec_t v) {
     return total;
 }
 
-/* Set to[i] to the sum of the first i + 1 of n doubles. Up to a vector after them is overwritten. */
+/* Set to[i] to the sum of the first i + 1 of n doubles; a vector after them may be overwritten. */
 static void sum_before(double *to, const double *from, ptrdiff_t n) {
 #if VEC_BYTES >= 32
     vec_f64 before = {0};

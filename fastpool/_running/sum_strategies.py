@@ -1,0 +1,129 @@
+"""Choose how the sums of an average are made, best first, with the reason why others declined.
+
+A strategy is a file of kernels/sum/, whose head says what it does. Its function here returns None
+if it takes the windows, or the reason why not. The last two take all windows. Whatever the
+strategy, a tile whose sums it finds not to be exact is pooled again by digits.
+"""
+
+import math
+from typing import NamedTuple
+
+from .passes import Window
+from .strategies import Choice
+
+# Columns of a window that are added one by one; of longer windows prefixes are subtracted.
+FEW_TAPS = 8
+# Small windows: rows from the first to the last one of a window, and elements of a row.
+SMALL_EXTENT = 32
+SMALL_ROW = 4096
+# Their taps along a row, if additions are in order.
+MOST_IN_ORDER = 64
+# Windows that are added pixel by pixel have at most so many times the elements of the input, and
+# as many channels as there are doubles in the longest vectors.
+MOST_SHARED = 3
+FEWEST_CHANNELS = 8
+
+# What a strategy does, for `explain`.
+DOES = {
+    "whole_planes": "all elements of a plane added up",
+    "small_windows": "taps along rows, then down the rows, in registers",
+    "pixels": "the pixels of each window added up, channels in registers",
+    "in_order": "one pass over a row of windows per tap",
+    "columns": "columns added up, then taps or differences of prefixes along rows",
+}
+
+
+class Windows(NamedTuple):
+    """What the choice depends on: the windows of the axes, and how elements lie in memory."""
+
+    leads: tuple
+    rows: Window
+    cols: Window
+    channels: int  # next to one another; 1 for channels first
+    dtype: str
+    sequential: bool
+    ignores_nan: bool
+
+
+def choose(windows):
+    """Return the `Choice` for some windows."""
+    declined = []
+    for strategy in STRATEGIES:
+        reason = strategy(windows)
+        if reason is None:
+            return Choice(strategy.__name__, tuple(declined))
+        declined.append((strategy.__name__, reason))
+
+
+def most_taps(window):
+    """Return an upper bound of the elements under a window."""
+    return min(window.kernel, max(1, window.size))
+
+
+def takes_all(window):
+    """Does the only output of an axis take all elements?"""
+    return window.out == 1 and window.dilation == 1 and window.kernel >= window.size
+
+
+def whole_planes(w):
+    """One window takes all rows and columns."""
+    if w.channels > 1:
+        return "channels are last"
+    if not (takes_all(w.rows) and takes_all(w.cols)):
+        return "planes have several windows, or a part of each"
+    if w.sequential:
+        return "additions are in order"
+
+
+def small_windows(w):
+    """Few taps, or few that windows share along the rows."""
+    rows, cols = w.rows, w.cols
+    if rows.places or cols.places:
+        return "the windows of an axis differ in length"
+    most = MOST_IN_ORDER if w.sequential else FEW_TAPS
+    if cols.kernel > most:
+        return f"{cols.kernel} taps along rows, more than {most}"
+    if rows.extent > SMALL_EXTENT:
+        return f"{rows.extent} rows under a window, more than {SMALL_EXTENT}"
+    if cols.extent * (1 if w.channels == 1 else SMALL_EXTENT) > SMALL_ROW:
+        return f"windows of {cols.extent} columns, which take too much scratch"
+    if cols.stride > MOST_IN_ORDER:
+        return f"a stride of {cols.stride} along rows, more than {MOST_IN_ORDER}"
+    if w.sequential:
+        if w.ignores_nan:
+            return "NaN are left out"
+        if math.prod(map(most_taps, w.leads)) > MOST_IN_ORDER:
+            return f"more than {MOST_IN_ORDER} taps along the leading axes"
+        return None
+    if w.dtype in ("int64", "uint64"):
+        return "sums need more than 64 bits"
+    if cols.stride > 2 and w.channels == 1:
+        return "splitting rows by their stride takes longer than adding columns first"
+    if 3 < rows.kernel and rows.stride < rows.kernel:
+        return f"{rows.kernel} rows of windows that overlap: columns are better added once"
+
+
+def pixels(w):
+    """Channels last, where few windows share a pixel."""
+    if w.channels < FEWEST_CHANNELS:
+        return f"fewer than {FEWEST_CHANNELS} channels next to one another"
+    if w.sequential:
+        return "additions are in order"
+    if w.dtype in ("int64", "uint64"):
+        return "sums need more than 64 bits"
+    taps = most_taps(w.rows) * w.rows.out * most_taps(w.cols) * w.cols.out
+    if taps > MOST_SHARED * w.rows.size * w.cols.size:
+        return f"windows have more than {MOST_SHARED} times the elements of the input"
+
+
+def in_order(w):
+    """All that remains with a rounding after each addition."""
+    if not w.sequential:
+        return "sums are exact, so columns may be added first"
+
+
+def columns(w):
+    """All that remains."""
+
+
+STRATEGIES = whole_planes, small_windows, pixels, in_order, columns

@@ -1,0 +1,108 @@
+"""Every way of making sums is chosen where it should be, and is exact at its edges."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import cases
+import fastpool
+from fastpool import _reference
+from fastpool._planning.dtypes import is_float
+from fastpool._running import builds as running
+from fastpool._running import sum_strategies
+
+# One call per strategy: shape, dtype, window, attributes.
+CALLS = {
+    "whole_planes": ((2, 3, 9, 11), "float32", (9, 11), {}),
+    "small_windows": ((2, 3, 9, 11), "float32", (3, 3), {"pads": 1}),
+    "pixels": ((2, 9, 11, 8), "float32", (5, 5), {"strides": 4, "layout": "NHWC"}),
+    "in_order": ((2, 3, 9, 99), "float32", (3, 80), {"numerics": "sequential"}),
+    "columns": ((2, 3, 9, 11), "float32", (5, 5), {}),
+}
+
+
+@pytest.mark.parametrize("strategy", CALLS)
+def test_strategies_are_chosen_and_exact(strategy):
+    shape, dtype, kernel, attributes = CALLS[strategy]
+    plan = fastpool.plan_avg_pool(shape, dtype, kernel, **attributes)
+    text = plan.explain()
+    assert f'("{strategy}")' in text
+    names = [function.__name__ for function in sum_strategies.STRATEGIES]
+    assert set(names) == set(CALLS) == set(sum_strategies.DOES)
+    for better in names[: names.index(strategy)]:
+        assert better in text, "explain says why better ones declined"
+    x = cases.summands(shape, dtype, "finite", 0)
+    assert_exact(x, kernel, attributes)
+
+
+def assert_exact(x, kernel, attributes):
+    expected = _reference.avg_pool(x, kernel, **attributes)
+    for build in cases.BUILDS:
+        with running.using(build):
+            for threads in (1, 3):
+                y = fastpool.avg_pool(x, kernel, num_threads=threads, **attributes)
+                cases.assert_same(y, expected, f"{build} {x.shape} {x.dtype} {kernel} {attributes}")
+
+
+# Results around one, two and four vectors of every build: 2 to 16 sums.
+WIDTHS = [1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 65]
+SMALL = [((3, 3), 1), ((3, 3), 2), ((2, 2), 1), ((2, 2), 2), ((3, 2), 1), ((1, 3), 1), ((2, 5), 2)]
+
+
+@pytest.mark.parametrize(("kernel", "stride"), SMALL)
+@pytest.mark.parametrize("dtype", cases.DTYPE_NAMES)
+def test_edges_of_small_windows(dtype, kernel, stride):
+    """Rows of every width, padded on no side, one or both, that end in a part of a window."""
+    numerics = ["exact", "sequential"] if is_float(dtype) else ["exact"]
+    for width, pads in itertools.product(WIDTHS, [(0, 0, 0, 0), (1, 1, 1, 1), (0, 0, 0, 1)]):
+        for layout, channels in (("CHW", 3), ("HWC", 2)):
+            shape = (channels, 6, width) if layout == "CHW" else (6, width, channels)
+            if width + pads[1] + pads[3] < kernel[1]:
+                continue
+            x = cases.summands(shape, dtype, "rare", width)
+            for numeric in numerics:
+                attributes = {
+                    **{"strides": stride, "pads": pads, "ceil_mode": True, "layout": layout},
+                    **({"numerics": numeric} if numeric != "exact" else {}),
+                }
+                expected = _reference.avg_pool(x, kernel, **attributes)
+                for build in cases.BUILDS:
+                    with running.using(build):
+                        y = fastpool.avg_pool(x, kernel, num_threads=1, **attributes)
+                    cases.assert_same(y, expected, f"{build} {shape} {attributes}")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint16"])
+def test_divisors_of_one_output(dtype):
+    """Along an axis with one output, the number that counts is that of this output."""
+    for layout, shape in (("NHWC", (1, 3, 5, 17)), ("NCHW", (1, 17, 3, 5)), ("NHWC", (2, 2, 3, 3))):
+        x = cases.summands(shape, dtype, "rare", 0)
+        attributes = {"layout": layout, "strides": (2, 5), "auto_pad": "SAME_LOWER"}
+        assert_exact(x, (5, 9), attributes)
+        assert_exact(x, (5, 5), {"layout": layout, "pads": (2, 0, 0, 0), "strides": (1, 2)})
+
+
+@pytest.mark.parametrize("divisor", [1, 2, 3, 6, 9, 2**14 - 1, 2**14 + 1, 2**40, -3])
+@pytest.mark.parametrize("dtype", cases.DTYPE_NAMES)
+def test_ties_under_divisors(dtype, divisor):
+    """Quotients in the middle of two results, and next to it."""
+    if divisor < 0 and dtype.startswith(("u", "b")):
+        return
+    x = cases.summands((2, 5, 21), dtype, "quarters", abs(divisor))
+    if not is_float(dtype):  # sums must fit
+        x = (x % np.array(2, x.dtype)).astype(x.dtype) if dtype != "bool" else x
+    try:
+        expected = _reference.avg_pool(x, (2, 3), layout="CHW", divisor=divisor)
+    except ValueError:
+        return  # the type does not hold such means
+    for build in cases.BUILDS:
+        with running.using(build):
+            y = fastpool.avg_pool(x, (2, 3), layout="CHW", divisor=divisor)
+        cases.assert_same(y, expected, f"{build} {divisor}")
+
+
+def test_scratch_of_small_windows_is_bounded():
+    for kernel, attributes in [((3, 3), {"dilations": (1, 1000)}), ((8, 8), {"strides": 8})]:
+        plan = fastpool.plan_avg_pool((1, 2, 64, 20_000), "float16", kernel, **attributes)
+        assert plan._prepared_for(np.dtype("float16")).pooling.scratch_bytes < 4 << 20
