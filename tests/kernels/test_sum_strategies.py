@@ -46,7 +46,7 @@ def assert_exact(x, kernel, attributes):
 
 
 # Results around one, two and four vectors of every build: 2 to 16 sums.
-WIDTHS = [1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 65]
+WIDTHS = [1, 3, 4, 8, 9, 16, 17, 33]
 SMALL = [((3, 3), 1), ((3, 3), 2), ((2, 2), 1), ((2, 2), 2), ((3, 2), 1), ((1, 3), 1), ((2, 5), 2)]
 
 
@@ -80,7 +80,7 @@ def test_divisors_of_one_output(dtype):
         x = cases.summands(shape, dtype, "rare", 0)
         attributes = {"layout": layout, "strides": (2, 5), "auto_pad": "SAME_LOWER"}
         assert_exact(x, (5, 9), attributes)
-        assert_exact(x, (5, 5), {"layout": layout, "pads": (2, 0, 0, 0), "strides": (1, 2)})
+        assert_exact(x, (5, 5), {"layout": layout, "pads": (3, 2, 0, 0), "strides": (1, 2)})
 
 
 @pytest.mark.parametrize("divisor", [1, 2, 3, 6, 9, 2**14 - 1, 2**14 + 1, 2**40, -3])
