@@ -57,7 +57,9 @@ cdef void begin_small(SmallTile *small, const Block *b, const any_t *tag) noexce
         else:
             w.offset[t] = at * n
     memset(doubles(a, b.scratch, NO_ROW), 0, a.pitch * 8)
-    if not small.direct and (cols < tile.span or tile.cols * n < lanes):
+    # Whole vectors are read: where they reach beyond a row, what they read must be a number.
+    if not small.direct and (cols < tile.span or tile.cols * n < lanes
+                             or (small.stride > 1 and n < lanes)):
         memset(doubles(a, b.scratch, ROWS), 0,
                w.slabs * w.slab * a.pitch * (8 if small.in_doubles else 4))
 
