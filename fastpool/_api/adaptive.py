@@ -56,6 +56,7 @@ def global_avg_pool(
     See Also
     --------
     avg_pool : Equal to this function if the window is as large as the input.
+    plan_global_avg_pool : Prepare the work once for many arrays.
 
     Notes
     -----
@@ -114,6 +115,7 @@ def global_lp_pool(
     See Also
     --------
     lp_pool : Equal to this function if the window is as large as the input.
+    plan_global_lp_pool : Prepare the work once for many arrays.
 
     Notes
     -----
@@ -214,8 +216,9 @@ def adaptive_avg_pool(
 ):
     """Divide each spatial axis into a number of windows and take their means.
 
-    Output ``i`` of ``O`` along an axis of ``H`` elements covers those from ``floor(i * H / O)`` to
-    ``ceil((i + 1) * H / O)``. Windows may overlap, and repeat if there are more than elements.
+    Output ``i`` of ``O`` along an axis of ``H`` elements covers those from ``floor(i * H / O)`` up
+    to, and without, ``ceil((i + 1) * H / O)``. Windows may overlap. If there are at least twice as
+    many as elements, some repeat.
 
     Parameters
     ----------
@@ -239,6 +242,11 @@ def adaptive_avg_pool(
         An argument is of the wrong kind.
     ValueError
         An argument has a wrong value, or an axis without elements gets windows.
+
+    See Also
+    --------
+    plan_adaptive_avg_pool : Prepare the work once for many arrays.
+    avg_pool : Take windows of a given size; it documents how means are rounded.
 
     Notes
     -----
@@ -368,7 +376,8 @@ def plan_global_avg_pool(
 ):
     """Return the `AvgPoolPlan` of :func:`global_avg_pool` for arrays of one shape and type.
 
-    The spatial axes of its results stay, with one element each.
+    `result_dtype` is the argument `dtype` of that function. Other arguments are those of that
+    function, with its errors. The spatial axes of the results stay, with one element each.
 
     Examples
     --------
@@ -385,7 +394,8 @@ def plan_global_lp_pool(
 ):
     """Return the `LpPoolPlan` of :func:`global_lp_pool` for arrays of one shape and type.
 
-    The spatial axes of its results stay, with one element each.
+    Other arguments are those of that function, with its errors. The spatial axes of the results
+    stay, with one element each.
 
     Examples
     --------
@@ -410,7 +420,8 @@ def plan_global_max_pool(
 ):
     """Return the `MaxPoolPlan` of :func:`global_max_pool` for arrays of one shape and type.
 
-    The spatial axes of its results stay, with one element each.
+    Other arguments are those of that function, with its errors. The spatial axes of the results
+    stay, with one element each.
 
     Examples
     --------
@@ -436,6 +447,9 @@ def plan_adaptive_avg_pool(
 ):
     """Return the `AvgPoolPlan` of :func:`adaptive_avg_pool` for arrays of one shape and type.
 
+    `result_dtype` is the argument `dtype` of that function. Other arguments are those of that
+    function, with its errors.
+
     Examples
     --------
     >>> import fastpool
@@ -460,6 +474,8 @@ def plan_adaptive_max_pool(
     num_threads=None,
 ):
     """Return the `MaxPoolPlan` of :func:`adaptive_max_pool` for arrays of one shape and type.
+
+    Other arguments are those of that function, with its errors.
 
     Examples
     --------

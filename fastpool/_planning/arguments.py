@@ -406,7 +406,9 @@ def rounding(value, dtype=None):
     """Return how integer averages are rounded. Floats of a `dtype` have one way only."""
     value = choice(value, "rounding", ("half_even", "half_away", "trunc", "floor"))
     if value != "half_even" and dtype is not None and is_float(dtype):
-        raise ValueError(f'rounding: expected "half_even" for results of type {dtype}, got {value}')
+        raise ValueError(
+            f'rounding: expected "half_even" for results of type {dtype}, got {shown(value)}'
+        )
     return value
 
 
@@ -420,10 +422,10 @@ def partial(value):
 
 def p(value):
     """Return the order of a norm as a float above 0, which may be infinite."""
-    value = 2.0 if value is None else as_float(value, "p")
-    if value <= 0:
-        raise ValueError(f"p: expected a number above 0, got {value}")
-    return value
+    order = 2.0 if value is None else as_float(value, "p")
+    if order <= 0:
+        raise ValueError(f"p: expected a number above 0, got {shown(value)}")
+    return order
 
 
 # --------------------------------------------------------------------------------------- quantised

@@ -35,7 +35,8 @@ def routed(function, x, arguments):
         if issubclass(type(x), getattr(sys.modules.get(library), kind, ())):
             for name in ("out", "out_indices"):
                 if arguments.get(name) is not None:
-                    raise TypeError(f"{name}: expected none for a {kind} of {library}")
+                    got = type(arguments[name]).__name__
+                    raise TypeError(f"{name}: expected None if x is a {library}.{kind}, got {got}")
             usual = function.__kwdefaults__
             given = {k: v for k, v in arguments.items() if k not in usual or v is not usual[k]}
             # The package imports the front end on first access.

@@ -118,7 +118,8 @@ def norms(taps, greatest, p, scale):
 def powers(values, p):
     """Return the powers of magnitudes of float64, as the sums of two arrays in one.
 
-    Those below 2**-900 have fewer digits, or none. They may be 2**-1010 for a smaller one.
+    Powers below 2**-900 have fewer digits, or none. By a p other than 2, none but 0 is below
+    2**-1010.
     """
     results = np.empty((2, values.size))
     flat = values.reshape(-1)

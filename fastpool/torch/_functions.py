@@ -271,7 +271,8 @@ def adaptive_avg_pool2d(input, output_size, *, numerics="exact"):
     """Divide axes into windows and take the means.
 
     :func:`torch.nn.functional.adaptive_avg_pool2d` takes them too. Output ``i`` of ``O`` along an
-    axis of ``H`` elements covers those from ``floor(i * H / O)`` to ``ceil((i + 1) * H / O)``.
+    axis of ``H`` elements covers those from ``floor(i * H / O)`` up to, and without,
+    ``ceil((i + 1) * H / O)``.
 
     Parameters
     ----------

@@ -168,6 +168,18 @@ def test_adaptive_and_global_windows(name):
             assert y.ndim == x.ndim - len(sizes)
 
 
+@pytest.mark.parametrize("layout", ["HWC", "CHW"])
+@pytest.mark.parametrize("sizes", [(2, 8), (8, 2)], ids=str)
+def test_one_padded_window_that_takes_all(sizes, layout):
+    """The only count of an axis is fewer than its taps, whichever axis becomes the columns."""
+    shape = (*sizes, 3) if layout == "HWC" else (3, *sizes)
+    x = cases.summands(shape, "float32", "normal", 1)
+    for pads in ((1, 0, 0, 0), (0, 0, 0, 1), (2, 1, 2, 1)):
+        window = tuple(n + pads[i] + pads[i + 2] for i, n in enumerate(sizes))
+        for include in (False, True):
+            check("avg_pool", x, window, pads=pads, layout=layout, count_include_pad=include)
+
+
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("name", [*SOME, "bool"])
 def test_four_spatial_axes(name, layout):

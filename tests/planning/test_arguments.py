@@ -380,7 +380,9 @@ def test_result_types(name):
 def test_floats_are_rounded_to_nearest():
     assert arguments.rounding("trunc", "int8") == arguments.rounding("trunc", "bool") == "trunc"
     assert arguments.rounding(None, "float32") == "half_even"
-    refused(ValueError, "^rounding: .* float16, got floor", arguments.rounding, "floor", "float16")
+    refused(
+        ValueError, "^rounding: .* float16, got 'floor'", arguments.rounding, "floor", "float16"
+    )
 
 
 def test_orders_of_norms():

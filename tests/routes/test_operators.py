@@ -69,7 +69,7 @@ def assert_nodes_are_read(domain, row, schemas):
             version = schema.since_version
             attributes = {
                 attribute
-                for attribute, (_, since, until) in known.attributes.items()
+                for attribute, (_, since, until, _) in known.attributes.items()
                 if since <= version <= until
             }
             inputs = [since for since in known.inputs.values() if since <= version]

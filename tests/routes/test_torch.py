@@ -2,7 +2,6 @@
 
 import copy
 import doctest
-import importlib
 import pickle
 import sys
 
@@ -282,10 +281,9 @@ def test_torch_is_imported_only_when_asked_for():
     assert last == 'ImportError: fastpool.torch needs torch: pip install "fastpool[torch]"'
 
 
-@pytest.mark.parametrize("name", ["", "._functions", "._modules", "._replace"])
-def test_docstrings(name):
-    results = doctest.testmod(importlib.import_module(f"fastpool.torch{name}"))
-    assert results.failed == 0
+def test_docstrings():
+    results = doctest.testmod(ft)  # the functions and classes say that they are of this module
+    assert results.attempted > 30 and results.failed == 0
 
 
 @pytest.mark.parametrize("page", ["torch.md", "coming-from/torch.md"])
