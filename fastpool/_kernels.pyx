@@ -82,6 +82,7 @@ include "kernels/sum/pixels.pxi"
 include "kernels/sum/digits.pxi"
 include "kernels/sum/in_order.pxi"
 include "kernels/sum/small_windows.pxi"
+include "kernels/sum/double_double.pxi"
 include "kernels/sum/tile.pxi"
 include "kernels/scatter.pxi"
 

@@ -35,6 +35,8 @@ TASK_BYTES = 32 << 10
 # Bits of the range of each float type, from the least subnormal to the largest number.
 RANGE_BITS = {"float16": 190, "bfloat16": 280, "float32": 280, "float64": 2110}
 MARKS = 3
+# Parts of a sum that are added to one another.
+MOST_LANES = 64
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class SumWork:
     band: int  # sums of columns with their margins
     lag: int  # columns from one prefix to the next
     digit_bits: int
+    terms: float  # more than the additions of a window
     most_digits: int
     nbytes: int
     return_indices: bool = False
@@ -141,6 +144,10 @@ def make_sum_work(plan):
     if not sequential and most_taps(windows[longest]) > max(FEW_TAPS, most_taps(windows[-2])):
         # Rows are carried from window to window, and taps of leading axes are added one by one.
         _swap(longest, -2, windows, axes, counts)
+    long = windows[-2].dilation > 1 and most_taps(windows[-2]) > FEW_TAPS
+    if channels_last and not sequential and long:
+        # Rows of dilated windows are not carried. Prefixes of columns may be dilated.
+        _swap(-2, -1, windows, axes, counts)
     *leads, rows, cols = windows
     lead_taps = tuple(map(most_taps, leads))
     choice = choose(
@@ -212,6 +219,7 @@ def make_sum_work(plan):
         band=0 if whole else span * channels + 64,
         lag=0 if whole else min(cols.dilation, max(1, cols.size)),
         digit_bits=bits,
+        terms=float(math.prod(map(most_taps, windows)) + MOST_LANES),
         most_digits=digits + MARKS,
         nbytes=work_bytes(plan),
     )

@@ -311,3 +311,22 @@ def test_empty_batches_and_windows(name):
     check("adaptive_avg_pool", x, (0, 2), layout="CHW")
     y = check("avg_pool", x, 2, pads=7, layout="CHW", nan="ignore")
     assert (y[:, 0] == 0).all() and (y[:, :, -1] == 0).all()
+
+
+@pytest.mark.skipif("bfloat16" not in cases.DTYPE_NAMES, reason="ml_dtypes is missing")
+def test_subnormal_means_of_bfloat16_are_rounded_once():
+    """Not to a subnormal float32 first."""
+    unit = 2.0**-133
+    x = np.array([[32768 * unit, unit]]).astype(cases.dtype("bfloat16"))
+    check("avg_pool", x, 2, divisor=65537, layout="CW")
+    x = np.full((1, 257), 128 * unit).astype(x.dtype)
+    x[0, 256] = unit
+    check("global_avg_pool", np.pad(x, [(0, 0), (0, 65537 - 257)]), layout="CW")
+
+
+def test_ties_of_sums_of_two_doubles():
+    """Means in the middle of two results, of sums that need more bits than a double has."""
+    for dtype, unit in (("float32", 2.0**-24), ("float64", 2.0**-53)):
+        for divisor, last in itertools.product((1, 2, 3), (0, 2.0**-60, -(2.0**-60))):
+            x = np.array([[1, unit, last, 2.0**40, -(2.0**40), 2.0**-70, 0]] * 9).astype(dtype)
+            check("avg_pool", x * x.dtype.type(divisor), (1, 7), layout="HW", divisor=divisor)

@@ -3,7 +3,7 @@
 # Sums are in double. Most of them are exact, whatever the order: float32 elements have 24 bits, so
 # those of one window leave room for carries unless their exponents differ by much. The processor's
 # flag for rounded results tells for nothing whether all additions of a block were exact. If they
-# were not, the tile is pooled again by digits (digits.pxi). So the order of additions shows
+# were not, the plane is pooled again: double_double.pxi, digits.pxi. So their order shows
 # nowhere, and sums may be carried along: from one row of windows to the next, and by prefixes along
 # a row.
 
@@ -63,6 +63,7 @@ cdef struct Average:                    # an average pooling, ready to run
     Py_ssize_t block, block_rows        # outputs that are summed, and then divided
     Py_ssize_t band                     # doubles in COLUMNS, of one digit
     int digit_bits, most_digits         # of elements whose sums a double does not hold
+    double terms                        # more than the additions of a window
     double divisor                      # of all windows, or 0
     double limit                        # for sums, if not 0: an integer, or finite
     Counts rows, cols
@@ -202,6 +203,7 @@ cdef int plan_average(Average *a, work) except -1:
     a.whole, a.small = work.strategy == "whole_planes", work.strategy == "small_windows"
     a.pixels = work.strategy == "pixels"
     a.digit_bits, a.most_digits = work.digit_bits, work.most_digits
+    a.terms = work.terms
     a.divisor = work.divisor
     if is_float_code(p.code):
         # A sum that is carried along never gets rid of an infinity or NaN.

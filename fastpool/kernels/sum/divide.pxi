@@ -169,7 +169,8 @@ cdef bint quick_divide(char *y, const quick_t *d, const Average *a) noexcept nog
     if result == F16:
         return quick_divide_f16(y, d)
     if result == BF16:
-        return quick_divide_bf16(y, d)
+        fp_clear()                          # (subnormals are rounded twice, to float32 first)
+        return quick_divide_bf16(y, d) and not fp_underflow()
     if result == I8 or result == U8:
         return quick_divide_8_of_floats(y, d) if a.small_floats else quick_divide_8(y, d)
     if result == I16 or result == U16:

@@ -108,6 +108,8 @@ cdef void set_rows(const SmallTile *small, const any_t *src, const Block *b, Py_
     for s in range(slabs):
         for i in range(count):
             row = first + i
+            if i % w.stride >= w.extent:
+                continue                    # between windows
             if row < 0 or row >= w.size or b.tile.col_hi == b.tile.col_lo:
                 places[s * small.windows.slab + i] = none
                 continue

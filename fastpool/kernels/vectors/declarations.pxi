@@ -174,6 +174,24 @@ cdef extern from "kernels/vectors/small_windows.h" nogil:
     void pool_small_doubles_in_order(const small_windows_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
                                      const small_results_t *)
 
+cdef extern from "kernels/vectors/double_double.h" nogil:
+    ctypedef struct pairs_t:
+        const double *high
+        const double *low
+        const double *missed
+        Py_ssize_t n
+        const double *counts
+        double divisor, terms, exact
+        bint overflows
+    void pair_small(bint, const small_windows_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, double *,
+                    double *, double *, Py_ssize_t)
+    void pair_run(...)
+    void pair_pixels(...)
+    bint divide_pairs_f32(void *, const pairs_t *)
+    bint divide_pairs_f16(void *, const pairs_t *)
+    bint divide_pairs_bf16(void *, const pairs_t *)
+    bint divide_pairs_f64(void *, const pairs_t *)
+
 cdef extern from "kernels/vectors/digits.h" nogil:
     enum: DIGIT, WORD, IS_UPPER, IS_LOWER, IS_NAN
     ctypedef struct part_t:
