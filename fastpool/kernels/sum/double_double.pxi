@@ -4,8 +4,10 @@
 # plane is pooled by digits. Every window adds its own taps, so this is for those strategies that do
 # so anyway: small windows, pixels and whole planes, without leading taps.
 
-cdef bint takes_pairs(const Block *b) noexcept nogil:
+cdef bint takes_pairs(const Block *b, const SmallTile *small) noexcept nogil:
     cdef const Average *a = b.average
+    if a.small and small.windows.pairs and not MASKED_ROWS:
+        return False                        # (one output at a time would read beyond the row)
     return b.slabs == 1 and not a.ignore_nan and (a.small or a.whole or a.pixels)
 
 

@@ -106,8 +106,8 @@ cdef void average_tile(const Average *a, const Job *job, const Tile *tile, Scrat
                 continue
             dst = y.data + output_offset(p, y, tile, i) * dtype_bytes[a.result]
             if any_t in real:
-                if takes_pairs(&b) and average_by_pairs(dst, y, src + input_offset(p, x, tile, i),
-                                                        &b, &small):
+                if takes_pairs(&b, &small) and average_by_pairs(
+                        dst, y, src + input_offset(p, x, tile, i), &b, &small):
                     continue
             average_by_digits(dst, y, src + input_offset(p, x, tile, i), &b)
         plane += at_once
