@@ -65,13 +65,14 @@ numpydoc_validation_checks = {
 # library, refers to it.
 numpydoc_validation_exclude = {
     r"fastpool\.(Max|Avg)PoolPlan$",
-    r"fastpool\.plan_(global|adaptive)_(avg|max)_pool$",
+    r"fastpool\.LpPoolPlan\b",
+    r"fastpool\.plan_(global|adaptive)_(avg|max|lp)_pool$",
     r"fastpool\.onnx\.(Backend|InferenceSession)\b",
     r"fastpool\.conventions\.(Answer|Comparison)\b",
     r"fastpool\.openvino\.(Adaptive)?(Avg|Max)PoolLayer$",
     r"fastpool\.torch\.Replaced$",
-    r"fastpool\.torch\.(Adaptive)?(Avg|Max)(Unp|P)ool\dd$",
-    r"fastpool\.torch\.(adaptive_)?(avg|max)_(un)?pool[13]d$",
+    r"fastpool\.torch\.(Adaptive)?(Avg|Max|LP)(Unp|P)ool\dd$",
+    r"fastpool\.torch\.(adaptive_)?(avg|max|lp)_(un)?pool[13]d$",
 }
 nitpick_ignore_regex = [("py:.*", r"torch\..*")]
 
