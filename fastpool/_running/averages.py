@@ -144,8 +144,8 @@ def make_sum_work(plan):
     if not sequential and most_taps(windows[longest]) > max(FEW_TAPS, most_taps(windows[-2])):
         # Rows are carried from window to window, and taps of leading axes are added one by one.
         _swap(longest, -2, windows, axes, counts)
-    long = windows[-2].dilation > 1 and most_taps(windows[-2]) > FEW_TAPS
-    if channels_last and not sequential and long:
+    is_long = windows[-2].dilation > 1 and most_taps(windows[-2]) > FEW_TAPS
+    if channels_last and not sequential and is_long:
         # Rows of dilated windows are not carried. Prefixes of columns may be dilated.
         _swap(-2, -1, windows, axes, counts)
     *leads, rows, cols = windows

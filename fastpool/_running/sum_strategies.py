@@ -18,8 +18,8 @@ SMALL_EXTENT = 32
 SMALL_ROW = 4096
 # Their taps along a row, if additions are in order.
 MOST_IN_ORDER = 64
-# Windows that are added pixel by pixel have at most so many times the elements of the input, and
-# as many channels as there are doubles in the longest vectors.
+# Windows that are added pixel by pixel: how often they read an element on average, at most, and
+# their channels, at least as many as there are doubles in the longest vectors.
 MOST_SHARED = 3
 FEWEST_CHANNELS = 8
 
