@@ -83,6 +83,7 @@ include "kernels/sum/digits.pxi"
 include "kernels/sum/in_order.pxi"
 include "kernels/sum/small_windows.pxi"
 include "kernels/sum/double_double.pxi"
+include "kernels/sum/interleaved.pxi"
 include "kernels/sum/tile.pxi"
 include "kernels/scatter.pxi"
 

@@ -8,7 +8,7 @@ import numpy as np
 from .._planning.dtypes import ITEMSIZE, is_float
 from .._planning.geometry import AdaptiveAxis
 from .passes import Window, chain, trimmed
-from .sum_strategies import FEW_TAPS, choose, most_taps
+from .sum_strategies import FEW_TAPS, choose, interleaves, most_taps
 from .sum_strategies import Windows as SumWindows
 from .work import work_bytes
 
@@ -26,6 +26,9 @@ ROW_ELEMENTS = 4096
 SMALL_BLOCK = 4096
 PIXEL_OUTPUTS = 512
 SMALL_SCRATCH = 1 << 20
+# Planes that are interleaved (average.pxi says so too), and bytes of these under a window.
+INTERLEAVED = 16
+INTERLEAVED_BYTES = 256 << 10
 # Divisors of rows whose reciprocals are kept, and columns that they are kept for.
 MOST_DIVISORS = 16
 MOST_RECIPROCALS = 4096
@@ -63,6 +66,8 @@ class SumWork:
     strategy: str  # of `sum_strategies`
     carries_rows: bool
     carries_cols: bool
+    interleaves: bool  # planes, channels first
+    interleaved: int  # elements of these under a tile
     tile: tuple  # output rows, output columns, channels, planes
     block: int  # outputs that are summed, and then divided
     block_rows: int
@@ -150,12 +155,14 @@ def make_sum_work(plan):
         _swap(-2, -1, windows, axes, counts)
     *leads, rows, cols = windows
     lead_taps = tuple(map(most_taps, leads))
+    interleaved = 0 if channels_last else _interleaved_rows(plan, windows, sequential)
     choice = choose(
         SumWindows(
             leads=tuple(leads),
             rows=rows,
             cols=cols,
-            channels=plan.channels if channels_last else 1,
+            channels=plan.channels if channels_last else INTERLEAVED if interleaved else 1,
+            interleaved=interleaved > 0,
             dtype=plan.dtype,
             sequential=sequential,
             ignores_nan=plan.nan == "ignore",
@@ -168,7 +175,11 @@ def make_sum_work(plan):
     carries_cols = (carries_cols or cols.extent > max(64, 2 * cols.size)) and not small
     limit = ROW_ELEMENTS // 4 if plan.dtype == "float64" and carries_rows else ROW_ELEMENTS
     tile = _tile(plan, windows, channels_last, limit, small or choice.strategy == "pixels")
+    if interleaved:
+        tile = _interleaved_tile(plan, windows, interleaved)
     tile_rows, tile_cols, channels, planes = tile
+    if interleaved:
+        channels, planes = INTERLEAVED, 1
     span = _span(cols, tile_cols) if not carries_cols else min(cols.size, _span(cols, tile_cols))
     terms = math.prod(lead_taps) * (most_taps(rows) + (rows.stride if carries_rows else 0))
     terms *= min(cols.size, span) if carries_cols else cols.kernel
@@ -208,6 +219,8 @@ def make_sum_work(plan):
         strategy=choice.strategy,
         carries_rows=carries_rows,
         carries_cols=carries_cols,
+        interleaves=interleaved > 0,
+        interleaved=math.prod(lead_taps) * min(rows.size, rows.span(tile_rows)) * cols.size * INTERLEAVED if interleaved else 0,
         tile=tile,
         block=block,
         block_rows=block // width,
@@ -223,6 +236,37 @@ def make_sum_work(plan):
         most_digits=digits + MARKS,
         nbytes=work_bytes(plan),
     )
+
+
+def _interleaved_rows(plan, windows, sequential):
+    """Return the output rows of a tile of interleaved planes; 0 if they are not interleaved."""
+    *leads, rows, cols = windows
+    planes, itemsize = plan.batch * plan.channels, ITEMSIZE[plan.dtype]
+    if planes < INTERLEAVED // 2:
+        return 0
+    nbytes = itemsize * _groups(plan) * INTERLEAVED / planes  # of planes that lack, too
+    if not interleaves(windows, nbytes, plan.dtype, sequential):
+        return 0
+    row_bytes = math.prod(map(most_taps, leads)) * cols.size * INTERLEAVED * itemsize
+    room = INTERLEAVED_BYTES // max(1, row_bytes)
+    most = rows.out if room >= rows.size else (room - rows.extent) // rows.stride + 1
+    if most < min(4, rows.out) or (rows.places and most < rows.out):
+        return 0
+    return _part(rows.out, most)
+
+
+def _groups(plan):
+    return -(-plan.batch * plan.channels // INTERLEAVED)
+
+
+def _interleaved_tile(plan, windows, tile_rows):
+    """Return the output rows, output columns, channels and planes of a tile."""
+    *leads, rows, cols = windows
+    groups = _groups(plan)
+    pieces = groups * math.prod(w.out for w in leads) * -(-rows.out // tile_rows)
+    read = math.prod(plan.input_shape) * ITEMSIZE[plan.dtype]
+    enough = max(SOME_TASKS, min(read // TASK_BYTES, pieces))
+    return tile_rows, cols.out, 1, INTERLEAVED * max(1, min(groups, pieces // enough))
 
 
 def _swap(one, other, *lists):

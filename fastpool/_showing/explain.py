@@ -9,7 +9,7 @@ from .._planning.average_pool import AvgPool
 from .._planning.dtypes import ITEMSIZE, is_float, is_integer
 from .._planning.lp_pool import LpPool
 from .._planning.max_pool import MaxPool
-from .._running import builds, norms, strategies, sum_strategies, threads
+from .._running import averages, builds, norms, strategies, sum_strategies, threads
 from .._running.passes import is_empty
 from .._running.work import work_bytes
 from . import axes
@@ -249,6 +249,8 @@ def _kernel_of_means(plan, prepared):
         return "in integers of any size, as its numbers exceed what compiled code holds", ()
     strategy, declined = prepared.choice
     text = sum_strategies.DOES[strategy]
+    if prepared.work.interleaves:
+        text = f"{averages.INTERLEAVED} planes interleaved; {text}"
     if prepared.work.sequential:
         text += "; each addition is rounded"
     else:

@@ -11,11 +11,12 @@ cdef enum:
     MOST_PARTS = 256        # digits of an element, and marks
     MOST_WORDS = 4          # of an integer
     MARKS = 3               # what is counted besides digits: infinities and NaN
+    INTERLEAVED = 16        # planes (averages.py says so too)
     MOST_DIVISORS = 16      # of rows, whose reciprocals are kept
 
 
 cdef enum SumArea:          # areas of one thread's scratch, all of doubles but OFFSETS
-    OFFSETS                 # of the slabs that the taps of leading axes select
+    OFFSETS                 # of the slabs that the taps of leading axes select; if interleaved, too
     PLACES                  # of each output column: its first element, and the one after the last
     COLUMNS                 # columns of a window added up, with margins of 0; maybe of each digit
     PREFIX                  # of COLUMNS: the sum of all before
@@ -35,6 +36,8 @@ cdef enum SumArea:          # areas of one thread's scratch, all of doubles but 
     ROW_PLACES              # where they are, and those that are read where they are
     NO_ROW                  # zeros
     ONE_ROW                 # a row before it is split
+    ELEMENTS                # of interleaved planes
+    RESULTS                 # of interleaved planes
     SUM_AREAS
 
 
@@ -48,8 +51,8 @@ cdef struct Counts:                     # of one axis: what each output's diviso
 cdef struct Reciprocals:                # of the divisors of a row of outputs, in two parts
     double by                           # what the divisors have in common
     Py_ssize_t count                    # of columns, or 1 if all are equal
-    double *high
-    double *low
+    char *high                          # numbers of the type of sums, and 0 for a vector after them
+    char *low
 
 
 cdef struct Average:                    # an average pooling, ready to run
@@ -57,6 +60,7 @@ cdef struct Average:                    # an average pooling, ready to run
     int result                          # code of the result's dtype
     int rounding
     bint ignore_nan, sequential
+    bint interleaves                    # small planes (interleaved.pxi)
     bint whole, pixels, small           # whole_planes.pxi, pixels.pxi or small_windows.pxi
     bint carries_rows                   # sums of columns go from one row of windows to the next
     bint carries_cols                   # sums of windows are differences of prefixes
@@ -152,36 +156,39 @@ cdef void free_average(Average *a) noexcept:
     free_frame(&a.frame)
 
 
-cdef int set_reciprocals(Average *a, Reciprocals *parts, double by, int bits) except -1:
-    """Set the parts of the reciprocals of one row's divisors. Return whether they exist.
-
-    Sums are floats of `bits` bits.
-    """
-    cdef Py_ssize_t i
-    cdef double divisor
+cdef int set_reciprocals(Average *a, Reciprocals *parts, double by) except -1:
+    """Set the parts of the reciprocals of one row's divisors. Return whether they exist."""
+    cdef Py_ssize_t i, nbytes
+    cdef double divisor, high, low
     cdef int result_bits = 24 if is_float_code(a.result) else 8 * dtype_bytes[a.result]
     parts.by = by
     parts.count = 1 if a.divisor or a.cols.counts == NULL else a.frame.problem.cols.out
     free(parts.high)
-    parts.high = <double *>malloc(2 * parts.count * sizeof(double))
+    nbytes = parts.count * 8 + VEC_BYTES
+    parts.high = <char *>malloc(2 * nbytes)
     if parts.high == NULL:
         raise MemoryError("fastpool: no memory for divisors")
-    parts.low = parts.high + parts.count
+    memset(parts.high, 0, 2 * nbytes)       # (of a window without elements they stay 0)
+    parts.low = parts.high + nbytes
     for i in range(parts.count):
         divisor = by * a.cols.counts[i] if parts.count > 1 else by
-        parts.high[i] = parts.low[i] = 0        # of a window without elements
-        if divisor and not split_reciprocal(divisor, result_bits, bits, &parts.high[i],
-                                            &parts.low[i]):
+        if not divisor:
+            continue
+        if not split_reciprocal(divisor, result_bits, 24 if a.small_floats else 53, &high, &low):
             return False
+        if a.small_floats:
+            (<float *>parts.high)[i], (<float *>parts.low)[i] = <float>high, <float>low
+        else:
+            (<double *>parts.high)[i], (<double *>parts.low)[i] = high, low
     return True
 
 
-cdef int set_all_reciprocals(Average *a, divisors, int bits) except -1:
+cdef int set_all_reciprocals(Average *a, divisors) except -1:
     """Set the reciprocals of all divisors, or of none."""
     cdef Py_ssize_t i
     a.divisors = 0
     for i, by in enumerate(divisors):
-        if not HAS_FMA or not set_reciprocals(a, &a.reciprocals[i], by, bits):
+        if not HAS_FMA or not set_reciprocals(a, &a.reciprocals[i], by):
             a.divisors = 0
             break
         a.divisors = <int>i + 1
@@ -201,6 +208,7 @@ cdef int plan_average(Average *a, work) except -1:
     a.carries_rows, a.carries_cols = work.carries_rows, work.carries_cols
     a.block, a.block_rows = work.block, work.block_rows
     a.whole, a.small = work.strategy == "whole_planes", work.strategy == "small_windows"
+    a.interleaves = work.interleaves
     a.pixels = work.strategy == "pixels"
     a.digit_bits, a.most_digits = work.digit_bits, work.most_digits
     a.terms = work.terms
@@ -221,11 +229,11 @@ cdef int plan_average(Average *a, work) except -1:
         for i in range(p.leads):
             set_counts(&a.lead[i], leads[i])
             slabs *= imax(1, work.lead_taps[i])
-    if work.small_floats:
-        set_all_reciprocals(a, work.divisors, 24)
-    a.small_floats = a.divisors > 0
-    if not a.small_floats:
-        set_all_reciprocals(a, work.divisors, 53)
+    a.small_floats = work.small_floats
+    set_all_reciprocals(a, work.divisors)
+    if a.small_floats and a.divisors == 0:
+        a.small_floats = False              # (their reciprocals would be too short)
+        set_all_reciprocals(a, work.divisors)
     a.small_doubles, a.pitch = work.small_doubles, work.pitch
     a.band = elements = work.band
     outputs = a.block
@@ -233,12 +241,16 @@ cdef int plan_average(Average *a, work) except -1:
         raise ValueError(f"{a.most_digits} digits")
     for i in range(<int>SUM_AREAS):
         sizes[i] = outputs
-    sizes[<int>OFFSETS], sizes[<int>PLACES] = slabs, 2 * t.cols
+    sizes[<int>OFFSETS], sizes[<int>PLACES] = 2 * slabs, 2 * t.cols
     sizes[<int>DIGITS] = MOST_WORDS * (outputs + WIDE)
     sizes[<int>COLUMNS] = elements * (a.most_digits if a.carries_rows else 1)
-    sizes[<int>PREFIX] = elements + work.lag * t.channels
+    sizes[<int>PREFIX] = elements + work.lag * (INTERLEAVED if a.interleaves else t.channels)
     sizes[<int>ROWS], sizes[<int>ROW_PLACES] = work.rows * a.pitch, work.rows
     sizes[<int>NO_ROW] = sizes[<int>ONE_ROW] = a.pitch
+    sizes[<int>ELEMENTS] = ceil_div(work.interleaved * p.size, 8)
+    sizes[<int>RESULTS] = 0
+    if a.interleaves:
+        sizes[<int>RESULTS] = ceil_div(t.rows * t.cols * INTERLEAVED * dtype_bytes[a.result], 8)
     for i in range(<int>SUM_AREAS):
         sizes[i] *= 8
     lay_out_scratch(&a.frame.scratch, sizes, SUM_AREAS)

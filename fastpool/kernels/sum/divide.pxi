@@ -214,12 +214,12 @@ cdef bint quick_divide_rows(char *y, const View *view, const char *sums, const B
             elif n > 1 and by.count > 1:
                 stop_col = c + 1
                 while (stop_col < tile.cols
-                       and by.high[tile.col + stop_col] == by.high[tile.col + c]):
+                       and a.cols.counts[tile.col + stop_col] == a.cols.counts[tile.col + c]):
                     stop_col += 1
             d.n, d.sums = (stop_col - c) * n, sums + ((r - done) * width + c * n) * item
             d.one = by.count == 1 or n > 1
-            d.high = by.high if by.count == 1 else by.high + tile.col + c
-            d.low = by.low if by.count == 1 else by.low + tile.col + c
+            d.high = by.high + (0 if by.count == 1 else (tile.col + c) * item)
+            d.low = by.low + (0 if by.count == 1 else (tile.col + c) * item)
             sure &= quick_divide(y + (r * view.row + c * view.col) * size, &d, a)
             c = stop_col
         r = last

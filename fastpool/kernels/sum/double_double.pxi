@@ -65,6 +65,17 @@ cdef bint divide_pairs(char *y, const pairs_t *sums, int result) noexcept nogil:
     return divide_pairs_f64(y, sums)
 
 
+cdef double exact_below(const real *src, const Block *b) noexcept nogil:
+    """Return below what errors of sums are exact: 2**53 units of the elements' last bits."""
+    cdef int code = b.average.frame.problem.code, last
+    cdef range_t noted
+    note_tile(&noted, src, b)
+    if noted.most == 0:
+        return 0
+    last = exponent_of(noted.least) - (52 if code == F64 else 23)
+    return power_of_two(<int>imin(imax(last, -1074) + 53, 1000))
+
+
 cdef bint average_by_pairs(char *y, const View *view, const real *src, const Block *b,
                            const SmallTile *small) noexcept nogil:
     """Pool one plane of a tile. Return False if a result is not sure."""
@@ -72,18 +83,14 @@ cdef bint average_by_pairs(char *y, const View *view, const real *src, const Blo
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t n = tile.channels, width = tile.cols * n, done = 0, stop, r, c, run
     cdef int size = dtype_bytes[a.result]
+    cdef char *at
     cdef double *high = doubles(a, b.scratch, HIGH)
     cdef double *low = doubles(a, b.scratch, LOW)
     cdef double *missed = doubles(a, b.scratch, REST)
     cdef divisors_t d
     cdef pairs_t sums
-    cdef range_t noted
-    cdef int last
+    cdef bint noted = False
     sums.terms, sums.overflows, sums.exact = a.terms, a.frame.problem.code == F64, 0
-    note_tile(&noted, src, b)
-    if noted.most > 0:
-        last = exponent_of(noted.least) - (52 if a.frame.problem.code == F64 else 23)
-        sums.exact = power_of_two(<int>imin(imax(last, -1074) + 53, 1000))
     while done < tile.rows:
         stop = imin(tile.rows, done + a.block_rows)
         set_pairs(high, low, missed, src, b, small, done, stop)
@@ -100,8 +107,13 @@ cdef bint average_by_pairs(char *y, const View *view, const real *src, const Blo
                 sums.high = high + (r - done) * width + c * n
                 sums.low = low + (r - done) * width + c * n
                 sums.missed = missed + (r - done) * width + c * n
-                if not divide_pairs(y + (r * view.row + c * view.col) * size, &sums, a.result):
-                    return False
+                at = y + (r * view.row + c * view.col) * size
+                if not divide_pairs(at, &sums, a.result):
+                    if noted:
+                        return False
+                    sums.exact, noted = exact_below(src, b), True
+                    if not divide_pairs(at, &sums, a.result):
+                        return False
                 c += run
         done = stop
     return True

@@ -62,55 +62,62 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTi
     return True
 
 
+cdef void average_planes(const View *y, const any_t *src, Block *b) noexcept nogil:
+    """Pool the planes of a tile. `src` is the first element of the array, in the first slab."""
+    cdef const Average *a = b.average
+    cdef const Problem *p = &a.frame.problem
+    cdef const Tile *tile = b.tile
+    cdef Py_ssize_t plane = 0, at_once = 1, i
+    cdef const any_t *at
+    cdef char *dst
+    cdef SmallTile small
+    if a.carries_cols:
+        set_prefix_places(<Py_ssize_t *>doubles(a, b.scratch, PLACES), b)
+    if a.block_rows >= tile.rows:
+        at_once = imax(1, a.block // (tile.rows * tile.cols * tile.channels))
+    if a.small:
+        begin_small(&small, b, src)
+    while plane < tile.planes:
+        at_once = imin(at_once, tile.planes - plane)
+        if not a.sequential and average_exact(y, src, b, &small, plane, at_once):
+            plane += at_once
+            continue
+        for i in range(plane, plane + at_once):
+            at = src + input_offset(p, b.x, tile, i)
+            dst = y.data + output_offset(p, y, tile, i) * dtype_bytes[a.result]
+            if any_t in real:
+                if a.sequential:
+                    if a.small:
+                        average_small_in_order(dst, y, &small, at, b)
+                    else:
+                        average_in_order(dst, y, at, b)
+                    continue
+            if at_once > 1 and average_exact(y, src, b, &small, i, 1):
+                continue
+            if any_t in real:
+                if takes_pairs(b, &small) and average_by_pairs(dst, y, at, b, &small):
+                    continue
+            average_by_digits(dst, y, at, b)
+        plane += at_once
+
+
 cdef void average_tile(const Average *a, const Job *job, const Tile *tile, Scratch *scratch,
                        const any_t *tag) noexcept nogil:
     """Pool one tile of any element type."""
     cdef const Problem *p = &a.frame.problem
     cdef const View *x = &job.x
-    cdef const View *y = &job.y
     cdef Py_ssize_t counts[MAX_LEADS]
-    cdef Py_ssize_t first, plane = 0, i, at_once, s
+    cdef Py_ssize_t first, s
     cdef Py_ssize_t *offsets = <Py_ssize_t *>doubles(a, scratch.area, OFFSETS)
-    cdef const any_t *src
-    cdef char *dst
-    cdef SmallTile small
     cdef Block b
     b.average, b.tile, b.x, b.scratch, b.offsets = a, tile, x, scratch.area, offsets
     b.slabs = lead_taps(p, x, tile.lead, counts, &first)
     for s in range(b.slabs):
         offsets[s] = lead_offset(p, x.lead, counts, s)
-    if a.carries_cols:
-        set_prefix_places(<Py_ssize_t *>doubles(a, scratch.area, PLACES), &b)
-    at_once = 1
-    if a.block_rows >= tile.rows:
-        at_once = imax(1, a.block // (tile.rows * tile.cols * tile.channels))
-    src = <const any_t *>x.data + first
-    if a.small:
-        begin_small(&small, &b, src)
-    while plane < tile.planes:
-        at_once = imin(at_once, tile.planes - plane)
-        if not a.sequential and average_exact(y, src, &b, &small, plane, at_once):
-            plane += at_once
-            continue
-        for i in range(plane, plane + at_once):
-            if any_t in real:
-                if a.sequential:
-                    dst = y.data + output_offset(p, y, tile, i) * dtype_bytes[a.result]
-                    if a.small:
-                        average_small_in_order(dst, y, &small, src + input_offset(p, x, tile, i),
-                                               &b)
-                    else:
-                        average_in_order(dst, y, src + input_offset(p, x, tile, i), &b)
-                    continue
-            if at_once > 1 and average_exact(y, src, &b, &small, i, 1):
-                continue
-            dst = y.data + output_offset(p, y, tile, i) * dtype_bytes[a.result]
-            if any_t in real:
-                if takes_pairs(&b, &small) and average_by_pairs(
-                        dst, y, src + input_offset(p, x, tile, i), &b, &small):
-                    continue
-            average_by_digits(dst, y, src + input_offset(p, x, tile, i), &b)
-        plane += at_once
+    if a.interleaves:
+        average_interleaved(&job.y, <const any_t *>x.data + first, &b)
+    else:
+        average_planes(&job.y, <const any_t *>x.data + first, &b)
 
 
 cdef void run_average(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:

@@ -130,8 +130,8 @@ cdef extern from "kernels/vectors/quick_quotients.h" nogil:
     ctypedef struct quick_t:
         const char *sums
         Py_ssize_t sums_pitch, pitch, rows, n
-        const double *high
-        const double *low
+        const void *high
+        const void *low
         bint one
         int rounding
     bint split_reciprocal(double, int, int, double *, double *)
@@ -148,6 +148,9 @@ cdef extern from "kernels/vectors/rows.h" nogil:
     void to_row(...)
     void split_f32(float **, const float *, Py_ssize_t, Py_ssize_t)
     void split_f64(double **, const double *, Py_ssize_t, Py_ssize_t)
+
+cdef extern from "kernels/vectors/transpose.h" nogil:
+    void transpose(void *, Py_ssize_t, const void *, Py_ssize_t, Py_ssize_t, Py_ssize_t, int)
 
 cdef extern from "kernels/vectors/small_windows.h" nogil:
     enum: MOST_SMALL_TAPS, EXACT_FROM_FLOATS, EXACT_FROM_DOUBLES, EXACT_FLOATS, FLOATS_IN_ORDER

@@ -172,22 +172,18 @@ typedef struct {
     const char *sums;
     ptrdiff_t sums_pitch, pitch; /* bytes from one row to the next, of sums and of results */
     ptrdiff_t rows, n;
-    const double *high, *low; /* parts of the reciprocals: of all sums, or of each one of a row */
-    int one;                  /* of all */
-    int rounding;             /* of integers */
+    const void *high, *low; /* parts of the reciprocals: of all sums, or of each one of a row and a
+                             * vector after them; of the type of sums */
+    int one;                /* of all */
+    int rounding;           /* of integers */
 } quick_t;
 
-INLINE vec_f64 parts_f64(const double *p, ptrdiff_t n) { return (vec_f64)load_some(p, n); }
-INLINE vec_f32 parts_f32(const double *p, ptrdiff_t n) {
-    vec_f32 v = {0};
-    for (ptrdiff_t i = 0; i < VEC_BYTES / 4 && i < n; i++) v[i] = (float)p[i];
-    return v;
-}
 /* Divide the sums from i on, and store `count` results. */
 #define QUICK_STEP(sum_t, type, LOAD, RESULTS, count)                                             \
     vec_##type sum = (vec_##type)LOAD;                                                            \
-    vec_##type q = QUICK_QUOTIENTS(type, sum, d->one ? high : parts_##type(d->high + i, n - i),   \
-                                   d->one ? low : parts_##type(d->low + i, n - i));               \
+    if (!d->one) high = (vec_##type)vec_load((const sum_t *)d->high + i);                         \
+    if (!d->one) low = (vec_##type)vec_load((const sum_t *)d->low + i);                           \
+    vec_##type q = QUICK_QUOTIENTS(type, sum, high, low);                                         \
     RESULTS                                                                                       \
     memcpy(y + i, &results, (size_t)(count) * sizeof *y);                                         \
     seen |= (vec_t)sum;
@@ -196,8 +192,8 @@ INLINE vec_f32 parts_f32(const double *p, ptrdiff_t n) {
     const int flat = d->one && d->pitch == d->n * (ptrdiff_t)sizeof(T) &&                         \
         d->sums_pitch == d->n * (ptrdiff_t)sizeof(sum_t); /* rows are one */                      \
     const ptrdiff_t n = flat ? d->rows * d->n : d->n, rows = flat ? 1 : d->rows;                  \
-    const vec_##type high = (sum_t)*d->high - (vec_##type){0};                                    \
-    const vec_##type low = (sum_t)*d->low - (vec_##type){0};                                      \
+    vec_##type high = *(const sum_t *)d->high - (vec_##type){0};                                  \
+    vec_##type low = *(const sum_t *)d->low - (vec_##type){0};                                    \
     vec_t seen = {0};                                                                             \
     for (ptrdiff_t r = 0; r < rows; r++) {                                                        \
         const sum_t *sums = (const sum_t *)(d->sums + r * d->sums_pitch);                         \
