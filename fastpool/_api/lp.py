@@ -2,11 +2,12 @@
 
 from numpy import ndarray
 
+from .._planning.dtypes import FLOATS
 from .._plans import make_lp_plan
 from .._running.interop import as_array, routed
 from .._running.plan_cache import PlanCache
 
-_plans = PlanCache(make_lp_plan)
+_plans = PlanCache(make_lp_plan, FLOATS)
 
 
 def lp_pool(

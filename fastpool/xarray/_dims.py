@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 import xarray
 
-from .._planning.arguments import shown
+from .._planning.arguments import dtype_name, shown
+from .._planning.dtypes import DTYPES
 
 
 class Axes:
@@ -52,9 +53,9 @@ class Axes:
     def data(self, x):
         return x.data[(np.newaxis,) * len(self._outer)]
 
-    def shape_and_dtype(self, x):
-        """Return those of ``data(x)``."""
-        return (1,) * len(self._outer) + x.shape, x.dtype
+    def shape_and_dtype(self, x, allowed=DTYPES):
+        """Return the shape of ``data(x)`` and its element type, which is one of those `allowed`."""
+        return (1,) * len(self._outer) + x.shape, dtype_name(x.dtype, "x", allowed)
 
     def wrap(self, data, coords, name, attrs):
         # Rename it afterwards: for None, DataArray would use the name of a dask array.

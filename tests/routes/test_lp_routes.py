@@ -23,7 +23,7 @@ def test_chunks(p):
     assert_same(y.compute(), fastpool.lp_pool(X, 3, p, **ATTRIBUTES))
     whole = fastpool.global_lp_pool(x, p, keepdims=False)
     assert_same(whole.compute(), fastpool.global_lp_pool(X, p, keepdims=False))
-    with pytest.raises(TypeError, match="^dtype: expected one of float16"):
+    with pytest.raises(TypeError, match="^x: expected one of float16"):
         fastpool.lp_pool(x.astype(int), 3, p)
 
 
@@ -37,6 +37,8 @@ def test_names(p):
     assert y.name == "field" and y.d.values[:3].tolist() == [1, 3, 5]
     whole = module.global_lp_pool(x, ["c", "d"], p, keepdims=False)
     assert whole.dims == ("a", "b")
+    with pytest.raises(TypeError, match="^x: expected one of float16, .*, got int64"):
+        module.global_lp_pool(x.astype(int), "c", p)
     assert_same(whole.values, fastpool.global_lp_pool(X, p, keepdims=False))
     with pytest.raises(ValueError, match="^dims: expected dimensions among"):
         module.global_lp_pool(x, "e")
