@@ -69,7 +69,7 @@ def lp_pool(
         "num_threads": num_threads,
         "layout": axes.layout,
     }
-    plan = plan_lp_pool(*axes.shape_and_dtype(x, FLOATS), **attributes)
+    plan = axes.planned(plan_lp_pool, x, attributes, FLOATS)
     return pooled("lp_pool", x, axes, plan, attributes)
 
 

@@ -486,6 +486,33 @@ def test_bad_attributes_of_means(call, error, match):
         call(fastpool_xarray, sample())
 
 
+def test_errors_name_dimensions():
+    x = sample()
+    y, indices = fastpool_xarray.max_pool(x, {"lat": 2}, return_indices=True)
+    size = x.sizes["lat"]
+    window = rf"^kernel_shape\['lat'\]: window .* padded input {size} .* of dimension 'lat'$"
+    for call, match in (
+        (lambda: fastpool_xarray.max_pool(x, {"lat": 99}), window),
+        (lambda: fastpool_xarray.avg_pool(x, {"lat": 99}), window),
+        (lambda: fastpool_xarray.lp_pool(x.astype(float), {"lat": 99}), window),
+        (lambda: fastpool_xarray.avg_pool(x, {"lat": 2}, strides=0), r"^strides\['lat'\]: "),
+        (
+            lambda: fastpool_xarray.max_pool(x, {"time": 2, "lat": 2}, pads={"lat": (0, -1)}),
+            r"^pads\['lat'\]: expected an int of at least 0, got -1$",
+        ),
+        (
+            lambda: fastpool_xarray.adaptive_avg_pool(x[:, :0], {"lat": 2}),
+            r"^output_size\['lat'\]: expected 0 for an axis without elements, got 2$",
+        ),
+        (
+            lambda: fastpool_xarray.max_unpool(y, indices, {"lat": 2}, pads={"lat": 99}),
+            "^pads: the unpooled extent .* of dimension 'lat' is not positive$",
+        ),
+    ):
+        with pytest.raises(ValueError, match=match):
+            call()
+
+
 def test_bad_arrays():
     x = sample()
     for wrong in (x.values, x.to_dataset(name="v"), None, x.variable):
