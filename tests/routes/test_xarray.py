@@ -127,8 +127,13 @@ def test_the_general_functions_take_data_arrays():
     back = fastpool.max_unpool(*got, window, strides={"band": 2})
     same = fastpool_xarray.max_unpool(*got, window, strides={"band": 2})
     xarray.testing.assert_identical(back, same)
-    with pytest.raises(TypeError, match="layout"):
+    with pytest.raises(TypeError, match="^x: fastpool.xarray.max_pool pools .* 'layout'$"):
         fastpool.max_pool(x, window, layout="HWC")
+    with pytest.raises(TypeError, match="^kernel_shape: expected a mapping"):
+        fastpool.max_pool(x, 2)
+    for name in ("global_avg_pool", "global_max_pool", "global_lp_pool"):
+        with pytest.raises(TypeError, match=f"^x: fastpool.xarray.{name} pools .* 'dims'$"):
+            getattr(fastpool, name)(x)
 
 
 def test_views():
