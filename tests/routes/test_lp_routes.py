@@ -76,6 +76,21 @@ def test_explanations():
     assert "p inf: the greatest magnitude" in text and "6 empty, which give 0" in text
 
 
+@pytest.mark.parametrize("p", ORDERS)
+def test_threads_are_those_of_the_kernel_of_a_part(p):
+    """A part moves less than what wakes other threads, unless one window is larger."""
+    shape, of_part = (1, 16, 512, 512), "for the kernel of each part; NumPy takes 1"
+    assert f"threads 1 (a call that moves less than 4 MiB wakes no other thread) {of_part}" in (
+        explained(shape, "float32", 3, p)
+    )
+    assert f"threads 2 (set by num_threads) {of_part}" in (
+        explained(shape, "float32", 3, p, num_threads=2)
+    )
+    assert f"(the default here: see fastpool.show_config()) {of_part}" in (
+        explained((1, 16, 2048, 2048), "float32", 2048, p, pads=1)
+    )
+
+
 def test_drawings():
     pytest.importorskip("matplotlib")
     plan = fastpool.plan_lp_pool((6, 6), "float32", 3, 1.5, layout="HW")
