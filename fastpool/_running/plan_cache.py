@@ -33,7 +33,7 @@ class PlanCache:
     def __init__(self, make, allowed=DTYPES):
         """Set up an empty cache; ``make(shape, dtype, *arguments)`` returns a plan.
 
-        `allowed` are the element types of arrays. Of another one, the array is to blame.
+        `allowed` are the element types that an array may have.
         """
         self._plan, self._allowed = make, allowed
         self._quick = {}
