@@ -4,11 +4,12 @@ from numpy import expand_dims, ndarray
 
 from .. import _plans
 from .._planning import arguments
+from .._planning.dtypes import FLOATS
 from .._running.interop import as_array, as_output, bump_versions, routed
 from .._running.plan_cache import PlanCache
 
 _global_avg_plans = PlanCache(_plans.make_global_avg_plan)
-_global_lp_plans = PlanCache(_plans.make_global_lp_plan)
+_global_lp_plans = PlanCache(_plans.make_global_lp_plan, FLOATS)
 _global_max_plans = PlanCache(_plans.make_global_max_plan)
 _adaptive_avg_plans = PlanCache(_plans.make_adaptive_avg_plan)
 _adaptive_max_plans = PlanCache(_plans.make_adaptive_max_plan)

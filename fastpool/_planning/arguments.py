@@ -188,20 +188,21 @@ def as_float(number, name):
 # --------------------------------------------------------------------------- arrays: what they are
 
 
-def dtype_name(dtype, name="dtype"):
-    """Return the canonical name of an element type of either byte order.
+def dtype_name(dtype, name="dtype", allowed=DTYPES):
+    """Return the canonical name of an element type of either byte order, one of those `allowed`.
 
-    bfloat16 is recognised by name, so ml_dtypes need not be installed.
+    `name` is that of the argument: the type or an array. bfloat16 is recognised by name, so
+    ml_dtypes need not be installed.
     """
-    if isinstance(dtype, str) and plain_text(dtype) == "bfloat16":
-        return "bfloat16"
     found = None if dtype is None else _numpy_dtype(dtype)
     known = NAMES.get(None if found is None else found.newbyteorder("="))
-    if known is None and getattr(found, "name", None) == "bfloat16" and found.isbuiltin == 2:
-        return "bfloat16"  # isbuiltin 2: registered by a package, so not a record of that name
-    if known is None:
+    if isinstance(dtype, str) and plain_text(dtype) == "bfloat16":
+        known = "bfloat16"
+    elif known is None and getattr(found, "name", None) == "bfloat16" and found.isbuiltin == 2:
+        known = "bfloat16"  # isbuiltin 2: registered by a package, so not a record of that name
+    if known not in allowed:
         what = shown(dtype) if found is None else found
-        raise TypeError(f"{name}: expected one of {', '.join(DTYPES)}, got {what}")
+        raise TypeError(f"{name}: expected one of {', '.join(allowed)}, got {what}")
     return known
 
 

@@ -38,6 +38,7 @@ ELEMENT_TYPES = {
 
 DTYPES = tuple(ELEMENT_TYPES)
 ITEMSIZE = {name: element.nbytes for name, element in ELEMENT_TYPES.items()}
+FLOATS = tuple(name for name, element in ELEMENT_TYPES.items() if element.kind == "float")
 CODES = {name: element.code for name, element in ELEMENT_TYPES.items()}
 
 # dtype of native byte order -> name

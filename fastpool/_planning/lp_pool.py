@@ -23,7 +23,7 @@ from .checks import (
     record_of,
     tuple_of,
 )
-from .dtypes import DTYPES, ITEMSIZE, is_float
+from .dtypes import FLOATS, ITEMSIZE
 from .geometry import Attributes, Axis, Given, check_size, extent_at, pooled_axes, replaced
 from .pooled import Pooled, axes_again
 
@@ -115,10 +115,7 @@ def resolve_global(input_shape, dtype, p=None, layout=None, nan=None, num_thread
 
 def _fields(shape, dtype, order, axes, given, values):
     p, partial, counted, nan, num_threads = values
-    dtype = arguments.dtype_name(dtype)
-    if not is_float(dtype):
-        floats = ", ".join(filter(is_float, DTYPES))
-        raise TypeError(f"dtype: expected one of {floats}, got {dtype}")
+    dtype = arguments.dtype_name(dtype, allowed=FLOATS)
     output = replaced(shape, order, [axis.output for axis in axes])
     check_size("input_shape", shape, ITEMSIZE[dtype])
     check_size("output", output, 8)

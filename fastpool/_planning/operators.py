@@ -16,6 +16,11 @@ def spatial_rank(shape, layout):
     return len(order.spatial)
 
 
+def pads_rule(value):
+    """Return what happens to `pads` if there is an `auto_pad` too."""
+    return arguments.choice(value, "pads_with_auto_pad", ("error", "ignore"))
+
+
 def counts(value, name, count, least, *, required=False):
     """Return an attribute, a list of `count` integers not below `least`; None if absent."""
     if value is None and not required:

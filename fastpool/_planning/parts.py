@@ -81,8 +81,19 @@ def grid(plan, max_bytes, reverse=False):
     Axes are cut from the first one on (with `reverse`, from the last one), and no further than
     needed, so that neighbours in memory stay together.
     """
-    order = range(len(plan.output_shape))
-    order = order[::-1] if reverse else order
+    order = _order(plan, reverse)
+    counts = box_extents(plan, max_bytes, reverse)
+    cuts = [
+        [slice(i, min(i + n, extent)) for i in range(0, extent, n)]
+        for n, extent in zip(counts, plan.output_shape, strict=True)
+    ]
+    for box in product(*(cuts[place] for place in order)):
+        yield box[::-1] if reverse else box
+
+
+def box_extents(plan, max_bytes, reverse=False):
+    """Return how many outputs the largest box of a `grid` has along each axis, at least 1."""
+    order = _order(plan, reverse)
     counts = [max(1, extent) for extent in plan.output_shape]
     for place in order:
         # Take as many outputs along this axis as fit. If none do, take one and cut the next axis.
@@ -93,12 +104,12 @@ def grid(plan, max_bytes, reverse=False):
         counts[place] = max(1, fitting)
         if fitting:
             break
-    cuts = [
-        [slice(i, min(i + n, extent)) for i in range(0, extent, n)]
-        for n, extent in zip(counts, plan.output_shape, strict=True)
-    ]
-    for box in product(*(cuts[place] for place in order)):
-        yield box[::-1] if reverse else box
+    return counts
+
+
+def _order(plan, reverse):
+    order = range(len(plan.output_shape))
+    return order[::-1] if reverse else order
 
 
 def _bytes(plan, counts):

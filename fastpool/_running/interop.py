@@ -4,6 +4,7 @@ No other library is imported: an object of one only comes from a program that ha
 """
 
 import sys
+from inspect import signature
 
 import numpy as np
 
@@ -29,7 +30,7 @@ def routed(function, x, arguments):
     """Call the front end for the type of `x` and return its results; None if there is none.
 
     It has a function with the name of `function`. That one gets the arguments that are not
-    defaults.
+    defaults. If it does not take them, raise TypeError.
     """
     for library, (kind, route) in _ROUTES.items():
         if issubclass(type(x), getattr(sys.modules.get(library), kind, ())):
@@ -41,8 +42,22 @@ def routed(function, x, arguments):
             given = {k: v for k, v in arguments.items() if k not in usual or v is not usual[k]}
             # The package imports the front end on first access.
             module = getattr(sys.modules["fastpool"], route)
-            return getattr(module, function.__name__)(**given)
+            front = getattr(module, function.__name__)
+            try:
+                return front(**given)
+            except TypeError:
+                name = f"{module.__name__}.{function.__name__}"
+                _check_arguments(front, given, f"{name} pools {library}.{kind}")
+                raise
     return None
+
+
+def _check_arguments(front, given, why):
+    """Raise TypeError if a front end's function cannot be called with these arguments."""
+    try:
+        signature(front).bind(**given)
+    except TypeError as error:
+        raise TypeError(f"x: {why}, and its arguments differ: {error}") from None
 
 
 def as_array(x, name):

@@ -27,7 +27,7 @@ from .execute import average_with_care, input_of, pool_with_care
 from .huge import FORMATS
 from .interop import bump_versions
 from .outputs import check_output, contiguous, outputs
-from .prepare import Prepared, PreparedAverage, PreparedPool, threads_of_calls
+from .prepare import Prepared, PreparedAverage, PreparedPool
 from .roots import (
     LEAST_SUM,
     MOST_SUM,
@@ -40,7 +40,6 @@ from .roots import (
     roots,
     row_sums,
 )
-from .work import work_bytes
 
 # Limit for the elements of a part and its results.
 PART_BYTES = 1 << 19
@@ -106,8 +105,6 @@ class PreparedNorm(Prepared):
         self.state = state_of(plan)
         self.plan = LpPool(**self.state)
         self.build = builds.active_name()
-        self.threads = threads_of_calls(plan.num_threads, work_bytes(self.plan))
-        self.pooling = None  # of the whole plan: there is one for each part
         self._dtype = dtype
         self._parts = None
 
@@ -118,6 +115,12 @@ class PreparedNorm(Prepared):
             self._parts = parted
         for norms_of_part, read, write in parted:
             y[write] = norms_of_part(x[read])
+
+    def kernel(self):
+        """Return what adds up the windows of a part, or takes their maxima."""
+        extents = parts.box_extents(self.plan, PART_BYTES)
+        part, *_ = parts.tile(self.plan, tuple(map(slice, extents)))
+        return Norms(part, self._dtype).kernel
 
     def _parted(self):
         """Return a function for each part of the result, and the slices it reads and writes."""
@@ -131,7 +134,10 @@ class PreparedNorm(Prepared):
 
 
 class Norms:
-    """The norms of the windows of one plan, for arrays that fit into the scratch."""
+    """The norms of the windows of one plan, for arrays that fit into the scratch.
+
+    `kernel` adds up most of the windows, or takes their maxima.
+    """
 
     def __init__(self, plan, dtype):
         self.plan = plan
@@ -145,6 +151,7 @@ class Norms:
             self._summing = _summing(plan, "float64", None)
         if how in ("maxima", "powers", "by_windows"):
             self._maximising = _maximising(plan, self._format.word.name)
+        self.kernel = self._maximising if how in ("maxima", "by_windows") else self._summing
 
     def of(self, x):
         """Return the norms of an array, in its type."""

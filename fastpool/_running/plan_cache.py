@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from .._planning.arguments import MOST_AXES
-from .._planning.dtypes import NAMES, is_float
+from .._planning.arguments import MOST_AXES, dtype_name
+from .._planning.dtypes import DTYPES, NAMES, is_float
 from .builds import call_key
 
 # Limit for cached plans per function.
@@ -30,9 +30,12 @@ class PlanCache:
     planning.
     """
 
-    def __init__(self, make):
-        """Set up an empty cache; ``make(shape, dtype, *arguments)`` returns a plan."""
-        self._make = make
+    def __init__(self, make, allowed=DTYPES):
+        """Set up an empty cache; ``make(shape, dtype, *arguments)`` returns a plan.
+
+        `allowed` are the element types that an array may have.
+        """
+        self._plan, self._allowed = make, allowed
         self._quick = {}
         self._plans = {}
 
@@ -49,10 +52,10 @@ class PlanCache:
             arguments = tuple(map(_own, arguments))
             key = geometry, *map(_typed, arguments)
         except TypeError:  # not a valid attribute, or a mutable object
-            return self._make(*geometry, *arguments)
+            return self._make(geometry, arguments)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._make(*geometry, *arguments)
+            plan = self._make(geometry, arguments)
             _add(self._plans, key, plan)
         if not any(type(a) is np.ndarray for a in arguments):
             like_x = np.broadcast_to(np.empty((), geometry[1]), geometry[0])
@@ -61,6 +64,11 @@ class PlanCache:
                 # The key holds addresses, which are valid only while these objects exist.
                 _add(self._quick, quick, (plan, geometry, arguments))
         return plan
+
+    def _make(self, geometry, arguments):
+        """Return a new plan. An error of the element type names the array."""
+        dtype_name(geometry[1], "x", self._allowed)
+        return self._plan(*geometry, *arguments)
 
 
 def _own(argument):

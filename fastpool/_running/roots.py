@@ -12,8 +12,9 @@ from .prepare import PreparedAverage
 
 # How many ulp of float64 a root may be off: far more than it is.
 _ULPS = 64
-# Norms by a greater p are maxima.
-_GREATEST_P = 2.0**100
+# Norms by a greater p are maxima. By a smaller p, they are infinite if a window has two elements
+# that are not 0. Within these limits, products with p and quotients by p do not overflow.
+_LEAST_P, _GREATEST_P = 2.0**-900, 2.0**100
 # Sums of powers in float64 that have all their digits: smaller powers, which may lack some of
 # theirs, are less than 2**-100 of the sum.
 LEAST_SUM, MOST_SUM = 2.0**-800, 2.0**900
@@ -150,14 +151,18 @@ def roots(total, p):
 
 def _exponentials(logarithms, p):
     """Return e to the power of p times numbers, in two doubles."""
-    high, low = dd.multiply(logarithms, (min(p, _GREATEST_P), 0.0))
+    high, low = dd.multiply(logarithms, (_within_limits(p), 0.0))
     parts, power = dd.exponential(_limited(high, low))
     return [np.ldexp(part, power) for part in parts]
 
 
 def _root(total, p):
     """Return the root of a number, and the power of 2 that it is to be multiplied by."""
-    return dd.exponential(_limited(*dd.divide(dd.logarithm(total), min(p, _GREATEST_P))))
+    return dd.exponential(_limited(*dd.divide(dd.logarithm(total), _within_limits(p))))
+
+
+def _within_limits(p):
+    return min(max(p, _LEAST_P), _GREATEST_P)
 
 
 def _limited(high, low):

@@ -200,7 +200,9 @@ def _call(plan, prepared):
     if isinstance(plan, LpPool):
         yield "kernel", [f"{build}; {norms.DOES[norms.way(plan)]}"]
         yield "copies", [f"one of each part of x and its result, of {_bytes(norms.PART_BYTES)}"]
-        yield "threads", [_threads_of(plan, prepared)]
+        part = prepared.kernel()
+        of_part = _threads_of(part.plan, part)
+        yield "threads", [f"{of_part} for the kernel of each part; NumPy takes 1"]
         return
     of_kind = _kernel_of_means if isinstance(plan, AvgPool) else _kernel
     how, declined = of_kind(plan, prepared)

@@ -22,6 +22,7 @@ from .._api.average import plan_avg_pool
 from .._api.lp import plan_lp_pool
 from .._api.maximum import plan_max_pool
 from .._planning import arguments
+from .._planning.dtypes import DTYPES, FLOATS
 from .._planning.max_unpool import check_indices
 from .._plans import make_unpool_plan
 from ._chunks import (
@@ -55,6 +56,9 @@ __all__ = [
     "max_pool",
     "max_unpool",
 ]
+
+# The element types that some plans take. Others take all.
+_ELEMENTS = dict.fromkeys((plan_lp_pool, plan_global_lp_pool), FLOATS)
 
 
 def max_pool(x, kernel_shape, *, num_threads=1, **attributes):
@@ -442,7 +446,8 @@ def _planned(make, x, *windows, num_threads, **attributes):
     """Return the plan that `make` returns for the array in one piece."""
     _check(x, "x")
     num_threads = 1 if num_threads is None else num_threads
-    return make(x.shape, x.dtype, *windows, num_threads=num_threads, **attributes)
+    dtype = arguments.dtype_name(x.dtype, "x", _ELEMENTS.get(make, DTYPES))
+    return make(x.shape, dtype, *windows, num_threads=num_threads, **attributes)
 
 
 def _pooled(function, x, plan):

@@ -21,6 +21,7 @@ from .._api.lp import plan_lp_pool
 from .._api.maximum import plan_max_pool
 from .._planning import arguments
 from .._planning.arguments import shown
+from .._planning.dtypes import DTYPES, FLOATS
 from .._planning.parts import grid
 from ._npy import existing, new
 from ._replacing import apart as apart
@@ -37,6 +38,9 @@ __all__ = [
     "lp_pool",
     "max_pool",
 ]
+
+# The element types that some plans take. Others take all.
+_ELEMENTS = dict.fromkeys((plan_lp_pool, plan_global_lp_pool), FLOATS)
 
 # The default of `max_bytes`.
 MAX_BYTES = 256 << 20
@@ -389,7 +393,8 @@ def _pool(planned, source, target, indices, max_bytes, progress, keepdims=True):
     keepdims = arguments.keepdims(keepdims)
     with ExitStack() as stack:
         x = stack.enter_context(existing(source))
-        plan = planned(x.shape, x.dtype)
+        allowed = _ELEMENTS.get(planned.func, DTYPES)
+        plan = planned(x.shape, arguments.dtype_name(x.dtype, "source", allowed))
         gone = () if keepdims else plan.spatial
         shape = [extent for axis, extent in enumerate(plan.output_shape) if axis not in gone]
         paths = stack.enter_context(replacing(target=target, indices=indices))

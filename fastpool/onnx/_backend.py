@@ -57,8 +57,9 @@ class Backend(BaseBackend):
 
         Raises
         ------
-        ValueError
-            The model is invalid or needs something unsupported. The error names the node.
+        TypeError, ValueError
+            A keyword argument is wrong, or the model is invalid or needs something unsupported.
+            The error names the argument or the node.
         """
         _check_options(device, rules)
         return PreparedModel(load(model), rules)

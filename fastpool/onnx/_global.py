@@ -103,7 +103,7 @@ def reduce_mean(
     """
     x = as_array(x, "x")
     _check_axes(axes, x.ndim)
-    rounding = "half_even" if is_float(arguments.dtype_name(x.dtype)) else "trunc"
+    rounding = "half_even" if is_float(arguments.dtype_name(x.dtype, "x")) else "trunc"
     plan = _average_plans.find(x, ("NCHW", rounding, numerics, nan, num_threads))
     return _reduced(plan(x), keepdims)
 

@@ -1,5 +1,6 @@
 """Run ONNX's LpPool and GlobalLpPool on NumPy arrays, by ONNX's attribute names and defaults."""
 
+from .._planning.dtypes import FLOATS
 from .._planning.operators import spatial_rank
 from .._plans import make_global_lp_plan, make_lp_plan
 from .._running.interop import as_array
@@ -131,5 +132,5 @@ def _plan_global_lp_pool(shape, dtype, p, layout, nan, num_threads):
     return make_global_lp_plan(shape, dtype, p, layout, nan, num_threads)
 
 
-_plans = PlanCache(_plan_lp_pool)
-_global_plans = PlanCache(_plan_global_lp_pool)
+_plans = PlanCache(_plan_lp_pool, FLOATS)
+_global_plans = PlanCache(_plan_global_lp_pool, FLOATS)

@@ -7,7 +7,9 @@ from typing import NamedTuple
 from onnx import AttributeProto
 from onnx.helper import get_attribute_value
 
+from .._planning import arguments
 from .._planning.arguments import shown
+from .._planning.operators import pads_rule
 from ._averages import average_pool, qlinear_average_pool, qlinear_global_average_pool
 from ._global import global_average_pool, global_max_pool, reduce_max, reduce_mean
 from ._lp import global_lp_pool, lp_pool
@@ -16,9 +18,17 @@ from ._operators import max_pool, max_unpool
 MICROSOFT = "com.microsoft"
 INTERNAL_NHWC = "com.ms.internal.nhwc"
 
-# Arguments of the operators that no node has: conventions and threads.
-RULES = ("nan", "ceil_rule", "pads_with_auto_pad", "index_space", "numerics", "beyond")
-RULES += ("partial", "num_threads")
+# Arguments of the operators that no node has, conventions and threads -> what checks a value.
+RULES = {
+    "nan": arguments.nan,
+    "ceil_rule": arguments.ceil_rule,
+    "pads_with_auto_pad": pads_rule,
+    "index_space": arguments.index_space,
+    "numerics": arguments.numerics,
+    "beyond": arguments.beyond,
+    "partial": arguments.partial,
+    "num_threads": arguments.num_threads,
+}
 
 _INT, _INTS = AttributeProto.INT, AttributeProto.INTS
 _FLOAT, _FLOATS, _STRING = AttributeProto.FLOAT, AttributeProto.FLOATS, AttributeProto.STRING
@@ -130,9 +140,11 @@ def label(node):
 
 
 def check_rules(rules):
-    for name in rules:
+    """Raise unless `rules` maps names in `RULES` to values that these arguments may have."""
+    for name, value in rules.items():
         if name not in RULES:
             raise TypeError(f"{shown(name)[1:-1]}: expected one of {', '.join(RULES)}")
+        RULES[name](value)
 
 
 def pooling_call(node, opsets, rules):

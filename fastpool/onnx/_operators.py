@@ -10,7 +10,7 @@ com.ms.internal.nhwc.
 from math import prod
 
 from .._planning import arguments
-from .._planning.operators import counts, spatial_rank
+from .._planning.operators import counts, pads_rule, spatial_rank
 from .._plans import make_plan, make_unpool_plan
 from .._running.activation import prepared_activation
 from .._running.interop import as_array, as_output, bump_versions
@@ -273,7 +273,7 @@ def window_attributes(n, kernel_shape, strides, pads, dilations, auto_pad, pads_
     """Return the attributes of windows over `n` axes, as a dict of arguments of a native plan."""
     kernel_shape = counts(kernel_shape, "kernel_shape", n, 1, required=True)
     auto_pad = text(auto_pad)
-    on_pads = arguments.choice(pads_with_auto_pad, "pads_with_auto_pad", ("error", "ignore"))
+    on_pads = pads_rule(pads_with_auto_pad)
     if on_pads == "ignore" and auto_pad not in (None, "", "NOTSET"):
         pads = None
     return {

@@ -69,8 +69,8 @@ optional
 
     Raises
     ------
-    ValueError
-        The model is invalid, or has sparse initializers.
+    TypeError, ValueError
+        The model is invalid or has sparse initializers, or an argument is wrong.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """torch's pooling modules, with fastpool's functions in their forward.
 
-Each is a subclass of torch's module and keeps its signature, attributes, repr and (empty) state. It
-has an attribute for each parameter of its function, of the same name.
+Each is a subclass of torch's module and keeps its signature, attributes and (empty) state. It has
+an attribute for each parameter of its function, of the same name. Its repr is torch's, and then has
+the other parameters that are not defaults.
 """
 
 from functools import partial
@@ -16,14 +17,24 @@ from . import _functions
 def _pools(kind, function):
     """Return the modules of a kind of pooling, for one, two and three spatial axes."""
 
-    def calling(call):
-        names = tuple(signature(call).parameters)[1:]
+    def calling(call, theirs):
+        defaults = {name: p.default for name, p in signature(call).parameters.items()}
+        del defaults["input"]
 
         def forward(self, input):
-            return call(input, **{name: getattr(self, name) for name in names})
+            return call(input, **{name: getattr(self, name) for name in defaults})
 
+        def extra_repr(self):
+            text = theirs.extra_repr(self)
+            for name, default in defaults.items():
+                value = getattr(self, name)
+                if f"{name}=" not in text and value != default:
+                    text += f", {name}={value!r}"
+            return text
+
+        members = {"forward": forward, "extra_repr": extra_repr}
         # torch's modules have no such attribute, and may become fastpool's.
-        return {"forward": forward} | ({"numerics": "exact"} if "numerics" in names else {})
+        return members | ({"numerics": "exact"} if "numerics" in defaults else {})
 
     return _made(kind, function, calling)
 
@@ -31,7 +42,7 @@ def _pools(kind, function):
 def _unpools(kind, function):
     """Return the modules of a kind of unpooling, for one, two and three spatial axes."""
 
-    def calling(call):
+    def calling(call, theirs):
         def forward(self, input, indices, output_size=None):
             window = self.kernel_size, self.stride, self.padding
             return call(input, indices, *window, output_size)
@@ -46,7 +57,7 @@ def _made(kind, function, calling):
         name, called = f"{kind}{rank}d", f"{function}{rank}d"
         theirs, call = getattr(nn, name), getattr(_functions, called)
         doc = f"A :class:`torch.nn.{name}` that calls :func:`{called}`."
-        members = {"__doc__": doc, "__module__": __name__, **calling(call)}
+        members = {"__doc__": doc, "__module__": __name__, **calling(call, theirs)}
         # (`type` takes no base that stands for a class, as those do that the docs are built with)
         yield new_class(name, (theirs,), exec_body=partial(dict.update, **members))
 

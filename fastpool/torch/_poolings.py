@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from .._planning.arguments import dtype_name
-from .._planning.dtypes import DTYPES, is_float
+from .._planning.dtypes import FLOATS, is_float
 from .._plans import (
     make_adaptive_avg_plan,
     make_adaptive_max_plan,
@@ -108,7 +108,7 @@ lp_pool = Pooling(
     "SymInt[] kernel_size, SymInt[] stride, bool ceil_mode, float norm_type",
     _windows.lp_windows,
     _lp_plan,
-    types=tuple(filter(is_float, DTYPES)),
+    types=FLOATS,
 )
 adaptive_max_pool = Pooling(
     "adaptive_max_pool",

@@ -121,7 +121,7 @@ def max_pool(
         "layout": axes.layout,
         "index_layout": axes.layout,
     }
-    plan = plan_max_pool(*axes.shape_and_dtype(x), **attributes)
+    plan = axes.planned(plan_max_pool, x, attributes)
     return pooled("max_pool", x, axes, plan, attributes)
 
 
@@ -198,7 +198,7 @@ nan, num_threads
         "num_threads": num_threads,
         "layout": axes.layout,
     }
-    plan = plan_avg_pool(*axes.shape_and_dtype(x), result_dtype=dtype, **attributes)
+    plan = axes.planned(plan_avg_pool, x, {"result_dtype": dtype, **attributes})
     return pooled("avg_pool", x, axes, plan, {"dtype": dtype, **attributes})
 
 
@@ -262,7 +262,8 @@ def max_unpool(x, indices, kernel_shape, *, strides=1, pads=0, like=None, num_th
     unpool = _max_unpool
     if x.chunks is not None:
         from ..dask import max_unpool as unpool
-    data = unpool(axes.data(x), axes.data(indices), **attributes)
+    with axes.naming_dimensions():
+        data = unpool(axes.data(x), axes.data(indices), **attributes)
     return axes.wrap(data, coords, x.name, x.attrs)
 
 

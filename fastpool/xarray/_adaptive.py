@@ -166,7 +166,7 @@ def adaptive_avg_pool(
         "num_threads": num_threads,
         "layout": axes.layout,
     }
-    plan = plan_adaptive_avg_pool(*axes.shape_and_dtype(x), result_dtype=dtype, **attributes)
+    plan = axes.planned(plan_adaptive_avg_pool, x, {"result_dtype": dtype, **attributes})
     return pooled("adaptive_avg_pool", x, axes, plan, {"dtype": dtype, **attributes})
 
 
@@ -220,7 +220,7 @@ def adaptive_max_pool(
         "layout": axes.layout,
         "index_layout": axes.layout,
     }
-    plan = plan_adaptive_max_pool(*axes.shape_and_dtype(x), **attributes)
+    plan = axes.planned(plan_adaptive_max_pool, x, attributes)
     return pooled("adaptive_max_pool", x, axes, plan, attributes)
 
 

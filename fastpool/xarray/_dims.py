@@ -1,11 +1,18 @@
 """Pool the axes of an array under the names of its dimensions; centre its coordinates."""
 
+import re
 from collections.abc import Mapping
+from contextlib import contextmanager
 
 import numpy as np
 import xarray
 
-from .._planning.arguments import shown
+from .._planning.arguments import dtype_name, shown
+from .._planning.dtypes import DTYPES
+from .._planning.geometry import layout
+
+# The beginning of an error about one value of a list with values per spatial axis.
+_POSITION = r"(?P<name>kernel_shape|strides|pads|dilations|output_size)\[(?P<position>\d+)\]"
 
 
 class Axes:
@@ -52,9 +59,32 @@ class Axes:
     def data(self, x):
         return x.data[(np.newaxis,) * len(self._outer)]
 
-    def shape_and_dtype(self, x):
-        """Return those of ``data(x)``."""
-        return (1,) * len(self._outer) + x.shape, x.dtype
+    def planned(self, make, x, attributes, allowed=DTYPES):
+        """Return the plan that `make` returns for ``data(x)``, of an element type in `allowed`."""
+        dtype = dtype_name(x.dtype, "x", allowed)
+        with self.naming_dimensions():
+            return make((1,) * len(self._outer) + x.shape, dtype, **attributes)
+
+    @contextmanager
+    def naming_dimensions(self):
+        """Name the dimensions in errors about an axis of a layout, or a position in a list."""
+        try:
+            yield
+        except (TypeError, ValueError) as error:
+            raise type(error)(self._with_dimensions(str(error))) from None
+
+    def _with_dimensions(self, text):
+        count = len(self.spatial)
+        letters = layout(self.layout, (1,) * (2 + count)).spatial_names
+        dims = dict(zip(letters, self.spatial, strict=True))
+        axis = rf"\baxis ({'|'.join(letters)})\b"
+        text = re.sub(axis, lambda found: f"dimension {dims[found[1]]!r}", text)
+        found = re.match(_POSITION, text)
+        if found is None:
+            return text
+        # In `pads` all begins come before all ends.
+        dim = self.spatial[int(found["position"]) % count]
+        return f"{found['name']}[{dim!r}]{text[found.end() :]}"
 
     def wrap(self, data, coords, name, attrs):
         # Rename it afterwards: for None, DataArray would use the name of a dask array.

@@ -2,6 +2,7 @@
 
 from .._api.lp import plan_lp_pool
 from .._planning import arguments
+from .._planning.dtypes import FLOATS
 from ._adaptive import ones, without
 from ._dims import Axes, check, pooled
 
@@ -68,7 +69,7 @@ def lp_pool(
         "num_threads": num_threads,
         "layout": axes.layout,
     }
-    plan = plan_lp_pool(*axes.shape_and_dtype(x), **attributes)
+    plan = axes.planned(plan_lp_pool, x, attributes, FLOATS)
     return pooled("lp_pool", x, axes, plan, attributes)
 
 

@@ -20,7 +20,7 @@ from fastpool._running import builds as running
 from fastpool._running import norms
 
 INF, NAN = math.inf, math.nan
-ORDERS = [1, 2, INF, 3, 1.5, 0.5, 7, 0.01, 1e-5, 100.25, 1e6, 1e300]
+ORDERS = [1, 2, INF, 3, 1.5, 0.5, 7, 0.01, 1e-5, 5e-324, 100.25, 1e6, 1e300]
 NAMES = cases.FLOAT_NAMES
 
 
@@ -153,6 +153,10 @@ def test_orders():
         assert y.tolist() == np.array(expected, np.float32).tolist()
     assert fastpool.lp_pool(x, 4, 1e-9, layout="W").tolist() == [INF]
     assert fastpool.lp_pool(np.array([0, 7.0]), 2, 1e-9, layout="W").tolist() == [7]
+    for least in (5e-324, 3e-308, 1e-300):
+        check(np.array([3, 4, 0, 0, 5, 1e300, 5e-324, 0]), 2, least, layout="W")
+        partial = {"strides": 3, "ceil_mode": True, "partial": "scale"}
+        check(np.array([3, 4, 0, 0, 1.0]), 2, least, layout="W", **partial)
     assert fastpool.lp_pool(x, 2, None, layout="W").tolist() == [
         5,
         *y.dtype.type([160**0.5, 7200**0.5]),
@@ -242,8 +246,8 @@ def test_plans():
         (TypeError, "partial", {"partial": 1}),
         (ValueError, "nan", {"nan": "skip"}),
         (ValueError, "kernel_shape", {"kernel_shape": 9}),
-        (TypeError, "dtype", {"x": np.ones(8, np.int32)}),
-        (TypeError, "dtype", {"x": np.ones(8, bool)}),
+        (TypeError, "x", {"x": np.ones(8, np.int32)}),
+        (TypeError, "x", {"x": np.ones(8, bool)}),
         (TypeError, "out", {"out": np.ones(7, np.float64)}),
         (ValueError, "out", {"out": np.ones(6, np.float32)}),
     ],

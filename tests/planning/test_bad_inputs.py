@@ -5,6 +5,7 @@ Attributes of hostile size that are legal are answered, as quickly.
 
 import re
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -205,9 +206,30 @@ def test_the_message_prints_the_formula_with_its_numbers():
 def test_element_types(x):
     if x.dtype == np.float64:
         pytest.skip("long double is double on this platform")
-    refused(fastpool.max_pool, TypeError, "x|dtype", x, 2)
+    for call in (
+        partial(fastpool.max_pool, x, 2),
+        partial(fastpool.avg_pool, x, 2, dtype="float64"),
+        partial(fastpool.lp_pool, x, 2),
+        partial(fastpool.global_max_pool, x),
+        partial(fastpool.global_avg_pool, x),
+        partial(fastpool.global_lp_pool, x),
+        partial(fastpool.adaptive_max_pool, x, 2),
+        partial(fastpool.adaptive_avg_pool, x, 2),
+        partial(fastpool.max_unpool, x, np.zeros(x.shape, np.int64), 2),
+        partial(fastpool.onnx.average_pool, x, kernel_shape=[2, 2]),
+        partial(fastpool.openvino.adaptive_avg_pool, x, [2, 2]),
+    ):
+        with pytest.raises(TypeError, match="^x: expected one of float16, .*, got "):
+            call()
     refused(fastpool.plan_max_pool, TypeError, "dtype", x.shape, x.dtype, 2)
-    refused(fastpool.max_unpool, TypeError, "x|dtype", x, np.zeros(x.shape, np.int64), 2)
+
+
+def test_norms_of_integers():
+    x = X.astype(np.int32)
+    for call in (partial(fastpool.lp_pool, x, 2), partial(fastpool.global_lp_pool, x)):
+        with pytest.raises(TypeError, match="^x: expected one of float16, .*, got int32$"):
+            call()
+    refused(fastpool.plan_lp_pool, TypeError, "dtype", x.shape, x.dtype, 2)
 
 
 @pytest.mark.parametrize("shape", [(), (4,), (4, 4), (1, 1), (1, 1, 4), (1, 1, 4, 4, 4)])

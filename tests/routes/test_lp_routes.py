@@ -23,7 +23,7 @@ def test_chunks(p):
     assert_same(y.compute(), fastpool.lp_pool(X, 3, p, **ATTRIBUTES))
     whole = fastpool.global_lp_pool(x, p, keepdims=False)
     assert_same(whole.compute(), fastpool.global_lp_pool(X, p, keepdims=False))
-    with pytest.raises(TypeError, match="^dtype: expected one of float16"):
+    with pytest.raises(TypeError, match="^x: expected one of float16"):
         fastpool.lp_pool(x.astype(int), 3, p)
 
 
@@ -37,6 +37,8 @@ def test_names(p):
     assert y.name == "field" and y.d.values[:3].tolist() == [1, 3, 5]
     whole = module.global_lp_pool(x, ["c", "d"], p, keepdims=False)
     assert whole.dims == ("a", "b")
+    with pytest.raises(TypeError, match="^x: expected one of float16, .*, got int64"):
+        module.global_lp_pool(x.astype(int), "c", p)
     assert_same(whole.values, fastpool.global_lp_pool(X, p, keepdims=False))
     with pytest.raises(ValueError, match="^dims: expected dimensions among"):
         module.global_lp_pool(x, "e")
@@ -72,6 +74,21 @@ def test_explanations():
     )
     text = explained((3,), "float16", 1, np.inf, pads=3, layout="W")
     assert "p inf: the greatest magnitude" in text and "6 empty, which give 0" in text
+
+
+@pytest.mark.parametrize("p", ORDERS)
+def test_threads_are_those_of_the_kernel_of_a_part(p):
+    """A part moves less than what wakes other threads, unless one window is larger."""
+    shape, of_part = (1, 16, 512, 512), "for the kernel of each part; NumPy takes 1"
+    assert f"threads 1 (a call that moves less than 4 MiB wakes no other thread) {of_part}" in (
+        explained(shape, "float32", 3, p)
+    )
+    assert f"threads 2 (set by num_threads) {of_part}" in (
+        explained(shape, "float32", 3, p, num_threads=2)
+    )
+    assert f"(the default here: see fastpool.show_config()) {of_part}" in (
+        explained((1, 16, 2048, 2048), "float32", 2048, p, pads=1)
+    )
 
 
 def test_drawings():

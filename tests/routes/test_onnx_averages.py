@@ -168,7 +168,7 @@ def test_bad_attributes(attributes, error, match):
 @pytest.mark.parametrize("dtype", ["complex64", "S3", "object", "datetime64[s]"])
 def test_types_that_have_no_mean(pool, dtype):
     more = {"kernel_shape": [1]} if pool is fastpool.onnx.average_pool else {}
-    with pytest.raises(TypeError, match="dtype"):
+    with pytest.raises(TypeError, match="^x: expected one of float16"):
         pool(np.zeros((1, 1, 2), dtype), **more)
 
 

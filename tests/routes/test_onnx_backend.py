@@ -205,7 +205,7 @@ def test_a_node_without_a_name_is_called_by_its_output():
 
 
 def test_wrong_arrays_are_errors_of_their_kind():
-    with pytest.raises(TypeError, match=r"^node 'pool' \(MaxPool\): dtype: expected one of"):
+    with pytest.raises(TypeError, match=r"^node 'pool' \(MaxPool\): x: expected one of float16"):
         Backend.run_node(node(**WINDOW), [X.astype(complex)])
     with pytest.raises(ValueError, match=r"^node 'pool' \(MaxUnpool\): indices\["):
         Backend.run_node(node("MaxUnpool", "yz", "x", **WINDOW), [X, np.full(X.shape, -1)])
@@ -226,6 +226,27 @@ def test_options():
         Backend.run_node(pool, [x], layout="NHWC")
     with pytest.raises(ValueError, match="nan: expected one of"):
         Backend.run_node(node(kernel_shape=[2]), [x], nan="drop")
+
+
+def makers():
+    yield Backend.prepare
+    if importlib.util.find_spec("onnxruntime"):
+        yield fastpool.onnx.InferenceSession
+
+
+@pytest.mark.parametrize("make", [*makers()])
+def test_options_are_checked_when_a_model_is_made_ready(make):
+    """No node of this model has most of them."""
+    model = onnx.parser.parse_model(ROUND_TRIP)
+    for name in ("nan", "ceil_rule", "pads_with_auto_pad", "index_space"):
+        with pytest.raises(ValueError, match=f"^{name}: expected one of .*, got 'wrong'$"):
+            make(model, **{name: "wrong"})
+    for name in ("numerics", "beyond", "partial", "num_threads"):
+        with pytest.raises(TypeError, match=f"^{name}: expected .*, got 0.5$"):
+            make(model, **{name: 0.5})
+    with pytest.raises(ValueError, match="^num_threads: expected an int of at least 1, got 0$"):
+        make(model, num_threads=0)
+    make(model, **dict.fromkeys(fastpool.onnx._nodes.RULES))
 
 
 @pytest.mark.parametrize(("device", "supported"), [("CPU", 1), ("CPU:0", 1), ("CUDA", 0), (3, 0)])

@@ -127,8 +127,13 @@ def test_the_general_functions_take_data_arrays():
     back = fastpool.max_unpool(*got, window, strides={"band": 2})
     same = fastpool_xarray.max_unpool(*got, window, strides={"band": 2})
     xarray.testing.assert_identical(back, same)
-    with pytest.raises(TypeError, match="layout"):
+    with pytest.raises(TypeError, match="^x: fastpool.xarray.max_pool pools .* 'layout'$"):
         fastpool.max_pool(x, window, layout="HWC")
+    with pytest.raises(TypeError, match="^kernel_shape: expected a mapping"):
+        fastpool.max_pool(x, 2)
+    for name in ("global_avg_pool", "global_max_pool", "global_lp_pool"):
+        with pytest.raises(TypeError, match=f"^x: fastpool.xarray.{name} pools .* 'dims'$"):
+            getattr(fastpool, name)(x)
 
 
 def test_views():
@@ -486,6 +491,33 @@ def test_bad_attributes_of_means(call, error, match):
         call(fastpool_xarray, sample())
 
 
+def test_errors_name_dimensions():
+    x = sample()
+    y, indices = fastpool_xarray.max_pool(x, {"lat": 2}, return_indices=True)
+    size = x.sizes["lat"]
+    window = rf"^kernel_shape\['lat'\]: window .* padded input {size} .* of dimension 'lat'$"
+    for call, match in (
+        (lambda: fastpool_xarray.max_pool(x, {"lat": 99}), window),
+        (lambda: fastpool_xarray.avg_pool(x, {"lat": 99}), window),
+        (lambda: fastpool_xarray.lp_pool(x.astype(float), {"lat": 99}), window),
+        (lambda: fastpool_xarray.avg_pool(x, {"lat": 2}, strides=0), r"^strides\['lat'\]: "),
+        (
+            lambda: fastpool_xarray.max_pool(x, {"time": 2, "lat": 2}, pads={"lat": (0, -1)}),
+            r"^pads\['lat'\]: expected an int of at least 0, got -1$",
+        ),
+        (
+            lambda: fastpool_xarray.adaptive_avg_pool(x[:, :0], {"lat": 2}),
+            r"^output_size\['lat'\]: expected 0 for an axis without elements, got 2$",
+        ),
+        (
+            lambda: fastpool_xarray.max_unpool(y, indices, {"lat": 2}, pads={"lat": 99}),
+            "^pads: the unpooled extent .* of dimension 'lat' is not positive$",
+        ),
+    ):
+        with pytest.raises(ValueError, match=match):
+            call()
+
+
 def test_bad_arrays():
     x = sample()
     for wrong in (x.values, x.to_dataset(name="v"), None, x.variable):
@@ -493,7 +525,7 @@ def test_bad_arrays():
             fastpool_xarray.max_pool(wrong, {"lat": 2})
     with pytest.raises(TypeError, match="map"):
         fastpool_xarray.max_pool(x.to_dataset(name="v"), {"lat": 2})
-    with pytest.raises(TypeError, match="complex"):
+    with pytest.raises(TypeError, match="^x: expected one of float16, .*, got complex"):
         fastpool_xarray.max_pool(x.astype(complex), {"lat": 2})
     y, indices = fastpool_xarray.max_pool(x, {"lat": 2}, return_indices=True)
     swapped = indices.transpose()
