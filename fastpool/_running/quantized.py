@@ -79,25 +79,26 @@ class _Windows:
         self._dtype = plan.dtype
         places = plan.counted or (None,) * len(plan.axes)
         runs = [_runs(*axis) for axis in zip(plan.axes, places, strict=True)]
-        # The pair of most outputs comes first, so that their sums are places in the table.
+        # The pair of most outputs comes first, so that their sums are places in the table as is.
         by_length = (sorted(axis, key=lambda run: -run[1]) for axis in runs)
-        self._pairs = tuple(tuple(dict.fromkeys(pair for pair, _ in axis)) for axis in by_length)
-        self._taps = prod(max(elements for elements, _ in pairs) for pairs in self._pairs)
-        self._axes, self._offsets = None, []
-        width = 255 * self._taps + 1
-        if width * prod(map(len, self._pairs)) > _LONGEST_TABLE:
+        pairs = tuple(tuple(dict.fromkeys(pair for pair, _ in axis)) for axis in by_length)
+        taps = prod(max(elements for elements, _ in of_axis) for of_axis in pairs)
+        width = 255 * taps + 1
+        if width * prod(map(len, pairs)) > _LONGEST_TABLE:
             ndim = len(plan.output_shape)
             self._axes = [_along(*axis, ndim) for axis in zip(runs, plan.spatial, strict=True)]
             return
-        # The part of the table for the pairs of a window, and within it the sum.
-        for place, axis, pairs in [*zip(plan.spatial, runs, self._pairs, strict=True)][::-1]:
+        self._axes, self._pairs, self._taps = None, pairs, taps
+        # Where other pairs begin in the table: (index of sums, what is added to them).
+        self._offsets = []
+        for place, axis, of_axis in [*zip(plan.spatial, runs, pairs, strict=True)][::-1]:
             stop = 0
             for pair, length in axis:
                 start, stop = stop, stop + length
-                if pair != pairs[0]:
+                if pair != of_axis[0]:
                     region = *[slice(None)] * place, slice(start, stop)
-                    self._offsets.append((region, pairs.index(pair) * width))
-            width *= len(pairs)
+                    self._offsets.append((region, of_axis.index(pair) * width))
+            width *= len(of_axis)
 
     def quantize(self, sums, quantization, y):
         """Write the quantised means of the windows with these sums. Overwrite the sums."""
@@ -107,7 +108,7 @@ class _Windows:
         for region, offset in self._offsets:
             sums[region] += offset
         table = _table(self._pairs, self._taps, quantization, self._dtype)
-        table.take(sums, None, y, "wrap")  # below 0 from the end
+        table.take(sums, None, y, "wrap")  # sums below 0 count from the end
 
 
 def _runs(axis, counted):
