@@ -157,14 +157,14 @@ def test_close_to_a_half(taps):
     tried = 0
     while tried < 50:
         total, odd = choose.randint(1000, 255 * taps), choose.randrange(1, 500, 2)
-        by, least = choose.choice([-1, 1]), odd * taps
-        if math.gcd(2 * total, least) > 1:
+        by, halves = choose.choice([-1, 1]), odd * taps
+        if math.gcd(2 * total, halves) > 1:
             continue
-        # Solve 2 * total * x_scale - least * y_scale = by by the largest integers of 24 bits.
-        x_scale = by * pow(2 * total, -1, least) % least
-        y_scale = (2 * total * x_scale - by) // least
-        turns = min((2**24 - x_scale) // least, (2**24 - y_scale) // (2 * total))
-        x_scale, y_scale = x_scale + turns * least, y_scale + turns * 2 * total
+        # Solve 2 * total * x_scale - halves * y_scale = by by the largest integers of 24 bits.
+        x_scale = by * pow(2 * total, -1, halves) % halves
+        y_scale = (2 * total * x_scale - by) // halves
+        turns = min((2**24 - x_scale) // halves, (2**24 - y_scale) // (2 * total))
+        x_scale, y_scale = x_scale + turns * halves, y_scale + turns * 2 * total
         if not 2**22 < y_scale < 2**24:
             continue
         tried += 1
@@ -177,7 +177,7 @@ def test_close_to_a_half(taps):
 
 @pytest.mark.parametrize("include", [0, 1])
 def test_time_of_many_divisors(include):
-    """It grows with the outputs: no two of 200 x 200 need to have the same divisor."""
+    """It grows with the outputs, although the windows have 200 counts along each axis."""
     x = np.random.default_rng(2).integers(0, 256, (1, 1, 200, 200), np.uint8)
     attributes = {"kernel_shape": [200, 200], "pads": [199] * 4, "count_include_pad": include}
     with bounds():
