@@ -8,12 +8,13 @@ import math
 import operator
 import reprlib
 from collections.abc import Sequence
+from ctypes import c_float
 from itertools import islice
 from numbers import Real
 
 import numpy as np
 
-from .dtypes import DTYPES, INDEX_DTYPES, NAMES, is_float, is_integer
+from .dtypes import DTYPES, INDEX_DTYPES, NAMES, is_float, is_integer, limits
 
 # Larger integers are refused: none describes an array, and Python refuses to print some of them.
 LARGEST_BITS = 1024
@@ -432,33 +433,34 @@ def p(value):
 # --------------------------------------------------------------------------------------- quantised
 
 
+def element(value, name):
+    """Return the element of an array of one, an integer with its dtype; any other value as is."""
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.size != 1:
+        raise ValueError(f"{name}: expected one number, got {value.size}")
+    return value.ravel()[0] if value.dtype.kind in "iu" else value.item()
+
+
 def scale(value, name):
     """Return a number, or an array of one float, rounded to float32: a float."""
-    if isinstance(value, np.ndarray):
-        if value.size != 1:
-            raise ValueError(f"{name}: expected one number, got {value.size}")
-        value = value.item()
-    value = as_float(value, name)
-    with np.errstate(over="ignore"):
-        rounded = float(np.float32(value))
+    value = as_float(element(value, name), name)
+    rounded = c_float(value).value
     if not 0 < rounded < math.inf:
         raise ValueError(f"{name}: expected a finite float32 above 0, got {value}")
     return rounded
 
 
 def zero_point(value, name, dtype):
-    """Return an int, or an array of one element of type `dtype`, as an int; None means 0."""
+    """Return an int, or an array of one element of the type `dtype`, as an int; None means 0."""
     if value is None:
         return 0
-    if isinstance(value, (np.ndarray, np.generic)):
-        if value.dtype != dtype:
-            raise TypeError(f"{name}: expected {dtype}, the type of x, got {value.dtype}")
-        if value.size != 1:
-            raise ValueError(f"{name}: expected one number, got {value.size}")
-        value = value.item()
+    value = element(value, name)
+    if isinstance(value, np.generic) and value.dtype != dtype:
+        raise TypeError(f"{name}: expected {dtype}, the type of x, got {value.dtype}")
     value = as_int(value, name)
-    info = np.iinfo(dtype)
-    if not info.min <= value <= info.max:
+    least, most = limits(dtype)
+    if not least <= value <= most:
         raise ValueError(f"{name}: expected a value of {dtype}, got {value}")
     return value
 

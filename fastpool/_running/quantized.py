@@ -2,13 +2,13 @@
 
 A window with the sum S of its n elements and the divisor D has the total T = S - n * zero point,
 and the quantised mean RN(T * step / D) + zero point of the result, where the step is the quotient
-of the scales. That never decreases with T. So for each D there is a least total of each of the 256
-results, and these 255 integers decide it without any rounding.
+of the scales. A double decides it, unless that is close to a half: then Python's integers do. If a
+plan has few pairs of n and D, a table holds the means of all sums.
 """
 
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain, pairwise, product
+from itertools import groupby
 from math import prod
 from typing import NamedTuple
 
@@ -19,10 +19,15 @@ from .._planning.dtypes import limits
 from .interop import bump_versions
 from .outputs import check_output, outputs, own
 
-_INT64 = np.iinfo(np.int64)
-
-# For windows of up to 257 bytes: it fits in the second level of any cache.
+# Bytes of a table, which the second level of any cache holds, and how many tables are kept.
 _LONGEST_TABLE = 2**16
+_MOST_TABLES = 64
+
+# Limit for the error of a mean as a double. Only those below 2**9 count, because others saturate.
+# A mean comes from less than 200 roundings: of T, of the step, of 1 / D along each of at most 64
+# axes, and of their products. Each changes it by at most 2**-44. So does adding the zero point. If
+# a product is too small for a double, so is the mean.
+_ERROR = 2.0**-30
 
 
 class Quantization(NamedTuple):
@@ -44,112 +49,126 @@ class QuantizedAverage:
         ----------
         plan : AvgPoolPlan
             One that adds the elements of each window: of uint8 or int8, with a `divisor` of 1, and
-            without dilation, so that few divisors take turns.
+            without dilation.
         """
         self._plan = plan
-        self._counts = None
+        self._dtype = np.dtype(plan.dtype)
+        self._windows = None
 
     def __call__(self, x, quantization, out=None):
         """Pool an array of the plan's shape and type, as `fastpool.avg_pool` does."""
-        x, dtype = own(x), np.dtype(self._plan.dtype)
+        x = own(x)
         (into,) = outputs(out=out)
         if into is not None:
-            check_output("out", into, self._plan.output_shape, dtype, {"x": x})
+            check_output("out", into, self._plan.output_shape, self._dtype, {"x": x})
         sums = self._plan(x)
         if into is None:
-            into = np.empty(sums.shape, dtype)
+            into = np.empty(sums.shape, self._dtype)
         if sums.size:
-            self._quantize(sums, quantization, into)
+            if self._windows is None:  # not before the sums had memory: there is a count per output
+                self._windows = _Windows(self._plan)
+            self._windows.quantize(sums, quantization, into)
         bump_versions(out)
         return into if out is None else out
 
-    def _quantize(self, sums, quantization, y):
-        """Write the quantised means of the windows with these sums."""
-        plan = self._plan
-        if self._counts is None:  # not before the sums had memory: there is a count per output
-            self._counts = _Counts(plan)
-        counts = self._counts
-        totals = sums.astype(np.int64)
-        elements = np.int64(quantization.x_zero_point)
-        for place, of_axis in zip(plan.spatial, counts.elements, strict=True):
-            shape = [1] * sums.ndim
-            shape[place] = -1
-            elements = elements * of_axis.reshape(shape)
-        totals -= elements
-        farthest = 255 * prod(plan.kernel_shape)  # from 0 that a total is
-        quantized = _looked_up if farthest <= _LONGEST_TABLE else _searched
-        for divisor, region in counts.regions(plan):
-            rule = quantization, divisor, plan.dtype
-            y[region] = quantized(totals[region], rule, farthest)
 
-
-class _Counts:
-    """Of each output along each axis: how many elements, and how many taps that divide.
-
-    Attributes
-    ----------
-    elements : list of ndarray of int64
-        One array per axis.
-    """
+class _Windows:
+    """How many elements the windows of a plan have, and what their totals are divided by."""
 
     def __init__(self, plan):
+        self._dtype = plan.dtype
         places = plan.counted or (None,) * len(plan.axes)
-        self.elements, self._runs = [], []
-        for axis, counted in zip(plan.axes, places, strict=True):
-            # All taps of the outputs from `first` up to `stop` are elements.
-            first = min(-(-axis.begin // axis.stride), axis.output)
-            stop = (axis.size + axis.begin - axis.kernel) // axis.stride + 1
-            stop = max(first, min(axis.output, stop))
-            elements = np.full(axis.output, min(axis.kernel, axis.size))
-            numbers = {axis.kernel: 0}  # of divisors, which may have more than 64 bits
-            of_outputs = np.zeros(axis.output, np.intp)
-            for output in chain(range(first), range(stop, axis.output)):
-                elements[output] = count(axis, (0, axis.size), output)
-                divisor = count(axis, counted, output)
-                of_outputs[output] = numbers.setdefault(divisor, len(numbers))
-            divisors = list(numbers)
-            cuts = 0, *(np.flatnonzero(np.diff(of_outputs)) + 1), axis.output
-            self.elements.append(elements)
-            self._runs.append(
-                [(divisors[of_outputs[start]], slice(start, end)) for start, end in pairwise(cuts)]
-            )
+        runs = [_runs(*axis) for axis in zip(plan.axes, places, strict=True)]
+        # The pair of most outputs comes first, so that their sums are places in the table as is.
+        by_length = (sorted(axis, key=lambda run: -run[1]) for axis in runs)
+        pairs = tuple(tuple(dict.fromkeys(pair for pair, _ in axis)) for axis in by_length)
+        taps = prod(max(elements for elements, _ in of_axis) for of_axis in pairs)
+        width = 255 * taps + 1
+        if width * prod(map(len, pairs)) > _LONGEST_TABLE:
+            ndim = len(plan.output_shape)
+            self._axes = [_along(*axis, ndim) for axis in zip(runs, plan.spatial, strict=True)]
+            return
+        self._axes, self._pairs, self._taps = None, pairs, taps
+        # Where other pairs begin in the table: (index of sums, what is added to them).
+        self._offsets = []
+        for place, axis, of_axis in [*zip(plan.spatial, runs, pairs, strict=True)][::-1]:
+            stop = 0
+            for pair, length in axis:
+                start, stop = stop, stop + length
+                if pair != of_axis[0]:
+                    region = *[slice(None)] * place, slice(start, stop)
+                    self._offsets.append((region, of_axis.index(pair) * width))
+            width *= len(of_axis)
 
-    def regions(self, plan):
-        """Yield each divisor with an index of outputs that it divides."""
-        for runs in product(*self._runs):
-            region = [slice(None)] * len(plan.output_shape)
-            for place, (_, outputs_of_axis) in zip(plan.spatial, runs, strict=True):
-                region[place] = outputs_of_axis
-            # A window without elements has a total of 0: any divisor will do.
-            yield prod(divisor for divisor, _ in runs) or 1, tuple(region)
-
-
-def _searched(totals, rule, farthest):
-    return np.searchsorted(_bounds(*rule), totals, side="right") + limits(rule[-1])[0]
-
-
-def _looked_up(totals, rule, farthest):
-    """Return what `_searched` does, many times faster if there are more totals than `farthest`."""
-    return _table(rule, farthest)[totals]  # those below 0 count from the end
+    def quantize(self, sums, quantization, y):
+        """Write the quantised means of the windows with these sums. Overwrite the sums."""
+        if self._axes:
+            y[...] = _means(sums, self._axes, quantization, self._dtype)
+            return
+        for region, offset in self._offsets:
+            sums[region] += offset
+        table = _table(self._pairs, self._taps, quantization, self._dtype)
+        table.take(sums, None, y, "wrap")  # sums below 0 count from the end
 
 
-@lru_cache(256)
-def _table(rule, farthest):
-    totals = np.concatenate([np.arange(farthest + 1), np.arange(-farthest, 0)])
-    return _searched(totals, rule, farthest).astype(rule[-1])
+def _runs(axis, counted):
+    """Return [((elements, divisor), how many neighbouring outputs have them), ...] of an axis."""
+
+    def pair(output):
+        # A window without elements has a total of 0: any divisor will do.
+        return count(axis, (0, axis.size), output), count(axis, counted, output) or 1
+
+    # All taps of the outputs from `first` up to `stop` are elements.
+    first = min(-(-axis.begin // axis.stride), axis.output)
+    stop = (axis.size + axis.begin - axis.kernel) // axis.stride + 1
+    stop = max(first, min(axis.output, stop))
+    edges = range(first), range(stop, axis.output)
+    before, after = ([(p, len([*same])) for p, same in groupby(map(pair, edge))] for edge in edges)
+    inside = [((axis.kernel, axis.kernel), stop - first)] if first < stop else []
+    return before + inside + after
 
 
-@lru_cache(1024)
-def _bounds(quantization, divisor, dtype):
-    """Return the least total for each value of the type but the least."""
+def _along(runs, place, ndim):
+    """Return elements, quotients 1 / divisor and divisors of the outputs along one axis of many."""
+    pairs, lengths = zip(*runs, strict=True)
+    elements, divisors = (np.array(column, object) for column in zip(*pairs, strict=True))
+    columns = elements.astype(np.int64), (1 / divisors).astype(np.float64), divisors
+    shape = [1] * ndim
+    shape[place] = -1
+    return [column.repeat(lengths).reshape(shape) for column in columns]
+
+
+@lru_cache(_MOST_TABLES)
+def _table(pairs, taps, quantization, dtype):
+    """Return the quantised means of all sums of up to so many taps, for each choice of pairs."""
+    ndim = len(pairs) + 1
+    axes = [_along([(pair, 1) for pair in of_axis], i, ndim) for i, of_axis in enumerate(pairs)]
+    least, most = (taps * limit for limit in limits(dtype))
+    means = _means(np.arange(least, most + 1), axes, quantization, dtype)
+    return np.roll(means.astype(dtype).ravel(), least)
+
+
+def _means(sums, axes, quantization, dtype):
+    """Return quantised means as doubles; `axes` has what `_along` returns for each axis."""
+    elements, quotients, divisors = zip(*axes, strict=True)
     step = Fraction(quantization.x_scale) / Fraction(quantization.y_scale)
-    zero_point = quantization.y_zero_point
-    least, most = limits(dtype)
-    bounds = []
-    for value in range(least + 1 - zero_point, most + 1 - zero_point):
-        # total * step / divisor >= value - 1/2, or > if the tie goes to value - 1, which is even
-        numerator = (2 * value - 1) * divisor * step.denominator
-        bound, rest = divmod(numerator, 2 * step.numerator)
-        bound += rest > 0 or value % 2
-        bounds.append(min(max(bound, _INT64.min), _INT64.max))
-    return np.array(bounds)
+    totals = sums - prod(elements) * quantization.x_zero_point
+    means = totals * (float(step) * prod(quotients))
+    means += quantization.y_zero_point
+    means.clip(*limits(dtype), out=means)
+    rounded = np.rint(means)
+    means -= rounded
+    unsure = np.flatnonzero(np.abs(means, out=means) > 0.5 - _ERROR)
+    if unsure.size:
+        divisor = prod(np.broadcast_to(along, means.shape).flat[unsure] for along in divisors)
+        numerators = totals.flat[unsure].astype(object) * step.numerator
+        exact = _quotients(numerators, divisor * step.denominator)
+        rounded.flat[unsure] = exact + quantization.y_zero_point
+    return rounded
+
+
+def _quotients(numerators, denominators):
+    """Return quotients of arrays of Python's integers, rounded to nearest, halves to even."""
+    lower = numerators // denominators
+    twice = 2 * (numerators - lower * denominators)
+    return lower + ((twice > denominators) | ((twice == denominators) & (lower % 2 == 1)))

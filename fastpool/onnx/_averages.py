@@ -4,12 +4,14 @@ Attributes have the form that :mod:`fastpool.onnx` describes. The functions tran
 :func:`fastpool.avg_pool`; for quantised elements such a plan adds the elements of each window.
 """
 
+from functools import lru_cache
 from math import prod
 from numbers import Number
 
 import numpy as np
 
 from .._planning import arguments, geometry
+from .._planning.dtypes import NAMES
 from .._planning.operators import spatial_rank
 from .._plans import make_avg_plan
 from .._running.interop import as_array
@@ -18,6 +20,9 @@ from .._running.quantized import Quantization, QuantizedAverage
 from ._operators import text, window_attributes
 
 __all__ = ["average_pool", "qlinear_average_pool", "qlinear_global_average_pool"]
+
+# Types of most scales and zero points.
+_NUMBERS = (float, int, type(None))
 
 # Windows of up to this many elements have sums of bytes that int32 holds.
 _INT32_TAPS = 2**23
@@ -243,25 +248,32 @@ def qlinear_global_average_pool(
 
 def _quantised(x):
     x = as_array(x, "x")
-    name = arguments.dtype_name(x.dtype, "x")
-    if name not in ("uint8", "int8"):
-        raise TypeError(f"x: expected uint8 or int8, got {name}")
+    if NAMES.get(x.dtype) not in ("uint8", "int8"):
+        got = arguments.dtype_name(x.dtype, "x")
+        raise TypeError(f"x: expected uint8 or int8, got {got}")
     return x
 
 
-def _quantization(x, x_scale, x_zero_point, y_scale, y_zero_point):
+def _quantization(x, *values):
+    """Return the scales and zero points of arrays like `x`, each a number or an array of one."""
+    return _checked(NAMES[x.dtype], *map(_number, values, Quantization._fields))
+
+
+@lru_cache(256, typed=True)
+def _checked(dtype, x_scale, x_zero_point, y_scale, y_zero_point):
     return Quantization(
-        arguments.scale(_plain(x_scale, "x_scale"), "x_scale"),
-        arguments.zero_point(_plain(x_zero_point, "x_zero_point"), "x_zero_point", x.dtype),
-        arguments.scale(_plain(y_scale, "y_scale"), "y_scale"),
-        arguments.zero_point(_plain(y_zero_point, "y_zero_point"), "y_zero_point", x.dtype),
+        arguments.scale(x_scale, "x_scale"),
+        arguments.zero_point(x_zero_point, "x_zero_point", dtype),
+        arguments.scale(y_scale, "y_scale"),
+        arguments.zero_point(y_zero_point, "y_zero_point", dtype),
     )
 
 
-def _plain(value, name):
-    """Return a number as it is, and an array of any library as an ndarray."""
-    is_number = value is None or isinstance(value, (Number, np.generic))
-    return value if is_number else as_array(value, name)
+def _number(value, name):
+    """Return a number as it is, and the element of any library's array of one."""
+    if type(value) in _NUMBERS or isinstance(value, (Number, np.generic)):
+        return value
+    return arguments.element(as_array(value, name), name)
 
 
 def _plan_average_pool(

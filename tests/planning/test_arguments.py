@@ -399,7 +399,8 @@ def test_scales():
     for value in (0.1, np.float32(0.1), np.array(0.1), np.array([[0.1]], np.float32)):
         assert arguments.scale(value, "s") == tenth
     assert arguments.scale(2, "s") == 2
-    for wrong in (0, -1, math.nan, math.inf, 1e-60, 1e60, np.ones(2), np.ones(0)):
+    assert arguments.scale(1e-45, "s") == 2**-149
+    for wrong in (0, -1, math.nan, math.inf, 1e-46, 1e60, 2**128, np.ones(2), np.ones(0)):
         refused(ValueError, "^s: ", arguments.scale, wrong, "s")
     for wrong in (None, "1", True, np.array(True), [1.0]):
         refused(TypeError, "^s: expected a float", arguments.scale, wrong, "s")

@@ -1,12 +1,17 @@
 """Quantised averages are exact: every result is the true mean, rounded once, as the slow twin's."""
 
+import math
 import random
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from cases import assert_same, bounds
 from fastpool import _reference
+from fastpool._plans import make_avg_plan
+from fastpool._running import quantized
+from fastpool._running.quantized import Quantization, QuantizedAverage
 from fastpool.onnx import qlinear_average_pool, qlinear_global_average_pool
 
 X = np.random.default_rng(0).integers(0, 256, (2, 3, 5, 4), np.uint8)
@@ -103,14 +108,88 @@ def test_against_the_slow_twin(seed):
     assert_same(got, np.moveaxis(expected, 1, -1))
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_without_tables(seed, monkeypatch):
+    monkeypatch.setattr(quantized, "_LONGEST_TABLE", 0)
+    x, quantisation, window, attributes = random_case(seed)
+    expected = _reference.qlinear_average_pool(x, *quantisation, window, **attributes)
+    sums = make_avg_plan(
+        x.shape, x.dtype, window, **attributes, divisor=1, result_dtype="int32", layout="NCHW"
+    )
+    quantisation = Quantization(*(np.asarray(value).item() for value in quantisation))
+    assert_same(QuantizedAverage(sums)(x, quantisation), expected)
+
+
 def test_windows_too_large_for_a_table():
-    """Their results are searched for."""
+    """Their means are computed one by one."""
     x = np.random.default_rng(1).integers(0, 256, (1, 2, 20, 20), np.uint8)
     quantisation = 0.1, 128, 0.02, 3
     for attributes in ({}, {"pads": [2, 0, 1, 0], "count_include_pad": 1}):
         got = qlinear_average_pool(x, *quantisation, kernel_shape=[18, 19], **attributes)
         expected = _reference.qlinear_average_pool(x, *quantisation, [18, 19], **attributes)
         assert_same(got, expected)
+
+
+def with_totals(totals, taps):
+    """Return a channel of so many elements for each total."""
+    places = np.arange(taps)
+    return np.array([[total // taps + (places < total % taps) for total in totals]], np.uint8)
+
+
+@pytest.mark.parametrize("taps", [8, 250, 251, 300])
+@pytest.mark.parametrize("zero_point", [0, 7])
+def test_halves_and_their_neighbours(taps, zero_point):
+    """By a table and without one, of all sums next to a change of the mean."""
+    for step in (1, 0.5, 0.25, 3):
+        changes = [int((2 * k + 1) * taps / (2 * step)) for k in range(int(255 * step))]
+        totals = [t + near for t in changes for near in (-1, 0, 1) if 0 <= t + near <= 255 * taps]
+        got = qlinear_global_average_pool(with_totals(totals, taps), step, 0, 1.0, zero_point)
+        expected = [
+            min(255, round(Fraction(t, taps) * int(4 * step) / 4) + zero_point) for t in totals
+        ]
+        assert got.ravel().tolist() == expected
+
+
+@pytest.mark.parametrize("taps", [201, 301])
+def test_close_to_a_half(taps):
+    """Means odd / 2 + by / (2 * taps * y_scale), too close for the double to decide."""
+    choose = random.Random(taps)
+    tried = 0
+    while tried < 50:
+        total, odd = choose.randint(1000, 255 * taps), choose.randrange(1, 500, 2)
+        by, halves = choose.choice([-1, 1]), odd * taps
+        if math.gcd(2 * total, halves) > 1:
+            continue
+        # Solve 2 * total * x_scale - halves * y_scale = by by the largest integers of 24 bits.
+        x_scale = by * pow(2 * total, -1, halves) % halves
+        y_scale = (2 * total * x_scale - by) // halves
+        turns = min((2**24 - x_scale) // halves, (2**24 - y_scale) // (2 * total))
+        x_scale, y_scale = x_scale + turns * halves, y_scale + turns * 2 * total
+        if not 2**22 < y_scale < 2**24:
+            continue
+        tried += 1
+        mean = Fraction(total * x_scale, taps * y_scale)
+        assert 0 < abs(mean - Fraction(odd, 2)) < quantized._ERROR
+        x = with_totals([total], taps)
+        got = qlinear_global_average_pool(x, float(x_scale), 0, float(y_scale), 0)
+        assert got.item() == min(255, round(mean))
+
+
+@pytest.mark.parametrize("include", [0, 1])
+def test_time_of_many_divisors(include):
+    """It grows with the outputs, although the windows have 200 counts along each axis."""
+    x = np.random.default_rng(2).integers(0, 256, (1, 1, 200, 200), np.uint8)
+    attributes = {"kernel_shape": [200, 200], "pads": [199] * 4, "count_include_pad": include}
+    with bounds():
+        got = qlinear_average_pool(x, 3.0, 5, 7.0, 9, **attributes)
+    taps = np.tri(399, 200, dtype=np.int64) - np.tri(399, 200, -200, dtype=np.int64)
+    sums = taps @ (x.astype(np.int64) - 5) @ taps.T
+    counts = taps.sum(1)
+    divisors = 200**2 if include else np.multiply.outer(counts, counts)
+    lower, rest = np.divmod(3 * sums, 7 * divisors)
+    twice = 2 * rest - 7 * divisors
+    expected = lower + ((twice > 0) | ((twice == 0) & (lower % 2 == 1))) + 9
+    assert_same(got, np.clip(expected, 0, 255).astype(np.uint8))
 
 
 def test_windows_and_padding_beyond_64_bits():
