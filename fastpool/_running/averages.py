@@ -7,8 +7,9 @@ import numpy as np
 
 from .._planning.dtypes import ITEMSIZE, is_float
 from .._planning.geometry import AdaptiveAxis
+from . import sum_strategies
 from .passes import Window, chain, trimmed
-from .sum_strategies import FEW_TAPS, choose, interleaves, most_taps
+from .sum_strategies import FEW_TAPS, choose, most_taps
 from .sum_strategies import Windows as SumWindows
 from .work import work_bytes
 
@@ -128,9 +129,8 @@ def counts_of(axis, places):
     return float(counts[0]) if axis.output == 1 else counts
 
 
-def make_sum_work(plan):
-    """Return the choice of a strategy for a plan, and the work."""
-    itemsize = ITEMSIZE[plan.dtype]
+def _arranged(plan, sequential, channels_last):
+    """Return windows, places of axes and counts, as the kernels take them: leads, rows, columns."""
     windows, axes = list(map(trimmed, plan.axes)), list(plan.spatial)
     counted = plan.counted or (None,) * len(windows)
     counts = [1.0] * len(windows)
@@ -140,29 +140,44 @@ def make_sum_work(plan):
         windows.insert(0, Window(1, 1, 1, 1, 1, 0, chain(1, 1)))
         axes.insert(0, -1)
         counts.insert(0, 1.0)
+    if sequential:
+        return windows, axes, counts
+
+    def swap(one, other):
+        for values in (windows, axes, counts):
+            values[one], values[other] = values[other], values[one]
+
+    if channels_last and axes[-2] < 0:
+        # Channels are what is contiguous, so rows and columns are alike. Columns need scratch.
+        swap(-2, -1)
+    longest = max(range(len(windows) - 1), key=lambda axis: most_taps(windows[axis]))
+    if most_taps(windows[longest]) > max(FEW_TAPS, most_taps(windows[-2])):
+        # Rows are carried from window to window, and taps of leading axes are added one by one.
+        swap(longest, -2)
+    is_long = windows[-2].dilation > 1 and most_taps(windows[-2]) > FEW_TAPS
+    if is_long and channels_last:
+        # Rows of dilated windows are not carried. Prefixes of columns may be dilated.
+        swap(-2, -1)
+    return windows, axes, counts
+
+
+def make_sum_work(plan):
+    """Return the choice of a strategy for a plan, and the work."""
+    itemsize = ITEMSIZE[plan.dtype]
     channels_last = plan.channels_last and plan.channels > 1
     sequential = plan.numerics == "sequential" and is_float(plan.dtype)
-    if channels_last and axes[-2] < 0 and not sequential:
-        # Channels are what is contiguous, so rows and columns are alike. Columns need scratch.
-        _swap(-2, -1, windows, axes, counts)
-    longest = max(range(len(windows) - 1), key=lambda axis: most_taps(windows[axis]))
-    if not sequential and most_taps(windows[longest]) > max(FEW_TAPS, most_taps(windows[-2])):
-        # Rows are carried from window to window, and taps of leading axes are added one by one.
-        _swap(longest, -2, windows, axes, counts)
-    is_long = windows[-2].dilation > 1 and most_taps(windows[-2]) > FEW_TAPS
-    if channels_last and not sequential and is_long:
-        # Rows of dilated windows are not carried. Prefixes of columns may be dilated.
-        _swap(-2, -1, windows, axes, counts)
+    windows, axes, counts = _arranged(plan, sequential, channels_last)
     *leads, rows, cols = windows
     lead_taps = tuple(map(most_taps, leads))
-    interleaved = 0 if channels_last else _interleaved_rows(plan, windows, sequential)
+    interleaved_rows = 0 if channels_last else _interleaved_rows(plan, windows, sequential)
+    interleaves = interleaved_rows > 0
     choice = choose(
         SumWindows(
             leads=tuple(leads),
             rows=rows,
             cols=cols,
-            channels=plan.channels if channels_last else INTERLEAVED if interleaved else 1,
-            interleaved=interleaved > 0,
+            channels=plan.channels if channels_last else INTERLEAVED if interleaves else 1,
+            interleaved=interleaves,
             dtype=plan.dtype,
             sequential=sequential,
             ignores_nan=plan.nan == "ignore",
@@ -172,13 +187,17 @@ def make_sum_work(plan):
     carries_rows = 2 * rows.stride + 3 < rows.kernel and rows.dilation == 1 and not rows.places
     carries_rows = carries_rows and not whole and not small
     carries_cols = bool(cols.places) or cols.kernel > FEW_TAPS
-    carries_cols = (carries_cols or cols.extent > max(64, 2 * cols.size)) and not small
+    carries_cols = carries_cols or cols.extent > max(64, 2 * cols.size)
+    carries_cols = carries_cols and not whole and not small
     limit = ROW_ELEMENTS // 4 if plan.dtype == "float64" and carries_rows else ROW_ELEMENTS
     tile = _tile(plan, windows, channels_last, limit, small or choice.strategy == "pixels")
-    if interleaved:
-        tile = _interleaved_tile(plan, windows, interleaved)
+    interleaved = 0
+    if interleaves:
+        tile = _interleaved_tile(plan, windows, interleaved_rows)
+        interleaved = math.prod(lead_taps) * min(rows.size, rows.span(interleaved_rows))
+        interleaved *= cols.size * INTERLEAVED
     tile_rows, tile_cols, channels, planes = tile
-    if interleaved:
+    if interleaves:
         channels, planes = INTERLEAVED, 1
     span = _span(cols, tile_cols) if not carries_cols else min(cols.size, _span(cols, tile_cols))
     terms = math.prod(lead_taps) * (most_taps(rows) + (rows.stride if carries_rows else 0))
@@ -219,8 +238,8 @@ def make_sum_work(plan):
         strategy=choice.strategy,
         carries_rows=carries_rows,
         carries_cols=carries_cols,
-        interleaves=interleaved > 0,
-        interleaved=math.prod(lead_taps) * min(rows.size, rows.span(tile_rows)) * cols.size * INTERLEAVED if interleaved else 0,
+        interleaves=interleaves,
+        interleaved=interleaved,
         tile=tile,
         block=block,
         block_rows=block // width,
@@ -245,7 +264,7 @@ def _interleaved_rows(plan, windows, sequential):
     if planes < INTERLEAVED // 2:
         return 0
     nbytes = itemsize * _groups(plan) * INTERLEAVED / planes  # of planes that lack, too
-    if not interleaves(windows, nbytes, plan.dtype, sequential):
+    if not sum_strategies.interleaves(windows, nbytes, plan.dtype, sequential):
         return 0
     row_bytes = math.prod(map(most_taps, leads)) * cols.size * INTERLEAVED * itemsize
     room = INTERLEAVED_BYTES // max(1, row_bytes)
@@ -267,11 +286,6 @@ def _interleaved_tile(plan, windows, tile_rows):
     read = math.prod(plan.input_shape) * ITEMSIZE[plan.dtype]
     enough = max(SOME_TASKS, min(read // TASK_BYTES, pieces))
     return tile_rows, cols.out, 1, INTERLEAVED * max(1, min(groups, pieces // enough))
-
-
-def _swap(one, other, *lists):
-    for values in lists:
-        values[one], values[other] = values[other], values[one]
 
 
 def _sums_fit_floats(plan, taps):

@@ -9,8 +9,8 @@ import cases
 import fastpool
 from fastpool import _reference
 from fastpool._planning.dtypes import is_float
+from fastpool._running import averages, sum_strategies
 from fastpool._running import builds as running
-from fastpool._running import sum_strategies
 
 # One call per strategy: shape, dtype, window, attributes.
 CALLS = {
@@ -41,7 +41,10 @@ def assert_exact(x, kernel, attributes):
     for build in cases.BUILDS:
         with running.using(build):
             for threads in (1, 3):
-                y = fastpool.avg_pool(x, kernel, num_threads=threads, **attributes)
+                plan = fastpool.plan_avg_pool(
+                    x.shape, x.dtype, kernel, num_threads=threads, **attributes
+                )
+                y = plan(x)
                 cases.assert_same(y, expected, f"{build} {x.shape} {x.dtype} {kernel} {attributes}")
 
 
@@ -106,3 +109,67 @@ def test_scratch_of_small_windows_is_bounded():
     for kernel, attributes in [((3, 3), {"dilations": (1, 1000)}), ((8, 8), {"strides": 8})]:
         plan = fastpool.plan_avg_pool((1, 2, 64, 20_000), "float16", kernel, **attributes)
         assert plan._prepared_for(np.dtype("float16")).pooling.scratch_bytes < 4 << 20
+
+
+# Planes that are interleaved: channels (one group, parts of groups), plane, window, attributes.
+INTERLEAVED = [
+    ((16, 5, 5), (3, 3), {"pads": 1}),
+    ((9, 7, 6), (2, 3), {"strides": 2, "pads": (1, 0, 0, 1)}),
+    ((40, 6, 3), (2, 2), {"strides": 2, "ceil_mode": True}),
+    ((24, 9, 8), (5, 7), {"strides": 3, "count_include_pad": True}),
+    ((17, 5, 9), (5, 9), {}),
+    ((33, 9, 4), (3, 2), {"dilations": 2, "pads": 2}),
+    ((16, 3, 5, 4), (2, 3, 2), {"strides": (2, 1, 1), "pads": 1}),
+    ((20, 31), (4,), {"strides": 3}),
+]
+
+
+def is_interleaved(plan):
+    return "planes interleaved" in plan.explain()
+
+
+@pytest.mark.parametrize(("shape", "kernel", "attributes"), INTERLEAVED)
+@pytest.mark.parametrize("dtype", cases.DTYPE_NAMES)
+def test_interleaved_planes(dtype, shape, kernel, attributes, monkeypatch):
+    """Contiguous arrays, rows and planes with gaps, one tile or several, in both numerics."""
+    attributes = attributes | {"layout": "C" + "DHW"[4 - len(shape) :]}
+    wider = *(2 * n for n in shape[:-1]), shape[-1]
+    every = tuple(slice(None, None, 2) for _ in shape[:-1])
+    for numerics in ["exact", "sequential"] if is_float(dtype) else ["exact"]:
+        attributes["numerics"] = numerics
+        for nbytes in (averages.INTERLEAVED_BYTES, 4096):
+            monkeypatch.setattr(averages, "INTERLEAVED_BYTES", nbytes)
+            for kind in ("quarters", "rare"):
+                x = cases.summands(shape, dtype, kind, 1)
+                spread = np.zeros(wider, x.dtype)
+                spread[every] = x
+                assert_exact(x, kernel, attributes)
+                assert_exact(spread[every], kernel, attributes)
+
+
+def test_interleaved_batches():
+    """Batches whose planes are not evenly spaced, and results that are not contiguous."""
+    x = cases.summands((3, 2, 20, 6, 5), "float32", "finite", 2)[:, 1]
+    plan = fastpool.plan_avg_pool(x.shape, x.dtype, 3, strides=2)
+    assert is_interleaved(plan)
+    expected = _reference.avg_pool(x, 3, strides=2)
+    assert_exact(x, (3, 3), {"strides": 2})
+    for order in itertools.permutations(range(4)):
+        out = np.zeros([2 * expected.shape[i] for i in order], x.dtype)
+        into = out[::2, ::2, ::2, ::2].transpose(np.argsort(order))
+        plan(x, out=into)
+        cases.assert_same(into, expected, str(order))
+        assert np.count_nonzero(out) <= np.count_nonzero(expected), "nothing else is written"
+
+
+def test_what_is_interleaved():
+    """Short rows and strides are; long rows, few planes, channels last and whole planes are not."""
+    plan = fastpool.plan_avg_pool
+    assert is_interleaved(plan((1, 64, 14, 14), "float32", 3, pads=1))
+    assert is_interleaved(plan((1, 64, 56, 56), "float32", 3, strides=2))
+    assert is_interleaved(plan((1, 64, 56, 56), "uint8", 3, pads=1))
+    assert not is_interleaved(plan((1, 64, 56, 56), "float32", 3, pads=1))
+    assert not is_interleaved(plan((1, 4, 14, 14), "float32", 3, pads=1))
+    assert not is_interleaved(plan((1, 14, 14, 64), "float32", 3, pads=1, layout="NHWC"))
+    assert not is_interleaved(fastpool.plan_global_avg_pool((1, 64, 7, 7), "float32"))
+    assert is_interleaved(fastpool.plan_global_avg_pool((1, 64, 7, 7), "float64"))
