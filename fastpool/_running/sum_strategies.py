@@ -23,12 +23,13 @@ MOST_IN_ORDER = 64
 MOST_SHARED = 3
 FEWEST_CHANNELS = 8
 
-# Bytes along a row for which planes are interleaved: of elements, if windows share none along it;
-# of outputs, if few additions make them, or more.
+# Bytes along a row up to which planes are interleaved: of elements, if windows share none along it;
+# of outputs, if few additions make them, more, or many.
 READ_ONCE = 128
 FEW_COLUMNS = 4  # of a window
 SHORT_ROW = 96
 LONGER_ROW = 160
+LONGEST_ROW = 256
 # Bytes of a plane of doubles under one window.
 SMALL_PLANE = 8192
 
@@ -83,13 +84,16 @@ def interleaves(windows, nbytes, dtype, sequential):
     *leads, rows, cols = windows
     is_double = dtype == "float64" and not sequential
     nbytes *= math.prod(max(1, most_taps(lead) // lead.stride) for lead in leads)
-    longer = LONGER_ROW * (4 if is_double else 1)
     if takes_all(rows) and takes_all(cols) and not sequential:
         return is_double and rows.size * cols.size * nbytes <= SMALL_PLANE
     if cols.stride >= cols.kernel and not is_double:
         return cols.size * nbytes <= (READ_ONCE if cols.kernel <= FEW_COLUMNS else READ_ONCE // 4)
-    few = cols.stride == 1 and rows.kernel <= 3
-    return cols.out * nbytes <= (SHORT_ROW if few else longer)
+    longest = LONGER_ROW
+    if cols.stride == 1:
+        longest = SHORT_ROW if rows.kernel <= 3 else LONGEST_ROW
+    elif is_double or sequential:
+        longest = LONGEST_ROW * (2 if is_double else 1)
+    return cols.out * nbytes <= longest
 
 
 def takes_all(window):

@@ -6,6 +6,7 @@ of a NaN, which are not fixed.
 
 import contextlib
 import ctypes
+import functools
 import itertools
 import math
 import platform
@@ -184,6 +185,43 @@ def test_ties_go_to_even_and_the_least_part_breaks_them(name):
                 expected = np.full(1, result * kind_dtype.type(sign), kind_dtype)
                 check_row(x, len(x), expected, divisor=2)
                 check_row(np.tile(x, 12), 12 * len(x), expected, divisor=24)
+
+
+def tied_windows(name, taps, count):
+    """Windows, one per row, whose means are halfway between two results, or next to halfway.
+
+    No double holds their sums: there are large numbers that cancel, and least ones.
+    """
+    rng = np.random.default_rng(taps)
+    bits, top = {"bfloat16": (8, 100), "float32": (24, 100), "float64": (53, 900)}[name]
+    windows = np.zeros((count, taps), cases.dtype(name))
+    for window in windows:
+        total = taps * (2 * int(rng.integers(1 << bits - 1, 1 << bits)) + 1)
+        unit = 2.0 ** float(rng.integers(-20, 20))
+        low, large = total % (1 << bits), 2.0 ** float(rng.integers(40, top))
+        least = rng.choice([0, 1, -1]) * cases.special_floats(name)[1]
+        parts = [(total - low) * unit, low * unit, large, -large, least]
+        window[: len(parts)] = parts
+        rng.shuffle(window)
+    return windows
+
+
+@pytest.mark.parametrize("kernel", [(2, 3), (3, 3), (7, 7)])
+@pytest.mark.parametrize("name", ["bfloat16", "float32", "float64"])
+def test_ties_of_sums_that_are_not_exact(name, kernel):
+    """Each window is settled on its own: in whole planes, small windows and over channels."""
+    count, (h, w) = 192, kernel
+    windows = tied_windows(name, h * w, count).reshape(count, h, w)
+    expected = _reference.global_avg_pool(windows, layout="CHW")[:, 0, 0]
+    rows = windows.reshape(4, count // 4, h, w).transpose(0, 2, 1, 3).reshape(4, h, count // 4 * w)
+    for layout, x, y in (
+        ("CHW", windows, expected.reshape(count, 1, 1)),
+        ("CHW", rows, expected.reshape(4, 1, count // 4)),
+        ("HWC", np.ascontiguousarray(windows.transpose(1, 2, 0)), expected.reshape(1, 1, count)),
+    ):
+        call = functools.partial(fastpool.avg_pool, x, kernel, layout=layout, strides=kernel)
+        for build, result in on_every_build(call):
+            cases.assert_same(result, y, f"{build} {layout}")
 
 
 @pytest.mark.parametrize("name", ["int64", "uint64"])

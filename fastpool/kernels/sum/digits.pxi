@@ -294,7 +294,10 @@ cdef void average_by_digits(char *y, const View *view, const any_t *src,
             sum_part(digit, &columns[d], src, b, &parts[d], done, stop)
             add_digit(&sums, digit, &parts[d], n)
         for d in range(marks):
-            sum_part(sums.marks[d], &columns[count + d], src, b, &parts[count + d], done, stop)
+            if d == 1 and not noted.infinite:
+                sums.marks[1] = sums.marks[0]       # (both count the NaN)
+            elif d < 2 or a.ignore_nan:
+                sum_part(sums.marks[d], &columns[count + d], src, b, &parts[count + d], done, stop)
         if marks or sums.shrunk:
             end_sums(&sums, b, marks, done, stop)
         divide_block(y, view, &sums.row, b, done, stop)

@@ -82,6 +82,11 @@ cdef void average_planes(const View *y, const any_t *src, Block *b) noexcept nog
         if not a.sequential and average_exact(y, src, b, &small, plane, at_once):
             plane += at_once
             continue
+        if any_t in real:
+            if a.whole and y.channel == 1 and evenly_spaced(p, y) and takes_pairs(b, &small):
+                if average_by_pairs(y, src, b, &small, plane, at_once):
+                    plane += at_once
+                    continue
         for i in range(plane, plane + at_once):
             at = src + input_offset(p, b.x, tile, i)
             dst = y.data + output_offset(p, y, tile, i) * dtype_bytes[a.result]
@@ -95,7 +100,7 @@ cdef void average_planes(const View *y, const any_t *src, Block *b) noexcept nog
             if at_once > 1 and average_exact(y, src, b, &small, i, 1):
                 continue
             if any_t in real:
-                if takes_pairs(b, &small) and average_by_pairs(dst, y, at, b, &small):
+                if takes_pairs(b, &small) and average_by_pairs(y, src, b, &small, i, 1):
                     continue
             average_by_digits(dst, y, at, b)
         plane += at_once

@@ -185,15 +185,19 @@ cdef extern from "kernels/vectors/double_double.h" nogil:
         Py_ssize_t n
         const double *counts
         double divisor, terms, exact
-        bint overflows
+        bint overflows, halves
     void pair_small(bint, const small_windows_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, double *,
                     double *, double *, Py_ssize_t)
     void pair_run(...)
     void pair_pixels(...)
-    bint divide_pairs_f32(void *, const pairs_t *)
-    bint divide_pairs_f16(void *, const pairs_t *)
-    bint divide_pairs_bf16(void *, const pairs_t *)
-    bint divide_pairs_f64(void *, const pairs_t *)
+    Py_ssize_t divide_pairs_f32(void *, const pairs_t *, Py_ssize_t)
+    Py_ssize_t divide_pairs_f16(void *, const pairs_t *, Py_ssize_t)
+    Py_ssize_t divide_pairs_bf16(void *, const pairs_t *, Py_ssize_t)
+    Py_ssize_t divide_pairs_f64(void *, const pairs_t *, Py_ssize_t)
+    ctypedef struct exact_sum_t:
+        int count
+    bint add_exactly(exact_sum_t *, double)
+    double divide_exactly(const exact_sum_t *, double, int, int)
 
 cdef extern from "kernels/vectors/digits.h" nogil:
     enum: DIGIT, WORD, IS_UPPER, IS_LOWER, IS_NAN

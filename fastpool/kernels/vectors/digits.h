@@ -139,6 +139,14 @@ NOTE(i32, int32_t) NOTE(u32, uint32_t) NOTE(i64, int64_t) NOTE(u64, uint64_t) NO
         error = ((a) - (s_ - t_)) + ((b) - t_);                                                   \
         sum = s_;                                                                                 \
     }
+/* Return r with its last bit set where `below`, of what comes after it, is not 0. */
+INLINE vec_f64 made_odd(vec_f64 r, vec_f64 below) {
+    const vec_f64 zero = {0};
+    vec_u64 bits = (vec_u64)r, even = ~bits & 1, some = (vec_u64)(below != zero);
+    vec_u64 back = (vec_u64)(below > zero) ^ (vec_u64)(r > zero); /* all bits, or none */
+    return (vec_f64)(bits + ((back | 1) & some & (0 - even)));
+}
+
 static void add_to_sums(double *high, double *low, double *rest, const double *sums, double scale,
                         ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i += WIDE) {
@@ -149,15 +157,7 @@ static void add_to_sums(double *high, double *low, double *rest, const double *s
         TWO_SUM(h, more, h, error)
         TWO_SUM(l, error, l, error)
         TWO_SUM(r, error, r, last)
-        if (vec_any((vec_t)(last != (vec_f64){0})))
-            for (int j = 0; j < WIDE; j++)
-                if (last[j] != 0 && !(f64_bits(r[j]) & 1)) { /* (odd: it is not the exact sum) */
-                    double odd = r[j];
-                    uint64_t bits = f64_bits(odd);
-                    bits = (last[j] > 0) == (odd > 0) ? bits + 1 : bits - 1;
-                    BITS_OF(odd, bits);
-                    r[j] = odd;
-                }
+        if (vec_any((vec_t)(last != (vec_f64){0}))) r = made_odd(r, last);
         if (count == WIDE) {
             vec_store(high + i, (vec_t)h);
             vec_store(low + i, (vec_t)l);

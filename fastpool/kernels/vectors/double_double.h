@@ -63,14 +63,21 @@ static void pair_small(int in_doubles, const small_windows_t *w, ptrdiff_t first
         pair_strips(FLOATS_IN_DOUBLE, w, first, n, count, high, low, missed, pitch);
 }
 
-/* Add the elements of a vector of pairs to one. */
-INLINE void add_lanes(double *high, double *low, double *missed, const pair_t *p) {
-    for (int i = 0; i < WIDE; i++) {
-        double error;
-        two_sum(*high, p->high[i], high, &error);
-        *low += p->low[i] + error;
-        *missed += p->missed[i] + absolute(error);
-    }
+/* Add the elements of two vectors of pairs to one pair. */
+INLINE void add_lanes(double *high, double *low, double *missed, const pair_t *one,
+                      const pair_t *two) {
+    double h[2 * WIDE], l[2 * WIDE], m[2 * WIDE], error;
+    store_pair(h, l, m, one);
+    store_pair(h + WIDE, l + WIDE, m + WIDE, two);
+    for (int half = WIDE; half > 0; half /= 2) /* (short chains of additions) */
+        for (int i = 0; i < half; i++) {
+            two_sum(h[i], h[i + half], &h[i], &error);
+            l[i] += l[i + half] + error;
+            m[i] += m[i + half] + absolute(error);
+        }
+    two_sum(*high, h[0], high, &error);
+    *low += l[0] + error;
+    *missed += m[0] + absolute(error);
 }
 /* Add n neighbouring elements to a sum. */
 #define DEFINE_PAIR_RUN(name, T)                                                                  \
@@ -82,13 +89,9 @@ INLINE void add_lanes(double *high, double *low, double *missed, const pair_t *p
             add_to_pair(&one, wide_##name(p + i));                                                \
             add_to_pair(&two, wide_##name(p + i + WIDE));                                         \
         }                                                                                         \
-        for (; i < n; i++) {                                                                      \
-            vec_f64 v = {0};                                                                      \
-            v[0] = as_double_##name(p[i]);                                                        \
-            add_to_pair(&one, (vec_t)v);                                                          \
-        }                                                                                         \
-        add_lanes(high, low, missed, &one);                                                       \
-        add_lanes(high, low, missed, &two);                                                       \
+        for (; i + WIDE <= n; i += WIDE) add_to_pair(&one, wide_##name(p + i));                   \
+        if (i < n) add_to_pair(&two, wide_part_load(p + i, n - i));                               \
+        add_lanes(high, low, missed, &one, &two);                                                 \
     }
 DEFINE_PAIR_RUN(f32, float) DEFINE_PAIR_RUN(f64, double)
 DEFINE_PAIR_RUN(f16, float16_t_) DEFINE_PAIR_RUN(bf16, bfloat16_t_)
@@ -96,15 +99,16 @@ DEFINE_PAIR_RUN(f16, float16_t_) DEFINE_PAIR_RUN(bf16, bfloat16_t_)
     _Generic(*(p), float: pair_run_f32, double: pair_run_f64, float16_t_: pair_run_f16,           \
              bfloat16_t_: pair_run_bf16)(high, low, missed, p, n)
 
-/* Set the sums of a vector of channels of one window's pixels. */
+/* Set the sums of a vector of channels of one window's pixels, in every slab. */
 #define DEFINE_PAIR_PIXELS(name, T)                                                               \
     static void pair_pixels_##name(double *high, double *low, double *missed, const T *p,         \
-                                   ptrdiff_t rows, ptrdiff_t row, ptrdiff_t cols,                 \
-                                   ptrdiff_t col) {                                               \
+                                   const ptrdiff_t *offsets, ptrdiff_t slabs, ptrdiff_t rows,     \
+                                   ptrdiff_t row, ptrdiff_t cols, ptrdiff_t col) {                \
         pair_t sum = {{0}, {0}, {0}};                                                             \
-        for (ptrdiff_t r = 0; r < rows; r++)                                                      \
-            for (ptrdiff_t c = 0; c < cols; c++)                                                  \
-                add_to_pair(&sum, wide_##name(p + r * row + c * col));                            \
+        for (ptrdiff_t s = 0; s < slabs; s++)                                                     \
+            for (ptrdiff_t r = 0; r < rows; r++)                                                  \
+                for (ptrdiff_t c = 0; c < cols; c++)                                              \
+                    add_to_pair(&sum, wide_##name(p + offsets[s] + r * row + c * col));           \
         store_pair(high, low, missed, &sum);                                                      \
     }
 DEFINE_PAIR_PIXELS(f32, float) DEFINE_PAIR_PIXELS(f64, double)
@@ -123,6 +127,7 @@ typedef struct {
     double divisor, terms; /* terms: more than the additions of a sum */
     double exact;          /* below this nothing is lost: 2**53 units of the elements' last bits */
     int overflows;         /* may an infinity be the sum of numbers? */
+    int halves;            /* is every divisor a power of two? */
 } pairs_t;
 
 INLINE vec_f64 lanes_chosen(lanes_t m, vec_f64 a, vec_f64 b) { /* a where they are set, else b */
@@ -155,6 +160,11 @@ INLINE bounds_t bound_quotients(const pairs_t *s, ptrdiff_t i) {
         plain |= lanes_equal(size, zero) & lanes_equal(missed, zero);
         b.q = lanes_kept(plain, b.q), b.least = lanes_kept(plain, b.least);
         b.most = lanes_chosen(plain, b.most, 1.0 - zero);
+        if (s->halves) { /* the sum of high and low is the sum rounded, and so is the quotient */
+            lanes_t exact = plain & (lanes_t)~inexact;
+            b.least = lanes_chosen(exact, zero, b.least);
+            b.most = lanes_chosen(exact, zero, b.most);
+        }
     } else { /* infinities and NaN are those of elements */
         lanes_t wild = lanes_differ(high - high, zero);
         b.q = lanes_chosen(wild, high * reciprocal, b.q);
@@ -191,10 +201,11 @@ INLINE int is_exact(const pairs_t *s, ptrdiff_t i) {
     return s->missed[i] < s->exact && s->high[i] - s->high[i] == 0;
 }
 
-/* Store quotients. Return 0 if one is not sure: its bounds are rounded to different results. */
+/* Store quotients from `first` on, up to the first that is not sure: its bounds are rounded to
+ * different results. Return which that is, or n. */
 #define DEFINE_DIVIDE_PAIRS(name, T, RESULTS, SETTLED)                                            \
-    static int divide_pairs_##name(void *to, const pairs_t *s) {                                  \
-        for (ptrdiff_t i = 0; i < s->n; i += WIDE) {                                              \
+    static ptrdiff_t divide_pairs_##name(void *to, const pairs_t *s, ptrdiff_t first) {           \
+        for (ptrdiff_t i = first; i < s->n; i += WIDE) {                                          \
             const ptrdiff_t count = s->n - i < WIDE ? s->n - i : WIDE;                            \
             const bounds_t b = bound_quotients(s, i);                                             \
             T one[WIDE], other[WIDE];                                                             \
@@ -205,12 +216,15 @@ INLINE int is_exact(const pairs_t *s, ptrdiff_t i) {
             if (memcmp(one, other, (size_t)count * sizeof(T)))                                    \
                 for (ptrdiff_t j = 0; j < count; j++) {                                           \
                     if (!memcmp(one + j, other + j, sizeof(T))) continue;                         \
-                    if (!is_exact(s, i + j)) return 0;                                            \
+                    if (!is_exact(s, i + j)) {                                                    \
+                        memcpy((T *)to + i, one, (size_t)j * sizeof(T));                          \
+                        return i + j;                                                             \
+                    }                                                                             \
                     one[j] = SETTLED(i + j);                                                      \
                 }                                                                                 \
             memcpy((T *)to + i, one, (size_t)count * sizeof(T));                                  \
         }                                                                                         \
-        return 1;                                                                                 \
+        return s->n;                                                                              \
     }
 #define PAIR_F32(q, rest) quick_f32(odd_sum(q, rest) + (vec_f64){0})
 #define PAIR_F16(q, rest) quick_f16(odd_sum(q, rest) + (vec_f64){0})
@@ -224,5 +238,45 @@ DEFINE_DIVIDE_PAIRS(f32, float, PAIR_F32, SETTLED_F32)
 DEFINE_DIVIDE_PAIRS(f16, uint16_t, PAIR_F16, SETTLED_F16)
 DEFINE_DIVIDE_PAIRS(bf16, uint16_t, PAIR_BF16, SETTLED_BF16)
 DEFINE_DIVIDE_PAIRS(f64, double, PAIR_F64, SETTLED_F64)
+
+/* ---- one sum, exactly ---- */
+
+enum { MOST_TERMS = 64 };
+
+/* A sum as doubles that do not overlap, the least first. */
+typedef struct {
+    int count;
+    double terms[MOST_TERMS];
+} exact_sum_t;
+
+/* Add a number. Return 0 if the sum overflows, or has too many terms. */
+INLINE int add_exactly(exact_sum_t *s, double x) {
+    int used = 0;
+    for (int i = 0; i < s->count; i++) {
+        double error;
+        two_sum(x, s->terms[i], &x, &error);
+        if (error != 0) s->terms[used++] = error;
+    }
+    if (used == MOST_TERMS) return 0;
+    if (x != 0) s->terms[used++] = x;
+    s->count = used;
+    return x - x == 0;
+}
+/* Return sum / d, rounded to `precision` bits as `settle` does. */
+static double divide_exactly(const exact_sum_t *s, double d, int precision, int least) {
+    double top[4] = {0}, q = s->count ? s->terms[s->count - 1] : 0, error;
+    int used = 0;
+    for (int i = s->count - 2; i >= 0 && used < 4; i--) { /* as few terms as will do */
+        two_sum(q, s->terms[i], &q, &error);
+        if (error != 0) top[used++] = q, q = error;
+    }
+    if (used < 4) top[used] = q;
+    if (top[3] != 0) { /* of all that is left, the sign is enough */
+        uint64_t bits = f64_bits(top[2]);
+        if (!(bits & 1)) bits += (top[3] > 0) == (top[2] > 0) ? 1 : -1;
+        BITS_OF(top[2], bits);
+    }
+    return settle(top[0], top[1], top[2], d, precision, least);
+}
 
 #endif

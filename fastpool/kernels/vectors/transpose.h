@@ -1,9 +1,9 @@
 /* Transpose a matrix: to[c * to_step + r] = from[r * from_step + c], steps in elements.
  *
- * Blocks of K x K elements, where K of them are 16 bytes, take K loads, K stores, and log2(K) rounds
- * that interleave row i with row i + K / 2. Each round moves the highest bit of a row's number to
- * the end of the column's, and that of the column's to the end of the row's. Shuffles of 64 bytes
- * would not gain: they begin half as often. */
+ * Blocks of K x K elements, where K of them are 16 bytes, take K loads, K stores, and log2(K)
+ * rounds that interleave row i with row i + K / 2. Each round moves the highest bit of a row's
+ * number to the end of the column's, and that of the column's to the end of the row's. Shuffles of
+ * 64 bytes would not gain: they begin half as often. */
 #ifndef FASTPOOL_TRANSPOSE_H
 #define FASTPOOL_TRANSPOSE_H
 
