@@ -5,8 +5,8 @@
 DIRECTORY holds the extension modules. Without it, those of the installed fastpool are read. For
 every build and element type, the disassembly of the functions named below must satisfy:
 
-- each has an innermost loop with the packed maximum (or comparison) in registers as wide as the
-  build's vectors;
+- each has an innermost loop with the packed maximum (or comparison, or addition of doubles) in
+  registers as wide as the build's vectors;
 - none has an innermost loop with a scalar maximum, as an instruction or as a comparison of elements
   followed by a jump, a conditional move or a set.
 
@@ -54,11 +54,15 @@ NOT_SCALAR = {
     "ordered": (),
     "key_t": (),
 }
-# Functions of keys.h, indices.h and loops.h: some innermost loop of each uses vectors. The storer
-# of bools is a jump to that of uint8.
-KEYS = re.compile(
+# The functions that add elements of every type. gcc inlines what makes the sums into one of them.
+SUMS = ("average_exact", "average_planes")
+# Functions of other headers: some innermost loop of each uses vectors. The storer of bools is a
+# jump to that of uint8.
+HEADERS = re.compile(
     r"(?!b8_L\d+_store)[a-z]+\d+_L\d+_(load|store)|has_(nan|margin)_\w+|store_indices_\w+"
     r"|fill_(bytes|positions_\w+)|store_bools|plane_outside_\w+"
+    r"|pool_small_\w+|pair_small|add_to_sums|quick_divide_\w+"
+    r"|to_(floats|doubles)_(f|bf)\d+"
 )
 
 
@@ -168,7 +172,7 @@ def is_scalar(loop, function, element):
 def fused_types():
     """Return {"number": [C types in the order of specialisations], ...} from the sources."""
     text = "".join(path.read_text() for path in (KERNELS, *SOURCES))
-    fused = r"^ctypedef fused (number|ordered|key_t):.*\n((?:    \w+\n)+)"
+    fused = r"^ctypedef fused (number|ordered|key_t|any_t):.*\n((?:    \w+\n)+)"
     blocks = re.findall(fused, text, re.MULTILINE)
     return {name: block.split() for name, block in blocks}
 
@@ -180,13 +184,19 @@ def check(path):
         build = "neon"
     bodies = {}  # (specialisation, function) -> loops; gcc splits functions into .part and the like
     for name, code in functions(path).items():
-        if KEYS.match(name):
+        if HEADERS.fullmatch(name):
             steps = (step for loop in innermost_loops(code) for step in loop)
             if not any(re.search(REGISTERS[build], f"{step[1]} {step[2]}") for step in steps):
                 yield f"{build}, {name}: no loop with vectors"
         elif match := re.match(r"__pyx_fuse_(\d+)__pyx_f_.*_kernels(?:_avx\d+)?_(\w+)", name):
             bodies.setdefault((int(match[1]), match[2]), []).extend(innermost_loops(code))
-    for fused, elements in fused_types().items():
+    types = fused_types()
+    addition = ("fadd", r"v\d+\.2d") if build == "neon" else ("v?addpd", REGISTERS[build])
+    for number, element in enumerate(types.pop("any_t")):
+        steps = [step for name in SUMS for loop in bodies.get((number, name), ()) for step in loop]
+        if not any(re.fullmatch(addition[0], s[1]) and re.search(addition[1], s[2]) for s in steps):
+            yield f"{build}, {element}, sums: no loop with additions of vectors"
+    for fused, elements in types.items():
         for number, element in enumerate(elements):
             instruction = maximum(build, fused, element)
             if instruction is None:
