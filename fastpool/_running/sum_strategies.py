@@ -1,8 +1,9 @@
 """Choose how the sums of an average are made, best first, with the reason why others declined.
 
 A strategy is a file of kernels/sum/, whose head says what it does. Its function here returns None
-if it takes the windows, or the reason why not. The last two take all windows. Whatever the
-strategy, a tile whose sums it finds not to be exact is pooled again by digits.
+if it takes the windows, or the reason why not. The last one takes all windows. Whatever the
+strategy, planes whose sums are not exact are pooled again: kernels/sum/double_double.pxi, then
+kernels/sum/digits.pxi.
 """
 
 import math
@@ -23,8 +24,8 @@ MOST_IN_ORDER = 64
 MOST_SHARED = 3
 FEWEST_CHANNELS = 8
 
-# Bytes along a row up to which planes are interleaved: of elements, if windows share none along it;
-# of outputs, if few additions make them, more, or many.
+# Most bytes along a row of planes that are interleaved: bytes of elements, if windows share none
+# along it. Otherwise bytes of outputs that take few additions each, more, or many.
 READ_ONCE = 128
 FEW_COLUMNS = 4  # of a window
 SHORT_ROW = 96
