@@ -1,8 +1,9 @@
 # Sums that a double does not hold, as two doubles: every tap is added with its error.
 #
-# Most of them decide the rounding. If one does not (a tie, terms that cancel), that window is added
-# up exactly. Every window adds its own taps, so this is for strategies that do so anyway, and for
-# small windows over channels. What is left (overflow, NaN of doubles) is pooled by digits.
+# Most sums decide the rounding. If one does not (a tie, terms that cancel), its window is added up
+# exactly. Every window adds its own taps, so this is for strategies that do so anyway, and for
+# small windows over channels. Digits (digits.pxi) take what is left: sums that overflow, long
+# windows of doubles that are not decided, and NaN that are left out.
 
 cdef enum:
     MOST_PAIR_TAPS = 32     # of windows that would share sums, were they exact
