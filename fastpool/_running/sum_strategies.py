@@ -104,10 +104,10 @@ def takes_all(window):
 
 def whole_planes(w):
     """One window takes all rows and columns."""
-    if w.channels > 1:
-        return "channels are last"
     if not (takes_all(w.rows) and takes_all(w.cols)):
         return "planes have several windows, or a part of each"
+    if w.channels > 1:
+        return "planes are interleaved" if w.interleaved else "channels are last"
     if w.sequential:
         return "additions are in order"
 
@@ -137,7 +137,7 @@ def small_windows(w):
     if cols.stride > 2 and w.channels == 1:
         return "splitting rows by their stride takes longer than adding columns first"
     if 3 < rows.kernel and rows.stride < rows.kernel:
-        return f"{rows.kernel} rows of windows that overlap: columns are better added once"
+        return f"{rows.kernel} rows under a window: columns are better added up first"
     if w.channels >= FEWEST_CHANNELS and not w.interleaved and rows.stride >= rows.kernel:
         return "windows share no rows, so pixels are better read in the order of memory"
 
