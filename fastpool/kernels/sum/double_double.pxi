@@ -11,6 +11,7 @@ cdef enum:
 
 
 cdef bint takes_pairs(const Block *b, const SmallTile *small) noexcept nogil:
+    """Are the sums of a tile that are not exact made again as two doubles?"""
     cdef const Average *a = b.average
     cdef const Problem *p = &a.frame.problem
     if a.ignore_nan:
@@ -115,7 +116,10 @@ cdef bint settle_output(char *y, const real *src, const Block *b, Py_ssize_t row
 
 
 cdef double exact_below(const real *src, const Block *b) noexcept nogil:
-    """Return below what errors of sums are exact: 2**53 units of the elements' last bits."""
+    """Return the limit below which the errors of sums are exact.
+
+    It is 2**53 units of the last bit of the least element that is not 0.
+    """
     cdef int code = b.average.frame.problem.code, last
     cdef range_t noted
     note_tile(&noted, src, b)
