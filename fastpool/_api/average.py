@@ -54,8 +54,9 @@ def avg_pool(
     divisor : int, optional
         What every sum is divided by, whatever the window holds: any int but 0. 1 gives sums.
     dtype : dtype_like, optional
-        Type of the result, by default that of `x`. Integers and bool become any wider type, float32
-        or float64, and floats wider floats. Each value is rounded once to that type.
+        Type of the result, by default that of `x`. Integers and bool become float32, float64 or any
+        integer type that holds every possible result, and floats become wider floats. Each value is
+        rounded once to that type.
     rounding : {"half_even", "half_away", "trunc", "floor"}
         How quotients become integers: to the nearest, with halves to the even one or away from
         zero; toward zero; or down. Floats are always rounded to the nearest, halves to even.
@@ -109,11 +110,12 @@ def avg_pool(
     - `ceil_rule`, "VALID" and "SAME_*" are those of :func:`max_pool`, and a stride larger than the
       window never crops.
 
-    No intermediate rounding, overflow or underflow shows: the mean of equal values is that value,
-    and the mean lies between the least and the greatest element. All layouts, threads, processors
-    and ways of cutting the work give the same bits. NaN, and infinities of both signs, give NaN.
-    The sign of a zero and the sign and payload of a NaN are not defined. int64 and uint64 results
-    saturate, which needs a `divisor`.
+    No intermediate rounding, overflow or underflow shows. Unless padding counts or a `divisor` is
+    given, the mean of equal values is that value, and a mean lies between the least and the
+    greatest element of its window. All layouts, threads, processors and ways of cutting the work
+    give the same bits. NaN, and infinities of both signs, give NaN. The sign of a zero and the sign
+    and payload of a NaN are not defined. int64 and uint64 results saturate, which needs a
+    `divisor`.
 
     Plans of recent geometries are cached, so that repeated calls do not plan again.
 

@@ -47,6 +47,8 @@ POOLINGS = {
     ),
 }
 UNPOOLED = ("halves", "few channels last")
+# Attributes that averages do not have.
+OF_MAXIMA = ("storage_order", "index_axis", "index_dtype", "index_layout")
 MOST_SHOWN = 10
 
 
@@ -62,8 +64,8 @@ def command(threads):
     """Test the installed package, in some seconds.
 
     Pools and unpools arrays of every element type in every build that this processor runs, on one
-    thread and on several, and compares all values and indices with a slow implementation in plain
-    Python. Exits with 1 if anything differs.
+    thread and on several, and compares all maxima, indices and averages with a slow implementation
+    in plain Python. Exits with 1 if anything differs.
     """
     start = time.perf_counter()
     threads = threads or max(2, available_cpus())
@@ -105,6 +107,9 @@ def comparisons(dtype, builds, threads):
             chosen = {key: attributes[key] for key in ("kernel_shape", "strides", "layout")}
             unpooling = {**chosen, "output_shape": shape}
             back = (_reference.max_unpool(*want, **unpooling),)
+        numbers = summands(shape, dtype)
+        averaging = {key: value for key, value in attributes.items() if key not in OF_MAXIMA}
+        means = (_reference.avg_pool(numbers, **averaging),)
         for build, count in product(builds, (1, threads) if number == turn else (1,)):
             what = f"{name}, threads: {count}"
             with using(build):
@@ -115,6 +120,8 @@ def comparisons(dtype, builds, threads):
                 if unpooling:
                     y = fastpool.max_unpool(*want, **unpooling, num_threads=count)
                     yield build, f"{what}, unpooled", difference((y,), back)
+                y = fastpool.avg_pool(numbers, **averaging, num_threads=count)
+                yield build, f"{what}, averaged", difference((y,), means)
 
 
 def values(shape, dtype):
@@ -125,8 +132,26 @@ def values(shape, dtype):
     if is_integer(dtype):
         ends = np.iinfo(dtype)
         return rng.choice(np.array([ends.min, ends.min + 1, 0, 1, ends.max], dtype), shape)
-    if dtype == "bfloat16":
-        import ml_dtypes  # noqa: F401  (gives NumPy the type)
     numbers = rng.choice(np.float32([-np.inf, -2.5, -0.0, 0, 1.5, np.inf]), shape)
     numbers[rng.random(shape) < 0.02] = np.nan
-    return numbers.astype(dtype)
+    return numbers.astype(numpy_dtype(dtype))
+
+
+def summands(shape, dtype):
+    """Return numbers to average. Of floats the second half has sums that are hardly ever exact."""
+    if dtype == "bool" or is_integer(dtype):
+        return values(shape, dtype)
+    rng = np.random.default_rng(1)
+    numbers = rng.integers(-99, 99, shape) / 4
+    wide = numbers.reshape(-1)[numbers.size // 2 :]
+    most = 3 if dtype == "float16" else 30
+    wide *= 10.0 ** rng.integers(-most, most, wide.shape) / 3
+    for special in (np.nan, np.inf):
+        numbers[rng.random(shape) < 0.005] = special
+    return numbers.astype(numpy_dtype(dtype))
+
+
+def numpy_dtype(name):
+    if name == "bfloat16":
+        import ml_dtypes  # noqa: F401  (gives NumPy the type)
+    return np.dtype(name)

@@ -160,7 +160,7 @@ def plain_text(value):
 
 def zero_or_one(value, name):
     """Return 0 or 1 as an int; None means 0."""
-    value = 0 if value is None else as_int(value, name)
+    value = 0 if value is None else as_int(value, name, "0 or 1")
     if value not in (0, 1):
         raise ValueError(f"{name}: expected 0 or 1, got {value}")
     return value
@@ -398,9 +398,8 @@ def result_dtype(value, dtype, name="dtype"):
         allowed = ("float32", "float64", *filter(is_integer, DTYPES))
     allowed = dict.fromkeys((dtype, *allowed))
     if value not in allowed:
-        raise TypeError(
-            f"{name}: expected {_quoted(allowed)} for elements of type {dtype}, got {value}"
-        )
+        expected = f"one of {_quoted(allowed)}" if len(allowed) > 1 else _quoted(allowed)
+        raise TypeError(f"{name}: expected {expected} for elements of type {dtype}, got {value}")
     return value
 
 

@@ -27,10 +27,12 @@ ROW_ELEMENTS = 4096
 SMALL_BLOCK = 4096
 PIXEL_OUTPUTS = 512
 SMALL_SCRATCH = 1 << 20
-# Planes that are interleaved (average.pxi says so too), and bytes of these under a window.
+# Planes of a group that is interleaved (average.pxi repeats it), bytes of a group under a tile that
+# stay in the second-level cache, and output rows of a tile: fewer read too many elements twice.
 INTERLEAVED = 16
 INTERLEAVED_BYTES = 256 << 10
-# Divisors of rows whose reciprocals are kept, and columns that they are kept for.
+FEWEST_ROWS = 4
+# Divisors of rows whose reciprocals are kept (average.pxi repeats it), and of columns.
 MOST_DIVISORS = 16
 MOST_RECIPROCALS = 4096
 # Tiles for threads, and bytes of input that one has at least.
@@ -38,6 +40,7 @@ SOME_TASKS = 16
 TASK_BYTES = 32 << 10
 # Bits of the range of each float type, from the least subnormal to the largest number.
 RANGE_BITS = {"float16": 190, "bfloat16": 280, "float32": 280, "float64": 2110}
+# Sums besides those of digits, which count infinities and NaN (average.pxi repeats it).
 MARKS = 3
 # Parts of a sum that are added to one another.
 MOST_LANES = 64
@@ -200,8 +203,8 @@ def make_sum_work(plan):
     if interleaves:
         channels, planes = INTERLEAVED, 1
     span = _span(cols, tile_cols) if not carries_cols else min(cols.size, _span(cols, tile_cols))
-    terms = math.prod(lead_taps) * (most_taps(rows) + (rows.stride if carries_rows else 0))
-    terms *= min(cols.size, span) if carries_cols else cols.kernel
+    additions = math.prod(lead_taps) * (most_taps(rows) + (rows.stride if carries_rows else 0))
+    additions *= min(cols.size, span) if carries_cols else cols.kernel
     width = max(1, tile_cols * channels)
     block = max(width, min(SMALL_BLOCK if small else BLOCK_OUTPUTS, tile_rows * width * planes))
     pitch = rows_of_block = slabs = 0
@@ -213,7 +216,7 @@ def make_sum_work(plan):
         rows_of_block = max(1, min(tile_rows, block // width, room // rows.stride + 1))
         if rows_of_block < min(tile_rows, block // width):
             block = rows_of_block * width
-    bits = 51 - math.ceil(math.log2(max(2, terms)))
+    bits = 51 - math.ceil(math.log2(max(2, additions)))
     digits = max(1, itemsize // 2)
     if is_float(plan.dtype):
         digits = -(-RANGE_BITS[plan.dtype] // bits) + 3
@@ -261,20 +264,21 @@ def _interleaved_rows(plan, windows, sequential):
     """Return the output rows of a tile of interleaved planes; 0 if they are not interleaved."""
     *leads, rows, cols = windows
     planes, itemsize = plan.batch * plan.channels, ITEMSIZE[plan.dtype]
-    if planes < INTERLEAVED // 2:
+    if planes < INTERLEAVED // 2:  # most of a group would be zeros
         return 0
-    nbytes = itemsize * _groups(plan) * INTERLEAVED / planes  # of planes that lack, too
+    nbytes = itemsize * _groups(plan) * INTERLEAVED / planes  # zeros of the last group included
     if not sum_strategies.interleaves(windows, nbytes, plan.dtype, sequential):
         return 0
     row_bytes = math.prod(map(most_taps, leads)) * cols.size * INTERLEAVED * itemsize
     room = INTERLEAVED_BYTES // max(1, row_bytes)
     most = rows.out if room >= rows.size else (room - rows.extent) // rows.stride + 1
-    if most < min(4, rows.out) or (rows.places and most < rows.out):
+    if most < min(FEWEST_ROWS, rows.out) or (rows.places and most < rows.out):
         return 0
     return _part(rows.out, most)
 
 
 def _groups(plan):
+    """Return how many groups of planes there are to interleave; the last may lack some."""
     return -(-plan.batch * plan.channels // INTERLEAVED)
 
 
@@ -347,10 +351,8 @@ def _tile(plan, windows, channels_last, limit, direct):
     elif not cols.places and cols.span(out_cols) * channels > limit:
         room = max(limit // channels, 4 * cols.extent) - cols.extent
         columns = _part(out_cols, max(1, room // cols.stride))
-    planes, whole = (
-        1,
-        plan.batch * (-(-plan.channels // channels) if channels_last else plan.channels),
-    )
+    planes = 1
+    whole = plan.batch * (-(-plan.channels // channels) if channels_last else plan.channels)
     pieces = math.prod(w.out for w in leads) * whole * -(-out_cols // columns)
     read = math.prod(plan.input_shape) * ITEMSIZE[plan.dtype]
     if pieces >= SOME_TASKS:

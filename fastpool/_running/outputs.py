@@ -35,7 +35,7 @@ def own(array):
 def check_output(name, array, shape, dtype, others):
     """Raise unless results can be written into `array`. `others` maps names to arrays in use."""
     if array.dtype != dtype or not array.dtype.isnative:
-        raise TypeError(f"{name}: expected dtype {dtype}, got {array.dtype!r}")
+        raise TypeError(f"{name}: expected dtype {dtype}, got {array.dtype}")
     if array.shape != shape:
         raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
     if not array.flags.writeable:

@@ -24,7 +24,7 @@ _LONGEST_TABLE = 2**16
 _MOST_TABLES = 64
 
 # Limit for the error of a mean as a double. Only those below 2**9 count, because others saturate.
-# A mean comes from less than 200 roundings: of T, of the step, of 1 / D along each of at most 64
+# A mean comes from fewer than 200 roundings: of T, of the step, of 1 / D along each of at most 64
 # axes, and of their products. Each changes it by at most 2**-44. So does adding the zero point. If
 # a product is too small for a double, so is the mean.
 _ERROR = 2.0**-30
@@ -56,7 +56,10 @@ class QuantizedAverage:
         self._windows = None
 
     def __call__(self, x, quantization, out=None):
-        """Pool an array of the plan's shape and type, as `fastpool.avg_pool` does."""
+        """Return the quantised means of an array of the plan's shape and type.
+
+        `out` is as in `fastpool.avg_pool`, an array of that type and of the plan's output shape.
+        """
         x = own(x)
         (into,) = outputs(out=out)
         if into is not None:

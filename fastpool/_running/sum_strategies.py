@@ -1,8 +1,9 @@
 """Choose how the sums of an average are made, best first, with the reason why others declined.
 
 A strategy is a file of kernels/sum/, whose head says what it does. Its function here returns None
-if it takes the windows, or the reason why not. The last two take all windows. Whatever the
-strategy, a tile whose sums it finds not to be exact is pooled again by digits.
+if it takes the windows, or the reason why not. The last one takes all windows. Whatever the
+strategy, planes whose sums are not exact are pooled again: kernels/sum/double_double.pxi, then
+kernels/sum/digits.pxi.
 """
 
 import math
@@ -16,15 +17,16 @@ FEW_TAPS = 8
 # Small windows: rows from the first to the last one of a window, and elements of a row.
 SMALL_EXTENT = 32
 SMALL_ROW = 4096
-# Their taps along a row, if additions are in order.
+# Their taps along a row, if additions are in order, and their strides: the kernels have room for so
+# many (MOST_SMALL_TAPS in small_windows.h).
 MOST_IN_ORDER = 64
 # Windows that are added pixel by pixel: how often they read an element on average, at most, and
 # their channels, at least as many as there are doubles in the longest vectors.
 MOST_SHARED = 3
 FEWEST_CHANNELS = 8
 
-# Bytes along a row up to which planes are interleaved: of elements, if windows share none along it;
-# of outputs, if few additions make them, more, or many.
+# Most bytes along a row of planes that are interleaved: bytes of elements, if windows share none
+# along it. Otherwise bytes of outputs that take few additions each, more, or many.
 READ_ONCE = 128
 FEW_COLUMNS = 4  # of a window
 SHORT_ROW = 96
@@ -103,10 +105,10 @@ def takes_all(window):
 
 def whole_planes(w):
     """One window takes all rows and columns."""
-    if w.channels > 1:
-        return "channels are last"
     if not (takes_all(w.rows) and takes_all(w.cols)):
         return "planes have several windows, or a part of each"
+    if w.channels > 1:
+        return "planes are interleaved" if w.interleaved else "channels are last"
     if w.sequential:
         return "additions are in order"
 
@@ -136,7 +138,7 @@ def small_windows(w):
     if cols.stride > 2 and w.channels == 1:
         return "splitting rows by their stride takes longer than adding columns first"
     if 3 < rows.kernel and rows.stride < rows.kernel:
-        return f"{rows.kernel} rows of windows that overlap: columns are better added once"
+        return f"{rows.kernel} rows under a window: columns are better added up first"
     if w.channels >= FEWEST_CHANNELS and not w.interleaved and rows.stride >= rows.kernel:
         return "windows share no rows, so pixels are better read in the order of memory"
 

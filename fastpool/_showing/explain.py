@@ -256,7 +256,7 @@ def _kernel_of_means(plan, prepared):
     if prepared.work.sequential:
         text += "; each addition is rounded"
     else:
-        text += "; by digits where a sum is not exact"
+        text += "; with more digits where a sum is not exact"
     return f'{text} ("{strategy}"); {_tiles(prepared.pooling.tasks)}', declined
 
 

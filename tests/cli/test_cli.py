@@ -234,6 +234,19 @@ def test_check_finds_a_difference(monkeypatch):
     assert "one axis, threads: 1: result: 1 of " in printed
 
 
+def test_check_finds_a_wrong_mean(monkeypatch):
+    mean = fastpool.avg_pool
+    monkeypatch.setattr(check, "DTYPES", ("float64",))
+
+    def wrong(x, kernel_shape, **attributes):
+        y = mean(x, kernel_shape, **attributes)
+        return np.nextafter(y, np.inf) if kernel_shape == 7 else y
+
+    monkeypatch.setattr(fastpool, "avg_pool", wrong)
+    status, printed, _ = cases.command("check")
+    assert status == 1 and "one axis, threads: 1, averaged: result: " in printed
+
+
 # ----------------------------------------------------------------------------------------- explain
 
 

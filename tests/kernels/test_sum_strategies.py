@@ -1,6 +1,8 @@
 """Every way of making sums is chosen where it should be, and is exact at its edges."""
 
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from fastpool import _reference
 from fastpool._planning.dtypes import is_float
 from fastpool._running import averages, sum_strategies
 from fastpool._running import builds as running
+
+KERNELS = Path(__file__).parents[2] / "fastpool" / "kernels"
 
 # One call per strategy: shape, dtype, window, attributes.
 CALLS = {
@@ -173,3 +177,17 @@ def test_what_is_interleaved():
     assert not is_interleaved(plan((1, 14, 14, 64), "float32", 3, pads=1, layout="NHWC"))
     assert not is_interleaved(fastpool.plan_global_avg_pool((1, 64, 7, 7), "float32"))
     assert is_interleaved(fastpool.plan_global_avg_pool((1, 64, 7, 7), "float64"))
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "value"),
+    [
+        ("sum/average.pxi", "INTERLEAVED", averages.INTERLEAVED),
+        ("sum/average.pxi", "MARKS", averages.MARKS),
+        ("sum/average.pxi", "MOST_DIVISORS", averages.MOST_DIVISORS),
+        ("vectors/small_windows.h", "MOST_SMALL_TAPS", sum_strategies.MOST_IN_ORDER),
+    ],
+)
+def test_sizes_agree_with_the_kernels(source, name, value):
+    """Arrays of the kernels have these sizes, and compiled code does not check them."""
+    assert re.findall(rf"\b{name} = (\d+)", (KERNELS / source).read_text()) == [str(value)]

@@ -2,10 +2,10 @@
 #
 # Sums are in double. Most of them are exact, whatever the order: float32 elements have 24 bits, so
 # those of one window leave room for carries unless their exponents differ by much. The processor's
-# flag for rounded results tells for nothing whether all additions of a block were exact. If they
-# were not, the plane is pooled again: double_double.pxi, digits.pxi. So their order shows
-# nowhere, and sums may be carried along: from one row of windows to the next, and by prefixes along
-# a row.
+# flag for rounded results tells, at no cost, whether all additions of a block were exact. If they
+# were not, the plane is pooled again: double_double.pxi, digits.pxi. So the order of additions
+# never shows, and sums may be carried along: from one row of windows to the next, and by prefixes
+# along a row.
 
 cdef enum:
     MOST_PARTS = 256        # digits of an element, and marks

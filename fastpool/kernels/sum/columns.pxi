@@ -1,4 +1,10 @@
-# The first step of a sum: columns of a window added up, elements as doubles.
+# Takes:   any window whose additions may have any order; what no other strategy takes
+# Reads:   the input in place, row by row
+# Scratch: the columns of a row of windows with margins (COLUMNS); for long windows along a row
+#          prefixes of these (PREFIX, PLACES)
+# Wins:    large windows that overlap: the time hardly grows with the window
+#
+# The first step: columns of a window are added up, elements as doubles. windows.pxi is the second.
 
 cdef inline void add_run(double *sums, const any_t *src, Py_ssize_t n, const Block *b,
                          Py_ssize_t slabs, Py_ssize_t count, Py_ssize_t step) noexcept nogil:

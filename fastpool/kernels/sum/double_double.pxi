@@ -1,8 +1,9 @@
 # Sums that a double does not hold, as two doubles: every tap is added with its error.
 #
-# Most of them decide the rounding. If one does not (a tie, terms that cancel), that window is added
-# up exactly. Every window adds its own taps, so this is for strategies that do so anyway, and for
-# small windows over channels. What is left (overflow, NaN of doubles) is pooled by digits.
+# Most sums decide the rounding. If one does not (a tie, terms that cancel), its window is added up
+# exactly. Every window adds its own taps, so this is for strategies that do so anyway, and for
+# small windows over channels. Digits (digits.pxi) take what is left: sums that overflow, long
+# windows of doubles that are not decided, and NaN that are left out.
 
 cdef enum:
     MOST_PAIR_TAPS = 32     # of windows that would share sums, were they exact
@@ -10,6 +11,7 @@ cdef enum:
 
 
 cdef bint takes_pairs(const Block *b, const SmallTile *small) noexcept nogil:
+    """Are the sums of a tile that are not exact made again as two doubles?"""
     cdef const Average *a = b.average
     cdef const Problem *p = &a.frame.problem
     if a.ignore_nan:
@@ -114,7 +116,10 @@ cdef bint settle_output(char *y, const real *src, const Block *b, Py_ssize_t row
 
 
 cdef double exact_below(const real *src, const Block *b) noexcept nogil:
-    """Return below what errors of sums are exact: 2**53 units of the elements' last bits."""
+    """Return the limit below which the errors of sums are exact.
+
+    It is 2**53 units of the last bit of the least element that is not 0.
+    """
     cdef int code = b.average.frame.problem.code, last
     cdef range_t noted
     note_tile(&noted, src, b)

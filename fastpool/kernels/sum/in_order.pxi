@@ -1,3 +1,8 @@
+# Takes:   windows with numerics="sequential" that small_windows does not take
+# Reads:   the input in place, one row of windows at a time
+# Scratch: the sums (HIGH), and how many NaN each window leaves out (NANS)
+# Wins:    no other strategy takes them
+#
 # Sums as other libraries make them: one rounded addition per tap, in row-major order.
 
 cdef inline int sum_bytes(int code) noexcept nogil:

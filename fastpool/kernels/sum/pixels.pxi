@@ -1,4 +1,11 @@
-# Windows that hardly overlap, channels last: each one's pixels are added up in registers.
+# Takes:   8 channels and more, last or interleaved, under windows that hardly overlap
+# Reads:   the input in place, STREAMS pixels at a time
+# Scratch: the sums alone (HIGH)
+# Wins:    against columns, one thread of an EPYC: 1x112x112x64 k2 s2 float32 143 -> 126 us
+#          (AVX-512), 157 -> 140 (AVX2), uint8 143 -> 124, 277 -> 238. If sums are not exact, two
+#          doubles against digits: 1x7x7x2048 k7 float32 164 -> 51, 191 -> 64, float64 232 -> 58
+#
+# The pixels of each window are added up in registers.
 
 cdef enum:
     STREAMS = 8             # pixels that are read next to one another
@@ -62,7 +69,7 @@ cdef void add_pixels(double *out, const any_t *src, const Block *b, Py_ssize_t r
                 if count == STREAMS:
                     add_streams(out, pixels, STREAMS, n, adds)
                     adds, count = True, 0
-    if count == 4 and not adds:
+    if count == 4 and not adds:             # (2 x 2: with constants the loops are unrolled)
         add_streams(out, pixels, 4, n, False)
     elif count > 0 or not adds:
         add_streams(out, pixels, count, n, adds)

@@ -1,8 +1,16 @@
-# Small windows: rows of floats or doubles with margins of 0, and strips of outputs down the rows.
+# Takes:   windows of few taps along a row and few rows, all of one length; in order too
+# Reads:   floats and doubles in place, others from converted rows
+# Scratch: the rows under a block (ROWS, ROW_PLACES, NO_ROW, ONE_ROW)
+# Wins:    against columns, one thread of an EPYC: 1x64x56x56 k3 pads 1 float32 192 -> 110 us
+#          (AVX-512), 178 -> 132 (AVX2), uint8 133 -> 76, 261 -> 109; 1x64x112x112 k2 s2 uint8
+#          254 -> 160, 359 -> 228. float32 k2 s2 does not: 163 -> 148, 170 -> 195.
+#
+# Rows of floats or doubles have margins of 0, and strips of outputs go down the rows.
 #
 # Rows of the input are read where they are, if they are floats or doubles. Others are converted
-# first. So are rows of single elements whose windows have a stride: every stride-th element is next
-# to another then. Leading taps are added up in doubles on the way, unless additions are in order.
+# first. So are rows of single elements whose windows have a stride: their elements are reordered,
+# so that those a stride apart are neighbours. Leading taps are added up in doubles on the way,
+# unless additions are in order.
 
 cdef struct SmallTile:
     small_windows_t windows
@@ -79,7 +87,7 @@ cdef void set_row(char *to, const any_t *src, const SmallTile *small, const Bloc
 
 cdef void split_row(char *to, const char *line, const SmallTile *small, const Block *b,
                     Py_ssize_t stride) noexcept nogil:
-    """Put every stride-th element of a row next to another."""
+    """Copy a row so that elements a stride apart become neighbours."""
     cdef char *parts[MOST_SMALL_TAPS]
     cdef Py_ssize_t cols = b.tile.col_hi - b.tile.col_lo, r
     cdef int size = 8 if small.in_doubles else 4

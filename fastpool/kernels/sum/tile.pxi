@@ -63,7 +63,12 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTi
 
 
 cdef void average_planes(const View *y, const any_t *src, Block *b) noexcept nogil:
-    """Pool the planes of a tile. `src` is the first element of the array, in the first slab."""
+    """Pool the planes of a tile. `src` is the first element of the array, in the first slab.
+
+    Several planes are pooled at once. If a sum of one is not exact, each is pooled again on its
+    own: by doubles, which may be exact for it, then by two doubles, then by digits. Whole planes
+    try two doubles at once first, whose quotients are vectors.
+    """
     cdef const Average *a = b.average
     cdef const Problem *p = &a.frame.problem
     cdef const Tile *tile = b.tile

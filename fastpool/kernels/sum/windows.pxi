@@ -1,4 +1,4 @@
-# The second step of a sum: the columns of each window, by taps or as differences of prefixes.
+# The second step of columns.pxi: the columns of each window, by taps or as differences of prefixes.
 
 cdef inline void add_taps(double *out, const double *sums, Py_ssize_t count, Py_ssize_t taps,
                           Py_ssize_t step) noexcept nogil:
@@ -15,7 +15,7 @@ cdef inline void add_taps(double *out, const double *sums, Py_ssize_t count, Py_
 
 cdef inline void add_taps_at_two(double *out, const double *sums, Py_ssize_t count,
                                  Py_ssize_t taps, Py_ssize_t step) noexcept nogil:
-    """The same at every second place."""
+    """Set `count` sums as `add_taps` does, of windows whose columns have a stride of 2."""
     cdef Py_ssize_t i = 0, t
     cdef const double *at
     cdef vec_t sum, low, high
