@@ -9,7 +9,7 @@ from .._planning.dtypes import ITEMSIZE, is_float
 from .._planning.geometry import AdaptiveAxis
 from . import sum_strategies
 from .passes import Window, chain, trimmed
-from .sum_strategies import FEW_TAPS, choose, most_taps
+from .sum_strategies import FEW_TAPS, FEWEST_CHANNELS, choose, most_taps
 from .sum_strategies import Windows as SumWindows
 from .work import work_bytes
 
@@ -340,6 +340,8 @@ def _tile(plan, windows, channels_last, limit, direct):
         under = min(cols.size, _span(cols, out_cols))
         most = PIXEL_OUTPUTS if direct else max(64, limit // max(1, under))
         channels = _part(plan.channels, most)
+        while 0 < plan.channels % channels < FEWEST_CHANNELS:
+            channels -= 1  # the last part is as wide as vectors are, too
     columns = out_cols
     if direct:
         most = PIXEL_OUTPUTS // channels if channels_last else limit // cols.stride

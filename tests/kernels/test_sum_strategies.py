@@ -147,6 +147,15 @@ def test_interleaved_planes(dtype, shape, kernel, attributes, monkeypatch):
                 assert_exact(spread[every], kernel, attributes)
 
 
+def test_the_last_channels_fill_vectors():
+    """Channels whose parts of up to 512 would leave 7 for the last: fewer than avx512 adds."""
+    x = cases.summands((1, 4, 1, 258_567), "uint8", "finite", 3)
+    plan = fastpool.plan_avg_pool(x.shape, x.dtype, (2, 1), strides=(2, 1), layout="NHWC")
+    assert '("pixels")' in plan.explain()
+    expected = [np.rint(x[:, i : i + 2].mean(1, np.float64)) for i in (0, 2)]
+    cases.assert_same(plan(x), np.stack(expected, 1).astype(x.dtype))
+
+
 def test_interleaved_batches():
     """Batches whose planes are not evenly spaced, and results that are not contiguous."""
     x = cases.summands((3, 2, 20, 6, 5), "float32", "finite", 2)[:, 1]
