@@ -23,7 +23,7 @@ BLOCK_OUTPUTS = 1024
 # Sums of columns along one row of a tile.
 ROW_ELEMENTS = 4096
 # Small windows and pixels: outputs of a block, outputs of a tile along a row of pixels, and bytes
-# of scratch for rows of the input.
+# of scratch for rows of the input, or for results of interleaved planes.
 SMALL_BLOCK = 4096
 PIXEL_OUTPUTS = 512
 SMALL_SCRATCH = 1 << 20
@@ -269,6 +269,8 @@ def _interleaved_rows(plan, windows, sequential):
     row_bytes = math.prod(map(most_taps, leads)) * cols.size * INTERLEAVED * itemsize
     room = INTERLEAVED_BYTES // max(1, row_bytes)
     most = rows.out if room >= rows.size else (room - rows.extent) // rows.stride + 1
+    # Rows of padding or of parts may be many more than those of the input.
+    most = min(most, SMALL_SCRATCH // max(1, cols.out * INTERLEAVED * ITEMSIZE[plan.result_dtype]))
     if most < min(4, rows.out) or (rows.places and most < rows.out):
         return 0
     return _part(rows.out, most)

@@ -128,6 +128,19 @@ def is_interleaved(plan):
     return "planes interleaved" in plan.explain()
 
 
+def test_scratch_of_interleaved_planes_is_bounded():
+    """Of tall results of small planes, by padding or by windows that repeat."""
+    padded = fastpool.plan_avg_pool((1, 8, 1, 4), "float32", (2, 1), pads=(2**18, 0, 2**18, 0))
+    assert is_interleaved(padded)
+    parts = fastpool.plan_adaptive_avg_pool((1, 8, 4, 4), "float32", (2**18, 4))
+    for plan in (padded, parts):
+        assert plan._prepared_for(np.dtype("float32")).pooling.scratch_bytes < 4 << 20
+    x = cases.summands((1, 8, 1, 4), "float32", "normal", 4)
+    expected = np.zeros(padded.output_shape, np.float32)
+    expected[:, :, 2**18 - 1 : 2**18 + 1] = x
+    cases.assert_same(padded(x), expected)
+
+
 @pytest.mark.parametrize(("shape", "kernel", "attributes"), INTERLEAVED)
 @pytest.mark.parametrize("dtype", cases.DTYPE_NAMES)
 def test_interleaved_planes(dtype, shape, kernel, attributes, monkeypatch):
