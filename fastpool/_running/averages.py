@@ -9,7 +9,7 @@ from .._planning.dtypes import ITEMSIZE, is_float
 from .._planning.geometry import AdaptiveAxis
 from . import sum_strategies
 from .passes import Window, chain, trimmed
-from .sum_strategies import FEW_TAPS, choose, most_taps
+from .sum_strategies import FEW_TAPS, FEWEST_CHANNELS, choose, most_taps
 from .sum_strategies import Windows as SumWindows
 from .work import work_bytes
 
@@ -23,7 +23,7 @@ BLOCK_OUTPUTS = 1024
 # Sums of columns along one row of a tile.
 ROW_ELEMENTS = 4096
 # Small windows and pixels: outputs of a block, outputs of a tile along a row of pixels, and bytes
-# of scratch for rows of the input.
+# of scratch for rows of the input, or for results of interleaved planes.
 SMALL_BLOCK = 4096
 PIXEL_OUTPUTS = 512
 SMALL_SCRATCH = 1 << 20
@@ -272,6 +272,8 @@ def _interleaved_rows(plan, windows, sequential):
     row_bytes = math.prod(map(most_taps, leads)) * cols.size * INTERLEAVED * itemsize
     room = INTERLEAVED_BYTES // max(1, row_bytes)
     most = rows.out if room >= rows.size else (room - rows.extent) // rows.stride + 1
+    # Rows of padding or of parts may be many more than those of the input.
+    most = min(most, SMALL_SCRATCH // max(1, cols.out * INTERLEAVED * ITEMSIZE[plan.result_dtype]))
     if most < min(FEWEST_ROWS, rows.out) or (rows.places and most < rows.out):
         return 0
     return _part(rows.out, most)
@@ -344,6 +346,8 @@ def _tile(plan, windows, channels_last, limit, direct):
         under = min(cols.size, _span(cols, out_cols))
         most = PIXEL_OUTPUTS if direct else max(64, limit // max(1, under))
         channels = _part(plan.channels, most)
+        while 0 < plan.channels % channels < FEWEST_CHANNELS:
+            channels -= 1  # the last part is as wide as vectors are, too
     columns = out_cols
     if direct:
         most = PIXEL_OUTPUTS // channels if channels_last else limit // cols.stride

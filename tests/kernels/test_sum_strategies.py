@@ -132,6 +132,19 @@ def is_interleaved(plan):
     return "planes interleaved" in plan.explain()
 
 
+def test_scratch_of_interleaved_planes_is_bounded():
+    """Of tall results of small planes, by padding or by windows that repeat."""
+    padded = fastpool.plan_avg_pool((1, 8, 1, 4), "float32", (2, 1), pads=(2**18, 0, 2**18, 0))
+    assert is_interleaved(padded)
+    parts = fastpool.plan_adaptive_avg_pool((1, 8, 4, 4), "float32", (2**18, 4))
+    for plan in (padded, parts):
+        assert plan._prepared_for(np.dtype("float32")).pooling.scratch_bytes < 4 << 20
+    x = cases.summands((1, 8, 1, 4), "float32", "normal", 4)
+    expected = np.zeros(padded.output_shape, np.float32)
+    expected[:, :, 2**18 - 1 : 2**18 + 1] = x
+    cases.assert_same(padded(x), expected)
+
+
 @pytest.mark.parametrize(("shape", "kernel", "attributes"), INTERLEAVED)
 @pytest.mark.parametrize("dtype", cases.DTYPE_NAMES)
 def test_interleaved_planes(dtype, shape, kernel, attributes, monkeypatch):
@@ -149,6 +162,15 @@ def test_interleaved_planes(dtype, shape, kernel, attributes, monkeypatch):
                 spread[every] = x
                 assert_exact(x, kernel, attributes)
                 assert_exact(spread[every], kernel, attributes)
+
+
+def test_the_last_channels_fill_vectors():
+    """Channels whose parts of up to 512 would leave 7 for the last: fewer than avx512 adds."""
+    x = cases.summands((1, 4, 1, 258_567), "uint8", "finite", 3)
+    plan = fastpool.plan_avg_pool(x.shape, x.dtype, (2, 1), strides=(2, 1), layout="NHWC")
+    assert '("pixels")' in plan.explain()
+    expected = [np.rint(x[:, i : i + 2].mean(1, np.float64)) for i in (0, 2)]
+    cases.assert_same(plan(x), np.stack(expected, 1).astype(x.dtype))
 
 
 def test_interleaved_batches():

@@ -192,6 +192,18 @@ def test_time_of_many_divisors(include):
     assert_same(got, np.clip(expected, 0, 255).astype(np.uint8))
 
 
+@pytest.mark.parametrize("extent", [32, 2**31])
+def test_many_halves(extent):
+    """They are decided in 64 bits, or by Python's integers where divisors are too large."""
+    totals = np.arange(-400, 401)
+    x = np.zeros((1, totals.size, 32, 32), np.int8)
+    x[0, :, :4, 0] = with_totals(totals + 400, 4)[0].astype(np.int16) - 100
+    pads = [extent - 32, extent - 32, 0, 0]
+    attributes = {"kernel_shape": [extent] * 2, "pads": pads, "count_include_pad": 1}
+    got = qlinear_average_pool(x, extent**2 / 2.0, 0, 1.0, 0, **attributes)
+    assert got.ravel().tolist() == [min(127, max(-128, round(t / 2))) for t in totals.tolist()]
+
+
 def test_windows_and_padding_beyond_64_bits():
     """Divisors are exact integers of any size; nothing loops over padding."""
     x = np.array([[[255]]], np.uint8)

@@ -200,6 +200,13 @@ cdef void add_digit(Sums *s, const double *digit, const part_t *part, Py_ssize_t
                     digit, 1, n)
 
 
+cdef extern from *:
+    """
+    #define LEAST_SHRUNK 0x1p-890
+    """
+    const double LEAST_SHRUNK   # which SHRINK_BITS leave normal, with all their places
+
+
 cdef bint is_shrunk(double *high, double *low, double *rest, double *const *lower,
                     Py_ssize_t i) noexcept nogil:
     """Put a sum of lower digits into the sum of the shrunk ones.
@@ -213,10 +220,12 @@ cdef bint is_shrunk(double *high, double *low, double *rest, double *const *lowe
         high[0], low[0], rest[0] = high[0] * scale, low[0] * scale, rest[0] * scale
     for j in range(3):
         part = lower[j][i]
-        if not small and part != 0:         # (of what is too small now, the sign is enough)
+        if part != 0 and not small:
+            if -LEAST_SHRUNK < part < LEAST_SHRUNK:     # (of all that is smaller, the sign will do)
+                part = power_of_two(-1074) if part > 0 else -power_of_two(-1074)
+                add_to_sums(high, low, rest, &part, 1, 1)
+                break
             part /= scale
-            if part == 0:
-                part = power_of_two(-1074) if lower[j][i] > 0 else -power_of_two(-1074)
         add_to_sums(high, low, rest, &part, 1, 1)
     return not small
 

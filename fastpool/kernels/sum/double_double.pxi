@@ -132,6 +132,7 @@ cdef double exact_below(const real *src, const Block *b) noexcept nogil:
 cdef Py_ssize_t divide_pairs(char *y, const pairs_t *sums, Py_ssize_t first,
                              int result) noexcept nogil:
     """Store quotients from `first` on. Return the first one that is not sure, or `sums.n`."""
+    cdef pairs_t few = sums[0]
     cdef Py_ssize_t sure
     if result == F32:
         return divide_pairs_f32(y, sums, first)
@@ -139,9 +140,16 @@ cdef Py_ssize_t divide_pairs(char *y, const pairs_t *sums, Py_ssize_t first,
         return divide_pairs_f16(y, sums, first)
     if result == F64:
         return divide_pairs_f64(y, sums, first)
-    fp_clear()                              # (subnormals are rounded twice, to float32 first)
-    sure = divide_pairs_bf16(y, sums, first)
-    return first if fp_underflow() else sure
+    while first < sums.n:                   # (few are divided again after one that is not sure)
+        few.n = imin(first + WIDE, sums.n)
+        fp_clear()
+        sure = divide_pairs_bf16(y, &few, first)
+        if fp_underflow():                  # (subnormals are rounded twice, to float32 first)
+            return first
+        if sure < few.n:
+            return sure
+        first = few.n
+    return sums.n
 
 
 cdef bint average_by_pairs(const View *view, const real *src, const Block *b,
@@ -155,6 +163,7 @@ cdef bint average_by_pairs(const View *view, const real *src, const Block *b,
     cdef const Problem *p = &a.frame.problem
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t n = tile.channels, width = tile.cols * n, done = 0, stop, r, c, i, run
+    cdef Py_ssize_t moved
     cdef int size = dtype_bytes[a.result]
     cdef char *at
     cdef char *y = view.data + output_offset(p, view, tile, plane) * size
@@ -188,21 +197,17 @@ cdef bint average_by_pairs(const View *view, const real *src, const Block *b,
                 at = y + (r * view.row + c * view.col) * size
                 i = divide_pairs(at, &sums, 0, a.result)
                 while i < sums.n:
-                    by = sums.divisor * (1 if sums.counts == NULL else sums.counts[i])
-                    if not noted and planes == 1:
+                    if planes == 1 and not noted:
                         sums.exact, noted = exact_below(
                             src + input_offset(p, b.x, tile, plane), b), True
-                    elif planes > 1:
-                        if not settle_output(at + i * size,
-                                             src + input_offset(p, b.x, tile, plane + i), b, r, 0,
-                                             0, by):
+                    else:
+                        moved = i if planes > 1 else 0      # planes; else columns and channels
+                        by = sums.divisor * (1 if sums.counts == NULL else sums.counts[i])
+                        if not settle_output(
+                                at + i * size, src + input_offset(p, b.x, tile, plane + moved), b,
+                                r, c + (i - moved) // n, (i - moved) % n, by):
                             return False
                         i += 1
-                    elif settle_output(at + i * size, src + input_offset(p, b.x, tile, plane), b,
-                                       r, c + i // n, i % n, by):
-                        i += 1
-                    else:
-                        return False
                     i = divide_pairs(at, &sums, i, a.result)
                 c += run
         done = stop

@@ -16,17 +16,18 @@ cdef inline Py_ssize_t row_pitch(const Block *b) noexcept nogil:
 
 
 cdef Py_ssize_t interleave(any_t *to, const any_t *src, const Block *b,
-                           Py_ssize_t plane) noexcept nogil:
+                           Py_ssize_t plane, bint spaced) noexcept nogil:
     """Interleave planes of a tile from `plane` on, in every slab. Return how many.
 
-    `src` is the first element of the array. Those of one batch have one distance from one another.
+    `src` is the first element of the array. Planes of one batch have one distance from one another,
+    in the input and in the result; all planes have, if they are `spaced`.
     """
     cdef const Problem *p = &b.average.frame.problem
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t planes = imin(INTERLEAVED, tile.planes - plane), s, r
     cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
     cdef Py_ssize_t pitch = row_pitch(b), size = rows * pitch * INTERLEAVED
-    if not evenly_spaced(p, b.x):
+    if not spaced:
         planes = imin(planes, p.channels - (tile.plane + plane) % p.channels)
     if planes < INTERLEAVED:
         memset(to, 0, b.slabs * size * sizeof(any_t))
@@ -65,6 +66,7 @@ cdef void average_interleaved(const View *y, const any_t *src, const Block *b) n
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t *offsets = <Py_ssize_t *>doubles(a, b.scratch, OFFSETS) + b.slabs
     cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, plane = 0, planes, s
+    cdef bint spaced = evenly_spaced(&a.frame.problem, b.x) and evenly_spaced(&a.frame.problem, y)
     cdef int size = dtype_bytes[a.result]
     cdef any_t *elements = <any_t *>doubles(a, b.scratch, ELEMENTS)
     cdef char *results = <char *>doubles(a, b.scratch, RESULTS)
@@ -81,9 +83,9 @@ cdef void average_interleaved(const View *y, const any_t *src, const Block *b) n
         offsets[s] = s * rows * x.row
     block.tile, block.x, block.offsets = &all_of, &x, offsets
     while plane < tile.planes:
-        if evenly_spaced(&a.frame.problem, b.x) and tile.planes >= INTERLEAVED:
+        if spaced and tile.planes >= INTERLEAVED:
             plane = imin(plane, tile.planes - INTERLEAVED)      # (some planes are pooled again)
-        planes = interleave(elements, src, b, plane)
+        planes = interleave(elements, src, b, plane, spaced)
         average_planes(&to, elements - input_offset(&a.frame.problem, &x, &all_of, 0), &block)
         separate(y.data + output_offset(&a.frame.problem, y, tile, plane) * size, y, results, b,
                  planes)

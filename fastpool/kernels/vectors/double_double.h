@@ -156,7 +156,7 @@ INLINE bounds_t bound_quotients(const pairs_t *s, ptrdiff_t i) {
     error += magnitude(step) * 0x1p-48;
     b.least = step - error, b.most = step + error;
     if (s->overflows) { /* what is extreme is left to others */
-        lanes_t plain = lanes_above(0x1p1000 - zero, size) & lanes_above(size, 0x1p-900 - zero);
+        lanes_t plain = lanes_above(0x1p990 - zero, size) & lanes_above(size, 0x1p-900 - zero);
         plain |= lanes_equal(size, zero) & lanes_equal(missed, zero);
         b.q = lanes_kept(plain, b.q), b.least = lanes_kept(plain, b.least);
         b.most = lanes_chosen(plain, b.most, 1.0 - zero);
