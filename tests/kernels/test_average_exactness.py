@@ -11,6 +11,7 @@ import itertools
 import math
 import platform
 import sys
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -222,6 +223,30 @@ def test_ties_of_sums_that_are_not_exact(name, kernel):
         call = functools.partial(fastpool.avg_pool, x, kernel, layout=layout, strides=kernel)
         for build, result in on_every_build(call):
             cases.assert_same(result, y, f"{build} {layout}")
+
+
+def test_least_parts_next_to_an_overflow():
+    """The plane is pooled with its numbers divided, which takes the least ones to 0."""
+    most = np.finfo(np.float64).max
+    x = np.zeros((4, 2))
+    x[:, 0] = 1, 2.0**-53, 2.0**-966, -(2.0**-1074)
+    x[:2, 1] = most
+    for sign in (1, -1):
+        expected = np.array([[sign * (1 + 2.0**-52), sign * np.inf]])
+        call = functools.partial(fastpool.avg_pool, sign * x, (4, 1), layout="HW", divisor=1)
+        for build, y in on_every_build(call):
+            cases.assert_same(y, expected, build)
+
+
+def test_time_of_subnormal_results():
+    """Many windows of a row that two doubles do not decide: each takes its own time only."""
+    x = np.full((3, 8194), cases.special_floats("bfloat16")[1])
+    x[1, ::64] = largest("bfloat16")
+    plan = fastpool.plan_avg_pool(x.shape, x.dtype, 3, layout="HW", num_threads=1)
+    plan(x)
+    start = time.perf_counter()
+    plan(x)
+    assert time.perf_counter() - start < 0.1, "it takes a millisecond"
 
 
 @pytest.mark.parametrize("name", ["int64", "uint64"])

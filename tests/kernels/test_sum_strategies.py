@@ -188,6 +188,21 @@ def test_interleaved_batches():
         assert np.count_nonzero(out) <= np.count_nonzero(expected), "nothing else is written"
 
 
+@pytest.mark.parametrize(("batch", "channels"), [(4, 8), (2, 9), (3, 17), (2, 33), (2, 16)])
+def test_interleaved_results_with_gaps(batch, channels):
+    """Planes of a group that belong to two batches, between which the result has a gap."""
+    x = cases.summands((batch, channels, 4, 4), "float32", "finite", 2)
+    out = np.zeros((batch, channels + 1, 2, 2), x.dtype)
+    expected = _reference.avg_pool(x, 2, strides=2)
+    for build in cases.BUILDS:
+        with running.using(build):
+            plan = fastpool.plan_avg_pool(x.shape, x.dtype, 2, strides=2)
+            assert is_interleaved(plan)
+            plan(x, out=out[:, :channels])
+        cases.assert_same(out[:, :channels], expected, build)
+        assert not out[:, channels].any(), "nothing else is written"
+
+
 def test_what_is_interleaved():
     """Short rows and strides are; long rows, few planes, channels last and whole planes are not."""
     plan = fastpool.plan_avg_pool
