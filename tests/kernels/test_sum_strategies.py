@@ -203,6 +203,24 @@ def test_interleaved_results_with_gaps(batch, channels):
         assert not out[:, channels].any(), "nothing else is written"
 
 
+@pytest.mark.parametrize("numerics", ["exact", "sequential"])
+def test_no_outputs_of_many_planes(numerics):
+    """An axis without windows, in arrays with and without elements."""
+    for shape, kernel in (((16, 5, 0), 2), ((16, 0, 5), 2), ((16, 5, 2), 3), ((16, 2, 5), 3)):
+        for beyond, more in itertools.product((False, True), ({}, {"pads": (0, 1, 0, 0)})):
+            attributes = {"ceil_mode": beyond, "numerics": numerics, "layout": "CHW"} | more
+            x = np.ones(shape, np.float32)
+            try:
+                expected = _reference.avg_pool(x, kernel, **attributes)
+            except ValueError:
+                continue  # there may be no such windows
+            assert_exact(x, kernel, attributes)
+            assert 0 in expected.shape or expected.size
+    for output_size in ((0, 3), (3, 0)):
+        y = fastpool.adaptive_avg_pool(np.ones((2, 16, 5, 5), np.float32), output_size)
+        assert y.shape == (2, 16, *output_size)
+
+
 def test_what_is_interleaved():
     """Short rows and strides are; long rows, few planes, channels last and whole planes are not."""
     plan = fastpool.plan_avg_pool
