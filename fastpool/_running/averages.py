@@ -264,7 +264,7 @@ def _interleaved_rows(plan, windows, sequential):
     """Return the output rows of a tile of interleaved planes; 0 if they are not interleaved."""
     *leads, rows, cols = windows
     planes, itemsize = plan.batch * plan.channels, ITEMSIZE[plan.dtype]
-    if planes < INTERLEAVED // 2:  # most of a group would be zeros
+    if planes < INTERLEAVED // 2 or 0 in plan.output_shape:  # (most of a group would be zeros)
         return 0
     nbytes = itemsize * _groups(plan) * INTERLEAVED / planes  # zeros of the last group included
     if not sum_strategies.interleaves(windows, nbytes, plan.dtype, sequential):

@@ -204,21 +204,11 @@ def test_interleaved_results_with_gaps(batch, channels):
 
 
 @pytest.mark.parametrize("numerics", ["exact", "sequential"])
-def test_no_outputs_of_many_planes(numerics):
-    """An axis without windows, in arrays with and without elements."""
-    for shape, kernel in (((16, 5, 0), 2), ((16, 0, 5), 2), ((16, 5, 2), 3), ((16, 2, 5), 3)):
-        for beyond, more in itertools.product((False, True), ({}, {"pads": (0, 1, 0, 0)})):
-            attributes = {"ceil_mode": beyond, "numerics": numerics, "layout": "CHW"} | more
-            x = np.ones(shape, np.float32)
-            try:
-                expected = _reference.avg_pool(x, kernel, **attributes)
-            except ValueError:
-                continue  # there may be no such windows
-            assert_exact(x, kernel, attributes)
-            assert 0 in expected.shape or expected.size
-    for output_size in ((0, 3), (3, 0)):
-        y = fastpool.adaptive_avg_pool(np.ones((2, 16, 5, 5), np.float32), output_size)
-        assert y.shape == (2, 16, *output_size)
+@pytest.mark.parametrize("output_size", [(0, 3), (3, 0), (0, 0)])
+def test_many_planes_without_outputs(output_size, numerics):
+    x = np.ones((2, 16, 5, 5), np.float32)
+    y = fastpool.adaptive_avg_pool(x, output_size, numerics=numerics)
+    assert y.shape == (2, 16, *output_size)
 
 
 def test_what_is_interleaved():
