@@ -193,15 +193,15 @@ def make_sum_work(plan):
     carries_cols = carries_cols or cols.extent > max(64, 2 * cols.size)
     carries_cols = carries_cols and not whole and not small
     limit = ROW_ELEMENTS // 4 if plan.dtype == "float64" and carries_rows else ROW_ELEMENTS
-    tile = _tile(plan, windows, channels_last, limit, small or choice.strategy == "pixels")
-    interleaved = 0
     if interleaves:
         tile = _interleaved_tile(plan, windows, interleaved_rows)
-        interleaved = math.prod(lead_taps) * min(rows.size, rows.span(interleaved_rows))
-        interleaved *= cols.size * INTERLEAVED
-    tile_rows, tile_cols, channels, planes = tile
-    if interleaves:
-        channels, planes = INTERLEAVED, 1
+        tile_rows, tile_cols, channels, planes = *tile[:2], INTERLEAVED, 1
+        under = min(rows.size, rows.span(tile_rows)) * cols.size
+        interleaved = math.prod(lead_taps) * under * INTERLEAVED
+    else:
+        tile = _tile(plan, windows, channels_last, limit, small or choice.strategy == "pixels")
+        tile_rows, tile_cols, channels, planes = tile
+        interleaved = 0
     span = _span(cols, tile_cols) if not carries_cols else min(cols.size, _span(cols, tile_cols))
     additions = math.prod(lead_taps) * (most_taps(rows) + (rows.stride if carries_rows else 0))
     additions *= min(cols.size, span) if carries_cols else cols.kernel
@@ -289,9 +289,17 @@ def _interleaved_tile(plan, windows, tile_rows):
     *leads, rows, cols = windows
     groups = _groups(plan)
     pieces = groups * math.prod(w.out for w in leads) * -(-rows.out // tile_rows)
-    read = math.prod(plan.input_shape) * ITEMSIZE[plan.dtype]
-    enough = max(SOME_TASKS, min(read // TASK_BYTES, pieces))
-    return tile_rows, cols.out, 1, INTERLEAVED * max(1, min(groups, pieces // enough))
+    return tile_rows, cols.out, 1, INTERLEAVED * _of_a_task(plan, groups, pieces)
+
+
+def _of_a_task(plan, whole, pieces):
+    """Return how many of `whole` planes, or groups of them, a task takes; all have `pieces`."""
+    enough = max(SOME_TASKS, min(_input_bytes(plan) // TASK_BYTES, pieces))
+    return max(1, min(whole, pieces // enough))
+
+
+def _input_bytes(plan):
+    return math.prod(plan.input_shape) * ITEMSIZE[plan.dtype]
 
 
 def _sums_fit_floats(plan, taps):
@@ -358,13 +366,11 @@ def _tile(plan, windows, channels_last, limit, direct):
     planes = 1
     whole = plan.batch * (-(-plan.channels // channels) if channels_last else plan.channels)
     pieces = math.prod(w.out for w in leads) * whole * -(-out_cols // columns)
-    read = math.prod(plan.input_shape) * ITEMSIZE[plan.dtype]
     if pieces >= SOME_TASKS:
         if not channels_last and columns == out_cols:
-            enough = max(SOME_TASKS, min(read // TASK_BYTES, pieces))
-            planes = max(1, min(whole, pieces // enough))
+            planes = _of_a_task(plan, whole, pieces)
         return out_rows, columns, channels, planes
-    parts = min(SOME_TASKS // max(1, pieces), -(-read // TASK_BYTES), out_rows)
+    parts = min(SOME_TASKS // max(1, pieces), -(-_input_bytes(plan) // TASK_BYTES), out_rows)
     return -(-out_rows // max(1, parts)), columns, channels, planes
 
 

@@ -146,7 +146,7 @@ def _along(runs, place, ndim):
 
 @lru_cache(_MOST_TABLES)
 def _table(pairs, taps, quantization, dtype):
-    """Return the quantised means of all sums of up to so many taps, for each choice of pairs."""
+    """Return the quantised means of all sums of up to `taps` taps, for each choice of pairs."""
     ndim = len(pairs) + 1
     axes = [_along([(pair, 1) for pair in of_axis], i, ndim) for i, of_axis in enumerate(pairs)]
     least, most = (taps * limit for limit in limits(dtype))

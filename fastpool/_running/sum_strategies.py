@@ -17,8 +17,8 @@ FEW_TAPS = 8
 # Small windows: rows from the first to the last one of a window, and elements of a row.
 SMALL_EXTENT = 32
 SMALL_ROW = 4096
-# Their taps along a row, if additions are in order, and their strides: the kernels have room for so
-# many (MOST_SMALL_TAPS in small_windows.h).
+# Their taps along a row, if additions are in order, and their strides: what the kernels have room
+# for (MOST_SMALL_TAPS in small_windows.h).
 MOST_IN_ORDER = 64
 # Windows that are added pixel by pixel: how often they read an element on average, at most, and
 # their channels, at least as many as there are doubles in the longest vectors.

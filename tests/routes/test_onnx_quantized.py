@@ -131,7 +131,7 @@ def test_windows_too_large_for_a_table():
 
 
 def with_totals(totals, taps):
-    """Return a channel of so many elements for each total."""
+    """Return a channel of `taps` elements for each total."""
     places = np.arange(taps)
     return np.array([[total // taps + (places < total % taps) for total in totals]], np.uint8)
 
