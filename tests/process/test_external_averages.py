@@ -1,6 +1,7 @@
 """Averages through C, C++ and Cython have Python's bits, or an error code with nothing written.
 
-cpp/thumbnails.cpp is an example of docs/c-api.md. test_external.py says what the driver is.
+c/means.c and cpp/thumbnails.cpp are examples of docs/c-api.md. test_external.py says what the
+driver is.
 """
 
 import ctypes
@@ -22,6 +23,25 @@ FIRST_SIZE, FIRST_RUN = 104, 72
 
 
 # ----------------------------------------------------------------------------------------- results
+
+
+def test_the_c_example(c_package):
+    means = load(c_package[0]["means"])
+    x = cases.values((7, 33, 40, 5), "float32", "bits", 0)
+    for given in (x, x[::2, ::-1, 1:]):
+        y = np.full((given.shape[0], 5), 77, np.float32)
+        means.pool(given, y)
+        cases.assert_same(y, fastpool.global_avg_pool(given, layout="NHWC", keepdims=False))
+    bad = [
+        ((x, y), "y: expected"),
+        ((np.zeros(x.shape), y), "x: expected"),
+        ((x[0], y), "x: expected"),
+        ((x[:4, ..., ::-1], y), "x_strides"),
+        ((x[:4, :0], y), "output_size"),
+    ]
+    for arguments, text in bad:
+        with pytest.raises(ValueError, match=text):
+            means.pool(*arguments)
 
 
 def test_the_cpp_example(cpp_package):
