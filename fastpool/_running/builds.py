@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import os
 import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -14,11 +15,18 @@ from .instruction_sets import BUILDS, Build
 
 
 def _load_builds():
-    from .. import _kernels
+    try:
+        from .._kernels import cpu_supports
+    except ModuleNotFoundError as error:
+        # Python in a checkout finds the source there first, whatever is installed.
+        raise ImportError(
+            f"{Path(__file__).parents[1]} has no compiled module for this Python. If it is a "
+            "checkout, start Python in another folder, or build it in place: pip install -e ."
+        ) from error
 
     found = {}
     for name, (suffix, features) in BUILDS.items():
-        if all(map(_kernels.cpu_supports, features)):
+        if all(map(cpu_supports, features)):
             # A build may be missing (another architecture). If it exists, it must load.
             with contextlib.suppress(ModuleNotFoundError):
                 found[name] = importlib.import_module(f"fastpool._kernels{suffix}")

@@ -40,6 +40,12 @@ def test_an_unknown_build_is_an_import_error_that_names_the_others(name):
         assert known in last
 
 
+def test_a_checkout_without_a_build_says_what_to_do():
+    last = cases.error_without("fastpool._kernels", "import fastpool")
+    assert last.startswith(f"ImportError: {Path(fastpool.__file__).parent} has no compiled module")
+    assert "another folder" in last and last.endswith("pip install -e .")
+
+
 def test_an_empty_isa_is_no_choice():
     assert cases.run_python(CHOSEN, FASTPOOL_ISA="").returncode == 0
 
