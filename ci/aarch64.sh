@@ -47,7 +47,7 @@ fi
 wheel=$(ls "$work"/wheels/*.whl 2>/dev/null || true)
 if is_outdated "$wheel"; then
     quiet_pip install "setuptools>=77.0.3" "cython>=3.1" wheel
-    echo "building fastpool for aarch64: one to three minutes"
+    echo "building fastpool for aarch64: two to four minutes"
     rm -rf "$work/wheels" "$work/data" "$root"/build/lib*aarch64*
     mkdir "$work/data"
     data=_sysconfigdata__aarch64-linux-gnu

@@ -50,7 +50,7 @@ build() {
     }
     source=$(unpacked)
     for python in $PYTHONS; do
-        echo "building the wheel for $("$python" --version): one to three minutes"
+        echo "building the wheel for $("$python" --version): two to four minutes"
         rm -rf "$source/build" "$source"/*.egg-info
         LDFLAGS=-Wl,-s quiet_pip --python "$python" wheel --no-deps --wheel-dir "$raw" "$source"
     done

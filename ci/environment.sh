@@ -10,7 +10,7 @@ make_environment() {
     wheels=$root/build/wheels-$tag
     wheel=$(ls "$wheels"/*.whl 2>/dev/null || true)
     if is_outdated "$wheel"; then
-        echo "building fastpool: one to three minutes"
+        echo "building fastpool: two to four minutes"
         # setuptools would pack everything from earlier builds in build/lib, also deleted modules.
         rm -rf "$wheels" "$root"/build/lib*
         quiet_pip wheel --no-deps --wheel-dir "$wheels" "$root"
@@ -71,7 +71,7 @@ make_instrumented() {
     # Leave out modules that were built in the checkout.
     tar -C "$root" --exclude='*.so' -cf - setup.py pyproject.toml README.md LICENSE fastpool |
         tar -C "$site" -xf -
-    echo "building fastpool in $site: one to three minutes"
+    echo "building fastpool in $site: two to four minutes"
     (cd "$site" && "$venv/bin/python" setup.py build_ext --inplace) >"$site/build.log" 2>&1 || {
         cat "$site/build.log" >&2
         fail "the build failed (needed: python3 >= 3.11 and ${CC:-a C compiler}; see the top of $0)"
