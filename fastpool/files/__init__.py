@@ -390,6 +390,8 @@ def _pool(planned, source, target, indices, max_bytes, progress, keepdims=True):
             raise TypeError(f"{name}: expected a str or os.PathLike, got {shown(path)}")
     if not isinstance(indices, (str, os.PathLike, type(None))):
         raise TypeError(f"indices: expected a str, os.PathLike or None, got {shown(indices)}")
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress: expected a callable or None, got {shown(progress)}")
     keepdims = arguments.keepdims(keepdims)
     with ExitStack() as stack:
         x = stack.enter_context(existing(source))

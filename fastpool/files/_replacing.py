@@ -45,6 +45,9 @@ def replacing(**paths):
                 # The endings are equal, so to the file system both names are one file: it ignores
                 # case, for instance, or is mounted twice.
                 raise _one_file(name, next(iter(finals)), paths[name]) from None
+            except OSError as error:
+                error.filename = os.fspath(paths[name])  # the caller knows no other name
+                raise
         yield new
         pairs = [(new[name], final) for name, final in finals.items()]
         for name, final in finals.items():

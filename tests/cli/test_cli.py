@@ -393,7 +393,7 @@ def test_run_fills_in_default_values(models):
         ("pool.onnx pool.onnx o.npz", 2, "'pool.onnx' is no .npz file"),
         ("in.npz in.npz o.npz", 2, "MODEL.onnx: "),
         ("nothing.onnx in.npz o.npz", 1, "nothing.onnx: No such file or directory"),
-        ("pool.onnx in.npz no/o.npz", 1, ": No such file or directory"),
+        ("pool.onnx in.npz no/o.npz", 1, "o.npz: No such file or directory"),
         ("pool.onnx in.npz o.npz --nan maybe", 2, "nan: expected one of"),
     ],
 )

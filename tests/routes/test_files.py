@@ -194,8 +194,11 @@ def test_bad_arguments(folder):
         call("x.npy", "y.npy", **POOL, indices=str(folder / "y.npy"))
     with pytest.raises(ValueError, match="max_bytes: expected an int of at least 1, got 0"):
         call("x.npy", "y.npy", **POOL, max_bytes=0)
-    with pytest.raises(FileNotFoundError):
-        call("nothing.npy", "y.npy", **POOL)
+    with pytest.raises(TypeError, match="progress: expected a callable or None, got 3"):
+        call("x.npy", "y.npy", **POOL, progress=3)
+    for names in (("nothing.npy", "y.npy"), ("x.npy", os.path.join("nothing", "y.npy"))):
+        with pytest.raises(FileNotFoundError, match=r"nothing(\.npy|.y\.npy)'$"):
+            call(*names, **POOL)
     with pytest.raises(TypeError, match="return_indices"):
         call("x.npy", "y.npy", **POOL, return_indices=True)
     Path("text.npy").write_text("no array at all")
