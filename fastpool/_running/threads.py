@@ -1,9 +1,10 @@
 """Decide how many threads a call uses.
 
-``num_threads=None`` means the default: the processors that this process may use, by affinity and by
-the cgroup's CPU quota, and no more than ``FASTPOOL_NUM_THREADS``, ``OMP_NUM_THREADS`` or a limit
-set through threadpoolctl. By default, small work stays on one thread: waking a second one costs
-more than it gains, and far more if another process uses that core.
+``num_threads=None`` means the default: ``FASTPOOL_NUM_THREADS``, or else the processors that this
+process may use, by affinity and by the cgroup's CPU quota. ``OMP_NUM_THREADS``, by default the
+number of processors, and a limit set through threadpoolctl bound it. By default, small work stays
+on one thread: waking a second one costs more than it gains, and far more if another process uses
+that core.
 
 After ``fork``, a child always pools on one thread, even with an explicit `num_threads`: gcc's
 OpenMP runtime waits for threads that do not exist in the child.
