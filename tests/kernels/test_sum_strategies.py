@@ -100,9 +100,7 @@ def test_counts_along_an_axis():
         begin, outputs = rng.randint(-3, 9), rng.randint(1, 9)
         axis = Axis(9, outputs, kernel, stride, dilation, begin, 0)
         places = rng.choice([-begin, 0, -(2**70)]), rng.choice([9, rng.randint(0, 30), 2**70])
-        taps = [
-            [o * stride - begin + t * dilation for t in range(kernel)] for o in range(outputs)
-        ]
+        taps = [[o * stride - begin + t * dilation for t in range(kernel)] for o in range(outputs)]
         expected = [sum(places[0] <= tap < places[1] for tap in of_output) for of_output in taps]
         assert (averages.counts_of(axis, places) == np.array(expected, float)).all(), axis
     long = Axis(2**22, 2**22, 3, 1, 1, 1, 1)
