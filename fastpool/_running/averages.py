@@ -126,9 +126,16 @@ def counts_of(axis, places):
     stop = axis.span(axis.output) - axis.begin
     if places is None or (places[0] <= -axis.begin and stop <= places[1]):
         return float(axis.kernel)
-    starts = np.arange(axis.output) * axis.stride - axis.begin
-    first, stop = (-((starts - place) // axis.dilation) for place in places)
-    counts = np.maximum(np.minimum(stop, axis.kernel) - np.maximum(first, 0), 0).astype(np.float64)
+    # Beyond the windows nothing counts, so the places can be numbers that NumPy holds. Most
+    # windows are inside, where all taps count.
+    low, high = max(places[0], -axis.begin), min(places[1], stop)
+    first = min(axis.output, max(0, -(-(low + axis.begin) // axis.stride)))
+    last = min(axis.output, (high + axis.begin - axis.extent) // axis.stride + 1)
+    counts = np.full(axis.output, float(axis.kernel))
+    for some in slice(0, first), slice(max(first, last), axis.output):
+        starts = np.arange(some.start, some.stop) * axis.stride - axis.begin
+        lo, hi = (-((starts - place) // axis.dilation) for place in (low, high))
+        counts[some] = np.maximum(np.minimum(hi, axis.kernel) - np.maximum(lo, 0), 0)
     return float(counts[0]) if axis.output == 1 else counts
 
 
@@ -326,7 +333,7 @@ def _divisors(plan, counts):
     *others, cols = counts
     products = {1.0 if isinstance(cols, np.ndarray) else cols}
     for axis in others:
-        values = set(axis.tolist()) if isinstance(axis, np.ndarray) else {axis}
+        values = np.unique(axis).tolist() if isinstance(axis, np.ndarray) else [axis]
         products = {product * value for product in products for value in values}
         if len(products) > MOST_DIVISORS:
             return ()

@@ -6,8 +6,10 @@ from .._planning.arguments import MOST_AXES, dtype_name
 from .._planning.dtypes import DTYPES, NAMES, is_float
 from .builds import call_key
 
-# Limit for cached plans per function.
+# Limits for cached plans per function: how many there are, and the extents of their inputs, because
+# averages keep tables with up to 40 bytes per output of an axis.
 MOST_CALLS = 1024
+MOST_EXTENTS = 1 << 23
 
 # Immutable types: safe as parts of a cache key. Types are compared exactly, because a subclass may
 # be mutable.
@@ -38,6 +40,7 @@ class PlanCache:
         self._plan, self._allowed = make, allowed
         self._quick = {}
         self._plans = {}
+        self._extents = 0  # of the inputs of these plans
 
     def find(self, x, arguments):
         """Return the plan for an array; make it if it is not cached."""
@@ -56,14 +59,26 @@ class PlanCache:
         plan = self._plans.get(key)
         if plan is None:
             plan = self._make(geometry, arguments)
-            _add(self._plans, key, plan)
+            self._keep(key, plan)
         if not any(type(a) is np.ndarray for a in arguments):
             like_x = np.broadcast_to(np.empty((), geometry[1]), geometry[0])
             quick = call_key(like_x, arguments)
             if quick is not None:
                 # The key holds addresses, which are valid only while these objects exist.
-                _add(self._quick, quick, (plan, geometry, arguments))
+                if len(self._quick) >= MOST_CALLS:
+                    self._quick.clear()
+                self._quick[quick] = plan, geometry, arguments
         return plan
+
+    def _keep(self, key, plan):
+        """Cache a plan. Forget all others if they are too many, or too long."""
+        extents = sum(key[0][0])
+        if len(self._plans) >= MOST_CALLS or self._extents + extents > MOST_EXTENTS:
+            self._plans.clear()
+            self._quick.clear()
+            self._extents = 0
+        self._plans[key] = plan
+        self._extents += extents
 
     def _make(self, geometry, arguments):
         """Return a new plan. An error of the element type names the array."""
@@ -83,12 +98,6 @@ def _own(argument):
             raise TypeError
         return argument.copy()
     return argument
-
-
-def _add(plans, key, plan):
-    if len(plans) >= MOST_CALLS:
-        plans.clear()
-    plans[key] = plan
 
 
 def _typed(argument):

@@ -1,6 +1,7 @@
 """Every way of making sums is chosen where it should be, and is exact at its edges."""
 
 import itertools
+import random
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import cases
 import fastpool
 from fastpool import _reference
 from fastpool._planning.dtypes import is_float
+from fastpool._planning.geometry import Axis
 from fastpool._running import averages, sum_strategies
 from fastpool._running import builds as running
 
@@ -88,6 +90,23 @@ def test_divisors_of_one_output(dtype):
         attributes = {"layout": layout, "strides": (2, 5), "auto_pad": "SAME_LOWER"}
         assert_exact(x, (5, 9), attributes)
         assert_exact(x, (5, 5), {"layout": layout, "pads": (3, 2, 0, 0), "strides": (1, 2)})
+
+
+def test_counts_along_an_axis():
+    """What counts may end inside or far outside of the windows; most outputs need no arithmetic."""
+    rng = random.Random(0)
+    for _ in range(2000):
+        kernel, stride, dilation = (rng.randint(1, most) for most in (6, 5, 4))
+        begin, outputs = rng.randint(-3, 9), rng.randint(1, 9)
+        axis = Axis(9, outputs, kernel, stride, dilation, begin, 0)
+        places = rng.choice([-begin, 0, -(2**70)]), rng.choice([9, rng.randint(0, 30), 2**70])
+        taps = [[o * stride - begin + t * dilation for t in range(kernel)] for o in range(outputs)]
+        expected = [sum(places[0] <= tap < places[1] for tap in of_output) for of_output in taps]
+        assert (averages.counts_of(axis, places) == np.array(expected, float)).all(), axis
+    long = Axis(2**22, 2**22, 3, 1, 1, 1, 1)
+    with cases.bounds():
+        counts = averages.counts_of(long, (0, 2**22))
+    assert counts[[0, 1, -2, -1]].tolist() == [2, 3, 3, 2]
 
 
 @pytest.mark.parametrize("divisor", [1, 2, 3, 6, 9, 2**14 - 1, 2**14 + 1, 2**40, -3])

@@ -12,7 +12,7 @@ import pytest
 
 import cases
 import fastpool
-from fastpool._running.plan_cache import MOST_CALLS, PlanCache
+from fastpool._running.plan_cache import MOST_CALLS, MOST_EXTENTS, PlanCache
 
 X = cases.values((2, 3, 8, 9), "int16", "bits", 0)
 
@@ -211,6 +211,21 @@ def test_addresses_that_are_used_again():
         del text
     assert len(made) == 3 * MOST_CALLS
     assert len(kept._quick) <= MOST_CALLS and len(kept._plans) <= MOST_CALLS
+
+
+def test_plans_of_long_arrays():
+    """Averages keep tables that are as long as an axis: 1024 of them would fill any memory."""
+    kept, made = counting()
+    x = np.zeros(MOST_EXTENTS // 4, np.int8)
+    for i in range(9):
+        kept.find(x[i:], (3, [i]))
+        assert sum(shape[0] for shape, *_ in kept._plans.values()) <= MOST_EXTENTS
+        assert len(kept._plans) == len(kept._quick) == i % 4 + 1
+    kept.find(x[8:], (3, [8]))
+    assert len(made) == 9
+    for _ in range(2):
+        kept.find(np.broadcast_to(np.int8(0), MOST_EXTENTS + 1), (3,))
+    assert len(made) == 10 and len(kept._plans) == 1
 
 
 def test_arguments_of_any_number_and_length():
