@@ -15,35 +15,31 @@ cdef inline Py_ssize_t row_pitch(const Block *b) noexcept nogil:
     return size if b.x.row == size else b.tile.col_hi - b.tile.col_lo
 
 
-cdef Py_ssize_t interleave(any_t *to, const any_t *src, const Block *b,
-                           Py_ssize_t plane, bint spaced) noexcept nogil:
-    """Interleave planes of a tile from `plane` on, in every slab. Return how many.
+cdef inline Py_ssize_t neighbours(const Block *b, Py_ssize_t plane, Py_ssize_t most,
+                                  bint spaced) noexcept nogil:
+    """Return how many planes from `plane` on, at most `most`, are at one distance from one another.
 
-    `src` is the first element of the array. Planes of one batch have one distance from one another,
-    in the input and in the result; all planes have, if they are `spaced`.
+    Those of one batch are, in the input and in the result. All are if they are `spaced`.
     """
-    cdef const Problem *p = &b.average.frame.problem
-    cdef const Tile *tile = b.tile
-    cdef Py_ssize_t planes = imin(INTERLEAVED, tile.planes - plane), s, r
-    cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
-    cdef Py_ssize_t pitch = row_pitch(b), size = rows * pitch * INTERLEAVED
-    if not spaced:
-        planes = imin(planes, p.channels - (tile.plane + plane) % p.channels)
-    if planes < INTERLEAVED:
-        memset(to, 0, b.slabs * size * sizeof(any_t))
-    src += input_offset(p, b.x, tile, plane)
+    cdef Py_ssize_t channels = b.average.frame.problem.channels
+    return most if spaced else imin(most, channels - (b.tile.plane + plane) % channels)
+
+
+cdef void interleave(any_t *to, const any_t *src, const Block *b, Py_ssize_t planes) noexcept nogil:
+    """Interleave neighbouring planes of a tile, in every slab. `src` is where the first begins."""
+    cdef Py_ssize_t rows = b.tile.row_hi - b.tile.row_lo, cols = b.tile.col_hi - b.tile.col_lo
+    cdef Py_ssize_t pitch = row_pitch(b), size = rows * pitch * INTERLEAVED, s, r
     if b.x.row == pitch and rows > 0:       # rows that are neighbours in memory are one run
         rows, cols = 1, (rows - 1) * pitch + cols
     for s in range(b.slabs):
         for r in range(rows):
             transpose(to + s * size + r * pitch * INTERLEAVED, INTERLEAVED,
                       src + b.offsets[s] + r * b.x.row, b.x.channel, planes, cols, sizeof(any_t))
-    return planes
 
 
 cdef void separate(char *to, const View *y, const char *results, const Block *b,
                    Py_ssize_t planes) noexcept nogil:
-    """Write the interleaved results of some planes. `to` is the first output of the first one."""
+    """Write the results of neighbouring planes. `to` is the first output of the first one."""
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t rows = tile.rows, cols = tile.cols, r, c
     cdef int size = dtype_bytes[b.average.result]
@@ -65,8 +61,9 @@ cdef void average_interleaved(const View *y, const any_t *src, const Block *b) n
     cdef const Average *a = b.average
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t *offsets = <Py_ssize_t *>doubles(a, b.scratch, OFFSETS) + b.slabs
-    cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, plane = 0, planes, s
-    cdef bint spaced = evenly_spaced(&a.frame.problem, b.x) and evenly_spaced(&a.frame.problem, y)
+    cdef const Problem *p = &a.frame.problem
+    cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, plane = 0, planes, lane, run, s
+    cdef bint spaced = evenly_spaced(p, b.x) and evenly_spaced(p, y)
     cdef int size = dtype_bytes[a.result]
     cdef any_t *elements = <any_t *>doubles(a, b.scratch, ELEMENTS)
     cdef char *results = <char *>doubles(a, b.scratch, RESULTS)
@@ -82,11 +79,21 @@ cdef void average_interleaved(const View *y, const any_t *src, const Block *b) n
     for s in range(b.slabs):
         offsets[s] = s * rows * x.row
     block.tile, block.x, block.offsets = &all_of, &x, offsets
+    planes = imin(INTERLEAVED, tile.planes)
+    if planes < INTERLEAVED:
+        memset(elements, 0, b.slabs * rows * x.row * sizeof(any_t))
     while plane < tile.planes:
-        if spaced and tile.planes >= INTERLEAVED:
-            plane = imin(plane, tile.planes - INTERLEAVED)      # (some planes are pooled again)
-        planes = interleave(elements, src, b, plane, spaced)
-        average_planes(&to, elements - input_offset(&a.frame.problem, &x, &all_of, 0), &block)
-        separate(y.data + output_offset(&a.frame.problem, y, tile, plane) * size, y, results, b,
-                 planes)
+        plane = imin(plane, tile.planes - planes)   # (some planes are pooled again)
+        lane = 0
+        while lane < planes:
+            run = neighbours(b, plane + lane, planes - lane, spaced)
+            interleave(elements + lane, src + input_offset(p, b.x, tile, plane + lane), b, run)
+            lane += run
+        average_planes(&to, elements - input_offset(p, &x, &all_of, 0), &block)
+        lane = 0
+        while lane < planes:
+            run = neighbours(b, plane + lane, planes - lane, spaced)
+            separate(y.data + output_offset(p, y, tile, plane + lane) * size, y,
+                     results + lane * size, b, run)
+            lane += run
         plane += planes

@@ -192,7 +192,8 @@ INLINE vec_f64 quotients_at(const sums_t *s, const divisors_t *d, ptrdiff_t i, p
     vec_f64 q = (vec_f64)load_some(s->high + i, n - i) * d->reciprocal;
     return d->reciprocals ? q * (vec_f64)load_some(d->reciprocals + i, n - i) : q;
 }
-/* Return sum - q * by, for q next to sum / by. */
+/* Return sum - q * by, for q next to sum / by. It is NaN next to an infinity, and without a fused
+ * operation where a product overflows. */
 INLINE vec_f64 remainders(vec_f64 sum, vec_f64 q, vec_f64 by) {
 #if VEC_BYTES == 64
     return (vec_f64)_mm512_fnmadd_pd((__m512d)q, (__m512d)by, (__m512d)sum);
@@ -201,8 +202,8 @@ INLINE vec_f64 remainders(vec_f64 sum, vec_f64 q, vec_f64 by) {
 #else
     vec_f64 c = q * 0x8000001p0, d = by * 0x8000001p0, product = q * by;
     vec_f64 high = c - (c - q), other = d - (d - by), low = q - high, rest = by - other;
-    return (sum - product) -
-        (((high * other - product) + high * rest + low * other) + low * rest);
+    d = (sum - product) - (((high * other - product) + high * rest + low * other) + low * rest);
+    return d + (d - d); /* (of an infinity NaN) */
 #endif
 }
 
