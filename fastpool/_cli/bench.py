@@ -24,6 +24,13 @@ LEGEND = (
 )
 
 
+DISTRIBUTION_LEGEND = (
+    "ratio and limit x: geometric means, as in `fastpool bench`; 5 %, 1 %: that many of the ratios "
+    "are less; 95 %, 99 %: that many of the limit x are less."
+)
+WORST = 20
+
+
 class Interpreter(click.ParamType):
     """The parameter type NAME=PATH; its value is a pair."""
 
@@ -49,16 +56,47 @@ FILES = [
     ),
 ]
 
+HOW = [
+    click.option(
+        *("--peer", "peers"),
+        metavar="NAME",
+        type=click.Choice(PEERS),
+        multiple=True,
+        help=f"Only these (repeatable): {', '.join(PEERS)}.",
+    ),
+    click.option(
+        *("--threads", "thread_counts"),
+        metavar="N",
+        type=click.IntRange(min=1),
+        multiple=True,
+        default=[1],
+        help="Number of threads (repeatable). [1]",
+    ),
+    click.option(
+        "--rounds",
+        metavar="N",
+        type=click.IntRange(min=1),
+        help=f"Turns of each library. [{ROUNDS}, quick {QUICK_ROUNDS}]",
+    ),
+    click.option(
+        *("--python", "pythons"),
+        type=Interpreter(),
+        multiple=True,
+        help="Another interpreter for a peer; it needs fastpool too (repeatable).",
+    ),
+]
+
 
 @click.group(
     invoke_without_command=True,
-    subcommand_metavar="[sweep]",
+    subcommand_metavar="[random | sweep]",
     cls=Group,
     examples=[
         "fastpool bench --quick",
         "fastpool bench --json speed.json --plot speed.svg    # all, an hour",
         "fastpool bench --workload 'tiny/*' --peer numpy --threads 1 --threads 2",
         "fastpool bench --op avg --workload '*global*'",
+        "fastpool bench random --seed 7 --count 100",
         "fastpool bench sweep --plot windows.svg",
     ],
 )
@@ -76,33 +114,7 @@ FILES = [
     multiple=True,
     help="Only these names or groups (repeatable).",
 )
-@click.option(
-    *("--peer", "peers"),
-    metavar="NAME",
-    type=click.Choice(PEERS),
-    multiple=True,
-    help=f"Only these (repeatable): {', '.join(PEERS)}.",
-)
-@click.option(
-    *("--threads", "thread_counts"),
-    metavar="N",
-    type=click.IntRange(min=1),
-    multiple=True,
-    default=[1],
-    help="Number of threads (repeatable). [1]",
-)
-@click.option(
-    "--rounds",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help=f"Turns of each library. [{ROUNDS}, quick {QUICK_ROUNDS}]",
-)
-@click.option(
-    *("--python", "pythons"),
-    type=Interpreter(),
-    multiple=True,
-    help="Another interpreter for a peer; it needs fastpool too (repeatable).",
-)
+@with_options(HOW)
 @with_options(FILES)
 @click.pass_context
 def command(context, quick, ops, patterns, peers, thread_counts, rounds, pythons, json, plot):
@@ -113,32 +125,76 @@ def command(context, quick, ops, patterns, peers, thread_counts, rounds, pythons
     must be exact too. Calls whose answers differ are reported and not timed. Exits with 1 if
     fastpool differs.
 
-    `sweep` times fastpool alone, over windows from 2 to 129.
+    `random` compares layers drawn at random. `sweep` times fastpool alone, over windows from 2 to
+    129.
     """
     if context.invoked_subcommand:
         return _refuse_all(context)
     _check_apart(json, plot)
     workloads = _chosen(quick, ops, patterns)
-    from ..bench import measure, report
+    from ..bench import report
 
     settings = {
         "thread_counts": thread_counts,
         "rounds": rounds or (QUICK_ROUNDS if quick else ROUNDS),
         "seconds": QUICK_SECONDS if quick else SECONDS,
     }
-    names = ["fastpool", "limit", *(name for name in PEERS if name in peers or not peers)]
-    results, versions = measure.compare(
-        workloads, names, **settings, pythons=dict(pythons), say=_say
-    )
+    results = _compare(workloads, peers, pythons, settings, json)
     _show(report, results)
-    if json:
-        report.write_json(json, versions=versions, settings=settings, results=results)
     if plot:
         from ..bench import plots
 
         plots.plot_comparison(results, plot)
-    own = {result["status"] for result in results if result["library"] == "fastpool"}
-    return 0 if own == {"exact"} else FAILED
+    return _status(results)
+
+
+@command.command(
+    cls=Command,
+    examples=[
+        "fastpool bench random --seed 7 --count 100",
+        "fastpool bench random --seed 7 --layer 31 --layer 64 --rounds 9",
+    ],
+)
+@click.option("--seed", metavar="N", type=int, default=0, help="Which layers to draw. [0]")
+@click.option(
+    "--count", metavar="N", type=click.IntRange(min=1), default=100, help="How many layers. [100]"
+)
+@click.option(
+    *("--layer", "chosen"),
+    metavar="N",
+    type=click.IntRange(min=0),
+    multiple=True,
+    help="Only the layer of this number, from 0 (repeatable).",
+)
+@with_options(HOW)
+@with_options(FILES[:1])
+def random(seed, count, chosen, peers, thread_counts, rounds, pythons, json):
+    """Compare the speed on layers drawn at random.
+
+    Most layers are like those of networks and pictures, a tail is like nothing. The seed decides
+    which ones. Prints how the ratios and the distances from the memory limit are distributed, and
+    the twenty worst layers by each. A hundred layers take ten minutes.
+    """
+    _check_apart(json, None)
+    from ..bench import layers, report
+
+    drawn = layers.random_layers(seed, max([count, *(number + 1 for number in chosen)]))
+    drawn = _without_missing_types([drawn[n] for n in chosen] if chosen else drawn)
+    settings = {
+        "thread_counts": thread_counts,
+        "rounds": rounds or QUICK_ROUNDS,
+        "seconds": QUICK_SECONDS,
+    }
+    results = _compare(drawn, peers, pythons, settings, json)
+    rows = report.summary(results)
+    for threads in thread_counts:
+        measured = [row for row in rows if row["threads"] == threads]
+        _show_distribution(report.distribution(measured, layers.GROUPS), threads)
+        _show_worst(measured, {layer.name: layer.form for layer in drawn})
+    show(DISTRIBUTION_LEGEND)
+    for line in report.problems(results):
+        show(line)
+    return _status(results)
 
 
 @command.command(
@@ -200,11 +256,64 @@ def _chosen(quick, ops, patterns):
         names = {w.name for pattern in patterns for w in found(pattern)}
     else:
         names = QUICK if quick else {w.name for w in listed}
-    chosen = [w for w in listed if w.name in names]
+    return _without_missing_types([w for w in listed if w.name in names])
+
+
+def _without_missing_types(workloads):
+    """Leave out what NumPy has no type for."""
     if importlib.util.find_spec("ml_dtypes") is None:
         _say("no ml_dtypes: workloads of bfloat16 are left out")
-        chosen = [w for w in chosen if w.dtype != "bfloat16"]
-    return chosen
+        workloads = [w for w in workloads if w.dtype != "bfloat16"]
+    return workloads
+
+
+def _compare(workloads, peers, pythons, settings, json):
+    """Measure, and write the file if there is one; return the results."""
+    from ..bench import measure, report
+
+    names = ["fastpool", "limit", *(name for name in PEERS if name in peers or not peers)]
+    results, versions = measure.compare(
+        workloads, names, **settings, pythons=dict(pythons), say=_say
+    )
+    if json:
+        report.write_json(json, versions=versions, settings=settings, results=results)
+    return results
+
+
+def _status(results):
+    own = {result["status"] for result in results if result["library"] == "fastpool"}
+    return 0 if own == {"exact"} else FAILED
+
+
+def _show_distribution(groups, threads):
+    """Print how ratios and distances from the limit are distributed, by group."""
+    names = ("ratio", "ratio_5", "ratio_1", "least")
+    limits = ("from_limit", "from_limit_95", "from_limit_99", "furthest")
+    titles = ("ratio", "5_%", "1_%", "least", "limit_x", "95_%", "99_%", "most")
+    sides = dict.fromkeys(("count", *titles), "right")
+    drawn = table(group="left", threads="right", **sides)
+    for group in groups:
+        numbers = [f"{group[name]:.2f}" for name in names]
+        numbers += [_number(group.get(name)) for name in limits]
+        drawn.add_row(group["group"], str(threads), str(group["count"]), *numbers)
+    show(drawn)
+
+
+def _show_worst(rows, forms):
+    """Print the layers with the least ratios, and those furthest from the limit."""
+    least = sorted(rows, key=lambda row: row["ratio"])[:WORST]
+    limited = [row for row in rows if row["from_limit"]]
+    furthest = sorted(limited, key=lambda row: -row["from_limit"])[:WORST]
+    for chosen in (least, furthest):
+        click.echo()
+        sides = {"fastpool_us": "right", "ratio": "right", "limit_x": "right"}
+        drawn = table(layer="left", window="left", best_peer="left", **sides)
+        for row in chosen:
+            numbers = f"{row['fastpool_microseconds']:.4g}", f"{row['ratio']:.2f}"
+            numbers += (_number(row["from_limit"]),)
+            drawn.add_row(row["workload"], forms[row["workload"]], row["best"], *numbers)
+        show(drawn)
+    click.echo()
 
 
 def _show(report, results):

@@ -77,6 +77,27 @@ def groups(rows):
         }
 
 
+def distribution(rows, names):
+    """Return one dict per group of random layers: how its ratios and distances are distributed.
+
+    A percentile is a value of the list: of 100 ratios, the 5th percentile is the 6th least.
+    """
+    for name in names:
+        members = [row for row in rows if row["group"] == name]
+        ratios = sorted(row["ratio"] for row in members)
+        limits = sorted(row["from_limit"] for row in members if row["from_limit"])
+        if not ratios:
+            continue
+        found = {"group": name, "count": len(members), "ratio": _geometric_mean(ratios)}
+        found |= {f"ratio_{p}": ratios[p * len(ratios) // 100] for p in (5, 1)}
+        found["least"] = ratios[0]
+        if limits:
+            found["from_limit"] = _geometric_mean(limits)
+            found |= {f"from_limit_{p}": limits[(p * len(limits) - 1) // 100] for p in (95, 99)}
+            found["furthest"] = limits[-1]
+        yield found
+
+
 def _geometric_mean(values):
     return math.exp(sum(map(math.log, values)) / len(values))
 

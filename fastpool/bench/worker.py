@@ -65,6 +65,8 @@ class Worker:
         want = [*load(Path(folder), "answer", dtype)]
         # Keep the arrays alive, as well as the results: many libraries hold only their addresses.
         self.arrays = [*load(Path(folder), "input", dtype)]
+        if workload.row_gap and self.peer.views:
+            self.arrays = [peers.with_gaps(array, workload) for array in self.arrays]
         allowed = (0, 0) if self.peer.exact else means.allowed(workload, self.arrays[0])
         found = {}
         for way, method in self.peer.ways[workload.op].items():

@@ -54,7 +54,8 @@ class Workload:
     `shape` is the shape of the pooled array, with axes in the order of `layout` ("NCHW" or "NHWC",
     with any number of spatial axes). For the kind "unpool", which puts the maxima of the pooling
     back, it is the shape of the result. If there is an `output_size`, it alone says where the
-    windows are, as that of `fastpool.adaptive_avg_pool`.
+    windows are, as that of `fastpool.adaptive_avg_pool`. If there is a `row_gap`, the array is a
+    part of one whose rows are longer by so many elements, or pixels if channels are last.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Workload:
     auto_pad: str
     count_include_pad: bool = False
     output_size: tuple = ()
+    row_gap: int = 0
 
     @property
     def op(self):
@@ -89,6 +91,23 @@ class Workload:
         names = ("kernel_shape", "strides", "pads", "dilations", "ceil_mode", "auto_pad")
         names += ("count_include_pad",) * (self.op == "avg")
         return {name: getattr(self, name) for name in names}
+
+    @property
+    def form(self):
+        """The shape and the window, in short: "1x64x56x56, 3x3 s 2x2 p 1x1x1x1"."""
+        parts = [f"{'x'.join(map(str, self.shape))},"]
+        for name, values, usual in (
+            ("to", self.output_size, None),
+            ("", self.kernel_shape, None),
+            ("s", self.strides, 1),
+            ("p", self.pads, 0),
+            ("d", self.dilations, 1),
+        ):
+            if any(value != usual for value in values):
+                parts += [*filter(None, [name]), "x".join(map(str, values))]
+        flags = "auto_pad" * (self.auto_pad != "NOTSET"), "ceil" * self.ceil_mode
+        flags += "include" * self.count_include_pad, "gaps" * bool(self.row_gap)
+        return " ".join([*parts, *filter(None, flags)])
 
     @property
     def channels_last(self):
