@@ -126,7 +126,8 @@ def _window(chance, kind, sizes):
     strides["any"] = tuple(1 if k == 1 else chance.randint(1, 7) for k in kernel)
     strides = strides[_weighed(chance, {"one": 35, "two": 30, "kernel": 20, "any": 15})]
     dilated = not average and chance.random() < 0.08
-    dilation = chance.choice((2, 3)) if dilated else 1
+    # (so that every window has an element)
+    dilation = min(chance.choice((2, 3)), *sizes) if dilated else 1
     pads = {"none": (0,) * n, "half": tuple((k - 1) * dilation // 2 for k in kernel)}
     pads["any"] = tuple(chance.randint(0, k // 2) for k in kernel)
     pads = pads[_weighed(chance, {"none": 45, "half": 45, "any": 10})]
