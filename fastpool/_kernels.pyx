@@ -75,6 +75,7 @@ include "kernels/maximum/pool_tile.pxi"
 include "kernels/maximum/strategies.pxi"
 include "kernels/sum/average.pxi"
 include "kernels/sum/divide.pxi"
+include "kernels/sum/quantize.pxi"
 include "kernels/sum/columns.pxi"
 include "kernels/sum/windows.pxi"
 include "kernels/sum/whole_planes.pxi"
@@ -132,16 +133,16 @@ cdef class Framed:
 
         Return whether the arrays could be used as they are.
         """
-        return self.pool_into(x, y, z, threads, True)
+        return self.pool_into(x, y, z, threads, True, NULL)
 
-    cdef bint pool_into(self, x, y, z, int threads, bint apart) except -1:
+    cdef bint pool_into(self, x, y, z, int threads, bint apart, const void *more) except -1:
         cdef const Prepared *prepared = &self.prepared
         cdef int shift = prepared.shift, y_shift = prepared.y_shift
         cdef int index_shift = prepared.index_shift
         cdef Array arrays[3]
         cdef Job job
         cdef bint fit, enough, with_indices = prepared.with_indices
-        job.frame = prepared.frame
+        job.frame, job.more = prepared.frame, more
         arrays[0].exported = arrays[1].exported = arrays[2].exported = False
         try:
             fit = (read_array(&arrays[0], x, self.dtype, ALIGNED)
@@ -209,7 +210,8 @@ cdef class Pooling(Framed):
             y = empty(self.output_shape, self.dtype)
         if z is None and with_indices:
             z = empty(self.output_shape, self.index_dtype)
-        if not self.pool_into(x, y, z, 1 if self.threads is None else self.threads(), apart):
+        if not self.pool_into(x, y, z, 1 if self.threads is None else self.threads(), apart,
+                              NULL):
             return None
         return (y, z) if with_indices else y
 
@@ -231,11 +233,30 @@ cdef class Averaging(Framed):
 
         For any others, return None with nothing written.
         """
+        return self.run_with(x, out, NULL)
+
+    def quantize(self, x, out, parts):
+        """Return the quantised means of 8-bit elements, as `run` returns means.
+
+        `parts` are the numerator and the denominator of the quotient of the scales, each below
+        2**63, and the zero points. Divisors are below 2**26.
+        """
+        cdef quantization_t quantization
+        set_quantization(&quantization, parts, self.average.frame.problem.code)
+        return self.run_with(x, out, &quantization)
+
+    def quantize_apart(self, parts, x, y, z, int threads):
+        """`pool_apart`, with means that are quantised. `z` is None."""
+        cdef quantization_t quantization
+        set_quantization(&quantization, parts, self.average.frame.problem.code)
+        return self.pool_into(x, y, z, threads, True, &quantization)
+
+    cdef run_with(self, x, out, const void *more):
         if not in_use:
             return None
         y = empty(self.output_shape, self.result_dtype) if out is None else out
         threads = 1 if self.threads is None else self.threads()
-        return y if self.pool_into(x, y, None, threads, out is None) else None
+        return y if self.pool_into(x, y, None, threads, out is None, more) else None
 
 
 cdef class Unpooling:

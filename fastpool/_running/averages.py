@@ -61,6 +61,7 @@ class SumWork:
     lead_taps: tuple  # the most of one window, along each leading axis
     counts: tuple  # per window: what each output's divisor is the product of (`counts_of`)
     divisor: float  # of all windows, or 0
+    most_divisor: float  # of any window
     spatial_axes: tuple  # their positions in the array; -1 for rows that do not exist
     batch_axis: int
     channel_axis: int
@@ -103,10 +104,11 @@ def is_huge(plan):
         numbers = axis.kernel, axis.stride, axis.dilation, axis.begin, window.extent
         if max(numbers) > WIDE or window.span(window.out) > 2**50 or axis.span(axis.output) > 2**50:
             return True
-    return abs(_most_divisor(plan)) > LARGEST_DIVISOR
+    return abs(most_divisor(plan)) > LARGEST_DIVISOR
 
 
-def _most_divisor(plan):
+def most_divisor(plan):
+    """Return a number that no divisor exceeds."""
     if plan.divisor is not None:
         return plan.divisor
     return math.prod(axis.kernel for axis in plan.axes)
@@ -239,6 +241,7 @@ def make_sum_work(plan):
         lead_taps=lead_taps,
         counts=tuple(counts),
         divisor=float(plan.divisor or 0),
+        most_divisor=float(abs(most_divisor(plan))),
         spatial_axes=tuple(axes),
         batch_axis=plan.batch_axis,
         channel_axis=plan.channel_axis,

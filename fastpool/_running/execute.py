@@ -63,7 +63,8 @@ def pool_with_care(prepared, x, out, out_indices):
     if y.size:
         threads = prepared.threads_now()
         if prepared.pooling is not None:
-            _run(prepared.pooling, plan, threads, x, y, z)
+            pooling = prepared.pooling
+            run_with_copies(pooling, pooling.pool_apart, plan, threads, x, y, z)
         else:
             _pool(plan, plan.axes, threads, x, y, z)
     activate(y)
@@ -76,8 +77,11 @@ def pool_with_care(prepared, x, out, out_indices):
     return (y, z) if plan.return_indices else y
 
 
-def _run(pooling, plan, threads, x, y, z):
-    """Run on arrays that do not overlap. Copy those that kernels cannot use in place."""
+def run_with_copies(pooling, pool, plan, threads, x, y, z=None):
+    """Run on arrays that do not overlap. Copy those that kernels cannot use in place.
+
+    `pool` is a function of the `pooling`, by which it takes arrays as they are.
+    """
     unit = plan.channel_axis if plan.channels_last and plan.channels > 1 else plan.spatial[-1]
     into = {}
     for name, array in (("y", y), ("z", z)):
@@ -85,7 +89,7 @@ def _run(pooling, plan, threads, x, y, z):
             into[name] = array if is_ready(array, unit) else np.empty(array.shape, array.dtype)
     plain = readable(x, unit).view(pooling.dtype), into["y"].view(pooling.result_dtype, np.ndarray)
     places = None if z is None else into["z"].view(plan.index_dtype, np.ndarray)
-    if not pooling.pool_apart(*plain, places, threads):
+    if not pool(*plain, places, threads):
         raise AssertionError(
             f"fastpool: the kernels refused the arrays of {plan}; please report this"
         )
@@ -102,7 +106,7 @@ def _pool(plan, axes, threads, x, y, z):
     elif y.size:
         dtype = plain_dtype(plan.dtype, x.dtype)
         pooling, *_ = compiled(plan, windows, x.shape, y.shape, dtype)
-        _run(pooling, plan, threads, x, y, z)
+        run_with_copies(pooling, pooling.pool_apart, plan, threads, x, y, z)
 
 
 def avg_pool(plan, x, out):
@@ -132,6 +136,7 @@ def average_with_care(prepared, x, out):
     if y.size and prepared.pooling is None:
         average_huge(plan, x, y)
     elif y.size:
-        _run(prepared.pooling, plan, prepared.threads_now(), x, y, None)
+        pooling = prepared.pooling
+        run_with_copies(pooling, pooling.pool_apart, plan, prepared.threads_now(), x, y)
     activate(y)
     return y

@@ -106,16 +106,33 @@ def average_huge(plan, x, y):
     y.view(target.word)[...] = (_means_in_order if in_order else _means)(plan, taps, x, target)
 
 
+def quantize_huge(plan, quantization, x, y):
+    """Write quantised means: those of :func:`average_huge` as elements of another scale.
+
+    `quantization` is a `quantized.Quantization`. The plan is one of integers.
+    """
+    step, x_zero_point, y_zero_point, _ = quantization
+    elements = contiguous(x).astype(object) - x_zero_point
+    taps = list(map(_real_taps, plan.axes))
+    y[...] = _rounded_means(plan, taps, elements, lambda mean: round(mean * step) + y_zero_point)
+
+
 # ------------------------------------------------------------------------------------------- means
 
 
 def _integer_means(plan, taps, x):
     """Return the means of integers in an integer type, beyond whose ends they saturate."""
-    totals = _box_sums(plan, taps, _numbers(x, plan.dtype).integers)
+    integers = _numbers(x, plan.dtype).integers
+    return _rounded_means(plan, taps, integers, lambda mean: rounded(mean, plan.rounding))
+
+
+def _rounded_means(plan, taps, integers, finish):
+    """Return what `finish` makes of each mean, an exact fraction; it saturates."""
+    totals = _box_sums(plan, taps, integers)
     divisors, _ = _divisors(plan, taps, np.False_)
     least, most = limits(plan.result_dtype)
     means = [
-        min(max(rounded(Fraction(total, divisor), plan.rounding), least), most) if total else 0
+        min(max(finish(Fraction(total, divisor or 1)), least), most)  # (no elements: a total of 0)
         for total, divisor in _pairs(totals, divisors)
     ]
     return np.array(means, plan.result_dtype).reshape(totals.shape)

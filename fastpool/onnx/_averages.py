@@ -5,7 +5,6 @@ Attributes have the form that :mod:`fastpool.onnx` describes. The functions tran
 """
 
 from functools import lru_cache
-from math import prod
 from numbers import Number
 
 import numpy as np
@@ -16,16 +15,14 @@ from .._planning.operators import spatial_rank
 from .._plans import make_avg_plan
 from .._running.interop import as_array
 from .._running.plan_cache import PlanCache
-from .._running.quantized import Quantization, QuantizedAverage
+from .._running.quantized import QuantizedAverage, quantization
 from ._operators import text, window_attributes
 
 __all__ = ["average_pool", "qlinear_average_pool", "qlinear_global_average_pool"]
 
+_SCALES = ("x_scale", "x_zero_point", "y_scale", "y_zero_point")
 # Types of most scales and zero points.
 _NUMBERS = (float, int, type(None))
-
-# Windows of up to this many elements have sums of bytes that int32 holds.
-_INT32_TAPS = 2**23
 
 
 def average_pool(
@@ -193,7 +190,7 @@ def qlinear_average_pool(
     array([[[105, 239]]], dtype=uint8)
     """
     x = _quantised(x)
-    quantization = _quantization(x, x_scale, x_zero_point, y_scale, y_zero_point)
+    scales = _quantization(x, x_scale, x_zero_point, y_scale, y_zero_point)
     values = (
         kernel_shape,
         strides,
@@ -207,7 +204,7 @@ def qlinear_average_pool(
         pads_with_auto_pad,
         num_threads,
     )
-    return _qlinear_plans.find(x, values)(x, quantization, out)
+    return _qlinear_plans.find(x, values)(x, scales, out)
 
 
 def qlinear_global_average_pool(
@@ -242,8 +239,8 @@ def qlinear_global_average_pool(
     array([[[-4]]], dtype=int8)
     """
     x = _quantised(x)
-    quantization = _quantization(x, x_scale, x_zero_point, y_scale, y_zero_point)
-    return _qlinear_global_plans.find(x, (channels_last, num_threads))(x, quantization, out)
+    scales = _quantization(x, x_scale, x_zero_point, y_scale, y_zero_point)
+    return _qlinear_global_plans.find(x, (channels_last, num_threads))(x, scales, out)
 
 
 def _quantised(x):
@@ -256,12 +253,12 @@ def _quantised(x):
 
 def _quantization(x, *values):
     """Return the scales and zero points of arrays like `x`, each a number or an array of one."""
-    return _checked(NAMES[x.dtype], *map(_number, values, Quantization._fields))
+    return _checked(NAMES[x.dtype], *map(_number, values, _SCALES))
 
 
 @lru_cache(256, typed=True)
 def _checked(dtype, x_scale, x_zero_point, y_scale, y_zero_point):
-    return Quantization(
+    return quantization(
         arguments.scale(x_scale, "x_scale"),
         arguments.zero_point(x_zero_point, "x_zero_point", dtype),
         arguments.scale(y_scale, "y_scale"),
@@ -357,10 +354,7 @@ def _layout(channels_last):
 
 
 def _quantized_average(shape, dtype, kernel_shape, **attributes):
-    """Return the pooling whose plan adds the elements of each window."""
-    result = "int32" if prod(kernel_shape) <= _INT32_TAPS else "int64"
-    sums = make_avg_plan(shape, dtype, kernel_shape, divisor=1, result_dtype=result, **attributes)
-    return QuantizedAverage(sums)
+    return QuantizedAverage(make_avg_plan(shape, dtype, kernel_shape, **attributes))
 
 
 _average_plans = PlanCache(_plan_average_pool)

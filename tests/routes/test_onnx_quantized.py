@@ -11,7 +11,7 @@ from cases import assert_same, bounds
 from fastpool import _reference
 from fastpool._plans import make_avg_plan
 from fastpool._running import quantized
-from fastpool._running.quantized import Quantization, QuantizedAverage
+from fastpool._running.quantized import QuantizedAverage, quantization
 from fastpool.onnx import qlinear_average_pool, qlinear_global_average_pool
 
 X = np.random.default_rng(0).integers(0, 256, (2, 3, 5, 4), np.uint8)
@@ -109,19 +109,16 @@ def test_against_the_slow_twin(seed):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_without_tables(seed, monkeypatch):
-    monkeypatch.setattr(quantized, "_LONGEST_TABLE", 0)
+def test_by_integers_of_any_size(seed, monkeypatch):
+    monkeypatch.setattr(quantized, "_LARGE_DIVISOR", 0)
     x, quantisation, window, attributes = random_case(seed)
     expected = _reference.qlinear_average_pool(x, *quantisation, window, **attributes)
-    sums = make_avg_plan(
-        x.shape, x.dtype, window, **attributes, divisor=1, result_dtype="int32", layout="NCHW"
-    )
-    quantisation = Quantization(*(np.asarray(value).item() for value in quantisation))
-    assert_same(QuantizedAverage(sums)(x, quantisation), expected)
+    plan = make_avg_plan(x.shape, x.dtype, window, **attributes, layout="NCHW")
+    quantisation = quantization(*(np.asarray(value).item() for value in quantisation))
+    assert_same(QuantizedAverage(plan)(x, quantisation), expected)
 
 
-def test_windows_too_large_for_a_table():
-    """Their means are computed one by one."""
+def test_large_windows():
     x = np.random.default_rng(1).integers(0, 256, (1, 2, 20, 20), np.uint8)
     quantisation = 0.1, 128, 0.02, 3
     for attributes in ({}, {"pads": [2, 0, 1, 0], "count_include_pad": 1}):
@@ -139,7 +136,7 @@ def with_totals(totals, taps):
 @pytest.mark.parametrize("taps", [8, 250, 251, 300])
 @pytest.mark.parametrize("zero_point", [0, 7])
 def test_halves_and_their_neighbours(taps, zero_point):
-    """By a table and without one, of all sums next to a change of the mean."""
+    """Of all sums next to a change of the mean."""
     for step in (1, 0.5, 0.25, 3):
         changes = [int((2 * k + 1) * taps / (2 * step)) for k in range(int(255 * step))]
         totals = [t + near for t in changes for near in (-1, 0, 1) if 0 <= t + near <= 255 * taps]
@@ -152,7 +149,7 @@ def test_halves_and_their_neighbours(taps, zero_point):
 
 @pytest.mark.parametrize("taps", [201, 301])
 def test_close_to_a_half(taps):
-    """Means odd / 2 + by / (2 * taps * y_scale), too close for the double to decide."""
+    """Means odd / 2 + by / (2 * taps * y_scale)."""
     choose = random.Random(taps)
     tried = 0
     while tried < 50:
@@ -169,7 +166,7 @@ def test_close_to_a_half(taps):
             continue
         tried += 1
         mean = Fraction(total * x_scale, taps * y_scale)
-        assert 0 < abs(mean - Fraction(odd, 2)) < quantized._ERROR
+        assert 0 < abs(mean - Fraction(odd, 2)) < 2.0**-30
         x = with_totals([total], taps)
         got = qlinear_global_average_pool(x, float(x_scale), 0, float(y_scale), 0)
         assert got.item() == min(255, round(mean))
@@ -194,7 +191,7 @@ def test_time_of_many_divisors(include):
 
 @pytest.mark.parametrize("extent", [32, 2**31])
 def test_many_halves(extent):
-    """They are decided in 64 bits, or by Python's integers where divisors are too large."""
+    """Compiled code decides them, or Python's integers where divisors are too large."""
     totals = np.arange(-400, 401)
     x = np.zeros((1, totals.size, 32, 32), np.int8)
     x[0, :, :4, 0] = with_totals(totals + 400, 4)[0].astype(np.int16) - 100
@@ -317,3 +314,52 @@ def test_no_elements():
     assert got.shape == (0, 1, 2**40)
     with pytest.raises(ValueError, match="at least one element along each spatial axis"):
         qlinear_global_average_pool(np.zeros((1, 1, 0), np.int8), 1.0, 0, 1.0, 0)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_every_build(dtype, layout, isa):
+    """By floats and doubles, of one divisor and of many, sure of middles and not."""
+    rng = np.random.default_rng(5)
+    info = np.iinfo(dtype)
+    for trial in range(60):
+        size = (int(rng.integers(1, 24)), int(rng.integers(1, 40)))
+        channels, window = (
+            int(rng.choice([1, 3, 17, 40])),
+            [int(rng.integers(1, n + 1)) for n in size],
+        )
+        window = window if trial % 4 else [*size]
+        x = rng.integers(info.min, info.max, (2, channels, *size), dtype, endpoint=True)
+        steps = (
+            (0.5, 0.5),
+            (0.02, 0.015),
+            (1, 64),
+            (2.0**-20, 3 * 2.0**-15),
+            (1e-6, 1e-3),
+            (7, 0.3),
+        )
+        x_scale, y_scale = steps[trial % len(steps)]
+        zeros = rng.integers(info.min, info.max, 2, endpoint=True).tolist()
+        values = np.float32(x_scale), zeros[0], np.float32(y_scale), zeros[1]
+        attributes = {
+            "strides": [int(rng.integers(1, 4)), int(rng.integers(1, 4))],
+            "pads": [int(rng.integers(0, k)) for k in window] * 2,
+            "ceil_mode": trial % 2,
+            "count_include_pad": trial % 3 % 2,
+        }
+        expected = _reference.qlinear_average_pool(x, *values, window, **attributes)
+        last = layout == "NHWC"
+        x = np.ascontiguousarray(np.moveaxis(x, 1, -1)) if last else x
+        expected = np.moveaxis(expected, 1, -1) if last else expected
+        out = np.empty((*expected.shape[:-1], expected.shape[-1] + 3), dtype)[..., :-3]
+        for threads, into in ((1, None), (3, out)):
+            got = qlinear_average_pool(
+                x,
+                *values,
+                kernel_shape=window,
+                **attributes,
+                channels_last=int(last),
+                num_threads=threads,
+                out=into,
+            )
+            assert_same(got, expected)

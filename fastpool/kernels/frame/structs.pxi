@@ -44,6 +44,7 @@ cdef struct Frame                       # below
 cdef struct Job:                        # one call
     const Frame *frame
     View x, y, z                        # input, output, second output (indices) if any
+    const void *more                    # what the reduction needs for this call alone
     Scratch *scratch
 
 

@@ -69,6 +69,7 @@ cdef struct Average:                    # an average pooling, ready to run
     int digit_bits, most_digits         # of elements whose sums a double does not hold
     double terms                        # more than the additions of a window
     double divisor                      # of all windows, or 0
+    double most_divisor                 # of any window
     double limit                        # for sums, if not 0: an integer, or finite
     Counts rows, cols
     Counts *lead
@@ -99,6 +100,7 @@ cdef struct Block:                      # some rows of a tile's outputs, of one 
     char *scratch
     const Py_ssize_t *offsets           # of slabs
     Py_ssize_t slabs
+    const quantization_t *quantization  # if results are quantised, else NULL
 
 
 cdef struct Columns:                    # columns of a window added up
@@ -212,7 +214,7 @@ cdef int plan_average(Average *a, work) except -1:
     a.pixels = work.strategy == "pixels"
     a.digit_bits, a.most_digits = work.digit_bits, work.most_digits
     a.terms = work.terms
-    a.divisor = work.divisor
+    a.divisor, a.most_divisor = work.divisor, work.most_divisor
     if is_float_code(p.code):
         # A sum that is carried along never gets rid of an infinity or NaN.
         a.limit = 1e308 if a.carries_rows or a.carries_cols or a.ignore_nan else 0

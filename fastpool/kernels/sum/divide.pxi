@@ -3,11 +3,21 @@
 # Sums that the reciprocals of divisors are made for take two operations (quick_quotients.h). Others
 # are divided with care (quotients.h): sums of digits, and those that the first way is not sure of.
 
+cdef double divisor_of_row(const Average *a, const Tile *tile, Py_ssize_t output) noexcept nogil:
+    """Return what the divisors of one row of outputs have in common, but for columns' counts."""
+    cdef const Problem *p = &a.frame.problem
+    cdef Py_ssize_t axis = p.leads, lead = tile.lead
+    cdef double by = count_of(&a.rows, output)
+    while axis > 0:
+        axis -= 1
+        by *= count_of(&a.lead[axis], lead % p.lead[axis].out)
+        lead //= p.lead[axis].out
+    return by
+
+
 cdef void set_divisors(divisors_t *d, const Average *a, const Tile *tile,
                        Py_ssize_t output) noexcept nogil:
     """Set by what one row of outputs is divided; the counts of columns begin with the tile's."""
-    cdef const Problem *p = &a.frame.problem
-    cdef Py_ssize_t axis = p.leads, lead = tile.lead
     cdef double by
     d.counts = d.reciprocals = NULL
     d.rounding, d.settle = a.rounding, False
@@ -15,13 +25,9 @@ cdef void set_divisors(divisors_t *d, const Average *a, const Tile *tile,
         by = a.divisor
         d.powers_of_two = is_power_of_two(by)
     else:
-        by = count_of(&a.rows, output)
-        while axis > 0:
-            axis -= 1
-            by *= count_of(&a.lead[axis], lead % p.lead[axis].out)
-            lead //= p.lead[axis].out
+        by = divisor_of_row(a, tile, output)
         d.powers_of_two = is_power_of_two(by) and a.cols.powers_of_two
-        if a.cols.counts == NULL or p.cols.out == 1:
+        if a.cols.counts == NULL or a.frame.problem.cols.out == 1:
             by *= count_of(&a.cols, 0)
         else:
             d.counts, d.reciprocals = a.cols.counts + tile.col, a.cols.reciprocals + tile.col

@@ -42,6 +42,15 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTi
         if a.limit and not all_within(high, planes * (stop - done) * width, a.limit):
             return False
         dst = y.data + output_offset(p, y, tile, plane) * dtype_bytes[a.result]
+        if b.quantization != NULL:
+            if a.whole and y.channel == 1 and evenly_spaced(p, y):
+                quantize_planes(dst, <char *>high, planes, b)
+                return True
+            for i in range(planes):
+                dst = y.data + output_offset(p, y, tile, plane + i)
+                quantize_block(dst, y, <char *>high + i * tile.rows * width * item, b, done, stop)
+            done = stop
+            continue
         if a.whole and y.channel == 1 and evenly_spaced(p, y):
             if quick_divide_planes(dst, high, planes, a):
                 return True
@@ -121,6 +130,7 @@ cdef void average_tile(const Average *a, const Job *job, const Tile *tile, Scrat
     cdef Py_ssize_t *offsets = <Py_ssize_t *>doubles(a, scratch.area, OFFSETS)
     cdef Block b
     b.average, b.tile, b.x, b.scratch, b.offsets = a, tile, x, scratch.area, offsets
+    b.quantization = <const quantization_t *>job.more
     b.slabs = lead_taps(p, x, tile.lead, counts, &first)
     for s in range(b.slabs):
         offsets[s] = lead_offset(p, x.lead, counts, s)

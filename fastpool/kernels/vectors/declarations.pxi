@@ -144,6 +144,22 @@ cdef extern from "kernels/vectors/quick_quotients.h" nogil:
     bint quick_divide_8_of_floats(void *, const quick_t *)
     bint quick_divide_16_of_floats(void *, const quick_t *)
 
+cdef extern from "kernels/vectors/quantize.h" nogil:
+    const double MOST_SURE
+    ctypedef struct quantization_t:
+        int64_t p, q
+        double step, x_zero, y_zero, least, most
+    ctypedef struct quantize_t:
+        const quantization_t *to
+        const char *sums
+        Py_ssize_t sums_pitch, pitch, rows, n
+        const double *zeros
+        const double *high
+        const double *low
+        bint one, of_floats, sure
+    void split_factor(const quantization_t *, double, double *, double *)
+    void quantize_rows(void *, const quantize_t *)
+
 cdef extern from "kernels/vectors/rows.h" nogil:
     void to_row(...)
     void split_f32(float **, const float *, Py_ssize_t, Py_ssize_t)

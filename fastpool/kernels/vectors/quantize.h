@@ -1,0 +1,150 @@
+/* Quantised means: sums of 8-bit elements as elements of another scale.
+ *
+ * The total t of a window with divisor d has the mean t * p / (q * d) in steps of the result, where
+ * p / q is the quotient of the scales. It is rounded, halves to even, and the zero point is added.
+ *
+ * The factor p / (q * d) is high + low, and high has so few bits that its product with a total is
+ * exact. So the mean is off by at most 2**-52 of itself, and is exact if it is the middle of two
+ * integers: such a number has few bits. One that is not is 1 / (2 * q * d) from the middle, or
+ * further. Means beyond 2**10 saturate, and those within are off by 2**-42 at most. So all are rounded
+ * right if q * d is at most 2**40. If it is not, or if there is no fused operation, integers of 128
+ * bits decide on what is near a middle. */
+#ifndef FASTPOOL_QUANTIZE_H
+#define FASTPOOL_QUANTIZE_H
+
+#include "quick_quotients.h"
+
+typedef struct {
+    int64_t p, q;          /* the quotient of the scales */
+    double step;           /* the same, rounded */
+    double x_zero, y_zero; /* zero points */
+    double least, most;    /* of the result's type */
+} quantization_t;
+
+/* Rows of sums, of floats or doubles, and what they become. */
+typedef struct {
+    const quantization_t *to;
+    const char *sums;
+    ptrdiff_t sums_pitch, pitch; /* bytes from one row to the next, of sums and of results */
+    ptrdiff_t rows, n;
+    const double *zeros;      /* what a sum exceeds its total by: of all sums, or of each of a row */
+    const double *high, *low; /* parts of the factors */
+    int one;               /* of all */
+    int of_floats;
+    int sure;              /* are all q * d small enough? */
+} quantize_t;
+
+#define MOST_SURE 0x1p40
+#define NEAR_HALF (0.5 - 0x1p-40)
+
+#if VEC_BYTES == 64
+INLINE vec_f64 lesser(vec_f64 a, vec_f64 b) { return (vec_f64)_mm512_min_pd((__m512d)a, (__m512d)b); }
+INLINE vec_f64 greater(vec_f64 a, vec_f64 b) {
+    return (vec_f64)_mm512_max_pd((__m512d)a, (__m512d)b);
+}
+#elif VEC_BYTES == 32
+INLINE vec_f64 lesser(vec_f64 a, vec_f64 b) { return (vec_f64)_mm256_min_pd((__m256d)a, (__m256d)b); }
+INLINE vec_f64 greater(vec_f64 a, vec_f64 b) {
+    return (vec_f64)_mm256_max_pd((__m256d)a, (__m256d)b);
+}
+#else
+INLINE vec_f64 lesser(vec_f64 a, vec_f64 b) {
+    vec_u64 less = (vec_u64)(a < b);
+    return (vec_f64)(((vec_u64)a & less) | ((vec_u64)b & ~less));
+}
+INLINE vec_f64 greater(vec_f64 a, vec_f64 b) {
+    vec_u64 more = (vec_u64)(a > b);
+    return (vec_f64)(((vec_u64)a & more) | ((vec_u64)b & ~more));
+}
+#endif
+
+/* Set the parts of the factor of windows with divisor d, whose totals are below 2**8 * d. */
+static void split_factor(const quantization_t *to, double d, double *high, double *low) {
+    *low = 0;
+    *high = d ? to->step / d : 0; /* (no elements: their total is 0) */
+#if HAS_FMA
+    uint64_t bits = f64_bits(*high), cleared = 0;
+    for (double totals = d * 0x1p8; totals >= 1; totals *= 0.5) cleared++;
+    if (!d) return;
+    bits &= ~0ULL << cleared;
+    BITS_OF(*high, bits);
+    *low = __builtin_fma(-(*high * d), (double)to->q, (double)to->p) / ((double)to->q * d);
+#endif
+}
+
+/* The mean of a total that is close to the middle of `lower` and the next integer. */
+static double settle_mean(double total, double factor, double lower, const quantization_t *to) {
+    int64_t divisor = (int64_t)nearest_int(to->step / factor), integer = (int64_t)lower;
+    __int128 mean = 2 * (__int128)total * to->p;
+    __int128 middle = (2 * (__int128)integer + 1) * to->q * divisor;
+    return lower + (mean > middle || (mean == middle && integer % 2));
+}
+
+/* n results of WIDE, as the low bits of doubles. */
+INLINE vec_f64 quantize_vector(const char *sums, ptrdiff_t n, vec_f64 zeros, vec_f64 high,
+                               vec_f64 low, const quantize_t *d) {
+    const vec_f64 magic = 0x1.8p52 - (vec_f64){0};
+    const quantization_t *to = d->to;
+    vec_f64 total = (vec_f64)(d->of_floats ? wide_f32((const float *)sums) : vec_load(sums));
+    total -= zeros;
+    vec_f64 mean = MULTIPLY_ADD_f64(total, low, total * high), whole = mean + magic;
+    if (!d->sure) {
+        vec_f64 lower = whole - magic, half = mean - lower;
+        for (ptrdiff_t i = 0; i < n; i++)
+            if (half[i] > NEAR_HALF || half[i] < -NEAR_HALF)
+                lower[i] = settle_mean(total[i], high[i] + low[i], lower[i] - (half[i] < 0), to);
+        whole = lower + magic;
+    }
+    whole -= magic - to->y_zero;
+    return lesser(greater(whole, to->least + (vec_f64){0}), to->most + (vec_f64){0}) + magic;
+}
+
+/* Set n results from the sums at i on: n <= WIDE. Callers pass constants, but for a last part. */
+INLINE void quantize_some(uint8_t *y, const char *sums, ptrdiff_t i, ptrdiff_t n, vec_f64 zeros,
+                          vec_f64 high, vec_f64 low, const quantize_t *d) {
+    const size_t item = d->of_floats ? 4 : 8;
+    char part[VEC_BYTES];
+    sums += (size_t)i * item;
+    if (n < WIDE) {
+        vec_store(part, vec_load_part(sums, (size_t)n * item));
+        sums = part;
+    }
+    if (!d->one) { /* (the arrays go on for a vector) */
+        zeros = (vec_f64)vec_load(d->zeros + i);
+        high = (vec_f64)vec_load(d->high + i);
+        low = (vec_f64)vec_load(d->low + i);
+    }
+    vec_f64 v = quantize_vector(sums, n, zeros, high, low, d);
+    __typeof__(LOW_8_f64(v)) results = LOW_8_f64(v);
+    memcpy(y + i, &results, (size_t)n);
+}
+
+INLINE void quantize_rows_of(void *results, const quantize_t *d) {
+    const ptrdiff_t item = d->of_floats ? 4 : 8;
+    const int flat = d->one && d->pitch == d->n && d->sums_pitch == d->n * item; /* rows are one */
+    const ptrdiff_t n = flat ? d->rows * d->n : d->n, rows = flat ? 1 : d->rows;
+    const vec_f64 zeros = d->zeros[0] - (vec_f64){0};
+    const vec_f64 high = d->high[0] - (vec_f64){0}, low = d->low[0] - (vec_f64){0};
+    for (ptrdiff_t r = 0; r < rows; r++) {
+        const char *sums = d->sums + r * d->sums_pitch;
+        uint8_t *y = (uint8_t *)results + r * d->pitch;
+        ptrdiff_t i = 0;
+        for (; i + WIDE <= n; i += WIDE) quantize_some(y, sums, i, WIDE, zeros, high, low, d);
+        if (i < n && n >= WIDE) /* (some are made again) */
+            quantize_some(y, sums, n - WIDE, WIDE, zeros, high, low, d);
+        else if (i < n)
+            quantize_some(y, sums, i, n - i, zeros, high, low, d);
+    }
+}
+
+#define QUANTIZE_ROWS(are_sure, are_floats)                                                       \
+    if (d->sure == are_sure && d->of_floats == are_floats) {                                      \
+        quantize_t with = *d;                                                                     \
+        with.sure = are_sure, with.of_floats = are_floats;                                        \
+        quantize_rows_of(results, &with);                                                         \
+    }
+static void quantize_rows(void *results, const quantize_t *d) {
+    QUANTIZE_ROWS(0, 0) QUANTIZE_ROWS(0, 1) QUANTIZE_ROWS(1, 0) QUANTIZE_ROWS(1, 1)
+}
+
+#endif
