@@ -47,8 +47,18 @@ def _layer(seed, number):
     chance = random.Random(f"{seed}/{number}")
     while True:
         workload = _draw(chance, f"random-{seed}-{number}")
-        if min(workload.output_sizes) > 0 and _steps(workload) <= MOST_STEPS:
+        if _fits(workload) and _steps(workload) <= MOST_STEPS:
             return workload
+
+
+def _fits(workload):
+    """Whether a window fits into the padded input, along each axis."""
+    if workload.output_size:
+        return True
+    n = len(workload.sizes)
+    pads = map(sum, zip(workload.pads[:n], workload.pads[n:], strict=True))
+    axes = zip(workload.sizes, pads, workload.kernel_shape, workload.dilations, strict=True)
+    return all((kernel - 1) * dilation < size + pad for size, pad, kernel, dilation in axes)
 
 
 def _steps(workload):
@@ -63,7 +73,7 @@ def _weighed(chance, weights):
 
 
 def _draw(chance, name):
-    """Return one layer; it may have no outputs."""
+    """Return one layer, whose window may be too large."""
     kind = _weighed(chance, {kind: weight for kind, (_, weight) in KINDS.items()})
     types = ("u8", "i8") if kind == "qlinear" else ("f32", "f16", "bf16", "f64")
     some = {name: TYPES[name] for name in (types if kind in ("qlinear", "sequential") else TYPES)}
