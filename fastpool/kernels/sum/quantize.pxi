@@ -1,5 +1,5 @@
-# The last step of quantised averages, in place of divide.pxi: sums of 8-bit elements, which are always
-# exact, become elements of another scale (quantize.h).
+# The last step of quantised averages, in place of divide.pxi: sums of 8-bit elements become
+# elements of another scale (quantize.h). These sums are always exact.
 
 cdef void set_quantization(quantization_t *to, parts, int code) except *:
     """Set from numerator and denominator of the quotient of the scales, and the zero points."""

@@ -6,9 +6,9 @@
  * The factor p / (q * d) is high + low, and high has so few bits that its product with a total is
  * exact. So the mean is off by at most 2**-52 of itself, and is exact if it is the middle of two
  * integers: such a number has few bits. One that is not is 1 / (2 * q * d) from the middle, or
- * further. Means beyond 2**10 saturate, and those within are off by 2**-42 at most. So all are rounded
- * right if q * d is at most 2**40. If it is not, or if there is no fused operation, integers of 128
- * bits decide on what is near a middle. */
+ * further. Means beyond 2**10 saturate, and those within are off by 2**-42 at most. So all are
+ * rounded right if q * d is at most 2**40. If it is not, or if there is no fused operation,
+ * integers of 128 bits decide on what is near a middle. */
 #ifndef FASTPOOL_QUANTIZE_H
 #define FASTPOOL_QUANTIZE_H
 
@@ -27,23 +27,27 @@ typedef struct {
     const char *sums;
     ptrdiff_t sums_pitch, pitch; /* bytes from one row to the next, of sums and of results */
     ptrdiff_t rows, n;
-    const double *zeros;      /* what a sum exceeds its total by: of all sums, or of each of a row */
+    const double *zeros;      /* what sums exceed their totals by: of all, or of each of a row */
     const double *high, *low; /* parts of the factors */
-    int one;               /* of all */
+    int one;                  /* of all */
     int of_floats;
-    int sure;              /* are all q * d small enough? */
+    int sure;                 /* are all q * d small enough? */
 } quantize_t;
 
 #define MOST_SURE 0x1p40
 #define NEAR_HALF (0.5 - 0x1p-40)
 
 #if VEC_BYTES == 64
-INLINE vec_f64 lesser(vec_f64 a, vec_f64 b) { return (vec_f64)_mm512_min_pd((__m512d)a, (__m512d)b); }
+INLINE vec_f64 lesser(vec_f64 a, vec_f64 b) {
+    return (vec_f64)_mm512_min_pd((__m512d)a, (__m512d)b);
+}
 INLINE vec_f64 greater(vec_f64 a, vec_f64 b) {
     return (vec_f64)_mm512_max_pd((__m512d)a, (__m512d)b);
 }
 #elif VEC_BYTES == 32
-INLINE vec_f64 lesser(vec_f64 a, vec_f64 b) { return (vec_f64)_mm256_min_pd((__m256d)a, (__m256d)b); }
+INLINE vec_f64 lesser(vec_f64 a, vec_f64 b) {
+    return (vec_f64)_mm256_min_pd((__m256d)a, (__m256d)b);
+}
 INLINE vec_f64 greater(vec_f64 a, vec_f64 b) {
     return (vec_f64)_mm256_max_pd((__m256d)a, (__m256d)b);
 }
