@@ -97,7 +97,7 @@ cdef class Counting:
         cdef const Prepared *prepared = &self.prepared
         cdef Array arrays[2]
         cdef Job job
-        job.frame = prepared.frame
+        job.frame, job.more = prepared.frame, NULL
         arrays[0].exported = arrays[1].exported = False
         try:
             if not (read_array(&arrays[0], x, INT32, ALIGNED)
