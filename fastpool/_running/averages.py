@@ -175,7 +175,6 @@ def _arranged(plan, sequential, channels_last):
 
 def make_sum_work(plan):
     """Return the choice of a strategy for a plan, and the work."""
-    itemsize = ITEMSIZE[plan.dtype]
     channels_last = plan.channels_last and plan.channels > 1
     sequential = plan.numerics == "sequential" and is_float(plan.dtype)
     windows, axes, counts = _arranged(plan, sequential, channels_last)
@@ -196,11 +195,7 @@ def make_sum_work(plan):
         )
     )
     whole, small = choice.strategy == "whole_planes", choice.strategy == "small_windows"
-    carries_rows = 2 * rows.stride + 3 < rows.kernel and rows.dilation == 1 and not rows.places
-    carries_rows = carries_rows and not whole and not small
-    carries_cols = bool(cols.places) or cols.kernel > FEW_TAPS
-    carries_cols = carries_cols or cols.extent > max(64, 2 * cols.size)
-    carries_cols = carries_cols and not whole and not small
+    carries_rows, carries_cols = _carries(rows, cols, choice.strategy)
     limit = ROW_ELEMENTS // 4 if plan.dtype == "float64" and carries_rows else ROW_ELEMENTS
     if interleaves:
         tile = _interleaved_tile(plan, windows, interleaved_rows)
@@ -214,21 +209,18 @@ def make_sum_work(plan):
     span = _span(cols, tile_cols) if not carries_cols else min(cols.size, _span(cols, tile_cols))
     additions = math.prod(lead_taps) * (most_taps(rows) + (rows.stride if carries_rows else 0))
     additions *= min(cols.size, span) if carries_cols else cols.kernel
+    bits, digits = _digits(plan.dtype, additions)
     width = max(1, tile_cols * channels)
     block = max(width, min(SMALL_BLOCK if small else BLOCK_OUTPUTS, tile_rows * width * planes))
-    pitch = rows_of_block = slabs = 0
+    pitch = small_rows = 0
     small_floats = small and _sums_fit_floats(plan, math.prod(map(most_taps, windows)))
     if small:
         pitch = _pitch(cols, tile_cols, channels)
         slabs = math.prod(lead_taps) if sequential or small_floats else 1
-        room = SMALL_SCRATCH // (8 * pitch * slabs) - rows.extent
-        rows_of_block = max(1, min(tile_rows, block // width, room // rows.stride + 1))
-        if rows_of_block < min(tile_rows, block // width):
-            block = rows_of_block * width
-    bits = 51 - math.ceil(math.log2(max(2, additions)))
-    digits = max(1, itemsize // 2)
-    if is_float(plan.dtype):
-        digits = -(-RANGE_BITS[plan.dtype] // bits) + 3
+        block_rows = _small_rows(rows, min(tile_rows, block // width), pitch * slabs)
+        if block_rows < min(tile_rows, block // width):
+            block = block_rows * width
+        small_rows = slabs * rows.span(block_rows)
     return choice, SumWork(
         input_shape=plan.input_shape,
         output_shape=plan.output_shape,
@@ -260,14 +252,39 @@ def make_sum_work(plan):
         small_doubles=plan.dtype in ("float64", "int32", "uint32"),
         small_floats=small_floats,
         pitch=pitch,
-        rows=slabs * rows.span(rows_of_block) if small else 0,
+        rows=small_rows,
         band=0 if whole else span * channels + 64,
         lag=0 if whole else min(cols.dilation, max(1, cols.size)),
         digit_bits=bits,
         terms=float(math.prod(map(most_taps, windows)) + MOST_LANES),
-        most_digits=digits + MARKS,
+        most_digits=digits,
         nbytes=work_bytes(plan),
     )
+
+
+def _carries(rows, cols, strategy):
+    """Are sums of columns carried to the next row of windows, and sums of windows along a row?"""
+    if strategy in ("whole_planes", "small_windows"):
+        return False, False
+    down = 2 * rows.stride + 3 < rows.kernel and rows.dilation == 1 and not rows.places
+    along = cols.kernel > FEW_TAPS or cols.extent > max(64, 2 * cols.size)
+    return down, along or bool(cols.places)
+
+
+def _digits(dtype, additions):
+    """Return the bits of a digit whose sums are exact, and how many sums there are with marks."""
+    bits = 51 - math.ceil(math.log2(max(2, additions)))
+    digits = -(-RANGE_BITS[dtype] // bits) + 3 if is_float(dtype) else max(1, ITEMSIZE[dtype] // 2)
+    return bits, digits + MARKS
+
+
+def _small_rows(rows, most, pitch):
+    """Return the output rows of a block of small windows, at most `most`.
+
+    `pitch` is that of rows of the input, in all slabs.
+    """
+    room = SMALL_SCRATCH // (8 * pitch) - rows.extent
+    return max(1, min(most, room // rows.stride + 1))
 
 
 def _interleaved_rows(plan, windows, sequential):
