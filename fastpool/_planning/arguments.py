@@ -8,7 +8,6 @@ import math
 import operator
 import reprlib
 from collections.abc import Sequence
-from ctypes import c_float
 from itertools import islice
 from numbers import Real
 
@@ -444,10 +443,17 @@ def element(value, name):
 def scale(value, name):
     """Return a number, or an array of one float, rounded to float32: a float."""
     value = as_float(element(value, name), name)
-    rounded = c_float(value).value
-    if not 0 < rounded < math.inf:
+    rounded = _as_float32(value) if 0 < value < math.inf else 0
+    if not 0 < rounded < 2.0**128:
         raise ValueError(f"{name}: expected a finite float32 above 0, got {value}")
     return rounded
+
+
+def _as_float32(value):
+    """Round a positive float, by integers: the calling thread may take subnormal float32 for 0."""
+    significand, exponent = math.frexp(value)
+    unit = max(exponent - 24, -149)
+    return math.ldexp(round(math.ldexp(significand, exponent - unit)), unit)
 
 
 def zero_point(value, name, dtype):

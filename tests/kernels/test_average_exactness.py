@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 
 import cases
-import fastpool
+import fastpool.onnx
 from configurations.strategies import averages
 from fastpool import _reference
 from fastpool._planning.geometry import AdaptiveAxis
@@ -522,6 +522,14 @@ def test_the_state_of_the_thread_changes_no_true_norm(name):
                 with floating_point(mode):
                     y = fastpool.lp_pool(x, (2, 3), p, **more)
                 cases.assert_same(y, expected, f"{mode:#x}, p {p}, {partial}")
+
+
+@needs_fenv
+def test_subnormal_scales_are_not_flushed():
+    x = np.array([[[0, 100, 200]]], np.uint8)
+    with floating_point(modes()[0]):
+        y = fastpool.onnx.qlinear_average_pool(x, 1e-38, 0, 2e-38, 0, kernel_shape=[1])
+    assert y.tolist() == [[[0, 50, 100]]]
 
 
 @needs_fenv
