@@ -23,6 +23,10 @@ PATHS = {
     "stride 2": lambda w: ("CHW", 2, (7, 2 * w + 1), (3, 3), {"strides": 2, "pads": 1}),
     "strides apart": lambda w: ("CHW", 2, (4, 2 * w), (2, 2), {"strides": 2}),
     "dilated": lambda w: ("CHW", 2, (6, w + 4), (2, 3), {"dilations": (3, 2), "pads": (1, 0)}),
+    "dilated, beyond": lambda w: (
+        *("CHW", 2, (3, w), (2, 1)),
+        {"dilations": (2, 1), "pads": (0, 0, 90, 0)},
+    ),
     "long rows": lambda w: ("CHW", 2, (60, w), (31, 1), {"pads": (7, 0)}),
     "long columns": lambda w: ("CHW", 2, (2, 30 + w), (2, 31), {"pads": (0, 7)}),
     "long rows, long columns": lambda w: ("CHW", 1, (40, 19 + w), (20, 20), {}),

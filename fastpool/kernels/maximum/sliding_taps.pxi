@@ -102,13 +102,13 @@ cdef inline void slide_rows(const Outputs *first, const ordered *src, const Wind
         row -= tile.row_lo
         if dilation == 1:               # (else a later window may begin with an earlier row)
             made = imax(made, row)
-        while made <= row + (real - 1) * dilation:
-            argmax_row(&best, src + made * step, cols, &one, NULL)
-            keys[made & (RING - 1)], places[made & (RING - 1)] = best.key, best.place
-            made += 1
-        if real == 0:
+        if real == 0:                   # (its row may be far beyond the input)
             store_none(&to, src)
         else:
+            while made <= row + (real - 1) * dilation:
+                argmax_row(&best, src + made * step, cols, &one, NULL)
+                keys[made & (RING - 1)], places[made & (RING - 1)] = best.key, best.place
+                made += 1
             best.key, best.place = keys[row & (RING - 1)], places[row & (RING - 1)]
             half = (real + 1) // 2
             at = (row + half * dilation) & (RING - 1)
