@@ -217,6 +217,20 @@ def test_windows_and_padding_beyond_64_bits():
     assert got.tolist() == [[[3]]]  # 255 / 128, and 1
 
 
+@pytest.mark.parametrize("channels", [2, 16, 17])
+@pytest.mark.parametrize("last", [0, 1])
+def test_neighbours_whose_divisors_are_nearly_equal(channels, last, isa):
+    """Their factors differ in the low part alone."""
+    x = np.zeros((1, 1, 4, channels), np.uint8)
+    x[0, 0, 2] = 1
+    x = x if last else np.ascontiguousarray(np.moveaxis(x, -1, 1))
+    attributes = {"kernel_shape": (1, 2**24), "strides": (1, 2), "pads": (0, 2**24 - 4, 0, 1)}
+    attributes |= {"ceil_mode": 1, "count_include_pad": 1, "beyond": "drop"}
+    got = qlinear_average_pool(x, 2.0**23, 0, 1.0, 0, **attributes, channels_last=last)
+    axis = 2 if last else 3
+    assert np.moveaxis(got, axis, 0).reshape(got.shape[axis], -1).any(1).tolist() == [0, 1]
+
+
 @pytest.mark.parametrize("pool", [qlinear_average_pool, qlinear_global_average_pool])
 def test_scales_and_zero_points_may_be_arrays(pool):
     """As they are in models; and absent zero points are 0."""

@@ -69,7 +69,7 @@ cdef void quantize_block(char *y, const View *view, const char *sums, const Bloc
             end = c + 1
             d.one = columns == 1 or n > 1 or not lies
             while lies and end < tile.cols and (not d.one or columns == 1 or (
-                    zeros[end] == zeros[c] and high[end] == high[c])):
+                    zeros[end] == zeros[c] and high[end] == high[c] and low[end] == low[c])):
                 end += 1
             d.n, d.sums = (end - c) * n, sums + ((r - done) * width + c * n) * item
             first = 0 if columns == 1 else c
