@@ -7,6 +7,7 @@ same layers on every machine. Never tune by one seed: look at others before sayi
 import math
 import random
 
+from . import workloads
 from .workloads import DTYPES, Workload
 
 # What is measured together. Averages of quantized numbers are among the averages.
@@ -19,8 +20,7 @@ KINDS = {
     "sequential": ("sequential averages", 8),
     "qlinear": ("averages", 5),
 }
-ENDINGS = {"values": "", "indices": "+idx", "unpool": "+unpool"}
-ENDINGS |= {"average": "+avg", "sequential": "+seq", "qlinear": "+qlinear"}
+ENDINGS = {kind: ending for ending, kind in workloads.KINDS.items()}
 TYPES = {"f32": 40, "u8": 14, "i8": 8, "f16": 10, "bf16": 10, "f64": 6, "i16": 6, "i32": 6}
 AXES = {2: 72, 1: 14, 3: 14}
 BATCHES = {1: 60, 2: 8, 4: 6, 8: 10, 32: 10, 64: 6}

@@ -55,7 +55,7 @@ class Workload:
     with any number of spatial axes). For the kind "unpool", which puts the maxima of the pooling
     back, it is the shape of the result. If there is an `output_size`, it alone says where the
     windows are, as that of `fastpool.adaptive_avg_pool`. If there is a `row_gap`, the array is a
-    part of one whose rows are longer by so many elements, or pixels if channels are last.
+    part of one whose rows are longer by that many elements, or pixels if channels are last.
     """
 
     name: str
