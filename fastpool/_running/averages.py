@@ -190,11 +190,13 @@ def make_sum_work(plan):
             channels=plan.channels if channels_last else INTERLEAVED if interleaves else 1,
             interleaved=interleaves,
             dtype=plan.dtype,
+            result=plan.result_dtype,
             sequential=sequential,
             ignores_nan=plan.nan == "ignore",
         )
     )
     whole, small = choice.strategy == "whole_planes", choice.strategy == "small_windows"
+    in_bytes = choice.strategy == "byte_columns"
     carries_rows, carries_cols = _carries(rows, cols, choice.strategy)
     limit = ROW_ELEMENTS // 4 if plan.dtype == "float64" and carries_rows else ROW_ELEMENTS
     if interleaves:
@@ -211,9 +213,9 @@ def make_sum_work(plan):
     additions *= min(cols.size, span) if carries_cols else cols.kernel
     bits, digits = _digits(plan.dtype, additions)
     width = max(1, tile_cols * channels)
-    block = max(width, min(SMALL_BLOCK if small else BLOCK_OUTPUTS, tile_rows * width * planes))
+    block = max(width, min(SMALL_BLOCK if small or in_bytes else BLOCK_OUTPUTS, tile_rows * width * planes))
     pitch = small_rows = 0
-    small_floats = small and _sums_fit_floats(plan, math.prod(map(most_taps, windows)))
+    small_floats = (small or in_bytes) and _sums_fit_floats(plan, math.prod(map(most_taps, windows)))
     if small:
         pitch = _pitch(cols, tile_cols, channels)
         slabs = math.prod(lead_taps) if sequential or small_floats else 1
@@ -267,6 +269,8 @@ def _carries(rows, cols, strategy):
     if strategy in ("whole_planes", "small_windows"):
         return False, False
     down = 2 * rows.stride + 3 < rows.kernel and rows.dilation == 1 and not rows.places
+    if strategy == "byte_columns":
+        return down, False
     along = cols.kernel > FEW_TAPS or cols.extent > max(64, 2 * cols.size)
     return down, along or bool(cols.places)
 

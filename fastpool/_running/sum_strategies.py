@@ -35,9 +35,13 @@ LONGEST_ROW = 256
 # Bytes of a plane of doubles under one window.
 SMALL_PLANE = 8192
 
+# 8-bit elements whose sum 16 bits hold (bytes.h says so too).
+MOST_BYTES = 255
+
 # What a strategy does, for `explain`.
 DOES = {
     "whole_planes": "all elements of a plane added up",
+    "byte_columns": "columns added up in 16 bits, then taps along rows",
     "small_windows": "taps along rows, then down the rows, in registers",
     "pixels": "the pixels of each window added up, channels in registers",
     "in_order": "one pass over a row of windows per tap",
@@ -54,6 +58,7 @@ class Windows(NamedTuple):
     channels: int  # next to one another; 1 for channels first
     interleaved: bool  # are these channels planes that were interleaved?
     dtype: str
+    result: str
     sequential: bool
     ignores_nan: bool
 
@@ -113,6 +118,21 @@ def whole_planes(w):
         return "additions are in order"
 
 
+def byte_columns(w):
+    """Few 8-bit elements under a window, and results of their type."""
+    if w.dtype not in ("int8", "uint8"):
+        return "elements have more than 8 bits"
+    if w.result != w.dtype:
+        return f"results are {w.result}"
+    if w.rows.places or w.cols.places:
+        return "the windows of an axis differ in length"
+    taps = math.prod(map(most_taps, (*w.leads, w.rows, w.cols)))
+    if taps > MOST_BYTES:
+        return f"{taps} taps, whose sum 16 bits do not hold"
+    if w.cols.extent > max(MOST_BYTES, 2 * w.cols.size):
+        return "most taps along rows are padding"
+
+
 def small_windows(w):
     """Few taps, or few that windows share along the rows."""
     rows, cols = w.rows, w.cols
@@ -166,4 +186,4 @@ def columns(w):
     """All that remains."""
 
 
-STRATEGIES = whole_planes, small_windows, pixels, in_order, columns
+STRATEGIES = whole_planes, byte_columns, small_windows, pixels, in_order, columns

@@ -61,7 +61,7 @@ cdef struct Average:                    # an average pooling, ready to run
     int rounding
     bint ignore_nan, sequential
     bint interleaves                    # small planes (interleaved.pxi)
-    bint whole, pixels, small           # whole_planes.pxi, pixels.pxi or small_windows.pxi
+    bint whole, pixels, small, bytes    # a strategy; columns.pxi if none of these
     bint carries_rows                   # sums of columns go from one row of windows to the next
     bint carries_cols                   # sums of windows are differences of prefixes
     Py_ssize_t block, block_rows        # outputs that are summed, and then divided
@@ -211,7 +211,7 @@ cdef int plan_average(Average *a, work) except -1:
     a.block, a.block_rows = work.block, work.block_rows
     a.whole, a.small = work.strategy == "whole_planes", work.strategy == "small_windows"
     a.interleaves = work.interleaves
-    a.pixels = work.strategy == "pixels"
+    a.pixels, a.bytes = work.strategy == "pixels", work.strategy == "byte_columns"
     a.digit_bits, a.most_digits = work.digit_bits, work.most_digits
     a.terms = work.terms
     a.divisor, a.most_divisor = work.divisor, work.most_divisor

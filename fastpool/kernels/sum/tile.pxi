@@ -15,6 +15,7 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTi
     cdef char *dst
     cdef divisors_t divisors
     cdef Columns columns
+    cdef ByteColumns byte_columns
     cdef Row row
     row.sums.high, row.sums.low, row.sums.rest, row.words = high, NULL, NULL, 0
     row.divisors = row.reciprocals = NULL
@@ -29,6 +30,11 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTi
             for i in range(planes):
                 sum_small(<char *>high + i * tile.rows * width * item, small,
                           src + input_offset(p, b.x, tile, plane + i), b, done, stop)
+        elif a.bytes:
+            for i in range(planes):
+                sum_byte_rows(<char *>high + i * tile.rows * width * item, &byte_columns,
+                              <const uint8_t *>(src + input_offset(p, b.x, tile, plane + i)), b, done,
+                              stop, p.code == I8)
         else:
             for i in range(planes):
                 if done == 0:

@@ -160,6 +160,20 @@ cdef extern from "kernels/vectors/quantize.h" nogil:
     void split_factor(const quantization_t *, double, double *, double *)
     void quantize_rows(void *, const quantize_t *)
 
+cdef extern from "kernels/vectors/bytes.h" nogil:
+    enum: MOST_BYTES, FLOATS_OF_SUMS
+    ctypedef struct byte_rows_t:
+        const uint8_t *src
+        const Py_ssize_t *offsets
+        Py_ssize_t slabs, rows, step
+    void add_byte_rows(uint16_t *, const byte_rows_t *, Py_ssize_t, bint)
+    void carry_byte_rows(uint16_t *, const byte_rows_t *, Py_ssize_t, bint, bint)
+    void sum_byte_taps(float *, const uint16_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, bint)
+    void sum_byte_taps_at_two(float *, const uint16_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, bint)
+    void sum_byte_taps_in_16(uint16_t *, const uint16_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t)
+    void pick_sums(float *, const uint16_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, bint)
+    void widen_sums(double *, const float *, Py_ssize_t)
+
 cdef extern from "kernels/vectors/rows.h" nogil:
     void to_row(...)
     void split_f32(float **, const float *, Py_ssize_t, Py_ssize_t)

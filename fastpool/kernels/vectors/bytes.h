@@ -1,0 +1,204 @@
+/* Sums of 8-bit elements in 16 bits, which hold those of up to MOST_BYTES. */
+#ifndef FASTPOOL_BYTES_H
+#define FASTPOOL_BYTES_H
+
+#include "wide.h"
+
+enum { MOST_BYTES = 255, HALVES = VEC_BYTES / 2, FLOATS_OF_SUMS = VEC_BYTES / 4 };
+
+/* ---- elements as 16-bit integers, sums as floats ---- */
+
+#if VEC_BYTES == 64
+INLINE vec_u16 widened(const uint8_t *p, int is_signed) {
+    __m256i v = _mm256_loadu_si256((const __m256i *)p);
+    return (vec_u16)(is_signed ? _mm512_cvtepi8_epi16(v) : _mm512_cvtepu8_epi16(v));
+}
+INLINE vec_t sums_as_floats(const uint16_t *p, int is_signed) {
+    __m256i v = _mm256_loadu_si256((const __m256i *)p);
+    return (vec_t)_mm512_cvtepi32_ps(is_signed ? _mm512_cvtepi16_epi32(v)
+                                               : _mm512_cvtepu16_epi32(v));
+}
+#elif VEC_BYTES == 32
+INLINE vec_u16 widened(const uint8_t *p, int is_signed) {
+    __m128i v = _mm_loadu_si128((const __m128i *)p);
+    return (vec_u16)(is_signed ? _mm256_cvtepi8_epi16(v) : _mm256_cvtepu8_epi16(v));
+}
+INLINE vec_t sums_as_floats(const uint16_t *p, int is_signed) {
+    __m128i v = _mm_loadu_si128((const __m128i *)p);
+    return (vec_t)_mm256_cvtepi32_ps(is_signed ? _mm256_cvtepi16_epi32(v)
+                                               : _mm256_cvtepu16_epi32(v));
+}
+#else
+typedef VECTOR(uint8_t, VEC_BYTES / 2) half_u8;
+typedef VECTOR(int8_t, VEC_BYTES / 2) half_i8;
+typedef VECTOR(uint16_t, VEC_BYTES / 2) half_u16;
+typedef VECTOR(int16_t, VEC_BYTES / 2) half_i16;
+INLINE vec_u16 widened(const uint8_t *p, int is_signed) {
+    half_u8 v;
+    memcpy(&v, p, sizeof v);
+    return is_signed ? (vec_u16)__builtin_convertvector((half_i8)v, vec_i16)
+                     : __builtin_convertvector(v, vec_u16);
+}
+INLINE vec_t sums_as_floats(const uint16_t *p, int is_signed) {
+    half_u16 v;
+    memcpy(&v, p, sizeof v);
+    return is_signed ? (vec_t)__builtin_convertvector((half_i16)v, vec_f32)
+                     : (vec_t)__builtin_convertvector(v, vec_f32);
+}
+#endif
+INLINE uint16_t widened_one(uint8_t x, int is_signed) {
+    return is_signed ? (uint16_t)(int8_t)x : x;
+}
+INLINE float sum_as_float(uint16_t x, int is_signed) {
+    return is_signed ? (float)(int16_t)x : (float)x;
+}
+
+/* ---- columns: elements of several rows ---- */
+
+typedef struct {
+    const uint8_t *src;       /* the first row, in a slab at 0 */
+    const ptrdiff_t *offsets; /* of slabs */
+    ptrdiff_t slabs, rows, step;
+} byte_rows_t;
+
+/* Set the sums of n columns. Callers pass constant numbers of slabs and rows if they are common. */
+INLINE void add_byte_run(uint16_t *sums, const byte_rows_t *d, ptrdiff_t n, ptrdiff_t slabs,
+                         ptrdiff_t rows, int is_signed) {
+    if (n < HALVES) {
+        for (ptrdiff_t i = 0; i < n; i++) {
+            sums[i] = 0;
+            for (ptrdiff_t s = 0; s < slabs; s++)
+                for (ptrdiff_t r = 0; r < rows; r++)
+                    sums[i] += widened_one(d->src[d->offsets[s] + r * d->step + i], is_signed);
+        }
+        return;
+    }
+    for (ptrdiff_t i = 0; i < n; i += HALVES) {
+        vec_u16 sum = {0};
+        if (i > n - HALVES) i = n - HALVES; /* (some sums are made again) */
+        for (ptrdiff_t s = 0; s < slabs; s++)
+            for (ptrdiff_t r = 0; r < rows; r++)
+                sum += widened(d->src + d->offsets[s] + r * d->step + i, is_signed);
+        vec_store(sums + i, (vec_t)sum);
+    }
+}
+
+/* Add rows to sums, or subtract them. */
+INLINE void carry_byte_run(uint16_t *sums, const byte_rows_t *d, ptrdiff_t n, int adds,
+                           int is_signed) {
+    for (ptrdiff_t s = 0; s < d->slabs; s++)
+        for (ptrdiff_t r = 0; r < d->rows; r++) {
+            const uint8_t *src = d->src + d->offsets[s] + r * d->step;
+            ptrdiff_t i = 0;
+            for (; i + HALVES <= n; i += HALVES) {
+                vec_u16 sum = (vec_u16)vec_load(sums + i), v = widened(src + i, is_signed);
+                vec_store(sums + i, (vec_t)(adds ? sum + v : sum - v));
+            }
+            for (; i < n; i++) {
+                uint16_t x = widened_one(src[i], is_signed);
+                sums[i] = (uint16_t)(adds ? sums[i] + x : sums[i] - x);
+            }
+        }
+}
+
+/* ---- windows: taps of a row of columns. Vectors may be read and overwritten after the last ---- */
+
+INLINE vec_u16 taps_at(const uint16_t *columns, ptrdiff_t taps, ptrdiff_t step) {
+    vec_u16 sum = (vec_u16)vec_load(columns);
+    for (ptrdiff_t t = 1; t < taps; t++) sum += (vec_u16)vec_load(columns + t * step);
+    return sum;
+}
+
+/* Set the sums of n windows that begin at neighbours. */
+INLINE void add_byte_taps(float *out, const uint16_t *columns, ptrdiff_t n, ptrdiff_t taps,
+                          ptrdiff_t step, int is_signed) {
+    for (ptrdiff_t i = 0; i < n; i += HALVES) {
+        uint16_t sums[HALVES];
+        vec_store(sums, (vec_t)taps_at(columns + i, taps, step));
+        vec_store(out + i, sums_as_floats(sums, is_signed));
+        vec_store(out + i + FLOATS_OF_SUMS, sums_as_floats(sums + FLOATS_OF_SUMS, is_signed));
+    }
+}
+
+/* Set the sums of n windows of single elements that begin at every second one. */
+INLINE void add_byte_taps_at_two(float *out, const uint16_t *columns, ptrdiff_t n, ptrdiff_t taps,
+                                 ptrdiff_t step, int is_signed) {
+    for (ptrdiff_t i = 0; i < n; i += FLOATS_OF_SUMS) {
+        vec_i32 sum = (vec_i32)taps_at(columns + 2 * i, taps, step);
+        sum = is_signed ? (vec_i32)((vec_u32)sum << 16) >> 16 : sum & 0xffff;
+        vec_store(out + i, (vec_t)__builtin_convertvector(sum, vec_f32));
+    }
+}
+
+#define BY_SIGN(call, is_signed)                                                                  \
+    if (is_signed)                                                                                \
+        call(1);                                                                                  \
+    else                                                                                          \
+        call(0);
+#define ADD_RUN(s) add_byte_run(sums, d, n, d->slabs, d->rows, s)
+#define ADD_TWO(s) add_byte_run(sums, d, n, 1, 2, s)
+#define ADD_THREE(s) add_byte_run(sums, d, n, 1, 3, s)
+static void add_byte_rows(uint16_t *sums, const byte_rows_t *d, ptrdiff_t n, int is_signed) {
+    if (d->slabs == 1 && d->rows == 2)
+        BY_SIGN(ADD_TWO, is_signed)
+    else if (d->slabs == 1 && d->rows == 3)
+        BY_SIGN(ADD_THREE, is_signed)
+    else
+        BY_SIGN(ADD_RUN, is_signed)
+}
+
+#define CARRY_IN(s) carry_byte_run(sums, d, n, 1, s)
+#define CARRY_OUT(s) carry_byte_run(sums, d, n, 0, s)
+static void carry_byte_rows(uint16_t *sums, const byte_rows_t *d, ptrdiff_t n, int adds,
+                            int is_signed) {
+    if (adds)
+        BY_SIGN(CARRY_IN, is_signed)
+    else
+        BY_SIGN(CARRY_OUT, is_signed)
+}
+
+#define TAPS_OF(taps)                                                                             \
+    if (is_signed)                                                                                \
+        add_byte_taps(out, columns, n, taps, step, 1);                                            \
+    else                                                                                          \
+        add_byte_taps(out, columns, n, taps, step, 0);
+static void sum_byte_taps(float *out, const uint16_t *columns, ptrdiff_t n, ptrdiff_t taps,
+                          ptrdiff_t step, int is_signed) {
+    if (taps == 2) {
+        TAPS_OF(2)
+    } else if (taps == 3) {
+        TAPS_OF(3)
+    } else {
+        TAPS_OF(taps)
+    }
+}
+
+static void sum_byte_taps_at_two(float *out, const uint16_t *columns, ptrdiff_t n, ptrdiff_t taps,
+                                 ptrdiff_t step, int is_signed) {
+    if (taps == 2)
+        add_byte_taps_at_two(out, columns, n, 2, step, is_signed);
+    else
+        add_byte_taps_at_two(out, columns, n, taps, step, is_signed);
+}
+
+/* Set the sums of n windows that begin at neighbours, in 16 bits. */
+static void sum_byte_taps_in_16(uint16_t *to, const uint16_t *columns, ptrdiff_t n, ptrdiff_t taps,
+                                ptrdiff_t step) {
+    for (ptrdiff_t i = 0; i < n; i += HALVES)
+        vec_store(to + i, (vec_t)taps_at(columns + i, taps, step));
+}
+
+/* Set n groups of floats from groups of `channels` sums that begin `stride` sums apart. */
+static void pick_sums(float *out, const uint16_t *sums, ptrdiff_t n, ptrdiff_t channels,
+                      ptrdiff_t stride, int is_signed) {
+    for (ptrdiff_t c = 0; c < n; c++)
+        for (ptrdiff_t i = 0; i < channels; i++)
+            *out++ = sum_as_float(sums[c * stride + i], is_signed);
+}
+
+/* n floats as doubles. */
+static void widen_sums(double *to, const float *from, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i += WIDE) vec_store(to + i, wide_f32(from + i));
+}
+
+#endif
