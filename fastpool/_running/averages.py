@@ -213,9 +213,13 @@ def make_sum_work(plan):
     additions *= min(cols.size, span) if carries_cols else cols.kernel
     bits, digits = _digits(plan.dtype, additions)
     width = max(1, tile_cols * channels)
-    block = max(width, min(SMALL_BLOCK if small or in_bytes else BLOCK_OUTPUTS, tile_rows * width * planes))
+    block = max(
+        width, min(SMALL_BLOCK if small or in_bytes else BLOCK_OUTPUTS, tile_rows * width * planes)
+    )
     pitch = small_rows = 0
-    small_floats = (small or in_bytes) and _sums_fit_floats(plan, math.prod(map(most_taps, windows)))
+    small_floats = (small or in_bytes) and _sums_fit_floats(
+        plan, math.prod(map(most_taps, windows))
+    )
     if small:
         pitch = _pitch(cols, tile_cols, channels)
         slabs = math.prod(lead_taps) if sequential or small_floats else 1

@@ -21,6 +21,7 @@ KERNELS = Path(__file__).parents[2] / "fastpool" / "kernels"
 # One call per strategy: shape, dtype, window, attributes.
 CALLS = {
     "whole_planes": ((2, 3, 9, 11), "float32", (9, 11), {}),
+    "byte_columns": ((2, 3, 9, 11), "uint8", (5, 3), {"pads": 1}),
     "small_windows": ((2, 3, 9, 11), "float32", (3, 3), {"pads": 1}),
     "pixels": ((2, 9, 11, 8), "float32", (5, 5), {"strides": 4, "layout": "NHWC"}),
     "in_order": ((2, 3, 9, 99), "float32", (3, 80), {"numerics": "sequential"}),
@@ -57,6 +58,24 @@ def assert_exact(x, kernel, attributes):
 # Results around one, two and four vectors of every build: 2 to 16 sums.
 WIDTHS = [1, 3, 4, 8, 9, 16, 17, 33]
 SMALL = [((3, 3), 1), ((3, 3), 2), ((2, 2), 1), ((2, 2), 2), ((3, 2), 1), ((1, 3), 1), ((2, 5), 2)]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("layout", ["CHW", "HWC"])
+@pytest.mark.parametrize(("kernel", "stride"), [*SMALL, ((15, 17), 1), ((9, 28), 3), ((17, 2), 1)])
+def test_edges_of_byte_columns(dtype, layout, kernel, stride):
+    """The least and the greatest sums, around vectors; rows that are carried; padding."""
+    info = np.iinfo(dtype)
+    for width, channels in itertools.product((30, 33, 64, 67), (1, 3, 8, 33)):
+        shape = (channels, 20, width) if layout == "CHW" else (20, width, channels)
+        rng = np.random.default_rng(width)
+        for x in (
+            np.full(shape, info.min, dtype),
+            np.full(shape, info.max, dtype),
+            rng.integers(info.min, info.max, shape, dtype, endpoint=True),
+        ):
+            pads = rng.integers(0, 2, 4).tolist()
+            assert_exact(x, kernel, {"strides": stride, "pads": pads, "layout": layout})
 
 
 @pytest.mark.parametrize(("kernel", "stride"), SMALL)
@@ -249,6 +268,7 @@ def test_what_is_interleaved():
         ("sum/average.pxi", "INTERLEAVED", averages.INTERLEAVED),
         ("sum/average.pxi", "MARKS", averages.MARKS),
         ("sum/average.pxi", "MOST_DIVISORS", averages.MOST_DIVISORS),
+        ("vectors/bytes.h", "MOST_BYTES", sum_strategies.MOST_BYTES),
         ("vectors/small_windows.h", "MOST_SMALL_TAPS", sum_strategies.MOST_IN_ORDER),
     ],
 )
