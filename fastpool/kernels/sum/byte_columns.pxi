@@ -4,8 +4,8 @@
 #          places of a row (PREFIX)
 # Wins:    (to be measured)
 #
-# Columns of a window are added up in 16 bits, which hold any such sum, then taps along rows. The sums
-# are floats, exactly.
+# Columns of a window are added up in 16 bits, which hold any such sum, then taps along rows. The
+# sums are floats, exactly.
 
 cdef struct ByteColumns:
     uint16_t *sums                      # where the first element of the tile is
@@ -76,7 +76,10 @@ cdef void sum_byte_windows(float *out, const ByteColumns *columns, const Block *
 
 cdef void sum_byte_rows(char *sums, ByteColumns *columns, const uint8_t *src, const Block *b,
                         Py_ssize_t done, Py_ssize_t stop, bint is_signed) noexcept nogil:
-    """Set the sums of some rows of windows, as floats or doubles. `src` is the tile's first element."""
+    """Set the sums of some rows of windows, as floats or doubles.
+
+    `src` is the first element of the tile.
+    """
     cdef Py_ssize_t width = b.tile.cols * b.tile.channels, r
     cdef float *floats
     cdef bint in_floats = b.average.small_floats

@@ -32,9 +32,10 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTi
                           src + input_offset(p, b.x, tile, plane + i), b, done, stop)
         elif a.bytes:
             for i in range(planes):
-                sum_byte_rows(<char *>high + i * tile.rows * width * item, &byte_columns,
-                              <const uint8_t *>(src + input_offset(p, b.x, tile, plane + i)), b, done,
-                              stop, p.code == I8)
+                sum_byte_rows(
+                    <char *>high + i * tile.rows * width * item, &byte_columns,
+                    <const uint8_t *>(src + input_offset(p, b.x, tile, plane + i)), b, done, stop,
+                    p.code == I8)
         else:
             for i in range(planes):
                 if done == 0:

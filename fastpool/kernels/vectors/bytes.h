@@ -101,7 +101,7 @@ INLINE void carry_byte_run(uint16_t *sums, const byte_rows_t *d, ptrdiff_t n, in
         }
 }
 
-/* ---- windows: taps of a row of columns. Vectors may be read and overwritten after the last ---- */
+/* ---- windows: taps of a row of columns; a vector after the last is read and overwritten ---- */
 
 INLINE vec_u16 taps_at(const uint16_t *columns, ptrdiff_t taps, ptrdiff_t step) {
     vec_u16 sum = (vec_u16)vec_load(columns);
