@@ -206,7 +206,7 @@ def test_the_last_channels_fill_vectors():
     """Channels whose parts of up to 512 would leave 7 for the last: fewer than avx512 adds."""
     x = cases.summands((1, 4, 1, 258_567), "uint8", "finite", 3)
     window = {"kernel_shape": (2, 1), "strides": (2, 1), "layout": "NHWC"}
-    plan = fastpool.plan_avg_pool(x.shape, x.dtype, **window, dtype="float32")
+    plan = fastpool.plan_avg_pool(x.shape, x.dtype, **window, result_dtype="float32")
     assert '("pixels")' in plan.explain()
     expected = [x[:, i : i + 2].mean(1, np.float32) for i in (0, 2)]
     cases.assert_same(plan(x), np.stack(expected, 1))
