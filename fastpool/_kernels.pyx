@@ -263,6 +263,7 @@ cdef class Averaging(Framed):
 cdef class Unpooling:
     """A max unpooling of one geometry and element type."""
     cdef Unpool unpool
+    cdef Together together
     cdef int ndim, itemsize
     cdef Py_ssize_t x_shape[MAX_NDIM]
     cdef Py_ssize_t y_shape[MAX_NDIM]
@@ -280,6 +281,8 @@ cdef class Unpooling:
         u.counted, u.channels_last, u.physical = work.counted, work.channels_last, work.physical
         self.output_shape, self.dtype, self.threads = work.output_shape, dtype, threads
         self.itemsize = dtype.itemsize
+        u.together = &self.together
+        set_together(&self.together, u, self.itemsize)
         self.work = u.batch * u.channels * u.size * self.itemsize
         self.work += u.batch * u.channels * u.count * (self.itemsize + sizeof(int64_t))
         self.ndim = len(work.x_shape)

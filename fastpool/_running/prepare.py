@@ -137,7 +137,7 @@ class PreparedUnpool(Prepared):
             count=math.prod(plan.sizes),
             size=size,
             counted=plan.index_planes,
-            channels_last=plan.channels_last,
+            channels_last=plan.channels_last and plan.channels > 1,
             physical=plan.index_layout == "NHWC",
         )
         values = math.prod(plan.x_shape)

@@ -9,6 +9,8 @@
 # among them, so that the value finds them in the first-level cache. The memory after those is
 # prefetched meanwhile: a pooling's indices hardly go back.
 #
+# Small planes are taken several at a time, and so are pixels of few channels: at most CHUNK values.
+#
 # An index is read once more when its value is stored, and may have changed in between: two mappings
 # of one file have different addresses. So the index is copied and checked, and the copy is used.
 # Nothing outside the result is written.
@@ -17,9 +19,10 @@ cdef enum:
     DONE = -1
     REFUSED = -2
     CHANGED = -4            # an index changed after it was checked; some of the result is written
-    CHUNK = 64              # values for which elements are zeroed at a time
+    CHUNK = 64              # places that places_t holds: values for which elements are zeroed at a time
     LINE = 64               # bytes of a cache line
     AHEAD = 4096            # bytes from what is zeroed to what is prefetched
+    TOGETHER_BYTES = 16384  # at most, of planes that are taken together
     BLOCK_CHANNELS = 16     # at least, of a block for one thread: a cache line of 4-byte elements
 
 
@@ -30,7 +33,14 @@ cdef extern from *:
     void fetch_to_write(const void *) noexcept nogil
 
 
+cdef struct Together:               # planes, or pixels with all their channels, taken together
+    Py_ssize_t count                # at most, of values at most CHUNK in all
+    places_t before                 # what the index of a value counts from, past the first one's
+    places_t at                     # what is added to its place
+
+
 cdef struct Unpool:
+    Together *together
     const char *x
     const char *index
     char *y
@@ -56,24 +66,62 @@ cdef inline Py_ssize_t first_outside(const index_t *index, Py_ssize_t n,
     return -1
 
 
-cdef inline bint own_plane(const index_t *index, const Unpool *u, Py_ssize_t plane) noexcept nogil:
-    """Do all indices of one plane stay in it?"""
-    cdef uint64_t base = plane % u.counted * u.size, size = u.size
-    return not plane_outside(index + plane * u.count, u.count, base, size)
+cdef void set_together(Together *to, const Unpool *u, int itemsize) noexcept:
+    """Set which values are taken together."""
+    cdef Py_ssize_t values = u.channels if u.channels_last else u.count, k
+    cdef Py_ssize_t nbytes = imax(1, u.size * itemsize), step = u.size if u.counted > 1 else 0
+    to.count = imax(1, CHUNK // imax(1, values))
+    if not u.channels_last:
+        to.count = imax(1, imin(to.count, TOGETHER_BYTES // nbytes))
+    for k in range(CHUNK if values else 0):
+        if u.channels_last:
+            to.at.of[k] = k % values
+            to.before.of[k] = k % values * step
+        else:
+            to.at.of[k] = k // values * u.size
+            to.before.of[k] = k // values * step
+
+
+cdef inline Py_ssize_t neighbouring(const Unpool *u, Py_ssize_t plane,
+                                    Py_ssize_t stop) noexcept nogil:
+    """Return how many planes from `plane` to `stop` are taken together."""
+    cdef Py_ssize_t n = imin(u.together.count, stop - plane)
+    return n if u.counted <= 1 else imin(n, u.counted - plane % u.counted)
+
+
+cdef inline bint own_planes(const index_t *index, const Unpool *u, Py_ssize_t plane,
+                            Py_ssize_t stop) noexcept nogil:
+    """Do all indices of some planes stay in their own planes?"""
+    cdef Py_ssize_t n
+    cdef uint64_t base, size = u.size
+    index += plane * u.count
+    while plane < stop:
+        n, base = neighbouring(u, plane, stop), plane % u.counted * u.size
+        if n == 1:
+            if plane_outside(index, u.count, base, size):
+                return False
+        elif table_outside(index, n * u.count, base, u.together.before.of, size):
+            return False
+        plane, index = plane + n, index + n * u.count
+    return True
 
 
 cdef inline bint own_block(const index_t *index, const Unpool *u, Py_ssize_t batch,
                            Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     """Channels last: do all indices of some channels of one batch stay in their own planes?"""
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i = 0, n
     cdef uint64_t base = batch * u.channels % u.counted * u.size, size = u.size
     cdef uint64_t step = size if u.counted > 1 else 0
     index += batch * u.count * u.channels + first
     base += first * step
-    for i in range(u.count):
-        if pixel_outside(index, last - first, base, step, size):
+    while i < u.count:
+        n = imin(u.together.count, u.count - i)
+        if u.together.count == 1:
+            if pixel_outside(index, last - first, base, step, size):
+                return False
+        elif table_outside(index, n * u.channels, base, u.together.before.of, size):
             return False
-        index += u.channels
+        i, index = i + n, index + n * u.channels
     return True
 
 
@@ -96,25 +144,69 @@ cdef inline void zero(void *y, Py_ssize_t nbytes, Py_ssize_t ahead) noexcept nog
 cdef inline bint scatter_plane(bits *y, const bits *x, const index_t *index, const Unpool *u,
                                Py_ssize_t plane) noexcept nogil:
     """Unpool one plane. If an index has changed, return False with some of the result written."""
-    cdef Py_ssize_t i = 0, j, n, last, limit, zeroed = 0, size = u.size, count = u.count
+    cdef Py_ssize_t i = 0, n, last, limit, zeroed = 0, size = u.size, count = u.count
     cdef Py_ssize_t base = plane % u.counted * size
-    cdef uint64_t places[CHUNK]
+    cdef places_t places
     y += plane * size
     x += plane * count
     index += plane * count
     while i < count:
         n = imin(CHUNK, count - i)
         last = 0
-        if not plane_places(places, index + i, n, <uint64_t>base, <uint64_t>size, &last):
+        if not plane_places(places.of, index + i, n, <uint64_t>base, <uint64_t>size, &last):
             return False
         if last >= zeroed:
             limit = imin(size, round_up(last + 1, LINE // sizeof(bits)))
             zero(y + zeroed, (limit - zeroed) * sizeof(bits), AHEAD)
             zeroed = limit
-        for j in range(n):
-            y[places[j]] = x[i + j]
+        scatter(y, x + i, places.of, n)
         i += n
     zero(y + zeroed, (size - zeroed) * sizeof(bits), AHEAD)
+    return True
+
+
+cdef inline bint scatter_planes(bits *y, const bits *x, const index_t *index, const Unpool *u,
+                                Py_ssize_t plane, Py_ssize_t stop) noexcept nogil:
+    """Unpool some planes. If an index has changed, return False with some of the result written."""
+    cdef Py_ssize_t n, last = 0, size = u.size, count = u.count
+    cdef places_t places
+    while plane < stop:
+        n = neighbouring(u, plane, stop)
+        if n == 1:
+            if not scatter_plane(y, x, index, u, plane):
+                return False
+        else:
+            if not table_places(places.of, index + plane * count, n * count,
+                                <uint64_t>(plane % u.counted * size), u.together.before.of,
+                                <uint64_t>size, &last):
+                return False
+            zero(y + plane * size, n * size * sizeof(bits), AHEAD)
+            scatter_by(y + plane * size, x + plane * count, places.of, u.together.at.of,
+                       <uint64_t>1, n * count)
+        plane += n
+    return True
+
+
+cdef inline bint scatter_pixels(bits *y, const bits *x, const index_t *index, const Unpool *u,
+                                Py_ssize_t batch) noexcept nogil:
+    """Unpool all channels of one batch, channels last, several pixels at once."""
+    cdef Py_ssize_t i = 0, n, last = -1, zeroed = 0, channels = u.channels, size = u.size
+    cdef Py_ssize_t base = batch * channels % u.counted * size
+    cdef places_t places
+    y += batch * channels * size
+    x += batch * u.count * channels
+    index += batch * u.count * channels
+    while i < u.count:
+        n = imin(u.together.count, u.count - i)
+        if not table_places(places.of, index, n * channels, <uint64_t>base, u.together.before.of,
+                            <uint64_t>size, &last):
+            return False
+        if last >= zeroed:
+            zero(y + zeroed * channels, (last + 1 - zeroed) * channels * sizeof(bits), AHEAD)
+            zeroed = last + 1
+        scatter_by(y, x, places.of, u.together.at.of, <uint64_t>channels, n * channels)
+        i, x, index = i + n, x + n * channels, index + n * channels
+    zero(y + zeroed * channels, (size - zeroed) * channels * sizeof(bits), AHEAD)
     return True
 
 
@@ -137,9 +229,9 @@ cdef inline bint scatter_block(bits *y, const bits *x, const index_t *index, con
     Indices are logical: those of plane n, c begin at base + c * step. If an index has changed,
     return False with some of the result written.
     """
-    cdef Py_ssize_t i, c, j, n, pixel, zeroed = 0, channels = u.channels, size = u.size
+    cdef Py_ssize_t i, c, n, pixel, zeroed = 0, channels = u.channels, size = u.size
     cdef Py_ssize_t base = batch * channels % u.counted * size, step = size if u.counted > 1 else 0
-    cdef uint64_t places[CHUNK]
+    cdef places_t places
     y += batch * channels * size
     x += batch * u.count * channels
     index += batch * u.count * channels
@@ -148,14 +240,13 @@ cdef inline bint scatter_block(bits *y, const bits *x, const index_t *index, con
         while c < last:
             n = imin(CHUNK, last - c)
             pixel = 0
-            if not pixel_places(places, index + c, n, <uint64_t>(base + c * step),
+            if not pixel_places(places.of, index + c, n, <uint64_t>(base + c * step),
                                 <uint64_t>step, <uint64_t>size, &pixel):
                 return False
             if pixel >= zeroed:
                 zero_pixels(y, u, zeroed, pixel + 1, first, last)
                 zeroed = pixel + 1
-            for j in range(n):
-                y[places[j] * channels + c + j] = x[c + j]
+            scatter_by(y + c, x + c, places.of, u.together.at.of, <uint64_t>channels, n)
             c += n
         x += channels
         index += channels
@@ -194,20 +285,29 @@ cdef inline bint scatter_all(bits *y, const bits *x, const index_t *index,
 
 
 cdef inline bint own_part(const index_t *index, const Unpool *u, Py_ssize_t part) noexcept nogil:
-    cdef Py_ssize_t first
+    cdef Py_ssize_t first, n = u.together.count
     if not u.channels_last:
-        return own_plane(index, u, part)
+        return own_planes(index, u, part * n, imin((part + 1) * n, u.batch * u.channels))
     first = part % u.blocks * u.width
     return own_block(index, u, part // u.blocks, first, imin(first + u.width, u.channels))
 
 
 cdef inline bint scatter_part(bits *y, const bits *x, const index_t *index, const Unpool *u,
                               Py_ssize_t part) noexcept nogil:
-    cdef Py_ssize_t first
+    cdef Py_ssize_t first, n = u.together.count
     if not u.channels_last:
-        return scatter_plane(y, x, index, u, part)
+        return scatter_planes(y, x, index, u, part * n, imin((part + 1) * n, u.batch * u.channels))
+    if n > 1:
+        return scatter_pixels(y, x, index, u, part)
     first = part % u.blocks * u.width
     return scatter_block(y, x, index, u, part // u.blocks, first, imin(first + u.width, u.channels))
+
+
+cdef inline Py_ssize_t unpool_parts_of(const Unpool *u) noexcept nogil:
+    """Return how many parts are independent: blocks of channels, or planes."""
+    if u.channels_last:
+        return u.batch * u.blocks
+    return ceil_div(u.batch * u.channels, u.together.count)
 
 
 cdef Py_ssize_t unpool_parts(bits *y, const index_t *index, const Unpool *u,
@@ -216,7 +316,7 @@ cdef Py_ssize_t unpool_parts(bits *y, const index_t *index, const Unpool *u,
 
     If an index is out of range, return the place of the first one, with nothing written.
     """
-    cdef Py_ssize_t parts = u.batch * (u.blocks if u.channels_last else u.channels), part
+    cdef Py_ssize_t parts = unpool_parts_of(u), part
     cdef Py_ssize_t strays = 0, changed = 0, bad
     cdef const bits *x = <const bits *>u.x
     if u.physical:
@@ -258,15 +358,14 @@ cdef Py_ssize_t unpool_sized(const Unpool *u, const index_t *index, int itemsize
 
 cdef int unpool_thread_count(Unpool *u, int threads) noexcept nogil:
     """Return how many threads have a part, as far as the system gives them. Set the blocks."""
-    cdef Py_ssize_t blocks, parts = u.batch * u.channels
+    cdef Py_ssize_t blocks
     u.blocks, u.width = u.channels > 0, u.channels
     if u.channels_last:
-        if 0 < u.batch < threads and u.channels > BLOCK_CHANNELS:
+        if 0 < u.batch < threads and u.channels > BLOCK_CHANNELS and u.together.count == 1:
             blocks = imin(u.channels // BLOCK_CHANNELS, ceil_div(threads, u.batch))
             u.width = round_up(ceil_div(u.channels, blocks), BLOCK_CHANNELS)
             u.blocks = ceil_div(u.channels, u.width)
-        parts = u.batch * u.blocks
-    threads = <int>imax(1, imin(imin(threads, parts), MAX_THREADS))
+    threads = <int>imax(1, imin(imin(threads, unpool_parts_of(u)), MAX_THREADS))
     return threads if threads == 1 else threads_given(threads)
 
 

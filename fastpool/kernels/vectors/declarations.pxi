@@ -64,10 +64,16 @@ cdef extern from "kernels/vectors/loops.h" nogil:
     void store_bools(uint8_t *, Py_ssize_t)
     void max_pairs_of(int64_t *, int64_t *, const int64_t *, const int64_t *, const int64_t *,
                       const int64_t *, Py_ssize_t)
+    ctypedef struct places_t:
+        uint64_t of[64]
     bint plane_outside(...)
     bint pixel_outside(...)
+    bint table_outside(...)
+    void scatter(...)
+    void scatter_by(...)
     bint plane_places(...)
     bint pixel_places(...)
+    bint table_places(...)
 
 cdef extern from "kernels/vectors/wide.h" nogil:
     const Py_ssize_t WIDE

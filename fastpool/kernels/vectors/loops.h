@@ -79,68 +79,72 @@ static VECTORISED void max_pairs_of(int64_t *keys, int64_t *places, const int64_
     }
 }
 
-/* ---- indices as places in planes of `size` elements: of one plane, which begins at `base`, and of
- * ---- the channels of a pixel, whose planes begin at base + i * step
+/* ---- indices as places in planes of `size` elements: of one plane, which begins at `base`, of the
+ * ---- channels of a pixel, whose planes begin at base + i * step, and of planes that begin at
+ * ---- base + table[i]
  * ---- A place is outside if it, or what is left after it, has a sign bit: SSE2 cannot compare
  * ---- 64-bit integers. ---- */
 
-#define SHORT_RUN 12 /* channels for which a call and vectors take longer */
-#define OUTSIDE_LOOP(before)                                                                      \
-    uint64_t outside = 0;                                                                         \
-    for (ptrdiff_t i = 0; i < n; i++) {                                                           \
-        uint64_t place = (uint64_t)(int64_t)index[i] - (before);                                  \
-        outside |= place | (size - 1 - place);                                                    \
+/* (Aligned: what is read from the middle of a store over two cache lines would have to wait.) */
+typedef struct {
+    uint64_t of[64] __attribute__((aligned(64)));
+} places_t;
+
+#define DEFINE_PLACES(name, I, before, ...)                                                       \
+    static VECTORISED int name##_outside_i##I(const int##I##_t *index, ptrdiff_t n,               \
+                                              __VA_ARGS__, uint64_t size) {                       \
+        uint64_t outside = 0;                                                                     \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                       \
+            uint64_t place = (uint64_t)(int64_t)index[i] - (before);                              \
+            outside |= place | (size - 1 - place);                                                \
+        }                                                                                         \
+        return (int)(outside >> 63);                                                              \
     }                                                                                             \
-    return (int)(outside >> 63);
-#define PLACES_LOOP(before)                                                                       \
-    uint64_t outside = 0;                                                                         \
-    ptrdiff_t most = *last;                                                                       \
-    for (ptrdiff_t i = 0; i < n; i++) {                                                           \
-        uint64_t place = (uint64_t)(int64_t)index[i] - (before);                                  \
-        outside |= place | (size - 1 - place);                                                    \
-        places[i] = place;                                                                        \
-        most = (ptrdiff_t)place > most ? (ptrdiff_t)place : most;                                 \
-    }                                                                                             \
-    *last = most;                                                                                 \
-    return !(outside >> 63);
-#define CHANNEL_BASE base + (uint64_t)i *step
-#define DEFINE_PLACES(I)                                                                          \
-    static VECTORISED int plane_outside_i##I(const int##I##_t *index, ptrdiff_t n, uint64_t base, \
-                                             uint64_t size) {                                     \
-        OUTSIDE_LOOP(base)                                                                        \
-    }                                                                                             \
-    static VECTORISED int many_outside_i##I(const int##I##_t *index, ptrdiff_t n, uint64_t base,  \
-                                            uint64_t step, uint64_t size) {                       \
-        OUTSIDE_LOOP(CHANNEL_BASE)                                                                \
-    }                                                                                             \
-    INLINE int pixel_outside_i##I(const int##I##_t *index, ptrdiff_t n, uint64_t base,            \
-                                  uint64_t step, uint64_t size) {                                 \
-        if (n > SHORT_RUN) return many_outside_i##I(index, n, base, step, size);                  \
-        OUTSIDE_LOOP(CHANNEL_BASE)                                                                \
-    }                                                                                             \
-    static VECTORISED int plane_places_i##I(uint64_t *places, const int##I##_t *index,            \
-                                            ptrdiff_t n, uint64_t base, uint64_t size,            \
-                                            ptrdiff_t *last) {                                    \
-        PLACES_LOOP(base)                                                                         \
-    }                                                                                             \
-    static VECTORISED int many_places_i##I(uint64_t *places, const int##I##_t *index,             \
-                                           ptrdiff_t n, uint64_t base, uint64_t step,             \
-                                           uint64_t size, ptrdiff_t *last) {                      \
-        PLACES_LOOP(CHANNEL_BASE)                                                                 \
-    }                                                                                             \
-    INLINE int pixel_places_i##I(uint64_t *places, const int##I##_t *index, ptrdiff_t n,          \
-                                 uint64_t base, uint64_t step, uint64_t size, ptrdiff_t *last) {  \
-        if (n > SHORT_RUN) return many_places_i##I(places, index, n, base, step, size, last);     \
-        PLACES_LOOP(CHANNEL_BASE)                                                                 \
+    static VECTORISED int name##_places_i##I(uint64_t *places, const int##I##_t *index,           \
+                                             ptrdiff_t n, __VA_ARGS__, uint64_t size,             \
+                                             ptrdiff_t *last) {                                   \
+        uint64_t outside = 0;                                                                     \
+        ptrdiff_t most = *last;                                                                   \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                       \
+            uint64_t place = (uint64_t)(int64_t)index[i] - (before);                              \
+            outside |= place | (size - 1 - place);                                                \
+            places[i] = place;                                                                    \
+            most = (ptrdiff_t)place > most ? (ptrdiff_t)place : most;                             \
+        }                                                                                         \
+        *last = most;                                                                             \
+        return !(outside >> 63);                                                                  \
     }
-DEFINE_PLACES(32) DEFINE_PLACES(64)
+#define DEFINE_ALL_PLACES(I)                                                                      \
+    DEFINE_PLACES(plane, I, base, uint64_t base)                                                  \
+    DEFINE_PLACES(pixel, I, base + (uint64_t)i *step, uint64_t base, uint64_t step)               \
+    DEFINE_PLACES(table, I, base + table[i], uint64_t base, const uint64_t *table)
+DEFINE_ALL_PLACES(32) DEFINE_ALL_PLACES(64)
 #define BY_INDEX(name, index) _Generic(*(index), int32_t: name##_i32, int64_t: name##_i64)
-#define plane_outside(index, n, base, size) BY_INDEX(plane_outside, index)(index, n, base, size)
-#define pixel_outside(index, n, base, step, size)                                                 \
-    BY_INDEX(pixel_outside, index)(index, n, base, step, size)
-#define plane_places(places, index, n, base, size, last)                                          \
-    BY_INDEX(plane_places, index)(places, index, n, base, size, last)
-#define pixel_places(places, index, n, base, step, size, last)                                    \
-    BY_INDEX(pixel_places, index)(places, index, n, base, step, size, last)
+#define plane_outside(index, ...) BY_INDEX(plane_outside, index)(index, __VA_ARGS__)
+#define pixel_outside(index, ...) BY_INDEX(pixel_outside, index)(index, __VA_ARGS__)
+#define table_outside(index, ...) BY_INDEX(table_outside, index)(index, __VA_ARGS__)
+#define plane_places(to, index, ...) BY_INDEX(plane_places, index)(to, index, __VA_ARGS__)
+#define pixel_places(to, index, ...) BY_INDEX(pixel_places, index)(to, index, __VA_ARGS__)
+#define table_places(to, index, ...) BY_INDEX(table_places, index)(to, index, __VA_ARGS__)
+
+/* ---- store values at places (unrolled: at some addresses so short a loop takes twice as long) */
+
+#define DEFINE_SCATTER(name, type)                                                                \
+    static NOINLINE void scatter_##name(type *y, const type *x, const uint64_t *places,           \
+                                        ptrdiff_t n) {                                            \
+        _Pragma("GCC unroll 4") for (ptrdiff_t i = 0; i < n; i++) y[places[i]] = x[i];            \
+    }                                                                                             \
+    static NOINLINE void scatter_by_##name(type *y, const type *x, const uint64_t *places,        \
+                                           const uint64_t *at, uint64_t scale, ptrdiff_t n) {     \
+        _Pragma("GCC unroll 4") for (ptrdiff_t i = 0; i < n; i++)                                 \
+            y[places[i] * scale + at[i]] = x[i];                                                  \
+    }
+DEFINE_SCATTER(u8, uint8_t) DEFINE_SCATTER(u16, uint16_t)
+DEFINE_SCATTER(u32, uint32_t) DEFINE_SCATTER(u64, uint64_t)
+#define BY_BITS(name, y)                                                                          \
+    _Generic(*(y), uint8_t: name##_u8, uint16_t: name##_u16, uint32_t: name##_u32,                \
+             uint64_t: name##_u64)
+#define scatter(y, ...) BY_BITS(scatter, y)(y, __VA_ARGS__)
+#define scatter_by(y, ...) BY_BITS(scatter_by, y)(y, __VA_ARGS__)
 
 #endif
