@@ -71,6 +71,8 @@ include "kernels/maximum/sliding_taps.pxi"
 include "kernels/maximum/taps.pxi"
 include "kernels/maximum/running_maxima.pxi"
 include "kernels/maximum/irregular.pxi"
+include "kernels/maximum/planes_as_pixels.pxi"
+include "kernels/maximum/one_window.pxi"
 include "kernels/maximum/pool_tile.pxi"
 include "kernels/maximum/strategies.pxi"
 include "kernels/sum/average.pxi"
@@ -187,10 +189,13 @@ cdef class Pooling(Framed):
     cdef Pool pool
     cdef readonly object strategy
 
-    def __cinit__(self, work, strategy, dtype, threads=None):
-        """`strategy` is a name of STRATEGIES; the rest are those of `prepare`."""
+    def __cinit__(self, work, strategy, dtype, threads=None, inner=None):
+        """`strategy` is a name of STRATEGIES, and `inner` is for planes that are interleaved.
+
+        The rest are those of `prepare`.
+        """
         check_axes(work)
-        plan_maximum(&self.pool, work, strategy)
+        plan_maximum(&self.pool, work, strategy, inner)
         self.prepare(&self.pool.frame, work, dtype, dtype, threads)
         self.strategy = strategy
 

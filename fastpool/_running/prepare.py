@@ -31,7 +31,7 @@ def compiled(plan, windows, input_shape, output_shape, dtype, threads=None, kern
     work = make_work(plan, windows, input_shape, output_shape, off)
     while True:
         choice = strategies.choose(work, builds.facts(kernels), off)
-        pooling = kernels.Pooling(work, choice.strategy, dtype, threads)
+        pooling = kernels.Pooling(work, choice.strategy, dtype, threads, choice.inner)
         if pooling.scratch_bytes <= SCRATCH_BYTES:
             return pooling, work, choice
         smaller = narrower(work)

@@ -12,6 +12,8 @@ from typing import NamedTuple
 from .._planning.dtypes import ITEMSIZE, is_float
 from .._planning.geometry import Axis
 from .._planning.windows import Windows
+from .passes import is_empty, is_wide
+from .tiles import FEW_TASKS, SHARED_BYTES
 
 # Limits of the kernels, which export those that their code depends on (LIMITS).
 MAX_TAPS = 64
@@ -26,6 +28,18 @@ AT_ONCE_TAPS = 12
 ROW_PIXEL_BYTES = 20
 # Bytes of a plane that is pooled to one value in one pass. (A plane with a NaN is copied.)
 WHOLE_BYTES = 512 << 10
+# Bytes of a pixel of interleaved planes, and of planes that are interleaved and their outputs.
+LEAST_PIXEL = 64
+MOST_PIXEL = 256
+INTERLEAVED_BYTES = 128 << 10
+# Planes of 16-bit floats are interleaved up to this many elements; if they have one output, up to
+# the second number. Others with long windows at stride 1 are, up to this many bytes of outputs.
+KEYED_ELEMENTS = 1300
+# With indices, a plane with one window is interleaved up to this many elements.
+WHOLE_ELEMENTS = 128
+WHOLE_PIXELS = 32  # of one window, channels last: up to this many, all taps at once are faster
+KEYED_WHOLE = 144
+SLIDING_ROW = 40
 # A padded plane has at most this many times the outputs.
 PADDED_PARTS = 4
 
@@ -39,12 +53,14 @@ DOES = {
     "whole_plane": "a plane at once, if its rows are contiguous (else by bands)",
     "padded_planes": "passes over small planes that are padded in scratch",
     "flat_planes": "small planes as one row, if they are contiguous (else by bands)",
+    "planes_as_pixels": "small planes, interleaved, as the channels of one image",
     "apart": "neighbouring columns in registers: no two windows share one",
     "slide_down": "all taps in registers, down a few neighbouring columns at a time",
     "stride_two": "all taps in registers, two columns from one window to the next",
     "pixels_as_row": "rows of a tile into scratch, then columns out of it, few channels as one row",
     "direct_pixels": "all taps of a pixel's channels at once",
     "bands": "rows of a tile into scratch, then columns out of it",
+    "one_window": "the greatest of a plane, then its place",
     "taps": "all taps in registers, with the places of their elements",
     "pairs": "columns of a tile into scratch, then rows out of it, as pairs of value and place",
     "irregular": "the rows under each row of outputs into scratch, then columns out of it",
@@ -52,10 +68,14 @@ DOES = {
 
 
 class Choice(NamedTuple):
-    """The chosen strategy, and (name, reason) of each one before it that declined."""
+    """The chosen strategy, and (name, reason) of each one before it that declined.
+
+    If planes are interleaved, `inner` is the strategy that then pools them as channels.
+    """
 
     strategy: str
     declined: tuple
+    inner: str | None = None
 
 
 def choose(work, build, off=()):
@@ -68,7 +88,8 @@ def choose(work, build, off=()):
         name = strategy.__name__
         reason = SWITCHED_OFF if name in off else _against(strategy, work, build)
         if reason is None:
-            return Choice(name, tuple(declined))
+            inner = choose(work.inner, build, off).strategy if work.inner else None
+            return Choice(name, tuple(declined), inner)
         declined.append((name, reason))
 
 
@@ -125,6 +146,68 @@ def _tiles(work):
 def none_empty(window):
     """Has every output an element?"""
     return Windows(Axis(*window[:6], 0), 0, window.out, window.out).empty == 0
+
+
+# ----------------------------------------------------------------------- channels first, planes
+
+
+def interleaves(work):
+    """Return how many planes are interleaved at a time, 0 for none, and why not.
+
+    This decides the tiles, so it is asked as soon as there is the work of single planes.
+    """
+    size, planes = ITEMSIZE[work.dtype], work.batch * work.channels
+    batch, channel, *_ = work.index_strides
+    elements, outs = (math.prod(n) for n in zip(*((w.size, w.out) for w in work.windows), strict=True))
+    if work.channels_last:
+        return 0, "channels are last"
+    if not elements or not outs or any(w.places or is_empty(w) or is_wide(w) for w in work.windows):
+        return 0, "windows have no elements, differ in length, or are very long"
+    if work.return_indices and work.batch > 1 and batch != work.channels * channel:
+        return 0, "indices count within a batch"
+    nbytes = elements * size + outs * (size + work.return_indices * work.index_bytes)
+    most = min(MOST_PIXEL, INTERLEAVED_BYTES // nbytes * size)
+    if planes * size < LEAST_PIXEL:
+        return 0, f"{planes} planes are too few"
+    if most < LEAST_PIXEL:
+        return 0, f"a plane of {nbytes} bytes, with its outputs, is too large"
+    if reason := _against_interleaving(work):
+        return 0, reason
+    groups = -(-planes * size // most)
+    if planes * nbytes > SHARED_BYTES:
+        groups = max(groups, min(FEW_TASKS, planes * size // LEAST_PIXEL))
+    step = 16 // size
+    return -(-planes // (groups * step)) * step, None
+
+
+def _against_interleaving(work):
+    """Return why single planes take less time, or None. Measured on random layers."""
+    *leads, rows, cols = work.windows
+    elements, row_bytes = rows.size * cols.size, cols.out * ITEMSIZE[work.dtype]
+    slides = rows.stride * cols.stride == 1
+    if work.return_indices:
+        whole = against_one_window(work) is None
+        return "a plane has one window over all its elements" if whole else None
+    if any(window.kernel > 1 for window in leads):
+        return None
+    if rows.out * cols.out == 1 and not (work.keyed and elements <= KEYED_WHOLE):
+        return "a plane has one window"
+    if work.keyed:
+        if max(elements, 4 * cols.size) <= KEYED_ELEMENTS:
+            return None
+        return f"a plane of {elements} elements is taken row by row"
+    if _takes_chain(work) is None:
+        low, high = cols.inner
+        if cols.kernel == cols.stride > 2 and high - low < cols.out:
+            return None
+        return "rows of windows this short are fast"
+    if slides and row_bytes > SLIDING_ROW and 2 * cols.kernel <= cols.size:
+        return f"a row of {row_bytes} bytes of outputs is not too short for long windows"
+    return None
+
+
+def planes_as_pixels(work, build):
+    return None if work.inner else interleaves(work)[1]
 
 
 # ------------------------------------------------------------------------------ values, one plane
@@ -299,6 +382,22 @@ def bands(work, build):
 # --------------------------------------------------------------------------------- with indices
 
 
+def against_one_window(work):
+    """Return why planes do not have one window each, over more than a few elements, or None."""
+    for w in work.windows:
+        if (w.out, w.kernel, w.begin, w.dilation) != (1, w.size, 0, 1):
+            return "one window does not take all of a plane"
+    elements = math.prod(w.size for w in work.windows)
+    least = WHOLE_PIXELS if work.channels_last else WHOLE_ELEMENTS
+    if elements <= least:
+        return f"a plane of {elements} elements is at most {least}"
+    return None
+
+
+def one_window(work, build):
+    return against_one_window(work)
+
+
 def taps(work, build):
     """Decline windows whose taps cost more at once, or, channels first, do not fit in registers."""
     *leads, rows, cols = work.windows
@@ -363,11 +462,11 @@ def irregular(work, build):
 
 # (return_indices, channels_last) -> strategies, best first. Bands and pairs take everything but
 # irregular axes.
-_WITH_INDICES = running_maxima, taps, pairs, irregular
+_WITH_INDICES = one_window, running_maxima, taps, pairs, irregular
 _PLANES = whole_plane, padded_planes, flat_planes, apart, slide_down, stride_two
 STRATEGIES = {
-    (False, False): (running_maxima, *_PLANES, bands, irregular),
+    (False, False): (planes_as_pixels, running_maxima, *_PLANES, bands, irregular),
     (False, True): (running_maxima, pixels_as_row, direct_pixels, bands, irregular),
-    (True, False): _WITH_INDICES,
+    (True, False): (planes_as_pixels, *_WITH_INDICES),
     (True, True): _WITH_INDICES,
 }

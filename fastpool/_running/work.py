@@ -43,6 +43,7 @@ class Work:
     linear: bool
     nbytes: int  # read and written
     axes: tuple  # as `running_axes` returns them, () for all other strategies
+    inner: "Work | None" = None  # of planes that are interleaved, as channels
 
     @property
     def slides(self):
@@ -83,6 +84,17 @@ def make_work(plan, windows, input_shape, output_shape, off=()):
     `windows` are the `trimmed` axes of the piece. The shapes are those of its arrays. `off` are
     the names of strategies that are switched off.
     """
+    arguments = plan, tuple(windows), input_shape, output_shape, off
+    work = _make_work(*arguments)
+    planes = 0 if "planes_as_pixels" in off else strategies.interleaves(work)[0]
+    if not planes:
+        return work
+    tile = (work.windows[-2].out, work.windows[-1].out, 1, planes)
+    return replace(work, axes=(), tile=tile, inner=_make_work(*arguments, planes))
+
+
+def _make_work(plan, windows, input_shape, output_shape, off, interleaved=0):
+    """Return the work of planes one by one, or of some that are interleaved."""
     itemsize = ITEMSIZE[plan.dtype]
     axes = list(plan.spatial)
     windows = list(windows)
@@ -92,7 +104,11 @@ def make_work(plan, windows, input_shape, output_shape, off=()):
         windows.insert(0, Window(1, 1, 1, 1, 1, 0, chain(1, 1)))
         axes.insert(0, -1)
         strides = (*strides[:2], 0, strides[2])
-    channels_last = plan.channels_last and plan.channels > 1
+    batch, channels = plan.batch, plan.channels
+    channels_last = plan.channels_last and channels > 1
+    if interleaved:
+        strides = (0, strides[1] if channels > 1 else strides[0], *strides[2:])
+        batch, channels, channels_last = 1, interleaved, True
     rows, cols = windows[-2:]
     pixels_as_row = direct = False
     irregular = any(window.places for window in windows)
@@ -100,13 +116,13 @@ def make_work(plan, windows, input_shape, output_shape, off=()):
         windows = [window._replace(steps=chain(1, 1)) for window in windows]
     elif channels_last:
         pixels_as_row, direct = strategies.of_pixels(
-            windows, plan.channels * itemsize, plan.return_indices, off
+            windows, channels * itemsize, plan.return_indices, off
         )
     if direct:
         rows, cols = (w._replace(steps=(Step(1, 1, 0),)) for w in (rows, cols))
         windows[-2:] = rows, cols
     pairs = plan.return_indices
-    arguments = (plan.batch, plan.channels, channels_last, direct, pairs)
+    arguments = (batch, channels, channels_last, direct, pairs)
     element_bytes = 8 if irregular and pairs else itemsize
     tile = tile_of(windows, element_bytes, *arguments)
     if pairs and not irregular:
@@ -124,8 +140,8 @@ def make_work(plan, windows, input_shape, output_shape, off=()):
         spatial_axes=tuple(axes),
         batch_axis=plan.batch_axis,
         channel_axis=plan.channel_axis,
-        batch=plan.batch,
-        channels=plan.channels,
+        batch=batch,
+        channels=channels,
         channels_last=channels_last,
         direct=direct,
         pixels_as_row=pixels_as_row,
@@ -143,6 +159,8 @@ def make_work(plan, windows, input_shape, output_shape, off=()):
     )
     if irregular:
         return work
+    if pairs and "one_window" not in off and strategies.against_one_window(work) is None:
+        return replace(work, direct=False, key_bytes=max(2, itemsize))
     wide = any(map(is_empty, windows)) or any(map(is_wide, windows))
     return as_running_maxima(work) if wide or running_maxima.pays(work) else work
 
@@ -156,7 +174,7 @@ def as_running_maxima(work):
 
 def narrower(work):
     """Return the work in smaller tiles, for less scratch; None if the loss exceeds the gain."""
-    if work.axes:
+    if work.axes or work.inner:
         return None
     rows, cols = work.windows[-2:]
     tile_rows, tile_cols, width, planes = work.tile

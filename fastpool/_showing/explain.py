@@ -230,7 +230,7 @@ def _kernel(plan, prepared):
         return how, ()
     if any(map(is_empty, prepared.windows)):
         return "nothing to pool: no window has an element", ()
-    work, (strategy, declined) = prepared.work, prepared.choice
+    work, (strategy, declined, _) = prepared.work, prepared.choice
     text = strategies.DOES[strategy]
     if strategy in strategies.BY_PASSES:
         names = geometry.layout(plan.layout, plan.input_shape).spatial_names

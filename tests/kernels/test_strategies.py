@@ -31,11 +31,13 @@ CALLS = {
         {},
     ),
     "whole_plane": ((1, 64, 7, 7), "float32", 7, {}, {}),
-    "padded_planes": ((1, 64, 20, 20), "uint8", 13, {"pads": 6}, {}),
+    "padded_planes": ((1, 8, 20, 20), "uint8", 13, {"pads": 6}, {}),
     "flat_planes": (
         *((1, 1024, 7, 7), "float32", 2, {}),
         dict.fromkeys(("avx2", "baseline"), "bands"),
     ),
+    "planes_as_pixels": ((8, 64, 7, 7), "float16", 3, {}, {}),
+    "one_window": ((1, 8, 40, 40), "float32", 40, {"return_indices": True}, {}),
     "apart": ((1, 64, 112, 112), "float32", 2, {"strides": 2}, {}),
     "slide_down": (
         *((1, 64, 56, 56), "float32", 3, {"pads": 1}),
@@ -86,7 +88,7 @@ def test_every_strategy_is_reached():
 def test_explained(name, isa):
     plan = plan_of(name)
     text = " ".join(plan.explain().split())
-    taken, declined = strategies.choose(work_of(plan), BUILDS[isa])
+    taken, declined, _ = strategies.choose(work_of(plan), BUILDS[isa])
     assert f'("{taken}")' in text
     for strategy, reason in declined:
         assert f"{strategy}: {reason}" in text
@@ -146,7 +148,7 @@ def test_a_switch_of_no_strategy_is_refused(monkeypatch):
     for switch in ("-flat", "flat_planes", "-apart,", "-bands", "-running_maxima", "-taps -apart"):
         monkeypatch.setenv("FASTPOOL_STRATEGY", switch)
         plan = fastpool.plan_max_pool(x.shape, x.dtype, 2)
-        with pytest.raises(ValueError, match="FASTPOOL_STRATEGY=.*expected some of -whole_plane"):
+        with pytest.raises(ValueError, match="FASTPOOL_STRATEGY=.*expected some of -planes_as_pixels"):
             plan(x)
     monkeypatch.delenv("FASTPOOL_STRATEGY")
     assert plan(x).shape == (1, 1, 3, 3)

@@ -1,6 +1,7 @@
 """Unpooling zeroes every other element, writes each value once, and refuses bad indices."""
 
 import contextlib
+import itertools
 import subprocess
 import sys
 import threading
@@ -114,6 +115,38 @@ def test_indices_count_within_a_batch_or_a_plane(layout, index_axis, order, isa)
             with pytest.raises(ValueError, match=rf"^indices.*: {value} is outside \[0, {size}\)"):
                 fastpool.max_unpool(x, wrong, 1, index_axis=index_axis, out=out, **attributes)
         cases.assert_same(out, expected, f"{count} threads")
+
+
+@pytest.mark.parametrize("index_axis", [0, 1, 2])
+@pytest.mark.parametrize(("layout", "channels"), [("NCHW", 18), ("NHWC", 3), ("NHWC", 7)])
+@pytest.mark.parametrize("name", ["uint8", "float32"])
+def test_planes_and_pixels_that_are_taken_together(
+    name, layout, channels, index_axis, isa, guarded_memory
+):
+    """Up to 64 values at a time: of planes of other batches too, and the last ones are fewer."""
+    memories = {key: guarded_memory(65536) for key in ("x", "y", "indices")}
+    shape, output_shape = (cases.array_shape(layout, 3, channels, n) for n in ((2, 2), (4, 5)))
+    values, rng = cases.values(shape, name, "bits", 0), np.random.default_rng(0)
+    size = 4 * 5 * (1, channels, 3 * channels)[2 - index_axis]
+    for index_dtype, order in itertools.product(("int64", "int32"), ("rising", "repeated")):
+        chosen = own_plane_indices(shape, layout, 4 * 5, rng, index_dtype, order) % size
+        attributes = {"output_shape": output_shape, "layout": layout, "index_axis": index_axis}
+        expected = _reference.max_unpool(values, chosen, 1, **attributes)
+        for at, threads in itertools.product(("end", "start"), (1, 2)):
+            x = memories["x"].array(shape, values.dtype, at)
+            indices = memories["indices"].array(shape, index_dtype, at)
+            y = memories["y"].array(output_shape, values.dtype, at)
+            x[...], indices[...] = values, chosen
+            fastpool.max_unpool(x, indices, 1, **attributes, out=y, num_threads=threads)
+            cases.assert_same(y, expected)
+            for place, value in itertools.product(range(0, x.size, 11), (-1, size)):
+                indices.reshape(-1)[place] = value
+                with pytest.raises(ValueError, match=rf"^indices.*: {value} is outside"):
+                    fastpool.max_unpool(x, indices, 1, **attributes, out=y, num_threads=threads)
+                indices[...] = chosen
+            cases.assert_same(y, expected)
+            for memory in memories.values():
+                memory.check()
 
 
 OUTSIDE = {

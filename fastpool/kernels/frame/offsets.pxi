@@ -59,3 +59,50 @@ cdef inline Py_ssize_t output_offset(const Problem *p, const View *y, const Tile
     if p.channels_last:
         return at + tile.batch * y.batch + tile.channel * y.channel
     return at + plane_offset(p, y, tile.plane + plane)
+
+
+cdef inline Py_ssize_t extent_of(const Problem *p, Py_ssize_t axis, bint outputs) noexcept nogil:
+    """Return the extent of a pooled axis: leading ones, then rows, then columns."""
+    cdef const Window *w = &p.cols if axis > p.leads else &p.rows
+    if axis < p.leads:
+        w = &p.lead[axis]
+    return w.out if outputs else w.size
+
+
+cdef inline Py_ssize_t step_of(const View *view, const Problem *p, Py_ssize_t axis) noexcept nogil:
+    """Return the elements from one index of a pooled axis to the next."""
+    if axis < p.leads:
+        return view.lead[axis]
+    return view.row if axis == p.leads else view.col
+
+
+cdef struct Runs:                       # a plane as runs of pixels that are evenly spaced
+    Py_ssize_t length, count
+    Py_ssize_t axes                     # that lead to the runs, the first ones
+
+
+cdef Runs runs_of(const Problem *p, const View *view, bint outputs) noexcept nogil:
+    """Cut a plane, or the outputs of one, into runs: rows that follow one another are one."""
+    cdef Runs runs
+    cdef Py_ssize_t axis, step
+    runs.length, runs.count, runs.axes = extent_of(p, p.leads + 1, outputs), 1, p.leads + 1
+    step = runs.length * view.col
+    while runs.axes > 0 and (extent_of(p, runs.axes - 1, outputs) == 1
+                             or step_of(view, p, runs.axes - 1) == step):
+        runs.axes -= 1
+        runs.length *= extent_of(p, runs.axes, outputs)
+        step *= extent_of(p, runs.axes, outputs)
+    for axis in range(runs.axes):
+        runs.count *= extent_of(p, axis, outputs)
+    return runs
+
+
+cdef Py_ssize_t run_offset(const Problem *p, const View *view, const Runs *runs, Py_ssize_t run,
+                           bint outputs) noexcept nogil:
+    """Return where a run begins in its plane."""
+    cdef Py_ssize_t axis = runs.axes, at = 0
+    while axis > 0:
+        axis -= 1
+        at += run % extent_of(p, axis, outputs) * step_of(view, p, axis)
+        run //= extent_of(p, axis, outputs)
+    return at

@@ -10,6 +10,8 @@ cdef enum Strategy:         # how a tile is pooled; each has a file here
     PADDED_PLANES
     WHOLE_PLANE
     FLAT_PLANES
+    PLANES_AS_PIXELS
+    ONE_WINDOW
     TAPS
     PAIRS
     RUNNING_MAXIMA
@@ -48,6 +50,7 @@ cdef struct TapsChoice:                 # taps.pxi: how windows with indices are
 
 cdef struct FlatPlanes                  # flat_planes.pxi
 cdef struct RunningAxis                 # running_maxima.pxi
+cdef struct Pool                        # below
 
 
 cdef struct Pool:                       # a pooling to maxima, ready to run
@@ -60,6 +63,7 @@ cdef struct Pool:                       # a pooling to maxima, ready to run
     int key_bytes, rule                 # of a key; key_rule
     TapsChoice taps
     FlatPlanes *flat
+    Pool *inner                         # of planes that are interleaved (planes_as_pixels.pxi)
     RunningAxis *running                # from the innermost axis on
     int running_axes
 

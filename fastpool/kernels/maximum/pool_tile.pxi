@@ -293,6 +293,9 @@ cdef void run_task(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:
     if p.strategy == RUNNING_MAXIMA:
         tile_running_maxima(p, job, task, scratch)
         return
+    if p.strategy == PLANES_AS_PIXELS:
+        tile_planes_as_pixels(p, job, task, scratch)
+        return
     tile_of(&tile, &p.frame, task)
     if p.strategy == TAPS:
         if pool_taps(job, &tile, scratch):
@@ -303,6 +306,13 @@ cdef void run_task(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:
             tile_taps(p, job, &tile, scratch, True, <int32_t *>NULL)
         else:
             tile_taps(p, job, &tile, scratch, True, <int64_t *>NULL)
+    elif p.strategy == ONE_WINDOW:
+        if p.key_bytes == 2:
+            tile_one_window(p, job, &tile, scratch, <int16_t *>NULL)
+        elif p.key_bytes == 4:
+            tile_one_window(p, job, &tile, scratch, <int32_t *>NULL)
+        else:
+            tile_one_window(p, job, &tile, scratch, <int64_t *>NULL)
     elif p.with_indices and p.strategy == IRREGULAR:
         tile_irregular_pairs(p, job, &tile, scratch)
     elif p.with_indices:

@@ -5,7 +5,8 @@ STRATEGIES = {
     "slide_down": SLIDE_DOWN, "stride_two": STRIDE_TWO, "apart": APART,
     "padded_planes": PADDED_PLANES, "whole_plane": WHOLE_PLANE, "flat_planes": FLAT_PLANES,
     "taps": TAPS, "pairs": PAIRS, "running_maxima": RUNNING_MAXIMA,
-    "irregular": IRREGULAR,
+    "irregular": IRREGULAR, "planes_as_pixels": PLANES_AS_PIXELS,
+    "one_window": ONE_WINDOW,
 }
 
 # What the strategies can take, for the tests of that module.
@@ -15,8 +16,11 @@ LIMITS = {
 }
 
 
-cdef int plan_maximum(Pool *p, schedule, strategy) except -1:
-    """Set a pooling to maxima by a strategy, a name of STRATEGIES."""
+cdef int plan_maximum(Pool *p, schedule, strategy, inner) except -1:
+    """Set a pooling to maxima by a strategy, a name of STRATEGIES.
+
+    `inner` is the strategy for planes that are interleaved.
+    """
     if strategy != "irregular" and any([window.places for window in schedule.windows]):
         raise ValueError(f"{strategy}: takes no irregular axes")
     set_frame(&p.frame, schedule)
@@ -35,9 +39,11 @@ cdef int plan_maximum(Pool *p, schedule, strategy) except -1:
         plan_taps(p, schedule)
     elif p.strategy == RUNNING_MAXIMA:
         plan_running_maxima(p, schedule.axes)
+    elif p.strategy == PLANES_AS_PIXELS:
+        plan_planes_as_pixels(p, schedule, inner)
     elif p.strategy == FLAT_PLANES and not plan_flat_planes(p):
         raise MemoryError("fastpool: no memory for masks")
-    if p.strategy != PADDED_PLANES and p.strategy != RUNNING_MAXIMA:
+    if p.strategy not in (PADDED_PLANES, RUNNING_MAXIMA, PLANES_AS_PIXELS):
         p.in_place = bands_in_place(p)
     plan_scratch(p)
     return 0
@@ -51,10 +57,15 @@ cdef void plan_scratch(Pool *p) noexcept nogil:
     memset(sizes, 0, sizeof(sizes))
     if p.strategy == RUNNING_MAXIMA:
         sizes[<int>SLAB], element = running_scratch(p), 1
+    elif p.strategy == PLANES_AS_PIXELS:
+        planes_as_pixels_scratch(p, sizes)
+        element = 1
     elif p.strategy == IRREGULAR:
         irregular_scratch(p, sizes)
     elif p.strategy == TAPS:
         taps_scratch(p, sizes)
+    elif p.strategy == ONE_WINDOW:
+        one_window_scratch(p, sizes)
     elif p.with_indices:
         pairs_scratch(p, sizes)
     else:
@@ -67,4 +78,7 @@ cdef void plan_scratch(Pool *p) noexcept nogil:
 cdef void free_maximum(Pool *p) noexcept:
     free_flat_planes(p.flat)
     free(p.running)
+    if p.inner != NULL:
+        free_maximum(p.inner)
+        free(p.inner)
     free_frame(&p.frame)

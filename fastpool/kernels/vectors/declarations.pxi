@@ -62,6 +62,8 @@ cdef extern from "kernels/vectors/loops.h" nogil:
     void fill(...)
     void fill_positions(...)
     void store_bools(uint8_t *, Py_ssize_t)
+    int64_t greatest(...)
+    Py_ssize_t first_equal(...)
     void max_pairs_of(int64_t *, int64_t *, const int64_t *, const int64_t *, const int64_t *,
                       const int64_t *, Py_ssize_t)
     ctypedef struct places_t:

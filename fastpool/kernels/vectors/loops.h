@@ -66,6 +66,29 @@ static void store_bools(uint8_t *bytes, ptrdiff_t n) {
     vec_store(bytes + i, bools_of(vec_load(bytes + i)));
 }
 
+/* ---- the greatest of n keys, n > 0, and the first place of a key that is there ---- */
+
+#define DEFINE_GREATEST(L)                                                                        \
+    static VECTORISED int##L##_t greatest_i##L(const int##L##_t *keys, ptrdiff_t n) {             \
+        int##L##_t most = keys[0];                                                                \
+        for (ptrdiff_t i = 0; i < n; i++) most = keys[i] > most ? keys[i] : most;                 \
+        return most;                                                                              \
+    }                                                                                             \
+    static VECTORISED ptrdiff_t first_equal_i##L(const int##L##_t *keys, ptrdiff_t n,             \
+                                                 int##L##_t key) {                                \
+        ptrdiff_t first = 0;                                                                      \
+        for (; first + 64 <= n; first += 64) {                                                    \
+            int##L##_t found = 0;                                                                 \
+            for (ptrdiff_t i = 0; i < 64; i++) found |= (int##L##_t)-(keys[first + i] == key);    \
+            if (found) break;                                                                     \
+        }                                                                                         \
+        while (keys[first] != key) first++;                                                       \
+        return first;                                                                             \
+    }
+DEFINE_GREATEST(16) DEFINE_GREATEST(32) DEFINE_GREATEST(64)
+#define greatest(keys, n) BY_KEY(greatest, keys)(keys, n)
+#define first_equal(keys, n, key) BY_KEY(first_equal, keys)(keys, n, key)
+
 /* ---- the greater of pairs of a key and a place; if keys are equal, the lower place ---- */
 
 static VECTORISED void max_pairs_of(int64_t *keys, int64_t *places, const int64_t *a,
