@@ -32,12 +32,12 @@ WHOLE_BYTES = 512 << 10
 LEAST_PIXEL = 64
 MOST_PIXEL = 256
 INTERLEAVED_BYTES = 128 << 10
+SLABS_BYTES = 512 << 10  # with indices, and taps along leading axes: nothing else is fast
 # Planes of 16-bit floats are interleaved up to this many elements; if they have one output, up to
 # the second number. Others with long windows at stride 1 are, up to this many bytes of outputs.
 KEYED_ELEMENTS = 1300
 # With indices, a plane with one window is interleaved up to this many elements.
 WHOLE_ELEMENTS = 128
-WHOLE_PIXELS = 32  # of one window, channels last: up to this many, all taps at once are faster
 KEYED_WHOLE = 144
 SLIDING_ROW = 40
 # A padded plane has at most this many times the outputs.
@@ -166,7 +166,9 @@ def interleaves(work):
     if work.return_indices and work.batch > 1 and batch != work.channels * channel:
         return 0, "indices count within a batch"
     nbytes = elements * size + outs * (size + work.return_indices * work.index_bytes)
-    most = min(MOST_PIXEL, INTERLEAVED_BYTES // nbytes * size)
+    slabs = work.return_indices and any(w.kernel > 1 for w in work.windows[:-2])
+    room = SLABS_BYTES if slabs else INTERLEAVED_BYTES
+    most = min(MOST_PIXEL, room // nbytes * size)
     if planes * size < LEAST_PIXEL:
         return 0, f"{planes} planes are too few"
     if most < LEAST_PIXEL:
@@ -201,6 +203,8 @@ def _against_interleaving(work):
         if cols.kernel == cols.stride > 2 and high - low < cols.out:
             return None
         return "rows of windows this short are fast"
+    if ITEMSIZE[work.dtype] == 8:
+        return "a vector holds few elements"
     if slides and row_bytes > SLIDING_ROW and 2 * cols.kernel <= cols.size:
         return f"a row of {row_bytes} bytes of outputs is not too short for long windows"
     return None
@@ -388,7 +392,7 @@ def against_one_window(work):
         if (w.out, w.kernel, w.begin, w.dilation) != (1, w.size, 0, 1):
             return "one window does not take all of a plane"
     elements = math.prod(w.size for w in work.windows)
-    least = WHOLE_PIXELS if work.channels_last else WHOLE_ELEMENTS
+    least = MAX_TAPS if work.channels_last else WHOLE_ELEMENTS
     if elements <= least:
         return f"a plane of {elements} elements is at most {least}"
     return None

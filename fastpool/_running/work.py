@@ -169,7 +169,8 @@ def as_running_maxima(work):
     """Return the work by running maxima, for windows long relative to the input or scratch."""
     channels = work.channels if work.channels_last else 1
     axes, channels, _ = running_maxima.running_axes(work.windows, channels)
-    return replace(work, axes=axes, tile=(1, 1, channels, 1), direct=False, pixels_as_row=False)
+    return replace(work, axes=axes, tile=(1, 1, channels, 1), direct=False, pixels_as_row=False,
+                   inner=None)
 
 
 def narrower(work):

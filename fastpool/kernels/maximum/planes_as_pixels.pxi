@@ -35,6 +35,10 @@ cdef void move_planes(const View *apart, char *pixels, const Pool *p, Py_ssize_t
         if not spaced:                  # planes of one batch
             run = imin(run, problem.channels - (first + lane) % problem.channels)
         at = plane_offset(problem, apart, first + lane)
+        if not outputs and runs.count == 1:
+            for r in range(run):        # pieces of many planes in turns: no processor foresees that
+                plane = apart.data + (at + r * apart.channel) * size
+                prefetch_bytes(plane, runs.length * size)
         for r in range(runs.count):
             plane = apart.data + (at + run_offset(problem, apart, &runs, r, outputs)) * size
             pixel = pixels + (r * runs.length * group + lane) * size

@@ -60,6 +60,7 @@ cdef extern from "kernels/vectors/indices.h" nogil:
 
 cdef extern from "kernels/vectors/loops.h" nogil:
     void fill(...)
+    void prefetch_bytes(const char *, Py_ssize_t)
     void fill_positions(...)
     void store_bools(uint8_t *, Py_ssize_t)
     int64_t greatest(...)

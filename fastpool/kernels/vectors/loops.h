@@ -43,6 +43,12 @@ DEFINE_FILL(i32, int32_t) DEFINE_FILL(u32, uint32_t)
 DEFINE_FILL(i64, int64_t) DEFINE_FILL(u64, uint64_t)
 #define fill(to, n, value) BY_TYPE(fill, to)(to, n, value)
 
+/* ---- prefetch ---- */
+
+INLINE void prefetch_bytes(const char *from, ptrdiff_t nbytes) {
+    for (ptrdiff_t i = 0; i < nbytes; i += 64) __builtin_prefetch(from + i);
+}
+
 /* ---- first, first + 1, ... ---- */
 
 #define DEFINE_FILL_POSITIONS(L)                                                                  \
