@@ -151,38 +151,52 @@ def none_empty(window):
 # ----------------------------------------------------------------------- channels first, planes
 
 
-def interleaves(work):
-    """Return how many planes are interleaved at a time, 0 for none, and why not.
+def interleaved_planes(work, off):
+    """Return how many planes are interleaved at a time, or 0.
 
     This decides the tiles, so it is asked as soon as there is the work of single planes.
     """
+    if "planes_as_pixels" in off or against_interleaving(work):
+        return 0
     size, planes = ITEMSIZE[work.dtype], work.batch * work.channels
-    batch, channel, *_ = work.index_strides
-    elements, outs = (math.prod(n) for n in zip(*((w.size, w.out) for w in work.windows), strict=True))
-    if work.channels_last:
-        return 0, "channels are last"
-    if not elements or not outs or any(w.places or is_empty(w) or is_wide(w) for w in work.windows):
-        return 0, "windows have no elements, differ in length, or are very long"
-    if work.return_indices and work.batch > 1 and batch != work.channels * channel:
-        return 0, "indices count within a batch"
-    nbytes = elements * size + outs * (size + work.return_indices * work.index_bytes)
-    slabs = work.return_indices and any(w.kernel > 1 for w in work.windows[:-2])
-    room = SLABS_BYTES if slabs else INTERLEAVED_BYTES
-    most = min(MOST_PIXEL, room // nbytes * size)
-    if planes * size < LEAST_PIXEL:
-        return 0, f"{planes} planes are too few"
-    if most < LEAST_PIXEL:
-        return 0, f"a plane of {nbytes} bytes, with its outputs, is too large"
-    if reason := _against_interleaving(work):
-        return 0, reason
-    groups = -(-planes * size // most)
-    if planes * nbytes > SHARED_BYTES:
+    groups = -(-planes * size // _pixel_bytes(work))
+    if planes * _plane_bytes(work) > SHARED_BYTES:
         groups = max(groups, min(FEW_TASKS, planes * size // LEAST_PIXEL))
     step = 16 // size
-    return -(-planes // (groups * step)) * step, None
+    return -(-planes // (groups * step)) * step
 
 
-def _against_interleaving(work):
+def _plane_bytes(work):
+    """Return the bytes of a plane and its outputs."""
+    size, places = ITEMSIZE[work.dtype], work.return_indices * work.index_bytes
+    outs = math.prod(w.out for w in work.windows)
+    return math.prod(w.size for w in work.windows) * size + outs * (size + places)
+
+
+def _pixel_bytes(work):
+    """Return the most bytes of a pixel of planes for which there is room in the cache."""
+    slabs = work.return_indices and any(w.kernel > 1 for w in work.windows[:-2])
+    room = SLABS_BYTES if slabs else INTERLEAVED_BYTES
+    return min(MOST_PIXEL, room // _plane_bytes(work) * ITEMSIZE[work.dtype])
+
+
+def against_interleaving(work):
+    """Return why planes are not interleaved, or None."""
+    planes, (batch, channel, *_) = work.batch * work.channels, work.index_strides
+    if work.channels_last:
+        return "channels are last"
+    if any(w.places or not w.size or not w.out or is_empty(w) or is_wide(w) for w in work.windows):
+        return "windows have no elements, differ in length, or are very long"
+    if work.return_indices and work.batch > 1 and batch != work.channels * channel:
+        return "indices count within a batch"
+    if planes * ITEMSIZE[work.dtype] < LEAST_PIXEL:
+        return f"{planes} planes are too few"
+    if _pixel_bytes(work) < LEAST_PIXEL:
+        return f"a plane of {_plane_bytes(work)} bytes, with its outputs, is too large"
+    return _against_small_planes(work)
+
+
+def _against_small_planes(work):
     """Return why single planes take less time, or None. Measured on random layers."""
     *leads, rows, cols = work.windows
     elements, row_bytes = rows.size * cols.size, cols.out * ITEMSIZE[work.dtype]
@@ -211,7 +225,7 @@ def _against_interleaving(work):
 
 
 def planes_as_pixels(work, build):
-    return None if work.inner else interleaves(work)[1]
+    return None if work.inner else against_interleaving(work)
 
 
 # ------------------------------------------------------------------------------ values, one plane
@@ -396,6 +410,11 @@ def against_one_window(work):
     if elements <= least:
         return f"a plane of {elements} elements is at most {least}"
     return None
+
+
+def takes_one_window(work, off):
+    """Are planes pooled to one value and index each? This decides the width of keys."""
+    return work.return_indices and "one_window" not in off and not against_one_window(work)
 
 
 def one_window(work, build):

@@ -86,7 +86,7 @@ def make_work(plan, windows, input_shape, output_shape, off=()):
     """
     arguments = plan, tuple(windows), input_shape, output_shape, off
     work = _make_work(*arguments)
-    planes = 0 if "planes_as_pixels" in off else strategies.interleaves(work)[0]
+    planes = strategies.interleaved_planes(work, off)
     if not planes:
         return work
     tile = (work.windows[-2].out, work.windows[-1].out, 1, planes)
@@ -159,7 +159,7 @@ def _make_work(plan, windows, input_shape, output_shape, off, interleaved=0):
     )
     if irregular:
         return work
-    if pairs and "one_window" not in off and strategies.against_one_window(work) is None:
+    if strategies.takes_one_window(work, off):
         return replace(work, direct=False, key_bytes=max(2, itemsize))
     wide = any(map(is_empty, windows)) or any(map(is_wide, windows))
     return as_running_maxima(work) if wide or running_maxima.pays(work) else work
@@ -169,8 +169,8 @@ def as_running_maxima(work):
     """Return the work by running maxima, for windows long relative to the input or scratch."""
     channels = work.channels if work.channels_last else 1
     axes, channels, _ = running_maxima.running_axes(work.windows, channels)
-    return replace(work, axes=axes, tile=(1, 1, channels, 1), direct=False, pixels_as_row=False,
-                   inner=None)
+    tile = 1, 1, channels, 1
+    return replace(work, axes=axes, tile=tile, direct=False, pixels_as_row=False, inner=None)
 
 
 def narrower(work):

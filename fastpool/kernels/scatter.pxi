@@ -19,7 +19,7 @@ cdef enum:
     DONE = -1
     REFUSED = -2
     CHANGED = -4            # an index changed after it was checked; some of the result is written
-    CHUNK = 64              # places that places_t holds: values for which elements are zeroed at a time
+    CHUNK = 64              # values for which elements are zeroed at a time; places_t holds as many
     LINE = 64               # bytes of a cache line
     AHEAD = 4096            # bytes from what is zeroed to what is prefetched
     TOGETHER_BYTES = 16384  # at most, of planes that are taken together

@@ -148,7 +148,8 @@ def test_a_switch_of_no_strategy_is_refused(monkeypatch):
     for switch in ("-flat", "flat_planes", "-apart,", "-bands", "-running_maxima", "-taps -apart"):
         monkeypatch.setenv("FASTPOOL_STRATEGY", switch)
         plan = fastpool.plan_max_pool(x.shape, x.dtype, 2)
-        with pytest.raises(ValueError, match="FASTPOOL_STRATEGY=.*expected some of -planes_as_pixels"):
+        expected = "FASTPOOL_STRATEGY=.*expected some of -planes_as_pixels"
+        with pytest.raises(ValueError, match=expected):
             plan(x)
     monkeypatch.delenv("FASTPOOL_STRATEGY")
     assert plan(x).shape == (1, 1, 3, 3)
