@@ -33,13 +33,16 @@ LEAST_PIXEL = 64
 MOST_PIXEL = 256
 INTERLEAVED_BYTES = 128 << 10
 SLABS_BYTES = 512 << 10  # with indices, and taps along leading axes: nothing else is fast
-# Planes of 16-bit floats are interleaved up to this many elements; if they have one output, up to
-# the second number. Others with long windows at stride 1 are, up to this many bytes of outputs.
+# Planes of 16-bit floats are interleaved up to KEYED_ELEMENTS. If they have one output, up to
+# KEYED_WHOLE; of other types, with leading axes, up to WHOLE_SLABS. Planes with long windows at
+# stride 1 are, up to SLIDING_ROW bytes of outputs; with indices, below INDEXED_ROW bytes.
 KEYED_ELEMENTS = 1300
+KEYED_WHOLE = 144
+WHOLE_SLABS = 64
+SLIDING_ROW = 40
+INDEXED_ROW = 64
 # With indices, a plane with one window is interleaved up to this many elements.
 WHOLE_ELEMENTS = 128
-KEYED_WHOLE = 144
-SLIDING_ROW = 40
 # A padded plane has at most this many times the outputs.
 PADDED_PARTS = 4
 
@@ -199,28 +202,31 @@ def against_interleaving(work):
 def _against_small_planes(work):
     """Return why single planes take less time, or None. Measured on random layers."""
     *leads, rows, cols = work.windows
-    elements, row_bytes = rows.size * cols.size, cols.out * ITEMSIZE[work.dtype]
-    slides = rows.stride * cols.stride == 1
+    size, elements = ITEMSIZE[work.dtype], math.prod(w.size for w in work.windows)
+    row_bytes, slabs = cols.out * size, any(window.kernel > 1 for window in leads)
+    long = f"a row of {row_bytes} bytes of outputs is not short"
     if work.return_indices:
-        whole = against_one_window(work) is None
-        return "a plane has one window over all its elements" if whole else None
-    if any(window.kernel > 1 for window in leads):
+        if against_one_window(work) is None:
+            return "a plane has one window over all its elements"
+        near = cols.stride <= 2 and size >= 4 and not work.keyed and not slabs
+        return long if near and row_bytes >= INDEXED_ROW else None
+    if all(window.out == 1 for window in work.windows):
+        if elements > (KEYED_WHOLE if work.keyed else WHOLE_SLABS if slabs else 0):
+            return "a plane has one window"
+    if slabs:
         return None
-    if rows.out * cols.out == 1 and not (work.keyed and elements <= KEYED_WHOLE):
-        return "a plane has one window"
     if work.keyed:
         if max(elements, 4 * cols.size) <= KEYED_ELEMENTS:
             return None
         return f"a plane of {elements} elements is taken row by row"
     if _takes_chain(work) is None:
         low, high = cols.inner
-        if cols.kernel == cols.stride > 2 and high - low < cols.out:
-            return None
-        return "rows of windows this short are fast"
-    if ITEMSIZE[work.dtype] == 8:
+        over_sides = high - low < cols.out
+        return None if cols.kernel == cols.stride > 2 and over_sides else "windows are short"
+    if size == 8:
         return "a vector holds few elements"
-    if slides and row_bytes > SLIDING_ROW and 2 * cols.kernel <= cols.size:
-        return f"a row of {row_bytes} bytes of outputs is not too short for long windows"
+    if rows.stride * cols.stride == 1 and row_bytes > SLIDING_ROW and 2 * cols.kernel <= cols.size:
+        return long
     return None
 
 
