@@ -1,6 +1,7 @@
 """Every strategy gives the right values: sizes around its limits, a NaN anywhere, guard pages.
 
-The data are the codes and tables of codes.py. Windows with indices are in test_taps.py.
+The data are the codes and tables of codes.py. Windows with indices are in test_taps.py, and planes
+that are interleaved in test_small_planes.py.
 """
 
 from itertools import count
@@ -171,7 +172,9 @@ def planned(strategy, shape, name, kernel, isa, **attributes):
     """Return a plan of that strategy, or of the one that replaces it in builds without masks."""
     attributes.setdefault("layout", LAYOUTS.get(len(kernel)))
     plan = fastpool.plan_max_pool(shape, cases.dtype(name), kernel, **attributes)
-    plan(np.zeros(shape, cases.dtype(name)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FASTPOOL_STRATEGY", "-planes_as_pixels")
+        plan(np.zeros(shape, cases.dtype(name)))
     found = {
         "slide_down": ["bands"],
         **dict.fromkeys(("stride_two", "flat_planes"), ["bands", "apart"]),
