@@ -61,6 +61,7 @@ def drawn_case(rng):
 @pytest.mark.parametrize("pairs", [0, 1, 64, 300, 2000, running_maxima.SCRATCH_PAIRS])
 def test_every_geometry_by_running_maxima(pairs, isa, monkeypatch):
     """Also with scratch for few pairs: tiles of one output, kept suffixes, queues."""
+    monkeypatch.setenv("FASTPOOL_STRATEGY", "-planes_as_pixels,-one_window")
     monkeypatch.setattr(running_maxima, "pays", lambda work: True)
     monkeypatch.setattr(running_maxima, "SCRATCH_PAIRS", pairs)
     monkeypatch.setattr(running_maxima, "SHORT", 64 if pairs == running_maxima.SCRATCH_PAIRS else 0)
