@@ -230,8 +230,10 @@ def _kernel(plan, prepared):
         return how, ()
     if any(map(is_empty, prepared.windows)):
         return "nothing to pool: no window has an element", ()
-    work, (strategy, declined, _) = prepared.work, prepared.choice
+    work, (strategy, declined, inner) = prepared.work, prepared.choice
     text = strategies.DOES[strategy]
+    if inner:
+        text += f', by "{inner}"'
     if strategy in strategies.BY_PASSES:
         names = geometry.layout(plan.layout, plan.input_shape).spatial_names
         names = dict(zip(plan.spatial, names, strict=True))
@@ -249,7 +251,7 @@ def _kernel_of_means(plan, prepared):
     """Return how tiles are averaged, and the (strategy, reason) of those that declined."""
     if prepared.pooling is None:
         return "in integers of any size, as its numbers exceed what compiled code holds", ()
-    strategy, declined = prepared.choice
+    strategy, declined, _ = prepared.choice
     text = sum_strategies.DOES[strategy]
     if prepared.work.interleaves:
         text = f"{averages.INTERLEAVED} planes interleaved; {text}"
