@@ -27,6 +27,8 @@ ROW_ELEMENTS = 4096
 SMALL_BLOCK = 4096
 PIXEL_OUTPUTS = 512
 SMALL_SCRATCH = 1 << 20
+# Elements of a row of zeros that stands for padding, next to rows that are read where they are.
+MOST_ZEROS = 1 << 15
 # Planes of a group that is interleaved (average.pxi repeats it), bytes of a group under a tile that
 # stay in the second-level cache, and output rows of a tile: fewer read too many elements twice.
 INTERLEAVED = 16
@@ -34,7 +36,7 @@ INTERLEAVED_BYTES = 256 << 10
 FEWEST_ROWS = 4
 # Divisors of rows whose reciprocals are kept (average.pxi repeats it), and of columns.
 MOST_DIVISORS = 16
-MOST_RECIPROCALS = 4096
+MOST_RECIPROCALS = 1 << 16
 # Tiles for threads, and bytes of input that one has at least.
 SOME_TASKS = 16
 TASK_BYTES = 32 << 10
@@ -80,6 +82,7 @@ class SumWork:
     small_doubles: bool  # small windows are over rows of doubles
     small_floats: bool  # with sums of floats, which are exact
     pitch: int  # elements from one of these rows to the next
+    zeros: int  # elements of a row of padding, which is as long as rows that are read in place
     rows: int  # of these under a block
     band: int  # sums of columns with their margins
     lag: int  # columns from one prefix to the next
@@ -216,13 +219,16 @@ def make_sum_work(plan):
     block = max(
         width, min(SMALL_BLOCK if small or in_bytes else BLOCK_OUTPUTS, tile_rows * width * planes)
     )
-    pitch = small_rows = 0
+    pitch = zeros = small_rows = 0
     small_floats = (small or in_bytes) and _sums_fit_floats(
         plan, math.prod(map(most_taps, windows))
     )
     if small:
-        pitch = _pitch(cols, tile_cols, channels)
-        slabs = math.prod(lead_taps) if sequential or small_floats else 1
+        pitch = zeros = _pitch(cols, tile_cols, channels)
+        if channels_last:
+            zeros = max(pitch, min(MOST_ZEROS, _pitch(cols, tile_cols, plan.channels)))
+        added = not sequential and not small_floats and plan.dtype != "float64"
+        slabs = 1 if added else math.prod(lead_taps)
         block_rows = _small_rows(rows, min(tile_rows, block // width), pitch * slabs)
         if block_rows < min(tile_rows, block // width):
             block = block_rows * width
@@ -258,6 +264,7 @@ def make_sum_work(plan):
         small_doubles=plan.dtype in ("float64", "int32", "uint32"),
         small_floats=small_floats,
         pitch=pitch,
+        zeros=zeros,
         rows=small_rows,
         band=0 if whole else span * channels + 64,
         lag=0 if whole else min(cols.dilation, max(1, cols.size)),

@@ -62,7 +62,7 @@ SMALL = [((3, 3), 1), ((3, 3), 2), ((2, 2), 1), ((2, 2), 2), ((3, 2), 1), ((1, 3
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("layout", ["CHW", "HWC"])
-@pytest.mark.parametrize(("kernel", "stride"), [*SMALL, ((15, 17), 1), ((9, 28), 3), ((17, 2), 1)])
+@pytest.mark.parametrize(("kernel", "stride"), [*SMALL, ((15, 17), 1), ((9, 28), 3), ((17, 2), 1), ((2, 8), 2)])
 def test_edges_of_byte_columns(dtype, layout, kernel, stride):
     """The least and the greatest sums, around vectors; rows that are carried; padding."""
     info = np.iinfo(dtype)
@@ -99,6 +99,52 @@ def test_edges_of_small_windows(dtype, kernel, stride):
                     with running.using(build):
                         y = fastpool.avg_pool(x, kernel, num_threads=1, **attributes)
                     cases.assert_same(y, expected, f"{build} {shape} {attributes}")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("stride", range(2, 11))
+def test_rows_that_are_split(dtype, stride):
+    """Elements a stride apart become neighbours: few and many, all of them or some."""
+    for width, taps in itertools.product((7, 64, 67), (1, 3, 9)):
+        x = cases.summands((2, 3, width), dtype, "finite", width)
+        for pads in ((0, 0, 0, 0), (0, min(taps - 1, 2), 0, taps - 1)):
+            attributes = {"strides": (1, stride), "pads": pads, "layout": "CHW"}
+            if taps <= width:
+                assert_exact(x, (2, taps), attributes | {"numerics": "sequential"})
+                assert_exact(x, (2, taps), attributes)
+
+
+@pytest.mark.parametrize("kind", ["finite", "quarters", "rare"])
+def test_doubles_of_all_digits(kind):
+    """Sums that two doubles hold: of rows, slabs and pixels, and those that decide nothing."""
+    for shape, layout in (
+        ((3, 5, 6, 19), "CDHW"),
+        ((5, 6, 9, 3), "DHWC"),
+        ((5, 6, 4, 17), "DHWC"),
+        ((2, 1, 1, 1), "CDHW"),
+    ):
+        x = cases.summands(shape, "float64", kind, 1)
+        for digits in (x, x / 3):
+            for kernel, strides in (((2, 2, 2), 2), ((3, 1, 3), 1), ((1, 1, 5), 2)):
+                sizes = shape[1:] if layout == "CDHW" else shape[:3]
+                kernel = tuple(map(min, kernel, sizes))
+                assert_exact(digits, kernel, {"strides": strides, "layout": layout})
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("numerics", ["exact", "sequential"])
+def test_parts_of_pixels(dtype, numerics):
+    """Tiles of some channels, and views: pixels that are not neighbours, and padding."""
+    for channels, part in ((600, slice(None)), (80, slice(5, 77)), (40, slice(1, 8))):
+        wide = cases.summands((3, 4, channels), dtype, "normal", channels)
+        for kernel, attributes in (
+            ((3, 3), {"pads": 1}),
+            ((2, 2), {"strides": 2}),
+            ((3, 2), {"strides": (1, 2), "pads": (2, 0, 0, 1)}),
+        ):
+            assert_exact(
+                wide[:, :, part], kernel, attributes | {"layout": "HWC", "numerics": numerics}
+            )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint16"])

@@ -78,6 +78,7 @@ cdef struct Average:                    # an average pooling, ready to run
     bint small_doubles                  # are rows of small windows doubles?
     bint small_floats                   # are their sums floats? They are exact
     Py_ssize_t pitch                    # elements from one of these rows to the next
+    Py_ssize_t zeros                    # of a row of padding
 
 
 cdef struct Row:                        # sums of a row of windows
@@ -161,7 +162,7 @@ cdef void free_average(Average *a) noexcept:
 cdef int set_reciprocals(Average *a, Reciprocals *parts, double by) except -1:
     """Set the parts of the reciprocals of one row's divisors. Return whether they exist."""
     cdef Py_ssize_t i, nbytes
-    cdef double divisor, high, low
+    cdef double divisor, last = 0, high = 0, low = 0
     cdef int result_bits = 24 if is_float_code(a.result) else 8 * dtype_bytes[a.result]
     parts.by = by
     parts.count = 1 if a.divisor or a.cols.counts == NULL else a.frame.problem.cols.out
@@ -176,8 +177,11 @@ cdef int set_reciprocals(Average *a, Reciprocals *parts, double by) except -1:
         divisor = by * a.cols.counts[i] if parts.count > 1 else by
         if not divisor:
             continue
-        if not split_reciprocal(divisor, result_bits, 24 if a.small_floats else 53, &high, &low):
-            return False
+        if divisor != last:                 # (most are like the one before)
+            last = divisor
+            if not split_reciprocal(divisor, result_bits, 24 if a.small_floats else 53, &high,
+                                    &low):
+                return False
         if a.small_floats:
             (<float *>parts.high)[i], (<float *>parts.low)[i] = <float>high, <float>low
         else:
@@ -236,7 +240,7 @@ cdef int plan_average(Average *a, work) except -1:
     if a.small_floats and a.divisors == 0:
         a.small_floats = False              # (their reciprocals would be too short)
         set_all_reciprocals(a, work.divisors)
-    a.small_doubles, a.pitch = work.small_doubles, work.pitch
+    a.small_doubles, a.pitch, a.zeros = work.small_doubles, work.pitch, work.zeros
     a.band = elements = work.band
     outputs = a.block
     if not 0 < a.most_digits <= MOST_PARTS:
@@ -248,7 +252,7 @@ cdef int plan_average(Average *a, work) except -1:
     sizes[<int>COLUMNS] = elements * (a.most_digits if a.carries_rows else 1)
     sizes[<int>PREFIX] = elements + work.lag * (INTERLEAVED if a.interleaves else t.channels)
     sizes[<int>ROWS], sizes[<int>ROW_PLACES] = work.rows * a.pitch, work.rows
-    sizes[<int>NO_ROW] = sizes[<int>ONE_ROW] = a.pitch
+    sizes[<int>NO_ROW], sizes[<int>ONE_ROW] = a.zeros, a.pitch
     sizes[<int>ELEMENTS] = ceil_div(work.interleaved * p.size, 8)
     sizes[<int>RESULTS] = 0
     if a.interleaves:

@@ -149,10 +149,14 @@ cdef double sum_part_of_plane(const any_t *src, const Block *b, const part_t *pa
 cdef void note_tile(range_t *range_, const any_t *src, const Block *b) noexcept nogil:
     """Note all elements under a tile."""
     cdef Py_ssize_t n = b.tile.channels, cols = b.tile.col_hi - b.tile.col_lo, s, r, c
+    cdef Py_ssize_t rows = b.tile.row_hi - b.tile.row_lo
+    cdef bint lies = b.x.col == n or cols <= 1
     range_.most, range_.least, range_.infinite, range_.nan = 0, 1e308 * 10, 0, 0
+    if lies and b.x.row == cols * n:
+        cols, rows = rows * cols, 1         # rows that are neighbours in memory
     for s in range(b.slabs):
-        for r in range(b.tile.row_hi - b.tile.row_lo):
-            if b.x.col == n or cols <= 1:
+        for r in range(rows):
+            if lies:
                 note_elements(range_, src + b.offsets[s] + r * b.x.row, cols * n)
                 continue
             for c in range(cols):

@@ -16,13 +16,29 @@ cdef bint takes_pairs(const Block *b, const SmallTile *small) noexcept nogil:
     cdef const Problem *p = &a.frame.problem
     if a.ignore_nan:
         return False
-    if a.small and b.slabs == 1:
+    if a.small and small.windows.slabs == b.slabs:
         return MASKED_ROWS or not small.windows.pairs   # (else vectors would pass the row's end)
     if a.whole or a.pixels:
         return True
     return (b.tile.channels >= WIDE
             and b.slabs * imin(p.rows.kernel, p.rows.size) * imin(p.cols.kernel, p.cols.size)
             <= MOST_PAIR_TAPS)
+
+
+cdef bint hardly_fits(const any_t *src, const Block *b) noexcept nogil:
+    """Do the first elements tell that the sums of a tile's doubles need more bits than a double?
+
+    `src` is the first element of the array. What fits has zeros in the end, like integers.
+    """
+    cdef const Tile *tile = b.tile
+    cdef Py_ssize_t c
+    if any_t is double:
+        if tile.row_hi > tile.row_lo and b.slabs:
+            src += input_offset(&b.average.frame.problem, b.x, tile, 0) + b.offsets[0]
+            for c in range(imin(8, tile.col_hi - tile.col_lo)):
+                if has_low_bits(src[c * b.x.col]):
+                    return True
+    return False
 
 
 cdef void set_pairs(double *high, double *low, double *missed, const real *src, const Block *b,
@@ -40,16 +56,16 @@ cdef void set_pairs(double *high, double *low, double *missed, const real *src, 
                 pair_run(high, low, missed, src + b.offsets[s] + r * b.x.row,
                          tile.col_hi - tile.col_lo)
         return
-    if b.average.small and b.slabs == 1:
+    if b.average.small and small.windows.slabs == b.slabs:
         set_rows(small, src, b, done, stop)
         later = small.windows
-        if small.stride == 1 and not later.pairs:
+        if small.stride == 1 and small.col == n and not later.pairs:
             pair_small(small.in_doubles, &later, 0, width, stop - done, high, low, missed, width)
             return
         for r in range(stop - done):        # (whole vectors overwrite what comes after them)
             for c in range(tile.cols):
                 i = r * width + c * n
-                pair_small(small.in_doubles, &later, c * p.cols.stride * n, n, 1, high + i,
+                pair_small(small.in_doubles, &later, c * p.cols.stride * small.col, n, 1, high + i,
                            low + i, missed + i, width)
             later.rows += later.stride
         return

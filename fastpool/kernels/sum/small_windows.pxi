@@ -10,7 +10,7 @@
 # Rows of the input are read where they are, if they are floats or doubles. Others are converted
 # first. So are rows of single elements whose windows have a stride: their elements are reordered,
 # so that those a stride apart are neighbours. Leading taps are added up in doubles on the way,
-# unless additions are in order.
+# unless additions are in order, or elements are doubles, whose sums are hardly ever exact.
 
 cdef struct SmallTile:
     small_windows_t windows
@@ -18,9 +18,10 @@ cdef struct SmallTile:
     bint in_doubles                     # what rows hold
     Py_ssize_t part                     # elements from every stride-th element to the next ones
     Py_ssize_t stride                   # columns; 1 if `part` is not 0
+    Py_ssize_t col                      # elements from one column of a row to the next
     Py_ssize_t left                     # elements of padding before the first of a row
     Py_ssize_t pairs                    # outputs that `pool_pairs` makes
-    Py_ssize_t parts[MOST_SMALL_TAPS]   # where a row's elements 0, 1, ... go, if it is split
+    Py_ssize_t parts[MOST_SMALL_TAPS]   # where a row's elements 0, 1, ... go, if it is split, or -1
 
 
 cdef void begin_small(SmallTile *small, const Block *b, const any_t *tag) noexcept nogil:
@@ -31,19 +32,21 @@ cdef void begin_small(SmallTile *small, const Block *b, const any_t *tag) noexce
     cdef small_windows_t *w = &small.windows
     cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo, t, at, lanes, run
     cdef Py_ssize_t stride = p.cols.stride
-    cdef bint sums_slabs = not a.sequential and not a.small_floats and b.slabs > 1
+    cdef bint gaps = b.x.col != n and cols > 1
+    cdef bint sums_slabs = (any_t is not double and not a.sequential and not a.small_floats
+                            and b.slabs > 1)
     small.in_doubles = sums_slabs or a.small_doubles
-    small.part, small.stride, small.left = 0, stride, tile.left * n
+    small.part, small.stride, small.col = 0, stride, n
     w.slabs = 1 if sums_slabs else b.slabs
     w.kernel, w.dilation, w.stride = p.rows.kernel, p.rows.dilation, p.rows.stride
     w.slab = (imin(a.block_rows, tile.rows) - 1) * w.stride + p.rows.extent
     w.taps, w.hi = p.cols.kernel, <Py_ssize_t>1 << 48
     w.lo = -w.hi                        # (rows that are set have margins)
     w.rows = <const char **>doubles(a, b.scratch, ROW_PLACES)
-    run = n * (tile.cols if small.stride == 1 else 1)
+    run = n * (tile.cols if small.stride == 1 and not gaps else 1)
     lanes = 2 * WIDE if a.small_floats or (a.sequential and not small.in_doubles) else WIDE
     small.direct = (any_t is float or any_t is double) and not sums_slabs
-    small.direct &= b.x.col == n or cols <= 1
+    small.direct &= not gaps or (n >= lanes and tile.span * b.x.col + VEC_BYTES <= a.zeros)
     w.pairs = n == 1 and stride == 2 and w.taps == 2 and p.cols.dilation == 1
     small.pairs = cols // 2
     w.pairs &= tile.left == 0 and small.pairs >= lanes and small.pairs >= tile.cols - 1
@@ -52,19 +55,25 @@ cdef void begin_small(SmallTile *small, const Block *b, const any_t *tag) noexce
     small.direct &= n > 1 or small.stride == 1
     small.direct &= MASKED_ROWS or (tile.left == 0 and cols == tile.span
                                     and (run >= lanes or w.pairs))
+    if small.direct and gaps:
+        small.col = b.x.col
+    small.left = tile.left * small.col
     if small.direct:
-        w.lo, w.hi = small.left, small.left + cols * n
+        w.lo, w.hi = small.left, small.left + (cols - 1) * small.col + n
     elif n == 1 and small.stride > 1:
         small.part, small.stride = a.pitch // stride, 1
         for t in range(stride):
-            small.parts[t] = (tile.left + t) % stride * small.part + (tile.left + t) // stride
+            at = tile.left + t
+            small.parts[t] = at % stride * small.part + at // stride
+            if at % stride >= p.cols.extent:
+                small.parts[t] = -1         # between windows
     for t in range(w.taps):
         at = t * p.cols.dilation
         if small.part:
             w.offset[t] = at % stride * small.part + at // stride
         else:
-            w.offset[t] = at * n
-    memset(doubles(a, b.scratch, NO_ROW), 0, a.pitch * 8)
+            w.offset[t] = at * small.col
+    memset(doubles(a, b.scratch, NO_ROW), 0, imax(a.pitch, tile.span * small.col + VEC_BYTES) * 8)
     # Whole vectors are read: where they reach beyond a row, what they read must be a number.
     if not small.direct and (cols < tile.span or tile.cols * n < lanes
                              or (small.stride > 1 and n < lanes)):
@@ -92,7 +101,7 @@ cdef void split_row(char *to, const char *line, const SmallTile *small, const Bl
     cdef Py_ssize_t cols = b.tile.col_hi - b.tile.col_lo, r
     cdef int size = 8 if small.in_doubles else 4
     for r in range(stride):
-        parts[r] = to + small.parts[r] * size
+        parts[r] = to + small.parts[r] * size if small.parts[r] >= 0 else NULL
     if small.in_doubles:
         split_f64(<double **>parts, <const double *>line, cols, stride)
     else:
@@ -130,7 +139,7 @@ cdef void set_rows(const SmallTile *small, const any_t *src, const Block *b, Py_
                 set_row(to, at, small, b, False)
                 if slabs < b.slabs:
                     add_slabs(to, src, at, small, b)
-            elif any_t is float and slabs == b.slabs and b.x.col == 1:
+            elif (any_t is float or any_t is double) and slabs == b.slabs and b.x.col == 1:
                 split_row(to, <const char *>at, small, b, a.frame.problem.cols.stride)
             else:
                 set_row(line - small.left * size, at, small, b, False)
@@ -151,7 +160,7 @@ cdef void add_slabs(char *to, const any_t *src, const any_t *at, const SmallTile
 cdef void pool_small(const SmallTile *small, const Block *b, const small_results_t *y, int kind,
                      Py_ssize_t count) noexcept nogil:
     """Pool `count` rows of outputs from the rows that are set."""
-    cdef Py_ssize_t n = b.tile.channels, tile_cols = b.tile.cols, c, r
+    cdef Py_ssize_t n = b.tile.channels, tile_cols = b.tile.cols, c, r = 0, step = 1
     cdef small_windows_t later
     cdef small_results_t at = y[0]
     cdef Py_ssize_t item = 4 if kind == FLOATS_IN_ORDER or kind == EXACT_FLOATS else 8
@@ -165,24 +174,20 @@ cdef void pool_small(const SmallTile *small, const Block *b, const small_results
             pool_small_kind(kind, &later, 2 * small.pairs, 1, count, &at)
         pool_small_kind(kind, &small.windows, 0, imin(small.pairs, tile_cols), count, y)
         return
-    if small.stride == 1:
-        pool_small_kind(kind, &small.windows, 0, n * b.tile.cols, count, y)
+    if small.stride == 1 and small.col == n:
+        pool_small_kind(kind, &small.windows, 0, n * tile_cols, count, y)
         return
-    if n * item >= VEC_BYTES:
-        for c in range(b.tile.cols):
-            at.data = y.data + c * n * item
-            if not y.one_divisor and y.by != NULL:
-                at.by = <const char *>y.by + c * n * item
-            pool_small_kind(kind, &small.windows, c * small.stride * n, n, count, &at)
-        return
-    later = small.windows               # whole vectors overwrite what comes after them
-    for r in range(count):
-        for c in range(b.tile.cols):
+    later = small.windows
+    if n * item >= VEC_BYTES:               # (else whole vectors overwrite what comes after them)
+        step = count
+    while r < count:
+        for c in range(tile_cols):
             at.data = y.data + r * y.pitch + c * n * item
             if not y.one_divisor and y.by != NULL:
                 at.by = <const char *>y.by + c * n * item
-            pool_small_kind(kind, &later, c * small.stride * n, n, 1, &at)
-        later.rows += later.stride
+            pool_small_kind(kind, &later, c * small.stride * small.col, n, step, &at)
+        later.rows += step * later.stride
+        r += step
 
 
 cdef inline void pool_small_kind(int kind, const small_windows_t *w, Py_ssize_t first, Py_ssize_t n,
@@ -251,7 +256,7 @@ cdef void average_small_in_order(char *y, const View *view, const SmallTile *sma
     cdef int size = dtype_bytes[a.result], code = a.frame.problem.code
     cdef int item = 8 if small.in_doubles else 4
     cdef bint lies = view.col == n or tile.cols == 1
-    cdef Py_ssize_t run = width if small.stride == 1 else n
+    cdef Py_ssize_t run = width if small.stride == 1 and small.col == n else n
     cdef bint whole = not small.windows.pairs or small.pairs >= tile.cols
     cdef bint in_place = (whole and lies and a.result == code and size == item
                           and run * item >= VEC_BYTES)

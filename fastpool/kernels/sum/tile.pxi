@@ -92,15 +92,18 @@ cdef void average_planes(const View *y, const any_t *src, Block *b) noexcept nog
     cdef const any_t *at
     cdef char *dst
     cdef SmallTile small
+    cdef bint in_doubles = not a.sequential
     if a.carries_cols:
         set_prefix_places(<Py_ssize_t *>doubles(a, b.scratch, PLACES), b)
     if a.block_rows >= tile.rows:
         at_once = imax(1, a.block // (tile.rows * tile.cols * tile.channels))
     if a.small:
         begin_small(&small, b, src)
+    if in_doubles and takes_pairs(b, &small):
+        in_doubles = not hardly_fits(src, b)
     while plane < tile.planes:
         at_once = imin(at_once, tile.planes - plane)
-        if not a.sequential and average_exact(y, src, b, &small, plane, at_once):
+        if in_doubles and average_exact(y, src, b, &small, plane, at_once):
             plane += at_once
             continue
         if any_t in real:
@@ -118,7 +121,7 @@ cdef void average_planes(const View *y, const any_t *src, Block *b) noexcept nog
                     else:
                         average_in_order(dst, y, at, b)
                     continue
-            if at_once > 1 and average_exact(y, src, b, &small, i, 1):
+            if in_doubles and at_once > 1 and average_exact(y, src, b, &small, i, 1):
                 continue
             if any_t in real:
                 if takes_pairs(b, &small) and average_by_pairs(y, src, b, &small, i, 1):

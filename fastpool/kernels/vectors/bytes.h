@@ -101,10 +101,51 @@ INLINE void carry_byte_run(uint16_t *sums, const byte_rows_t *d, ptrdiff_t n, in
         }
 }
 
+/* ---- prefixes of a row of columns ---- */
+
+#define FROM_8(k) k, k + 1, k + 2, k + 3, k + 4, k + 5, k + 6, k + 7
+#if VEC_BYTES == 64
+#define HALVES_FROM(k) FROM_8(k), FROM_8(k + 8), FROM_8(k + 16), FROM_8(k + 24)
+#elif VEC_BYTES == 32
+#define HALVES_FROM(k) FROM_8(k), FROM_8(k + 8)
+#else
+#define HALVES_FROM(k) FROM_8(k)
+#endif
+#define ADD_FROM_BEFORE(lanes) \
+    if (lanes < HALVES) \
+        v += (vec_u16)SHUFFLE(vec_u16, (vec_u16){0}, v, HALVES_FROM(HALVES - lanes % HALVES))
+
+/* Set to[i + lag] to the sum of the first i + 1 of n columns, of every lag-th if lag is not 1, and
+ * to[0], ..., to[lag - 1] to 0; modulo 2**16. A vector after the last is read and overwritten. */
+static void sum_columns_before(uint16_t *to, const uint16_t *from, ptrdiff_t n, ptrdiff_t lag) {
+    memset(to, 0, (size_t)lag * 2);
+    if (lag == 1) {
+        vec_u16 before = {0};
+        for (ptrdiff_t i = 0; i < n; i += HALVES) {
+            vec_u16 v = (vec_u16)vec_load(from + i);
+            ADD_FROM_BEFORE(1);
+            ADD_FROM_BEFORE(2);
+            ADD_FROM_BEFORE(4);
+            ADD_FROM_BEFORE(8);
+            ADD_FROM_BEFORE(16);
+            vec_store(to + 1 + i, (vec_t)(v + before));
+            before += v[HALVES - 1];
+        }
+    } else if (lag >= HALVES)
+        for (ptrdiff_t i = 0; i < n; i += HALVES) {
+            vec_u16 sum = (vec_u16)vec_load(to + i) + (vec_u16)vec_load(from + i);
+            vec_store(to + lag + i, (vec_t)sum);
+        }
+    else
+        for (ptrdiff_t i = 0; i < n; i++) to[lag + i] = (uint16_t)(to[i] + from[i]);
+}
+
 /* ---- windows: taps of a row of columns; a vector after the last is read and overwritten ---- */
 
+/* Without taps: columns are prefixes, and the sum is a difference. */
 INLINE vec_u16 taps_at(const uint16_t *columns, ptrdiff_t taps, ptrdiff_t step) {
     vec_u16 sum = (vec_u16)vec_load(columns);
+    if (taps == 0) return (vec_u16)vec_load(columns + step) - sum;
     for (ptrdiff_t t = 1; t < taps; t++) sum += (vec_u16)vec_load(columns + t * step);
     return sum;
 }
@@ -164,7 +205,9 @@ static void carry_byte_rows(uint16_t *sums, const byte_rows_t *d, ptrdiff_t n, i
         add_byte_taps(out, columns, n, taps, step, 0);
 static void sum_byte_taps(float *out, const uint16_t *columns, ptrdiff_t n, ptrdiff_t taps,
                           ptrdiff_t step, int is_signed) {
-    if (taps == 2) {
+    if (taps == 0) {
+        TAPS_OF(0)
+    } else if (taps == 2) {
         TAPS_OF(2)
     } else if (taps == 3) {
         TAPS_OF(3)
@@ -175,7 +218,9 @@ static void sum_byte_taps(float *out, const uint16_t *columns, ptrdiff_t n, ptrd
 
 static void sum_byte_taps_at_two(float *out, const uint16_t *columns, ptrdiff_t n, ptrdiff_t taps,
                                  ptrdiff_t step, int is_signed) {
-    if (taps == 2)
+    if (taps == 0)
+        add_byte_taps_at_two(out, columns, n, 0, step, is_signed);
+    else if (taps == 2)
         add_byte_taps_at_two(out, columns, n, 2, step, is_signed);
     else
         add_byte_taps_at_two(out, columns, n, taps, step, is_signed);

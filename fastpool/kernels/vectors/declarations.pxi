@@ -117,6 +117,7 @@ cdef extern from "kernels/vectors/quotients.h" nogil:
         bint powers_of_two, settle
         int rounding
     double power_of_two(int)
+    bint has_low_bits(double)
     int exponent_of(double)
     bint all_within(const double *, Py_ssize_t, double)
     void divide_f16(float16_t_ *, const sums_t *, const divisors_t *, Py_ssize_t)
@@ -170,13 +171,14 @@ cdef extern from "kernels/vectors/quantize.h" nogil:
     void quantize_rows(void *, const quantize_t *)
 
 cdef extern from "kernels/vectors/bytes.h" nogil:
-    enum: MOST_BYTES, FLOATS_OF_SUMS
+    enum: MOST_BYTES, HALVES, FLOATS_OF_SUMS
     ctypedef struct byte_rows_t:
         const uint8_t *src
         const Py_ssize_t *offsets
         Py_ssize_t slabs, rows, step
     void add_byte_rows(uint16_t *, const byte_rows_t *, Py_ssize_t, bint)
     void carry_byte_rows(uint16_t *, const byte_rows_t *, Py_ssize_t, bint, bint)
+    void sum_columns_before(uint16_t *, const uint16_t *, Py_ssize_t, Py_ssize_t)
     void sum_byte_taps(float *, const uint16_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, bint)
     void sum_byte_taps_at_two(float *, const uint16_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, bint)
     void sum_byte_taps_in_16(uint16_t *, const uint16_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t)

@@ -105,25 +105,40 @@ INLINE void note_one(range_t *range, double x) {
         if (a && a < range->least) range->least = a;
     }
 }
+#if VEC_BYTES == 64
+INLINE vec_i64 larger_i64(vec_i64 a, vec_i64 b) {
+    return (vec_i64)_mm512_max_epi64((__m512i)a, (__m512i)b);
+}
+INLINE vec_i64 smaller_i64(vec_i64 a, vec_i64 b) {
+    return (vec_i64)_mm512_min_epi64((__m512i)a, (__m512i)b);
+}
+#else
+INLINE vec_i64 larger_i64(vec_i64 a, vec_i64 b) {
+    vec_i64 above = (vec_i64)(a > b);
+    return (a & above) | (b & ~above);
+}
+INLINE vec_i64 smaller_i64(vec_i64 a, vec_i64 b) { return ~larger_i64(~a, ~b); }
+#endif
 #define NOTE(name, T)                                                                             \
     static void note_##name(range_t *range, const T *p, ptrdiff_t n) {                            \
-        const vec_u64 sign = (vec_u64){0} + 0x8000000000000000ULL;                                \
-        vec_f64 most = range->most - (vec_f64){0}, least = range->least - (vec_f64){0};           \
+        const vec_i64 size = (vec_i64){0} + INT64_MAX; /* all bits but the sign's */              \
+        vec_i64 most = {0}, least = size;                                                         \
+        int64_t high = 0, low = INT64_MAX;                                                        \
         ptrdiff_t i = 0;                                                                          \
         for (; i + WIDE <= n; i += WIDE) {                                                        \
-            vec_f64 a = (vec_f64)((vec_u64)wide_##name(p + i) & ~sign);                           \
-            vec_u64 more = (vec_u64)(a > most), less;                                             \
-            if (vec_any((vec_t)(a - a != (vec_f64){0}))) {                                        \
-                for (int j = 0; j < WIDE; j++) note_one(range, as_double(p + i + j));             \
-                continue;                                                                         \
-            }                                                                                     \
-            less = (vec_u64)(a < least) & (vec_u64)(a != (vec_f64){0});                           \
-            most = (vec_f64)(((vec_u64)a & more) | ((vec_u64)most & ~more));                      \
-            least = (vec_f64)(((vec_u64)a & less) | ((vec_u64)least & ~less));                    \
+            vec_i64 bits = (vec_i64)wide_##name(p + i) & size;                                    \
+            most = larger_i64(most, bits);                                                        \
+            least = smaller_i64(least, (bits - 1) & size); /* (of 0 it is the largest) */         \
         }                                                                                         \
         for (int j = 0; j < WIDE; j++) {                                                          \
-            note_one(range, most[j]);                                                             \
-            if (least[j] < range->least) range->least = least[j];                                 \
+            if (most[j] > high) high = most[j];                                                   \
+            if (least[j] < low) low = least[j];                                                   \
+        }                                                                                         \
+        if (high >= 0x7ff0000000000000) /* an infinity or NaN */                                  \
+            i = 0;                                                                                \
+        else if (high) {                                                                          \
+            note_one(range, f64_of_bits((uint64_t)high));                                         \
+            note_one(range, f64_of_bits((uint64_t)low + 1));                                      \
         }                                                                                         \
         for (; i < n; i++) note_one(range, as_double(p + i));                                     \
     }

@@ -13,6 +13,9 @@ typedef struct {
     vec_f64 high, low, missed;
 } pair_t;
 
+/* Is one of the last 26 bits of a number set? */
+INLINE int has_low_bits(double x) { return (f64_bits(x) & ((1 << 26) - 1)) != 0; }
+
 INLINE vec_f64 magnitude(vec_f64 v) { return (vec_f64)((vec_u64)v & ~(1ULL << 63)); }
 INLINE void add_to_pair(pair_t *p, vec_t x) {
     vec_f64 v = (vec_f64)x, sum = p->high + v, rest = sum - p->high;
@@ -43,8 +46,9 @@ INLINE void pair_strips(int kind, const small_windows_t *w, ptrdiff_t first, ptr
                               w->hi - first - i - w->offset[t]);
         for (ptrdiff_t r = 0; r < count; r++) {
             pair_t sum = {{0}, {0}, {0}};
-            for (ptrdiff_t k = 0; k < w->kernel; k++) {
-                const char *p = w->rows[r * w->stride + k * w->dilation] + (first + i) * item;
+            for (ptrdiff_t k = 0; k < w->slabs * w->kernel; k++) {
+                const ptrdiff_t row = k / w->kernel * w->slab + k % w->kernel * w->dilation;
+                const char *p = w->rows[r * w->stride + row] + (first + i) * item;
                 for (ptrdiff_t t = 0; t < w->taps; t++)
                     add_to_pair(&sum, masked
                                     ? load_some_of_row(kind, p + w->offset[t] * item, some[t])
@@ -137,18 +141,20 @@ INLINE vec_f64 lanes_chosen(lanes_t m, vec_f64 a, vec_f64 b) { /* a where they a
 typedef struct {
     vec_f64 q, least, most;
 } bounds_t;
-INLINE bounds_t bound_quotients(const pairs_t *s, ptrdiff_t i) {
+INLINE bounds_t bound_quotients(const pairs_t *s, ptrdiff_t i, vec_f64 by, vec_f64 reciprocal) {
     const ptrdiff_t n = s->n - i;
     const vec_f64 zero = {0};
     vec_f64 high = (vec_f64)load_some(s->high + i, n), low = (vec_f64)load_some(s->low + i, n);
-    vec_f64 missed = (vec_f64)load_some(s->missed + i, n), by = s->divisor - zero, reciprocal;
+    vec_f64 missed = (vec_f64)load_some(s->missed + i, n);
     vec_f64 sum = high + low, part = sum - high, rest = (high - (sum - part)) + (low - part);
     vec_f64 step, error, size = magnitude(sum);
     lanes_t inexact;
     bounds_t b;
-    if (s->counts) by *= (vec_f64)load_some(s->counts + i, n);
-    by += ONES(lanes_equal(by, zero)); /* (a window without elements) */
-    reciprocal = 1.0 / by;
+    if (s->counts) {
+        by *= (vec_f64)load_some(s->counts + i, n);
+        by += ONES(lanes_equal(by, zero)); /* (a window without elements) */
+        reciprocal = 1.0 / by;
+    }
     b.q = sum * reciprocal;
     step = (remainders(sum, b.q, by) + rest) * reciprocal;
     inexact = (lanes_t)~lanes_above(s->exact - zero, missed);
@@ -205,15 +211,17 @@ INLINE int is_exact(const pairs_t *s, ptrdiff_t i) {
  * different results. Return which that is, or n. */
 #define DEFINE_DIVIDE_PAIRS(name, T, RESULTS, SETTLED)                                            \
     static ptrdiff_t divide_pairs_##name(void *to, const pairs_t *s, ptrdiff_t first) {           \
+        const vec_f64 by = (s->divisor || s->counts ? s->divisor : 1) - (vec_f64){0};             \
+        const vec_f64 reciprocal = 1.0 / by;                                                      \
         for (ptrdiff_t i = first; i < s->n; i += WIDE) {                                          \
             const ptrdiff_t count = s->n - i < WIDE ? s->n - i : WIDE;                            \
-            const bounds_t b = bound_quotients(s, i);                                             \
+            const bounds_t b = bound_quotients(s, i, by, reciprocal);                             \
             T one[WIDE], other[WIDE];                                                             \
             __typeof__(RESULTS(b.q, b.least)) least = RESULTS(b.q, b.least);                      \
             __typeof__(least) most = RESULTS(b.q, b.most);                                        \
-            memcpy(one, &least, sizeof least);                                                    \
-            memcpy(other, &most, sizeof most);                                                    \
-            if (memcmp(one, other, (size_t)count * sizeof(T)))                                    \
+            if (memcmp(&least, &most, sizeof least)) { /* (what comes after the last is equal) */ \
+                memcpy(one, &least, sizeof least);                                                \
+                memcpy(other, &most, sizeof most);                                                \
                 for (ptrdiff_t j = 0; j < count; j++) {                                           \
                     if (!memcmp(one + j, other + j, sizeof(T))) continue;                         \
                     if (!is_exact(s, i + j)) {                                                    \
@@ -222,7 +230,12 @@ INLINE int is_exact(const pairs_t *s, ptrdiff_t i) {
                     }                                                                             \
                     one[j] = SETTLED(i + j);                                                      \
                 }                                                                                 \
-            memcpy((T *)to + i, one, (size_t)count * sizeof(T));                                  \
+                memcpy(&least, one, sizeof least);                                                \
+            }                                                                                     \
+            if (count == WIDE)                                                                    \
+                memcpy((T *)to + i, &least, sizeof least);                                        \
+            else                                                                                  \
+                memcpy((T *)to + i, &least, (size_t)count * sizeof(T));                           \
         }                                                                                         \
         return s->n;                                                                              \
     }

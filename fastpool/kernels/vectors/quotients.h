@@ -34,6 +34,11 @@ INLINE uint64_t f64_bits(double x) {
     BITS_OF(bits, x);
     return bits;
 }
+INLINE double f64_of_bits(uint64_t bits) {
+    double value;
+    BITS_OF(value, bits);
+    return value;
+}
 INLINE uint32_t f32_bits(float x) {
     uint32_t bits;
     BITS_OF(bits, x);
@@ -43,10 +48,7 @@ INLINE uint32_t f32_bits(float x) {
 /* ---- numbers as their parts, and sums without error ---- */
 
 INLINE double power_of_two(int e) { /* -1074 <= e <= 1023 */
-    uint64_t bits = e < -1022 ? 1ULL << (e + 1074) : (uint64_t)(e + 1023) << 52;
-    double value;
-    BITS_OF(value, bits);
-    return value;
+    return f64_of_bits(e < -1022 ? 1ULL << (e + 1074) : (uint64_t)(e + 1023) << 52);
 }
 INLINE int exponent_of(double x) { /* of a normal number */
     uint64_t bits;
