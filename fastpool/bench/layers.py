@@ -22,6 +22,7 @@ KINDS = {
 }
 ENDINGS = {kind: ending for ending, kind in workloads.KINDS.items()}
 TYPES = {"f32": 40, "u8": 14, "i8": 8, "f16": 10, "bf16": 10, "f64": 6, "i16": 6, "i32": 6}
+TYPES |= {"u16": 2, "u32": 2, "i64": 2}
 AXES = {2: 72, 1: 14, 3: 14}
 BATCHES = {1: 60, 2: 8, 4: 6, 8: 10, 32: 10, 64: 6}
 # Where the channels come from: of pictures, of odd networks, of wide ones.

@@ -108,116 +108,12 @@ DEFINE_TO_DOUBLES(bool, bool_t_)
 
 /* ---- every stride-th element: element i * stride + r goes to place i of part r, if wanted ---- */
 
-/* A part is picked from `stride` vectors: of each, some lanes. `first` is its first lane among all
- * of theirs. */
-#if VEC_BYTES == 64
-enum { MOST_SPLIT_STRIDE = 8 };
-typedef struct {
-    vec_t from;
-    uint16_t some[MOST_SPLIT_STRIDE];
-} picked_t;
-INLINE vec_t pick_f32(vec_t kept, vec_t v, const picked_t *d, ptrdiff_t j) {
-    return (vec_t)_mm512_mask_permutexvar_ps((__m512)kept, d->some[j], (__m512i)d->from, (__m512)v);
-}
-INLINE vec_t pick_f64(vec_t kept, vec_t v, const picked_t *d, ptrdiff_t j) {
-    return (vec_t)_mm512_mask_permutexvar_pd((__m512d)kept, (__mmask8)d->some[j],
-                                             (__m512i)d->from, (__m512d)v);
-}
-#define DEFINE_PICKED(name, I, lanes)                                                             \
-    INLINE picked_t picked_##name(ptrdiff_t stride, ptrdiff_t first) {                            \
-        picked_t d = {{0}, {0}};                                                                  \
-        I from = {0};                                                                             \
-        for (ptrdiff_t i = 0; i < lanes; i++, first += stride) {                                  \
-            from[i] = first % lanes;                                                              \
-            d.some[first / lanes] |= (uint16_t)(1 << i);                                          \
-        }                                                                                         \
-        d.from = (vec_t)from;                                                                     \
-        return d;                                                                                 \
-    }
-DEFINE_PICKED(f32, vec_u32, 16)
-DEFINE_PICKED(f64, vec_u64, 8)
-#elif VEC_BYTES == 32
-enum { MOST_SPLIT_STRIDE = 4 }; /* (more take as long one by one) */
-typedef struct {
-    __m256i from;
-    __m256 some[MOST_SPLIT_STRIDE];
-} picked_t;
-INLINE vec_t pick(vec_t kept, vec_t v, const picked_t *d, ptrdiff_t j) {
-    return (vec_t)_mm256_blendv_ps((__m256)kept, _mm256_permutevar8x32_ps((__m256)v, d->from),
-                                   d->some[j]);
-}
-#define pick_f32 pick
-#define pick_f64 pick
-/* (a double is two halves) */
-#define DEFINE_PICKED(name, lanes)                                                                \
-    INLINE picked_t picked_##name(ptrdiff_t stride, ptrdiff_t first) {                            \
-        int32_t from[8], some[MOST_SPLIT_STRIDE][8] = {{0}};                                      \
-        picked_t d;                                                                               \
-        for (ptrdiff_t i = 0; i < 8; i++) {                                                       \
-            const ptrdiff_t at = first + i * lanes / 8 * stride;                                  \
-            from[i] = (int32_t)(at % lanes * (8 / lanes) + i % (8 / lanes));                      \
-            some[at / lanes][i] = -1;                                                             \
-        }                                                                                         \
-        memcpy(&d.from, from, sizeof from);                                                       \
-        memcpy(d.some, some, sizeof some);                                                        \
-        return d;                                                                                 \
-    }
-DEFINE_PICKED(f32, 8)
-DEFINE_PICKED(f64, 4)
-#endif
-
 /* Return up to a vector of n elements; the others are 0. */
-#define DEFINE_LOAD_REST(name, T)                                                                 \
+#define DEFINE_SPLIT(name, T)                                                                     \
     INLINE vec_t load_rest_##name(const T *from, ptrdiff_t n) {                                   \
         if (n >= VEC_BYTES / (ptrdiff_t)sizeof(T)) return vec_load(from);                         \
         return n > 0 ? vec_load_part(from, (size_t)n * sizeof(T)) : (vec_t){0};                   \
-    }
-DEFINE_LOAD_REST(f32, float) DEFINE_LOAD_REST(f64, double)
-
-#if VEC_BYTES >= 32
-#define DEFINE_SPLIT_BY_VECTORS(name, T)                                                          \
-    INLINE void split_by_vectors_##name(T *const *parts, const T *from, ptrdiff_t n,              \
-                                        ptrdiff_t stride) {                                       \
-        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
-        picked_t picked[MOST_SPLIT_STRIDE];                                                       \
-        for (ptrdiff_t r = 0; r < stride; r++) picked[r] = picked_##name(stride, r);              \
-        for (ptrdiff_t i = 0; i < n; i += stride * lanes) {                                       \
-            vec_t v[MOST_SPLIT_STRIDE];                                                           \
-            if (i + stride * lanes <= n)                                                          \
-                for (ptrdiff_t j = 0; j < stride; j++) v[j] = vec_load(from + i + j * lanes);     \
-            else                                                                                  \
-                for (ptrdiff_t j = 0; j < stride; j++)                                            \
-                    v[j] = load_rest_##name(from + i + j * lanes, n - i - j * lanes);             \
-            for (ptrdiff_t r = 0; r < stride; r++) {                                              \
-                vec_t part = v[0];                                                                \
-                if (!parts[r]) continue;                                                          \
-                for (ptrdiff_t j = 0; j < stride; j++)                                            \
-                    part = pick_##name(part, v[j], picked + r, j);                                \
-                vec_store(parts[r] + i / stride, part);                                           \
-            }                                                                                     \
-        }                                                                                         \
-    }
-#define SPLIT_BY_VECTORS(name)                                                                    \
-    if (stride == 3) {                                                                            \
-        split_by_vectors_##name(parts, from, n, 3);                                               \
-        return;                                                                                   \
     }                                                                                             \
-    if (stride == 4) {                                                                            \
-        split_by_vectors_##name(parts, from, n, 4);                                               \
-        return;                                                                                   \
-    }                                                                                             \
-    if (stride <= MOST_SPLIT_STRIDE) {                                                            \
-        split_by_vectors_##name(parts, from, n, stride);                                          \
-        return;                                                                                   \
-    }
-#else
-#define DEFINE_SPLIT_BY_VECTORS(name, T)
-#define SPLIT_BY_VECTORS(name)
-#endif
-
-DEFINE_SPLIT_BY_VECTORS(f32, float) DEFINE_SPLIT_BY_VECTORS(f64, double)
-
-#define DEFINE_SPLIT(name, T)                                                                     \
     static void split_##name(T *const *parts, const T *from, ptrdiff_t n, ptrdiff_t stride) {     \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
         if (stride == 2) { /* (zeros come after the last one) */                                  \
@@ -229,7 +125,6 @@ DEFINE_SPLIT_BY_VECTORS(f32, float) DEFINE_SPLIT_BY_VECTORS(f64, double)
             }                                                                                     \
             return;                                                                               \
         }                                                                                         \
-        SPLIT_BY_VECTORS(name)                                                                    \
         for (ptrdiff_t r = 0; r < stride; r++) {                                                  \
             T *to = parts[r];                                                                     \
             for (ptrdiff_t j = r; to && j < n; j += stride) *to++ = from[j];                      \
