@@ -15,6 +15,10 @@ Exit status: 0 if counts are as stored or lower; 1 if they are higher or some wo
 count; 77 if nothing was compared, because these modules and the stored counts come from different
 compilers. (Calls are only compared under the same Python and NumPy.) Needs valgrind, and gcc's
 .comment section in the modules.
+
+asv keeps the history of these counts (asv_benchmarks/benchmarks/instructions.py). It runs this file
+on the fastpool of other commits, so the file calls public functions only, and reads the workloads
+of its own checkout.
 """
 
 import json
@@ -22,72 +26,91 @@ import math
 import os
 import platform
 import re
+import runpy
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
-import ml_dtypes  # noqa: F401  (gives NumPy bfloat16)
 import numpy as np
 
-import fastpool
-from fastpool._running import builds as running
-from fastpool.bench.peers import Fastpool
-from fastpool.bench.workloads import WORKLOADS
-
 STORED = Path(__file__).with_suffix(".json")
+LIST = Path(__file__).parents[1] / "fastpool" / "bench" / "workloads.py"
 BUILDS = ("baseline", "avx2")
 LARGEST = 24_000_000  # bytes read and written: larger arrays take long and show nothing new
+LARGEST_AVERAGE = 4_000_000
 TINY_CALLS = 100
 TOLERANCE = 0.02  # relative; addresses and the C library may differ
 NOT_COMPARED = 77
 
 
-def cases(workload):
-    """Return the calls to count: name -> function without arguments."""
+def workloads():
+    """Return the workloads that are counted."""
+    return [
+        workload
+        for workload in runpy.run_path(str(LIST))["WORKLOADS"]
+        if workload.kind != "qlinear"
+        and workload.bytes_read + workload.bytes_written
+        <= (LARGEST_AVERAGE if workload.op == "avg" else LARGEST)
+    ]
+
+
+def names(workload):
+    """Return the names of a workload's counts."""
+    tiny = workload.group == "tiny" and workload.kind != "unpool"
+    return [workload.name, f"{workload.name} max_pool"] if tiny else [workload.name]
+
+
+def calls(fastpool, workload):
+    """Return the calls to count, one for each name."""
     # Any values but NaN will do. Making random ones takes valgrind longer than the pooling.
     x = np.resize(np.arange(100).astype(workload.dtype), workload.shape)
-    if workload.op == "avg":
-        call, _ = Fastpool(threads=1).planned(workload, x)
-        return {workload.name: call}
     keywords = {**workload.window, "layout": workload.layout, "num_threads": 1}
     if workload.kind == "unpool":
-        names = ("kernel_shape", "strides", "pads", "layout", "num_threads")
-        keywords = {name: keywords[name] for name in names}
+        needed = ("kernel_shape", "strides", "pads", "layout", "num_threads")
+        keywords = {name: keywords[name] for name in needed}
         y, indices = fastpool.max_pool(x, **keywords, return_indices=True)
         keywords["output_shape"] = workload.shape
-        return {workload.name: lambda: fastpool.max_unpool(y, indices, **keywords, out=x)}
+        return [lambda: fastpool.max_unpool(y, indices, **keywords, out=x)]
+    if workload.op == "avg":
+        make = fastpool.plan_avg_pool
+        if workload.output_size:
+            make = fastpool.plan_adaptive_avg_pool
+            keywords = {name: keywords[name] for name in ("layout", "num_threads")}
+            keywords["output_size"] = workload.output_size
+        if workload.kind == "sequential":
+            keywords["numerics"] = "sequential"
+        plan = make(x.shape, x.dtype, **keywords)
+        y = np.empty(plan.output_shape, x.dtype)
+        return [lambda: plan(x, out=y)]
     keywords["return_indices"] = workload.kind == "indices"
     plan = fastpool.plan_max_pool(x.shape, x.dtype, **keywords)
     y = np.empty(plan.output_shape, x.dtype)
     z = np.empty(plan.output_shape, plan.index_dtype) if plan.return_indices else None
-    found = {workload.name: lambda: plan(x, out=y, out_indices=z)}
-    if workload.group == "tiny":
-        found[f"{workload.name} max_pool"] = lambda: fastpool.max_pool(x, **keywords)
-    return found
+    return [lambda: plan(x, out=y, out_indices=z), lambda: fastpool.max_pool(x, **keywords)]
 
 
 def drive():
-    """Run the calls under valgrind; print [build, name] of every count.
+    """Run the calls under valgrind; print the name of every count.
 
     A count begins at one system call that nothing else makes, and ends at another.
     """
+    import ml_dtypes  # noqa: F401  (gives NumPy bfloat16)
+
+    import fastpool
+
     counted = []
-    for build in BUILDS:
-        if build not in running.builds():
-            continue
-        with running.using(build):
-            for workload in WORKLOADS:
-                # Averages have no kernels yet.
-                if workload.op == "avg" or workload.bytes_read + workload.bytes_written > LARGEST:
-                    continue
-                for name, call in cases(workload).items():
-                    call()  # the first call alone prepares tiles and scratch
-                    os.getpgrp()
-                    for _ in range(TINY_CALLS if workload.group == "tiny" else 1):
-                        call()
-                    os.getppid()
-                    counted.append((build, name))
+    for workload in workloads():
+        if workload.op == "avg" and not hasattr(fastpool, "plan_avg_pool"):
+            continue  # an earlier commit
+        for name, call in zip(names(workload), calls(fastpool, workload), strict=False):
+            call()  # the first call alone prepares tiles and scratch
+            os.getpgrp()
+            for _ in range(TINY_CALLS if name.startswith("tiny") else 1):
+                call()
+            os.getppid()
+            counted.append(name)
     print(json.dumps(counted))
 
 
@@ -117,10 +140,16 @@ def is_kernels(path):
     return re.search(r"/fastpool/_kernels[^/]*$", path) is not None
 
 
-def count():
-    """Return all counts to store."""
+def count_build(build):
+    """Return what one build takes: name -> (all instructions, those of its module).
+
+    The dict is empty if the build does not run here.
+    """
     environment = {**os.environ, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
-    environment.pop("FASTPOOL_ISA", None)
+    environment["FASTPOOL_ISA"] = build
+    imports = [sys.executable, "-c", "import fastpool"]
+    if subprocess.run(imports, env=environment, stderr=subprocess.DEVNULL).returncode:
+        return {}
     with tempfile.TemporaryDirectory() as folder:
         command = (
             *("valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out"),
@@ -129,29 +158,39 @@ def count():
             *(sys.executable, __file__, "drive"),
         )
         driven = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
-        kernels, calls = {}, {}
-        for number, (build, name) in enumerate(json.loads(driven.stdout), start=1):
-            total, inside = read_dump(Path(folder, f"out.{number}"))
+        counts = {}
+        for number, name in enumerate(json.loads(driven.stdout), start=1):
+            total, inside = counts[name] = read_dump(Path(folder, f"out.{number}"))
             if not inside:
                 sys.exit(f"{build}, {name}: no instructions of fastpool's modules seen")
-            kernels.setdefault(build, {})[name] = inside
-            if name.startswith("tiny") and build == BUILDS[0]:
-                calls[name] = total
+    return counts
+
+
+def count():
+    """Return all counts to store."""
+    counts = {build: count_build(build) for build in BUILDS}
     return {
         "compiler": compiler(),
         "python": f"{platform.python_implementation()} {platform.python_version()}, "
         f"numpy {np.__version__}, {platform.python_compiler()}",
-        "kernels": kernels,
-        "calls": calls,
+        "kernels": {
+            build: {name: inside for name, (_, inside) in found.items()}
+            for build, found in counts.items()
+            if found
+        },
+        "calls": {
+            name: total
+            for name, (total, _) in counts[BUILDS[0]].items()
+            if name.startswith("tiny")
+        },
     }
 
 
 def compiler():
     """Return the compiler that the modules name."""
     made = set()
-    for module in running.builds().values():
-        contents = Path(module.__file__).read_bytes()
-        made.update(re.findall(rb"GCC: [ -~]+|clang version [\d.]+", contents))
+    for module in Path(find_spec("fastpool").origin).parent.glob("_kernels*.so"):
+        made.update(re.findall(rb"GCC: [ -~]+|clang version [\d.]+", module.read_bytes()))
     return ", ".join(sorted(text.decode() for text in made))
 
 
