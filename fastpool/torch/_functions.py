@@ -6,7 +6,7 @@ import torch
 from torch.overrides import handle_torch_function, has_torch_function, has_torch_function_unary
 
 from . import _ops, _poolings
-from ._gradients import Maxima, Means, Norms, Unpool
+from ._gradients import Maxima, Means, Norms, applied, unpooled
 from ._windows import check_kind, check_rank, order, unpooled_extents
 
 
@@ -426,14 +426,16 @@ _UNPOOLS = {1: max_unpool1d, 2: max_unpool2d, 3: max_unpool3d}
 def _maxima(function, pooling, rank, input, attributes, return_indices):
     if has_torch_function_unary(input):
         return handle_torch_function(function, (input,), input, *attributes, return_indices)
-    check_kind(input, "input")
     return_indices = bool(return_indices)
-    if _ops.is_plain(input):
+    eager = _ops.is_eager(input)
+    if eager and not _ops.needs_grad(input):
         return pooling.run(rank, input, attributes, return_indices)
     attributes = _resolved(pooling, rank, input, attributes)
-    if not return_indices and not _needs_indices(input):
+    if eager:
+        results = applied(Maxima, input, pooling, *attributes)
+    elif not return_indices and not _needs_indices(input):
         return pooling.values(input, *attributes)
-    if _ops.is_traced():
+    elif _ops.is_traced():
         results = pooling.with_indices(input, *attributes)
     else:
         results = Maxima.apply(input, pooling, *attributes)
@@ -468,10 +470,12 @@ def _norms(function, rank, input, norm_type, kernel_size, stride, ceil_mode):
 
 
 def _means(pooling, rank, input, attributes, derived=Means):
-    check_kind(input, "input")
-    if _ops.is_plain(input):
+    eager = _ops.is_eager(input)
+    if eager and not _ops.needs_grad(input):
         return pooling.run(rank, input, attributes)
     attributes = _resolved(pooling, rank, input, attributes)
+    if eager:
+        return applied(derived, input, pooling, *attributes)
     if _ops.is_traced():
         return pooling.values(input, *attributes)
     return derived.apply(input, pooling, *attributes)
@@ -479,6 +483,7 @@ def _means(pooling, rank, input, attributes, derived=Means):
 
 def _resolved(pooling, rank, input, attributes):
     """Return the attributes with one value per axis."""
+    check_kind(input, "input")
     check_rank(input.shape, rank)
     return pooling.resolve(input.shape[-rank:], *attributes)[0]
 
@@ -491,10 +496,7 @@ def _max_unpool(rank, input, indices, kernel_size, stride, padding, output_size)
     check_kind(indices, "indices")
     check_rank(input.shape, rank)
     extents = unpooled_extents(input.shape[-rank:], kernel_size, stride, padding, output_size)
-    if _ops.is_plain(input, indices):
-        return _ops.unpool(rank, input, indices, extents)
-    run = _ops.max_unpool if _ops.is_traced() else Unpool.apply
-    return run(input, indices, extents)
+    return unpooled(input, indices, extents)
 
 
 def _needs_indices(input):

@@ -11,7 +11,7 @@ import torch
 
 from . import _ops
 from ._poolings import adaptive_avg_pool, adaptive_max_pool, avg_pool, lp_pool, max_pool
-from ._windows import is_channels_last, may_be_empty, memory_format
+from ._windows import are_apart, is_channels_last, may_be_empty, memory_format
 
 
 def _planes(tensor, rank, channels_last):
@@ -54,9 +54,18 @@ def _without_empty(ctx, tangent, indices):
     return tangent.masked_fill(empty, 0), indices.masked_fill(empty, 0)
 
 
+def applied(function, input, *arguments):
+    """Apply an autograd.Function to an eager tensor.
+
+    Its own `apply` inspects the signature of `forward` at each call, for transforms of torch.func.
+    That takes as long as everything else.
+    """
+    return super(torch.autograd.Function, function).apply(input, *arguments)
+
+
 def _call(pooling, input, attributes, return_indices=False):
     """Run an operator, without torch's dispatcher where it is not needed."""
-    if _ops.is_plain(input):
+    if _ops.is_eager(input):
         return pooling.run(len(attributes[0]), input, attributes, return_indices)
     return (pooling.with_indices if return_indices else pooling.values)(input, *attributes)
 
@@ -95,12 +104,17 @@ class Maxima(torch.autograd.Function):
 
 
 def _set_windows(ctx, input, pooling, attributes):
-    ctx.extents = input.shape[-len(attributes[0]) :]
+    ctx.extents = tuple(input.shape[-len(attributes[0]) :])
     ctx.may_be_empty = pooling is max_pool and may_be_empty(ctx.extents, *attributes)
+    ctx.apart = pooling is max_pool and are_apart(*attributes) and not ctx.may_be_empty
     ctx.none = [None] * len(attributes)
 
 
 def _scattered(ctx, grad, indices):
+    if ctx.apart and _ops.is_eager(grad, indices):  # no index occurs twice
+        rank = len(ctx.extents)
+        grad = grad.contiguous(memory_format=memory_format(is_channels_last(indices, rank), rank))
+        return unpooled(grad, indices, ctx.extents)
     return _scatter(*_without_empty(ctx, grad, indices), ctx.extents)
 
 
@@ -294,7 +308,7 @@ class Unpool(torch.autograd.Function):
 
     @staticmethod
     def forward(input, indices, output_size):
-        if _ops.is_plain(input, indices):
+        if _ops.is_eager(input, indices):
             return _ops.unpool(len(output_size), input, indices, output_size)
         return _ops.max_unpool(input, indices, output_size)
 
@@ -313,6 +327,17 @@ class Unpool(torch.autograd.Function):
     def jvp(ctx, tangent, *_):
         (indices,) = ctx.saved_tensors
         return Unpool.apply(tangent, indices, ctx.output_size)
+
+
+def unpooled(input, indices, output_size):
+    """Unpool into these spatial extents."""
+    if _ops.is_traced():
+        return _ops.max_unpool(input, indices, output_size)
+    if not _ops.is_eager(input, indices):
+        return Unpool.apply(input, indices, output_size)
+    if _ops.needs_grad(input):
+        return applied(Unpool, input, indices, output_size)
+    return _ops.unpool(len(output_size), input, indices, output_size)
 
 
 _register_maxima(max_pool)

@@ -37,6 +37,7 @@ max_unpool = torch.ops.fastpool.max_unpool.default
 _DTYPES = frozenset(getattr(torch, name) for name in arguments.DTYPES)
 _OF_NUMPY = _DTYPES - {torch.bfloat16}
 _MOST_ELEMENTS = 2**59
+_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 _TO_LAST = {2: (0, 2, 3, 1), 3: (0, 2, 3, 4, 1)}
 _TO_FIRST = {2: (0, 3, 1, 2), 3: (0, 4, 1, 2, 3)}
@@ -68,8 +69,8 @@ def _check_indices(input, indices):
         )
 
 
-def is_plain(*tensors):
-    """Would the dispatcher only call a kernel, with no tracing, transform or derivative?
+def is_eager(*tensors):
+    """Would the dispatcher only call a kernel, after autograd, with no mode, trace or transform?
 
     Skipping the dispatcher saves several times the time of a small pooling.
     """
@@ -80,24 +81,32 @@ def is_plain(*tensors):
         or forward_ad._current_level >= 0
     ):
         return False
-    grad = torch.is_grad_enabled()
     for tensor in tensors:
-        if type(tensor) is not torch.Tensor or not tensor.is_cpu or (grad and tensor.requires_grad):
+        if type(tensor) is not torch.Tensor or not tensor.is_cpu or tensor.is_nested:
             return False
-        if torch._is_functional_tensor(tensor):  # its memory is not that of the tensor it wraps
+        # Tensors of functionalize, and those that a transform has left, have no memory of their own.
+        if torch._is_functional_tensor(tensor) or _is_wrapped(tensor):
             return False
     return True
 
 
+def needs_grad(tensor):
+    """Must autograd record what is done with an eager tensor?"""
+    return tensor.requires_grad and torch.is_grad_enabled()
+
+
 def is_traced():
     """Is torch tracing a graph of operators, without computing?"""
-    return torch.compiler.is_compiling() or torch.jit.is_tracing()
+    return torch.compiler.is_compiling() or torch._C._is_tracing()
 
 
 def _array(tensor, name, channels_last, rank):
     """Return an array over a tensor's memory, with channels last if they are last in memory."""
     if tensor.is_cpu and tensor.dtype in _OF_NUMPY and tensor.layout is torch.strided:
-        array = tensor.numpy(force=True)
+        try:
+            array = tensor.numpy(force=tensor.requires_grad)  # without `force` in half of the time
+        except RuntimeError:  # a flag says that it is negative, or zero
+            array = tensor.numpy(force=True)
     else:
         _check_tensor(tensor, name)
         array = as_array(tensor.detach(), name)

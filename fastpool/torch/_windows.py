@@ -14,6 +14,8 @@ _MOST = 2**63 - 1
 
 def per_axis(value, name, rank, least):
     """Return an int, or a list with one or `rank` ints, as a list of `rank` ints."""
+    if type(value) is int and least <= value <= _MOST:  # nearly always
+        return [value] * rank
     values = list(value) if isinstance(value, (list, tuple)) else [value]
     if len(values) == 1:
         values *= rank
@@ -201,6 +203,11 @@ def may_be_empty(sizes, kernel_size, stride, padding, dilation, ceil_mode):
     return any(d > size for d, size in zip(dilation, sizes, strict=True))
 
 
+def are_apart(kernel_size, stride, padding, dilation, ceil_mode):
+    """Do no two windows of max pooling share an element?"""
+    return all(s > d * (k - 1) for k, s, d in zip(kernel_size, stride, dilation, strict=True))
+
+
 def unpooled_extents(extents, kernel_size, stride, padding, output_size):
     """Return the spatial extents of an unpooling's result: inferred, or a valid `output_size`."""
     rank = len(extents)
@@ -239,7 +246,10 @@ def unpooled_extents(extents, kernel_size, stride, padding, output_size):
 
 def is_channels_last(x, rank):
     """Are a tensor's channels last in memory, in a format that torch has a name for?"""
-    return rank > 1 and x.dim() == rank + 2 and x.stride(-1) > 1 and x.stride(1) == 1
+    if rank == 1 or x.dim() != rank + 2:
+        return False
+    strides = x.stride()
+    return strides[-1] > 1 and strides[1] == 1
 
 
 def memory_format(channels_last, rank):
