@@ -194,7 +194,7 @@ def _windows_backward(grad, like, rank, kernel_size, stride, padding, *rules):
         # the wrong number (pytorch issue 198119).
         grad, divisor = grad / _counts(grad, like, kernel_size, stride, padding), 1
     backward = _aten.avg_pool3d_backward if rank == 3 else _aten.avg_pool2d_backward
-    return backward(grad, like, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor)
+    return backward.default(grad, like, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor)
 
 
 def _counts(grad, like, kernel_size, stride, padding):
@@ -209,8 +209,8 @@ def _counts(grad, like, kernel_size, stride, padding):
 
 def _adaptive_backward(grad, like, rank, *_):
     if rank == 3:
-        return _aten._adaptive_avg_pool3d_backward(grad, like)
-    return _aten._adaptive_avg_pool2d_backward(grad, like)
+        return _aten._adaptive_avg_pool3d_backward.default(grad, like)
+    return _aten._adaptive_avg_pool2d_backward.default(grad, like)
 
 
 def _sums_backward(grad, like, rank, *attributes):

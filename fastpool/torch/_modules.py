@@ -20,9 +20,14 @@ def _pools(kind, function):
     def calling(call, theirs):
         defaults = {name: p.default for name, p in signature(call).parameters.items()}
         del defaults["input"]
+        names = [name for name in defaults if name != "numerics"]
 
         def forward(self, input):
-            return call(input, **{name: getattr(self, name) for name in defaults})
+            return call(input, *[getattr(self, name) for name in names])
+
+        def forward_with_numerics(self, input):
+            attributes = [getattr(self, name) for name in names]
+            return call(input, *attributes, numerics=self.numerics)
 
         def extra_repr(self):
             text = theirs.extra_repr(self)
@@ -33,8 +38,10 @@ def _pools(kind, function):
             return text
 
         members = {"forward": forward, "extra_repr": extra_repr}
-        # torch's modules have no such attribute, and may become fastpool's.
-        return members | ({"numerics": "exact"} if "numerics" in defaults else {})
+        if "numerics" in defaults:
+            # torch's modules have no such attribute, and may become fastpool's.
+            members |= {"forward": forward_with_numerics, "numerics": "exact"}
+        return members
 
     return _made(kind, function, calling)
 

@@ -14,7 +14,7 @@ from .._planning import arguments
 from .._planning.arguments import shown
 from .._plans import make_unpool_plan
 from .._running import threads
-from .._running.interop import as_array
+from .._running.interop import bfloat16
 from .._running.plan_cache import PlanCache
 from ._windows import (
     check_kind,
@@ -37,6 +37,13 @@ max_unpool = torch.ops.fastpool.max_unpool.default
 _DTYPES = frozenset(getattr(torch, name) for name in arguments.DTYPES)
 _OF_NUMPY = _DTYPES - {torch.bfloat16}
 _MOST_ELEMENTS = 2**59
+
+# What torch says of itself and of tensors. A small pooling takes as long as a few look-ups of names.
+_is_compiling = torch.compiler.is_compiling
+_is_tracing = torch._C._is_tracing
+_count_modes = torch._C._len_torch_dispatch_stack
+_is_transforming = torch._C._are_functorch_transforms_active
+_is_functional = torch._is_functional_tensor
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 _TO_LAST = {2: (0, 2, 3, 1), 3: (0, 2, 3, 4, 1)}
@@ -74,18 +81,13 @@ def is_eager(*tensors):
 
     Skipping the dispatcher saves several times the time of a small pooling.
     """
-    if (
-        is_traced()
-        or torch._C._len_torch_dispatch_stack()
-        or torch._C._are_functorch_transforms_active()
-        or forward_ad._current_level >= 0
-    ):
+    if is_traced() or _count_modes() or _is_transforming() or forward_ad._current_level >= 0:
         return False
     for tensor in tensors:
         if type(tensor) is not torch.Tensor or not tensor.is_cpu or tensor.is_nested:
             return False
         # Tensors of functionalize, and those that a transform has left, have no memory of their own.
-        if torch._is_functional_tensor(tensor) or _is_wrapped(tensor):
+        if _is_functional(tensor) or _is_wrapped(tensor):
             return False
     return True
 
@@ -97,19 +99,24 @@ def needs_grad(tensor):
 
 def is_traced():
     """Is torch tracing a graph of operators, without computing?"""
-    return torch.compiler.is_compiling() or torch._C._is_tracing()
+    return _is_compiling() or _is_tracing()
 
 
 def _array(tensor, name, channels_last, rank):
     """Return an array over a tensor's memory, with channels last if they are last in memory."""
-    if tensor.is_cpu and tensor.dtype in _OF_NUMPY and tensor.layout is torch.strided:
+    array = None
+    if tensor.dtype in _OF_NUMPY and not tensor.requires_grad:
         try:
-            array = tensor.numpy(force=tensor.requires_grad)  # without `force` in half of the time
-        except RuntimeError:  # a flag says that it is negative, or zero
-            array = tensor.numpy(force=True)
-    else:
+            array = tensor.numpy()
+        except (RuntimeError, TypeError):  # a flag says that it is negative or zero, or it is sparse
+            pass
+    if array is None:
         _check_tensor(tensor, name)
-        array = as_array(tensor.detach(), name)
+        if tensor.dtype is torch.bfloat16:
+            bits = tensor.detach().view(torch.int16)
+            array = bits.numpy(force=True).view(bfloat16(name))
+        else:
+            array = tensor.numpy(force=True)
     return array.transpose(_TO_LAST[rank]) if channels_last else array
 
 
