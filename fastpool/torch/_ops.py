@@ -184,6 +184,8 @@ class Pooling:
         """Pool a CPU tensor. Attributes may have any of torch's forms."""
         last = is_channels_last(input, rank)
         x = _array(input, "input", last, rank)
+        if type(attributes[0]) is torch.Size:  # by `x.shape[2:]`; plans are kept for exact tuples
+            attributes = tuple(attributes[0]), *attributes[1:]
         results = self._plans.find(x, (rank, last, return_indices, *attributes))(x)
         if return_indices:
             y, indices = results

@@ -32,7 +32,8 @@ def test_gradients(rank, last):
     y, indices = POOLS[rank][0](x.detach(), 2, return_indices=True)
     y.requires_grad_()
     for derivative in (gradcheck, gradgradcheck):
-        assert derivative(lambda x: POOLS[rank][1](x, 3, 2, 1), x)
+        for window in ((3, 2, 1), (2,)):
+            assert derivative(lambda x, window=window: POOLS[rank][1](x, *window), x)
         assert derivative(lambda y: UNPOOLS[rank][1](y, indices, 2), y)
         assert derivative(lambda y: OPS.max_unpool.default(y, indices, list(x.shape[2:])), y)
         for operator in (OPS.max_pool.default, OPS.max_pool_with_indices.default):
@@ -42,13 +43,14 @@ def test_gradients(rank, last):
 @pytest.mark.parametrize("last", [False, True])
 def test_gradients_are_torchs(last):
     x = images(2, last=last, requires_grad=True)
-    for attributes in ((3, 1, 1), (2, 2, 0, 2), (3, 2, 1, 1, True)):
+    for attributes in ((3, 1, 1), (2, 2, 0, 2), (3, 2, 1, 1, True), (2,), (2, 3, 1)):
         y = ft.max_pool2d(x, *attributes)
-        weights = torch.rand(y.shape, dtype=y.dtype)
-        (got,) = torch.autograd.grad(y, x, weights)
-        (expected,) = torch.autograd.grad(F.max_pool2d(x, *attributes), x, weights)
-        torch.testing.assert_close(got, expected)
-        assert got.stride() == expected.stride()
+        one = torch.ones((), dtype=y.dtype)
+        for weights in (torch.rand(y.shape, dtype=y.dtype), one.expand(y.shape)):
+            (got,) = torch.autograd.grad(y, x, weights, retain_graph=True)
+            (expected,) = torch.autograd.grad(F.max_pool2d(x, *attributes), x, weights)
+            torch.testing.assert_close(got, expected)
+            assert got.stride() == expected.stride()
     y, indices = F.max_pool2d(
         x.detach(), 3, 1, return_indices=True
     )  # some elements are twice there
@@ -56,6 +58,15 @@ def test_gradients_are_torchs(last):
     weights = torch.rand(x.shape, dtype=x.dtype)
     back = (library.max_unpool2d(y, indices, 3, 1) for library in (ft, F))
     same(*(torch.autograd.grad(z, y, weights)[0] for z in back))
+
+
+@pytest.mark.parametrize("pool", [F.max_pool2d, F.avg_pool2d])
+def test_tensors_that_a_transform_has_left(pool):
+    left = []
+    torch.func.grad(lambda x: left.append(x) or x.sum())(images(2))
+    y = getattr(ft, pool.__name__)(left[0], 2)
+    same(y, pool(left[0], 2))
+    assert y.requires_grad == pool(left[0], 2).requires_grad
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
