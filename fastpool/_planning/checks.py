@@ -6,6 +6,7 @@ trust every field. Types are compared exactly: a subclass of int may change its 
 
 from contextlib import contextmanager
 from dataclasses import fields
+from operator import is_
 
 from .arguments import LARGEST_BITS, MOST_AXES, shown
 
@@ -117,9 +118,9 @@ def state_of(plan):
     return {field.name: getattr(plan, field.name) for field in fields(plan)}
 
 
-def is_same_state(one, other):
-    """Do two states hold identical objects?"""
-    return all(one[name] is other[name] for name in one)
+def has_state(plan, state):
+    """Does a plan hold the very objects of this state?"""
+    return all(map(is_, state.values(), map(vars(plan).get, state)))
 
 
 def pickled_state(plan):

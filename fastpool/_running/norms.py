@@ -143,6 +143,7 @@ class Norms:
         self.plan = plan
         self._format = FORMATS[plan.dtype]
         self._is_narrow = plan.dtype != "float64"
+        self._is_scaled = plan.is_scaled
         how = way(plan)
         self._of = getattr(self, f"_{how}")
         if how == "sums":
@@ -174,7 +175,7 @@ class Norms:
 
     def _sums(self, x):
         y = average_with_care(self._summing, x, None)
-        if self.plan.is_scaled:  # these are float64
+        if self._is_scaled:  # these are float64
             scaled = self._scales()[0] != 1
             for place in np.flatnonzero(scaled & np.isfinite(y)):
                 y.flat[place] = _as_float(self._exact_sum(x, place, 1))
@@ -184,7 +185,7 @@ class Norms:
         """Return norms by p of 1 or 2, rounded once to a narrow type."""
         values, power = as_float64(x, self.plan.dtype), int(self.plan.p)
         y = average_with_care(self._summing, values**power, None)
-        if self.plan.is_scaled:
+        if self._is_scaled:
             y *= self._scales()[0]
         if power == 2:
             np.sqrt(y, out=y)
@@ -201,7 +202,7 @@ class Norms:
             terms = np.concatenate((taps**power, -(middle[:, np.newaxis] ** power)), axis=1)
             rest = row_sums(terms)  # powers by 1 and 2 are exact here
             is_up[some] = (rest > 0) | ((rest == 0) & (lower % 2 == 1))
-        if self.plan.is_scaled:
+        if self._is_scaled:
             for place in places[self._scales()[0].flat[places] != 1]:
                 low, exponent = (int(a.flat[place]) for a in (rounding.lower, rounding.exponents))
                 middle = (Fraction(2 * low + 1) * Fraction(2) ** (exponent - 1)) ** power
@@ -216,7 +217,7 @@ class Norms:
         y = average_with_care(self._summing, high, None)
         # In other sums, powers that are not exact would be seen.
         safe = (y >= LEAST_SUM) & (y <= MOST_SUM)
-        scale = [part[safe] for part in self._scales()] if plan.is_scaled else (1.0, 0.0)
+        scale = [part[safe] for part in self._scales()] if self._is_scaled else (1.0, 0.0)
         if narrow:
             y[safe] = (y[safe] * scale[0]) ** (1 / plan.p)
         else:
@@ -244,7 +245,7 @@ class Norms:
         places = places[finite]
         norms_of = narrow_norms if self._is_narrow else norms
         scale = 1.0, 0.0
-        scales = [part.reshape(-1) for part in self._scales()] if plan.is_scaled else None
+        scales = [part.reshape(-1) for part in self._scales()] if self._is_scaled else None
         for some, taps in self._chunks(places, values):
             if scales:
                 scale = [part[some] for part in scales]

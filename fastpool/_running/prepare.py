@@ -4,7 +4,7 @@ import functools
 import math
 
 from .._planning.average_pool import AvgPool
-from .._planning.checks import is_same_state, state_of
+from .._planning.checks import has_state, state_of
 from .._planning.max_pool import MaxPool
 from .._planning.max_unpool import MaxUnpool
 from . import builds, strategies, threads
@@ -58,7 +58,7 @@ class Prepared:
 
         The fields are frozen, but object.__setattr__ can change them.
         """
-        return self.build is builds.active_name() and is_same_state(self.state, state_of(plan))
+        return self.build is builds.active_name() and has_state(plan, self.state)
 
     def threads_now(self):
         """Return the threads of a call that begins now."""
