@@ -179,9 +179,7 @@ def count():
             if found
         },
         "calls": {
-            name: total
-            for name, (total, _) in counts[BUILDS[0]].items()
-            if name.startswith("tiny")
+            name: total for name, (total, _) in counts[BUILDS[0]].items() if name.startswith("tiny")
         },
     }
 

@@ -111,10 +111,11 @@ def _set_windows(ctx, input, pooling, attributes):
 
 
 def _scattered(ctx, grad, indices):
+    """Return the gradient of the input: each element of `grad` at the place of its maximum."""
     if ctx.apart and _ops.is_eager(grad, indices):  # no index occurs twice
         rank = len(ctx.extents)
         grad = grad.contiguous(memory_format=memory_format(is_channels_last(indices, rank), rank))
-        return unpooled(grad, indices, ctx.extents)
+        return _unpooled_eagerly(grad, indices, ctx.extents)
     return _scatter(*_without_empty(ctx, grad, indices), ctx.extents)
 
 
@@ -194,7 +195,7 @@ def _windows_backward(grad, like, rank, kernel_size, stride, padding, *rules):
         # the wrong number (pytorch issue 198119).
         grad, divisor = grad / _counts(grad, like, kernel_size, stride, padding), 1
     backward = _aten.avg_pool3d_backward if rank == 3 else _aten.avg_pool2d_backward
-    return backward.default(grad, like, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor)
+    return backward(grad, like, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor)
 
 
 def _counts(grad, like, kernel_size, stride, padding):
@@ -209,8 +210,8 @@ def _counts(grad, like, kernel_size, stride, padding):
 
 def _adaptive_backward(grad, like, rank, *_):
     if rank == 3:
-        return _aten._adaptive_avg_pool3d_backward.default(grad, like)
-    return _aten._adaptive_avg_pool2d_backward.default(grad, like)
+        return _aten._adaptive_avg_pool3d_backward(grad, like)
+    return _aten._adaptive_avg_pool2d_backward(grad, like)
 
 
 def _sums_backward(grad, like, rank, *attributes):
@@ -331,10 +332,13 @@ class Unpool(torch.autograd.Function):
 
 def unpooled(input, indices, output_size):
     """Unpool into these spatial extents."""
-    if _ops.is_traced():
-        return _ops.max_unpool(input, indices, output_size)
-    if not _ops.is_eager(input, indices):
-        return Unpool.apply(input, indices, output_size)
+    if _ops.is_eager(input, indices):
+        return _unpooled_eagerly(input, indices, output_size)
+    run = _ops.max_unpool if _ops.is_traced() else Unpool.apply
+    return run(input, indices, output_size)
+
+
+def _unpooled_eagerly(input, indices, output_size):
     if _ops.needs_grad(input):
         return applied(Unpool, input, indices, output_size)
     return _ops.unpool(len(output_size), input, indices, output_size)

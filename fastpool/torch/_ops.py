@@ -38,7 +38,7 @@ _DTYPES = frozenset(getattr(torch, name) for name in arguments.DTYPES)
 _OF_NUMPY = _DTYPES - {torch.bfloat16}
 _MOST_ELEMENTS = 2**59
 
-# What torch says of itself and of tensors. A small pooling takes as long as a few look-ups of names.
+# What torch says of itself and of tensors. Looking up their names takes a tenth of a small pooling.
 _is_compiling = torch.compiler.is_compiling
 _is_tracing = torch._C._is_tracing
 _count_modes = torch._C._len_torch_dispatch_stack
@@ -86,7 +86,7 @@ def is_eager(*tensors):
     for tensor in tensors:
         if type(tensor) is not torch.Tensor or not tensor.is_cpu or tensor.is_nested:
             return False
-        # Tensors of functionalize, and those that a transform has left, have no memory of their own.
+        # Tensors of functionalize, and those that a transform has left, have no memory.
         if _is_functional(tensor) or _is_wrapped(tensor):
             return False
     return True
@@ -108,12 +108,12 @@ def _array(tensor, name, channels_last, rank):
     if tensor.dtype in _OF_NUMPY and not tensor.requires_grad:
         try:
             array = tensor.numpy()
-        except (RuntimeError, TypeError):  # a flag says that it is negative or zero, or it is sparse
+        except (RuntimeError, TypeError):  # flagged as negative or zero, or sparse
             pass
     if array is None:
         _check_tensor(tensor, name)
         if tensor.dtype is torch.bfloat16:
-            bits = tensor.detach().view(torch.int16)
+            bits = tensor.detach().resolve_neg().view(torch.int16)
             array = bits.numpy(force=True).view(bfloat16(name))
         else:
             array = tensor.numpy(force=True)
