@@ -43,6 +43,7 @@ SLIDING_ROW = 40
 INDEXED_ROW = 64
 # With indices, a plane with one window is interleaved up to this many elements.
 WHOLE_ELEMENTS = 128
+WHOLE_CHANNELS = 256  # of a tile, so that each has some pixels at a time
 # A padded plane has at most this many times the outputs.
 PADDED_PARTS = 4
 
@@ -412,7 +413,9 @@ def against_one_window(work):
         if (w.out, w.kernel, w.begin, w.dilation) != (1, w.size, 0, 1):
             return "one window does not take all of a plane"
     elements = math.prod(w.size for w in work.windows)
-    least = MAX_TAPS if work.channels_last else WHOLE_ELEMENTS
+    least = WHOLE_ELEMENTS
+    if work.channels_last and ITEMSIZE[work.dtype] > 2:
+        least = MAX_TAPS
     if elements <= least:
         return f"a plane of {elements} elements is at most {least}"
     return None

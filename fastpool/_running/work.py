@@ -160,7 +160,8 @@ def _make_work(plan, windows, input_shape, output_shape, off, interleaved=0):
     if irregular:
         return work
     if strategies.takes_one_window(work, off):
-        return replace(work, direct=False, key_bytes=max(2, itemsize))
+        tile = 1, 1, min(tile[2], strategies.WHOLE_CHANNELS), tile[3]
+        return replace(work, direct=False, key_bytes=max(2, itemsize), tile=tile)
     wide = any(map(is_empty, windows)) or any(map(is_wide, windows))
     return as_running_maxima(work) if wide or running_maxima.pays(work) else work
 
