@@ -1,10 +1,12 @@
 """Run networks with onnxruntime alone and with fastpool's pooling; compare outputs and times.
 
-    python examples/onnx_session.py                         # three networks
+    python examples/onnx_session.py                         # twelve networks
     python examples/onnx_session.py model.onnx --threads 2
+    python examples/onnx_session.py model.onnx --select all
 
-The networks are DenseNet and Inception, whose graphs are in the onnx package, and one of 8 bits.
-All weights in the onnx package are equal, so the networks get random ones.
+The networks are the nine whose graphs are in the onnx package, the pooling pyramid of YOLO (SPPF),
+an encoder and decoder with indices (SegNet), and one of 8 bits. All weights in the onnx package are
+equal, so the networks get random ones.
 """
 
 import argparse
@@ -15,14 +17,17 @@ import time
 from pathlib import Path
 
 import numpy as np
-import onnx
+import onnx.parser
 import onnxruntime
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 
 import fastpool.onnx
 
 NETWORKS = Path(onnx.__file__).parent / "backend/test/data/light"
-KNOWN = ("densenet121", "inception_v2")
+KNOWN = (
+    *("bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50", "shufflenet"),
+    *("squeezenet", "vgg19", "zfnet512"),
+)
 
 
 def random_weights(model):
@@ -85,11 +90,59 @@ def eight_bits():
     return make_model(graph, opset_imports=opsets, ir_version=8)
 
 
+def floats(name, text, shapes):
+    """Return a network of float32 from its text; `shapes` are those of its weights."""
+    rng = np.random.default_rng(0)
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {name} {text}')
+    for weights, shape in shapes.items():
+        values = rng.standard_normal(shape) * math.sqrt(2 / math.prod(shape[1:]))
+        tensor = onnx.numpy_helper.from_array(values.astype(np.float32), weights)
+        model.graph.initializer.append(tensor)
+    return model
+
+
+def sppf(channels=256, size=20):
+    """Return the end of YOLO's backbone: three poolings of 5x5 in a row, all of them read."""
+    pool = "MaxPool <kernel_shape = [5, 5], pads = [2, 2, 2, 2]>"
+    text = f"""(float[1, {2 * channels}, {size}, {size}] x) => (float[1, c, h, w] y) {{
+        a = Conv (x, before)
+        b = Sigmoid (a)
+        c = Mul (a, b)
+        d = {pool} (c)
+        e = {pool} (d)
+        f = {pool} (e)
+        g = Concat <axis = 1> (c, d, e, f)
+        y = Conv (g, after)
+    }}"""
+    shapes = {"before": (channels, 2 * channels, 1, 1), "after": (2 * channels, 4 * channels, 1, 1)}
+    return floats("sppf", text, shapes)
+
+
+def segnet(size=128, channels=(3, 64, 128, 256)):
+    """Return an encoder and decoder: what MaxPool took from where, MaxUnpool puts there."""
+    window, conv = "<kernel_shape = [2, 2], strides = [2, 2]>", "Conv <pads = [1, 1, 1, 1]>"
+    stages, shapes, x, nodes = len(channels) - 1, {}, "x", []
+    for i in range(stages):
+        shapes[f"down{i}"] = (channels[i + 1], channels[i], 3, 3)
+        nodes += [f"a{i} = {conv} ({x}, down{i})", f"b{i} = Relu (a{i})"]
+        nodes += [f"c{i}, where{i} = MaxPool {window} (b{i})"]
+        x = f"c{i}"
+    for i in reversed(range(stages)):
+        shapes[f"up{i}"] = (channels[i] if i else 12, channels[i + 1], 3, 3)
+        nodes += [f"d{i} = MaxUnpool {window} ({x}, where{i})", f"e{i} = {conv} (d{i}, up{i})"]
+        nodes += [f"f{i} = Relu (e{i})"]
+        x = f"f{i}"
+    ends = f"(float[1, {channels[0]}, {size}, {size}] x) => (float[1, c, h, w] {x})"
+    return floats("segnet", f"{ends} {{ {' '.join(nodes)} }}", shapes)
+
+
 def networks():
-    """Return name -> model."""
-    known = {name: onnx.load(NETWORKS / f"light_{name}.onnx") for name in KNOWN}
-    models = {name: random_weights(model) for name, model in known.items()}
-    return models | {"eight_bits": eight_bits()}
+    """Yield (name, model)."""
+    for name in KNOWN:
+        yield name, random_weights(onnx.load(NETWORKS / f"light_{name}.onnx"))
+    yield "sppf", sppf()
+    yield "segnet", segnet()
+    yield "eight_bits", eight_bits()
 
 
 def options(threads):
@@ -99,24 +152,24 @@ def options(threads):
     return chosen
 
 
-def medians(calls, seconds):
-    """Return the median time of each call in milliseconds, called in turns."""
+def timed(calls, seconds):
+    """Return the least and the median time of each call in milliseconds, called in turns."""
     times = [[] for _ in calls]
     end = time.perf_counter() + seconds
     while len(times[0]) < 3 or time.perf_counter() < end:
         for call, of_call in zip(calls, times, strict=True):
             start = time.perf_counter()
             call()
-            of_call.append(time.perf_counter() - start)
-    return [statistics.median(of_call) * 1e3 for of_call in times]
+            of_call.append((time.perf_counter() - start) * 1e3)
+    return [(min(of_call), statistics.median(of_call)) for of_call in times]
 
 
-def compare(name, model, threads, seconds):
-    """Check the outputs of a network, and print both times."""
+def compare(name, model, threads, seconds, select):
+    """Check the outputs of a network, and print times."""
     alone = onnxruntime.InferenceSession(
         model.SerializeToString(), options(threads), ["CPUExecutionProvider"]
     )
-    both = fastpool.onnx.InferenceSession(model, options(threads))
+    both = fastpool.onnx.InferenceSession(model, options(threads), select=select)
     rng = np.random.default_rng(1)
     inputs = {}
     for value in both.get_inputs():  # images: float32, with a batch of one if it is free
@@ -127,9 +180,13 @@ def compare(name, model, threads, seconds):
         near = 1e-6 * abs(expected).max()
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=near, strict=True)
     calls = [lambda: alone.run(None, inputs), lambda: both.run(None, inputs)]
-    before, after = medians(calls, seconds)
-    print(f"{name}, {len(both.pooling_nodes)} pooling nodes, threads {threads}: the outputs agree")
-    print(f"  onnxruntime {before:.1f} ms; with fastpool's pooling {after:.1f} ms", flush=True)
+    before, after = timed(calls, seconds)
+    counts, *nodes = both.explain().splitlines()
+    print(f"{name}, threads {threads}: the outputs agree; {counts}")
+    for what, (least, median) in (("onnxruntime", before), ("with fastpool", after)):
+        print(f"  {what:13} least {least:7.2f} ms, median {median:7.2f} ms")
+    print(f"  {'ratio':13} least {after[0] / before[0]:7.2f},    median {after[1] / before[1]:7.2f}")
+    print(*(f"    {line.strip()}" for line in nodes if ": fastpool" in line), sep="\n", flush=True)
 
 
 def main():
@@ -137,14 +194,15 @@ def main():
     parser.add_argument("model", nargs="?", type=Path)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--select", choices=("faster", "all", "none"), default="faster")
     given = parser.parse_args()
 
     if given.model:
-        models = {given.model.name: random_weights(onnx.load(given.model))}
+        models = [(given.model.name, random_weights(onnx.load(given.model)))]
     else:
         models = networks()
-    for name, model in models.items():
-        compare(name, model, given.threads, given.seconds)
+    for name, model in models:
+        compare(name, model, given.threads, given.seconds, given.select)
 
 
 if __name__ == "__main__":

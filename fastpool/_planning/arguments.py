@@ -152,6 +152,11 @@ def choice(value, name, allowed):
     return value
 
 
+def select(value):
+    """Return which poolings of a model fastpool is to run: a word, or a function of one."""
+    return value if callable(value) else choice(value, "select", ("faster", "all", "none"))
+
+
 def plain_text(value):
     """Return a str as an exact str: a subclass may override comparison and conversion."""
     return str.__str__(value)

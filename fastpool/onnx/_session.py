@@ -1,22 +1,27 @@
 """Run whole models: pooling nodes with fastpool, all other nodes with onnxruntime."""
 
 import contextlib
+import functools
+import threading
 
 import onnx
 import onnxruntime
 from google.protobuf.message import Error as ProtobufError
 from onnx import numpy_helper
 
+from .._planning import arguments
 from .._planning.arguments import shown
-from .._running.threads import available_cpus
+from .._running import threads
+from ._choice import choose, explained, output_of
 from ._graph import Program, Step, inputs_of, load, read_graph
-from ._nodes import INTERNAL_NHWC, REDUCTIONS, check_rules, is_pooling, kind_of, pooling_call
-from ._reductions import spatial_reductions
-from ._split import Piece, split
+from ._nodes import INTERNAL_NHWC, REDUCTIONS, check_rules, kind_of, pooling_call
+from ._split import Piece, entering, split
 
 # Conventions in which onnxruntime differs from the standard's text and examples, or from itself.
 _CONVENTIONS = {"pads_with_auto_pad": "ignore", "index_space": "output"}
 _CONVENTIONS_OF = {"QLinearAveragePool": {"beyond": "count"}}
+
+_FATAL = 4  # a level of logging
 
 _SPINNING = "session.intra_op.allow_spinning", "session.inter_op.allow_spinning"
 
@@ -25,21 +30,33 @@ _SPINNING = "session.intra_op.allow_spinning", "session.inter_op.allow_spinning"
 _FULL_POOLS = 16
 _SMALL_NUMBER = 128
 
+_limit = threading.local()
+threads.limits.append(lambda: getattr(_limit, "threads", threads.MOST_THREADS))
+
 
 class InferenceSession:
-    """A model whose pooling nodes run with fastpool, and all other nodes with onnxruntime.
+    """A model whose pooling nodes run with fastpool where that is faster, the rest with onnxruntime.
 
-    It replaces onnxruntime.InferenceSession. The model is cut at its pooling nodes (those of
-    `fastpool.onnx.Backend`, except inside subgraphs and functions). Each piece in between is a
-    session of onnxruntime. Arrays go from one piece to the next without a copy. ReduceMean and
-    ReduceMax are pooling nodes if their axes are constants and exactly the spatial axes (2, 3 and
-    so on) of an input of known rank, with at least two of them. (Over the last of three axes, such
-    nodes are nearly always parts of a layer normalisation.)
+    It replaces onnxruntime.InferenceSession. The pooling nodes are those of
+    `fastpool.onnx.Backend`, except inside subgraphs and functions. The model is cut at those that
+    fastpool runs, and each piece in between is a session of onnxruntime. Arrays go from one piece
+    to the next without a copy. If fastpool runs none, the model is one session of onnxruntime, and
+    `run` is the method of that session.
+
+    A cut costs a call, and between convolutions a change of layout. So fastpool runs a node if it
+    is faster by more than that, as a table of measurements says (docs/onnx.md), if onnxruntime has
+    no kernel for it, or if it knows an argument that is given here. The choice depends on the model
+    alone. `explain` tells it.
+
+    ReduceMean and ReduceMax are pooling nodes if their axes are constants and exactly the spatial
+    axes (2, 3 and so on) of an input of known rank, with at least two of them. (Over the last of
+    three axes, such nodes are nearly always parts of a layer normalisation.)
 
     If the standard and onnxruntime read MaxUnpool and `auto_pad` differently, this class follows
-    onnxruntime; so it does in the divisor of QLinearAveragePool with `ceil_mode`. NaN, windows
-    without elements, `dilations` with `auto_pad` and the rounding of means follow fastpool:
-    ``numerics="sequential"`` gives onnxruntime's bits for AveragePool from opset 19 on.
+    onnxruntime; so it does in the divisor of QLinearAveragePool with `ceil_mode`. In the nodes that
+    fastpool runs, NaN, windows without elements, `dilations` with `auto_pad` and the rounding of
+    means follow fastpool: ``numerics="sequential"`` gives onnxruntime's bits for AveragePool from
+    opset 19 on.
 
     Each piece has its own threads: onnxruntime sessions can only share the threads of the whole
     process, and only if no session has its own. With more than 16 pieces each has fewer threads:
@@ -50,17 +67,19 @@ class InferenceSession:
     model : path, bytes or onnx.ModelProto
         The model. No piece may have more than 2 GiB.
     sess_options : onnxruntime.SessionOptions, optional
-        Options for every piece. Their intra-op number of threads is also that of pooling. If they
-        do not set spinning of threads, it is switched off in them. With
+        Options for every piece. Their intra-op number of threads is also the most for pooling. If
+        the model is cut and they do not set spinning of threads, it is switched off in them. With
         ``use_per_session_threads = False`` all pieces share the threads of the process.
     providers : sequence, optional
         Execution providers for every piece, by default onnxruntime's CPU.
-    select : function of a NodeProto, optional
-        Whether fastpool runs this pooling node. By default it runs all of them.
+    select : {"faster", "all", "none"} or function of a NodeProto
+        Which pooling nodes fastpool runs: those that it runs faster, all, none, or those for which
+        the function returns a true value.
     nan, ceil_rule, pads_with_auto_pad, index_space, numerics, beyond, partial, num_threads : \
 optional
         As in `fastpool.onnx.max_pool`, `max_unpool`, `average_pool` and `lp_pool`, for all pooling
-        nodes that know the argument.
+        nodes that know the argument. With ``select="faster"``, fastpool runs all nodes that know an
+        argument given here (except `num_threads`).
 
     Attributes
     ----------
@@ -86,6 +105,13 @@ optional
     >>> session = fastpool.onnx.InferenceSession(model)
     >>> session.run(None, {"x": np.array([[[1, 3, 2, 4]]], dtype=np.float32)})
     [array([[[-3., -4.]]], dtype=float32)]
+    >>> print(session.explain())
+    0 of 1 pooling nodes with fastpool, 1 session of onnxruntime
+      node (MaxPool) of the output 'y': onnxruntime, 4 elements: a cut pays from 32768 on
+    >>> session = fastpool.onnx.InferenceSession(model, nan="propagate")
+    >>> print(session.explain())
+    1 of 1 pooling nodes with fastpool, 1 session of onnxruntime
+      node (MaxPool) of the output 'y': fastpool, follows nan
     """
 
     def __init__(
@@ -94,39 +120,54 @@ optional
         sess_options=None,
         providers=("CPUExecutionProvider",),
         *,
-        select=is_pooling,
+        select="faster",
         **rules,
     ):
+        select = arguments.select(select)
         check_rules(rules)
-        model = load(model)
+        given, model = model, load(model)
         graph = read_graph(model)
-        options = sess_options or onnxruntime.SessionOptions()
+
+        is_known = functools.partial(_is_known, model, graph)
+        with _named_limits():
+            self._choices = choose(model, graph, select, rules.keys() - {"num_threads"}, is_known)
+        self._nodes = [node for node in graph.nodes if output_of(node) in self._choices]
+        self.pooling_nodes = [n for n in self._nodes if self._choices[output_of(n)].is_ours]
+        if self.pooling_nodes:
+            self._pieces = self._cut(model, graph, sess_options, list(providers), rules)
+        else:
+            self._pieces = 1
+            if isinstance(given, onnx.ModelProto):
+                with _named_limits():
+                    given = model.SerializeToString()
+            session = onnxruntime.InferenceSession(given, sess_options, list(providers))
+            # Methods of onnxruntime: a run costs no more than without fastpool.
+            self.get_inputs, self.get_outputs = session.get_inputs, session.get_outputs
+            self.run = session.run
+
+    def _cut(self, model, graph, options, providers, rules):
+        """Make a program of the model's pieces; return how many onnxruntime runs."""
+        options = options or onnxruntime.SessionOptions()
         _stop_spinning(options)
-        threads = {"num_threads": options.intra_op_num_threads or None}
-        reductions = spatial_reductions(model, graph)
-
-        def is_taken(node):
-            if kind_of(node) in REDUCTIONS and node.output[0] not in reductions:
-                return False
-            return is_pooling(node) and bool(select(node))
-
+        self._threads = options.intra_op_num_threads or threads.MOST_THREADS
+        serial = {"num_threads": 1 if self._threads == 1 else None}
+        ours = set(map(output_of, self.pooling_nodes))
         types = {value.name: value.type for value in model.graph.input}
         types |= {name: _type(t.data_type, t.dims) for name, t in graph.initializers.items()}
         read = graph.optional.union(output.name for output in graph.outputs)
-        steps, self.pooling_nodes = [], []
-        parts = split(graph, is_taken)
+        steps = []
+        parts = split(graph, lambda node: output_of(node) in ours)
         pieces = sum(isinstance(part, Piece) for part in parts)
         for part in parts:
             if isinstance(part, Piece):
                 piece = _serialized(model, graph, part, types)
                 with _fewer_threads(options, pieces):
-                    session = onnxruntime.InferenceSession(piece, options, list(providers))
+                    session = onnxruntime.InferenceSession(piece, options, providers)
                 types |= {value.name: _type_of(value) for value in session.get_outputs()}
                 steps.append(Step(_run(session, part), part.inputs, part.outputs))
             else:
-                self.pooling_nodes.append(part)
                 own = _CONVENTIONS | _CONVENTIONS_OF.get(part.op_type, {})
-                run = pooling_call(part, graph.opsets, own | threads | rules)
+                run = pooling_call(part, graph.opsets, own | serial | rules)
                 types |= _pooled_types(part, types)
                 steps.append(Step(run, tuple(part.input), tuple(part.output)))
                 read = read.union(part.input)
@@ -138,6 +179,15 @@ optional
         self._inputs, self._optional = graph.inputs, graph.optional
         self._outputs = graph.outputs
         self._program = Program(steps, [output.name for output in graph.outputs], constants)
+        return pieces
+
+    def explain(self):
+        """Return a text: which pooling nodes fastpool runs, which onnxruntime runs, and why."""
+        count, every = len(self.pooling_nodes), len(self._nodes)
+        sessions = "1 session" if self._pieces == 1 else f"{self._pieces} sessions"
+        lines = [f"{count} of {every} pooling nodes with fastpool, {sessions} of onnxruntime"]
+        lines += [explained(node, self._choices[output_of(node)]) for node in self._nodes]
+        return "\n".join(lines)
 
     def get_inputs(self):
         """Return the inputs without a default value; each has a `name`, `type` and `shape`."""
@@ -155,9 +205,9 @@ optional
             raise ValueError(
                 f"input_feed: missing {shown(sorted(missing))}, unknown {shown(sorted(unknown))}"
             )
-        results = self._program(
-            {name: self._inputs[name].checked(x) for name, x in input_feed.items()}
-        )
+        inputs = {name: self._inputs[name].checked(x) for name, x in input_feed.items()}
+        with _at_most(self._threads):
+            results = self._program(inputs)
         if not output_names:
             return results
         named = dict(zip((output.name for output in self._outputs), results, strict=True))
@@ -165,6 +215,16 @@ optional
         if unknown:
             raise ValueError(f"output_names: unknown {shown(sorted(unknown))}")
         return [named[name] for name in output_names]
+
+
+@contextlib.contextmanager
+def _at_most(count):
+    """Limit the threads of poolings that this thread calls. Small ones still run on one."""
+    _limit.threads = count
+    try:
+        yield
+    finally:
+        del _limit.threads
 
 
 @contextlib.contextmanager
@@ -181,16 +241,16 @@ def _fewer_threads(options, pieces):
     chosen = {name: getattr(options, name) for name in names}
     try:
         if getattr(options, "use_per_session_threads", True):
-            for name, threads in chosen.items():
-                wanted = threads or available_cpus()  # 0: onnxruntime finds a number
+            for name, count in chosen.items():
+                wanted = count or threads.available_cpus()  # 0: onnxruntime finds a number
                 most = 1 + max(_FULL_POOLS * (wanted - 1), _SMALL_NUMBER) // pieces
                 # 1 is set too: onnxruntime would count processors that this process may not use.
                 if most < wanted or wanted == 1:
                     setattr(options, name, min(most, wanted))
         yield
     finally:
-        for name, threads in chosen.items():
-            setattr(options, name, threads)
+        for name, count in chosen.items():
+            setattr(options, name, count)
 
 
 def _stop_spinning(options):
@@ -209,11 +269,37 @@ def _run(session, piece):
     return run
 
 
+def _is_known(model, graph, node, types):
+    """Does onnxruntime have a kernel for this node? It is asked, except for float32."""
+    inputs = entering([node], graph)
+    x = types.get(node.input[0])
+    if x is None or x.tensor_type.elem_type == onnx.TensorProto.FLOAT or not types.keys() >= set(inputs):
+        return True
+    piece = Piece([node], inputs, list(filter(None, node.output)))
+    types = {name: _type(types[name].tensor_type.elem_type) for name in inputs}
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, _FATAL
+    try:
+        onnxruntime.InferenceSession(
+            _serialized(model, graph, piece, types), options, ["CPUExecutionProvider"]
+        )
+    except Exception:  # of several types, for types that the standard or onnxruntime lacks
+        return False
+    return True
+
+
 def _serialized(model, graph, piece, types):
     """Return a piece as the bytes of a separate model."""
-    try:
+    with _named_limits():
         return _model(model, graph, piece, types).SerializeToString()
-    except ProtobufError as error:  # copying parses too
+
+
+@contextlib.contextmanager
+def _named_limits():
+    """Turn protobuf's errors, which copying and serializing raise, into a ValueError."""
+    try:
+        yield
+    except ProtobufError as error:
         raise ValueError(
             "model: a piece of it cannot be serialized: it is nested too deep or has more than "
             f"2 GiB: {error}"

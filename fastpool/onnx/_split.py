@@ -66,7 +66,7 @@ def split(graph, is_taken):
         if leaving:
             numbers = _with_constants(own[at], graph.nodes, made_by)
             nodes = [graph.nodes[number] for number in sorted(numbers)]
-            parts.append(Piece(nodes, _entering(nodes, graph), leaving))
+            parts.append(Piece(nodes, entering(nodes, graph), leaving))
         parts += taken[at]
     return parts
 
@@ -94,7 +94,7 @@ def _with_constants(numbers, nodes, made_by):
     return found
 
 
-def _entering(nodes, graph):
+def entering(nodes, graph):
     """Return the names that nodes read and none of them makes, except constant initializers."""
     made = {name for node in nodes for name in node.output}
     made |= graph.initializers.keys() - graph.optional

@@ -23,11 +23,11 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2, 3, 6, 8)).astype(np.float32)
 
 
-def cut(model, **rules):
-    """A session of a model, or of its text."""
+def cut(model, select="all", **rules):
+    """A session of a model, or of its text, with all pooling nodes by fastpool."""
     if isinstance(model, str):
         model = onnx.parser.parse_model(model)
-    return InferenceSession(model, ONE_THREAD, **rules)
+    return InferenceSession(model, ONE_THREAD, select=select, **rules)
 
 
 def whole(model):
