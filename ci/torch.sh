@@ -16,7 +16,8 @@ make_environment test,torch
 [ $# -gt 0 ] || set -- tests/routes/test_torch.py tests/routes/test_torch_graphs.py \
     tests/routes/test_torch_errors.py tests/routes/test_torch_averages.py \
     tests/routes/test_torch_average_graphs.py tests/routes/test_torch_lp.py \
-    tests/routes/test_torch_samples.py tests/routes/test_foreign.py \
+    tests/routes/test_torch_samples.py tests/routes/test_torch_select.py \
+    tests/routes/test_foreign.py \
     tests/routes/test_conventions.py tests/routes/test_peers.py tests/routes/test_operators.py \
     tests/routes/test_litert.py tests/kernels/test_reference_average.py::test_sequential_is_torch \
     tests/process/test_process.py::test_together_with_another_parallel_library \

@@ -183,10 +183,11 @@ def compare(name, model, threads, seconds, select):
     before, after = timed(calls, seconds)
     counts, *nodes = both.explain().splitlines()
     print(f"{name}, threads {threads}: the outputs agree; {counts}")
-    for what, (least, median) in (("onnxruntime", before), ("with fastpool", after)):
-        print(f"  {what:13} least {least:7.2f} ms, median {median:7.2f} ms")
-    print(f"  {'ratio':13} least {after[0] / before[0]:7.2f},    median {after[1] / before[1]:7.2f}")
-    print(*(f"    {line.strip()}" for line in nodes if ": fastpool" in line), sep="\n", flush=True)
+    ratio = [ours / theirs for ours, theirs in zip(after, before, strict=True)]
+    rows = ("onnxruntime", before), ("with fastpool", after), ("ratio", ratio)
+    for what, (least, median) in rows:
+        print(f"  {what:13} least {least:7.2f}, median {median:7.2f}" + " ms" * (what != "ratio"))
+    print(*nodes, sep="\n", flush=True)
 
 
 def main():

@@ -154,7 +154,14 @@ def choice(value, name, allowed):
 
 def select(value):
     """Return which poolings of a model fastpool is to run: a word, or a function of one."""
-    return value if callable(value) else choice(value, "select", ("faster", "all", "none"))
+    if callable(value):
+        return value
+    names = "faster", "all", "none"
+    if value is not None and not isinstance(value, str):
+        raise TypeError(
+            f"select: expected a function or one of {_quoted(names)}, got {shown(value)}"
+        )
+    return choice(value, "select", names)
 
 
 def plain_text(value):

@@ -122,7 +122,7 @@ def _by_speed(node, types, opsets, context):
     if not least:
         return Choice(True, f"faster: {why}")
     taps = _taps(node, dims)
-    text = f"{why}: {taps:.3g} taps per element of the input, fastpool is faster from {least} on"
+    text = f"{taps:.3g} taps per element of the input, faster from {least} on ({why})"
     return Choice(taps >= least, text)
 
 

@@ -35,7 +35,7 @@ threads.limits.append(lambda: getattr(_limit, "threads", threads.MOST_THREADS))
 
 
 class InferenceSession:
-    """A model whose pooling nodes run with fastpool where that is faster, the rest with onnxruntime.
+    """A model that runs with onnxruntime, and with fastpool the pooling nodes where that is faster.
 
     It replaces onnxruntime.InferenceSession. The pooling nodes are those of
     `fastpool.onnx.Backend`, except inside subgraphs and functions. The model is cut at those that
@@ -273,7 +273,11 @@ def _is_known(model, graph, node, types):
     """Does onnxruntime have a kernel for this node? It is asked, except for float32."""
     inputs = entering([node], graph)
     x = types.get(node.input[0])
-    if x is None or x.tensor_type.elem_type == onnx.TensorProto.FLOAT or not types.keys() >= set(inputs):
+    if (
+        x is None
+        or x.tensor_type.elem_type == onnx.TensorProto.FLOAT
+        or not types.keys() >= set(inputs)
+    ):
         return True
     piece = Piece([node], inputs, list(filter(None, node.output)))
     types = {name: _type(types[name].tensor_type.elem_type) for name in inputs}

@@ -32,7 +32,7 @@ __all__ = [
 _IN_MODELS = {
     **dict.fromkeys(("MaxPool", "AvgPool"), "._windows"),
     **dict.fromkeys(("AdaptiveAvgPool", "AdaptiveMaxPool"), "._adaptive"),
-    "replace_pooling": "._replace",
+    **dict.fromkeys(("Replaced", "replace_pooling"), "._replace"),
 }
 
 

@@ -1,6 +1,7 @@
 """The types of fastpool.openvino."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import (
     Any,
@@ -482,10 +483,15 @@ class AdaptiveMaxPool(_Pooling):
         return_indices: bool | None = True,
     ) -> None: ...
 
+class Replaced(list[_AnyLayer]):
+    left: dict[str, str]
+    def explain(self) -> str: ...
+
 def replace_pooling(
     model: openvino.Model,
     *,
-    nan: t.Nan = "propagate",
-    numerics: t.Numerics = "exact",
+    nan: t.Nan = None,
+    numerics: t.Numerics = None,
     layout: Literal["NCHW", "NHWC", None] = None,
-) -> list[_AnyLayer]: ...
+    select: Literal["faster", "all", "none"] | Callable[[openvino.Node], object] = "faster",
+) -> Replaced: ...

@@ -1,5 +1,6 @@
 """The types of fastpool.torch."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, overload
 
@@ -348,5 +349,10 @@ class MaxUnpool3d(nn.MaxUnpool3d):
 class Replaced:
     swapped: dict[str, str]
     left: dict[str, str]
+    def explain(self) -> str: ...
 
-def replace_pooling(model: nn.Module) -> Replaced: ...
+def replace_pooling(
+    model: nn.Module,
+    *,
+    select: Literal["faster", "all", "none"] | Callable[[nn.Module], object] = "faster",
+) -> Replaced: ...

@@ -3,29 +3,66 @@
 Each is a subclass of torch's module and keeps its signature, attributes and (empty) state. It has
 an attribute for each parameter of its function, of the same name. Its repr is torch's, and then has
 the other parameters that are not defaults.
+
+If its attribute `select` is "faster", it runs as torch's module where that was measured to be as
+fast: in graphs of torch.compile with short windows, of which inductor, torch's compiler, makes one
+loop with what is next to it, and for means of short windows of channels_last tensors.
 """
 
 from functools import partial
 from inspect import signature
+from math import prod
 from types import new_class
 
+import torch
 from torch import nn
 
 from . import _functions
+from ._windows import is_channels_last
+
+_MEANS = tuple(
+    getattr(nn, f"{kind}{rank}d") for kind in ("AvgPool", "AdaptiveAvgPool") for rank in (1, 2, 3)
+)
+
+# Elements of the largest window that inductor compiles. It calls torch's kernels for larger ones.
+_FUSED = 25
+
+# Elements of the largest window of which torch takes means as fast, if channels are last in memory.
+_SHORT_MEAN = 9
+
+
+def _is_left_to_torch(module, rank, input):
+    if module.select == "all":
+        return False
+    if torch.compiler.is_compiling():
+        return not torch.compiler.is_exporting() and _taps(module, rank) <= _FUSED
+    if isinstance(module, _MEANS) and _taps(module, rank) <= _SHORT_MEAN:
+        return is_channels_last(input, rank)
+    return False
+
+
+def _taps(module, rank):
+    """Return the elements of a window; 1 for adaptive modules."""
+    taps = getattr(module, "kernel_size", 1)
+    return taps**rank if isinstance(taps, int) else prod(taps)
 
 
 def _pools(kind, function):
     """Return the modules of a kind of pooling, for one, two and three spatial axes."""
 
-    def calling(call, theirs):
+    def calling(call, theirs, rank):
         defaults = {name: p.default for name, p in signature(call).parameters.items()}
         del defaults["input"]
         names = [name for name in defaults if name != "numerics"]
 
         def forward(self, input):
+            if _is_left_to_torch(self, rank, input):
+                return theirs.forward(self, input)
             return call(input, *[getattr(self, name) for name in names])
 
         def forward_with_numerics(self, input):
+            if _is_left_to_torch(self, rank, input):
+                return theirs.forward(self, input)
             attributes = [getattr(self, name) for name in names]
             return call(input, *attributes, numerics=self.numerics)
 
@@ -49,8 +86,10 @@ def _pools(kind, function):
 def _unpools(kind, function):
     """Return the modules of a kind of unpooling, for one, two and three spatial axes."""
 
-    def calling(call, theirs):
+    def calling(call, theirs, rank):
         def forward(self, input, indices, output_size=None):
+            if _is_left_to_torch(self, rank, input):
+                return theirs.forward(self, input, indices, output_size)
             window = self.kernel_size, self.stride, self.padding
             return call(input, indices, *window, output_size)
 
@@ -64,7 +103,8 @@ def _made(kind, function, calling):
         name, called = f"{kind}{rank}d", f"{function}{rank}d"
         theirs, call = getattr(nn, name), getattr(_functions, called)
         doc = f"A :class:`torch.nn.{name}` that calls :func:`{called}`."
-        members = {"__doc__": doc, "__module__": __name__, **calling(call, theirs)}
+        members = {"__doc__": doc, "__module__": __name__, "select": "all"}
+        members |= calling(call, theirs, rank)
         # (`type` takes no base that stands for a class, as those do that the docs are built with)
         yield new_class(name, (theirs,), exec_body=partial(dict.update, **members))
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from .._planning import arguments
 from . import _modules
 
 _OURS = {
@@ -29,13 +30,17 @@ class Replaced:
     left: dict
 
     def __str__(self):
+        return self.explain()
+
+    def explain(self):
+        """Return a text: which modules are fastpool's, which are torch's, and why."""
         lines = [f"{len(self.swapped)} swapped, {len(self.left)} left"]
         lines += [f"  {name or '(model)'}: {what}" for name, what in self.swapped.items()]
         lines += [f"  {name or '(model)'}: left, {why}" for name, why in self.left.items()]
         return "\n".join(lines)
 
 
-def replace_pooling(model):
+def replace_pooling(model, *, select="faster"):
     """Make fastpool compute a model's pooling and unpooling modules, in place.
 
     These are torch.nn's max, average, Lp, adaptive max and adaptive average pooling and max
@@ -48,6 +53,12 @@ def replace_pooling(model):
     ----------
     model : torch.nn.Module
         A model, or a pooling module itself.
+    select : {"faster", "all", "none"} or function of a module
+        Which modules become fastpool's: those that it runs faster, all, none, or those for which
+        the function returns a true value. "faster" leaves Lp pooling and adaptive means of whole
+        planes to torch. The modules that it swaps have an attribute `select` with this value. They
+        run as torch's in graphs that torch.compile makes (except for windows of more than 25
+        elements), and for adaptive means and means of up to 9 elements of channels_last tensors.
 
     Returns
     -------
@@ -57,7 +68,9 @@ def replace_pooling(model):
     Raises
     ------
     TypeError
-        `model` is no module.
+        `model` is no module, or `select` is neither a str nor a function.
+    ValueError
+        `select` has a wrong value.
 
     Examples
     --------
@@ -72,6 +85,7 @@ def replace_pooling(model):
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model: expected a torch.nn.Module, got {type(model).__name__}")
+    select = arguments.select(select)
     swapped, left = {}, {}
     theirs, ours = tuple(_OURS), tuple(_OURS.values())
     found = [
@@ -84,7 +98,29 @@ def replace_pooling(model):
             left[name] = f"is a {kind.__module__}.{kind.__qualname__}"
         elif "forward" in vars(module):
             left[name] = "has its own forward"
+        elif why := _declines(module, kind, select):
+            left[name] = why
         else:
             module.__class__ = _OURS[kind]
+            if select == "faster":
+                module.select = select
             swapped[name] = repr(module)
     return Replaced(swapped, left)
+
+
+def _declines(module, kind, select):
+    """Return why a module is to stay torch's, or None."""
+    if callable(select):
+        return None if select(module) else "not selected"
+    if select == "none":
+        return 'select="none"'
+    if select == "faster":
+        if kind.__name__.startswith("LPPool"):
+            return "torch is faster"
+        if kind.__name__.startswith("AdaptiveAvgPool") and _is_one(module.output_size):
+            return "torch is faster on means of whole planes"
+    return None
+
+
+def _is_one(size):
+    return set(size) == {1} if isinstance(size, tuple) else size == 1

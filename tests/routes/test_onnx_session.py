@@ -100,7 +100,9 @@ def test_a_network_of_eight_bits():
 
 def test_filled_weights_stay_in_their_pieces():
     """The networks as they are: weights come out of nodes, and onnxruntime is to know them."""
-    session = InferenceSession(EXAMPLE["NETWORKS"] / "light_squeezenet.onnx", ONE_THREAD, select="all")
+    session = InferenceSession(
+        EXAMPLE["NETWORKS"] / "light_squeezenet.onnx", ONE_THREAD, select="all"
+    )
     assert [len(inputs) for _, inputs, _, _ in session._program._steps] == [1] * 9
 
 

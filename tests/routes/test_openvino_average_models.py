@@ -132,7 +132,9 @@ def test_adaptive_maxima(outputs):
 def test_models(version, shape, attributes, layout):
     own = mean_model(version, shape, attributes)
     replaced = own.clone()
-    (layer,) = fastpool.openvino.replace_pooling(replaced, numerics="sequential", layout=layout)
+    (layer,) = fastpool.openvino.replace_pooling(
+        replaced, numerics="sequential", layout=layout, select="all"
+    )
     assert "AvgPool" in types(own) and "AvgPool" not in types(replaced)
     x = fractions(shape)
     expected = run(own, x)
@@ -140,7 +142,7 @@ def test_models(version, shape, attributes, layout):
     assert_same([layer(x, numerics="sequential")], expected)
 
     exact = own.clone()
-    fastpool.openvino.replace_pooling(exact, layout=layout)
+    fastpool.openvino.replace_pooling(exact, layout=layout, select="all")
     assert_same(run(exact, x), [layer(x)])
 
 
@@ -151,7 +153,7 @@ def test_adaptive_models(size, layout):
     x = sample(shape)
     own = adaptive_model("avg", shape, size)
     replaced = own.clone()
-    (layer,) = fastpool.openvino.replace_pooling(replaced, layout=layout)
+    (layer,) = fastpool.openvino.replace_pooling(replaced, layout=layout, select="all")
     assert layer.attributes == {"output_size": size}
     assert_same(run(replaced, x), run(own, x))
     assert_same([layer(x)], run(own, x))
@@ -164,7 +166,7 @@ def test_adaptive_maxima_in_models(size, layout):
     x = sample(shape)
     own = adaptive_model("max", shape, size, "i32")
     replaced = own.clone()
-    (layer,) = fastpool.openvino.replace_pooling(replaced, layout=layout)
+    (layer,) = fastpool.openvino.replace_pooling(replaced, layout=layout, select="all")
     assert layer.attributes == {"output_size": size, "index_element_type": "i32"}
     assert_same(run(replaced, x), run(own, x))
     assert_same(layer(x), run(own, x))
@@ -173,7 +175,7 @@ def test_adaptive_maxima_in_models(size, layout):
 def test_indices_that_openvino_does_not_compile():
     """Its CPU plugin refuses AdaptiveMaxPool with 64-bit indices."""
     model = adaptive_model("max", (1, 2, 6, 4), (3, 2), "i64")
-    fastpool.openvino.replace_pooling(model)
+    fastpool.openvino.replace_pooling(model, select="all")
     x = sample((1, 2, 6, 4))
     y, indices = fastpool.openvino.adaptive_max_pool(x, (3, 2))
     got = run(model, x)
@@ -186,7 +188,7 @@ def test_output_sizes_that_are_no_constants(layout):
     x, size = ops.parameter([1, 2, -1, 4], np.float32), ops.parameter([2], np.int64)
     pool = ops.adaptive_avg_pool(x, size, name="pool")
     model = openvino.Model(pool.outputs(), [x, size])
-    (layer,) = fastpool.openvino.replace_pooling(model, layout=layout)
+    (layer,) = fastpool.openvino.replace_pooling(model, layout=layout, select="all")
     assert layer.attributes == {}
     compiled = CORE.compile_model(model, "CPU", EXACT)
     given = sample((1, 2, 6, 4))
@@ -212,7 +214,7 @@ def test_a_network():
     model = openvino.Model([ops.softmax(ops.reshape(head, [1, -1], False), 1)], [x])
     given = fractions((1, 3, 16, 16))
     expected = run(model, given)
-    layers = fastpool.openvino.replace_pooling(model)
+    layers = fastpool.openvino.replace_pooling(model, select="all")
     assert [type(layer).__name__ for layer in layers] == [
         "AvgPoolLayer",
         "MaxPoolLayer",
@@ -234,7 +236,7 @@ def test_read_layers_of_saved_models(version, shape, attributes, tmp_path):
     model = mean_model(version, shape, attributes)
     openvino.save_model(model, tmp_path / "model.xml")
     (layer,) = fastpool.openvino.read_layers(tmp_path / "model.xml")
-    (replaced,) = fastpool.openvino.replace_pooling(model)
+    (replaced,) = fastpool.openvino.replace_pooling(model, select="all")
     if "pads_begin" not in attributes:  # OpenVINO notes what it made of auto_pad, but not there
         for found in (layer, replaced):
             del found.attributes["pads_begin"], found.attributes["pads_end"]
@@ -248,7 +250,7 @@ def test_an_average_without_dilations(tmp_path):
     model = mean_model(16, (1, 2, 6, 7), attributes)
     openvino.save_model(model, tmp_path / "model.xml")
     (layer,) = fastpool.openvino.read_layers(tmp_path / "model.xml")
-    (replaced,) = fastpool.openvino.replace_pooling(model)
+    (replaced,) = fastpool.openvino.replace_pooling(model, select="all")
     assert layer == replaced and "dilations" not in layer.attributes
     x = fractions((1, 2, 6, 7))
     assert_same(run(model, x), [fastpool.openvino.avg_pool(x, **attributes)])
@@ -259,7 +261,7 @@ def test_adaptive_layers_of_saved_models(kind, tmp_path):
     model = adaptive_model(kind, (1, 2, 6, 4), (3, 2))
     openvino.save_model(model, tmp_path / "model.xml")
     (layer,) = fastpool.openvino.read_layers(tmp_path / "model.xml")
-    assert [layer] == fastpool.openvino.replace_pooling(model)
+    assert [layer] == fastpool.openvino.replace_pooling(model, select="all")
     assert layer.attributes["output_size"] == (3, 2)
 
 
@@ -274,7 +276,7 @@ SAVED = {
 def test_saved_and_read_again(kind, tmp_path):
     make, arguments = SAVED[kind]
     model = make(*arguments)
-    fastpool.openvino.replace_pooling(model, nan="ignore", numerics="sequential")
+    fastpool.openvino.replace_pooling(model, nan="ignore", numerics="sequential", select="all")
     openvino.save_model(model, tmp_path / "model.xml")
     again = CORE.read_model(tmp_path / "model.xml")
     (before,), (after,) = poolings(model), poolings(again)
@@ -301,7 +303,7 @@ def test_saved_and_read_again(kind, tmp_path):
 def test_altered_files(old, new, match, tmp_path):
     make, arguments = SAVED["AvgPool"]
     model = make(*arguments)
-    fastpool.openvino.replace_pooling(model)
+    fastpool.openvino.replace_pooling(model, select="all")
     openvino.save_model(model, tmp_path / "model.xml")
     text = (tmp_path / "model.xml").read_text()
     assert old in text

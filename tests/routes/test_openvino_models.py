@@ -37,7 +37,7 @@ def test_read_layers_of_saved_models(version, shape, attributes, tmp_path):
     model = own_model(version, shape, attributes)
     openvino.save_model(model, tmp_path / "model.xml")
     (layer,) = fastpool.openvino.read_layers(tmp_path / "model.xml")
-    (replaced,) = fastpool.openvino.replace_pooling(model)
+    (replaced,) = fastpool.openvino.replace_pooling(model, select="all")
     if "pads_begin" not in attributes:  # OpenVINO notes what it made of auto_pad, but not there
         for found in (layer, replaced):
             del found.attributes["pads_begin"], found.attributes["pads_end"]
@@ -53,7 +53,7 @@ def test_read_layers_of_saved_models(version, shape, attributes, tmp_path):
 def test_saved_and_read_again(version, shape, attributes, tmp_path):
     extents = [-1] * len(shape) if version == 8 else shape  # unknown, too
     model = own_model(version, extents, attributes)
-    fastpool.openvino.replace_pooling(model, nan="ignore")
+    fastpool.openvino.replace_pooling(model, nan="ignore", select="all")
     openvino.save_model(model, tmp_path / "model.xml")
     again = CORE.read_model(tmp_path / "model.xml")
     kinds = "FastpoolMaxPool"
@@ -81,7 +81,7 @@ def test_saved_and_read_again(version, shape, attributes, tmp_path):
 )
 def test_altered_files(old, new, match, tmp_path):
     model = own_model(8, (1, 2, 8, 8), HALVE)
-    fastpool.openvino.replace_pooling(model)
+    fastpool.openvino.replace_pooling(model, select="all")
     openvino.save_model(model, tmp_path / "model.xml")
     text = (tmp_path / "model.xml").read_text()
     if match == "pads_begin":
@@ -100,7 +100,7 @@ def test_indices_only_where_they_are_used():
     first = own_max_pool(x, 8, HALVE)
     second = own_max_pool(ops.relu(first.output(0)), 8, HALVE)
     model = openvino.Model(second.outputs(), [x])
-    assert len(fastpool.openvino.replace_pooling(model)) == 2
+    assert len(fastpool.openvino.replace_pooling(model, select="all")) == 2
     pools = [node for node in model.get_ordered_ops() if "MaxPool" in node.get_type_name()]
     assert [pool.get_output_size() for pool in pools] == [1, 2]
 
@@ -114,7 +114,7 @@ def test_models_that_compute_with_indices(element_type, layout):
     model = openvino.Model([ops.gather(flat, pool.output(1), 0)], [x])
     model.add_outputs([ops.concat([pool.output(1), pool.output(1)], 0).output(0)])
     replaced = model.clone()
-    fastpool.openvino.replace_pooling(replaced, layout=layout)
+    fastpool.openvino.replace_pooling(replaced, layout=layout, select="all")
     x = sample((1, 2, 8, 8))
     assert_same(run(replaced, x), run(model, x))
 
@@ -125,9 +125,9 @@ def test_names_stay():
     pool.output(0).set_names({"maxima", "y"})
     pool.output(1).set_names({"places"})
     model = openvino.Model(pool.outputs(), [x])
-    fastpool.openvino.replace_pooling(model)
+    fastpool.openvino.replace_pooling(model, select="all")
     assert [output.names for output in model.outputs] == [{"maxima", "y"}, {"places"}]
-    assert fastpool.openvino.replace_pooling(model) == []
+    assert fastpool.openvino.replace_pooling(model, select="all") == []
     compiled = CORE.compile_model(model, "CPU", EXACT)
     x = sample((1, 2, 8, 8))
     np.testing.assert_array_equal(compiled(x)["y"], fastpool.max_pool(x, 2, strides=2))
@@ -164,7 +164,7 @@ def if_model():
 @pytest.mark.parametrize(("make", "count"), [(loop_model, 2), (if_model, 2)])
 def test_bodies(make, count, tmp_path):
     model, replaced = make(), make()
-    layers = fastpool.openvino.replace_pooling(replaced)
+    layers = fastpool.openvino.replace_pooling(replaced, select="all")
     assert len(layers) == count
     openvino.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
     assert fastpool.openvino.read_layers(tmp_path / "model.xml") == layers
@@ -178,19 +178,19 @@ def test_all_or_none():
     model = openvino.Model([legal.output(0), stride_0.output(0)], [x, other])
     stride_0.set_attribute("strides", [2, 0])
     with pytest.raises(ValueError, match="strides"):
-        fastpool.openvino.replace_pooling(model)
+        fastpool.openvino.replace_pooling(model, select="all")
     assert types(model).count("MaxPool") == 2
 
 
 @pytest.mark.parametrize("model", [None, "model.xml", [1]])
 def test_replace_pooling_needs_a_model(model):
     with pytest.raises(TypeError, match="^model"):
-        fastpool.openvino.replace_pooling(model)
+        fastpool.openvino.replace_pooling(model, select="all")
 
 
 def test_requests_of_several_streams():
     model = own_model(8, (1, 4, 64, 64), HALVE)
-    fastpool.openvino.replace_pooling(model)
+    fastpool.openvino.replace_pooling(model, select="all")
     hints = {"PERFORMANCE_HINT": "THROUGHPUT"}
     compiled = CORE.compile_model(model, "CPU", hints)
     queue = openvino.AsyncInferQueue(compiled, 4)
@@ -243,7 +243,9 @@ def test_networks(name, count, layout):
     pools = [node for node in replaced.get_ordered_ops() if node.get_type_name().endswith("Pool")]
     replaced.add_outputs([pool.output(0) for pool in pools])
     model = replaced.clone()
-    layers = fastpool.openvino.replace_pooling(replaced, numerics="sequential", layout=layout)
+    layers = fastpool.openvino.replace_pooling(
+        replaced, numerics="sequential", layout=layout, select="all"
+    )
     assert len(layers) == count
     pools = [node for node in replaced.get_ordered_ops() if node.get_type_name().endswith("Pool")]
     assert [pool.get_attributes()["layout"] for pool in pools] == [layout or "NHWC"] * count

@@ -294,7 +294,7 @@ def test_modules(kind, attributes, rank):
     for other in (copy.deepcopy(ours), pickle.loads(pickle.dumps(ours))):
         assert type(other) is type(ours)
         same(other(x), ours(x))
-    report = ft.replace_pooling(theirs)
+    report = ft.replace_pooling(theirs, select="all")
     assert report.swapped == {"": repr(ours)} and type(theirs) is type(ours)
     same(theirs(x), ours(x))
 
@@ -326,7 +326,7 @@ def test_modules_take_divisor_override_and_numerics():
     theirs, ours = nn.AvgPool1d(3), ft.AvgPool1d(3)
     ours.numerics = "sequential"
     same(ours(x), theirs(x))
-    ft.replace_pooling(theirs)
+    ft.replace_pooling(theirs, select="all")
     same(theirs(x), ft.avg_pool1d(x, 3))
     assert theirs.numerics == "exact"
 
@@ -334,7 +334,7 @@ def test_modules_take_divisor_override_and_numerics():
 def test_replace_pooling_does_not_find_x_mean():
     model, x = nn.Sequential(nn.Conv2d(3, 4, 3), Head()), torch.rand(2, 3, 14, 13)
     expected = model(x)
-    report = ft.replace_pooling(model)
+    report = ft.replace_pooling(model, select="all")
     assert list(report.swapped) == ["1.average", "1.mean", "1.most", "1.indexed"]
     assert not report.left
     torch.testing.assert_close(model(x), expected)
