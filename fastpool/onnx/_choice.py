@@ -121,7 +121,7 @@ def _by_speed(node, types, opsets, context):
         return Choice(False, why)
     if not least:
         return Choice(True, f"faster: {why}")
-    taps = _taps(node, dims)
+    taps = _taps(node, dims, dims_of(types.get(node.output[0])))
     text = f"{taps:.3g} taps per element of the input, faster from {least} on ({why})"
     return Choice(taps >= least, text)
 
@@ -133,13 +133,15 @@ def _least_size(dims):
     return math.prod(size or 1 for size in dims)
 
 
-def _taps(node, dims):
-    """Return the taps of a window per element of the input: those inside it, over the strides."""
+def _taps(node, dims, outputs):
+    """Return the taps that onnxruntime visits per element of the input: those inside it."""
     # Not `read_attributes`: what onnxruntime runs may have any attributes.
     lists = {a.name: list(a.ints) for a in node.attribute if a.type == AttributeProto.INTS}
     kernel = lists.get("kernel_shape", [])
     sizes = [n or math.inf for n in dims[2:]] if dims else [math.inf] * len(kernel)
     taps = math.prod(min(k, n) for k, n in zip(kernel, sizes, strict=False))
+    if outputs and None not in outputs[2:] and math.inf not in sizes:
+        return taps * math.prod(outputs[2:]) / max(1, math.prod(sizes))
     return taps / max(1, math.prod(lists.get("strides", [])))
 
 
@@ -158,7 +160,7 @@ def _least_taps(node, x, dims, opsets, context):
         if context.is_pooling_alone:
             return 0, "a model of poolings alone"
         if dims is not None and len(dims) != 4:
-            return 3, f"{len(dims) - 2} spatial axes"
+            return 2, "not two spatial axes"
         if context.has_convolutions:
             return 200, "a model of convolutions"
         return (0, "8 bits") if element in _EIGHT_BITS else (25, "a model without convolutions")

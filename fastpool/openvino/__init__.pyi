@@ -485,6 +485,7 @@ class AdaptiveMaxPool(_Pooling):
 
 class Replaced(list[_AnyLayer]):
     left: dict[str, str]
+    def __init__(self) -> None: ...
     def explain(self) -> str: ...
 
 def replace_pooling(
@@ -493,5 +494,5 @@ def replace_pooling(
     nan: t.Nan = None,
     numerics: t.Numerics = None,
     layout: Literal["NCHW", "NHWC", None] = None,
-    select: Literal["faster", "all", "none"] | Callable[[openvino.Node], object] = "faster",
+    select: Literal["faster", "all", "none", None] | Callable[[openvino.Node], object] = "faster",
 ) -> Replaced: ...

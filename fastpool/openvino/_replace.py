@@ -141,7 +141,17 @@ def _choice(node, select, given, convolutions):
     followed = given - ({"numerics"} if "Max" in node.get_type_name() else set())
     if followed:
         return True, f"follows {', '.join(sorted(followed))}"
+    if _fails(node):
+        return True, "OpenVINO does not run it"
     return _faster(node, convolutions)
+
+
+def _fails(node):
+    """Is a node one that OpenVINO 2026.4 does not compile, or on which it crashes?"""
+    kind = node.get_type_name()
+    if kind == "AdaptiveMaxPool":
+        return node.get_output_element_type(1) == openvino.Type.i64
+    return kind == "AvgPool" and node.get_attributes().get("dilations") == []
 
 
 def _faster(node, convolutions):
@@ -166,7 +176,11 @@ def _faster(node, convolutions):
         min(taps, size) if size > 0 else taps
         for taps, size in zip(attributes["kernel"], sizes[2:] or attributes["kernel"], strict=True)
     ]
-    taps = math.prod(inside) / math.prod(attributes["strides"])
+    outputs = _dims(node.output(0))
+    if -1 in (*sizes[2:], *outputs[2:]) or not sizes:
+        taps = math.prod(inside) / math.prod(attributes["strides"])
+    else:
+        taps = math.prod(inside) * math.prod(outputs[2:]) / max(1, math.prod(sizes[2:]))
     if node.get_input_element_type(0) in (openvino.Type.u8, openvino.Type.i8):
         least = 9
     elif kind == "AvgPool":

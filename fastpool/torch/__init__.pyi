@@ -50,6 +50,7 @@ __all__ = [
 _Ints: TypeAlias = int | list[int] | tuple[int, ...]
 _Sizes: TypeAlias = int | list[int | None] | tuple[int | None, ...] | None
 _Numerics: TypeAlias = Literal["exact", "sequential"]
+_Select: TypeAlias = Literal["all", "faster"]
 
 @overload
 def max_pool1d(
@@ -271,57 +272,73 @@ def max_unpool3d(
 ) -> Tensor: ...
 
 class MaxPool1d(nn.MaxPool1d):
+    select: _Select
     def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]: ...
 
 class MaxPool2d(nn.MaxPool2d):
+    select: _Select
     def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]: ...
 
 class MaxPool3d(nn.MaxPool3d):
+    select: _Select
     def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]: ...
 
 class AvgPool1d(nn.AvgPool1d):
+    select: _Select
     numerics: _Numerics
     def forward(self, input: Tensor) -> Tensor: ...
 
 class AvgPool2d(nn.AvgPool2d):
+    select: _Select
     numerics: _Numerics
     def forward(self, input: Tensor) -> Tensor: ...
 
 class AvgPool3d(nn.AvgPool3d):
+    select: _Select
     numerics: _Numerics
     def forward(self, input: Tensor) -> Tensor: ...
 
 class LPPool1d(nn.LPPool1d):
+    select: _Select
     def forward(self, input: Tensor) -> Tensor: ...
 
 class LPPool2d(nn.LPPool2d):
+    select: _Select
     def forward(self, input: Tensor) -> Tensor: ...
 
 class LPPool3d(nn.LPPool3d):
+    select: _Select
     def forward(self, input: Tensor) -> Tensor: ...
 
 class AdaptiveAvgPool1d(nn.AdaptiveAvgPool1d):
+    select: _Select
     numerics: _Numerics
     def forward(self, input: Tensor) -> Tensor: ...
 
 class AdaptiveAvgPool2d(nn.AdaptiveAvgPool2d):
+    select: _Select
     numerics: _Numerics
     def forward(self, input: Tensor) -> Tensor: ...
 
 class AdaptiveAvgPool3d(nn.AdaptiveAvgPool3d):
+    select: _Select
     numerics: _Numerics
     def forward(self, input: Tensor) -> Tensor: ...
 
 class AdaptiveMaxPool1d(nn.AdaptiveMaxPool1d):
+    select: _Select
     def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]: ...
 
 class AdaptiveMaxPool2d(nn.AdaptiveMaxPool2d):
+    select: _Select
     def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]: ...
 
 class AdaptiveMaxPool3d(nn.AdaptiveMaxPool3d):
+    select: _Select
     def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]: ...
 
 class MaxUnpool1d(nn.MaxUnpool1d):
+    select: _Select
     def forward(
         self,
         input: Tensor,
@@ -330,6 +347,7 @@ class MaxUnpool1d(nn.MaxUnpool1d):
     ) -> Tensor: ...
 
 class MaxUnpool2d(nn.MaxUnpool2d):
+    select: _Select
     def forward(
         self,
         input: Tensor,
@@ -338,6 +356,7 @@ class MaxUnpool2d(nn.MaxUnpool2d):
     ) -> Tensor: ...
 
 class MaxUnpool3d(nn.MaxUnpool3d):
+    select: _Select
     def forward(
         self,
         input: Tensor,
@@ -354,5 +373,5 @@ class Replaced:
 def replace_pooling(
     model: nn.Module,
     *,
-    select: Literal["faster", "all", "none"] | Callable[[nn.Module], object] = "faster",
+    select: Literal["faster", "all", "none", None] | Callable[[nn.Module], object] = "faster",
 ) -> Replaced: ...

@@ -5,6 +5,7 @@ import pytest
 
 openvino = pytest.importorskip("openvino")
 ops = pytest.importorskip("openvino.opset14")
+ops16 = pytest.importorskip("openvino.opset16")
 
 import fastpool.openvino  # noqa: E402
 from openvino_models import run  # noqa: E402
@@ -23,8 +24,8 @@ def model_of(kind, taps, strides=1, shape=LARGE, dtype=np.float32, indices=False
     elif kind == "AvgPool":
         pool = ops.avg_pool(a, *window, True)
     else:
-        size = ops.constant(np.array([taps, 1]))
-        pool = getattr(ops, kind)(a, size)
+        of_indices = ["i32"] if kind == "adaptive_max_pool" else []
+        pool = getattr(ops, kind)(a, ops.constant(np.array([taps, 1])), *of_indices)
     pool.set_friendly_name("pool")
     return openvino.Model(pool.outputs()[: 1 + indices], [x])
 
@@ -40,6 +41,7 @@ FASTER = [
     (("MaxPool", 9), {"shape": [-1, 2, 8, 8]}, "OpenVINO, 128 elements: a call pays from 32768 on"),
     (("MaxPool", 9), {"shape": [1, 2048, 4, 4]}, "OpenVINO, 16 taps"),
     (("MaxPool", 9, 2), {}, "OpenVINO, 20.2 taps"),
+    (("MaxPool", 64, 64), {}, "OpenVINO, 4 taps"),
     (("MaxPool", 9), {"weights": WEIGHTS}, "OpenVINO, 81 taps per element of the input, faster f"),
     (("MaxPool", 13), {"weights": WEIGHTS}, "fastpool, 169 taps"),
     (("MaxPool", 3), {"dtype": np.uint8}, "fastpool, 9 taps"),
@@ -59,6 +61,15 @@ def test_what_is_faster(pool, arguments, expected):
     assert title == f"{int(is_ours)} replaced, {int(not is_ours)} left"
     assert line.partition("): ")[2].startswith(expected) and line.startswith("  'pool' (")
     assert len(replaced) == is_ours and list(replaced.left) == ["pool"] * (not is_ours)
+
+
+def test_what_openvino_does_not_run():
+    x = ops.parameter(SMALL, np.float32, name="x")
+    adaptive = ops.adaptive_max_pool(x, ops.constant(np.array([1, 1])), "i64")
+    mean = ops16.avg_pool(x, [1, 1], [0, 0], [0, 0], [2, 2], True)
+    for pool in (adaptive, mean):
+        replaced = fastpool.openvino.replace_pooling(openvino.Model(pool.outputs()[:1], [x]))
+        assert replaced.explain().endswith("fastpool, OpenVINO does not run it")
 
 
 def test_switch():

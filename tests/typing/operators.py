@@ -40,6 +40,8 @@ assert_type(fastpool.onnx.Backend.run_node(node, [x], nan="ignore"), tuple[NDArr
 def run(model: onnx.ModelProto) -> list[NDArray[Any]]:
     assert_type(fastpool.onnx.Backend.prepare(model, num_threads=1), BackendRep)
     session = fastpool.onnx.InferenceSession(model, select=lambda node: node.name != "last")
+    assert_type(session.explain(), str)
+    session = fastpool.onnx.InferenceSession(model, select="all")
     return session.run(None, {session.get_inputs()[0].name: x})
 
 

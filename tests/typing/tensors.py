@@ -29,6 +29,8 @@ assert_type(average.forward(x), Tensor)
 
 model = torch.nn.Sequential(fastpool.torch.MaxPool2d(2, stride=2, padding=1), torch.nn.MaxPool2d(2))
 assert_type(fastpool.torch.replace_pooling(model).swapped, dict[str, str])
+assert_type(fastpool.torch.replace_pooling(model, select="all").explain(), str)
+fastpool.torch.replace_pooling(model, select=lambda module: not module.training)
 
 # The functions for arrays read tensors, and write into them.
 assert_type(fastpool.max_pool(x, 2), NDArray[Any])
