@@ -23,6 +23,7 @@ FRONT_ENDS = {
     "files": set(),
     "onnx": {
         "_running.activation",
+        "_running.builds",
         "_running.interop",
         "_running.plan_cache",
         "_running.quantized",

@@ -11,7 +11,7 @@ from onnx import numpy_helper
 
 from .._planning import arguments
 from .._planning.arguments import shown
-from .._running import threads
+from .._running import builds, threads
 from ._choice import choose, explained, output_of
 from ._graph import Program, Step, inputs_of, load, read_graph
 from ._nodes import INTERNAL_NHWC, REDUCTIONS, check_rules, kind_of, pooling_call
@@ -67,9 +67,10 @@ class InferenceSession:
     model : path, bytes or onnx.ModelProto
         The model. No piece may have more than 2 GiB.
     sess_options : onnxruntime.SessionOptions, optional
-        Options for every piece. Their intra-op number of threads is also the most for pooling. If
-        the model is cut and they do not set spinning of threads, it is switched off in them. With
-        ``use_per_session_threads = False`` all pieces share the threads of the process.
+        Options for every piece. Pooling takes at most half of their intra-op number of
+        threads, except with `num_threads`. If the model is cut and they do not set spinning of
+        threads, it is switched off in them. With ``use_per_session_threads = False`` all pieces
+        share the threads of the process.
     providers : sequence, optional
         Execution providers for every piece, by default onnxruntime's CPU.
     select : {"faster", "all", "none"} or function of a NodeProto
@@ -149,8 +150,10 @@ optional
         """Make a program of the model's pieces; return how many onnxruntime runs."""
         options = options or onnxruntime.SessionOptions()
         _stop_spinning(options)
-        self._threads = options.intra_op_num_threads or threads.MOST_THREADS
-        serial = {"num_threads": 1 if self._threads == 1 else None}
+        # Half of the threads: pooling takes little of the time, and waits for its slowest thread.
+        self._threads = max(1, (options.intra_op_num_threads or threads.available_cpus()) // 2)
+        rules = {"num_threads": 1 if self._threads == 1 else None} | rules
+        is_serial = rules["num_threads"] == 1
         ours = set(map(output_of, self.pooling_nodes))
         types = {value.name: value.type for value in model.graph.input}
         types |= {name: _type(t.data_type, t.dims) for name, t in graph.initializers.items()}
@@ -164,10 +167,10 @@ optional
                 with _fewer_threads(options, pieces):
                     session = onnxruntime.InferenceSession(piece, options, providers)
                 types |= {value.name: _type_of(value) for value in session.get_outputs()}
-                steps.append(Step(_run(session, part), part.inputs, part.outputs))
+                steps.append(Step(_run(session, part, is_serial), part.inputs, part.outputs))
             else:
                 own = _CONVENTIONS | _CONVENTIONS_OF.get(part.op_type, {})
-                run = pooling_call(part, graph.opsets, own | serial | rules)
+                run = pooling_call(part, graph.opsets, own | rules)
                 types |= _pooled_types(part, types)
                 steps.append(Step(run, tuple(part.input), tuple(part.output)))
                 read = read.union(part.input)
@@ -262,8 +265,10 @@ def _stop_spinning(options):
             options.add_session_config_entry(entry, "0")
 
 
-def _run(session, piece):
+def _run(session, piece, is_serial):
     def run(*arrays):
+        if not is_serial:  # poolings left threads that spin
+            builds.end_workers()
         return session.run(piece.outputs, dict(zip(piece.inputs, arrays, strict=True)))
 
     return run

@@ -1,5 +1,7 @@
 """fastpool.onnx.InferenceSession chooses the nodes that fastpool runs. No test measures time."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ import onnx.parser
 import onnxruntime
 
 import fastpool
-from cases import assert_same
+from cases import assert_same, run_python
 from fastpool._running import threads
 from fastpool.onnx import InferenceSession
 
@@ -217,8 +219,31 @@ def test_threads_of_a_session_limit_those_of_pooling(monkeypatch):
         session._program._steps = [(noted, *names), *others]
         session.run(None, {"x": np.zeros((1, 64, 56, 56), np.float32)})
 
-    monkeypatch.setattr(threads, "default_threads", lambda: 64)
+    monkeypatch.setattr(threads, "available_cpus", lambda: 64)
     monkeypatch.setattr(threads, "_forked", False)
     for intra in (1, 2, 7, 0):
         call(intra)
-    assert seen == [1, 2, 7, 64] and most() == 64
+    assert seen == [1, 1, 3, 32] and most() == 64
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts threads as Linux does")
+def test_threads_of_poolings_end_before_the_next_piece():
+    code = """
+import numpy as np, fastpool
+from fastpool._running import builds
+
+def count():
+    with open("/proc/self/status") as f:
+        return int(next(line for line in f if line.startswith("Threads:")).split()[1])
+
+x = np.zeros((4, 64, 64, 64), np.float32)
+builds.end_workers()
+before = count()
+for _ in range(2):
+    y = fastpool.max_pool(x, 2, num_threads=3)
+    assert count() == before + 2
+    builds.end_workers()
+    assert count() == before
+"""
+    process = run_python(code)
+    assert process.returncode == 0, process.stderr
