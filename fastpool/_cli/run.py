@@ -70,6 +70,7 @@ def _run(path, arrays, session, rules):
         raise ValueError(
             f"inputs: expected the arrays {', '.join(wanted)}; got {', '.join(arrays)}"
         )
+    arrays = {name: graph.inputs[name].checked(x) for name, x in arrays.items()}
     try:
         prepared = runner(model, **rules)
         if session:

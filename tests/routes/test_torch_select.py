@@ -36,7 +36,6 @@ def count_in_graph(model):
         found.extend(str(n.target).removesuffix(".default") for n in graph.graph.nodes)
         return graph
 
-    torch._dynamo.reset()
     compiled = torch.compile(model, backend=backend, fullgraph=True)
     with torch.inference_mode():
         torch.testing.assert_close(compiled(X), model(X))
