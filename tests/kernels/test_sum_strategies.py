@@ -62,7 +62,9 @@ SMALL = [((3, 3), 1), ((3, 3), 2), ((2, 2), 1), ((2, 2), 2), ((3, 2), 1), ((1, 3
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("layout", ["CHW", "HWC"])
-@pytest.mark.parametrize(("kernel", "stride"), [*SMALL, ((15, 17), 1), ((9, 28), 3), ((17, 2), 1), ((2, 8), 2)])
+@pytest.mark.parametrize(
+    ("kernel", "stride"), [*SMALL, ((15, 17), 1), ((9, 28), 3), ((17, 2), 1), ((2, 8), 2)]
+)
 def test_edges_of_byte_columns(dtype, layout, kernel, stride):
     """The least and the greatest sums, around vectors; rows that are carried; padding."""
     info = np.iinfo(dtype)
