@@ -136,7 +136,7 @@ def test_doubles_of_all_digits(kind):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("numerics", ["exact", "sequential"])
 def test_parts_of_pixels(dtype, numerics):
-    """Tiles of some channels, and views: pixels that are not neighbours, and padding."""
+    """Tiles of some channels, and views: pixels with gaps, reversed, or one that is repeated."""
     for channels, part in ((600, slice(None)), (80, slice(5, 77)), (40, slice(1, 8))):
         wide = cases.summands((3, 4, channels), dtype, "normal", channels)
         for kernel, attributes in (
@@ -144,9 +144,11 @@ def test_parts_of_pixels(dtype, numerics):
             ((2, 2), {"strides": 2}),
             ((3, 2), {"strides": (1, 2), "pads": (2, 0, 0, 1)}),
         ):
-            assert_exact(
-                wide[:, :, part], kernel, attributes | {"layout": "HWC", "numerics": numerics}
-            )
+            attributes = attributes | {"layout": "HWC", "numerics": numerics}
+            assert_exact(wide[:, :, part], kernel, attributes)
+            assert_exact(wide[:, ::-1, part], kernel, attributes)
+            repeated = np.broadcast_to(wide[:, 1:2, part], wide[:, :, part].shape)
+            assert_exact(repeated, kernel, attributes)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint16"])

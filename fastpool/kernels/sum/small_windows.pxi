@@ -46,7 +46,9 @@ cdef void begin_small(SmallTile *small, const Block *b, const any_t *tag) noexce
     run = n * (tile.cols if small.stride == 1 and not gaps else 1)
     lanes = 2 * WIDE if a.small_floats or (a.sequential and not small.in_doubles) else WIDE
     small.direct = (any_t is float or any_t is double) and not sums_slabs
-    small.direct &= not gaps or (n >= lanes and tile.span * b.x.col + VEC_BYTES <= a.zeros)
+    # (What is between the first and the last element of a row must not be padding.)
+    small.direct &= not gaps or (n >= lanes and b.x.col > n
+                                 and tile.span * b.x.col + VEC_BYTES <= a.zeros)
     w.pairs = n == 1 and stride == 2 and w.taps == 2 and p.cols.dilation == 1
     small.pairs = cols // 2
     w.pairs &= tile.left == 0 and small.pairs >= lanes and small.pairs >= tile.cols - 1
