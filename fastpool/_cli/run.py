@@ -30,7 +30,7 @@ RULES = [
 @click.argument("model", metavar="MODEL.onnx", type=click.Path(path_type=Path))
 @click.argument("inputs", metavar="INPUTS.npz", type=click.Path(path_type=Path))
 @click.argument("outputs", metavar="OUTPUTS.npz", type=click.Path(path_type=Path))
-@click.option("--session", is_flag=True, help="Run all nodes but pooling with onnxruntime.")
+@click.option("--session", is_flag=True, help="Run any model with fastpool.onnx.InferenceSession.")
 @with_options(RULES, THREADS)
 def command(model, inputs, outputs, session, **rules):
     """Run an ONNX model of pooling nodes.

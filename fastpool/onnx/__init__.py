@@ -2,8 +2,8 @@
 
 `max_pool`, `average_pool` and the other functions take the operators' attributes and need no other
 package. `Backend` runs models of pooling nodes, and `ops` holds operators for
-onnx.reference.ReferenceEvaluator. Both need onnx. `InferenceSession` runs whole models, with
-onnxruntime for all other nodes.
+onnx.reference.ReferenceEvaluator. Both need onnx. `InferenceSession` runs whole models: the
+pooling nodes that fastpool runs faster, and all other nodes with onnxruntime.
 """
 
 import importlib

@@ -456,7 +456,7 @@ class InferenceSession:
         sess_options: onnxruntime.SessionOptions | None = None,
         providers: Sequence[str | tuple[str, dict[str, Any]]] = ("CPUExecutionProvider",),
         *,
-        select: Literal["faster", "all", "none", None] | Callable[[NodeProto], object] = ...,
+        select: Literal["faster", "all", "none", None] | Callable[[NodeProto], object] = "faster",
         **rules: Unpack[_Rules],
     ) -> None: ...
     def explain(self) -> str: ...

@@ -127,7 +127,7 @@ def _by_speed(node, types, opsets, context):
 
 
 def _least_size(dims):
-    """Return the number of elements, with a batch of 1 if it is unknown; else inf is unknown."""
+    """Return the number of elements: inf if unknown, but an unknown batch counts as 1."""
     if dims is None or None in dims[1:]:
         return math.inf
     return math.prod(size or 1 for size in dims)
@@ -146,9 +146,10 @@ def _taps(node, dims, outputs):
 
 
 def _least_taps(node, x, dims, opsets, context):
-    """Return from which taps per element of the input on fastpool is faster, and what decides.
+    """Return the least taps per element of the input for which fastpool is faster, and the reason.
 
-    0 is always. Measured with onnxruntime 1.31 (AVX-512, one thread); docs/onnx.md has the table.
+    0 means always, and _NEVER never. Measured with onnxruntime 1.31 (AVX-512, one thread):
+    docs/onnx.md has the table.
     """
     element = x.tensor_type.elem_type if x is not None else TensorProto.UNDEFINED
     domain, op_type = kind_of(node)

@@ -41,12 +41,12 @@ class InferenceSession:
     `fastpool.onnx.Backend`, except inside subgraphs and functions. The model is cut at those that
     fastpool runs, and each piece in between is a session of onnxruntime. Arrays go from one piece
     to the next without a copy. If fastpool runs none, the model is one session of onnxruntime, and
-    `run` is the method of that session.
+    `run` is the method of that session, with its errors.
 
     A cut costs a call, and between convolutions a change of layout. So fastpool runs a node if it
     is faster by more than that, as a table of measurements says (docs/onnx.md), if onnxruntime has
     no kernel for it, or if it knows an argument that is given here. The choice depends on the model
-    alone. `explain` tells it.
+    and on onnxruntime's kernels. `explain` returns it as a text.
 
     ReduceMean and ReduceMax are pooling nodes if their axes are constants and exactly the spatial
     axes (2, 3 and so on) of an input of known rank, with at least two of them. (Over the last of
@@ -78,9 +78,9 @@ class InferenceSession:
         the function returns a true value.
     nan, ceil_rule, pads_with_auto_pad, index_space, numerics, beyond, partial, num_threads : \
 optional
-        As in `fastpool.onnx.max_pool`, `max_unpool`, `average_pool` and `lp_pool`, for all pooling
-        nodes that know the argument. With ``select="faster"``, fastpool runs all nodes that know an
-        argument given here (except `num_threads`).
+        As in `fastpool.onnx.max_pool`, `max_unpool`, `average_pool` and `lp_pool`, for the pooling
+        nodes that fastpool runs and that know the argument. With ``select="faster"``, fastpool runs
+        all nodes that know an argument given here (except `num_threads`).
 
     Attributes
     ----------
