@@ -33,12 +33,12 @@ LEAST_PIXEL = 64
 MOST_PIXEL = 256
 INTERLEAVED_BYTES = 128 << 10
 SLABS_BYTES = 512 << 10  # with indices, and taps along leading axes: nothing else is fast
-# Planes of 16-bit floats are interleaved up to KEYED_ELEMENTS. If they have one output, up to
-# KEYED_WHOLE; of other types, with leading axes, up to WHOLE_SLABS. Planes with long windows at
-# stride 1 are, up to SLIDING_ROW bytes of outputs; with indices, below INDEXED_ROW bytes.
+# Most elements of an interleaved plane of 16-bit floats: with several outputs, with one.
 KEYED_ELEMENTS = 1300
 KEYED_WHOLE = 144
+# Most elements of an interleaved plane of another type with one output and taps on leading axes.
 WHOLE_SLABS = 64
+# Bytes of a row of outputs: at most, for long windows at stride 1; fewer than, with indices.
 SLIDING_ROW = 40
 INDEXED_ROW = 64
 # With indices, a plane with one window is interleaved up to this many elements.
