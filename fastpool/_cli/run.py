@@ -11,11 +11,11 @@ from .options import THREADS, given, text, with_options
 from .program import Command, wrong_input
 
 RULES = [
-    text("nan", "propagate or ignore. [propagate]"),
+    text("nan", "propagate or ignore. [propagate; with --session only in nodes of fastpool]"),
     text("ceil-rule", "clip or keep. [clip]"),
     text("pads-with-auto-pad", "error or ignore. [error; with --session ignore]"),
     text("index-space", "inferred or output. [inferred; with --session output]"),
-    text("numerics", "exact or sequential. [exact]"),
+    text("numerics", "exact or sequential. [exact; with --session only in nodes of fastpool]"),
     text("beyond", "drop or count. [drop; QLinearAveragePool with --session count]"),
 ]
 

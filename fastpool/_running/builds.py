@@ -119,7 +119,7 @@ def end_workers():
     """End the threads that OpenMP keeps for the calling thread. The next pooling starts new ones.
 
     Between poolings they spin for milliseconds, and take processors from what runs next. New ones
-    take about 50 microseconds.
+    take about 50 microseconds. Threads of other libraries with the same OpenMP runtime end too.
     """
     pause = _omp_pause()
     if pause is not None:
