@@ -40,7 +40,13 @@ class Replaced(list):
         self._lines = []
 
     def explain(self):
-        """Return a text: which poolings are fastpool's, which are OpenVINO's, and why."""
+        """Return a text: which poolings are fastpool's, which are OpenVINO's, and why.
+
+        Returns
+        -------
+        text : str
+            A line with the counts, then a line for each.
+        """
         return "\n".join([f"{len(self)} replaced, {len(self.left)} left", *self._lines])
 
     def _add(self, node, is_ours, reason):

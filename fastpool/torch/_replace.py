@@ -33,7 +33,13 @@ class Replaced:
         return self.explain()
 
     def explain(self):
-        """Return a text: which modules are fastpool's, which are torch's, and why."""
+        """Return a text: which modules are fastpool's, which are torch's, and why.
+
+        Returns
+        -------
+        text : str
+            A line with the counts, then a line for each.
+        """
         lines = [f"{len(self.swapped)} swapped, {len(self.left)} left"]
         lines += [f"  {name or '(model)'}: {what}" for name, what in self.swapped.items()]
         lines += [f"  {name or '(model)'}: left, {why}" for name, why in self.left.items()]
