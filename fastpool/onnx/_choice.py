@@ -87,7 +87,7 @@ def _by_need(node, types, given, is_known):
     if followed:
         return Choice(True, f"follows {', '.join(sorted(followed))}")
     if node.domain == INTERNAL_NHWC or not is_known(node, types):
-        return Choice(True, "onnxruntime has no kernel for it")
+        return Choice(True, "onnxruntime does not run it")
     return None
 
 

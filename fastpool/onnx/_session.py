@@ -16,12 +16,14 @@ from ._choice import choose, explained, output_of
 from ._graph import Program, Step, inputs_of, load, read_graph
 from ._nodes import INTERNAL_NHWC, REDUCTIONS, check_rules, kind_of, pooling_call
 from ._split import Piece, entering, split
+from ._types import dims_of
 
 # Conventions in which onnxruntime differs from the standard's text and examples, or from itself.
 _CONVENTIONS = {"pads_with_auto_pad": "ignore", "index_space": "output"}
 _CONVENTIONS_OF = {"QLinearAveragePool": {"beyond": "count"}}
 
 _FATAL = 4  # a level of logging
+_MOST_AXES = 5  # of what onnxruntime pools; it says so when a model runs
 
 _SPINNING = "session.intra_op.allow_spinning", "session.inter_op.allow_spinning"
 
@@ -44,9 +46,9 @@ class InferenceSession:
     `run` is the method of that session, with its errors.
 
     A cut costs a call, and between convolutions a change of layout. So fastpool runs a node if it
-    is faster by more than that, as a table of measurements says (docs/onnx.md), if onnxruntime has
-    no kernel for it, or if it knows an argument that is given here. The choice depends on the model
-    and on onnxruntime's kernels. `explain` returns it as a text.
+    is faster by more than that, as a table of measurements says (docs/onnx.md), if onnxruntime does
+    not run it, or if it knows an argument that is given here. The choice depends on the model and
+    on what onnxruntime runs. `explain` returns it as a text.
 
     ReduceMean and ReduceMax are pooling nodes if their axes are constants and exactly the spatial
     axes (2, 3 and so on) of an input of known rank, with at least two of them. (Over the last of
@@ -129,7 +131,7 @@ optional
         given, model = model, load(model)
         graph = read_graph(model)
 
-        is_known = functools.partial(_is_known, model, graph)
+        is_known = functools.partial(_is_known, model, graph, {})
         with _named_limits():
             self._choices = choose(model, graph, select, rules.keys() - {"num_threads"}, is_known)
         self._nodes = [node for node in graph.nodes if output_of(node) in self._choices]
@@ -274,18 +276,27 @@ def _run(session, piece, is_serial):
     return run
 
 
-def _is_known(model, graph, node, types):
-    """Does onnxruntime have a kernel for this node? It is asked, except for float32."""
+def _is_known(model, graph, answers, node, types):
+    """Does onnxruntime run such a node? It is asked once; `answers` has what it said."""
     inputs = entering([node], graph)
-    x = types.get(node.input[0])
-    if (
-        x is None
-        or x.tensor_type.elem_type == onnx.TensorProto.FLOAT
-        or not types.keys() >= set(inputs)
-    ):
+    if not types.keys() >= {*inputs, node.input[0]}:
         return True
-    piece = Piece([node], inputs, list(filter(None, node.output)))
-    types = {name: _type(types[name].tensor_type.elem_type) for name in inputs}
+    if len(dims_of(types[node.input[0]]) or ()) > _MOST_AXES:
+        return False
+    key = (
+        *(node.domain, node.op_type, len(node.output)),
+        *(types[name].tensor_type.elem_type for name in inputs),
+        *(attribute.SerializeToString() for attribute in node.attribute),
+    )
+    if key not in answers:
+        piece = Piece([node], inputs, list(filter(None, node.output)))
+        answers[key] = _is_loaded(model, graph, piece, types)
+    return answers[key]
+
+
+def _is_loaded(model, graph, piece, types):
+    """Does onnxruntime load a piece?"""
+    types = {name: _type(types[name].tensor_type.elem_type) for name in piece.inputs}
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, _FATAL
     try:

@@ -32,13 +32,18 @@ _SHORT_MEAN = 9
 
 
 def _is_left_to_torch(module, rank, input):
-    if module.select == "all":
+    if module.select != "faster" or not _has_floats(input):
         return False
     if torch.compiler.is_compiling():
         return not torch.compiler.is_exporting() and _taps(module, rank) <= _FUSED
     if isinstance(module, _MEANS) and _taps(module, rank) <= _SHORT_MEAN:
         return is_channels_last(input, rank)
     return False
+
+
+def _has_floats(input):
+    """Is it a tensor of floats? torch has kernels for few integers, which differ by operator."""
+    return isinstance(input, torch.Tensor) and input.is_floating_point()
 
 
 def _taps(module, rank):

@@ -50,7 +50,7 @@ CONVOLVED = {"more": ", float[64, 64, 1, 1] w"}
 SMALL, FREE = {"x": "float[1, 8, 8, 8]"}, {"x": "float[n, 8, h, w]"}
 ROW = {"x": "float[n, 64, 4096]"}
 LINE = "a = MaxPool <kernel_shape = [3]> (x)  y = Neg (a)"
-NO_KERNEL = "fastpool, onnxruntime has no kernel for it"
+NO_KERNEL = "fastpool, onnxruntime does not run it"
 
 FASTER = [
     (INDICES, {}, "fastpool, faster: it has indices"),
@@ -100,6 +100,10 @@ FASTER = [
     ),
     ("a = GlobalAveragePool (x)  y = Neg (a)", {}, "onnxruntime, onnxruntime is as fast"),
     ("a = ReduceMax <axes = [2, 3]> (x)  y = Neg (a)", {}, "onnxruntime, onnxruntime is as fast"),
+    ("y = MaxPool <kernel_shape = [2, 2, 2, 2]> (x)", {"x": "float[1, 2, 4, 4, 4, 4]"}, NO_KERNEL),
+    ("y = GlobalAveragePool (x)", {"x": "float[1, 2, 4, 4, 4, 4]"}, NO_KERNEL),
+    ("y = MaxPool <kernel_shape = [2, 2], pads = [3, 3, 3, 3]> (x)", SMALL, NO_KERNEL),
+    ("y = AveragePool <kernel_shape = [2, 2]> (x)", {"opset": 1, **SMALL}, NO_KERNEL),
     (MAX.replace("MaxPool", "LpPool"), {}, "fastpool, 9 taps per element of the input, faster fr"),
 ]
 

@@ -105,3 +105,13 @@ def test_short_means_of_channels_last_tensors():
     assert torch.equal(adaptive(last), nn.AdaptiveAvgPool2d((1, 3))(last))
     short.select = "all"
     assert (short(last) == torch.tensor(exact)).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bool, torch.int32])
+def test_integers_are_fastpools(dtype):
+    """torch has no kernels for some of them, by operator and memory format."""
+    x = torch.ones(1, 4, 6, 6).to(dtype).to(memory_format=torch.channels_last)
+    model = nn.Sequential(nn.AvgPool2d(2), nn.AdaptiveAvgPool2d((1, 3)), nn.MaxPool2d((1, 2)))
+    ft.replace_pooling(model)
+    assert torch.equal(model(x), torch.ones(1, 4, 1, 1).to(dtype))
+    assert torch.equal(torch.compile(model, backend="eager")(x), model(x))
