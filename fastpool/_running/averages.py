@@ -208,7 +208,7 @@ def make_sum_work(plan):
         under = min(rows.size, rows.span(tile_rows)) * cols.size
         interleaved = math.prod(lead_taps) * under * INTERLEAVED
     else:
-        tile = _tile(plan, windows, channels_last, limit, small or choice.strategy == "pixels")
+        tile = _tile(plan, windows, channels_last, limit, choice.strategy)
         tile_rows, tile_cols, channels, planes = tile
         interleaved = 0
     span = _span(cols, tile_cols) if not carries_cols else min(cols.size, _span(cols, tile_cols))
@@ -384,17 +384,20 @@ def _span(window, outputs):
     return window.span(max(1, outputs))
 
 
-def _tile(plan, windows, channels_last, limit, direct):
+def _tile(plan, windows, channels_last, limit, strategy):
     """Return the output rows, output columns, channels and planes of a tile.
 
     `limit` is that of sums of columns along one row, if windows are not longer.
     """
+    direct = strategy in ("small_windows", "pixels")
     *leads, rows, cols = windows
     out_rows, out_cols = max(1, rows.out), max(1, cols.out)
     channels = 1
     if channels_last:
         under = min(cols.size, _span(cols, out_cols))
         most = PIXEL_OUTPUTS if direct else max(64, limit // max(1, under))
+        if strategy == "byte_columns":  # (parts of pixels would be too few bytes)
+            most = max(64, 4 * limit // cols.extent)
         channels = _part(plan.channels, most)
         while 0 < plan.channels % channels < FEWEST_CHANNELS:
             channels -= 1  # the last part is as wide as vectors are, too

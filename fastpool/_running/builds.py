@@ -120,9 +120,10 @@ def end_workers():
 
     Between poolings they spin for milliseconds, and take processors from what runs next. New ones
     take about 50 microseconds. Threads of other libraries with the same OpenMP runtime end too.
+    After a fork there are none, and OpenMP would wait for them without end.
     """
     pause = _omp_pause()
-    if pause is not None:
+    if pause is not None and not threads.has_forked():
         pause(_SOFT)
 
 

@@ -25,6 +25,11 @@ limits = []
 _forked = False
 
 
+def has_forked():
+    """Is this process a child whose parent's threads, OpenMP's too, do not exist in it?"""
+    return _forked
+
+
 def _after_fork_in_child():
     global _forked
     _forked = True

@@ -83,6 +83,8 @@ def output_of(node):
 
 def _by_need(node, types, given, is_known):
     """Return the choice if only fastpool runs a node as the caller wants it, else None."""
+    if not any(node.input):
+        return Choice(True, "it has no input")  # an error that names the node
     followed = given & OPERATORS[kind_of(node)].call.__kwdefaults__.keys()
     if followed:
         return Choice(True, f"follows {', '.join(sorted(followed))}")

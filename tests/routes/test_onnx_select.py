@@ -142,6 +142,14 @@ def test_switch():
             InferenceSession(model, OPTIONS, select=wrong)
 
 
+@pytest.mark.parametrize("op_type", ["MaxPool", "GlobalAveragePool", "LpPool"])
+def test_nodes_without_inputs_are_named(op_type):
+    model = model_of(f"y = {op_type} <kernel_shape = [2]> (x)", **SMALL)
+    model.graph.node[0].ClearField("input")
+    with pytest.raises(ValueError, match=op_type):
+        InferenceSession(model)
+
+
 def test_arguments_that_are_given_are_followed():
     model = model_of(TWO, **SMALL, outputs="z")
     for given, followed in (
@@ -233,7 +241,7 @@ def test_threads_of_a_session_limit_those_of_pooling(monkeypatch):
 @pytest.mark.skipif(sys.platform != "linux", reason="counts threads as Linux does")
 def test_threads_of_poolings_end_before_the_next_piece():
     code = """
-import numpy as np, fastpool
+import os, numpy as np, fastpool
 from fastpool._running import builds
 
 def count():
@@ -248,6 +256,13 @@ for _ in range(2):
     assert count() == before + 2
     builds.end_workers()
     assert count() == before
+
+fastpool.max_pool(x, 2, num_threads=3)
+child = os.fork()
+if not child:
+    builds.end_workers()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
 """
     process = run_python(code)
     assert process.returncode == 0, process.stderr
