@@ -1,7 +1,6 @@
 """The package selects its build, imports only what it needs, and keeps, compares, pickles plans."""
 
 import pickle
-import statistics
 from pathlib import Path
 
 import numpy as np
@@ -108,20 +107,21 @@ def test_what_compiled_callers_need_is_installed():
 
 
 def test_import_time_beyond_numpy(tmp_path):
-    """Under 30 ms of processor time, the best of several: others may be at work on the machine."""
+    """A third of NumPy's own at most, in processor time: others may be at work on the machine."""
     code = """
-import time, numpy
+import time
 start = time.process_time()
+import numpy
+middle = time.process_time()
 import fastpool
-print(time.process_time() - start)
+print(middle - start, time.process_time() - middle)
 """
     # An installed package comes with its byte code. Here the first run makes it.
     cache = {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
-    seconds = [float(cases.run_python(code, **cache).stdout) for _ in range(7)][1:]
-    print(
-        f"import beyond numpy: best {min(seconds):.4f} s, median {statistics.median(seconds):.4f} s"
-    )
-    assert min(seconds) < 0.030
+    runs = [map(float, cases.run_python(code, **cache).stdout.split()) for _ in range(7)]
+    numpy_seconds, seconds = map(min, zip(*runs[1:], strict=True))
+    print(f"import beyond numpy: {seconds:.4f} s; numpy: {numpy_seconds:.4f} s")
+    assert seconds < numpy_seconds / 3
 
 
 def test_show_config_names_what_is_in_use(capsys):
