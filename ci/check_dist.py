@@ -25,7 +25,7 @@ RUNTIME = re.compile(
     r"fastpool(\.libs|/\.dylibs)/(libgomp|libomp|msvcp|vcruntime|\.load-order)[^/]*"
 )
 MODULES = {True: ("_kernels", "_kernels_avx2", "_kernels_avx512"), False: ("_kernels",)}
-MOST_BYTES = 2_500_000
+MOST_BYTES = 3_000_000
 
 
 def wheel_complaints(path, names):

@@ -58,7 +58,11 @@ BY_STRING = {
 # The head of a strategy's file, and the files besides its own that name it.
 HEAD = "Takes", "Reads", "Scratch", "Wins"
 MAY_NAME_STRATEGIES = {
+    "fastpool/_running/composites.py",
+    "fastpool/_running/interleaving.py",
+    "fastpool/_running/pixels.py",
     "fastpool/_running/strategies.py",
+    "fastpool/_running/whole.py",
     "fastpool/kernels/maximum/pool.pxi",
     "fastpool/kernels/maximum/pool_tile.pxi",
     "fastpool/kernels/maximum/strategies.pxi",

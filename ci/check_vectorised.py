@@ -63,6 +63,7 @@ HEADERS = re.compile(
     r"|fill_(bytes|positions_\w+)|store_bools|plane_outside_\w+"
     r"|pool_small_\w+|pair_small|add_to_sums|quick_divide_\w+"
     r"|to_(floats|doubles)_(f|bf)\d+"
+    r"|(sum|carry)_int_rows_\w+|sum_int_taps\w*|note_greatest_\w+|sum_of_bytes"
 )
 
 
@@ -107,6 +108,7 @@ def maximum(build, fused, element):
 
 SCALAR_FLOAT = re.compile(r"v?max(ss|sd)|v?u?comis[sd]|fcmpe?$")
 # Elements are compared in narrow registers or from memory, positions and counts in 64 bits.
+CONSTANT = re.compile(r", *#?(0x[0-9a-f]+|\d+)$")
 NARROW = re.compile(
     r"([abcd][lh]|[sd]il|[sb]pl|[abcd]x|[sd]i|[sb]p|e[abcd]x|e[sd]i|e[sb]p|r\d+[bwd])\b|w\d+, w\d+"
     r"|\b(BYTE|WORD|DWORD) PTR"
@@ -162,6 +164,8 @@ def is_scalar(loop, function, element):
     if wide and function not in WITHOUT_PLACES:
         return False
     for i, (_, mnemonic, operands) in enumerate(loop):
+        if CONSTANT.search(operands):  # (a strategy, say; elements are compared with elements)
+            continue
         if mnemonic == "cmp" and (wide or NARROW.match(operands)):
             following = [step[1] for step in loop[i + 1 : i + 3]]
             if any((MOVE if wide else DECISION).match(name) for name in following):

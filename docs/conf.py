@@ -64,7 +64,7 @@ numpydoc_validation_checks = {
 # Fields are described as attributes. A function that repeats another one, or one of another
 # library, refers to it.
 numpydoc_validation_exclude = {
-    r"fastpool\.(Max|Avg)PoolPlan$",
+    r"fastpool\.((Max|Avg)Pool|Unpool)Plan$",
     r"fastpool\.LpPoolPlan\b",
     r"fastpool\.plan_(global|adaptive)_(avg|max|lp)_pool$",
     r"fastpool\.onnx\.(Backend|InferenceSession)\b",

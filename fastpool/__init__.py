@@ -1,7 +1,7 @@
 """fastpool: exact, fast pooling on CPUs.
 
 The public functions are `max_pool`, `avg_pool`, `lp_pool`, the global forms of these, the adaptive
-forms of the first two, `max_unpool`, and `plan_...` of each pooling. `fastpool.onnx` and
+forms of the first two, `max_unpool`, and `plan_...` of each. `fastpool.onnx` and
 `fastpool.openvino` take those operators' attributes by their own names, and run inside their
 models. `fastpool.torch`, `fastpool.dask` and `fastpool.xarray` take the arrays of those libraries,
 and `fastpool.files` takes arrays in .npy files. `fastpool.conventions` compares what attributes
@@ -24,9 +24,8 @@ from ._api.adaptive import (
 )
 from ._api.average import avg_pool, plan_avg_pool
 from ._api.lp import lp_pool, plan_lp_pool
-from ._api.maximum import max_pool, max_unpool, plan_max_pool
-from ._plans import AvgPoolPlan, LpPoolPlan, MaxPoolPlan
-from ._plans import UnpoolPlan as UnpoolPlan  # what pickles of it name
+from ._api.maximum import max_pool, max_unpool, plan_max_pool, plan_max_unpool
+from ._plans import AvgPoolPlan, LpPoolPlan, MaxPoolPlan, UnpoolPlan
 from ._running.builds import show_config
 from ._running.capi import _C_API as _C_API  # what include/fastpool.h imports
 from ._running.capi import get_include
@@ -36,6 +35,7 @@ __all__ = [
     "AvgPoolPlan",
     "LpPoolPlan",
     "MaxPoolPlan",
+    "UnpoolPlan",
     "adaptive_avg_pool",
     "adaptive_max_pool",
     "avg_pool",
@@ -54,6 +54,7 @@ __all__ = [
     "plan_global_max_pool",
     "plan_lp_pool",
     "plan_max_pool",
+    "plan_max_unpool",
     "show_config",
 ]
 

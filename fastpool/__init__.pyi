@@ -17,15 +17,18 @@ from ._api.lp import plan_lp_pool as plan_lp_pool
 from ._api.maximum import max_pool as max_pool
 from ._api.maximum import max_unpool as max_unpool
 from ._api.maximum import plan_max_pool as plan_max_pool
+from ._api.maximum import plan_max_unpool as plan_max_unpool
 from ._plans import AvgPoolPlan as AvgPoolPlan
 from ._plans import LpPoolPlan as LpPoolPlan
 from ._plans import MaxPoolPlan as MaxPoolPlan
+from ._plans import UnpoolPlan as UnpoolPlan
 
 __version__: str
 __all__ = [
     "AvgPoolPlan",
     "LpPoolPlan",
     "MaxPoolPlan",
+    "UnpoolPlan",
     "adaptive_avg_pool",
     "adaptive_max_pool",
     "avg_pool",
@@ -44,6 +47,7 @@ __all__ = [
     "plan_global_max_pool",
     "plan_lp_pool",
     "plan_max_pool",
+    "plan_max_unpool",
     "show_config",
 ]
 

@@ -11,11 +11,12 @@ results and scratch, and raises MemoryError if there is none.
 cimport openmp
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.exc cimport PyErr_Clear, PyErr_SetString
 from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
 from cpython.long cimport PyLong_AsLongAndOverflow, PyLong_CheckExact
 from cpython.object cimport PyObject
-from cpython.pycapsule cimport PyCapsule_New
-from cpython.ref cimport Py_INCREF
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_SIZE
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, NAN
@@ -23,7 +24,7 @@ from libc.stdint cimport (
     int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t,
 )
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
 
 from fastpool cimport (
     FASTPOOL_ABI_MAJOR, FASTPOOL_ABI_MINOR, FASTPOOL_APART, FASTPOOL_BAD_FLAGS,
@@ -48,6 +49,7 @@ include "kernels/frame/threads.pxi"
 include "kernels/frame/arrays.pxi"
 include "kernels/frame/views.pxi"
 include "kernels/frame/call_keys.pxi"
+include "kernels/frame/tensors.pxi"
 include "kernels/maximum/pool.pxi"
 include "kernels/maximum/indexing.pxi"
 include "kernels/maximum/rows.pxi"
@@ -73,12 +75,15 @@ include "kernels/maximum/running_maxima.pxi"
 include "kernels/maximum/irregular.pxi"
 include "kernels/maximum/planes_as_pixels.pxi"
 include "kernels/maximum/one_window.pxi"
+include "kernels/maximum/whole_pixels.pxi"
+include "kernels/maximum/composites.pxi"
 include "kernels/maximum/pool_tile.pxi"
 include "kernels/maximum/strategies.pxi"
 include "kernels/sum/average.pxi"
 include "kernels/sum/divide.pxi"
 include "kernels/sum/quantize.pxi"
 include "kernels/sum/byte_columns.pxi"
+include "kernels/sum/int_columns.pxi"
 include "kernels/sum/columns.pxi"
 include "kernels/sum/windows.pxi"
 include "kernels/sum/whole_planes.pxi"
@@ -87,6 +92,7 @@ include "kernels/sum/digits.pxi"
 include "kernels/sum/in_order.pxi"
 include "kernels/sum/small_windows.pxi"
 include "kernels/sum/double_double.pxi"
+include "kernels/sum/two_digits.pxi"
 include "kernels/sum/interleaved.pxi"
 include "kernels/sum/tile.pxi"
 include "kernels/scatter.pxi"
@@ -144,7 +150,7 @@ cdef class Framed:
         cdef int index_shift = prepared.index_shift
         cdef Array arrays[3]
         cdef Job job
-        cdef bint fit, enough, with_indices = prepared.with_indices
+        cdef bint fit, with_indices = prepared.with_indices
         job.frame, job.more = prepared.frame, more
         arrays[0].exported = arrays[1].exported = arrays[2].exported = False
         try:
@@ -158,21 +164,78 @@ cdef class Framed:
                        and view_array(&job.z, &arrays[2], prepared, prepared.y_shape, index_shift)
                        and (apart or (disjoint(&arrays[0], shift, &arrays[2], index_shift)
                                       and disjoint(&arrays[1], y_shift, &arrays[2], index_shift))))
-            if fit and prepared.frame.tiling.tasks:
-                threads = thread_count(prepared.frame, threads)
-                if threads == 1 and prepared.work < UNLOCK_BYTES:
-                    enough = run_job(&job, 1)
-                else:
-                    with nogil:
-                        enough = run_job(&job, threads)
-                if not enough:
-                    raise MemoryError(f"fastpool: no memory for the scratch of {threads} threads, "
-                                      f"{prepared.frame.scratch.nbytes} bytes each")
+            if fit:
+                self.run_views(&job, threads)
         finally:
             release_array(&arrays[0])
             release_array(&arrays[1])
             release_array(&arrays[2])
         return fit
+
+    cdef int run_views(self, Job *job, int threads) except -1:
+        """Pool the views of a job."""
+        cdef const Prepared *prepared = &self.prepared
+        cdef bint enough
+        if not prepared.frame.tiling.tasks:
+            return 0
+        threads = thread_count(prepared.frame, threads)
+        if threads == 1 and prepared.work < UNLOCK_BYTES:
+            enough = run_job(job, 1)
+        else:
+            with nogil:
+                enough = run_job(job, threads)
+        if not enough:
+            raise MemoryError(f"fastpool: no memory for the scratch of {threads} threads, "
+                              f"{prepared.frame.scratch.nbytes} bytes each")
+        return 0
+
+    def run_tensor(self, capsule, tensor, bint last):
+        """Return the result for a tensor, as tensors of its library, axes in the plan's order.
+
+        `capsule` holds that library's functions (kernels/frame/tensors.pxi). If `last`, axis 1 of
+        the tensor is the last one of the plan. For a tensor that cannot be used as it is, return
+        None.
+        """
+        cdef const Prepared *prepared = &self.prepared
+        cdef const dl_functions *functions
+        cdef TensorArray x, y, z
+        cdef dl_owned *values = NULL
+        cdef dl_owned *places = NULL
+        cdef dl_owned *made
+        cdef dl_tensor t, index
+        cdef bint fit
+        cdef Job job
+        functions = <const dl_functions *>PyCapsule_GetPointer(capsule, DL_CAPSULE)
+        if not in_use or prepared.y_shift != prepared.shift:
+            return None
+        if not (read_tensor(&t, functions, tensor)
+                and set_tensor_array(&x, &t, last, prepared.shift)
+                and view_array(&job.x, &x.array, prepared, prepared.x_shape, prepared.shift)):
+            return None
+        job.frame, job.more = prepared.frame, NULL
+        try:
+            values = make_tensor(&y, functions, &t, prepared.y_shape, prepared.y_shift)
+            fit = view_array(&job.y, &y.array, prepared, prepared.y_shape, prepared.y_shift)
+            if prepared.with_indices:
+                index = t
+                index.dtype.code, index.dtype.bits = DL_INT, 8 << prepared.index_shift
+                places = make_tensor(&z, functions, &index, prepared.y_shape, prepared.index_shift)
+                fit &= view_array(&job.z, &z.array, prepared, prepared.y_shape,
+                                  prepared.index_shift)
+            if not fit:
+                return None
+            self.run_views(&job, 1 if self.threads is None else self.threads())
+            made, values = values, NULL
+            result = as_tensor(made, functions)
+            if not prepared.with_indices:
+                return result
+            made, places = places, NULL
+            return result, as_tensor(made, functions)
+        finally:
+            if values != NULL:
+                values.deleter(values)
+            if places != NULL:
+                places.deleter(places)
 
 
 cdef int check_axes(work) except -1:
@@ -190,7 +253,7 @@ cdef class Pooling(Framed):
     cdef readonly object strategy
 
     def __cinit__(self, work, strategy, dtype, threads=None, inner=None):
-        """`strategy` is a name of STRATEGIES, and `inner` is for planes that are interleaved.
+        """`strategy` is a name of STRATEGIES, and `inner` is the Choice for `work.inner`.
 
         The rest are those of `prepare`.
         """

@@ -428,10 +428,67 @@ class LpPoolPlan(_WindowPlan, LpPool):
 
 @dataclass(frozen=True)
 class UnpoolPlan(_Plan, MaxUnpool):
-    """A max unpooling of one geometry, ready to run. `MaxUnpool` documents the fields."""
+    """A max unpooling of one geometry, ready to run on any arrays of its shape.
+
+    Made by :func:`fastpool.plan_max_unpool`. Plans are immutable, comparable, hashable and
+    picklable; threads may share one.
+
+    Attributes
+    ----------
+    x_shape, output_shape : tuple of int
+        Shape of the values and of their indices, and of the result.
+    layout : str
+        Names of the axes. With more than three spatial axes it is "NCHW" or "NHWC".
+    batch, channels : int
+        Extents of these axes; 1 if the layout lacks the axis.
+    channels_last : bool
+    spatial : tuple of int
+        Positions of the spatial axes in the array.
+    windows : tuple of (int, int, int)
+        Kernel, stride and padding at the beginning along each spatial axis. No element depends on
+        them.
+    sizes, inferred, output : tuple of int
+        Extents along the spatial axes: of the values, as inferred from the window, of the result.
+    index_space, index_axis, index_layout, num_threads
+        The argument of :func:`fastpool.plan_max_unpool`, or its default. `index_axis` is counted
+        from the first axis.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastpool
+    >>> plan = fastpool.plan_max_unpool((1, 2), 2, strides=2, layout="HW")
+    >>> plan.output_shape
+    (2, 4)
+    >>> plan(np.array([[6, 8]]), np.array([[5, 6]]))
+    array([[0, 0, 0, 0],
+           [0, 6, 8, 0]])
+    """
 
     def __call__(self, x, indices, out=None):
-        """Unpool arrays, as :func:`fastpool.max_unpool` does."""
+        """Place values at their indices; every other element is 0.
+
+        Parameters
+        ----------
+        x : array_like
+            Values of shape `x_shape` and any supported type.
+        indices : array_like
+            Positions of the values, int64 or int32, of shape `x_shape`.
+        out : ndarray, optional
+            Array for the result, of shape `output_shape` and the type of `x`. It is writeable and
+            does not overlap `x` or `indices`.
+
+        Returns
+        -------
+        y : ndarray
+            The values in their places.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An array has another shape or type, or an index is negative or not below the number of
+            elements that it counts in. Nothing has been written then.
+        """
         y = self._run(x, indices, out)
         return unpool.max_unpool(self, x, indices, out) if y is None else y
 

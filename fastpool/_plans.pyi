@@ -225,3 +225,34 @@ class LpPoolPlan(_WindowPlan):
     def __call__(self, x: t.Array, out: NDArray[Any] | None = None) -> NDArray[Any]: ...
     @overload
     def __call__(self, x: t.Array, out: _Out) -> _Out: ...
+
+@dataclass(frozen=True)
+class UnpoolPlan:
+    x_shape: tuple[int, ...]
+    layout: str
+    batch: int
+    channels: int
+    channels_last: bool
+    spatial: tuple[int, ...]
+    windows: tuple[tuple[int, int, int], ...]
+    sizes: tuple[int, ...]
+    inferred: tuple[int, ...]
+    output: tuple[int, ...]
+    output_shape: tuple[int, ...]
+    index_space: str
+    index_axis: int
+    index_layout: str
+    num_threads: int | None
+    def __post_init__(self) -> None: ...
+    @property
+    def index_planes(self) -> int: ...
+    @overload
+    def __call__(
+        self, x: NDArray[_T], indices: t.Array, out: NDArray[_T] | None = None
+    ) -> NDArray[_T]: ...
+    @overload
+    def __call__(
+        self, x: t.Array, indices: t.Array, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]: ...
+    @overload
+    def __call__(self, x: t.Array, indices: t.Array, out: _Out) -> _Out: ...

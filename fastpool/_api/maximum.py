@@ -2,6 +2,7 @@
 
 from numpy import ndarray
 
+from .._planning import arguments
 from .._plans import make_plan, make_unpool_plan
 from .._running.interop import as_array, routed
 from .._running.plan_cache import PlanCache
@@ -351,6 +352,7 @@ def max_unpool(
     See Also
     --------
     max_pool : Undone by this function, with ``return_indices=True``.
+    plan_max_unpool : Prepare the arguments once, for many arrays of one shape.
 
     Notes
     -----
@@ -373,7 +375,7 @@ def max_unpool(
         if results is not None:
             return results
         x = as_array(x, "x")
-    arguments = (
+    attributes = (
         kernel_shape,
         strides,
         pads,
@@ -384,4 +386,70 @@ def max_unpool(
         index_layout,
         num_threads,
     )
-    return _unpool_plans.find(x, arguments)(x, indices, out)
+    return _unpool_plans.find(x, attributes)(x, indices, out)
+
+
+def plan_max_unpool(
+    input_shape,
+    kernel_shape,
+    *,
+    strides=1,
+    pads=0,
+    output_shape=None,
+    layout="NCHW",
+    index_space="output",
+    index_axis=0,
+    index_layout="NCHW",
+    num_threads=None,
+):
+    """Prepare a max unpooling for any number of arrays of one shape.
+
+    Parameters
+    ----------
+    input_shape : sequence of int
+        Shape of the values and of their indices, with the axes of `layout`.
+    kernel_shape, strides, pads, output_shape, layout, index_space, index_axis, index_layout, \
+num_threads
+        As in :func:`max_unpool`.
+
+    Returns
+    -------
+    plan : UnpoolPlan
+        ``plan(x, indices, out=None)`` returns what :func:`max_unpool` returns, without checking
+        attributes again. `output_shape` and other attributes hold the resolved values. A plan is
+        immutable, hashable and picklable, and threads may share it.
+
+    Raises
+    ------
+    TypeError
+        An argument is of the wrong kind.
+    ValueError
+        An argument has a wrong value.
+
+    See Also
+    --------
+    max_unpool : Plan and unpool in one call, with the rules and their sources.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastpool
+    >>> plan = fastpool.plan_max_unpool((1, 2), 2, strides=2, layout="HW")
+    >>> plan.output_shape
+    (2, 4)
+    >>> plan(np.array([[6, 8]]), np.array([[5, 6]]))
+    array([[0, 0, 0, 0],
+           [0, 6, 8, 0]])
+    """
+    return make_unpool_plan(
+        arguments.input_shape(input_shape),
+        kernel_shape,
+        strides,
+        pads,
+        output_shape,
+        layout,
+        index_space,
+        index_axis,
+        index_layout,
+        num_threads,
+    )

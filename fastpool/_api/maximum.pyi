@@ -8,7 +8,7 @@ from numpy.typing import DTypeLike, NDArray
 from typing_extensions import TypeVar
 
 from .. import _typing as t
-from .._plans import MaxPoolPlan
+from .._plans import MaxPoolPlan, UnpoolPlan
 
 _T = TypeVar("_T", bound=np.generic)
 # An output that is no NumPy array.
@@ -465,3 +465,16 @@ def max_unpool(
     out: _Out,
     num_threads: SupportsIndex | None = None,
 ) -> _Out: ...
+def plan_max_unpool(
+    input_shape: t.Counts,
+    kernel_shape: t.Ints,
+    *,
+    strides: t.Ints | None = 1,
+    pads: t.Ints | None = 0,
+    output_shape: t.Counts | None = None,
+    layout: t.Layout = "NCHW",
+    index_space: t.IndexSpace = "output",
+    index_axis: SupportsIndex | None = 0,
+    index_layout: t.IndexLayout = "NCHW",
+    num_threads: SupportsIndex | None = None,
+) -> UnpoolPlan: ...

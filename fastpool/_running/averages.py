@@ -8,8 +8,9 @@ import numpy as np
 from .._planning.dtypes import ITEMSIZE, is_float
 from .._planning.geometry import AdaptiveAxis
 from . import sum_strategies
+from .counts import counts_of, divisors, most_divisor
 from .passes import Window, chain, trimmed
-from .sum_strategies import FEW_TAPS, FEWEST_CHANNELS, choose, most_taps
+from .sum_strategies import FEW_TAPS, FEWEST_CHANNELS, carries_columns, choose, most_taps
 from .sum_strategies import Windows as SumWindows
 from .work import work_bytes
 
@@ -22,11 +23,19 @@ FEW_OUTPUTS = 2**16
 BLOCK_OUTPUTS = 1024
 # Sums of columns along one row of a tile.
 ROW_ELEMENTS = 4096
-# Small windows and pixels: outputs of a block, outputs of a tile along a row of pixels, and bytes
-# of scratch for rows of the input, or for results of interleaved planes.
+# Small windows: outputs of a block, outputs of a tile along a row of pixels, and bytes of scratch
+# for rows of the input, or for results of interleaved planes.
 SMALL_BLOCK = 4096
-PIXEL_OUTPUTS = 512
+SMALL_OUTPUTS = 512
 SMALL_SCRATCH = 1 << 20
+# Sums of columns in 32 bits that are added up before their windows, if rows are short.
+INT_BANDS = 4096
+# Taps of windows from which on blocks are smaller.
+MANY_INT_TAPS = 16
+# Bytes of rows that are converted to integers, if they are more than those under one window.
+INT_ROW_BYTES = 64 << 10
+# Windows that are added pixel by pixel: outputs of a tile along a row. Fewer read memory in pieces.
+PIXEL_OUTPUTS = 2048
 # Elements of a row of zeros that stands for padding, next to rows that are read where they are.
 MOST_ZEROS = 1 << 15
 # Planes of a group that is interleaved (average.pxi repeats it), bytes of a group under a tile that
@@ -34,9 +43,14 @@ MOST_ZEROS = 1 << 15
 INTERLEAVED = 16
 INTERLEAVED_BYTES = 256 << 10
 FEWEST_ROWS = 4
-# Divisors of rows whose reciprocals are kept (average.pxi repeats it), and of columns.
-MOST_DIVISORS = 16
-MOST_RECIPROCALS = 1 << 16
+# Doubles under a block that are split into two digits: those that stay in the first-level cache,
+# the most, how often each one is split at most, and how often windows read it at least, if they are
+# of few taps over many channels (double_double.pxi says so too).
+SPLIT_GOAL = 1 << 11
+SPLIT_ELEMENTS = 1 << 15
+MOST_SPLITS = 4
+SPLIT_READS = 2
+MOST_PAIR_TAPS = 32
 # Tiles for threads, and bytes of input that one has at least.
 SOME_TASKS = 16
 TASK_BYTES = 32 << 10
@@ -59,6 +73,7 @@ class SumWork:
     rounding: str
     ignore_nan: bool
     sequential: bool
+    rounds_once: bool  # a sum of doubles is rounded as its mean is, unless that is subnormal
     windows: tuple  # leading axes, rows, columns
     lead_taps: tuple  # the most of one window, along each leading axis
     counts: tuple  # per window: what each output's divisor is the product of (`counts_of`)
@@ -84,6 +99,10 @@ class SumWork:
     pitch: int  # elements from one of these rows to the next
     zeros: int  # elements of a row of padding, which is as long as rows that are read in place
     rows: int  # of these under a block
+    split: int  # doubles of a block as two digits; 0: they are not split
+    int_bands: int  # rows of columns that are added up before their windows
+    int_rows: int  # rows that are converted to integers, in each slab
+    int_taps: int  # of a window
     band: int  # sums of columns with their margins
     lag: int  # columns from one prefix to the next
     digit_bits: int
@@ -108,40 +127,6 @@ def is_huge(plan):
         if max(numbers) > WIDE or window.span(window.out) > 2**50 or axis.span(axis.output) > 2**50:
             return True
     return abs(most_divisor(plan)) > LARGEST_DIVISOR
-
-
-def most_divisor(plan):
-    """Return a number that no divisor exceeds."""
-    if plan.divisor is not None:
-        return plan.divisor
-    return math.prod(axis.kernel for axis in plan.axes)
-
-
-def counts_of(axis, places):
-    """Return the counts of an axis' outputs as doubles. One output, or equal ones, have one count.
-
-    `places` are those that count, or None.
-    """
-    if isinstance(axis, AdaptiveAxis):
-        least, rest = divmod(axis.of_size, axis.of_output)
-        ends = (axis.first + np.arange(axis.output + 1)) * rest
-        stops = -(-ends[1:] // axis.of_output)
-        counts = (least + stops - ends[:-1] // axis.of_output).astype(np.float64)
-        return float(counts[0]) if axis.output == 1 else counts
-    stop = axis.span(axis.output) - axis.begin
-    if places is None or (places[0] <= -axis.begin and stop <= places[1]):
-        return float(axis.kernel)
-    # Beyond the windows nothing counts, so the places can be numbers that NumPy holds. Most
-    # windows are inside, where all taps count.
-    low, high = max(places[0], -axis.begin), min(places[1], stop)
-    first = min(axis.output, max(0, -(-(low + axis.begin) // axis.stride)))
-    last = min(axis.output, (high + axis.begin - axis.extent) // axis.stride + 1)
-    counts = np.full(axis.output, float(axis.kernel))
-    for some in slice(0, first), slice(max(first, last), axis.output):
-        starts = np.arange(some.start, some.stop) * axis.stride - axis.begin
-        lo, hi = (-((starts - place) // axis.dilation) for place in (low, high))
-        counts[some] = np.maximum(np.minimum(hi, axis.kernel) - np.maximum(lo, 0), 0)
-    return float(counts[0]) if axis.output == 1 else counts
 
 
 def _arranged(plan, sequential, channels_last):
@@ -199,9 +184,10 @@ def make_sum_work(plan):
         )
     )
     whole, small = choice.strategy == "whole_planes", choice.strategy == "small_windows"
-    in_bytes = choice.strategy == "byte_columns"
+    in_bytes, in_ints = choice.strategy == "byte_columns", choice.strategy == "int_columns"
     carries_rows, carries_cols = _carries(rows, cols, choice.strategy)
-    limit = ROW_ELEMENTS // 4 if plan.dtype == "float64" and carries_rows else ROW_ELEMENTS
+    doubles = plan.dtype == "float64" and not (whole or sequential or plan.nan == "ignore")
+    limit = ROW_ELEMENTS // 4 if doubles else ROW_ELEMENTS
     if interleaves:
         tile = _interleaved_tile(plan, windows, interleaved_rows)
         tile_rows, tile_cols, channels, planes = *tile[:2], INTERLEAVED, 1
@@ -216,13 +202,24 @@ def make_sum_work(plan):
     additions *= min(cols.size, span) if carries_cols else cols.kernel
     bits, digits = _digits(plan.dtype, additions)
     width = max(1, tile_cols * channels)
-    block = max(
-        width, min(SMALL_BLOCK if small or in_bytes else BLOCK_OUTPUTS, tile_rows * width * planes)
-    )
+    most = BLOCK_OUTPUTS
+    if small or in_bytes or in_ints:
+        # (A block of halves is summed again if one of its elements is no multiple of the unit.)
+        many = in_ints and math.prod(map(most_taps, windows)) > MANY_INT_TAPS
+        most = SMALL_BLOCK // 2 if many else SMALL_BLOCK
+    block = max(width, min(most, tile_rows * width * planes))
+    split = 0
+    if doubles:
+        under = max(1, math.prod(lead_taps) * min(cols.size, span) * channels)
+        block, split = _split(windows, choice.strategy, tile_rows, block, width, under, channels)
     pitch = zeros = small_rows = 0
-    small_floats = (small or in_bytes) and _sums_fit_floats(
+    small_floats = (small or in_bytes or in_ints) and _sums_fit_floats(
         plan, math.prod(map(most_taps, windows))
     )
+    int_rows = 0
+    if in_ints and plan.dtype in ("float16", "bfloat16") and rows.stride < rows.kernel:
+        row_bytes = 4 * math.prod(lead_taps) * max(1, min(cols.size, span) * channels)
+        block, int_rows = _converted(rows, row_bytes, tile_rows, block, width)
     if small:
         pitch = zeros = _pitch(cols, tile_cols, channels)
         if channels_last:
@@ -241,6 +238,7 @@ def make_sum_work(plan):
         rounding=plan.rounding,
         ignore_nan=plan.nan == "ignore" and is_float(plan.dtype),
         sequential=sequential,
+        rounds_once=doubles and not carries_cols and _rounds_once(plan, windows, counts),
         windows=tuple(windows),
         lead_taps=lead_taps,
         counts=tuple(counts),
@@ -260,12 +258,16 @@ def make_sum_work(plan):
         tile=tile,
         block=block,
         block_rows=block // width,
-        divisors=_divisors(plan, counts),
+        divisors=divisors(plan, counts),
         small_doubles=plan.dtype in ("float64", "int32", "uint32"),
         small_floats=small_floats,
         pitch=pitch,
         zeros=zeros,
         rows=small_rows,
+        int_bands=max(1, min(tile_rows, INT_BANDS // (span * channels + 64))) if in_ints else 0,
+        int_rows=int_rows,
+        int_taps=max(1, math.prod(map(most_taps, windows))),
+        split=split,
         band=0 if whole else span * channels + 64,
         lag=0 if whole else min(cols.dilation, max(1, cols.size)),
         digit_bits=bits,
@@ -282,8 +284,7 @@ def _carries(rows, cols, strategy):
     down = 2 * rows.stride + 3 < rows.kernel and rows.dilation == 1 and not rows.places
     if strategy == "byte_columns":
         return down, False
-    along = cols.kernel > FEW_TAPS or cols.extent > max(64, 2 * cols.size)
-    return down, along or bool(cols.places)
+    return down, carries_columns(cols)
 
 
 def _digits(dtype, additions):
@@ -291,6 +292,56 @@ def _digits(dtype, additions):
     bits = 51 - math.ceil(math.log2(max(2, additions)))
     digits = -(-RANGE_BITS[dtype] // bits) + 3 if is_float(dtype) else max(1, ITEMSIZE[dtype] // 2)
     return bits, digits + MARKS
+
+
+def _rounds_once(plan, windows, counts):
+    """Do windows have at most two elements, and are divisors powers of two?"""
+    if math.prod(map(most_taps, windows)) > 2:
+        return False
+    if plan.divisor is not None:
+        counts = [plan.divisor]
+    divisors = np.unique(np.concatenate([np.atleast_1d(np.abs(count)) for count in counts]))
+    return all(int(divisor) & (int(divisor) - 1) == 0 for divisor in divisors)
+
+
+def _split(windows, strategy, tile_rows, block, width, under, channels):
+    """Return the outputs of a block of doubles, and the elements under it, which are split.
+
+    `width` is that of a row of outputs, `under` the elements of a row of the input, `channels` are
+    those of a tile. 0: elements are not split, because two doubles take less time.
+    """
+    rows = windows[-2]
+    if rows.places:
+        elements = rows.size * under
+    else:
+        fewest = -(-2 * (rows.extent - rows.stride) // rows.stride)
+        room = (SPLIT_GOAL // under - rows.extent) // rows.stride + 1
+        block_rows = min(max(room, fewest, 1), tile_rows)
+        if block_rows < tile_rows:
+            block_rows = min(block_rows, max(1, SMALL_BLOCK // width))
+            block = block_rows * width
+        read = min(rows.size, rows.span(block_rows))
+        if block_rows < rows.out and read > MOST_SPLITS * block_rows * rows.stride:
+            return block, 0  # (blocks share most of their rows)
+        elements = read * under
+    taps = math.prod(map(most_taps, windows))
+    reads = taps * math.prod(window.out / max(1, window.size) for window in windows)
+    wide = channels >= FEWEST_CHANNELS
+    if strategy == "pixels" or (wide and taps <= MOST_PAIR_TAPS and reads < SPLIT_READS):
+        return block, 0
+    in_pairs = strategy == "small_windows" or (wide and taps <= MOST_PAIR_TAPS)
+    most = 2 * SPLIT_GOAL if in_pairs else SPLIT_ELEMENTS
+    return block, elements if elements <= most else 0
+
+
+def _converted(rows, row_bytes, tile_rows, block, width):
+    """Return the outputs of a block, and the rows of floats under it that become integers."""
+    most = min(block // width, tile_rows)  # (a block may be of several planes, if they are small)
+    room = (INT_ROW_BYTES // row_bytes - rows.extent) // rows.stride + 1
+    if room < most:
+        most = max(1, room)
+        block = most * width
+    return block, max(1, min(rows.size, rows.span(most) + rows.extent))
 
 
 def _small_rows(rows, most, pitch):
@@ -354,27 +405,9 @@ def _sums_fit_floats(plan, taps):
 def _pitch(cols, outputs, channels):
     """Return the elements of a row of a tile, every stride-th one next to another."""
     margin = 64  # whole vectors are read and written
-    if channels == 1 and cols.stride > 1:
-        return cols.stride * (cols.span(outputs) // cols.stride + 1 + margin)
+    if cols.stride > 1:  # (rows of few channels are split by the stride)
+        return cols.stride * ((cols.span(outputs) // cols.stride + 1) * channels + margin)
     return cols.span(outputs) * channels + margin
-
-
-def _divisors(plan, counts):
-    """Return the different products of counts of all axes but columns."""
-    if plan.result_dtype in ("float64", "int64", "uint64", "bool"):
-        return ()
-    if plan.divisor is not None:
-        return (float(plan.divisor),)
-    *others, cols = counts
-    products = {1.0 if isinstance(cols, np.ndarray) else cols}
-    for axis in others:
-        values = np.unique(axis).tolist() if isinstance(axis, np.ndarray) else [axis]
-        products = {product * value for product in products for value in values}
-        if len(products) > MOST_DIVISORS:
-            return ()
-    if isinstance(cols, np.ndarray) and len(cols) * len(products) > MOST_RECIPROCALS:
-        return ()
-    return tuple(products)
 
 
 def _span(window, outputs):
@@ -390,20 +423,21 @@ def _tile(plan, windows, channels_last, limit, strategy):
     `limit` is that of sums of columns along one row, if windows are not longer.
     """
     direct = strategy in ("small_windows", "pixels")
+    outputs = PIXEL_OUTPUTS if strategy == "pixels" else SMALL_OUTPUTS
     *leads, rows, cols = windows
     out_rows, out_cols = max(1, rows.out), max(1, cols.out)
     channels = 1
     if channels_last:
         under = min(cols.size, _span(cols, out_cols))
-        most = PIXEL_OUTPUTS if direct else max(64, limit // max(1, under))
-        if strategy == "byte_columns":  # (parts of pixels would be too few bytes)
+        most = outputs if direct else max(64, limit // max(1, under))
+        if strategy in ("byte_columns", "int_columns"):  # (parts of pixels would be too few bytes)
             most = max(64, 4 * limit // cols.extent)
         channels = _part(plan.channels, most)
         while 0 < plan.channels % channels < FEWEST_CHANNELS:
             channels -= 1  # the last part is as wide as vectors are, too
     columns = out_cols
     if direct:
-        most = PIXEL_OUTPUTS // channels if channels_last else limit // cols.stride
+        most = outputs // channels if channels_last else limit // cols.stride
         columns = _part(out_cols, max(1, most))
     elif not cols.places and cols.span(out_cols) * channels > limit:
         room = max(limit // channels, 4 * cols.extent) - cols.extent

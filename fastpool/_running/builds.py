@@ -100,6 +100,7 @@ for _kernels in _builds.values():
     _kernels.trust_fields(all(map(_kernels.fields_agree, _probes())))
 
 call_key = _builds[_active].call_key
+knows_tensors, tensor_key = _builds[_active].knows_tensors, _builds[_active].tensor_key
 
 
 @contextlib.contextmanager

@@ -14,6 +14,9 @@ LONG_KERNEL = 1 << 16
 # dilation, and a span by the bytes of a few vectors. Running maxima take larger windows.
 WIDE = 2**31
 WIDE_SPAN = 2**50
+# Most taps of a strided window in one step: of windows that share rows, and of others.
+STRIDED_TAPS = 64
+SEPARATE_TAPS = 8
 
 
 class Step(NamedTuple):
@@ -60,6 +63,17 @@ class Window(NamedTuple):
     def span(self, outputs):
         """Return the extent of `outputs` neighbouring windows in elements, padding included."""
         return (outputs - 1) * self.stride + self.extent
+
+    @property
+    def strided(self):
+        """The window, in one step if that takes fewer loads than a chain, which makes every row.
+
+        Measured on random layers: rows of 9 x 7 at stride 6 x 4 take a fifth of the time.
+        """
+        most = STRIDED_TAPS if self.extent > self.stride else SEPARATE_TAPS
+        if self.stride == 1 or self.kernel > min(most, 3 * self.stride):
+            return self
+        return self._replace(steps=(Step(self.kernel, self.dilation, self.extent - 1),))
 
     @property
     def cost(self):
@@ -125,6 +139,14 @@ def trimmed(axis):
     dilation = axis.dilation if kernel > 1 else 1
     begin = axis.begin - skip * axis.dilation
     return Window(axis.size, axis.output, kernel, stride, dilation, begin, chain(kernel, dilation))
+
+
+def against_one_pass(windows):
+    """Return why windows need several passes per axis, or None."""
+    *_, rows, cols = windows
+    if len(rows.steps) > 1 or len(cols.steps) > 1:
+        return f"a window of {rows.kernel} x {cols.kernel} needs several passes per axis"
+    return None
 
 
 def is_empty(window):

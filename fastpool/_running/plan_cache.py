@@ -4,7 +4,7 @@ import numpy as np
 
 from .._planning.arguments import MOST_AXES, dtype_name
 from .._planning.dtypes import DTYPES, NAMES, is_float
-from .builds import call_key
+from .builds import call_key, knows_tensors, tensor_key  # noqa: F401 (for torch)
 
 # Limits for cached plans per function: how many there are, and the extents of their inputs, because
 # averages keep tables with up to 40 bytes per output of an axis.

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .averages import is_huge, most_divisor
+from .averages import is_huge
+from .counts import most_divisor
 from .execute import input_of, run_with_copies
 from .huge import quantize_huge
 from .interop import bump_versions

@@ -12,38 +12,19 @@ from typing import NamedTuple
 from .._planning.dtypes import ITEMSIZE, is_float
 from .._planning.geometry import Axis
 from .._planning.windows import Windows
-from .passes import is_empty, is_wide
-from .tiles import FEW_TASKS, SHARED_BYTES
+from .composites import against_composites
+from .interleaving import against_interleaving
+from .passes import against_one_pass
+from .pixels import MAX_TAPS, TAPS_ALONG, against_all_taps, against_row
+from .whole import against_one_window, against_whole_pixels
 
 # Limits of the kernels, which export those that their code depends on (LIMITS).
-MAX_TAPS = 64
 SMALL_TAPS = 8  # along one axis, in registers
 RING = 32  # rows under a window with indices that slides over them
-TAPS_ALONG = 8  # along each axis of such a window; twice as many with masks (AVX-512)
 FLAT_TAPS = 32  # in a window over flattened planes
 FLAT_MASKS = 4096  # masks for flattened planes, and elements of a plane
-# With indices all taps are taken at once up to this many: half the time of two passes over pairs.
-AT_ONCE_TAPS = 12
-# Channels last: pixels of at most this many bytes are taken as one row.
-ROW_PIXEL_BYTES = 20
 # Bytes of a plane that is pooled to one value in one pass. (A plane with a NaN is copied.)
 WHOLE_BYTES = 512 << 10
-# Bytes of a pixel of interleaved planes, and of planes that are interleaved and their outputs.
-LEAST_PIXEL = 64
-MOST_PIXEL = 256
-INTERLEAVED_BYTES = 128 << 10
-SLABS_BYTES = 512 << 10  # with indices, and taps along leading axes: nothing else is fast
-# Most elements of an interleaved plane of 16-bit floats: with several outputs, with one.
-KEYED_ELEMENTS = 1300
-KEYED_WHOLE = 144
-# Most elements of an interleaved plane of another type with one output and taps on leading axes.
-WHOLE_SLABS = 64
-# Bytes of a row of outputs: at most, for long windows at stride 1; fewer than, with indices.
-SLIDING_ROW = 40
-INDEXED_ROW = 64
-# With indices, a plane with one window is interleaved up to this many elements.
-WHOLE_ELEMENTS = 128
-WHOLE_CHANNELS = 256  # of a tile, so that each has some pixels at a time
 # A padded plane has at most this many times the outputs.
 PADDED_PARTS = 4
 
@@ -55,6 +36,7 @@ BY_PASSES = "bands", "pairs"
 DOES = {
     "running_maxima": "running maxima along every axis, for windows too long for tiles",
     "whole_plane": "a plane at once, if its rows are contiguous (else by bands)",
+    "whole_pixels": "all pixels at once, channel by channel",
     "padded_planes": "passes over small planes that are padded in scratch",
     "flat_planes": "small planes as one row, if they are contiguous (else by bands)",
     "planes_as_pixels": "small planes, interleaved, as the channels of one image",
@@ -65,6 +47,7 @@ DOES = {
     "direct_pixels": "all taps of a pixel's channels at once",
     "bands": "rows of a tile into scratch, then columns out of it",
     "one_window": "the greatest of a plane, then its place",
+    "composites": "elements and their places as one integer each, pooled as values",
     "taps": "all taps in registers, with the places of their elements",
     "pairs": "columns of a tile into scratch, then rows out of it, as pairs of value and place",
     "irregular": "the rows under each row of outputs into scratch, then columns out of it",
@@ -74,12 +57,12 @@ DOES = {
 class Choice(NamedTuple):
     """The chosen strategy, and (name, reason) of each one before it that declined.
 
-    If planes are interleaved, `inner` is the strategy that then pools them as channels.
+    `inner` is the choice for the inner work: of planes as channels, or of composites as values.
     """
 
     strategy: str
     declined: tuple
-    inner: str | None = None
+    inner: "Choice | None" = None
 
 
 def choose(work, build, off=()):
@@ -92,7 +75,7 @@ def choose(work, build, off=()):
         name = strategy.__name__
         reason = SWITCHED_OFF if name in off else _against(strategy, work, build)
         if reason is None:
-            inner = choose(work.inner, build, off).strategy if work.inner else None
+            inner = choose(work.inner, build, off) if work.inner else None
             return Choice(name, tuple(declined), inner)
         declined.append((name, reason))
 
@@ -129,13 +112,6 @@ def running_maxima(work, build):
     return None if work.axes else "passes over tiles take less time for windows this short"
 
 
-def _takes_chain(work):
-    *_, rows, cols = work.windows
-    if len(rows.steps) > 1 or len(cols.steps) > 1:
-        return f"a window of {rows.kernel} x {cols.kernel} needs several passes per axis"
-    return None
-
-
 def _not(cols):
     """Return what the columns of a window are, for a reason."""
     dilated = f", dilation {cols.dilation}" if cols.dilation > 1 else ""
@@ -155,84 +131,10 @@ def none_empty(window):
 # ----------------------------------------------------------------------- channels first, planes
 
 
-def interleaved_planes(work, off):
-    """Return how many planes are interleaved at a time, or 0.
-
-    This decides the tiles, so it is asked as soon as there is the work of single planes.
-    """
-    if "planes_as_pixels" in off or against_interleaving(work):
-        return 0
-    size, planes = ITEMSIZE[work.dtype], work.batch * work.channels
-    groups = -(-planes * size // _pixel_bytes(work))
-    if planes * _plane_bytes(work) > SHARED_BYTES:
-        groups = max(groups, min(FEW_TASKS, planes * size // LEAST_PIXEL))
-    step = 16 // size
-    return -(-planes // (groups * step)) * step
-
-
-def _plane_bytes(work):
-    """Return the bytes of a plane and its outputs."""
-    size, places = ITEMSIZE[work.dtype], work.return_indices * work.index_bytes
-    outs = math.prod(w.out for w in work.windows)
-    return math.prod(w.size for w in work.windows) * size + outs * (size + places)
-
-
-def _pixel_bytes(work):
-    """Return the most bytes of a pixel of planes for which there is room in the cache."""
-    slabs = work.return_indices and any(w.kernel > 1 for w in work.windows[:-2])
-    room = SLABS_BYTES if slabs else INTERLEAVED_BYTES
-    return min(MOST_PIXEL, room // _plane_bytes(work) * ITEMSIZE[work.dtype])
-
-
-def against_interleaving(work):
-    """Return why planes are not interleaved, or None."""
-    planes, (batch, channel, *_) = work.batch * work.channels, work.index_strides
-    if work.channels_last:
-        return "channels are last"
-    if any(w.places or not w.size or not w.out or is_empty(w) or is_wide(w) for w in work.windows):
-        return "windows have no elements, differ in length, or are very long"
-    if work.return_indices and work.batch > 1 and batch != work.channels * channel:
-        return "indices count within a batch"
-    if planes * ITEMSIZE[work.dtype] < LEAST_PIXEL:
-        return f"{planes} planes are too few"
-    if _pixel_bytes(work) < LEAST_PIXEL:
-        return f"a plane of {_plane_bytes(work)} bytes, with its outputs, is too large"
-    return _against_small_planes(work)
-
-
-def _against_small_planes(work):
-    """Return why single planes take less time, or None. Measured on random layers."""
-    *leads, rows, cols = work.windows
-    size, elements = ITEMSIZE[work.dtype], math.prod(w.size for w in work.windows)
-    row_bytes, slabs = cols.out * size, any(window.kernel > 1 for window in leads)
-    long = f"a row of {row_bytes} bytes of outputs is not short"
-    if work.return_indices:
-        if against_one_window(work) is None:
-            return "a plane has one window over all its elements"
-        near = cols.stride <= 2 and size >= 4 and not work.keyed and not slabs
-        return long if near and row_bytes >= INDEXED_ROW else None
-    if all(window.out == 1 for window in work.windows):
-        if elements > (KEYED_WHOLE if work.keyed else WHOLE_SLABS if slabs else 0):
-            return "a plane has one window"
-    if slabs:
-        return None
-    if work.keyed:
-        if max(elements, 4 * cols.size) <= KEYED_ELEMENTS:
-            return None
-        return f"a plane of {elements} elements is taken row by row"
-    if _takes_chain(work) is None:
-        low, high = cols.inner
-        over_sides = high - low < cols.out
-        return None if cols.kernel == cols.stride > 2 and over_sides else "windows are short"
-    if size == 8:
-        return "a vector holds few elements"
-    if rows.stride * cols.stride == 1 and row_bytes > SLIDING_ROW and 2 * cols.kernel <= cols.size:
-        return long
-    return None
-
-
 def planes_as_pixels(work, build):
-    return None if work.inner else against_interleaving(work)
+    if work.inner and not work.composed:
+        return None
+    return against_interleaving(work) or "planes of composites are taken one by one"
 
 
 # ------------------------------------------------------------------------------ values, one plane
@@ -251,7 +153,7 @@ def whole_plane(work, build):
 
 def padded_planes(work, build):
     *_, rows, cols = work.windows
-    if not _takes_chain(work):
+    if not against_one_pass(work.windows):
         return f"a window of {rows.kernel} x {cols.kernel} needs one pass per axis"
     if rows.stride * cols.stride > 1:
         return f"strides {rows.stride} and {cols.stride} are not 1"
@@ -271,7 +173,7 @@ def flat_planes(work, build):
     size = ITEMSIZE[work.dtype]
     lanes, elements = build.vector_bytes // size, rows.size * cols.size
     taps = rows.kernel * cols.kernel
-    if reason := _takes_chain(work):
+    if reason := against_one_pass(work.windows):
         return reason
     if not build.masks:
         return "the build has no masks"
@@ -303,7 +205,7 @@ def flat_period(elements, lanes):
 
 def apart(work, build):
     *_, rows, cols = work.windows
-    if reason := _takes_chain(work):
+    if reason := against_one_pass(work.windows):
         return reason
     if cols.kernel != cols.stride or cols.kernel not in (2, 4) or cols.dilation > 1:
         return f"takes 2 columns at stride 2, or 4 at 4, {_not(cols)}"
@@ -319,7 +221,7 @@ def apart(work, build):
 def slide_down(work, build):
     *_, rows, cols = work.windows
     size = ITEMSIZE[work.dtype]
-    if reason := _takes_chain(work):
+    if reason := against_one_pass(work.windows):
         return reason
     if not build.masks:
         return "the build has no masks"
@@ -341,7 +243,7 @@ def slide_down(work, build):
 
 def stride_two(work, build):
     *_, rows, cols = work.windows
-    if reason := _takes_chain(work):
+    if reason := against_one_pass(work.windows):
         return reason
     if not build.masks:
         return "the build has no masks"
@@ -355,39 +257,8 @@ def stride_two(work, build):
 # -------------------------------------------------------------------------- values, channels last
 
 
-def against_row(cols, pixel_bytes):
-    """Return why pixels are not taken as one row, or None."""
-    if len(cols.steps) > 1:
-        return f"a window of {cols.kernel} columns needs several passes"
-    if pixel_bytes > ROW_PIXEL_BYTES:
-        return f"a pixel of {pixel_bytes} bytes is over {ROW_PIXEL_BYTES} bytes"
-    return None
-
-
-def against_all_taps(windows, return_indices):
-    """Return why the taps of a pixel are not taken all at once, or None."""
-    *_, rows, cols = windows
-    all_taps, taps = math.prod(w.kernel for w in windows), rows.kernel * cols.kernel
-    most = all_taps if return_indices else taps
-    if most > MAX_TAPS:
-        return f"{most} taps are over {MAX_TAPS}"
-    columns_per_output = cols.span(cols.out) / max(1, cols.out)
-    few = return_indices and all_taps <= AT_ONCE_TAPS
-    if not few and taps > rows.cost * columns_per_output + cols.cost:
-        return "one axis after the other takes fewer loads than all taps"
-    return None
-
-
-def of_pixels(windows, pixel_bytes, return_indices, off):
-    """Return whether pixels are taken as one row, and whether all taps of a pixel at once.
-
-    Both decide the tiles, so they are asked before tiling.
-    """
-    if not return_indices and "pixels_as_row" not in off:
-        if against_row(windows[-1], pixel_bytes) is None:
-            return True, False
-    name = "taps" if return_indices else "direct_pixels"
-    return False, name not in off and against_all_taps(windows, return_indices) is None
+def whole_pixels(work, build):
+    return against_whole_pixels(work)
 
 
 def pixels_as_row(work, build):
@@ -405,25 +276,6 @@ def bands(work, build):
 
 
 # --------------------------------------------------------------------------------- with indices
-
-
-def against_one_window(work):
-    """Return why planes do not have one window each, over more than a few elements, or None."""
-    for w in work.windows:
-        if (w.out, w.kernel, w.begin, w.dilation) != (1, w.size, 0, 1):
-            return "one window does not take all of a plane"
-    elements = math.prod(w.size for w in work.windows)
-    least = WHOLE_ELEMENTS
-    if work.channels_last and ITEMSIZE[work.dtype] > 2:
-        least = MAX_TAPS
-    if elements <= least:
-        return f"a plane of {elements} elements is at most {least}"
-    return None
-
-
-def takes_one_window(work, off):
-    """Are planes pooled to one value and index each? This decides the width of keys."""
-    return work.return_indices and "one_window" not in off and not against_one_window(work)
 
 
 def one_window(work, build):
@@ -481,6 +333,12 @@ def slides_square(work):
     return rows.kernel in (3, 5) and rows.kernel == cols.kernel and none_empty(rows)
 
 
+def composites(work, build):
+    if work.composed:
+        return None
+    return against_composites(work) or "no tile suits them"
+
+
 def pairs(work, build):
     return None
 
@@ -494,11 +352,11 @@ def irregular(work, build):
 
 # (return_indices, channels_last) -> strategies, best first. Bands and pairs take everything but
 # irregular axes.
-_WITH_INDICES = one_window, running_maxima, taps, pairs, irregular
+_WITH_INDICES = one_window, composites, running_maxima, taps, pairs, irregular
 _PLANES = whole_plane, padded_planes, flat_planes, apart, slide_down, stride_two
 STRATEGIES = {
     (False, False): (planes_as_pixels, running_maxima, *_PLANES, bands, irregular),
-    (False, True): (running_maxima, pixels_as_row, direct_pixels, bands, irregular),
+    (False, True): (whole_pixels, running_maxima, pixels_as_row, direct_pixels, bands, irregular),
     (True, False): (planes_as_pixels, *_WITH_INDICES),
     (True, True): _WITH_INDICES,
 }

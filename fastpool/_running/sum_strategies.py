@@ -9,6 +9,7 @@ kernels/sum/digits.pxi.
 import math
 from typing import NamedTuple
 
+from .._planning.dtypes import ITEMSIZE
 from .passes import Window
 from .strategies import Choice
 
@@ -38,10 +39,20 @@ SMALL_PLANE = 8192
 # 8-bit elements whose sum 16 bits hold (bytes.h says so too).
 MOST_BYTES = 255
 
+# Bits of sums in 32 bits (int_columns), and of elements whose sums they hold, however large.
+INT_BITS = 31
+FITTING = {"int8": 8, "uint8": 8, "int16": 16, "uint16": 16}
+# Others fit if they are small. Under more taps most floats are no multiples of a unit.
+MOST_INT_TAPS = {"float16": 32, "bfloat16": 64, "int32": 2**16, "uint32": 2**16}
+# Rows of all slabs under a window that are converted (average.pxi says so too), and slabs.
+MOST_INT_ROWS = 64
+MOST_SLABS = 9
+
 # What a strategy does, for `explain`.
 DOES = {
     "whole_planes": "all elements of a plane added up",
     "byte_columns": "columns added up in 16 bits, then taps along rows",
+    "int_columns": "columns added up in 32 bits, then taps or differences of prefixes along rows",
     "small_windows": "taps along rows, then down the rows, in registers",
     "pixels": "the pixels of each window added up, channels in registers",
     "in_order": "one pass over a row of windows per tap",
@@ -133,6 +144,41 @@ def byte_columns(w):
         return "most taps along rows are padding"
 
 
+def int_columns(w):
+    """Sums of 32 bits."""
+    if w.dtype not in FITTING and w.dtype not in MOST_INT_TAPS:
+        return f"32 bits do not hold sums of {w.dtype}"
+    if w.sequential:
+        return "additions are in order"
+    taps = math.prod(map(most_taps, (*w.leads, w.rows, w.cols)))
+    most = MOST_INT_TAPS.get(w.dtype) or 2 ** (INT_BITS - FITTING[w.dtype])
+    if taps > most:
+        return f"{taps} taps, more than {most}, whose sum 32 bits may not hold"
+    slabs = math.prod(map(most_taps, w.leads))
+    if w.dtype in ("int16", "uint16") and w.channels < FEWEST_CHANNELS and shares_little(w):
+        return "windows share rows, whose sums of floats stay in registers"
+    if slabs > MOST_SLABS:
+        return f"{slabs} slabs under a window, each of which takes a pass"
+    if w.dtype not in FITTING and ITEMSIZE[w.dtype] == 4:
+        if pixels(w) is None or w.rows.kernel > FEW_TAPS:
+            return "looking for the greatest element takes longer than sums of doubles do"
+    if slabs * (1 if w.dtype in FITTING else min(w.rows.extent, w.rows.size)) > MOST_INT_ROWS:
+        return "the rows under a window take too much scratch"
+    if not carries_columns(w.cols) and w.cols.extent > max(MOST_BYTES, 2 * w.cols.size):
+        return "most taps along rows are padding"
+
+
+def shares_little(w):
+    """Are windows at stride 1 of at most 3 rows and columns, which share rows?"""
+    small = 1 < w.rows.kernel <= 3 and w.cols.kernel <= 3 and w.rows.dilation == 1
+    return small and w.rows.stride == w.cols.stride == 1
+
+
+def carries_columns(cols):
+    """Are windows along a row differences of prefixes?"""
+    return bool(cols.places) or cols.kernel > FEW_TAPS or cols.extent > max(64, 2 * cols.size)
+
+
 def small_windows(w):
     """Few taps, or few that windows share along the rows."""
     rows, cols = w.rows, w.cols
@@ -186,4 +232,4 @@ def columns(w):
     """All that remains."""
 
 
-STRATEGIES = whole_planes, byte_columns, small_windows, pixels, in_order, columns
+STRATEGIES = whole_planes, byte_columns, int_columns, small_windows, pixels, in_order, columns

@@ -66,11 +66,17 @@ def tile_of(windows, element, batch, channels, channels_last, direct, pairs):
     """Return the outputs of one task: rows, columns, channels, planes."""
     *leads, rows, cols = windows
     out_rows, out_cols = max(1, rows.out), max(1, cols.out)
-    long = len(rows.steps) > 1
+    separate = rows.out == 1 or rows.stride >= rows.extent  # windows share no rows
+    long = len(rows.steps) > 1 and (pairs or not separate)
     share = 3 if pairs else 1  # keys, and keys and positions of pooled columns and rows
     width = 1
     if channels_last:
-        width = _fit(channels, element, LONG_PIXEL_BYTES if long else PIXEL_BYTES // share)
+        pixel_bytes = LONG_PIXEL_BYTES if long else PIXEL_BYTES // share
+        if rows.out * cols.out == 1 and not pairs:
+            # One output of each batch: blocks of channels, so that there are some tasks.
+            shares = batch * channels * element // FEW_TASKS
+            pixel_bytes = min(pixel_bytes, max(LONG_PIXEL_BYTES, shares))
+        width = _fit(channels, element, pixel_bytes)
     if long:
         tile_rows, out_cols = _long_tile(rows, cols, element, width, channels_last, pairs)
         row_bytes = element * width * cols.span(out_cols) * share

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from .._planning.dtypes import INDEX_BYTES, ITEMSIZE, is_float
 from .._planning.indexing import index_base, index_strides, is_linear
-from . import running_maxima, strategies
+from . import interleaving, pixels, running_maxima, strategies, whole
+from .composites import composed
 from .passes import Step, Window, chain, is_empty, is_wide
 from .tiles import key_bytes, tile_of
 
@@ -43,7 +44,9 @@ class Work:
     linear: bool
     nbytes: int  # read and written
     axes: tuple  # as `running_axes` returns them, () for all other strategies
-    inner: "Work | None" = None  # of planes that are interleaved, as channels
+    # Of planes that are interleaved, as channels, or if composed, of keys with places, as values.
+    inner: "Work | None" = None
+    composed: bool = False
 
     @property
     def slides(self):
@@ -86,18 +89,23 @@ def make_work(plan, windows, input_shape, output_shape, off=()):
     """
     arguments = plan, tuple(windows), input_shape, output_shape, off
     work = _make_work(*arguments)
-    planes = strategies.interleaved_planes(work, off)
+    planes = interleaving.interleaved_planes(work, off)
     if not planes:
         return work
     tile = (work.windows[-2].out, work.windows[-1].out, 1, planes)
-    return replace(work, axes=(), tile=tile, inner=_make_work(*arguments, planes))
+    inner = _make_work(*arguments, planes)
+    return replace(work, axes=(), tile=tile, inner=inner, composed=False)
 
 
-def _make_work(plan, windows, input_shape, output_shape, off, interleaved=0):
-    """Return the work of planes one by one, or of some that are interleaved."""
-    itemsize = ITEMSIZE[plan.dtype]
+def _make_work(plan, windows, input_shape, output_shape, off, interleaved=0, composite=None):
+    """Return the work of planes one by one, or of some that are interleaved.
+
+    `composite` is the dtype of their elements with places, which are pooled as values.
+    """
+    dtype, pairs = composite or plan.dtype, plan.return_indices and not composite
+    itemsize = ITEMSIZE[dtype]
     axes = list(plan.spatial)
-    windows = list(windows)
+    given, windows = windows, list(windows)
     strides = index_strides(plan)
     base = index_base(plan, strides)
     if len(windows) == 1:
@@ -115,13 +123,15 @@ def _make_work(plan, windows, input_shape, output_shape, off, interleaved=0):
     if irregular:  # its strategy has no chains
         windows = [window._replace(steps=chain(1, 1)) for window in windows]
     elif channels_last:
-        pixels_as_row, direct = strategies.of_pixels(
-            windows, channels * itemsize, plan.return_indices, off
-        )
+        pixels_as_row, direct = pixels.of_pixels(windows, channels * itemsize, pairs, off)
+    keyed = is_float(dtype) and (itemsize == 2 or plan.nan == "ignore")
+    if not (irregular or pairs or composite or keyed or pixels_as_row or direct):
+        windows[-2] = windows[-2].strided
+        if channels_last:
+            windows[-1] = windows[-1].strided
     if direct:
         rows, cols = (w._replace(steps=(Step(1, 1, 0),)) for w in (rows, cols))
         windows[-2:] = rows, cols
-    pairs = plan.return_indices
     arguments = (batch, channels, channels_last, direct, pairs)
     element_bytes = 8 if irregular and pairs else itemsize
     tile = tile_of(windows, element_bytes, *arguments)
@@ -134,7 +144,7 @@ def _make_work(plan, windows, input_shape, output_shape, off, interleaved=0):
     work = Work(
         input_shape=input_shape,
         output_shape=output_shape,
-        dtype=plan.dtype,
+        dtype=dtype,
         nan=plan.nan,
         windows=tuple(windows),
         spatial_axes=tuple(axes),
@@ -145,7 +155,7 @@ def _make_work(plan, windows, input_shape, output_shape, off, interleaved=0):
         channels_last=channels_last,
         direct=direct,
         pixels_as_row=pixels_as_row,
-        keyed=is_float(plan.dtype) and (itemsize == 2 or plan.nan == "ignore"),
+        keyed=keyed,
         return_indices=pairs,
         key_bytes=element_bytes,
         tile=tile,
@@ -159,10 +169,18 @@ def _make_work(plan, windows, input_shape, output_shape, off, interleaved=0):
     )
     if irregular:
         return work
-    if strategies.takes_one_window(work, off):
-        tile = 1, 1, min(tile[2], strategies.WHOLE_CHANNELS), tile[3]
-        return replace(work, direct=False, key_bytes=max(2, itemsize), tile=tile)
+    if whole.takes_one_window(work, off):
+        tile = 1, 1, whole.whole_width(work) if channels_last else 1, tile[3]
+        work = replace(work, direct=False, pixels_as_row=False, tile=tile)
+        return replace(work, key_bytes=max(2, itemsize))
     wide = any(map(is_empty, windows)) or any(map(is_wide, windows))
+    if pairs and not wide:
+
+        def make_inner(name):
+            return _make_work(plan, given, input_shape, output_shape, off, interleaved, name)
+
+        if by_composites := composed(work, make_inner, off):
+            return by_composites
     return as_running_maxima(work) if wide or running_maxima.pays(work) else work
 
 
@@ -171,12 +189,13 @@ def as_running_maxima(work):
     channels = work.channels if work.channels_last else 1
     axes, channels, _ = running_maxima.running_axes(work.windows, channels)
     tile = 1, 1, channels, 1
-    return replace(work, axes=axes, tile=tile, direct=False, pixels_as_row=False, inner=None)
+    work = replace(work, axes=axes, tile=tile, direct=False, pixels_as_row=False)
+    return replace(work, inner=None, composed=False)
 
 
 def narrower(work):
     """Return the work in smaller tiles, for less scratch; None if the loss exceeds the gain."""
-    if work.axes or work.inner:
+    if work.axes or (work.inner and not work.composed):
         return None
     rows, cols = work.windows[-2:]
     tile_rows, tile_cols, width, planes = work.tile
@@ -188,7 +207,12 @@ def narrower(work):
         tile_cols = -(-tile_cols // 2)
     elif tile_rows > 1 and tile_rows * rows.stride > rows.extent // 4:
         tile_rows = -(-tile_rows // 2)
+    elif work.composed and width * 2 * work.key_bytes > 64:
+        width = -(-width // 2)
     else:
         return None
-    smaller = replace(work, tile=(tile_rows, tile_cols, width, planes))
+    tile = tile_rows, tile_cols, width, planes
+    smaller = replace(work, tile=tile)
+    if work.composed:
+        return replace(smaller, inner=replace(work.inner, tile=tile))
     return as_running_maxima(work) if running_maxima.pays(smaller) else smaller

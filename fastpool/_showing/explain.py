@@ -233,7 +233,7 @@ def _kernel(plan, prepared):
     work, (strategy, declined, inner) = prepared.work, prepared.choice
     text = strategies.DOES[strategy]
     if inner:
-        text += f', by "{inner}"'
+        text += f', by "{inner.strategy}"'
     if strategy in strategies.BY_PASSES:
         names = geometry.layout(plan.layout, plan.input_shape).spatial_names
         names = dict(zip(plan.spatial, names, strict=True))

@@ -83,8 +83,9 @@ class Fastpool(Peer):
         if workload.kind == "unpool":
             window = {"kernel_shape": workload.kernel_shape, "strides": workload.strides}
             settings |= window | {"output_shape": workload.shape}
+            plan = self.fastpool.plan_max_unpool(x.shape, **settings)
             out = fresh(workload.shape, x.dtype)
-            return lambda: self.fastpool.max_unpool(x, indices, **settings, out=out), lambda: (out,)
+            return lambda: plan(x, indices, out=out), lambda: (out,)
         out = fresh(workload.output_shape, x.dtype)
         if workload.op == "avg":
             call = self._average(workload, x, out, settings)

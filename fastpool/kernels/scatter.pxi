@@ -9,7 +9,10 @@
 # among them, so that the value finds them in the first-level cache. The memory after those is
 # prefetched meanwhile: a pooling's indices hardly go back.
 #
-# Small planes are taken several at a time, and so are pixels of few channels: at most CHUNK values.
+# If there are fewer planes than threads, each takes a band: some neighbouring values, if their
+# indices come before those of the next band. So it is if windows share nothing.
+#
+# Planes of fewer values than CHUNK are taken several at a time, and so are pixels of few channels.
 #
 # An index is read once more when its value is stored, and may have changed in between: two mappings
 # of one file have different addresses. So the index is copied and checked, and the copy is used.
@@ -19,11 +22,13 @@ cdef enum:
     DONE = -1
     REFUSED = -2
     CHANGED = -4            # an index changed after it was checked; some of the result is written
-    CHUNK = 64              # values for which elements are zeroed at a time; places_t holds as many
+    CHUNK = 64              # values for which elements are zeroed at a time
+    TOGETHER = 256          # values of planes that are taken together; places_t holds as many
     LINE = 64               # bytes of a cache line
     AHEAD = 4096            # bytes from what is zeroed to what is prefetched
     TOGETHER_BYTES = 16384  # at most, of planes that are taken together
     BLOCK_CHANNELS = 16     # at least, of a block for one thread: a cache line of 4-byte elements
+    BAND_VALUES = 4096      # at least, of a band for one thread
 
 
 cdef extern from *:
@@ -34,9 +39,15 @@ cdef extern from *:
 
 
 cdef struct Together:               # planes, or pixels with all their channels, taken together
-    Py_ssize_t count                # at most, of values at most CHUNK in all
+    Py_ssize_t count                # at most, of values at most TOGETHER in all
     places_t before                 # what the index of a value counts from, past the first one's
     places_t at                     # what is added to its place
+
+
+cdef struct Values:                 # values that go among some elements, and among no others
+    Py_ssize_t x, y                 # where the values and the elements begin
+    Py_ssize_t count, size          # values and elements; channels last: pixels of them
+    uint64_t base                   # what the index of the first element is
 
 
 cdef struct Unpool:
@@ -50,6 +61,7 @@ cdef struct Unpool:
     bint channels_last          # of x, index and y
     bint physical               # indices are offsets into the memory of y
     Py_ssize_t blocks, width    # channels last: blocks of channels of one batch, and their channels
+    Py_ssize_t bands            # of a plane, or of a block: some of its values, and where they go
 
 
 cdef inline Py_ssize_t first_outside(const index_t *index, Py_ssize_t n,
@@ -70,16 +82,29 @@ cdef void set_together(Together *to, const Unpool *u, int itemsize) noexcept:
     """Set which values are taken together."""
     cdef Py_ssize_t values = u.channels if u.channels_last else u.count, k
     cdef Py_ssize_t nbytes = imax(1, u.size * itemsize), step = u.size if u.counted > 1 else 0
-    to.count = imax(1, CHUNK // imax(1, values))
+    to.count = TOGETHER // imax(1, values) if values < CHUNK + u.channels_last else 1
     if not u.channels_last:
         to.count = imax(1, imin(to.count, TOGETHER_BYTES // nbytes))
-    for k in range(CHUNK if values else 0):
+    for k in range(TOGETHER if values else 0):
         if u.channels_last:
             to.at.of[k] = k % values
             to.before.of[k] = k % values * step
         else:
             to.at.of[k] = k // values * u.size
             to.before.of[k] = k // values * step
+
+
+cdef inline Values values_of(const Unpool *u, Py_ssize_t plane) noexcept nogil:
+    """Return the values of a plane. Channels last, it is the first of those that are taken."""
+    cdef Py_ssize_t batch, channel
+    cdef Values v
+    v.x, v.y = plane * u.count, plane * u.size
+    if u.channels_last:
+        batch, channel = plane // u.channels, plane % u.channels
+        v.x = batch * u.channels * u.count + channel
+        v.y = batch * u.channels * u.size + channel
+    v.base, v.count, v.size = plane % u.counted * u.size, u.count, u.size
+    return v
 
 
 cdef inline Py_ssize_t neighbouring(const Unpool *u, Py_ssize_t plane,
@@ -89,8 +114,8 @@ cdef inline Py_ssize_t neighbouring(const Unpool *u, Py_ssize_t plane,
     return n if u.counted <= 1 else imin(n, u.counted - plane % u.counted)
 
 
-cdef inline bint own_planes(const index_t *index, const Unpool *u, Py_ssize_t plane,
-                            Py_ssize_t stop) noexcept nogil:
+cdef bint own_planes(const index_t *index, const Unpool *u, Py_ssize_t plane,
+                     Py_ssize_t stop) noexcept nogil:
     """Do all indices of some planes stay in their own planes?"""
     cdef Py_ssize_t n
     cdef uint64_t base, size = u.size
@@ -106,20 +131,18 @@ cdef inline bint own_planes(const index_t *index, const Unpool *u, Py_ssize_t pl
     return True
 
 
-cdef inline bint own_block(const index_t *index, const Unpool *u, Py_ssize_t batch,
-                           Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    """Channels last: do all indices of some channels of one batch stay in their own planes?"""
+cdef bint own_pixels(const index_t *index, const Unpool *u, const Values *v,
+                     Py_ssize_t width) noexcept nogil:
+    """Channels last: do all indices of `width` channels stay in their own planes?"""
     cdef Py_ssize_t i = 0, n
-    cdef uint64_t base = batch * u.channels % u.counted * u.size, size = u.size
-    cdef uint64_t step = size if u.counted > 1 else 0
-    index += batch * u.count * u.channels + first
-    base += first * step
-    while i < u.count:
-        n = imin(u.together.count, u.count - i)
+    cdef uint64_t size = v.size, step = u.size if u.counted > 1 else 0
+    index += v.x
+    while i < v.count:
+        n = imin(u.together.count, v.count - i)
         if u.together.count == 1:
-            if pixel_outside(index, last - first, base, step, size):
+            if pixel_outside(index, width, v.base, step, size):
                 return False
-        elif table_outside(index, n * u.channels, base, u.together.before.of, size):
+        elif table_outside(index, n * u.channels, v.base, u.together.before.of, size):
             return False
         i, index = i + n, index + n * u.channels
     return True
@@ -141,39 +164,38 @@ cdef inline void zero(void *y, Py_ssize_t nbytes, Py_ssize_t ahead) noexcept nog
 # Values are stored where a copy of up to CHUNK indices says. It is checked as it is made, because
 # another thread, or another mapping of their memory, may have changed the indices since the check.
 
-cdef inline bint scatter_plane(bits *y, const bits *x, const index_t *index, const Unpool *u,
-                               Py_ssize_t plane) noexcept nogil:
-    """Unpool one plane. If an index has changed, return False with some of the result written."""
-    cdef Py_ssize_t i = 0, n, last, limit, zeroed = 0, size = u.size, count = u.count
-    cdef Py_ssize_t base = plane % u.counted * size
+cdef inline bint scatter_values(bits *y, const bits *x, const index_t *index,
+                                const Values *v) noexcept nogil:
+    """Unpool values of one plane. If an index has changed, return False; some may be written."""
+    cdef Py_ssize_t i = 0, n, last, limit, zeroed = 0
     cdef places_t places
-    y += plane * size
-    x += plane * count
-    index += plane * count
-    while i < count:
-        n = imin(CHUNK, count - i)
+    y, x, index = y + v.y, x + v.x, index + v.x
+    while i < v.count:
+        n = imin(CHUNK, v.count - i)
         last = 0
-        if not plane_places(places.of, index + i, n, <uint64_t>base, <uint64_t>size, &last):
+        if not plane_places(places.of, index + i, n, v.base, <uint64_t>v.size, &last):
             return False
         if last >= zeroed:
-            limit = imin(size, round_up(last + 1, LINE // sizeof(bits)))
+            limit = imin(v.size, round_up(last + 1, LINE // sizeof(bits)))
             zero(y + zeroed, (limit - zeroed) * sizeof(bits), AHEAD)
             zeroed = limit
         scatter(y, x + i, places.of, n)
         i += n
-    zero(y + zeroed, (size - zeroed) * sizeof(bits), AHEAD)
+    zero(y + zeroed, (v.size - zeroed) * sizeof(bits), AHEAD)
     return True
 
 
-cdef inline bint scatter_planes(bits *y, const bits *x, const index_t *index, const Unpool *u,
-                                Py_ssize_t plane, Py_ssize_t stop) noexcept nogil:
-    """Unpool some planes. If an index has changed, return False with some of the result written."""
+cdef bint scatter_planes(bits *y, const bits *x, const index_t *index, const Unpool *u,
+                         Py_ssize_t plane, Py_ssize_t stop) noexcept nogil:
+    """Unpool some planes. If an index has changed, return False; some may be written."""
     cdef Py_ssize_t n, last = 0, size = u.size, count = u.count
     cdef places_t places
+    cdef Values v
     while plane < stop:
         n = neighbouring(u, plane, stop)
         if n == 1:
-            if not scatter_plane(y, x, index, u, plane):
+            v = values_of(u, plane)
+            if not scatter_values(y, x, index, &v):
                 return False
         else:
             if not table_places(places.of, index + plane * count, n * count,
@@ -187,75 +209,68 @@ cdef inline bint scatter_planes(bits *y, const bits *x, const index_t *index, co
     return True
 
 
-cdef inline bint scatter_pixels(bits *y, const bits *x, const index_t *index, const Unpool *u,
-                                Py_ssize_t batch) noexcept nogil:
+cdef bint scatter_pixels(bits *y, const bits *x, const index_t *index, const Unpool *u,
+                         const Values *v) noexcept nogil:
     """Unpool all channels of one batch, channels last, several pixels at once."""
-    cdef Py_ssize_t i = 0, n, last = -1, zeroed = 0, channels = u.channels, size = u.size
-    cdef Py_ssize_t base = batch * channels % u.counted * size
+    cdef Py_ssize_t i = 0, n, last = -1, zeroed = 0, channels = u.channels
     cdef places_t places
-    y += batch * channels * size
-    x += batch * u.count * channels
-    index += batch * u.count * channels
-    while i < u.count:
-        n = imin(u.together.count, u.count - i)
-        if not table_places(places.of, index, n * channels, <uint64_t>base, u.together.before.of,
-                            <uint64_t>size, &last):
+    y, x, index = y + v.y, x + v.x, index + v.x
+    while i < v.count:
+        n = imin(u.together.count, v.count - i)
+        if not table_places(places.of, index, n * channels, v.base, u.together.before.of,
+                            <uint64_t>v.size, &last):
             return False
         if last >= zeroed:
             zero(y + zeroed * channels, (last + 1 - zeroed) * channels * sizeof(bits), AHEAD)
             zeroed = last + 1
         scatter_by(y, x, places.of, u.together.at.of, <uint64_t>channels, n * channels)
         i, x, index = i + n, x + n * channels, index + n * channels
-    zero(y + zeroed * channels, (size - zeroed) * channels * sizeof(bits), AHEAD)
+    zero(y + zeroed * channels, (v.size - zeroed) * channels * sizeof(bits), AHEAD)
     return True
 
 
 cdef inline void zero_pixels(bits *y, const Unpool *u, Py_ssize_t lo, Py_ssize_t hi,
-                             Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    """Zero the channels first ... last of the pixels lo ... hi."""
+                             Py_ssize_t width) noexcept nogil:
+    """Zero the first `width` channels of the pixels lo ... hi."""
     cdef Py_ssize_t pixel = u.channels * sizeof(bits), ahead = ceil_div(AHEAD, pixel) * pixel, i
-    if last - first == u.channels:
-        zero(y + lo * u.channels, (hi - lo) * pixel, ahead)
+    if width == u.channels:
+        zero(y + lo * width, (hi - lo) * pixel, ahead)
         return
     for i in range(lo, hi):
-        zero(y + i * u.channels + first, (last - first) * sizeof(bits), ahead)
+        zero(y + i * u.channels, width * sizeof(bits), ahead)
 
 
-cdef inline bint scatter_block(bits *y, const bits *x, const index_t *index, const Unpool *u,
-                               Py_ssize_t batch, Py_ssize_t first,
-                               Py_ssize_t last) noexcept nogil:
-    """Unpool some channels of one batch, channels last.
+cdef bint scatter_block(bits *y, const bits *x, const index_t *index, const Unpool *u,
+                        const Values *v, Py_ssize_t width) noexcept nogil:
+    """Unpool `width` channels of one batch, channels last.
 
-    Indices are logical: those of plane n, c begin at base + c * step. If an index has changed,
-    return False with some of the result written.
+    Indices are logical: those of channel c begin at base + c * step. If an index has changed,
+    return False; some may be written.
     """
-    cdef Py_ssize_t i, c, n, pixel, zeroed = 0, channels = u.channels, size = u.size
-    cdef Py_ssize_t base = batch * channels % u.counted * size, step = size if u.counted > 1 else 0
+    cdef Py_ssize_t i, c, n, last, zeroed = 0, channels = u.channels
+    cdef uint64_t step = u.size if u.counted > 1 else 0
     cdef places_t places
-    y += batch * channels * size
-    x += batch * u.count * channels
-    index += batch * u.count * channels
-    for i in range(u.count):
-        c = first
-        while c < last:
-            n = imin(CHUNK, last - c)
-            pixel = 0
-            if not pixel_places(places.of, index + c, n, <uint64_t>(base + c * step),
-                                <uint64_t>step, <uint64_t>size, &pixel):
+    y, x, index = y + v.y, x + v.x, index + v.x
+    for i in range(v.count):
+        c = 0
+        while c < width:
+            n = imin(CHUNK, width - c)
+            last = 0
+            if not pixel_places(places.of, index + c, n, v.base + c * step, step,
+                                <uint64_t>v.size, &last):
                 return False
-            if pixel >= zeroed:
-                zero_pixels(y, u, zeroed, pixel + 1, first, last)
-                zeroed = pixel + 1
+            if last >= zeroed:
+                zero_pixels(y, u, zeroed, last + 1, width)
+                zeroed = last + 1
             scatter_by(y + c, x + c, places.of, u.together.at.of, <uint64_t>channels, n)
             c += n
-        x += channels
-        index += channels
-    zero_pixels(y, u, zeroed, size, first, last)
+        x, index = x + channels, index + channels
+    zero_pixels(y, u, zeroed, v.size, width)
     return True
 
 
-cdef inline bint scatter_all(bits *y, const bits *x, const index_t *index,
-                             const Unpool *u) noexcept nogil:
+cdef bint scatter_all(bits *y, const bits *x, const index_t *index,
+                      const Unpool *u) noexcept nogil:
     """Unpool everything, in row-major order of the logical (channels-first) array.
 
     Indices may leave their planes. If one has changed, return False with some of the result
@@ -284,23 +299,82 @@ cdef inline bint scatter_all(bits *y, const bits *x, const index_t *index,
     return True
 
 
+# A part is what one thread takes at a time: some planes, a block of channels, or a band of those.
+
+cdef inline Values part_values(const Unpool *u, Py_ssize_t part, Py_ssize_t *width) noexcept nogil:
+    """Return the values of a plane or block, and set the number of its channels."""
+    width[0] = 1
+    if not u.channels_last:
+        return values_of(u, part)
+    width[0] = imin(u.width, u.channels - part % u.blocks * u.width)
+    return values_of(u, part // u.blocks * u.channels + part % u.blocks * u.width)
+
+
+cdef inline Values band_values(const Unpool *u, Py_ssize_t part, Py_ssize_t *width) noexcept nogil:
+    """Return the values of a band, and all elements of its plane."""
+    cdef Values v = part_values(u, part // u.bands, width)
+    cdef Py_ssize_t band = part % u.bands, begin = v.count * band // u.bands
+    v.x += begin * (u.channels if u.channels_last else 1)
+    v.count = v.count * (band + 1) // u.bands - begin
+    return v
+
+
+cdef void find_band(const index_t *index, const Unpool *u, Py_ssize_t part,
+                    Py_ssize_t *first, Py_ssize_t *last) noexcept nogil:
+    """Set the first and the last place of a band's values."""
+    cdef Py_ssize_t width, i = 0, n
+    cdef Values v = band_values(u, part, &width)
+    cdef uint64_t step = u.size if u.counted > 1 else 0
+    first[0], last[0] = v.size, -1
+    index += v.x
+    if not u.channels_last:
+        plane_range(index, v.count, v.base, first, last)
+        return
+    while i < v.count:
+        n = imin(u.together.count, v.count - i)
+        if u.together.count == 1:
+            pixel_range(index, width, v.base, step, first, last)
+        else:
+            table_range(index, n * u.channels, v.base, u.together.before.of, first, last)
+        i, index = i + n, index + n * u.channels
+
+
 cdef inline bint own_part(const index_t *index, const Unpool *u, Py_ssize_t part) noexcept nogil:
-    cdef Py_ssize_t first, n = u.together.count
+    cdef Py_ssize_t n = u.together.count, width
+    cdef Values v
     if not u.channels_last:
         return own_planes(index, u, part * n, imin((part + 1) * n, u.batch * u.channels))
-    first = part % u.blocks * u.width
-    return own_block(index, u, part // u.blocks, first, imin(first + u.width, u.channels))
+    v = part_values(u, part, &width)
+    return own_pixels(index, u, &v, width)
+
+
+cdef inline bint scatter_channels(bits *y, const bits *x, const index_t *index, const Unpool *u,
+                                  const Values *v, Py_ssize_t width) noexcept nogil:
+    if not u.channels_last:
+        return scatter_values(y, x, index, v)
+    if u.together.count > 1:
+        return scatter_pixels(y, x, index, u, v)
+    return scatter_block(y, x, index, u, v, width)
 
 
 cdef inline bint scatter_part(bits *y, const bits *x, const index_t *index, const Unpool *u,
                               Py_ssize_t part) noexcept nogil:
-    cdef Py_ssize_t first, n = u.together.count
+    cdef Py_ssize_t n = u.together.count, width
+    cdef Values v
     if not u.channels_last:
         return scatter_planes(y, x, index, u, part * n, imin((part + 1) * n, u.batch * u.channels))
-    if n > 1:
-        return scatter_pixels(y, x, index, u, part)
-    first = part % u.blocks * u.width
-    return scatter_block(y, x, index, u, part // u.blocks, first, imin(first + u.width, u.channels))
+    v = part_values(u, part, &width)
+    return scatter_channels(y, x, index, u, &v, width)
+
+
+cdef inline bint scatter_band(bits *y, const bits *x, const index_t *index, const Unpool *u,
+                              Py_ssize_t part, Py_ssize_t lo, Py_ssize_t hi) noexcept nogil:
+    """Unpool a band, whose values go among the elements lo ... hi of its plane."""
+    cdef Py_ssize_t width
+    cdef Values v = band_values(u, part, &width)
+    v.y += lo * (u.channels if u.channels_last else 1)
+    v.base, v.size = v.base + lo, hi - lo
+    return scatter_channels(y, x, index, u, &v, width)
 
 
 cdef inline Py_ssize_t unpool_parts_of(const Unpool *u) noexcept nogil:
@@ -310,6 +384,29 @@ cdef inline Py_ssize_t unpool_parts_of(const Unpool *u) noexcept nogil:
     return ceil_div(u.batch * u.channels, u.together.count)
 
 
+cdef Py_ssize_t unpool_bands(bits *y, const index_t *index, const Unpool *u,
+                             int threads) noexcept nogil:
+    """Unpool in bands, as `unpool_parts` does. Return REFUSED if two bands share elements."""
+    cdef Py_ssize_t parts = unpool_parts_of(u) * u.bands, part, changed = 0, hi
+    cdef Py_ssize_t first[2 * MAX_THREADS]
+    cdef Py_ssize_t last[2 * MAX_THREADS]
+    cdef const bits *x = <const bits *>u.x
+    for part in prange(parts, schedule='static', num_threads=threads):
+        find_band(index, u, part, &first[part], &last[part])
+    for part in range(parts):
+        if first[part] < 0 or last[part] >= u.size:
+            return REFUSED
+        if part % u.bands == 0:
+            first[part] = 0
+        elif last[part - 1] >= first[part]:
+            return REFUSED
+    for part in range(parts):
+        last[part] = u.size if (part + 1) % u.bands == 0 else first[part + 1]
+    for part in prange(parts, schedule='static', num_threads=threads):
+        changed += not scatter_band(y, x, index, u, part, first[part], last[part])
+    return CHANGED if changed else DONE
+
+
 cdef Py_ssize_t unpool_parts(bits *y, const index_t *index, const Unpool *u,
                              int threads) noexcept nogil:
     """Unpool, and return DONE, or CHANGED if an index has changed.
@@ -317,8 +414,12 @@ cdef Py_ssize_t unpool_parts(bits *y, const index_t *index, const Unpool *u,
     If an index is out of range, return the place of the first one, with nothing written.
     """
     cdef Py_ssize_t parts = unpool_parts_of(u), part
-    cdef Py_ssize_t strays = 0, changed = 0, bad
+    cdef Py_ssize_t strays = 0, changed = 0, bad = REFUSED
     cdef const bits *x = <const bits *>u.x
+    if u.bands > 1:
+        bad = unpool_bands(y, index, u, threads)
+        if bad != REFUSED:
+            return bad
     if u.physical:
         strays = 1
     elif threads == 1:
@@ -357,15 +458,21 @@ cdef Py_ssize_t unpool_sized(const Unpool *u, const index_t *index, int itemsize
 
 
 cdef int unpool_thread_count(Unpool *u, int threads) noexcept nogil:
-    """Return how many threads have a part, as far as the system gives them. Set the blocks."""
-    cdef Py_ssize_t blocks
-    u.blocks, u.width = u.channels > 0, u.channels
-    if u.channels_last:
-        if 0 < u.batch < threads and u.channels > BLOCK_CHANNELS and u.together.count == 1:
+    """Set blocks and bands. Return how many threads have a part, as far as the system allows."""
+    cdef Py_ssize_t blocks, parts
+    u.blocks, u.width, u.bands = u.channels > 0, u.channels, 1
+    threads = imin(threads, MAX_THREADS)
+    if u.channels_last and 0 < u.batch < threads:
+        if u.channels > BLOCK_CHANNELS and u.together.count == 1:
             blocks = imin(u.channels // BLOCK_CHANNELS, ceil_div(threads, u.batch))
             u.width = round_up(ceil_div(u.channels, blocks), BLOCK_CHANNELS)
             u.blocks = ceil_div(u.channels, u.width)
-    threads = <int>imax(1, imin(imin(threads, unpool_parts_of(u)), MAX_THREADS))
+    parts = unpool_parts_of(u)
+    if 0 < parts < threads and not u.physical:
+        blocks = u.count * (u.width if u.channels_last else 1) // BAND_VALUES
+        u.bands = imax(1, imin(imin(blocks, u.count), ceil_div(threads, parts)))
+        parts *= u.bands
+    threads = <int>imax(1, imin(threads, parts))
     return threads if threads == 1 else threads_given(threads)
 
 

@@ -133,7 +133,9 @@ optional
 
         is_known = functools.partial(_is_known, model, graph, {})
         with _named_limits():
-            self._choices = choose(model, graph, select, rules.keys() - {"num_threads"}, is_known)
+            followed = {name for name, value in rules.items() if value is not None}
+            followed.discard("num_threads")
+            self._choices = choose(model, graph, select, followed, is_known)
         self._nodes = [node for node in graph.nodes if output_of(node) in self._choices]
         self.pooling_nodes = [n for n in self._nodes if self._choices[output_of(n)].is_ours]
         if self.pooling_nodes:
@@ -146,7 +148,7 @@ optional
             session = onnxruntime.InferenceSession(given, sess_options, list(providers))
             # Methods of onnxruntime: a run costs no more than without fastpool.
             self.get_inputs, self.get_outputs = session.get_inputs, session.get_outputs
-            self.run = session.run
+            self.get_providers, self.run = session.get_providers, session.run
 
     def _cut(self, model, graph, options, providers, rules):
         """Make a program of the model's pieces; return how many onnxruntime runs."""
@@ -159,6 +161,7 @@ optional
         ours = set(map(output_of, self.pooling_nodes))
         types = {value.name: value.type for value in model.graph.input}
         types |= {name: _type(t.data_type, t.dims) for name, t in graph.initializers.items()}
+        self._providers = []  # (a model of poolings alone has no piece)
         read = graph.optional.union(output.name for output in graph.outputs)
         steps = []
         parts = split(graph, lambda node: output_of(node) in ours)
@@ -169,6 +172,7 @@ optional
                 with _fewer_threads(options, pieces):
                     session = onnxruntime.InferenceSession(piece, options, providers)
                 types |= {value.name: _type_of(value) for value in session.get_outputs()}
+                self._providers = session.get_providers()
                 steps.append(Step(_run(session, part, is_serial), part.inputs, part.outputs))
             else:
                 own = _CONVENTIONS | _CONVENTIONS_OF.get(part.op_type, {})
@@ -202,8 +206,15 @@ optional
         """Return the outputs; each has a `name`, `type` and `shape`."""
         return list(self._outputs)
 
-    def run(self, output_names, input_feed):
-        """Return a list of the named outputs (None for all), from a dict of the inputs."""
+    def get_providers(self):
+        """Return the names of the execution providers that run the pieces."""
+        return list(self._providers)
+
+    def run(self, output_names, input_feed, run_options=None):
+        """Return a list of the named outputs (None for all), from a dict of the inputs.
+
+        `run_options` are onnxruntime.RunOptions, for every piece.
+        """
         missing = self._inputs.keys() - self._optional - input_feed.keys()
         unknown = input_feed.keys() - self._inputs.keys()
         if missing or unknown:
@@ -211,7 +222,7 @@ optional
                 f"input_feed: missing {shown(sorted(missing))}, unknown {shown(sorted(unknown))}"
             )
         inputs = {name: self._inputs[name].checked(x) for name, x in input_feed.items()}
-        with _at_most(self._threads):
+        with _limits(self._threads, run_options):
             results = self._program(inputs)
         if not output_names:
             return results
@@ -223,13 +234,13 @@ optional
 
 
 @contextlib.contextmanager
-def _at_most(count):
-    """Limit the threads of poolings that this thread calls. Small ones still run on one."""
-    _limit.threads = count
+def _limits(count, options):
+    """Limit the threads of poolings that this thread calls, and set the options of pieces."""
+    _limit.threads, _limit.run_options = count, options
     try:
         yield
     finally:
-        del _limit.threads
+        del _limit.threads, _limit.run_options
 
 
 @contextlib.contextmanager
@@ -271,7 +282,8 @@ def _run(session, piece, is_serial):
     def run(*arrays):
         if not is_serial:  # poolings left threads that spin
             builds.end_workers()
-        return session.run(piece.outputs, dict(zip(piece.inputs, arrays, strict=True)))
+        inputs = dict(zip(piece.inputs, arrays, strict=True))
+        return session.run(piece.outputs, inputs, _limit.run_options)
 
     return run
 

@@ -15,7 +15,7 @@ from .._planning.arguments import shown
 from .._plans import make_unpool_plan
 from .._running import threads
 from .._running.interop import bfloat16
-from .._running.plan_cache import PlanCache
+from .._running.plan_cache import MOST_CALLS, PlanCache, knows_tensors, tensor_key
 from ._windows import (
     check_kind,
     check_rank,
@@ -45,6 +45,10 @@ _count_modes = torch._C._len_torch_dispatch_stack
 _is_transforming = torch._C._are_functorch_transforms_active
 _is_functional = torch._is_functional_tensor
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+# torch's functions for other libraries, from torch 2.13 on; else NumPy's views are read.
+_EXCHANGE = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+if not knows_tensors(_EXCHANGE):
+    _EXCHANGE = None
 _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 _TO_LAST = {2: (0, 2, 3, 1), 3: (0, 2, 3, 4, 1)}
 _TO_FIRST = {2: (0, 3, 1, 2), 3: (0, 4, 1, 2, 3)}
@@ -133,6 +137,13 @@ def _tensor(array, channels_last, rank):
     return tensor
 
 
+def _channels_first(results, rank):
+    """Return a tensor whose channels are last, or each of two, with axes in torch's order."""
+    if type(results) is tuple:
+        return tuple(result.permute(_TO_FIRST[rank]) for result in results)
+    return results.permute(_TO_FIRST[rank])
+
+
 def _layout(shape, rank, channels_last):
     batch = "N" * (len(shape) == rank + 2)
     return batch + (_SPATIAL[rank] + "C" if channels_last else "C" + _SPATIAL[rank])
@@ -174,6 +185,7 @@ class Pooling:
         self._types = types
         self._make_plan = make_plan
         self._plans = PlanCache(self._plan)
+        self._calls = {}  # key of a call -> function, whether channels are last, what the key names
         self._first = attributes.split(",")[0].split()[-1]
         self.values = self._define(name, attributes, False)
         self.with_indices = None
@@ -182,15 +194,37 @@ class Pooling:
 
     def run(self, rank, input, attributes, return_indices=False):
         """Pool a CPU tensor. Attributes may have any of torch's forms."""
-        last = is_channels_last(input, rank)
-        x = _array(input, "input", last, rank)
         if type(attributes[0]) is torch.Size:  # by `x.shape[2:]`; plans are kept for exact tuples
             attributes = tuple(attributes[0]), *attributes[1:]
-        results = self._plans.find(x, (rank, last, return_indices, *attributes))(x)
+        key = None
+        if _EXCHANGE is not None and not input.is_neg():
+            key = tensor_key(_EXCHANGE, input, (rank, return_indices, *attributes))
+            call = self._calls.get(key)
+            if call is not None:
+                run, last, *_ = call
+                results = run(_EXCHANGE, input, last)
+                if results is not None:
+                    return _channels_first(results, rank) if last else results
+        last = is_channels_last(input, rank)
+        x = _array(input, "input", last, rank)
+        plan = self._plans.find(x, (rank, last, return_indices, *attributes))
+        results = plan(x)
+        if key is not None:
+            self._keep(key, plan, last, attributes)
         if return_indices:
             y, indices = results
             return _tensor(y, last, rank), _tensor(indices, last, rank)
         return _tensor(results, last, rank)
+
+    def _keep(self, key, plan, last, attributes):
+        """Keep a plan for calls of the same key, if compiled code runs it."""
+        prepared = vars(plan).get("_prepared")
+        run = getattr(getattr(prepared, "pooling", None), "run_tensor", None)
+        if run is None or 0 in plan.output_shape:
+            return
+        if len(self._calls) >= MOST_CALLS:
+            self._calls.clear()
+        self._calls[key] = run, last, plan, attributes  # a key holds addresses of attributes
 
     def check_type(self, name):
         """Raise unless the pooling takes elements of this type."""

@@ -51,7 +51,8 @@ def replace_pooling(model, *, select="faster"):
 
     These are torch.nn's max, average, Lp, adaptive max and adaptive average pooling and max
     unpooling. The class of each module is replaced by that of :mod:`fastpool.torch`. The object
-    stays, with its hooks, its training flag and all references to it. Subclasses, which may do
+    stays, with its hooks, its training flag and all references to it. Modules of an earlier call
+    with "faster" change if `select` is "all". Subclasses, which may do
     something else, are not changed, and neither is a module with its own forward. What a forward
     calls, such as a function or ``x.mean``, is not found.
 
@@ -97,10 +98,14 @@ def replace_pooling(model, *, select="faster"):
     found = [
         (name, module, type(module))
         for name, module in model.named_modules(remove_duplicate=False)  # some have two names
-        if isinstance(module, theirs) and not isinstance(module, ours)
+        if isinstance(module, theirs)
+        and not (isinstance(module, ours) and _follows(module, select))
     ]
     for name, module, kind in found:
-        if kind not in _OURS:
+        if issubclass(kind, ours):
+            vars(module).pop("select", None)  # once for all names of a module
+            swapped[name] = repr(module)
+        elif kind not in _OURS:
             left[name] = f"is a {kind.__module__}.{kind.__qualname__}"
         elif "forward" in vars(module):
             left[name] = "has its own forward"
@@ -112,6 +117,11 @@ def replace_pooling(model, *, select="faster"):
                 module.select = select
             swapped[name] = repr(module)
     return Replaced(swapped, left)
+
+
+def _follows(module, select):
+    """Does a module of fastpool run as `select` says? One of an earlier "faster" may not."""
+    return select != "all" or "select" not in vars(module)
 
 
 def _declines(module, kind, select):

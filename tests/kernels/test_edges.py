@@ -1,5 +1,6 @@
 """Edge cases are right: ends of memory (guard pages), arrangements of arrays, unusual outputs."""
 
+import itertools
 import signal
 import sys
 import tracemalloc
@@ -159,6 +160,41 @@ def test_strided_rows_at_a_guard_page(name, isa, guarded_memory):
             cases.assert_same(y, expected[0], f"width {width}")
             cases.assert_same(indices, expected[1], f"width {width}")
             cases.assert_same(fastpool.max_pool(x, 3, layout="CHW", **attributes), expected[0])
+
+
+SEPARATE = [  # layout, extents, channels, window, strides, pads: windows share no rows
+    ("NHWC", (19, 3), 70, (19, 3), 1, 0),
+    ("NHWC", (9, 11), 70, (9, 11), 1, 0),
+    ("NHWC", (30, 5), 300, (11, 2), (12, 1), (3, 0, 3, 0)),
+    ("NHWC", (9, 130), 70, (9, 130), 1, 0),  # keys: more columns than are copied at once
+    ("NCHW", (20, 8300), 1, (17, 2), (17, 2), (4, 0, 0, 0)),
+    ("NCHW", (19, 70), 2, (19, 9), (1, 9), 0),
+]
+
+
+@pytest.mark.parametrize("case", SEPARATE, ids=str)
+@pytest.mark.parametrize("name", ["uint8", "bfloat16", "float32", "float64"])
+def test_long_windows_that_share_no_rows(case, name, isa, guarded_memory):
+    layout, sizes, channels, kernel, strides, pads = case
+    shape = cases.array_shape(layout, 1, channels, sizes)
+    attributes = {"strides": strides, "pads": pads, "layout": layout}
+    bits = cases.values(shape, name, "bits", 0)
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        values = np.where(bits == bits, bits, np.ones_like(bits))
+    memory = guarded_memory(2 * values.nbytes + 65536)
+    column = shape.index(sizes[1], 2 if layout == "NCHW" else 1)
+    for at, gap, nan in itertools.product(("end", "start"), (0, 5), (False, True)):
+        if nan and name != "uint8":
+            values.reshape(-1)[values.size // 3] = np.nan
+        wider = list(shape)
+        wider[column] += gap
+        x = memory.array(tuple(wider), values.dtype, at)
+        x = x[(slice(None),) * column + (slice(gap, None) if at == "end" else slice(sizes[1]),)]
+        x[...] = values
+        expected = _reference.max_pool(values, kernel, **attributes)
+        y = fastpool.max_pool(x, kernel, **attributes)
+        cases.assert_same(y, expected, f"{at}, gap {gap}, NaN {nan}")
+        memory.check()
 
 
 # ---------------------------------------------------------------------------------- arrangements

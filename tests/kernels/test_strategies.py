@@ -27,7 +27,7 @@ BUILDS = {
 # A call, and the strategy that it takes on each build.
 CALLS = {
     "running_maxima": (
-        *((1, 1, 1, 20000), "float32", (1, 80001), {"pads": (0, 80000), "return_indices": True}),
+        *((1, 1, 1, 20000), "float64", (1, 80001), {"pads": (0, 80000), "return_indices": True}),
         {},
     ),
     "whole_plane": ((1, 64, 7, 7), "float32", 7, {}, {}),
@@ -47,11 +47,13 @@ CALLS = {
         *((1, 64, 112, 112), "float32", 3, {"strides": 2, "pads": 1}),
         dict.fromkeys(("avx2", "baseline"), "bands"),
     ),
+    "whole_pixels": ((1, 56, 56, 16), "float32", 56, {"layout": "NHWC"}, {}),
     "pixels_as_row": ((1, 56, 56, 3), "uint8", 3, {"layout": "NHWC"}, {}),
     "direct_pixels": ((1, 56, 56, 64), "float32", 3, {"layout": "NHWC", "strides": 2}, {}),
     "bands": ((1, 64, 112, 112), "float32", 3, {"strides": 3}, {}),
+    "composites": ((1, 8, 56, 56), "float32", 19, {"return_indices": True}, {}),
     "taps": ((1, 64, 56, 56), "float32", 3, {"pads": 1, "return_indices": True}, {}),
-    "pairs": ((1, 8, 56, 56), "float32", 19, {"return_indices": True}, {}),
+    "pairs": ((1, 8, 56, 56), "float64", 19, {"return_indices": True}, {}),
     "irregular": ((1, 64, 13, 13), "float32", (6, 13), {}, {}),  # an output size
 }
 
@@ -211,7 +213,7 @@ def test_limits_are_those_of_the_kernels(isa):
 
 
 REASONS = [  # shape, kernel, attributes, strategy, how its reason begins
-    ((1, 20, 20, 8), 20, {"layout": "NHWC"}, "pixels_as_row", "a window of 20 columns"),
+    ((1, 20, 20, 8), 19, {"layout": "NHWC"}, "pixels_as_row", "a window of 19 columns"),
     ((1, 20, 20, 8), 2, {"layout": "NHWC"}, "pixels_as_row", "a pixel of 32 bytes is over 20"),
     ((1, 26, 26, 16), 13, {"layout": "NHWC", "strides": 13}, "direct_pixels", "169 taps"),
     ((1, 26, 26, 16), 5, {"layout": "NHWC"}, "direct_pixels", "one axis after the other"),
@@ -226,6 +228,7 @@ REASONS = [  # shape, kernel, attributes, strategy, how its reason begins
 
 @pytest.mark.parametrize(("shape", "kernel", "attributes", "strategy", "reason"), REASONS)
 def test_reasons(shape, kernel, attributes, strategy, reason):
-    plan = fastpool.plan_max_pool(shape, "float32", kernel, **attributes)
+    dtype = "float64" if attributes.get("return_indices") else "float32"  # (else composites)
+    plan = fastpool.plan_max_pool(shape, dtype, kernel, **attributes)
     declined = dict(strategies.choose(work_of(plan), BUILDS["avx512"]).declined)
     assert declined[strategy].startswith(reason)

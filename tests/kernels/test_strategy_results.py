@@ -173,7 +173,7 @@ def planned(strategy, shape, name, kernel, isa, **attributes):
     attributes.setdefault("layout", LAYOUTS.get(len(kernel)))
     plan = fastpool.plan_max_pool(shape, cases.dtype(name), kernel, **attributes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FASTPOOL_STRATEGY", "-planes_as_pixels")
+        patch.setenv("FASTPOOL_STRATEGY", "-planes_as_pixels,-composites")
         plan(np.zeros(shape, cases.dtype(name)))
     found = {
         "slide_down": ["bands"],

@@ -15,6 +15,7 @@ from fastpool._planning.dtypes import is_float
 from fastpool._planning.geometry import Axis
 from fastpool._running import averages, sum_strategies
 from fastpool._running import builds as running
+from fastpool._running.counts import MOST_DIVISORS, counts_of
 
 KERNELS = Path(__file__).parents[2] / "fastpool" / "kernels"
 
@@ -22,6 +23,7 @@ KERNELS = Path(__file__).parents[2] / "fastpool" / "kernels"
 CALLS = {
     "whole_planes": ((2, 3, 9, 11), "float32", (9, 11), {}),
     "byte_columns": ((2, 3, 9, 11), "uint8", (5, 3), {"pads": 1}),
+    "int_columns": ((2, 3, 9, 11), "float16", (5, 3), {"pads": 1}),
     "small_windows": ((2, 3, 9, 11), "float32", (3, 3), {"pads": 1}),
     "pixels": ((2, 9, 11, 8), "float32", (5, 5), {"strides": 4, "layout": "NHWC"}),
     "in_order": ((2, 3, 9, 99), "float32", (3, 80), {"numerics": "sequential"}),
@@ -45,11 +47,13 @@ def test_strategies_are_chosen_and_exact(strategy):
 
 def assert_exact(x, kernel, attributes):
     expected = _reference.avg_pool(x, kernel, **attributes)
+    result = attributes.get("dtype")
+    others = {name: value for name, value in attributes.items() if name != "dtype"}
     for build in cases.BUILDS:
         with running.using(build):
             for threads in (1, 3):
                 plan = fastpool.plan_avg_pool(
-                    x.shape, x.dtype, kernel, num_threads=threads, **attributes
+                    x.shape, x.dtype, kernel, num_threads=threads, result_dtype=result, **others
                 )
                 y = plan(x)
                 cases.assert_same(y, expected, f"{build} {x.shape} {x.dtype} {kernel} {attributes}")
@@ -78,6 +82,91 @@ def test_edges_of_byte_columns(dtype, layout, kernel, stride):
         ):
             pads = rng.integers(0, 2, 4).tolist()
             assert_exact(x, kernel, {"strides": stride, "pads": pads, "layout": layout})
+
+
+IN_32_BITS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "float16", "bfloat16"]
+
+
+def mixed(shape, dtype, seed):
+    """Numbers whose magnitudes grow and fall from row to row, so that units of halves change."""
+    rng = np.random.default_rng(seed)
+    dtype = cases.dtype(dtype)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        values = rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+        # The sums of some rows fit, those of others do not.
+        shifts = rng.integers(0, info.bits, (shape[0], *[1] * (len(shape) - 1)))
+        return values >> shifts.astype(dtype)
+    scales = 2.0 ** rng.integers(-14, 15, (shape[0], *[1] * (len(shape) - 1)))
+    return (rng.standard_normal(shape) * scales).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", IN_32_BITS)
+@pytest.mark.parametrize(("kernel", "stride"), [((3, 3), 1), ((2, 2), 2), ((9, 3), 1), ((1, 5), 3)])
+def test_edges_of_int_columns(dtype, kernel, stride):
+    """The greatest sums, units that change, and elements that are no multiples of one."""
+    result = {"dtype": "int32"} if dtype.endswith("int8") else {}  # (else 16 bits hold the sums)
+    for layout, size, channels in (
+        ("HWC", 33, 1),
+        ("HWC", 15, 3),
+        ("HWC", 9, 17),
+        ("HWC", 7, 32),
+        ("CHW", 40, 2),
+    ):
+        shape = (40, size, channels) if layout == "HWC" else (channels, 40, size)
+        pads = np.random.default_rng(size).integers(0, 2, 4).tolist()
+        attributes = {"strides": stride, "pads": pads, "layout": layout, **result}
+        assert_exact(mixed(shape, dtype, size), kernel, attributes)
+        kind = "rare" if is_float(dtype) else "normal"
+        assert_exact(cases.summands(shape, dtype, kind, size), kernel, attributes)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float16", "bfloat16"])
+def test_int_columns_of_many_axes_and_gaps(dtype):
+    """Slabs, padding along each axis, views, and windows that differ in length."""
+    for shape, layout in (((5, 9, 20, 4), "DHWC"), ((2, 5, 6, 35), "CDHW")):
+        wide = mixed(tuple(size + 3 for size in shape), dtype, 1)
+        view = wide[tuple(slice(1, 1 + size) for size in shape)]
+        for x in (np.ascontiguousarray(view), view, view[:, ::-1]):
+            for kernel, pads in (((2, 2, 3), 1), ((1, 4, 2), (0, 3, 1, 0, 2, 0))):
+                result = {"dtype": "float32"} if dtype == "uint8" else {}
+                assert_exact(x, kernel, {"pads": pads, "layout": layout, **result})
+            expected = _reference.adaptive_avg_pool(x, (2, 3, 4), layout=layout)
+            for build in cases.BUILDS:
+                with running.using(build):
+                    y = fastpool.adaptive_avg_pool(x, (2, 3, 4), layout=layout, num_threads=1)
+                cases.assert_same(y, expected, f"{build} {layout}")
+
+
+@pytest.mark.parametrize("layout", ["HWC", "CHW"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_halves_near_the_middle_of_results(dtype, layout):
+    """Quotients next to middles: sums of 31 bits, under divisors of few bits and of many."""
+    rng = np.random.default_rng(3)
+    kind = cases.dtype(dtype)
+    for divisor in (2, 3, 7, 2047, 2049, 2**20, 3 * 2**20):
+        x = rng.integers(1, 2**15, (16, 16, 4), np.uint16)
+        x[rng.random(x.shape) < 0.5] &= 0xFFC0
+        x = np.minimum(x, 0x7000 if dtype == "float16" else 0x4200).view(kind)
+        x = np.where(rng.random(x.shape) < 0.5, -x, x)
+        assert_exact(x, (2, 2), {"divisor": divisor, "layout": layout})
+        assert_exact(x, (2, 2), {"strides": 2, "layout": layout})
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_whole_planes_of_bytes(dtype, layout):
+    """The least and the greatest sums, around the lengths of vectors."""
+    info = np.iinfo(dtype)
+    for height, width in ((1, 1), (3, 5), (1, 63), (1, 64), (5, 13), (1, 129), (16, 17), (40, 33)):
+        shape = (2, 3, height, width) if layout == "NCHW" else (2, height, width, 3)
+        rng = np.random.default_rng(width)
+        for x in (
+            np.full(shape, info.min, dtype),
+            np.full(shape, info.max, dtype),
+            rng.integers(info.min, info.max, shape, dtype, endpoint=True),
+        ):
+            assert_exact(x, (height, width), {"layout": layout})
 
 
 @pytest.mark.parametrize(("kernel", "stride"), SMALL)
@@ -171,10 +260,10 @@ def test_counts_along_an_axis():
         places = rng.choice([-begin, 0, -(2**70)]), rng.choice([9, rng.randint(0, 30), 2**70])
         taps = [[o * stride - begin + t * dilation for t in range(kernel)] for o in range(outputs)]
         expected = [sum(places[0] <= tap < places[1] for tap in of_output) for of_output in taps]
-        assert (averages.counts_of(axis, places) == np.array(expected, float)).all(), axis
+        assert (counts_of(axis, places) == np.array(expected, float)).all(), axis
     long = Axis(2**22, 2**22, 3, 1, 1, 1, 1)
     with cases.bounds():
-        counts = averages.counts_of(long, (0, 2**22))
+        counts = counts_of(long, (0, 2**22))
     assert counts[[0, 1, -2, -1]].tolist() == [2, 3, 3, 2]
 
 
@@ -252,13 +341,14 @@ def test_interleaved_planes(dtype, shape, kernel, attributes, monkeypatch):
                 assert_exact(spread[every], kernel, attributes)
 
 
-def test_the_last_channels_fill_vectors():
+def test_the_last_channels_fill_vectors(monkeypatch):
     """Channels whose parts of up to 512 would leave 7 for the last: fewer than avx512 adds."""
-    x = cases.summands((1, 4, 1, 258_567), "uint8", "finite", 3)
+    monkeypatch.setattr(averages, "PIXEL_OUTPUTS", 512)
+    x = cases.summands((1, 4, 1, 258_567), "int32", "finite", 3)
     window = {"kernel_shape": (2, 1), "strides": (2, 1), "layout": "NHWC"}
-    plan = fastpool.plan_avg_pool(x.shape, x.dtype, **window, result_dtype="float32")
+    plan = fastpool.plan_avg_pool(x.shape, x.dtype, **window, result_dtype="float64")
     assert '("pixels")' in plan.explain()
-    expected = [x[:, i : i + 2].mean(1, np.float32) for i in (0, 2)]
+    expected = [x[:, i : i + 2].mean(1) for i in (0, 2)]
     cases.assert_same(plan(x), np.stack(expected, 1))
 
 
@@ -318,7 +408,8 @@ def test_what_is_interleaved():
     [
         ("sum/average.pxi", "INTERLEAVED", averages.INTERLEAVED),
         ("sum/average.pxi", "MARKS", averages.MARKS),
-        ("sum/average.pxi", "MOST_DIVISORS", averages.MOST_DIVISORS),
+        ("sum/double_double.pxi", "MOST_PAIR_TAPS", averages.MOST_PAIR_TAPS),
+        ("sum/average.pxi", "MOST_DIVISORS", MOST_DIVISORS),
         ("vectors/bytes.h", "MOST_BYTES", sum_strategies.MOST_BYTES),
         ("vectors/small_windows.h", "MOST_SMALL_TAPS", sum_strategies.MOST_IN_ORDER),
     ],

@@ -174,7 +174,7 @@ def planned(shape, name, kernel, isa, strategy="taps", **attributes):
     dtype = cases.dtype(name)
     plan = fastpool.plan_max_pool(shape, dtype, kernel, return_indices=True, **attributes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FASTPOOL_STRATEGY", "-one_window,-planes_as_pixels")
+        patch.setenv("FASTPOOL_STRATEGY", "-one_window,-planes_as_pixels,-composites")
         plan(np.zeros(shape, dtype))
     found = [strategy]
     if max(kernel) > 8 and running.builds()[isa].VECTOR_BYTES < 64:
@@ -291,7 +291,7 @@ def test_lanes_hold_every_position_of_channels_last(sizes, kernel, channels, lan
     plan = planned(x.shape, name, kernel, isa, layout="NHWC", **indexing, **attributes)
     check(plan, x, *expected, f"{sizes}, {kernel}, {channels} channels")
     windows = [trimmed(axis) for axis in plan.axes]
-    off = "planes_as_pixels", "one_window"
+    off = "planes_as_pixels", "one_window", "composites"
     work = make_work(plan, windows, plan.input_shape, plan.output_shape, off)
     assert work.key_bytes == max(lane, cases.dtype(name).itemsize)
 

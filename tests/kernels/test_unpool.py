@@ -85,6 +85,51 @@ def test_blocks_of_channels_stay_between_the_pages(channels, isa, guarded_memory
                     memory.check()
 
 
+@pytest.mark.parametrize("order", ["rising", "any", "shared"])
+@pytest.mark.parametrize("index_dtype", [np.int64, np.int32])
+@pytest.mark.parametrize(("batch", "channels"), [(1, 1), (2, 1), (1, 3), (2, 17)])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_threads_take_bands_of_few_planes(
+    layout, batch, channels, index_dtype, order, isa, guarded_memory
+):
+    """A band has at least 4096 values. With any order, or shared elements, there are none."""
+    shape, output_shape = (
+        cases.array_shape(layout, batch, channels, n) for n in ((131, 128), (131, 131))
+    )
+    size = 131 * 131
+    values, rng = cases.values(shape, "uint8", "bits", 0), np.random.default_rng(0)
+    chosen = own_plane_indices(
+        shape, layout, size, rng, index_dtype, "any" if order == "any" else "rising"
+    )
+    if order == "shared":  # the middle two rows, where the bands of two threads meet
+        rows = (slice(None),) * (2 if layout == "NCHW" else 1)
+        chosen[(*rows, 65)] = chosen[(*rows, 66)]
+    memories = {
+        "x": guarded_memory(values.nbytes + 4096),
+        "y": guarded_memory(int(np.prod(output_shape)) + 4096),
+        "indices": guarded_memory(chosen.nbytes + 4096),
+    }
+    attributes = {"output_shape": output_shape, "layout": layout}
+    expected = _reference.max_unpool(values, chosen, 1, **attributes)
+    for at, threads in itertools.product(("end", "start"), (1, 2, 3, 8)):
+        x = memories["x"].array(shape, values.dtype, at)
+        indices = memories["indices"].array(shape, index_dtype, at)
+        y = memories["y"].array(output_shape, values.dtype, at)
+        x[...], indices[...], y[...] = values, chosen, 1
+        attributes["num_threads"] = threads
+        fastpool.max_unpool(x, indices, 1, **attributes, out=y)
+        cases.assert_same(y, expected, f"{threads} threads")
+        for place in (0, x.size // 2, x.size - 1):
+            for value in (-1, batch * channels * size):
+                indices.reshape(-1)[place] = value
+                with pytest.raises(ValueError, match=rf"^indices.*: {value} is outside"):
+                    fastpool.max_unpool(x, indices, 1, **attributes, out=y)
+            indices[...] = chosen
+        cases.assert_same(y, expected, f"{threads} threads")
+        for memory in memories.values():
+            memory.check()
+
+
 @pytest.mark.parametrize("order", ["rising", "repeated", "anywhere"])
 @pytest.mark.parametrize("index_axis", [1, 2])
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -267,3 +312,18 @@ def test_any_number_of_empty_planes_takes_no_time(isa, layout, index_dtype):
     attributes = {"layout": layout, "index_space": "output"}
     y = fastpool.max_unpool(x, indices, 1, output_shape=shape, **attributes)
     assert y.shape == shape
+
+
+@pytest.mark.parametrize("name", ["uint8", "float32", "float64"])
+def test_a_plan_takes_arrays_of_any_type(name):
+    plan = fastpool.plan_max_unpool((2, 3, 4, 5), 2, strides=2, output_shape=(2, 3, 9, 10))
+    x = cases.values((2, 3, 4, 5), name, "bits", 0)
+    indices = own_plane_indices(x.shape, "NCHW", 90, np.random.default_rng(0), "int32")
+    attributes = {"strides": 2, "output_shape": plan.output_shape}
+    expected = _reference.max_unpool(x, indices, 2, **attributes)
+    out = np.ones(plan.output_shape, x.dtype)
+    assert plan(x, indices, out=out) is out
+    cases.assert_same(out, expected, "out=")
+    cases.assert_same(plan(x, indices), expected, "no out")
+    with pytest.raises(ValueError, match=r"x: expected shape \(2, 3, 4, 5\), got \(2, 3, 4, 4\)"):
+        plan(x[..., :4], indices[..., :4])

@@ -437,6 +437,18 @@ def test_max_unpool(bad):
         assert re.search(rf"\b({argument})\b", str(raised.value)), raised.value
 
 
+@pytest.mark.parametrize("bad", BAD_UNPOOLS, ids=bad_id)
+def test_plan_max_unpool(bad):
+    argument, exceptions, attributes = bad
+    attributes = {"kernel_shape": 2, **attributes}
+    refused(fastpool.plan_max_unpool, exceptions, argument, X.shape, **attributes)
+
+
+@pytest.mark.parametrize(("shape", "error"), [(4, TypeError), ((1, -1, 4, 4), ValueError)])
+def test_shapes_of_unpooling_plans(shape, error):
+    refused(fastpool.plan_max_unpool, error, "input_shape", shape, 2)
+
+
 def test_indices_of_unpool():
     for dtype in (np.float32, np.int16, np.uint64, np.uint32, bool, object, complex):
         refused(fastpool.max_unpool, TypeError, "indices", X, INDICES.astype(dtype), 2)

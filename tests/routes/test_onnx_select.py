@@ -154,8 +154,8 @@ def test_arguments_that_are_given_are_followed():
     model = model_of(TWO, **SMALL, outputs="z")
     for given, followed in (
         ({"nan": "propagate"}, ["fastpool, follows nan"] * 2),
-        ({"numerics": "exact", "nan": None}, ["fastpool, follows nan", "fastpool, follows nan, n"]),
-        ({"numerics": "exact"}, ["onnxruntime, 512", "fastpool, follows numerics"]),
+        ({"numerics": "exact", "nan": "ignore"}, ["fastpool, follows nan"] * 2),
+        ({"numerics": "exact", "nan": None}, ["onnxruntime, 512", "fastpool, follows numerics"]),
         ({"num_threads": 1, "index_space": "output"}, ["onnxruntime, 512"] * 2),
     ):
         found = choices(InferenceSession(model, OPTIONS, **given))
@@ -196,6 +196,13 @@ def test_a_segnet():
     alone = onnxruntime.InferenceSession(model.SerializeToString(), OPTIONS)
     x = {"x": np.random.default_rng(0).standard_normal((1, 64, 56, 56)).astype(np.float32)}
     assert_same(session.run(None, x)[0], alone.run(None, x)[0])
+    assert session.get_providers() == alone.get_providers()
+    stop = onnxruntime.RunOptions()
+    stop.terminate = True
+    for program in (session, alone):
+        with pytest.raises(Exception, match="terminate"):
+            program.run(None, x, stop)
+    assert_same(session.run(None, x, None)[0], alone.run(None, x)[0])
 
 
 def test_files_are_read_by_onnxruntime(tmp_path):

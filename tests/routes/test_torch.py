@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cases
-from fastpool._running import threads
+from fastpool._running import builds, threads
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("ml_dtypes")
@@ -289,3 +289,62 @@ def test_docstrings():
 @pytest.mark.parametrize("page", ["torch.md", "coming-from/torch.md"])
 def test_recipe_pages(page):
     cases.check_page(page)
+
+
+def views(x):
+    """Tensors of one shape, (2, 4, 8, 10), in several arrangements."""
+    yield x[:, :, :8, :10].contiguous()
+    yield x[:, :, :8, :10]
+    yield x[:, :, 1:, 3:13]
+    yield x[:, :, ::2, :10].repeat(1, 1, 2, 1)[:, :, :8]
+    yield x[:, :, :8, :10].to(memory_format=torch.channels_last)
+    yield x.to(memory_format=torch.channels_last)[:, :, :8, 2:12]
+    yield x[:, :, :8, :10].mT.contiguous().mT
+    yield x[:, :, :8, ::2].repeat_interleave(2, -1)[..., :10]
+    yield x[:1, :, :8, :10].expand(2, -1, -1, -1)
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "bfloat16", "float16", "uint8", "int64"])
+def test_a_second_call_reads_tensors_by_dlpack(name, monkeypatch):
+    """The first call of a kind makes its plan, and goes through NumPy."""
+    x = (torch.rand(2, 4, 9, 13, generator=torch.manual_seed(0)) * 100).to(getattr(torch, name))
+    calls = (
+        lambda x: ft.max_pool2d(x, 3, 2, 1),
+        lambda x: ft.max_pool2d(x, 2, return_indices=True),
+        lambda x: ft.avg_pool2d(x, (3, 2), ceil_mode=True),
+        lambda x: ft.adaptive_avg_pool2d(x, (3, 10)),
+        lambda x: ft.max_pool1d(x[0, :, :, 3], 3),
+    )
+    for tensor in views(x):
+        for call in calls:
+            with monkeypatch.context() as patch:
+                patch.setattr(_ops, "_EXCHANGE", None)
+                expected = call(tensor)
+            for _ in range(3):
+                got = call(tensor)
+                torch.testing.assert_close(got, expected, rtol=0, atol=0)
+                if type(got) is torch.Tensor:
+                    assert got.stride() == expected.stride()
+
+
+def test_tensors_that_dlpack_does_not_read():
+    x = torch.arange(32.0).reshape(1, 2, 4, 4)
+    negative = torch.complex(x, x).conj().imag
+    assert negative.is_neg()
+    for _ in range(3):
+        assert torch.equal(ft.max_pool2d(negative, 2), -ft.avg_pool2d(x, 2) + 2.5)
+        assert ft.max_pool2d(torch.empty(1, 0, 4, 4), 2).shape == (1, 0, 2, 2)
+        with pytest.raises(TypeError, match="layout"):
+            ft.max_pool2d(x.to_sparse(), 2)
+        with pytest.raises(TypeError, match="float16, bfloat16"):
+            ft.max_pool2d(x.to(torch.complex64), 2)
+    assert not builds.knows_tensors(None) and not builds.knows_tensors(torch.Tensor)
+
+
+def test_results_keep_their_memory():
+    x = torch.rand(1, 1, 64, 64)
+    results = [ft.max_pool2d(x + i, 2) for i in range(50)]
+    for i, result in enumerate(results):
+        assert torch.equal(result, torch.nn.functional.max_pool2d(x + i, 2))
+    result.add_(1)
+    assert result._version == 1 and not result.requires_grad

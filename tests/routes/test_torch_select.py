@@ -75,6 +75,17 @@ def test_reasons():
         assert set(ft.replace_pooling(layers(), select=select).left.values()) == {reason}
 
 
+def test_a_second_call_gives_fastpool_all():
+    model = layers()
+    model.again = model[0]
+    ft.replace_pooling(model)
+    assert {module.select for module in model if isinstance(module, ft.MaxPool2d)} == {"faster"}
+    assert not ft.replace_pooling(model).swapped
+    replaced = ft.replace_pooling(model, select="all")
+    assert len(replaced.swapped) == len(model) and not replaced.left
+    assert {module.select for module in model} == {"all"}
+
+
 def test_graphs_of_compile_have_short_windows_of_torch():
     model = layers()
     ft.replace_pooling(model)

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import fastpool
-from fastpool import MaxPoolPlan
+from fastpool import MaxPoolPlan, UnpoolPlan
 from fastpool.conventions import compare
 
 x = np.zeros((4, 6), np.float64)
@@ -49,3 +49,6 @@ answers = compare(plan.input_shape, 2, auto_pad="SAME_UPPER").answers
 assert_type(answers[0].output_shape, tuple[int, ...] | None)
 means = compare(9, 3, op="average", count_include_pad=True, dtype="uint8")
 assert_type(means.answers[0].notes, tuple[str, ...])
+unpool = fastpool.plan_max_unpool((2, 3), 2, strides=2, layout="HW")
+assert_type(unpool, UnpoolPlan)
+assert_type(unpool(x[::2, ::2], np.zeros((2, 3), np.int64)), NDArray[np.float64])

@@ -24,13 +24,19 @@ def call_key(x, tuple arguments):
     cdef Py_ssize_t words[MAX_WORDS]
     cdef Py_ssize_t count, i
     cdef ndarray_fields *fields = <ndarray_fields *>x
-    cdef PyObject *argument
     if type(x) is not ndarray or not fields_known:
         return None
     words[0], words[1] = fields.nd, <Py_ssize_t>fields.descr
     for i in range(fields.nd):
         words[2 + i] = fields.dimensions[i]
     count = 2 + fields.nd
+    return key_with(words, count, arguments)
+
+
+cdef key_with(Py_ssize_t *words, Py_ssize_t count, tuple arguments):
+    """Return the key of the first words and of arguments, or None."""
+    cdef PyObject *argument
+    cdef Py_ssize_t i
     for i in range(PyTuple_GET_SIZE(arguments)):
         argument = PyTuple_GET_ITEM(arguments, i)
         if PyTuple_CheckExact(<object>argument) or PyList_CheckExact(<object>argument):

@@ -47,6 +47,9 @@ cdef inline void store_keys(const View *y, const Tile *tile, Py_ssize_t plane, P
     cdef keys_store_t store = keys_storer(p.frame.problem.code, <int>sizeof(key_t))
     cdef Py_ssize_t n = tile.channels, size = p.frame.problem.size, r
     cdef Py_ssize_t at = output_offset(&p.frame.problem, y, tile, plane) + row * y.row
+    if y.col == n and y.row == tile.cols * n:
+        store(y.data + at * size, 0, pooled, 0, 1, count * y.row)
+        return
     for r in range(count):
         if y.col == n:
             store(y.data + (at + r * y.row) * size, 0, pooled + r * tile.cols * n, 0, 1,

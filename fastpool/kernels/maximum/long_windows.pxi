@@ -6,14 +6,104 @@
 #          Narrow rows under windows of two steps keep the chain: 1x512x40x40 k9 uint8, 366 us by
 #          the chain, 749 by running maxima. Strips of a few columns lose where they are the first
 #          to touch a tile (1x8x512x512 k64 float32 3700 -> 5650), so NaN are tracked in whole rows
-#          first.
+#          first. Windows that share no rows: 25x16x20x512 float32, one each, 1600 -> 323.
 #
 # row_pass under long windows: running maxima between middles (van Herk, Gil and Werman). Every
-# element is read twice, however long the window is. Strategies by passes use it.
+# element is read twice, however long the window is. Windows that share no rows are read once, in
+# the order of memory, a few rows at a time. Strategies by passes use it.
 
 cdef enum:
     CHAIN_BYTES = 32768     # contiguous rows of a long window: they stay in the first-level cache
     COPIED_BYTES = 131072   # of rows that are copied
+    ROWS_AT_ONCE = 8        # of windows that share none
+
+
+cdef inline bint share_no_rows(const Window *w, Py_ssize_t count) noexcept nogil:
+    """Do `count` neighbouring windows share no rows?"""
+    return count == 1 or w.stride >= w.extent
+
+
+cdef inline void max_rows_body(number *dst, const number *src, Py_ssize_t src_step,
+                               Py_ssize_t rows, Py_ssize_t n, bint first,
+                               vec_flag *nan) noexcept nogil:
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), i = 0, t
+    cdef vec_t best, other, row
+    while True:
+        best = track_nan(vec_load(src + i), nan, src)
+        other = best if first else vec_load(dst + i)
+        for t in range(1, rows):
+            row = track_nan(vec_load(src + t * src_step + i), nan, src)
+            if t % 2:
+                other = vec_max(other, row, src)
+            else:
+                best = vec_max(best, row, src)
+        vec_store(dst + i, vec_max(best, other, src))
+        if i + lanes >= n:
+            return
+        i = imin(i + lanes, n - lanes)
+
+
+cdef inline void max_rows_of(number *dst, const number *src, Py_ssize_t src_step, Py_ssize_t rows,
+                             Py_ssize_t n, bint first, vec_flag *nan) noexcept nogil:
+    if rows == ROWS_AT_ONCE and not first:
+        max_rows_body(dst, src, src_step, ROWS_AT_ONCE, n, False, nan)
+    else:
+        max_rows_body(dst, src, src_step, rows, n, first, nan)
+
+
+cdef void max_rows(number *dst, const number *src, Py_ssize_t src_step, Py_ssize_t rows,
+                   Py_ssize_t n, bint first, vec_flag *nan) noexcept nogil:
+    """Include rows in n maxima, at least a vector. If `first`, there are none before."""
+    cdef vec_flag seen
+    if nan == NULL or not has_nans(src):
+        max_rows_of(dst, src, src_step, rows, n, first, NULL)
+    else:
+        seen = nan[0]
+        max_rows_of(dst, src, src_step, rows, n, first, &seen)
+        nan[0] = seen
+
+
+cdef void separate_row_pass(number *dst, Py_ssize_t dst_step, const number *src,
+                            Py_ssize_t src_step, Py_ssize_t pixels, Py_ssize_t src_pixel,
+                            Py_ssize_t n, const Pass *run) noexcept nogil:
+    """row_pass for windows that share no rows; rows are `pixels` times n columns.
+
+    n is at least a vector. The pixels of a row of outputs are contiguous.
+    """
+    cdef const Window *w = run.window
+    cdef Py_ssize_t step = w.dilation * src_step, o, t, c, lo, at, real, rows
+    for o in range(run.count):
+        real = real_taps(w, run.first + o, &lo)
+        if real == 0:
+            fill(dst, pixels * n, <number>lowest(dst))
+        t = 0
+        while t < real:
+            rows = imin(ROWS_AT_ONCE, real - t)
+            for c in range(pixels):
+                at = (lo - run.origin) * src_step + t * step + c * src_pixel
+                if run.keys == NULL:
+                    max_rows(dst + c * n, src + at, step, rows, n, t == 0, run.nan)
+                else:
+                    max_key_rows(dst + c * n, src, at, step, rows, n, t == 0, run)
+            t += rows
+        dst += dst_step
+
+
+cdef void max_key_rows(number *dst, const number *src, Py_ssize_t at, Py_ssize_t step,
+                       Py_ssize_t rows, Py_ssize_t n, bint first, const Pass *run) noexcept nogil:
+    """Copy rows that become keys, from src's element `at` on, and include them in the maximum."""
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), i = 0
+    cdef Py_ssize_t most = COPIED_BYTES // ROWS_AT_ONCE // <Py_ssize_t>sizeof(number), width
+    cdef Py_ssize_t slots = imin(run.window.kernel, run.count)
+    cdef number *copied = <number *>(run.chain + imax(CHAIN_BYTES, slots * VEC_BYTES))
+    while True:
+        width = imin(most, n - i)
+        run.keys.load(copied, most, element(src, at + i, run.keys), step, rows, width,
+                      run.keys.rule)
+        max_rows(dst + i, <const number *>copied, most, rows, width, first, NULL)
+        if i + most >= n:
+            return
+        i = imin(i + most, n - lanes)
 
 
 cdef void chain_row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_ssize_t src_step,
@@ -73,6 +163,9 @@ cdef void long_row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_
     cdef bint wide = slots * 4 * VEC_BYTES <= CHAIN_BYTES
     cdef number *rows = <number *>run.chain
     rows += imax(CHAIN_BYTES, slots * VEC_BYTES) // <Py_ssize_t>sizeof(number)
+    if share_no_rows(w, run.count) and n >= lanes:
+        separate_row_pass(dst, dst_step, src, src_step, 1, 0, n, run)
+        return
     if w.steps == 2 and n < 4 * lanes and keys == NULL:
         chain_row_pass(dst, dst_step, src, src_step, n, run)
         return

@@ -150,8 +150,12 @@ cdef void rows_of_pixels(number *band, Py_ssize_t pitch, const number *src, cons
                          const Tile *tile, const Pass *run) noexcept nogil:
     """Pool the rows under a channels-last tile: in one run if its pixels are contiguous."""
     cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo, c
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
     if s.col == n:
         row_pass(band, pitch, src, s.row, cols * n, run)
+        return
+    if run.window.steps > 1 and share_no_rows(run.window, run.count) and n >= lanes:
+        separate_row_pass(band, pitch, src, s.row, cols, s.col, n, run)
         return
     for c in range(cols):
         row_pass(band + c * n, pitch, element(src, c * s.col, run.keys), s.row, n, run)

@@ -85,17 +85,6 @@ cdef Py_ssize_t plane_elements(const Problem *p, bint outputs) noexcept nogil:
     return total
 
 
-cdef int plan_planes_as_pixels(Pool *p, schedule, strategy) except -1:
-    """Set the pool of the planes of a task, by a strategy."""
-    p.inner = <Pool *>malloc(sizeof(Pool))
-    if p.inner == NULL:
-        raise MemoryError("fastpool: no memory for a pooling")
-    memset(p.inner, 0, sizeof(Pool))    # (freed whatever is set)
-    plan_maximum(p.inner, schedule.inner, strategy, None)
-    p.frame.tiling.tasks = ceil_div(schedule.batch * schedule.channels, p.frame.tiling.planes)
-    return 0
-
-
 cdef void planes_as_pixels_scratch(const Pool *p, Py_ssize_t *size) noexcept nogil:
     """Set the sizes of all areas, in bytes."""
     cdef const Problem *problem = &p.frame.problem

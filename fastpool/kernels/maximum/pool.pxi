@@ -9,9 +9,11 @@ cdef enum Strategy:         # how a tile is pooled; each has a file here
     APART
     PADDED_PLANES
     WHOLE_PLANE
+    WHOLE_PIXELS
     FLAT_PLANES
     PLANES_AS_PIXELS
     ONE_WINDOW
+    COMPOSITES
     TAPS
     PAIRS
     RUNNING_MAXIMA
@@ -30,6 +32,7 @@ cdef enum Area:             # areas of one thread's scratch
     POOLED_PLACES
     CHAIN                   # what a pass over long windows goes through
     IOTA                    # positions of the input under a tile
+    IOTA_LANES              # what the lanes of its rows add to an index
     AREAS
 
 
@@ -63,7 +66,7 @@ cdef struct Pool:                       # a pooling to maxima, ready to run
     int key_bytes, rule                 # of a key; key_rule
     TapsChoice taps
     FlatPlanes *flat
-    Pool *inner                         # of planes that are interleaved (planes_as_pixels.pxi)
+    Pool *inner                         # of planes that are interleaved, or of composites
     RunningAxis *running                # from the innermost axis on
     int running_axes
 

@@ -60,6 +60,8 @@ cdef bint tile_values(const Pool *pool, const View *x, const View *y, const Tile
     cdef Work work
     if pool.strategy == IRREGULAR:
         return tile_irregular(pool, x, y, tile, scratch, tag)
+    if pool.strategy == WHOLE_PIXELS:
+        return tile_whole_pixels(pool, x, y, tile, scratch, NULL, tag)
     if total == 0 or rows == 0 or cols == 0:
         for plane in range(tile.planes):
             dst = <number *>y.data + output_offset(p, y, tile, plane)
@@ -147,6 +149,9 @@ cdef void tile_keys(const Pool *pool, const View *x, const View *y, const Tile *
         small = False
     keys.load, keys.size = keys_loader(p.code, <int>sizeof(key_t)), p.size
     keys.rule = pool.rule
+    if pool.strategy == WHOLE_PIXELS:
+        tile_whole_pixels(pool, x, y, tile, scratch, &keys, tag)
+        return
     set_taps(&one, 1, 0)
     target.plane, target.row, target.col = 0, tile.cols * n, n
     source.plane, source.rows, source.cols = 0, rows, cols
@@ -215,6 +220,9 @@ cdef void values_scratch(const Pool *p, Py_ssize_t *size) noexcept nogil:
     cdef const Problem *problem = &p.frame.problem
     cdef Py_ssize_t lanes = VEC_BYTES // problem.size, n = p.frame.tiling.channels, rows, cols
     cdef bint in_keys = p.keyed or problem.code == F32 or problem.code == F64
+    if p.strategy == WHOLE_PIXELS:
+        whole_pixels_scratch(p, size)
+        return
     if p.strategy != PADDED_PLANES:
         long_windows_scratch(p, size, problem.size, in_keys)
     if problem.leads or (in_keys and (problem.rows.steps == 1 or pools_planes(p))):
@@ -306,6 +314,11 @@ cdef void run_task(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:
             tile_taps(p, job, &tile, scratch, True, <int32_t *>NULL)
         else:
             tile_taps(p, job, &tile, scratch, True, <int64_t *>NULL)
+    elif p.strategy == COMPOSITES:
+        if p.key_bytes == 2:
+            tile_composites(p, job, &tile, scratch, <int16_t *>NULL)
+        else:
+            tile_composites(p, job, &tile, scratch, <int32_t *>NULL)
     elif p.strategy == ONE_WINDOW:
         if p.key_bytes == 2:
             tile_one_window(p, job, &tile, scratch, <int16_t *>NULL)

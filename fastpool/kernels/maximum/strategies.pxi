@@ -6,7 +6,8 @@ STRATEGIES = {
     "padded_planes": PADDED_PLANES, "whole_plane": WHOLE_PLANE, "flat_planes": FLAT_PLANES,
     "taps": TAPS, "pairs": PAIRS, "running_maxima": RUNNING_MAXIMA,
     "irregular": IRREGULAR, "planes_as_pixels": PLANES_AS_PIXELS,
-    "one_window": ONE_WINDOW,
+    "one_window": ONE_WINDOW, "composites": COMPOSITES,
+    "whole_pixels": WHOLE_PIXELS,
 }
 
 # What the strategies can take, for the tests of that module.
@@ -19,7 +20,7 @@ LIMITS = {
 cdef int plan_maximum(Pool *p, schedule, strategy, inner) except -1:
     """Set a pooling to maxima by a strategy, a name of STRATEGIES.
 
-    `inner` is the strategy for planes that are interleaved.
+    `inner` is the Choice for `schedule.inner`, if there is that.
     """
     if strategy != "irregular" and any([window.places for window in schedule.windows]):
         raise ValueError(f"{strategy}: takes no irregular axes")
@@ -39,13 +40,25 @@ cdef int plan_maximum(Pool *p, schedule, strategy, inner) except -1:
         plan_taps(p, schedule)
     elif p.strategy == RUNNING_MAXIMA:
         plan_running_maxima(p, schedule.axes)
-    elif p.strategy == PLANES_AS_PIXELS:
-        plan_planes_as_pixels(p, schedule, inner)
+    elif p.strategy == PLANES_AS_PIXELS or p.strategy == COMPOSITES:
+        plan_inner(p, schedule, inner)
     elif p.strategy == FLAT_PLANES and not plan_flat_planes(p):
         raise MemoryError("fastpool: no memory for masks")
-    if p.strategy not in (PADDED_PLANES, RUNNING_MAXIMA, PLANES_AS_PIXELS):
+    if p.strategy not in (PADDED_PLANES, RUNNING_MAXIMA, PLANES_AS_PIXELS, COMPOSITES):
         p.in_place = bands_in_place(p)
     plan_scratch(p)
+    return 0
+
+
+cdef int plan_inner(Pool *p, schedule, inner) except -1:
+    """Set the pool of interleaved planes, or of composites."""
+    p.inner = <Pool *>malloc(sizeof(Pool))
+    if p.inner == NULL:
+        raise MemoryError("fastpool: no memory for a pooling")
+    memset(p.inner, 0, sizeof(Pool))    # (freed whatever is set)
+    plan_maximum(p.inner, schedule.inner, inner.strategy, inner.inner)
+    if p.strategy == PLANES_AS_PIXELS:
+        p.frame.tiling.tasks = ceil_div(schedule.batch * schedule.channels, p.frame.tiling.planes)
     return 0
 
 
@@ -59,6 +72,9 @@ cdef void plan_scratch(Pool *p) noexcept nogil:
         sizes[<int>SLAB], element = running_scratch(p), 1
     elif p.strategy == PLANES_AS_PIXELS:
         planes_as_pixels_scratch(p, sizes)
+        element = 1
+    elif p.strategy == COMPOSITES:
+        composites_scratch(p, sizes)
         element = 1
     elif p.strategy == IRREGULAR:
         irregular_scratch(p, sizes)

@@ -13,10 +13,13 @@ cdef enum:
     MARKS = 3               # what is counted besides digits: infinities and NaN
     INTERLEAVED = 16        # planes (averages.py says so too)
     MOST_DIVISORS = 16      # of rows, whose reciprocals are kept
+    FACTOR_SLOTS = 4        # of rows that are quantised alike
+    MAX_INT_SLABS = 64      # under a window
+    MOST_ODD_PART = 1 << 11     # of divisors of halves (ints.h)
 
 
 cdef enum SumArea:          # areas of one thread's scratch, all of doubles but OFFSETS
-    OFFSETS                 # of the slabs that the taps of leading axes select; if interleaved, too
+    OFFSETS                 # of the slabs that leading taps select; if interleaved; if split
     PLACES                  # of each output column: its first element, and the one after the last
     COLUMNS                 # columns of a window added up, with margins of 0; maybe of each digit
     PREFIX                  # of COLUMNS: the sum of all before
@@ -36,8 +39,13 @@ cdef enum SumArea:          # areas of one thread's scratch, all of doubles but 
     ROW_PLACES              # where they are, and those that are read where they are
     NO_ROW                  # zeros
     ONE_ROW                 # a row before it is split
+    FACTORS                 # of quantised means, of rows that are alike
+    INT_COLUMNS             # columns of a window added up in 32 bits, with margins of 0
+    INT_PREFIX              # of these: the sum of all before, or the sums of all places
+    INT_ROWS                # elements as multiples of a unit
     ELEMENTS                # of interleaved planes
     RESULTS                 # of interleaved planes
+    SPLIT                   # rows of doubles as two digits (two_digits.pxi)
     SUM_AREAS
 
 
@@ -53,6 +61,8 @@ cdef struct Reciprocals:                # of the divisors of a row of outputs, i
     Py_ssize_t count                    # of columns, or 1 if all are equal
     char *high                          # numbers of the type of sums, and 0 for a vector after them
     char *low
+    char *nearest                       # of halves, if their sums are integers: floats
+    char *minus                         # the divisors: floats
 
 
 cdef struct Average:                    # an average pooling, ready to run
@@ -60,8 +70,9 @@ cdef struct Average:                    # an average pooling, ready to run
     int result                          # code of the result's dtype
     int rounding
     bint ignore_nan, sequential
+    bint rounds_once                    # a sum of doubles is rounded as its mean is, if normal
     bint interleaves                    # small planes (interleaved.pxi)
-    bint whole, pixels, small, bytes    # a strategy; columns.pxi if none of these
+    bint whole, pixels, small, bytes, ints      # a strategy; columns.pxi if none of these
     bint carries_rows                   # sums of columns go from one row of windows to the next
     bint carries_cols                   # sums of windows are differences of prefixes
     Py_ssize_t block, block_rows        # outputs that are summed, and then divided
@@ -75,10 +86,15 @@ cdef struct Average:                    # an average pooling, ready to run
     Counts *lead
     Reciprocals reciprocals[MOST_DIVISORS]
     int divisors                        # for which there are reciprocals; 0 if not for all
+    bint quick_ints                     # are there quick quotients of sums in 32 bits?
+    Py_ssize_t int_taps                 # of a window
+    Py_ssize_t int_bands                # rows of INT_COLUMNS
+    Py_ssize_t int_rows                 # rows that INT_ROWS has room for, in every slab
     bint small_doubles                  # are rows of small windows doubles?
     bint small_floats                   # are their sums floats? They are exact
     Py_ssize_t pitch                    # elements from one of these rows to the next
     Py_ssize_t zeros                    # of a row of padding
+    Py_ssize_t split                    # doubles of a block as two digits, or 0
 
 
 cdef struct Row:                        # sums of a row of windows
@@ -94,6 +110,12 @@ cdef struct Rows:                       # rows of the input under a window, from
     Py_ssize_t pitch                    # elements from one row of the input to the next
 
 
+cdef struct Factors:                    # of the rows of a tile that are quantised alike
+    Py_ssize_t taps[FACTOR_SLOTS]       # of a window, but for those along the row
+    double divisors[FACTOR_SLOTS]       # the same
+    int count                           # of all that were ever set
+
+
 cdef struct Block:                      # some rows of a tile's outputs, of one plane
     const Average *average
     const Tile *tile
@@ -102,6 +124,7 @@ cdef struct Block:                      # some rows of a tile's outputs, of one 
     const Py_ssize_t *offsets           # of slabs
     Py_ssize_t slabs
     const quantization_t *quantization  # if results are quantised, else NULL
+    Factors *factors
 
 
 cdef struct Columns:                    # columns of a window added up
@@ -146,6 +169,13 @@ cdef inline bint is_power_of_two(double x) noexcept nogil:
     return n & (n - 1) == 0
 
 
+cdef double odd_part(double x) noexcept nogil:
+    """Return an integer that is not 0, without its factors of 2."""
+    while nearest_int(x * 0.5) * 2 == x:
+        x *= 0.5
+    return x
+
+
 cdef void free_average(Average *a) noexcept:
     cdef Py_ssize_t i
     free(a.rows.counts)
@@ -168,11 +198,12 @@ cdef int set_reciprocals(Average *a, Reciprocals *parts, double by) except -1:
     parts.count = 1 if a.divisor or a.cols.counts == NULL else a.frame.problem.cols.out
     free(parts.high)
     nbytes = parts.count * 8 + VEC_BYTES
-    parts.high = <char *>malloc(2 * nbytes)
+    parts.high = <char *>malloc(4 * nbytes)
     if parts.high == NULL:
         raise MemoryError("fastpool: no memory for divisors")
-    memset(parts.high, 0, 2 * nbytes)       # (of a window without elements they stay 0)
+    memset(parts.high, 0, 4 * nbytes)       # (of a window without elements they stay 0)
     parts.low = parts.high + nbytes
+    parts.nearest, parts.minus = parts.high + 2 * nbytes, parts.high + 3 * nbytes
     for i in range(parts.count):
         divisor = by * a.cols.counts[i] if parts.count > 1 else by
         if not divisor:
@@ -182,6 +213,9 @@ cdef int set_reciprocals(Average *a, Reciprocals *parts, double by) except -1:
             if not split_reciprocal(divisor, result_bits, 24 if a.small_floats else 53, &high,
                                     &low):
                 return False
+            a.quick_ints &= not is_float_code(a.result) or odd_part(divisor) < MOST_ODD_PART
+        (<float *>parts.nearest)[i] = <float>(1 / divisor)
+        (<float *>parts.minus)[i] = <float>-divisor
         if a.small_floats:
             (<float *>parts.high)[i], (<float *>parts.low)[i] = <float>high, <float>low
         else:
@@ -211,6 +245,7 @@ cdef int plan_average(Average *a, work) except -1:
     a.frame.run = run_average
     a.result, a.rounding = CODES[work.result], ROUNDINGS[work.rounding]
     a.ignore_nan, a.sequential = work.ignore_nan, work.sequential
+    a.rounds_once = work.rounds_once
     a.carries_rows, a.carries_cols = work.carries_rows, work.carries_cols
     a.block, a.block_rows = work.block, work.block_rows
     a.whole, a.small = work.strategy == "whole_planes", work.strategy == "small_windows"
@@ -221,7 +256,8 @@ cdef int plan_average(Average *a, work) except -1:
     a.divisor, a.most_divisor = work.divisor, work.most_divisor
     if is_float_code(p.code):
         # A sum that is carried along never gets rid of an infinity or NaN.
-        a.limit = 1e308 if a.carries_rows or a.carries_cols or a.ignore_nan else 0
+        if a.carries_rows or a.carries_cols or a.ignore_nan or a.rounds_once:
+            a.limit = 1e308
     elif not is_float_code(a.result) and p.size >= 4:
         a.limit = 1 << 51                   # quotients could have more bits than a double otherwise
     *leads, rows, cols = work.counts
@@ -236,6 +272,10 @@ cdef int plan_average(Average *a, work) except -1:
             set_counts(&a.lead[i], leads[i])
             slabs *= imax(1, work.lead_taps[i])
     a.small_floats = work.small_floats
+    a.ints, a.int_rows = work.strategy == "int_columns", work.int_rows
+    a.int_bands = work.int_bands
+    a.int_taps = work.int_taps
+    a.quick_ints = a.ints and a.result not in (F32, F64, I64, U64, BOOL)
     set_all_reciprocals(a, work.divisors)
     if a.small_floats and a.divisors == 0:
         a.small_floats = False              # (their reciprocals would be too short)
@@ -247,13 +287,21 @@ cdef int plan_average(Average *a, work) except -1:
         raise ValueError(f"{a.most_digits} digits")
     for i in range(<int>SUM_AREAS):
         sizes[i] = outputs
-    sizes[<int>OFFSETS], sizes[<int>PLACES] = 2 * slabs, 2 * t.cols
+    sizes[<int>OFFSETS], sizes[<int>PLACES] = 3 * slabs, 2 * t.cols
+    a.split = work.split
+    sizes[<int>SPLIT] = 2 * (a.split + WIDE) if a.split else 0
     sizes[<int>DIGITS] = MOST_WORDS * (outputs + WIDE)
     sizes[<int>COLUMNS] = elements * (a.most_digits if a.carries_rows else 1)
     sizes[<int>PREFIX] = elements + work.lag * (INTERLEAVED if a.interleaves else t.channels)
     sizes[<int>ROWS], sizes[<int>ROW_PLACES] = work.rows * a.pitch, work.rows
     sizes[<int>NO_ROW], sizes[<int>ONE_ROW] = a.zeros, a.pitch
     sizes[<int>ELEMENTS] = ceil_div(work.interleaved * p.size, 8)
+    sizes[<int>FACTORS] = 0
+    if p.size == 1 and not is_float_code(a.result):
+        sizes[<int>FACTORS] = FACTOR_SLOTS * 5 * (t.cols + VEC_BYTES // 4)
+    sizes[<int>INT_COLUMNS] = ceil_div(a.int_bands * elements, 2)
+    sizes[<int>INT_PREFIX] = elements if a.ints else 0
+    sizes[<int>INT_ROWS] = ceil_div(slabs * a.int_rows * elements, 2)
     sizes[<int>RESULTS] = 0
     if a.interleaves:
         sizes[<int>RESULTS] = ceil_div(t.rows * t.cols * INTERLEAVED * dtype_bytes[a.result], 8)

@@ -64,28 +64,41 @@ cdef void add_rows(double *sums, const any_t *src, Py_ssize_t n, const Block *b,
         add_run(sums, src, n, b, b.slabs, rows.count, step)
 
 
-cdef void carry_row(double *sums, const any_t *src, Py_ssize_t n, const Block *b,
-                    Py_ssize_t offset, bint adds) noexcept nogil:
-    """Add a row in every slab to sums, or subtract it."""
-    cdef Py_ssize_t i = 0, s
-    cdef const any_t *at
+cdef inline void carry_run(double *sums, const any_t *src, Py_ssize_t n, const Block *b,
+                           const Rows *more, const Rows *less, Py_ssize_t most,
+                           Py_ssize_t least) noexcept nogil:
+    """Add `most` rows of every slab to n sums, and subtract `least` ones. They may be constants."""
+    cdef Py_ssize_t i, s, r
+    cdef const any_t *added
+    cdef const any_t *gone
     cdef vec_t v
     for s in range(b.slabs):
-        at = src + b.offsets[s] + offset
+        added = src + b.offsets[s] + more.first * more.pitch
+        gone = src + b.offsets[s] + less.first * less.pitch
         i = 0
         while i + WIDE <= n:
-            v = wide(at + i)
-            if adds:
-                vec_store(sums + i, wide_add(vec_load(sums + i), v))
-            else:
-                vec_store(sums + i, wide_sub(vec_load(sums + i), v))
+            v = vec_load(sums + i)
+            for r in range(most):
+                v = wide_add(v, wide(added + r * more.pitch + i))
+            for r in range(least):
+                v = wide_sub(v, wide(gone + r * less.pitch + i))
+            vec_store(sums + i, v)
             i += WIDE
         while i < n:
-            if adds:
-                sums[i] += as_double(at + i)
-            else:
-                sums[i] -= as_double(at + i)
+            for r in range(most):
+                sums[i] += as_double(added + r * more.pitch + i)
+            for r in range(least):
+                sums[i] -= as_double(gone + r * less.pitch + i)
             i += 1
+
+
+cdef void carry_rows(double *sums, const any_t *src, Py_ssize_t n, const Block *b,
+                     const Rows *more, const Rows *less) noexcept nogil:
+    """Add rows of every slab to n sums, and subtract others."""
+    if more.count == 1 and less.count == 1:
+        carry_run(sums, src, n, b, more, less, 1, 1)
+    else:
+        carry_run(sums, src, n, b, more, less, more.count, less.count)
 
 
 cdef void sum_columns(Columns *columns, const any_t *src, const Block *b,
@@ -94,8 +107,8 @@ cdef void sum_columns(Columns *columns, const any_t *src, const Block *b,
     cdef const Problem *p = &b.average.frame.problem
     cdef const Tile *tile = b.tile
     cdef const View *x = b.x
-    cdef Rows rows
-    cdef Py_ssize_t cols = tile.col_hi - tile.col_lo, n = tile.channels, c, runs = 1, r
+    cdef Rows rows, gone
+    cdef Py_ssize_t cols = tile.col_hi - tile.col_lo, n = tile.channels, c, runs = 1, stop
     cdef double *sums = columns.sums
     rows.count = real_taps(&p.rows, output, &rows.first)
     rows.first -= tile.row_lo
@@ -106,14 +119,16 @@ cdef void sum_columns(Columns *columns, const any_t *src, const Block *b,
         runs = cols
     if b.average.carries_rows and 0 <= columns.first <= rows.first < columns.stop:
         # (the windows share rows)
+        gone, stop = rows, rows.first + rows.count
+        gone.first, gone.count = columns.first, rows.first - columns.first
+        columns.first = rows.first
+        rows.first, rows.count = columns.stop, stop - columns.stop
         for c in range(runs):
-            for r in range(columns.stop, rows.first + rows.count):
-                carry_row(sums + c * n, src + c * x.col, n, b, r * x.row, True)
-            for r in range(columns.first, rows.first):
-                carry_row(sums + c * n, src + c * x.col, n, b, r * x.row, False)
-    else:
-        for c in range(runs):
-            add_rows(sums + c * n, src + c * x.col, n, b, &rows)
+            carry_rows(sums + c * n, src + c * x.col, n, b, &rows, &gone)
+        columns.stop = stop
+        return
+    for c in range(runs):
+        add_rows(sums + c * n, src + c * x.col, n, b, &rows)
     columns.first, columns.stop = rows.first, rows.first + rows.count
 
 

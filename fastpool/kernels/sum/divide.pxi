@@ -41,7 +41,9 @@ cdef inline Row row_from(const Row *row, Py_ssize_t i) noexcept nogil:
     later.words, later.divisors = row.words, NULL
     later.sums.high, later.sums.low, later.sums.rest = row.sums.high + i, NULL, NULL
     if row.sums.low != NULL:
-        later.sums.low, later.sums.rest = row.sums.low + i, row.sums.rest + i
+        later.sums.low = row.sums.low + i
+    if row.sums.rest != NULL:
+        later.sums.rest = row.sums.rest + i
     for w in range(row.words):
         later.word[w] = row.word[w] + i
     if row.divisors != NULL:
@@ -184,6 +186,27 @@ cdef bint quick_divide(char *y, const quick_t *d, const Average *a) noexcept nog
     return quick_divide_32(y, d)
 
 
+cdef void quick_divide_ints(char *y, const quick_t *d, const Average *a) noexcept nogil:
+    """Divide rows of sums in 32 bits by reciprocals."""
+    cdef int result = a.result
+    if result == F16:
+        quick_divide_f16_of_ints(y, d)
+    elif result == BF16:
+        quick_divide_bf16_of_ints(y, d)
+    elif result == I8 or result == U8:
+        if a.small_floats:
+            quick_divide_8_of_ints(y, d)
+        else:
+            quick_divide_8_of_long_ints(y, d)
+    elif result == I16 or result == U16:
+        if a.small_floats:
+            quick_divide_16_of_ints(y, d)
+        else:
+            quick_divide_16_of_long_ints(y, d)
+    else:
+        quick_divide_32_of_ints(y, d)
+
+
 cdef const Reciprocals *reciprocals_of(const Average *a, const Tile *tile,
                                        Py_ssize_t row) noexcept nogil:
     """Return those of a row of a tile."""
@@ -197,18 +220,27 @@ cdef const Reciprocals *reciprocals_of(const Average *a, const Tile *tile,
 
 
 cdef bint quick_divide_rows(char *y, const View *view, const char *sums, const Block *b,
-                            Py_ssize_t done, Py_ssize_t stop) noexcept nogil:
-    """Divide the sums of some rows of a tile by reciprocals. Return False if that is not sure."""
+                            Py_ssize_t done, Py_ssize_t stop, double unit) noexcept nogil:
+    """Divide the sums of some rows of a tile by reciprocals. Return False if that is not sure.
+
+    With a unit sums are multiples of it, in 32 bits.
+    """
     cdef const Average *a = b.average
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t n = tile.channels, width = tile.cols * n, r = done, last, c, stop_col
     cdef int size = dtype_bytes[a.result], item = 4 if a.small_floats else 8
+    cdef int pitch = width * (4 if unit else item)
     cdef const Reciprocals *by
+    cdef const char *high
+    cdef const char *low
+    cdef bint halves = unit != 0 and is_float_code(a.result)
     cdef bint sure = True, lies = view.col == n or tile.cols == 1
     cdef quick_t d
-    d.rounding, d.sums_pitch = a.rounding, width * item
-    if a.divisors == 0:
+    d.rounding, d.sums_pitch, d.unit = a.rounding, pitch, unit
+    if a.divisors == 0 or (unit and not a.quick_ints):
         return False
+    if halves:
+        item = 4
     while r < stop:
         last, by = same_divisors(a, tile, r, stop), reciprocals_of(a, tile, r)
         d.rows, d.pitch = last - r, view.row * size
@@ -222,11 +254,17 @@ cdef bint quick_divide_rows(char *y, const View *view, const char *sums, const B
                 while (stop_col < tile.cols
                        and a.cols.counts[tile.col + stop_col] == a.cols.counts[tile.col + c]):
                     stop_col += 1
-            d.n, d.sums = (stop_col - c) * n, sums + ((r - done) * width + c * n) * item
+            d.n = (stop_col - c) * n
+            d.sums = sums + (r - done) * pitch + c * n * (4 if unit else item)
             d.one = by.count == 1 or n > 1
-            d.high = by.high + (0 if by.count == 1 else (tile.col + c) * item)
-            d.low = by.low + (0 if by.count == 1 else (tile.col + c) * item)
-            sure &= quick_divide(y + (r * view.row + c * view.col) * size, &d, a)
+            high = by.nearest if halves else by.high
+            low = by.minus if halves else by.low
+            d.high = high + (0 if by.count == 1 else (tile.col + c) * item)
+            d.low = low + (0 if by.count == 1 else (tile.col + c) * item)
+            if unit:
+                quick_divide_ints(y + (r * view.row + c * view.col) * size, &d, a)
+            else:
+                sure &= quick_divide(y + (r * view.row + c * view.col) * size, &d, a)
             c = stop_col
         r = last
     return sure

@@ -9,24 +9,56 @@ cdef void set_quantization(quantization_t *to, parts, int code) except *:
     to.least, to.most = (-128, 127) if code == I8 else (0, 255)
 
 
-cdef void set_factors(double *zeros, double *high, double *low, const Block *b, Py_ssize_t row,
-                      Py_ssize_t columns) noexcept nogil:
-    """Set what the sums of a row of windows exceed their totals by, and what makes means of these.
+cdef struct FactorArrays:   # of the columns of a row: what their sums are made means with
+    double *zeros
+    double *high
+    double *low
+    float *zeros_f
+    float *high_f
+    float *low_f
 
-    `columns` is 1 if all columns are alike.
+
+cdef FactorArrays factor_arrays(const Block *b, int slot) noexcept nogil:
+    """Return where the factors of a slot are. Each array goes on for a vector."""
+    cdef Py_ssize_t n = b.tile.cols + VEC_BYTES // 4
+    cdef FactorArrays to
+    to.zeros = doubles(b.average, b.scratch, FACTORS) + 5 * n * slot
+    to.high, to.low, to.zeros_f = to.zeros + n, to.zeros + 2 * n, <float *>(to.zeros + 3 * n)
+    to.high_f, to.low_f = to.zeros_f + n, to.zeros_f + 2 * n
+    return to
+
+
+cdef FactorArrays factors_of(const Block *b, Py_ssize_t row, Py_ssize_t columns) noexcept nogil:
+    """Return what the sums of a row of windows exceed their totals by, and the factors of totals.
+
+    `columns` is 1 if all columns are alike. Rows of a tile that are alike share a slot.
     """
     cdef const Average *a = b.average
     cdef const Problem *p = &a.frame.problem
+    cdef Factors *known = b.factors
     cdef Py_ssize_t c, first, taps = b.slabs * real_taps(&p.rows, b.tile.row + row, &first)
     cdef double others = divisor_of_row(a, b.tile, b.tile.row + row), by
+    cdef FactorArrays to
+    cdef int slot
+    for slot in range(imin(known.count, FACTOR_SLOTS)):
+        if known.taps[slot] == taps and known.divisors[slot] == others:
+            return factor_arrays(b, slot)
+    slot = known.count % FACTOR_SLOTS
+    known.count += 1
+    known.taps[slot], known.divisors[slot] = taps, others
+    to = factor_arrays(b, slot)
     for c in range(columns):
-        zeros[c] = b.quantization.x_zero * <double>(
+        to.zeros[c] = b.quantization.x_zero * <double>(
             taps * real_taps(&p.cols, b.tile.col + c, &first))
         by = others * count_of(&a.cols, b.tile.col + c)
         if c > 0 and by == others * count_of(&a.cols, b.tile.col + c - 1):
-            high[c], low[c] = high[c - 1], low[c - 1]
+            to.high[c], to.low[c] = to.high[c - 1], to.low[c - 1]
+            to.high_f[c], to.low_f[c] = to.high_f[c - 1], to.low_f[c - 1]
         else:
-            split_factor(b.quantization, by, &high[c], &low[c])
+            split_factor(b.quantization, by, &to.high[c], &to.low[c])
+            split_factor_floats(to.high[c], to.low[c], 256 * a.terms, &to.high_f[c], &to.low_f[c])
+        to.zeros_f[c] = <float>to.zeros[c]
+    return to
 
 
 cdef inline bint columns_are_alike(const Block *b) noexcept nogil:
@@ -38,8 +70,19 @@ cdef inline bint columns_are_alike(const Block *b) noexcept nogil:
 
 cdef void begin_quantize(quantize_t *d, const Block *b) noexcept nogil:
     cdef const Average *a = b.average
+    cdef double most = <double>b.quantization.q * a.most_divisor
     d.to, d.of_floats = b.quantization, a.small_floats
-    d.sure = HAS_FMA and <double>d.to.q * a.most_divisor <= MOST_SURE
+    d.sure = HAS_FMA and most <= MOST_SURE
+    d.in_floats = 0
+    # (Floats must hold the factors, and totals times these.)
+    if HAS_FMA and a.small_floats and 256 * a.terms < MOST_FLOAT_TOTAL and (
+            1e-10 < d.to.step < 1e10 and 0 < a.most_divisor < 1e10):
+        d.in_floats = 2 if most <= MOST_SURE_FLOATS else 1
+
+
+cdef void set_factors(quantize_t *d, const FactorArrays *factors, Py_ssize_t c) noexcept nogil:
+    d.zeros, d.high, d.low = factors.zeros + c, factors.high + c, factors.low + c
+    d.zeros_f, d.high_f, d.low_f = factors.zeros_f + c, factors.high_f + c, factors.low_f + c
 
 
 cdef void quantize_block(char *y, const View *view, const char *sums, const Block *b,
@@ -50,11 +93,9 @@ cdef void quantize_block(char *y, const View *view, const char *sums, const Bloc
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t n = tile.channels, width = tile.cols * n, r = done, last, c, end, first, taps
     cdef Py_ssize_t columns = 1 if columns_are_alike(b) else tile.cols
-    cdef double *zeros = doubles(a, b.scratch, LOW)
-    cdef double *high = doubles(a, b.scratch, DIVISORS)
-    cdef double *low = doubles(a, b.scratch, RECIPROCALS)
     cdef bint lies = view.col == n or tile.cols == 1
     cdef int item = 4 if a.small_floats else 8
+    cdef FactorArrays of
     cdef quantize_t d
     begin_quantize(&d, b)
     d.sums_pitch, d.pitch = width * item, view.row
@@ -63,17 +104,19 @@ cdef void quantize_block(char *y, const View *view, const char *sums, const Bloc
         d.rows = 1
         while r + d.rows < last and real_taps(rows, tile.row + r + d.rows, &first) == taps:
             d.rows += 1
-        set_factors(zeros, high, low, b, r, columns)
+        of = factors_of(b, r, columns)
         c = 0
         while c < tile.cols:                # columns that take one call
             end = c + 1
             d.one = columns == 1 or n > 1 or not lies
-            while lies and end < tile.cols and (not d.one or columns == 1 or (
-                    zeros[end] == zeros[c] and high[end] == high[c] and low[end] == low[c])):
+            if lies and (columns == 1 or not d.one):
+                end = tile.cols
+            while lies and end < tile.cols and (
+                    of.zeros[end] == of.zeros[c] and of.high[end] == of.high[c]
+                    and of.low[end] == of.low[c]):
                 end += 1
             d.n, d.sums = (end - c) * n, sums + ((r - done) * width + c * n) * item
-            first = 0 if columns == 1 else c
-            d.zeros, d.high, d.low = zeros + first, high + first, low + first
+            set_factors(&d, &of, 0 if columns == 1 else c)
             quantize_rows(y + r * view.row + c * view.col, &d)
             c = end
         r += d.rows
@@ -82,10 +125,9 @@ cdef void quantize_block(char *y, const View *view, const char *sums, const Bloc
 cdef void quantize_planes(char *y, const char *sums, Py_ssize_t planes,
                           const Block *b) noexcept nogil:
     """Quantise the sums of neighbouring planes that have one window each."""
-    cdef double zeros, high, low
+    cdef FactorArrays of = factors_of(b, 0, 1)
     cdef quantize_t d
     begin_quantize(&d, b)
-    set_factors(&zeros, &high, &low, b, 0, 1)
-    d.sums, d.rows, d.n, d.sums_pitch, d.pitch = sums, 1, planes, 0, 0
-    d.zeros, d.high, d.low, d.one = &zeros, &high, &low, True
+    d.sums, d.rows, d.n, d.sums_pitch, d.pitch, d.one = sums, 1, planes, 0, 0, True
+    set_factors(&d, &of, 0)
     quantize_rows(y, &d)

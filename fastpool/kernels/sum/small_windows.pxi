@@ -32,7 +32,7 @@ cdef void begin_small(SmallTile *small, const Block *b, const any_t *tag) noexce
     cdef small_windows_t *w = &small.windows
     cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo, t, at, lanes, run
     cdef Py_ssize_t stride = p.cols.stride
-    cdef bint gaps = b.x.col != n and cols > 1
+    cdef bint gaps = b.x.col != n and cols > 1, splits
     cdef bint sums_slabs = (any_t is not double and not a.sequential and not a.small_floats
                             and b.slabs > 1)
     small.in_doubles = sums_slabs or a.small_doubles
@@ -54,7 +54,8 @@ cdef void begin_small(SmallTile *small, const Block *b, const any_t *tag) noexce
     w.pairs &= tile.left == 0 and small.pairs >= lanes and small.pairs >= tile.cols - 1
     if w.pairs:
         small.stride = 1
-    small.direct &= n > 1 or small.stride == 1
+    splits = small.stride > 1 and n < lanes
+    small.direct &= not splits
     small.direct &= MASKED_ROWS or (tile.left == 0 and cols == tile.span
                                     and (run >= lanes or w.pairs))
     if small.direct and gaps:
@@ -62,23 +63,22 @@ cdef void begin_small(SmallTile *small, const Block *b, const any_t *tag) noexce
     small.left = tile.left * small.col
     if small.direct:
         w.lo, w.hi = small.left, small.left + (cols - 1) * small.col + n
-    elif n == 1 and small.stride > 1:
+    elif splits:
         small.part, small.stride = a.pitch // stride, 1
         for t in range(stride):
             at = tile.left + t
-            small.parts[t] = at % stride * small.part + at // stride
+            small.parts[t] = at % stride * small.part + at // stride * n
             if at % stride >= p.cols.extent:
                 small.parts[t] = -1         # between windows
     for t in range(w.taps):
         at = t * p.cols.dilation
         if small.part:
-            w.offset[t] = at % stride * small.part + at // stride
+            w.offset[t] = at % stride * small.part + at // stride * n
         else:
             w.offset[t] = at * small.col
     memset(doubles(a, b.scratch, NO_ROW), 0, imax(a.pitch, tile.span * small.col + VEC_BYTES) * 8)
     # Whole vectors are read: where they reach beyond a row, what they read must be a number.
-    if not small.direct and (cols < tile.span or tile.cols * n < lanes
-                             or (small.stride > 1 and n < lanes)):
+    if not small.direct and (cols < tile.span or tile.cols * n < lanes):
         memset(doubles(a, b.scratch, ROWS), 0,
                w.slabs * w.slab * a.pitch * (8 if small.in_doubles else 4))
 
@@ -100,11 +100,13 @@ cdef void split_row(char *to, const char *line, const SmallTile *small, const Bl
                     Py_ssize_t stride) noexcept nogil:
     """Copy a row so that elements a stride apart become neighbours."""
     cdef char *parts[MOST_SMALL_TAPS]
-    cdef Py_ssize_t cols = b.tile.col_hi - b.tile.col_lo, r
+    cdef Py_ssize_t cols = b.tile.col_hi - b.tile.col_lo, n = b.tile.channels, r
     cdef int size = 8 if small.in_doubles else 4
     for r in range(stride):
         parts[r] = to + small.parts[r] * size if small.parts[r] >= 0 else NULL
-    if small.in_doubles:
+    if n > 1:
+        split_pixels(parts, line, cols, stride, n * size)
+    elif small.in_doubles:
         split_f64(<double **>parts, <const double *>line, cols, stride)
     else:
         split_f32(<float **>parts, <const float *>line, cols, stride)
@@ -141,7 +143,8 @@ cdef void set_rows(const SmallTile *small, const any_t *src, const Block *b, Py_
                 set_row(to, at, small, b, False)
                 if slabs < b.slabs:
                     add_slabs(to, src, at, small, b)
-            elif (any_t is float or any_t is double) and slabs == b.slabs and b.x.col == 1:
+            elif (any_t is float or any_t is double) and slabs == b.slabs and (
+                    b.x.col == b.tile.channels):
                 split_row(to, <const char *>at, small, b, a.frame.problem.cols.stride)
             else:
                 set_row(line - small.left * size, at, small, b, False)

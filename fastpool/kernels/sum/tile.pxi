@@ -13,16 +13,46 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTi
     cdef double *high = doubles(a, b.scratch, HIGH)
     cdef int item = 4 if a.small_floats else 8
     cdef char *dst
+    cdef bint rounded
     cdef divisors_t divisors
     cdef Columns columns
     cdef ByteColumns byte_columns
+    cdef IntColumns int_columns
+    cdef uint32_t *ints = <uint32_t *>doubles(a, b.scratch, LOW)
+    cdef double unit
+    cdef bint in_ints
     cdef Row row
     row.sums.high, row.sums.low, row.sums.rest, row.words = high, NULL, NULL, 0
     row.divisors = row.reciprocals = NULL
     while done < tile.rows:
         stop = imin(tile.rows, done + a.block_rows)
         fp_clear()
-        if a.whole:
+        in_ints = a.ints and sum_ints(ints, &int_columns, src, b, plane, planes, done, stop)
+        if in_ints:
+            unit = 1 if not is_float_code(p.code) else power_of_two(int_columns.exponent)
+            if b.quantization == NULL and a.quick_ints:
+                for i in range(planes):
+                    dst = y.data + output_offset(p, y, tile, plane + i) * dtype_bytes[a.result]
+                    in_ints = quick_divide_rows(dst, y, <char *>(ints + i * tile.rows * width), b,
+                                                done, stop, unit)
+                if in_ints:
+                    done = stop
+                    continue
+            i = ((planes - 1) * tile.rows + stop - done) * width
+            in_ints = True
+            if a.small_floats:
+                ints_to_floats(<float *>high, ints, i)
+            else:
+                ints_to_doubles(high, ints, i, unit)
+        elif a.ints:
+            fp_clear()
+            for i in range(planes):
+                begin_columns(&columns, b, 0)
+                for r in range(done, stop):
+                    sum_columns(&columns, src + input_offset(p, b.x, tile, plane + i), b,
+                                tile.row + r)
+                    sum_windows(high + (i * tile.rows + r - done) * width, &columns, b)
+        elif a.whole:
             sum_whole_planes(high, src, b, plane, planes)
         elif a.pixels:
             sum_pixels(high, src + input_offset(p, b.x, tile, 0), b, done, stop)
@@ -44,7 +74,8 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTi
                     sum_columns(&columns, src + input_offset(p, b.x, tile, plane + i), b,
                                 tile.row + r)
                     sum_windows(high + (i * tile.rows + r - done) * width, &columns, b)
-        if fp_inexact():
+        rounded = not in_ints and fp_inexact()
+        if rounded and not a.rounds_once:
             return False
         if a.limit and not all_within(high, planes * (stop - done) * width, a.limit):
             return False
@@ -71,8 +102,14 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTi
         for i in range(planes):
             row.sums.high = high + i * tile.rows * width
             dst = y.data + output_offset(p, y, tile, plane + i) * dtype_bytes[a.result]
+            if rounded:
+                fp_clear()
+                divide_rows(dst, y, &row, b, done, stop, False)
+                if fp_underflow():          # (the mean would be rounded again)
+                    return False
+                continue
             if not quick_divide_rows(dst, y, <char *>high + i * tile.rows * width * item, b, done,
-                                     stop):
+                                     stop, 0):
                 divide_block(dst, y, &row, b, done, stop)
         done = stop
     return True
@@ -92,20 +129,27 @@ cdef void average_planes(const View *y, const any_t *src, Block *b) noexcept nog
     cdef const any_t *at
     cdef char *dst
     cdef SmallTile small
-    cdef bint in_doubles = not a.sequential
+    cdef SplitTile split
+    cdef bint in_doubles = not a.sequential, in_digits = any_t is double and a.split > 0
     if a.carries_cols:
         set_prefix_places(<Py_ssize_t *>doubles(a, b.scratch, PLACES), b)
     if a.block_rows >= tile.rows:
         at_once = imax(1, a.block // (tile.rows * tile.cols * tile.channels))
     if a.small:
         begin_small(&small, b, src)
-    if in_doubles and takes_pairs(b, &small):
-        in_doubles = not hardly_fits(src, b)
+    if in_digits:
+        begin_split(&split, b)
+    if in_doubles and (in_digits or takes_pairs(b, &small)):
+        in_doubles = a.rounds_once or not hardly_fits(src, b)
     while plane < tile.planes:
         at_once = imin(at_once, tile.planes - plane)
         if in_doubles and average_exact(y, src, b, &small, plane, at_once):
             plane += at_once
             continue
+        if any_t is double:
+            if in_digits and average_by_two_digits(y, src, &split, b, plane, at_once):
+                plane += at_once
+                continue
         if any_t in real:
             if a.whole and y.channel == 1 and evenly_spaced(p, y) and takes_pairs(b, &small):
                 if average_by_pairs(y, src, b, &small, plane, at_once):
@@ -123,6 +167,10 @@ cdef void average_planes(const View *y, const any_t *src, Block *b) noexcept nog
                     continue
             if in_doubles and at_once > 1 and average_exact(y, src, b, &small, i, 1):
                 continue
+            if any_t is double:
+                if (in_digits and at_once > 1
+                        and average_by_two_digits(y, src, &split, b, i, 1)):
+                    continue
             if any_t in real:
                 if takes_pairs(b, &small) and average_by_pairs(y, src, b, &small, i, 1):
                     continue
@@ -138,7 +186,9 @@ cdef void average_tile(const Average *a, const Job *job, const Tile *tile, Scrat
     cdef Py_ssize_t counts[MAX_LEADS]
     cdef Py_ssize_t first, s
     cdef Py_ssize_t *offsets = <Py_ssize_t *>doubles(a, scratch.area, OFFSETS)
+    cdef Factors factors
     cdef Block b
+    factors.count, b.factors = 0, &factors
     b.average, b.tile, b.x, b.scratch, b.offsets = a, tile, x, scratch.area, offsets
     b.quantization = <const quantization_t *>job.more
     b.slabs = lead_taps(p, x, tile.lead, counts, &first)

@@ -46,6 +46,17 @@ INLINE vec_t sums_as_floats(const uint16_t *p, int is_signed) {
                      : (vec_t)__builtin_convertvector(v, vec_f32);
 }
 #endif
+/* The first n elements, n < HALVES; the others are 0. */
+INLINE vec_u16 widened_part(const uint8_t *p, ptrdiff_t n, int is_signed) {
+#if VEC_BYTES == 64
+    __m256i v = _mm256_maskz_loadu_epi8((__mmask32)_bzhi_u32(~0u, (unsigned)n), p);
+    return (vec_u16)(is_signed ? _mm512_cvtepi8_epi16(v) : _mm512_cvtepu8_epi16(v));
+#else
+    vec_u16 v = {0};
+    for (ptrdiff_t i = 0; i < n; i++) v[i] = is_signed ? (uint16_t)(int8_t)p[i] : p[i];
+    return v;
+#endif
+}
 INLINE uint16_t widened_one(uint8_t x, int is_signed) {
     return is_signed ? (uint16_t)(int8_t)x : x;
 }
@@ -64,6 +75,14 @@ typedef struct {
 /* Set the sums of n columns. Callers pass constant numbers of slabs and rows if they are common. */
 INLINE void add_byte_run(uint16_t *sums, const byte_rows_t *d, ptrdiff_t n, ptrdiff_t slabs,
                          ptrdiff_t rows, int is_signed) {
+    if (n < HALVES && VEC_BYTES == 64) {
+        vec_u16 sum = {0};
+        for (ptrdiff_t s = 0; s < slabs; s++)
+            for (ptrdiff_t r = 0; r < rows; r++)
+                sum += widened_part(d->src + d->offsets[s] + r * d->step, n, is_signed);
+        vec_store_part(sums, (vec_t)sum, (size_t)n * 2);
+        return;
+    }
     if (n < HALVES) {
         for (ptrdiff_t i = 0; i < n; i++) {
             sums[i] = 0;
@@ -93,6 +112,12 @@ INLINE void carry_byte_run(uint16_t *sums, const byte_rows_t *d, ptrdiff_t n, in
             for (; i + HALVES <= n; i += HALVES) {
                 vec_u16 sum = (vec_u16)vec_load(sums + i), v = widened(src + i, is_signed);
                 vec_store(sums + i, (vec_t)(adds ? sum + v : sum - v));
+            }
+            if (i < n && VEC_BYTES == 64) {
+                vec_u16 sum = (vec_u16)vec_load_part(sums + i, (size_t)(n - i) * 2);
+                vec_u16 v = widened_part(src + i, n - i, is_signed);
+                vec_store_part(sums + i, (vec_t)(adds ? sum + v : sum - v), (size_t)(n - i) * 2);
+                continue;
             }
             for (; i < n; i++) {
                 uint16_t x = widened_one(src[i], is_signed);
@@ -239,6 +264,40 @@ static void pick_sums(float *out, const uint16_t *sums, ptrdiff_t n, ptrdiff_t c
     for (ptrdiff_t c = 0; c < n; c++)
         for (ptrdiff_t i = 0; i < channels; i++)
             *out++ = sum_as_float(sums[c * stride + i], is_signed);
+}
+
+/* Return the sum of n neighbours. Bytes of -128 to 127 count 128 more, and that is subtracted. */
+#if VEC_BYTES == 64
+#define SUMS_OF_EIGHT(v) (vec_u64)_mm512_sad_epu8((__m512i)(v), _mm512_setzero_si512())
+#elif VEC_BYTES == 32
+#define SUMS_OF_EIGHT(v) (vec_u64)_mm256_sad_epu8((__m256i)(v), _mm256_setzero_si256())
+#elif defined(__SSE2__)
+#define SUMS_OF_EIGHT(v) (vec_u64)_mm_sad_epu8((__m128i)(v), _mm_setzero_si128())
+#else
+INLINE vec_u64 sums_of_eight(vec_u8 v) {
+    vec_u64 sums = {0};
+    for (int i = 0; i < VEC_BYTES; i++) sums[i / 8] += v[i];
+    return sums;
+}
+#define SUMS_OF_EIGHT(v) sums_of_eight((vec_u8)(v))
+#endif
+static double sum_of_bytes(const void *src, ptrdiff_t n, int is_signed) {
+    const uint8_t *p = (const uint8_t *)src;
+    const uint8_t more = is_signed ? 0x80 : 0;
+    vec_u64 one = {0}, two = {0};
+    ptrdiff_t i = 0;
+    uint64_t total = 0;
+    for (; i + 2 * VEC_BYTES <= n; i += 2 * VEC_BYTES) {
+        one += SUMS_OF_EIGHT((vec_u8)vec_load(p + i) ^ more);
+        two += SUMS_OF_EIGHT((vec_u8)vec_load(p + i + VEC_BYTES) ^ more);
+    }
+    for (; i < n; i += VEC_BYTES) {
+        vec_t v = n - i < VEC_BYTES ? vec_load_part(p + i, (size_t)(n - i)) : vec_load(p + i);
+        one += SUMS_OF_EIGHT((vec_u8)v ^ more);
+    }
+    one += two;
+    for (int lane = 0; lane < VEC_BYTES / 8; lane++) total += one[lane];
+    return (double)((int64_t)total - (int64_t)more * i); /* (i counts the zeros after the last) */
 }
 
 /* n floats as doubles. */

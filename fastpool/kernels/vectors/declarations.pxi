@@ -68,15 +68,31 @@ cdef extern from "kernels/vectors/loops.h" nogil:
     void max_pairs_of(int64_t *, int64_t *, const int64_t *, const int64_t *, const int64_t *,
                       const int64_t *, Py_ssize_t)
     ctypedef struct places_t:
-        uint64_t of[64]
+        uint64_t of[256]
     bint plane_outside(...)
     bint pixel_outside(...)
     bint table_outside(...)
     void scatter(...)
     void scatter_by(...)
+    void plane_range(...)
+    void pixel_range(...)
+    void table_range(...)
     bint plane_places(...)
     bint pixel_places(...)
     bint table_places(...)
+
+cdef extern from "kernels/vectors/composites.h" nogil:
+    ctypedef struct decoding_t:
+        float per_col, per_row
+        uint32_t col, row, slab
+    ctypedef struct places_of_t:
+        const void *steps
+        Py_ssize_t first, row_places
+    ctypedef void (*compose_t)(void *, const void *, Py_ssize_t, size_t, size_t, int,
+                               const places_of_t *) noexcept
+    compose_t composer(int, int)
+    void keys_of(...)
+    void indices_of(void *, ...)
 
 cdef extern from "kernels/vectors/wide.h" nogil:
     const Py_ssize_t WIDE
@@ -118,6 +134,7 @@ cdef extern from "kernels/vectors/quotients.h" nogil:
         int rounding
     double power_of_two(int)
     bint has_low_bits(double)
+    double nearest_int(double)
     int exponent_of(double)
     bint all_within(const double *, Py_ssize_t, double)
     void divide_f16(float16_t_ *, const sums_t *, const divisors_t *, Py_ssize_t)
@@ -144,6 +161,7 @@ cdef extern from "kernels/vectors/quick_quotients.h" nogil:
         const void *low
         bint one
         int rounding
+        double unit
     bint split_reciprocal(double, int, int, double *, double *)
     bint quick_divide_f32(void *, const quick_t *)
     bint quick_divide_f16(void *, const quick_t *)
@@ -166,8 +184,14 @@ cdef extern from "kernels/vectors/quantize.h" nogil:
         const double *zeros
         const double *high
         const double *low
+        const float *zeros_f
+        const float *high_f
+        const float *low_f
         bint one, of_floats, sure
+        int in_floats
+    const double MOST_SURE_FLOATS, MOST_FLOAT_TOTAL
     void split_factor(const quantization_t *, double, double *, double *)
+    void split_factor_floats(double, double, double, float *, float *)
     void quantize_rows(void *, const quantize_t *)
 
 cdef extern from "kernels/vectors/bytes.h" nogil:
@@ -184,11 +208,36 @@ cdef extern from "kernels/vectors/bytes.h" nogil:
     void sum_byte_taps_in_16(uint16_t *, const uint16_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t)
     void pick_sums(float *, const uint16_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, bint)
     void widen_sums(double *, const float *, Py_ssize_t)
+    double sum_of_bytes(const void *, Py_ssize_t, bint)
+
+cdef extern from "kernels/vectors/ints.h" nogil:
+    enum: INTS
+    void sum_int_rows(...)
+    void carry_int_rows(...)
+    void sum_int_taps(uint32_t *, const uint32_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t)
+    void sum_int_taps_at_two(uint32_t *, const uint32_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t)
+    void pick_int_sums(uint32_t *, const uint32_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t)
+    void sum_ints_before(uint32_t *, const uint32_t *, Py_ssize_t, Py_ssize_t)
+    void subtract_ints(uint32_t *, const uint32_t *, const uint32_t *, Py_ssize_t)
+    void note_greatest(...)
+    uint32_t noted(...)
+    double HALF_OF(...)
+    void to_ints(...)
+    void ints_to_doubles(double *, const uint32_t *, Py_ssize_t, double)
+    void ints_to_floats(float *, const uint32_t *, Py_ssize_t)
+    void quick_divide_f16_of_ints(void *, const quick_t *)
+    void quick_divide_bf16_of_ints(void *, const quick_t *)
+    void quick_divide_8_of_ints(void *, const quick_t *)
+    void quick_divide_16_of_ints(void *, const quick_t *)
+    void quick_divide_8_of_long_ints(void *, const quick_t *)
+    void quick_divide_16_of_long_ints(void *, const quick_t *)
+    void quick_divide_32_of_ints(void *, const quick_t *)
 
 cdef extern from "kernels/vectors/rows.h" nogil:
     void to_row(...)
     void split_f32(float **, const float *, Py_ssize_t, Py_ssize_t)
     void split_f64(double **, const double *, Py_ssize_t, Py_ssize_t)
+    void split_pixels(char **, const char *, Py_ssize_t, Py_ssize_t, Py_ssize_t)
 
 cdef extern from "kernels/vectors/transpose.h" nogil:
     void transpose(void *, Py_ssize_t, const void *, Py_ssize_t, Py_ssize_t, Py_ssize_t, int)
@@ -253,6 +302,7 @@ cdef extern from "kernels/vectors/digits.h" nogil:
     vec_t wide_part_of(...)
     void note_elements(...)
     void add_to_sums(double *, double *, double *, const double *, double, Py_ssize_t)
+    double split_digits(double *, double *, const double *, Py_ssize_t, double, double, Py_ssize_t)
 
 cdef extern from "kernels/vectors/in_order.h" nogil:
     void add_in_order(...)
@@ -302,6 +352,11 @@ ctypedef fused ordered:     # element types that windows with indices compare as
     int16_t
     int32_t
     int64_t
+
+
+ctypedef fused half_t:      # keys that are composed with their places
+    int16_t
+    int32_t
 
 
 ctypedef fused index_t:

@@ -147,13 +147,27 @@ NOTE(i8, int8_t) NOTE(u8, uint8_t) NOTE(i16, int16_t) NOTE(u16, uint16_t)
 NOTE(i32, int32_t) NOTE(u32, uint32_t) NOTE(i64, int64_t) NOTE(u64, uint64_t) NOTE(bool, bool_t_)
 #define note_elements(range, p, n) BY_ELEMENT(note, p)(range, p, n)
 
-/* Add n sums, each times a scale, to the numbers high + low + rest. */
-#define TWO_SUM(a, b, sum, error)                                                                 \
-    {                                                                                             \
-        vec_f64 s_ = (a) + (b), t_ = s_ - (a);                                                    \
-        error = ((a) - (s_ - t_)) + ((b) - t_);                                                   \
-        sum = s_;                                                                                 \
+/* Split n elements into multiples of a unit and what is below; a vector after them may be
+ * overwritten. Return the largest magnitude, or `most`; of a NaN inf. Fetch what is `ahead`. */
+static double split_digits(double *high, double *low, const double *p, ptrdiff_t n, double unit,
+                           double most, ptrdiff_t ahead) {
+    const vec_i64 size = (vec_i64){0} + INT64_MAX;
+    const vec_f64 c = 0x1.8p52 * unit - (vec_f64){0};
+    vec_i64 largest = {0};
+    int64_t bits = (int64_t)f64_bits(most);
+    for (ptrdiff_t i = 0; i < n; i += WIDE) {
+        vec_f64 v = (vec_f64)load_some(p + i, n - i), digit = (v + c) - c;
+        __builtin_prefetch(p + i + ahead);
+        vec_store(high + i, (vec_t)digit);
+        vec_store(low + i, (vec_t)(v - digit));
+        largest = larger_i64(largest, (vec_i64)v & size);
     }
+    for (int j = 0; j < WIDE; j++)
+        if (largest[j] > bits) bits = largest[j];
+    return bits < 0x7ff0000000000000 ? f64_of_bits((uint64_t)bits) : INFINITY;
+}
+
+/* Add n sums, each times a scale, to the numbers high + low + rest. */
 /* Return r with its last bit set where `below`, of what comes after it, is not 0. */
 INLINE vec_f64 made_odd(vec_f64 r, vec_f64 below) {
     const vec_f64 zero = {0};

@@ -158,15 +158,18 @@ DEFINE_KEYS_32(DEFINE_KEYS)
 DEFINE_KEYS_64(DEFINE_KEYS)
 
 /* A row per width of keys, an entry per dtype_code. */
+#define ROW_16(what)                                                                              \
+    {f16_L16_##what, bf16_L16_##what, 0, 0, i8_L16_##what, i16_L16_##what, 0, 0, u8_L16_##what,   \
+     u16_L16_##what, 0, 0, b8_L16_##what}
+#define ROW_32(what)                                                                              \
+    {f16_L32_##what, bf16_L32_##what, f32_L32_##what, 0, i8_L32_##what, i16_L32_##what,           \
+     i32_L32_##what, 0, u8_L32_##what, u16_L32_##what, u32_L32_##what, 0, b8_L32_##what}
+#define ROW_64(what)                                                                              \
+    {f16_L64_##what, bf16_L64_##what, f32_L64_##what, f64_L64_##what, i8_L64_##what,              \
+     i16_L64_##what, i32_L64_##what, i64_L64_##what, u8_L64_##what, u16_L64_##what,               \
+     u32_L64_##what, u64_L64_##what, b8_L64_##what}
 #define KEYS_TABLE(what, type)                                                                    \
-    static type const what##_table[3][DTYPES] = {                                                 \
-        {f16_L16_##what, bf16_L16_##what, 0, 0, i8_L16_##what, i16_L16_##what, 0, 0,              \
-         u8_L16_##what, u16_L16_##what, 0, 0, b8_L16_##what},                                     \
-        {f16_L32_##what, bf16_L32_##what, f32_L32_##what, 0, i8_L32_##what, i16_L32_##what,       \
-         i32_L32_##what, 0, u8_L32_##what, u16_L32_##what, u32_L32_##what, 0, b8_L32_##what},     \
-        {f16_L64_##what, bf16_L64_##what, f32_L64_##what, f64_L64_##what, i8_L64_##what,          \
-         i16_L64_##what, i32_L64_##what, i64_L64_##what, u8_L64_##what, u16_L64_##what,           \
-         u32_L64_##what, u64_L64_##what, b8_L64_##what}};
+    static type const what##_table[3][DTYPES] = {ROW_16(what), ROW_32(what), ROW_64(what)};
 KEYS_TABLE(load, keys_load_t)
 KEYS_TABLE(store, keys_store_t)
 INLINE keys_load_t keys_loader(int code, int key_bytes) {

@@ -116,7 +116,7 @@ static VECTORISED void max_pairs_of(int64_t *keys, int64_t *places, const int64_
 
 /* (Aligned: what is read from the middle of a store over two cache lines would have to wait.) */
 typedef struct {
-    uint64_t of[64] __attribute__((aligned(64)));
+    uint64_t of[256] __attribute__((aligned(64)));
 } places_t;
 
 #define DEFINE_PLACES(name, I, before, ...)                                                       \
@@ -142,6 +142,17 @@ typedef struct {
         }                                                                                         \
         *last = most;                                                                             \
         return !(outside >> 63);                                                                  \
+    }                                                                                             \
+    static VECTORISED void name##_range_i##I(const int##I##_t *index, ptrdiff_t n, __VA_ARGS__,   \
+                                             ptrdiff_t *first, ptrdiff_t *last) {                 \
+        ptrdiff_t least = *first, most = *last;                                                   \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                       \
+            ptrdiff_t place = (ptrdiff_t)((uint64_t)(int64_t)index[i] - (before));                \
+            least = place < least ? place : least;                                                \
+            most = place > most ? place : most;                                                   \
+        }                                                                                         \
+        *first = least;                                                                           \
+        *last = most;                                                                             \
     }
 #define DEFINE_ALL_PLACES(I)                                                                      \
     DEFINE_PLACES(plane, I, base, uint64_t base)                                                  \
@@ -152,6 +163,9 @@ DEFINE_ALL_PLACES(32) DEFINE_ALL_PLACES(64)
 #define plane_outside(index, ...) BY_INDEX(plane_outside, index)(index, __VA_ARGS__)
 #define pixel_outside(index, ...) BY_INDEX(pixel_outside, index)(index, __VA_ARGS__)
 #define table_outside(index, ...) BY_INDEX(table_outside, index)(index, __VA_ARGS__)
+#define plane_range(index, ...) BY_INDEX(plane_range, index)(index, __VA_ARGS__)
+#define pixel_range(index, ...) BY_INDEX(pixel_range, index)(index, __VA_ARGS__)
+#define table_range(index, ...) BY_INDEX(table_range, index)(index, __VA_ARGS__)
 #define plane_places(to, index, ...) BY_INDEX(plane_places, index)(to, index, __VA_ARGS__)
 #define pixel_places(to, index, ...) BY_INDEX(pixel_places, index)(to, index, __VA_ARGS__)
 #define table_places(to, index, ...) BY_INDEX(table_places, index)(to, index, __VA_ARGS__)

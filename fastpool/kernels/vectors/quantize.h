@@ -8,7 +8,10 @@
  * integers: such a number has few bits. One that is not is 1 / (2 * q * d) from the middle, or
  * further. Means beyond 2**10 saturate, and those within are off by 2**-42 at most. So all are
  * rounded right if q * d is at most 2**40. If it is not, or if there is no fused operation,
- * integers of 128 bits decide on what is near a middle. */
+ * integers of 128 bits decide on what is near a middle.
+ *
+ * The same in floats: those within are off by 2**-15 at most, so all are rounded right if q * d is
+ * at most 2**13. If it is not, doubles make the means again that are near a middle. */
 #ifndef FASTPOOL_QUANTIZE_H
 #define FASTPOOL_QUANTIZE_H
 
@@ -29,12 +32,17 @@ typedef struct {
     ptrdiff_t rows, n;
     const double *zeros;      /* what sums exceed their totals by: of all, or of each of a row */
     const double *high, *low; /* parts of the factors */
+    const float *zeros_f, *high_f, *low_f; /* the same as floats, if `in_floats` */
     int one;                  /* of all */
     int of_floats;
+    int in_floats;            /* 2, if q * d is small enough for floats */
     int sure;                 /* are all q * d small enough? */
 } quantize_t;
 
 #define MOST_SURE 0x1p40
+#define MOST_SURE_FLOATS 0x1p13
+#define MOST_FLOAT_TOTAL 0x1p18 /* more of its bits would leave too few for the factor */
+#define NEAR_HALF_FLOATS (0.5f - 0x1p-14f)
 #define NEAR_HALF (0.5 - 0x1p-40)
 
 #if VEC_BYTES == 64
@@ -74,6 +82,16 @@ static void split_factor(const quantization_t *to, double d, double *high, doubl
     BITS_OF(*high, bits);
     *low = __builtin_fma(-(*high * d), (double)to->q, (double)to->p) / ((double)to->q * d);
 #endif
+}
+
+/* The same as floats, of totals below a limit. */
+static void split_factor_floats(double high, double low, double totals, float *high_f,
+                                float *low_f) {
+    const int cleared = 53 - 24 + exponent_of(totals) + 1;
+    uint64_t bits = f64_bits(high) & ~0ULL << cleared;
+    double exact;
+    BITS_OF(exact, bits);
+    *high_f = (float)exact, *low_f = (float)(high - exact + low);
 }
 
 /* The mean of a total that is close to the middle of `lower` and the next integer. */
@@ -123,6 +141,74 @@ INLINE void quantize_some(uint8_t *y, const char *sums, ptrdiff_t i, ptrdiff_t n
     memcpy(y + i, &results, (size_t)n);
 }
 
+#if VEC_BYTES == 64
+INLINE vec_f32 within(vec_f32 x, vec_f32 least, vec_f32 most) {
+    return (vec_f32)_mm512_min_ps(_mm512_max_ps((__m512)x, (__m512)least), (__m512)most);
+}
+#elif VEC_BYTES == 32
+INLINE vec_f32 within(vec_f32 x, vec_f32 least, vec_f32 most) {
+    return (vec_f32)_mm256_min_ps(_mm256_max_ps((__m256)x, (__m256)least), (__m256)most);
+}
+#else
+INLINE vec_f32 within(vec_f32 x, vec_f32 least, vec_f32 most) {
+    vec_u32 below = (vec_u32)(x < least), above = (vec_u32)(x > most);
+    return (vec_f32)(((vec_u32)x & ~below & ~above) | ((vec_u32)least & below) |
+                     ((vec_u32)most & above));
+}
+#endif
+
+/* Set n results of sums that are floats, in floats. */
+INLINE void quantize_row_in_floats(uint8_t *y, const float *sums, ptrdiff_t n,
+                                   const quantize_t *d) {
+    const ptrdiff_t lanes = VEC_BYTES / 4;
+    const vec_f32 magic = 0x1.8p23f - (vec_f32){0};
+    const vec_f32 least = (float)(d->to->least - d->to->y_zero) - (vec_f32){0};
+    const vec_f32 most = (float)(d->to->most - d->to->y_zero) - (vec_f32){0};
+    const vec_i32 y_zero = (int32_t)d->to->y_zero - (vec_i32){0};
+    vec_f32 zeros = *d->zeros_f - (vec_f32){0};
+    vec_f32 high = *d->high_f - (vec_f32){0}, low = *d->low_f - (vec_f32){0};
+    for (ptrdiff_t i = 0; i < n; i += lanes) {
+        vec_f32 sum, total, mean, whole;
+        if (i > n - lanes && n >= lanes) i = n - lanes; /* (some are made again) */
+        if (n >= lanes)
+            sum = (vec_f32)vec_load(sums + i);
+        else
+            sum = (vec_f32)vec_load_part(sums, (size_t)n * sizeof *sums);
+        if (!d->one) { /* (the arrays go on for a vector) */
+            zeros = (vec_f32)vec_load(d->zeros_f + i);
+            high = (vec_f32)vec_load(d->high_f + i), low = (vec_f32)vec_load(d->low_f + i);
+        }
+        total = sum - zeros;
+        mean = within(MULTIPLY_ADD_f32(total, low, total * high), least, most);
+        whole = mean + magic;
+        __typeof__(LOW_8_f32(whole)) results = LOW_8_f32((vec_i32)whole + y_zero);
+        if (n >= lanes)
+            memcpy(y + i, &results, (size_t)lanes);
+        else
+            memcpy(y, &results, (size_t)n);
+        if (d->in_floats < 2) {
+            vec_f32 half = mean - (whole - magic);
+            if (vec_any((vec_t)((half > NEAR_HALF_FLOATS) | (half < -NEAR_HALF_FLOATS))))
+                for (ptrdiff_t k = i; k < i + lanes && k < n; k += WIDE) {
+                    const ptrdiff_t first = d->one ? 0 : k;
+                    const vec_f64 z = d->zeros[first] - (vec_f64){0};
+                    const vec_f64 h = d->high[first] - (vec_f64){0};
+                    const vec_f64 l = d->low[first] - (vec_f64){0};
+                    quantize_some(y, (const char *)sums, k, n - k < WIDE ? n - k : WIDE, z, h, l,
+                                  d);
+                }
+        }
+    }
+}
+
+INLINE void quantize_rows_in_floats(void *results, const quantize_t *d) {
+    const int flat = d->one && d->pitch == d->n && d->sums_pitch == d->n * 4; /* rows are one */
+    const ptrdiff_t n = flat ? d->rows * d->n : d->n, rows = flat ? 1 : d->rows;
+    for (ptrdiff_t r = 0; r < rows; r++)
+        quantize_row_in_floats((uint8_t *)results + r * d->pitch,
+                               (const float *)(d->sums + r * d->sums_pitch), n, d);
+}
+
 INLINE void quantize_rows_of(void *results, const quantize_t *d) {
     const ptrdiff_t item = d->of_floats ? 4 : 8;
     const int flat = d->one && d->pitch == d->n && d->sums_pitch == d->n * item; /* rows are one */
@@ -148,6 +234,11 @@ INLINE void quantize_rows_of(void *results, const quantize_t *d) {
         quantize_rows_of(results, &with);                                                         \
     }
 static void quantize_rows(void *results, const quantize_t *d) {
+    if (d->in_floats) {
+        const quantize_t with = *d; /* (which results cannot alias) */
+        quantize_rows_in_floats(results, &with);
+        return;
+    }
     QUANTIZE_ROWS(0, 0) QUANTIZE_ROWS(0, 1) QUANTIZE_ROWS(1, 0) QUANTIZE_ROWS(1, 1)
 }
 

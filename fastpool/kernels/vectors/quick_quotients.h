@@ -176,6 +176,7 @@ typedef struct {
                              * vector after them; of the type of sums */
     int one;                /* of all */
     int rounding;           /* of integers */
+    double unit;            /* of sums that are integers (ints.h) */
 } quick_t;
 
 /* Divide the sums from i on, and store `count` results. */

@@ -66,6 +66,12 @@ INLINE void two_sum(double a, double b, double *sum, double *error) {
     *error = (a - (s - t)) + (b - t);
     *sum = s;
 }
+#define TWO_SUM(a, b, sum, error)                                                                 \
+    {                                                                                             \
+        vec_f64 s_ = (a) + (b), t_ = s_ - (a);                                                    \
+        error = ((a) - (s_ - t_)) + ((b) - t_);                                                   \
+        sum = s_;                                                                                 \
+    }
 INLINE double product_error(double a, double b, double product) {
     double c = a * 0x8000001p0, d = b * 0x8000001p0; /* (2**27 + 1: Veltkamp's and Dekker's) */
     double ah = c - (c - a), bh = d - (d - b), al = a - ah, bl = b - bh;
@@ -306,38 +312,44 @@ DEFINE_DIVIDE_HALF(bf16, bfloat16_t_, 8, -126)
 INLINE double settle_f64(double y, const sums_t *s, const divisors_t *d, ptrdiff_t i) {
     double by = divisor_at(d, i);
     int quick = !d->settle && !(s->rest && s->rest[i] != 0) && absolute(by) >= 1;
-    double settled;
+    double settled, high, low;
+    two_sum(s->high[i], s->low ? s->low[i] : 0, &high, &low);
     if (quick && y == y) {
-        settled = nearest_double(y, s->high[i], s->low ? s->low[i] : 0, by);
+        settled = nearest_double(y, high, low, by);
         if (settled == settled) return settled;
     }
-    return settle_at(s, d, i, 53, -1022);
+    return settle(high, low, s->rest ? s->rest[i] : 0, by, 53, -1022);
 }
 
-static void divide_f64(double *y, const sums_t *s, const divisors_t *d, ptrdiff_t n) {
-    int sure = d->powers_of_two && !s->low && !d->settle;
+/* (Here a low sum may be larger than half a unit of the high one.) */
+static void divide_f64(double *y, const sums_t *sums, const divisors_t *divisors, ptrdiff_t n) {
+    const sums_t s = *sums; /* (stores to y cannot change them) */
+    const divisors_t d = *divisors;
+    /* Without a rest, a power of two divides the sum, rounded. */
+    const int sure = d.powers_of_two && !s.rest && !d.settle;
     for (ptrdiff_t i = 0; i < n; i += WIDE) {
-        vec_f64 q = quotients_at(s, d, i, n), results = q;
-        ptrdiff_t count = n - i < WIDE ? n - i : WIDE;
+        const ptrdiff_t count = n - i < WIDE ? n - i : WIDE;
+        vec_f64 sum = (vec_f64)load_some(s.high + i, n - i), low = {0}, results, least;
+        vec_f64 by = d.divisor - (vec_f64){0}, reciprocal = d.reciprocal - (vec_f64){0};
+        if (s.low) {
+            low = (vec_f64)load_some(s.low + i, n - i);
+            TWO_SUM(sum, low, sum, low)
+        }
+        if (d.counts) {
+            by *= (vec_f64)load_some(d.counts + i, n - i);
+            reciprocal *= (vec_f64)load_some(d.reciprocals + i, n - i);
+        }
+        results = sum * reciprocal;
         if (!sure) {
-            vec_f64 high = (vec_f64)load_some(s->high + i, n - i);
-            vec_f64 by = d->divisor - (vec_f64){0}, reciprocal = d->reciprocal - (vec_f64){0};
-            vec_f64 rest, step, least;
+            vec_f64 step = (remainders(sum, results, by) + low) * reciprocal;
             lanes_t differ;
-            if (d->counts) {
-                by *= (vec_f64)load_some(d->counts + i, n - i);
-                reciprocal *= (vec_f64)load_some(d->reciprocals + i, n - i);
-            }
-            rest = remainders(high, q, by);
-            if (s->low) rest += (vec_f64)load_some(s->low + i, n - i);
-            step = rest * reciprocal;
-            results = q + step * (1 + 0x1p-44);
-            least = q + step * (1 - 0x1p-44);
+            least = results + step * (1 - 0x1p-44);
+            results += step * (1 + 0x1p-44);
             differ = lanes_differ(results, least);
-            if (d->settle || lanes_any(differ))
+            if (d.settle || lanes_any(differ))
                 for (ptrdiff_t j = 0; j < count; j++)
-                    if (d->settle || lane_of(differ, j))
-                        results[j] = settle_f64(results[j], s, d, i + j);
+                    if (d.settle || lane_of(differ, j))
+                        results[j] = settle_f64(results[j], &s, &d, i + j);
         }
         if (count == WIDE)
             vec_store(y + i, (vec_t)results);

@@ -132,4 +132,19 @@ DEFINE_TO_DOUBLES(bool, bool_t_)
     }
 DEFINE_SPLIT(f32, float) DEFINE_SPLIT(f64, double)
 
+/* The same for pixels of `size` bytes. */
+static void split_pixels(char *const *parts, const char *from, ptrdiff_t n, ptrdiff_t stride,
+                         ptrdiff_t size) {
+    for (ptrdiff_t r = 0; r < stride; r++) {
+        const char *at = from + r * size, *last = from + (n - stride) * size;
+        char *to = parts[r];
+        if (!to || r >= n) continue;
+        if (size <= 16)
+            for (; at < last; at += stride * size, to += size) memcpy(to, at, 16);
+        for (; at < last; at += stride * size, to += size) /* (what comes next is overwritten) */
+            for (ptrdiff_t i = 0; i < size; i += 16) memcpy(to + i, at + i, 16);
+        memcpy(to, at, (size_t)size);
+    }
+}
+
 #endif

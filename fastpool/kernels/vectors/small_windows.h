@@ -116,14 +116,38 @@ INLINE void store_sums(int kind, const small_results_t *y, char *to, vec_t sum, 
     vec_store(to, sum);
 }
 
+/* Add up the windows of `rows` neighbouring rows of outputs, of `vectors` vectors each.
+ *
+ * Both are constants, so that sums stay in registers. Each sum waits for its last addition, so
+ * there should be four of them. */
+INLINE void add_windows(int kind, const small_windows_t *w, const char *const *at_row, vec_t *sums,
+                        int rows, int vectors, ptrdiff_t kernel, ptrdiff_t stride, ptrdiff_t taps,
+                        const ptrdiff_t *offset, const some_t *some) {
+    const ptrdiff_t width = sum_lanes(kind) * row_item(kind);
+    for (int i = 0; i < rows * vectors; i++) sums[i] = wide_zero();
+    for (ptrdiff_t s = 0; s < w->slabs; s++, at_row += w->slab)
+        for (ptrdiff_t k = 0; k < kernel; k++) {
+            const char *p[4];
+            for (int r = 0; r < rows; r++) p[r] = at_row[r * stride + k * w->dilation];
+            for (ptrdiff_t t = 0; t < taps; t++)
+                for (int i = 0; i < rows * vectors; i++) {
+                    const char *at = p[i / vectors] + i % vectors * width + offset[t];
+                    sums[i] = add_sums(kind, sums[i], some ? load_some_of_row(kind, at, some[t])
+                                                           : load_row(kind, at));
+                }
+        }
+}
+
 /* Pool `vectors` neighbouring vectors of outputs of `count` rows.
  *
  * `kernel`, `stride` and `taps` are constants for the common windows. Sums along rows that windows
  * share stay in registers, unless additions are in order. */
 INLINE void pool_strip(int kind, int in_order, const small_windows_t *w, ptrdiff_t at,
                        ptrdiff_t count, const small_results_t *y, char *to, const vec_t *by,
-                       int vectors, int masked, ptrdiff_t kernel, ptrdiff_t stride,
-                       ptrdiff_t taps) {
+                       int vectors, int masked, ptrdiff_t kernel, ptrdiff_t stride, ptrdiff_t taps,
+                       int most) {
+    /* Rows of windows that are added up at once, if vectors alone are too few for that. */
+    const int at_once = most / vectors;
     const ptrdiff_t item = row_item(kind), width = sum_lanes(kind) * item;
     const int shares = !in_order && (kernel == 2 || kernel == 3) && stride < kernel;
     const char *const *rows = w->rows;
@@ -164,28 +188,40 @@ INLINE void pool_strip(int kind, int in_order, const small_windows_t *w, ptrdiff
                 store_sums(kind, y, to + v * VEC_BYTES, sum, by[v]);
                 store_sums(kind, y, to + v * VEC_BYTES + y->pitch, next, by[v]);
             }
+    if (!shares) {
+        vec_t sums[4];
+        if (at_once > 1)
+            for (; r + at_once <= count; r += at_once, to += at_once * y->pitch) {
+                add_windows(kind, w, rows + r * stride, sums, at_once, vectors, kernel, stride,
+                            taps, offset, masked ? some : NULL);
+                for (int i = 0; i < at_once * vectors; i++)
+                    store_sums(kind, y, to + i / vectors * y->pitch + i % vectors * VEC_BYTES,
+                               sums[i], by[i % vectors]);
+            }
+        for (; r < count; r++, to += y->pitch) {
+            add_windows(kind, w, rows + r * stride, sums, 1, vectors, kernel, stride, taps, offset,
+                        masked ? some : NULL);
+            for (int v = 0; v < vectors; v++)
+                store_sums(kind, y, to + v * VEC_BYTES, sums[v], by[v]);
+        }
+        return;
+    }
     for (; r < count; r++, to += y->pitch)
         for (int v = 0; v < vectors; v++) {
             const char *const *at_row = rows + r * stride;
             vec_t sum;
-            if (shares && kernel == 2) {
+            if (kernel == 2) {
                 vec_t a = ALONG(at_row[1], v);
                 sum = add_sums(kind, kept[0][v], a);
                 kept[0][v] = a;
-            } else if (shares && stride == 2) {
+            } else if (stride == 2) {
                 vec_t a = ALONG(at_row[2], v);
                 sum = add_sums(kind, add_sums(kind, kept[0][v], ALONG(at_row[1], v)), a);
                 kept[0][v] = a;
-            } else if (shares) {
+            } else {
                 vec_t a = ALONG(at_row[2], v);
                 sum = add_sums(kind, add_sums(kind, kept[0][v], kept[1][v]), a);
                 kept[0][v] = kept[1][v], kept[1][v] = a;
-            } else {
-                sum = wide_zero();
-                for (ptrdiff_t s = 0; s < w->slabs; s++, at_row += w->slab)
-                    for (ptrdiff_t k = 0; k < kernel; k++)
-                        sum = add_row_taps(kind, sum, s || k, at_row[k * w->dilation] + v * width,
-                                           taps, offset, masked ? some : NULL);
             }
             store_sums(kind, y, to + v * VEC_BYTES, sum, by[v]);
         }
@@ -221,6 +257,30 @@ INLINE void pool_pairs(int kind, const small_windows_t *w, ptrdiff_t n, ptrdiff_
     }
 }
 
+/* Pool windows of one row, from output i on, four vectors at a time; before output `stop`, without
+ * masks. Return the output after them. */
+INLINE ptrdiff_t pool_lone_row(int kind, const small_windows_t *w, ptrdiff_t first, ptrdiff_t i,
+                               ptrdiff_t stop, ptrdiff_t count, const small_results_t *y,
+                               ptrdiff_t taps) {
+    const ptrdiff_t lanes = sum_lanes(kind), item = row_item(kind);
+    const ptrdiff_t after = i + (stop - i) / (4 * lanes) * 4 * lanes;
+    for (ptrdiff_t r = 0; r < count; r++) {
+        const char *p = w->rows[r * w->stride] + first * item;
+        char *to = y->data + r * y->pitch;
+        for (ptrdiff_t at = i; at < after; at += 4 * lanes) {
+            vec_t sums[4] = {{0}, {0}, {0}, {0}};
+            for (ptrdiff_t t = 0; t < taps; t++)
+                for (int v = 0; v < 4; v++)
+                    sums[v] = add_sums(
+                        kind, sums[v], load_row(kind, p + (at + v * lanes + w->offset[t]) * item));
+            for (ptrdiff_t v = 0; v < 4; v++)
+                store_sums(kind, y, to + (at + v * lanes) * sum_item(kind), sums[v],
+                           y->by ? divisors_at(kind, y, at + v * lanes) : sums[v]);
+        }
+    }
+    return after;
+}
+
 /* Pool n neighbouring outputs of `count` rows; output i begins at element first + i.
  *
  * Strips have up to `most` vectors: more of them hide how long additions take, if each waits for
@@ -238,6 +298,10 @@ INLINE void pool_strips(int kind, int in_order, const small_windows_t *w, ptrdif
     for (ptrdiff_t i = 0; i < n;) {
         int vectors = 1;
         char *to;
+        if (kernel == 1 && w->slabs == 1 && i >= inner && i + 4 * lanes <= last) {
+            i = pool_lone_row(kind, w, first, i, last, count, y, taps);
+            continue;
+        }
         if (i >= inner && i + most * lanes <= last)
             vectors = most;
         else if (i >= inner && i + 2 * lanes <= last)
@@ -249,13 +313,16 @@ INLINE void pool_strips(int kind, int in_order, const small_windows_t *w, ptrdif
             for (int v = 0; v < vectors; v++) by[v] = divisors_at(kind, y, i + v * lanes);
         if (most > 2 && vectors == most)
             pool_strip(kind, in_order, w, first + i, count, y, to, by, most, 0, kernel, stride,
-                       taps);
+                       taps, most);
         else if (vectors == 2)
-            pool_strip(kind, in_order, w, first + i, count, y, to, by, 2, 0, kernel, stride, taps);
+            pool_strip(kind, in_order, w, first + i, count, y, to, by, 2, 0, kernel, stride, taps,
+                       most);
         else if (!MASKED_ROWS || (i >= inner && i + lanes <= outer))
-            pool_strip(kind, in_order, w, first + i, count, y, to, by, 1, 0, kernel, stride, taps);
+            pool_strip(kind, in_order, w, first + i, count, y, to, by, 1, 0, kernel, stride, taps,
+                       most);
         else
-            pool_strip(kind, in_order, w, first + i, count, y, to, by, 1, 1, kernel, stride, taps);
+            pool_strip(kind, in_order, w, first + i, count, y, to, by, 1, 1, kernel, stride, taps,
+                       most);
         i += vectors * lanes;
     }
 }
@@ -272,7 +339,11 @@ INLINE void pool_strips(int kind, int in_order, const small_windows_t *w, ptrdif
             pool_pairs(kind, w, n, count, y, w->kernel, w->stride);                               \
             return;                                                                               \
         }                                                                                         \
-        if (one && w->kernel == 3 && w->taps == 3 && w->stride == 1)                              \
+        if (one && w->kernel == 1 && w->stride == 1 && w->taps == 2)                              \
+            pool_strips(kind, 1, w, first, n, count, y, 1, 1, 2, 4);                              \
+        else if (one && w->kernel == 1 && w->stride == 1 && w->taps == 3)                         \
+            pool_strips(kind, 1, w, first, n, count, y, 1, 1, 3, 4);                              \
+        else if (one && w->kernel == 3 && w->taps == 3 && w->stride == 1)                         \
             pool_strips(kind, in_order, w, first, n, count, y, 3, 1, 3, 2);                       \
         else if (one && w->kernel == 3 && w->taps == 3 && w->stride == 2)                         \
             pool_strips(kind, in_order, w, first, n, count, y, 3, 2, 3, 2);                       \

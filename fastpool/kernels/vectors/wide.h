@@ -124,10 +124,34 @@ INLINE vec_t wide_bool(const bool_t_ *p) {
 #define wide(p) BY_ELEMENT(wide, p)(p)
 
 /* The first n elements, n < WIDE; the others are 0. */
-#define wide_part_load(p, n) ({                                                                   \
+#define wide_some(p, n) ({                                                                   \
     char bytes_[VEC_BYTES];                                                                       \
     vec_store(bytes_, vec_load_part(p, (size_t)(n) * sizeof(*(p))));                              \
     wide((__typeof__(p))(void *)bytes_); })
+
+#define WIDE_PART_LOAD(name, T)                                                                   \
+    INLINE vec_t wide_part_load_##name(const T *p, ptrdiff_t n) { return wide_some(p, n); }
+WIDE_PART_LOAD(f16, float16_t_) WIDE_PART_LOAD(bf16, bfloat16_t_)
+WIDE_PART_LOAD(i8, int8_t) WIDE_PART_LOAD(u8, uint8_t)
+WIDE_PART_LOAD(i16, int16_t) WIDE_PART_LOAD(u16, uint16_t)
+WIDE_PART_LOAD(i32, int32_t) WIDE_PART_LOAD(u32, uint32_t)
+WIDE_PART_LOAD(i64, int64_t) WIDE_PART_LOAD(u64, uint64_t) WIDE_PART_LOAD(bool, bool_t_)
+INLINE vec_t wide_part_load_f64(const double *p, ptrdiff_t n) {
+    return vec_load_part(p, (size_t)n * 8);
+}
+#if VEC_BYTES == 64
+INLINE vec_t wide_part_load_f32(const float *p, ptrdiff_t n) {
+    return (vec_t)_mm512_cvtps_pd(_mm256_maskz_loadu_ps((__mmask8)((1 << n) - 1), p));
+}
+#elif VEC_BYTES == 32
+INLINE vec_t wide_part_load_f32(const float *p, ptrdiff_t n) {
+    __m128i some = _mm_cmpgt_epi32(_mm_set1_epi32((int)n), _mm_setr_epi32(0, 1, 2, 3));
+    return (vec_t)_mm256_cvtps_pd(_mm_maskload_ps(p, some));
+}
+#else
+WIDE_PART_LOAD(f32, float)
+#endif
+#define wide_part_load(p, n) BY_ELEMENT(wide_part_load, p)(p, n)
 
 /* Return the sum of a vector's elements. */
 INLINE double wide_total(vec_t v) {

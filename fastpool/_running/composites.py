@@ -1,0 +1,120 @@
+"""Decide whether windows with indices are pooled as composites: a key and a place in one integer.
+
+The composites of a tile are pooled as values, so that all strategies for values serve indices too
+(kernels/maximum/composites.pxi). This decides tiles, so it is asked before there are any.
+"""
+
+import math
+from dataclasses import replace
+
+from .._planning.dtypes import ITEMSIZE
+from .pixels import MAX_TAPS, TAPS_ALONG
+
+# Per width of keys: the dtype of composites, and one more than the most places under a tile.
+# (Places of 32 bits are divided as floats.)
+DTYPES = {2: "int32", 4: "int64"}
+MOST_PLACES = {2: 2**16 - 1, 4: 2**23}
+MOST_INDEX = 2**31  # distance of two indices under a tile
+# Taps in registers take less time for longer pixels of keys, and for windows whose rows and columns
+# are no more.
+PIXEL_BYTES = 32
+LONG = 14
+# Nor of bytes for longer rows of outputs, at a stride.
+ROW = 32
+
+
+def composed(work, make_inner, off):
+    """Return the work of composites instead of a work with indices, or None.
+
+    `make_inner` returns the work of the same windows over values of a dtype.
+    """
+    if "composites" in off or against_composites(work) is not None:
+        return None
+    for size, dtype in DTYPES.items():
+        if size < ITEMSIZE[work.dtype]:
+            continue
+        inner = make_inner(dtype)
+        if inner.axes:  # (it would not be pooled by tiles)
+            return None
+        tile = _tile(work.windows, inner.tile, size)
+        if tile is not None and _furthest(work, tile) < MOST_INDEX:
+            inner = replace(inner, tile=tile)
+            work = replace(work, key_bytes=size, tile=tile, direct=False)
+            return replace(work, inner=inner, composed=True)
+    return None
+
+
+def against_composites(work):
+    """Return why elements are not composed with their places, or None."""
+    leads = work.windows[:-2]
+    if ITEMSIZE[work.dtype] == 8:
+        return "elements of 64 bits leave no room for places"
+    if len(leads) > 1 or any(w.dilation > 1 for w in leads):
+        return "there are several leading axes, or they are dilated"
+    if work.axes or not all(w.size and w.out for w in work.windows):
+        return "windows are very long, or have no elements"
+    if work.channels_last:
+        pixel = work.channels * max(2, ITEMSIZE[work.dtype])
+        if work.direct and pixel >= PIXEL_BYTES:
+            return f"taps of a pixel of {pixel} bytes of keys take less time in registers"
+        return None
+    return "few taps take less time in registers" if _few_taps(work) else None
+
+
+def takes_longer(work):
+    """Is a work pooled as composites, with more than few taps a window?"""
+    if not work.return_indices or against_composites(work) is not None:
+        return False
+    *leads, rows, cols = work.windows
+    longest = max(w.kernel for w in work.windows)
+    return rows.stride * cols.stride > 1 or longest > TAPS_ALONG or any(w.kernel > 1 for w in leads)
+
+
+def _few_taps(work):
+    """Do taps in registers take less time, channels first? Measured on random layers."""
+    *leads, rows, cols = work.windows
+    slabs = math.prod(w.kernel for w in leads)
+    longest = max(rows.kernel, cols.kernel)
+    if rows.kernel + cols.kernel > LONG or (rows.kernel > rows.stride and longest > TAPS_ALONG):
+        return False
+    if slabs * rows.kernel * cols.kernel > MAX_TAPS:
+        return False
+    if cols.stride > 2 and not cols.stride == cols.kernel == 4:
+        return False
+    if cols.stride > 1 and (cols.kernel == 1 or cols.dilation > 1):
+        return False
+    one, bytes_wide = rows.stride == cols.stride == 1, ITEMSIZE[work.dtype] == 1
+    if slabs > 1:
+        return not one and not bytes_wide
+    if one:
+        return not (bytes_wide or work.keyed or longest == 2)
+    return not bytes_wide or cols.out >= ROW
+
+
+def _under(window, outputs):
+    """Return the most elements under some neighbouring outputs."""
+    return min(window.span(outputs), window.size)
+
+
+def _tile(windows, tile, size):
+    """Return the tile, smaller if there are more places under it than keys can have, or None."""
+    *leads, rows, cols = windows
+    tile_rows, tile_cols, channels, planes = tile
+    slabs = math.prod(w.kernel for w in leads)
+    while slabs * _under(rows, tile_rows) * _under(cols, tile_cols) > MOST_PLACES[size]:
+        if tile_rows > 1 and (tile_cols == 1 or rows.span(tile_rows) >= 3 * rows.extent):
+            tile_rows = -(-tile_rows // 2)
+        elif tile_cols > 1:
+            tile_cols = -(-tile_cols // 2)
+        else:
+            return None
+        planes = 1
+    return tile_rows, tile_cols, channels, planes
+
+
+def _furthest(work, tile):
+    """Return the largest distance of two indices under a tile, in one channel."""
+    *leads, rows, cols = work.windows
+    extents = *(w.extent for w in leads), _under(rows, tile[0]), _under(cols, tile[1])
+    strides = work.index_strides[2:]
+    return sum((n - 1) * stride for n, stride in zip(extents, strides, strict=True))

@@ -1,0 +1,123 @@
+"""Decide whether planes are interleaved, and how many at a time. This decides the tiles."""
+
+import math
+
+from .._planning.dtypes import ITEMSIZE
+from .composites import takes_longer
+from .passes import against_one_pass, is_empty, is_wide
+from .tiles import FEW_TASKS, SHARED_BYTES
+from .whole import against_one_window
+
+# Bytes of a pixel of interleaved planes, and of planes that are interleaved and their outputs.
+LEAST_PIXEL = 64
+MOST_PIXEL = 256
+INTERLEAVED_BYTES = 128 << 10
+SLABS_BYTES = 512 << 10  # with indices, and taps along leading axes: nothing else is fast
+# Most elements of an interleaved plane of 16-bit floats: with several outputs, with one.
+KEYED_ELEMENTS = 1300
+KEYED_WHOLE = 144
+# Least elements of an interleaved plane of another type, and most if a quarter are outputs.
+FEW_ELEMENTS = 16
+MOST_ELEMENTS = 64
+# Most elements of an interleaved plane of another type with one output and taps on leading axes.
+WHOLE_SLABS = 64
+# Bytes of a row of outputs: at most, for long windows at stride 1; fewer than, with indices.
+SLIDING_ROW = 40
+INDEXED_ROW = 64
+
+
+def interleaved_planes(work, off):
+    """Return how many planes are interleaved at a time, or 0.
+
+    This decides the tiles, so it is asked as soon as there is the work of single planes.
+    """
+    if "planes_as_pixels" in off or against_interleaving(work):
+        return 0
+    size, planes = ITEMSIZE[work.dtype], work.batch * work.channels
+    groups = -(-planes * size // _pixel_bytes(work))
+    if planes * _plane_bytes(work) > SHARED_BYTES:
+        groups = max(groups, min(FEW_TASKS, planes * size // LEAST_PIXEL))
+    step = 16 // size
+    return -(-planes // (groups * step)) * step
+
+
+def _plane_bytes(work):
+    """Return the bytes of a plane and its outputs."""
+    size, places = ITEMSIZE[work.dtype], work.return_indices * work.index_bytes
+    outs = math.prod(w.out for w in work.windows)
+    return math.prod(w.size for w in work.windows) * size + outs * (size + places)
+
+
+def _pixel_bytes(work):
+    """Return the most bytes of a pixel of planes for which there is room in the cache."""
+    slabs = work.return_indices and any(w.kernel > 1 for w in work.windows[:-2])
+    room = SLABS_BYTES if slabs else INTERLEAVED_BYTES
+    return min(MOST_PIXEL, room // _plane_bytes(work) * ITEMSIZE[work.dtype])
+
+
+def against_interleaving(work):
+    """Return why planes are not interleaved, or None."""
+    planes, (batch, channel, *_) = work.batch * work.channels, work.index_strides
+    if work.channels_last:
+        return "channels are last"
+    if any(w.places or not w.size or not w.out or is_empty(w) or is_wide(w) for w in work.windows):
+        return "windows have no elements, differ in length, or are very long"
+    if work.return_indices and work.batch > 1 and batch != work.channels * channel:
+        return "indices count within a batch"
+    least = LEAST_PIXEL
+    if takes_longer(work):  # (composites of fewer elements fill a vector)
+        least = min(32, 16 * ITEMSIZE[work.dtype])
+    if planes * ITEMSIZE[work.dtype] < least:
+        return f"{planes} planes are too few"
+    if _pixel_bytes(work) < least:
+        return f"a plane of {_plane_bytes(work)} bytes, with its outputs, is too large"
+    return _against_small_planes(work)
+
+
+def _against_small_planes(work):
+    """Return why single planes take less time, or None. Measured on random layers."""
+    *leads, rows, cols = work.windows
+    size, elements = ITEMSIZE[work.dtype], math.prod(w.size for w in work.windows)
+    row_bytes, slabs = cols.out * size, any(window.kernel > 1 for window in leads)
+    long = f"a row of {row_bytes} bytes of outputs is not short"
+    if work.return_indices:
+        if against_one_window(work) is None:
+            return "a plane has one window over all its elements"
+        near = cols.stride <= 2 and size >= 4 and not work.keyed and not slabs
+        return long if near and row_bytes >= INDEXED_ROW else None
+    if all(window.out == 1 for window in work.windows):
+        if elements > (KEYED_WHOLE if work.keyed else WHOLE_SLABS if slabs else 0):
+            return "a plane has one window"
+    if slabs:
+        return None
+    if work.keyed:
+        if max(elements, 4 * cols.size) <= KEYED_ELEMENTS:
+            return None
+        return f"a plane of {elements} elements is taken row by row"
+    if against_one_pass(work.windows) is None:
+        low, high = cols.inner
+        if cols.kernel == cols.stride > 2 and high - low < cols.out:  # (some hang over the sides)
+            return None
+        if size < 8 and elements >= FEW_ELEMENTS and _takes_less_interleaved(work):
+            return None
+        return "windows are short"
+    if size == 8:
+        return "a vector holds few elements"
+    if rows.stride * cols.stride == 1 and row_bytes > SLIDING_ROW and 2 * cols.kernel <= cols.size:
+        return long
+    return None
+
+
+def _takes_less_interleaved(work):
+    """Do interleaved planes take less time, under windows of one pass per axis?
+
+    They do if many taps share short rows, which leave most of a vector empty, and if most of what
+    flattened planes pool is no output.
+    """
+    *_, rows, cols = work.windows
+    size, taps = ITEMSIZE[work.dtype], rows.kernel + cols.kernel
+    least = 6 if size < 4 else 9 if rows.stride * cols.stride <= 4 else math.inf
+    if taps >= least and cols.out * size < 4 * taps:
+        return True
+    elements, outs = math.prod(w.size for w in work.windows), math.prod(w.out for w in work.windows)
+    return elements <= MOST_ELEMENTS and 4 * outs <= elements

@@ -1,0 +1,122 @@
+"""Doubles with all their digits: sums of high and of low digits, or of one rounded addition."""
+
+import numpy as np
+import pytest
+
+import cases
+import fastpool
+from fastpool import _reference
+from fastpool._running import averages
+from fastpool._running import builds as running
+from fastpool._running.averages import make_sum_work
+
+# Shape, window and attributes: all strategies; planes at once, rows in several blocks, parts.
+LAYERS = [
+    ((3, 6, 21), (3, 3), {"layout": "CHW", "pads": 1}),
+    ((1, 30, 12), (5, 5), {"layout": "CHW"}),
+    ((2, 24, 9), (5, 1), {"layout": "CHW", "strides": (4, 1), "pads": (2, 0, 2, 0)}),
+    ((1, 14, 30), (9, 11), {"layout": "CHW", "pads": 4}),
+    ((16, 7, 6), (3, 3), {"layout": "CHW", "strides": 2, "ceil_mode": True}),
+    ((9, 31), (3,), {"layout": "CW", "strides": 2}),
+    ((7, 4, 17), (3, 2), {"layout": "HWC", "pads": 1, "count_include_pad": True}),
+    ((12, 9, 3), (3, 3), {"layout": "HWC", "strides": 2, "dilations": 2}),
+    ((4, 6, 5, 9), (2, 3, 3), {"layout": "CDHW", "strides": (1, 2, 1)}),
+    ((2, 0, 5), (1, 3), {"layout": "CHW", "pads": 1}),
+]
+
+
+def assert_exact(x, kernel, attributes):
+    expected = _reference.avg_pool(x, kernel, **attributes)
+    for build in cases.BUILDS:
+        with running.using(build):
+            for threads in (1, 3):
+                y = fastpool.avg_pool(x, kernel, num_threads=threads, **attributes)
+                cases.assert_same(y, expected, f"{build} {x.shape} {kernel} {attributes}")
+
+
+def arrays(shape):
+    """Doubles whose sums are exact in two digits, in some blocks, and in none."""
+    rng = np.random.default_rng(len(shape))
+    x = rng.standard_normal(shape)
+    yield x
+    yield np.ldexp(x, -1040)  # (subnormal)
+    yield np.ldexp(x, 1000)
+    rows = np.arange(x.size).reshape(shape) // max(1, shape[-1])
+    yield np.ldexp(x, rows % 97)  # larger from block to block
+    yield np.where(rows % 13, 0, x)
+    yield np.where(rows % 29 == 7, np.ldexp(x, -200), x)
+    for kind in ("finite", "powers", "cancelling", "rare", "quarters"):
+        yield cases.summands(shape, "float64", kind, 5)
+    yield np.where(rng.random(shape) < 0.01, np.nextafter(np.inf, 0), x)
+
+
+@pytest.mark.parametrize(("shape", "kernel", "attributes"), LAYERS)
+def test_exact(shape, kernel, attributes, monkeypatch):
+    """In blocks of few rows. The last array has gaps between its elements."""
+    monkeypatch.setattr(averages, "SPLIT_GOAL", 1)
+    wide = np.zeros((*shape[:-1], 2 * shape[-1] + 1))[..., 1::2]
+    for x in arrays(shape):
+        assert_exact(x, kernel, attributes)
+        wide[...] = x
+    assert_exact(wide, kernel, attributes)
+
+
+@pytest.mark.parametrize("sizes", [{}, {"SPLIT_READS": 0}, {"SPLIT_ELEMENTS": 0}])
+def test_blocks_of_other_sizes(sizes, monkeypatch):
+    for name, value in sizes.items():
+        monkeypatch.setattr(averages, name, value)
+    for shape, kernel, attributes in LAYERS:
+        x = np.random.default_rng(1).standard_normal(shape)
+        assert_exact(x, kernel, attributes)
+
+
+@pytest.mark.parametrize("output_size", [(3, 4), (5, 13), (1, 2)])
+def test_adaptive(output_size):
+    for layout, shape in (("CHW", (3, 7, 17)), ("HWC", (5, 13, 9))):
+        for x in arrays(shape):
+            expected = _reference.adaptive_avg_pool(x, output_size, layout=layout)
+            for build in cases.BUILDS:
+                with running.using(build):
+                    y = fastpool.adaptive_avg_pool(x, output_size, layout=layout)
+                cases.assert_same(y, expected, f"{build} {shape} {output_size}")
+
+
+TWO_TAPS = [
+    ((2,), {"strides": 2}),
+    ((2,), {"pads": 1, "count_include_pad": True}),
+    ((2,), {"divisor": 2**40}),
+    ((2,), {"divisor": -1}),
+    ((2,), {"dilations": 3}),
+    ((1,), {}),
+]
+
+
+@pytest.mark.parametrize(("kernel", "attributes"), TWO_TAPS)
+@pytest.mark.parametrize("layout", ["CW", "WC"])
+def test_two_elements(kernel, attributes, layout):
+    """Their sum is rounded once, and a power of two divides it: ties, subnormals, overflow."""
+    attributes = attributes | {"layout": layout}
+    shape = (3, 21) if layout == "CW" else (21, 3)
+    plan = fastpool.plan_avg_pool(shape, "float64", kernel, **attributes)
+    assert make_sum_work(plan)[1].rounds_once
+    for x in arrays(shape):
+        assert_exact(x, kernel, attributes)
+        integers = np.rint(np.clip(x, -2, 2) * 2.0**53)
+        assert_exact(integers, kernel, attributes)  # (sums are often ties)
+        assert_exact(np.ldexp(integers, -1074), kernel, attributes)
+        assert_exact(np.ldexp(integers, -1110), kernel, attributes)
+
+
+def test_where_one_rounding_is_not_enough():
+    """Three elements, a divisor that is no power of two, sums that are carried along."""
+
+    def once(*arguments, **attributes):
+        plan = fastpool.plan_avg_pool(*arguments, **attributes)
+        return make_sum_work(plan)[1].rounds_once
+
+    assert not once((2, 9, 9), "float64", (2, 2), layout="CHW")
+    assert not once((2, 9), "float64", 2, layout="CW", divisor=3)
+    assert not once((2, 9), "float32", 2, layout="CW")
+    assert not once((2, 2), "float64", 3, layout="CW", pads=1, count_include_pad=True)
+    adaptive = fastpool.plan_adaptive_avg_pool((2, 5), "float64", (4,), layout="CW")
+    assert not make_sum_work(adaptive)[1].rounds_once
