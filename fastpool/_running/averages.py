@@ -151,7 +151,8 @@ def _arranged(plan, sequential, channels_last):
         # Channels are what is contiguous, so rows and columns are alike. Columns need scratch.
         swap(-2, -1)
     longest = max(range(len(windows) - 1), key=lambda axis: most_taps(windows[axis]))
-    if most_taps(windows[longest]) > max(FEW_TAPS, most_taps(windows[-2])):
+    is_longer = most_taps(windows[longest]) > max(FEW_TAPS, most_taps(windows[-2]))
+    if is_longer and windows[longest].out > 1:
         # Rows are carried from window to window, and taps of leading axes are added one by one.
         swap(longest, -2)
     is_long = windows[-2].dilation > 1 and most_taps(windows[-2]) > FEW_TAPS

@@ -1,5 +1,102 @@
 # Pool one tile to averages: sums of a block of rows, then quotients.
 
+cdef void sum_block(double *high, Columns *columns, ByteColumns *byte_columns, const any_t *src,
+                    Block *b, const SmallTile *small, Py_ssize_t plane, Py_ssize_t planes,
+                    Py_ssize_t done, Py_ssize_t stop) noexcept nogil:
+    """Write the sums of a block of rows of planes, in the way that the plan names."""
+    cdef const Average *a = b.average
+    cdef const Problem *p = &a.frame.problem
+    cdef const Tile *tile = b.tile
+    cdef Py_ssize_t width = tile.cols * tile.channels, i, r
+    cdef int item = 4 if a.small_floats else 8
+    cdef const any_t *at
+    cdef char *sums
+    if a.whole:
+        sum_whole_planes(high, src, b, plane, planes)
+        return
+    if a.pixels:
+        sum_pixels(high, src + input_offset(p, b.x, tile, 0), b, done, stop)
+        return
+    for i in range(planes):
+        at = src + input_offset(p, b.x, tile, plane + i)
+        sums = <char *>high + i * tile.rows * width * item
+        if a.small:
+            sum_small(sums, small, at, b, done, stop)
+        elif a.bytes:
+            sum_byte_rows(sums, byte_columns, <const uint8_t *>at, b, done, stop, p.code == I8)
+        else:
+            if done == 0 or a.ints:     # integers may have held the sums of the blocks before
+                begin_columns(columns, b, 0)
+            for r in range(done, stop):
+                sum_columns(columns, at, b, tile.row + r)
+                sum_windows(<double *>sums + (r - done) * width, columns, b)
+
+
+cdef bint divide_ints(const View *y, const uint32_t *ints, Block *b, Py_ssize_t plane,
+                      Py_ssize_t planes, Py_ssize_t done, Py_ssize_t stop,
+                      double unit) noexcept nogil:
+    """Divide sums that are multiples of `unit`, in 32 bits. Return False if that is not sure."""
+    cdef const Average *a = b.average
+    cdef const Tile *tile = b.tile
+    cdef Py_ssize_t i
+    cdef char *dst
+    if b.quantization != NULL or not a.quick_ints:
+        return False
+    for i in range(planes):
+        dst = y.data + output_offset(&a.frame.problem, y, tile, plane + i) * dtype_bytes[a.result]
+        if not quick_divide_rows(dst, y, <char *>(ints + i * tile.rows * tile.cols * tile.channels),
+                                 b, done, stop, unit):
+            return False
+    return True
+
+
+cdef bint divide_sums(const View *y, double *high, Block *b, Py_ssize_t plane, Py_ssize_t planes,
+                      Py_ssize_t done, Py_ssize_t stop, bint rounded) noexcept nogil:
+    """Divide, or quantize, the sums of a block of rows. `rounded`: sums were, and means may not be.
+
+    Return False if a mean would be rounded again.
+    """
+    cdef const Average *a = b.average
+    cdef const Problem *p = &a.frame.problem
+    cdef const Tile *tile = b.tile
+    cdef Py_ssize_t i, size = 1 if b.quantization != NULL else dtype_bytes[a.result]
+    cdef Py_ssize_t distance = tile.rows * tile.cols * tile.channels * (4 if a.small_floats else 8)
+    cdef bint as_row = a.whole and y.channel == 1 and evenly_spaced(p, y)
+    cdef char *dst = y.data + output_offset(p, y, tile, plane) * size
+    cdef char *sums
+    cdef divisors_t divisors
+    cdef Row row
+    row.sums.high, row.sums.low, row.sums.rest, row.words = high, NULL, NULL, 0
+    row.divisors = row.reciprocals = NULL
+    if as_row and b.quantization != NULL:
+        quantize_planes(dst, <char *>high, planes, b)
+        return True
+    if as_row:
+        if quick_divide_planes(dst, high, planes, a):
+            return True
+        set_divisors(&divisors, a, tile, 0)
+        fp_clear()
+        divide(dst, &row, &divisors, planes, a.result)
+        if fp_underflow():
+            divisors.settle = True
+            divide(dst, &row, &divisors, planes, a.result)
+        return True
+    for i in range(planes):
+        sums = <char *>high + i * distance
+        dst = y.data + output_offset(p, y, tile, plane + i) * size
+        row.sums.high = <double *>sums
+        if b.quantization != NULL:
+            quantize_block(dst, y, sums, b, done, stop)
+        elif rounded:
+            fp_clear()
+            divide_rows(dst, y, &row, b, done, stop, False)
+            if fp_underflow():
+                return False
+        elif not quick_divide_rows(dst, y, sums, b, done, stop, 0):
+            divide_block(dst, y, &row, b, done, stop)
+    return True
+
+
 cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTile *small,
                         Py_ssize_t plane, Py_ssize_t planes) noexcept nogil:
     """Pool planes of a tile. Return False if a sum is not exact, or beyond the limit.
@@ -7,110 +104,40 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTi
     Several planes are pooled at once if a block holds all of their sums.
     """
     cdef const Average *a = b.average
-    cdef const Problem *p = &a.frame.problem
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t width = tile.cols * tile.channels, i, r, stop, done = 0
+    cdef Py_ssize_t width = tile.cols * tile.channels, stop, count, done = 0
     cdef double *high = doubles(a, b.scratch, HIGH)
-    cdef int item = 4 if a.small_floats else 8
-    cdef char *dst
+    cdef uint32_t *ints = <uint32_t *>doubles(a, b.scratch, LOW)
+    cdef double unit = 1
     cdef bint rounded
-    cdef divisors_t divisors
     cdef Columns columns
     cdef ByteColumns byte_columns
     cdef IntColumns int_columns
-    cdef uint32_t *ints = <uint32_t *>doubles(a, b.scratch, LOW)
-    cdef double unit
-    cdef bint in_ints
-    cdef Row row
-    row.sums.high, row.sums.low, row.sums.rest, row.words = high, NULL, NULL, 0
-    row.divisors = row.reciprocals = NULL
     while done < tile.rows:
         stop = imin(tile.rows, done + a.block_rows)
         fp_clear()
-        in_ints = a.ints and sum_ints(ints, &int_columns, src, b, plane, planes, done, stop)
-        if in_ints:
-            unit = 1 if not is_float_code(p.code) else power_of_two(int_columns.exponent)
-            if b.quantization == NULL and a.quick_ints:
-                for i in range(planes):
-                    dst = y.data + output_offset(p, y, tile, plane + i) * dtype_bytes[a.result]
-                    in_ints = quick_divide_rows(dst, y, <char *>(ints + i * tile.rows * width), b,
-                                                done, stop, unit)
-                if in_ints:
-                    done = stop
-                    continue
-            i = ((planes - 1) * tile.rows + stop - done) * width
-            in_ints = True
+        if a.ints and sum_ints(ints, &int_columns, src, b, plane, planes, done, stop):
+            if any_t in real:
+                unit = power_of_two(int_columns.exponent)
+            if divide_ints(y, ints, b, plane, planes, done, stop, unit):
+                done = stop
+                continue
+            count = ((planes - 1) * tile.rows + stop - done) * width
             if a.small_floats:
-                ints_to_floats(<float *>high, ints, i)
+                ints_to_floats(<float *>high, ints, count)
             else:
-                ints_to_doubles(high, ints, i, unit)
-        elif a.ints:
-            fp_clear()
-            for i in range(planes):
-                begin_columns(&columns, b, 0)
-                for r in range(done, stop):
-                    sum_columns(&columns, src + input_offset(p, b.x, tile, plane + i), b,
-                                tile.row + r)
-                    sum_windows(high + (i * tile.rows + r - done) * width, &columns, b)
-        elif a.whole:
-            sum_whole_planes(high, src, b, plane, planes)
-        elif a.pixels:
-            sum_pixels(high, src + input_offset(p, b.x, tile, 0), b, done, stop)
-        elif a.small:
-            for i in range(planes):
-                sum_small(<char *>high + i * tile.rows * width * item, small,
-                          src + input_offset(p, b.x, tile, plane + i), b, done, stop)
-        elif a.bytes:
-            for i in range(planes):
-                sum_byte_rows(
-                    <char *>high + i * tile.rows * width * item, &byte_columns,
-                    <const uint8_t *>(src + input_offset(p, b.x, tile, plane + i)), b, done, stop,
-                    p.code == I8)
+                ints_to_doubles(high, ints, count, unit)
+            rounded = False
         else:
-            for i in range(planes):
-                if done == 0:
-                    begin_columns(&columns, b, 0)
-                for r in range(done, stop):
-                    sum_columns(&columns, src + input_offset(p, b.x, tile, plane + i), b,
-                                tile.row + r)
-                    sum_windows(high + (i * tile.rows + r - done) * width, &columns, b)
-        rounded = not in_ints and fp_inexact()
+            fp_clear()
+            sum_block(high, &columns, &byte_columns, src, b, small, plane, planes, done, stop)
+            rounded = fp_inexact()
         if rounded and not a.rounds_once:
             return False
         if a.limit and not all_within(high, planes * (stop - done) * width, a.limit):
             return False
-        dst = y.data + output_offset(p, y, tile, plane) * dtype_bytes[a.result]
-        if b.quantization != NULL:
-            if a.whole and y.channel == 1 and evenly_spaced(p, y):
-                quantize_planes(dst, <char *>high, planes, b)
-                return True
-            for i in range(planes):
-                dst = y.data + output_offset(p, y, tile, plane + i)
-                quantize_block(dst, y, <char *>high + i * tile.rows * width * item, b, done, stop)
-            done = stop
-            continue
-        if a.whole and y.channel == 1 and evenly_spaced(p, y):
-            if quick_divide_planes(dst, high, planes, a):
-                return True
-            set_divisors(&divisors, a, tile, 0)
-            fp_clear()
-            divide(dst, &row, &divisors, planes, a.result)
-            if fp_underflow():
-                divisors.settle = True
-                divide(dst, &row, &divisors, planes, a.result)
-            return True
-        for i in range(planes):
-            row.sums.high = high + i * tile.rows * width
-            dst = y.data + output_offset(p, y, tile, plane + i) * dtype_bytes[a.result]
-            if rounded:
-                fp_clear()
-                divide_rows(dst, y, &row, b, done, stop, False)
-                if fp_underflow():          # (the mean would be rounded again)
-                    return False
-                continue
-            if not quick_divide_rows(dst, y, <char *>high + i * tile.rows * width * item, b, done,
-                                     stop, 0):
-                divide_block(dst, y, &row, b, done, stop)
+        if not divide_sums(y, high, b, plane, planes, done, stop, rounded):
+            return False
         done = stop
     return True
 

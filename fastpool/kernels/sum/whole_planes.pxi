@@ -34,13 +34,18 @@ cdef void sum_whole_planes(double *out, const any_t *src, const Block *b, Py_ssi
     """Set the sums of planes that have one window each, of all that is under the tile."""
     cdef const Problem *p = &b.average.frame.problem
     cdef Py_ssize_t rows = b.tile.row_hi - b.tile.row_lo, cols = b.tile.col_hi - b.tile.col_lo
-    cdef Py_ssize_t i, s, r
+    cdef Py_ssize_t i, s, r, slabs = b.slabs
     cdef const any_t *at
     if b.x.row == cols:                     # rows that are neighbours in memory are one run
         rows, cols = 1, rows * cols
+        s = 1
+        while s < slabs and b.offsets[s] - b.offsets[s - 1] == cols:
+            s += 1
+        if s == slabs:                      # (so are slabs)
+            slabs, cols = 1, slabs * cols
     for i in range(planes):
         out[i] = 0
-        for s in range(b.slabs):
+        for s in range(slabs):
             at = src + b.offsets[s] + input_offset(p, b.x, b.tile, plane + i)
             if any_t is int8_t or any_t is uint8_t:
                 for r in range(rows):

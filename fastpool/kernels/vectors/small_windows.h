@@ -229,19 +229,17 @@ INLINE void pool_strip(int kind, int in_order, const small_windows_t *w, ptrdiff
 }
 
 /* Pool windows of two taps side by side, without padding, where they begin at every second element.
- * The pairs of a row are read where they are. */
+ * The pairs of a row are read where they are. Rows of large planes are read in the order of memory:
+ * 1x176x132x110 k2 s2 takes half the time of strips down the rows (AVX2). */
 INLINE void pool_pairs(int kind, const small_windows_t *w, ptrdiff_t n, ptrdiff_t count,
                        const small_results_t *y, ptrdiff_t kernel, ptrdiff_t stride) {
     const ptrdiff_t lanes = sum_lanes(kind), item = row_item(kind), width = lanes * item;
-    for (ptrdiff_t i = 0; i < n; i += lanes) {
-        char *to;
-        vec_t by = {0};
-        if (i + lanes > n) i = n - lanes; /* (n >= lanes) */
-        to = y->data + i * sum_item(kind);
-        if (y->by) by = divisors_at(kind, y, i);
-        for (ptrdiff_t r = 0; r < count; r++, to += y->pitch) {
+    for (ptrdiff_t r = 0; r < count; r++)
+        for (ptrdiff_t i = 0; i < n; i += lanes) {
             const char *const *rows = w->rows + r * stride;
-            vec_t sum = {0};
+            vec_t sum = {0}, by = {0};
+            if (i + lanes > n) i = n - lanes; /* (n >= lanes) */
+            if (y->by) by = divisors_at(kind, y, i);
             for (ptrdiff_t s = 0; s < w->slabs; s++, rows += w->slab)
                 for (ptrdiff_t k = 0; k < kernel; k++) {
                     const char *p = rows[k * w->dilation] + 2 * i * item;
@@ -252,9 +250,8 @@ INLINE void pool_pairs(int kind, const small_windows_t *w, ptrdiff_t n, ptrdiff_
                         even = vec_concat_even_8(low, high), odd = vec_concat_odd_8(low, high);
                     sum = add_sums(kind, add_sums(kind, sum, even), odd);
                 }
-            store_sums(kind, y, to, sum, by);
+            store_sums(kind, y, y->data + r * y->pitch + i * sum_item(kind), sum, by);
         }
-    }
 }
 
 /* Pool windows of one row, from output i on, four vectors at a time; before output `stop`, without
