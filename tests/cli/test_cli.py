@@ -201,7 +201,7 @@ def test_info_says_why():
     )
     lines = dict(line.split(maxsplit=1) for line in process.stdout.splitlines())
     assert lines["build"].startswith("baseline (FASTPOOL_ISA)")
-    assert lines["threads"] == "1 by default (FASTPOOL_NUM_THREADS)"
+    assert lines["threads"].startswith("1 by default (FASTPOOL_NUM_THREADS")  # affinity may be 1
     assert "OMP_NUM_THREADS: 3" in lines["limits"]
     process = cases.run_python(main("info"), FASTPOOL_NUM_THREADS="many")
     assert process.returncode == 2
