@@ -72,11 +72,11 @@ def _builds():
     used = builds._active
     features, here = _features(), builds.builds()
     found = {}
-    for name, (module, needed) in builds.BUILDS.items():
+    for name, (suffix, needed) in builds.BUILDS.items():
         missing = [feature for feature in needed if not features[feature]]
         if name in here:
             found[name] = "in use" if name == used else "runs here"
-        elif util.find_spec(f"fastpool.{module}") is None:
+        elif util.find_spec(f"fastpool._kernels{suffix}") is None:
             found[name] = "not installed"
         else:
             found[name] = f"needs {', '.join(missing)}"

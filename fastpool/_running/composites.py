@@ -15,11 +15,11 @@ from .pixels import MAX_TAPS, TAPS_ALONG
 DTYPES = {2: "int32", 4: "int64"}
 MOST_PLACES = {2: 2**16 - 1, 4: 2**23}
 MOST_INDEX = 2**31  # distance of two indices under a tile
-# Taps in registers take less time for longer pixels of keys, and for windows whose rows and columns
-# are no more.
+# Taps in registers take less time than composites for pixels of at least these bytes of keys, and
+# for windows whose rows plus columns are at most LONG.
 PIXEL_BYTES = 32
 LONG = 14
-# Nor of bytes for longer rows of outputs, at a stride.
+# Elements of a byte at a stride: taps take less time for rows of at least these outputs.
 ROW = 32
 
 

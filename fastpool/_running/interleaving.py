@@ -68,7 +68,7 @@ def against_interleaving(work):
     if takes_longer(work):  # (composites of fewer elements fill a vector)
         least = min(32, 16 * ITEMSIZE[work.dtype])
     if planes * ITEMSIZE[work.dtype] < least:
-        return f"{planes} planes are too few"
+        return f"planes are too few: {planes}"
     if _pixel_bytes(work) < least:
         return f"a plane of {_plane_bytes(work)} bytes, with its outputs, is too large"
     return _against_small_planes(work)

@@ -43,7 +43,7 @@ def whole_width(work):
 
 def against_whole_pixels(work):
     """Return why pixels are not pooled to one, or None."""
-    if not work.channels_last or work.inner:
+    if not work.channels_last:
         return "channels are not last"
     pixel = whole_width(work) * ITEMSIZE[work.dtype]
     if pixel in SLOW_PIXELS:

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import threading
+from collections.abc import Mapping
 
 import onnx
 import onnxruntime
@@ -215,21 +216,27 @@ optional
 
         `run_options` are onnxruntime.RunOptions, for every piece.
         """
+        if not isinstance(input_feed, Mapping):
+            raise TypeError(f"input_feed: expected a dict of the inputs, got {shown(input_feed)}")
+        if not isinstance(run_options, onnxruntime.RunOptions | None):
+            raise TypeError(
+                f"run_options: expected onnxruntime.RunOptions or None, got {shown(run_options)}"
+            )
         missing = self._inputs.keys() - self._optional - input_feed.keys()
         unknown = input_feed.keys() - self._inputs.keys()
         if missing or unknown:
             raise ValueError(
                 f"input_feed: missing {shown(sorted(missing))}, unknown {shown(sorted(unknown))}"
             )
+        unknown = set(output_names or ()) - {output.name for output in self._outputs}
+        if unknown:
+            raise ValueError(f"output_names: unknown {shown(sorted(unknown))}")
         inputs = {name: self._inputs[name].checked(x) for name, x in input_feed.items()}
         with _limits(self._threads, run_options):
             results = self._program(inputs)
         if not output_names:
             return results
         named = dict(zip((output.name for output in self._outputs), results, strict=True))
-        unknown = set(output_names) - named.keys()
-        if unknown:
-            raise ValueError(f"output_names: unknown {shown(sorted(unknown))}")
         return [named[name] for name in output_names]
 
 

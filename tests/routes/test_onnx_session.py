@@ -386,9 +386,15 @@ def test_names_of_inputs_and_outputs():
     assert_same(again, y)
     assert len(session.run([], inputs)) == len(session.run(None, inputs)) == 3
     with pytest.raises(ValueError, match=r"^output_names: unknown \['w'\]"):
-        session.run(["w", "y"], inputs)
+        session.run(["w", "y"], inputs | {"x": X.astype(float)})  # before the inputs are read
     with pytest.raises(ValueError, match=r"^input_feed: missing \['b'\], unknown \['w'\]"):
         session.run(None, {"x": X, "w": X})
+    with pytest.raises(TypeError, match=r"^input_feed: expected a dict of the inputs, got \["):
+        session.run(None, [X])
+    with pytest.raises(
+        TypeError, match="^run_options: expected onnxruntime.RunOptions or None, got 3"
+    ):
+        session.run(None, inputs, 3)
     with pytest.raises(TypeError, match="^input 'x': expected float32, got float64"):
         session.run(None, inputs | {"x": X.astype(float)})
     with pytest.raises(ValueError, match="^input 'x': expected shape"):

@@ -32,7 +32,7 @@ X = torch.zeros(1, 1, 6, 6)
         (TypeError, "kernel_size: expected .*, got '2'", (X, (2, "2"))),
         (ValueError, "kernel_size: expected an int or 2 ints, got", (X, (2, 2, 2))),
         (ValueError, "kernel_size: expected ints of at least 1, got 0", (X, 0)),
-        (ValueError, r"kernel_size: window \(7 - 1\) \* 1 \+ 1 exceeds the padded", (X, 7)),
+        (ValueError, r"kernel_size: window \(7 - 1\) \* 1 \+ 1 = 7 exceeds the padded", (X, 7)),
         (ValueError, "stride: expected ints of at least 1, got", (X, 2, (1, 0))),
         (ValueError, "padding: expected ints of at least 0, got -1", (X, 2, 2, -1)),
         (ValueError, "padding: expected at most half of kernel_size 3, got 2", (X, 3, 2, 2)),

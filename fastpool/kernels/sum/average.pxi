@@ -112,7 +112,7 @@ cdef struct Rows:                       # rows of the input under a window, from
 
 cdef struct Factors:                    # of the rows of a tile that are quantised alike
     Py_ssize_t taps[FACTOR_SLOTS]       # of a window, but for those along the row
-    double divisors[FACTOR_SLOTS]       # the same
+    double divisors[FACTOR_SLOTS]       # of these windows, but for the counts along the row
     int count                           # of all that were ever set
 
 
