@@ -363,6 +363,8 @@ def _interleaved_rows(plan, windows, sequential):
     nbytes = itemsize * _groups(plan) * INTERLEAVED / planes  # zeros of the last group included
     if not sum_strategies.interleaves(windows, nbytes, plan.dtype, sequential):
         return 0
+    if _span(cols, cols.out) > max(ROW_ELEMENTS, 4 * cols.size):  # (nearly all of it is padding)
+        return 0
     row_bytes = math.prod(map(most_taps, leads)) * cols.size * INTERLEAVED * itemsize
     room = INTERLEAVED_BYTES // max(1, row_bytes)
     most = rows.out if room >= rows.size else (room - rows.extent) // rows.stride + 1
@@ -440,7 +442,8 @@ def _tile(plan, windows, channels_last, limit, strategy):
     if direct:
         most = outputs // channels if channels_last else limit // cols.stride
         columns = _part(out_cols, max(1, most))
-    elif not cols.places and cols.span(out_cols) * channels > limit:
+        limit = max(limit, 4 * cols.size * channels)
+    if not cols.places and cols.span(columns) * channels > limit:
         room = max(limit // channels, 4 * cols.extent) - cols.extent
         columns = _part(out_cols, max(1, room // cols.stride))
     planes = 1

@@ -11,10 +11,11 @@ from .._planning.dtypes import ITEMSIZE
 from .pixels import MAX_TAPS, TAPS_ALONG
 
 # Per width of keys: the dtype of composites, and one more than the most places under a tile.
-# (Places of 32 bits are divided as floats.)
+# (Places of 32 bits are divided as floats, whose quotients would be wrong from 2**22 on.)
 DTYPES = {2: "int32", 4: "int64"}
-MOST_PLACES = {2: 2**16 - 1, 4: 2**23}
+MOST_PLACES = {2: 2**16 - 1, 4: 2**22}
 MOST_INDEX = 2**31  # distance of two indices under a tile
+MOST_MORE = 8  # times the elements, under tiles that are smaller for the sake of their places
 # Taps in registers take less time than composites for pixels of at least these bytes of keys, and
 # for windows whose rows plus columns are at most LONG.
 PIXEL_BYTES = 32
@@ -37,7 +38,9 @@ def composed(work, make_inner, off):
         if inner.axes:  # (it would not be pooled by tiles)
             return None
         tile = _tile(work.windows, inner.tile, size)
-        if tile is not None and _furthest(work, tile) < MOST_INDEX:
+        if tile is None or _overlaps(work.windows, tile, inner.tile):
+            continue
+        if _furthest(work, tile) < MOST_INDEX:
             inner = replace(inner, tile=tile)
             work = replace(work, key_bytes=size, tile=tile, direct=False)
             return replace(work, inner=inner, composed=True)
@@ -110,6 +113,20 @@ def _tile(windows, tile, size):
             return None
         planes = 1
     return tile_rows, tile_cols, channels, planes
+
+
+def _overlaps(windows, tile, larger):
+    """Do smaller tiles have so many more elements under them that other tiles take less time?"""
+    *_, rows, cols = windows
+    most = max(rows.size * cols.size, _elements(rows, cols, larger))
+    return _elements(rows, cols, tile) > MOST_MORE * most
+
+
+def _elements(rows, cols, tile):
+    """Return the elements under all tiles of a plane, those that tiles share several times."""
+    tile_rows, tile_cols, *_ = tile
+    tiles = -(-rows.out // tile_rows) * -(-cols.out // tile_cols)
+    return tiles * _under(rows, tile_rows) * _under(cols, tile_cols)
 
 
 def _furthest(work, tile):

@@ -14,6 +14,7 @@ import cases
 import fastpool
 from fastpool import _reference
 from fastpool._planning.dtypes import ITEMSIZE
+from fastpool._running import composites
 
 INDEXING = [
     {},
@@ -180,3 +181,38 @@ def test_one_window_over_pixels(name, isa, guarded_memory):
         part[...] = values
         check(plan, part, attributes)
         assert plan._prepared.pooling.strategy == "whole_pixels"
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "kernel", "attributes"),
+    [
+        ((600, 600), "uint8", (240, 240), {}),
+        ((700, 700), "float16", (200, 200), {}),
+        ((3000, 100), "int16", (600, 90), {}),
+        ((44, 5423), "float16", (9, 2), {"dilations": (1, 5050), "strides": (3, 2)}),
+        ((20, 11839, 2), "uint8", (9, 3), {"dilations": (1, 3573), "strides": 2}),
+    ],
+)
+def test_tiles_share_few_elements(shape, dtype, kernel, attributes, monkeypatch):
+    """Tiles small enough for places of 16 bits would have one output, and share all elements."""
+    attributes = {"layout": "HWC"[: len(shape)], "return_indices": True, **attributes}
+    plan = fastpool.plan_max_pool(shape, dtype, kernel, **attributes)
+    work = plan._prepared_for(np.dtype(dtype)).work
+    under = 1
+    for window, outputs in zip(work.windows, work.tile[:2], strict=True):
+        under *= -(-window.out // outputs) * min(window.span(outputs), window.size)
+    assert work.axes or under < 10 * shape[0] * shape[1]
+    x = cases.values(shape, dtype, cases.VALUE_KINDS[0], 5)
+    monkeypatch.setenv("FASTPOOL_STRATEGY", "-composites")
+    for one, two in zip(plan(x), fastpool.max_pool(x, kernel, **attributes), strict=True):
+        cases.assert_same(one, two)
+
+
+@pytest.mark.parametrize("places", sorted(composites.MOST_PLACES.values()))
+def test_quotients_of_places_are_exact(places):
+    """As the kernels make them, in float32: the first and the last column of every row."""
+    for cols in [*range(1, 40), *range(40, 4000, 97), 2**16 - 1, 2**20 + 1, places]:
+        rows = np.arange(places // cols)
+        for col in (0, cols - 1):
+            place = (rows * cols + col).astype(np.float32) + np.float32(0.5)
+            assert np.array_equal((place * np.float32(1 / cols)).astype(np.int64), rows), cols

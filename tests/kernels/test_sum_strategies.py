@@ -292,6 +292,33 @@ def test_scratch_of_small_windows_is_bounded():
         assert plan._prepared_for(np.dtype("float16")).pooling.scratch_bytes < 4 << 20
 
 
+@pytest.mark.parametrize(
+    ("dtype", "shape", "kernel", "layout"),
+    [
+        ("float32", (8, 5), (2,), "CW"),
+        ("int16", (5, 3, 40), (3,), "NCW"),
+        ("int32", (2, 16, 16, 8, 8), (5, 40, 2), "NCDHW"),
+        ("float64", (16, 8, 1), (3,), "NWC"),
+        ("float32", (8, 3, 5, 40), (2, 40), "NHWC"),
+        ("bool", (3, 16, 2), (5,), "NCW"),
+    ],
+)
+def test_scratch_of_windows_far_apart_is_bounded(dtype, shape, kernel, layout):
+    """Of outputs that see only padding between them, however many elements that is."""
+    *others, col = kernel
+    for stride in (10**4, 2**28):
+        attributes = {
+            "strides": (*others, stride),
+            "pads": (*(0 for _ in others), 2 * stride, *others, 3 * stride + col),
+            "count_include_pad": True,
+            "layout": layout,
+        }
+        plan = fastpool.plan_avg_pool(shape, dtype, kernel, **attributes)
+        assert plan._prepared_for(np.dtype(dtype)).pooling.scratch_bytes < 4 << 20
+        x = cases.summands(shape, dtype, "normal", 3)
+        cases.assert_same(plan(x), _reference.avg_pool(x, kernel, **attributes))
+
+
 # Planes that are interleaved: channels (one group, parts of groups), plane, window, attributes.
 INTERLEAVED = [
     ((16, 5, 5), (3, 3), {"pads": 1}),

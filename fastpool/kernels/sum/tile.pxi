@@ -1,9 +1,19 @@
 # Pool one tile to averages: sums of a block of rows, then quotients.
 
-cdef void sum_block(double *high, Columns *columns, ByteColumns *byte_columns, const any_t *src,
-                    Block *b, const SmallTile *small, Py_ssize_t plane, Py_ssize_t planes,
-                    Py_ssize_t done, Py_ssize_t stop) noexcept nogil:
-    """Write the sums of a block of rows of planes, in the way that the plan names."""
+cdef struct Part:                   # of a tile, which is pooled at once: rows of outputs of planes
+    Py_ssize_t plane, planes, row, stop
+
+
+cdef struct Kept:                   # from one part of a tile to the next, by the ways of adding up
+    const SmallTile *small
+    Columns columns
+    ByteColumns byte_columns
+    IntColumns int_columns
+
+
+cdef void sum_part(double *high, Kept *kept, const any_t *src, Block *b,
+                   const Part *part) noexcept nogil:
+    """Set the sums of a part of a tile, in the way that the plan names."""
     cdef const Average *a = b.average
     cdef const Problem *p = &a.frame.problem
     cdef const Tile *tile = b.tile
@@ -12,28 +22,28 @@ cdef void sum_block(double *high, Columns *columns, ByteColumns *byte_columns, c
     cdef const any_t *at
     cdef char *sums
     if a.whole:
-        sum_whole_planes(high, src, b, plane, planes)
+        sum_whole_planes(high, src, b, part.plane, part.planes)
         return
     if a.pixels:
-        sum_pixels(high, src + input_offset(p, b.x, tile, 0), b, done, stop)
+        sum_pixels(high, src + input_offset(p, b.x, tile, 0), b, part.row, part.stop)
         return
-    for i in range(planes):
-        at = src + input_offset(p, b.x, tile, plane + i)
+    for i in range(part.planes):
+        at = src + input_offset(p, b.x, tile, part.plane + i)
         sums = <char *>high + i * tile.rows * width * item
         if a.small:
-            sum_small(sums, small, at, b, done, stop)
+            sum_small(sums, kept.small, at, b, part.row, part.stop)
         elif a.bytes:
-            sum_byte_rows(sums, byte_columns, <const uint8_t *>at, b, done, stop, p.code == I8)
+            sum_byte_rows(sums, &kept.byte_columns, <const uint8_t *>at, b, part.row, part.stop,
+                          p.code == I8)
         else:
-            if done == 0 or a.ints:     # integers may have held the sums of the blocks before
-                begin_columns(columns, b, 0)
-            for r in range(done, stop):
-                sum_columns(columns, at, b, tile.row + r)
-                sum_windows(<double *>sums + (r - done) * width, columns, b)
+            if part.row == 0 or a.ints:     # (sums of earlier rows may have been integers)
+                begin_columns(&kept.columns, b, 0)
+            for r in range(part.row, part.stop):
+                sum_columns(&kept.columns, at, b, tile.row + r)
+                sum_windows(<double *>sums + (r - part.row) * width, &kept.columns, b)
 
 
-cdef bint divide_ints(const View *y, const uint32_t *ints, Block *b, Py_ssize_t plane,
-                      Py_ssize_t planes, Py_ssize_t done, Py_ssize_t stop,
+cdef bint divide_ints(const View *y, const uint32_t *ints, Block *b, const Part *part,
                       double unit) noexcept nogil:
     """Divide sums that are multiples of `unit`, in 32 bits. Return False if that is not sure."""
     cdef const Average *a = b.average
@@ -42,19 +52,20 @@ cdef bint divide_ints(const View *y, const uint32_t *ints, Block *b, Py_ssize_t 
     cdef char *dst
     if b.quantization != NULL or not a.quick_ints:
         return False
-    for i in range(planes):
-        dst = y.data + output_offset(&a.frame.problem, y, tile, plane + i) * dtype_bytes[a.result]
+    for i in range(part.planes):
+        dst = y.data + (output_offset(&a.frame.problem, y, tile, part.plane + i)
+                        * dtype_bytes[a.result])
         if not quick_divide_rows(dst, y, <char *>(ints + i * tile.rows * tile.cols * tile.channels),
-                                 b, done, stop, unit):
+                                 b, part.row, part.stop, unit):
             return False
     return True
 
 
-cdef bint divide_sums(const View *y, double *high, Block *b, Py_ssize_t plane, Py_ssize_t planes,
-                      Py_ssize_t done, Py_ssize_t stop, bint rounded) noexcept nogil:
-    """Divide, or quantize, the sums of a block of rows. `rounded`: sums were, and means may not be.
+cdef bint divide_sums(const View *y, double *high, Block *b, const Part *part,
+                      bint rounded) noexcept nogil:
+    """Divide, or quantise, the sums of a part. Return False if a mean would be rounded twice.
 
-    Return False if a mean would be rounded again.
+    `rounded`: sums were rounded, and their means may not be.
     """
     cdef const Average *a = b.average
     cdef const Problem *p = &a.frame.problem
@@ -62,38 +73,38 @@ cdef bint divide_sums(const View *y, double *high, Block *b, Py_ssize_t plane, P
     cdef Py_ssize_t i, size = 1 if b.quantization != NULL else dtype_bytes[a.result]
     cdef Py_ssize_t distance = tile.rows * tile.cols * tile.channels * (4 if a.small_floats else 8)
     cdef bint as_row = a.whole and y.channel == 1 and evenly_spaced(p, y)
-    cdef char *dst = y.data + output_offset(p, y, tile, plane) * size
+    cdef char *dst = y.data + output_offset(p, y, tile, part.plane) * size
     cdef char *sums
     cdef divisors_t divisors
     cdef Row row
     row.sums.high, row.sums.low, row.sums.rest, row.words = high, NULL, NULL, 0
     row.divisors = row.reciprocals = NULL
     if as_row and b.quantization != NULL:
-        quantize_planes(dst, <char *>high, planes, b)
+        quantize_planes(dst, <char *>high, part.planes, b)
         return True
     if as_row:
-        if quick_divide_planes(dst, high, planes, a):
+        if quick_divide_planes(dst, high, part.planes, a):
             return True
         set_divisors(&divisors, a, tile, 0)
         fp_clear()
-        divide(dst, &row, &divisors, planes, a.result)
+        divide(dst, &row, &divisors, part.planes, a.result)
         if fp_underflow():
             divisors.settle = True
-            divide(dst, &row, &divisors, planes, a.result)
+            divide(dst, &row, &divisors, part.planes, a.result)
         return True
-    for i in range(planes):
+    for i in range(part.planes):
         sums = <char *>high + i * distance
-        dst = y.data + output_offset(p, y, tile, plane + i) * size
+        dst = y.data + output_offset(p, y, tile, part.plane + i) * size
         row.sums.high = <double *>sums
         if b.quantization != NULL:
-            quantize_block(dst, y, sums, b, done, stop)
+            quantize_block(dst, y, sums, b, part.row, part.stop)
         elif rounded:
             fp_clear()
-            divide_rows(dst, y, &row, b, done, stop, False)
+            divide_rows(dst, y, &row, b, part.row, part.stop, False)
             if fp_underflow():
                 return False
-        elif not quick_divide_rows(dst, y, sums, b, done, stop, 0):
-            divide_block(dst, y, &row, b, done, stop)
+        elif not quick_divide_rows(dst, y, sums, b, part.row, part.stop, 0):
+            divide_block(dst, y, &row, b, part.row, part.stop)
     return True
 
 
@@ -105,24 +116,25 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTi
     """
     cdef const Average *a = b.average
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t width = tile.cols * tile.channels, stop, count, done = 0
+    cdef Py_ssize_t width = tile.cols * tile.channels, count
     cdef double *high = doubles(a, b.scratch, HIGH)
     cdef uint32_t *ints = <uint32_t *>doubles(a, b.scratch, LOW)
     cdef double unit = 1
     cdef bint rounded
-    cdef Columns columns
-    cdef ByteColumns byte_columns
-    cdef IntColumns int_columns
-    while done < tile.rows:
-        stop = imin(tile.rows, done + a.block_rows)
+    cdef Part part
+    cdef Kept kept
+    kept.small = small
+    part.plane, part.planes, part.row = plane, planes, 0
+    while part.row < tile.rows:
+        part.stop = imin(tile.rows, part.row + a.block_rows)
         fp_clear()
-        if a.ints and sum_ints(ints, &int_columns, src, b, plane, planes, done, stop):
+        if a.ints and sum_ints(ints, &kept.int_columns, src, b, plane, planes, part.row, part.stop):
             if any_t in real:
-                unit = power_of_two(int_columns.exponent)
-            if divide_ints(y, ints, b, plane, planes, done, stop, unit):
-                done = stop
+                unit = power_of_two(kept.int_columns.exponent)
+            if divide_ints(y, ints, b, &part, unit):
+                part.row = part.stop
                 continue
-            count = ((planes - 1) * tile.rows + stop - done) * width
+            count = ((planes - 1) * tile.rows + part.stop - part.row) * width
             if a.small_floats:
                 ints_to_floats(<float *>high, ints, count)
             else:
@@ -130,15 +142,15 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTi
             rounded = False
         else:
             fp_clear()
-            sum_block(high, &columns, &byte_columns, src, b, small, plane, planes, done, stop)
+            sum_part(high, &kept, src, b, &part)
             rounded = fp_inexact()
         if rounded and not a.rounds_once:
             return False
-        if a.limit and not all_within(high, planes * (stop - done) * width, a.limit):
+        if a.limit and not all_within(high, planes * (part.stop - part.row) * width, a.limit):
             return False
-        if not divide_sums(y, high, b, plane, planes, done, stop, rounded):
+        if not divide_sums(y, high, b, &part, rounded):
             return False
-        done = stop
+        part.row = part.stop
     return True
 
 

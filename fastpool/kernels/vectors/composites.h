@@ -81,7 +81,7 @@ static compose_t const compose_table[2][DTYPES] = {ROW_16(compose), ROW_32(compo
 INLINE compose_t composer(int code, int key_bytes) { return compose_table[key_bytes >> 2][code]; }
 
 /* ---- take them apart: keys, and the indices of their places
- * ---- A place is (slab * rows + row) * cols + col, below 2 ** 23, so that quotients by floats are
+ * ---- A place is (slab * rows + row) * cols + col, below 2 ** 22, so that quotients by floats are
  * ---- exact. An index is base + place * col + place / cols * row + place / (cols * rows) * slab,
  * ---- and with `lanes`, lanes[i] more. ---- */
 
