@@ -11,7 +11,7 @@ cdef struct Kept:                   # from one part of a tile to the next, by th
     IntColumns int_columns
 
 
-cdef void sum_part(double *high, Kept *kept, const any_t *src, Block *b,
+cdef void set_sums(double *high, Kept *kept, const any_t *src, Block *b,
                    const Part *part) noexcept nogil:
     """Set the sums of a part of a tile, in the way that the plan names."""
     cdef const Average *a = b.average
@@ -142,7 +142,7 @@ cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTi
             rounded = False
         else:
             fp_clear()
-            sum_part(high, &kept, src, b, &part)
+            set_sums(high, &kept, src, b, &part)
             rounded = fp_inexact()
         if rounded and not a.rounds_once:
             return False
