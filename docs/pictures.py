@@ -2,7 +2,7 @@
 
 Where possible, fastpool or its planning of passes computes what a picture shows.
 
-    python docs/pictures.py     # draw docs/speed.svg, for the README, from speed.json
+    python docs/pictures.py     # draw speed.svg and random_layers.svg, for the README
 """
 
 import json
@@ -318,43 +318,65 @@ def group(workload):
     return "other types"
 
 
+def plot_ratios(names, series, xlabel, height):
+    """Plot strips of ratios: one per name, and in it one per label of `series`.
+
+    `series` maps a label to a list of (name, ratio). A bar is the geometric mean of a strip.
+    """
+    figure, axes = plt.subplots(figsize=(6.5, height), layout="constrained")
+    for number, (label, points) in enumerate(series.items()):
+        colour, shift = COLOURS[number], 0.34 * (number - (len(series) - 1) / 2)
+        places = [names.index(name) + shift for name, _ in points]
+        ratios = [ratio for _, ratio in points]
+        axes.plot(ratios, places, "o", ms=4.5, color=colour, alpha=0.6 if len(points) < 200 else 0.25,
+                  mew=0, label=label)  # fmt: skip
+        for place, name in enumerate(names):
+            logs = [math.log(ratio) for of, ratio in points if of == name]
+            mean, at = math.exp(sum(logs) / len(logs)), place + shift
+            axes.plot([mean] * 2, [at - 0.15, at + 0.15], color=colour, lw=2)
+    axes.axvline(1, color="black", lw=1, zorder=0)
+    axes.set(xscale="log", xlabel=xlabel)
+    low, high = axes.get_xlim()
+    ticks = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500]
+    ticks = [tick for tick in ticks if low <= tick <= high]
+    axes.set_xticks(ticks, labels=map("{:g}".format, ticks))
+    axes.minorticks_off()
+    axes.set_yticks(range(len(names)), labels=names)
+    axes.invert_yaxis()
+    axes.grid(axis="x", color="#dddddd", lw=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    if len(series) > 1:
+        axes.legend(frameon=False, loc="upper right")
+    return figure
+
+
 def speed():
     """Plot every workload of speed.json: the fastest other library's time over fastpool's."""
     rows = json.loads((HERE / "speed.json").read_text())["rows"]
     tiny = "a call on\n64 elements"
     names = [*dict.fromkeys(group(row["workload"]) for row in rows)]
     names = [name for name in names if name != tiny] + [tiny]
-    figure, axes = plt.subplots(figsize=(6.5, 5), layout="constrained")
-    for threads, colour, shift in ((1, BLUE, -0.17), (2, ORANGE, 0.17)):
-        chosen = [row for row in rows if row["threads"] == threads]
-        ratios = [row["peer_time"] / row["fastpool"] for row in chosen]
-        places = [names.index(group(row["workload"])) + shift for row in chosen]
-        label = f"{threads} thread{'s' * (threads > 1)}"
-        axes.plot(ratios, places, "o", ms=4.5, color=colour, alpha=0.6, mew=0, label=label)
-        for number, name in enumerate(names):
-            of_group = [r for r, row in zip(ratios, chosen, strict=True)
-                        if group(row["workload"]) == name]  # fmt: skip
-            mean = math.exp(sum(map(math.log, of_group)) / len(of_group))
-            axes.plot(
-                [mean] * 2, [number + shift - 0.15, number + shift + 0.15], color=colour, lw=2
-            )
-    axes.axvline(1, color="black", lw=1, zorder=0)
-    axes.set(
-        xscale="log",
-        xlabel="times as fast as the fastest other library (one point is one workload)",
-    )
-    axes.set_xticks([0.5, 1, 2, 5, 10, 20, 50], labels=["0.5", 1, 2, 5, 10, 20, 50])
-    axes.minorticks_off()
-    axes.set_yticks(range(len(names)), labels=names)
-    axes.invert_yaxis()
-    axes.grid(axis="x", color="#dddddd", lw=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="upper right")
-    return figure
+    series = {}
+    for row in rows:
+        label = f"{row['threads']} thread{'s' * (row['threads'] > 1)}"
+        point = group(row["workload"]), row["peer_time"] / row["fastpool"]
+        series.setdefault(label, []).append(point)
+    xlabel = "times as fast as the fastest other library (one point is one workload)"
+    return plot_ratios(names, series, xlabel, 5)
+
+
+def random_layers():
+    """Plot every layer of random.json: the fastest other library's time over fastpool's."""
+    rows = json.loads((HERE / "random.json").read_text())["rows"]
+    names = [*dict.fromkeys(group for _, group, _, _ in rows)]
+    points = [(group, ratio) for _, group, ratio, _ in rows]
+    xlabel = "times as fast as the fastest other library (a point is a random layer)"
+    return plot_ratios(names, {"1 thread": points}, xlabel, 3)
 
 
 if __name__ == "__main__":
     # Text stays text, which makes the file small. Without a date, equal builds write equal files.
     style = {"svg.fonttype": "none", "svg.hashsalt": "fastpool", "figure.facecolor": "white"}
     with plt.rc_context(style):
-        speed().savefig(HERE / "speed.svg", metadata={"Date": None})
+        for draw in (speed, random_layers):
+            draw().savefig(HERE / f"{draw.__name__}.svg", metadata={"Date": None})
