@@ -328,8 +328,8 @@ def plot_ratios(names, series, xlabel, height):
         colour, shift = COLOURS[number], 0.34 * (number - (len(series) - 1) / 2)
         places = [names.index(name) + shift for name, _ in points]
         ratios = [ratio for _, ratio in points]
-        axes.plot(ratios, places, "o", ms=4.5, color=colour, alpha=0.6 if len(points) < 200 else 0.25,
-                  mew=0, label=label)  # fmt: skip
+        alpha = 0.6 if len(points) < 200 else 0.25
+        axes.plot(ratios, places, "o", ms=4.5, color=colour, alpha=alpha, mew=0, label=label)
         for place, name in enumerate(names):
             logs = [math.log(ratio) for of, ratio in points if of == name]
             mean, at = math.exp(sum(logs) / len(logs)), place + shift
