@@ -321,23 +321,29 @@ def group(workload):
 def plot_ratios(names, series, xlabel, height):
     """Plot strips of ratios: one per name, and in it one per label of `series`.
 
-    `series` maps a label to a list of (name, ratio). A bar is the geometric mean of a strip.
+    `series` maps a label to a list of (name, ratio). A bar is the geometric mean of a strip. Many
+    points are spread over the width of their strip.
     """
     figure, axes = plt.subplots(figsize=(6.5, height), layout="constrained")
     for number, (label, points) in enumerate(series.items()):
         colour, shift = COLOURS[number], 0.34 * (number - (len(series) - 1) / 2)
-        places = [names.index(name) + shift for name, _ in points]
+        many = len(points) > 500
+        spread = [many * 0.5 * (i * 0.618 % 1 - 0.5) for i in range(len(points))]
+        places = [
+            names.index(name) + shift + by for (name, _), by in zip(points, spread, strict=True)
+        ]
         ratios = [ratio for _, ratio in points]
-        alpha = 0.6 if len(points) < 200 else 0.25
-        axes.plot(ratios, places, "o", ms=4.5, color=colour, alpha=alpha, mew=0, label=label)
+        style = {"ms": 3, "alpha": 0.4} if many else {"ms": 4.5, "alpha": 0.6}
+        axes.plot(ratios, places, "o", color=colour, mew=0, label=label, **style)
         for place, name in enumerate(names):
             logs = [math.log(ratio) for of, ratio in points if of == name]
             mean, at = math.exp(sum(logs) / len(logs)), place + shift
-            axes.plot([mean] * 2, [at - 0.15, at + 0.15], color=colour, lw=2)
+            half = 0.3 if many else 0.15
+            axes.plot([mean] * 2, [at - half, at + half], color=ORANGE if many else colour, lw=2)
     axes.axvline(1, color="black", lw=1, zorder=0)
     axes.set(xscale="log", xlabel=xlabel)
     low, high = axes.get_xlim()
-    ticks = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500]
+    ticks = [0.5, 1, 2, 5, 10, 20, 50, 100] if high < 1000 else [0.01, 0.1, 0.5, 1, 2, 5, 10, 100]
     ticks = [tick for tick in ticks if low <= tick <= high]
     axes.set_xticks(ticks, labels=map("{:g}".format, ticks))
     axes.minorticks_off()
