@@ -1,13 +1,15 @@
 """Random averages over windows, parts and planes, and their comparison with the slow twin."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from unittest import mock
 
 import numpy as np
 
 import cases
 import fastpool
 from fastpool import _reference
+from fastpool._running import averages
 from fastpool._running import builds as running
 
 from .arrays import draw_arrangement, in_time, same, untouched
@@ -18,6 +20,14 @@ MOST_TAPS = 12_000  # that the twin adds, one at a time
 MOST_ELEMENTS = 40_000
 KINDS = [*cases.SUM_KINDS, "special", "bits"]
 FUNCTIONS = ["avg_pool"] * 6 + ["adaptive_avg_pool"] * 3 + ["global_avg_pool"]
+# Limits of `averages`, which are so large that no plane the twin can pool has two blocks of rows.
+LIMITS = {
+    "BLOCK_OUTPUTS": [1, 32, 100, 400],
+    "SMALL_BLOCK": [2, 40, 64, 150, 400],
+    "SPLIT_GOAL": [16, 64, 256],
+    "INT_ROW_BYTES": [64, 512, 4096],
+    "INTERLEAVED_BYTES": [1024, 8192],
+}
 DIVISORS = [None, None, None, None, None, None, 1, 2, 3, 49, -1, -3, 2**40, 2**60]
 SIZES = {1: 150, 2: 20, 3: 7, 4: 4}  # spatial axes -> the largest extent of adaptive windows
 
@@ -36,6 +46,7 @@ class Averaging:
     memory: tuple = ()  # Arrangement of input and result; contiguous if empty
     threads: int = 1
     legal: bool = True
+    limits: dict = field(default_factory=dict)  # instead of those of `averages`
 
     def plain(self):
         """The input, contiguous."""
@@ -155,7 +166,10 @@ def draw_averaging(choices):
     case = draw_average_call(choices, hostile=choices.once_in(16))
     rank = len(case.shape)
     memory = draw_arrangement(choices, rank), draw_arrangement(choices, rank, output=True)
-    return replace(case, memory=memory, threads=choices.integer(2, 5))
+    limits = {}
+    if choices.once_in(2):
+        limits = {name: choices.pick(values) for name, values in LIMITS.items()}
+    return replace(case, memory=memory, threads=choices.integer(2, 5), limits=limits)
 
 
 def compare_averaging(case, counts, builds, threads):
@@ -192,7 +206,7 @@ def _compare_average(case, build, threads, x, arranged, expected, counts):
         return
     assert isinstance(expected, np.ndarray), f"{what}: planned what the twin refuses"
     elements = x.size + expected.size
-    with in_time(elements, what):
+    with in_time(elements, what), mock.patch.dict(vars(averages), case.limits):
         y = plan(x)
     same(y, expected, what)
     out, owner = case.memory[1].empty(expected.shape, expected.dtype)

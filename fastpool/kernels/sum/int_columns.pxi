@@ -115,7 +115,7 @@ cdef void convert_rows(IntColumns *columns, const any_t *src, const Block *b, Py
                        Py_ssize_t stop) noexcept nogil:
     """Convert the rows of a plane from `first` to `stop` that are not there yet."""
     cdef Py_ssize_t n = b.tile.channels, cols = b.tile.col_hi - b.tile.col_lo, runs = 1, s, r, c
-    cdef Py_ssize_t pitch = cols * n
+    cdef Py_ssize_t pitch = cols * n, keep
     cdef float scale = <float>power_of_two(-columns.exponent)
     cdef int32_t *to
     cdef const any_t *at
@@ -123,10 +123,15 @@ cdef void convert_rows(IntColumns *columns, const any_t *src, const Block *b, Py
         if not columns.row <= first <= columns.end:
             columns.row = columns.end = first
         if stop - columns.row > b.average.int_rows:     # (rows that are kept move to the front)
+            keep = first
+            if columns.row <= columns.first < first:    # (what the next windows subtract)
+                keep = imax(columns.first, stop - b.average.int_rows)
             for s in range(b.slabs):
                 to = columns.rows + s * columns.offsets
-                memmove(to, to + (first - columns.row) * pitch, (columns.end - first) * pitch * 4)
-            columns.row = first
+                memmove(to, to + (keep - columns.row) * pitch, (columns.end - keep) * pitch * 4)
+            columns.row = keep
+        if columns.first < columns.row:                 # rows that are gone cannot be subtracted
+            columns.first = columns.stop = -1
         if b.x.col == n or cols <= 1:
             n *= cols
         else:
