@@ -270,7 +270,7 @@ def run(plan, before, case, counts, builds):
     axes = max(len(shape), len(plan.output_shape))
     if case.route != "set":
         assert axes <= MOST_AXES, f"accepted {axes} axes"
-    most = max(math.prod(shape), math.prod(plan.output_shape))
+    most = max(math.prod(shape), math.prod(plan.output_shape), *plan.output_shape)
     runs = most <= MOST_ELEMENTS and axes <= MOST_AXES
     if runs:
         run_arrays(plan, shape, case, counts, builds)
