@@ -40,8 +40,8 @@ cdef extern from *:
 
 cdef struct Together:               # planes, or pixels with all their channels, taken together
     Py_ssize_t count                # at most, of values at most TOGETHER in all
-    places_t before                 # what the index of a value counts from, past the first one's
-    places_t at                     # what is added to its place
+    uint64_t before[TOGETHER]       # what the index of a value counts from, past the first one's
+    uint64_t at[TOGETHER]           # what is added to its place
 
 
 cdef struct Values:                 # values that go among some elements, and among no others
@@ -87,11 +87,11 @@ cdef void set_together(Together *to, const Unpool *u, int itemsize) noexcept:
         to.count = imax(1, imin(to.count, TOGETHER_BYTES // nbytes))
     for k in range(TOGETHER if values else 0):
         if u.channels_last:
-            to.at.of[k] = k % values
-            to.before.of[k] = k % values * step
+            to.at[k] = k % values
+            to.before[k] = k % values * step
         else:
-            to.at.of[k] = k // values * u.size
-            to.before.of[k] = k // values * step
+            to.at[k] = k // values * u.size
+            to.before[k] = k // values * step
 
 
 cdef inline Values values_of(const Unpool *u, Py_ssize_t plane) noexcept nogil:
@@ -125,7 +125,7 @@ cdef bint own_planes(const index_t *index, const Unpool *u, Py_ssize_t plane,
         if n == 1:
             if plane_outside(index, u.count, base, size):
                 return False
-        elif table_outside(index, n * u.count, base, u.together.before.of, size):
+        elif table_outside(index, n * u.count, base, u.together.before, size):
             return False
         plane, index = plane + n, index + n * u.count
     return True
@@ -142,7 +142,7 @@ cdef bint own_pixels(const index_t *index, const Unpool *u, const Values *v,
         if u.together.count == 1:
             if pixel_outside(index, width, v.base, step, size):
                 return False
-        elif table_outside(index, n * u.channels, v.base, u.together.before.of, size):
+        elif table_outside(index, n * u.channels, v.base, u.together.before, size):
             return False
         i, index = i + n, index + n * u.channels
     return True
@@ -199,11 +199,11 @@ cdef bint scatter_planes(bits *y, const bits *x, const index_t *index, const Unp
                 return False
         else:
             if not table_places(places.of, index + plane * count, n * count,
-                                <uint64_t>(plane % u.counted * size), u.together.before.of,
+                                <uint64_t>(plane % u.counted * size), u.together.before,
                                 <uint64_t>size, &last):
                 return False
             zero(y + plane * size, n * size * sizeof(bits), AHEAD)
-            scatter_by(y + plane * size, x + plane * count, places.of, u.together.at.of,
+            scatter_by(y + plane * size, x + plane * count, places.of, u.together.at,
                        <uint64_t>1, n * count)
         plane += n
     return True
@@ -217,13 +217,13 @@ cdef bint scatter_pixels(bits *y, const bits *x, const index_t *index, const Unp
     y, x, index = y + v.y, x + v.x, index + v.x
     while i < v.count:
         n = imin(u.together.count, v.count - i)
-        if not table_places(places.of, index, n * channels, v.base, u.together.before.of,
+        if not table_places(places.of, index, n * channels, v.base, u.together.before,
                             <uint64_t>v.size, &last):
             return False
         if last >= zeroed:
             zero(y + zeroed * channels, (last + 1 - zeroed) * channels * sizeof(bits), AHEAD)
             zeroed = last + 1
-        scatter_by(y, x, places.of, u.together.at.of, <uint64_t>channels, n * channels)
+        scatter_by(y, x, places.of, u.together.at, <uint64_t>channels, n * channels)
         i, x, index = i + n, x + n * channels, index + n * channels
     zero(y + zeroed * channels, (v.size - zeroed) * channels * sizeof(bits), AHEAD)
     return True
@@ -262,7 +262,7 @@ cdef bint scatter_block(bits *y, const bits *x, const index_t *index, const Unpo
             if last >= zeroed:
                 zero_pixels(y, u, zeroed, last + 1, width)
                 zeroed = last + 1
-            scatter_by(y + c, x + c, places.of, u.together.at.of, <uint64_t>channels, n)
+            scatter_by(y + c, x + c, places.of, u.together.at, <uint64_t>channels, n)
             c += n
         x, index = x + channels, index + channels
     zero_pixels(y, u, zeroed, v.size, width)
@@ -335,7 +335,7 @@ cdef void find_band(const index_t *index, const Unpool *u, Py_ssize_t part,
         if u.together.count == 1:
             pixel_range(index, width, v.base, step, first, last)
         else:
-            table_range(index, n * u.channels, v.base, u.together.before.of, first, last)
+            table_range(index, n * u.channels, v.base, u.together.before, first, last)
         i, index = i + n, index + n * u.channels
 
 
