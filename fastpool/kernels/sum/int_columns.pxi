@@ -47,7 +47,7 @@ cdef void begin_int_columns(IntColumns *columns, const Block *b) noexcept nogil:
     cdef Py_ssize_t right = 0 if a.carries_cols else tile.span - left - cols
     cdef uint32_t *sums = <uint32_t *>doubles(a, b.scratch, INT_COLUMNS)
     cdef Py_ssize_t r
-    columns.sums = sums + left * n
+    columns.sums = columns.last = sums + left * n
     for r in range(a.int_bands):
         memset(sums + r * a.band, 0, left * n * 4)
         memset(columns.sums + r * a.band + cols * n, 0, right * n * 4)
