@@ -457,3 +457,23 @@ def test_what_is_interleaved():
 def test_sizes_agree_with_the_kernels(source, name, value):
     """Arrays of the kernels have these sizes, and compiled code does not check them."""
     assert re.findall(rf"\b{name} = (\d+)", (KERNELS / source).read_text()) == [str(value)]
+
+
+@pytest.mark.parametrize("build", cases.BUILDS)
+def test_padding_alone_after_nan(build):
+    """Differences of prefixes that were not set: of what another call had left in scratch."""
+    nan = np.full((1, 40, 200, 17), np.nan)
+    x = np.ones((1, 6, 2, 17), np.int64)
+    attributes = {
+        "strides": (138, 165),
+        "pads": (38, 330, 900, 18777),
+        "dilations": (18, 120),
+        "ceil_mode": True,
+        "ceil_rule": "keep",
+        "layout": "NHWC",
+    }
+    with running.using(build):
+        for kernel in ((1, 15), (5, 50), (20, 9)):
+            fastpool.avg_pool(nan, kernel, layout="NHWC", num_threads=1)
+            y = fastpool.avg_pool(x, (6, 150), dtype="float64", num_threads=2, **attributes)
+            assert not y.any(), kernel

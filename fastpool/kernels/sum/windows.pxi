@@ -74,7 +74,8 @@ cdef void sum_prefixes(double *out, const double *sums, double *prefix,
     cdef const Window *w = &b.average.frame.problem.cols
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo, i, c, lo = 0, hi = 0
-    cdef Py_ssize_t lag = imin(w.dilation if w.places == NULL else 1, cols) * n
+    # (At least n: windows without an element are the difference of the first n prefixes and these.)
+    cdef Py_ssize_t lag = imax(1, imin(w.dilation if w.places == NULL else 1, cols)) * n
     cdef double *high
     cdef double *low
     for i in range(lag):
