@@ -13,9 +13,8 @@ FILL = 1  # every byte next to an output; also a legal bool
 FENCE = 1 << 14  # bytes before and after a fenced array
 
 # Processor time of a call. Most take less than a millisecond, on a busy machine up to 0.1 s. The
-# rest is for slow machines and for builds with sanitizers. (Means that take 0.05 s in Python
-# integers took 0.67 s under the fuzzer, which traces Python modules, on a busy machine.)
-SECONDS = 1.0
+# rest is for slow machines and for builds with sanitizers.
+SECONDS = 0.5
 SECONDS_PER_ELEMENT = 1e-6
 
 
