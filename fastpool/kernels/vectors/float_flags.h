@@ -2,7 +2,7 @@
  *
  * The flags tell for nothing whether any sum of a tile was rounded. Between fp_clear and fp_inexact
  * there must be stores of all that was computed: compilers move arithmetic, but no stores, across
- * the asm statements below. Where there are no flags, every sum counts as rounded. */
+ * the asm statements below. Where no flags are set, as under valgrind, every sum counts as rounded. */
 #ifndef FASTPOOL_FLOAT_FLAGS_H
 #define FASTPOOL_FLOAT_FLAGS_H
 
@@ -26,8 +26,8 @@ INLINE void fp_enter(fp_state *state) {
 }
 INLINE void fp_leave(const fp_state *state) { fp_write(*state); }
 INLINE void fp_clear(void) { fp_write(FP_DEFAULT); }
-INLINE int fp_inexact(void) { return (fp_read() & 0x20) != 0; }
-INLINE int fp_underflow(void) { return (fp_read() & 0x10) != 0; }
+INLINE int fp_inexact_flag(void) { return (fp_read() & 0x20) != 0; }
+INLINE int fp_underflow_flag(void) { return (fp_read() & 0x10) != 0; }
 
 #elif defined(__aarch64__)
 
@@ -52,8 +52,8 @@ INLINE uint64_t fp_status(void) {
     __asm__ volatile("mrs %0, fpsr" : "=r"(status) : : "memory");
     return status;
 }
-INLINE int fp_inexact(void) { return (fp_status() & 0x10) != 0; }
-INLINE int fp_underflow(void) { return (fp_status() & 0x08) != 0; }
+INLINE int fp_inexact_flag(void) { return (fp_status() & 0x10) != 0; }
+INLINE int fp_underflow_flag(void) { return (fp_status() & 0x08) != 0; }
 
 #else
 
@@ -77,20 +77,37 @@ INLINE void fp_clear(void) {
     feclearexcept(FE_INEXACT | FE_UNDERFLOW);
     FP_BARRIER;
 }
-INLINE int fp_inexact(void) {
+INLINE int fp_inexact_flag(void) {
     FP_BARRIER;
     return fetestexcept(FE_INEXACT) != 0;
 }
-INLINE int fp_underflow(void) {
+INLINE int fp_underflow_flag(void) {
     FP_BARRIER;
     return fetestexcept(FE_UNDERFLOW) != 0;
 }
 #else
 INLINE void fp_clear(void) {}
-INLINE int fp_inexact(void) { return 1; }
-INLINE int fp_underflow(void) { return 1; }
+INLINE int fp_inexact_flag(void) { return 0; }
+INLINE int fp_underflow_flag(void) { return 0; }
 #endif
 
 #endif
+
+static int fp_sets_flags; /* set as the module is loaded, before any call */
+INLINE int fp_inexact(void) { return !fp_sets_flags || fp_inexact_flag(); }
+INLINE int fp_underflow(void) { return !fp_sets_flags || fp_underflow_flag(); }
+
+/* Find out whether arithmetic sets flags. */
+INLINE void fp_try(void) {
+    volatile double one = 1, three = 3, least = 2.2250738585072014e-308, result;
+    fp_state state;
+    fp_enter(&state);
+    fp_clear();
+    result = one / three;
+    result = least * least;
+    (void)result;
+    fp_sets_flags = fp_inexact_flag() && fp_underflow_flag();
+    fp_leave(&state);
+}
 
 #endif
