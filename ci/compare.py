@@ -63,8 +63,16 @@ def main():
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--case", type=int, help="only the case of this number, in this process")
     parser.add_argument("--paths", action="store_true", help="count every way through the kernels")
-    parser.add_argument("--in-process", action="store_true", help="without a child, for debuggers")
+    parser.add_argument(
+        "--in-process",
+        action="store_true",
+        help="without a child, and a call may take 20 times as long: for debuggers and valgrind",
+    )
     options = parser.parse_args()
+    if options.in_process:
+        import configurations
+
+        configurations.arrays.SECONDS *= 20
     if options.in_process or options.case is not None:
         compare(options)
         return 0
