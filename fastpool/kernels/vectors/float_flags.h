@@ -2,7 +2,7 @@
  *
  * The flags tell for nothing whether any sum of a tile was rounded. Between fp_clear and fp_inexact
  * there must be stores of all that was computed: compilers move arithmetic, but no stores, across
- * the asm statements below. Where no flags are set, as under valgrind, every sum counts as rounded. */
+ * the asm statements below. Where no flags are set, as under valgrind, all counts as rounded. */
 #ifndef FASTPOOL_FLOAT_FLAGS_H
 #define FASTPOOL_FLOAT_FLAGS_H
 
