@@ -81,6 +81,7 @@ GEOMETRIES = {
     "tall, long window": ((1, 3001, 5), (700, 3), {"pads": (350, 1), "strides": (3, 1)}),
     "tiny planes": ((5003, 3, 3), (2, 2), {}),
     "tiny planes, padded": ((3001, 5, 4), (3, 3), {"pads": 1, "strides": 2}),
+    "small planes, 8.8 MB of float32": ((10009, 13, 17), (3, 3), {"pads": 1, "strides": 2}),
     "tiny rows": ((9001, 7), (7,), {}),
     "volume": ((2, 21, 30, 41), (3, 3, 3), {"pads": 1}),
     "volume, stride 2": ((3, 20, 30, 40), (2, 2, 2), {"strides": 2}),

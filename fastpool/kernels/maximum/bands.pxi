@@ -5,7 +5,8 @@
 # Wins:    channels last, bands of whole pixels (128 KiB) against blocks of channels: float32
 #          1x28x28x192 k3 192 -> 105 us. Planes in the inner loop, where a tile has more planes than
 #          rows: float32 1x2048x7x7 k7 217 -> 43 (for any tile of several planes it loses:
-#          1x192x28x28 k3 113 -> 172).
+#          1x192x28x28 k3 113 -> 172). Not if the input is in no cache: 32x512x14x14 k2 s2
+#          2365 -> 1613; 4x512x14x14, which is cached, would lose: 128 -> 159.
 #
 # A maximum over a box is one pass per axis. The row pass stores a band of scratch. The column pass
 # reads it only when the whole band is there: a row read back right after it was stored stalls on
@@ -15,6 +16,10 @@ cdef enum:
     # A band to this size has an area for its chain: filling its margins again for every tile takes
     # longer than short rows.
     DENSE_BYTES = 65536
+    # Rows of one plane after another are slow to read if the input is in no cache, from this size
+    # on, and planes are of more bytes than these.
+    FAR_BYTES = 8 << 20
+    FAR_PLANE_BYTES = 400
 
 
 cdef vec_flag pool_pixels(number *dst, const Target *to, const number *src, const Source *s,
@@ -39,6 +44,17 @@ cdef vec_flag pool_pixels(number *dst, const Target *to, const number *src, cons
 cdef inline bint planes_touch(const Problem *p, const View *y) noexcept nogil:
     """Do the rows of one plane go on in the next? (Tiles of several planes hold whole planes.)"""
     return y.channel == p.rows.out * y.row and evenly_spaced(p, y)
+
+
+cdef inline bint planes_inside(const Problem *p, const Tile *tile, const View *x) noexcept nogil:
+    """Is a row pooled in each plane of a tile before the next row?
+
+    Planes that are in no cache are pooled one by one, because memory is fast to read in order.
+    """
+    cdef Py_ssize_t plane_bytes = p.rows.size * p.cols.size * p.size
+    if tile.planes <= tile.rows or p.rows.steps > 1 or not evenly_spaced(p, x):
+        return False
+    return plane_bytes < FAR_PLANE_BYTES or p.batch * p.channels * plane_bytes < FAR_BYTES
 
 
 cdef vec_flag pool_bands(const number *src, Py_ssize_t src_row, Py_ssize_t first, const View *x,
@@ -66,9 +82,9 @@ cdef vec_flag pool_bands(const number *src, Py_ssize_t src_row, Py_ssize_t first
     dense = band if pool.in_place else <number *>area_of(pool, work.scratch, DENSE)
     set_pass_of_rows(&run, work)
     run.nan = &nan
-    if tile.planes > tile.rows and p.rows.steps == 1 and evenly_spaced(p, x):
+    if planes_inside(p, tile, x):
         planes.count, planes.source, planes.target = tile.planes, x.channel, tile.rows * pitch
-        for r in range(tile.rows):      # planes inside: there are more of them than rows in each
+        for r in range(tile.rows):
             border_row(band + r * pitch + tile.left, src, src_row, cols, tile.row + r, &planes,
                        &run)
     else:
