@@ -124,7 +124,7 @@ cdef void pair_column_pass(const PairRows *to, const key_t *keys, const PairRows
                            Py_ssize_t n) noexcept nogil:
     """Pool columns of bare keys to n pairs a row. The rows of `dense` and of the keys are alike."""
     cdef Taps taps
-    cdef Py_ssize_t step, r, i, rows = lines.count, pitch = dense.step
+    cdef Py_ssize_t step, r, rows = lines.count, pitch = dense.step
     cdef key_t *dk = <key_t *>to.keys
     cdef key_t *dp = <key_t *>to.places
     cdef key_t *dense_k = <key_t *>dense.keys
@@ -146,9 +146,8 @@ cdef void pair_column_pass(const PairRows *to, const key_t *keys, const PairRows
         step_taps(&taps, w, step, 1)
         pair_window(dense, dense, &taps, 0, rows * pitch, keys)
     for r in range(rows):
-        for i in range(n):
-            dk[r * to.step + i] = dense_k[r * pitch + i * w.stride]
-            dp[r * to.step + i] = dense_p[r * pitch + i * w.stride]
+        pick_every(dk + r * to.step, <const key_t *>(dense_k + r * pitch), w.stride, n)
+        pick_every(dp + r * to.step, <const key_t *>(dense_p + r * pitch), w.stride, n)
 
 
 cdef void pair_row_pass(const PairRows *to, const PairRows *source, int64_t add, Py_ssize_t n,

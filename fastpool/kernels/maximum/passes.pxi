@@ -118,6 +118,24 @@ cdef inline Py_ssize_t band_pitch(const Problem *p, const Tile *tile, Py_ssize_t
     return round_up(data[0] + tile.span, lanes)
 
 
+cdef inline void pick_every(number *dst, const number *src, Py_ssize_t stride,
+                            Py_ssize_t n) noexcept nogil:
+    """Copy n elements that are `stride` apart.
+
+    Four at a time: where a loop of one has two cache lines of code, it takes twice as long.
+    """
+    cdef Py_ssize_t i = 0
+    while i + 4 <= n:
+        dst[i], dst[i + 1] = src[0], src[stride]
+        dst[i + 2], dst[i + 3] = src[2 * stride], src[3 * stride]
+        src += 4 * stride
+        i += 4
+    while i < n:
+        dst[i] = src[0]
+        src += stride
+        i += 1
+
+
 cdef void column_pass(number *dst, Py_ssize_t dst_step, number *band, number *dense,
                       Py_ssize_t pitch, const Window *w, Py_ssize_t rows,
                       Py_ssize_t n) noexcept nogil:
@@ -127,7 +145,7 @@ cdef void column_pass(number *dst, Py_ssize_t dst_step, number *band, number *de
     """
     cdef Taps taps
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number)
-    cdef Py_ssize_t step, r, i, last = w.steps - 1
+    cdef Py_ssize_t step, r, last = w.steps - 1
     cdef bint shuffled = shuffled_stride(w)
     cdef number *src = band
     for step in range(w.steps):
@@ -138,8 +156,7 @@ cdef void column_pass(number *dst, Py_ssize_t dst_step, number *band, number *de
         src = dense
     if not shuffled:
         for r in range(rows):
-            for i in range(n):
-                dst[r * dst_step + i] = src[r * pitch + i * w.stride]
+            pick_every(dst + r * dst_step, src + r * pitch, w.stride, n)
     elif w.stride == 1:
         window_rows(dst, dst_step, <const number *>src, pitch, &taps, rows, n, NULL)
     else:
