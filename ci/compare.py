@@ -27,7 +27,8 @@ def drawn(seed, number):
 
 
 def command(options, number):
-    return f"python ci/compare.py --seed {options.seed} --case {number}"
+    where = " --in-process" if options.in_process else ""
+    return f"python ci/compare.py --seed {options.seed} --case {number}{where}"
 
 
 def compare(options, current=None):
@@ -66,7 +67,7 @@ def main():
     parser.add_argument(
         "--in-process",
         action="store_true",
-        help="without a child, and a call may take 20 times as long: for debuggers and valgrind",
+        help="in this process, each call may take 20 times as long (for valgrind)",
     )
     options = parser.parse_args()
     if options.in_process:

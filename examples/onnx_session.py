@@ -155,12 +155,12 @@ def options(threads):
 def timed(calls, seconds):
     """Return the least and the median time of each call in milliseconds.
 
-    The calls take turns. The first 0.1 s of a turn do not count: threads of onnxruntime spin for
-    60 ms after a run, and take processors from the other program.
+    The calls take turns of 0.4 s, or longer until one run counts. The first 0.1 s does not count,
+    because threads of the other session spin for about 60 ms after its last run.
     """
     times = [[] for _ in calls]
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
+    while not times[0] or time.perf_counter() < end:
         for call, of_call in zip(calls, times, strict=True):
             turn, counted = time.perf_counter(), 0
             while not counted or time.perf_counter() < turn + 0.4:

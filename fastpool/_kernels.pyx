@@ -422,7 +422,7 @@ def cpu_supports(feature):
     return cpu_has(feature.encode())
 
 
-fp_try()
+fp_detect_flags()
 VECTOR_BYTES = VEC_BYTES
 MASKS = bool(VEC_MASKS)
 ELEMENT_BYTES = {name: dtype_bytes[<int>code] for name, code in CODES.items()}

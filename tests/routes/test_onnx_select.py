@@ -257,7 +257,7 @@ def count():
     with open("/proc/self/status") as f:
         return int(next(line for line in f if line.startswith("Threads:")).split()[1])
 
-def come_to(expected):
+def settles_at(expected):
     # Linux counts a thread for some microseconds after it was joined.
     end = time.monotonic() + 10
     while count() != expected and time.monotonic() < end:
@@ -271,7 +271,7 @@ for _ in range(2):
     y = fastpool.max_pool(x, 2, num_threads=3)
     assert count() == before + 2
     builds.end_workers()
-    assert come_to(before)
+    assert settles_at(before)
 
 fastpool.max_pool(x, 2, num_threads=3)
 child = os.fork()

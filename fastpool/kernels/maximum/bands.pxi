@@ -5,8 +5,8 @@
 # Wins:    channels last, bands of whole pixels (128 KiB) against blocks of channels: float32
 #          1x28x28x192 k3 192 -> 105 us. Planes in the inner loop, where a tile has more planes than
 #          rows: float32 1x2048x7x7 k7 217 -> 43 (for any tile of several planes it loses:
-#          1x192x28x28 k3 113 -> 172). Not if the input is in no cache: 32x512x14x14 k2 s2
-#          2365 -> 1613; 4x512x14x14, which is cached, would lose: 128 -> 159.
+#          1x192x28x28 k3 113 -> 172). Inputs beyond the caches are pooled plane by plane:
+#          32x512x14x14 k2 s2 2365 -> 1613. A cached input would lose: 4x512x14x14 128 -> 159.
 #
 # A maximum over a box is one pass per axis. The row pass stores a band of scratch. The column pass
 # reads it only when the whole band is there: a row read back right after it was stored stalls on
@@ -16,8 +16,8 @@ cdef enum:
     # A band to this size has an area for its chain: filling its margins again for every tile takes
     # longer than short rows.
     DENSE_BYTES = 65536
-    # Rows of one plane after another are slow to read if the input is in no cache, from this size
-    # on, and planes are of more bytes than these.
+    # An input of FAR_BYTES or more does not fit the caches. Its planes are pooled one by one if
+    # they have FAR_PLANE_BYTES or more.
     FAR_BYTES = 8 << 20
     FAR_PLANE_BYTES = 400
 
@@ -49,12 +49,15 @@ cdef inline bint planes_touch(const Problem *p, const View *y) noexcept nogil:
 cdef inline bint planes_inside(const Problem *p, const Tile *tile, const View *x) noexcept nogil:
     """Is a row pooled in each plane of a tile before the next row?
 
-    Planes that are in no cache are pooled one by one, because memory is fast to read in order.
+    If the input does not fit the caches, planes are pooled one by one, because reading memory in
+    order is faster. Planes of one row, and views of one plane, are in order.
     """
-    cdef Py_ssize_t plane_bytes = p.rows.size * p.cols.size * p.size
+    cdef Py_ssize_t elements = p.rows.size * p.cols.size, plane_bytes = elements * p.size
     if tile.planes <= tile.rows or p.rows.steps > 1 or not evenly_spaced(p, x):
         return False
-    return plane_bytes < FAR_PLANE_BYTES or p.batch * p.channels * plane_bytes < FAR_BYTES
+    if tile.rows == 1 or plane_bytes < FAR_PLANE_BYTES or -elements < x.channel < elements:
+        return True
+    return p.batch * p.channels * plane_bytes < FAR_BYTES
 
 
 cdef vec_flag pool_bands(const number *src, Py_ssize_t src_row, Py_ssize_t first, const View *x,

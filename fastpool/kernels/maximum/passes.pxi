@@ -122,7 +122,8 @@ cdef inline void pick_every(number *dst, const number *src, Py_ssize_t stride,
                             Py_ssize_t n) noexcept nogil:
     """Copy n elements that are `stride` apart.
 
-    Four at a time: where a loop of one has two cache lines of code, it takes twice as long.
+    Unrolled by four: a loop of one element takes twice as long if its code straddles two cache
+    lines.
     """
     cdef Py_ssize_t i = 0
     while i + 4 <= n:

@@ -114,7 +114,7 @@ cdef extern from "kernels/vectors/wide.h" nogil:
 cdef extern from "kernels/vectors/float_flags.h" nogil:
     ctypedef struct fp_state:
         pass
-    void fp_try()
+    void fp_detect_flags()
     void fp_enter(fp_state *)
     void fp_leave(const fp_state *)
     void fp_clear()

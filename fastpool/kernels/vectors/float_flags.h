@@ -1,8 +1,9 @@
 /* The floating-point environment of a task: to nearest, no trap, nothing flushed to zero.
  *
- * The flags tell for nothing whether any sum of a tile was rounded. Between fp_clear and fp_inexact
+ * The flags tell at no cost whether any sum of a tile was rounded. Between fp_clear and fp_inexact
  * there must be stores of all that was computed: compilers move arithmetic, but no stores, across
- * the asm statements below. Where no flags are set, as under valgrind, all counts as rounded. */
+ * the asm statements below. If arithmetic sets no flags, as under valgrind, every sum counts as
+ * rounded. */
 #ifndef FASTPOOL_FLOAT_FLAGS_H
 #define FASTPOOL_FLOAT_FLAGS_H
 
@@ -97,8 +98,8 @@ static int fp_sets_flags; /* set as the module is loaded, before any call */
 INLINE int fp_inexact(void) { return !fp_sets_flags || fp_inexact_flag(); }
 INLINE int fp_underflow(void) { return !fp_sets_flags || fp_underflow_flag(); }
 
-/* Find out whether arithmetic sets flags. */
-INLINE void fp_try(void) {
+/* Set fp_sets_flags: does arithmetic set flags? The state of the thread stays as it was. */
+INLINE void fp_detect_flags(void) {
     volatile double one = 1, three = 3, least = 2.2250738585072014e-308, result;
     fp_state state;
     fp_enter(&state);
