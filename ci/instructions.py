@@ -100,6 +100,9 @@ def drive():
 
     import fastpool
 
+    for name, module in list(sys.modules.items()):
+        if name.startswith("fastpool._kernels") and hasattr(module, "trust_flags"):
+            module.trust_flags(True)  # valgrind sets none, and every sum would count as rounded
     counted = []
     for workload in workloads():
         if workload.op == "avg" and not hasattr(fastpool, "plan_avg_pool"):

@@ -80,8 +80,9 @@ if [ $# -eq 0 ]; then
             tests/kernels/test_tiles.py tests/kernels/test_against_reference.py \
             tests/kernels/test_sweep.py tests/kernels/test_far.py \
             tests/kernels/test_sum_strategies.py tests/kernels/test_average_exactness.py \
-            tests/kernels/test_averages.py tests/kernels/test_composites.py \
-            tests/kernels/test_two_digits.py tests/routes/test_onnx_quantized.py \
+            tests/kernels/test_float_state.py tests/kernels/test_averages.py \
+            tests/kernels/test_composites.py tests/kernels/test_two_digits.py \
+            tests/routes/test_onnx_quantized.py \
             -k 'not takes_seconds'
     fi
 fi

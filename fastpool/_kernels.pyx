@@ -422,6 +422,16 @@ def cpu_supports(feature):
     return cpu_has(feature.encode())
 
 
+def trust_flags(bint known):
+    """Say whether arithmetic sets floating-point flags, and return what held so far.
+
+    Under valgrind it sets none. To count the instructions of other runs, trust them all the same.
+    """
+    global fp_sets_flags
+    before, fp_sets_flags = fp_sets_flags, known
+    return before
+
+
 fp_detect_flags()
 VECTOR_BYTES = VEC_BYTES
 MASKS = bool(VEC_MASKS)

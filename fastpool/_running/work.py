@@ -44,7 +44,7 @@ class Work:
     linear: bool
     nbytes: int  # read and written
     axes: tuple  # as `running_axes` returns them, () for all other strategies
-    # Of planes that are interleaved, as channels, or if composed, of keys with places, as values.
+    # The work that pools interleaved planes as channels (if composed: keys with places as values).
     inner: "Work | None" = None
     composed: bool = False
 

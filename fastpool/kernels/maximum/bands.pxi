@@ -50,7 +50,8 @@ cdef inline bint planes_inside(const Problem *p, const Tile *tile, const View *x
     """Is a row pooled in each plane of a tile before the next row?
 
     If the input does not fit the caches, planes are pooled one by one, because reading memory in
-    order is faster. Planes of one row, and views of one plane, are in order.
+    order is faster. Planes of one row or of few bytes, and planes that overlap in memory, are not:
+    they are in order, or too small to gain.
     """
     cdef Py_ssize_t elements = p.rows.size * p.cols.size, plane_bytes = elements * p.size
     if tile.planes <= tile.rows or p.rows.steps > 1 or not evenly_spaced(p, x):

@@ -293,7 +293,14 @@ cdef bint pool_taps(const Job *job, const Tile *tile, Scratch *scratch) noexcept
 
 
 cdef void run_task(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:
-    """Pool the tile of a task."""
+    """Pool the tile of a task, with subnormal numbers compared as what they are."""
+    cdef fp_state state
+    fp_enter_comparing(&state)
+    pool_task(job, task, scratch)
+    fp_leave_comparing(&state)
+
+
+cdef void pool_task(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:
     cdef Tile tile
     cdef const Pool *p = <const Pool *>job.frame
     cdef const View *x = &job.x

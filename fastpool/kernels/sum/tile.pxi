@@ -110,7 +110,10 @@ cdef bint divide_sums(const View *y, double *high, Block *b, const Part *part,
 
 cdef bint average_exact(const View *y, const any_t *src, Block *b, const SmallTile *small,
                         Py_ssize_t plane, Py_ssize_t planes) noexcept nogil:
-    """Pool planes of a tile. Return False if a sum is not exact, or beyond the limit.
+    """Pool planes of a tile. Return False if a mean may be wrong.
+
+    That is if a sum was rounded (unless the plan rounds once) or is beyond the limit, or if a
+    quotient would be rounded twice.
 
     Several planes are pooled at once if a block holds all of their sums.
     """

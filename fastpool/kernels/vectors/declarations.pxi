@@ -115,8 +115,11 @@ cdef extern from "kernels/vectors/float_flags.h" nogil:
     ctypedef struct fp_state:
         pass
     void fp_detect_flags()
+    bint fp_sets_flags
     void fp_enter(fp_state *)
     void fp_leave(const fp_state *)
+    void fp_enter_comparing(fp_state *)
+    void fp_leave_comparing(const fp_state *)
     void fp_clear()
     bint fp_inexact()
     bint fp_underflow()
