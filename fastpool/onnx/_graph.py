@@ -50,7 +50,8 @@ class Value:
             raise TypeError(f"{self._label}: expected {self._dtype}, got {x.dtype}")
         if self.shape is not None and not self._fits(x.shape):
             raise ValueError(f"{self._label}: expected shape {shown(self.shape)}, got {x.shape}")
-        return x
+        # onnxruntime would read the bytes of the other order as they are.
+        return x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
 
     def _fits(self, shape):
         return len(shape) == len(self.shape) and all(shape[axis] == n for axis, n in self._sizes)

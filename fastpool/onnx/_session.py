@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import onnx
 import onnxruntime
@@ -228,16 +228,27 @@ optional
             raise ValueError(
                 f"input_feed: missing {shown(sorted(missing))}, unknown {shown(sorted(unknown))}"
             )
-        unknown = set(output_names or ()) - {output.name for output in self._outputs}
+        names = _names(output_names)
+        unknown = set(names) - {output.name for output in self._outputs}
         if unknown:
             raise ValueError(f"output_names: unknown {shown(sorted(unknown))}")
         inputs = {name: self._inputs[name].checked(x) for name, x in input_feed.items()}
         with _limits(self._threads, run_options):
             results = self._program(inputs)
-        if not output_names:
+        if not names:
             return results
         named = dict(zip((output.name for output in self._outputs), results, strict=True))
-        return [named[name] for name in output_names]
+        return [named[name] for name in names]
+
+
+def _names(output_names):
+    """Return the names as a list, which an iterator of them would be only once."""
+    names = None if isinstance(output_names, str) else output_names or ()
+    if isinstance(names, Iterable):
+        names = list(names)
+        if all(isinstance(name, str) for name in names):
+            return names
+    raise TypeError(f"output_names: expected a list of names or None, got {shown(output_names)}")
 
 
 @contextlib.contextmanager

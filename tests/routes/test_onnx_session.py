@@ -385,6 +385,10 @@ def test_names_of_inputs_and_outputs():
     assert_same(z, -y)
     assert_same(again, y)
     assert len(session.run([], inputs)) == len(session.run(None, inputs)) == 3
+    assert_same(*session.run(iter(["y"]), inputs), y)
+    for wrong in ("y", 5, [["y"]]):
+        with pytest.raises(TypeError, match="^output_names: expected a list of names or None, got"):
+            session.run(wrong, inputs)
     with pytest.raises(ValueError, match=r"^output_names: unknown \['w'\]"):
         session.run(["w", "y"], inputs | {"x": X.astype(float)})  # before the inputs are read
     with pytest.raises(ValueError, match=r"^input_feed: missing \['b'\], unknown \['w'\]"):
@@ -399,6 +403,19 @@ def test_names_of_inputs_and_outputs():
         session.run(None, inputs | {"x": X.astype(float)})
     with pytest.raises(ValueError, match="^input 'x': expected shape"):
         session.run(None, inputs | {"x": X[:, :2]})
+
+
+def test_inputs_in_the_other_byte_order():
+    """Also those that a piece reads first, whose bytes onnxruntime takes as they are."""
+    text = """
+        <ir_version: 8, opset_import: ["": 13]>
+        net (float[1, 3, 6, 8] x) => (float[1, 3, 5, 7] y) {
+            z = Neg (x)
+            y = MaxPool <kernel_shape = [2, 2]> (z)
+        }"""
+    x = X[:1]
+    other = x.astype(x.dtype.newbyteorder())
+    assert_same(cut(text).run(None, {"x": other})[0], fastpool.max_pool(-x, 2))
 
 
 def test_options_reach_every_piece():
