@@ -25,8 +25,9 @@ LEGEND = (
 
 
 DISTRIBUTION_LEGEND = (
-    "ratio and limit x: geometric means, as in `fastpool bench`; 5 %, 1 %: that many of the ratios "
-    "are less; 95 %, 99 %: that many of the limit x are less."
+    "ratio: the best peer's time / fastpool's. limit x: fastpool's time / time to read the input "
+    "once and write the output once. Both are geometric means in the first table. 5 % and 1 %: "
+    "that share of the ratios is lower. 95 % and 99 %: that share of limit x is lower."
 )
 WORST = 20
 
@@ -76,7 +77,7 @@ HOW = [
         "--rounds",
         metavar="N",
         type=click.IntRange(min=1),
-        help=f"Turns of each library. [{ROUNDS}, quick {QUICK_ROUNDS}]",
+        help=f"Turns of each library. [{ROUNDS}; random or quick: {QUICK_ROUNDS}]",
     ),
     click.option(
         *("--python", "pythons"),
@@ -192,6 +193,9 @@ def random(seed, count, chosen, peers, thread_counts, rounds, pythons, json):
         _show_distribution(report.distribution(measured, layers.GROUPS), threads)
         _show_worst(measured, {layer.name: layer.form for layer in drawn})
     show(DISTRIBUTION_LEGEND)
+    alone = {layer.name for layer in drawn} - {row["workload"] for row in rows}
+    if alone:
+        show(f"in no table, as no peer pools them: {', '.join(sorted(alone))}")
     for line in report.problems(results):
         show(line)
     return _status(results)
@@ -228,7 +232,12 @@ def _refuse_all(context):
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name)
         if source is not ParameterSource.DEFAULT:
-            raise click.UsageError(f"{parameter.opts[0]}: expected after the subcommand", context)
+            name = context.invoked_subcommand
+            known = {each.name for each in context.command.commands[name].params}
+            why = f"not an option of {name}"
+            if parameter.name in known:
+                why = "expected after the subcommand"
+            raise click.UsageError(f"{parameter.opts[0]}: {why}", context)
 
 
 def _check_apart(json, plot):

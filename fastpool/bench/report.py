@@ -4,6 +4,7 @@ import json
 import math
 import os
 import platform
+import re
 from collections import defaultdict
 
 from . import OWN
@@ -114,6 +115,7 @@ def problems(results):
     for (way, status, message), names in found.items():
         names = list(dict.fromkeys(names))
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        message = re.sub(r"\{\{.*?\}\} ", "", message)  # TensorFlow's long name of the node
         yield f"  {way} {status}: {', '.join(names[:3])}{more}: {message[:100]}"
 
 

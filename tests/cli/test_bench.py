@@ -306,7 +306,8 @@ def test_a_library_that_died_is_started_again():
         (["--python", "/usr/bin/python"], "'--python': expected NAME=PATH"),
         (["--json", "no/such/folder.json"], "'--json': there is no folder 'no/such'"),
         (["--plot", "plot.gif"], "'--plot': expected a name that ends in .svg or .png"),
-        (["--peer", "numpy", "sweep"], "--peer: expected after the subcommand"),
+        (["--peer", "numpy", "random"], "--peer: expected after the subcommand"),
+        (["--peer", "numpy", "sweep"], "--peer: not an option of sweep"),
     ],
 )
 def test_wrong_options(arguments, message):
