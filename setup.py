@@ -1,8 +1,9 @@
 """Build fastpool/_kernels.pyx once per instruction set. All other settings are in pyproject.toml.
 
 FASTPOOL_CFLAGS holds flags that come after all others; ci/sanitize.sh passes the sanitizers' there.
-(CFLAGS come before, so -O1 there would have no effect.) setuptools reads CC and LDFLAGS. Symbols
-are kept, because ci/check_vectorised.py reads them. Wheels are built without (LDFLAGS=-Wl,-s).
+(CFLAGS come before, so -O1 there would have no effect.) FASTPOOL_OPENMP=0 builds without OpenMP:
+every call runs on one thread. setuptools reads CC and LDFLAGS. Symbols are kept, because
+ci/check_vectorised.py reads them. Wheels are built without (LDFLAGS=-Wl,-s).
 """
 
 import glob
@@ -31,6 +32,10 @@ SOURCES = [
 # A product and a sum are rounded separately: means rely on the rounding of each operation.
 EXACT = "-ffp-contract=off"
 LAST_FLAGS = shlex.split(os.environ.get("FASTPOOL_CFLAGS", ""))
+OPENMP = os.environ.get("FASTPOOL_OPENMP", "1")
+if OPENMP not in ("0", "1"):
+    sys.exit(f"FASTPOOL_OPENMP must be 0 (a build without OpenMP) or 1, got {OPENMP!r}")
+OPENMP = OPENMP == "1"
 
 if sys.platform == "win32":
     # clang-cl: MSVC has no vector extensions, and gcc's AVX spills to a stack of 16-byte alignment.
@@ -39,19 +44,19 @@ if sys.platform == "win32":
         sys.exit("fastpool is compiled by clang-cl, which is missing (winget install LLVM.LLVM)")
     command = [CLANG, "/clang:-print-resource-dir"]
     resources = subprocess.check_output(command, text=True).strip()
-    COMPILE = ["/clang:-O3", f"/clang:{EXACT}", "/openmp"]
-    # OpenMP's runtime, and what __builtin_cpu_supports calls.
-    LINK = [
-        f"/LIBPATH:{os.path.dirname(os.path.dirname(CLANG))}\\lib",
-        f"{resources}\\lib\\windows\\clang_rt.builtins-x86_64.lib",
-    ]
+    COMPILE = ["/clang:-O3", f"/clang:{EXACT}"]
+    LINK = [f"{resources}\\lib\\windows\\clang_rt.builtins-x86_64.lib"]  # __builtin_cpu_supports
+    COMPILE_OPENMP = ["/openmp"]
+    LINK_OPENMP = [f"/LIBPATH:{os.path.dirname(os.path.dirname(CLANG))}\\lib"]
 elif sys.platform == "darwin":
+    COMPILE, LINK = ["-O3", "-g0", EXACT], []
     # Apple's clang reads OpenMP's pragmas; CPPFLAGS and LDFLAGS say where LLVM's runtime is.
-    COMPILE = ["-O3", "-g0", EXACT, "-Xpreprocessor", "-fopenmp"]
-    LINK = ["-lomp"]
+    COMPILE_OPENMP, LINK_OPENMP = ["-Xpreprocessor", "-fopenmp"], ["-lomp"]
 else:
-    COMPILE = ["-O3", "-g0", EXACT, "-fopenmp"]
-    LINK = ["-fopenmp"]
+    COMPILE, LINK = ["-O3", "-g0", EXACT], []
+    COMPILE_OPENMP = LINK_OPENMP = ["-fopenmp"]
+if OPENMP:
+    COMPILE, LINK = [*COMPILE, *COMPILE_OPENMP], [*LINK, *LINK_OPENMP]
 
 # The kernels use vectors, so what gcc would vectorise is mostly the loops around them, and they say
 # what is to be inlined. Without more of both, and without copies of functions for some arguments, a

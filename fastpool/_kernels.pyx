@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: initializedcheck=False
+# cython: initializedcheck=False, freethreading_compatible=True
 """The compiled module: what kernels/ holds, and the two classes that Python sees.
 
 setup.py builds this one source once per instruction set. kernels/README.md is the map. A pooling
@@ -8,7 +8,6 @@ kernels know no padding modes, rounding or layout names. The loops raise nothing
 copies the work to structs: it allocates them, and raises if the work does not fit. A call allocates
 results and scratch, and raises MemoryError if there is none.
 """
-cimport openmp
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_Clear, PyErr_SetString
@@ -18,6 +17,7 @@ from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_SIZE
+from cython cimport critical_section
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, NAN
 from libc.stdint cimport (
@@ -413,8 +413,8 @@ include "kernels/c_api.pxi"
 
 
 def max_threads():
-    """Return OpenMP's own limit: OMP_NUM_THREADS, or what threadpoolctl set."""
-    return openmp.omp_get_max_threads()
+    """Return OpenMP's own limit: OMP_NUM_THREADS, or what threadpoolctl set; 1 without OpenMP."""
+    return openmp_limit()
 
 
 def cpu_supports(feature):
@@ -435,5 +435,6 @@ def trust_flags(bint known):
 fp_detect_flags()
 VECTOR_BYTES = VEC_BYTES
 MASKS = bool(VEC_MASKS)
+OPENMP = bool(HAS_OPENMP)
 ELEMENT_BYTES = {name: dtype_bytes[<int>code] for name, code in CODES.items()}
 CHANGED_INDICES = CHANGED

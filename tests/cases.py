@@ -26,6 +26,7 @@ INTEGER_NAMES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64",
 FLOAT_NAMES = ["float16", "float32", "float64"] + (["bfloat16"] if ml_dtypes else [])
 DTYPE_NAMES = FLOAT_NAMES + INTEGER_NAMES + ["bool"]
 BUILDS = list(running.builds())
+OPENMP = running.active().OPENMP  # without it, every call takes one thread
 
 # (bits of the type, bits of its mantissa)
 _FLOAT_FORMATS = {

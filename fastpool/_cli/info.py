@@ -90,16 +90,16 @@ def _builds():
 
 def _thread_limits():
     """Return the default number of threads, and everything that may limit it."""
-    openmp = builds.builds()[builds._active].max_threads
+    kernels = builds.builds()[builds._active]
     asked = os.environ.get("FASTPOOL_NUM_THREADS", "").strip()
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     limits = {
         "FASTPOOL_NUM_THREADS": int(asked) if asked.isdecimal() else None,
         "affinity": affinity,
         "cgroup quota": threads.cgroup_limit(),
-        "OpenMP": openmp(),
+        "OpenMP" if kernels.OPENMP else "built without OpenMP": kernels.max_threads(),
     }
-    default = threads.effective_threads(None, threads.SERIAL_BYTES, openmp)
+    default = threads.effective_threads(None, threads.SERIAL_BYTES, kernels.max_threads)
     because = [name for name, limit in limits.items() if limit == default]
     return {
         "default": default,

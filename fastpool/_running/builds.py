@@ -152,6 +152,9 @@ def show_config():
     kernels = _builds[_active]
     print(f"fastpool {__version__}, Python {sys.version.split()[0]}, numpy {np.__version__}")
     print(f"builds: {', '.join(_builds)}; in use: {_active} ({kernels.VECTOR_BYTES}-byte vectors)")
+    if not kernels.OPENMP:
+        print("threads: 1, because this fastpool was built without OpenMP")
+        return
     limit = kernels.max_threads()
     default = threads.effective_threads(None, threads.SERIAL_BYTES, kernels.max_threads)
     print(

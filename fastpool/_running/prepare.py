@@ -44,7 +44,8 @@ def compiled(plan, windows, input_shape, output_shape, dtype, threads=None, kern
 
 def threads_of_calls(num_threads, work):
     """Return a function that returns the threads of a call, or None if it is always one."""
-    if num_threads == 1 or (num_threads is None and work < threads.SERIAL_BYTES):
+    small = num_threads is None and work < threads.SERIAL_BYTES
+    if num_threads == 1 or small or not builds.active().OPENMP:
         return None
     limit = builds.active().max_threads
     return functools.partial(threads.effective_threads, num_threads, work, limit)

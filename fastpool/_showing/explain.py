@@ -283,7 +283,8 @@ def _threads_of(plan, prepared):
     elif count < asked:
         why = f"{asked} asked for, more than there are tiles"
     elif plan.num_threads is not None:
-        why = "set by num_threads"
+        as_set = plan.num_threads == 1 or builds.active().OPENMP
+        why = "set by num_threads" if as_set else "this fastpool was built without OpenMP"
     elif work < threads.SERIAL_BYTES:
         why = f"a call that moves less than {_bytes(threads.SERIAL_BYTES)} wakes no other thread"
     else:

@@ -241,7 +241,8 @@ def test_a_plan_says_what_to_allocate(driver):
     fields = driver.Plan(plan).fields()
     assert fields.pop("abi") >> 16 == 1 and fields.pop("size") >= 104
     assert fields == {
-        **{"ndim": 4, "num_threads": 3, "itemsize": 8, "index_itemsize": 4},
+        **{"ndim": 4, "num_threads": 3 if cases.OPENMP else 1},
+        **{"itemsize": 8, "index_itemsize": 4},
         **{"input_shape": plan.input_shape, "output_shape": plan.output_shape},
         **{"input_bytes": 4752, "output_bytes": 3840, "indices_bytes": 1920, "output_itemsize": 8},
     }

@@ -210,6 +210,8 @@ counts = dict(rounds())
 gc.collect()
 assert failing.watched() <= before, "blocks were lost"
 wanted = "scratch of many threads", "copied", "activation", "gigantic", "unpool a block", "first"
+if not fastpool._kernels.OPENMP:  # the scratch of one thread needs no block
+    wanted = wanted[1:]
 for name in wanted + ("values, new results", "indices, new results", "first, volume"):
     assert counts[name], f"{name}: nothing was refused"
 print(sum(counts.values()))

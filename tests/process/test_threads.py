@@ -285,8 +285,9 @@ def threads_of_a_call(num_threads=None, before="", **environment):
 @needs_proc
 @needs_two_processors
 def test_what_a_call_asks_for_is_what_it_gets():
-    assert [threads_of_a_call(count) for count in (1, 2, 3)] == [1, 2, 3]
-    assert threads_of_a_call(2, FASTPOOL_NUM_THREADS="1") == 2
+    found = [threads_of_a_call(count) for count in (1, 2, 3)]
+    assert found == ([1, 2, 3] if cases.OPENMP else [1, 1, 1])
+    assert threads_of_a_call(2, FASTPOOL_NUM_THREADS="1") == found[1]
 
 
 @needs_proc

@@ -327,6 +327,8 @@ cdef extern from "kernels/vectors/redzones.h" nogil:
     void unpoison_redzones(void *, size_t)
 
 cdef extern from "kernels/vectors/threads.h" nogil:
+    const bint HAS_OPENMP
+    int openmp_limit()
     int threads_given(int)
     int call_in_child(void (*)() noexcept nogil)
 

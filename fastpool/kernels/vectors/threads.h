@@ -1,11 +1,34 @@
-/* How many threads the system gives, and what is called in a child made by fork.
+/* How many threads OpenMP and the system give, and what is called in a child made by fork.
+ *
+ * A build without OpenMP has one thread, and needs no threads of the system.
  *
  * If gcc's OpenMP runtime cannot start a thread, as under a limit of processes or of address
  * space, it ends the process. So the threads are created once before OpenMP is asked for them. */
 #ifndef FASTPOOL_THREADS_H
 #define FASTPOOL_THREADS_H
 
-#ifdef _WIN32
+#ifdef _OPENMP
+#include <omp.h>
+enum { HAS_OPENMP = 1 };
+static inline int openmp_limit(void) { return omp_get_max_threads(); }
+#else
+enum { HAS_OPENMP = 0 };
+static inline int openmp_limit(void) { return 1; }
+#endif
+
+#if !defined _OPENMP
+
+static inline int threads_given(int wanted) {
+    (void)wanted;
+    return 1;
+}
+
+static inline int call_in_child(void (*function)(void)) {
+    (void)function; /* a child has the threads that it needs */
+    return 0;
+}
+
+#elif defined _WIN32
 
 static inline int threads_given(int wanted) { return wanted; }
 
