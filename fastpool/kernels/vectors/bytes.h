@@ -191,7 +191,10 @@ INLINE void add_byte_taps_at_two(float *out, const uint16_t *columns, ptrdiff_t 
                                  ptrdiff_t step, int is_signed) {
     for (ptrdiff_t i = 0; i < n; i += FLOATS_OF_SUMS) {
         vec_i32 sum = (vec_i32)taps_at(columns + 2 * i, taps, step);
-        sum = is_signed ? (vec_i32)((vec_u32)sum << 16) >> 16 : sum & 0xffff;
+        if (HIGH_HALF_FIRST)
+            sum = is_signed ? sum >> 16 : (vec_i32)((vec_u32)sum >> 16);
+        else
+            sum = is_signed ? (vec_i32)((vec_u32)sum << 16) >> 16 : sum & 0xffff;
         vec_store(out + i, (vec_t)__builtin_convertvector(sum, vec_f32));
     }
 }

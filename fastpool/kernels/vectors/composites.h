@@ -61,11 +61,12 @@ typedef void (*compose_t)(void *to, const void *x, ptrdiff_t x_step, size_t rows
                 key = NAME##_L##L##_key(v, rule);                                                 \
                 place = (vec_t)(top - (vec_u##L)vec_load(steps + i));                             \
                 if (n < lanes && left < VEC_BYTES) {                                              \
-                    vec_store_part(to, SHUFFLE(vec_u##L, place, key, ZIP_HALF_##L(0)), left);     \
+                    vec_store_part(to, SHUFFLE_HALVES(vec_u##L, place, key, ZIP_HALF_##L(0)),     \
+                                   left);                                                         \
                     break;                                                                        \
                 }                                                                                 \
-                vec_store(to + 2 * i, SHUFFLE(vec_u##L, place, key, ZIP_HALF_##L(0)));            \
-                key = SHUFFLE(vec_u##L, place, key, ZIP_HALF_##L(1));                             \
+                vec_store(to + 2 * i, SHUFFLE_HALVES(vec_u##L, place, key, ZIP_HALF_##L(0)));     \
+                key = SHUFFLE_HALVES(vec_u##L, place, key, ZIP_HALF_##L(1));                      \
                 if (n < lanes) {                                                                  \
                     vec_store_part(to + lanes, key, left - VEC_BYTES);                            \
                     break;                                                                        \

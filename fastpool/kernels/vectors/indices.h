@@ -62,7 +62,8 @@ INLINE void vec_widen_i64(vec_t v, vec_t *to) { to[0] = v; }
         for (i = 0; i < 64 / L; i++) index[i] = index_piece_i##L(index[i], i, base, iota, step);  \
         if (bytes == 4)                                                                           \
             for (i = 0; i < (64 / L + 1) / 2; i++)                                                \
-                index[i] = vec_concat_even_4(index[2 * i], index[2 * i + 1]);                     \
+                index[i] = HIGH_HALF_FIRST ? vec_concat_odd_4(index[2 * i], index[2 * i + 1])     \
+                                           : vec_concat_even_4(index[2 * i], index[2 * i + 1]);   \
         n *= (size_t)bytes;                                                                       \
         for (i = 0; n >= VEC_BYTES; i++, n -= VEC_BYTES) vec_store(to + i * VEC_BYTES, index[i]); \
         if (n) vec_store_part(to + i * VEC_BYTES, index[i], n);                                   \

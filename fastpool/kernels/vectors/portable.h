@@ -186,6 +186,19 @@ INLINE void narrow_store(void *p, narrow_t v, size_t bytes) { NARROW_COPY(p, &v)
 #else
 #define SHUFFLE(type, a, b, ...) ((vec_t)__builtin_shuffle((type)a, (type)b, (type){__VA_ARGS__}))
 #endif
+/* Integers as a low and a high half. A vector's elements are counted as they lie in memory, where the
+ * order of bytes says which half comes first. TO_FIRST_HALF moves the second half to the place of
+ * the first. */
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define HIGH_HALF_FIRST 1
+#define SHUFFLE_HALVES(type, low, high, ...) SHUFFLE(type, high, low, __VA_ARGS__)
+#define TO_FIRST_HALF(v, bits) ((v) << (bits))
+#else
+#define HIGH_HALF_FIRST 0
+#define SHUFFLE_HALVES(type, low, high, ...) SHUFFLE(type, low, high, __VA_ARGS__)
+#define TO_FIRST_HALF(v, bits) ((v) >> (bits))
+#endif
+
 #define EVEN_BY_SHUFFLE(size, type, ...)                                                          \
     INLINE vec_t vec_concat_even_##size(vec_t lo, vec_t hi) {                                     \
         return SHUFFLE(type, lo, hi, __VA_ARGS__);                                                \
@@ -252,12 +265,13 @@ INLINE int vec_any(vec_t v) {
 
 #define DEFINE_WIDEN_BY_SHUFFLE                                                                   \
     INLINE void vec_widen_i32(vec_t v, vec_t *to) {                                               \
-        to[0] = SHUFFLE(vec_u32, v, (vec_u32){0}, 0, 4, 1, 5);                                    \
-        to[1] = SHUFFLE(vec_u32, v, (vec_u32){0}, 2, 6, 3, 7);                                    \
+        to[0] = SHUFFLE_HALVES(vec_u32, v, (vec_u32){0}, 0, 4, 1, 5);                             \
+        to[1] = SHUFFLE_HALVES(vec_u32, v, (vec_u32){0}, 2, 6, 3, 7);                             \
     }                                                                                             \
     INLINE void vec_widen_i16(vec_t v, vec_t *to) {                                               \
-        vec_widen_i32(SHUFFLE(vec_u16, v, (vec_u16){0}, 0, 8, 1, 9, 2, 10, 3, 11), to);           \
-        vec_widen_i32(SHUFFLE(vec_u16, v, (vec_u16){0}, 4, 12, 5, 13, 6, 14, 7, 15), to + 2);     \
+        const vec_u16 zero = {0};                                                                 \
+        vec_widen_i32(SHUFFLE_HALVES(vec_u16, v, zero, 0, 8, 1, 9, 2, 10, 3, 11), to);            \
+        vec_widen_i32(SHUFFLE_HALVES(vec_u16, v, zero, 4, 12, 5, 13, 6, 14, 7, 15), to + 2);      \
     }
 
 #endif

@@ -53,10 +53,12 @@
 #endif
 #define vec_concat_even(lo, hi, tag) BY_SIZE(vec_concat_even, tag, lo, hi)
 INLINE vec_t vec_concat_odd_1(vec_t lo, vec_t hi) {
-    return vec_concat_even_1((vec_t)((vec_u16)lo >> 8), (vec_t)((vec_u16)hi >> 8));
+    return vec_concat_even_1((vec_t)TO_FIRST_HALF((vec_u16)lo, 8),
+                             (vec_t)TO_FIRST_HALF((vec_u16)hi, 8));
 }
 INLINE vec_t vec_concat_odd_2(vec_t lo, vec_t hi) {
-    return vec_concat_even_2((vec_t)((vec_u32)lo >> 16), (vec_t)((vec_u32)hi >> 16));
+    return vec_concat_even_2((vec_t)TO_FIRST_HALF((vec_u32)lo, 16),
+                             (vec_t)TO_FIRST_HALF((vec_u32)hi, 16));
 }
 #define vec_concat_odd(lo, hi, tag) BY_SIZE(vec_concat_odd, tag, lo, hi)
 #define vec_shift_in(a, b, tag) BY_SIZE(vec_shift_in, tag, a, b)
@@ -141,9 +143,9 @@ DEFINE_VEC_LOWEST(i32) DEFINE_VEC_LOWEST(u32) DEFINE_VEC_LOWEST(i64) DEFINE_VEC_
     best_ = parts_[0];                                                                            \
     for (int i_ = 1; i_ < VEC_BYTES / 16; i_++) best_ = narrow_max(best_, parts_[i_], tag);       \
     best_ = narrow_max(best_, ((narrow_t){best_[1], best_[1]}), tag);                             \
-    if (sizeof(*(tag)) <= 4) best_ = narrow_max(best_, best_ >> 32, tag);                         \
-    if (sizeof(*(tag)) <= 2) best_ = narrow_max(best_, best_ >> 16, tag);                         \
-    if (sizeof(*(tag)) == 1) best_ = narrow_max(best_, best_ >> 8, tag);                          \
+    if (sizeof(*(tag)) <= 4) best_ = narrow_max(best_, TO_FIRST_HALF(best_, 32), tag);            \
+    if (sizeof(*(tag)) <= 2) best_ = narrow_max(best_, TO_FIRST_HALF(best_, 16), tag);            \
+    if (sizeof(*(tag)) == 1) best_ = narrow_max(best_, TO_FIRST_HALF(best_, 8), tag);             \
     best_; })
 
 #endif
