@@ -20,7 +20,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 BUILDS = runpy.run_path("fastpool/_running/instruction_sets.py")["BUILDS"]
-TARGET = sysconfig.get_platform()  # the platform to compile for; ci/aarch64.sh changes it
+TARGET = sysconfig.get_platform()  # the platform to compile for; ci/cross.sh changes it
 if not TARGET.endswith(("x86_64", "amd64")) or TARGET.startswith("macosx"):
     # On macOS, a universal2 build passes both architectures to one compiler call.
     BUILDS = {"baseline": BUILDS["baseline"]}

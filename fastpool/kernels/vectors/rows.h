@@ -77,7 +77,20 @@ INLINE vec_t floats_u16(const uint16_t *p) {
 #else
 #define DEFINE_TO_FLOATS_BY_LANES(name, T) DEFINE_TO_FLOATS_OF(name, T, as_double_##name(from[i]))
 #endif
-DEFINE_TO_FLOATS_BY_LANES(f16, float16_t_) DEFINE_TO_FLOATS_BY_LANES(bf16, bfloat16_t_)
+#if defined(__aarch64__) && VEC_BYTES == 16 /* (gcc does not vectorise what it would be in C) */
+static void to_floats_f16(float *to, const float16_t_ *from, ptrdiff_t n) {
+    ptrdiff_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        float16x4_t v;
+        memcpy(&v, from + i, sizeof v);
+        vec_store(to + i, (vec_t)vcvt_f32_f16(v));
+    }
+    for (; i < n; i++) to[i] = (float)as_double_f16(from[i]);
+}
+#else
+DEFINE_TO_FLOATS_BY_LANES(f16, float16_t_)
+#endif
+DEFINE_TO_FLOATS_BY_LANES(bf16, bfloat16_t_)
 DEFINE_TO_FLOATS_BY_LANES(i8, int8_t) DEFINE_TO_FLOATS_BY_LANES(u8, uint8_t)
 DEFINE_TO_FLOATS_BY_LANES(i16, int16_t) DEFINE_TO_FLOATS_BY_LANES(u16, uint16_t)
 
