@@ -89,7 +89,8 @@ def _probes():
     """Yield arrays that differ in every C field that is read (kernels/frame/arrays.pxi)."""
     a = np.arange(24, dtype=np.int16).reshape(2, 3, 4)
     yield from (a, a[::-1, 1:, ::2], a.T, a[:, :0], a[0, 0, 0:1].reshape(()))
-    yield from (a.astype(np.float32), a.astype(">i4"), a.astype(bool), np.zeros((1,) * 9))
+    yield from (a.astype(np.float32), a.astype(a.dtype.newbyteorder()), a.astype(bool))
+    yield np.zeros((1,) * 9)
     yield a.view(np.uint8).reshape(-1)[1:-1].view(np.int16)  # not aligned
     constant = np.zeros(3)
     constant.flags.writeable = False

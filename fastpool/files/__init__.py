@@ -72,7 +72,8 @@ def max_pool(
         File for the index of each maximum. Either both it and `target` are replaced, or neither.
     max_bytes : int
         Memory for a tile: its input and its results. Only a single window can exceed it, and input
-        that must be copied (big-endian, or in Fortran order) can take up to twice as much.
+        that must be copied (of the other byte order, or in Fortran order) can take up to twice as
+        much.
     progress : callable, optional
         Called with the number of outputs done and the number of all, first and after each tile.
     **attributes

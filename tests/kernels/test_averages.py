@@ -257,7 +257,8 @@ def bad_outputs():
     both = np.zeros(200, np.float32)
     inside = both[: X.size].reshape(X.shape)
     yield "type", X, y.astype(np.float64), TypeError, "out: expected dtype float32"
-    yield "byte order", X, y.astype(">f4"), TypeError, "out: expected dtype float32"
+    swapped = y.astype(y.dtype.newbyteorder())
+    yield "byte order", X, swapped, TypeError, "out: expected dtype float32"
     yield "shape", X, y[..., :-1].copy(), ValueError, "out: expected shape"
     yield "no array", X, y.tolist(), TypeError, "out"
     yield "read-only", X, locked, ValueError, "out: expected a writeable array"

@@ -308,14 +308,14 @@ def test_fastpools_own_means_take_them():
 
 @pytest.mark.parametrize("result", ["int16", "float32", None])
 def test_types_of_means(result):
-    x = np.arange(-50, 50, dtype=">i2").reshape(10, 10)
+    x = np.arange(-50, 50, dtype=np.dtype("int16").newbyteorder()).reshape(10, 10)
     y = fastpool.dask.avg_pool(da.from_array(x, 4), 3, layout="HW", dtype=result)
     assert y.dtype == np.dtype(result or "int16") and y.dtype.isnative
     cases.assert_same(y.compute(), fastpool.avg_pool(x, 3, layout="HW", dtype=result))
 
 
 def test_byte_order_and_activation():
-    x = np.arange(-50, 50, dtype=">i4").reshape(10, 10)
+    x = np.arange(-50, 50, dtype=np.dtype("int32").newbyteorder()).reshape(10, 10)
     y = fastpool.dask.max_pool(da.from_array(x, 4), 3, layout="HW", activation="Relu")
     assert y.dtype == np.dtype("int32") and y.dtype.isnative
     cases.assert_same(y.compute(), fastpool.max_pool(x, 3, layout="HW", activation="Relu"))

@@ -64,7 +64,7 @@ def test_calls_that_differ():
         assert first or len(made) <= len(values)
     for shape in ((1, 2, 31), (1, 30, 2), (2, 30), (1, 1, 2, 30), (60,)):
         assert kept.find(np.zeros(shape, np.float32), (1, 1))[0] == shape
-    for dtype in (np.int32, np.dtype(">f4"), np.float64):
+    for dtype in (np.int32, np.dtype("float32").newbyteorder(), np.float64):
         assert kept.find(x.astype(dtype), (1, 1))[1] == dtype
 
 
