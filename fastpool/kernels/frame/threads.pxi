@@ -35,6 +35,7 @@ cdef bint run_job(Job *job, int threads) noexcept nogil:
         poison_redzones(scratch[i].area, layout.nbytes, layout.offsets, layout.areas)
     job.scratch = scratch
     run_tasks(job, threads)
+    job.scratch = NULL
     unpoison_redzones(block, nbytes)
     if block != <size_t *>small:
         give_scratch(block)

@@ -102,6 +102,7 @@ cdef void split_row(char *to, const char *line, const SmallTile *small, const Bl
     cdef char *parts[MOST_SMALL_TAPS]
     cdef Py_ssize_t cols = b.tile.col_hi - b.tile.col_lo, n = b.tile.channels, r
     cdef int size = 8 if small.in_doubles else 4
+    parts[0] = parts[1] = NULL          # (gcc does not see that a stride is at least 2 here)
     for r in range(stride):
         parts[r] = to + small.parts[r] * size if small.parts[r] >= 0 else NULL
     if n > 1:
