@@ -1,0 +1,64 @@
+# shellcheck shell=sh disable=SC2154 # $root is that of the scripts
+# Scripts that need another Debian source this file after environment.sh. A sandbox is a minimal
+# Debian in build/sandboxes/RELEASE. Needs root, and
+#     apt install debootstrap debian-archive-keyring
+
+# make_sandbox RELEASE PACKAGE...: make the sandbox $sandbox, or install missing packages into it.
+make_sandbox() {
+    sandbox=$root/build/sandboxes/$1
+    suite=$1
+    shift
+    need_root
+    if ! [ -f "$sandbox/.complete" ]; then
+        echo "making a sandbox of Debian $suite: two minutes"
+        rm -rf --one-file-system "$sandbox"
+        mkdir -p "$sandbox"
+        # debootstrap may be older than the release: all releases are made as sid is.
+        debootstrap --variant=minbase --include=ca-certificates "$suite" "$sandbox" "" \
+            /usr/share/debootstrap/scripts/sid >"$sandbox.log" 2>&1 || {
+            tail -n 20 "$sandbox.log" >&2
+            fail "debootstrap cannot make Debian $suite (all messages: $sandbox.log)"
+        }
+        touch "$sandbox/.complete"
+    fi
+    [ "$(cat "$sandbox/.packages" 2>/dev/null)" = "$*" ] && return
+    echo "installing into the sandbox of $suite: $*"
+    { in_sandbox "$suite" apt-get -q update &&
+        in_sandbox "$suite" env DEBIAN_FRONTEND=noninteractive \
+            apt-get -q install -y --no-install-recommends "$@"; } >"$sandbox.log" 2>&1 || {
+        tail -n 20 "$sandbox.log" >&2
+        fail "apt cannot install into $sandbox (all messages: $sandbox.log)"
+    }
+    echo "$*" >"$sandbox/.packages"
+}
+
+# in_sandbox RELEASE COMMAND...: run a command as root in a sandbox, in the folder /. The checkout
+# has its own path there, and the sandbox trusts the certificates that this system trusts. The mounts
+# belong to this one command: they vanish with it, also if the script is killed.
+in_sandbox() {
+    sandbox=$root/build/sandboxes/$1
+    shift
+    mkdir -p "$sandbox$root"
+    cp /etc/resolv.conf "$sandbox/etc/resolv.conf"
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    unshare --mount --propagation private sh -eu -c '
+        sandbox=$1 root=$2
+        shift 2
+        mount -t proc proc "$sandbox/proc"
+        mount --rbind /dev "$sandbox/dev"
+        mount --bind "$root" "$sandbox$root"
+        certificates=/etc/ssl/certs/ca-certificates.crt
+        if [ -f "$certificates" ] && [ -f "$sandbox$certificates" ]; then
+            mount --bind "$certificates" "$sandbox$certificates"
+        fi
+        exec chroot "$sandbox" env -i HOME=/root LC_ALL=C.UTF-8 \
+            PIP_CERT="$certificates" SSL_CERT_FILE="$certificates" \
+            PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
+    ' sh "$sandbox" "$root" "$@"
+}
+
+need_root() {
+    [ "$(id -u)" = 0 ] || fail "sandboxes need root (chroot, mount)"
+    [ -f /usr/share/debootstrap/scripts/sid ] ||
+        fail "debootstrap is missing (Debian and Ubuntu: apt install debootstrap)"
+}
