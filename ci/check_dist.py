@@ -24,6 +24,7 @@ WHEEL_SOURCES = (".py", ".pyi", "py.typed", "fastpool/__init__.pxd", "include/fa
 RUNTIME = re.compile(
     r"fastpool(\.libs|/\.dylibs)/(libgomp|libomp|msvcp|vcruntime|\.load-order)[^/]*"
 )
+CALLS_OPENMP = re.compile(rb"GOMP_parallel|__kmpc_fork_call")
 MODULES = {True: ("_kernels", "_kernels_avx2", "_kernels_avx512"), False: ("_kernels",)}
 MOST_BYTES = 3_000_000
 
@@ -47,13 +48,22 @@ def wheel_complaints(path, names):
         f"{licences + name} is missing" for name in sorted(LICENCES) if licences + name not in names
     )
     runtimes = {name for name in names if RUNTIME.fullmatch(name)}
-    if not runtimes and not tags[-1].startswith("linux_"):
-        yield "no runtime of OpenMP is in it"
+    if uses_openmp(path, modules) and not tags[-1].startswith("linux_"):
+        if not runtimes:
+            yield "no runtime of OpenMP is in it"
+        if "linux" in tags[-1] and not any("/sboms/" in name for name in names):
+            yield "no list of what it bundles is in it"
     known = expected | set(modules) | runtimes
     extra = {name for name in names - known if ".dist-info/" not in name}
     yield from (f"{name} does not belong there" for name in sorted(extra))
     if path.stat().st_size > MOST_BYTES:
         yield f"larger than {MOST_BYTES} bytes"
+
+
+def uses_openmp(path, modules):
+    """Return whether a wheel was built with OpenMP: its modules call the functions of a runtime."""
+    with zipfile.ZipFile(path) as archive:
+        return any(CALLS_OPENMP.search(archive.read(name)) for name in modules)
 
 
 def sdist_complaints(path, names):

@@ -4,9 +4,9 @@
 #     sh ci/cross.sh aarch64|ppc64le|riscv64|s390x [pytest arguments]
 # Works from any folder. Without arguments for pytest, run the tests of the kernels. The build takes
 # some minutes, the tests 15 to 60. Everything is in build/cross/ARCHITECTURE.
-# $RELEASE names the Debian release whose Python is built for, instead of the one in the table below.
-# Needs Debian or a derivative, an unprivileged user, a package index, python3 >= 3.11 of any version
-# ($PYTHON names another), and of packages (root only for this)
+# $RELEASE names the Debian release whose Python is built for, instead of the one in the table.
+# Needs Debian, a package index, python3 >= 3.11 of any version ($PYTHON names another), and of
+# packages (root only for this)
 #     apt install debian-archive-keyring qemu-user-static gcc-aarch64-linux-gnu
 # or gcc-powerpc64le-linux-gnu, gcc-riscv64-linux-gnu, gcc-s390x-linux-gnu.
 set -eu
@@ -102,7 +102,8 @@ if is_outdated "$wheel"; then
     if grep "[0-9]: warning:" "$venv/pip.log" >&2; then fail "$triplet-gcc warns"; fi
     # setuptools names the version of the Python that runs it.
     tag=cp$(echo "$version" | tr -d .)
-    "$venv/bin/wheel" tags --remove --python-tag "$tag" --abi-tag "$tag" "$work"/raw/*.whl >/dev/null
+    "$venv/bin/wheel" tags --remove --python-tag "$tag" --abi-tag "$tag" "$work"/raw/*.whl \
+        >/dev/null
     mv "$work"/raw/*.whl "$wheels"
     wheel=$(ls "$wheels"/*.whl)
 fi

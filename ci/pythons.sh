@@ -2,8 +2,8 @@
 # Build CPython from Debian's source packages, within the oldest Debian that can be had, so that
 # the interpreters also run on every newer system:
 #     sh ci/pythons.sh 3.13t 3.11          t: free-threaded
-# Works from any folder. Each is in build/pythons/VERSION, with the libraries that it needs. Debian's
-# patches and profile-guided optimisation are left out, so interpreted code is slower than in
+# Works from any folder. Each is in build/pythons/VERSION, with the libraries that it needs.
+# Debian's patches and profile-guided optimisation are left out, so interpreted code is slower than in
 # Debian's own Python. apt must be able to fetch the source package: a mirror may lack one that its
 # lists name. RELEASE names another Debian to build in. Needs root, and on Debian or Ubuntu
 #     apt install debootstrap debian-archive-keyring
@@ -74,7 +74,8 @@ for version in "$@"; do
         # Copy the libraries that newer systems lack, and let the modules find them.
         mkdir -p "$target/lib"
         for module in "$target"/lib/python3*/lib-dynload/*.so; do
-            ldd "$module" | awk "\$3 ~ /lib(ssl|crypto|ffi|bz2|lzma|sqlite3|z)[.]so/ { print \$3 }" |
+            ldd "$module" |
+                awk "\$3 ~ /lib(ssl|crypto|ffi|bz2|lzma|sqlite3|z)[.]so/ { print \$3 }" |
                 xargs -r cp -Lt "$target/lib"
             patchelf --set-rpath "\$ORIGIN/../.." "$module"
         done

@@ -33,8 +33,8 @@ make_sandbox() {
 }
 
 # in_sandbox RELEASE COMMAND...: run a command as root in a sandbox, in the folder /. The checkout
-# has its own path there, and the sandbox trusts the certificates that this system trusts. The mounts
-# belong to this one command: they vanish with it, also if the script is killed.
+# has its own path there, and the sandbox trusts the certificates that this system trusts. The
+# mounts belong to this one command: they vanish with it, also if the script is killed.
 in_sandbox() {
     sandbox=$root/build/sandboxes/$1
     shift

@@ -17,7 +17,6 @@ from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_SIZE
-from cython cimport critical_section
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, NAN
 from libc.stdint cimport (

@@ -1,5 +1,9 @@
 """Cache the plans of recent calls, so that repeated calls do not plan again."""
 
+import os
+import sys
+import weakref
+
 import numpy as np
 
 from .._planning.arguments import MOST_AXES, dtype_name
@@ -22,6 +26,19 @@ _FLOATS = {id(float), *(id(dtype.type) for dtype, name in NAMES.items() if is_fl
 _LONGEST = 2 * MOST_AXES
 
 
+_caches = weakref.WeakSet()
+
+
+def _forget_in_child():
+    """Replace the dicts, whose locks threads may hold that do not exist in the child."""
+    for cache in _caches:
+        cache.forget()
+
+
+if hasattr(os, "register_at_fork") and not getattr(sys, "_is_gil_enabled", lambda: True)():
+    os.register_at_fork(after_in_child=_forget_in_child)
+
+
 class PlanCache:
     """A cache of one function's plans, by the input's shape and dtype and the other arguments.
 
@@ -38,9 +55,14 @@ class PlanCache:
         `allowed` are the element types that an array may have.
         """
         self._plan, self._allowed = make, allowed
+        self.forget()
+        _caches.add(self)
+
+    def forget(self):
+        """Forget all plans, in new dicts."""
         self._quick = {}
         self._plans = {}
-        self._extents = 0  # of the inputs of these plans
+        self._extents = 0  # of the inputs of these plans; threads may lose one of each other's
 
     def find(self, x, arguments):
         """Return the plan for an array; make it if it is not cached."""

@@ -3,6 +3,9 @@
 # An argument is one word. A small int has the lowest bit set; anything else is its address. The
 # elements of a tuple or list follow a word with their number and the second lowest bit set. Those
 # of a list are small ints: other threads may replace them, and an address could be used again.
+#
+# Lists are read without their lock. Without the GIL, a child made by fork would wait for it without
+# end if another thread of the parent had it (CPython 3.13 to 3.15).
 
 cdef enum:
     MAX_WORDS = 256
@@ -10,9 +13,23 @@ cdef enum:
 
 
 cdef extern from "Python.h":
-    # (not cpython.list's and cpython.tuple's, which take a reference)
-    PyObject *PyList_GET_ITEM(object, Py_ssize_t)
+    # (not cpython.tuple's, which takes a reference)
     PyObject *PyTuple_GET_ITEM(object, Py_ssize_t)
+
+
+cdef extern from *:
+    """
+    #if PY_VERSION_HEX >= 0x030D0000
+    #define list_item PyList_GetItemRef
+    #else
+    static inline PyObject *list_item(PyObject *list, Py_ssize_t i) {
+        PyObject *item = PyList_GetItem(list, i);
+        Py_XINCREF(item);
+        return item;
+    }
+    #endif
+    """
+    PyObject *list_item(object, Py_ssize_t)
 
 
 def call_key(x, tuple arguments):
@@ -45,51 +62,62 @@ cdef key_with(Py_ssize_t *words, Py_ssize_t count, tuple arguments):
         elif PyList_CheckExact(<object>argument):
             count = add_list(words, count, <object>argument)
         else:
-            count = add_word(words, count, argument)
+            count = add_word(words, count, word_of(argument))
         if count > MAX_WORDS:
             return None
     return PyBytes_FromStringAndSize(<char *>words, count * sizeof(Py_ssize_t))
 
 
-cdef inline Py_ssize_t add_word(Py_ssize_t *words, Py_ssize_t count, PyObject *argument) noexcept:
-    """Add one argument. Return the words used, or more than MAX_WORDS if there is no room."""
+cdef inline Py_ssize_t word_of(PyObject *argument) noexcept:
     cdef int overflow = 0
     cdef Py_ssize_t value
-    if count >= MAX_WORDS:
-        return MAX_WORDS + 1
-    words[count] = <Py_ssize_t>argument
     if PyLong_CheckExact(<object>argument):
         value = PyLong_AsLongAndOverflow(<object>argument, &overflow)
         if not overflow and -SMALL <= value < SMALL:
-            words[count] = 2 * value + 1
+            return 2 * value + 1
+    return <Py_ssize_t>argument
+
+
+cdef inline Py_ssize_t add_word(Py_ssize_t *words, Py_ssize_t count, Py_ssize_t word) noexcept:
+    """Add a word. Return the words used, or more than MAX_WORDS if there is no room."""
+    if count >= MAX_WORDS:
+        return MAX_WORDS + 1
+    words[count] = word
     return count + 1
 
 
 cdef Py_ssize_t add_tuple(Py_ssize_t *words, Py_ssize_t count, sequence) noexcept:
     cdef Py_ssize_t i, length = PyTuple_GET_SIZE(sequence)
-    count = add_length(words, count, length)
+    count = add_word(words, count, 4 * length + 2)
     for i in range(length):
-        count = add_word(words, count, PyTuple_GET_ITEM(sequence, i))
+        count = add_word(words, count, word_of(PyTuple_GET_ITEM(sequence, i)))
     return count
 
 
 cdef Py_ssize_t add_list(Py_ssize_t *words, Py_ssize_t count, sequence) noexcept:
-    """Add a list. Return more than MAX_WORDS if it holds something else than small ints."""
-    cdef Py_ssize_t i, length
-    with critical_section(sequence):
-        length = PyList_GET_SIZE(sequence)
-        count = add_length(words, count, length)
-        for i in range(length):
-            count = add_word(words, count, PyList_GET_ITEM(sequence, i))
-            if count <= MAX_WORDS and not words[count - 1] & 1:
-                count = MAX_WORDS + 1
+    """Add a list of small ints. Return more than MAX_WORDS for any other, or one that changes."""
+    cdef Py_ssize_t i, word, length = PyList_GET_SIZE(sequence), first
+    count = add_word(words, count, 4 * length + 2)
+    first = count
+    for i in range(length):
+        word = word_in_list(sequence, i)
+        count = add_word(words, count, word)
+        if not word or count > MAX_WORDS:
+            return MAX_WORDS + 1
+    # Look again, because another thread may have changed the list between two elements.
+    for i in range(length):
+        if word_in_list(sequence, i) != words[first + i]:
+            return MAX_WORDS + 1
     return count
 
 
-cdef inline Py_ssize_t add_length(Py_ssize_t *words, Py_ssize_t count,
-                                  Py_ssize_t length) noexcept:
-    """Add the length of a sequence, as `add_word` adds an argument."""
-    if count >= MAX_WORDS:
-        return MAX_WORDS + 1
-    words[count] = 4 * length + 2
-    return count + 1
+cdef inline Py_ssize_t word_in_list(sequence, Py_ssize_t i) noexcept:
+    """Return the word of an element; 0 if it is no small int, or if there is no such element."""
+    cdef PyObject *item = list_item(sequence, i)
+    cdef Py_ssize_t word
+    if item == NULL:
+        PyErr_Clear()
+        return 0
+    word = word_of(item)
+    Py_DECREF(<object>item)
+    return word if word & 1 else 0

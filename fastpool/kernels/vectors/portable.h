@@ -186,7 +186,7 @@ INLINE void narrow_store(void *p, narrow_t v, size_t bytes) { NARROW_COPY(p, &v)
 #else
 #define SHUFFLE(type, a, b, ...) ((vec_t)__builtin_shuffle((type)a, (type)b, (type){__VA_ARGS__}))
 #endif
-/* Integers as a low and a high half. A vector's elements are counted as they lie in memory, where the
+/* Integers as a low and a high half. Elements are counted in their order in memory, where the
  * order of bytes says which half comes first. TO_FIRST_HALF moves the second half to the place of
  * the first. */
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
