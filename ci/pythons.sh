@@ -3,9 +3,9 @@
 # the interpreters also run on every newer system:
 #     sh ci/pythons.sh 3.13t 3.11          t: free-threaded
 # Works from any folder. Each is in build/pythons/VERSION, with the libraries that it needs.
-# Debian's patches and profile-guided optimisation are left out, so interpreted code is slower than in
-# Debian's own Python. apt must be able to fetch the source package: a mirror may lack one that its
-# lists name. RELEASE names another Debian to build in. Needs root, and on Debian or Ubuntu
+# Debian's patches and profile-guided optimisation are left out, so interpreted code is slower than
+# in Debian's own Python. apt must be able to fetch the source package: a mirror may lack one that
+# its lists name. RELEASE names another Debian to build in. Needs root, and on Debian or Ubuntu
 #     apt install debootstrap debian-archive-keyring
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
