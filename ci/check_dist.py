@@ -26,7 +26,7 @@ RUNTIME = re.compile(
 )
 CALLS_OPENMP = re.compile(rb"GOMP_parallel|__kmpc_fork_call")
 MODULES = {True: ("_kernels", "_kernels_avx2", "_kernels_avx512"), False: ("_kernels",)}
-MOST_BYTES = 3_000_000
+MOST_BYTES = 3_200_000
 
 
 def wheel_complaints(path, names):
