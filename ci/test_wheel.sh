@@ -24,7 +24,7 @@ export PYTHONSAFEPATH=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 install() {
     rm -rf "$venv"
     "$python" -m venv "$venv" &&
-        "$venv/bin/python" -m pip install --only-binary=numpy "$@" >"$scratch/pip.log" 2>&1
+        "$venv/bin/python" -m pip install --only-binary=:all: "$@" >"$scratch/pip.log" 2>&1
 }
 
 few="pytest>=8.2 hypothesis threadpoolctl cython setuptools>=77.0.3"
