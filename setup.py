@@ -8,6 +8,7 @@ ci/check_vectorised.py reads them. Wheels are built without (LDFLAGS=-Wl,-s).
 
 import glob
 import os
+import re
 import runpy
 import shlex
 import shutil
@@ -21,6 +22,8 @@ from setuptools.command.build_ext import build_ext
 
 BUILDS = runpy.run_path("fastpool/_running/instruction_sets.py")["BUILDS"]
 TARGET = sysconfig.get_platform()  # the platform to compile for; ci/cross.sh changes it
+if TARGET == "linux-x86_64" and sys.maxsize < 2**32:
+    TARGET = "linux-i686"  # Python of 32 bits on a kernel of 64
 if not TARGET.endswith(("x86_64", "amd64")) or TARGET.startswith("macosx"):
     # On macOS, a universal2 build passes both architectures to one compiler call.
     BUILDS = {"baseline": BUILDS["baseline"]}
@@ -55,6 +58,8 @@ elif sys.platform == "darwin":
 else:
     COMPILE, LINK = ["-O3", "-g0", EXACT], []
     COMPILE_OPENMP = LINK_OPENMP = ["-fopenmp"]
+if re.fullmatch("linux-i[3-6]86", TARGET):
+    COMPILE += ["-msse2", "-mfpmath=sse"]  # the x87 unit rounds to other precisions
 if OPENMP:
     COMPILE, LINK = [*COMPILE, *COMPILE_OPENMP], [*LINK, *LINK_OPENMP]
 

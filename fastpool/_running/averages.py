@@ -9,14 +9,13 @@ from .._planning.dtypes import ITEMSIZE, is_float
 from .._planning.geometry import AdaptiveAxis
 from . import sum_strategies
 from .counts import counts_of, divisors, most_divisor
-from .passes import Window, chain, trimmed
+from .passes import WIDE, WIDE_PRODUCT, WIDE_SPAN, Window, chain, trimmed
 from .sum_strategies import FEW_TAPS, FEWEST_CHANNELS, carries_columns, choose, most_taps
 from .sum_strategies import Windows as SumWindows
 from .work import work_bytes
 
-# The kernels' limits: divisors, and numbers whose products they compute, in 64 bits.
+# The kernels' limit for divisors. Those for numbers of windows are the limits of passes.py.
 LARGEST_DIVISOR = 2**50
-WIDE = 2**31
 # Outputs along an axis of a result without elements for which tables are made.
 FEW_OUTPUTS = 2**16
 # Outputs that are summed before they are divided: they should stay in the first-level cache.
@@ -124,7 +123,9 @@ def is_huge(plan):
                 return True
             continue
         numbers = axis.kernel, axis.stride, axis.dilation, axis.begin, window.extent
-        if max(numbers) > WIDE or window.span(window.out) > 2**50 or axis.span(axis.output) > 2**50:
+        if max(numbers) > WIDE or axis.stride * axis.dilation > WIDE_PRODUCT:
+            return True
+        if max(window.span(window.out), axis.span(axis.output)) > WIDE_SPAN:
             return True
     return abs(most_divisor(plan)) > LARGEST_DIVISOR
 

@@ -1,17 +1,16 @@
-"""Pool with windows whose positions in the padded input, nearly all padding, exceed 64 bits."""
+"""Pool with windows whose positions in the padded input, nearly all padding, exceed an address."""
 
 import numpy as np
 
 from .._planning.dtypes import lowest
-from .._planning.geometry import LARGEST
-from .passes import trimmed
+from .passes import FAR, trimmed
 
 
 def is_gigantic(window):
-    """Do positions in the padded input exceed 64 bits?"""
+    """Do positions in the padded input exceed an address?"""
     if window.places:
         return False
-    return window.span(window.out) + abs(window.begin) + window.size > LARGEST
+    return window.span(window.out) + abs(window.begin) + window.size > FAR
 
 
 def live(axis):

@@ -4,16 +4,20 @@ All numbers are Python ints, computed once per plan.
 """
 
 import functools
+import sys
 from typing import NamedTuple
 
 from .._planning.geometry import AdaptiveAxis
 
 # For longer kernels the search for the cheapest chain starts after some steps of four taps.
 LONG_KERNEL = 1 << 16
-# Limit for numbers of a window that is pooled by tiles: their code multiplies a stride by a
-# dilation, and a span by the bytes of a few vectors. Running maxima take larger windows.
-WIDE = 2**31
-WIDE_SPAN = 2**50
+# Limits for numbers of a window that is pooled by tiles: their code multiplies a stride by a
+# dilation, and a span by the bytes of a few vectors. Running maxima take larger windows, up to
+# those with positions beyond FAR.
+if sys.maxsize > 2**32:
+    WIDE, WIDE_PRODUCT, WIDE_SPAN, FAR = 2**31, 2**62, 2**50, 2**62
+else:
+    WIDE, WIDE_PRODUCT, WIDE_SPAN, FAR = 2**24, 2**30, 2**24, 2**30
 # Most taps of a strided window in one step: of windows that share rows, and of others.
 STRIDED_TAPS = 64
 SEPARATE_TAPS = 8
@@ -155,6 +159,10 @@ def is_empty(window):
 
 
 def is_wide(window):
-    """May the products of a window's numbers that bands and passes compute exceed 64 bits?"""
+    """May the products of a window's numbers that bands and passes compute exceed an address?"""
     numbers = window.extent, window.stride, window.dilation, window.out
-    return max(numbers) > WIDE or window.span(window.out) > WIDE_SPAN
+    return (
+        max(numbers) > WIDE
+        or window.stride * window.dilation > WIDE_PRODUCT
+        or window.span(window.out) > WIDE_SPAN
+    )

@@ -147,25 +147,25 @@ cdef bint nested(const Array *a, Py_ssize_t itemsize) noexcept nogil:
 cdef bint overlap(const Array *a, Py_ssize_t a_itemsize, const Array *b,
                   Py_ssize_t b_itemsize) noexcept nogil:
     """May two arrays share memory? (By their bounds: interleaved slices count as sharing.)"""
-    cdef Py_ssize_t a_lo, a_hi, b_lo, b_hi
-    bounds(a, a_itemsize, &a_lo, &a_hi)
-    bounds(b, b_itemsize, &b_lo, &b_hi)
-    return a_lo < b_hi and b_lo < a_hi
+    cdef uintptr_t a_first, a_last, b_first, b_last
+    return (bounds(a, a_itemsize, &a_first, &a_last) and bounds(b, b_itemsize, &b_first, &b_last)
+            and a_first <= b_last and b_first <= a_last)
 
 
-cdef void bounds(const Array *a, Py_ssize_t itemsize, Py_ssize_t *lo,
-                 Py_ssize_t *hi) noexcept nogil:
+cdef bint bounds(const Array *a, Py_ssize_t itemsize, uintptr_t *first,
+                 uintptr_t *last) noexcept nogil:
+    """Set the addresses of an array's first and last bytes. Return False if it is empty."""
     cdef int i
-    lo[0] = hi[0] = <Py_ssize_t>a.data
-    hi[0] += itemsize
+    first[0] = <uintptr_t>a.data        # (addresses of 32 bits may have the bit of the sign)
+    last[0] = first[0] + itemsize - 1
     for i in range(a.ndim):
         if a.shape[i] == 0:
-            hi[0] = lo[0]
-            return
+            return False
         if a.strides[i] < 0:
-            lo[0] += (a.shape[i] - 1) * a.strides[i]
+            first[0] += (a.shape[i] - 1) * a.strides[i]
         else:
-            hi[0] += (a.shape[i] - 1) * a.strides[i]
+            last[0] += (a.shape[i] - 1) * a.strides[i]
+    return True
 
 
 cdef bint disjoint(const Array *a, int a_shift, const Array *written, int shift) noexcept nogil:

@@ -31,7 +31,7 @@ cdef int set_places(Window *w, places) except -1:
     """Set the places of an irregular axis (`Window.places` in _running/passes.py)."""
     cdef Py_ssize_t size, outputs, rest, i, start = 0
     size, outputs, rest = places
-    if w.out < <Py_ssize_t>1 << 58:     # (the product does not overflow)
+    if w.out <= PY_SSIZE_T_MAX // 16:   # (the product does not overflow)
         w.places = <Py_ssize_t *>malloc(2 * w.out * sizeof(Py_ssize_t))
     if w.places == NULL:
         raise MemoryError("fastpool: no memory for windows")

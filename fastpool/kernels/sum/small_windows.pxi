@@ -40,7 +40,7 @@ cdef void begin_small(SmallTile *small, const Block *b, const any_t *tag) noexce
     w.slabs = 1 if sums_slabs else b.slabs
     w.kernel, w.dilation, w.stride = p.rows.kernel, p.rows.dilation, p.rows.stride
     w.slab = (imin(a.block_rows, tile.rows) - 1) * w.stride + p.rows.extent
-    w.taps, w.hi = p.cols.kernel, <Py_ssize_t>1 << 48
+    w.taps, w.hi = p.cols.kernel, PY_SSIZE_T_MAX // 4
     w.lo = -w.hi                        # (rows that are set have margins)
     w.rows = <const char **>doubles(a, b.scratch, ROW_PLACES)
     run = n * (tile.cols if small.stride == 1 and not gaps else 1)

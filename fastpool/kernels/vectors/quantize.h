@@ -94,12 +94,40 @@ static void split_factor_floats(double high, double low, double totals, float *h
     *high_f = (float)exact, *low_f = (float)(high - exact + low);
 }
 
+/* Return whether a * b is less than (-1), equal to (0) or greater than (1) c * d. The products are
+ * below 2**127 in magnitude, and b and d are not negative. */
+#ifdef __SIZEOF_INT128__
+static int compare_products(int64_t a, int64_t b, int64_t c, int64_t d) {
+    __int128 left = (__int128)a * b, right = (__int128)c * d;
+    return (left > right) - (left < right);
+}
+#else /* (processors of 32 bits) */
+typedef struct {
+    int64_t high;
+    uint64_t low;
+} wide_int;
+static wide_int wide_product(int64_t a, int64_t b) {
+    uint64_t x = a < 0 ? -(uint64_t)a : (uint64_t)a, y = (uint64_t)b;
+    uint64_t x0 = (uint32_t)x, x1 = x >> 32, y0 = (uint32_t)y, y1 = y >> 32;
+    uint64_t ends = x0 * y0, middle = x1 * y0 + (ends >> 32), other = x0 * y1 + (uint32_t)middle;
+    uint64_t high = x1 * y1 + (middle >> 32) + (other >> 32);
+    uint64_t low = other << 32 | (uint32_t)ends;
+    if (a < 0) low = -low, high = ~high + !low;
+    return (wide_int){(int64_t)high, low};
+}
+static int compare_products(int64_t a, int64_t b, int64_t c, int64_t d) {
+    wide_int left = wide_product(a, b), right = wide_product(c, d);
+    if (left.high != right.high) return left.high > right.high ? 1 : -1;
+    return (left.low > right.low) - (left.low < right.low);
+}
+#endif
+
 /* The mean of a total that is close to the middle of `lower` and the next integer. */
 static double settle_mean(double total, double factor, double lower, const quantization_t *to) {
+    if (!(lower > -0x1p10 && lower < 0x1p10)) return lower; /* it saturates */
     int64_t divisor = (int64_t)nearest_int(to->step / factor), integer = (int64_t)lower;
-    __int128 mean = 2 * (__int128)total * to->p;
-    __int128 middle = (2 * (__int128)integer + 1) * to->q * divisor;
-    return lower + (mean > middle || (mean == middle && integer % 2));
+    int order = compare_products(2 * (int64_t)total, to->p, (2 * integer + 1) * divisor, to->q);
+    return lower + (order > 0 || (order == 0 && integer % 2));
 }
 
 /* n results of WIDE, as the low bits of doubles. */
