@@ -9,7 +9,6 @@ the GIL that is nearly 2 on two quiet processors.
 """
 
 import argparse
-import itertools
 import os
 import pickle
 import random
@@ -144,18 +143,17 @@ class Stress:
     def run(self, seconds, forks):
         for thread in self.threads:
             thread.start()
-        end = time.monotonic() + seconds
-        for number in itertools.count():
-            self.stop.wait(min(0.2, max(0, end - time.monotonic())))
-            if self.stop.is_set() or time.monotonic() >= end:
-                break
-            if forks and not self.fork():
-                self.error = AssertionError(f"forked child {number} failed or hung")
-                break
+        end, forked = time.monotonic() + seconds, 0
+        while not self.stop.wait(0.2) and time.monotonic() < end:
+            if forks:
+                if not self.fork():
+                    self.error = AssertionError(f"forked child {forked} failed or hung")
+                    break
+                forked += 1
         self.stop.set()
         for thread in self.threads:
             thread.join()
-        print(f"{sum(self.counts)} calls in {len(self.counts)} threads, {number} forks: ", end="")
+        print(f"{sum(self.counts)} calls in {len(self.counts)} threads, {forked} forks: ", end="")
         print(f"{self.error!r}" if self.error else "no difference")
         return self.error is not None
 
