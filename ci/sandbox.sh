@@ -23,7 +23,8 @@ make_sandbox() {
     fi
     [ "$(cat "$sandbox/.packages" 2>/dev/null)" = "$*" ] && return
     echo "installing into the sandbox of $suite: $*"
-    { in_sandbox "$suite" apt-get -q update &&
+    # The lists of a mirror that is days old are as good.
+    { in_sandbox "$suite" apt-get -q -o Acquire::Check-Valid-Until=false update &&
         in_sandbox "$suite" env DEBIAN_FRONTEND=noninteractive \
             apt-get -q install -y --no-install-recommends "$@"; } >"$sandbox.log" 2>&1 || {
         tail -n 20 "$sandbox.log" >&2

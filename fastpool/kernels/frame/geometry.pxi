@@ -3,6 +3,10 @@
 # A window has `kernel` taps, `dilation` apart. Output o starts at element o * stride - begin.
 # Elements below 0 and from `size` on are padding.
 
+cdef extern from "Python.h":
+    const Py_ssize_t PY_SSIZE_T_MAX
+
+
 cdef enum:
     MAX_NDIM = 64           # of NumPy's arrays
     MAX_LEADS = 62          # these, less rows and columns
