@@ -60,6 +60,8 @@ else:
     COMPILE_OPENMP = LINK_OPENMP = ["-fopenmp"]
 if re.fullmatch("linux-i[3-6]86", TARGET):
     COMPILE += ["-msse2", "-mfpmath=sse"]  # the x87 unit rounds to other precisions
+if TARGET.startswith("emscripten"):
+    COMPILE += ["-msimd128"]  # Pyodide's Python; every engine of today has these vectors
 if OPENMP:
     COMPILE, LINK = [*COMPILE, *COMPILE_OPENMP], [*LINK, *LINK_OPENMP]
 

@@ -1,0 +1,139 @@
+#!/bin/sh
+# Build CPython and fastpool for musl, the C library of Alpine, as a wheel without OpenMP, and run
+# the tests of wheels there:
+#     sh ci/musl.sh
+# Works from any folder. Arguments go to pytest and replace the list of tests. Without arguments the
+# builds take 15 minutes on two cores, and the tests as long as elsewhere. Everything is in
+# build/musl. Python, musl and the libraries come from the sources and packages of Debian's release
+# below, and NumPy from its wheel for musl. That wheel needs musl 1.2.4: its libraries have DT_RELR.
+# Needs Debian on x86-64. Needs root only for
+#     apt install gcc make autoconf automake libtool texinfo
+set -eu
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+. "$root/ci/environment.sh"
+release=trixie version=3.13
+
+for tool in gcc make autoreconf libtoolize makeinfo apt-get dpkg; do
+    command -v $tool >/dev/null ||
+        fail "$tool is missing (Debian: apt install gcc make autoconf automake libtool texinfo)"
+done
+work=$root/build/musl
+venv=$work/host
+mkdir -p "$work/apt/lists/partial" "$work/apt/archives/partial" "$work/sources"
+make_venv
+
+# apt uses separate lists and state.
+musl_apt() {
+    apt-get -q -o Dir::Etc::SourceList="$work/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null \
+        -o Dir::Etc::PreferencesParts=/dev/null -o Dir::State="$work/apt" \
+        -o Dir::State::status=/dev/null -o Dir::Cache="$work/apt" -o APT::Sandbox::User=root \
+        -o Debug::NoLocking=1 "$@" >>"$work/apt.log" 2>&1 || {
+        cat "$work/apt.log" >&2
+        fail "apt failed: $*"
+    }
+}
+
+# Unpack musl. musl-gcc.specs tells gcc where it is; so does Python's interpreter.
+libc=$work/system/usr/lib/x86_64-linux-musl
+if ! [ -f "$work/musl.specs" ]; then
+    echo "fetching musl and the sources of python$version"
+    # shellcheck disable=SC2016 # (apt replaces it)
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep '/debian/$' | head -n 1)
+    [ -n "$mirror" ] || fail "apt has no mirror of Debian: run apt update"
+    printf '%s %s %s main\n' deb "$mirror" $release deb-src "$mirror" $release \
+        >"$work/apt/sources.list"
+    musl_apt update
+    (
+        cd "$work/sources"
+        musl_apt download musl musl-dev
+        musl_apt source --download-only --tar-only python$version libffi zlib
+        for package in ./*.deb; do
+            dpkg -x "$package" "$work/system"
+        done
+        for archive in ./*.orig.tar.?z; do
+            tar -xf "$archive"
+        done
+    )
+    cat >"$work/musl.specs" <<END
+%rename cpp_options old_cpp_options
+*cpp_options:
+-nostdinc -isystem $work/system/usr/include/x86_64-linux-musl -isystem include%s %(old_cpp_options)
+*cc1:
+%(cc1_cpu) -nostdinc -isystem $work/system/usr/include/x86_64-linux-musl -isystem include%s
+*link_libgcc:
+-L$libc -L .%s
+*libgcc:
+libgcc.a%s libgcc_eh.a%s
+*startfile:
+%{!shared: $libc/Scrt1.o} $libc/crti.o crtbeginS.o%s
+*endfile:
+crtendS.o%s $libc/crtn.o
+*link:
+-dynamic-linker $libc/libc.so -nostdlib %{shared:-shared} %{rdynamic:-export-dynamic}
+*esp_link:
+
+*esp_options:
+
+*esp_cpp_options:
+
+END
+    cat >"$work/cc" <<END
+#!/bin/sh
+# Python's configure compares this name with its own.
+[ "\$*" != --print-multiarch ] || exec echo x86_64-linux-musl
+exec gcc "\$@" -specs "$work/musl.specs"
+END
+    chmod +x "$work/cc"
+fi
+
+target=$work/target
+python=$target/bin/python$version
+if ! [ -x "$python" ]; then
+    echo "building python$version for musl: ten minutes"
+    (
+        set -e
+        export CC="$work/cc" CFLAGS="-O2 -fPIC" PKG_CONFIG=false
+        cd "$work"/sources/zlib-*/
+        ./configure --static --prefix="$target"
+        make install
+        cd "$work"/sources/libffi-*/
+        autoreconf -fi
+        ./configure --prefix="$target" --disable-shared --disable-docs \
+            --disable-multi-os-directory --disable-exec-static-tramp
+        make install
+        cd "$work"/sources/Python-*/
+        ./configure --prefix="$target" --disable-test-modules --without-ensurepip \
+            CPPFLAGS="-I$target/include" LDFLAGS="-L$target/lib" ZLIB_CFLAGS="-I$target/include" \
+            ZLIB_LIBS="-L$target/lib -lz" LIBFFI_CFLAGS="-I$target/include" \
+            LIBFFI_LIBS="-L$target/lib -lffi"
+        make -j"$(nproc)"
+        make install
+    ) >"$work/python.log" 2>&1 || fail "python$version does not build: see $work/python.log"
+fi
+
+site=$target/lib/python$version/site-packages
+musl_pip() {
+    quiet_pip install --upgrade --target "$site" --python-version $version --implementation cp \
+        --only-binary=:all: --platform musllinux_1_2_x86_64 "$@"
+}
+[ -d "$site/numpy" ] ||
+    musl_pip "setuptools>=77.0.3" "cython>=3.1" wheel pip "numpy>=2.0" "pytest>=8" hypothesis \
+        threadpoolctl
+
+wheel=$(ls "$work"/wheels/*.whl 2>/dev/null || true)
+if is_outdated "$wheel"; then
+    echo "building fastpool for musl: two to four minutes"
+    rm -rf "$work/wheels" "$root"/build/lib*cpython-313*
+    mkdir "$work/wheels"
+    FASTPOOL_OPENMP=0 LDFLAGS=-Wl,-s "$python" -m pip -q wheel --disable-pip-version-check \
+        --no-deps --no-index --no-build-isolation --wheel-dir "$work/wheels" "$root"
+    # Nothing is bundled, and musl's loader takes libc.so for itself: the name says it all.
+    "$python" -m wheel tags --remove --platform-tag musllinux_1_2_x86_64 "$work"/wheels/*.whl
+    wheel=$(ls "$work"/wheels/*.whl)
+fi
+musl_pip --no-deps "$wheel"
+
+cd "$root"
+[ $# -gt 0 ] || set -- @ci/wheel_tests.txt
+export PYTHONSAFEPATH=1
+exec "$python" -m pytest --import-mode=importlib -p no:cacheprovider -q "$@"
