@@ -9,6 +9,7 @@ the GIL that is nearly 2 on two quiet processors.
 """
 
 import argparse
+import faulthandler
 import os
 import pickle
 import random
@@ -22,7 +23,7 @@ import numpy as np
 
 import fastpool
 
-SECONDS_OF_A_CHILD = 60
+SECONDS_OF_A_CHILD = 30
 LIST = [3, 3]  # an argument of all threads
 CHANGING = [2, 2]  # one that a thread changes
 
@@ -124,6 +125,7 @@ class Stress:
         """Fork. Return whether the child could make every call."""
         child = os.fork()
         if child == 0:
+            faulthandler.dump_traceback_later(SECONDS_OF_A_CHILD - 5)  # where it hangs
             try:
                 for name in CALLS:
                     check_call(name)

@@ -27,6 +27,7 @@ FLOAT_NAMES = ["float16", "float32", "float64"] + (["bfloat16"] if ml_dtypes els
 DTYPE_NAMES = FLOAT_NAMES + INTEGER_NAMES + ["bool"]
 BUILDS = list(running.builds())
 OPENMP = running.active().OPENMP  # without it, every call takes one thread
+GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 # (bits of the type, bits of its mantissa)
 _FLOAT_FORMATS = {

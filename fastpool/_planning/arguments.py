@@ -109,6 +109,10 @@ def as_count(value, name, least=1, expected="an int"):
 
 def is_sequence(value):
     """Can `value` list the values of several axes? Text and unordered collections cannot."""
+    # Most are such. Without the GIL, classes of abc have locks, for which a child made by fork may
+    # wait without end (CPython 3.13).
+    if type(value) is tuple or type(value) is list:
+        return True
     if isinstance(value, np.ndarray):
         return value.ndim > 0
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))

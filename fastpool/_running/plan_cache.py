@@ -3,12 +3,14 @@
 import os
 import sys
 import weakref
+from itertools import islice
 
 import numpy as np
 
 from .._planning.arguments import MOST_AXES, dtype_name
 from .._planning.dtypes import DTYPES, NAMES, is_float
 from .builds import call_key, knows_tensors, tensor_key  # noqa: F401 (for torch)
+from .threads import has_forked
 
 # Limits for cached plans per function: how many there are, and the extents of their inputs, because
 # averages keep tables with up to 40 bytes per output of an axis.
@@ -111,7 +113,10 @@ class PlanCache:
 def _own(argument):
     """Return a copy of a list or array, any other argument itself; TypeError if it is too long."""
     if type(argument) is list:
-        values = argument[: _LONGEST + 1]  # an atomic copy, safe from other threads
+        # An atomic copy, safe from other threads. In a child made by fork, a thread that does not
+        # exist may hold the list's lock, so it is read without (CPython 3.13 without the GIL).
+        count = _LONGEST + 1
+        values = list(islice(argument, count)) if has_forked() else argument[:count]
         if len(values) > _LONGEST:
             raise TypeError
         return values

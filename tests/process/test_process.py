@@ -20,6 +20,9 @@ from fastpool._running import threads
 needs_proc = pytest.mark.skipif(
     not os.path.isdir("/proc/self/task"), reason="counts the threads in /proc"
 )
+needs_gil = pytest.mark.skipif(
+    not cases.GIL, reason="without the GIL, other threads do not wait for a call to release it"
+)
 needs_affinity = pytest.mark.skipif(
     not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
     reason="needs two processors and their affinity",
@@ -129,6 +132,7 @@ helper.start()
 """
 
 
+@needs_gil
 def test_two_calls_run_at_the_same_time():
     """A whole call of one thread begins and ends while another thread is inside of one."""
     code = ONLY_WHEN_RELEASED.format(during="seen.append((inside, right(), inside))")
@@ -146,6 +150,7 @@ assert seen == [(True, True, True)], seen
     run(code)
 
 
+@needs_gil
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals between threads")
 def test_an_interrupt_during_a_call_is_acted_on_after_it():
     during = "seen.append(inside); signal.pthread_kill(main, signal.SIGINT)"

@@ -98,5 +98,9 @@ static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "images", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit_images(void) {
-    return fastpool_import() < 0 ? NULL : PyModule_Create(&definition);
+    PyObject *module = fastpool_import() < 0 ? NULL : PyModule_Create(&definition);
+#ifdef Py_GIL_DISABLED
+    if (module) PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#endif
+    return module;
 }

@@ -1,4 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
 """A reduction that is no maximum, on the frame that all reductions share.
 
 It counts the elements under each window that are not 0. Nothing of kernels/maximum/ is included, so

@@ -61,5 +61,9 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT, "thumbnails", nullptr, -1, meth
 } // namespace
 
 PyMODINIT_FUNC PyInit_thumbnails() {
-    return fastpool_import() < 0 ? nullptr : PyModule_Create(&definition);
+    PyObject *module = fastpool_import() < 0 ? nullptr : PyModule_Create(&definition);
+#ifdef Py_GIL_DISABLED
+    if (module) PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#endif
+    return module;
 }

@@ -1,4 +1,5 @@
 # cython: language_level=3
+# cython: freethreading_compatible=True
 """Runs plans on addresses, so that a test can pass anything at all."""
 
 from libc.stdint cimport uintptr_t

@@ -1,4 +1,5 @@
 # cython: language_level=3, boundscheck=False
+# cython: freethreading_compatible=True
 """Keep what is the largest in its neighbourhood, and make the rest zero."""
 
 from libc.stdint cimport int64_t
