@@ -2,6 +2,7 @@
 # Compile the kernels to WebAssembly, count their vector instructions, load them in Pyodide (CPython
 # for WebAssembly) under node, and compare their results with loops of Python (wasm_check.py):
 #     sh ci/wasm.sh
+# Its steps ran one by one so far, never from start to end.
 # Works from any folder. Takes some minutes. Everything is in build/wasm. There is no NumPy for
 # Pyodide in the registries of packages, so the tests that need it do not run. Pyodide's own data
 # give pyconfig.h; the other headers of Python come from the package libpython3.14-dev of a Debian
