@@ -48,6 +48,10 @@ mkdir -p "$scratch"
 python311=$root/build/pythons/3.11/bin/python3 # of pythons.sh
 # The same compiler everywhere.
 compiler=gcc-$(gcc -dumpversion)
+triplet=$(gcc -print-multiarch)
+# Debian's pyconfig.h includes one of this folder.
+mkdir -p "$scratch/include"
+ln -s "/usr/include/$triplet" "$scratch/include/$triplet"
 
 # unpack FOLDER: unpack the source distribution, and print its path
 unpack() {
@@ -97,8 +101,8 @@ make_wheel() {
     [ "$place" = here ] || make_sandbox "$place" $packages "$compiler"
     rm -rf "$raw" "$scratch/venv"
     { run "$place" "$python" -m venv "$scratch/venv" &&
-        run "$place" env CC="$compiler" CFLAGS="--sysroot=$old" LDFLAGS="-Wl,-s --sysroot=$old \
--L$old/usr/lib/$(gcc -print-multiarch)" \
+        run "$place" env CC="$compiler" CFLAGS="--sysroot=$old -I$scratch/include" \
+            LDFLAGS="-Wl,-s --sysroot=$old -L$old/usr/lib/$triplet" \
             "SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH" "$scratch/venv/bin/python" \
             -m pip wheel --no-deps --wheel-dir "$raw" "$2"; } >"$venv/pip.log" 2>&1 || {
         cat "$venv/pip.log" >&2
