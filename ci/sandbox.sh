@@ -47,6 +47,7 @@ in_sandbox() {
         shift 2
         mount -t proc proc "$sandbox/proc"
         mount --rbind /dev "$sandbox/dev"
+        mount --rbind /sys "$sandbox/sys" # (where OpenMP reads which processors there are)
         mount --bind "$root" "$sandbox$root"
         certificates=/etc/ssl/certs/ca-certificates.crt
         if [ -f "$certificates" ] && [ -f "$sandbox$certificates" ]; then
