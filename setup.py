@@ -51,13 +51,12 @@ if sys.platform == "win32":
     LINK = [f"{resources}\\lib\\windows\\clang_rt.builtins-x86_64.lib"]  # __builtin_cpu_supports
     COMPILE_OPENMP = ["/openmp"]
     LINK_OPENMP = [f"/LIBPATH:{os.path.dirname(os.path.dirname(CLANG))}\\lib"]
-elif sys.platform == "darwin":
-    COMPILE, LINK = ["-O3", "-g0", EXACT], []
-    # Apple's clang reads OpenMP's pragmas; CPPFLAGS and LDFLAGS say where LLVM's runtime is.
-    COMPILE_OPENMP, LINK_OPENMP = ["-Xpreprocessor", "-fopenmp"], ["-lomp"]
 else:
     COMPILE, LINK = ["-O3", "-g0", EXACT], []
     COMPILE_OPENMP = LINK_OPENMP = ["-fopenmp"]
+    if sys.platform == "darwin":
+        # Apple's clang reads OpenMP's pragmas; CPPFLAGS and LDFLAGS say where LLVM's runtime is.
+        COMPILE_OPENMP, LINK_OPENMP = ["-Xpreprocessor", "-fopenmp"], ["-lomp"]
 if re.fullmatch("linux-i[3-6]86", TARGET):
     COMPILE += ["-msse2", "-mfpmath=sse"]  # the x87 unit rounds to other precisions
 if TARGET.startswith("emscripten"):

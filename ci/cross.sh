@@ -49,8 +49,7 @@ if ! [ -f "$system/.complete" ]; then
     apt=$work/apt-$release
     rm -rf "$system"
     mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$system"
-    # shellcheck disable=SC2016
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' | head -n 1)
+    mirror=$(debian_mirror)
     echo "deb [signed-by=$keyring] $mirror $release main" >"$apt/sources.list"
     target_apt() {
         "$@" -q -o APT::Architecture="$debian" -o APT::Architectures="$debian" \

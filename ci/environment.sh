@@ -85,6 +85,13 @@ quiet_pip() {
     }
 }
 
+# debian_mirror: print the mirror of Debian that apt uses
+debian_mirror() {
+    # shellcheck disable=SC2016 # (apt replaces it)
+    apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' | head -n 1 | grep . ||
+        fail "apt has no mirror of Debian: run apt-get update"
+}
+
 fail() {
     echo "$0: $1" >&2
     exit 1

@@ -38,9 +38,7 @@ musl_apt() {
 libc=$work/system/usr/lib/x86_64-linux-musl
 if ! [ -f "$work/musl.specs" ]; then
     echo "fetching musl and the sources of python$version"
-    # shellcheck disable=SC2016 # (apt replaces it)
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep '/debian/$' | head -n 1)
-    [ -n "$mirror" ] || fail "apt has no mirror of Debian: run apt update"
+    mirror=$(debian_mirror)
     printf '%s %s %s main\n' deb "$mirror" $release deb-src "$mirror" $release \
         >"$work/apt/sources.list"
     musl_apt update

@@ -28,13 +28,11 @@ install() {
 }
 
 few="pytest>=8.2 hypothesis threadpoolctl cython setuptools>=77.0.3"
-bfloat16=ml_dtypes
 if [ "${1:-}" = suite ]; then
-    set -- tests -k "not import_time"
+    set -- tests
     few="${wheel}[test]"
 fi
-# Skip the time of the import: it is that of an optimised interpreter.
-[ $# -gt 0 ] || set -- "@$root/ci/wheel_tests.txt" -k "not import_time"
+[ $# -gt 0 ] || set -- "@$root/ci/wheel_tests.txt"
 case $numpy in
 oldest) versions="==2.0.0 ==2.1.0 ==2.3.2 ==2.4.0 ==2.5.0" ;; # the first with a wheel for PYTHON
 newest) versions=">=2.0" ;;
@@ -42,7 +40,7 @@ newest) versions=">=2.0" ;;
 esac
 installed=
 for version in $versions; do
-    for more in "$bfloat16" ""; do # which not every system has a wheel of
+    for more in ml_dtypes ""; do # which not every system has a wheel of
         # shellcheck disable=SC2086
         install "$wheel" "numpy$version" $few $more && installed=yes && break 2
     done
@@ -65,9 +63,11 @@ END
 log=$logs/$(echo "$where" | tr -d ' ' | tr '|' '-').log
 cd "$root"
 result=0
+# Skip the time of the import: it is that of an optimised interpreter.
 {
     "$venv/bin/python" -m doctest README.md &&
-        "$venv/bin/python" -m pytest --import-mode=importlib -p no:cacheprovider -q "$@"
+        "$venv/bin/python" -m pytest --import-mode=importlib -p no:cacheprovider -q \
+            -k "not import_time" "$@"
 } >"$log" 2>&1 || result=1
 # count WORD: what pytest's last line says before the word
 count() {

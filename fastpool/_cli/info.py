@@ -90,7 +90,7 @@ def _builds():
 
 def _thread_limits():
     """Return the default number of threads, and everything that may limit it."""
-    kernels = builds.builds()[builds._active]
+    kernels = builds.active()
     asked = os.environ.get("FASTPOOL_NUM_THREADS", "").strip()
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     limits = {

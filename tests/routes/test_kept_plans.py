@@ -306,7 +306,7 @@ def test_zeros_of_both_signs_are_two_arguments():
 def test_a_child_without_the_gil_forgets_plans():
     """A thread that does not exist in the child may hold the locks of the dicts."""
     code = """
-import os, sys, threading
+import os, sys
 import numpy as np
 from fastpool._api import maximum
 x = np.zeros((1, 1, 4, 4), np.float32)

@@ -7,16 +7,10 @@
 #ifndef FASTPOOL_THREADS_H
 #define FASTPOOL_THREADS_H
 
-#ifdef _OPENMP
-#include <omp.h>
-enum { HAS_OPENMP = 1 };
-static inline int openmp_limit(void) { return omp_get_max_threads(); }
-#else
+#ifndef _OPENMP
+
 enum { HAS_OPENMP = 0 };
 static inline int openmp_limit(void) { return 1; }
-#endif
-
-#if !defined _OPENMP
 
 static inline int threads_given(int wanted) {
     (void)wanted;
@@ -28,7 +22,13 @@ static inline int call_in_child(void (*function)(void)) {
     return 0;
 }
 
-#elif defined _WIN32
+#else
+
+#include <omp.h>
+enum { HAS_OPENMP = 1 };
+static inline int openmp_limit(void) { return omp_get_max_threads(); }
+
+#ifdef _WIN32
 
 static inline int threads_given(int wanted) { return wanted; }
 
@@ -73,5 +73,6 @@ static int threads_given(int wanted) {
     return wanted;
 }
 
+#endif
 #endif
 #endif
