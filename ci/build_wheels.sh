@@ -120,7 +120,7 @@ make_wheel() {
 # make_tools: prepare the oldest Debian. auditwheel names its packages in a wheel's list of what is
 # bundled (dist-info/sboms).
 make_tools() {
-    make_sandbox "$oldest" libc6-dev libgomp1 binutils
+    make_sandbox "$oldest" build-essential libgomp1
     # For the linker, links lead to files of the sandbox.
     old=$root/build/sandboxes/$oldest
     find "$old/usr" -lname '/*' | while read -r link; do

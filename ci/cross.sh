@@ -41,26 +41,22 @@ venv=$work/host
 mkdir -p "$work"
 make_venv
 
-# Unpack the release's Python, with everything it needs, into a folder. apt uses separate lists and
-# state.
+# Unpack the release's Python, with everything it needs, into a folder.
 system=$work/system-$release
 if ! [ -f "$system/.complete" ]; then
     echo "fetching python3 of $release for $debian"
     apt=$work/apt-$release
     rm -rf "$system"
-    mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$system"
+    mkdir -p "$apt" "$system"
     mirror=$(debian_mirror)
     echo "deb [signed-by=$keyring] $mirror $release main" >"$apt/sources.list"
     target_apt() {
-        "$@" -q -o APT::Architecture="$debian" -o APT::Architectures="$debian" \
-            -o Dir::State="$apt" -o Dir::State::status=/dev/null -o Dir::Cache="$apt" \
-            -o Dir::Etc::SourceList="$apt/sources.list" -o Dir::Etc::SourceParts=/dev/null \
-            -o Debug::NoLocking=1 -o APT::Sandbox::User="$(id -un)"
+        own_apt "$apt" -o APT::Architecture="$debian" -o APT::Architectures="$debian" "$@"
     }
     packages="python3 libpython3-dev libgomp1 libstdc++6"
     [ $numpy = wheels ] || packages="$packages python3-numpy python3-ml-dtypes"
     # shellcheck disable=SC2086
-    { target_apt apt-get update && target_apt apt-get install -y --download-only \
+    { target_apt update && target_apt install -y --download-only \
         --no-install-recommends $packages; } >"$apt/apt.log" 2>&1 || {
         cat "$apt/apt.log" >&2
         fail "apt cannot fetch python3 of $release for $debian (RELEASE=... names another release)"

@@ -92,6 +92,18 @@ debian_mirror() {
         fail "apt has no mirror of Debian: run apt-get update"
 }
 
+# own_apt FOLDER ARGUMENT...: run apt-get with the lists and the state in a folder, which has a
+# sources.list. The lists of a mirror that is days old are as good.
+own_apt() {
+    state=$1
+    shift
+    mkdir -p "$state/lists/partial" "$state/archives/partial"
+    apt-get -q -o Dir::State="$state" -o Dir::State::status=/dev/null -o Dir::Cache="$state" \
+        -o Dir::Etc::SourceList="$state/sources.list" -o Dir::Etc::SourceParts=/dev/null \
+        -o Dir::Etc::PreferencesParts=/dev/null -o Debug::NoLocking=1 \
+        -o APT::Sandbox::User="$(id -un)" -o Acquire::Check-Valid-Until=false "$@"
+}
+
 fail() {
     echo "$0: $1" >&2
     exit 1

@@ -20,15 +20,11 @@ for tool in gcc make autoreconf libtoolize makeinfo apt-get dpkg; do
 done
 work=$root/build/musl
 venv=$work/host
-mkdir -p "$work/apt/lists/partial" "$work/apt/archives/partial" "$work/sources"
+mkdir -p "$work/apt" "$work/sources"
 make_venv
 
-# apt uses separate lists and state.
 musl_apt() {
-    apt-get -q -o Dir::Etc::SourceList="$work/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null \
-        -o Dir::Etc::PreferencesParts=/dev/null -o Dir::State="$work/apt" \
-        -o Dir::State::status=/dev/null -o Dir::Cache="$work/apt" -o APT::Sandbox::User=root \
-        -o Debug::NoLocking=1 "$@" >>"$work/apt.log" 2>&1 || {
+    own_apt "$work/apt" "$@" >>"$work/apt.log" 2>&1 || {
         cat "$work/apt.log" >&2
         fail "apt failed: $*"
     }

@@ -18,28 +18,19 @@ pythons=$root/build/pythons
 sources=$pythons/sources
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
-# source_apt ARGUMENT...: run apt-get for the source packages of all releases, with its own state.
-source_apt() {
-    apt-get -q -o Dir::State="$sources/apt" -o Dir::State::status=/dev/null \
-        -o Dir::Cache="$sources/apt" -o Dir::Etc::sourcelist="$sources/sources.list" \
-        -o Dir::Etc::sourceparts=/dev/null -o Debug::NoLocking=1 -o APT::Sandbox::User=root "$@"
-}
-
 # fetch VERSION: print the path of its source, from the oldest release that has it. apt checks it
 # against the signed lists of the release.
 fetch() {
-    mkdir -p "$sources/apt/lists/partial" "$sources/apt/archives/partial" "$sources/$1"
-    if ! [ -f "$sources/sources.list" ]; then
-        mirror=$(awk '$1 == "deb" { print $2; exit }' "$sandbox/etc/apt/sources.list")
+    mkdir -p "$sources/apt" "$sources/$1"
+    if ! ls "$sources/$1"/*.orig.tar.* >/dev/null 2>&1; then
+        mirror=$(debian_mirror)
         for name in bookworm trixie forky sid; do
             echo "deb-src [signed-by=$keyring] $mirror $name main"
-        done >"$sources/sources.list.new"
-        mv "$sources/sources.list.new" "$sources/sources.list"
-    fi
-    if ! ls "$sources/$1"/*.orig.tar.* >/dev/null 2>&1; then
-        source_apt update >"$sources/apt.log" 2>&1 || fail "$(cat "$sources/apt.log")"
+        done >"$sources/apt/sources.list"
+        own_apt "$sources/apt" update >"$sources/apt.log" 2>&1 || fail "$(cat "$sources/apt.log")"
         for name in bookworm trixie forky sid; do
-            (cd "$sources/$1" && source_apt source --download-only "python$1/$name") \
+            (cd "$sources/$1" &&
+                own_apt "$sources/apt" source --download-only "python$1/$name") \
                 >>"$sources/apt.log" 2>&1 && break
         done
     fi
