@@ -91,9 +91,13 @@ def translate(extension):
 
 
 def wrap(source, suffix):
-    """Write a C file that compiles the translated source under the name of a build."""
-    path = os.path.join("build", "cython", f"_kernels{suffix}.c")
-    text = f"#define PyInit__kernels PyInit__kernels{suffix}\n"
+    """Write a C file that compiles the translated source under the name of a build.
+
+    It names what else decides the result, so that other flags build again.
+    """
+    path = os.path.join("build", "cython", f"_kernels{suffix or '_baseline'}.c")
+    text = f"/* OpenMP: {OPENMP}, FASTPOOL_CFLAGS: {' '.join(LAST_FLAGS).replace('*', '')} */\n"
+    text += f"#define PyInit__kernels PyInit__kernels{suffix}\n" if suffix else ""
     text += f'#include "{os.path.relpath(source, os.path.dirname(path))}"\n'.replace("\\", "/")
     if not os.path.exists(path) or open(path).read() != text:  # (else no rebuild)
         with open(path, "w") as file:
@@ -120,7 +124,7 @@ class BuildParallel(build_ext):
         source = translate(self.extensions[-1])
         options = GCC_ONLY if is_gcc(self.compiler) else []
         for extension, (suffix, _) in zip(self.extensions, BUILDS.values(), strict=True):
-            extension.sources = [wrap(source, suffix) if suffix else source]
+            extension.sources = [wrap(source, suffix)]
             extension.depends = [*extension.depends, source]
             extension.extra_compile_args[:0] = options
         if sys.platform == "win32":

@@ -26,6 +26,7 @@ RUNTIME = re.compile(
 )
 CALLS_OPENMP = re.compile(rb"GOMP_parallel|__kmpc_fork_call")
 MODULES = {True: ("_kernels", "_kernels_avx2", "_kernels_avx512"), False: ("_kernels",)}
+FLOOR = "manylinux_2_17"  # as docs/install.md promises
 MOST_BYTES = 3_200_000
 
 
@@ -48,11 +49,17 @@ def wheel_complaints(path, names):
         f"{licences + name} is missing" for name in sorted(LICENCES) if licences + name not in names
     )
     runtimes = {name for name in names if RUNTIME.fullmatch(name)}
-    if uses_openmp(path, modules) and not tags[-1].startswith("linux_"):
+    openmp = uses_openmp(path, modules)
+    if openmp and not tags[-1].startswith("linux_"):
         if not runtimes:
             yield "no runtime of OpenMP is in it"
         if "linux" in tags[-1] and not any("/sboms/" in name for name in names):
             yield "no list of what it bundles is in it"
+    if tags[-1].startswith("manylinux"):
+        if not openmp:
+            yield "it was built without OpenMP"
+        if FLOOR not in tags[-1]:
+            yield f"it needs a newer glibc than {FLOOR}"
     known = expected | set(modules) | runtimes
     extra = {name for name in names - known if ".dist-info/" not in name}
     yield from (f"{name} does not belong there" for name in sorted(extra))

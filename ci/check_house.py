@@ -24,6 +24,7 @@ FRONT_ENDS = {
     "onnx": {
         "_running.activation",
         "_running.builds",
+        "_running.forks",
         "_running.interop",
         "_running.plan_cache",
         "_running.quantized",

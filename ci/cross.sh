@@ -5,8 +5,7 @@
 # Works from any folder. Without arguments for pytest, run the tests of the kernels. The build takes
 # some minutes, the tests 15 to 60. Everything is in build/cross/ARCHITECTURE.
 # $RELEASE names the Debian release whose Python is built for, instead of the one in the table.
-# Needs Debian, a package index, python3 >= 3.11 of any version ($PYTHON names another), and of
-# packages (root only for this)
+# Needs Debian, a package index, and python3 >= 3.11 ($PYTHON names another). Install as root:
 #     apt install debian-archive-keyring qemu-user-static gcc-aarch64-linux-gnu
 # or gcc-powerpc64le-linux-gnu, gcc-riscv64-linux-gnu, gcc-s390x-linux-gnu.
 set -eu

@@ -85,15 +85,15 @@ quiet_pip() {
     }
 }
 
-# debian_mirror: print the mirror of Debian that apt uses
+# debian_mirror: print the mirror of Debian that apt uses, on other systems that of debootstrap
 debian_mirror() {
     # shellcheck disable=SC2016 # (apt replaces it)
-    apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' | head -n 1 | grep . ||
-        fail "apt has no mirror of Debian: run apt-get update"
+    apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Label: Debian' | head -n 1 |
+        grep . || echo http://deb.debian.org/debian
 }
 
 # own_apt FOLDER ARGUMENT...: run apt-get with the lists and the state in a folder, which has a
-# sources.list. The lists of a mirror that is days old are as good.
+# sources.list. Accept expired lists: a mirror may be days old.
 own_apt() {
     state=$1
     shift

@@ -2,12 +2,11 @@
 # Build CPython and fastpool for musl, the C library of Alpine, as a wheel without OpenMP, and run
 # the tests of wheels there:
 #     sh ci/musl.sh
-# Its steps ran one by one so far, never from start to end.
 # Works from any folder. Arguments go to pytest and replace the list of tests. Without arguments the
 # builds take 15 minutes on two cores, and the tests as long as elsewhere. Everything is in
 # build/musl. Python, musl and the libraries come from the sources and packages of Debian's release
 # below, and NumPy from its wheel for musl. That wheel needs musl 1.2.4: its libraries have DT_RELR.
-# Needs Debian on x86-64. Needs root only for
+# Needs Debian on x86-64. Install as root:
 #     apt install gcc make autoconf automake libtool texinfo
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
@@ -32,7 +31,7 @@ musl_apt() {
 
 # Unpack musl. Its specs tell gcc where it is, and Python's interpreter says so to the system.
 libc=$work/system/usr/lib/x86_64-linux-musl
-if ! [ -f "$work/musl.specs" ]; then
+if ! [ -x "$work/cc" ]; then
     echo "fetching musl and the sources of python$version"
     mirror=$(debian_mirror)
     printf '%s %s %s main\n' deb "$mirror" $release deb-src "$mirror" $release \
@@ -52,18 +51,19 @@ if ! [ -f "$work/musl.specs" ]; then
     sed -e "s,/usr/lib/x86_64-linux-musl,$libc,g" \
         -e "s,/usr/include/x86_64-linux-musl,$work/system&,g" \
         -e "s,/lib/ld-musl-x86_64.so.1,$libc/libc.so," "$libc/musl-gcc.specs" >"$work/musl.specs"
-    cat >"$work/cc" <<END
+    cat >"$work/cc.new" <<END
 #!/bin/sh
 # Python's configure compares this name with its own.
 [ "\$*" != --print-multiarch ] || exec echo x86_64-linux-musl
 exec gcc "\$@" -specs "$work/musl.specs"
 END
-    chmod +x "$work/cc"
+    chmod +x "$work/cc.new"
+    mv "$work/cc.new" "$work/cc"
 fi
 
 target=$work/target
 python=$target/bin/python$version
-if ! [ -x "$python" ]; then
+if ! [ -f "$target/.complete" ]; then
     echo "building python$version for musl: ten minutes"
     (
         export CC="$work/cc" CFLAGS="-O2 -fPIC" PKG_CONFIG=false
@@ -76,7 +76,7 @@ if ! [ -x "$python" ]; then
                 CPPFLAGS="-I$target/include" LDFLAGS="-L$target/lib" \
                 ZLIB_CFLAGS="-I$target/include" ZLIB_LIBS="-L$target/lib -lz" \
                 LIBFFI_CFLAGS="-I$target/include" LIBFFI_LIBS="-L$target/lib -lffi" &&
-            make -j"$(nproc)" && make install
+            make -j"$(nproc)" && make install && touch "$target/.complete"
     ) >"$work/python.log" 2>&1 || fail "python$version does not build: see $work/python.log"
 fi
 
@@ -85,9 +85,11 @@ musl_pip() {
     quiet_pip install --upgrade --target "$site" --python-version $version --implementation cp \
         --only-binary=:all: --platform musllinux_1_2_x86_64 "$@"
 }
-[ -d "$site/numpy" ] ||
+[ -f "$site/.complete" ] || {
     musl_pip "setuptools>=77.0.3" "cython>=3.1" wheel pip "numpy>=2.0" "pytest>=8" hypothesis \
         threadpoolctl
+    touch "$site/.complete"
+}
 
 wheel=$(ls "$work"/wheels/*.whl 2>/dev/null || true)
 if is_outdated "$wheel"; then
@@ -96,7 +98,7 @@ if is_outdated "$wheel"; then
     mkdir "$work/wheels"
     FASTPOOL_OPENMP=0 LDFLAGS=-Wl,-s "$python" -m pip -q wheel --disable-pip-version-check \
         --no-deps --no-index --no-build-isolation --wheel-dir "$work/wheels" "$root"
-    # Nothing is bundled, and musl's loader takes libc.so for itself: the name says it all.
+    # There is nothing to repair, as nothing is bundled: only the name must say where it runs.
     "$python" -m wheel tags --remove --platform-tag musllinux_1_2_x86_64 "$work"/wheels/*.whl
     wheel=$(ls "$work"/wheels/*.whl)
 fi

@@ -13,7 +13,7 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/sandbox.sh"
 
 [ $# -gt 0 ] || fail "expected versions of Python, such as 3.13 or 3.13t"
-release=${RELEASE:-bullseye}
+release=${RELEASE:-$oldest}
 pythons=$root/build/pythons
 sources=$pythons/sources
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
@@ -21,17 +21,19 @@ keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 # fetch VERSION: print the path of its source, from the oldest release that has it. apt checks it
 # against the signed lists of the release.
 fetch() {
-    mkdir -p "$sources/apt" "$sources/$1"
-    if ! ls "$sources/$1"/*.orig.tar.* >/dev/null 2>&1; then
+    if ! [ -d "$sources/$1" ]; then
+        mkdir -p "$sources/apt"
+        rm -rf "$sources/new"
+        mkdir "$sources/new"
         mirror=$(debian_mirror)
         for name in bookworm trixie forky sid; do
             echo "deb-src [signed-by=$keyring] $mirror $name main"
         done >"$sources/apt/sources.list"
         own_apt "$sources/apt" update >"$sources/apt.log" 2>&1 || fail "$(cat "$sources/apt.log")"
         for name in bookworm trixie forky sid; do
-            (cd "$sources/$1" &&
+            (cd "$sources/new" &&
                 own_apt "$sources/apt" source --download-only "python$1/$name") \
-                >>"$sources/apt.log" 2>&1 && break
+                >>"$sources/apt.log" 2>&1 && mv "$sources/new" "$sources/$1" && break
         done
     fi
     ls "$sources/$1"/*.orig.tar.?z 2>/dev/null || {
@@ -40,12 +42,12 @@ fetch() {
     }
 }
 
-make_sandbox "$release" build-essential patchelf libgomp1 libssl-dev zlib1g-dev libbz2-dev \
-    liblzma-dev libffi-dev libsqlite3-dev
+# shellcheck disable=SC2086
+make_sandbox "$release" $oldest_packages
 for version in "$@"; do
     target=$pythons/$version
     python=$target/bin/python${version%t}
-    [ -x "$python" ] && continue
+    [ -f "$target/.complete" ] && continue
     tarball=$(fetch "${version%t}")
     echo "building Python $version in Debian $release"
     work=$pythons/work-$version
@@ -56,9 +58,9 @@ for version in "$@"; do
     in_sandbox "$release" sh -eu -c '
         version=$1 target=$2
         cd "$3"
-        gil=--enable-option-checking
+        gil=
         [ "$version" = "${version%t}" ] || gil=--disable-gil
-        source/configure --prefix="$target" $gil --without-static-libpython \
+        source/configure --prefix="$target" ${gil:+"$gil"} --without-static-libpython \
             --disable-test-modules OPT="-DNDEBUG -fwrapv -O3 -Wall"
         make -j2
         make install
@@ -78,4 +80,5 @@ for version in "$@"; do
     rm -rf "$work"
     { "$python" -c 'import bz2, ctypes, lzma, sqlite3, ssl, zlib' &&
         "$python" -m pip --version; } || fail "Python $version does not run on this system"
+    touch "$target/.complete"
 done

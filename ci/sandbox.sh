@@ -1,7 +1,11 @@
-# shellcheck shell=sh disable=SC2154 # $root is that of the scripts
+# shellcheck shell=sh disable=SC2034,SC2154 # $root is that of the scripts, which use the names
 # Scripts that need another Debian source this file after environment.sh. A sandbox is a minimal
 # Debian in build/sandboxes/RELEASE. Needs root, and
 #     apt install debootstrap debian-archive-keyring
+
+oldest=bullseye # the oldest Debian that can be had, and what Pythons, wheels and tests need of it
+oldest_packages="build-essential patchelf libgomp1 libssl-dev zlib1g-dev libbz2-dev liblzma-dev
+    libffi-dev libsqlite3-dev"
 
 # make_sandbox RELEASE PACKAGE...: make the sandbox $sandbox, or install missing packages into it.
 make_sandbox() {
@@ -14,7 +18,9 @@ make_sandbox() {
         rm -rf --one-file-system "$sandbox"
         mkdir -p "$sandbox"
         # debootstrap may be older than the release: all releases are made as sid is.
-        debootstrap --variant=minbase --include=ca-certificates "$suite" "$sandbox" "" \
+        # (What it mounts vanishes with it, also if it is killed.)
+        unshare --mount --propagation private debootstrap --variant=minbase \
+            --include=ca-certificates "$suite" "$sandbox" "" \
             /usr/share/debootstrap/scripts/sid >"$sandbox.log" 2>&1 || {
             tail -n 20 "$sandbox.log" >&2
             fail "debootstrap cannot make Debian $suite (all messages: $sandbox.log)"
@@ -23,7 +29,7 @@ make_sandbox() {
     fi
     [ "$(cat "$sandbox/.packages" 2>/dev/null)" = "$*" ] && return
     echo "installing into the sandbox of $suite: $*"
-    # The lists of a mirror that is days old are as good.
+    # Accept expired lists: a mirror may be days old.
     { in_sandbox "$suite" apt-get -q -o Acquire::Check-Valid-Until=false update &&
         in_sandbox "$suite" env DEBIAN_FRONTEND=noninteractive \
             apt-get -q install -y --no-install-recommends "$@"; } >"$sandbox.log" 2>&1 || {
@@ -40,7 +46,7 @@ in_sandbox() {
     sandbox=$root/build/sandboxes/$1
     shift
     mkdir -p "$sandbox$root"
-    cp /etc/resolv.conf "$sandbox/etc/resolv.conf"
+    cp --remove-destination /etc/resolv.conf "$sandbox/etc/resolv.conf" # (it may be a link)
     # shellcheck disable=SC2016 # expanded by the inner shell
     unshare --mount --propagation private sh -eu -c '
         sandbox=$1 root=$2

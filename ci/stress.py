@@ -28,14 +28,14 @@ LIST = [3, 3]  # an argument of all threads
 CHANGING = [2, 2]  # one that a thread changes
 
 
-def pooled(shape, dtype="float32"):
+def make_input(shape, dtype="float32"):
     """Return an array that every thread pools."""
     values = np.random.default_rng(len(shape)).integers(-100, 100, shape)
     return values.astype(dtype)
 
 
-X = pooled((2, 8, 40, 40))
-BYTES = pooled((1, 3, 30, 50), "uint8")
+X = make_input((2, 8, 40, 40))
+BYTES = make_input((1, 3, 30, 50), "uint8")
 PLANS = {
     "max": fastpool.plan_max_pool(X.shape, X.dtype, 3, pads=1, return_indices=True, num_threads=1),
     "max on two": fastpool.plan_max_pool(X.shape, X.dtype, 5, pads=2, num_threads=2),
@@ -69,7 +69,8 @@ def same(result, expected):
 
 
 EXPECTED = {name: call() for name, call in CALLS.items()}
-CHANGED = [fastpool.max_pool(X, taps) for taps in ([2, 2], [4, 4])]
+# Without the GIL, a call may see elements of both states.
+CHANGED = [fastpool.max_pool(X, taps) for taps in ([2, 2], [4, 4], [2, 4], [4, 2])]
 
 
 def check_call(name):
@@ -78,11 +79,21 @@ def check_call(name):
 
 
 def check_new_geometry(width):
-    """Pool an array of another width: the caches overflow after a thousand of them."""
+    """Pool an array of another width: the caches overflow after a thousand of them.
+
+    So do those of the steps of long windows, and of the sums of norms.
+    """
     x = np.full((1, 1, 1, width), width, np.int32)
-    y = fastpool.max_pool(x, (1, 3), pads=(0, 1, 0, 1))
+    taps = width % 300 + 3
+    y = fastpool.max_pool(x, (1, taps), pads=(0, taps // 2, 0, (taps - 1) // 2))
     if y.shape != x.shape or (y != width).any():
         raise AssertionError(f"a wrong result: width {width}")
+    taps = width % 40 + 3
+    x = np.zeros((1, 1, taps + 2))
+    x[..., 2] = width  # in all three windows
+    y = fastpool.lp_pool(x, taps, p=3)
+    if y.shape != (1, 1, 3) or (y != width).any():
+        raise AssertionError(f"a wrong norm: width {width}")
 
 
 def check_changing_list():
@@ -121,6 +132,14 @@ class Stress:
             CHANGING[:] = 2, 2
             time.sleep(1e-4)
 
+    def fork_elsewhere(self):
+        """Fork in a thread of its own: there, all lists belong to another thread."""
+        outcomes = []
+        thread = threading.Thread(target=lambda: outcomes.append(self.fork()))
+        thread.start()
+        thread.join()
+        return outcomes == [True]
+
     def fork(self):
         """Fork. Return whether the child could make every call."""
         child = os.fork()
@@ -129,7 +148,8 @@ class Stress:
             try:
                 for name in CALLS:
                     check_call(name)
-                check_new_geometry(5)
+                for width in range(5, 500, 50):
+                    check_new_geometry(width)
             finally:
                 os._exit(sys.exc_info()[0] is not None)
         limit = time.monotonic() + SECONDS_OF_A_CHILD
@@ -148,7 +168,7 @@ class Stress:
         end, forked = time.monotonic() + seconds, 0
         while not self.stop.wait(0.2) and time.monotonic() < end:
             if forks:
-                if not self.fork():
+                if not (self.fork_elsewhere() if forked % 2 else self.fork()):
                     self.error = AssertionError(f"forked child {forked} failed or hung")
                     break
                 forked += 1

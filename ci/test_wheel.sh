@@ -9,6 +9,10 @@
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 
+[ $# -ge 3 ] || {
+    echo "usage: sh $0 WHEEL PYTHON NUMPY [pytest arguments]" >&2
+    exit 2
+}
 wheel=$1
 python=$2
 numpy=$3
@@ -43,6 +47,7 @@ for version in $versions; do
     for more in ml_dtypes ""; do # which not every system has a wheel of
         # shellcheck disable=SC2086
         install "$wheel" "numpy$version" $few $more && installed=yes && break 2
+        grep -qE "No matching distribution|ResolutionImpossible" "$scratch/pip.log" || break 2
     done
 done
 if [ -z "$installed" ]; then
@@ -69,13 +74,18 @@ result=0
         "$venv/bin/python" -m pytest --import-mode=importlib -p no:cacheprovider -q \
             -k "not import_time" "$@"
 } >"$log" 2>&1 || result=1
-# count WORD: what pytest's last line says before the word
+# count WORD: what the last line of pytest's summary says before the word
 count() {
-    found=$(tail -n 1 "$log" | grep -oE "[0-9]+ $1" | cut -d ' ' -f 1)
+    found=$(grep -E ' in [0-9.]+s' "$log" | tail -n 1 | grep -oE "[0-9]+ $1" | cut -d ' ' -f 1)
     echo "${found:-0}"
 }
-echo "| $where | $(count passed) | $(count failed) | $(count skipped) |"
-if [ $result != 0 ]; then
+passed=$(count passed)
+failed=$(count failed)
+if [ $result != 0 ] || [ "$passed" = 0 ]; then
+    result=1
+    failed="$failed, FAILED" # (also a crash, or an error outside of the tests)
     cat "$log" >&2
 fi
+echo "all that the tests printed: $log" >&2
+echo "| $where | $passed | $failed | $(count skipped) |"
 exit $result

@@ -2,11 +2,10 @@
 # Compile the kernels to WebAssembly, count their vector instructions, load them in Pyodide (CPython
 # for WebAssembly) under node, and compare their results with loops of Python (wasm_check.py):
 #     sh ci/wasm.sh
-# Its steps ran one by one so far, never from start to end.
 # Works from any folder. Takes some minutes. Everything is in build/wasm. There is no NumPy for
 # Pyodide in the registries of packages, so the tests that need it do not run. Pyodide's own data
 # give pyconfig.h; the other headers of Python come from the package libpython3.14-dev of a Debian
-# that has it. Needs root only for
+# that has it. Install as root:
 #     apt install emscripten nodejs npm
 # emscripten: 3.1.69 or newer (Debian 13). HEADERS=FOLDER names the headers of Python 3.14.
 set -eu
@@ -24,7 +23,7 @@ venv=$work/host
 mkdir -p "$work/include" "$work/packages"
 make_venv
 [ -x "$venv/bin/cython" ] || quiet_pip install "cython>=3.1"
-[ -d "$work/node_modules/pyodide" ] ||
+[ -f "$work/node_modules/.package-lock.json" ] || # (npm writes it last)
     npm install --silent --no-save --prefix "$work" pyodide@314
 
 # pyconfig.h from what Pyodide's Python says of itself.

@@ -57,6 +57,16 @@ FILES = [
     ),
 ]
 
+
+def _check_threads(context, parameter, counts):
+    """Refuse counts that this build of fastpool would not use."""
+    from .._running import builds
+
+    if max(counts) > 1 and not builds.active().OPENMP:
+        raise click.BadParameter("this fastpool was built without OpenMP: only 1")
+    return counts
+
+
 HOW = [
     click.option(
         *("--peer", "peers"),
@@ -72,6 +82,7 @@ HOW = [
         multiple=True,
         default=[1],
         help="Number of threads (repeatable). [1]",
+        callback=_check_threads,
     ),
     click.option(
         "--rounds",

@@ -53,6 +53,7 @@ def collect():
         "numpy": np.__version__,
         **machine(),
         "implementation": platform.python_implementation(),
+        "gil": getattr(sys, "_is_gil_enabled", lambda: True)(),
         "executable": sys.executable,
         "features": _features(),
         "builds": _builds(),
@@ -133,7 +134,8 @@ def _rows(found):
     """Yield the facts as rows of a table."""
     builds, threads = found["builds"], found["threads"]
     yield "fastpool", f"{found['fastpool']}, {found['path']}"
-    yield "Python", f"{found['implementation']} {found['python']}, {found['executable']}"
+    gil = "" if found["gil"] else " without the GIL"
+    yield "Python", f"{found['implementation']} {found['python']}{gil}, {found['executable']}"
     yield "NumPy", found["numpy"]
     yield "system", found["system"]
     yield "processor", f"{found['processors']} x {found['processor']}"

@@ -7,6 +7,7 @@ ValueError for a wrong value. None means the argument's default.
 import math
 import operator
 import reprlib
+import sys
 from collections.abc import Sequence
 from itertools import islice
 from numbers import Real
@@ -109,8 +110,8 @@ def as_count(value, name, least=1, expected="an int"):
 
 def is_sequence(value):
     """Can `value` list the values of several axes? Text and unordered collections cannot."""
-    # Most are such. Without the GIL, classes of abc have locks, for which a child made by fork may
-    # wait without end (CPython 3.13).
+    # Skip abc for exact tuples and lists. Without the GIL, a child made by fork may hang at a lock
+    # of abc (CPython 3.13).
     if type(value) is tuple or type(value) is list:
         return True
     if isinstance(value, np.ndarray):
@@ -135,13 +136,21 @@ def _read(value, name, lengths, expected):
     The length is checked first. Then the values are read once, and only as many as are allowed: the
     sequence may be longer than its `__len__` says, and another thread may change it.
     """
-    count = len(value)
+    count = _length(value)
     if count in lengths:
         values = tuple(islice(value, max(lengths) + 1))
         count = len(values)
         if count in lengths:
             return values
     raise ValueError(f"{name}: expected {expected}, got {count}")
+
+
+def _length(value):
+    """Return the length; of a range with more elements than `len` can return, the most it can."""
+    try:
+        return len(value)
+    except OverflowError:
+        return sys.maxsize
 
 
 def choice(value, name, allowed):
@@ -498,7 +507,7 @@ def activation(value, params, dtype=None):
     params = () if params is None else params
     if not is_sequence(params):
         raise TypeError(f"activation_params: expected a sequence of floats, got {shown(params)}")
-    given, count = params, len(params)
+    given, count = params, _length(params)
     if count <= max(map(max, _ACTIVATIONS.values())):
         params = tuple(islice(params, count + 1))  # read once, as in as_counts
         count = len(params)

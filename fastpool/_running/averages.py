@@ -14,7 +14,7 @@ from .sum_strategies import FEW_TAPS, FEWEST_CHANNELS, carries_columns, choose, 
 from .sum_strategies import Windows as SumWindows
 from .work import work_bytes
 
-# The kernels' limit for divisors. Those for numbers of windows are the limits of passes.py.
+# The kernels' limit for divisors. passes.py has the limits of windows.
 LARGEST_DIVISOR = 2**50
 # Outputs along an axis of a result without elements for which tables are made.
 FEW_OUTPUTS = 2**16

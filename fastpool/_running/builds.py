@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import functools
 import importlib
 import os
 import sys
@@ -13,6 +12,7 @@ import numpy as np
 from .._planning.dtypes import CODES, ITEMSIZE
 from .._version import __version__
 from . import threads
+from .forks import remember
 from .instruction_sets import BUILDS, Build
 
 
@@ -132,7 +132,7 @@ def end_workers():
 _SOFT = 1  # omp_pause_soft: keep what the program has set
 
 
-@functools.cache
+@remember(1)
 def _omp_pause():
     """Return OpenMP's function, from the library of compiled code; None if it has none (MSVC's)."""
     try:

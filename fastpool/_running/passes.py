@@ -3,17 +3,17 @@
 All numbers are Python ints, computed once per plan.
 """
 
-import functools
 import sys
 from typing import NamedTuple
 
 from .._planning.geometry import AdaptiveAxis
+from .forks import remember
 
 # For longer kernels the search for the cheapest chain starts after some steps of four taps.
 LONG_KERNEL = 1 << 16
-# Limits for numbers of a window that is pooled by tiles: their code multiplies a stride by a
-# dilation, and a span by the bytes of a few vectors. Running maxima take larger windows, up to
-# those with positions beyond FAR.
+# Limits for numbers of a window that is pooled by tiles: Py_ssize_t must hold their code's products
+# of a stride and a dilation, and of a span and the bytes of a few vectors. Running maxima take
+# larger windows, up to those with positions beyond FAR.
 if sys.maxsize > 2**32:
     WIDE, WIDE_PRODUCT, WIDE_SPAN, FAR = 2**31, 2**62, 2**50, 2**62
 else:
@@ -85,7 +85,7 @@ class Window(NamedTuple):
         return sum(step.taps + 1 for step in self.steps)
 
 
-@functools.cache
+@remember(4096)
 def _radices(kernel):
     """Return the cheapest taps per step whose product reaches `kernel`.
 

@@ -1,7 +1,5 @@
 """Cache the plans of recent calls, so that repeated calls do not plan again."""
 
-import os
-import sys
 import weakref
 from itertools import islice
 
@@ -10,6 +8,7 @@ import numpy as np
 from .._planning.arguments import MOST_AXES, dtype_name
 from .._planning.dtypes import DTYPES, NAMES, is_float
 from .builds import call_key, knows_tensors, tensor_key  # noqa: F401 (for torch)
+from .forks import renew_in_child
 from .threads import has_forked
 
 # Limits for cached plans per function: how many there are, and the extents of their inputs, because
@@ -28,17 +27,16 @@ _FLOATS = {id(float), *(id(dtype.type) for dtype, name in NAMES.items() if is_fl
 _LONGEST = 2 * MOST_AXES
 
 
-_caches = weakref.WeakSet()
+_caches = weakref.WeakSet()  # all, for children made by fork
 
 
 def _forget_in_child():
-    """Replace the dicts, whose locks threads may hold that do not exist in the child."""
+    """Replace the dicts: at the fork, another thread of the parent may have held their locks."""
     for cache in _caches:
         cache.forget()
 
 
-if hasattr(os, "register_at_fork") and not getattr(sys, "_is_gil_enabled", lambda: True)():
-    os.register_at_fork(after_in_child=_forget_in_child)
+renew_in_child(_forget_in_child)
 
 
 class PlanCache:
@@ -64,7 +62,7 @@ class PlanCache:
         """Forget all plans, in new dicts."""
         self._quick = {}
         self._plans = {}
-        self._extents = 0  # of the inputs of these plans; threads may lose one of each other's
+        self._extents = 0  # of the inputs of these plans; may be too low, as no lock guards it
 
     def find(self, x, arguments):
         """Return the plan for an array; make it if it is not cached."""

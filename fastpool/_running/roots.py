@@ -1,13 +1,12 @@
 """Roots of sums of powers, and their rounding to narrower types, in arithmetic of float64."""
 
-import functools
-
 import numpy as np
 
 from .._planning.average_pool import AvgPool, resolve
 from . import builds
 from . import double_double as dd
 from .activation import BLOCK
+from .forks import remember
 from .prepare import PreparedAverage
 
 # How many ulp of float64 a root may be off: far more than it is.
@@ -176,7 +175,7 @@ def row_sums(terms):
     return _summing(*terms.shape, builds.active_name()).run(terms, None)[:, 0]
 
 
-@functools.lru_cache(16)
+@remember(16)
 def _summing(rows, columns, build):
     """Return what adds up the rows of an array; it belongs to one build."""
     attributes = {"divisor": 1, "layout": "NW", "num_threads": 1}

@@ -10,8 +10,9 @@ After ``fork``, a child always pools on one thread, even with an explicit `num_t
 OpenMP runtime waits for threads that do not exist in the child.
 """
 
-import functools
 import os
+
+from .forks import remember
 
 # Bytes read and written below which the default is one thread.
 SERIAL_BYTES = 4 << 20
@@ -81,7 +82,7 @@ def _read_numbers(path):
 
 
 # Read once: reading the quotas takes as long as a small pooling.
-_quota = functools.cache(cgroup_limit)
+_quota = remember(1)(cgroup_limit)
 
 
 def available_cpus():
@@ -96,7 +97,7 @@ def available_cpus():
     return min(count, _quota() or count)
 
 
-@functools.cache
+@remember(1)
 def _own_limit():
     """Return FASTPOOL_NUM_THREADS as it was at the first call."""
     text = os.environ.get("FASTPOOL_NUM_THREADS", "").strip()

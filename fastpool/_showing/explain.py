@@ -282,9 +282,10 @@ def _threads_of(plan, prepared):
         why = f"{asked} for what is pooled once"
     elif count < asked:
         why = f"{asked} asked for, more than there are tiles"
+    elif plan.num_threads != 1 and not builds.active().OPENMP:
+        why = "this fastpool was built without OpenMP"
     elif plan.num_threads is not None:
-        as_set = plan.num_threads == 1 or builds.active().OPENMP
-        why = "set by num_threads" if as_set else "this fastpool was built without OpenMP"
+        why = "set by num_threads"
     elif work < threads.SERIAL_BYTES:
         why = f"a call that moves less than {_bytes(threads.SERIAL_BYTES)} wakes no other thread"
     else:

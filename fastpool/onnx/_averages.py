@@ -4,7 +4,6 @@ Attributes have the form that :mod:`fastpool.onnx` describes. The functions tran
 :func:`fastpool.avg_pool`; for quantised elements such a plan adds the elements of each window.
 """
 
-from functools import lru_cache
 from numbers import Number
 
 import numpy as np
@@ -13,6 +12,7 @@ from .._planning import arguments, geometry
 from .._planning.dtypes import NAMES
 from .._planning.operators import spatial_rank
 from .._plans import make_avg_plan
+from .._running.forks import remember
 from .._running.interop import as_array
 from .._running.plan_cache import PlanCache
 from .._running.quantized import QuantizedAverage, quantization
@@ -256,7 +256,7 @@ def _quantization(x, *values):
     return _checked(NAMES[x.dtype], *map(_number, values, _SCALES))
 
 
-@lru_cache(256, typed=True)
+@remember(256)
 def _checked(dtype, x_scale, x_zero_point, y_scale, y_zero_point):
     return quantization(
         arguments.scale(x_scale, "x_scale"),

@@ -1,7 +1,6 @@
 """Read and check models, and run their steps."""
 
 import os
-from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ from google.protobuf.message import DecodeError, Message
 from onnx.external_data_helper import uses_external_data
 
 from .._planning.arguments import shown
+from .._running.forks import remember
 from .._running.interop import as_array
 from ._nodes import label, opset_version
 
@@ -154,7 +154,7 @@ def tensors_in(message):
                 left += [(part, depth + 1) for part in parts]
 
 
-@cache
+@remember(256)
 def _fields_to_tensors(descriptor):
     """Return the names of the fields through which a type of message may hold a TensorProto."""
     found = {}  # type of message -> its fields that hold messages

@@ -194,6 +194,7 @@ def test_info():
         )
         assert (found["builds"]["all"][name] != "not installed") == is_installed
     assert found["packages"]["click"] == importlib.metadata.version("click")
+    assert found["gil"] == cases.GIL
     threads = found["threads"]
     assert all(threads["limits"][name] == threads["default"] for name in threads["because"])
     status, printed, _ = cases.command("info")

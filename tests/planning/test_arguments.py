@@ -487,8 +487,9 @@ def test_what_is_shown_of_a_value():
 
 def test_the_length_is_looked_at_first():
     """Elements of the wrong kind, of which there may be any number, are not."""
-    for wrong in ([None] * 3, ["a"] * 10**6, range(2**40)):
+    for wrong in ([None] * 3, ["a"] * 10**6, range(2**40), range(2**70)):
         refused(ValueError, "^strides: .* got", arguments.strides, wrong, 2)
         refused(ValueError, "^pads: .* got", arguments.pads, wrong, 2)
         refused(ValueError, "^output_shape: .* got", arguments.output_shape, wrong, 4)
+        refused(ValueError, "^activation_params: ", arguments.activation, "Relu", wrong)
     refused(ValueError, "^input_shape: expected at most 64", arguments.input_shape, [1] * 65)

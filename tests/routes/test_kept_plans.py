@@ -13,6 +13,7 @@ import pytest
 
 import cases
 import fastpool
+from fastpool._running import forks
 from fastpool._running.plan_cache import MOST_CALLS, MOST_EXTENTS, PlanCache
 
 X = cases.values((2, 3, 8, 9), "int16", "bits", 0)
@@ -303,6 +304,18 @@ def test_zeros_of_both_signs_are_two_arguments():
         assert np.signbit(y).all() == (not np.signbit(alpha))
 
 
+def test_results_are_remembered_by_type_and_up_to_a_number():
+    """The cache for Pythons without the GIL; others take that of functools."""
+    calls = []
+    remembered = forks._remember(2, lambda *values: calls.append(values))
+    for value in (1, 1.0, 1, 1.0):
+        assert remembered(value) is None
+    assert calls == [(1,), (1.0,)]
+    assert remembered(2) is None
+    remembered(1)
+    assert calls == [(1,), (1.0,), (2,), (1,)]
+
+
 def test_a_child_without_the_gil_forgets_plans():
     """A thread that does not exist in the child may hold the locks of the dicts."""
     code = """
@@ -311,13 +324,14 @@ import numpy as np
 from fastpool._api import maximum
 x = np.zeros((1, 1, 4, 4), np.float32)
 maximum.max_pool(x, 2)
-kept = len(maximum._pool_plans._plans)
+plans = maximum._pool_plans
+kept = len(plans._plans), len(plans._quick)
 child = os.fork()
 if child == 0:
-    left = len(maximum._pool_plans._plans)
+    left = len(plans._plans), len(plans._quick)
     maximum.max_pool(x, 2)
     without = not getattr(sys, "_is_gil_enabled", lambda: True)()
-    os._exit(left != (0 if without else kept))
+    os._exit(kept != (1, 1) or left != ((0, 0) if without else kept))
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     if not hasattr(os, "fork"):

@@ -1,11 +1,15 @@
 # Make one key of a call's arguments (fastpool/_running/plan_cache.py).
 #
 # An argument is one word. A small int has the lowest bit set; anything else is its address. The
-# elements of a tuple or list follow a word with their number and the second lowest bit set. Those
-# of a list are small ints: other threads may replace them, and an address could be used again.
+# elements of a tuple or list follow a word with their number and the second lowest bit set. A list
+# of anything but small ints has no key: another thread may replace an element, and a new object may
+# get its address.
 #
-# Lists are read without their lock. Without the GIL, a child made by fork would wait for it without
-# end if another thread of the parent had it (CPython 3.13 to 3.15).
+# Lists are read without their lock. (CPython takes it if another thread made the list, and only
+# until one other has read it.) With it, threads that share a list would wait for each other, and
+# without the GIL, a child made by fork would hang if another thread of the parent had the lock
+# (CPython 3.13 to 3.15). So a list that changes during a call may give a key of both its states,
+# which is that of another call. Two looks make this rare.
 
 cdef enum:
     MAX_WORDS = 256
@@ -69,6 +73,7 @@ cdef key_with(Py_ssize_t *words, Py_ssize_t count, tuple arguments):
 
 
 cdef inline Py_ssize_t word_of(PyObject *argument) noexcept:
+    """Return the word of an argument, or of an element of one."""
     cdef int overflow = 0
     cdef Py_ssize_t value
     if PyLong_CheckExact(<object>argument):

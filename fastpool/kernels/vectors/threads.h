@@ -18,7 +18,7 @@ static inline int threads_given(int wanted) {
 }
 
 static inline int call_in_child(void (*function)(void)) {
-    (void)function; /* a child has the threads that it needs */
+    (void)function; /* a child lacks no threads */
     return 0;
 }
 
@@ -73,6 +73,6 @@ static int threads_given(int wanted) {
     return wanted;
 }
 
-#endif
-#endif
+#endif /* _WIN32 */
+#endif /* _OPENMP */
 #endif

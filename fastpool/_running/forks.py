@@ -1,0 +1,49 @@
+"""Remember results so that a child made by fork can go on.
+
+Only the thread that forks exists in the child. Without the GIL, dicts and caches of functools have
+locks. If another thread held one at the fork, the child would wait for it without end (CPython 3.13
+to 3.15). So the child starts with new ones.
+"""
+
+import functools
+import os
+import sys
+
+HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+def renew_in_child(renew):
+    """Call `renew` in every child made by fork, if this Python has no GIL."""
+    if hasattr(os, "register_at_fork") and not HAS_GIL:
+        os.register_at_fork(after_in_child=renew)
+
+
+def remember(most):
+    """Return a decorator that keeps up to `most` results, as functools.lru_cache does.
+
+    Arguments of different types are different.
+    """
+    return functools.lru_cache(most, typed=True) if HAS_GIL else functools.partial(_remember, most)
+
+
+def _remember(most, function):
+    results = {}
+
+    def forget():
+        nonlocal results
+        results = {}
+
+    @functools.wraps(function)
+    def remembered(*arguments):
+        key = arguments, *map(type, arguments)
+        try:
+            return results[key]  # takes no lock; `get` does
+        except KeyError:
+            result = function(*arguments)
+        if len(results) >= most:
+            forget()
+        results[key] = result
+        return result
+
+    renew_in_child(forget)
+    return remembered
