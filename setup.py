@@ -32,8 +32,9 @@ SOURCES = [
     *sorted(glob.glob("fastpool/kernels/**/*.h", recursive=True)),
     *("fastpool/include/fastpool.h", "fastpool/__init__.pxd", "setup.py"),
 ]
-# A product and a sum are rounded separately: means rely on the rounding of each operation.
-EXACT = "-ffp-contract=off"
+# A product and a sum are rounded separately: means rely on the rounding of each operation. Integers
+# wrap. (Python's own flags have this and NDEBUG, but setuptools drops them if CFLAGS is set.)
+EXACT = ["-ffp-contract=off", "-fwrapv"]
 LAST_FLAGS = shlex.split(os.environ.get("FASTPOOL_CFLAGS", ""))
 OPENMP = os.environ.get("FASTPOOL_OPENMP", "1")
 if OPENMP not in ("0", "1"):
@@ -47,12 +48,12 @@ if sys.platform == "win32":
         sys.exit("fastpool is compiled by clang-cl, which is missing (winget install LLVM.LLVM)")
     command = [CLANG, "/clang:-print-resource-dir"]
     resources = subprocess.check_output(command, text=True).strip()
-    COMPILE = ["/clang:-O3", f"/clang:{EXACT}"]
+    COMPILE = [f"/clang:{flag}" for flag in ("-O3", *EXACT)]
     LINK = [f"{resources}\\lib\\windows\\clang_rt.builtins-x86_64.lib"]  # __builtin_cpu_supports
     COMPILE_OPENMP = ["/openmp"]
     LINK_OPENMP = [f"/LIBPATH:{os.path.dirname(os.path.dirname(CLANG))}\\lib"]
 else:
-    COMPILE, LINK = ["-O3", "-g0", EXACT], []
+    COMPILE, LINK = ["-O3", "-g0", *EXACT], []
     COMPILE_OPENMP = LINK_OPENMP = ["-fopenmp"]
     if sys.platform == "darwin":
         # Apple's clang reads OpenMP's pragmas; CPPFLAGS and LDFLAGS say where LLVM's runtime is.
@@ -71,6 +72,8 @@ GCC_ONLY = ["-fno-tree-loop-vectorize", "-fno-inline-functions", "-fno-ipa-cp-cl
 # clang also warns of Cython's functions for all modules, and of a comparison (is it NaN?) or a
 # variable that one function for several types does not need for each.
 CLANG_ONLY = ["-Wno-unused-function", "-Wno-tautological-compare", "-Wno-unused-but-set-variable"]
+# Functions declared inline must be inlined, or vectors would go through memory.
+INLINE = "inline __attribute__((always_inline))"
 
 
 def extensions():
@@ -80,8 +83,7 @@ def extensions():
             ["fastpool/_kernels.pyx"],
             depends=SOURCES,
             include_dirs=["fastpool", "fastpool/include"],
-            # Functions declared inline must be inlined, or vectors would go through memory.
-            define_macros=[("CYTHON_INLINE", "inline __attribute__((always_inline))")],
+            define_macros=[("NDEBUG", None), ("CYTHON_INLINE", INLINE)],
             extra_compile_args=[*COMPILE, *(f"-m{name}" for name in features), *LAST_FLAGS],
             extra_link_args=LINK,
         )
