@@ -17,6 +17,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 import warnings
 
 import numpy as np
@@ -144,20 +145,27 @@ class Stress:
         """Fork. Return whether the child could make every call."""
         child = os.fork()
         if child == 0:
+            faulthandler.enable()
             faulthandler.dump_traceback_later(SECONDS_OF_A_CHILD - 5)  # where it hangs
             try:
                 for name in CALLS:
                     check_call(name)
                 for width in range(5, 500, 50):
                     check_new_geometry(width)
+                os._exit(0)
+            except BaseException:
+                traceback.print_exc()
             finally:
-                os._exit(sys.exc_info()[0] is not None)
+                os._exit(1)
         limit = time.monotonic() + SECONDS_OF_A_CHILD
         while time.monotonic() < limit:
             pid, status = os.waitpid(child, os.WNOHANG)
             if pid:
+                if status:
+                    print("the child ended with", os.waitstatus_to_exitcode(status))
                 return status == 0
             time.sleep(0.01)
+        print("the child hangs")
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         return False

@@ -23,27 +23,31 @@ def remember(most):
 
     Arguments of different types are different.
     """
-    return functools.lru_cache(most, typed=True) if HAS_GIL else functools.partial(_remember, most)
+    return functools.lru_cache(most, typed=True) if HAS_GIL else functools.partial(Remembered, most)
 
 
-def _remember(most, function):
-    results = {}
+class Remembered:
+    """A function that keeps its results, for Pythons without the GIL."""
 
-    def forget():
-        nonlocal results
-        results = {}
+    def __init__(self, most, function):
+        self._most, self._function = most, function
+        self._forget()
+        renew_in_child(self._forget)
 
-    @functools.wraps(function)
-    def remembered(*arguments):
+    def __call__(self, *arguments):
+        """Call the function, unless its result is known."""
+        results = self._results
         key = arguments, *map(type, arguments)
         try:
             return results[key]  # takes no lock; `get` does
         except KeyError:
-            result = function(*arguments)
-        if len(results) >= most:
-            forget()
+            result = self._function(*arguments)
+        if len(results) >= self._most:
+            results.clear()
         results[key] = result
         return result
 
-    renew_in_child(forget)
-    return remembered
+    def _forget(self):
+        # A child hangs here if another thread had the lock of `self`: so none assigns to it later.
+        # (Nor is it a variable of a closure, which Python locks when it is read.)
+        self._results = {}

@@ -59,10 +59,14 @@ class PlanCache:
         _caches.add(self)
 
     def forget(self):
-        """Forget all plans, in new dicts."""
+        """Forget all plans, in new dicts.
+
+        Only this assigns to `self`: a child made by fork hangs here if another thread of its parent
+        had the lock of `self` (CPython 3.13 without the GIL).
+        """
         self._quick = {}
         self._plans = {}
-        self._extents = 0  # of the inputs of these plans; may be too low, as no lock guards it
+        self._extents = [0]  # of the inputs of these plans; may be too low, as no lock guards it
 
     def find(self, x, arguments):
         """Return the plan for an array; make it if it is not cached."""
@@ -95,12 +99,12 @@ class PlanCache:
     def _keep(self, key, plan):
         """Cache a plan. Forget all others if they are too many, or too long."""
         extents = sum(key[0][0])
-        if len(self._plans) >= MOST_CALLS or self._extents + extents > MOST_EXTENTS:
+        if len(self._plans) >= MOST_CALLS or self._extents[0] + extents > MOST_EXTENTS:
             self._plans.clear()
             self._quick.clear()
-            self._extents = 0
+            self._extents[0] = 0
         self._plans[key] = plan
-        self._extents += extents
+        self._extents[0] += extents
 
     def _make(self, geometry, arguments):
         """Return a new plan. An error of the element type names the array."""

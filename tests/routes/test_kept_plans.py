@@ -307,7 +307,7 @@ def test_zeros_of_both_signs_are_two_arguments():
 def test_results_are_remembered_by_type_and_up_to_a_number():
     """The cache for Pythons without the GIL; others take that of functools."""
     calls = []
-    remembered = forks._remember(2, lambda *values: calls.append(values))
+    remembered = forks.Remembered(2, lambda *values: calls.append(values))
     for value in (1, 1.0, 1, 1.0):
         assert remembered(value) is None
     assert calls == [(1,), (1.0,)]
