@@ -225,6 +225,7 @@ DEFINE_QUICK_FLOATS(bf16, uint16_t)
     INLINE void quick_round_##name(void *to, const quick_t *d, int rounding) {                    \
         QUICK_LOOP(sum_t, type, T, __typeof__(LOW##_##type(q)) results =                          \
             LOW##_##type(round_quick_##type(q, rounding));)                                       \
+        (void)seen;                                                                               \
     }                                                                                             \
     static int quick_divide_##name(void *to, const quick_t *d) {                                  \
         if (d->rounding == HALF_EVEN)                                                             \
