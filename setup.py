@@ -69,9 +69,7 @@ if OPENMP:
 # what is to be inlined. Without more of both, and without copies of functions for some arguments, a
 # build has a third less code, compiles in half the time and is as fast (docs/measurements.md).
 GCC_ONLY = ["-fno-tree-loop-vectorize", "-fno-inline-functions", "-fno-ipa-cp-clone"]
-# clang also warns of Cython's functions for all modules, and of a comparison (is it NaN?) or a
-# variable that one function for several types does not need for each.
-CLANG_ONLY = ["-Wno-unused-function", "-Wno-tautological-compare", "-Wno-unused-but-set-variable"]
+CLANG_ONLY = ["-Wno-unused-function"]  # Cython defines functions for all modules
 # Functions declared inline must be inlined, or vectors would go through memory.
 INLINE = "inline __attribute__((always_inline))"
 

@@ -50,8 +50,8 @@ if [ -z "$(find "$module" -newer "$root/setup.py" 2>/dev/null)" ] || is_outdated
     cd "$work/packages"
     "$venv/bin/cython" -3 fastpool/_kernels.pyx -o "$work/_kernels.c"
     # The flags of setup.py.
-    emcc -c -O3 -g0 -fPIC -msimd128 -ffp-contract=off -Wall -Wno-unused-function \
-        -Wno-unused-but-set-variable -Wno-tautological-compare -DNDEBUG -DPY_CALL_TRAMPOLINE \
+    emcc -c -O3 -g0 -fPIC -msimd128 -ffp-contract=off -Wall -fwrapv -Wno-unused-function \
+        -DNDEBUG -DPY_CALL_TRAMPOLINE \
         '-DCYTHON_INLINE=inline __attribute__((always_inline))' \
         -Ifastpool -Ifastpool/include -I. -I"$work/include" "$work/_kernels.c" \
         -o "$work/_kernels.o"

@@ -20,8 +20,9 @@ cdef vec_flag pool_few(number *dst, const Target *to, const number *src, const S
         for i in range(n):
             if src[i] > most:
                 most = src[i]
-            if src[i] != src[i]:
-                nan = src[i]
+            if number is float or number is double:
+                if src[i] != src[i]:
+                    nan = src[i]
         dst[0] = most
         src, dst = src + s.plane, dst + to.plane
     memset(lanes, 0, sizeof(lanes))
