@@ -12,7 +12,7 @@ import numpy as np
 from .._planning.dtypes import CODES, ITEMSIZE
 from .._version import __version__
 from . import threads
-from .forks import remember
+from .forks import has_forked, remember
 from .instruction_sets import BUILDS, Build
 
 
@@ -125,7 +125,7 @@ def end_workers():
     After a fork there are none, and OpenMP would wait for them without end.
     """
     pause = _omp_pause()
-    if pause is not None and not threads.has_forked():
+    if pause is not None and not has_forked():
         pause(_SOFT)
 
 

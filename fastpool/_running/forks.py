@@ -1,4 +1,4 @@
-"""Remember results so that a child made by fork can go on.
+"""Know whether a fork made this process, and remember results so that such a child can go on.
 
 Only the thread that forks exists in the child. Without the GIL, dicts and caches of functools have
 locks. If another thread held one at the fork, the child would wait for it without end (CPython 3.13
@@ -10,6 +10,21 @@ import os
 import sys
 
 HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+_forked = False
+
+
+def has_forked():
+    """Is this process a child whose parent's threads, OpenMP's too, do not exist in it?"""
+    return _forked
+
+
+def _after_fork_in_child():
+    global _forked
+    _forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def renew_in_child(renew):

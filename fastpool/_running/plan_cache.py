@@ -8,8 +8,7 @@ import numpy as np
 from .._planning.arguments import MOST_AXES, dtype_name
 from .._planning.dtypes import DTYPES, NAMES, is_float
 from .builds import call_key, knows_tensors, tensor_key  # noqa: F401 (for torch)
-from .forks import renew_in_child
-from .threads import has_forked
+from .forks import has_forked, renew_in_child
 
 # Limits for cached plans per function: how many there are, and the extents of their inputs, because
 # averages keep tables with up to 40 bytes per output of an axis.

@@ -12,7 +12,7 @@ OpenMP runtime waits for threads that do not exist in the child.
 
 import os
 
-from .forks import remember
+from .forks import has_forked, remember
 
 # Bytes read and written below which the default is one thread.
 SERIAL_BYTES = 4 << 20
@@ -22,22 +22,6 @@ MOST_THREADS = 256
 
 # Functions that return further limits of the default, such as another library's setting.
 limits = []
-
-_forked = False
-
-
-def has_forked():
-    """Is this process a child whose parent's threads, OpenMP's too, do not exist in it?"""
-    return _forked
-
-
-def _after_fork_in_child():
-    global _forked
-    _forked = True
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def cgroup_limit(root="/sys/fs/cgroup", membership="/proc/self/cgroup"):
@@ -128,7 +112,7 @@ def effective_threads(num_threads, work, omp_limit):
     if num_threads is None:
         if work < SERIAL_BYTES:
             return 1
-        if _forked:
+        if has_forked():
             return 1
         return min(default_threads(), omp_limit(), *(limit() for limit in limits))
-    return 1 if _forked else min(num_threads, MOST_THREADS)
+    return 1 if has_forked() else min(num_threads, MOST_THREADS)

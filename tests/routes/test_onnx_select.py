@@ -239,7 +239,7 @@ def test_threads_of_a_session_limit_those_of_pooling(monkeypatch):
         session.run(None, {"x": np.zeros((1, 64, 56, 56), np.float32)})
 
     monkeypatch.setattr(threads, "available_cpus", lambda: 64)
-    monkeypatch.setattr(threads, "_forked", False)
+    monkeypatch.setattr(threads, "has_forked", lambda: False)
     ours = [limit for limit in threads.limits if limit.__module__ == "fastpool.onnx._session"]
     monkeypatch.setattr(threads, "limits", ours)  # torch's is there if fastpool.torch was imported
     for intra in (1, 2, 7, 0):
