@@ -38,7 +38,7 @@ if [ "${1:-}" = suite ]; then
 fi
 [ $# -gt 0 ] || set -- "@$root/ci/wheel_tests.txt"
 case $numpy in
-oldest) versions="==2.0.0 ==2.1.0 ==2.3.2 ==2.4.0 ==2.5.0" ;; # the first with a wheel for PYTHON
+oldest) versions="==2.0.0 ==2.1.0 ==2.3.2 ==2.4.0 ==2.5.2" ;; # the first with a wheel for PYTHON
 newest) versions=">=2.0" ;;
 *) versions="==$numpy" ;;
 esac
