@@ -1,6 +1,7 @@
 """Infer the types and shapes of the values in a model."""
 
 import contextlib
+import graphlib
 
 import onnx
 
@@ -31,6 +32,7 @@ def infer_types(model, graph):
     # It raises errors of several types for models that it does not like. Then only the types that
     # the model itself states are known, and onnxruntime will say what is wrong.
     with contextlib.suppress(Exception):
+        _refuse_recursion(model.functions)
         light = onnx.shape_inference.infer_shapes(model).graph
     stated = {value.name: value.type for value in (*light.input, *light.value_info, *light.output)}
     constants = {
@@ -38,6 +40,22 @@ def infer_types(model, graph):
         for tensor in light.initializer
     }
     return constants | stated
+
+
+def _refuse_recursion(functions):
+    """Raise if functions call themselves or each other: onnx 1.21 and older crash at that."""
+    calls = graphlib.TopologicalSorter()
+    for function in functions:  # (several may have one name)
+        calls.add((function.domain or "ai.onnx", function.name), *_called(function.node))
+    calls.prepare()
+
+
+def _called(nodes):
+    for node in nodes:
+        yield node.domain or "ai.onnx", node.op_type
+        for attribute in node.attribute:
+            for graph in (attribute.g, *attribute.graphs):
+                yield from _called(graph.node)
 
 
 def dims_of(value_type):

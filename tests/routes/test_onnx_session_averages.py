@@ -301,16 +301,28 @@ def test_axes_with_less_data_than_they_say():
         cut(model)
 
 
-def test_models_whose_shapes_cannot_be_inferred():
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = local.f (x)  z = Neg (y)",
+        "y = local.g (x)  z = Neg (y)",
+        """c = Constant <value = bool {1}> ()
+        z = If (c) <then_branch = t () => (y) { y = local.f (x) },
+                    else_branch = e () => (y) { y = Neg (x) }>""",
+    ],
+)
+def test_models_whose_shapes_cannot_be_inferred(body):
     """Functions that call themselves, or each other; onnxruntime refuses them."""
-    text = """
+    text = f"""
     <ir_version: 8, opset_import: ["": 13, "local": 1]>
-    net (float[1, 1, 4, 4] x) => (float[1, 1, n, n] z) {
+    net (float[1, 1, 4, 4] x) => (float[1, 1, n, n] z) {{
         a = local.f (x)
         z = ReduceMean <axes = [2, 3]> (a)
-    }
+    }}
     <domain: "local", opset_import: ["": 13, "local": 1]>
-    f (x) => (z) { y = local.f (x)  z = Neg (y) }"""
+    f (x) => (z) {{ {body} }}
+    <domain: "local", opset_import: ["": 13, "local": 1]>
+    g (x) => (z) {{ z = local.f (x) }}"""
     with pytest.raises(Exception, match=r"^\[ONNXRuntimeError\]"):
         cut(text)
 
