@@ -151,7 +151,7 @@ class _WindowPlan(_Plan):
 
         `_keep` stores it.
         """
-        prepared = vars(self).get("_prepared")
+        prepared = getattr(self, "_prepared", None)
         if prepared is None or not prepared.fits(self):
             prepared = self._keep(self._prepare(dtype))
         return prepared
@@ -502,7 +502,7 @@ class UnpoolPlan(_Plan, MaxUnpool):
 
     def _prepared_for(self, name, dtype):
         """Return what this process prepared for `dtype`; prepare it if there is none."""
-        prepared = vars(self).get("_prepared")
+        prepared = getattr(self, "_prepared", None)
         if prepared is None or not prepared.fits(self) or prepared.dtype != dtype:
             check_class(self, UnpoolPlan)
             prepared = self._keep(PreparedUnpool(self, name, dtype))

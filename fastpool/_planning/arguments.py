@@ -14,7 +14,7 @@ from numbers import Real
 
 import numpy as np
 
-from .dtypes import DTYPES, INDEX_DTYPES, NAMES, is_float, is_integer, limits
+from .dtypes import DTYPES, INDEX_DTYPES, is_float, is_integer, known_name, limits
 
 # Larger integers are refused: none describes an array, and Python refuses to print some of them.
 LARGEST_BITS = 1024
@@ -220,7 +220,7 @@ def dtype_name(dtype, name="dtype", allowed=DTYPES):
     ml_dtypes need not be installed.
     """
     found = None if dtype is None else _numpy_dtype(dtype)
-    known = NAMES.get(None if found is None else found.newbyteorder("="))
+    known = None if found is None else known_name(found.newbyteorder("="))
     if isinstance(dtype, str) and plain_text(dtype) == "bfloat16":
         known = "bfloat16"
     elif known is None and getattr(found, "name", None) == "bfloat16" and found.isbuiltin == 2:

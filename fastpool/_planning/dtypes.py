@@ -44,6 +44,17 @@ CODES = {name: element.code for name, element in ELEMENT_TYPES.items()}
 # dtype of native byte order -> name
 NAMES = {np.dtype(name): name for name in DTYPES if name != "bfloat16"}
 
+# By `dtype.num`. A child made by fork hung in `NAMES`: without the GIL, lookups of objects that
+# belong to another thread take the lock of the dict, and a thread of the parent may have had it.
+_BY_NUM = {np.dtype(char).num: NAMES[np.dtype(char)] for char in "?bBhHiIlLqQefd"}
+_BY_NUM = tuple(map(_BY_NUM.get, range(max(_BY_NUM) + 1)))
+
+
+def known_name(dtype):
+    """Return the name of a dtype of native byte order; None of others, and of bfloat16."""
+    return _BY_NUM[dtype.num] if 0 <= dtype.num < len(_BY_NUM) and dtype.isnative else None
+
+
 # The types of indices.
 INDEX_BYTES = {name: ITEMSIZE[name] for name in ("int32", "int64")}
 INDEX_DTYPES = tuple(map(np.dtype, INDEX_BYTES))

@@ -3,13 +3,13 @@
 import numpy as np
 
 from .._planning.arguments import dtype_name
-from .._planning.dtypes import NAMES
+from .._planning.dtypes import known_name
 from .interop import as_output
 
 
 def element_type(x):
     """Return the name of x's element type; NumPy's `name` takes longer than a small pooling."""
-    return NAMES.get(x.dtype) or dtype_name(x.dtype, "x")
+    return known_name(x.dtype) or dtype_name(x.dtype, "x")
 
 
 def plain_dtype(name, dtype=None):

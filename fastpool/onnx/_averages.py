@@ -9,7 +9,7 @@ from numbers import Number
 import numpy as np
 
 from .._planning import arguments, geometry
-from .._planning.dtypes import NAMES
+from .._planning.dtypes import known_name
 from .._planning.operators import spatial_rank
 from .._plans import make_avg_plan
 from .._running.forks import remember
@@ -245,7 +245,7 @@ def qlinear_global_average_pool(
 
 def _quantised(x):
     x = as_array(x, "x")
-    if NAMES.get(x.dtype) not in ("uint8", "int8"):
+    if known_name(x.dtype) not in ("uint8", "int8"):
         got = arguments.dtype_name(x.dtype, "x")
         raise TypeError(f"x: expected uint8 or int8, got {got}")
     return x
@@ -253,7 +253,7 @@ def _quantised(x):
 
 def _quantization(x, *values):
     """Return the scales and zero points of arrays like `x`, each a number or an array of one."""
-    return _checked(NAMES[x.dtype], *map(_number, values, _SCALES))
+    return _checked(known_name(x.dtype), *map(_number, values, _SCALES))
 
 
 @remember(256)
