@@ -16,12 +16,13 @@ MOST_CALLS = 1024
 MOST_EXTENTS = 1 << 23
 
 # Immutable types: safe as parts of a cache key. Types are compared exactly, because a subclass may
-# be mutable.
-_CONSTANT = {bool, int, float, str, bytes, type(None), np.str_, np.bytes_}
-_CONSTANT |= {kind for dtype in NAMES for kind in (dtype.type, type(dtype))}
-# Compared by identity: a metaclass may override equality of its classes.
-_CONSTANT = {id(kind): kind for kind in _CONSTANT}
-_FLOATS = {id(float), *(id(dtype.type) for dtype, name in NAMES.items() if is_float(name))}
+# be mutable. The values tell the floats: -0.0 equals 0.0, but differs from it as the parameter of
+# an activation. (Without the GIL, reading this table takes no lock that a child made by fork could
+# inherit: its keys are types, compared by identity. A set, or a dict of ints, takes one.)
+_CONSTANT = dict.fromkeys((bool, int, str, bytes, type(None), np.str_, np.bytes_), False)
+_CONSTANT |= {type(dtype): False for dtype in NAMES} | {float: True}
+_CONSTANT |= {dtype.type: is_float(name) for dtype, name in NAMES.items()}
+_DTYPE_CLASS = type(np.dtype)
 # Longer sequences are no valid attribute, and a key would copy them.
 _LONGEST = 2 * MOST_AXES
 
@@ -139,9 +140,10 @@ def _typed(argument):
 
 def _typed_constant(argument):
     kind = type(argument)
-    if kind is type and id(argument) in _CONSTANT:  # np.int64 instead of "int64"
+    if kind is type and argument in _CONSTANT:  # np.int64 instead of "int64"
         return kind, argument
-    if id(kind) not in _CONSTANT:
+    if type(kind) is not type and type(kind) is not _DTYPE_CLASS:
+        raise TypeError  # another metaclass may override equality of its classes
+    if kind not in _CONSTANT:
         raise TypeError
-    # -0.0 equals 0.0, but differs from it as the parameter of an activation.
-    return kind, repr(argument) if id(kind) in _FLOATS else argument
+    return kind, repr(argument) if _CONSTANT[kind] else argument

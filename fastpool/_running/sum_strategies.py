@@ -44,6 +44,7 @@ INT_BITS = 31
 FITTING = {"int8": 8, "uint8": 8, "int16": 16, "uint16": 16}
 # Others fit if they are small. Under more taps most floats are no multiples of a unit.
 MOST_INT_TAPS = {"float16": 32, "bfloat16": 64, "int32": 2**16, "uint32": 2**16}
+MOST_INT_TAPS |= {name: 2 ** (INT_BITS - bits) for name, bits in FITTING.items()}
 # Rows of all slabs under a window that are converted (average.pxi says so too), and slabs.
 MOST_INT_ROWS = 64
 MOST_SLABS = 9
@@ -146,14 +147,13 @@ def byte_columns(w):
 
 def int_columns(w):
     """Sums of 32 bits."""
-    if w.dtype not in FITTING and w.dtype not in MOST_INT_TAPS:
+    if w.dtype not in MOST_INT_TAPS:
         return f"32 bits do not hold sums of {w.dtype}"
     if w.sequential:
         return "additions are in order"
     taps = math.prod(map(most_taps, (*w.leads, w.rows, w.cols)))
-    most = MOST_INT_TAPS.get(w.dtype) or 2 ** (INT_BITS - FITTING[w.dtype])
-    if taps > most:
-        return f"{taps} taps, more than {most}, whose sum 32 bits may not hold"
+    if taps > MOST_INT_TAPS[w.dtype]:
+        return f"{taps} taps, more than {MOST_INT_TAPS[w.dtype]}, whose sum 32 bits may not hold"
     slabs = math.prod(map(most_taps, w.leads))
     if w.dtype in ("int16", "uint16") and w.channels < FEWEST_CHANNELS and shares_little(w):
         return "windows share rows, whose sums of floats stay in registers"

@@ -83,7 +83,7 @@ def _picture(plan):
 
 def _prepared(plan):
     """Return what a call of the plan would use now; it is not stored on the plan."""
-    prepared = vars(plan).get("_prepared")
+    prepared = getattr(plan, "_prepared", None)
     return prepared if prepared is not None and prepared.fits(plan) else plan._prepare(None)
 
 

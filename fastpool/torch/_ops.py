@@ -219,7 +219,7 @@ class Pooling:
 
     def _keep(self, key, plan, last, attributes):
         """Keep a plan for calls of the same key, if compiled code runs it."""
-        prepared = vars(plan).get("_prepared")
+        prepared = getattr(plan, "_prepared", None)
         run = getattr(getattr(prepared, "pooling", None), "run_tensor", None)
         if run is None or 0 in plan.output_shape:
             return
