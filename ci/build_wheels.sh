@@ -9,13 +9,14 @@
 #                                         and the newest NumPy; that of Python 3.11 also with the
 #                                         whole suite in the oldest Debian
 # PYTHONS names the interpreters, separated by blanks: "python3.13", or "forky:python3.15" for that
-# of another Debian. Without it they are those of pythons.sh, pyenv and the newest Debian. The tools
+# of the newest Debian. Without it they are those of pyenv (without pyenv: python3), free-threaded
+# ones of pythons.sh, and those of the newest Debian, which has 3.14 and 3.15 only. The tools
 # are in .venv-release next to ci/, or in $FASTPOOL_VENV.
 #
 # Wheels are compiled by this system's gcc with the headers and libraries of the oldest Debian that
 # can be had, and repaired there: so the tag is as low as the runtime of OpenMP allows. Needs what
-# sandbox.sh needs. Wheels for musl come from musl.sh, those for aarch64 from this script on such a
-# machine; cross.sh makes one for tests.
+# sandbox.sh needs. Wheels for aarch64 come from this script on such a machine, those for musl from
+# cibuildwheel (wheels.yml); cross.sh and musl.sh each make one for tests.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"
@@ -32,9 +33,9 @@ dist=$root/dist
 venv=${FASTPOOL_VENV:-$root/.venv-release}
 if [ -z "${PYTHONS:-}" ]; then
     versions=${PYENV_ROOT:-$HOME/.pyenv}/versions
-    PYTHONS=$(ls -d "$versions"/3.1[1-9].*/bin/python "$root"/build/pythons/*t/bin/python3 \
-        2>/dev/null || true)
-    PYTHONS="${PYTHONS:-python3} $newest:python3.14 $newest:python3.15"
+    PYTHONS=$(ls -d "$versions"/3.1[1-9].*/bin/python 2>/dev/null || echo python3)
+    free=$(ls -d "$root"/build/pythons/*t/bin/python3 2>/dev/null || true)
+    PYTHONS="$PYTHONS $free $newest:python3.14 $newest:python3.15"
 fi
 # Files in wheels have the time of the commit.
 SOURCE_DATE_EPOCH=$(git -C "$root" log -1 --format=%ct)

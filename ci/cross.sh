@@ -2,7 +2,7 @@
 # Build the wheel for another architecture with a cross compiler, and run tests under qemu, which
 # emulates its processor:
 #     sh ci/cross.sh aarch64|ppc64le|riscv64|s390x [pytest arguments]
-# Works from any folder. Without arguments for pytest, run the tests of the kernels. The build takes
+# Works from any folder. Without arguments for pytest, run some tests of kernels. The build takes
 # some minutes, the tests 15 to 60. Everything is in build/cross/ARCHITECTURE.
 # $RELEASE names the Debian release whose Python is built for, instead of the one in the table.
 # Needs Debian, a package index, and python3 >= 3.11 ($PYTHON names another). Install as root:

@@ -2,8 +2,8 @@
 # Build CPython and fastpool for musl, the C library of Alpine, as a wheel without OpenMP, and run
 # the tests of wheels there:
 #     sh ci/musl.sh
-# Works from any folder. Arguments go to pytest and replace the list of tests. Without arguments the
-# builds take 15 minutes on two cores, and the tests as long as elsewhere. Everything is in
+# Works from any folder. Arguments go to pytest and replace the list of tests. The builds take 15
+# minutes on two cores. The tests take as long as elsewhere. Everything is in
 # build/musl. Python, musl and the libraries come from the sources and packages of Debian's release
 # below, and NumPy from its wheel for musl. That wheel needs musl 1.2.4: its libraries have DT_RELR.
 # Needs Debian on x86-64. Install as root:
@@ -86,7 +86,7 @@ musl_pip() {
         --only-binary=:all: --platform musllinux_1_2_x86_64 "$@"
 }
 [ -f "$site/.complete" ] || {
-    musl_pip "setuptools>=77.0.3" "cython>=3.1" wheel pip "numpy>=2.0" "pytest>=8" hypothesis \
+    musl_pip "setuptools>=77.0.3" "cython>=3.1" wheel pip "numpy>=2.0" "pytest>=8.2" hypothesis \
         threadpoolctl
     touch "$site/.complete"
 }

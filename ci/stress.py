@@ -134,7 +134,7 @@ class Stress:
             time.sleep(1e-4)
 
     def fork_elsewhere(self):
-        """Fork in a thread of its own: there, all lists belong to another thread."""
+        """Fork in a new thread: there, all lists belong to another thread."""
         outcomes = []
         thread = threading.Thread(target=lambda: outcomes.append(self.fork()))
         thread.start()

@@ -1,8 +1,10 @@
 """Know whether a fork made this process, and remember results so that such a child can go on.
 
-Only the thread that forks exists in the child. Without the GIL, dicts and caches of functools have
-locks. If another thread held one at the fork, the child would wait for it without end (CPython 3.13
-to 3.15). So the child starts with new ones.
+Only the thread that forks exists in the child. Without the GIL, dicts, sets and caches of functools
+have locks. If another thread held one at the fork, the child would wait for it without end (CPython
+3.13 to 3.15). So the child starts with new ones. Tables that no thread changes are read without a
+lock: by subscripts and `in`, with keys that are str or found by identity. `get`, sets, and equal
+keys that another thread made take the lock (CPython 3.13).
 """
 
 import functools
@@ -14,7 +16,7 @@ _forked = False
 
 
 def has_forked():
-    """Is this process a child whose parent's threads, OpenMP's too, do not exist in it?"""
+    """Return whether a fork made this process: threads of its parent, OpenMP's too, are missing."""
     return _forked
 
 
@@ -34,9 +36,9 @@ def renew_in_child(renew):
 
 
 def remember(most):
-    """Return a decorator that keeps up to `most` results, as functools.lru_cache does.
+    """Return a decorator that keeps up to `most` results of a function.
 
-    Arguments of different types are different.
+    Arguments of different types are different. Without the GIL, one result more forgets all.
     """
     return functools.lru_cache(most, typed=True) if HAS_GIL else functools.partial(Remembered, most)
 
@@ -54,7 +56,7 @@ class Remembered:
         results = self._results
         key = arguments, *map(type, arguments)
         try:
-            return results[key]  # takes no lock; `get` does
+            return results[key]
         except KeyError:
             result = self._function(*arguments)
         if len(results) >= self._most:

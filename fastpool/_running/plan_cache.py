@@ -17,8 +17,7 @@ MOST_EXTENTS = 1 << 23
 
 # Immutable types: safe as parts of a cache key. Types are compared exactly, because a subclass may
 # be mutable. The values tell the floats: -0.0 equals 0.0, but differs from it as the parameter of
-# an activation. (Without the GIL, reading this table takes no lock that a child made by fork could
-# inherit: its keys are types, compared by identity. A set, or a dict of ints, takes one.)
+# an activation. Types as keys are found by identity, without a lock (forks.py says why it matters).
 _CONSTANT = dict.fromkeys((bool, int, str, bytes, type(None), np.str_, np.bytes_), False)
 _CONSTANT |= {type(dtype): False for dtype in NAMES} | {float: True}
 _CONSTANT |= {dtype.type: is_float(name) for dtype, name in NAMES.items()}
@@ -42,7 +41,7 @@ renew_in_child(_forget_in_child)
 class PlanCache:
     """A cache of one function's plans, by the input's shape and dtype and the other arguments.
 
-    In a dict 2, 2.0 and True are one key, but only the first is a valid attribute. So arguments
+    In a dict 1, 1.0 and True are one key, but only the first is a valid attribute. So arguments
     match only if their types match too. `find` looks up two keys. The quick key compares ints by
     value and other objects by identity (kernels/frame/call_keys.pxi), which covers nearly all
     calls. The other key compares types and values. It costs as much as a small pooling, a tenth of

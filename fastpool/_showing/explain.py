@@ -10,6 +10,7 @@ from .._planning.dtypes import ITEMSIZE, is_float, is_integer
 from .._planning.lp_pool import LpPool
 from .._planning.max_pool import MaxPool
 from .._running import averages, builds, norms, strategies, sum_strategies, threads
+from .._running.forks import has_forked
 from .._running.passes import is_empty
 from .._running.work import work_bytes
 from . import axes
@@ -278,7 +279,9 @@ def _threads_of(plan, prepared):
     tasks = 1 if prepared.pooling is None else prepared.pooling.tasks
     count = min(asked, max(1, tasks))
     work = work_bytes(plan)
-    if gigantic:
+    if has_forked():
+        why = "a child made by fork has only one"
+    elif gigantic:
         why = f"{asked} for what is pooled once"
     elif count < asked:
         why = f"{asked} asked for, more than there are tiles"
