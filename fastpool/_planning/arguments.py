@@ -14,7 +14,7 @@ from numbers import Real
 
 import numpy as np
 
-from .dtypes import DTYPES, INDEX_DTYPES, is_float, is_integer, known_name, limits
+from .dtypes import DTYPES, INDEX_DTYPES, is_float, is_integer, limits, name_of
 
 # Larger integers are refused: none describes an array, and Python refuses to print some of them.
 LARGEST_BITS = 1024
@@ -54,7 +54,8 @@ class _Shown(reprlib.Repr):
     """
 
     def repr1(self, x, level):
-        if type(x) not in (list, tuple, str, bytes, int, np.ndarray):
+        # (`in` would call the metaclass, which may raise anything.)
+        if not any(type(x) is kind for kind in (list, tuple, str, bytes, int, np.ndarray)):
             try:
                 length = len(x)
             except Exception:  # an object's __len__ may raise anything
@@ -220,7 +221,7 @@ def dtype_name(dtype, name="dtype", allowed=DTYPES):
     ml_dtypes need not be installed.
     """
     found = None if dtype is None else _numpy_dtype(dtype)
-    known = None if found is None else known_name(found.newbyteorder("="))
+    known = None if found is None else name_of(found)
     if isinstance(dtype, str) and plain_text(dtype) == "bfloat16":
         known = "bfloat16"
     elif known is None and getattr(found, "name", None) == "bfloat16" and found.isbuiltin == 2:

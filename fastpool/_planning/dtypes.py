@@ -50,9 +50,17 @@ _BY_NUM = {np.dtype(char).num: NAMES[np.dtype(char)] for char in "?bBhHiIlLqQefd
 _BY_NUM = tuple(map(_BY_NUM.get, range(max(_BY_NUM) + 1)))
 
 
+def name_of(dtype):
+    """Return the name of a dtype of either byte order; None of others, and of bfloat16."""
+    # Fields may lie over a number, as in `(">i4", [("a", "<i2"), ("b", "<i2")])`. Then `isnative`
+    # is that of the fields.
+    known = 0 <= dtype.num < len(_BY_NUM) and dtype.fields is None
+    return _BY_NUM[dtype.num] if known else None
+
+
 def known_name(dtype):
     """Return the name of a dtype of native byte order; None of others, and of bfloat16."""
-    return _BY_NUM[dtype.num] if 0 <= dtype.num < len(_BY_NUM) and dtype.isnative else None
+    return name_of(dtype) if dtype.isnative else None
 
 
 # The types of indices.

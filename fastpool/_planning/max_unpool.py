@@ -15,7 +15,7 @@ from .checks import (
     or_none,
     tuple_of,
 )
-from .dtypes import INDEX_DTYPES, ITEMSIZE
+from .dtypes import INDEX_BYTES, ITEMSIZE, name_of
 from .geometry import check_size, extent_at, replaced
 
 
@@ -119,7 +119,7 @@ def resolve(
 
 def check_indices(indices, shape):
     """Raise unless an array of indices has a type of indices and the shape of x."""
-    if indices.dtype.newbyteorder("=") not in INDEX_DTYPES:
+    if name_of(indices.dtype) not in INDEX_BYTES:
         raise TypeError(f"indices: expected dtype int64 or int32, got {indices.dtype}")
     if indices.shape != shape:
         raise ValueError(f"indices: expected x's shape {shape}, got {indices.shape}")

@@ -7,6 +7,8 @@ import onnx
 
 # Shape inference reads the values of constants of up to this many elements, such as shapes.
 _FEW = 64
+# Functions that call the next one: onnx 1.22 refuses more, and older ones crash at thousands.
+_DEEPEST = 100
 
 
 def infer_types(model, graph):
@@ -43,19 +45,34 @@ def infer_types(model, graph):
 
 
 def _refuse_recursion(functions):
-    """Raise if functions call themselves or each other: onnx 1.21 and older crash at that."""
-    calls = graphlib.TopologicalSorter()
-    for function in functions:  # (several may have one name)
-        calls.add((function.domain or "ai.onnx", function.name), *_called(function.node))
-    calls.prepare()
+    """Raise if functions call themselves or each other, or in long chains: onnx crashes at that.
+
+    onnx 1.22 and newer refuse them, but not a call in a graph that is an attribute's default.
+    """
+    calls = {}  # (several functions may have one name)
+    for function in functions:
+        # onnx 1.21 and older join the names with colons.
+        if ":" in function.domain + function.name + function.overload:
+            raise ValueError(f"a function's name has a colon: {function.name}")
+        called = calls.setdefault((function.domain or "ai.onnx", function.name), set())
+        called.update(_called(function.node), _called_in_graphs(function.attribute_proto))
+    depths = {}
+    for name in graphlib.TopologicalSorter(calls).static_order():
+        depths[name] = 1 + max((depths[called] for called in calls.get(name, ())), default=0)
+        if depths[name] > _DEEPEST:
+            raise ValueError(f"more than {_DEEPEST} functions call each other in a chain")
 
 
 def _called(nodes):
     for node in nodes:
         yield node.domain or "ai.onnx", node.op_type
-        for attribute in node.attribute:
-            for graph in (attribute.g, *attribute.graphs):
-                yield from _called(graph.node)
+        yield from _called_in_graphs(node.attribute)
+
+
+def _called_in_graphs(attributes):
+    for attribute in attributes:
+        for graph in (attribute.g, *attribute.graphs):
+            yield from _called(graph.node)
 
 
 def dims_of(value_type):

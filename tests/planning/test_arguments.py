@@ -248,6 +248,9 @@ def test_bfloat16_is_known_by_its_name():
         "timedelta64[s]",
         [("a", "f4")],
         ("f4", 2),
+        ("f4", [("a", "i2"), ("b", "i2")]),
+        (">i4", [("a", "<i2"), ("b", "<i2")]),
+        np.dtypes.StringDType(),
     ]
     + [None, 7, "nonsense", object()],
     ids=cases.shown,

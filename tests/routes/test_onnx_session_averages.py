@@ -327,6 +327,66 @@ def test_models_whose_shapes_cannot_be_inferred(body):
         cut(text)
 
 
+def calling(function):
+    """Return a model that calls a function of one input."""
+    sets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid(function.domain, 1)]
+    call = onnx.helper.make_node(
+        function.name, ["x"], ["a"], domain=function.domain, overload=function.overload
+    )
+    mean = onnx.helper.make_node("ReduceMean", ["a"], ["z"], axes=[2, 3])
+    x, z = (
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+        for name, shape in (("x", [1, 1, 4, 4]), ("z", None))
+    )
+    graph = onnx.helper.make_graph([call, mean], "net", [x], [z])
+    function.opset_import.extend(sets)
+    return onnx.helper.make_model(graph, functions=[function], opset_imports=sets, ir_version=10)
+
+
+def branch(node):
+    z = onnx.helper.make_tensor_value_info(node.output[0], onnx.TensorProto.FLOAT, None)
+    return onnx.helper.make_graph([node], "branch", [], [z])
+
+
+def test_a_function_that_calls_itself_in_a_default_attribute():
+    true = onnx.helper.make_tensor("c", onnx.TensorProto.BOOL, [], [True])
+    constant = onnx.helper.make_node("Constant", [], ["c"], value=true)
+    other = branch(onnx.helper.make_node("Neg", ["x"], ["e"]))
+    choice = onnx.helper.make_node("If", ["c"], ["y"], else_branch=other)
+    kind = onnx.AttributeProto.GRAPH
+    choice.attribute.add(name="then_branch", ref_attr_name="g", type=kind)
+    function = onnx.helper.make_function("local", "f", ["x"], ["y"], [constant, choice], [])
+    itself = branch(onnx.helper.make_node("f", ["x"], ["t"], domain="local"))
+    function.attribute_proto.append(onnx.helper.make_attribute("g", itself))
+    with pytest.raises(Exception, match=r"^\[ONNXRuntimeError\]"):
+        cut(calling(function))
+
+
+def test_functions_whose_names_have_colons():
+    """onnx 1.21 and older take them for one another."""
+    for domain, name, overload in (("a", "b:c", ""), ("a", "b", "c")):
+        node = onnx.helper.make_node("c" if ":" in name else "b:c", ["x"], ["y"])
+        node.domain = "a:b" if ":" in name else "a"
+        function = onnx.helper.make_function(
+            domain, name, ["x"], ["y"], [node], [], overload=overload
+        )
+        with pytest.raises(Exception, match=r"^\[ONNXRuntimeError\]"):
+            cut(calling(function))
+
+
+def test_a_long_chain_of_functions():
+    last = onnx.helper.make_node("Neg", ["x"], ["y"])
+    model = calling(onnx.helper.make_function("local", "f0", ["x"], ["y"], [last], []))
+    sets = list(model.opset_import)
+    for i in range(1, 5000):
+        node = onnx.helper.make_node(f"f{i - 1}", ["x"], ["y"], domain="local")
+        function = onnx.helper.make_function("local", f"f{i}", ["x"], ["y"], [node], sets)
+        model.functions.append(function)
+    model.graph.node[0].op_type = "f4999"
+    with pytest.raises(Exception, match=r"^\[ONNXRuntimeError\]"):
+        cut(model)
+
+
 def test_ranks_that_are_not_as_the_model_says():
     """The reduction is checked again as it runs."""
     text = """
