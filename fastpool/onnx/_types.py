@@ -51,16 +51,15 @@ def _refuse_recursion(functions):
     """
     calls = {}  # (several functions may have one name)
     for function in functions:
-        # onnx 1.21 and older join the names with colons.
-        if ":" in function.domain + function.name + function.overload:
-            raise ValueError(f"a function's name has a colon: {function.name}")
         called = calls.setdefault((function.domain or "ai.onnx", function.name), set())
         called.update(_called(function.node), _called_in_graphs(function.attribute_proto))
     depths = {}
-    for name in graphlib.TopologicalSorter(calls).static_order():
-        depths[name] = 1 + max((depths[called] for called in calls.get(name, ())), default=0)
-        if depths[name] > _DEEPEST:
+    for key in graphlib.TopologicalSorter(calls).static_order():
+        depths[key] = 1 + max((depths[called] for called in calls.get(key, ())), default=0)
+        if depths[key] > _DEEPEST:
             raise ValueError(f"more than {_DEEPEST} functions call each other in a chain")
+        if ":" in "".join(key):  # onnx 1.21 and older join domain, name and overload with colons
+            raise ValueError(f"a colon in a function's name: {key}")
 
 
 def _called(nodes):
