@@ -279,18 +279,18 @@ def _threads_of(plan, prepared):
     tasks = 1 if prepared.pooling is None else prepared.pooling.tasks
     count = min(asked, max(1, tasks))
     work = work_bytes(plan)
-    if has_forked():
-        why = "a child made by fork has only one"
-    elif gigantic:
+    if gigantic:
         why = f"{asked} for what is pooled once"
     elif count < asked:
         why = f"{asked} asked for, more than there are tiles"
     elif plan.num_threads != 1 and not builds.active().OPENMP:
         why = "this fastpool was built without OpenMP"
+    elif plan.num_threads is None and work < threads.SERIAL_BYTES:
+        why = f"a call that moves less than {_bytes(threads.SERIAL_BYTES)} wakes no other thread"
+    elif plan.num_threads != 1 and has_forked():
+        why = "a child made by fork has only one"
     elif plan.num_threads is not None:
         why = "set by num_threads"
-    elif work < threads.SERIAL_BYTES:
-        why = f"a call that moves less than {_bytes(threads.SERIAL_BYTES)} wakes no other thread"
     else:
         why = "the default here: see fastpool.show_config()"
     return f"{count} ({why})"
