@@ -3,9 +3,9 @@
 # the tests of wheels there:
 #     sh ci/musl.sh
 # Works from any folder. Arguments go to pytest and replace the list of tests. The builds take 15
-# minutes on two cores. The tests take as long as elsewhere. Everything is in
-# build/musl. Python, musl and the libraries come from the sources and packages of Debian's release
-# below, and NumPy from its wheel for musl. That wheel needs musl 1.2.4: its libraries have DT_RELR.
+# minutes on two cores. The tests take as long as elsewhere. Everything is in build/musl. Python,
+# musl and the libraries come from the sources and packages of Debian's release below, and NumPy
+# from its wheel for musl. That wheel needs musl 1.2.4: its libraries have DT_RELR.
 # Needs Debian on x86-64. Install as root:
 #     apt install gcc make autoconf automake libtool texinfo
 set -eu

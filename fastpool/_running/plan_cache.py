@@ -141,8 +141,8 @@ def _typed_constant(argument):
     kind = type(argument)
     if kind is type and argument in _CONSTANT:  # np.int64 instead of "int64"
         return kind, argument
-    if type(kind) is not type and type(kind) is not _DTYPE_CLASS:
-        raise TypeError  # another metaclass may override equality of its classes
-    if kind not in _CONSTANT:
+    # Another metaclass may override equality of its classes.
+    known = (type(kind) is type or type(kind) is _DTYPE_CLASS) and kind in _CONSTANT
+    if not known:
         raise TypeError
     return kind, repr(argument) if _CONSTANT[kind] else argument
