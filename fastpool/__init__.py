@@ -29,6 +29,7 @@ from ._plans import AvgPoolPlan, LpPoolPlan, MaxPoolPlan, UnpoolPlan
 from ._running.builds import show_config
 from ._running.capi import _C_API as _C_API  # what include/fastpool.h imports
 from ._running.capi import get_include
+from ._running.plan_cache import set_plan_cache_limit
 from ._version import __version__ as __version__
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "plan_lp_pool",
     "plan_max_pool",
     "plan_max_unpool",
+    "set_plan_cache_limit",
     "show_config",
 ]
 

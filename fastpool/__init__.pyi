@@ -48,8 +48,10 @@ __all__ = [
     "plan_lp_pool",
     "plan_max_pool",
     "plan_max_unpool",
+    "set_plan_cache_limit",
     "show_config",
 ]
 
 def get_include() -> str: ...
+def set_plan_cache_limit(nbytes: int) -> int: ...
 def show_config() -> None: ...

@@ -98,8 +98,22 @@ include "kernels/scatter.pxi"
 
 cdef enum:
     UNLOCK_BYTES = 16384    # work on fewer bytes is done before another thread could take the GIL
+                            # (or with fewer additions, if these are in order)
 
 cdef bint in_use = False
+
+cdef extern from *:
+    """
+    #define add_to(place, value) __atomic_fetch_add((place), (value), __ATOMIC_RELAXED)
+    """
+    Py_ssize_t add_to(Py_ssize_t *, Py_ssize_t) noexcept nogil
+
+cdef Py_ssize_t table_bytes_now = 0
+
+
+def table_bytes():
+    """Return the bytes of the tables of all plans on this build, whoever keeps the plans."""
+    return table_bytes_now
 
 
 def use(bint now):
@@ -114,12 +128,13 @@ cdef class Framed:
     cdef object output_shape, index_dtype, threads
     cdef readonly object dtype, result_dtype
 
-    cdef int prepare(self, const Frame *frame, work, dtype, result_dtype, threads) except -1:
+    cdef int prepare(self, Frame *frame, work, dtype, result_dtype, threads) except -1:
         """Set what a call needs. dtypes are the dtype objects of plain arrays.
 
         `threads` is called for the number of threads of each `run`. If it is None, they run on one.
         """
         set_arrays(&self.prepared, frame, work)
+        limit_scratch(&frame.scratch, work.nbytes)
         self.dtype, self.result_dtype, self.threads = dtype, result_dtype, threads
         self.prepared.y_shift = log2(result_dtype.itemsize)
         self.index_dtype = INT64 if work.index_bytes == 8 else INT32
@@ -130,6 +145,11 @@ cdef class Framed:
     def tasks(self):
         """Tiles in all: more threads than this have nothing to do."""
         return self.prepared.frame.tiling.tasks
+
+    @property
+    def most_threads(self):
+        """Threads that have a task, and memory for their scratch."""
+        return most_threads(self.prepared.frame)
 
     @property
     def scratch_bytes(self):
@@ -287,13 +307,17 @@ cdef class Pooling(Framed):
 cdef class Averaging(Framed):
     """An average pooling (`fastpool._running.averages.SumWork`)."""
     cdef Average average
+    cdef readonly Py_ssize_t table_bytes    # counted in table_bytes_now
 
     def __cinit__(self, work, dtype, result_dtype, threads=None):
         check_axes(work)
         plan_average(&self.average, work)
+        self.table_bytes = self.average.table_bytes
+        add_to(&table_bytes_now, self.table_bytes)
         self.prepare(&self.average.frame, work, dtype, result_dtype, threads)
 
     def __dealloc__(self):
+        add_to(&table_bytes_now, -self.table_bytes)
         free_average(&self.average)
 
     def run(self, x, out):
@@ -306,8 +330,7 @@ cdef class Averaging(Framed):
     def quantize(self, x, out, parts):
         """Return the quantised means of 8-bit elements, as `run` returns means.
 
-        `parts` are the numerator and the denominator of the quotient of the scales, each below
-        2**63, and the zero points. Divisors are below 2**26.
+        `parts` are those of a `fastpool._running.quantized.Quantization`.
         """
         cdef quantization_t quantization
         set_quantization(&quantization, parts, self.average.frame.problem.code)

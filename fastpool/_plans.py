@@ -21,6 +21,9 @@ class _Plan:
     but are no part of a pickle.
     """
 
+    # How many plans it keeps at most, for parts of arrays.
+    most_parts = 1
+
     def _keep(self, prepared):
         vars(self).update(_prepared=prepared, _run=prepared.run)
         return prepared
@@ -403,6 +406,8 @@ class LpPoolPlan(_WindowPlan, LpPool):
     >>> plan(np.array([[1, 5, 2, 0], [3, 1, 1, 2]], dtype=np.float32))
     array([[6., 3.]], dtype=float32)
     """
+
+    most_parts = norms.MOST_PARTS
 
     def __call__(self, x, out=None):
         """Return the norms of an array of shape `input_shape` and type `dtype`.

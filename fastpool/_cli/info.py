@@ -13,7 +13,7 @@ import click
 import numpy as np
 
 from .. import __version__, _kernels
-from .._running import builds, threads
+from .._running import builds, plan_cache, threads
 from .program import Command, wrong_input
 from .screen import show, table
 
@@ -59,6 +59,10 @@ def collect():
         "builds": _builds(),
         "threads": _thread_limits(),
         "openmp": _openmp(),
+        "plan_cache": {
+            "bytes": plan_cache.plan_cache_bytes(),
+            "limit": plan_cache.plan_cache_limit(),
+        },
         "packages": _packages(),
     }
 
@@ -151,5 +155,7 @@ def _rows(found):
     limits.append(f"OMP_NUM_THREADS: {threads['OMP_NUM_THREADS'] or 'none'}")
     yield "limits", ", ".join(limits)
     yield "OpenMP", "unknown" if found["openmp"] is None else ", ".join(found["openmp"]) or "none"
+    kept = found["plan_cache"]
+    yield "plan cache", f"{kept['bytes']:,} of at most {kept['limit']:,} bytes"
     packages = [f"{name} {version}" for name, version in found["packages"].items()]
     yield "packages", ", ".join(packages)

@@ -19,8 +19,9 @@ from .dtypes import DTYPES, INDEX_DTYPES, is_float, is_integer, limits, name_of
 # Larger integers are refused: none describes an array, and Python refuses to print some of them.
 LARGEST_BITS = 1024
 
-# Exact ints from the least value up to this one need no further check.
-_ORDINARY = 2**31
+# Limit for an extent of a kernel, a stride, a dilation, a pad and the magnitude of a divisor, so
+# that compiled code, and the runtimes of these documents, hold every position in the padded input.
+MOST = 2**31 - 1 if sys.maxsize > 2**32 else 2**24 - 1
 
 # NumPy's limit for one array.
 MOST_AXES = 64
@@ -101,12 +102,20 @@ def as_int(value, name, expected="an int"):
     raise TypeError(f"{name}: expected {expected}, got {shown(value)}")
 
 
-def as_count(value, name, least=1, expected="an int"):
-    """Return an integer that is at least `least`."""
+def as_count(value, name, least=1, expected="an int", most=math.inf):
+    """Return an integer that is at least `least` and at most `most`."""
     value = as_int(value, name, expected)
     if value < least:
         raise ValueError(f"{name}: expected an int of at least {least}, got {value}")
+    if value > most:
+        raise ValueError(f"{name}: expected an int of at most {_power(most)}, got {value}")
     return value
+
+
+def _power(limit):
+    """Return a limit as text that says where it comes from: 2**31 - 1 = 2147483647."""
+    bits = (limit + 1).bit_length() - 1
+    return f"2**{bits} - 1 = {limit}" if limit + 1 == 1 << bits else f"{limit}"
 
 
 def is_sequence(value):
@@ -120,13 +129,15 @@ def is_sequence(value):
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
 
 
-def as_counts(value, name, least, lengths=range(MOST_AXES + 1), expected="at most 64 ints"):
-    """Return a sequence of integers that are at least `least`, as a tuple."""
+def as_counts(
+    value, name, least, lengths=range(MOST_AXES + 1), expected="at most 64 ints", most=math.inf
+):
+    """Return a sequence of integers that are at least `least` and at most `most`, as a tuple."""
     if not is_sequence(value):
         raise TypeError(f"{name}: expected a sequence of ints, got {shown(value)}")
     # Skip the call for exact ints of ordinary size: most values are such.
     return tuple(
-        v if type(v) is int and least <= v <= _ORDINARY else as_count(v, f"{name}[{i}]", least)
+        v if type(v) is int and least <= v <= MOST else as_count(v, f"{name}[{i}]", least, most=most)
         for i, v in enumerate(_read(value, name, lengths, expected))
     )
 
@@ -249,18 +260,21 @@ def input_shape(value):
 # --------------------------------------------------------------------------------------- windows
 
 
-def _per_axis(value, name, count, default):
+def _per_axis(value, name, count, default, most=MOST):
     if value is None:
         value = default
     if not is_sequence(value):
-        return (as_count(value, name, expected="an int or a sequence of ints"),) * count
+        return (as_count(value, name, 1, "an int or a sequence of ints", most),) * count
     expected = f"an int or {_values(count)}, one per spatial axis"
-    return as_counts(value, name, 1, (count,), expected)
+    return as_counts(value, name, 1, (count,), expected, most)
 
 
-def kernel_shape(value, count):
-    """Return the taps of the window along each of `count` spatial axes."""
-    return _per_axis(value, "kernel_shape", count, None)
+def kernel_shape(value, count, longest=0):
+    """Return the taps of the window along each of `count` spatial axes.
+
+    A window as long as the `longest` axis of an array has no other limit.
+    """
+    return _per_axis(value, "kernel_shape", count, None, max(MOST, longest))
 
 
 def strides(value, count):
@@ -279,12 +293,12 @@ def pads(value, count):
     if value is None:
         value = 0
     if not is_sequence(value):
-        return (as_count(value, "pads", 0, "an int or a sequence of ints"),) * (2 * count)
+        return (as_count(value, "pads", 0, "an int or a sequence of ints", MOST),) * (2 * count)
     expected = (
         f"an int, {_values(count)} (both sides of each spatial axis) "
         f"or {_values(2 * count)} (all begins, then all ends)"
     )
-    values = as_counts(value, "pads", 0, (count, 2 * count), expected)
+    values = as_counts(value, "pads", 0, (count, 2 * count), expected, MOST)
     return values * 2 if len(values) == count else values
 
 
@@ -405,6 +419,10 @@ def divisor(value):
     value = None if value is None else as_int(value, "divisor")
     if value == 0:
         raise ValueError("divisor: expected an int other than 0, got 0")
+    if value is not None and abs(value) > MOST:
+        raise ValueError(
+            f"divisor: expected an int of a magnitude of at most {_power(MOST)}, got {value}"
+        )
     return value
 
 

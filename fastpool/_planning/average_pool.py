@@ -38,6 +38,8 @@ from .geometry import (
 )
 from .pooled import AXES, GIVEN, Pooled, axes_again
 
+# Taps of a window, so that every divisor is a double. Windows inside of an array have no limit.
+_MOST_TAPS = 2**53
 # Outputs of an axis whose windows are looked at one by one, for the most taps that one has.
 _FEW_OUTPUTS = 4096
 
@@ -164,6 +166,12 @@ def _fields(shape, dtype, order, axes, given, rules, values):
     output = replaced(shape, order, [axis.output for axis in axes])
     check_size("input_shape", shape, ITEMSIZE[dtype])
     check_size("output", output, max(8, ITEMSIZE[result_dtype]))
+    taps = math.prod(axis.kernel for axis in axes)
+    if taps > _MOST_TAPS and any(axis.kernel > axis.size for axis in axes):
+        raise ValueError(
+            f"kernel_shape: expected a product of at most 2**53, got {taps} taps: "
+            f"{tuple(axis.kernel for axis in axes)}"
+        )
     rounding = arguments.rounding(rounding, result_dtype)
     if not is_float(result_dtype) and ITEMSIZE[result_dtype] < 8:
         _check_range(dtype, result_dtype, rounding, axes, counted, divisor)

@@ -4,6 +4,7 @@ All numbers are Python ints, so no sum or product wraps.
 """
 
 import math
+import sys
 from typing import Any, NamedTuple
 
 from . import arguments
@@ -11,6 +12,8 @@ from .arguments import shown
 
 # Limit for elements and bytes of an array: indices and byte offsets below it fit into an int64.
 LARGEST = 2**62
+# Limit for an axis with its padding, whose positions compiled code counts.
+LONGEST = sys.maxsize
 
 _SPATIAL_NAMES = {1: "W", 2: "HW", 3: "DHW"}
 
@@ -174,7 +177,7 @@ class AdaptiveAxis(NamedTuple):
     def checked(self):
         """Return the axis; if its fields contradict each other, raise ValueError."""
         size, output, of_size, of_output, first = self
-        if min(self) < 0 or of_output < 1 or of_size < 1 or output < 1:
+        if min(self) < 0 or max(self) > LARGEST or of_output < 1 or of_size < 1 or output < 1:
             raise ValueError(f"{self} is no axis")
         if first + output > of_output or self.window(output - 1)[1] != size:
             raise ValueError(f"{self} is no axis")
@@ -207,10 +210,11 @@ class Attributes(NamedTuple):
     ceil_mode: Any = None
     ceil_rule: Any = None
 
-    def checked(self, count):
-        """Return the attributes in canonical form, for `count` spatial axes."""
+    def checked(self, sizes):
+        """Return the attributes in canonical form, for spatial axes of these sizes."""
+        count = len(sizes)
         kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule = self
-        kernel_shape = arguments.kernel_shape(kernel_shape, count)
+        kernel_shape = arguments.kernel_shape(kernel_shape, count, max(sizes))
         strides = arguments.strides(strides, count)
         dilations = arguments.dilations(dilations, count)
         return Attributes(
@@ -257,21 +261,32 @@ def pooled_axes(shape, order, attributes):
 
     `attributes` are `Attributes` as the caller wrote them.
     """
-    count = len(order.spatial)
-    kernels, strides, pads, dilations, *rules = attributes.checked(count)
+    count, sizes = len(order.spatial), [shape[position] for position in order.spatial]
+    kernels, strides, pads, dilations, *rules = attributes.checked(sizes)
     auto_pad, ceil_mode, ceil_rule = rules
     if auto_pad != "NOTSET" and any(pads):
         raise ValueError(f'pads: expected none with auto_pad "{auto_pad}", got {pads}')
     rounding = ceil_rule if ceil_mode else "floor"
     axes = []
-    for i, position in enumerate(order.spatial):
+    for i, size in enumerate(sizes):
         ends = pads[i], pads[count + i]
-        axis = Axis(shape[position], 0, kernels[i], strides[i], dilations[i], *ends)
+        axis = Axis(size, 0, kernels[i], strides[i], dilations[i], *ends)
         if auto_pad.startswith("SAME"):
             axes.append(_same_axis(axis, lower=auto_pad == "SAME_LOWER"))
         else:
             axes.append(padded_axis(axis, rounding, f"kernel_shape[{i}]", order.spatial_names[i]))
+    for axis, name in zip(axes, order.spatial_names, strict=True):
+        check_length(axis, name)
     return tuple(axes), Given(pads, *rules)
+
+
+def check_length(axis, axis_name):
+    """Raise ValueError if an axis is so long, with its padding, that positions overflow."""
+    if axis.size + axis.begin + axis.end > LONGEST:
+        raise ValueError(
+            f"input_shape: axis {axis_name} of {axis.size} + {axis.begin} + {axis.end} elements "
+            f"with its padding is longer than {LONGEST}"
+        )
 
 
 def adaptive_axes(shape, order, output_size):

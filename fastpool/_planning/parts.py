@@ -107,6 +107,11 @@ def box_extents(plan, max_bytes, reverse=False):
     return counts
 
 
+def window_bytes(plan):
+    """Return an upper bound of the bytes that a tile of one output reads and writes."""
+    return _bytes(plan, dict.fromkeys(range(len(plan.output_shape)), 1))
+
+
 def _order(plan, reverse):
     order = range(len(plan.output_shape))
     return order[::-1] if reverse else order

@@ -12,12 +12,14 @@ from .checks import (
     tuple_of,
 )
 from .geometry import (
+    LARGEST,
     AdaptiveAxis,
     Attributes,
     Axis,
     Given,
     GivenSize,
     adaptive_axes,
+    check_length,
     padded_axis,
     pooled_axes,
 )
@@ -94,8 +96,9 @@ def axes_again(plan, order):
 def _axis_again(axis):
     if isinstance(axis, AdaptiveAxis):
         return axis.checked()
-    if min(axis.kernel, axis.stride, axis.dilation) < 1 or min(axis) < 0:
+    if min(axis.kernel, axis.stride, axis.dilation) < 1 or min(axis) < 0 or max(axis) > LARGEST:
         raise ValueError(f"{axis} is no window")
+    check_length(axis, "(of a plan)")
     # An axis without elements has windows or, in an empty tile, none.
     if axis.output == axis.size == 0:
         return axis

@@ -65,7 +65,7 @@ def reduced(planes, axes, dtype, empty, reduce):
 def pooled(sizes, attributes):
     """Return the `Taps` of every output along each axis, for `geometry.Attributes`."""
     n = len(sizes)
-    kernels, strides, pads, dilations, auto_pad, *rounding = attributes.checked(n)
+    kernels, strides, pads, dilations, auto_pad, *rounding = attributes.checked(sizes)
     if auto_pad != "NOTSET" and any(pads):
         raise ValueError(f"pads {pads} with auto_pad {auto_pad}")
     axes = []

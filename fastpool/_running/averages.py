@@ -8,16 +8,12 @@ import numpy as np
 from .._planning.dtypes import ITEMSIZE, is_float
 from .._planning.geometry import AdaptiveAxis
 from . import sum_strategies
-from .counts import counts_of, divisors, most_divisor
-from .passes import WIDE, WIDE_PRODUCT, WIDE_SPAN, Window, chain, trimmed
+from .counts import counts_of, divisors, most_divisor, values_of
+from .passes import Window, chain, trimmed
 from .sum_strategies import FEW_TAPS, FEWEST_CHANNELS, carries_columns, choose, most_taps
 from .sum_strategies import Windows as SumWindows
 from .work import work_bytes
 
-# The kernels' limit for divisors. passes.py has the limits of windows.
-LARGEST_DIVISOR = 2**50
-# Outputs along an axis of a result without elements for which tables are made.
-FEW_OUTPUTS = 2**16
 # Outputs that are summed before they are divided: they should stay in the first-level cache.
 BLOCK_OUTPUTS = 1024
 # Sums of columns along one row of a tile.
@@ -50,6 +46,13 @@ SPLIT_ELEMENTS = 1 << 15
 MOST_SPLITS = 4
 SPLIT_READS = 2
 MOST_PAIR_TAPS = 32
+# Taps along leading axes, whose offsets are kept, from which the longest of them become rows.
+MOST_OFFSETS = 4096
+# Outputs of a tile along a row that are more than the elements under them.
+MOST_OUTPUTS = 1 << 14
+# Elements of a window along a row from which the row is pooled as a column, whose sums need no
+# scratch. Dilated windows are not: their tiles are this long, or a quarter of a window.
+LONG_ROW = 1 << 16
 # Tiles for threads, and bytes of input that one has at least.
 SOME_TASKS = 16
 TASK_BYTES = 32 << 10
@@ -108,26 +111,9 @@ class SumWork:
     terms: float  # more than the additions of a window
     most_digits: int
     nbytes: int
+    effort: int  # bytes, or additions if they are in order: what decides about the GIL
     return_indices: bool = False
     index_bytes: int = 8
-
-
-def is_huge(plan):
-    """Does a plan have numbers that compiled code cannot hold?"""
-    windows = [trimmed(axis) for axis in plan.axes]
-    if 0 in plan.output_shape and max(plan.output_shape) > FEW_OUTPUTS:
-        return True  # (nothing is computed, but tables would have one entry per output)
-    for axis, window in zip(plan.axes, windows, strict=True):
-        if isinstance(axis, AdaptiveAxis):
-            if axis.of_output > WIDE:
-                return True
-            continue
-        numbers = axis.kernel, axis.stride, axis.dilation, axis.begin, window.extent
-        if max(numbers) > WIDE or axis.stride * axis.dilation > WIDE_PRODUCT:
-            return True
-        if max(window.span(window.out), axis.span(axis.output)) > WIDE_SPAN:
-            return True
-    return abs(most_divisor(plan)) > LARGEST_DIVISOR
 
 
 def _arranged(plan, sequential, channels_last):
@@ -137,6 +123,10 @@ def _arranged(plan, sequential, channels_last):
     counts = [1.0] * len(windows)
     if plan.divisor is None:
         counts = list(map(counts_of, plan.axes, counted))
+    # Axes of one element come first, which keeps the order of taps: rows are long then, and few
+    # offsets of slabs are kept. The last axis stays, because it is contiguous.
+    order = sorted(range(len(windows) - 1), key=lambda i: not windows[i].is_trivial)
+    windows, axes, counts = ([of[i] for i in (*order, -1)] for of in (windows, axes, counts))
     if len(windows) == 1:
         windows.insert(0, Window(1, 1, 1, 1, 1, 0, chain(1, 1)))
         axes.insert(0, -1)
@@ -153,9 +143,17 @@ def _arranged(plan, sequential, channels_last):
         swap(-2, -1)
     longest = max(range(len(windows) - 1), key=lambda axis: most_taps(windows[axis]))
     is_longer = most_taps(windows[longest]) > max(FEW_TAPS, most_taps(windows[-2]))
-    if is_longer and windows[longest].out > 1:
+    slabs = math.prod(map(most_taps, windows[:-2]))
+    if is_longer and (windows[longest].out > 1 or slabs > MOST_OFFSETS):
         # Rows are carried from window to window, and taps of leading axes are added one by one.
         swap(longest, -2)
+    cols = windows[-1]
+    if cols.dilation == 1 and cols.out > 1 and most_taps(cols) > LONG_ROW:
+        if not channels_last and axes[-2] >= 0:  # (another axis is not contiguous, so there is none)
+            windows.insert(-1, Window(1, 1, 1, 1, 1, 0, chain(1, 1)))
+            axes.insert(-1, -1)
+            counts.insert(-1, 1.0)
+        swap(-2, -1)
     is_long = windows[-2].dilation > 1 and most_taps(windows[-2]) > FEW_TAPS
     if is_long and channels_last:
         # Rows of dilated windows are not carried. Prefixes of columns may be dilated.
@@ -260,7 +258,7 @@ def make_sum_work(plan):
         tile=tile,
         block=block,
         block_rows=block // width,
-        divisors=divisors(plan, counts),
+        divisors=divisors(plan, counts, cols.out),
         small_doubles=plan.dtype in ("float64", "int32", "uint32"),
         small_floats=small_floats,
         pitch=pitch,
@@ -276,7 +274,13 @@ def make_sum_work(plan):
         terms=float(math.prod(map(most_taps, windows)) + MOST_LANES),
         most_digits=digits,
         nbytes=work_bytes(plan),
+        effort=max(work_bytes(plan), _additions(plan, windows) if sequential else 0),
     )
+
+
+def _additions(plan, windows):
+    """Return at most how many elements are added up, one by one."""
+    return math.prod(plan.output_shape) * math.prod(map(most_taps, windows))
 
 
 def _carries(rows, cols, strategy):
@@ -301,9 +305,9 @@ def _rounds_once(plan, windows, counts):
     if math.prod(map(most_taps, windows)) > 2:
         return False
     if plan.divisor is not None:
-        counts = [plan.divisor]
-    divisors = np.unique(np.concatenate([np.atleast_1d(np.abs(count)) for count in counts]))
-    return all(int(divisor) & (int(divisor) - 1) == 0 for divisor in divisors)
+        counts = [float(plan.divisor)]
+    divisors = [tuple(map(int, map(abs, values_of(count)))) for count in counts]
+    return all(divisors) and not any(n & (n - 1) for values in divisors for n in values)
 
 
 def _split(windows, strategy, tile_rows, block, width, under, channels):
@@ -415,9 +419,10 @@ def _pitch(cols, outputs, channels):
 
 
 def _span(window, outputs):
-    """Return the elements under neighbouring outputs, with the padding around them."""
+    """Return at most the elements under neighbouring outputs, with the padding around them."""
     if window.places:
-        return window.size
+        of_size, of_outputs, _ = window.places
+        return min(window.size, max(1, outputs) * of_size // of_outputs + 2)
     return window.span(max(1, outputs))
 
 
@@ -444,9 +449,12 @@ def _tile(plan, windows, channels_last, limit, strategy):
         most = outputs // channels if channels_last else limit // cols.stride
         columns = _part(out_cols, max(1, most))
         limit = max(limit, 4 * cols.size * channels)
-    if not cols.places and cols.span(columns) * channels > limit:
-        room = max(limit // channels, 4 * cols.extent) - cols.extent
-        columns = _part(out_cols, max(1, room // cols.stride))
+    if _span(cols, columns) * channels > limit:
+        under = min(cols.extent, max(64, 2 * cols.size))  # of long windows, most is padding
+        room = max(limit // channels - under, min(3 * under, max(LONG_ROW, under // 4)))
+        columns = min(columns, _part(out_cols, max(1, room // cols.stride)))
+    elif columns * channels > MOST_OUTPUTS:  # (of hardly any elements)
+        columns = _part(out_cols, max(1, MOST_OUTPUTS // channels))
     planes = 1
     whole = plan.batch * (-(-plan.channels // channels) if channels_last else plan.channels)
     pieces = math.prod(w.out for w in leads) * whole * -(-out_cols // columns)

@@ -1,14 +1,30 @@
 """Count what the sums of an average pooling are divided by."""
 
 import math
+from typing import NamedTuple
 
-import numpy as np
-
+from .._planning.average_pool import count
 from .._planning.geometry import AdaptiveAxis
 
 # Divisors of rows whose reciprocals are kept (average.pxi repeats it), and of columns.
 MOST_DIVISORS = 16
 MOST_RECIPROCALS = 1 << 16
+# Outputs at both ends of an axis whose counts are looked at one by one.
+MOST_ENDS = 256
+
+
+class Counts(NamedTuple):
+    """The counts of an axis whose outputs do not all have one: compiled code computes each.
+
+    An output counts its taps between two places: ``taps`` are kernel, stride, dilation and begin.
+    The outputs inside have all of them. An irregular axis counts the elements of its windows.
+    `values` are the different counts, or () if many outputs are at the ends.
+    """
+
+    taps: tuple
+    places: tuple  # (first, stop)
+    inner: tuple  # (first, stop)
+    values: tuple
 
 
 def most_divisor(plan):
@@ -19,45 +35,58 @@ def most_divisor(plan):
 
 
 def counts_of(axis, places):
-    """Return the counts of an axis' outputs as doubles. One output, or equal ones, have one count.
+    """Return the counts of an axis' outputs: one float if they are equal, else `Counts`.
 
     `places` are those that count, or None.
     """
+    taps = axis.kernel, axis.stride, axis.dilation, axis.begin
     if isinstance(axis, AdaptiveAxis):
-        least, rest = divmod(axis.of_size, axis.of_output)
-        ends = (axis.first + np.arange(axis.output + 1)) * rest
-        stops = -(-ends[1:] // axis.of_output)
-        counts = (least + stops - ends[:-1] // axis.of_output).astype(np.float64)
-        return float(counts[0]) if axis.output == 1 else counts
-    stop = axis.span(axis.output) - axis.begin
-    if places is None or (places[0] <= -axis.begin and stop <= places[1]):
+        if axis.output == 1:
+            return float(count(axis, None, 0))
+        longest = axis.kernel
+        shortest = axis.of_size // axis.of_output + 1  # (an irregular axis has a remainder)
+        if shortest == longest:
+            return float(longest)
+        return Counts(taps, (0, axis.size), (0, 0), (shortest, longest))
+    if places is None or axis.output == 0:
         return float(axis.kernel)
-    # Beyond the windows nothing counts, so the places can be numbers that NumPy holds. Most
-    # windows are inside, where all taps count.
-    low, high = max(places[0], -axis.begin), min(places[1], stop)
-    first = min(axis.output, max(0, -(-(low + axis.begin) // axis.stride)))
-    last = min(axis.output, (high + axis.begin - axis.extent) // axis.stride + 1)
-    counts = np.full(axis.output, float(axis.kernel))
-    for some in slice(0, first), slice(max(first, last), axis.output):
-        starts = np.arange(some.start, some.stop) * axis.stride - axis.begin
-        lo, hi = (-((starts - place) // axis.dilation) for place in (low, high))
-        counts[some] = np.maximum(np.minimum(hi, axis.kernel) - np.maximum(lo, 0), 0)
-    return float(counts[0]) if axis.output == 1 else counts
+    first = axis.starting_before(places[0])
+    last = max(first, axis.ending_by(places[1]))
+    ends = axis.output - (last - first)
+    if axis.output == 1 or not ends:
+        return float(count(axis, places, 0))
+    if ends > MOST_ENDS:
+        return Counts(taps, places, (first, last), ())
+    outputs = [*range(first), *range(last, axis.output)]
+    values = {count(axis, places, output) for output in outputs}
+    if last > first:
+        values.add(axis.kernel)
+    if len(values) == 1:
+        return float(*values)
+    return Counts(taps, places, (first, last), tuple(values))
 
 
-def divisors(plan, counts):
-    """Return the different products of counts of all axes but columns."""
+def values_of(counts):
+    """Return the different counts of an axis; () if they are too many."""
+    return (counts,) if isinstance(counts, float) else counts.values
+
+
+def divisors(plan, counts, columns):
+    """Return the different products of counts of all axes but the last; () if they are too many.
+
+    `columns` are the outputs along the last axis, each of which has a reciprocal per product.
+    """
     if plan.result_dtype in ("float64", "int64", "uint64", "bool"):
         return ()
     if plan.divisor is not None:
         return (float(plan.divisor),)
     *others, cols = counts
-    products = {1.0 if isinstance(cols, np.ndarray) else cols}
+    products = {cols if isinstance(cols, float) else 1.0}
     for axis in others:
-        values = np.unique(axis).tolist() if isinstance(axis, np.ndarray) else [axis]
+        values = values_of(axis)
         products = {product * value for product in products for value in values}
-        if len(products) > MOST_DIVISORS:
+        if not 0 < len(products) <= MOST_DIVISORS:
             return ()
-    if isinstance(cols, np.ndarray) and len(cols) * len(products) > MOST_RECIPROCALS:
+    if not isinstance(cols, float) and columns * len(products) > MOST_RECIPROCALS:
         return ()
     return tuple(products)

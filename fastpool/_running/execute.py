@@ -1,14 +1,10 @@
-"""Run calls that the fast path declines: a plan's first call, copies, windows beyond 64 bits."""
+"""Run calls that the fast path declines: a plan's first call, copies, activations."""
 
 import numpy as np
 
 from .activation import prepared_activation
-from .gigantic import is_gigantic, pool_gigantic
-from .huge import average_huge
 from .interop import as_array, bump_versions
-from .outputs import check_output, element_type, is_ready, outputs, own, plain_dtype, readable
-from .passes import trimmed
-from .prepare import compiled
+from .outputs import check_output, element_type, is_ready, outputs, own, readable
 
 
 def input_of(plan, x):
@@ -41,7 +37,7 @@ def max_pool(plan, x, out, out_indices):
 
 
 def pool_with_care(prepared, x, out, out_indices):
-    """Pool a checked array by any of a plan's ways; check the output arrays, or make them."""
+    """Pool a checked array, with copies if need be; check the output arrays, or make them."""
     plan, native = prepared.plan, x.dtype.newbyteorder("=")
     if out is not None:
         check_output("out", out, plan.output_shape, native, {"x": x})
@@ -52,28 +48,15 @@ def pool_with_care(prepared, x, out, out_indices):
         check_output(
             "out_indices", out_indices, plan.output_shape, np.dtype(plan.index_dtype), others
         )
-    # Gigantic windows allocate memory after some results are written. They do not write to `out`,
-    # which must stay unchanged if there is no memory.
-    y, z = (None, None) if prepared.pooling is None else (out, out_indices)
-    if y is None:
-        y = np.empty(plan.output_shape, native)
+    y = np.empty(plan.output_shape, native) if out is None else out
+    z = out_indices
     if z is None and plan.return_indices:
         z = np.empty(plan.output_shape, plan.index_dtype)
     activate = prepared_activation(plan.activation, plan.activation_params, native, y.size)
     if y.size:
-        threads = prepared.threads_now()
-        if prepared.pooling is not None:
-            pooling = prepared.pooling
-            run_with_copies(pooling, pooling.pool_apart, plan, threads, x, y, z)
-        else:
-            _pool(plan, plan.axes, threads, x, y, z)
+        pooling = prepared.pooling
+        run_with_copies(pooling, pooling.pool_apart, plan, prepared.threads_now(), x, y, z)
     activate(y)
-    if out is not None and out is not y:
-        out[...] = y
-        y = out
-    if out_indices is not None and out_indices is not z:
-        out_indices[...] = z
-        z = out_indices
     return (y, z) if plan.return_indices else y
 
 
@@ -98,17 +81,6 @@ def run_with_copies(pooling, pool, plan, threads, x, y, z=None):
             array[...] = into[name]
 
 
-def _pool(plan, axes, threads, x, y, z):
-    """Pool x with `axes` in place of the plan's."""
-    windows = tuple(map(trimmed, axes))
-    if any(map(is_gigantic, windows)):
-        pool_gigantic(plan, axes, y, z, lambda other, *into: _pool(plan, other, threads, x, *into))
-    elif y.size:
-        dtype = plain_dtype(plan.dtype, x.dtype)
-        pooling, *_ = compiled(plan, windows, x.shape, y.shape, dtype)
-        run_with_copies(pooling, pooling.pool_apart, plan, threads, x, y, z)
-
-
 def avg_pool(plan, x, out):
     """Run an `AvgPoolPlan` at its first call, or on arrays that its `_run` did not take.
 
@@ -126,16 +98,14 @@ def avg_pool(plan, x, out):
 
 
 def average_with_care(prepared, x, out):
-    """Average a checked array by any of a plan's ways; check the output array, or make it."""
+    """Average a checked array, with copies if need be; check the output array, or make it."""
     plan = prepared.plan
     (dtype,) = plan.result_dtypes(x.dtype)
     if out is not None:
         check_output("out", out, plan.output_shape, dtype, {"x": x})
     y = np.empty(plan.output_shape, dtype) if out is None else out
     activate = prepared_activation(plan.activation, plan.activation_params, dtype, y.size)
-    if y.size and prepared.pooling is None:
-        average_huge(plan, x, y)
-    elif y.size:
+    if y.size:
         pooling = prepared.pooling
         run_with_copies(pooling, pooling.pool_apart, plan, prepared.threads_now(), x, y)
     activate(y)

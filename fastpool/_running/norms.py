@@ -24,11 +24,11 @@ from .._planning.max_pool import MaxPool
 from . import builds
 from .double_double import multiply
 from .execute import average_with_care, input_of, pool_with_care
-from .huge import FORMATS
 from .interop import bump_versions
 from .outputs import check_output, contiguous, outputs
 from .prepare import Prepared, PreparedAverage, PreparedPool
 from .roots import (
+    FORMATS,
     LEAST_SUM,
     MOST_SUM,
     Rounding,
@@ -41,10 +41,12 @@ from .roots import (
     row_sums,
 )
 
-# Limit for the elements of a part and its results.
-PART_BYTES = 1 << 19
-# A plan that has more parts makes them again for each call.
+# Limit for the elements of a part and its results, and of what a window takes alone: parts share
+# the elements of longer windows.
+PART_BYTES, WINDOWS = 1 << 19, 4
+# A plan that has more parts, or more of different plans, makes them again for each call.
 _MOST_KEPT = 64
+MOST_PARTS = 8
 # From this p on, roots of sums in float64 have more digits than any narrower type.
 _LEAST_NARROW_P = 2.0**-10
 # Taps of windows that are gathered at a time, if one window has no more.
@@ -97,6 +99,10 @@ def lp_pool(plan, x, out):
     return out
 
 
+def _part_bytes(plan):
+    return max(PART_BYTES, WINDOWS * parts.window_bytes(plan))
+
+
 class PreparedNorm(Prepared):
     """What an Lp pooling plan needs to run on one build."""
 
@@ -111,21 +117,21 @@ class PreparedNorm(Prepared):
     def run(self, x, y):
         """Write the norms of `x` into `y`, part by part."""
         parted = self._parts or self._parted()
-        if len(parted) <= _MOST_KEPT:
+        if len(parted) <= _MOST_KEPT and len({part for part, *_ in parted}) <= MOST_PARTS:
             self._parts = parted
         for norms_of_part, read, write in parted:
             y[write] = norms_of_part(x[read])
 
     def kernel(self):
         """Return what adds up the windows of a part, or takes their maxima."""
-        extents = parts.box_extents(self.plan, PART_BYTES)
+        extents = parts.box_extents(self.plan, _part_bytes(self.plan))
         part, *_ = parts.tile(self.plan, tuple(map(slice, extents)))
         return Norms(part, self._dtype).kernel
 
     def _parted(self):
         """Return a function for each part of the result, and the slices it reads and writes."""
         made, parted = {}, []
-        for box in parts.grid(self.plan, PART_BYTES):
+        for box in parts.grid(self.plan, _part_bytes(self.plan)):
             part, read, write = parts.tile(self.plan, box)
             if part not in made:
                 made[part] = Norms(part, self._dtype).of

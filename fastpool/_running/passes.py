@@ -11,13 +11,13 @@ from .forks import remember
 
 # For longer kernels the search for the cheapest chain starts after some steps of four taps.
 LONG_KERNEL = 1 << 16
-# Limits for numbers of a window that is pooled by tiles: Py_ssize_t must hold their code's products
-# of a stride and a dilation, and of a span and the bytes of a few vectors. Running maxima take
-# larger windows, up to those with positions beyond FAR.
+# Limits for numbers of a window of maxima that is pooled by tiles: Py_ssize_t must hold their code's
+# products of a stride and a dilation, and of a span and the bytes of a few vectors. Running maxima
+# take larger windows.
 if sys.maxsize > 2**32:
-    WIDE, WIDE_PRODUCT, WIDE_SPAN, FAR = 2**31, 2**62, 2**50, 2**62
+    WIDE, WIDE_PRODUCT, WIDE_SPAN = 2**31, 2**62, 2**50
 else:
-    WIDE, WIDE_PRODUCT, WIDE_SPAN, FAR = 2**24, 2**30, 2**24, 2**30
+    WIDE, WIDE_PRODUCT, WIDE_SPAN = 2**24, 2**30, 2**24
 # Most taps of a strided window in one step: of windows that share rows, and of others.
 STRIDED_TAPS = 64
 SEPARATE_TAPS = 8
@@ -34,7 +34,7 @@ class Step(NamedTuple):
 class Window(NamedTuple):
     """One pooled axis. Output o covers elements o * stride - begin + t * dilation, t < kernel.
 
-    An irregular axis has `places`, from which compiled code makes a table of its windows: output o
+    An irregular axis has `places`, from which compiled code computes its windows: output o
     covers elements floor((o * size + rest) / outputs) to ceil(((o + 1) * size + rest) / outputs).
     Its `kernel` is the longest window and its `stride` the longest step from one to the next.
     """
@@ -122,7 +122,7 @@ def chain(kernel, dilation):
 def trimmed(axis):
     """Return the window of an axis without the taps that never meet an element.
 
-    Pads may exceed any memory. The trimmed window is bounded by the input and the output.
+    Pads may exceed the input. The trimmed window is bounded by the input and the output.
     """
     if axis.output == 0:
         return Window(axis.size, 0, 1, 1, 1, 0, chain(1, 1))

@@ -1,19 +1,29 @@
-"""Cache the plans of recent calls, so that repeated calls do not plan again."""
+"""Cache the plans of recent calls, so that repeated calls do not plan again.
 
+What all caches of the process keep stays below one limit in bytes. A cache counts its plans by the
+number of their axes, and compiled code counts the tables of plans.
+"""
+
+import os
 import weakref
 from itertools import islice
 
 import numpy as np
 
+from .._planning import arguments
 from .._planning.arguments import MOST_AXES, dtype_name
 from .._planning.dtypes import DTYPES, NAMES, is_float
+from . import builds
 from .builds import call_key, knows_tensors, tensor_key  # noqa: F401 (for torch)
 from .forks import has_forked, renew_in_child
 
-# Limits for cached plans per function: how many there are, and the extents of their inputs, because
-# averages keep tables with up to 40 bytes per output of an axis.
+# Limit for the keys of one cache that name objects.
 MOST_CALLS = 1024
-MOST_EXTENTS = 1 << 23
+# What a plan takes at most: compiled objects, fields and keys, and as much for each axis. Measured
+# by test_memory.py. A key that names objects keeps these.
+PLAN_BYTES, AXIS_BYTES, KEY_BYTES = 12 << 10, 4 << 10, 2 << 10
+# The limit, unless FASTPOOL_PLAN_CACHE_LIMIT names another.
+USUAL_LIMIT = 64 << 20
 
 # Immutable types: safe as parts of a cache key. Types are compared exactly, because a subclass may
 # be mutable. The values tell the floats: -0.0 equals 0.0, but differs from it as the parameter of
@@ -26,12 +36,92 @@ _DTYPE_CLASS = type(np.dtype)
 _LONGEST = 2 * MOST_AXES
 
 
-_caches = weakref.WeakSet()  # all, for children made by fork
+_caches = {}  # all: identity -> weak reference
+
+
+def _first_limit():
+    text = os.environ.get("FASTPOOL_PLAN_CACHE_LIMIT", "").strip()
+    if not text:
+        return USUAL_LIMIT
+    if not text.isdecimal():
+        raise ValueError(
+            f"FASTPOOL_PLAN_CACHE_LIMIT must be a number of bytes, 0 or more, got {text!r}"
+        )
+    return int(text)
+
+
+_limit = [_first_limit()]
+
+
+def set_plan_cache_limit(nbytes):
+    """Limit the memory that fastpool keeps between calls, so that repeated calls do not plan again.
+
+    The limit is that of the process: of functions, front ends and threads together. If the plans of
+    recent calls take more, those of the functions that keep the most are forgotten. Plans that you
+    hold are yours. Only their tables count, which large averages have.
+
+    Parameters
+    ----------
+    nbytes : int
+        Bytes, at least 0. 0 keeps no plan: every call plans again, which takes about 200
+        microseconds. The default is 64 MiB, or what the environment variable
+        ``FASTPOOL_PLAN_CACHE_LIMIT`` says when fastpool is imported.
+
+    Returns
+    -------
+    before : int
+        The limit until now.
+
+    Raises
+    ------
+    TypeError
+        `nbytes` is no int.
+    ValueError
+        `nbytes` is negative.
+
+    Examples
+    --------
+    >>> import fastpool
+    >>> fastpool.set_plan_cache_limit(16 << 20)
+    67108864
+    >>> fastpool.set_plan_cache_limit(64 << 20)
+    16777216
+    """
+    before, _limit[0] = _limit[0], arguments.as_count(nbytes, "nbytes", 0)
+    keep_within_limit()
+    return before
+
+
+def plan_cache_limit():
+    """Return the limit in bytes."""
+    return _limit[0]
+
+
+def plan_cache_bytes():
+    """Return the bytes that all caches keep, estimated from above."""
+    tables = sum(kernels.table_bytes() for kernels in builds.builds().values())
+    return tables + sum(cache.nbytes for cache in _living())
+
+
+def _living():
+    """Return all caches."""
+    caches = [reference() for reference in _caches.copy().values()]
+    return [cache for cache in caches if cache is not None]
+
+
+def keep_within_limit():
+    """Forget plans until the rest takes no more than the limit."""
+    over = plan_cache_bytes() > _limit[0]
+    while over:
+        most = max(_living(), key=lambda cache: cache.nbytes)
+        over = most.nbytes > 0
+        most.clear()
+        over = over and plan_cache_bytes() > _limit[0]
 
 
 def _forget_in_child():
     """Replace the dicts: at the fork, another thread of the parent may have held their locks."""
-    for cache in _caches:
+    for cache in _living():
         cache.forget()
 
 
@@ -48,14 +138,29 @@ class PlanCache:
     planning.
     """
 
-    def __init__(self, make, allowed=DTYPES):
+    def __init__(self, make, allowed=DTYPES, shortcuts=None):
         """Set up an empty cache; ``make(shape, dtype, *arguments)`` returns a plan.
 
-        `allowed` are the element types that an array may have.
+        `allowed` are the element types that an array may have. `shortcuts` is a dict whose values
+        hold plans of this cache: it is cleared with it.
         """
         self._plan, self._allowed = make, allowed
+        self._shortcuts = {} if shortcuts is None else shortcuts
         self.forget()
-        _caches.add(self)
+        me = id(self)
+        _caches[me] = weakref.ref(self, lambda _: _caches.pop(me, None))
+
+    @property
+    def nbytes(self):
+        """The bytes that it keeps, estimated from above."""
+        return self._plan_bytes[0] + (len(self._quick) + len(self._shortcuts)) * KEY_BYTES
+
+    def clear(self):
+        """Forget all plans."""
+        self._plans.clear()
+        self._quick.clear()
+        self._shortcuts.clear()
+        self._plan_bytes[0] = 0
 
     def forget(self):
         """Forget all plans, in new dicts.
@@ -65,7 +170,7 @@ class PlanCache:
         """
         self._quick = {}
         self._plans = {}
-        self._extents = [0]  # of the inputs of these plans; may be too low, as no lock guards it
+        self._plan_bytes = [0]  # of these plans; may be too low, as no lock guards it
 
     def find(self, x, arguments):
         """Return the plan for an array; make it if it is not cached."""
@@ -84,7 +189,9 @@ class PlanCache:
         plan = self._plans.get(key)
         if plan is None:
             plan = self._make(geometry, arguments)
-            self._keep(key, plan)
+            self._plans[key] = plan
+            parts = getattr(plan, "most_parts", 1)
+            self._plan_bytes[0] += parts * (PLAN_BYTES + AXIS_BYTES * len(geometry[0]))
         if not any(type(a) is np.ndarray for a in arguments):
             like_x = np.broadcast_to(np.empty((), geometry[1]), geometry[0])
             quick = call_key(like_x, arguments)
@@ -93,17 +200,8 @@ class PlanCache:
                 if len(self._quick) >= MOST_CALLS:
                     self._quick.clear()
                 self._quick[quick] = plan, geometry, arguments
+        keep_within_limit()
         return plan
-
-    def _keep(self, key, plan):
-        """Cache a plan. Forget all others if they are too many, or too long."""
-        extents = sum(key[0][0])
-        if len(self._plans) >= MOST_CALLS or self._extents[0] + extents > MOST_EXTENTS:
-            self._plans.clear()
-            self._quick.clear()
-            self._extents[0] = 0
-        self._plans[key] = plan
-        self._extents[0] += extents
 
     def _make(self, geometry, arguments):
         """Return a new plan. An error of the element type names the array."""

@@ -8,10 +8,10 @@ from .._planning.checks import has_state, state_of
 from .._planning.max_pool import MaxPool
 from .._planning.max_unpool import MaxUnpool
 from . import builds, strategies, threads
-from .averages import is_huge, make_sum_work
-from .gigantic import is_gigantic
+from .averages import make_sum_work
 from .outputs import plain_dtype
 from .passes import trimmed
+from .plan_cache import PLAN_BYTES, keep_within_limit
 from .work import UnpoolWork, as_running_maxima, make_work, narrower, work_bytes
 
 # Target for scratch per thread. Smaller tiles cannot reach it for windows of thousands of taps.
@@ -21,7 +21,7 @@ MOST_SCRATCH_BYTES = 2 << 20
 
 
 def compiled(plan, windows, input_shape, output_shape, dtype, threads=None, kernels=None):
-    """Return the compiled pooling of windows that are not gigantic, its `Work` and its `Choice`.
+    """Return the compiled pooling of some windows, its `Work` and its `Choice`.
 
     `kernels` is the compiled module, the active one by default. To bound the scratch of a thread,
     tiles become smaller or running maxima take the windows.
@@ -82,15 +82,11 @@ class PreparedPool(Prepared):
         self.build = builds.active_name()
         self.windows = tuple(map(trimmed, plan.axes))
         self.threads = threads_of_calls(plan.num_threads, work_bytes(plan))
-        self.pooling = self.work = self.choice = None  # if windows are gigantic
-        self.run = _refuse
-        if not any(map(is_gigantic, self.windows)):
-            shapes = plan.input_shape, plan.output_shape
-            plain, kernels = plain_dtype(plan.dtype, dtype), builds.builds()[self.build]
-            made = compiled(plan, self.windows, *shapes, plain, self.threads, kernels)
-            self.pooling, self.work, self.choice = made
-            if plan.activation is None:
-                self.run = self.pooling.run
+        shapes = plan.input_shape, plan.output_shape
+        plain, kernels = plain_dtype(plan.dtype, dtype), builds.builds()[self.build]
+        made = compiled(plan, self.windows, *shapes, plain, self.threads, kernels)
+        self.pooling, self.work, self.choice = made
+        self.run = self.pooling.run if plan.activation is None else _refuse
 
 
 class PreparedAverage(Prepared):
@@ -102,16 +98,14 @@ class PreparedAverage(Prepared):
         self.plan = plan = AvgPool(**self.state)
         self.build = builds.active_name()
         self.threads = threads_of_calls(plan.num_threads, work_bytes(plan))
-        self.pooling = self.work = self.choice = None  # if numbers are huge
-        self.run = _refuse
-        if not is_huge(plan):
-            plain = plain_dtype(plan.dtype, dtype)
-            result = plain if plan.result_dtype == plan.dtype else plain_dtype(plan.result_dtype)
-            kernels = builds.builds()[self.build]
-            self.choice, self.work = make_sum_work(plan)
-            self.pooling = kernels.Averaging(self.work, plain, result, self.threads)
-            if plan.activation is None:
-                self.run = self.pooling.run
+        plain = plain_dtype(plan.dtype, dtype)
+        result = plain if plan.result_dtype == plan.dtype else plain_dtype(plan.result_dtype)
+        kernels = builds.builds()[self.build]
+        self.choice, self.work = make_sum_work(plan)
+        self.pooling = kernels.Averaging(self.work, plain, result, self.threads)
+        if self.pooling.table_bytes > PLAN_BYTES:
+            keep_within_limit()
+        self.run = self.pooling.run if plan.activation is None else _refuse
 
 
 class PreparedUnpool(Prepared):

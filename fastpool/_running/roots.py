@@ -1,8 +1,11 @@
 """Roots of sums of powers, and their rounding to narrower types, in arithmetic of float64."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from .._planning.average_pool import AvgPool, resolve
+from .._planning.dtypes import ITEMSIZE
 from . import builds
 from . import double_double as dd
 from .activation import BLOCK
@@ -23,6 +26,32 @@ _LEAST_EXPONENT, _MOST_EXPONENT = -700.0, 3000.0
 _LEAST_NORMAL = np.uint32(2**23)
 
 
+class Format(NamedTuple):
+    """A float type: digits of its significands, and what its patterns of bits mean.
+
+    The least positive number is ``2**least``. `infinity` is the pattern of infinity, and `sign` the
+    bit of negative numbers. `word` is the unsigned integer type that holds a pattern.
+    """
+
+    digits: int
+    least: int
+    infinity: int
+    sign: int
+    word: np.dtype
+
+
+def _format(name, digits):
+    nbytes = ITEMSIZE[name]
+    field = 8 * nbytes - digits  # bits of the exponent
+    infinity = (2**field - 1) << (digits - 1)
+    least = 3 - digits - 2 ** (field - 1)
+    return Format(digits, least, infinity, 2 ** (8 * nbytes - 1), np.dtype(f"uint{8 * nbytes}"))
+
+
+_DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+FORMATS = {name: _format(name, digits) for name, digits in _DIGITS.items()}
+
+
 def as_float64(magnitudes, name):
     """Return magnitudes as float64.
 
@@ -39,7 +68,7 @@ def as_float64(magnitudes, name):
 
 
 def nan_of(target):
-    """Return the bits of a quiet NaN of a `huge.Format`."""
+    """Return the bits of a quiet NaN of a `Format`."""
     return target.infinity + (1 << (target.digits - 2))
 
 
@@ -57,7 +86,7 @@ class Rounding:
     """
 
     def __init__(self, values, target):
-        """`target` is the `huge.Format` of the narrower type."""
+        """`target` is the `Format` of the narrower type."""
         self._target = target
         bits = values.view(np.int64)
         self._infinite, self._nan, zero = np.isinf(values), np.isnan(values), values == 0

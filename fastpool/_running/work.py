@@ -49,6 +49,11 @@ class Work:
     composed: bool = False
 
     @property
+    def effort(self):
+        """What decides whether a call releases the GIL."""
+        return self.nbytes
+
+    @property
     def slides(self):
         return strategies.slides(self)
 

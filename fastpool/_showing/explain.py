@@ -214,21 +214,17 @@ def _call(plan, prepared):
     yield "threads", [_threads_of(plan, prepared)]
     itemsize = ITEMSIZE[plan.dtype]
     read = math.prod(plan.input_shape) * itemsize
-    scratch = 0 if prepared.pooling is None else prepared.pooling.scratch_bytes
     yield (
         "memory",
         [
             f"{_bytes(read)} read, {_bytes(work_bytes(plan) - read)} written, "
-            f"{_bytes(scratch)} of scratch per thread"
+            f"{_bytes(prepared.pooling.scratch_bytes)} of scratch per thread"
         ],
     )
 
 
 def _kernel(plan, prepared):
     """Return how tiles are pooled, and the (strategy, reason) of those that declined."""
-    if prepared.pooling is None:
-        how = "every part of the input that a window holds is pooled once, as places exceed 64 bits"
-        return how, ()
     if any(map(is_empty, prepared.windows)):
         return "nothing to pool: no window has an element", ()
     work, (strategy, declined, inner) = prepared.work, prepared.choice
@@ -250,8 +246,6 @@ def _kernel(plan, prepared):
 
 def _kernel_of_means(plan, prepared):
     """Return how tiles are averaged, and the (strategy, reason) of those that declined."""
-    if prepared.pooling is None:
-        return "in integers of any size, as its numbers exceed what compiled code holds", ()
     strategy, declined, _ = prepared.choice
     text = sum_strategies.DOES[strategy]
     if prepared.work.interleaves:
@@ -275,12 +269,11 @@ def _copies(plan):
 
 def _threads_of(plan, prepared):
     asked = prepared.threads_now()
-    gigantic = prepared.pooling is None and isinstance(plan, MaxPool)
-    tasks = 1 if prepared.pooling is None else prepared.pooling.tasks
-    count = min(asked, max(1, tasks))
+    tasks, most = prepared.pooling.tasks, prepared.pooling.most_threads
+    count = min(asked, max(1, most))
     work = work_bytes(plan)
-    if gigantic:
-        why = f"{asked} for what is pooled once"
+    if count < asked and most < tasks:
+        why = f"{asked} asked for, whose scratch would take more memory than the arrays"
     elif count < asked:
         why = f"{asked} asked for, more than there are tiles"
     elif plan.num_threads != 1 and not builds.active().OPENMP:

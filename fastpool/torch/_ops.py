@@ -185,8 +185,8 @@ class Pooling:
         self.resolve = resolve
         self._types = types
         self._make_plan = make_plan
-        self._plans = PlanCache(self._plan)
         self._calls = {}  # key of a call -> function, whether channels are last, what the key names
+        self._plans = PlanCache(self._plan, shortcuts=self._calls)
         self._first = attributes.split(",")[0].split()[-1]
         self.values = self._define(name, attributes, False)
         self.with_indices = None

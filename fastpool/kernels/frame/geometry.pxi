@@ -18,15 +18,23 @@ cdef struct Window:         # one pooled axis
     Py_ssize_t size, out, kernel, stride, dilation, begin
     Py_ssize_t extent               # (kernel - 1) * dilation + 1
     Py_ssize_t inner_lo, inner_hi   # outputs whose taps are all elements
-    # If not NULL, the axis is irregular: per output its first element and how many there are, all
-    # of them neighbours. The strides of such windows mean nothing, and their dilation is 1.
-    Py_ssize_t *places
+    # An irregular axis is one of adaptive pooling: output o covers the elements from
+    # (o * of_size + rest) / outputs, rounded down, to that of o + 1, rounded up. `kernel` is its
+    # longest window, `stride` the longest step from one window to the next, the dilation 1.
+    bint irregular
+    Py_ssize_t outputs, rest
+    Py_ssize_t whole, part          # of_size / outputs, rounded down, and its remainder
     # The chain of a long window: step i takes taps[i] elements, shifts[i] apart, the last one at
     # lasts[i].
     Py_ssize_t steps
     Py_ssize_t taps[MAX_STEPS]
     Py_ssize_t shifts[MAX_STEPS]
     Py_ssize_t lasts[MAX_STEPS]
+
+
+cdef struct Walk:           # over the windows of an axis
+    Py_ssize_t start, stop          # of the window, which may reach into padding
+    Py_ssize_t rest                 # of an irregular axis: what `start` was rounded down by
 
 
 cdef struct Taps:           # a window as offsets from where it starts
@@ -63,25 +71,85 @@ cdef int log2(Py_ssize_t size) noexcept:
     return shift
 
 
+cdef extern from *:
+    """
+    #include <stdint.h>
+    /* Return (count * part + rest) / whole, rounded down, for count <= whole and part, rest < whole.
+     * `left` gets the remainder. */
+    static inline Py_ssize_t share(Py_ssize_t count, Py_ssize_t part, Py_ssize_t rest,
+                                   Py_ssize_t whole, Py_ssize_t *left) {
+    #ifdef __SIZEOF_INT128__
+        if (whole > INT32_MAX) { /* (the product may need more than 64 bits) */
+            const unsigned __int128 total = (unsigned __int128)count * (size_t)part + (size_t)rest;
+            *left = (Py_ssize_t)(total % (size_t)whole);
+            return (Py_ssize_t)(total / (size_t)whole);
+        }
+    #endif
+        const uint64_t total = (uint64_t)count * (uint64_t)part + (uint64_t)rest;
+        *left = (Py_ssize_t)(total % (uint64_t)whole);
+        return (Py_ssize_t)(total / (uint64_t)whole);
+    }
+    """
+    Py_ssize_t share(Py_ssize_t count, Py_ssize_t part, Py_ssize_t rest, Py_ssize_t whole,
+                     Py_ssize_t *left) noexcept nogil
+
+
+cdef inline Py_ssize_t edge(const Window *w, Py_ssize_t output, Py_ssize_t *left) noexcept nogil:
+    """Return where a window of an irregular axis starts. `left` is what it was rounded down by."""
+    return output * w.whole + share(output, w.part, w.rest, w.outputs, left)
+
+
 cdef inline Py_ssize_t window_start(const Window *w, Py_ssize_t output) noexcept nogil:
     """Return the element where a window starts, which may be padding."""
-    return output * w.stride - w.begin if w.places == NULL else w.places[2 * output]
+    cdef Py_ssize_t left
+    return edge(w, output, &left) if w.irregular else output * w.stride - w.begin
 
 
 cdef inline Py_ssize_t window_stop(const Window *w, Py_ssize_t output) noexcept nogil:
     """Return the element after a window."""
-    if w.places == NULL:
+    cdef Py_ssize_t left, at
+    if not w.irregular:
         return output * w.stride - w.begin + w.extent
-    return w.places[2 * output] + w.places[2 * output + 1]
+    at = edge(w, output + 1, &left)
+    return at + (left > 0)
+
+
+cdef inline void start_walk(Walk *walk, const Window *w, Py_ssize_t output) noexcept nogil:
+    """Begin with the window of an output."""
+    walk.rest = 0
+    walk.start = edge(w, output, &walk.rest) if w.irregular else output * w.stride - w.begin
+    walk.stop = window_stop(w, output)
+
+
+cdef inline Py_ssize_t step_edge(const Window *w, Py_ssize_t at, Py_ssize_t *rest) noexcept nogil:
+    """Return the edge after `at`, and set what it was rounded down by."""
+    at += w.whole
+    rest[0] += w.part
+    if rest[0] >= w.outputs:
+        rest[0] -= w.outputs
+        at += 1
+    return at
+
+
+cdef inline void next_window(Walk *walk, const Window *w) noexcept nogil:
+    """Go to the window of the next output, without a division."""
+    cdef Py_ssize_t ahead
+    if not w.irregular:
+        walk.start, walk.stop = walk.start + w.stride, walk.stop + w.stride
+        return
+    walk.start = step_edge(w, walk.start, &walk.rest)
+    ahead = walk.rest
+    walk.stop = step_edge(w, walk.start, &ahead)
+    walk.stop += ahead > 0
 
 
 cdef inline Py_ssize_t real_taps(const Window *w, Py_ssize_t output,
                                  Py_ssize_t *first) noexcept nogil:
     """Count the taps of an output that are elements. `first` gets the first such element."""
     cdef Py_ssize_t start = output * w.stride - w.begin, skipped = 0
-    if w.places != NULL:
-        first[0] = w.places[2 * output]
-        return w.places[2 * output + 1]
+    if w.irregular:
+        first[0] = window_start(w, output)
+        return window_stop(w, output) - first[0]
     if w.dilation == 1:                 # a 64-bit division takes as long as pooling a short row
         first[0] = imax(start, 0)
         return imax(0, imin(start + w.kernel, w.size) - first[0])

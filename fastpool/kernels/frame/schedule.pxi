@@ -21,27 +21,10 @@ cdef int set_window(Window *w, window) except -1:
         w.taps[i], w.shifts[i], w.lasts[i] = window.steps[i]
         if not 1 <= w.taps[i] <= MAX_TAPS:
             raise ValueError(f"a step of {w.taps[i]} taps")
-    w.places = NULL
-    if window.places:
-        set_places(w, window.places)
-    return 0
-
-
-cdef int set_places(Window *w, places) except -1:
-    """Set the places of an irregular axis (`Window.places` in _running/passes.py)."""
-    cdef Py_ssize_t size, outputs, rest, i, start = 0
-    size, outputs, rest = places
-    if w.out <= PY_SSIZE_T_MAX // 16:   # (the product does not overflow)
-        w.places = <Py_ssize_t *>malloc(2 * w.out * sizeof(Py_ssize_t))
-    if w.places == NULL:
-        raise MemoryError("fastpool: no memory for windows")
-    for i in range(w.out):
-        w.places[2 * i] = start
-        start += size // outputs
-        rest += size % outputs
-        if rest >= outputs:
-            start, rest = start + 1, rest - outputs
-        w.places[2 * i + 1] = start + (rest > 0) - w.places[2 * i]
+    w.irregular = bool(window.places)
+    if w.irregular:
+        size, w.outputs, w.rest = window.places
+        w.whole, w.part = divmod(size, w.outputs)
     return 0
 
 
@@ -89,11 +72,4 @@ cdef int set_frame(Frame *frame, schedule) except -1:
 
 
 cdef void free_frame(Frame *frame) noexcept:
-    cdef Problem *p = &frame.problem
-    cdef Py_ssize_t i
-    if p.lead != NULL:
-        for i in range(p.leads):
-            free(p.lead[i].places)
-    free(p.lead)
-    free(p.rows.places)
-    free(p.cols.places)
+    free(frame.problem.lead)

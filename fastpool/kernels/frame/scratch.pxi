@@ -8,6 +8,7 @@ cdef enum:
     SLACK = 512             # bytes after every area: whole vectors are read past the last element
     STACK_BYTES = 8192      # scratch to this size is on the stack: exchanging blocks takes 15 ns
     KEEP_BYTES = 8 << 20    # scratch to this size outlives a call
+    CALL_BYTES = 16 << 20   # scratch of all threads, next to twice the arrays (docs/promises.md)
 
 
 cdef void lay_out_scratch(ScratchLayout *scratch, const Py_ssize_t *sizes,
@@ -18,6 +19,11 @@ cdef void lay_out_scratch(ScratchLayout *scratch, const Py_ssize_t *sizes,
     for i in range(areas):
         scratch.offsets[i] = scratch.nbytes
         scratch.nbytes += round_up(sizes[i], 64) + (SLACK if sizes[i] else 0) + REDZONE
+
+
+cdef void limit_scratch(ScratchLayout *scratch, Py_ssize_t array_bytes) noexcept nogil:
+    """Set the threads whose scratch fits into the memory of a call that reads and writes arrays."""
+    scratch.threads = imax(1, (2 * array_bytes + CALL_BYTES) // scratch.nbytes)
 
 
 cdef extern from *:

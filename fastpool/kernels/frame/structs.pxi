@@ -23,6 +23,7 @@ cdef struct Tiling:
 
 cdef struct ScratchLayout:
     Py_ssize_t nbytes                   # per thread
+    Py_ssize_t threads                  # for whose scratch a call may take memory
     int areas
     Py_ssize_t offsets[MAX_AREAS]
 

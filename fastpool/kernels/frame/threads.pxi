@@ -10,9 +10,14 @@ cdef void run_tasks(Job *job, int threads) noexcept nogil:
         job.frame.run(job, task, &job.scratch[threadid()])
 
 
+cdef inline Py_ssize_t most_threads(const Frame *frame) noexcept nogil:
+    """Return how many threads have a task, and memory for their scratch."""
+    return imin(frame.tiling.tasks, frame.scratch.threads)
+
+
 cdef inline int thread_count(const Frame *frame, int threads) noexcept nogil:
     """Return how many threads have a task, as far as the system gives them."""
-    threads = <int>imax(1, imin(imin(threads, frame.tiling.tasks), MAX_THREADS))
+    threads = <int>imax(1, imin(imin(threads, most_threads(frame)), MAX_THREADS))
     return threads if threads == 1 else threads_given(threads)
 
 

@@ -22,7 +22,7 @@ cdef int set_arrays(Prepared *prepared, const Frame *frame, schedule) except -1:
     prepared.batch_axis, prepared.channel_axis = schedule.batch_axis, schedule.channel_axis
     for i in range(leads):
         prepared.lead_axes[i] = axes[i]
-    prepared.ndim, prepared.work = len(schedule.input_shape), schedule.nbytes
+    prepared.ndim, prepared.work = len(schedule.input_shape), schedule.effort
     for i in range(prepared.ndim):
         prepared.x_shape[i] = schedule.input_shape[i]
         prepared.y_shape[i] = schedule.output_shape[i]

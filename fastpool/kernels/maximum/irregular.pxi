@@ -34,7 +34,7 @@ cdef struct Group:              # neighbouring outputs of a row, and what is und
 
 cdef inline Py_ssize_t shortest(const Window *w) noexcept nogil:
     """Return the length of the shortest window. The others have one element more."""
-    return w.kernel if w.places == NULL else w.stride
+    return w.stride if w.irregular else w.kernel
 
 
 cdef inline Py_ssize_t pixel_bytes(const Pool *p) noexcept nogil:
@@ -167,6 +167,7 @@ cdef void pool_columns(number *dst, Py_ssize_t step, number *band, const Group *
     cdef const Window *w = &g.pool.frame.problem.cols
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), n = g.channels
     cdef Py_ssize_t least = imin(shortest(w), g.cols), covered = 1, o, count, more
+    cdef Walk walk
     cdef const number *src
     cdef narrow_t one
     cdef Taps taps
@@ -178,9 +179,11 @@ cdef void pool_columns(number *dst, Py_ssize_t step, number *band, const Group *
             set_taps(&taps, 2, more * n)
             window_run(band, <const number *>band, &taps,
                        round_up((g.cols - covered + 1) * n, lanes), NULL)
+    start_walk(&walk, w, g.output)
     for o in range(g.outputs):
-        src = band + (window_start(w, g.output + o) - g.first) * n
-        count = imin(window_stop(w, g.output + o) - window_start(w, g.output + o), g.cols)
+        src = band + (walk.start - g.first) * n
+        count = imin(walk.stop - walk.start, g.cols)
+        next_window(&walk, w)
         if n == 1:
             one = narrow_max(narrow_load(src, sizeof(number)),
                              narrow_load(src + count - covered, sizeof(number)), src)
@@ -261,9 +264,12 @@ cdef void pool_columns_of_pairs(int64_t *dst, int64_t *dst_places, const int64_t
     cdef Py_ssize_t n = g.channels, o, i, at, count
     cdef int64_t best, place
     cdef bint better
+    cdef Walk walk
+    start_walk(&walk, w, g.output)
     for o in range(g.outputs):
-        at = (window_start(w, g.output + o) - g.first) * n
-        count = imin(window_stop(w, g.output + o) - window_start(w, g.output + o), g.cols)
+        at = (walk.start - g.first) * n
+        count = imin(walk.stop - walk.start, g.cols)
+        next_window(&walk, w)
         if n == 1:
             best, place = keys[at], places[at]
             for i in range(at + 1, at + count):

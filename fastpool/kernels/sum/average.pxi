@@ -14,12 +14,14 @@ cdef enum:
     INTERLEAVED = 16        # planes (averages.py says so too)
     MOST_DIVISORS = 16      # of rows, whose reciprocals are kept
     FACTOR_SLOTS = 4        # of rows that are quantised alike
+    FACTOR_ARRAYS = 6       # of doubles, in each slot (quantize.pxi)
     MAX_INT_SLABS = 64      # under a window
     MOST_ODD_PART = 1 << 11     # of divisors of halves (ints.h)
 
 
 cdef enum SumArea:          # areas of one thread's scratch, all of doubles but OFFSETS
-    OFFSETS                 # of the slabs that leading taps select; if interleaved; if split
+    OFFSETS                 # of the slabs that leading taps select; if interleaved or split, also
+                            # of these
     PLACES                  # of each output column: its first element, and the one after the last
     COLUMNS                 # columns of a window added up, with margins of 0; maybe of each digit
     PREFIX                  # of COLUMNS: the sum of all before
@@ -46,14 +48,17 @@ cdef enum SumArea:          # areas of one thread's scratch, all of doubles but 
     ELEMENTS                # of interleaved planes
     RESULTS                 # of interleaved planes
     SPLIT                   # rows of doubles as two digits (two_digits.pxi)
+    COLUMN_COUNTS           # of a tile, if they vary, and their reciprocals
     SUM_AREAS
 
 
 cdef struct Counts:                     # of one axis: what each output's divisor is the product of
-    double value                        # of all outputs, if there are no counts
-    double *counts
-    double *reciprocals                 # 0 for a count of 0
+    bint vary                           # from one output to another
+    double value                        # of all outputs, if they do not
     bint powers_of_two
+    # A count is that of an output's taps between two places. The outputs from `first` to `last`
+    # have all of their taps there. Of an irregular axis it is the length of the window.
+    Py_ssize_t kernel, stride, dilation, begin, low, high, first, last
 
 
 cdef struct Reciprocals:                # of the divisors of a row of outputs, in two parts
@@ -85,6 +90,7 @@ cdef struct Average:                    # an average pooling, ready to run
     Counts rows, cols
     Counts *lead
     Reciprocals reciprocals[MOST_DIVISORS]
+    Py_ssize_t table_bytes              # of all reciprocals
     int divisors                        # for which there are reciprocals; 0 if not for all
     bint quick_ints                     # are there quick quotients of sums in 32 bits?
     Py_ssize_t int_taps                 # of a window
@@ -123,6 +129,8 @@ cdef struct Block:                      # some rows of a tile's outputs, of one 
     char *scratch
     const Py_ssize_t *offsets           # of slabs
     Py_ssize_t slabs
+    const double *counts                # of the tile's columns; NULL if they do not vary
+    const double *reciprocals           # 0 for a count of 0
     const quantization_t *quantization  # if results are quantised, else NULL
     Factors *factors
 
@@ -140,27 +148,61 @@ cdef inline double *doubles(const Average *a, char *scratch, SumArea area) noexc
 
 
 cdef int set_counts(Counts *c, counts) except -1:
-    """Copy the counts of an axis: an array of doubles, or one double if they are equal."""
-    cdef Py_ssize_t i, n
-    if isinstance(counts, float):
+    """Copy the counts of an axis: one double, or `counts.Counts`."""
+    c.vary = not isinstance(counts, float)
+    if not c.vary:
         c.value = counts
         c.powers_of_two = is_power_of_two(c.value)
         return 0
-    n = len(counts)
-    c.counts = <double *>malloc(2 * n * sizeof(double) + 1)
-    if c.counts == NULL:
-        raise MemoryError("fastpool: no memory for divisors")
-    c.reciprocals = c.counts + n
-    memcpy(c.counts, <const void *><uintptr_t>counts.ctypes.data, n * sizeof(double))
-    c.powers_of_two = True
-    for i in range(n):
-        c.reciprocals[i] = 1 / c.counts[i] if c.counts[i] else 0
-        c.powers_of_two &= is_power_of_two(c.counts[i])
+    c.kernel, c.stride, c.dilation, c.begin = counts.taps
+    c.low, c.high = counts.places
+    c.first, c.last = counts.inner
+    c.powers_of_two = len(counts.values) > 0
+    for value in counts.values:
+        c.powers_of_two &= is_power_of_two(value)
     return 0
 
 
-cdef inline double count_of(const Counts *c, Py_ssize_t output) noexcept nogil:
-    return c.value if c.counts == NULL else c.counts[output]
+cdef double count_of(const Counts *c, const Window *w, Py_ssize_t output) noexcept nogil:
+    """Return the count of an output of a window's axis."""
+    cdef Py_ssize_t start, skipped = 0
+    if not c.vary:
+        return c.value
+    if w.irregular:
+        return <double>(window_stop(w, output) - window_start(w, output))
+    if c.first <= output < c.last:
+        return <double>c.kernel
+    start = output * c.stride - c.begin
+    if start >= c.high:
+        return 0
+    if start < c.low:
+        skipped = ceil_div(c.low - start, c.dilation)
+    return <double>imax(0, imin(c.kernel, ceil_div(c.high - start, c.dilation)) - skipped)
+
+
+cdef void set_column_counts(Block *b) noexcept nogil:
+    """Set the counts of a tile's columns, if the divisors of a row vary."""
+    cdef const Average *a = b.average
+    cdef const Window *w = &a.frame.problem.cols
+    cdef Py_ssize_t cols = b.tile.cols, c
+    cdef double *counts = doubles(a, b.scratch, COLUMN_COUNTS)
+    cdef double *reciprocals = counts + cols
+    cdef Walk walk
+    b.counts = b.reciprocals = NULL
+    if a.divisor or not a.cols.vary:
+        return
+    b.counts, b.reciprocals = counts, reciprocals
+    start_walk(&walk, w, b.tile.col)
+    for c in range(cols):
+        if w.irregular:
+            counts[c] = <double>(walk.stop - walk.start)
+            next_window(&walk, w)
+        else:
+            counts[c] = count_of(&a.cols, w, b.tile.col + c)
+        if c > 0 and counts[c] == counts[c - 1]:    # (most are)
+            reciprocals[c] = reciprocals[c - 1]
+        else:
+            reciprocals[c] = 1 / counts[c] if counts[c] else 0
 
 
 cdef inline bint is_power_of_two(double x) noexcept nogil:
@@ -178,11 +220,6 @@ cdef double odd_part(double x) noexcept nogil:
 
 cdef void free_average(Average *a) noexcept:
     cdef Py_ssize_t i
-    free(a.rows.counts)
-    free(a.cols.counts)
-    if a.lead != NULL:
-        for i in range(a.frame.problem.leads):
-            free(a.lead[i].counts)
     free(a.lead)
     for i in range(MOST_DIVISORS):
         free(a.reciprocals[i].high)
@@ -193,11 +230,13 @@ cdef int set_reciprocals(Average *a, Reciprocals *parts, double by) except -1:
     """Set the parts of the reciprocals of one row's divisors. Return whether they exist."""
     cdef Py_ssize_t i, nbytes
     cdef double divisor, last = 0, high = 0, low = 0
+    cdef const Window *cols = &a.frame.problem.cols
     cdef int result_bits = 24 if is_float_code(a.result) else 8 * dtype_bytes[a.result]
     parts.by = by
-    parts.count = 1 if a.divisor or a.cols.counts == NULL else a.frame.problem.cols.out
+    parts.count = 1 if a.divisor or not a.cols.vary else a.frame.problem.cols.out
     free(parts.high)
     nbytes = parts.count * 8 + VEC_BYTES
+    a.table_bytes += 4 * nbytes
     parts.high = <char *>malloc(4 * nbytes)
     if parts.high == NULL:
         raise MemoryError("fastpool: no memory for divisors")
@@ -205,7 +244,7 @@ cdef int set_reciprocals(Average *a, Reciprocals *parts, double by) except -1:
     parts.low = parts.high + nbytes
     parts.nearest, parts.minus = parts.high + 2 * nbytes, parts.high + 3 * nbytes
     for i in range(parts.count):
-        divisor = by * a.cols.counts[i] if parts.count > 1 else by
+        divisor = by * count_of(&a.cols, cols, i) if parts.count > 1 else by
         if not divisor:
             continue
         if divisor != last:                 # (most are like the one before)
@@ -226,7 +265,7 @@ cdef int set_reciprocals(Average *a, Reciprocals *parts, double by) except -1:
 cdef int set_all_reciprocals(Average *a, divisors) except -1:
     """Set the reciprocals of all divisors, or of none."""
     cdef Py_ssize_t i
-    a.divisors = 0
+    a.divisors, a.table_bytes = 0, 0
     for i, by in enumerate(divisors):
         if not HAS_FMA or not set_reciprocals(a, &a.reciprocals[i], by):
             a.divisors = 0
@@ -287,7 +326,9 @@ cdef int plan_average(Average *a, work) except -1:
         raise ValueError(f"{a.most_digits} digits")
     for i in range(<int>SUM_AREAS):
         sizes[i] = outputs
-    sizes[<int>OFFSETS], sizes[<int>PLACES] = 3 * slabs, 2 * t.cols
+    sizes[<int>OFFSETS] = slabs * (1 + a.interleaves + (work.split > 0))
+    sizes[<int>PLACES] = 2 * t.cols if a.carries_cols else 0
+    sizes[<int>COLUMN_COUNTS] = 2 * t.cols if a.cols.vary and not a.divisor else 0
     a.split = work.split
     sizes[<int>SPLIT] = 2 * (a.split + WIDE) if a.split else 0
     sizes[<int>DIGITS] = MOST_WORDS * (outputs + WIDE)
@@ -298,7 +339,7 @@ cdef int plan_average(Average *a, work) except -1:
     sizes[<int>ELEMENTS] = ceil_div(work.interleaved * p.size, 8)
     sizes[<int>FACTORS] = 0
     if p.size == 1 and not is_float_code(a.result):
-        sizes[<int>FACTORS] = FACTOR_SLOTS * 5 * (t.cols + VEC_BYTES // 4)
+        sizes[<int>FACTORS] = FACTOR_SLOTS * FACTOR_ARRAYS * (t.cols + VEC_BYTES // 4)
     sizes[<int>INT_COLUMNS] = ceil_div(a.int_bands * elements, 2)
     sizes[<int>INT_PREFIX] = elements if a.ints else 0
     sizes[<int>INT_ROWS] = ceil_div(slabs * a.int_rows * elements, 2)

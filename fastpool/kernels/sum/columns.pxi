@@ -112,7 +112,7 @@ cdef void sum_columns(Columns *columns, const any_t *src, const Block *b,
     cdef double *sums = columns.sums
     rows.count = real_taps(&p.rows, output, &rows.first)
     rows.first -= tile.row_lo
-    rows.step, rows.pitch = (1 if p.rows.places != NULL else p.rows.dilation), x.row
+    rows.step, rows.pitch = p.rows.dilation, x.row
     if x.col == n or cols <= 1:
         n *= cols                           # neighbours in memory are one run
     else:

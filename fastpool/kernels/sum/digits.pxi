@@ -50,7 +50,7 @@ cdef void sum_part_columns(Columns *columns, const any_t *src, const Block *b,
                            Py_ssize_t output, const part_t *part) noexcept nogil:
     """Set the sums of one digit of columns under one row of outputs."""
     cdef const Window *w = &b.average.frame.problem.rows
-    cdef Py_ssize_t first, count, step = w.dilation if w.places == NULL else 1
+    cdef Py_ssize_t first, count, step = w.dilation
     cdef Py_ssize_t stop, cols = b.tile.col_hi - b.tile.col_lo
     count = real_taps(w, output, &first)
     first -= b.tile.row_lo
@@ -248,7 +248,7 @@ cdef void end_sums(Sums *s, const Block *b, int marks, Py_ssize_t done,
     s.row.divisors = doubles(a, b.scratch, DIVISORS)
     s.row.reciprocals = doubles(a, b.scratch, RECIPROCALS)
     for r in range(done, stop):
-        set_divisors(&d, a, tile, tile.row + r)
+        set_divisors(&d, b, tile.row + r)
         rows = real_taps(&a.frame.problem.rows, tile.row + r, &first)
         for c in range(tile.cols):
             taps = rows * real_taps(&a.frame.problem.cols, tile.col + c, &first) * b.slabs

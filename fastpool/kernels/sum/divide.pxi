@@ -7,17 +7,17 @@ cdef double divisor_of_row(const Average *a, const Tile *tile, Py_ssize_t output
     """Return what the divisors of one row of outputs have in common, but for columns' counts."""
     cdef const Problem *p = &a.frame.problem
     cdef Py_ssize_t axis = p.leads, lead = tile.lead
-    cdef double by = count_of(&a.rows, output)
+    cdef double by = count_of(&a.rows, &p.rows, output)
     while axis > 0:
         axis -= 1
-        by *= count_of(&a.lead[axis], lead % p.lead[axis].out)
+        by *= count_of(&a.lead[axis], &p.lead[axis], lead % p.lead[axis].out)
         lead //= p.lead[axis].out
     return by
 
 
-cdef void set_divisors(divisors_t *d, const Average *a, const Tile *tile,
-                       Py_ssize_t output) noexcept nogil:
+cdef void set_divisors(divisors_t *d, const Block *b, Py_ssize_t output) noexcept nogil:
     """Set by what one row of outputs is divided; the counts of columns begin with the tile's."""
+    cdef const Average *a = b.average
     cdef double by
     d.counts = d.reciprocals = NULL
     d.rounding, d.settle = a.rounding, False
@@ -25,12 +25,12 @@ cdef void set_divisors(divisors_t *d, const Average *a, const Tile *tile,
         by = a.divisor
         d.powers_of_two = is_power_of_two(by)
     else:
-        by = divisor_of_row(a, tile, output)
+        by = divisor_of_row(a, b.tile, output)
         d.powers_of_two = is_power_of_two(by) and a.cols.powers_of_two
-        if a.cols.counts == NULL or a.frame.problem.cols.out == 1:
-            by *= count_of(&a.cols, 0)
+        if b.counts == NULL:
+            by *= a.cols.value
         else:
-            d.counts, d.reciprocals = a.cols.counts + tile.col, a.cols.reciprocals + tile.col
+            d.counts, d.reciprocals = b.counts, b.reciprocals
     d.divisor, d.reciprocal = by, 1 / by if by else 0
 
 
@@ -123,14 +123,18 @@ cdef void divide_row(char *y, Py_ssize_t col, const Row *row, const divisors_t *
         c = stop
 
 
-cdef inline Py_ssize_t same_divisors(const Average *a, const Tile *tile, Py_ssize_t first,
-                                     Py_ssize_t stop) noexcept nogil:
+cdef Py_ssize_t same_divisors(const Block *b, Py_ssize_t first, Py_ssize_t stop) noexcept nogil:
     """Return the row of a tile up to which rows are divided as the first one is."""
-    cdef Py_ssize_t r = first + 1
-    cdef const double *counts = a.rows.counts
-    if counts == NULL:
+    cdef const Counts *counts = &b.average.rows
+    cdef const Window *w = &b.average.frame.problem.rows
+    cdef Py_ssize_t r = first + 1, row = b.tile.row
+    cdef double count
+    if not counts.vary:
         return stop
-    while r < stop and counts[tile.row + r] == counts[tile.row + first]:
+    if counts.first <= row + first < counts.last:
+        return imin(stop, counts.last - row)
+    count = count_of(counts, w, row + first)
+    while r < stop and count_of(counts, w, row + r) == count:
         r += 1
     return r
 
@@ -144,9 +148,9 @@ cdef void divide_rows(char *y, const View *view, const Row *sums, const Block *b
     cdef divisors_t divisors
     cdef Row row
     while r < stop:
-        set_divisors(&divisors, b.average, tile, tile.row + r)
+        set_divisors(&divisors, b, tile.row + r)
         divisors.settle = settles
-        last = same_divisors(b.average, tile, r, stop)
+        last = same_divisors(b, r, stop)
         step = 1
         if sums.divisors == NULL and divisors.counts == NULL and view.row == width and (
                 view.col == n or tile.cols == 1):
@@ -207,13 +211,13 @@ cdef void quick_divide_ints(char *y, const quick_t *d, const Average *a) noexcep
         quick_divide_32_of_ints(y, d)
 
 
-cdef const Reciprocals *reciprocals_of(const Average *a, const Tile *tile,
-                                       Py_ssize_t row) noexcept nogil:
+cdef const Reciprocals *reciprocals_of(const Block *b, Py_ssize_t row) noexcept nogil:
     """Return those of a row of a tile."""
+    cdef const Average *a = b.average
     cdef divisors_t d
     cdef int i = 0
     if a.divisors > 1:
-        set_divisors(&d, a, tile, tile.row + row)
+        set_divisors(&d, b, b.tile.row + row)
         while i < a.divisors - 1 and a.reciprocals[i].by != d.divisor:
             i += 1
     return &a.reciprocals[i]
@@ -242,7 +246,7 @@ cdef bint quick_divide_rows(char *y, const View *view, const char *sums, const B
     if halves:
         item = 4
     while r < stop:
-        last, by = same_divisors(a, tile, r, stop), reciprocals_of(a, tile, r)
+        last, by = same_divisors(b, r, stop), reciprocals_of(b, r)
         d.rows, d.pitch = last - r, view.row * size
         c = 0
         while c < tile.cols:                # columns that are divided with one call
@@ -252,7 +256,7 @@ cdef bint quick_divide_rows(char *y, const View *view, const char *sums, const B
             elif n > 1 and by.count > 1:
                 stop_col = c + 1
                 while (stop_col < tile.cols
-                       and a.cols.counts[tile.col + stop_col] == a.cols.counts[tile.col + c]):
+                       and b.counts[stop_col] == b.counts[c]):
                     stop_col += 1
             d.n = (stop_col - c) * n
             d.sums = sums + (r - done) * pitch + c * n * (4 if unit else item)

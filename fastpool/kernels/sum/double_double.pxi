@@ -69,8 +69,8 @@ cdef void set_pairs(double *high, double *low, double *missed, const real *src, 
                            low + i, missed + i, width)
             later.rows += later.stride
         return
-    row = b.x.row * (p.rows.dilation if p.rows.places == NULL else 1)
-    col = b.x.col * (p.cols.dilation if p.cols.places == NULL else 1)
+    row = b.x.row * p.rows.dilation
+    col = b.x.col * p.cols.dilation
     for r in range(done, stop):
         rows = real_taps(&p.rows, tile.row + r, &first_row)
         for c in range(tile.cols):
@@ -101,8 +101,8 @@ cdef bint settle_output(char *y, const real *src, const Block *b, Py_ssize_t row
         return False
     rows = real_taps(&p.rows, b.tile.row + row, &first_row)
     cols = real_taps(&p.cols, b.tile.col + col, &first)
-    row_step = b.x.row * (p.rows.dilation if p.rows.places == NULL else 1)
-    col_step = b.x.col * (p.cols.dilation if p.cols.places == NULL else 1)
+    row_step = b.x.row * p.rows.dilation
+    col_step = b.x.col * p.cols.dilation
     src += (first_row - b.tile.row_lo) * b.x.row + (first - b.tile.col_lo) * b.x.col + channel
     for s in range(b.slabs):
         for r in range(rows):
@@ -197,7 +197,7 @@ cdef bint average_by_pairs(const View *view, const real *src, const Block *b,
             set_pairs(high + i, low + i, missed + i, src + input_offset(p, b.x, tile, plane + i),
                       b, small, done, stop)
         for r in range(done, stop):
-            set_divisors(&d, a, tile, tile.row + r)
+            set_divisors(&d, b, tile.row + r)
             sums.halves = d.powers_of_two
             run = tile.cols                 # columns with one call
             if not (view.col == n or tile.cols == 1) or (n > 1 and d.counts != NULL):

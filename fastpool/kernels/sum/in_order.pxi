@@ -17,24 +17,31 @@ cdef void sum_in_order(char *sums, double *nans, const real *src, const Block *b
     cdef const Tile *tile = b.tile
     cdef const Window *w = &p.cols
     cdef Py_ssize_t n = tile.channels, first, count, s, r, t, c, lo, hi, at, col = b.x.col
-    cdef Py_ssize_t step = p.rows.dilation if p.rows.places == NULL else 1
+    cdef Py_ssize_t begin = 0, end      # taps along a row that some output has on an element
+    cdef Py_ssize_t step = p.rows.dilation
     cdef int size = sum_bytes(p.code)
     cdef const real *row
     memset(sums, 0, tile.cols * n * size)
     if nans != NULL:
         fill(nans, tile.cols * n, <double>0)
     count = real_taps(&p.rows, output, &first)
+    at = (tile.col + tile.cols - 1) * w.stride - w.begin
+    if at < 0:
+        begin = ceil_div(-at, w.dilation)
+    at = w.size - 1 - tile.col * w.stride + w.begin
+    end = 0 if at < 0 else imin(w.kernel, at // w.dilation + 1)
     for s in range(b.slabs):
         for r in range(count):
             row = src + b.offsets[s] + (first + r * step - tile.row_lo) * b.x.row
-            if w.places != NULL:
+            if w.irregular or w.stride > w.size:    # (no two windows share a tap)
                 for c in range(tile.cols):
-                    at, hi = w.places[2 * (tile.col + c)], w.places[2 * (tile.col + c) + 1]
+                    hi = real_taps(w, tile.col + c, &at)
+                    at -= tile.col_lo
                     for t in range(hi):
-                        add_in_order(sums + c * n * size, row + (at - tile.col_lo + t) * col, n, 1,
+                        add_in_order(sums + c * n * size, row + (at + t * w.dilation) * col, n, 1,
                                      nans + c * n if nans != NULL else NULL)
                 continue
-            for t in range(w.kernel):
+            for t in range(begin, end):
                 # The outputs whose tap t is an element: 0 <= c * stride + at < size.
                 at = tile.col * w.stride - w.begin + t * w.dilation
                 lo = 0 if at >= 0 else ceil_div(-at, w.stride)
@@ -96,7 +103,7 @@ cdef void average_in_order(char *y, const View *view, const real *src, Block *b)
     cdef divisors_t d, one
     for r in range(tile.rows):
         sum_in_order(sums, nans, src, b, tile.row + r)
-        set_divisors(&d, a, tile, tile.row + r)
+        set_divisors(&d, b, tile.row + r)
         if a.ignore_nan:
             leave_out(sums, nans, &d, b, tile.row + r)
             d.divisor = 1

@@ -155,7 +155,7 @@ cdef void sum_int_columns(uint32_t *to, IntColumns *columns, const int_row_t *sr
     cdef const Window *w = &b.average.frame.problem.rows
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo, runs = 1, c, s, first
-    cdef Py_ssize_t count, step = x.row * (w.dilation if w.places == NULL else 1)
+    cdef Py_ssize_t count, step = x.row * w.dilation
     cdef float scale = <float>power_of_two(-columns.exponent)
     cdef uint32_t *sums
     cdef const uint32_t *before
@@ -197,8 +197,8 @@ cdef void sum_int_windows(uint32_t *out, const uint32_t *columns, const Block *b
     cdef const Py_ssize_t *places = <const Py_ssize_t *>doubles(a, b.scratch, PLACES)
     if a.carries_cols:
         sum_ints_before(other, columns, under * n,
-                        imin(w.dilation if w.places == NULL else 1, under) * n)
-        if w.places == NULL and w.stride == 1 and w.dilation == 1:
+                        imin(w.dilation, under) * n)
+        if not w.irregular and w.stride == 1 and w.dilation == 1:
             # Where all taps are elements, windows that are neighbours begin at neighbours.
             lo = imin(imax(w.inner_lo - tile.col, 0), cols)
             hi = imin(imax(w.inner_hi - tile.col, lo), cols)

@@ -84,8 +84,8 @@ cdef void sum_pixels(double *out, const any_t *src, const Block *b, Py_ssize_t d
     cdef const Tile *tile = b.tile
     cdef const View *x = b.x
     cdef Py_ssize_t row = x.row, col = x.col, r, c, rows, cols, first_row, first
-    row *= p.rows.dilation if p.rows.places == NULL else 1
-    col *= p.cols.dilation if p.cols.places == NULL else 1
+    row *= p.rows.dilation
+    col *= p.cols.dilation
     for r in range(done, stop):
         rows = real_taps(&p.rows, tile.row + r, &first_row)
         for c in range(tile.cols):

@@ -2,14 +2,14 @@
 # elements of another scale (quantize.h). These sums are always exact.
 
 cdef void set_quantization(quantization_t *to, parts, int code) except *:
-    """Set from numerator and denominator of the quotient of the scales, and the zero points."""
-    cdef int64_t p, q
-    p, q, to.x_zero, to.y_zero = parts
-    to.p, to.q, to.step = p, q, <double>p / <double>q
+    """Set from a `quantized.Quantization`."""
+    to.p, to.shift, to.q, to.x_zero, to.y_zero = parts
+    to.step = <double>to.p / <double>to.q * power_of_two(to.shift)
     to.least, to.most = (-128, 127) if code == I8 else (0, 255)
 
 
 cdef struct FactorArrays:   # of the columns of a row: what their sums are made means with
+    double *by
     double *zeros
     double *high
     double *low
@@ -22,8 +22,9 @@ cdef FactorArrays factor_arrays(const Block *b, int slot) noexcept nogil:
     """Return where the factors of a slot are. Each array goes on for a vector."""
     cdef Py_ssize_t n = b.tile.cols + VEC_BYTES // 4
     cdef FactorArrays to
-    to.zeros = doubles(b.average, b.scratch, FACTORS) + 5 * n * slot
-    to.high, to.low, to.zeros_f = to.zeros + n, to.zeros + 2 * n, <float *>(to.zeros + 3 * n)
+    to.by = doubles(b.average, b.scratch, FACTORS) + FACTOR_ARRAYS * n * slot
+    to.zeros, to.high, to.low = to.by + n, to.by + 2 * n, to.by + 3 * n
+    to.zeros_f = <float *>(to.by + 4 * n)
     to.high_f, to.low_f = to.zeros_f + n, to.zeros_f + 2 * n
     return to
 
@@ -37,7 +38,7 @@ cdef FactorArrays factors_of(const Block *b, Py_ssize_t row, Py_ssize_t columns)
     cdef const Problem *p = &a.frame.problem
     cdef Factors *known = b.factors
     cdef Py_ssize_t c, first, taps = b.slabs * real_taps(&p.rows, b.tile.row + row, &first)
-    cdef double others = divisor_of_row(a, b.tile, b.tile.row + row), by
+    cdef double others = divisor_of_row(a, b.tile, b.tile.row + row)
     cdef FactorArrays to
     cdef int slot
     for slot in range(imin(known.count, FACTOR_SLOTS)):
@@ -50,12 +51,12 @@ cdef FactorArrays factors_of(const Block *b, Py_ssize_t row, Py_ssize_t columns)
     for c in range(columns):
         to.zeros[c] = b.quantization.x_zero * <double>(
             taps * real_taps(&p.cols, b.tile.col + c, &first))
-        by = others * count_of(&a.cols, b.tile.col + c)
-        if c > 0 and by == others * count_of(&a.cols, b.tile.col + c - 1):
+        to.by[c] = others * (a.cols.value if b.counts == NULL else b.counts[c])
+        if c > 0 and to.by[c] == to.by[c - 1]:
             to.high[c], to.low[c] = to.high[c - 1], to.low[c - 1]
             to.high_f[c], to.low_f[c] = to.high_f[c - 1], to.low_f[c - 1]
         else:
-            split_factor(b.quantization, by, &to.high[c], &to.low[c])
+            split_factor(b.quantization, to.by[c], &to.high[c], &to.low[c])
             split_factor_floats(to.high[c], to.low[c], 256 * a.terms, &to.high_f[c], &to.low_f[c])
         to.zeros_f[c] = <float>to.zeros[c]
     return to
@@ -65,7 +66,7 @@ cdef inline bint columns_are_alike(const Block *b) noexcept nogil:
     """Have all columns of a tile all their taps, and one divisor?"""
     cdef const Window *w = &b.average.frame.problem.cols
     cdef bint full = w.inner_lo <= b.tile.col and b.tile.col + b.tile.cols <= w.inner_hi
-    return b.tile.cols == 1 or (full and b.average.cols.counts == NULL)
+    return b.tile.cols == 1 or (full and b.counts == NULL)
 
 
 cdef void begin_quantize(quantize_t *d, const Block *b) noexcept nogil:
@@ -81,7 +82,8 @@ cdef void begin_quantize(quantize_t *d, const Block *b) noexcept nogil:
 
 
 cdef void set_factors(quantize_t *d, const FactorArrays *factors, Py_ssize_t c) noexcept nogil:
-    d.zeros, d.high, d.low = factors.zeros + c, factors.high + c, factors.low + c
+    d.by, d.zeros = factors.by + c, factors.zeros + c
+    d.high, d.low = factors.high + c, factors.low + c
     d.zeros_f, d.high_f, d.low_f = factors.zeros_f + c, factors.high_f + c, factors.low_f + c
 
 
@@ -100,7 +102,7 @@ cdef void quantize_block(char *y, const View *view, const char *sums, const Bloc
     begin_quantize(&d, b)
     d.sums_pitch, d.pitch = width * item, view.row
     while r < stop:
-        taps, last = real_taps(rows, tile.row + r, &first), same_divisors(a, tile, r, stop)
+        taps, last = real_taps(rows, tile.row + r, &first), same_divisors(b, r, stop)
         d.rows = 1
         while r + d.rows < last and real_taps(rows, tile.row + r + d.rows, &first) == taps:
             d.rows += 1

@@ -275,8 +275,8 @@ cdef void average_small_in_order(char *y, const View *view, const SmallTile *sma
         set_rows(small, src, b, done, stop)
         r = done
         while r < stop:
-            last = same_divisors(a, tile, r, stop)
-            set_divisors(&d, a, tile, tile.row + r)
+            last = same_divisors(b, r, stop)
+            set_divisors(&d, b, tile.row + r)
             set_divisors_in_order(&results, &d, b, item)
             results.data = y + r * view.row * size if in_place else sums
             results.pitch = view.row * size if in_place else width * item

@@ -85,7 +85,7 @@ cdef bint divide_sums(const View *y, double *high, Block *b, const Part *part,
     if as_row:
         if quick_divide_planes(dst, high, part.planes, a):
             return True
-        set_divisors(&divisors, a, tile, 0)
+        set_divisors(&divisors, b, 0)
         fp_clear()
         divide(dst, &row, &divisors, part.planes, a.result)
         if fp_underflow():
@@ -233,6 +233,7 @@ cdef void average_tile(const Average *a, const Job *job, const Tile *tile, Scrat
     factors.count, b.factors = 0, &factors
     b.average, b.tile, b.x, b.scratch, b.offsets = a, tile, x, scratch.area, offsets
     b.quantization = <const quantization_t *>job.more
+    set_column_counts(&b)
     b.slabs = lead_taps(p, x, tile.lead, counts, &first)
     for s in range(b.slabs):
         offsets[s] = lead_offset(p, x.lead, counts, s)

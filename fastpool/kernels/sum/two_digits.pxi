@@ -23,7 +23,8 @@ cdef struct SplitTile:                  # the input of sums of digits, as the st
 cdef void begin_split(SplitTile *split, const Block *b) noexcept nogil:
     """Set what the planes of a tile have in common."""
     cdef const Average *a = b.average
-    cdef Py_ssize_t *offsets = <Py_ssize_t *>doubles(a, b.scratch, OFFSETS) + 2 * b.slabs
+    cdef Py_ssize_t *offsets = <Py_ssize_t *>doubles(a, b.scratch, OFFSETS)
+    offsets += b.slabs * (1 + a.interleaves)
     split.block, split.x = b[0], b.x[0]
     split.x.col = b.tile.channels
     split.x.row = (b.tile.col_hi - b.tile.col_lo) * b.tile.channels

@@ -75,7 +75,7 @@ cdef void sum_prefixes(double *out, const double *sums, double *prefix,
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo, i, c, lo = 0, hi = 0
     # (At least n: windows without an element are the difference of the first n prefixes and these.)
-    cdef Py_ssize_t lag = imax(1, imin(w.dilation if w.places == NULL else 1, cols)) * n
+    cdef Py_ssize_t lag = imax(1, imin(w.dilation, cols)) * n
     cdef double *high
     cdef double *low
     for i in range(lag):
@@ -91,7 +91,7 @@ cdef void sum_prefixes(double *out, const double *sums, double *prefix,
         for i in range(cols * n):
             prefix[lag + i] = prefix[i] + sums[i]
     fill(prefix + lag + cols * n, WIDE, <double>0)  # the last windows read whole vectors
-    if n == 1 and w.places == NULL and w.stride == 1 and w.dilation == 1:
+    if n == 1 and not w.irregular and w.stride == 1 and w.dilation == 1:
         # Where all taps are elements, windows that are neighbours begin at neighbours.
         lo = imin(imax(w.inner_lo - tile.col, 0), tile.cols)
         hi = imin(imax(w.inner_hi - tile.col, lo), tile.cols)
@@ -122,13 +122,14 @@ cdef void set_prefix_places(Py_ssize_t *places, const Block *b) noexcept nogil:
     """
     cdef const Window *w = &b.average.frame.problem.cols
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t c, count, first, dilation = w.dilation if w.places == NULL else 1
-    if dilation == 1:
+    cdef Py_ssize_t c, count, first
+    cdef Walk walk
+    if w.dilation == 1:
+        start_walk(&walk, w, tile.col)
         for c in range(tile.cols):
-            first = window_start(w, tile.col + c)
-            count = window_stop(w, tile.col + c)
-            places[2 * c] = imin(imax(first, tile.col_lo), tile.col_hi) - tile.col_lo
-            places[2 * c + 1] = imin(imax(count, tile.col_lo), tile.col_hi) - tile.col_lo
+            places[2 * c] = imin(imax(walk.start, tile.col_lo), tile.col_hi) - tile.col_lo
+            places[2 * c + 1] = imin(imax(walk.stop, tile.col_lo), tile.col_hi) - tile.col_lo
+            next_window(&walk, w)
         return
     for c in range(tile.cols):
         count = real_taps(w, tile.col + c, &first)
@@ -136,8 +137,8 @@ cdef void set_prefix_places(Py_ssize_t *places, const Block *b) noexcept nogil:
         places[2 * c] = places[2 * c + 1] = 0
         if count:
             places[2 * c] = first
-            places[2 * c + 1] = first + (count - 1) * dilation + imin(
-                dilation, tile.col_hi - tile.col_lo)
+            places[2 * c + 1] = first + (count - 1) * w.dilation + imin(
+                w.dilation, tile.col_hi - tile.col_lo)
 
 
 cdef void sum_windows(double *out, const Columns *columns, const Block *b) noexcept nogil:

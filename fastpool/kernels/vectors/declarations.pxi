@@ -180,11 +180,13 @@ cdef extern from "kernels/vectors/quantize.h" nogil:
     const double MOST_SURE
     ctypedef struct quantization_t:
         int64_t p, q
+        int shift
         double step, x_zero, y_zero, least, most
     ctypedef struct quantize_t:
         const quantization_t *to
         const char *sums
         Py_ssize_t sums_pitch, pitch, rows, n
+        const double *by
         const double *zeros
         const double *high
         const double *low

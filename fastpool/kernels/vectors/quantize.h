@@ -4,11 +4,11 @@
  * p / q is the quotient of the scales. It is rounded, halves to even, and the zero point is added.
  *
  * The factor p / (q * d) is high + low, and high has so few bits that its product with a total is
- * exact. So the mean is off by at most 2**-52 of itself, and is exact if it is the middle of two
- * integers: such a number has few bits. One that is not is 1 / (2 * q * d) from the middle, or
- * further. Means beyond 2**10 saturate, and those within are off by 2**-42 at most. So all are
- * rounded right if q * d is at most 2**40. If it is not, or if there is no fused operation,
- * integers of 128 bits decide on what is near a middle.
+ * exact, if d is at most 2**44. So the mean is off by at most 2**-51 of itself, and is exact if it
+ * is the middle of two integers: such a number has few bits. One that is not is 1 / (2 * q * d) from
+ * the middle, or further. Means beyond 2**9 saturate, and those within are off by 2**-42 at most. So
+ * all are rounded right if q * d is at most 2**40. If it is not, or if there is no fused operation,
+ * integers of 128 bits decide on what is near a middle: d is at most 2**53.
  *
  * The same in floats: those within are off by 2**-15 at most, so all are rounded right if q * d is
  * at most 2**13. If it is not, doubles make the means again that are near a middle. */
@@ -18,7 +18,8 @@
 #include "quick_quotients.h"
 
 typedef struct {
-    int64_t p, q;          /* the quotient of the scales */
+    int64_t p, q;          /* the quotient of the scales is p * 2**shift / q */
+    int shift;
     double step;           /* the same, rounded */
     double x_zero, y_zero; /* zero points */
     double least, most;    /* of the result's type */
@@ -30,7 +31,8 @@ typedef struct {
     const char *sums;
     ptrdiff_t sums_pitch, pitch; /* bytes from one row to the next, of sums and of results */
     ptrdiff_t rows, n;
-    const double *zeros;      /* what sums exceed their totals by: of all, or of each of a row */
+    const double *by;         /* divisors: of all, or of each of a row */
+    const double *zeros;      /* what sums exceed their totals by */
     const double *high, *low; /* parts of the factors */
     const float *zeros_f, *high_f, *low_f; /* the same as floats, if `in_floats` */
     int one;                  /* of all */
@@ -76,11 +78,12 @@ static void split_factor(const quantization_t *to, double d, double *high, doubl
     *high = d ? to->step / d : 0; /* (no elements: their total is 0) */
 #if HAS_FMA
     uint64_t bits = f64_bits(*high), cleared = 0;
-    for (double totals = d * 0x1p8; totals >= 1; totals *= 0.5) cleared++;
+    for (double totals = d * 0x1p8; totals >= 1 && cleared < 52; totals *= 0.5) cleared++;
     if (!d) return;
     bits &= ~0ULL << cleared;
     BITS_OF(*high, bits);
-    *low = __builtin_fma(-(*high * d), (double)to->q, (double)to->p) / ((double)to->q * d);
+    *low = __builtin_fma(-(*high * d), (double)to->q, (double)to->p * power_of_two(to->shift)) /
+        ((double)to->q * d);
 #endif
 }
 
@@ -94,11 +97,11 @@ static void split_factor_floats(double high, double low, double totals, float *h
     *high_f = (float)exact, *low_f = (float)(high - exact + low);
 }
 
-/* Return whether a * b is less than (-1), equal to (0) or greater than (1) c * d. The products are
- * below 2**127 in magnitude, and b and d are not negative. */
+/* Return whether a * b * 2**shift is less than (-1), equal to (0) or greater than (1) c * d. These
+ * are below 2**127 in magnitude, b and d are not negative, and the shift is below 64. */
 #ifdef __SIZEOF_INT128__
-static int compare_products(int64_t a, int64_t b, int64_t c, int64_t d) {
-    __int128 left = (__int128)a * b, right = (__int128)c * d;
+static int compare_products(int64_t a, int64_t b, int shift, int64_t c, int64_t d) {
+    __int128 left = (__int128)a * b * ((__int128)1 << shift), right = (__int128)c * d;
     return (left > right) - (left < right);
 }
 #else /* (processors of 32 bits) */
@@ -115,24 +118,29 @@ static wide_int wide_product(int64_t a, int64_t b) {
     if (a < 0) low = -low, high = ~high + !low;
     return (wide_int){(int64_t)high, low};
 }
-static int compare_products(int64_t a, int64_t b, int64_t c, int64_t d) {
+static int compare_products(int64_t a, int64_t b, int shift, int64_t c, int64_t d) {
     wide_int left = wide_product(a, b), right = wide_product(c, d);
+    if (shift) {
+        left.high = (int64_t)((uint64_t)left.high << shift | left.low >> (64 - shift));
+        left.low <<= shift;
+    }
     if (left.high != right.high) return left.high > right.high ? 1 : -1;
     return (left.low > right.low) - (left.low < right.low);
 }
 #endif
 
 /* The mean of a total that is close to the middle of `lower` and the next integer. */
-static double settle_mean(double total, double factor, double lower, const quantization_t *to) {
-    if (!(lower > -0x1p10 && lower < 0x1p10)) return lower; /* it saturates */
-    int64_t divisor = (int64_t)nearest_int(to->step / factor), integer = (int64_t)lower;
-    int order = compare_products(2 * (int64_t)total, to->p, (2 * integer + 1) * divisor, to->q);
+static double settle_mean(double total, double by, double lower, const quantization_t *to) {
+    if (!(lower > -0x1p9 && lower < 0x1p9)) return lower; /* it saturates */
+    int64_t divisor = (int64_t)by, integer = (int64_t)lower;
+    int order = compare_products(2 * (int64_t)total, to->p, to->shift,
+                                 (2 * integer + 1) * divisor, to->q);
     return lower + (order > 0 || (order == 0 && integer % 2));
 }
 
-/* n results of WIDE, as the low bits of doubles. */
-INLINE vec_f64 quantize_vector(const char *sums, ptrdiff_t n, vec_f64 zeros, vec_f64 high,
-                               vec_f64 low, const quantize_t *d) {
+/* n results of WIDE, as the low bits of doubles. `by` are their divisors, one if `one`. */
+INLINE vec_f64 quantize_vector(const char *sums, ptrdiff_t n, const double *by, vec_f64 zeros,
+                               vec_f64 high, vec_f64 low, const quantize_t *d) {
     const vec_f64 magic = 0x1.8p52 - (vec_f64){0};
     const quantization_t *to = d->to;
     vec_f64 total = (vec_f64)(d->of_floats ? wide_f32((const float *)sums) : vec_load(sums));
@@ -142,7 +150,7 @@ INLINE vec_f64 quantize_vector(const char *sums, ptrdiff_t n, vec_f64 zeros, vec
         vec_f64 lower = whole - magic, half = mean - lower;
         for (ptrdiff_t i = 0; i < n; i++)
             if (half[i] > NEAR_HALF || half[i] < -NEAR_HALF)
-                lower[i] = settle_mean(total[i], high[i] + low[i], lower[i] - (half[i] < 0), to);
+                lower[i] = settle_mean(total[i], by[d->one ? 0 : i], lower[i] - (half[i] < 0), to);
         whole = lower + magic;
     }
     whole -= magic - to->y_zero;
@@ -164,7 +172,7 @@ INLINE void quantize_some(uint8_t *y, const char *sums, ptrdiff_t i, ptrdiff_t n
         high = (vec_f64)vec_load(d->high + i);
         low = (vec_f64)vec_load(d->low + i);
     }
-    vec_f64 v = quantize_vector(sums, n, zeros, high, low, d);
+    vec_f64 v = quantize_vector(sums, n, d->one ? d->by : d->by + i, zeros, high, low, d);
     __typeof__(LOW_8_f64(v)) results = LOW_8_f64(v);
     memcpy(y + i, &results, (size_t)n);
 }
