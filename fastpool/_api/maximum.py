@@ -62,7 +62,9 @@ def max_pool(
         "SAME_LOWER" pad for ``ceil(size / stride)`` outputs, with an odd unit at the end or at the
         beginning.
     ceil_mode : bool
-        Whether the number of windows is rounded up, not down. It does not affect "SAME_*".
+        Whether the number of windows is rounded up, not down. If the window exceeds the padded
+        input by less than the stride, that makes one window of what is there. It does not affect
+        "SAME_*".
     ceil_rule : {"clip", "keep"}
         With `ceil_mode`, a last window that starts in the padding at the end or past it is dropped
         ("clip") or kept ("keep").

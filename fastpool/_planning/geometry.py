@@ -15,6 +15,9 @@ LARGEST = 2**62
 # Limit for an axis with its padding, whose positions compiled code counts.
 LONGEST = sys.maxsize
 
+# Ends the error of a window that exceeds the padded input, if rounding up makes one window of it.
+CEIL_HINT = "; ceil_mode would make one window of it"
+
 _SPATIAL_NAMES = {1: "W", 2: "HW", 3: "DHW"}
 
 # name -> (has a batch axis, channels "first" or "last" or None, spatial axes)
@@ -274,7 +277,7 @@ def pooled_axes(shape, order, attributes):
         if auto_pad.startswith("SAME"):
             axes.append(_same_axis(axis, lower=auto_pad == "SAME_LOWER"))
         else:
-            axes.append(padded_axis(axis, rounding, f"kernel_shape[{i}]", order.spatial_names[i]))
+            axes.append(_padded_axis(axis, rounding, f"kernel_shape[{i}]", order.spatial_names[i]))
     for axis, name in zip(axes, order.spatial_names, strict=True):
         check_length(axis, name)
     return tuple(axes), Given(pads, *rules)
@@ -315,24 +318,34 @@ def _same_axis(axis, lower):
     return Axis(size, output, kernel, stride, dilation, begin, total - begin)
 
 
-def padded_axis(axis, rounding, argument, axis_name):
+def _padded_axis(axis, rounding, argument, axis_name):
     """Return an axis with the outputs for its padding; its own number of outputs is ignored.
 
-    `rounding` is "floor" or, for rounding up, a `ceil_rule`. If no window fits, raise ValueError
-    with the names of the argument and the axis.
+    `rounding` is "floor" or, for rounding up, a `ceil_rule`. If there is no window, raise
+    ValueError with the names of the argument and the axis.
     """
     size, _, kernel, stride, dilation, begin, end = axis
-    extent = axis.extent
-    fitting, reaching = window_counts(size + begin + end, extent, stride)
-    if fitting < 1:
-        raise ValueError(
-            f"{argument}: window ({kernel} - 1) * {dilation} + 1 = {extent} exceeds the padded "
-            f"input {size} + {begin} + {end} = {size + begin + end} of axis {axis_name}"
-        )
+    padded, extent = size + begin + end, axis.extent
+    fitting, reaching = window_counts(padded, extent, stride)
     output = fitting if rounding == "floor" else reaching
+    if not output:
+        problem = (
+            f"{argument}: window ({kernel} - 1) * {dilation} + 1 = {extent} exceeds the padded "
+            f"input {size} + {begin} + {end} = {padded} of axis {axis_name}"
+        )
+        if rounding != "floor":
+            problem += f" by at least the stride {stride}"
+        elif reaching and size + begin:
+            problem += CEIL_HINT
+        raise ValueError(problem)
     # A last window that would start in the padding at the end, or past it, is dropped.
     if rounding == "clip" and (output - 1) * stride >= size + begin:
         output -= 1
+    if not output:
+        raise ValueError(
+            f'{argument}: ceil_rule "clip" drops the only window of axis {axis_name}, which has '
+            f"{size} elements and no padding before them"
+        )
     if output != fitting:
         end = max((output - 1) * stride + extent - size - begin, 0)
     return Axis(size, output, kernel, stride, dilation, begin, end)
@@ -341,10 +354,11 @@ def padded_axis(axis, rounding, argument, axis_name):
 def window_counts(padded, extent, stride):
     """Return the number of windows in `padded` elements, rounded down and rounded up.
 
-    Rounding down counts the windows that fit. The number is below 1 if none does.
+    Rounding down counts the windows that fit. Rounding up counts one more if there is room past
+    them. If no window fits, that is one as long as less than a stride is missing.
     """
     room = padded - extent
-    return room // stride + 1, -(-room // stride) + 1
+    return max(0, room // stride + 1), max(0, -(-room // stride) + 1)
 
 
 def check_size(name, shape, itemsize):

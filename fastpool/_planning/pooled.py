@@ -20,8 +20,8 @@ from .geometry import (
     GivenSize,
     adaptive_axes,
     check_length,
-    padded_axis,
     pooled_axes,
+    window_counts,
 )
 
 # What the fields `axes` and `given` may be.
@@ -102,4 +102,7 @@ def _axis_again(axis):
     # An axis without elements has windows or, in an empty tile, none.
     if axis.output == axis.size == 0:
         return axis
-    return padded_axis(axis, "floor", "axes", "(of a plan)")
+    fitting, _ = window_counts(axis.size + axis.begin + axis.end, axis.extent, axis.stride)
+    if not fitting:
+        raise ValueError(f"{axis} has no window")
+    return axis._replace(output=fitting)

@@ -16,7 +16,8 @@ class Windows(NamedTuple):
     `axis` says what is computed. `end` is the padding at the end that the caller asked for.
     ``axis.end`` is what rounding down would need. `fitting` and `reaching` are the numbers of
     windows in the padding asked for, rounded down and up (`window_counts`). Outputs from `fitting`
-    on were added by rounding up. Outputs missing below `reaching` were dropped.
+    on were added by rounding up; if it is 0, the window exceeds the padded input, and the only
+    output was added. Outputs missing below `reaching` were dropped.
     """
 
     axis: Axis

@@ -106,13 +106,14 @@ def same(size, kernel, stride, dilation, auto_pad):
 
 def output_count(size, kernel, stride, dilation, begin, end, ceil_mode, ceil_rule):
     room = size + begin + end - ((kernel - 1) * dilation + 1)
-    if room < 0:
-        raise ValueError(f"kernel_shape: {kernel} taps exceed the padded input by {-room}")
+    # Rounding up adds a window, even if none fits. Its taps past the padding do not exist.
     steps, rest = divmod(room, stride)
     if ceil_mode and rest:
         steps += 1
     if ceil_mode and ceil_rule == "clip" and steps * stride >= size + begin:
         steps -= 1
+    if steps < 0:
+        raise ValueError(f"kernel_shape: no window of {kernel} taps in {size} + {begin} + {end}")
     return steps + 1
 
 

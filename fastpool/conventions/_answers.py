@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from .._planning import max_pool
+from .._planning.geometry import CEIL_HINT
 from .._planning.windows import windows_of
 
 
@@ -82,7 +83,8 @@ class Asked(NamedTuple):
             )
             plan = max_pool.MaxPool(**fields)
         except ValueError as error:
-            return Answer(name, call, None, str(error), tuple(notes))
+            problem = str(error).removesuffix(CEIL_HINT)
+            return Answer(name, call, None, problem, tuple(notes))
         return Answer(name, call, plan.output_shape[2:], "", tuple(notes), windows_of(plan))
 
 

@@ -1,7 +1,5 @@
 """What the attributes of a max pooling mean in each convention."""
 
-from .._planning.geometry import Axis, window_counts
-from .._planning.windows import Windows
 from ._answers import Answer, dropped
 
 
@@ -50,7 +48,10 @@ def _openvino(asked):
             pads = (0,) * len(pads)
             notes.append("the pads are ignored")
     call += ['rounding_type="ceil"'] * asked.ceil_mode
-    answer = asked.answer("OpenVINO", ", ".join(call), pads=pads, ceil_rule="keep")
+    call = ", ".join(call)
+    answer = asked.answer("OpenVINO", call, pads=pads, ceil_rule="keep")
+    if any(not w.fitting for w in answer.windows):  # it refuses what rounding down would refuse
+        return asked.answer("OpenVINO", call, notes, pads=pads, ceil_mode=False)
     if asked.ceil_mode and asked.same:
         axes = [w.axis for w in answer.windows]
         rooms = [a.size + a.begin + a.end - e for a, e in zip(axes, asked.extents, strict=True)]
@@ -81,25 +82,7 @@ def _torch(asked):
         return refused("one padding for both sides of an axis")
     if any(2 * p > k for p, k in zip(begins, asked.kernel, strict=True)):
         return refused("padding of at most half the kernel")
-    windows = []
-    for i, (size, kernel, stride, pad, dilation) in enumerate(
-        zip(asked.sizes, asked.kernel, asked.strides, begins, asked.dilations, strict=True)
-    ):
-        extent = asked.extents[i]
-        fitting, reaching = window_counts(size + 2 * pad, extent, stride)
-        output = reaching if asked.ceil_mode else fitting
-        if asked.ceil_mode and (output - 1) * stride >= size + pad:
-            output -= 1
-        if output < 1:
-            return refused(f"a window of {extent} exceeds the padded input of {size + 2 * pad}")
-        end = max(0, (output - 1) * stride + extent - size - pad)
-        axis = Axis(size, output, kernel, stride, dilation, pad, end)
-        windows.append(Windows(axis, pad, max(0, fitting), max(0, reaching)))
-    notes = ()
-    if any(w.fitting < 1 for w in windows):
-        notes = ("rounds up to one window although that exceeds the padded input",)
-    extents = tuple(w.output for w in windows)
-    return Answer("torch", call, extents, "", notes, tuple(windows))
+    return asked.answer("torch", call, pads=begins + ends, auto_pad="NOTSET")
 
 
 def _tensorflow(asked):

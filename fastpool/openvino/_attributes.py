@@ -1,6 +1,6 @@
 """Translate the attributes of OpenVINO's poolings into those of the native functions."""
 
-from .._planning import arguments
+from .._planning import arguments, geometry
 from .._planning.arguments import shown
 from .._planning.operators import counts, spatial_rank
 
@@ -103,6 +103,27 @@ def check_attributes(operation, version, attributes):
         _OF_WINDOWS[operation](len(attributes["kernel"]), version, **attributes)
     else:
         index_dtype(attributes.get("index_element_type"))
+
+
+def windows_plan(make, shape, dtype, version, *, ceil_mode, ceil_rule, **attributes):
+    """Return the plan that ``make(shape, dtype, ...)`` returns for native attributes.
+
+    OpenVINO refuses a window that exceeds the padded input. With `ceil_rule` "clip", rounding up
+    makes one window of it here, as in torch. Without it, the ValueError says how to get it.
+    """
+    try:
+        if ceil_mode and ceil_rule == "keep":
+            names = geometry.Attributes._fields
+            windows = {name: attributes[name] for name in names if name in attributes}
+            order = geometry.layout(attributes.get("layout"), shape)
+            geometry.pooled_axes(shape, order, geometry.Attributes(**windows))
+        return make(shape, dtype, ceil_mode=ceil_mode, ceil_rule=ceil_rule, **attributes)
+    except ValueError as error:
+        instead = 'rounding_type "ceil_torch"'
+        if version < 14:
+            instead = 'rounding_type "ceil" with ceil_rule "clip"'
+        hint = geometry.CEIL_HINT.replace("ceil_mode", instead)
+        raise ValueError(str(error).replace(geometry.CEIL_HINT, hint)) from None
 
 
 def index_dtype(element_type):

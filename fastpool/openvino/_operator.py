@@ -3,7 +3,13 @@
 from .._plans import make_adaptive_avg_plan, make_adaptive_max_plan, make_avg_plan, make_plan
 from .._running.interop import as_array
 from .._running.plan_cache import PlanCache
-from ._attributes import avg_pool_attributes, index_dtype, max_pool_attributes, rank_of
+from ._attributes import (
+    avg_pool_attributes,
+    index_dtype,
+    max_pool_attributes,
+    rank_of,
+    windows_plan,
+)
 
 
 def max_pool(
@@ -42,7 +48,9 @@ def max_pool(
         One value per spatial axis. Required with ``auto_pad="explicit"`` and ignored otherwise.
     rounding_type : {"floor", "ceil", "ceil_torch"}
         How the output extent is rounded. "ceil" keeps a last window that starts in the padding at
-        the end or past it, "ceil_torch" drops it. It does not affect same_upper and same_lower.
+        the end or past it, "ceil_torch" drops it. If the window exceeds the padded input by less
+        than the stride, "ceil_torch" makes one window of what is there; OpenVINO refuses it, and so
+        do "floor" and "ceil". It does not affect same_upper and same_lower.
     auto_pad : {"explicit", "same_upper", "same_lower", "valid"}
         The source of padding. This and `rounding_type` may be written in any case.
     index_element_type : {"i64", "i32"}, optional
@@ -96,9 +104,11 @@ def _plan_max_pool(shape, dtype, version, *arguments):
     attributes = max_pool_attributes(rank_of(shape, layout), version, *own)
     if ceil_rule is not None:
         attributes["ceil_rule"] = ceil_rule
-    return make_plan(
+    return windows_plan(
+        make_plan,
         shape,
         dtype,
+        version,
         **attributes,
         layout=layout,
         nan=nan,
@@ -143,7 +153,9 @@ def avg_pool(
         Whether the mean is that of the elements alone. If not, padding counts as zeros.
     rounding_type : {"floor", "ceil", "ceil_torch"}
         How the output extent is rounded. "ceil" keeps a last window that starts in the padding at
-        the end or past it, "ceil_torch" drops it. It does not affect same_upper and same_lower.
+        the end or past it, "ceil_torch" drops it. If the window exceeds the padded input by less
+        than the stride, "ceil_torch" makes one window of what is there; OpenVINO refuses it, and so
+        do "floor" and "ceil". It does not affect same_upper and same_lower.
     auto_pad : {"explicit", "same_upper", "same_lower", "valid"}
         The source of padding. This and `rounding_type` may be written in any case.
     beyond : {"count", "drop"}, optional
@@ -200,9 +212,11 @@ def _plan_avg_pool(shape, dtype, version, *arguments):
     attributes = avg_pool_attributes(rank_of(shape, layout), version, *own)
     if ceil_rule is not None:
         attributes["ceil_rule"] = ceil_rule
-    return make_avg_plan(
+    return windows_plan(
+        make_avg_plan,
         shape,
         dtype,
+        version,
         **attributes,
         layout=layout,
         numerics=numerics,

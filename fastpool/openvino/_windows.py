@@ -4,7 +4,7 @@ import openvino
 
 from .._planning import arguments
 from .._plans import make_avg_plan, make_plan
-from ._attributes import avg_pool_attributes, max_pool_attributes
+from ._attributes import avg_pool_attributes, max_pool_attributes, windows_plan
 from ._extension import Pooling, switches
 
 # Attributes of an operation that is read from a file, until the file's attributes replace them.
@@ -75,10 +75,11 @@ class _WindowPooling(Pooling):
         alone = {name: self._native[name] for name in ("auto_pad", "ceil_mode", "ceil_rule")}
         for name in ("kernel_shape", "strides", "dilations", "pads"):
             alone[name] = self._native[name][i::n]
-        return make_plan((1, 1, size), "bool", **alone).output_shape[2]
+        return windows_plan(make_plan, (1, 1, size), "bool", self._version, **alone).output_shape[2]
 
     def _plan(self, shape, dtype):
-        return self._make(shape, dtype, **self._native, num_threads=1)
+        attributes = {**self._native, "num_threads": 1}
+        return windows_plan(self._make, shape, dtype, self._version, **attributes)
 
 
 class MaxPool(_WindowPooling):

@@ -215,7 +215,7 @@ def _adaptive_backward(grad, like, rank, *_):
 
 
 def _sums_backward(grad, like, rank, *attributes):
-    means, taps = _as_means(like.shape[-rank:], *attributes)
+    means, taps = _as_means(*attributes)
     return _windows_backward(grad, like, rank, *means) * taps
 
 
@@ -259,7 +259,7 @@ class Norms(torch.autograd.Function):
     @staticmethod
     def jvp(ctx, tangent, *_):
         of_element, of_norm = _powers(ctx)
-        means, taps = _as_means(ctx.shape[-len(ctx.attributes[0]) :], *ctx.attributes)
+        means, taps = _as_means(*ctx.attributes)
         sums = Means.apply(of_element * tangent.double(), avg_pool, *means) * taps
         return (of_norm * sums).to(tangent.dtype)
 
@@ -275,14 +275,13 @@ def _powers(ctx):
     return input.sign() * torch.where(zero, 1.0, input).abs() ** (p - 1), of_norm
 
 
-def _as_means(sizes, kernel_size, stride, ceil_mode, _):
+def _as_means(kernel_size, stride, ceil_mode, _):
     """Return the attributes of averages of windows, and how many times these are their sums.
 
     Sums of windows that reach past the end are scaled, as in averages whose divisor is smaller.
     """
-    window = [min(k, size) for k, size in zip(kernel_size, sizes, strict=True)]
-    padding = [0] * len(window)
-    return (window, stride, padding, ceil_mode, True, None, "exact"), math.prod(kernel_size)
+    padding = [0] * len(kernel_size)
+    return (kernel_size, stride, padding, ceil_mode, True, None, "exact"), math.prod(kernel_size)
 
 
 def _register_means(pooling, derived=Means):

@@ -1,7 +1,5 @@
 """The table of poolings: the operators of each, their attributes, and their plans."""
 
-from dataclasses import replace
-
 from .._planning.arguments import dtype_name
 from .._planning.dtypes import FLOATS, is_float
 from .._plans import (
@@ -16,17 +14,15 @@ from ._ops import Pooling
 
 
 def _max_plan(shape, dtype, layout, sizes, outputs, attributes, return_indices):
-    kernel_size, stride, padding, dilation, _ = attributes
-    axes = zip(sizes, outputs, kernel_size, stride, padding, dilation, strict=True)
-    # Choose the padding at the end that gives torch's number of windows.
-    ends = [max(p, (out - 1) * s + d * (k - 1) + 1 - size - p) for size, out, k, s, p, d in axes]
+    kernel_size, stride, padding, dilation, ceil_mode = attributes
     return make_plan(
         shape,
         dtype,
         kernel_size,
         strides=stride,
-        pads=padding + ends,
+        pads=padding,
         dilations=dilation,
+        ceil_mode=ceil_mode,
         layout=layout,
         return_indices=return_indices,
         index_axis=-len(sizes),
@@ -55,21 +51,17 @@ def _average_plan(shape, dtype, layout, sizes, outputs, attributes, return_indic
 
 
 def _lp_plan(shape, dtype, layout, sizes, outputs, attributes, return_indices):
-    kernel_size, stride, _, norm_type = attributes
-    axes = zip(sizes, outputs, kernel_size, stride, strict=True)
-    # Padding at the end gives torch's number of windows. It counts as taps past the input.
-    ends = [max(0, (out - 1) * s + k - size) for size, out, k, s in axes]
-    plan = make_lp_plan(
+    kernel_size, stride, ceil_mode, norm_type = attributes
+    return make_lp_plan(
         shape,
         dtype,
         kernel_size,
         norm_type,
         strides=stride,
-        pads=[0] * len(sizes) + ends,
+        ceil_mode=ceil_mode,
         partial="scale",
         layout=layout,
     )
-    return replace(plan, counted=tuple((0, size) for size in sizes), given=None)
 
 
 def _adaptive_max_plan(shape, dtype, layout, sizes, outputs, attributes, return_indices):

@@ -7,6 +7,7 @@ import torch
 
 from .._planning import arguments
 from .._planning.arguments import shown
+from .._planning.geometry import CEIL_HINT
 
 # torch's operators take no larger ints.
 _MOST = 2**63 - 1
@@ -99,11 +100,6 @@ def average_windows(
                 f"got {shown(divisor_override)}"
             )
     extents = _mean_extents(sizes, kernel_size, stride, padding, ceil_mode)
-    if ceil_mode:
-        # A window may be larger than the padded input. What is past the padding is neither summed
-        # nor counted.
-        axes = zip(kernel_size, sizes, padding, strict=True)
-        kernel_size = [min(k, size + 2 * p) for k, size, p in axes]
     rules = ceil_mode, count_include_pad, divisor_override, _numerics(numerics)
     return (kernel_size, stride, padding, *rules), extents
 
@@ -191,10 +187,15 @@ def _extents(sizes, kernel_size, stride, padding, dilation, ceil_mode):
         if ceil_mode and (output - 1) * s >= size + p:
             output -= 1
         if output < 1:
-            raise ValueError(
+            problem = (
                 f"kernel_size: window ({k} - 1) * {d} + 1 = {d * (k - 1) + 1} exceeds the padded "
                 f"input {size} + 2 * {p} = {size + 2 * p}"
             )
+            if ceil_mode:
+                problem += f" by at least the stride {s}"
+            elif room + s > 0:
+                problem += CEIL_HINT
+            raise ValueError(problem)
         outputs.append(output)
     return outputs
 

@@ -14,7 +14,7 @@ from fastpool._running import builds as running
 
 from .arrays import draw_arrangement, in_time, same, untouched
 from .attributes import draw_batch
-from .pooling import AROUND, draw_axes, draw_hostile_axis
+from .pooling import AROUND, draw_axes, draw_hostile_axis, overhanging
 
 MOST_TAPS = 12_000  # that the twin adds, one at a time
 MOST_ELEMENTS = 40_000
@@ -99,9 +99,12 @@ def draw_windows(choices, rank, hostile):
         axes = [draw_hostile_axis(choices) for _ in range(rank)]
     else:
         axes = draw_axes(choices, rank, kind)
+    ceil_mode = choices.pick([False, True])
+    if kind != "same" and ceil_mode and choices.once_in(8):
+        axes = [overhanging(choices, axis) for axis in axes]
     sizes, kernels, strides, dilations, begins, ends = zip(*axes, strict=True)
     outputs = [
-        (size + begin + end - (kernel - 1) * dilation - 1) // stride + 1
+        max(1, (size + begin + end - (kernel - 1) * dilation - 1) // stride + 1)
         for size, kernel, stride, dilation, begin, end in axes
     ]
     taps = [min(kernel, max(size, 1)) for size, kernel in zip(sizes, kernels, strict=True)]
@@ -111,7 +114,7 @@ def draw_windows(choices, rank, hostile):
         "pads": begins + ends,
         "dilations": dilations,
         "auto_pad": auto_pad,
-        "ceil_mode": choices.pick([False, True]),
+        "ceil_mode": ceil_mode,
         "ceil_rule": choices.pick(["clip", "keep"]),
         "count_include_pad": choices.pick([False, True]),
         "beyond": choices.pick(["drop", "count"]),

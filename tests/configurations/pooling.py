@@ -76,7 +76,7 @@ def draw_axis(choices, rank, last, kind, outputs):
         begin, end = (
             choices.integer(0, choices.pick([kernel // 2, extent + 3, extent + room])) for _ in "be"
         )
-    size = max(extent + room - begin - end, choices.pick([0, 1, 2]) if begin + end else 1)
+    size = max(extent + room - begin - end, choices.pick([0, 1, 2]) if begin else 1)
     if size + begin + end < extent:
         end = extent - size - begin
     return size, kernel, stride, dilation, begin, end
@@ -118,8 +118,20 @@ def place_window(choices, size, kernel, stride, dilation, outputs):
     # Mostly a tap of some output is on an element, or next to one: elsewhere all is padding.
     tap = choices.pick([0, 1, 2, kernel // 2, kernel - 1]) % kernel
     begin = choices.pick([0, choices.integer(0, outputs - 1)]) * stride + tap * dilation
-    begin = min(max(begin - choices.integer(-2, size + 1), 0), pads)
+    begin = min(max(begin - choices.integer(-2, size + 1), 0 if size else 1), pads)
     return size, kernel, stride, dilation, begin, pads - begin
+
+
+def overhanging(choices, axis):
+    """Return an axis that is too short for its window, but rounds up to one, if there is any."""
+    size, kernel, stride, dilation, begin, end = axis
+    extent = (kernel - 1) * dilation + 1
+    if min(stride, extent) > 1:
+        padded = extent - choices.integer(1, min(stride, extent) - 1)
+        size = max(1, min(size, padded))
+        begin = min(begin, padded - size)
+        end = padded - size - begin
+    return size, kernel, stride, dilation, begin, end
 
 
 def draw_activation(choices, dtype):
@@ -157,12 +169,15 @@ def draw_call(choices, geometries=GEOMETRIES, dtypes=cases.DTYPE_NAMES, kinds=ca
         axes.insert(choices.integer(0, rank - 1), draw_long_axis(choices, room))
     else:
         axes = draw_axes(choices, rank, kind)
+    conventions = draw_conventions(choices, rank, layout)
+    if kind != "same" and conventions["ceil_mode"] and choices.once_in(8):
+        axes = [overhanging(choices, axis) for axis in axes]
     sizes, kernels, strides, dilations, begins, ends = zip(*axes, strict=True)
     many = [4, 5, 8, 16, 17, 33, 65, 130] if layout.endswith("C") else [4, 5, 17, 70, 150]
     counted = sizes
     if kind == "long":
         outputs = [
-            (size + begin + end - (kernel - 1) * dilation - 1) // stride + 1
+            max(1, (size + begin + end - (kernel - 1) * dilation - 1) // stride + 1)
             for size, kernel, stride, dilation, begin, end in axes
         ]
         counted = max(sizes, outputs, key=math.prod)
@@ -183,7 +198,7 @@ def draw_call(choices, geometries=GEOMETRIES, dtypes=cases.DTYPE_NAMES, kinds=ca
             "pads": begins + ends,
             "dilations": dilations,
             "auto_pad": auto_pad,
-            **draw_conventions(choices, rank, layout),
+            **conventions,
         },
         long=kind == "long",
     )

@@ -74,14 +74,15 @@ def number_of(place, shape, order):
 def test_small_geometries_element_by_element(seed):
     rng = random.Random(seed)
     rank = rng.choice([1, 1, 2, 2, 3])
+    rounding = rng.choice(["floor", "clip", "keep"])
     axes = []
     while len(axes) < rank:
         kernel, stride, dilation = rng.randint(1, 3), rng.randint(1, 3), rng.randint(1, 3)
         axis = rng.randint(1, 5), kernel, stride, dilation, rng.randint(0, 4), rng.randint(0, 4)
-        if axis[0] + axis[4] + axis[5] > (kernel - 1) * dilation:
+        missing = (kernel - 1) * dilation + 1 - axis[0] - axis[4] - axis[5]
+        if missing <= 0 or rounding != "floor" and missing < stride:
             axes.append(axis)
     sizes, kernels, strides, dilations, begins, ends = zip(*axes, strict=True)
-    rounding = rng.choice(["floor", "clip", "keep"])
     storage_order = rng.randint(0, 1)
     index_axis = rng.randint(0, 2 if storage_order else rank + 1)
     x = np.array(
@@ -135,7 +136,7 @@ def test_extents_agree_with_the_planner(seed):
     kernel, dilation = (rng.randint(1, 1 << rng.randint(1, 70)) for _ in range(2))
     extent = (kernel - 1) * dilation + 1
     begin = rng.choice([0, 1, extent // 2, extent - 1, extent + 5])
-    end = max(0, extent - size - begin) + rng.randint(0, 9)
+    end = max(0, extent - size - begin + rng.randint(-9, 9))
     stride = rng.choice([1, 2, 3, extent, extent // 2 + 1, 10**30])
     auto_pad = rng.choice(["NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER"])
     if (size + begin + end - extent) // stride > 1000:
@@ -149,8 +150,13 @@ def test_extents_agree_with_the_planner(seed):
         "ceil_rule": rng.choice(["clip", "keep"]),
         "layout": "W",
     }
-    y = _reference.max_pool(np.arange(size), kernel, **attributes)
-    assert y.shape == make_plan((size,), "int64", kernel, **attributes).output_shape
+    try:
+        shape = make_plan((size,), "int64", kernel, **attributes).output_shape
+    except ValueError:
+        with pytest.raises(ValueError, match="^kernel_shape"):
+            _reference.max_pool(np.arange(size), kernel, **attributes)
+    else:
+        assert _reference.max_pool(np.arange(size), kernel, **attributes).shape == shape
 
 
 # ------------------------------------------------------------------------------ rules, by hand
@@ -169,6 +175,29 @@ def test_windows_without_elements():
         attributes = {"storage_order": storage_order, "index_axis": axis, "layout": "NCHW"}
         _, indices = pool(np.ones((2, 2, 1, 1)), 1, pads=1, **attributes)
         assert np.count_nonzero(np.array(indices) == -1) == 4 * 8
+
+
+def test_a_window_larger_than_the_padded_input():
+    """Rounding up makes one of it, as long as less than a stride is missing."""
+    for ceil_rule in ("clip", "keep"):
+        attributes = {"ceil_mode": True, "ceil_rule": ceil_rule}
+        assert pool([3, 7], 4, strides=3, **attributes) == ([7], [1])
+        assert pool([3, 7], 4, strides=3, auto_pad="VALID", **attributes) == ([7], [1])
+        assert pool([3, 7], 6, strides=3, pads=(1, 1), **attributes) == ([7], [1])
+        assert pool([[5]], 3, strides=4, **attributes) == ([[5]], [[0]])
+        assert pool([5, 9], 2, strides=3, dilations=2, **attributes) == ([5], [0])
+        assert pool([5], 2, strides=5, dilations=3, pads=(1, 0), **attributes)[1] == [-1]
+        for strides, kernel in ((2, 4), (1, 3)):
+            with pytest.raises(ValueError, match="^kernel_shape"):
+                pool([3, 7], kernel, strides=strides, **attributes)
+    with pytest.raises(ValueError, match="^kernel_shape"):
+        pool([3, 7], 3, strides=2)
+    low = np.iinfo(np.int64).min
+    attributes = {"strides": 9, "ceil_mode": True}
+    assert pool([], 3, "i8", pads=(1, 0), **attributes) == ([low], [-1])
+    assert pool([], 3, "i8", **attributes, ceil_rule="keep") == ([low], [-1])
+    with pytest.raises(ValueError, match="^kernel_shape"):
+        pool([], 3, "i8", **attributes)
 
 
 def test_the_last_window_of_ceil():

@@ -110,7 +110,7 @@ BAD_POOLS = [
     (
         "kernel_shape",
         ValueError,
-        {"kernel_shape": 9, "ceil_mode": True, "strides": 9, "ceil_rule": "keep"},
+        {"kernel_shape": 12, "ceil_mode": True, "strides": 4, "ceil_rule": "keep"},
     ),
     ("kernel_shape", ValueError, {"kernel_shape": 9, "auto_pad": "VALID"}),
     # indices

@@ -34,9 +34,12 @@ def starts_inside(padded, extent, stride):
 
 
 def starts_covering(padded, extent, stride):
-    """Where windows start until one reaches the last of `padded` elements: rounding up."""
-    starts = [0]
-    while starts[-1] + extent < padded:
+    """Where windows start until one reaches the last of `padded` elements: rounding up.
+
+    There is none if a window would have to start before the padding to end with it.
+    """
+    starts = [0] if padded + stride > extent else []
+    while starts and starts[-1] + extent < padded:
         starts.append(starts[-1] + stride)
     return starts
 
@@ -49,34 +52,29 @@ def test_explicit_padding_on_every_small_geometry(stride):
         geometry = size, kernel, stride, dilation, begin, end
         extent = len(range(0, (kernel - 1) * dilation + 1))
         padded = size + begin + end
-        if extent > padded:
-            for rounding in ({}, {"ceil_mode": True}, {"ceil_mode": True, "ceil_rule": "keep"}):
-                with pytest.raises(ValueError, match="kernel_shape"):
-                    plan_row(*geometry, **rounding)
-            continue
-
-        floor, _ = plan_row(*geometry)
-        assert floor == (size, len(starts_inside(padded, extent, stride)), *geometry[1:])
-
+        inside = starts_inside(padded, extent, stride)
+        check_row(geometry, inside, len(inside))
         starts = starts_covering(padded, extent, stride)
-        keep, plan = plan_row(*geometry, ceil_mode=True, ceil_rule="keep")
-        assert keep[:6] == (size, len(starts), *geometry[1:5])
-        check_used_pads(geometry, plan)
-
-        if starts[-1] >= begin + size:
+        check_row(geometry, starts, len(inside), ceil_mode=True, ceil_rule="keep")
+        if starts and starts[-1] >= begin + size:
             starts.pop()
-        clip, plan = plan_row(*geometry, ceil_mode=True)
-        assert clip[:6] == (size, len(starts), *geometry[1:5])
-        if starts:
-            check_used_pads(geometry, plan)
+        check_row(geometry, starts, len(inside), ceil_mode=True)
 
 
-def check_used_pads(geometry, plan):
-    """With the plan's own pads rounding down gives the same; they differ only if they have to."""
+def check_row(geometry, starts, fitting, **rounding):
+    """The plan has windows that start there, or is refused if there are none.
+
+    With the plan's own pads, rounding down gives the same. They differ only if they have to.
+    """
     size, kernel, stride, dilation, begin, end = geometry
-    axis, _ = plan_row(size, kernel, stride, dilation, *plan.pads)
-    assert axis == plan.axes[0]
-    if plan_row(*geometry)[0].output == axis.output:
+    if not starts:
+        with pytest.raises(ValueError, match=r"^kernel_shape\[0\]"):
+            plan_row(*geometry, **rounding)
+        return
+    axis, plan = plan_row(*geometry, **rounding)
+    assert axis[:6] == (size, len(starts), *geometry[1:5])
+    assert axis == plan_row(size, kernel, stride, dilation, *plan.pads)[0]
+    if len(starts) == fitting:
         assert plan.pads == (begin, end)
 
 
@@ -99,10 +97,11 @@ def test_same_on_every_small_geometry(stride):
 
 
 def test_valid_is_no_padding_and_follows_the_rounding():
-    for size, kernel, stride, dilation in itertools.product(range(6, 12), KERNELS, STRIDES, (1, 2)):
-        if (kernel - 1) * dilation + 1 > size:
-            continue
+    for size, kernel, stride, dilation in itertools.product(range(4, 12), KERNELS, STRIDES, (1, 2)):
+        missing = (kernel - 1) * dilation + 1 - size
         for rounding in ({}, {"ceil_mode": True}, {"ceil_mode": True, "ceil_rule": "keep"}):
+            if missing > 0 and (not rounding or missing >= stride):
+                continue
             valid = plan_row(size, kernel, stride, dilation, auto_pad="VALID", **rounding)
             assert valid == plan_row(size, kernel, stride, dilation, 0, 0, **rounding)
     # OpenVINO's example 5
@@ -251,6 +250,27 @@ def test_a_shape_error_prints_its_formula():
     assert str(raised.value) == f"kernel_shape[1]: {window} exceeds {room}"
     with pytest.raises(ValueError, match=r"kernel_shape\[2\].*of axis D3$"):
         make_plan((1, 1, 9, 9, 3, 9), "float32", (2, 2, 5, 2))
+
+
+def test_a_shape_error_says_whether_rounding_up_helps():
+    exceeds = r"^kernel_shape\[0\]: window .* = 5 exceeds the padded input .* = 3 of axis W"
+    with pytest.raises(ValueError, match=exceeds + "; ceil_mode would make one window of it$"):
+        plan_row(2, 5, 3, 1, 1)
+    with pytest.raises(ValueError, match=exceeds + "$"):
+        plan_row(2, 5, 2, 1, 1)
+    for ceil_rule in ("clip", "keep"):
+        rounding = {"ceil_mode": True, "ceil_rule": ceil_rule}
+        with pytest.raises(ValueError, match=exceeds + " by at least the stride 2$"):
+            plan_row(2, 5, 2, 1, 1, **rounding)
+        assert plan_row(2, 5, 3, 1, 1, **rounding)[0].output == 1
+    # Without elements, and padding before them, "clip" drops the first window too.
+    for end, stride in ((5, 1), (3, 3)):
+        with pytest.raises(ValueError, match='ceil_rule "clip" drops the only window of axis W'):
+            plan_row(0, 5, stride, 1, 0, end, ceil_mode=True)
+        keep = {"ceil_mode": True, "ceil_rule": "keep"}
+        assert plan_row(0, 5, stride, 1, 0, end, **keep)[0].output == 1
+    with pytest.raises(ValueError, match=r"= 3 of axis W$"):
+        plan_row(0, 5, 3, 1, 0, 3)
 
 
 def test_pads_together_with_auto_pad():

@@ -357,6 +357,21 @@ def test_all_four_differ():
     ]
 
 
+def test_a_window_larger_than_the_padded_input():
+    """Rounding up makes one window of it, but not in OpenVINO."""
+    exceeds = "kernel_shape[0]: window (3 - 1) * 1 + 1 = 3 exceeds the padded input 1 + 0 + 0 = 1"
+    for op, call in (("max", ""), ("average", 'exclude-pad="true"')):
+        onnx, openvino, torch, valid, _ = conventions.compare(
+            1, 3, strides=3, ceil_mode=True, op=op
+        ).answers
+        assert onnx.output_shape == torch.output_shape == (1,)
+        assert openvino.output_shape is valid.output_shape is None
+        assert openvino.problem == valid.problem == f"{exceeds} of axis W"
+        assert openvino.call == ", ".join(filter(None, ['rounding_type="ceil"', call]))
+        for a in conventions.compare(1, 3, strides=3, op=op).answers[:4]:
+            assert a.output_shape is None and a.problem == f"{exceeds} of axis W"
+
+
 def test_what_means_nothing_anywhere_is_refused():
     for attributes, match in (
         ({"sizes": 0}, r"^sizes\[0\]: expected an int of at least 1"),

@@ -172,7 +172,7 @@ def test_rounding_changes_what_is_made_and_nothing_else():
     for size, kernel, stride, pad in itertools.product(
         range(1, 7), (1, 2, 3), (1, 2, 3, 5), (0, 1, 3)
     ):
-        if size + 2 * pad < kernel:
+        if size + 2 * pad < kernel:  # `test_the_only_window_reaches_past_the_padding`
             continue
         attributes = {"strides": stride, "pads": pad, "layout": "W"}
         made = {}
@@ -189,6 +189,24 @@ def test_rounding_changes_what_is_made_and_nothing_else():
         assert floor.output == floor.fitting and keep.output == keep.reaching
         for output in clip.dropped:
             assert clip.first(output) >= size
+
+
+@pytest.mark.parametrize("ceil_rule", ["clip", "keep"])
+def test_the_only_window_reaches_past_the_padding(ceil_rule):
+    """The window exceeds the padded input: rounding up added it, whatever the rule for the last."""
+    attributes = {"strides": 4, "pads": (1, 0), "ceil_mode": True, "ceil_rule": ceil_rule}
+    attributes |= {"count_include_pad": True, "layout": "W"}
+    plan = plan_avg_pool((2,), "float32", 6, **attributes)
+    (w,) = windows_of(plan)
+    assert (w.fitting, w.reaching, w.output) == (0, 1, 1)
+    assert (list(w.added), list(w.dropped), w.end) == ([0], [], 0)
+    text = " ".join(plan.explain().split())
+    for line in (
+        "output ceil((2 + 1 + 0 - 6) / 4) + 1 = 1 padding 1 at the beginning, 0 at the end",
+        "added by ceil_mode: window 0, which starts 1 before element 0 and ends 3 past the padded",
+        "over the beginning: 0; over the end: 0 taps that count: 3 in window 0",
+    ):
+        assert line in text
 
 
 def test_attributes_of_any_magnitude():

@@ -104,6 +104,34 @@ def test_last_ceil_window():
     assert y.tolist() == [[[1]]]
 
 
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_a_window_larger_than_the_padded_input(layout):
+    """OpenVINO refuses it. "ceil_torch" makes one window of what is there."""
+    x = np.moveaxis(np.array([[[3.0, 7.0]]]), 1, 2 if layout == "NHWC" else 1)
+    window = {"strides": [3], "kernel": [4], "auto_pad": "valid", "layout": layout}
+    exceeds = r"^kernel_shape\[0\]: window \(4 - 1\) \* 1 \+ 1 = 4 exceeds .* = 2 of axis W; "
+    for version in (1, 8, 14):
+        instead = 'rounding_type "ceil_torch"'
+        if version < 14:
+            instead = 'rounding_type "ceil" with ceil_rule "clip"'
+        for rounding_type in ("floor", "ceil"):
+            with pytest.raises(ValueError, match=f"{exceeds}{instead} would make one window of it"):
+                fastpool.openvino.max_pool(
+                    x, version=version, **window, rounding_type=rounding_type
+                )
+    for version, rounding in (
+        (14, {"rounding_type": "ceil_torch"}),
+        (8, {"rounding_type": "ceil", "ceil_rule": "clip"}),
+    ):
+        y, indices = fastpool.openvino.max_pool(x, version=version, **window, **rounding)
+        assert (y.tolist(), indices.tolist()) == ([[[7]]], [[[1]]])
+    window["strides"] = [2]
+    for rounding_type in ("floor", "ceil", "ceil_torch"):
+        with pytest.raises(ValueError, match="exceeds .* of axis W") as raised:
+            fastpool.openvino.max_pool(x, version=14, **window, rounding_type=rounding_type)
+        assert "one window" not in str(raised.value)
+
+
 @pytest.mark.parametrize("rounding_type", ["floor", "ceil", "ceil_torch"])
 def test_same_padding_ignores_rounding(rounding_type):
     x = np.arange(7.0).reshape(1, 1, 7)

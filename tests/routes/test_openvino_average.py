@@ -165,6 +165,25 @@ def test_no_planes(shape):
     assert fastpool.openvino.avg_pool(np.zeros(shape), **window).shape == (*shape[:2], 4)
 
 
+def test_a_window_larger_than_the_padded_input():
+    """OpenVINO refuses it. "ceil_torch" makes one window, divided as any that is rounded up."""
+    x = np.array([[[3.0, 7.0]]])
+    window = {"strides": [3], "kernel": [5], "pads_begin": [1], "pads_end": [0]}
+    for version in (1, 14, 16):
+        instead = "ceil_torch" if version > 1 else '"ceil" with ceil_rule "clip"'
+        for rounding_type in ("floor", "ceil"):
+            with pytest.raises(ValueError, match=f"exceeds .* of axis W; .*{instead}.* one window"):
+                fastpool.openvino.avg_pool(
+                    x, **window, version=version, exclude_pad=True, rounding_type=rounding_type
+                )
+    for pad, exclude_pad, mean in ((1, True, 5), (1, False, 2), (0, False, 5)):
+        window |= {"pads_begin": [pad], "strides": [4 - pad], "exclude_pad": exclude_pad}
+        y = fastpool.openvino.avg_pool(x, **window, rounding_type="ceil_torch")
+        assert y.tolist() == [[[mean]]]
+    window |= {"version": 1, "rounding_type": "ceil", "ceil_rule": "clip"}
+    assert fastpool.openvino.avg_pool(x, **window).tolist() == [[[5]]]
+
+
 def test_integers_round_halves_to_even():
     x = np.array([[[1, 2, 3, 4, -1, -2]]], np.int8)
     window = {"strides": [1], "kernel": [2], "auto_pad": "valid", "exclude_pad": True}

@@ -161,6 +161,35 @@ def test_channels_last(shape):
         assert_same(run(openvino.Model(pool.outputs(), [x]), given), expected)
 
 
+def test_a_window_larger_than_the_padded_input():
+    """OpenVINO's own operation refuses it in every rounding mode.
+
+    If the extents are unknown and it has one thread, OpenVINO 2026.4 gives an empty result instead.
+    """
+    x = np.array([[[3, 7]]], np.float32)
+    window = {"strides": [3], "pads_begin": [0], "pads_end": [0]}
+    for rounding_type in ("floor", "ceil", "ceil_torch"):
+        own = ops.parameter(x.shape, np.float32)
+        attributes = {**window, "dilations": [1], "kernel_shape": [4]}
+        with pytest.raises(RuntimeError, match="larger than the data shape after padding"):
+            ops.max_pool(own, **attributes, rounding_type=rounding_type)
+    for operation, more in (
+        (fastpool.openvino.MaxPool, {}),
+        (fastpool.openvino.AvgPool, {"exclude_pad": True}),
+    ):
+        attributes = {**window, "kernel": [4], **more}
+        for rounding_type in ("floor", "ceil"):
+            with pytest.raises(ValueError, match='exceeds .*; rounding_type "ceil_torch" would'):
+                operation(
+                    ops.parameter([1, 1, 2], np.float32), **attributes, rounding_type=rounding_type
+                )
+        for extent in (2, -1):
+            parameter = ops.parameter([1, 1, extent], np.float32)
+            pool = operation(parameter, **attributes, rounding_type="ceil_torch")
+            y, *_ = run(openvino.Model(pool.outputs(), [parameter]), x)
+            assert y.tolist() == [[[5 if more else 7]]]
+
+
 def test_evaluate_gives_outputs_their_shape():
     x = ops.parameter([-1, 3, -1, -1], np.float32)
     model = openvino.Model(fastpool.openvino.MaxPool(x, **HALVE).outputs(), [x])
