@@ -5,12 +5,14 @@ from numpy import ndarray
 from .._planning import arguments
 from .._plans import make_plan, make_unpool_plan
 from .._running.interop import as_array, routed
-from .._running.plan_cache import PlanCache
+from .._running.plan_cache import PlanCache, call_key
+from .words import explicit, unexpected
 
 _pool_plans = PlanCache(make_plan)
 _unpool_plans = PlanCache(lambda shape, dtype, *attributes: make_unpool_plan(shape, *attributes))
 
 
+@explicit
 def max_pool(
     x,
     kernel_shape,
@@ -33,6 +35,7 @@ def max_pool(
     out=None,
     out_indices=None,
     num_threads=None,
+    **unknown,
 ):
     """Take the maximum of every window of an array.
 
@@ -163,6 +166,8 @@ def max_pool(
     >>> fastpool.max_pool(np.array([3, 1, 4, 1, 5]), 3, pads=(0, 2), layout="W")
     array([4, 4, 5, 5, 5])
     """
+    if unknown:
+        raise unexpected(max_pool, unknown)
     if type(x) is not ndarray:
         results = routed(max_pool, x, locals())
         if results is not None:
@@ -187,9 +192,12 @@ def max_pool(
         index_layout,
         num_threads,
     )
-    return _pool_plans.find(x, arguments)(x, out, out_indices)
+    found = _pool_plans.quick.get(call_key(x, arguments))
+    plan = _pool_plans.find(x, arguments) if found is None else found[0]
+    return plan(x, out, out_indices)
 
 
+@explicit
 def plan_max_pool(
     input_shape,
     dtype,
@@ -211,6 +219,7 @@ def plan_max_pool(
     index_dtype="int64",
     index_layout="NCHW",
     num_threads=None,
+    **unknown,
 ):
     """Prepare a max pooling for any number of arrays of one shape and type.
 
@@ -262,6 +271,8 @@ index_layout, num_threads
     >>> plan(np.zeros(plan.input_shape, np.float32), out=y) is y
     True
     """
+    if unknown:
+        raise unexpected(plan_max_pool, unknown)
     return make_plan(
         input_shape,
         dtype,
@@ -285,6 +296,7 @@ index_layout, num_threads
     )
 
 
+@explicit
 def max_unpool(
     x,
     indices,
@@ -299,6 +311,7 @@ def max_unpool(
     index_layout="NCHW",
     out=None,
     num_threads=None,
+    **unknown,
 ):
     """Put maxima back where they were; everything else is zero.
 
@@ -370,6 +383,8 @@ def max_unpool(
     array([[0, 0, 0, 0],
            [0, 6, 8, 0]])
     """
+    if unknown:
+        raise unexpected(max_unpool, unknown)
     if type(x) is not ndarray:
         results = routed(max_unpool, x, locals())
         if results is not None:
@@ -386,9 +401,12 @@ def max_unpool(
         index_layout,
         num_threads,
     )
-    return _unpool_plans.find(x, attributes)(x, indices, out)
+    found = _unpool_plans.quick.get(call_key(x, attributes))
+    plan = _unpool_plans.find(x, attributes) if found is None else found[0]
+    return plan(x, indices, out)
 
 
+@explicit
 def plan_max_unpool(
     input_shape,
     kernel_shape,
@@ -401,6 +419,7 @@ def plan_max_unpool(
     index_axis=0,
     index_layout="NCHW",
     num_threads=None,
+    **unknown,
 ):
     """Prepare a max unpooling for any number of arrays of one shape.
 
@@ -441,6 +460,8 @@ num_threads
     array([[0, 0, 0, 0],
            [0, 6, 8, 0]])
     """
+    if unknown:
+        raise unexpected(plan_max_unpool, unknown)
     return make_unpool_plan(
         arguments.input_shape(input_shape),
         kernel_shape,
