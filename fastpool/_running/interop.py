@@ -72,6 +72,8 @@ def as_array(x, name):
     """
     if issubclass(type(x), np.ndarray):
         return _plain(x, name)
+    if x is None:  # NumPy would make an array of one object
+        raise TypeError(f"{name}: expected an array, got None")
     if _is_tensor(x):
         return _from_tensor(x, name)
     nulls = getattr(x, "null_count", 0)  # pyarrow would give NumPy floats and NaN
