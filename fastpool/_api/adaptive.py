@@ -5,9 +5,9 @@ from numpy import expand_dims, ndarray
 from .. import _plans
 from .._planning import arguments
 from .._planning.dtypes import FLOATS
+from .._planning.words import explicit, unexpected
 from .._running.interop import as_array, as_output, bump_versions, routed
 from .._running.plan_cache import PlanCache, call_key
-from .words import explicit, unexpected
 
 _global_avg_plans = PlanCache(_plans.make_global_avg_plan)
 _global_lp_plans = PlanCache(_plans.make_global_lp_plan, FLOATS)

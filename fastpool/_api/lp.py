@@ -3,10 +3,10 @@
 from numpy import ndarray
 
 from .._planning.dtypes import FLOATS
+from .._planning.words import explicit, unexpected
 from .._plans import make_lp_plan
 from .._running.interop import as_array, routed
 from .._running.plan_cache import PlanCache, call_key
-from .words import explicit, unexpected
 
 _plans = PlanCache(make_lp_plan, FLOATS)
 

@@ -3,10 +3,10 @@
 from numpy import ndarray
 
 from .._planning import arguments
+from .._planning.words import explicit, unexpected
 from .._plans import make_plan, make_unpool_plan
 from .._running.interop import as_array, routed
 from .._running.plan_cache import PlanCache, call_key
-from .words import explicit, unexpected
 
 _pool_plans = PlanCache(make_plan)
 _unpool_plans = PlanCache(lambda shape, dtype, *attributes: make_unpool_plan(shape, *attributes))
@@ -53,8 +53,9 @@ def max_pool(
         a DataArray to `fastpool.xarray`.
     kernel_shape : int or sequence of int
         Taps of the window along each spatial axis, at least 1.
-    strides : int or sequence of int
-        Elements from one window to the next, at least 1.
+    strides : int or sequence of int or "window"
+        Elements from one window to the next, at least 1. "window" is `kernel_shape`: windows next
+        to each other.
     pads : int or sequence of int
         Padding, which never wins the maximum: one int for all sides, one per spatial axis for both
         of its sides, or all begins and then all ends. It may be larger than the window.
@@ -72,7 +73,8 @@ def max_pool(
     layout : str
         The axes of `x` and of the results: "W", "HW" or "DHW", before it an optional "N" for the
         batch, and before or after it an optional "C" for the channels. "NCHW" and "NHWC" also mean
-        channels first and channels last with any number of spatial axes.
+        channels first and channels last with any number of spatial axes. A photograph, of shape
+        (height, width, 3), is "HWC": as "NCHW" it is pooled along its colours.
     nan : {"propagate", "ignore"}
         "propagate": a window with a NaN gives NaN. "ignore": only a window of NaN alone does.
     activation : {"Relu", "Clip", "LeakyRelu", "HardSigmoid", "Tanh", "Sigmoid", "Silu"}, optional
@@ -149,7 +151,7 @@ def max_pool(
     >>> import numpy as np
     >>> import fastpool
     >>> x = np.arange(25, dtype=np.float32).reshape(1, 1, 5, 5)
-    >>> fastpool.max_pool(x, 2, strides=2)
+    >>> fastpool.max_pool(x, 2, strides="window")
     array([[[[ 6.,  8.],
              [16., 18.]]]], dtype=float32)
 
@@ -325,7 +327,7 @@ def max_unpool(
     indices : array_like of int64 or int32
         The place of each value, in the shape of `x`: offsets as :func:`max_pool` returns them with
         `storage_order` 0.
-    kernel_shape, strides, pads : int or sequence of int
+    kernel_shape, strides, pads : int or sequence of int, strides also "window"
         Those of the pooling. Forms and defaults are those of :func:`max_pool`.
     output_shape : sequence of int, optional
         Shape of the result, with all axes in the order of `layout`. Inputs of several extents pool
@@ -378,8 +380,8 @@ def max_unpool(
     >>> import numpy as np
     >>> import fastpool
     >>> x = np.array([[1, 3, 2, 4], [5, 6, 8, 7]])
-    >>> y, indices = fastpool.max_pool(x, 2, strides=2, layout="HW", return_indices=True)
-    >>> fastpool.max_unpool(y, indices, 2, strides=2, layout="HW")
+    >>> y, indices = fastpool.max_pool(x, 2, strides="window", layout="HW", return_indices=True)
+    >>> fastpool.max_unpool(y, indices, 2, strides="window", layout="HW")
     array([[0, 0, 0, 0],
            [0, 6, 8, 0]])
     """

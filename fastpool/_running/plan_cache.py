@@ -71,7 +71,7 @@ class PlanCache:
         """Return the plan for an array; make it if it is not cached.
 
         The public functions look into `quick` before they call this method. What that saves is what
-        their hidden argument for unknown words costs (_api/words.py).
+        their hidden argument for unknown words costs (_planning/words.py).
         """
         quick = self.quick.get(call_key(x, arguments))
         return self._find(x, arguments) if quick is None else quick[0]
