@@ -113,7 +113,7 @@ def test_a_missing_package_is_named(package):
     )
 
 
-@pytest.mark.parametrize("command", [("-m", "fastpool"), ("-I", "-mfastpool"), "script"])
+@pytest.mark.parametrize("command", [("-m", "fastpool"), ("-Xutf8", "-mfastpool"), "script"])
 def test_an_unknown_build_is_one_line(command, tmp_path):
     """Python imports the package, which refuses, before any code of the command runs."""
     if command == "script":
