@@ -435,3 +435,10 @@ def test_strides_of_the_window():
     back = fastpool.max_unpool(*got, (2, 3), strides="window", layout="HW")
     expected = fastpool.max_unpool(*expected, (2, 3), strides=(2, 3), layout="HW")
     cases.assert_same(back.compute(), expected)
+
+
+def test_none_for_indices():
+    x = da.zeros((1, 1, 4, 4), chunks=2)
+    for function in (fastpool.max_unpool, fastpool.dask.max_unpool):
+        with pytest.raises(TypeError, match="^indices: expected an array, got None$"):
+            function(x, None, 2)
