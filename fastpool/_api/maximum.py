@@ -53,7 +53,7 @@ def max_pool(
         a DataArray to `fastpool.xarray`.
     kernel_shape : int or sequence of int
         Taps of the window along each spatial axis, at least 1.
-    strides : int or sequence of int or "window"
+    strides : int, sequence of int or "window"
         Elements from one window to the next, at least 1. "window" is `kernel_shape`: windows next
         to each other.
     pads : int or sequence of int
@@ -327,8 +327,8 @@ def max_unpool(
     indices : array_like of int64 or int32
         The place of each value, in the shape of `x`: offsets as :func:`max_pool` returns them with
         `storage_order` 0.
-    kernel_shape, strides, pads : int or sequence of int, strides also "window"
-        Those of the pooling. Forms and defaults are those of :func:`max_pool`.
+    kernel_shape, strides, pads : int or sequence of int
+        Those of the pooling. Forms, also "window", and defaults are those of :func:`max_pool`.
     output_shape : sequence of int, optional
         Shape of the result, with all axes in the order of `layout`. Inputs of several extents pool
         to one output extent; this says which it was.
