@@ -13,7 +13,7 @@ make_environment docs
 cd "$root"
 rm -rf build/docs docs/gallery docs/_generated # earlier builds, also of pages that were removed
 "$venv/bin/python" -P -m doctest docs/start.md docs/semantics.md docs/averages.md docs/inside.md \
-    docs/coming-from/scipy.md docs/coming-from/tensorflow.md
+    docs/coming-from/index.md docs/coming-from/scipy.md docs/coming-from/tensorflow.md
 "$venv/bin/python" -P -m sphinx -q -n -W --keep-going -b html \
     -d build/docs/doctrees docs build/docs/html
 "$venv/bin/python" -P ci/check_links.py build/docs/html

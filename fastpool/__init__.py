@@ -61,10 +61,19 @@ __all__ = [
 ]
 
 # Imported on first use. Most need a package that fastpool itself does not need.
-_MODULES = ("conventions", "dask", "files", "onnx", "openvino", "torch", "xarray")
+_MODULES = ("conventions", "dask", "files", "onnx", "openvino", "torch", "typing", "xarray")
 
 
 def __getattr__(name):
     if name in _MODULES:
-        return importlib.import_module(f".{name}", __name__)
+        try:
+            return importlib.import_module(f".{name}", __name__)
+        except ImportError as error:  # the text says what to install
+            # Not an ImportError: help(fastpool) and others get every name of dir(), and only
+            # expect that one is no attribute.
+            raise AttributeError(str(error)) from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *_MODULES})

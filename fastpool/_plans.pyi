@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from typing_extensions import TypeVar
 
-from . import _typing as t
+from . import typing as t
 from ._planning.parts import Tile
 
 _T = TypeVar("_T", bound=np.generic)

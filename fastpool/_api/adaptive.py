@@ -5,8 +5,9 @@ from numpy import expand_dims, ndarray
 from .. import _plans
 from .._planning import arguments
 from .._planning.dtypes import FLOATS
+from .._planning.words import explicit, unexpected
 from .._running.interop import as_array, as_output, bump_versions, routed
-from .._running.plan_cache import PlanCache
+from .._running.plan_cache import PlanCache, call_key
 
 _global_avg_plans = PlanCache(_plans.make_global_avg_plan)
 _global_lp_plans = PlanCache(_plans.make_global_lp_plan, FLOATS)
@@ -15,6 +16,7 @@ _adaptive_avg_plans = PlanCache(_plans.make_adaptive_avg_plan)
 _adaptive_max_plans = PlanCache(_plans.make_adaptive_max_plan)
 
 
+@explicit
 def global_avg_pool(
     x,
     *,
@@ -26,6 +28,7 @@ def global_avg_pool(
     nan="propagate",
     out=None,
     num_threads=None,
+    **unknown,
 ):
     """Take the mean of all spatial axes.
 
@@ -72,17 +75,30 @@ def global_avg_pool(
     >>> fastpool.global_avg_pool(x, keepdims=False)
     array([[1.5, 5.5]], dtype=float32)
     """
+    if unknown:
+        raise unexpected(global_avg_pool, unknown)
     if type(x) is not ndarray:
         results = routed(global_avg_pool, x, locals())
         if results is not None:
             return results
         x = as_array(x, "x")
     values = layout, dtype, rounding, numerics, nan, num_threads
-    return _reduced(_global_avg_plans.find(x, values), x, keepdims, out)
+    found = _global_avg_plans.quick.get(call_key(x, values))
+    plan = _global_avg_plans.find(x, values) if found is None else found[0]
+    return _reduced(plan, x, keepdims, out)
 
 
+@explicit
 def global_lp_pool(
-    x, p=2, *, layout="NCHW", keepdims=True, nan="propagate", out=None, num_threads=None
+    x,
+    p=2,
+    *,
+    layout="NCHW",
+    keepdims=True,
+    nan="propagate",
+    out=None,
+    num_threads=None,
+    **unknown,
 ):
     """Take the Lp norm of all spatial axes.
 
@@ -130,14 +146,20 @@ def global_lp_pool(
     >>> fastpool.global_lp_pool(x, layout="CHW", keepdims=False)
     array([9.], dtype=float32)
     """
+    if unknown:
+        raise unexpected(global_lp_pool, unknown)
     if type(x) is not ndarray:
         results = routed(global_lp_pool, x, locals())
         if results is not None:
             return results
         x = as_array(x, "x")
-    return _reduced(_global_lp_plans.find(x, (p, layout, nan, num_threads)), x, keepdims, out)
+    values = p, layout, nan, num_threads
+    found = _global_lp_plans.quick.get(call_key(x, values))
+    plan = _global_lp_plans.find(x, values) if found is None else found[0]
+    return _reduced(plan, x, keepdims, out)
 
 
+@explicit
 def global_max_pool(
     x,
     *,
@@ -151,6 +173,7 @@ def global_max_pool(
     out=None,
     out_indices=None,
     num_threads=None,
+    **unknown,
 ):
     """Take the maximum of all spatial axes.
 
@@ -194,15 +217,20 @@ def global_max_pool(
     >>> fastpool.global_max_pool(x, layout="CHW", keepdims=False, return_indices=True)
     (array([4, 9]), array([2, 5]))
     """
+    if unknown:
+        raise unexpected(global_max_pool, unknown)
     if type(x) is not ndarray:
         results = routed(global_max_pool, x, locals())
         if results is not None:
             return results
         x = as_array(x, "x")
     values = layout, nan, return_indices, index_axis, index_dtype, index_layout, num_threads
-    return _reduced(_global_max_plans.find(x, values), x, keepdims, out, out_indices)
+    found = _global_max_plans.quick.get(call_key(x, values))
+    plan = _global_max_plans.find(x, values) if found is None else found[0]
+    return _reduced(plan, x, keepdims, out, out_indices)
 
 
+@explicit
 def adaptive_avg_pool(
     x,
     output_size,
@@ -214,6 +242,7 @@ def adaptive_avg_pool(
     nan="propagate",
     out=None,
     num_threads=None,
+    **unknown,
 ):
     """Divide each spatial axis into a number of windows and take their means.
 
@@ -260,15 +289,20 @@ def adaptive_avg_pool(
     >>> fastpool.adaptive_avg_pool(np.arange(7.0), 3, layout="W")
     array([1., 3., 5.])
     """
+    if unknown:
+        raise unexpected(adaptive_avg_pool, unknown)
     if type(x) is not ndarray:
         results = routed(adaptive_avg_pool, x, locals())
         if results is not None:
             return results
         x = as_array(x, "x")
     values = output_size, layout, dtype, rounding, numerics, nan, num_threads
-    return _adaptive_avg_plans.find(x, values)(x, out)
+    found = _adaptive_avg_plans.quick.get(call_key(x, values))
+    plan = _adaptive_avg_plans.find(x, values) if found is None else found[0]
+    return plan(x, out)
 
 
+@explicit
 def adaptive_max_pool(
     x,
     output_size,
@@ -282,6 +316,7 @@ def adaptive_max_pool(
     out=None,
     out_indices=None,
     num_threads=None,
+    **unknown,
 ):
     """Divide each spatial axis into a number of windows and take their maxima.
 
@@ -325,6 +360,8 @@ def adaptive_max_pool(
     >>> fastpool.adaptive_max_pool(x, 3, layout="W", return_indices=True)
     (array([7, 8, 8]), array([1, 3, 5]))
     """
+    if unknown:
+        raise unexpected(adaptive_max_pool, unknown)
     if type(x) is not ndarray:
         results = routed(adaptive_max_pool, x, locals())
         if results is not None:
@@ -332,7 +369,9 @@ def adaptive_max_pool(
         x = as_array(x, "x")
     indices = return_indices, index_axis, index_dtype, index_layout
     values = output_size, layout, nan, *indices, num_threads
-    return _adaptive_max_plans.find(x, values)(x, out, out_indices)
+    found = _adaptive_max_plans.quick.get(call_key(x, values))
+    plan = _adaptive_max_plans.find(x, values) if found is None else found[0]
+    return plan(x, out, out_indices)
 
 
 def _reduced(plan, x, keepdims, *outputs):
@@ -364,6 +403,7 @@ def _with_axes(plan, out, name):
     return expand_dims(array, plan.spatial)
 
 
+@explicit
 def plan_global_avg_pool(
     input_shape,
     dtype,
@@ -374,6 +414,7 @@ def plan_global_avg_pool(
     numerics="exact",
     nan="propagate",
     num_threads=None,
+    **unknown,
 ):
     """Return the `AvgPoolPlan` of :func:`global_avg_pool` for arrays of one shape and type.
 
@@ -386,12 +427,22 @@ def plan_global_avg_pool(
     >>> fastpool.plan_global_avg_pool((1, 2048, 7, 7), "float32").output_shape
     (1, 2048, 1, 1)
     """
+    if unknown:
+        raise unexpected(plan_global_avg_pool, unknown)
     values = result_dtype, rounding, numerics, nan, num_threads
     return _plans.make_global_avg_plan(input_shape, dtype, layout, *values)
 
 
+@explicit
 def plan_global_lp_pool(
-    input_shape, dtype, p=2, *, layout="NCHW", nan="propagate", num_threads=None
+    input_shape,
+    dtype,
+    p=2,
+    *,
+    layout="NCHW",
+    nan="propagate",
+    num_threads=None,
+    **unknown,
 ):
     """Return the `LpPoolPlan` of :func:`global_lp_pool` for arrays of one shape and type.
 
@@ -404,9 +455,12 @@ def plan_global_lp_pool(
     >>> fastpool.plan_global_lp_pool((1, 2048, 7, 7), "float32").output_shape
     (1, 2048, 1, 1)
     """
+    if unknown:
+        raise unexpected(plan_global_lp_pool, unknown)
     return _plans.make_global_lp_plan(input_shape, dtype, p, layout, nan, num_threads)
 
 
+@explicit
 def plan_global_max_pool(
     input_shape,
     dtype,
@@ -418,6 +472,7 @@ def plan_global_max_pool(
     index_dtype="int64",
     index_layout="NCHW",
     num_threads=None,
+    **unknown,
 ):
     """Return the `MaxPoolPlan` of :func:`global_max_pool` for arrays of one shape and type.
 
@@ -430,10 +485,13 @@ def plan_global_max_pool(
     >>> fastpool.plan_global_max_pool((1, 2048, 7, 7), "float32").output_shape
     (1, 2048, 1, 1)
     """
+    if unknown:
+        raise unexpected(plan_global_max_pool, unknown)
     indices = return_indices, index_axis, index_dtype, index_layout
     return _plans.make_global_max_plan(input_shape, dtype, layout, nan, *indices, num_threads)
 
 
+@explicit
 def plan_adaptive_avg_pool(
     input_shape,
     dtype,
@@ -445,6 +503,7 @@ def plan_adaptive_avg_pool(
     numerics="exact",
     nan="propagate",
     num_threads=None,
+    **unknown,
 ):
     """Return the `AvgPoolPlan` of :func:`adaptive_avg_pool` for arrays of one shape and type.
 
@@ -457,10 +516,13 @@ def plan_adaptive_avg_pool(
     >>> fastpool.plan_adaptive_avg_pool((1, 512, 60, 60), "float32", 6).output_shape
     (1, 512, 6, 6)
     """
+    if unknown:
+        raise unexpected(plan_adaptive_avg_pool, unknown)
     values = result_dtype, rounding, numerics, nan, num_threads
     return _plans.make_adaptive_avg_plan(input_shape, dtype, output_size, layout, *values)
 
 
+@explicit
 def plan_adaptive_max_pool(
     input_shape,
     dtype,
@@ -473,6 +535,7 @@ def plan_adaptive_max_pool(
     index_dtype="int64",
     index_layout="NCHW",
     num_threads=None,
+    **unknown,
 ):
     """Return the `MaxPoolPlan` of :func:`adaptive_max_pool` for arrays of one shape and type.
 
@@ -484,5 +547,7 @@ def plan_adaptive_max_pool(
     >>> fastpool.plan_adaptive_max_pool((1, 512, 60, 60), "float32", (1, None)).output_shape
     (1, 512, 1, 60)
     """
+    if unknown:
+        raise unexpected(plan_adaptive_max_pool, unknown)
     values = layout, nan, return_indices, index_axis, index_dtype, index_layout, num_threads
     return _plans.make_adaptive_max_plan(input_shape, dtype, output_size, *values)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from typing_extensions import TypeVar
 
-from .. import _typing as t
+from .. import typing as t
 from .._plans import AvgPoolPlan, LpPoolPlan, MaxPoolPlan
 
 _T = TypeVar("_T", bound=np.generic)

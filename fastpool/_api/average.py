@@ -2,13 +2,15 @@
 
 from numpy import ndarray
 
+from .._planning.words import explicit, unexpected
 from .._plans import make_avg_plan
 from .._running.interop import as_array, routed
-from .._running.plan_cache import PlanCache
+from .._running.plan_cache import PlanCache, call_key
 
 _plans = PlanCache(make_avg_plan)
 
 
+@explicit
 def avg_pool(
     x,
     kernel_shape,
@@ -31,6 +33,7 @@ def avg_pool(
     activation_params=(),
     out=None,
     num_threads=None,
+    **unknown,
 ):
     """Take the mean of every window of an array.
 
@@ -142,6 +145,8 @@ def avg_pool(
     >>> fastpool.avg_pool(data, 2, layout="W", divisor=1, dtype="int32")
     array([300, 107], dtype=int32)
     """
+    if unknown:
+        raise unexpected(avg_pool, unknown)
     if type(x) is not ndarray:
         results = routed(avg_pool, x, locals())
         if results is not None:
@@ -167,9 +172,12 @@ def avg_pool(
         activation_params,
         num_threads,
     )
-    return _plans.find(x, arguments)(x, out)
+    found = _plans.quick.get(call_key(x, arguments))
+    plan = _plans.find(x, arguments) if found is None else found[0]
+    return plan(x, out)
 
 
+@explicit
 def plan_avg_pool(
     input_shape,
     dtype,
@@ -192,6 +200,7 @@ def plan_avg_pool(
     activation=None,
     activation_params=(),
     num_threads=None,
+    **unknown,
 ):
     """Prepare an average pooling for any number of arrays of one shape and type.
 
@@ -236,6 +245,8 @@ beyond, divisor, rounding, numerics, nan, layout, activation, activation_params,
     >>> plan(np.ones(plan.input_shape, np.float32), out=y) is y
     True
     """
+    if unknown:
+        raise unexpected(plan_avg_pool, unknown)
     return make_avg_plan(
         input_shape,
         dtype,

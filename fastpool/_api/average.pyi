@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from typing_extensions import TypeVar
 
-from .. import _typing as t
+from .. import typing as t
 from .._plans import AvgPoolPlan
 
 _T = TypeVar("_T", bound=np.generic)
@@ -21,7 +21,7 @@ def avg_pool(
     x: NDArray[_T],
     kernel_shape: t.Ints,
     *,
-    strides: t.Ints | None = 1,
+    strides: t.Strides | None = 1,
     pads: t.Ints | None = 0,
     dilations: t.Ints | None = 1,
     auto_pad: t.AutoPad = "NOTSET",
@@ -45,7 +45,7 @@ def avg_pool(
     x: _DataArray,
     kernel_shape: Mapping[Any, SupportsIndex],
     *,
-    strides: t.ByDimension | None = 1,
+    strides: t.StridesByDimension | None = 1,
     pads: t.PadsByDimension | None = 0,
     dilations: t.ByDimension | None = 1,
     auto_pad: t.AutoPad = "NOTSET",
@@ -65,7 +65,7 @@ def avg_pool(
     x: _DaskArray,
     kernel_shape: t.Ints,
     *,
-    strides: t.Ints | None = 1,
+    strides: t.Strides | None = 1,
     pads: t.Ints | None = 0,
     dilations: t.Ints | None = 1,
     auto_pad: t.AutoPad = "NOTSET",
@@ -88,7 +88,7 @@ def avg_pool(
     x: t.Array,
     kernel_shape: t.Ints,
     *,
-    strides: t.Ints | None = 1,
+    strides: t.Strides | None = 1,
     pads: t.Ints | None = 0,
     dilations: t.Ints | None = 1,
     auto_pad: t.AutoPad = "NOTSET",
@@ -112,7 +112,7 @@ def avg_pool(
     x: t.Array,
     kernel_shape: t.Ints,
     *,
-    strides: t.Ints | None = 1,
+    strides: t.Strides | None = 1,
     pads: t.Ints | None = 0,
     dilations: t.Ints | None = 1,
     auto_pad: t.AutoPad = "NOTSET",
@@ -136,7 +136,7 @@ def avg_pool(
     x: t.Array,
     kernel_shape: t.Ints,
     *,
-    strides: t.Ints | None = 1,
+    strides: t.Strides | None = 1,
     pads: t.Ints | None = 0,
     dilations: t.Ints | None = 1,
     auto_pad: t.AutoPad = "NOTSET",
@@ -160,7 +160,7 @@ def plan_avg_pool(
     dtype: DTypeLike,
     kernel_shape: t.Ints,
     *,
-    strides: t.Ints | None = 1,
+    strides: t.Strides | None = 1,
     pads: t.Ints | None = 0,
     dilations: t.Ints | None = 1,
     auto_pad: t.AutoPad = "NOTSET",

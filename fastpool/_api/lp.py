@@ -3,13 +3,15 @@
 from numpy import ndarray
 
 from .._planning.dtypes import FLOATS
+from .._planning.words import explicit, unexpected
 from .._plans import make_lp_plan
 from .._running.interop import as_array, routed
-from .._running.plan_cache import PlanCache
+from .._running.plan_cache import PlanCache, call_key
 
 _plans = PlanCache(make_lp_plan, FLOATS)
 
 
+@explicit
 def lp_pool(
     x,
     kernel_shape,
@@ -26,6 +28,7 @@ def lp_pool(
     layout="NCHW",
     out=None,
     num_threads=None,
+    **unknown,
 ):
     """Take the Lp norm of every window of an array.
 
@@ -100,6 +103,8 @@ def lp_pool(
     >>> fastpool.lp_pool(x, 2, 1, layout="W")
     array([ 7., 16., 17.,  5.], dtype=float32)
     """
+    if unknown:
+        raise unexpected(lp_pool, unknown)
     if type(x) is not ndarray:
         results = routed(lp_pool, x, locals())
         if results is not None:
@@ -119,9 +124,12 @@ def lp_pool(
         layout,
         num_threads,
     )
-    return _plans.find(x, arguments)(x, out)
+    found = _plans.quick.get(call_key(x, arguments))
+    plan = _plans.find(x, arguments) if found is None else found[0]
+    return plan(x, out)
 
 
+@explicit
 def plan_lp_pool(
     input_shape,
     dtype,
@@ -138,6 +146,7 @@ def plan_lp_pool(
     nan="propagate",
     layout="NCHW",
     num_threads=None,
+    **unknown,
 ):
     """Prepare an Lp pooling for any number of arrays of one shape and type.
 
@@ -176,6 +185,8 @@ layout, num_threads
     >>> plan.output_shape
     (1, 96, 28, 28)
     """
+    if unknown:
+        raise unexpected(plan_lp_pool, unknown)
     return make_lp_plan(
         input_shape,
         dtype,

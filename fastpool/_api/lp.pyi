@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from typing_extensions import TypeVar
 
-from .. import _typing as t
+from .. import typing as t
 from .._plans import LpPoolPlan
 
 _T = TypeVar("_T", bound=np.generic)
@@ -22,7 +22,7 @@ def lp_pool(
     kernel_shape: t.Ints,
     p: float | None = 2,
     *,
-    strides: t.Ints | None = 1,
+    strides: t.Strides | None = 1,
     pads: t.Ints | None = 0,
     dilations: t.Ints | None = 1,
     auto_pad: t.AutoPad = "NOTSET",
@@ -40,7 +40,7 @@ def lp_pool(
     kernel_shape: Mapping[Any, SupportsIndex],
     p: float | None = 2,
     *,
-    strides: t.ByDimension | None = 1,
+    strides: t.StridesByDimension | None = 1,
     pads: t.PadsByDimension | None = 0,
     dilations: t.ByDimension | None = 1,
     auto_pad: t.AutoPad = "NOTSET",
@@ -56,7 +56,7 @@ def lp_pool(
     kernel_shape: t.Ints,
     p: float | None = 2,
     *,
-    strides: t.Ints | None = 1,
+    strides: t.Strides | None = 1,
     pads: t.Ints | None = 0,
     dilations: t.Ints | None = 1,
     auto_pad: t.AutoPad = "NOTSET",
@@ -73,7 +73,7 @@ def lp_pool(
     kernel_shape: t.Ints,
     p: float | None = 2,
     *,
-    strides: t.Ints | None = 1,
+    strides: t.Strides | None = 1,
     pads: t.Ints | None = 0,
     dilations: t.Ints | None = 1,
     auto_pad: t.AutoPad = "NOTSET",
@@ -91,7 +91,7 @@ def lp_pool(
     kernel_shape: t.Ints,
     p: float | None = 2,
     *,
-    strides: t.Ints | None = 1,
+    strides: t.Strides | None = 1,
     pads: t.Ints | None = 0,
     dilations: t.Ints | None = 1,
     auto_pad: t.AutoPad = "NOTSET",
@@ -109,7 +109,7 @@ def plan_lp_pool(
     kernel_shape: t.Ints,
     p: float | None = 2,
     *,
-    strides: t.Ints | None = 1,
+    strides: t.Strides | None = 1,
     pads: t.Ints | None = 0,
     dilations: t.Ints | None = 1,
     auto_pad: t.AutoPad = "NOTSET",

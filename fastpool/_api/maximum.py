@@ -3,14 +3,16 @@
 from numpy import ndarray
 
 from .._planning import arguments
+from .._planning.words import explicit, unexpected
 from .._plans import make_plan, make_unpool_plan
 from .._running.interop import as_array, routed
-from .._running.plan_cache import PlanCache
+from .._running.plan_cache import PlanCache, call_key
 
 _pool_plans = PlanCache(make_plan)
 _unpool_plans = PlanCache(lambda shape, dtype, *attributes: make_unpool_plan(shape, *attributes))
 
 
+@explicit
 def max_pool(
     x,
     kernel_shape,
@@ -33,6 +35,7 @@ def max_pool(
     out=None,
     out_indices=None,
     num_threads=None,
+    **unknown,
 ):
     """Take the maximum of every window of an array.
 
@@ -50,8 +53,9 @@ def max_pool(
         a DataArray to `fastpool.xarray`.
     kernel_shape : int or sequence of int
         Taps of the window along each spatial axis, at least 1.
-    strides : int or sequence of int
-        Elements from one window to the next, at least 1.
+    strides : int, sequence of int or "window"
+        Elements from one window to the next, at least 1. "window" is `kernel_shape`: windows next
+        to each other.
     pads : int or sequence of int
         Padding, which never wins the maximum: one int for all sides, one per spatial axis for both
         of its sides, or all begins and then all ends. It may be larger than the window.
@@ -71,7 +75,8 @@ def max_pool(
     layout : str
         The axes of `x` and of the results: "W", "HW" or "DHW", before it an optional "N" for the
         batch, and before or after it an optional "C" for the channels. "NCHW" and "NHWC" also mean
-        channels first and channels last with any number of spatial axes.
+        channels first and channels last with any number of spatial axes. A photograph, of shape
+        (height, width, 3), is "HWC": as "NCHW" it is pooled along its colours.
     nan : {"propagate", "ignore"}
         "propagate": a window with a NaN gives NaN. "ignore": only a window of NaN alone does.
     activation : {"Relu", "Clip", "LeakyRelu", "HardSigmoid", "Tanh", "Sigmoid", "Silu"}, optional
@@ -148,7 +153,7 @@ def max_pool(
     >>> import numpy as np
     >>> import fastpool
     >>> x = np.arange(25, dtype=np.float32).reshape(1, 1, 5, 5)
-    >>> fastpool.max_pool(x, 2, strides=2)
+    >>> fastpool.max_pool(x, 2, strides="window")
     array([[[[ 6.,  8.],
              [16., 18.]]]], dtype=float32)
 
@@ -165,6 +170,8 @@ def max_pool(
     >>> fastpool.max_pool(np.array([3, 1, 4, 1, 5]), 3, pads=(0, 2), layout="W")
     array([4, 4, 5, 5, 5])
     """
+    if unknown:
+        raise unexpected(max_pool, unknown)
     if type(x) is not ndarray:
         results = routed(max_pool, x, locals())
         if results is not None:
@@ -189,9 +196,12 @@ def max_pool(
         index_layout,
         num_threads,
     )
-    return _pool_plans.find(x, arguments)(x, out, out_indices)
+    found = _pool_plans.quick.get(call_key(x, arguments))
+    plan = _pool_plans.find(x, arguments) if found is None else found[0]
+    return plan(x, out, out_indices)
 
 
+@explicit
 def plan_max_pool(
     input_shape,
     dtype,
@@ -213,6 +223,7 @@ def plan_max_pool(
     index_dtype="int64",
     index_layout="NCHW",
     num_threads=None,
+    **unknown,
 ):
     """Prepare a max pooling for any number of arrays of one shape and type.
 
@@ -264,6 +275,8 @@ index_layout, num_threads
     >>> plan(np.zeros(plan.input_shape, np.float32), out=y) is y
     True
     """
+    if unknown:
+        raise unexpected(plan_max_pool, unknown)
     return make_plan(
         input_shape,
         dtype,
@@ -287,6 +300,7 @@ index_layout, num_threads
     )
 
 
+@explicit
 def max_unpool(
     x,
     indices,
@@ -301,6 +315,7 @@ def max_unpool(
     index_layout="NCHW",
     out=None,
     num_threads=None,
+    **unknown,
 ):
     """Put maxima back where they were; everything else is zero.
 
@@ -315,7 +330,7 @@ def max_unpool(
         The place of each value, in the shape of `x`: offsets as :func:`max_pool` returns them with
         `storage_order` 0.
     kernel_shape, strides, pads : int or sequence of int
-        Those of the pooling. Forms and defaults are those of :func:`max_pool`.
+        Those of the pooling. Forms, also "window", and defaults are those of :func:`max_pool`.
     output_shape : sequence of int, optional
         Shape of the result, with all axes in the order of `layout`. Inputs of several extents pool
         to one output extent; this says which it was.
@@ -367,11 +382,13 @@ def max_unpool(
     >>> import numpy as np
     >>> import fastpool
     >>> x = np.array([[1, 3, 2, 4], [5, 6, 8, 7]])
-    >>> y, indices = fastpool.max_pool(x, 2, strides=2, layout="HW", return_indices=True)
-    >>> fastpool.max_unpool(y, indices, 2, strides=2, layout="HW")
+    >>> y, indices = fastpool.max_pool(x, 2, strides="window", layout="HW", return_indices=True)
+    >>> fastpool.max_unpool(y, indices, 2, strides="window", layout="HW")
     array([[0, 0, 0, 0],
            [0, 6, 8, 0]])
     """
+    if unknown:
+        raise unexpected(max_unpool, unknown)
     if type(x) is not ndarray:
         results = routed(max_unpool, x, locals())
         if results is not None:
@@ -388,9 +405,12 @@ def max_unpool(
         index_layout,
         num_threads,
     )
-    return _unpool_plans.find(x, attributes)(x, indices, out)
+    found = _unpool_plans.quick.get(call_key(x, attributes))
+    plan = _unpool_plans.find(x, attributes) if found is None else found[0]
+    return plan(x, indices, out)
 
 
+@explicit
 def plan_max_unpool(
     input_shape,
     kernel_shape,
@@ -403,6 +423,7 @@ def plan_max_unpool(
     index_axis=0,
     index_layout="NCHW",
     num_threads=None,
+    **unknown,
 ):
     """Prepare a max unpooling for any number of arrays of one shape.
 
@@ -443,6 +464,8 @@ num_threads
     array([[0, 0, 0, 0],
            [0, 6, 8, 0]])
     """
+    if unknown:
+        raise unexpected(plan_max_unpool, unknown)
     return make_unpool_plan(
         arguments.input_shape(input_shape),
         kernel_shape,

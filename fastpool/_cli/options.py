@@ -18,11 +18,12 @@ class Numbers(click.ParamType):
 
     name = "N,..."
 
-    def __init__(self, kind=int, example="3 or 3,3"):
-        self.kind, self.example = kind, example
+    def __init__(self, kind=int, example="3 or 3,3", word=None):
+        """Take the text `word` too, as it is."""
+        self.kind, self.example, self.word = kind, example, word
 
     def convert(self, value, param, ctx):
-        if not isinstance(value, str):
+        if not isinstance(value, str) or value == self.word:
             return value
         try:
             numbers = tuple(map(self.kind, value.split(",")))
@@ -104,7 +105,11 @@ WINDOW = [
         type=Numbers(),
         help="Windows of an adaptive op: one number for all spatial axes, or one for each.",
     ),
-    click.option("--strides", type=Numbers(), help="Elements between windows. [1]"),
+    click.option(
+        "--strides",
+        type=Numbers(example="window, 3 or 3,3", word="window"),
+        help="Elements between windows; window: those of one. [1]",
+    ),
     click.option(
         "--pads",
         type=Numbers(),

@@ -34,7 +34,7 @@ ARRAYS = (".npy", ".npz")
 @click.command(
     cls=Command,
     examples=[
-        "fastpool pool photo.png small.png --kernel-shape 2 --strides 2",
+        "fastpool pool photo.png small.png --kernel-shape 2 --strides window",
         "fastpool pool x.npy y.npy --kernel 3 --pads 1 --layout NHWC --indices z.npy",
         "fastpool pool large.npy y.npy --kernel 4 --strides 4 --layout HW --max-bytes 64M",
         "fastpool pool batch.npz pooled.npz --kernel 3,3 --strides 2 --ceil-mode",

@@ -118,7 +118,7 @@ def needing(what, install, *packages):
     context_settings={"help_option_names": ["-h", "--help"]},
     examples=[
         "fastpool info",
-        "fastpool pool photo.png small.png --kernel-shape 2 --strides 2",
+        "fastpool pool photo.png small.png --kernel-shape 2 --strides window",
         "fastpool explain --shape 7,7 --layout HW --kernel-shape 3 --strides 2 --ceil-mode",
         "fastpool pool --help",
         'eval "$(_FASTPOOL_COMPLETE=bash_source fastpool)"    # completion; zsh and fish too',

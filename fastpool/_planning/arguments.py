@@ -277,8 +277,13 @@ def kernel_shape(value, count, longest=0):
     return _per_axis(value, "kernel_shape", count, None, max(MOST, longest))
 
 
-def strides(value, count):
-    return _per_axis(value, "strides", count, 1)
+def strides(value, kernel_shape):
+    """Return the strides; "window" stands for the taps of the window: blocks next to each other."""
+    if not isinstance(value, str):
+        return _per_axis(value, "strides", len(kernel_shape), 1)
+    if plain_text(value) != "window":
+        raise ValueError(f'strides: expected "window" or ints, got {shown(value)}')
+    return kernel_shape
 
 
 def dilations(value, count):
@@ -298,8 +303,26 @@ def pads(value, count):
         f"an int, {_values(count)} (both sides of each spatial axis) "
         f"or {_values(2 * count)} (all begins, then all ends)"
     )
-    values = as_counts(value, "pads", 0, (count, 2 * count), expected, MOST)
+    try:
+        values = as_counts(value, "pads", 0, (count, 2 * count), expected, MOST)
+    except TypeError:
+        _check_flat(value, count)
+        raise
     return values * 2 if len(values) == count else values
+
+
+def _check_flat(value, count):
+    """If pads are nested, as NumPy's and TensorFlow's are, raise TypeError with the flat order."""
+    values = tuple(islice(value, 2 * count))
+    if not any(map(is_sequence, values)):
+        return
+    expected = "ints, all begins and then all ends"
+    pairs = [tuple(islice(v, 2)) for v in values if is_sequence(v) and _length(v) == 2]
+    if len(pairs) == len(values) == count:
+        ends = (pair[side] for side in (0, 1) for pair in pairs)
+        ints = (end.item() if isinstance(end, np.generic) else end for end in ends)
+        expected += f": ({', '.join(map(shown, ints))})"
+    raise TypeError(f"pads: expected {expected}, got {shown(value)}") from None
 
 
 def auto_pad(value):

@@ -60,9 +60,11 @@ def layout(value, shape):
     if value in ("NCHW", "NHWC"):
         count = rank - 2
         if count < 1:
+            spatial = _SPATIAL_NAMES.get(rank)
+            hint = f'; to pool all of its axes, write layout="{spatial}"' if spatial else ""
             raise ValueError(
                 f'layout: "{value}" needs batch, channels and at least one spatial axis, '
-                f"got an input of shape {shape}"
+                f"got an input of shape {shape}{hint}"
             )
     elif rank != len(value):
         raise ValueError(
@@ -218,7 +220,7 @@ class Attributes(NamedTuple):
         count = len(sizes)
         kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule = self
         kernel_shape = arguments.kernel_shape(kernel_shape, count, max(sizes))
-        strides = arguments.strides(strides, count)
+        strides = arguments.strides(strides, kernel_shape)
         dilations = arguments.dilations(dilations, count)
         return Attributes(
             kernel_shape,

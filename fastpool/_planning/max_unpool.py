@@ -73,7 +73,7 @@ def resolve(
     order = geometry.layout(layout, x_shape)
     count = len(order.spatial)
     kernels = arguments.kernel_shape(kernel_shape, count)
-    strides = arguments.strides(strides, count)
+    strides = arguments.strides(strides, kernels)
     pads = arguments.pads(pads, count)
     index_space = arguments.index_space(index_space)
     index_layout = arguments.index_layout(index_layout, order)

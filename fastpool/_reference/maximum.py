@@ -181,7 +181,7 @@ def max_unpool(
     order = geometry.layout(layout, x.shape)
     n = len(order.spatial)
     kernels = arguments.kernel_shape(kernel_shape, n)
-    strides = arguments.strides(strides, n)
+    strides = arguments.strides(strides, kernels)
     pads = arguments.pads(pads, n)
     index_space = arguments.index_space(index_space)
     index_layout = arguments.index_layout(index_layout, order)

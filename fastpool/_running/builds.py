@@ -52,10 +52,22 @@ def _choose_build():
     if not name:
         return next(iter(_builds))
     if name not in _builds:
-        raise ImportError(
-            f"FASTPOOL_ISA={name!r}: no such build runs here; available: {', '.join(_builds)}"
-        )
+        text = f"FASTPOOL_ISA={name!r}: no such build runs here; available: {', '.join(_builds)}"
+        if _is_command_line():
+            # Python imports the package before any code of the command could handle the error.
+            print(f"fastpool: {text}", file=sys.stderr)
+            raise SystemExit(2)
+        raise ImportError(text)
     return name
+
+
+def _is_command_line():
+    """Was this process started as `fastpool` or as `python -m fastpool`?"""
+    arguments = getattr(sys, "argv", [])
+    if arguments[:1] == ["-m"]:  # while Python looks for the module
+        return sys.orig_argv[-len(arguments)].removeprefix("-m") == "fastpool"
+    program = os.path.basename(arguments[0]) if arguments else ""
+    return program.removesuffix(".exe") == "fastpool"
 
 
 _active = None

@@ -30,7 +30,8 @@ def routed(function, x, arguments):
     """Call the front end for the type of `x` and return its results; None if there is none.
 
     It has a function with the name of `function`. That one gets the arguments that are not
-    defaults. If it does not take them, raise TypeError.
+    defaults. If it does not take them, raise TypeError. `arguments` are the variables of
+    `function`, of which `unknown` is known to be empty.
     """
     for library, (kind, route) in _ROUTES.items():
         if issubclass(type(x), getattr(sys.modules.get(library), kind, ())):
@@ -39,7 +40,11 @@ def routed(function, x, arguments):
                     got = type(arguments[name]).__name__
                     raise TypeError(f"{name}: expected None if x is a {library}.{kind}, got {got}")
             usual = function.__kwdefaults__
-            given = {k: v for k, v in arguments.items() if k not in usual or v is not usual[k]}
+            given = {
+                name: value
+                for name, value in arguments.items()
+                if name != "unknown" and (name not in usual or value is not usual[name])
+            }
             # The package imports the front end on first access.
             module = getattr(sys.modules["fastpool"], route)
             front = getattr(module, function.__name__)
@@ -67,6 +72,8 @@ def as_array(x, name):
     """
     if issubclass(type(x), np.ndarray):
         return _plain(x, name)
+    if x is None:  # NumPy would make an array of one object
+        raise TypeError(f"{name}: expected an array, got None")
     if _is_tensor(x):
         return _from_tensor(x, name)
     nulls = getattr(x, "null_count", 0)  # pyarrow would give NumPy floats and NaN

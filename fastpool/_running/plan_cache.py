@@ -153,12 +153,12 @@ class PlanCache:
     @property
     def nbytes(self):
         """The bytes that it keeps, estimated from above."""
-        return self._plan_bytes[0] + (len(self._quick) + len(self._shortcuts)) * KEY_BYTES
+        return self._plan_bytes[0] + (len(self.quick) + len(self._shortcuts)) * KEY_BYTES
 
     def clear(self):
         """Forget all plans."""
         self._plans.clear()
-        self._quick.clear()
+        self.quick.clear()
         self._shortcuts.clear()
         self._plan_bytes[0] = 0
 
@@ -168,13 +168,17 @@ class PlanCache:
         Only this assigns to `self`: a child made by fork hangs here if another thread of its parent
         had the lock of `self` (CPython 3.13 without the GIL).
         """
-        self._quick = {}
+        self.quick = {}
         self._plans = {}
         self._plan_bytes = [0]  # of these plans; may be too low, as no lock guards it
 
     def find(self, x, arguments):
-        """Return the plan for an array; make it if it is not cached."""
-        quick = self._quick.get(call_key(x, arguments))
+        """Return the plan for an array; make it if it is not cached.
+
+        The public functions look into `quick` before they call this method. What that saves is what
+        their hidden argument for unknown words costs (_planning/words.py).
+        """
+        quick = self.quick.get(call_key(x, arguments))
         return self._find(x, arguments) if quick is None else quick[0]
 
     def _find(self, x, arguments):
@@ -197,9 +201,9 @@ class PlanCache:
             quick = call_key(like_x, arguments)
             if quick is not None:
                 # The key holds addresses, which are valid only while these objects exist.
-                if len(self._quick) >= MOST_CALLS:
-                    self._quick.clear()
-                self._quick[quick] = plan, geometry, arguments
+                if len(self.quick) >= MOST_CALLS:
+                    self.quick.clear()
+                self.quick[quick] = plan, geometry, arguments
         keep_within_limit()
         return plan
 

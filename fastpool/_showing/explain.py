@@ -104,6 +104,15 @@ def _types(plan):
 
 def _sections(plan, prepared):
     """Yield (label, sentences) in the order in which readers ask."""
+    if _looks_like_a_photograph(plan):
+        colours = plan.input_shape[-1]
+        yield (
+            "layout",
+            [
+                f"the last axis, of {colours}, is W and is pooled; for a photograph, whose last "
+                'axis is that of the colours, write layout="HWC"'
+            ],
+        )
     yield from axes.sections(plan)
     if isinstance(plan, AvgPool):
         yield "divisor", list(divisor_rule(plan))
@@ -114,6 +123,11 @@ def _sections(plan, prepared):
         yield "values", list(_values(plan))
         yield "indices", list(_indices(plan))
     yield from _call(plan, prepared)
+
+
+def _looks_like_a_photograph(plan):
+    """Would this be (height, width, colours), if the caller had given a layout?"""
+    return plan.layout == "NCW" and plan.dtype == "uint8" and plan.input_shape[-1] in (1, 3, 4)
 
 
 # ---------------------------------------------------------------------------------- values, indices

@@ -170,10 +170,11 @@ count_include_pad
         sizes = [sizes]
     sizes = arguments.as_counts(sizes, "sizes", 1, range(1, arguments.MOST_AXES - 1))
     count = len(sizes)
+    kernel_shape = arguments.kernel_shape(kernel_shape, count)
     asked = Asked(
         sizes,
-        arguments.kernel_shape(kernel_shape, count),
-        arguments.strides(strides, count),
+        kernel_shape,
+        arguments.strides(strides, kernel_shape),
         arguments.pads(pads, count),
         arguments.dilations(dilations, count),
         arguments.auto_pad(auto_pad),

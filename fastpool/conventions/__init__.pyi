@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 from matplotlib.figure import Figure
 from numpy.typing import DTypeLike
 
-from .. import _typing as t
+from .. import typing as t
 
 __all__ = ["Answer", "Comparison", "compare"]
 
@@ -27,7 +27,7 @@ def compare(
     sizes: t.Ints,
     kernel_shape: t.Ints,
     *,
-    strides: t.Ints | None = 1,
+    strides: t.Strides | None = 1,
     pads: t.Ints | None = 0,
     dilations: t.Ints | None = 1,
     auto_pad: t.AutoPad = "NOTSET",

@@ -421,6 +421,8 @@ def max_unpool(x, indices, kernel_shape, *, num_threads=1, **attributes):
            [6, 0, 0, 0, 0, 0]])
     """
     _check(x, "x")
+    if indices is None:  # dask would make an array of it
+        raise TypeError("indices: expected an array, got None")
     if not isinstance(indices, da.Array):
         indices = da.from_array(indices, x.chunks)
     _check(indices, "indices")

@@ -5,7 +5,7 @@ from typing import Literal, SupportsIndex, Unpack, overload
 import dask.array as da
 from numpy.typing import DTypeLike
 
-from .. import _typing as t
+from .. import typing as t
 
 __all__ = [
     "adaptive_avg_pool",

@@ -7,7 +7,7 @@ from typing import SupportsIndex, TypeAlias, Unpack
 from numpy.typing import DTypeLike
 
 from .. import AvgPoolPlan, LpPoolPlan, MaxPoolPlan
-from .. import _typing as t
+from .. import typing as t
 
 __all__ = [
     "adaptive_avg_pool",

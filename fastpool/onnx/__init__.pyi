@@ -22,7 +22,7 @@ from onnx.backend.base import BackendRep
 from onnx.reference.op_run import OpRun
 from typing_extensions import TypeVar
 
-from .. import _typing as t
+from .. import typing as t
 
 __all__ = [
     "average_pool",

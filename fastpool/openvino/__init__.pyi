@@ -20,7 +20,7 @@ import openvino
 from numpy.typing import NDArray
 from typing_extensions import TypeVar
 
-from .. import _typing as t
+from .. import typing as t
 
 __all__ = [
     "AdaptiveAvgPoolLayer",

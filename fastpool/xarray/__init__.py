@@ -60,7 +60,8 @@ def max_pool(
     kernel_shape : mapping of dimension to int
         Taps of the window along the dimensions that are pooled.
     strides, dilations : int or mapping of dimension to int
-        One int for all pooled dimensions, or a mapping; dimensions that it lacks have 1.
+        One int for all pooled dimensions, or a mapping; dimensions that it lacks have 1. `strides`
+        may be "window": those of `kernel_shape`.
     pads : int or mapping of dimension to int or (int, int)
         Padding of both sides, or at the beginning and at the end. Dimensions that a mapping lacks
         have 0.
@@ -97,7 +98,7 @@ def max_pool(
     >>> x = xarray.DataArray(
     ...     [[1, 3, 2, 4], [5, 6, 8, 7]], {"lat": [50, 52], "lon": [0, 1, 2, 3]}, name="height"
     ... )
-    >>> fastpool.xarray.max_pool(x, {"lat": 2, "lon": 2}, strides=2)
+    >>> fastpool.xarray.max_pool(x, {"lat": 2, "lon": 2}, strides="window")
     <xarray.DataArray 'height' (lat: 1, lon: 2)> Size: 16B
     array([[6, 8]])
     Coordinates:

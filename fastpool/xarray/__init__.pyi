@@ -6,7 +6,7 @@ from typing import Any, Literal, SupportsIndex, overload
 from numpy.typing import DTypeLike
 from xarray import DataArray
 
-from .. import _typing as t
+from .. import typing as t
 
 __all__ = [
     "adaptive_avg_pool",
@@ -26,7 +26,7 @@ def max_pool(
     x: DataArray,
     kernel_shape: Mapping[Any, SupportsIndex],
     *,
-    strides: t.ByDimension | None = 1,
+    strides: t.StridesByDimension | None = 1,
     pads: t.PadsByDimension | None = 0,
     dilations: t.ByDimension | None = 1,
     auto_pad: t.AutoPad = "NOTSET",
@@ -42,7 +42,7 @@ def max_pool(
     x: DataArray,
     kernel_shape: Mapping[Any, SupportsIndex],
     *,
-    strides: t.ByDimension | None = 1,
+    strides: t.StridesByDimension | None = 1,
     pads: t.PadsByDimension | None = 0,
     dilations: t.ByDimension | None = 1,
     auto_pad: t.AutoPad = "NOTSET",
@@ -58,7 +58,7 @@ def max_pool(
     x: DataArray,
     kernel_shape: Mapping[Any, SupportsIndex],
     *,
-    strides: t.ByDimension | None = 1,
+    strides: t.StridesByDimension | None = 1,
     pads: t.PadsByDimension | None = 0,
     dilations: t.ByDimension | None = 1,
     auto_pad: t.AutoPad = "NOTSET",
@@ -73,7 +73,7 @@ def avg_pool(
     x: DataArray,
     kernel_shape: Mapping[Any, SupportsIndex],
     *,
-    strides: t.ByDimension | None = 1,
+    strides: t.StridesByDimension | None = 1,
     pads: t.PadsByDimension | None = 0,
     dilations: t.ByDimension | None = 1,
     auto_pad: t.AutoPad = "NOTSET",
@@ -104,7 +104,7 @@ def lp_pool(
     kernel_shape: Mapping[Any, SupportsIndex],
     p: float | None = 2,
     *,
-    strides: t.ByDimension | None = 1,
+    strides: t.StridesByDimension | None = 1,
     pads: t.PadsByDimension | None = 0,
     dilations: t.ByDimension | None = 1,
     auto_pad: t.AutoPad = "NOTSET",
@@ -201,7 +201,7 @@ def max_unpool(
     indices: DataArray,
     kernel_shape: Mapping[Any, SupportsIndex],
     *,
-    strides: t.ByDimension | None = 1,
+    strides: t.StridesByDimension | None = 1,
     pads: t.PadsByDimension | None = 0,
     like: DataArray | None = None,
     num_threads: SupportsIndex | None = None,

@@ -40,9 +40,14 @@ class Axes:
                 raise ValueError(f"{name}: expected dimensions among {self.pooled}, got {dim!r}")
 
     def values(self, value, name, default):
-        """Return one value per spatial axis, from one for all pooled axes or from a mapping."""
+        """Return one value per spatial axis, from one for all pooled axes or from a mapping.
+
+        Text is returned as it is.
+        """
         if value is None:
             return [default] * len(self.spatial)
+        if isinstance(value, str):  # the word "window", or an error
+            return value
         if not isinstance(value, Mapping):
             value = dict.fromkeys(self.pooled, value)
         self._check_dims(value, name)
@@ -50,9 +55,12 @@ class Axes:
 
     def pads(self, value):
         """Return all begins, then all ends."""
+        values = self.values(value, "pads", 0)
+        if isinstance(values, str):
+            return values
         pairs = [
             pad if isinstance(pad, (tuple, list)) and len(pad) == 2 else (pad, pad)
-            for pad in self.values(value, "pads", 0)
+            for pad in values
         ]
         return [begin for begin, _ in pairs] + [end for _, end in pairs]
 

@@ -113,6 +113,24 @@ def test_a_missing_package_is_named(package):
     )
 
 
+@pytest.mark.parametrize("command", [("-m", "fastpool"), ("-Xutf8", "-mfastpool"), "script"])
+def test_an_unknown_build_is_one_line(command, tmp_path):
+    """Python imports the package, which refuses, before any code of the command runs."""
+    if command == "script":
+        command = [str(tmp_path / "fastpool")]
+        (tmp_path / "fastpool").write_text("from fastpool._cli import main\nmain()\n")
+    environment = {**ENVIRONMENT, "FASTPOOL_ISA": "mmx"}
+    process = subprocess.run(
+        [sys.executable, *command, "info", "--json"],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert (process.returncode, process.stdout) == (2, "")
+    assert process.stderr.startswith("fastpool: FASTPOOL_ISA='mmx': no such build runs here; ")
+    assert process.stderr.count("\n") == 1 and "baseline" in process.stderr
+
+
 def test_help_imports_little():
     code = main("--help").replace("sys.exit(main())", "\ntry: main()\nexcept SystemExit: pass\n")
     code += "print(*sorted(set(sys.modules) & {'rich.console', 'onnx', 'PIL', 'matplotlib'}))"

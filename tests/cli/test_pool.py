@@ -283,3 +283,13 @@ def test_an_image_without_pillow(folder, monkeypatch):
     for files in (("x.png", "y.npy"), ("x.npy", "y.png")):
         status, _, said = cases.command("pool", *files, "--kernel", "2")
         assert (status, said) == (2, 'fastpool: an image needs PIL: pip install "pillow"\n')
+
+
+def test_strides_of_the_window(folder):
+    options = ["--kernel", "2,3", "--strides", "window", "--layout", "NHWC"]
+    assert cases.command("pool", "x.npy", "y.npy", *options)[0] == 0
+    expected = fastpool.max_pool(X, (2, 3), strides=(2, 3), layout="NHWC")
+    cases.assert_same(np.load("y.npy"), expected)
+    status, _, said = cases.command("pool", "x.npy", "y.npy", "--kernel", "2", "--strides", "w")
+    assert (status, said.count("\n")) == (2, 1)
+    assert "'--strides': expected window, 3 or 3,3, got 'w'" in said

@@ -108,7 +108,11 @@ def test_the_error_names_the_element():
 # -------------------------------------------------------------------------------------- windows
 
 
-PER_AXIS = [arguments.kernel_shape, arguments.strides, arguments.dilations]
+def strides(value, count):
+    return arguments.strides(value, (2,) * count)
+
+
+PER_AXIS = [arguments.kernel_shape, strides, arguments.dilations]
 
 
 @pytest.mark.parametrize("function", PER_AXIS)
@@ -130,9 +134,23 @@ def test_one_value_or_one_per_axis(function):
 
 
 def test_defaults_per_axis():
-    assert arguments.strides(None, 3) == arguments.dilations(None, 3) == (1, 1, 1)
+    assert strides(None, 3) == arguments.dilations(None, 3) == (1, 1, 1)
     assert arguments.pads(None, 2) == (0, 0, 0, 0)
     refused(TypeError, "^kernel_shape: .* got None", arguments.kernel_shape, None, 2)
+
+
+def test_strides_of_the_window():
+    class Text(str):
+        def __eq__(self, other):
+            return True
+
+        __hash__ = str.__hash__
+
+    assert arguments.strides("window", (2, 5)) == (2, 5)
+    for wrong in ("Window", "kernel_shape", "2", "", Text("2")):
+        expected = rf'^strides: expected "window" or ints, got {str.__repr__(wrong)}$'
+        refused(ValueError, expected, arguments.strides, wrong, (2, 5))
+    refused(TypeError, "^strides: ", arguments.strides, b"window", (2,))
 
 
 def test_pads():
@@ -148,6 +166,19 @@ def test_pads():
     refused(ValueError, "^pads: .* at least 0, got -1", arguments.pads, -1, 2)
     refused(ValueError, r"^pads\[3\]: ", arguments.pads, (0, 0, 0, -1), 2)
     refused(TypeError, "^pads: expected an int or a sequence", arguments.pads, "same", 2)
+
+
+@pytest.mark.parametrize("kind", [tuple, list, np.array])
+def test_nested_pads_are_told_the_flat_order(kind):
+    """NumPy and TensorFlow nest the pads of an axis; the error has the caller's own numbers."""
+    flat = r"^pads: expected ints, all begins and then all ends: \(1, 3, 2, 4\), got "
+    refused(TypeError, flat, arguments.pads, kind([kind([1, 2]), kind([3, 4])]), 2)
+    refused(TypeError, r": \(1, 2\), got ", arguments.pads, kind([[1, 2]]), 1)
+    # Those of batch and channels too: which are which, the layout says, but not here.
+    four = kind([(0, 0), (0, 0), (1, 2), (3, 4)])
+    refused(TypeError, "all begins and then all ends, got ", arguments.pads, four, 2)
+    ragged = [(1,), (2, 3, 4)]
+    refused(TypeError, "all begins and then all ends, got ", arguments.pads, ragged, 2)
 
 
 # ---------------------------------------------------------------------------------------- names
@@ -491,7 +522,7 @@ def test_what_is_shown_of_a_value():
 def test_the_length_is_looked_at_first():
     """Elements of the wrong kind, of which there may be any number, are not."""
     for wrong in ([None] * 3, ["a"] * 10**6, range(2**40), range(2**70)):
-        refused(ValueError, "^strides: .* got", arguments.strides, wrong, 2)
+        refused(ValueError, "^strides: .* got", arguments.strides, wrong, (2, 2))
         refused(ValueError, "^pads: .* got", arguments.pads, wrong, 2)
         refused(ValueError, "^output_shape: .* got", arguments.output_shape, wrong, 4)
         refused(ValueError, "^activation_params: ", arguments.activation, "Relu", wrong)

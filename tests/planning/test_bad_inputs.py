@@ -70,7 +70,7 @@ BAD_POOLS = [
     ("strides", TypeError, {"strides": (1, None)}),
     ("strides", TypeError, {"strides": np.float32(1)}),
     ("strides", TypeError, {"strides": True}),
-    ("strides", TypeError, {"strides": "1"}),
+    ("strides", ValueError, {"strides": "1"}),
     ("dilations", TypeError, {"dilations": 1.5}),
     ("dilations", TypeError, {"dilations": (False, 1)}),
     ("pads", TypeError, {"pads": 0.0}),
@@ -155,8 +155,9 @@ BAD_POOLS = [
     ("num_threads", TypeError, {"num_threads": 1.5}),
     ("num_threads", TypeError, {"num_threads": True}),
     ("num_threads", TypeError, {"num_threads": "2"}),
-    # an unknown name is Python's own TypeError
+    # unknown names
     ("stride", TypeError, {"stride": 2}),
+    ("step", TypeError, {"step": 2}),
 ]
 
 
@@ -252,6 +253,52 @@ def test_ranks(shape):
         np.zeros(shape, np.int64),
         (2, 2),
     )
+
+
+@pytest.mark.parametrize(("shape", "layout"), [((4,), "W"), ((4, 4), "HW")])
+def test_few_axes_without_a_layout(shape, layout):
+    x = np.zeros(shape, np.float32)
+    for call in (
+        partial(fastpool.max_pool, x, 2),
+        partial(fastpool.global_avg_pool, x),
+        partial(fastpool.max_unpool, x, np.zeros(shape, np.int64), 2),
+        partial(fastpool.plan_lp_pool, shape, "float32", 2),
+        partial(fastpool.adaptive_max_pool, x, 2, layout="NHWC"),
+    ):
+        with pytest.raises(ValueError, match=rf'^layout: .* write layout="{layout}"$'):
+            call()
+    for shape in ((), (0,) * 65):
+        with pytest.raises(ValueError) as raised:
+            fastpool.plan_max_pool(shape, "float32", 2, layout="HW")
+        assert "write layout" not in str(raised.value)
+
+
+def test_none_for_an_array():
+    """The argument is named. NumPy would make None an array of one object."""
+    indices = np.zeros(X.shape, np.int64)
+    for call in (
+        partial(fastpool.max_pool, None, 2),
+        partial(fastpool.avg_pool, None, 2),
+        partial(fastpool.lp_pool, None, 2),
+        partial(fastpool.global_max_pool, None),
+        partial(fastpool.adaptive_avg_pool, None, 2),
+        partial(fastpool.max_unpool, None, indices, 2),
+        partial(fastpool.plan_max_pool(X.shape, X.dtype, 2), None),
+        partial(fastpool.plan_avg_pool(X.shape, X.dtype, 2), None),
+        partial(fastpool.plan_lp_pool(X.shape, X.dtype, 2), None),
+        partial(fastpool.plan_max_unpool(X.shape, 2), None, indices),
+    ):
+        with pytest.raises(TypeError, match="^x: expected an array, got None$"):
+            call()
+    with pytest.raises(TypeError, match="^indices: expected an array, got None$"):
+        fastpool.max_unpool(X, None, 2)
+    for name, arguments in {
+        "input_shape": (None, "float32", 2),
+        "dtype": (X.shape, None, 2),
+        "kernel_shape": (X.shape, "float32", None),
+    }.items():
+        with pytest.raises(TypeError, match=f"^{name}: .*, got None$"):
+            fastpool.plan_max_pool(*arguments)
 
 
 def test_input_shape_and_dtype_of_a_plan():

@@ -90,12 +90,43 @@ def test_front_ends_load_when_first_used():
 import sys, fastpool
 assert fastpool.onnx.max_pool and fastpool.openvino.max_pool
 assert not set(sys.modules) & {"onnx", "openvino", "onnxruntime"}
-assert {"onnx", "openvino"} <= set(dir(fastpool))
 """
     process = cases.run_python(code)
     assert process.returncode == 0, process.stderr
     with pytest.raises(AttributeError):
         getattr(fastpool, "no_such_name")  # noqa: B009
+
+
+def test_front_ends_are_listed_before_they_are_imported():
+    code = """
+import sys, fastpool
+names = "conventions dask files onnx openvino torch typing xarray".split()
+assert {*names, "max_pool"} <= {*dir(fastpool)}
+assert not {f"fastpool.{name}" for name in names} & {*sys.modules}
+"""
+    process = cases.run_python(code)
+    assert process.returncode == 0, process.stderr
+
+
+@pytest.mark.parametrize("package", ["torch", "dask", "xarray"])
+def test_a_front_end_without_its_package_says_what_to_install(package):
+    said = f'fastpool.{package} needs {package}: pip install "fastpool[{package}]"'
+    for code, error in {
+        f"import fastpool; fastpool.{package}": "AttributeError",
+        f"import fastpool.{package}": "ImportError",
+        f"from fastpool import {package}": "ImportError",
+    }.items():
+        assert cases.error_without(package, code) == f"{error}: {said}"
+    # What gets every name of dir() expects no other error.
+    code = f"""
+import sys
+sys.modules[{package!r}] = None
+import inspect, fastpool
+assert not hasattr(fastpool, {package!r})
+assert "max_pool" in dict(inspect.getmembers(fastpool, inspect.isfunction))
+"""
+    process = cases.run_python(code)
+    assert process.returncode == 0, process.stderr
 
 
 def test_what_compiled_callers_need_is_installed():

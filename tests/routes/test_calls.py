@@ -250,3 +250,43 @@ def test_arrays_that_change_between_calls(reading):
     x.resize((1, 1, 8, 8), refcheck=False)  # adds zeros at the end
     x[...] = np.arange(64).reshape(x.shape)
     cases.assert_same(plan(x), expected)
+
+
+# ------------------------------------------------------------------------------ blocks
+
+
+@pytest.mark.parametrize("window", [2, (2, 3), [3, 1], np.array([1, 2])], ids=str)
+def test_strides_of_the_window(window):
+    """The word means the extents of the window, in every function, plan and the slow twin."""
+    by_count = window if isinstance(window, int) else tuple(map(int, window))
+    for name, attributes in {
+        "max_pool": {"return_indices": True, "dilations": 2},
+        "avg_pool": {"pads": 1, "count_include_pad": True, "dtype": "float64"},
+        "lp_pool": {"p": 1, "ceil_mode": True},
+    }.items():
+        x = X.astype(np.float32)
+        expected = getattr(fastpool, name)(x, window, strides=by_count, **attributes)
+        for _ in range(2):  # planned, then cached
+            got = getattr(fastpool, name)(x, window, strides="window", **attributes)
+            for result, wanted in zip(both(got), both(expected), strict=True):
+                cases.assert_same(result, wanted)
+        twin = getattr(_reference, name)(x, window, strides="window", **attributes)
+        assert both(twin)[0].shape == both(expected)[0].shape
+        if name == "avg_pool":
+            attributes["result_dtype"] = attributes.pop("dtype")
+        make, arguments = getattr(fastpool, f"plan_{name}"), (x.shape, x.dtype, window)
+        plan = make(*arguments, strides="window", **attributes)
+        assert plan == make(*arguments, strides=by_count, **attributes)
+        assert plan.strides == plan.kernel_shape
+    y, indices = fastpool.max_pool(X, window, strides="window", return_indices=True)
+    arguments, attributes = (y, indices, window), {"output_shape": X.shape}
+    expected = fastpool.max_unpool(*arguments, strides=by_count, **attributes)
+    attributes["strides"] = "window"
+    cases.assert_same(fastpool.max_unpool(*arguments, **attributes), expected)
+    cases.assert_same(_reference.max_unpool(*arguments, **attributes), expected)
+    plan = fastpool.plan_max_unpool(y.shape, window, strides="window")
+    assert plan == fastpool.plan_max_unpool(y.shape, window, strides=by_count)
+
+
+def both(results):
+    return results if isinstance(results, tuple) else (results,)

@@ -423,3 +423,22 @@ def test_importing_fastpool_leaves_dask_alone():
 def test_documentation():
     assert doctest.testmod(sys.modules["fastpool.dask"]).failed == 0
     cases.check_page("dask.md")
+
+
+def test_strides_of_the_window():
+    x = cases.values((10, 9), "int16", "bits", 0)
+    chunked = da.from_array(x, chunks=(4, 5))
+    expected = fastpool.max_pool(x, (2, 3), strides=(2, 3), layout="HW", return_indices=True)
+    got = fastpool.max_pool(chunked, (2, 3), strides="window", layout="HW", return_indices=True)
+    for result, wanted in zip(got, expected, strict=True):
+        cases.assert_same(result.compute(), wanted)
+    back = fastpool.max_unpool(*got, (2, 3), strides="window", layout="HW")
+    expected = fastpool.max_unpool(*expected, (2, 3), strides=(2, 3), layout="HW")
+    cases.assert_same(back.compute(), expected)
+
+
+def test_none_for_indices():
+    x = da.zeros((1, 1, 4, 4), chunks=2)
+    for function in (fastpool.max_unpool, fastpool.dask.max_unpool):
+        with pytest.raises(TypeError, match="^indices: expected an array, got None$"):
+            function(x, None, 2)

@@ -492,3 +492,22 @@ def test_tiles_of_means():
     )
     assert "window of an adaptive pooling, 3 x 1 elements at most rule the plan of a tile H" in part
     assert "windows 1 to 2 of 5 over 7 elements" in part
+
+
+@pytest.mark.parametrize("colours", [1, 3, 4])
+def test_a_photograph_without_a_layout(colours):
+    """Its last axis is pooled, which nobody means."""
+    hint = f"layout the last axis, of {colours}, is W and is pooled; for a photograph"
+    plan = make_plan((48, 64, colours), "uint8", 1)
+    assert hint in in_one_line(plan.explain()) and 'layout="HWC"' in in_one_line(plan.explain())
+    means = plan_global_avg_pool((48, 64, colours), "uint8")
+    assert hint in in_one_line(means.explain())
+    for shape, dtype, layout in (
+        ((48, 64, colours), "uint8", "HWC"),
+        ((48, 64, colours), "uint8", "CHW"),
+        ((48, 64, colours), "float32", "NCHW"),
+        ((48, 64, 5), "uint8", "NCHW"),
+        ((1, 48, 64, colours), "uint8", "NCHW"),
+    ):
+        text = make_plan(shape, dtype, 1, layout=layout).explain()
+        assert "\nlayout " not in text

@@ -270,3 +270,13 @@ def test_a_header_that_says_that_it_is_long(tmp_path, version):
         file.truncate(300_000_100)
     with pytest.raises(ValueError, match="^source: .* a header of at most 65536 bytes"):
         fastpool.files.max_pool(path, tmp_path / "y.npy", 2, layout="HW")
+
+
+@pytest.mark.parametrize("name", ["max_pool", "avg_pool"])
+def test_strides_of_the_window(folder, name):
+    x = cases.values((2, 10, 9, 3), "float32", "bits", 0)
+    np.save("x.npy", x)
+    plan = getattr(fastpool.files, name)("x.npy", "y.npy", (2, 3), strides="window", layout="NHWC")
+    assert plan.strides == (2, 3)
+    expected = getattr(fastpool, name)(x, (2, 3), strides=(2, 3), layout="NHWC")
+    cases.assert_same(np.load("y.npy"), expected)

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import re
 import runpy
 import types
 import typing
@@ -76,3 +77,21 @@ def test_stubs_have_the_defaults(name):
         for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
             if default is not None and ast.unparse(default) != "..." and argument.arg in given:
                 assert ast.literal_eval(default) == given[argument.arg].default, node.lineno
+
+
+def test_types_of_arguments_can_be_imported():
+    """They are what the stubs name, and at run time something that annotations may hold."""
+    module = importlib.import_module("fastpool.typing")
+    stubs = Path(module.__file__).parent.rglob("*.pyi")
+    used = {name for stub in stubs for name in re.findall(r"\bt\.([A-Z]\w*)", stub.read_text())}
+    assert used <= {*module.__all__} and "Strides" in used
+    for name in module.__all__:
+        assert typing.get_type_hints(annotated(getattr(module, name)))
+    assert typing.get_type_hints(module.PoolAttributes)["strides"] == module.Strides | None
+    assert memoryview in typing.get_args(module.Array) or module.Buffer in module.Array.__args__
+
+
+def annotated(kind):
+    def function(x: kind): ...
+
+    return function

@@ -579,3 +579,30 @@ def test_windows_of_padding_alone_have_no_coordinates():
     pooled = fastpool.xarray.max_pool(x.drop_vars("x"), {"x": 2}, pads=1)
     assert (pooled == -np.inf).all() and pooled.shape == (2, 1)
     assert fastpool.xarray.max_pool(x, {"y": 2}).shape == (1, 0)
+
+
+@pytest.mark.parametrize("name", ["max_pool", "avg_pool", "lp_pool"])
+def test_strides_of_the_window(name):
+    function, window = getattr(fastpool_xarray, name), {"lat": 2, "lon": 3}
+    x = located()
+    expected = function(x, window, strides=window)
+    xarray.testing.assert_identical(function(x, window, strides="window"), expected)
+    with pytest.raises(ValueError, match='^strides: expected "window" or ints, got'):
+        function(x, window, strides="lat")
+    for argument in ("pads", "dilations"):
+        with pytest.raises(TypeError, match=f"^{argument}: "):
+            function(x, window, **{argument: "window"})
+
+
+def test_strides_of_the_window_in_chunks_and_back():
+    pytest.importorskip("dask")
+    window = {"lat": 2, "lon": 3}
+    x = sample()
+    expected = fastpool_xarray.max_pool(x, window, strides=window, return_indices=True)
+    chunked = x.chunk({"lat": 4, "time": 2})
+    got = fastpool_xarray.max_pool(chunked, window, strides="window", return_indices=True)
+    for result, wanted in zip(got, expected, strict=True):
+        xarray.testing.assert_identical(result.compute(), wanted)
+    back = fastpool_xarray.max_unpool(*expected, window, strides="window", like=x)
+    wanted = fastpool_xarray.max_unpool(*expected, window, strides=window, like=x)
+    xarray.testing.assert_identical(back, wanted)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 import fastpool
 import fastpool.files
+from fastpool.typing import Layout, Strides
 
 x = np.zeros((1, 1, 4, 4), np.float32)
 
@@ -35,6 +36,13 @@ assert_type(
     ),
     NDArray[np.float32],
 )
+
+assert_type(fastpool.max_pool(x, 2, strides="window"), NDArray[np.float32])
+
+# Types for annotations
+layout: Layout = "HW"
+strides: Strides = "window"
+assert_type(fastpool.avg_pool([[3, 1]], 1, strides=strides, layout=layout), NDArray[Any])
 
 # Indices
 y, indices = fastpool.max_pool(x, 2, strides=2, return_indices=True)

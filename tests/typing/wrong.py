@@ -19,6 +19,7 @@ def wrong(x: NDArray[np.float32], a: xarray.DataArray, plan: fastpool.MaxPoolPla
     fastpool.max_pool(x, 2.0)  # type: ignore[call-overload]
     fastpool.max_pool(x, 2, 2)  # type: ignore[call-overload]
     fastpool.max_pool(x, 2, stride=2)  # type: ignore[call-overload]
+    fastpool.max_pool(x, 2, strides="kernel")  # type: ignore[arg-type]
     fastpool.max_pool(x, 2, auto_pad="same")  # type: ignore[call-overload]
     fastpool.max_pool(x, 2, layout="HWN")  # type: ignore[call-overload]
     fastpool.max_pool(x, 2, nan="raise")  # type: ignore[call-overload]

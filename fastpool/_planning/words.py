@@ -1,0 +1,118 @@
+"""Name the argument that is meant, if a caller uses the word of another library, or misspells one.
+
+Each public function takes unknown words in ``**unknown``, which its signature does not show. Then
+its first statement is ``if unknown: raise unexpected(function, unknown)``. Python's own TypeError
+would not say which argument is meant, and Python has no hook for its text.
+"""
+
+from types import FunctionType
+
+from .arguments import shown
+
+# The word of another library -> what it may be called here. A function has at most one of these.
+_MEANT = {
+    # torch
+    "kernel_size": ("kernel_shape",),
+    "stride": ("strides",),
+    "padding": ("pads",),
+    "dilation": ("dilations",),
+    "divisor_override": ("divisor",),
+    "norm_type": ("p",),
+    "keepdim": ("keepdims",),
+    # Keras, TensorFlow, JAX, Flax
+    "pool_size": ("kernel_shape", "output_size"),
+    "ksize": ("kernel_shape",),
+    "dilation_rate": ("dilations",),
+    "data_format": ("layout",),
+    "window_shape": ("kernel_shape",),
+    "window_dimensions": ("kernel_shape",),
+    "window_strides": ("strides",),
+    "window_dilation": ("dilations",),
+    # SciPy, scikit-image, NumPy
+    "size": ("kernel_shape", "output_size"),
+    "block_size": ("kernel_shape",),
+    "axis": ("layout",),
+    "axes": ("layout",),
+    "output": ("out",),
+    # OpenVINO
+    "kernel": ("kernel_shape",),
+    "rounding_type": ("ceil_mode",),
+    "index_element_type": ("index_dtype",),
+    # fastpool's own words, in the functions that have another one
+    "kernel_shape": ("output_size",),
+    "output_size": ("output_shape",),
+    "dtype": ("result_dtype",),
+    "result_dtype": ("dtype",),
+}
+
+# What to know about an argument that is no other name of the same thing.
+_REMARKS = {
+    ("axis", "layout"): ', which names all axes, like "HWC": D, H and W are pooled',
+    ("axes", "layout"): ', which names all axes, like "HWC": D, H and W are pooled',
+    ("padding", "auto_pad"): ', "VALID", "SAME_UPPER" or "SAME_LOWER"',
+}
+# Words that mean nothing here, and why.
+_MEANINGLESS = {
+    "mode": "mode has no counterpart: arrays are not continued past their edges",
+    "cval": "cval has no counterpart: arrays are not continued past their edges",
+    "origin": "origin has no counterpart: pads move the windows",
+}
+
+
+_TAKES_KEYWORDS = 0x08  # inspect.CO_VARKEYWORDS
+
+
+class _Nothing:
+    """What a required argument is if the caller has given none."""
+
+    def __repr__(self):
+        return "nothing"
+
+
+def explicit(function):
+    """Hide ``**unknown`` from the signature, and let the body see calls without a window.
+
+    Otherwise ``max_pool(x, kernel_size=2)`` would be refused for lack of kernel_shape, by an error
+    that does not say what kernel_size is.
+    """
+    # inspect.signature, and whatever uses it, looks at `__wrapped__`. Nothing calls that: its code
+    # reads `unknown`, which it does not have. A Signature in `__signature__` would do too, but
+    # making 20 of them takes 0.4 ms of an import, and 20 of these 0.02 ms.
+    code = function.__code__
+    code = code.replace(co_flags=code.co_flags & ~_TAKES_KEYWORDS)
+    visible = FunctionType(code, function.__globals__, function.__name__, function.__defaults__)
+    visible.__kwdefaults__ = function.__kwdefaults__
+    visible.__qualname__ = function.__qualname__
+    function.__wrapped__ = visible
+    optional = function.__defaults__ or ()
+    required = function.__code__.co_argcount - len(optional)
+    if function.__code__.co_varnames[required - 1] in ("kernel_shape", "output_size"):
+        function.__defaults__ = (_Nothing(), *optional)
+    return function
+
+
+def unexpected(function, unknown):
+    """Return the TypeError for a call of a function with unknown keyword arguments."""
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    hints = [hint for word, value in unknown.items() if (hint := _hint(word, value, names))]
+    first = next(iter(unknown))
+    text = f"{function.__name__}() got an unexpected keyword argument {shown(first)}"
+    if not hints:
+        hints = [f"expected {', '.join(names)}"]
+    return TypeError(f"{text}; {'; '.join(hints)}")
+
+
+def _hint(word, value, names):
+    """Return what to write for an unknown word, or "" if that is not known."""
+    meant = [name for name in _MEANT.get(word, ()) if name in names]
+    if word == "padding" and isinstance(value, str) and "auto_pad" in names:
+        meant = ["auto_pad"]  # Keras: "same" or "valid"
+    if meant:
+        return f"write {meant[0]} for {word}{_REMARKS.get((word, meant[0]), '')}"
+    if word in _MEANT or word in _MEANINGLESS:
+        return _MEANINGLESS.get(word, "")
+    from difflib import get_close_matches  # here, so that importing fastpool stays fast
+
+    close = get_close_matches(word[:100], names, n=1, cutoff=0.75)
+    return f"write {close[0]} for {word}" if close else ""
