@@ -95,9 +95,7 @@ def command(*arguments):
 
 def kernel_path(plan):
     """The way through the kernels of a plan that has run: its strategy, and what its tiles are."""
-    pooling = plan._prepared.pooling if "_prepared" in plan.__dict__ else None
-    if pooling is None:
-        return "gigantic"
+    pooling = plan._prepared.pooling
     windows = map(trimmed, plan.axes)
     made = make_work(plan, windows, plan.input_shape, plan.output_shape)
     words = [pooling.strategy]

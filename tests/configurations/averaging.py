@@ -28,7 +28,7 @@ LIMITS = {
     "INT_ROW_BYTES": [64, 512, 4096],
     "INTERLEAVED_BYTES": [1024, 8192],
 }
-DIVISORS = [None, None, None, None, None, None, 1, 2, 3, 49, -1, -3, 2**40, 2**60]
+DIVISORS = [None, None, None, None, None, None, 1, 2, 3, 49, -1, -3, 2**26, 2**31 - 1]
 SIZES = {1: 150, 2: 20, 3: 7, 4: 4}  # spatial axes -> the largest extent of adaptive windows
 
 

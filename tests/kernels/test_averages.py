@@ -126,9 +126,7 @@ def test_every_kind_of_values(name, kind):
             check("global_avg_pool", last, layout="NHWC", **more)
 
 
-@pytest.mark.parametrize(
-    "divisor", [1, -1, 2, -3, 49, 2**31, 2**49 + 1, 2**53 + 1, 2**70, -(2**70)]
-)
+@pytest.mark.parametrize("divisor", [1, -1, 2, -3, 49, 2**20 + 1, 2**26, 2**31 - 1, 1 - 2**31])
 def test_divisors(divisor):
     for seed, name in enumerate([*SOME, "int8", "uint32", "int64"]):
         x = cases.summands((2, 6, 9), name, ("powers", "rare")[seed % 2], seed)

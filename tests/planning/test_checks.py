@@ -290,8 +290,7 @@ def test_subclasses_are_refused():
 
 def test_fields_that_change_after_a_run():
     """The fields are frozen, but object.__setattr__ changes them."""
-    gigantic = {"strides": 2**62, "pads": (2**63, 0, 2**63, 0)}
-    for attributes in ({}, gigantic, {"activation": "Relu"}):
+    for attributes in ({}, {"activation": "Relu"}):
         plan = fastpool.plan_max_pool((1, 2, 8, 9), "float32", 2, **attributes)
         x = np.zeros((1, 2, 8, 9), np.float32)
         plan(x)

@@ -5,7 +5,16 @@ import time
 
 import pytest
 
-from fastpool._plans import make_plan, make_unpool_plan
+from fastpool._planning import arguments
+from fastpool._plans import (
+    make_adaptive_avg_plan,
+    make_avg_plan,
+    make_global_avg_plan,
+    make_global_max_plan,
+    make_lp_plan,
+    make_plan,
+    make_unpool_plan,
+)
 
 SIZES, KERNELS, STRIDES, DILATIONS, PADS = range(8), range(1, 5), range(1, 5), range(1, 4), range(4)
 
@@ -291,16 +300,15 @@ def at_once():
 
 
 REFUSED = [
-    {"kernel_shape": 2**40},
-    {"kernel_shape": 2**64 + 1},
-    {"kernel_shape": 10**100},
+    {"kernel_shape": 2**31},
+    {"kernel_shape": 2**64 + 1, "pads": 2**31 - 1},
     {"kernel_shape": 1 << 10**6},
-    {"kernel_shape": 2, "dilations": 2**63},
-    {"kernel_shape": 2**32 + 1, "dilations": 2**32},
-    {"kernel_shape": 2**63, "pads": 2**61, "dilations": 2**10},
-    {"kernel_shape": 1, "pads": 2**60},
-    {"kernel_shape": 1, "pads": 2**63 - 1},
+    {"kernel_shape": 2**31 - 1, "pads": 2**29},
+    {"kernel_shape": 2, "dilations": 2**31},
+    {"kernel_shape": 2**31 - 1, "dilations": 2**31 - 1, "pads": 2**31 - 1},
+    {"kernel_shape": 1, "pads": 2**31},
     {"kernel_shape": 1, "pads": 2**64},
+    {"kernel_shape": 2, "strides": 2**31},
     {"kernel_shape": 2, "pads": (0, 2**62), "strides": 2},
     {"kernel_shape": 2, "pads": (2**63, 2**63), "strides": 3, "ceil_mode": True},
 ]
@@ -308,24 +316,55 @@ REFUSED = [
 
 @pytest.mark.parametrize("attributes", REFUSED, ids=lambda a: ", ".join(a))
 def test_impossible_sizes_are_refused(attributes, at_once):
-    with pytest.raises(ValueError, match="^(kernel_shape|output)"):
+    with pytest.raises(ValueError, match="^(kernel_shape|strides|dilations|pads)"):
         make_plan((4,), "float32", layout="W", **attributes)
 
 
+MOST = arguments.MOST
 ACCEPTED = [
-    ({"kernel_shape": 2**40, "pads": 2**39}, 5),
-    ({"kernel_shape": 2**80, "pads": (2**80 - 1, 0)}, 4),
-    ({"kernel_shape": 3, "pads": 2**63 - 1, "strides": 2**62}, 4),
-    ({"kernel_shape": 2, "strides": 10**100}, 1),
-    ({"kernel_shape": 2, "strides": 10**100, "ceil_mode": True, "ceil_rule": "keep"}, 2),
-    ({"kernel_shape": 2, "strides": 10**100, "ceil_mode": True}, 1),
-    ({"kernel_shape": 2, "dilations": 2**62, "auto_pad": "SAME_LOWER"}, 4),
-    ({"kernel_shape": 1, "dilations": 2**63}, 4),
-    ({"kernel_shape": 1, "pads": (0, 2**60 - 4)}, 2**60),
+    ({"kernel_shape": MOST, "pads": MOST // 2}, 3),
+    ({"kernel_shape": MOST, "pads": (MOST - 1, 0)}, 4),
+    ({"kernel_shape": 3, "pads": MOST, "strides": MOST // 2}, 5),
+    ({"kernel_shape": 2, "strides": MOST}, 1),
+    ({"kernel_shape": 2, "strides": MOST, "ceil_mode": True, "ceil_rule": "keep"}, 2),
+    ({"kernel_shape": 2, "strides": MOST, "ceil_mode": True}, 1),
+    ({"kernel_shape": MOST, "dilations": MOST, "auto_pad": "SAME_LOWER"}, 4),
+    ({"kernel_shape": 1, "dilations": MOST}, 4),
+    ({"kernel_shape": 1, "pads": (0, MOST)}, MOST + 4),
     # float32 rounds these extents
     ({"kernel_shape": 3, "pads": (0, 2**24 - 1), "strides": 2}, 2**23 + 1),
-    ({"kernel_shape": 3, "pads": (0, 2**53 - 1), "strides": 2}, 2**52 + 1),
 ]
+
+
+@pytest.mark.parametrize("name", ["kernel_shape", "strides", "dilations", "pads"])
+def test_the_limit_of_attributes(name):
+    attributes = {"kernel_shape": 1, "pads": 0, "layout": "HW"}
+    for value, argument in ((MOST + 1, name), ((1, MOST + 1), rf"{name}\[1\]")):
+        for make in (make_plan, make_avg_plan, make_lp_plan):
+            with pytest.raises(ValueError, match=rf"^{argument}: .* at most 2\*\*31 - 1 = {MOST}, "):
+                make((4, 4), "float32", **attributes | {name: value})
+    for divisor in (MOST + 1, -MOST - 1, 10**30):
+        with pytest.raises(ValueError, match=rf"^divisor: .* at most 2\*\*31 - 1 = {MOST}, got "):
+            make_avg_plan((4,), "float32", 2, divisor=divisor, layout="W")
+    taps = {"pads": MOST, "layout": "DHW"}
+    assert make_avg_plan((4, 4, 4), "float32", (2**26, 2**27, 1), **taps)
+    with pytest.raises(ValueError, match=r"^kernel_shape: .* at most 2\*\*53, got "):
+        make_avg_plan((4, 4, 4), "float32", (2**26, 2**27, 2), **taps)
+
+
+def test_windows_of_whole_axes_have_no_limit():
+    """Those of global and adaptive pooling, and the same windows by their taps."""
+    shape = (1, 1, 2**40, 3)
+    for plan in (
+        make_global_avg_plan(shape, "uint8"),
+        make_global_max_plan(shape, "uint8"),
+        make_adaptive_avg_plan(shape, "uint8", 1),
+        make_avg_plan(shape, "uint8", (2**40, 3)),
+        make_plan(shape, "uint8", (2**40, 3)),
+    ):
+        assert plan.kernel_shape == (2**40, 3) and plan.output_shape == (1, 1, 1, 1)
+    with pytest.raises(ValueError, match="^kernel_shape"):
+        make_plan(shape, "uint8", (2**40 + 1, 3), ceil_mode=True)
 
 
 @pytest.mark.parametrize("attributes, output", ACCEPTED, ids=lambda a: str(a)[:40])
@@ -339,9 +378,10 @@ def test_the_largest_input_and_output():
         with pytest.raises(ValueError, match="input_shape"):
             make_plan(shape, dtype, 1, layout="HW")
     # 8 bytes for each index
-    assert make_plan((4,), "int8", 1, layout="W", pads=(0, 2**60 - 4))
+    pads = {"pads": 2**30, "layout": "HW"}
+    assert make_plan((2, 2), "int8", 1, **pads)
     with pytest.raises(ValueError, match="output"):
-        make_plan((4,), "int8", 1, layout="W", pads=(0, 2**60 - 4), return_indices=True)
+        make_plan((2, 2), "int8", 1, return_indices=True, **pads)
 
 
 # ------------------------------------------------------------------------------------ unpooling

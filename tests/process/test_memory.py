@@ -145,7 +145,6 @@ CALLS = {
     "activation, float16, unaligned": pool(x.astype(np.float16), 3, unaligned, activation="Relu"),
     "activation, int16": pool(x.astype(np.int16), 3, activation="Clip", activation_params=[3, 999]),
     "activation, int16, unaligned": pool(x.astype(np.int16), 3, unaligned, activation="Relu"),
-    "gigantic": pool(x, (40, 3), strides=(2**62, 1), pads=(2**62, 0) * 2, return_indices=True),
     "volume": pool(x, (2, 3, 3), layout="NDHW", return_indices=True),
     "unpool": unpool(fastpool.max_unpool, y, z),
     "unpool anywhere": unpool(fastpool.max_unpool, y, strays),
@@ -209,7 +208,7 @@ before = failing.watched()
 counts = dict(rounds())
 gc.collect()
 assert failing.watched() <= before, "blocks were lost"
-wanted = "scratch of many threads", "copied", "activation", "gigantic", "unpool a block", "first"
+wanted = "scratch of many threads", "copied", "activation", "unpool a block", "first"
 if not fastpool._kernels.OPENMP:  # the scratch of one thread needs no block
     wanted = wanted[1:]
 for name in wanted + ("values, new results", "indices, new results", "first, volume"):
@@ -254,7 +253,7 @@ malloc, free = ctypes.CDLL(None).malloc, ctypes.CDLL(None).free
 malloc.argtypes, free.argtypes = [ctypes.c_size_t], [ctypes.c_void_p]
 malloc.restype = ctypes.c_void_p
 limit = resource.getrlimit(resource.RLIMIT_AS)
-names = "copied", "activation", "gigantic", "unpool a block"
+names = "copied", "activation", "unpool a block"
 for name in names:
     call, outs = CALLS[name]
     fill(outs)

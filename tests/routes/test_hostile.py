@@ -365,14 +365,8 @@ def test_large_numbers_in_layers(name, number):
     pool = fastpool.openvino.read_layer(
         layer(" ".join(f'{key}="{value}"' for key, value in attributes.items()))
     )
-    if name == "strides":
-        with bounds():
-            assert pool(X)[0].shape == (2, 3, 1, 4)
-    elif name in ("kernel", "dilations"):
-        refused(pool, X, match="^kernel_shape.*exceeds the padded input")
-    else:
-        with bounds(), pytest.raises((ValueError, MemoryError)):
-            pool(X)
+    names = {"kernel": "kernel_shape", "pads_begin": "pads", "pads_end": "pads"}
+    refused(pool, X, match=rf"^{names.get(name, name)}.* at most 2\*\*31 - 1 = {2**31 - 1}, got")
 
 
 # ---------------------------------------------------------------------------- indices of unpooling
@@ -466,17 +460,16 @@ class Reshaping:
         return self.out.__dlpack__(**options)
 
 
-@pytest.mark.parametrize("kernel", [2**62 + 1, 3])
-def test_an_output_that_changes_the_shape_of_the_input(kernel):
-    """Windows beyond 64 bits took the new shape, and read past the end of the input."""
+def test_an_output_that_changes_the_shape_of_the_input():
+    """Windows of any size took the new shape, and read past the end of the input."""
     x = np.zeros((1, 1, 8, 8), np.float32)
-    pads, stride = ((2**62, 0, 2**62, 0), 2**61) if kernel > 3 else (1, 1)
-    kernels = (kernel, 1 if kernel > 3 else kernel)
-    plan = fastpool.plan_max_pool(x.shape, x.dtype, kernels, pads=pads, strides=(stride, 1))
-    expected = plan(x)
-    out = np.full(plan.output_shape, 7, np.float32)
-    plan(x, out=Reshaping(x, (1, 1, 2, 32), out))
-    assert np.array_equal(out, expected)
+    for kernel, pads, strides in ((3, 1, 1), ((2**31 - 1, 1), (2**31 - 1, 0) * 2, (2**30, 1))):
+        plan = fastpool.plan_max_pool(x.shape, x.dtype, kernel, pads=pads, strides=strides)
+        expected = plan(x)
+        out = np.full(plan.output_shape, 7, np.float32)
+        plan(x, out=Reshaping(x, (1, 1, 2, 32), out))
+        x.shape = (1, 1, 8, 8)
+        assert np.array_equal(out, expected)
 
 
 def test_an_output_that_changes_the_shape_of_values_to_unpool():

@@ -14,7 +14,8 @@ import pytest
 import cases
 import fastpool
 from fastpool._running import forks
-from fastpool._running.plan_cache import MOST_CALLS, MOST_EXTENTS, PlanCache
+from fastpool._running import plan_cache
+from fastpool._running.plan_cache import MOST_CALLS, PlanCache
 
 X = cases.values((2, 3, 8, 9), "int16", "bits", 0)
 
@@ -212,22 +213,80 @@ def test_addresses_that_are_used_again():
         assert kept.find(x, (text, (text,)))[2] == text
         del text
     assert len(made) == 3 * MOST_CALLS
-    assert len(kept._quick) <= MOST_CALLS and len(kept._plans) <= MOST_CALLS
+    assert len(kept.quick) <= MOST_CALLS
+    assert plan_cache.plan_cache_bytes() <= plan_cache.plan_cache_limit()
 
 
-def test_plans_of_long_arrays():
-    """Averages keep tables that are as long as an axis: 1024 of them would fill any memory."""
+@pytest.fixture
+def limited():
+    """A function that sets the limit of all caches. Afterwards it is as it was."""
+    before = fastpool.set_plan_cache_limit(plan_cache.plan_cache_limit())
+    yield fastpool.set_plan_cache_limit
+    fastpool.set_plan_cache_limit(before)
+
+
+def test_all_caches_share_one_limit(limited):
+    limit = 1 << 20
+    limited(limit)
+    x = np.zeros((1, 1, 300, 9), np.float32)
+    most = 0
+    for i in range(300):
+        for call in (fastpool.max_pool, fastpool.avg_pool, fastpool.onnx.average_pool):
+            call(x[:, :, i:], kernel_shape=[1, 3], pads=[0, 1, 0, 1])
+            most = max(most, plan_cache.plan_cache_bytes())
+    assert limit // 2 < most <= limit
+    fastpool.max_pool(x, 2)
+    limited(0)
+    assert plan_cache.plan_cache_bytes() == 0
     kept, made = counting()
-    x = np.zeros(MOST_EXTENTS // 4, np.int8)
-    for i in range(9):
-        kept.find(x[i:], (3, [i]))
-        assert sum(shape[0] for shape, *_ in kept._plans.values()) <= MOST_EXTENTS
-        assert len(kept._plans) == len(kept._quick) == i % 4 + 1
-    kept.find(x[8:], (3, [8]))
-    assert len(made) == 9
-    for _ in range(2):
-        kept.find(np.broadcast_to(np.int8(0), MOST_EXTENTS + 1), (3,))
-    assert len(made) == 10 and len(kept._plans) == 1
+    for _ in range(3):
+        kept.find(x, (3,))
+    assert len(made) == 3 and plan_cache.plan_cache_bytes() == 0
+    limited(limit)
+    for _ in range(3):
+        kept.find(x, (3,))
+    assert len(made) == 4
+    for wrong, error in ((-1, ValueError), (1.0, TypeError), (None, TypeError), (True, TypeError)):
+        with pytest.raises(error, match="^nbytes: "):
+            limited(wrong)
+
+
+def test_tables_of_plans_count(limited):
+    """Averages over many columns keep reciprocals of divisors."""
+    limited(16 << 20)
+    before = plan_cache.plan_cache_bytes()
+    x = np.zeros((1, 1, 3, 20_000), np.float32)
+    for i in range(30):
+        fastpool.avg_pool(x[..., i:], 3, pads=1)
+        assert plan_cache.plan_cache_bytes() <= 16 << 20
+    held = fastpool.plan_avg_pool(x.shape, x.dtype, 3, pads=1)
+    held(x)
+    limited(0)
+    assert 1 << 20 < plan_cache.plan_cache_bytes() < 4 << 20  # of the plan that is held
+    del held
+    assert plan_cache.plan_cache_bytes() <= before
+
+
+def test_a_cache_that_dies_keeps_nothing():
+    before = plan_cache.plan_cache_bytes()
+    kept, _ = counting()
+    for i in range(5):
+        kept.find(np.zeros((1, i + 1)), (1,))
+    assert plan_cache.plan_cache_bytes() > before
+    del kept
+    assert plan_cache.plan_cache_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "text, limit", [("", 64 << 20), (" 0 ", 0), ("123456", 123456), ("64M", None), ("-1", None)]
+)
+def test_the_limit_of_the_environment(text, limit):
+    code = "from fastpool._running import plan_cache; print(plan_cache.plan_cache_limit())"
+    process = cases.run_python(code, FASTPOOL_PLAN_CACHE_LIMIT=text)
+    if limit is None:
+        assert "FASTPOOL_PLAN_CACHE_LIMIT must be a number of bytes" in process.stderr
+    else:
+        assert int(process.stdout) == limit
 
 
 def test_arguments_of_any_number_and_length():
@@ -325,10 +384,10 @@ from fastpool._api import maximum
 x = np.zeros((1, 1, 4, 4), np.float32)
 maximum.max_pool(x, 2)
 plans = maximum._pool_plans
-kept = len(plans._plans), len(plans._quick)
+kept = len(plans._plans), len(plans.quick)
 child = os.fork()
 if child == 0:
-    left = len(plans._plans), len(plans._quick)
+    left = len(plans._plans), len(plans.quick)
     maximum.max_pool(x, 2)
     without = not getattr(sys, "_is_gil_enabled", lambda: True)()
     os._exit(kept != (1, 1) or left != ((0, 0) if without else kept))
