@@ -558,7 +558,7 @@ def test_datasets_by_their_own_map():
 
 
 def test_without_xarray():
-    line = 'ImportError: fastpool.xarray needs xarray: pip install "fastpool[xarray]"'
+    line = 'AttributeError: fastpool.xarray needs xarray: pip install "fastpool[xarray]"'
     assert cases.error_without("xarray", "import fastpool; fastpool.xarray") == line
 
 
