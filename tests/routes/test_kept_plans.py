@@ -212,7 +212,7 @@ def test_addresses_that_are_used_again():
         assert kept.find(x, (text, (text,)))[2] == text
         del text
     assert len(made) == 3 * MOST_CALLS
-    assert len(kept._quick) <= MOST_CALLS and len(kept._plans) <= MOST_CALLS
+    assert len(kept.quick) <= MOST_CALLS and len(kept._plans) <= MOST_CALLS
 
 
 def test_plans_of_long_arrays():
@@ -222,7 +222,7 @@ def test_plans_of_long_arrays():
     for i in range(9):
         kept.find(x[i:], (3, [i]))
         assert sum(shape[0] for shape, *_ in kept._plans.values()) <= MOST_EXTENTS
-        assert len(kept._plans) == len(kept._quick) == i % 4 + 1
+        assert len(kept._plans) == len(kept.quick) == i % 4 + 1
     kept.find(x[8:], (3, [8]))
     assert len(made) == 9
     for _ in range(2):
@@ -325,10 +325,10 @@ from fastpool._api import maximum
 x = np.zeros((1, 1, 4, 4), np.float32)
 maximum.max_pool(x, 2)
 plans = maximum._pool_plans
-kept = len(plans._plans), len(plans._quick)
+kept = len(plans._plans), len(plans.quick)
 child = os.fork()
 if child == 0:
-    left = len(plans._plans), len(plans._quick)
+    left = len(plans._plans), len(plans.quick)
     maximum.max_pool(x, 2)
     without = not getattr(sys, "_is_gil_enabled", lambda: True)()
     os._exit(kept != (1, 1) or left != ((0, 0) if without else kept))
