@@ -411,7 +411,7 @@ def test_indices_outside_of_their_windows_are_named():
 
 
 def test_the_extra_that_is_missing():
-    line = 'ImportError: fastpool.dask needs dask: pip install "fastpool[dask]"'
+    line = 'AttributeError: fastpool.dask needs dask: pip install "fastpool[dask]"'
     assert cases.error_without("dask", "import fastpool; fastpool.dask") == line
 
 

@@ -278,7 +278,7 @@ def test_torch_is_imported_only_when_asked_for():
     code = "import sys, fastpool; assert 'torch' not in sys.modules; sys.modules['torch'] = None"
     process = cases.run_python(f"{code}; fastpool.torch")
     last = process.stderr.strip().splitlines()[-1]
-    assert last == 'ImportError: fastpool.torch needs torch: pip install "fastpool[torch]"'
+    assert last == 'AttributeError: fastpool.torch needs torch: pip install "fastpool[torch]"'
 
 
 def test_docstrings():
