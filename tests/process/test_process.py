@@ -114,7 +114,7 @@ def test_sixteen_threads_share_inputs_and_plans(isa):
 
 # With this switch interval a thread runs only when another one lets go of the lock by itself, which
 # between `inside = True` and `inside = False` nothing but the call does. The call takes 0.2 s. If a
-# busy machine wakes the other thread later than that, `inside` is False, and the next attempt tells.
+# busy machine wakes the other thread later, `inside` is False, and the next attempt tells.
 ONLY_WHEN_RELEASED = """
 import signal
 sys.setswitchinterval(1000)
