@@ -1,5 +1,6 @@
 """The bounds of limits.py catch what they are to catch, and let a busy machine pass."""
 
+import gc
 import sys
 import time
 
@@ -35,6 +36,22 @@ def test_errors_pass():
     with pytest.raises(ZeroDivisionError), limits.quick(0):
         work(0.01)
         raise ZeroDivisionError
+
+
+def test_other_garbage_does_not_count():
+    """No collection begins in the block, and collections go on after it, also after an error."""
+    begun = []
+    gc.callbacks.append(lambda phase, _: begun.append(phase))
+    try:
+        with pytest.raises(ZeroDivisionError), limits.quick(5):
+            cycles = [[] for _ in range(100_000)]
+            for cycle in cycles:
+                cycle.append(cycle)
+            assert not begun and not gc.isenabled()
+            raise ZeroDivisionError
+    finally:
+        gc.callbacks.pop()
+    assert gc.isenabled()
 
 
 @needs_linux
