@@ -1,4 +1,4 @@
-"""Helpers of most tests: dtypes, adversarial values, layouts, arrangements, processes, time."""
+"""Helpers of most tests: dtypes, adversarial values, layouts, arrangements, processes, threads."""
 
 import contextlib
 import doctest
@@ -7,12 +7,12 @@ import re
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
 
 import fastpool
+import limits
 from fastpool._running import builds as running
 from fastpool._running.passes import trimmed
 from fastpool._running.work import make_work
@@ -42,7 +42,7 @@ def dtype(name):
     return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
 
 
-def run_python(code, timeout=60, **environment):
+def run_python(code, timeout=limits.HANG, **environment):
     """Run code in a new interpreter that imports this same fastpool; the finished process."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("FASTPOOL_")}
     own["PYTHONPATH"] = str(Path(fastpool.__file__).parents[1])
@@ -65,20 +65,8 @@ def error_without(package, code):
 @contextlib.contextmanager
 def bounds():
     """Limit the block to a second of processor time and 100 MiB of additional memory."""
-    if sys.platform == "linux":
-        import resource
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-        with open("/proc/self/statm") as f:
-            size = int(f.read().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (size + (100 << 20), hard))
-    start = time.process_time()
-    try:
+    with limits.quick(1), limits.address_space(100 << 20):
         yield
-    finally:
-        if sys.platform == "linux":
-            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-    assert time.process_time() - start < 1
 
 
 def command(*arguments):
@@ -323,7 +311,7 @@ def arranged(x, how):
     return np.ascontiguousarray(x)
 
 
-# ----------------------------------------------------------------------- files, threads, time
+# ----------------------------------------------------------------------------- files, threads
 
 
 def names(folder):
@@ -352,25 +340,34 @@ def in_threads(function, arguments):
         thread.join()
 
 
-def longest_pause(call):
-    """How long another Python thread stood still during a call, and how long the call took."""
-    running, started, longest = True, threading.Event(), 0.0
+def another_thread_runs_during(call):
+    """Return whether another Python thread gets to run during a call that releases the GIL.
 
-    def tick():
-        nonlocal longest
-        last = time.perf_counter()
-        started.set()
-        while running:
-            now = time.perf_counter()
-            longest = max(longest, now - last)
-            last = now
+    Nothing is timed. Threads take no turns here, so the other one runs only if this one releases
+    the GIL by itself, and before `inside` is False again nothing but the call does. If the system
+    did not wake the other thread before the call was over, the next attempt tells.
+    """
+    inside, seen, go = False, False, threading.Lock()
 
-    ticker = threading.Thread(target=tick)
-    ticker.start()
-    started.wait()
-    begin = time.perf_counter()
-    call()
-    seconds = time.perf_counter() - begin
-    running = False
-    ticker.join()
-    return longest, seconds
+    def other():
+        nonlocal seen
+        with go:
+            seen = inside
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        for _ in range(20):
+            go.acquire()
+            thread = threading.Thread(target=other)
+            thread.start()
+            inside = True
+            go.release()
+            call()
+            inside = False
+            thread.join()
+            if seen:
+                return True
+        return False
+    finally:
+        sys.setswitchinterval(interval)

@@ -14,6 +14,7 @@ import pytest
 import cases
 import fastpool
 import fastpool.files
+import limits
 
 click = pytest.importorskip("click")
 pytest.importorskip("rich")
@@ -98,7 +99,9 @@ def test_version():
 
 def test_module_and_script_are_the_same():
     command = [sys.executable, "-m", "fastpool", "--version"]
-    process = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
+    process = subprocess.run(
+        command, capture_output=True, text=True, env=ENVIRONMENT, timeout=limits.HANG
+    )
     assert process.stdout == f"fastpool {fastpool.__version__}\n", process.stderr
     scripts = importlib.metadata.entry_points(group="console_scripts", name="fastpool")
     assert {script.value for script in scripts} <= {"fastpool._cli:main"}
@@ -164,7 +167,7 @@ def test_nobody_reads_the_output():
     os.close(reader)
     command = [sys.executable, "-m", "fastpool", "info"]
     process = subprocess.run(
-        command, stdout=writer, stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=60
+        command, stdout=writer, stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=limits.HANG
     )
     os.close(writer)
     assert (process.returncode, process.stderr) == (1, b"")
@@ -181,7 +184,7 @@ def test_a_bar_on_a_terminal_for_long_work(folder, patience):
     command = [sys.executable, "-c", code + main("pool", "x.npy", "y.npy", *OPTIONS)]
     environment = {**ENVIRONMENT, "TERM": "xterm"}
     process = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=terminal, timeout=60, env=environment
+        command, stdout=subprocess.PIPE, stderr=terminal, timeout=limits.HANG, env=environment
     )
     os.write(terminal, b"end")
     os.close(terminal)

@@ -1,13 +1,12 @@
 """Random arrangements of arrays in memory, and checks of each call: results, memory, time."""
 
-import contextlib
 import math
-import time
 from dataclasses import dataclass
 
 import numpy as np
 
 import cases
+import limits
 
 FILL = 1  # every byte next to an output; also a legal bool
 FENCE = 1 << 14  # bytes before and after a fenced array
@@ -95,11 +94,7 @@ def untouched(array, owner, what):
     assert (owner == FILL).all(), f"{what}: written outside the output"
 
 
-@contextlib.contextmanager
 def in_time(elements, what):
     """Raise if the block takes more processor time than calls on this many elements may."""
-    start = time.process_time()
-    yield
-    seconds = time.process_time() - start
     most = SECONDS + SECONDS_PER_ELEMENT * elements
-    assert seconds <= most, f"{what}: {seconds:.2f} s for {elements} elements, at most {most:.2f}"
+    return limits.quick(most, f"{what}: a call on {elements} elements")

@@ -11,6 +11,7 @@ import pytest
 
 import cases
 import fastpool
+import limits
 from fastpool import _reference
 
 LAYOUTS = ["NCHW", "NHWC"]
@@ -270,7 +271,7 @@ def test_out_and_indices_in_one_file(layout, dtype, threads):
     """Nothing outside of the result is written: it was, at addresses that the values chose."""
     code = ONE_FILE.format(layout=layout, dtype=dtype, threads=threads)
     process = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=limits.HANG
     )
     assert process.returncode == 0, process.stderr
     assert int(process.stdout) == 3 * len(cases.BUILDS)

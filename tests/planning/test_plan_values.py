@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import limits
 from fastpool._planning import max_pool
 from fastpool._plans import make_plan, make_unpool_plan
 
@@ -127,7 +128,11 @@ _reference.max_pool([[1, 2]], 1, layout="HW")
 print(*(name for name in sys.modules if name.startswith("fastpool.")))
 """
     process = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=limits.HANG,
+        check=True,
     )
     loaded = set(process.stdout.split())
     planning = {"arguments", "checks", "dtypes", "geometry", "indexing", "max_pool", "max_unpool"}

@@ -1,6 +1,7 @@
 """The package selects its build, imports only what it needs, and keeps, compares, pickles plans."""
 
 import pickle
+import statistics
 from pathlib import Path
 
 import numpy as np
@@ -138,7 +139,11 @@ def test_what_compiled_callers_need_is_installed():
 
 
 def test_import_time_beyond_numpy(tmp_path):
-    """A third of NumPy's own at most, in processor time: others may be at work on the machine."""
+    """Half of NumPy's own at most, in the same process.
+
+    On an idle machine it takes a third of NumPy's processor time, with two busy ones two fifths, as
+    many as valgrind counts instructions.
+    """
     code = """
 import time
 start = time.process_time()
@@ -150,9 +155,8 @@ print(middle - start, time.process_time() - middle)
     # An installed package comes with its byte code. Here the first run makes it.
     cache = {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
     runs = [map(float, cases.run_python(code, **cache).stdout.split()) for _ in range(7)]
-    numpy_seconds, seconds = map(min, zip(*runs[1:], strict=True))
-    print(f"import beyond numpy: {seconds:.4f} s; numpy: {numpy_seconds:.4f} s")
-    assert seconds < numpy_seconds / 3
+    share = statistics.median(seconds / numpy_seconds for numpy_seconds, seconds in runs[1:])
+    assert share < 1 / 2, f"import takes {share:.2f} of NumPy's"
 
 
 def test_show_config_names_what_is_in_use(capsys):

@@ -20,6 +20,7 @@ from hypothesis import given
 
 import cases
 import fastpool
+import limits
 from callers import (
     COMPILER,
     ERRORS,
@@ -152,7 +153,7 @@ def test_an_interpreter_that_is_started_again(tmp_path):
         env={**os.environ, **home, "PYTHONPATH": os.pathsep.join(path)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=limits.HANG,
     )
     assert process.returncode == 0, process.stderr
     lines = process.stdout.splitlines()

@@ -8,23 +8,19 @@ from pathlib import Path
 import pytest
 
 import cases
+import limits
 from cases import run_python
 
 MIB = 1 << 20
 
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads and limits memory as Linux")
 
-# VmHWM is a high-water mark: all pages that the call may use are touched before it is read.
-# (ru_maxrss begins with that of the process that started this one.)
-CODE = """
-import re
+IMPORTS = """
 import numpy as np
 import fastpool
+"""
 
-def peak():
-    with open("/proc/self/status") as f:
-        return int(re.search(r"VmHWM:\\s+(\\d+) kB", f.read())[1]) << 10
-
+POOL = """
 def pool(shape):
     plan = fastpool.plan_max_pool(
         shape, "float32", (3, 3), strides=2, pads=1, layout={layout!r}, return_indices={indices}
@@ -32,9 +28,7 @@ def pool(shape):
     x = np.ones(shape, np.float32)
     out = np.ones(plan.output_shape, np.float32)
     out_indices = np.ones(plan.output_shape, np.int64) if {indices} else None
-    before = peak()
-    plan(x, out=out, out_indices=out_indices)
-    return peak() - before
+    return added(lambda: plan(x, out=out, out_indices=out_indices))
 
 pool((1, 8, 8, 8))  # what is loaded at the first call
 print(pool({shape}))
@@ -47,19 +41,13 @@ print(pool({shape}))
 def test_scratch_is_all_that_a_call_adds(layout, indices, mebibytes):
     channels, size = 16, mebibytes * MIB // 4 // 16 // 1024
     shape = (1, channels, size, 1024) if layout == "NCHW" else (1, size, 1024, channels)
-    process = run_python(CODE.format(layout=layout, indices=indices, shape=shape))
+    code = POOL.format(layout=layout, indices=indices, shape=shape)
+    process = run_python(limits.ADDED + IMPORTS + code)
     assert process.returncode == 0, process.stderr
     assert int(process.stdout) <= 8 * MIB
 
 
-ACTIVATED = (
-    CODE.split("def pool")[0]
-    + """
-def added(call):
-    before = peak()
-    call()
-    return peak() - before
-
+ACTIVATED = """
 def pool(shape):
     plan = fastpool.plan_max_pool(shape, {dtype!r}, (3, 3), strides=2, pads=1, activation={name!r})
     x = np.ones(shape, {dtype!r})
@@ -76,14 +64,13 @@ shape = (1, 16, 64 * 2**20 // np.dtype({dtype!r}).itemsize // 16 // 1024, 1024)
 pool((1, 8, 8, 8)), unpool((1, 8, 8, 8))
 print(pool(shape), unpool(shape))
 """
-)
 
 
 @needs_linux
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8"])
 def test_an_activation_needs_no_copy(dtype):
     name = "Relu" if dtype == "int8" else "Silu"
-    process = run_python(ACTIVATED.format(dtype=dtype, name=name))
+    process = run_python(limits.ADDED + IMPORTS + ACTIVATED.format(dtype=dtype, name=name))
     assert process.returncode == 0, process.stderr
     assert max(map(int, process.stdout.split())) <= 8 * MIB
 
@@ -371,7 +358,7 @@ print(used() - before)
 @needs_linux
 def test_calls_leave_nothing_behind():
     """800,000 calls: 3 bytes lost by each of one sort would be seen, 26 by each of the errors."""
-    process = run_python(GROWTH, timeout=300)
+    process = run_python(GROWTH)
     assert process.returncode == 0, process.stderr
     assert int(process.stdout) < 256 << 10
 
