@@ -20,7 +20,6 @@ MODULES = [
     "_plans",
     "_running.builds",
     "_running.capi",
-    "_running.huge",
     "conventions",
     "onnx._averages",
     "onnx._global",
