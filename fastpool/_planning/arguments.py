@@ -135,11 +135,11 @@ def as_counts(
     """Return a sequence of integers that are at least `least` and at most `most`, as a tuple."""
     if not is_sequence(value):
         raise TypeError(f"{name}: expected a sequence of ints, got {shown(value)}")
-    # Skip the call for exact ints of ordinary size: most values are such.
-    return tuple(
-        v if type(v) is int and least <= v <= MOST else as_count(v, f"{name}[{i}]", least, most=most)
-        for i, v in enumerate(_read(value, name, lengths, expected))
-    )
+    values = _read(value, name, lengths, expected)
+    # Most values are exact ints of ordinary size.
+    if all(type(v) is int and least <= v <= MOST for v in values):
+        return values
+    return tuple(as_count(v, f"{name}[{i}]", least, most=most) for i, v in enumerate(values))
 
 
 def _read(value, name, lengths, expected):

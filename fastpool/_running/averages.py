@@ -3,10 +3,7 @@
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from .._planning.dtypes import ITEMSIZE, is_float
-from .._planning.geometry import AdaptiveAxis
 from . import sum_strategies
 from .counts import counts_of, divisors, most_divisor, values_of
 from .passes import Window, chain, trimmed
@@ -149,7 +146,7 @@ def _arranged(plan, sequential, channels_last):
         swap(longest, -2)
     cols = windows[-1]
     if cols.dilation == 1 and cols.out > 1 and most_taps(cols) > LONG_ROW:
-        if not channels_last and axes[-2] >= 0:  # (another axis is not contiguous, so there is none)
+        if not channels_last and axes[-2] >= 0:  # (no other axis is contiguous, so none is left)
             windows.insert(-1, Window(1, 1, 1, 1, 1, 0, chain(1, 1)))
             axes.insert(-1, -1)
             counts.insert(-1, 1.0)

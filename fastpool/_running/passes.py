@@ -11,9 +11,9 @@ from .forks import remember
 
 # For longer kernels the search for the cheapest chain starts after some steps of four taps.
 LONG_KERNEL = 1 << 16
-# Limits for numbers of a window of maxima that is pooled by tiles: Py_ssize_t must hold their code's
-# products of a stride and a dilation, and of a span and the bytes of a few vectors. Running maxima
-# take larger windows.
+# Limits for numbers of a window of maxima that is pooled by tiles: Py_ssize_t must hold products of
+# a stride and a dilation, and of a span and the bytes of a few vectors. Running maxima take larger
+# windows.
 if sys.maxsize > 2**32:
     WIDE, WIDE_PRODUCT, WIDE_SPAN = 2**31, 2**62, 2**50
 else:

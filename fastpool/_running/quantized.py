@@ -15,8 +15,8 @@ from .execute import input_of, run_with_copies
 from .interop import bump_versions
 from .outputs import check_output, outputs
 
-# Greater steps give the same: means are 0, or leave the type, as divisors are at most 2**53. Smaller
-# ones do, too: all means become 0.
+# Greater steps give the same: means are 0, or leave the type, as divisors are at most 2**53. So do
+# smaller ones: all means become 0.
 _MOST_STEP, _LEAST_STEP = Fraction(2**62), Fraction(1, 2**38)
 
 

@@ -8,7 +8,6 @@ from .._planning import geometry
 from .._planning.average_pool import AvgPool
 from .._planning.dtypes import ITEMSIZE, is_float, is_integer
 from .._planning.lp_pool import LpPool
-from .._planning.max_pool import MaxPool
 from .._running import averages, builds, norms, strategies, sum_strategies, threads
 from .._running.forks import has_forked
 from .._running.passes import is_empty

@@ -96,7 +96,7 @@ def draw_windows(choices, rank, hostile):
     """Return (extents, numbers to add per plane, windows, attributes) of a call of avg_pool."""
     kind = "hostile" if hostile else choices.pick(["any", "any", "any", "whole", "apart", "same"])
     if hostile:
-        axes = [draw_hostile_axis(choices) for _ in range(rank)]
+        axes = [draw_hostile_axis(choices, rank) for _ in range(rank)]
     else:
         axes = draw_axes(choices, rank, kind)
     ceil_mode = choices.pick([False, True])

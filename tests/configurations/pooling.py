@@ -7,6 +7,7 @@ import numpy as np
 
 import cases
 import fastpool
+from fastpool._planning.arguments import MOST
 from fastpool._running import builds as running
 
 from . import oracle
@@ -82,12 +83,13 @@ def draw_axis(choices, rank, last, kind, outputs):
     return size, kernel, stride, dilation, begin, end
 
 
-def draw_hostile_axis(choices):
-    """Return an axis of few outputs with a window of any size, up to far beyond 64 bits."""
+def draw_hostile_axis(choices, rank):
+    """Return an axis of few outputs with a window of any size, up to the limits."""
     kernel, stride, dilation = (
-        max(1, choices.pick([near, choices.integer(1, 200), 2 ** choices.integer(8, 70)]) + off)
+        max(1, choices.pick([near, choices.integer(1, 200), 2 ** choices.integer(8, 31)]) + off)
         for near, off in ((choices.integer(1, 5), choices.integer(-2, 2)) for _ in "ksd")
     )
+    kernel = min(kernel, 2 ** (52 // rank))  # (an average has at most 2**53 taps)
     return place_window(
         choices, choices.integer(0, 6), kernel, stride, dilation, choices.integer(1, 9)
     )
@@ -97,7 +99,7 @@ def draw_long_axis(choices, most):
     """Return an axis of at most `most` elements; windows and pads may be far larger."""
     size = choices.pick([choices.integer(100, 999), choices.integer(1000, 20_000)])
     size = min(size, most)
-    far = [choices.integer(1, 9), size, size * choices.integer(1, 9), 2 ** choices.integer(8, 40)]
+    far = [choices.integer(1, 9), size, size * choices.integer(1, 9), 2 ** choices.integer(8, 30)]
     kernel = choices.pick(far) + choices.integer(0, 2)
     stride = choices.pick([1, 1, 1, choices.integer(1, 9), *far])
     dilation = choices.pick([1, 1, 1, choices.integer(1, 9), *far])
@@ -112,13 +114,20 @@ def draw_short_axis(choices):
 
 
 def place_window(choices, size, kernel, stride, dilation, outputs):
-    """Return (size, kernel, stride, dilation, begin, end), padded for `outputs` outputs."""
+    """Return (size, kernel, stride, dilation, begin, end), padded for `outputs` outputs.
+
+    Numbers beyond the limits become smaller.
+    """
+    kernel, stride, dilation = (min(number, MOST) for number in (kernel, stride, dilation))
+    dilation = min(dilation, max(1, MOST // kernel))
+    outputs = min(outputs, 1 + (MOST - stride) // stride)
     room = (outputs - 1) * stride + choices.integer(0, stride - 1)
     pads = max(0, room + (kernel - 1) * dilation + 1 - size)
     # Mostly a tap of some output is on an element, or next to one: elsewhere all is padding.
     tap = choices.pick([0, 1, 2, kernel // 2, kernel - 1]) % kernel
     begin = choices.pick([0, choices.integer(0, outputs - 1)]) * stride + tap * dilation
     begin = min(max(begin - choices.integer(-2, size + 1), 0 if size else 1), pads)
+    begin = min(max(begin, pads - MOST), MOST)
     return size, kernel, stride, dilation, begin, pads - begin
 
 
@@ -162,7 +171,7 @@ def draw_call(choices, geometries=GEOMETRIES, dtypes=cases.DTYPE_NAMES, kinds=ca
     )
     layout = choices.pick(["NCHW", "NHWC", *cases.layouts(rank)])
     if kind == "hostile":
-        axes = [draw_hostile_axis(choices) for _ in range(rank)]
+        axes = [draw_hostile_axis(choices, rank) for _ in range(rank)]
     elif kind == "long":
         axes = [draw_short_axis(choices) for _ in range(rank - 1)]
         room = MOST_ELEMENTS // math.prod(size for size, *_ in axes)

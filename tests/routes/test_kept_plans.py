@@ -13,8 +13,7 @@ import pytest
 
 import cases
 import fastpool
-from fastpool._running import forks
-from fastpool._running import plan_cache
+from fastpool._running import forks, plan_cache
 from fastpool._running.plan_cache import MOST_CALLS, PlanCache
 
 X = cases.values((2, 3, 8, 9), "int16", "bits", 0)

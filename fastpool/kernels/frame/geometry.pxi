@@ -74,8 +74,8 @@ cdef int log2(Py_ssize_t size) noexcept:
 cdef extern from *:
     """
     #include <stdint.h>
-    /* Return (count * part + rest) / whole, rounded down, for count <= whole and part, rest < whole.
-     * `left` gets the remainder. */
+    /* Return (count * part + rest) / whole, rounded down, and its remainder in `left`. The count is
+     * at most `whole`, `part` and `rest` are below it. */
     static inline Py_ssize_t share(Py_ssize_t count, Py_ssize_t part, Py_ssize_t rest,
                                    Py_ssize_t whole, Py_ssize_t *left) {
     #ifdef __SIZEOF_INT128__

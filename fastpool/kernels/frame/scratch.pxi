@@ -23,7 +23,7 @@ cdef void lay_out_scratch(ScratchLayout *scratch, const Py_ssize_t *sizes,
 
 cdef void limit_scratch(ScratchLayout *scratch, Py_ssize_t array_bytes) noexcept nogil:
     """Set the threads whose scratch fits into the memory of a call that reads and writes arrays."""
-    scratch.threads = imax(1, (2 * array_bytes + CALL_BYTES) // scratch.nbytes)
+    scratch.threads = imax(1, (2 * array_bytes + CALL_BYTES) // imax(1, scratch.nbytes))
 
 
 cdef extern from *:

@@ -4,11 +4,11 @@
  * p / q is the quotient of the scales. It is rounded, halves to even, and the zero point is added.
  *
  * The factor p / (q * d) is high + low, and high has so few bits that its product with a total is
- * exact, if d is at most 2**44. So the mean is off by at most 2**-51 of itself, and is exact if it
- * is the middle of two integers: such a number has few bits. One that is not is 1 / (2 * q * d) from
- * the middle, or further. Means beyond 2**9 saturate, and those within are off by 2**-42 at most. So
- * all are rounded right if q * d is at most 2**40. If it is not, or if there is no fused operation,
- * integers of 128 bits decide on what is near a middle: d is at most 2**53.
+ * exact, if d is at most 2**44. So the mean is off by at most 2**-51 of itself, and is exact if
+ * it is the middle of two integers: such a number has few bits. One that is not is at least
+ * 1 / (2 * q * d) from the middle. Means beyond 2**9 saturate, and those within are off by 2**-42
+ * at most. So all are rounded right if q * d is at most 2**40. If it is not, or if there is no
+ * fused operation, integers of 128 bits decide on what is near a middle: d is at most 2**53.
  *
  * The same in floats: those within are off by 2**-15 at most, so all are rounded right if q * d is
  * at most 2**13. If it is not, doubles make the means again that are near a middle. */
