@@ -114,13 +114,6 @@ cdef inline Py_ssize_t window_stop(const Window *w, Py_ssize_t output) noexcept 
     return at + (left > 0)
 
 
-cdef inline void start_walk(Walk *walk, const Window *w, Py_ssize_t output) noexcept nogil:
-    """Begin with the window of an output."""
-    walk.rest = 0
-    walk.start = edge(w, output, &walk.rest) if w.irregular else output * w.stride - w.begin
-    walk.stop = window_stop(w, output)
-
-
 cdef inline Py_ssize_t step_edge(const Window *w, Py_ssize_t at, Py_ssize_t *rest) noexcept nogil:
     """Return the edge after `at`, and set what it was rounded down by."""
     at += w.whole
@@ -131,16 +124,27 @@ cdef inline Py_ssize_t step_edge(const Window *w, Py_ssize_t at, Py_ssize_t *res
     return at
 
 
+cdef inline void set_stop(Walk *walk, const Window *w) noexcept nogil:
+    """Set the element after the window, from where the window starts."""
+    cdef Py_ssize_t rest = walk.rest
+    if not w.irregular:
+        walk.stop = walk.start + w.extent
+        return
+    walk.stop = step_edge(w, walk.start, &rest)
+    walk.stop += rest > 0
+
+
+cdef inline void start_walk(Walk *walk, const Window *w, Py_ssize_t output) noexcept nogil:
+    """Begin with the window of an output."""
+    walk.rest = 0
+    walk.start = edge(w, output, &walk.rest) if w.irregular else output * w.stride - w.begin
+    set_stop(walk, w)
+
+
 cdef inline void next_window(Walk *walk, const Window *w) noexcept nogil:
     """Go to the window of the next output, without a division."""
-    cdef Py_ssize_t ahead
-    if not w.irregular:
-        walk.start, walk.stop = walk.start + w.stride, walk.stop + w.stride
-        return
-    walk.start = step_edge(w, walk.start, &walk.rest)
-    ahead = walk.rest
-    walk.stop = step_edge(w, walk.start, &ahead)
-    walk.stop += ahead > 0
+    walk.start = step_edge(w, walk.start, &walk.rest) if w.irregular else walk.start + w.stride
+    set_stop(walk, w)
 
 
 cdef inline Py_ssize_t real_taps(const Window *w, Py_ssize_t output,

@@ -26,6 +26,8 @@ cdef struct Group:              # neighbouring outputs of a row, and what is und
     Py_ssize_t slabs, lead          # how many there are, and the offset of the first
     Py_ssize_t channels
     Py_ssize_t most, most_outputs   # columns of a band, and outputs
+    Walk first_row, first_col       # of the tile
+    Walk row_at, col_at             # of the row of outputs; of the group's first output
     Py_ssize_t row, rows, at        # the first row, counted in the tile, and its offset in x
     Py_ssize_t output, outputs      # of the axis
     Py_ssize_t first, span          # columns under the group
@@ -61,27 +63,36 @@ cdef inline void start_groups(Group *g, const Pool *pool, const View *x,
     if not folds(pool):
         g.most_outputs += (g.most - w.extent) // w.stride
     g.slabs = lead_taps(&pool.frame.problem, x, tile.lead, g.counts, &g.lead)
+    start_walk(&g.first_row, &pool.frame.problem.rows, tile.row)
+    start_walk(&g.first_col, w, tile.col)
 
 
 cdef inline void start_row(Group *g, const Tile *tile, Py_ssize_t plane,
                            Py_ssize_t r) noexcept nogil:
-    """Set what the groups of row r of the tile share."""
+    """Set what the groups of row r of the tile share: the row after the last one, or row 0."""
     cdef const Problem *p = &g.pool.frame.problem
-    g.rows = real_taps(&p.rows, tile.row + r, &g.row)
-    g.row -= tile.row_lo
+    if r == 0:
+        g.row_at = g.first_row
+    else:
+        next_window(&g.row_at, &p.rows)
+    g.rows, g.row = g.row_at.stop - g.row_at.start, g.row_at.start - tile.row_lo
+    g.col_at = g.first_col
     g.at = input_offset(p, g.x, tile, plane) + g.lead + g.row * g.x.row - tile.col_lo * g.x.col
     g.output, g.outputs = tile.col, 0
 
 
 cdef inline bint next_group(Group *g, const Tile *tile) noexcept nogil:
     """Go to the next group of a row. Return False if there is none."""
-    cdef const Window *w = &g.pool.frame.problem.cols
+    cdef Py_ssize_t left, stop
     g.output += g.outputs
-    g.outputs = imin(g.most_outputs, tile.col + tile.cols - g.output)
+    left = tile.col + tile.cols - g.output
+    g.outputs = imin(g.most_outputs, left)
     if g.outputs == 0:
         return False
-    g.first = window_start(w, g.output)
-    g.span = window_stop(w, g.output + g.outputs - 1) - g.first
+    g.first, stop = g.col_at.start, tile.col_hi
+    if g.outputs < left:
+        stop = window_stop(&g.pool.frame.problem.cols, g.output + g.outputs - 1)
+    g.span = stop - g.first
     g.cols = imin(g.span, g.most)
     return True
 
@@ -162,12 +173,11 @@ cdef void band_of_keys(key_t *band, key_t *spare, const Group *g) noexcept nogil
             at += g.x.row
 
 
-cdef void pool_columns(number *dst, Py_ssize_t step, number *band, const Group *g) noexcept nogil:
-    """Pool the columns of a group. The band is overwritten."""
+cdef void pool_columns(number *dst, Py_ssize_t step, number *band, Group *g) noexcept nogil:
+    """Pool the columns of a group, and go to the column after it. The band is overwritten."""
     cdef const Window *w = &g.pool.frame.problem.cols
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), n = g.channels
     cdef Py_ssize_t least = imin(shortest(w), g.cols), covered = 1, o, count, more
-    cdef Walk walk
     cdef const number *src
     cdef narrow_t one
     cdef Taps taps
@@ -179,11 +189,10 @@ cdef void pool_columns(number *dst, Py_ssize_t step, number *band, const Group *
             set_taps(&taps, 2, more * n)
             window_run(band, <const number *>band, &taps,
                        round_up((g.cols - covered + 1) * n, lanes), NULL)
-    start_walk(&walk, w, g.output)
     for o in range(g.outputs):
-        src = band + (walk.start - g.first) * n
-        count = imin(walk.stop - walk.start, g.cols)
-        next_window(&walk, w)
+        src = band + (g.col_at.start - g.first) * n
+        count = imin(g.col_at.stop - g.col_at.start, g.cols)
+        next_window(&g.col_at, w)
         if n == 1:
             one = narrow_max(narrow_load(src, sizeof(number)),
                              narrow_load(src + count - covered, sizeof(number)), src)
@@ -258,18 +267,16 @@ cdef void band_of_pairs(int64_t *keys, int64_t *places, int64_t *spare, const in
 
 
 cdef void pool_columns_of_pairs(int64_t *dst, int64_t *dst_places, const int64_t *keys,
-                                const int64_t *places, const Group *g) noexcept nogil:
-    """Pool the columns of a group."""
+                                const int64_t *places, Group *g) noexcept nogil:
+    """Pool the columns of a group, and go to the column after it."""
     cdef const Window *w = &g.pool.frame.problem.cols
     cdef Py_ssize_t n = g.channels, o, i, at, count
     cdef int64_t best, place
     cdef bint better
-    cdef Walk walk
-    start_walk(&walk, w, g.output)
     for o in range(g.outputs):
-        at = (walk.start - g.first) * n
-        count = imin(walk.stop - walk.start, g.cols)
-        next_window(&walk, w)
+        at = (g.col_at.start - g.first) * n
+        count = imin(g.col_at.stop - g.col_at.start, g.cols)
+        next_window(&g.col_at, w)
         if n == 1:
             best, place = keys[at], places[at]
             for i in range(at + 1, at + count):
