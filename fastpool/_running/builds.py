@@ -52,13 +52,17 @@ def _choose_build():
     if not name:
         return next(iter(_builds))
     if name not in _builds:
-        text = f"FASTPOOL_ISA={name!r}: no such build runs here; available: {', '.join(_builds)}"
-        if _is_command_line():
-            # Python imports the package before any code of the command could handle the error.
-            print(f"fastpool: {text}", file=sys.stderr)
-            raise SystemExit(2)
-        raise ImportError(text)
+        refuse(f"FASTPOOL_ISA={name!r}: no such build runs here; available: {', '.join(_builds)}")
     return name
+
+
+def refuse(text):
+    """Refuse a wrong environment variable: end the command `fastpool`, else raise ImportError."""
+    if _is_command_line():
+        # Python imports the package before any code of the command could handle the error.
+        print(f"fastpool: {text}", file=sys.stderr)
+        raise SystemExit(2)
+    raise ImportError(text)
 
 
 def _is_command_line():

@@ -44,9 +44,7 @@ def _first_limit():
     if not text:
         return USUAL_LIMIT
     if not text.isdecimal():
-        raise ValueError(
-            f"FASTPOOL_PLAN_CACHE_LIMIT must be a number of bytes, 0 or more, got {text!r}"
-        )
+        builds.refuse(f"FASTPOOL_PLAN_CACHE_LIMIT={text!r}: expected a number of bytes")
     return int(text)
 
 

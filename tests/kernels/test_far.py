@@ -166,8 +166,8 @@ CLIFFS = {
     "jumping over the input": (
         (1000,),
         "float32",
-        1 << 30,
-        {"dilations": 1001, "pads": (1 << 30) * 1001 // 2},
+        1 << 21,
+        {"dilations": 1001, "pads": (1 << 21) * 1001 // 2},
     ),
 }
 
@@ -312,7 +312,7 @@ def test_no_elements_at_all(shape, isa):
 WIDE = {
     "scratch of a chain": (2**28, 7, 13),
     "a stride times a dilation": (2**22, 256, 13),
-    "a stride of nothing": (28_801, 74_565, 13),
+    "a stride of nothing": (28_799, 74_565, 13),
     "short windows": (2**30 - 1, 2, 5),
 }
 

@@ -358,7 +358,7 @@ def test_windows_of_whole_axes_have_no_limit():
     shape, unset = (1, 1, 2**40, 3), (None,) * 6
     for plan in (
         make_global_avg_plan(shape, "uint8", *unset),
-        make_global_max_plan(shape, "uint8"),
+        make_global_max_plan(shape, "uint8", None, None, *(None,) * 5),
         make_adaptive_avg_plan(shape, "uint8", 1, *unset),
         make_avg_plan(shape, "uint8", (2**40, 3)),
         make_plan(shape, "uint8", (2**40, 3)),

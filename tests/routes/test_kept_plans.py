@@ -283,7 +283,8 @@ def test_the_limit_of_the_environment(text, limit):
     code = "from fastpool._running import plan_cache; print(plan_cache.plan_cache_limit())"
     process = cases.run_python(code, FASTPOOL_PLAN_CACHE_LIMIT=text)
     if limit is None:
-        assert "FASTPOOL_PLAN_CACHE_LIMIT must be a number of bytes" in process.stderr
+        text = f"FASTPOOL_PLAN_CACHE_LIMIT={text!r}: expected a number of bytes"
+        assert f"ImportError: {text}" in process.stderr
     else:
         assert int(process.stdout) == limit
 
