@@ -5,6 +5,7 @@ its first statement is ``if unknown: raise unexpected(function, unknown)``. Pyth
 would not say which argument is meant, and Python has no hook for its text.
 """
 
+from itertools import islice
 from types import FunctionType
 
 from .arguments import shown
@@ -60,6 +61,7 @@ _MEANINGLESS = {
 
 
 _TAKES_KEYWORDS = 0x08  # inspect.CO_VARKEYWORDS
+_MOST_HINTS = 8  # in one error
 
 
 class _Nothing:
@@ -95,7 +97,9 @@ def unexpected(function, unknown):
     """Return the TypeError for a call of a function with unknown keyword arguments."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    hints = [hint for word, value in unknown.items() if (hint := _hint(word, value, names))]
+    # (of a few: looking for close names takes long, and there may be any number of words)
+    some = islice(unknown.items(), _MOST_HINTS)
+    hints = [hint for word, value in some if (hint := _hint(word, value, names))]
     first = next(iter(unknown))
     text = f"{function.__name__}() got an unexpected keyword argument {shown(first)}"
     if not hints:

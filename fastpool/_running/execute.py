@@ -5,6 +5,7 @@ import numpy as np
 from .activation import prepared_activation
 from .interop import as_array, bump_versions
 from .outputs import check_output, element_type, is_ready, outputs, own, readable
+from .repeats import repeat
 
 
 def input_of(plan, x):
@@ -48,6 +49,8 @@ def pool_with_care(prepared, x, out, out_indices):
         check_output(
             "out_indices", out_indices, plan.output_shape, np.dtype(plan.index_dtype), others
         )
+    if prepared.once is not None:
+        return _repeated(prepared, pool_with_care, x, out, out_indices)
     y = np.empty(plan.output_shape, native) if out is None else out
     z = out_indices
     if z is None and plan.return_indices:
@@ -58,6 +61,27 @@ def pool_with_care(prepared, x, out, out_indices):
         run_with_copies(pooling, pooling.pool_apart, plan, prepared.threads_now(), x, y, z)
     activate(y)
     return (y, z) if plan.return_indices else y
+
+
+def _repeated(prepared, pool, x, *into):
+    """Pool windows that repeat once, by a function of this module; return all results.
+
+    The checked output arrays are written when there are no more allocations that may fail.
+    """
+    nothing = (None,) * len(into)
+    results = pool(prepared.once, x, *nothing)
+    several = isinstance(results, tuple)
+    made = []
+    for pooled, array in zip(results if several else (results,), into, strict=False):
+        y = np.empty(prepared.plan.output_shape, pooled.dtype)
+        if y.size:
+            repeat(prepared.plan, pooled, y)
+        made.append((y, array))
+    for y, array in made:
+        if array is not None:
+            array[...] = y
+    made = tuple(y if array is None else array for y, array in made)
+    return made if several else made[0]
 
 
 def run_with_copies(pooling, pool, plan, threads, x, y, z=None):
@@ -103,6 +127,8 @@ def average_with_care(prepared, x, out):
     (dtype,) = plan.result_dtypes(x.dtype)
     if out is not None:
         check_output("out", out, plan.output_shape, dtype, {"x": x})
+    if prepared.once is not None:
+        return _repeated(prepared, average_with_care, x, out)
     y = np.empty(plan.output_shape, dtype) if out is None else out
     activate = prepared_activation(plan.activation, plan.activation_params, dtype, y.size)
     if y.size:

@@ -12,6 +12,7 @@ from .averages import make_sum_work
 from .outputs import plain_dtype
 from .passes import trimmed
 from .plan_cache import PLAN_BYTES, keep_within_limit
+from .repeats import once
 from .work import UnpoolWork, as_running_maxima, make_work, narrower, work_bytes
 
 # Target for scratch per thread. Smaller tiles cannot reach it for windows of thousands of taps.
@@ -54,6 +55,9 @@ def threads_of_calls(num_threads, work):
 class Prepared:
     """What was prepared from a plan on one build."""
 
+    # What was prepared from `repeats.once` of the plan. Nothing is compiled for the plan then.
+    once = None
+
     def fits(self, plan):
         """Was it made on the active build, from the plan's present fields?
 
@@ -74,12 +78,20 @@ def _refuse(*arrays):
 class PreparedPool(Prepared):
     """What a pooling plan needs to run on one build; it is stored on the plan."""
 
-    def __init__(self, plan, dtype=None):
-        """`dtype` is that of an array, for element types whose dtype a package defines."""
+    def __init__(self, plan, dtype=None, repeats=True):
+        """`dtype` is that of an array, for element types whose dtype a package defines.
+
+        `repeats` says whether windows that repeat are pooled once, which compiled code alone does
+        not.
+        """
         self.state = state_of(plan)
         # Make and check it again from the fields alone: the object may hold more than these.
         self.plan = plan = MaxPool(**self.state)
         self.build = builds.active_name()
+        pooled_once = once(plan) if repeats else None
+        if pooled_once is not None:
+            self.once, self.pooling, self.run = PreparedPool(pooled_once, dtype), None, _refuse
+            return
         self.windows = tuple(map(trimmed, plan.axes))
         self.threads = threads_of_calls(plan.num_threads, work_bytes(plan))
         shapes = plan.input_shape, plan.output_shape
@@ -92,11 +104,15 @@ class PreparedPool(Prepared):
 class PreparedAverage(Prepared):
     """What an average pooling plan needs to run on one build."""
 
-    def __init__(self, plan, dtype=None):
-        """`dtype` is that of an array, for element types whose dtype a package defines."""
+    def __init__(self, plan, dtype=None, repeats=True):
+        """The arguments are those of `PreparedPool`."""
         self.state = state_of(plan)
         self.plan = plan = AvgPool(**self.state)
         self.build = builds.active_name()
+        pooled_once = once(plan) if repeats else None
+        if pooled_once is not None:
+            self.once, self.pooling, self.run = PreparedAverage(pooled_once, dtype), None, _refuse
+            return
         self.threads = threads_of_calls(plan.num_threads, work_bytes(plan))
         plain = plain_dtype(plan.dtype, dtype)
         result = plain if plan.result_dtype == plan.dtype else plain_dtype(plan.result_dtype)

@@ -219,19 +219,22 @@ def _call(plan, prepared):
         yield "threads", [f"{of_part} for the kernel of each part; NumPy takes 1"]
         return
     of_kind = _kernel_of_means if isinstance(plan, AvgPool) else _kernel
-    how, declined = of_kind(plan, prepared)
+    kernel = prepared.once or prepared
+    how, declined = of_kind(kernel.plan, kernel)
+    if prepared.once:
+        how += "; windows that repeat are pooled once, and NumPy repeats their results"
     yield "kernel", [f"{build}; {how}" if how else build]
     if declined:
         yield "not by", [f"{strategy}: {reason}" for strategy, reason in declined]
     yield "copies", [_copies(plan)]
-    yield "threads", [_threads_of(plan, prepared)]
+    yield "threads", [_threads_of(kernel.plan, kernel)]
     itemsize = ITEMSIZE[plan.dtype]
     read = math.prod(plan.input_shape) * itemsize
     yield (
         "memory",
         [
             f"{_bytes(read)} read, {_bytes(work_bytes(plan) - read)} written, "
-            f"{_bytes(prepared.pooling.scratch_bytes)} of scratch per thread"
+            f"{_bytes(kernel.pooling.scratch_bytes)} of scratch per thread"
         ],
     )
 

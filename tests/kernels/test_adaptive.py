@@ -15,6 +15,7 @@ import pytest
 
 import cases
 import fastpool
+import limits
 from fastpool import _reference
 from fastpool._planning.geometry import AdaptiveAxis, Axis
 from fastpool._running import strategies
@@ -266,3 +267,44 @@ def test_bad_global_pooling():
         fastpool.global_max_pool(x, keepdims=False, return_indices=True, out_indices=out)
     with pytest.raises(ValueError, match="out_indices: given without return_indices"):
         fastpool.global_max_pool(x, keepdims=False, out_indices=np.zeros((2, 3), np.int64))
+
+
+REPEATED = [
+    ((3,), (100,), "W"),
+    ((1, 7), (50, 3), "HW"),
+    ((2, 5, 1, 9), (3, 40, 11), "CDHW"),
+    ((2, 1, 4, 3), (9, 17), "NHWC"),
+    ((2, 0, 4, 3), (9, 17), "NCHW"),
+]
+
+
+@pytest.mark.parametrize(("shape", "sizes", "layout"), REPEATED, ids=str)
+@pytest.mark.parametrize("name", ["float32", "float16", "uint8", "int64"])
+def test_windows_that_repeat_are_pooled_once(name, shape, sizes, layout, isa):
+    """Of whole poolings and of parts; into arrays of any strides, or with nothing written."""
+    x = cases.values(shape, name, "special", 3)
+    for function in ("adaptive_max_pool", "adaptive_avg_pool"):
+        expected = getattr(_reference, function)(x, sizes, layout=layout)
+        cases.assert_same(getattr(fastpool, function)(x, sizes, layout=layout), expected)
+    check(x, sizes, layout=layout, return_indices=True)
+    plan = fastpool.plan_adaptive_max_pool(shape, name, sizes, layout=layout, return_indices=True)
+    y, z = plan(x)
+    assert "windows that repeat are pooled once" in plan.explain().replace("\n          ", " ")
+    out, places = np.zeros((*y.shape, 2), y.dtype)[..., 1], np.zeros((*z.shape, 3), z.dtype)[..., 1]
+    assert plan(x, out, places)[0] is out
+    cases.assert_same(out, y)
+    cases.assert_same(places, z)
+    ends = [(n // 3, n - n // 4) for n in y.shape]
+    part, read, write = plan.tile(tuple(slice(*pair) for pair in ends))
+    for got, whole in zip(part(x[read]), (y, z), strict=True):
+        cases.assert_same(got, whole[write])
+    with pytest.raises(ValueError, match="^out_indices: "):
+        plan(x, out, places[..., :1])
+
+
+def test_time_of_many_outputs_over_long_windows():
+    """The windows of one axis were pooled anew for each output of another: 83 s."""
+    x = np.ones((1, 2, 250_000, 1, 1), np.float32)
+    with limits.quick(3):
+        for function in (fastpool.adaptive_avg_pool, fastpool.adaptive_max_pool):
+            assert (function(x, (4, 10_000, 4)) == 1).all()

@@ -217,10 +217,6 @@ def test_attributes_of_nodes(operator, name, what):
     attributes = POOL | {name: helper.get_attribute_value(attribute)}
     arrays = (X,) if operator == "MaxPool" else (Y, Z)
     call = fastpool.onnx.max_pool if operator == "MaxPool" else fastpool.onnx.max_unpool
-    legal = {("MaxPool", "strides", "largest"), ("MaxPool", "strides", "2^40")}
-    if (operator, name, what) in legal:  # one window
-        assert call(*arrays, **attributes).shape == (2, 3, 1, 1)
-        return
     refused(call, *arrays, match="^(kernel_shape|strides|pads|dilations|output)", **attributes)
 
 

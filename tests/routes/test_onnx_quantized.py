@@ -9,9 +9,6 @@ import pytest
 
 from cases import assert_same, bounds
 from fastpool import _reference
-from fastpool._plans import make_avg_plan
-from fastpool._running import quantized
-from fastpool._running.quantized import QuantizedAverage, quantization
 from fastpool.onnx import qlinear_average_pool, qlinear_global_average_pool
 
 X = np.random.default_rng(0).integers(0, 256, (2, 3, 5, 4), np.uint8)
@@ -108,16 +105,6 @@ def test_against_the_slow_twin(seed):
     assert_same(got, np.moveaxis(expected, 1, -1))
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_by_integers_of_any_size(seed, monkeypatch):
-    monkeypatch.setattr(quantized, "_LARGE_DIVISOR", 0)
-    x, quantisation, window, attributes = random_case(seed)
-    expected = _reference.qlinear_average_pool(x, *quantisation, window, **attributes)
-    plan = make_avg_plan(x.shape, x.dtype, window, **attributes, layout="NCHW")
-    quantisation = quantization(*(np.asarray(value).item() for value in quantisation))
-    assert_same(QuantizedAverage(plan)(x, quantisation), expected)
-
-
 def test_large_windows():
     x = np.random.default_rng(1).integers(0, 256, (1, 2, 20, 20), np.uint8)
     quantisation = 0.1, 128, 0.02, 3
@@ -189,9 +176,9 @@ def test_time_of_many_divisors(include):
     assert_same(got, np.clip(expected, 0, 255).astype(np.uint8))
 
 
-@pytest.mark.parametrize("extent", [32, 2**31])
+@pytest.mark.parametrize("extent", [32, 2**26])
 def test_many_halves(extent):
-    """Compiled code decides them, or Python's integers where divisors are too large."""
+    """Integers of 128 bits decide them where divisors are large."""
     totals = np.arange(-400, 401)
     x = np.zeros((1, totals.size, 32, 32), np.int8)
     x[0, :, :4, 0] = with_totals(totals + 400, 4)[0].astype(np.int16) - 100
