@@ -23,7 +23,8 @@ def is_exported(name, input):
 
     Where torch has no kernel for the input's type, the graph keeps fastpool's operator.
     """
-    compiling = torch.compiler.is_compiling()  # its tracers know no other question
+    # torch.compile cannot trace `is_tracing`.
+    compiling = torch.compiler.is_compiling()
     if not (torch.compiler.is_exporting() if compiling else _ops.is_tracing()):
         return False
     if not isinstance(input, torch.Tensor):
@@ -90,4 +91,3 @@ def unpooled(name, rank, input, indices, kernel_size, stride, padding, output_si
     planes = input.new_zeros((*outer, math.prod(extents)))
     planes = planes.scatter(-1, indices.flatten(-rank), input.flatten(-rank))
     return planes.reshape((*outer, *extents))
-

@@ -9,11 +9,7 @@ from typing import Optional
 
 import torch.nn.functional as F
 from torch import Tensor, _jit_internal
-from torch._jit_internal import (
-    BroadcastingList1,
-    BroadcastingList2,
-    BroadcastingList3,
-)
+from torch._jit_internal import BroadcastingList1, BroadcastingList2, BroadcastingList3
 
 
 def compile_instead(function):
@@ -84,7 +80,7 @@ def lp_pool1d(
 ) -> Tensor:
     if float(norm_type) == float("inf"):
         return F.max_pool1d(input.abs(), kernel_size, stride, 0, 1, ceil_mode)
-    return F.lp_pool1d(input.abs(), norm_type, kernel_size, stride, ceil_mode)
+    return F.lp_pool1d(input.abs(), norm_type, kernel_size[0], stride, ceil_mode)
 
 
 def lp_pool2d(
