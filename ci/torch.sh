@@ -9,15 +9,15 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 
 venv=${FASTPOOL_VENV:-$root/.venv-torch}
 make_venv
-[ -f "$venv/.installed-torch" ] ||
-    quiet_pip install "torch==2.13.0" expecttest jax scikit-learn ai-edge-litert
+[ -n "$(find "$venv/.installed-torch" -newer "$root/ci/torch.sh" 2>/dev/null)" ] ||
+    quiet_pip install "torch==2.13.0" expecttest jax onnxscript scikit-learn ai-edge-litert
 touch "$venv/.installed-torch"
 make_environment test,torch
 [ $# -gt 0 ] || set -- tests/routes/test_torch.py tests/routes/test_torch_graphs.py \
     tests/routes/test_torch_errors.py tests/routes/test_torch_averages.py \
     tests/routes/test_torch_average_graphs.py tests/routes/test_torch_lp.py \
     tests/routes/test_torch_samples.py tests/routes/test_torch_select.py \
-    tests/routes/test_foreign.py \
+    tests/routes/test_torch_exports.py tests/routes/test_foreign.py \
     tests/routes/test_conventions.py tests/routes/test_peers.py tests/routes/test_operators.py \
     tests/routes/test_litert.py tests/routes/test_ceil_mode.py::test_torch_on_every_small_row \
     tests/kernels/test_reference_average.py::test_sequential_is_torch \

@@ -155,6 +155,11 @@ def _from_tensor(tensor, name):
         raise TypeError(f"{name}: expected a tensor on the CPU, got one on {tensor.device}")
     if torch._is_functional_tensor(tensor):  # its memory is not that of the tensor it wraps
         raise TypeError(f"{name}: expected a tensor with memory, got one of functionalize")
+    if tensor.requires_grad and torch.is_grad_enabled():
+        raise TypeError(
+            f"{name}: expected a tensor without a gradient, got one that requires grad; "
+            f"fastpool.torch has functions that differentiate, and {name}.detach() has no gradient"
+        )
     if torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None:
         raise TypeError(
             f"{name}: expected a tensor without a tangent, which would be ignored; "
@@ -164,7 +169,7 @@ def _from_tensor(tensor, name):
         if tensor.dtype is not torch.bfloat16:
             return tensor.numpy()
         bits = tensor.view(torch.int16).numpy()
-    except (RuntimeError, TypeError) as error:  # requires a gradient, is sparse, or not numeric
+    except (RuntimeError, TypeError) as error:  # it is sparse, or not numeric
         raise TypeError(f"{name}: {error}") from error
     return bits.view(bfloat16(name))
 

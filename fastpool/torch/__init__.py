@@ -1,9 +1,9 @@
 """Run torch's pooling and max unpooling with fastpool, on CPU tensors.
 
 The functions are drop-in replacements for `torch.nn.functional`, the modules for `torch.nn`.
-:func:`replace_pooling` swaps the modules of a model. All run as operators, such as
-``fastpool::avg_pool`` and ``fastpool::max_pool_with_indices``, which autograd, ``torch.compile``
-and ``torch.export`` support.
+:func:`replace_pooling` swaps the modules of a model, and :func:`restore_pooling` turns back. All
+run as operators, such as ``fastpool::avg_pool`` and ``fastpool::max_pool_with_indices``, which
+autograd and ``torch.compile`` support. Exported graphs have torch's operators instead.
 
 Examples
 --------
@@ -62,7 +62,7 @@ from ._modules import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
-from ._replace import Replaced, replace_pooling
+from ._replace import Replaced, replace_pooling, restore_pooling
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -103,6 +103,7 @@ __all__ = [
     "max_unpool2d",
     "max_unpool3d",
     "replace_pooling",
+    "restore_pooling",
 ]
 
 for _name in __all__:  # where pickles and tracebacks look for them

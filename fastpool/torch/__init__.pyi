@@ -45,6 +45,7 @@ __all__ = [
     "max_unpool2d",
     "max_unpool3d",
     "replace_pooling",
+    "restore_pooling",
 ]
 
 _Ints: TypeAlias = int | list[int] | tuple[int, ...]
@@ -375,3 +376,4 @@ def replace_pooling(
     *,
     select: Literal["faster", "all", "none", None] | Callable[[nn.Module], object] = "faster",
 ) -> Replaced: ...
+def restore_pooling(model: nn.Module) -> Replaced: ...

@@ -5,7 +5,7 @@ import math
 import torch
 from torch.overrides import handle_torch_function, has_torch_function, has_torch_function_unary
 
-from . import _ops, _poolings
+from . import _exported, _ops, _poolings, _scripted
 from ._gradients import Maxima, Means, Norms, applied, unpooled
 from ._windows import check_kind, check_rank, order, unpooled_extents
 
@@ -417,7 +417,12 @@ def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_siz
     return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
 
+_POOLS = {1: max_pool1d, 2: max_pool2d, 3: max_pool3d}
 _UNPOOLS = {1: max_unpool1d, 2: max_unpool2d, 3: max_unpool3d}
+
+for _name, _function in tuple(globals().items()):
+    if _name.endswith(("1d", "2d", "3d")):
+        _scripted.compile_instead(_function)
 
 
 # ------------------------------------------------------------------ the shortest way to an operator
@@ -430,6 +435,8 @@ def _maxima(function, pooling, rank, input, attributes, return_indices):
     eager = _ops.is_eager(input)
     if eager and not _ops.needs_grad(input):
         return pooling.run(rank, input, attributes, return_indices)
+    if not eager and _exported.is_exported(function.__name__, input):
+        return _exported.maxima(function.__name__, rank, input, attributes, return_indices)
     attributes = _resolved(pooling, rank, input, attributes)
     if eager:
         results = applied(Maxima, input, pooling, *attributes)
@@ -446,13 +453,13 @@ def _windows_means(function, rank, input, attributes, numerics):
     if has_torch_function_unary(input):
         return handle_torch_function(function, (input,), input, *attributes, numerics=numerics)
     divisor = () if rank > 1 else (None,)
-    return _means(_poolings.avg_pool, rank, input, (*attributes, *divisor, numerics))
+    return _means(function, _poolings.avg_pool, rank, input, (*attributes, *divisor, numerics))
 
 
 def _adaptive_means(function, rank, input, output_size, numerics):
     if has_torch_function_unary(input):
         return handle_torch_function(function, (input,), input, output_size, numerics=numerics)
-    return _means(_poolings.adaptive_avg_pool, rank, input, (output_size, numerics))
+    return _means(function, _poolings.adaptive_avg_pool, rank, input, (output_size, numerics))
 
 
 def _norms(function, rank, input, norm_type, kernel_size, stride, ceil_mode):
@@ -464,15 +471,17 @@ def _norms(function, rank, input, norm_type, kernel_size, stride, ceil_mode):
     if norm_type == math.inf:
         _poolings.lp_pool.check_type(str(input.dtype).removeprefix("torch."))
         attributes = kernel_size, stride, 0, 1, ceil_mode
-        return _maxima(function, _poolings.max_pool, rank, input.abs(), attributes, False)
+        return _maxima(_POOLS[rank], _poolings.max_pool, rank, input.abs(), attributes, False)
     attributes = kernel_size, stride, ceil_mode, norm_type
-    return _means(_poolings.lp_pool, rank, input, attributes, Norms)
+    return _means(function, _poolings.lp_pool, rank, input, attributes, Norms)
 
 
-def _means(pooling, rank, input, attributes, derived=Means):
+def _means(function, pooling, rank, input, attributes, derived=Means):
     eager = _ops.is_eager(input)
     if eager and not _ops.needs_grad(input):
         return pooling.run(rank, input, attributes)
+    if not eager and _exported.is_exported(function.__name__, input):
+        return _exported.means(function.__name__, rank, input, attributes)
     attributes = _resolved(pooling, rank, input, attributes)
     if eager:
         return applied(derived, input, pooling, *attributes)
@@ -495,12 +504,14 @@ def _max_unpool(rank, input, indices, kernel_size, stride, padding, output_size)
     check_kind(input, "input")
     check_kind(indices, "indices")
     check_rank(input.shape, rank)
+    name = _UNPOOLS[rank].__name__
+    if _exported.is_exported(name, input):
+        windows = kernel_size, stride, padding
+        return _exported.unpooled(name, rank, input, indices, *windows, output_size)
     extents = unpooled_extents(input.shape[-rank:], kernel_size, stride, padding, output_size)
     return unpooled(input, indices, extents)
 
 
 def _needs_indices(input):
     """Do derivatives need indices? In a traced graph, the operator's own derivative finds them."""
-    if torch.jit.is_tracing() or torch.compiler.is_exporting():
-        return False
     return not _ops.is_traced() or (input.requires_grad and torch.is_grad_enabled())

@@ -17,7 +17,7 @@ from types import new_class
 import torch
 from torch import nn
 
-from . import _functions
+from . import _functions as F
 from ._windows import is_channels_last
 
 _MEANS = tuple(
@@ -98,7 +98,8 @@ def _unpools(kind, function):
             window = self.kernel_size, self.stride, self.padding
             return call(input, indices, *window, output_size)
 
-        return {"forward": forward}
+        # What torch.jit.script takes as parts of the type: it refuses them as attributes.
+        return {"forward": forward, "__constants__": ["kernel_size", "stride", "padding"]}
 
     return _made(kind, function, calling)
 
@@ -106,10 +107,13 @@ def _unpools(kind, function):
 def _made(kind, function, calling):
     for rank in (1, 2, 3):
         name, called = f"{kind}{rank}d", f"{function}{rank}d"
-        theirs, call = getattr(nn, name), getattr(_functions, called)
+        theirs, call = getattr(nn, name), getattr(F, called)
         doc = f"A :class:`torch.nn.{name}` that calls :func:`{called}`."
         members = {"__doc__": doc, "__module__": __name__, "select": "all"}
         members |= calling(call, theirs, rank)
+        # torch.jit.script compiles the source of what this wraps: a call of a function of F, a name
+        # that it looks up in this file.
+        members["forward"].__wrapped__ = theirs.forward
         # (`type` takes no base that stands for a class, as those do that the docs are built with)
         yield new_class(name, (theirs,), exec_body=partial(dict.update, **members))
 

@@ -40,7 +40,7 @@ _MOST_ELEMENTS = 2**59
 
 # What torch says of itself and of tensors. Looking up their names takes a tenth of a small pooling.
 _is_compiling = torch.compiler.is_compiling
-_is_tracing = torch._C._is_tracing
+is_tracing = torch._C._is_tracing
 _count_modes = torch._C._len_torch_dispatch_stack
 _is_transforming = torch._C._are_functorch_transforms_active
 _is_functional = torch._is_functional_tensor
@@ -103,7 +103,7 @@ def needs_grad(tensor):
 
 def is_traced():
     """Is torch tracing a graph of operators, without computing?"""
-    return _is_compiling() or _is_tracing()
+    return _is_compiling() or is_tracing()
 
 
 def _array(tensor, name, channels_last, rank):

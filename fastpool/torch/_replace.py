@@ -1,4 +1,4 @@
-"""Replace the pooling modules of a model by fastpool's."""
+"""Replace the pooling modules of a model by fastpool's, and turn back."""
 
 from dataclasses import dataclass
 
@@ -12,16 +12,17 @@ _OURS = {
     for kind in ("MaxPool", "MaxUnpool", "AvgPool", "LPPool", "AdaptiveAvgPool", "AdaptiveMaxPool")
     for name in (f"{kind}1d", f"{kind}2d", f"{kind}3d")
 }
+_THEIRS = {ours: theirs for theirs, ours in _OURS.items()}
 
 
 @dataclass(frozen=True)
 class Replaced:
-    """The result of :func:`replace_pooling`, by the names of modules in their model.
+    """What :func:`replace_pooling` or :func:`restore_pooling` did, by the names of modules.
 
     Attributes
     ----------
     swapped : dict of str to str
-        The modules that are fastpool's now: name -> repr.
+        The modules that are fastpool's now, or torch's again: name -> repr.
     left : dict of str to str
         Pooling modules that were not changed: name -> reason.
     """
@@ -33,7 +34,7 @@ class Replaced:
         return self.explain()
 
     def explain(self):
-        """Return a text: which modules are fastpool's, which are torch's, and why.
+        """Return a text: which modules were swapped, which were left, and why.
 
         Returns
         -------
@@ -90,26 +91,20 @@ def replace_pooling(model, *, select="faster"):
     >>> type(model[1])
     <class 'fastpool.torch.MaxPool2d'>
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model: expected a torch.nn.Module, got {type(model).__name__}")
+    _check_model(model)
     select = arguments.select(select)
     swapped, left = {}, {}
-    theirs, ours = tuple(_OURS), tuple(_OURS.values())
+    ours = tuple(_THEIRS)
     found = [
-        (name, module, type(module))
-        for name, module in model.named_modules(remove_duplicate=False)  # some have two names
-        if isinstance(module, theirs)
-        and not (isinstance(module, ours) and _follows(module, select))
+        (name, module, kind)
+        for name, module, kind in _found(model, tuple(_OURS))
+        if not (issubclass(kind, ours) and _follows(module, select))
     ]
     for name, module, kind in found:
         if issubclass(kind, ours):
             vars(module).pop("select", None)  # once for all names of a module
             swapped[name] = repr(module)
-        elif kind not in _OURS:
-            left[name] = f"is a {kind.__module__}.{kind.__qualname__}"
-        elif "forward" in vars(module):
-            left[name] = "has its own forward"
-        elif why := _declines(module, kind, select):
+        elif why := _stays(module, kind, _OURS) or _declines(module, kind, select):
             left[name] = why
         else:
             module.__class__ = _OURS[kind]
@@ -117,6 +112,78 @@ def replace_pooling(model, *, select="faster"):
                 module.select = select
             swapped[name] = repr(module)
     return Replaced(swapped, left)
+
+
+def restore_pooling(model):
+    """Turn the pooling modules of a model into torch's, in place: undo :func:`replace_pooling`.
+
+    The class of each module of :mod:`fastpool.torch` is replaced by that of torch.nn. The object
+    stays, with its hooks, its training flag, its attributes and all references to it. Only the
+    attributes `select` and `numerics` go, which torch's modules do not have. Modules that the model
+    was made with, such as a ``fastpool.torch.MaxPool2d``, become torch's too. Subclasses, which may
+    do something else, are not changed, and neither is a module with its own forward.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A model, or a pooling module itself.
+
+    Returns
+    -------
+    restored : Replaced
+        The names of the modules that are torch's again, and of those left.
+
+    Raises
+    ------
+    TypeError
+        `model` is no module.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import fastpool.torch
+    >>> model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.MaxPool2d(2))
+    >>> _ = fastpool.torch.replace_pooling(model)
+    >>> print(fastpool.torch.restore_pooling(model))
+    1 swapped, 0 left
+      1: MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)
+    >>> type(model[1])
+    <class 'torch.nn.modules.pooling.MaxPool2d'>
+    """
+    _check_model(model)
+    swapped, left = {}, {}
+    for name, module, kind in _found(model, tuple(_THEIRS)):
+        if why := _stays(module, kind, _THEIRS):
+            left[name] = why
+        else:
+            module.__class__ = _THEIRS[kind]
+            for attribute in ("select", "numerics"):
+                vars(module).pop(attribute, None)  # once for all names of a module
+            swapped[name] = repr(module)
+    return Replaced(swapped, left)
+
+
+def _check_model(model):
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model: expected a torch.nn.Module, got {type(model).__name__}")
+
+
+def _found(model, kinds):
+    """Return the name, the module and the class of each module of these classes."""
+    return [
+        (name, module, type(module))
+        for name, module in model.named_modules(remove_duplicate=False)  # some have two names
+        if isinstance(module, kinds)
+    ]
+
+
+def _stays(module, kind, classes):
+    """Return why a module cannot become one of another class, or None."""
+    if kind not in classes:
+        return f"is a {kind.__module__}.{kind.__qualname__}"
+    if "forward" in vars(module):
+        return "has its own forward"
+    return None
 
 
 def _follows(module, select):

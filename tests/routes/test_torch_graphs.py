@@ -192,21 +192,40 @@ def test_compiled_errors_name_the_argument(compiled):
         pool(torch.ones(1, 1, 4, 4))
 
 
+class Operators(nn.Module):
+    """What `Net` does, by operators, which exported programs keep."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def forward(self, x):
+        x = self.conv(x)
+        y, indices = OPS.max_pool_with_indices(x, [2, 2], [2, 2], [0, 0], [1, 1], False)
+        x = OPS.max_unpool(y, indices, x.shape[2:]).relu()
+        for _ in range(2):
+            x = OPS.max_pool(x, [3, 3], [2, 2], [1, 1], [1, 1], True)
+        return x
+
+
 def test_export(tmp_path):
     x = torch.rand(2, 3, 20, 21)
-    model = Net(ft)
+    net, model = Net(ft), Operators()
+    model.load_state_dict(net.state_dict())
     batch = torch.export.Dim("batch", min=1, max=64)
     exported = torch.export.export(model, (x,), dynamic_shapes=({0: batch},))
     called = [node.target for node in exported.graph.nodes if node.op == "call_function"]
-    # An inference graph finds indices only where they are asked for.
-    assert (
-        called.count(OPS.max_pool.default) == 2
-        and called.count(OPS.max_pool_with_indices.default) == 1
-    )
+    for operator, count in (
+        (OPS.max_pool.default, 2),
+        (OPS.max_pool_with_indices.default, 1),
+        (OPS.max_unpool.default, 1),
+    ):
+        assert called.count(operator) == count
     torch.export.save(exported, tmp_path / "model.pt2")
     loaded = torch.export.load(tmp_path / "model.pt2").module()
     for inputs in (x, torch.rand(5, 3, 20, 21)):
         same(loaded(inputs), model(inputs))
+        same(loaded(inputs), net(inputs))
 
 
 def test_symbolic_traces_and_subclasses_see_the_function():

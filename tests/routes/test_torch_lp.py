@@ -138,10 +138,18 @@ def test_compiled_and_exported():
         y.sum().backward()
         z.sum().backward()
         torch.testing.assert_close(got.grad, expected.grad)
-    exported = torch.export.export(ft.LPPool2d(2, 2), (x,))
+
+    class Operator(torch.nn.Module):
+        def forward(self, x):
+            return OPS.lp_pool(x, [2, 2], [2, 2], False, 2.0)
+
+    exported = torch.export.export(Operator(), (x,))
     nodes = exported.graph.find_nodes(op="call_function", target=OPS.lp_pool.default)
     assert len(nodes) == 1
     same(exported.module()(x), ft.lp_pool2d(x, 2, 2))
+    exported = torch.export.export(ft.LPPool2d(2, 2), (x,))
+    assert "fastpool" not in str(exported.graph)
+    same(exported.module()(x), torch.nn.LPPool2d(2, 2)(x))
 
 
 def test_the_operator():

@@ -95,7 +95,7 @@ def test_graphs_of_compile_have_short_windows_of_torch():
     ft.replace_pooling(everything, select="all")
     assert count_in_graph(everything) == 8
     exported = torch.export.export(model, (X,)).graph.nodes
-    assert sum(str(node.target).startswith("fastpool.") for node in exported) == 5
+    assert not any(str(node.target).startswith("fastpool.") for node in exported)
     window = nn.Sequential(nn.MaxPool2d(2, return_indices=True))
     indices = torch.compile(copy.deepcopy(window), backend="eager")(X)[1]
     ft.replace_pooling(window)
