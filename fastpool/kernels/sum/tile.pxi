@@ -220,6 +220,24 @@ cdef void average_planes(const View *y, const any_t *src, Block *b) noexcept nog
         plane += at_once
 
 
+cdef void fill_empty(const View *y, const Block *b) noexcept nogil:
+    """Write a tile whose windows hold no element: means of 0."""
+    cdef const Average *a = b.average
+    cdef const Tile *tile = b.tile
+    cdef Py_ssize_t n = tile.channels, plane, r, c, runs = tile.cols
+    cdef int size = dtype_bytes[a.result], byte = 0
+    cdef char *dst
+    if b.quantization != NULL:
+        size, byte = 1, <int>b.quantization.y_zero
+    if y.col == n:
+        runs, n = 1, n * tile.cols
+    for plane in range(tile.planes):
+        dst = y.data + output_offset(&a.frame.problem, y, tile, plane) * size
+        for r in range(tile.rows):
+            for c in range(runs):
+                memset(dst + (r * y.row + c * y.col) * size, byte, n * size)
+
+
 cdef void average_tile(const Average *a, const Job *job, const Tile *tile, Scratch *scratch,
                        const any_t *tag) noexcept nogil:
     """Pool one tile of any element type."""
@@ -237,6 +255,9 @@ cdef void average_tile(const Average *a, const Job *job, const Tile *tile, Scrat
     b.slabs = lead_taps(p, x, tile.lead, counts, &first)
     for s in range(b.slabs):
         offsets[s] = lead_offset(p, x.lead, counts, s)
+    if not b.slabs or tile.row_hi == tile.row_lo or tile.col_hi == tile.col_lo:
+        fill_empty(&job.y, &b)
+        return
     if a.interleaves:
         average_interleaved(&job.y, <const any_t *>x.data + first, &b)
     else:
