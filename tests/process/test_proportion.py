@@ -83,6 +83,18 @@ call = lambda: fastpool.global_avg_pool(x)
 """,
         *(2, 16),
     ),
+    "windows of padding alone": (
+        """x, y = np.ones((1, 1, 1, 1, 259286), np.int16), np.ones((1, 2, 300000, 1), np.uint8)
+quantised = dict(kernel_shape=(10**8, 10**7), strides=(10**6, 65536))
+quantised |= dict(pads=(49849997, 0, 49850003, 2**31 - 2))
+def call():
+    fastpool.avg_pool(x, 2, strides=(1, 4, 10000), dilations=(1, 5, 259285),
+                      pads=(65536, 3, 10000, 0, 2, 0))
+    y_scale = np.float32(1e-9)
+    fastpool.onnx.qlinear_average_pool(y, np.float32(0.1), 3, y_scale, 7, **quantised)
+""",
+        *(0.5, 20),
+    ),
     "an explanation": (
         """def call():
     for make in (fastpool.plan_avg_pool, fastpool.plan_max_pool):
@@ -99,7 +111,7 @@ def test_what_was_out_of_proportion(name):
     call, seconds, mebibytes = FOUND[name]
     code = f"""{TESTS}
 import time
-import numpy as np, fastpool
+import numpy as np, fastpool, fastpool.onnx
 from configurations.far import peak_since
 from fastpool._running import plan_cache
 
