@@ -20,7 +20,7 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 minutes=${1:-10}
 [ $# -gt 0 ] && shift
 command -v clang >/dev/null || fail "clang is missing (Debian and Ubuntu: apt install clang)"
-(
+[ -f "${1:-}" ] || ( # (not if one case is run)
     venv=$root/.venv-test
     make_environment test
     PYTHONSAFEPATH=1 "$venv/bin/python" "$root/ci/proportion.py" \

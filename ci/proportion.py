@@ -3,7 +3,7 @@
     python ci/proportion.py --draws 100000 --seed 1
 
 Stops at the first call that passes its limits (docs/promises.md), with status 1 and the call.
-Needs Linux, which tells the peak of a process's memory. tests/configurations/far.py has the calls.
+Needs Linux, which reports the peak of a process's memory. tests/configurations/far.py draws them.
 """
 
 import argparse

@@ -11,6 +11,7 @@ from ._planning.lp_pool import LpPool
 from ._planning.max_pool import MaxPool
 from ._planning.max_unpool import MaxUnpool
 from ._running import execute, norms, unpool
+from ._running.plan_cache import PLAN_BYTES, keep_within_limit
 from ._running.prepare import PreparedAverage, PreparedPool, PreparedUnpool
 
 
@@ -24,8 +25,17 @@ class _Plan:
     # How many plans it keeps at most, for parts of arrays.
     most_parts = 1
 
+    @property
+    def table_bytes(self):
+        """Bytes of the tables that compiled code has for the plan."""
+        prepared = vars(self).get("_prepared")
+        compiled = getattr(getattr(prepared, "once", None) or prepared, "pooling", None)
+        return getattr(compiled, "table_bytes", 0)
+
     def _keep(self, prepared):
         vars(self).update(_prepared=prepared, _run=prepared.run)
+        if self.table_bytes > PLAN_BYTES:
+            keep_within_limit()
         return prepared
 
     def __getstate__(self):

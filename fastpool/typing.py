@@ -61,7 +61,7 @@ __all__ = [
 
 Counts: TypeAlias = Sequence[SupportsIndex] | NDArray[np.integer[Any]]
 Ints: TypeAlias = SupportsIndex | Sequence[SupportsIndex]  # an array has __index__
-# "window" is the extents of the window.
+# "window" is equal to the kernel shape.
 Strides: TypeAlias = Ints | Literal["window"]
 # Windows along every spatial axis, or along each. None is the extent of the axis.
 OutputSize: TypeAlias = SupportsIndex | Sequence[SupportsIndex | None] | None

@@ -283,7 +283,7 @@ def strides(value, kernel_shape):
         return _per_axis(value, "strides", len(kernel_shape), 1)
     if plain_text(value) != "window":
         raise ValueError(f'strides: expected "window" or ints, got {shown(value)}')
-    return kernel_shape
+    return _per_axis(kernel_shape, "strides", len(kernel_shape), 1)
 
 
 def dilations(value, count):

@@ -1,7 +1,7 @@
 """Cache the plans of recent calls, so that repeated calls do not plan again.
 
 What all caches of the process keep stays below one limit in bytes. A cache counts its plans by the
-number of their axes, and compiled code counts the tables of plans.
+number of their axes, and adds up their tables if there are many.
 """
 
 import os
@@ -22,6 +22,8 @@ MOST_CALLS = 1024
 # What a plan takes at most: compiled objects, fields and keys, and as much for each axis. Measured
 # by test_memory.py. A key that names objects keeps these.
 PLAN_BYTES, AXIS_BYTES, KEY_BYTES = 12 << 10, 4 << 10, 2 << 10
+# Tables of all plans up to which nobody asks whose they are. Most plans have a few bytes of them.
+FEW_TABLES = 1 << 20
 # The limit, unless FASTPOOL_PLAN_CACHE_LIMIT names another.
 USUAL_LIMIT = 64 << 20
 
@@ -44,7 +46,9 @@ def _first_limit():
     if not text:
         return USUAL_LIMIT
     if not text.isdecimal():
-        builds.refuse(f"FASTPOOL_PLAN_CACHE_LIMIT={text!r}: expected a number of bytes")
+        builds.refuse(
+            f"FASTPOOL_PLAN_CACHE_LIMIT={text!r}: expected a whole number of bytes, like 67108864"
+        )
     return int(text)
 
 
@@ -56,14 +60,15 @@ def set_plan_cache_limit(nbytes):
 
     The limit is that of the process: of functions, front ends and threads together. If the plans of
     recent calls take more, those of the functions that keep the most are forgotten. Plans that you
-    hold are yours. Only their tables count, which large averages have.
+    hold yourself do not count.
 
     Parameters
     ----------
     nbytes : int
-        Bytes, at least 0. 0 keeps no plan: every call plans again, which takes about 200
+        Bytes, at least 0. 0 keeps no plan: every call plans again, which takes some hundred
         microseconds. The default is 64 MiB, or what the environment variable
-        ``FASTPOOL_PLAN_CACHE_LIMIT`` says when fastpool is imported.
+        ``FASTPOOL_PLAN_CACHE_LIMIT`` says when fastpool is imported. If it is no number of bytes,
+        the import is an ImportError.
 
     Returns
     -------
@@ -98,7 +103,9 @@ def plan_cache_limit():
 def plan_cache_bytes():
     """Return the bytes that all caches keep, estimated from above."""
     tables = sum(kernels.table_bytes() for kernels in builds.builds().values())
-    return tables + sum(cache.nbytes for cache in _living())
+    caches = _living()
+    kept = sum(cache.nbytes for cache in caches)
+    return kept + (sum(cache.table_bytes for cache in caches) if tables > FEW_TABLES else tables)
 
 
 def _living():
@@ -109,12 +116,11 @@ def _living():
 
 def keep_within_limit():
     """Forget plans until the rest takes no more than the limit."""
-    over = plan_cache_bytes() > _limit[0]
-    while over:
-        most = max(_living(), key=lambda cache: cache.nbytes)
-        over = most.nbytes > 0
+    while plan_cache_bytes() > _limit[0]:
+        most = max(_living(), key=lambda cache: cache.nbytes + cache.table_bytes)
+        if not most.nbytes:
+            return
         most.clear()
-        over = over and plan_cache_bytes() > _limit[0]
 
 
 def _forget_in_child():
@@ -152,6 +158,11 @@ class PlanCache:
     def nbytes(self):
         """The bytes that it keeps, estimated from above."""
         return self._plan_bytes[0] + (len(self.quick) + len(self._shortcuts)) * KEY_BYTES
+
+    @property
+    def table_bytes(self):
+        """The bytes of the tables of its plans, which `nbytes` does not count."""
+        return sum(getattr(plan, "table_bytes", 0) for plan in self._plans.copy().values())
 
     def clear(self):
         """Forget all plans."""

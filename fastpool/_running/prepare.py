@@ -11,7 +11,6 @@ from . import builds, strategies, threads
 from .averages import make_sum_work
 from .outputs import plain_dtype
 from .passes import trimmed
-from .plan_cache import PLAN_BYTES, keep_within_limit
 from .repeats import once
 from .work import UnpoolWork, as_running_maxima, make_work, narrower, work_bytes
 
@@ -119,8 +118,6 @@ class PreparedAverage(Prepared):
         kernels = builds.builds()[self.build]
         self.choice, self.work = make_sum_work(plan)
         self.pooling = kernels.Averaging(self.work, plain, result, self.threads)
-        if self.pooling.table_bytes > PLAN_BYTES:
-            keep_within_limit()
         self.run = self.pooling.run if plan.activation is None else _refuse
 
 

@@ -94,10 +94,10 @@ def average_windows(
     _check_flag(count_include_pad, "count_include_pad")
     if divisor_override is not None:
         divisor_override = _int(divisor_override, "divisor_override", "an int")
-        if not 0 < abs(divisor_override) <= _MOST:
+        if not 0 < abs(divisor_override) <= arguments.MOST:
             raise ValueError(
-                f"divisor_override: expected an int other than 0 of at most 63 bits, "
-                f"got {shown(divisor_override)}"
+                f"divisor_override: expected an int other than 0 of a magnitude of at most "
+                f"{arguments.MOST}, got {shown(divisor_override)}"
             )
     extents = _mean_extents(sizes, kernel_size, stride, padding, ceil_mode)
     rules = ceil_mode, count_include_pad, divisor_override, _numerics(numerics)

@@ -13,7 +13,7 @@ import pytest
 
 import cases
 import fastpool
-from fastpool._running import builds, forks, plan_cache
+from fastpool._running import forks, plan_cache
 from fastpool._running.plan_cache import MOST_CALLS, PlanCache
 
 X = cases.values((2, 3, 8, 9), "int16", "bits", 0)
@@ -236,12 +236,12 @@ def test_all_caches_share_one_limit(limited):
     assert limit // 2 < most <= limit
     fastpool.max_pool(x, 2)
     limited(0)
-    held = sum(build.table_bytes() for build in builds.builds().values())  # by other tests
-    assert plan_cache.plan_cache_bytes() == held
+    few = plan_cache.FEW_TABLES  # of plans that other tests hold
+    assert plan_cache.plan_cache_bytes() <= few
     kept, made = counting()
     for _ in range(3):
         kept.find(x, (3,))
-    assert len(made) == 3 and plan_cache.plan_cache_bytes() == held
+    assert len(made) == 3 and plan_cache.plan_cache_bytes() <= few
     limited(limit)
     for _ in range(3):
         kept.find(x, (3,))
@@ -261,10 +261,13 @@ def test_tables_of_plans_count(limited):
         assert plan_cache.plan_cache_bytes() <= 16 << 20
     held = fastpool.plan_avg_pool(x.shape, x.dtype, 3, pads=1)
     held(x)
+    assert held.table_bytes > 1 << 20
     limited(0)
-    assert 1 << 20 < plan_cache.plan_cache_bytes() < 4 << 20  # of the plan that is held
-    del held
-    assert plan_cache.plan_cache_bytes() <= before
+    assert plan_cache.plan_cache_bytes() <= before  # plans that are held do not count
+    limited(1 << 20)
+    kept, made = counting()
+    kept.find(x, (1,)), kept.find(x, (1,))
+    assert len(made) == 1
 
 
 def test_a_cache_that_dies_keeps_nothing():
@@ -284,7 +287,7 @@ def test_the_limit_of_the_environment(text, limit):
     code = "from fastpool._running import plan_cache; print(plan_cache.plan_cache_limit())"
     process = cases.run_python(code, FASTPOOL_PLAN_CACHE_LIMIT=text)
     if limit is None:
-        text = f"FASTPOOL_PLAN_CACHE_LIMIT={text!r}: expected a number of bytes"
+        text = f"FASTPOOL_PLAN_CACHE_LIMIT={text!r}: expected a whole number of bytes"
         assert f"ImportError: {text}" in process.stderr
     else:
         assert int(process.stdout) == limit

@@ -1,7 +1,8 @@
 /* Quantised means: sums of 8-bit elements as elements of another scale.
  *
  * The total t of a window with divisor d has the mean t * p / (q * d) in steps of the result, where
- * p / q is the quotient of the scales. It is rounded, halves to even, and the zero point is added.
+ * p / q is the quotient of the scales (with p * 2**shift of the struct for p). It is rounded,
+ * halves to even, and the zero point is added.
  *
  * The factor p / (q * d) is high + low, and high has so few bits that its product with a total is
  * exact, if d is at most 2**44. So the mean is off by at most 2**-51 of itself, and is exact if
