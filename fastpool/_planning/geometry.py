@@ -12,8 +12,8 @@ from .arguments import shown
 
 # Limit for elements and bytes of an array: indices and byte offsets below it fit into an int64.
 LARGEST = 2**62
-# Limit for an axis with its padding, whose positions compiled code counts.
-LONGEST = sys.maxsize
+# Limit for an axis with its padding, whose positions compiled code counts and adds to one another.
+LONGEST = sys.maxsize // 2
 
 # Ends the error of a window that exceeds the padded input, if rounding up makes one window of it.
 CEIL_HINT = "; ceil_mode would make one window of it"

@@ -1,5 +1,6 @@
 """What the plans of all poolings over windows share: properties of their axes, and their check."""
 
+from .arguments import MOST
 from .checks import (
     FLAG,
     INTEGER,
@@ -98,6 +99,8 @@ def _axis_again(axis):
         return axis.checked()
     if min(axis.kernel, axis.stride, axis.dilation) < 1 or min(axis) < 0 or max(axis) > LARGEST:
         raise ValueError(f"{axis} is no window")
+    if axis.kernel > 1 and axis.dilation > MOST:
+        raise ValueError(f"{axis} has a dilation above {MOST}")
     check_length(axis, "(of a plan)")
     # An axis without elements has windows or, in an empty tile, none.
     if axis.output == axis.size == 0:

@@ -49,7 +49,7 @@ MOST_OFFSETS = 4096
 MOST_OUTPUTS = 1 << 14
 # Elements of a window along a row from which the row is pooled as a column, whose sums need no
 # scratch. Dilated windows are not: their tiles are this long, or a quarter of a window.
-LONG_ROW = 1 << 16
+LONG_ROW = 1 << 17
 # Tiles for threads, and bytes of input that one has at least.
 SOME_TASKS = 16
 TASK_BYTES = 32 << 10
@@ -113,17 +113,21 @@ class SumWork:
     index_bytes: int = 8
 
 
-def _arranged(plan, sequential, channels_last):
-    """Return windows, places of axes and counts, as the kernels take them: leads, rows, columns."""
+def _arranged(plan, sequential, channels_last, moves):
+    """Return windows, places of axes and counts, as the kernels take them: leads, rows, columns.
+
+    `moves` says whether the columns may be another axis than the last one, which is contiguous.
+    """
     windows, axes = list(map(trimmed, plan.axes)), list(plan.spatial)
     counted = plan.counted or (None,) * len(windows)
     counts = [1.0] * len(windows)
     if plan.divisor is None:
         counts = list(map(counts_of, plan.axes, counted))
-    # Axes of one element come first, which keeps the order of taps: rows are long then, and few
-    # offsets of slabs are kept. The last axis stays, because it is contiguous.
-    order = sorted(range(len(windows) - 1), key=lambda i: not windows[i].is_trivial)
-    windows, axes, counts = ([of[i] for i in (*order, -1)] for of in (windows, axes, counts))
+    # Axes of one element come first, which keeps the order of taps: rows and columns are long then,
+    # and few offsets of slabs are kept.
+    order = range(len(windows))
+    order = sorted(order, key=lambda i: not windows[i].is_trivial or (i == order[-1] and not moves))
+    windows, axes, counts = ([of[i] for i in order] for of in (windows, axes, counts))
     if len(windows) == 1:
         windows.insert(0, Window(1, 1, 1, 1, 1, 0, chain(1, 1)))
         axes.insert(0, -1)
@@ -158,11 +162,14 @@ def _arranged(plan, sequential, channels_last):
     return windows, axes, counts
 
 
-def make_sum_work(plan):
-    """Return the choice of a strategy for a plan, and the work."""
+def make_sum_work(plan, moves=True):
+    """Return the choice of a strategy for a plan, and the work.
+
+    With `moves`, arrays are contiguous along the last spatial axis of more than one element.
+    """
     channels_last = plan.channels_last and plan.channels > 1
     sequential = plan.numerics == "sequential" and is_float(plan.dtype)
-    windows, axes, counts = _arranged(plan, sequential, channels_last)
+    windows, axes, counts = _arranged(plan, sequential, channels_last, moves)
     *leads, rows, cols = windows
     lead_taps = tuple(map(most_taps, leads))
     interleaved_rows = 0 if channels_last else _interleaved_rows(plan, windows, sequential)

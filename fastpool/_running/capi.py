@@ -48,7 +48,7 @@ def from_plan(plan, address, size):
         )
     if plan.activation is not None:
         raise ValueError(f"plan: a run from C applies no activation, got {plan.activation!r}")
-    prepared = prepare(plan, repeats=False)
+    prepared = prepare(plan, python=False)
     kernels = builds.builds()[prepared.build]
     kernels.fill_pool(prepared.pooling, address, size, prepared.threads_now())
 

@@ -39,7 +39,8 @@ def counts_of(axis, places):
 
     `places` are those that count, or None.
     """
-    taps = axis.kernel, axis.stride, axis.dilation, axis.begin
+    dilation = axis.dilation if axis.kernel > 1 else 1
+    taps = axis.kernel, axis.stride, dilation, axis.begin
     if isinstance(axis, AdaptiveAxis):
         if axis.output == 1:
             return float(count(axis, None, 0))
@@ -50,6 +51,9 @@ def counts_of(axis, places):
         return Counts(taps, (0, axis.size), (0, 0), (shortest, longest))
     if places is None or axis.output == 0:
         return float(axis.kernel)
+    # Nothing counts beyond the windows. So numbers stay within those of the axis.
+    stop = axis.span(axis.output) - axis.begin
+    places = max(places[0], -axis.begin), min(places[1], stop)
     first = axis.starting_before(places[0])
     last = max(first, axis.ending_by(places[1]))
     ends = axis.output - (last - first)

@@ -57,8 +57,7 @@ def pool_with_care(prepared, x, out, out_indices):
         z = np.empty(plan.output_shape, plan.index_dtype)
     activate = prepared_activation(plan.activation, plan.activation_params, native, y.size)
     if y.size:
-        pooling = prepared.pooling
-        run_with_copies(pooling, pooling.pool_apart, plan, prepared.threads_now(), x, y, z)
+        run_with_copies(prepared, prepared.pooling.pool_apart, x, y, z)
     activate(y)
     return (y, z) if plan.return_indices else y
 
@@ -84,19 +83,19 @@ def _repeated(prepared, pool, x, *into):
     return made if several else made[0]
 
 
-def run_with_copies(pooling, pool, plan, threads, x, y, z=None):
+def run_with_copies(prepared, pool, x, y, z=None):
     """Run on arrays that do not overlap. Copy those that kernels cannot use in place.
 
-    `pool` is a function of the `pooling`, by which it takes arrays as they are.
+    `pool` is a function of the compiled pooling, which takes arrays as they are.
     """
-    unit = plan.channel_axis if plan.channels_last and plan.channels > 1 else plan.spatial[-1]
+    plan, pooling, unit = prepared.plan, prepared.pooling, prepared.contiguous_axis
     into = {}
     for name, array in (("y", y), ("z", z)):
         if array is not None:
             into[name] = array if is_ready(array, unit) else np.empty(array.shape, array.dtype)
     plain = readable(x, unit).view(pooling.dtype), into["y"].view(pooling.result_dtype, np.ndarray)
     places = None if z is None else into["z"].view(plan.index_dtype, np.ndarray)
-    if not pool(*plain, places, threads):
+    if not pool(*plain, places, prepared.threads_now()):
         raise AssertionError(
             f"fastpool: the kernels refused the arrays of {plan}; please report this"
         )
@@ -132,7 +131,6 @@ def average_with_care(prepared, x, out):
     y = np.empty(plan.output_shape, dtype) if out is None else out
     activate = prepared_activation(plan.activation, plan.activation_params, dtype, y.size)
     if y.size:
-        pooling = prepared.pooling
-        run_with_copies(pooling, pooling.pool_apart, plan, prepared.threads_now(), x, y)
+        run_with_copies(prepared, prepared.pooling.pool_apart, x, y)
     activate(y)
     return y

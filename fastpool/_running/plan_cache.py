@@ -45,7 +45,7 @@ def _first_limit():
     text = os.environ.get("FASTPOOL_PLAN_CACHE_LIMIT", "").strip()
     if not text:
         return USUAL_LIMIT
-    if not text.isdecimal():
+    if not (text.isascii() and text.isdecimal() and len(text) < 20):
         builds.refuse(
             f"FASTPOOL_PLAN_CACHE_LIMIT={text!r}: expected a whole number of bytes, like 67108864"
         )

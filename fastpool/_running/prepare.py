@@ -64,6 +64,14 @@ class Prepared:
         """
         return self.build is builds.active_name() and has_state(plan, self.state)
 
+    @property
+    def contiguous_axis(self):
+        """The axis along which kernels need arrays contiguous."""
+        if self.plan.channels_last and self.plan.channels > 1:
+            return self.plan.channel_axis
+        columns = self.work.spatial_axes[-1]
+        return self.plan.spatial[-1] if columns < 0 else columns
+
     def threads_now(self):
         """Return the threads of a call that begins now."""
         return 1 if self.threads is None else self.threads()
@@ -77,17 +85,17 @@ def _refuse(*arrays):
 class PreparedPool(Prepared):
     """What a pooling plan needs to run on one build; it is stored on the plan."""
 
-    def __init__(self, plan, dtype=None, repeats=True):
+    def __init__(self, plan, dtype=None, python=True):
         """`dtype` is that of an array, for element types whose dtype a package defines.
 
-        `repeats` says whether windows that repeat are pooled once, which compiled code alone does
-        not.
+        `python` says whether Python makes the calls: it makes arrays contiguous, and repeats results
+        of windows that are pooled once.
         """
         self.state = state_of(plan)
         # Make and check it again from the fields alone: the object may hold more than these.
         self.plan = plan = MaxPool(**self.state)
         self.build = builds.active_name()
-        pooled_once = once(plan) if repeats else None
+        pooled_once = once(plan) if python else None
         if pooled_once is not None:
             self.once, self.pooling, self.run = PreparedPool(pooled_once, dtype), None, _refuse
             return
@@ -103,12 +111,12 @@ class PreparedPool(Prepared):
 class PreparedAverage(Prepared):
     """What an average pooling plan needs to run on one build."""
 
-    def __init__(self, plan, dtype=None, repeats=True):
+    def __init__(self, plan, dtype=None, python=True):
         """The arguments are those of `PreparedPool`."""
         self.state = state_of(plan)
         self.plan = plan = AvgPool(**self.state)
         self.build = builds.active_name()
-        pooled_once = once(plan) if repeats else None
+        pooled_once = once(plan) if python else None
         if pooled_once is not None:
             self.once, self.pooling, self.run = PreparedAverage(pooled_once, dtype), None, _refuse
             return
@@ -116,7 +124,7 @@ class PreparedAverage(Prepared):
         plain = plain_dtype(plan.dtype, dtype)
         result = plain if plan.result_dtype == plan.dtype else plain_dtype(plan.result_dtype)
         kernels = builds.builds()[self.build]
-        self.choice, self.work = make_sum_work(plan)
+        self.choice, self.work = make_sum_work(plan, moves=python)
         self.pooling = kernels.Averaging(self.work, plain, result, self.threads)
         self.run = self.pooling.run if plan.activation is None else _refuse
 

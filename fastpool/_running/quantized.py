@@ -81,6 +81,6 @@ class QuantizedAverage:
         if y.size:
             self._quantize = pooling.quantize
             quantize = partial(pooling.quantize_apart, quantization)
-            run_with_copies(pooling, quantize, plan, prepared.threads_now(), x, y)
+            run_with_copies(prepared, quantize, x, y)
         bump_versions(out)
         return y if out is None else out

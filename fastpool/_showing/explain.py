@@ -226,7 +226,7 @@ def _call(plan, prepared):
     yield "kernel", [f"{build}; {how}" if how else build]
     if declined:
         yield "not by", [f"{strategy}: {reason}" for strategy, reason in declined]
-    yield "copies", [_copies(plan)]
+    yield "copies", [_copies(plan, kernel.contiguous_axis)]
     yield "threads", [_threads_of(kernel.plan, kernel)]
     itemsize = ITEMSIZE[plan.dtype]
     read = math.prod(plan.input_shape) * itemsize
@@ -277,9 +277,9 @@ def _tiles(count):
     return "1 tile" if count == 1 else f"{count} tiles"
 
 
-def _copies(plan):
+def _copies(plan, axis):
     names = geometry.layout(plan.layout, plan.input_shape).spatial_names
-    closest = "C" if plan.channels_last and plan.channels > 1 else names[-1]
+    closest = dict(zip(plan.spatial, names, strict=True)).get(axis, "C")
     return f"none, if x is in native byte order and contiguous along {closest}; else one of x"
 
 

@@ -6,6 +6,7 @@ large, or around the limits. `Measure` runs it. docs/promises.md states the rule
 """
 
 import contextlib
+import ctypes
 import gc
 import math
 import re
@@ -273,6 +274,13 @@ def peak_since(reset=False):
         return int(re.search(r"VmHWM:\s+(\d+) kB", f.read())[1]) << 10
 
 
+def give_back():
+    """Free what is garbage, and give free memory back to the system (glibc keeps fragments)."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
 class TooLarge(Exception):
     """The result would be larger than what is computed here."""
 
@@ -428,7 +436,7 @@ def measure(choices, draws, check_every=1000):
             print(f"{number}: {case}", file=sys.stderr, flush=True)
             raise
         if number == check_every or (started is not None and number % check_every == 0):
-            gc.collect()
+            give_back()
             now = peak_since(reset=True)
             started = now if started is None else started
             most = plan_cache.plan_cache_limit() + KEPT_BYTES

@@ -18,6 +18,7 @@ cdef void sum_in_order(char *sums, double *nans, const real *src, const Block *b
     cdef const Window *w = &p.cols
     cdef Py_ssize_t n = tile.channels, first, count, s, r, t, c, lo, hi, at, col = b.x.col
     cdef Py_ssize_t begin = 0, end      # taps along a row that some output has on an element
+    cdef Py_ssize_t some = 0, stop = tile.cols      # outputs that have such taps, if not all
     cdef Py_ssize_t step = p.rows.dilation
     cdef int size = sum_bytes(p.code)
     cdef const real *row
@@ -30,11 +31,15 @@ cdef void sum_in_order(char *sums, double *nans, const real *src, const Block *b
         begin = ceil_div(-at, w.dilation)
     at = w.size - 1 - tile.col * w.stride + w.begin
     end = 0 if at < 0 else imin(w.kernel, at // w.dilation + 1)
+    if not w.irregular:
+        at = w.begin - w.extent + 1
+        some = 0 if at <= 0 else imin(tile.cols, imax(0, ceil_div(at, w.stride) - tile.col))
+        stop = imax(some, imin(tile.cols, ceil_div(w.size + w.begin, w.stride) - tile.col))
     for s in range(b.slabs):
         for r in range(count):
             row = src + b.offsets[s] + (first + r * step - tile.row_lo) * b.x.row
             if w.irregular or w.stride > w.size:    # (no two windows share a tap)
-                for c in range(tile.cols):
+                for c in range(some, stop):
                     hi = real_taps(w, tile.col + c, &at)
                     at -= tile.col_lo
                     for t in range(hi):
