@@ -88,8 +88,8 @@ class PreparedPool(Prepared):
     def __init__(self, plan, dtype=None, python=True):
         """`dtype` is that of an array, for element types whose dtype a package defines.
 
-        `python` says whether Python makes the calls: it makes arrays contiguous, and repeats results
-        of windows that are pooled once.
+        `python` says whether calls come from Python, which copies arrays and repeats results where
+        compiled code alone cannot.
         """
         self.state = state_of(plan)
         # Make and check it again from the fields alone: the object may hold more than these.

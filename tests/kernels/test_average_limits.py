@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import cases
 import fastpool
+import limits
 from fastpool import _reference
 from fastpool._planning.arguments import MOST
 from fastpool._planning.dtypes import is_float
@@ -166,3 +168,48 @@ def test_many_outputs_of_few_elements(numerics, isa):
             assert z[o] == stop - 1
             if numerics == "exact":
                 assert y[o] == np.float32(Fraction(first + stop - 1, 2))
+
+
+def test_time_of_padding_under_additions_in_order():
+    """Columns without elements were looked at for every row under a window: 14 s."""
+    x = np.ones((1, 1, 4000, 1), np.float32)
+    for stride in (2, 2**20):
+        pads = (0, 400 * stride) * 2
+        with limits.quick(2):
+            y = fastpool.avg_pool(
+                x, [2000, 1], strides=[1, stride], pads=pads, numerics="sequential", num_threads=1
+            )
+        assert (y[..., 400] == 1).all() and y.sum() == y.shape[2]
+
+
+@pytest.mark.parametrize("ones", [1, 2])
+def test_time_of_trailing_axes_of_one_element(ones):
+    """Rows of one element were added up anew for each plane of a window: 7 s."""
+    x = np.ones((1, 1, 64, 64, 64, *(1,) * ones), np.float32)
+    with limits.quick(2):
+        y = fastpool.avg_pool(x, (32, 32, 32, *(1,) * ones), num_threads=1)
+    assert (y == 1).all()
+    gaps = np.ones((1, 1, 9, 9, 18, 1), np.float32)[:, :, :, :, ::2]
+    assert (fastpool.avg_pool(gaps, (3, 3, 3, 1), pads=(1, 1, 1, 0) * 2) == 1).all()
+    plan = fastpool.plan_avg_pool(gaps.shape, gaps.dtype, (3, 3, 3, 1))
+    assert "contiguous along D3" in plan.explain()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"counted": ((0, 2**63 - 1),)}, {"counted": ((0, 2**63),)}, {"counted": ((-(2**70), 2**70),)}],
+)
+def test_forged_places_that_count(change):
+    """They are taken for what the windows have of them: all places here."""
+    plan = fastpool.plan_avg_pool(
+        (40,), "float32", 5, pads=3, strides=2, count_include_pad=True, layout="W"
+    ).tile(())
+    x = np.arange(1, 41, dtype=np.float32)
+    whole = fastpool.avg_pool(
+        x, 5, pads=3, strides=2, count_include_pad=True, beyond="count", layout="W"
+    )
+    y = replace(plan.plan, **change)(x)
+    assert y[0] in (whole[0], np.float32(1.5)) and y.tolist()[2:] == whole.tolist()[2:]
+    with pytest.raises(ValueError, match="^plan: "):
+        axis = plan.plan.axes[0]._replace(dilation=2**31, begin=2**33)
+        replace(plan.plan, axes=(axis,))
