@@ -97,8 +97,9 @@ include "kernels/sum/tile.pxi"
 include "kernels/scatter.pxi"
 
 cdef enum:
-    UNLOCK_BYTES = 16384    # work on fewer bytes is done before another thread could take the GIL
-                            # (or with fewer additions, if these are in order)
+    # Work on fewer bytes, or of fewer additions if they are in order, is done before another thread
+    # could take the GIL.
+    UNLOCK_BYTES = 16384
 
 cdef bint in_use = False
 

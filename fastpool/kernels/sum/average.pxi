@@ -20,8 +20,7 @@ cdef enum:
 
 
 cdef enum SumArea:          # areas of one thread's scratch, all of doubles but OFFSETS
-    OFFSETS                 # of the slabs that leading taps select; if interleaved or split, also
-                            # of these
+    OFFSETS                 # of the slabs that leading taps select, also if interleaved or split
     PLACES                  # of each output column: its first element, and the one after the last
     COLUMNS                 # columns of a window added up, with margins of 0; maybe of each digit
     PREFIX                  # of COLUMNS: the sum of all before
