@@ -23,10 +23,10 @@ class _Plan:
     """
 
     # How many plans it keeps at most, for parts of arrays.
-    most_parts = 1
+    _most_parts = 1
 
     @property
-    def table_bytes(self):
+    def _table_bytes(self):
         """Bytes of the tables that compiled code has for the plan."""
         prepared = vars(self).get("_prepared")
         compiled = getattr(getattr(prepared, "once", None) or prepared, "pooling", None)
@@ -34,7 +34,7 @@ class _Plan:
 
     def _keep(self, prepared):
         vars(self).update(_prepared=prepared, _run=prepared.run)
-        if self.table_bytes > PLAN_BYTES:
+        if self._table_bytes > PLAN_BYTES:
             keep_within_limit()
         return prepared
 
@@ -417,7 +417,7 @@ class LpPoolPlan(_WindowPlan, LpPool):
     array([[6., 3.]], dtype=float32)
     """
 
-    most_parts = norms.MOST_PARTS
+    _most_parts = norms.MOST_PARTS
 
     def __call__(self, x, out=None):
         """Return the norms of an array of shape `input_shape` and type `dtype`.

@@ -162,7 +162,7 @@ class PlanCache:
     @property
     def table_bytes(self):
         """The bytes of the tables of its plans, which `nbytes` does not count."""
-        return sum(getattr(plan, "table_bytes", 0) for plan in self._plans.copy().values())
+        return sum(getattr(plan, "_table_bytes", 0) for plan in self._plans.copy().values())
 
     def clear(self):
         """Forget all plans."""
@@ -203,7 +203,7 @@ class PlanCache:
         if plan is None:
             plan = self._make(geometry, arguments)
             self._plans[key] = plan
-            parts = getattr(plan, "most_parts", 1)
+            parts = getattr(plan, "_most_parts", 1)
             self._plan_bytes[0] += parts * (PLAN_BYTES + AXIS_BYTES * len(geometry[0]))
         if not any(type(a) is np.ndarray for a in arguments):
             like_x = np.broadcast_to(np.empty((), geometry[1]), geometry[0])

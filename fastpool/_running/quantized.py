@@ -57,9 +57,9 @@ class QuantizedAverage:
         self._quantize = lambda x, out, parts: None  # until there is a compiled function
 
     @property
-    def table_bytes(self):
+    def _table_bytes(self):
         """Bytes of the tables that compiled code has for the plan."""
-        return self._plan.table_bytes
+        return self._plan._table_bytes
 
     def __call__(self, x, quantization, out=None):
         """Return the quantised means of an array of the plan's shape and type.
