@@ -18,9 +18,9 @@ def compile_instead(function):
     if name in globals():
         function.__prepare_scriptable__ = lambda: globals()[name]
     else:  # a pair of functions, of which the argument return_indices chooses one
-        _jit_internal.boolean_dispatched[function] = _jit_internal.boolean_dispatched[
-            getattr(F, name)
-        ]
+        # (not by a subscript: the documentation is built with a mock of torch)
+        both = _jit_internal.boolean_dispatched
+        both.update({function: both[getattr(F, name)]})
 
 
 def avg_pool1d(
