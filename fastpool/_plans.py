@@ -5,7 +5,14 @@ from types import GenericAlias
 
 from ._planning import average_pool, lp_pool, max_pool, max_unpool, parts
 from ._planning.average_pool import AvgPool
-from ._planning.checks import check_class, pickled_state, record, records, restore_fields
+from ._planning.checks import (
+    check_class,
+    pickled_state,
+    record,
+    records,
+    resolved,
+    restore_fields,
+)
 from ._planning.geometry import AdaptiveAxis, Axis, Given, GivenSize
 from ._planning.lp_pool import LpPool
 from ._planning.max_pool import MaxPool
@@ -18,8 +25,8 @@ from ._running.prepare import PreparedAverage, PreparedPool, PreparedUnpool
 class _Plan:
     """What plans have in common: a slot for what this process prepared, and their pickles.
 
-    The slot is `_prepared`, and the compiled function is `_run`. They are stored with the fields,
-    but are no part of a pickle.
+    The slot is `_prepared`, and the compiled function is `_run`. `_resolved` are the fields as
+    `resolve` returned them. These are stored with the fields, but are no part of a pickle.
     """
 
     # How many plans it keeps at most, for parts of arrays.
@@ -42,7 +49,7 @@ class _Plan:
         return pickled_state(self)
 
     def _restore(self, state, **kinds):
-        for name in ("_prepared", "_run"):  # of other fields
+        for name in ("_prepared", "_run", "_resolved"):  # of other fields
             vars(self).pop(name, None)
         restore_fields(self, state, **kinds)
 
@@ -534,39 +541,39 @@ for _class in (MaxPoolPlan, AvgPoolPlan, LpPoolPlan, UnpoolPlan):
 
 def make_plan(*arguments, **attributes):
     """Return the `MaxPoolPlan` for attributes as the public functions take them."""
-    return MaxPoolPlan(**max_pool.resolve(*arguments, **attributes))
+    return resolved(MaxPoolPlan, max_pool.resolve(*arguments, **attributes))
 
 
 def make_adaptive_max_plan(*arguments):
-    return MaxPoolPlan(**max_pool.resolve_adaptive(*arguments))
+    return resolved(MaxPoolPlan, max_pool.resolve_adaptive(*arguments))
 
 
 def make_global_max_plan(*arguments):
-    return MaxPoolPlan(**max_pool.resolve_global(*arguments))
+    return resolved(MaxPoolPlan, max_pool.resolve_global(*arguments))
 
 
 def make_avg_plan(*arguments, **attributes):
     """Return the `AvgPoolPlan` for attributes as the public functions take them."""
-    return AvgPoolPlan(**average_pool.resolve(*arguments, **attributes))
+    return resolved(AvgPoolPlan, average_pool.resolve(*arguments, **attributes))
 
 
 def make_adaptive_avg_plan(*arguments):
-    return AvgPoolPlan(**average_pool.resolve_adaptive(*arguments))
+    return resolved(AvgPoolPlan, average_pool.resolve_adaptive(*arguments))
 
 
 def make_global_avg_plan(*arguments):
-    return AvgPoolPlan(**average_pool.resolve_global(*arguments))
+    return resolved(AvgPoolPlan, average_pool.resolve_global(*arguments))
 
 
 def make_lp_plan(*arguments, **attributes):
     """Return the `LpPoolPlan` for attributes as the public functions take them."""
-    return LpPoolPlan(**lp_pool.resolve(*arguments, **attributes))
+    return resolved(LpPoolPlan, lp_pool.resolve(*arguments, **attributes))
 
 
 def make_global_lp_plan(*arguments):
-    return LpPoolPlan(**lp_pool.resolve_global(*arguments))
+    return resolved(LpPoolPlan, lp_pool.resolve_global(*arguments))
 
 
 def make_unpool_plan(*arguments, **attributes):
     """Return the `UnpoolPlan` for attributes as the public functions take them."""
-    return UnpoolPlan(**max_unpool.resolve(*arguments, **attributes))
+    return resolved(UnpoolPlan, max_unpool.resolve(*arguments, **attributes))

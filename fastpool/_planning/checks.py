@@ -5,7 +5,6 @@ trust every field. Types are compared exactly: a subclass of int may change its 
 """
 
 from contextlib import contextmanager
-from dataclasses import fields
 from operator import is_
 
 from .arguments import LARGEST_BITS, MOST_AXES, shown
@@ -115,12 +114,33 @@ def named_plan():
 
 def state_of(plan):
     """Return the fields of a plan as a dict, without the objects prepared for this process."""
-    return {field.name: getattr(plan, field.name) for field in fields(plan)}
+    return {name: getattr(plan, name) for name in plan.__dataclass_fields__}
+
+
+def resolved(kind, state):
+    """Return a plan of fields that `resolve` returned, which are not resolved again."""
+    plan = object.__new__(kind)
+    vars(plan).update(state, _resolved=state)
+    return plan
+
+
+def checked(kind, plan):
+    """Return the fields of a plan as a `kind`, which no caller holds.
+
+    They are resolved again, unless they are the very objects that `resolve` returned.
+    """
+    state = state_of(plan)
+    before = vars(plan).get("_resolved")
+    return resolved(kind, state) if before and _same(state, before) else kind(**state)
 
 
 def has_state(plan, state):
     """Does a plan hold the very objects of this state?"""
-    return all(map(is_, state.values(), map(vars(plan).get, state)))
+    return _same(state, vars(plan))
+
+
+def _same(state, values):
+    return all(map(is_, state.values(), map(values.get, state)))
 
 
 def pickled_state(plan):
@@ -137,7 +157,7 @@ def restore_fields(plan, state, **records):
 
     `records` maps names of fields to functions that rebuild them from built-in types.
     """
-    names = [field.name for field in fields(plan)]
+    names = [*plan.__dataclass_fields__]
     if type(state) is not dict or state.keys() != set(names):
         raise ValueError(f"plan: expected a pickle of the fields {', '.join(names)}")
     for name in names:

@@ -11,6 +11,7 @@ from .._planning import arguments, geometry
 from .._planning import average_pool as averaging
 from .._planning import max_pool as pooling
 from .._planning import max_unpool as unpooling
+from .._planning.checks import resolved
 from .._planning.dtypes import INDEX_BYTES, ITEMSIZE
 from . import builds
 from .prepare import PreparedAverage, PreparedPool, PreparedUnpool
@@ -56,7 +57,7 @@ def from_plan(plan, address, size):
 def max_pool(address, size, input_shape, dtype, kernel_shape, **attributes):
     """Fill the struct of a pooling."""
     fields = pooling.resolve(input_shape, _given(dtype), kernel_shape, **attributes)
-    from_plan(pooling.MaxPool(**fields), address, size)
+    from_plan(resolved(pooling.MaxPool, fields), address, size)
 
 
 def avg_pool(address, size, input_shape, dtype, output_size, **attributes):
@@ -71,7 +72,7 @@ def avg_pool(address, size, input_shape, dtype, output_size, **attributes):
                     f"output_size: it sets the windows, so {name} must be NULL or 0, got {value!r}"
                 )
         fields = averaging.resolve_adaptive(input_shape, _given(dtype), output_size, *values)
-    from_plan(averaging.AvgPool(**fields), address, size)
+    from_plan(resolved(averaging.AvgPool, fields), address, size)
 
 
 def max_unpool(address, size, input_shape, dtype, kernel_shape, index_dtype, **attributes):
@@ -80,7 +81,8 @@ def max_unpool(address, size, input_shape, dtype, kernel_shape, index_dtype, **a
     name = arguments.dtype_name(_given(dtype))
     index_dtype = arguments.index_dtype(index_dtype)
     geometry.check_size("input_shape", shape, max(ITEMSIZE[name], INDEX_BYTES[index_dtype]))
-    plan = unpooling.MaxUnpool(**unpooling.resolve(shape, kernel_shape, **attributes))
+    fields = unpooling.resolve(shape, kernel_shape, **attributes)
+    plan = resolved(unpooling.MaxUnpool, fields)
     prepared = PreparedUnpool(plan, name)
     if prepared.block:
         raise ValueError(

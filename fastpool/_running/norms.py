@@ -18,7 +18,7 @@ import numpy as np
 
 from .._planning import average_pool, parts
 from .._planning.average_pool import AvgPool
-from .._planning.checks import state_of
+from .._planning.checks import checked, resolved, state_of
 from .._planning.lp_pool import LpPool
 from .._planning.max_pool import MaxPool
 from . import builds
@@ -108,8 +108,8 @@ class PreparedNorm(Prepared):
 
     def __init__(self, plan, dtype=None):
         """`dtype` is that of an array, for element types whose dtype a package defines."""
-        self.state = state_of(plan)
-        self.plan = LpPool(**self.state)
+        self.plan = checked(LpPool, plan)
+        self.state = state_of(self.plan)
         self.build = builds.active_name()
         self._dtype = dtype
         self._parts = None
@@ -336,37 +336,34 @@ def _taps(axis, outputs):
 
 def _summing(plan, dtype, array_dtype):
     """Return what adds up the elements of each window, which are of type `dtype`."""
-    return PreparedAverage(
-        AvgPool(
-            **_shared(plan),
-            dtype=dtype,
-            result_dtype=dtype,
-            count_include_pad=False,
-            beyond="drop",
-            counted=average_pool.counted_places(plan.axes, plan.given, False, "drop"),
-            divisor=1,
-            rounding="half_even",
-            numerics="exact",
-        ),
-        array_dtype,
-    )
+    fields = {
+        **_shared(plan),
+        "dtype": dtype,
+        "result_dtype": dtype,
+        "count_include_pad": False,
+        "beyond": "drop",
+        "counted": average_pool.counted_places(plan.axes, plan.given, False, "drop"),
+        "divisor": 1,
+        "rounding": "half_even",
+        "numerics": "exact",
+    }
+    return PreparedAverage(resolved(AvgPool, fields), array_dtype)
 
 
 def _maximising(plan, dtype):
     """Return what takes the maximum of each window, for elements of type `dtype`."""
-    return PreparedPool(
-        MaxPool(
-            **_shared(plan),
-            dtype=dtype,
-            return_indices=False,
-            storage_order=0,
-            index_axis=0,
-            index_dtype="int64",
-            index_layout="NCHW",
-            index_shape=plan.input_shape,
-            index_origin=(0,) * len(plan.input_shape),
-        )
-    )
+    fields = {
+        **_shared(plan),
+        "dtype": dtype,
+        "return_indices": False,
+        "storage_order": 0,
+        "index_axis": 0,
+        "index_dtype": "int64",
+        "index_layout": "NCHW",
+        "index_shape": plan.input_shape,
+        "index_origin": (0,) * len(plan.input_shape),
+    }
+    return PreparedPool(resolved(MaxPool, fields))
 
 
 def _shared(plan):

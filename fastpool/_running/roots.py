@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._planning.average_pool import AvgPool, resolve
+from .._planning.checks import resolved
 from .._planning.dtypes import ITEMSIZE
 from . import builds
 from . import double_double as dd
@@ -208,4 +209,5 @@ def row_sums(terms):
 def _summing(rows, columns, build):
     """Return what adds up the rows of an array; it belongs to one build."""
     attributes = {"divisor": 1, "layout": "NW", "num_threads": 1}
-    return PreparedAverage(AvgPool(**resolve((rows, columns), "float64", columns, **attributes)))
+    fields = resolve((rows, columns), "float64", columns, **attributes)
+    return PreparedAverage(resolved(AvgPool, fields))
