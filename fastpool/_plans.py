@@ -32,16 +32,16 @@ class _Plan:
     # How many plans it keeps at most, for parts of arrays.
     _most_parts = 1
 
-    @property
-    def _table_bytes(self):
-        """Bytes of the tables that compiled code has for the plan."""
-        prepared = vars(self).get("_prepared")
-        compiled = getattr(getattr(prepared, "once", None) or prepared, "pooling", None)
-        return getattr(compiled, "table_bytes", 0)
+    def _count_tables_in(self, counter):
+        """Let a cache count the tables that compiled code will have: ``counter[0]`` are bytes."""
+        vars(self)["_counter"] = counter
 
     def _keep(self, prepared):
         vars(self).update(_prepared=prepared, _run=prepared.run)
-        if self._table_bytes > PLAN_BYTES:
+        compiled = getattr(prepared.once or prepared, "pooling", None)
+        tables, counter = getattr(compiled, "table_bytes", 0), vars(self).get("_counter")
+        if tables > PLAN_BYTES and counter is not None:
+            counter[0] += tables
             keep_within_limit()
         return prepared
 
@@ -49,7 +49,7 @@ class _Plan:
         return pickled_state(self)
 
     def _restore(self, state, **kinds):
-        for name in ("_prepared", "_run", "_resolved"):  # of other fields
+        for name in ("_prepared", "_run", "_resolved", "_counter"):  # of other fields
             vars(self).pop(name, None)
         restore_fields(self, state, **kinds)
 

@@ -1,7 +1,7 @@
 """Cache the plans of recent calls, so that repeated calls do not plan again.
 
 What all caches of the process keep stays below one limit in bytes. A cache counts its plans by the
-number of their axes, and adds up their tables if there are many.
+number of their axes. A plan adds its tables, if they are large, when it is prepared.
 """
 
 import os
@@ -22,8 +22,6 @@ MOST_CALLS = 1024
 # What a plan takes at most: compiled objects, fields and keys, and as much for each axis. Measured
 # by test_memory.py. A key that names objects keeps these.
 PLAN_BYTES, AXIS_BYTES, KEY_BYTES = 12 << 10, 4 << 10, 2 << 10
-# Tables of all plans up to which nobody asks whose they are. Most plans have a few bytes of them.
-FEW_TABLES = 1 << 20
 # The limit, unless FASTPOOL_PLAN_CACHE_LIMIT names another.
 USUAL_LIMIT = 64 << 20
 
@@ -102,10 +100,7 @@ def plan_cache_limit():
 
 def plan_cache_bytes():
     """Return the bytes that all caches keep, estimated from above."""
-    tables = sum(kernels.table_bytes() for kernels in builds.builds().values())
-    caches = _living()
-    kept = sum(cache.nbytes for cache in caches)
-    return kept + (sum(cache.table_bytes for cache in caches) if tables > FEW_TABLES else tables)
+    return sum(cache.nbytes for cache in _living())
 
 
 def _living():
@@ -117,7 +112,7 @@ def _living():
 def keep_within_limit():
     """Forget plans until the rest takes no more than the limit."""
     while plan_cache_bytes() > _limit[0]:
-        most = max(_living(), key=lambda cache: cache.nbytes + cache.table_bytes)
+        most = max(_living(), key=lambda cache: cache.nbytes)
         if not most.nbytes:
             return
         most.clear()
@@ -159,11 +154,6 @@ class PlanCache:
         """The bytes that it keeps, estimated from above."""
         return self._plan_bytes[0] + (len(self.quick) + len(self._shortcuts)) * KEY_BYTES
 
-    @property
-    def table_bytes(self):
-        """The bytes of the tables of its plans, which `nbytes` does not count."""
-        return sum(getattr(plan, "_table_bytes", 0) for plan in self._plans.copy().values())
-
     def clear(self):
         """Forget all plans."""
         self._plans.clear()
@@ -203,6 +193,8 @@ class PlanCache:
         if plan is None:
             plan = self._make(geometry, arguments)
             self._plans[key] = plan
+            if count_tables := getattr(plan, "_count_tables_in", None):
+                count_tables(self._plan_bytes)
             parts = getattr(plan, "_most_parts", 1)
             self._plan_bytes[0] += parts * (PLAN_BYTES + AXIS_BYTES * len(geometry[0]))
         if not any(type(a) is np.ndarray for a in arguments):

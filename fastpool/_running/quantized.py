@@ -56,10 +56,8 @@ class QuantizedAverage:
         self._plan = plan
         self._quantize = lambda x, out, parts: None  # until there is a compiled function
 
-    @property
-    def _table_bytes(self):
-        """Bytes of the tables that compiled code has for the plan."""
-        return self._plan._table_bytes
+    def _count_tables_in(self, counter):
+        self._plan._count_tables_in(counter)
 
     def __call__(self, x, quantization, out=None):
         """Return the quantised means of an array of the plan's shape and type.
