@@ -14,8 +14,6 @@ import numpy as np
 import fastpool
 import limits
 from fastpool._running import builds as running
-from fastpool._running.passes import trimmed
-from fastpool._running.work import make_work
 
 try:
     import ml_dtypes
@@ -84,8 +82,7 @@ def command(*arguments):
 def kernel_path(plan):
     """The way through the kernels of a plan that has run: its strategy, and what its tiles are."""
     pooling = plan._prepared.pooling
-    windows = map(trimmed, plan.axes)
-    made = make_work(plan, windows, plan.input_shape, plan.output_shape)
+    made = plan._prepared.work
     words = [pooling.strategy]
     if pooling.strategy == "running_maxima":
         words += ["channels last"] * made.channels_last

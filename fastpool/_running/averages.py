@@ -85,6 +85,7 @@ class SumWork:
     channels: int
     channels_last: bool
     strategy: str  # of `sum_strategies`
+    declined: tuple  # (name, reason) of each before it
     carries_rows: bool
     carries_cols: bool
     interleaves: bool  # planes, channels first
@@ -163,7 +164,7 @@ def _arranged(plan, sequential, channels_last, moves):
 
 
 def make_sum_work(plan, moves=True):
-    """Return the choice of a strategy for a plan, and the work.
+    """Return the work of a plan.
 
     With `moves`, arrays are contiguous along the last spatial axis of more than one element.
     """
@@ -174,7 +175,7 @@ def make_sum_work(plan, moves=True):
     lead_taps = tuple(map(most_taps, leads))
     interleaved_rows = 0 if channels_last else _interleaved_rows(plan, windows, sequential)
     interleaves = interleaved_rows > 0
-    choice = choose(
+    strategy, declined = choose(
         SumWindows(
             leads=tuple(leads),
             rows=rows,
@@ -187,9 +188,9 @@ def make_sum_work(plan, moves=True):
             ignores_nan=plan.nan == "ignore",
         )
     )
-    whole, small = choice.strategy == "whole_planes", choice.strategy == "small_windows"
-    in_bytes, in_ints = choice.strategy == "byte_columns", choice.strategy == "int_columns"
-    carries_rows, carries_cols = _carries(rows, cols, choice.strategy)
+    whole, small = strategy == "whole_planes", strategy == "small_windows"
+    in_bytes, in_ints = strategy == "byte_columns", strategy == "int_columns"
+    carries_rows, carries_cols = _carries(rows, cols, strategy)
     doubles = plan.dtype == "float64" and not (whole or sequential or plan.nan == "ignore")
     limit = ROW_ELEMENTS // 4 if doubles else ROW_ELEMENTS
     if interleaves:
@@ -198,7 +199,7 @@ def make_sum_work(plan, moves=True):
         under = min(rows.size, rows.span(tile_rows)) * cols.size
         interleaved = math.prod(lead_taps) * under * INTERLEAVED
     else:
-        tile = _tile(plan, windows, channels_last, limit, choice.strategy)
+        tile = _tile(plan, windows, channels_last, limit, strategy)
         tile_rows, tile_cols, channels, planes = tile
         interleaved = 0
     span = _span(cols, tile_cols) if not carries_cols else min(cols.size, _span(cols, tile_cols))
@@ -215,7 +216,7 @@ def make_sum_work(plan, moves=True):
     split = 0
     if doubles:
         under = max(1, math.prod(lead_taps) * min(cols.size, span) * channels)
-        block, split = _split(windows, choice.strategy, tile_rows, block, width, under, channels)
+        block, split = _split(windows, strategy, tile_rows, block, width, under, channels)
     pitch = zeros = small_rows = 0
     small_floats = (small or in_bytes or in_ints) and _sums_fit_floats(
         plan, math.prod(map(most_taps, windows))
@@ -234,7 +235,7 @@ def make_sum_work(plan, moves=True):
         if block_rows < min(tile_rows, block // width):
             block = block_rows * width
         small_rows = slabs * rows.span(block_rows)
-    return choice, SumWork(
+    return SumWork(
         input_shape=plan.input_shape,
         output_shape=plan.output_shape,
         dtype=plan.dtype,
@@ -254,7 +255,8 @@ def make_sum_work(plan, moves=True):
         batch=plan.batch,
         channels=plan.channels,
         channels_last=channels_last,
-        strategy=choice.strategy,
+        strategy=strategy,
+        declined=declined,
         carries_rows=carries_rows,
         carries_cols=carries_cols,
         interleaves=interleaves,

@@ -5,7 +5,6 @@ The composites of a tile are pooled as values, so that all strategies for values
 """
 
 import math
-from dataclasses import replace
 
 from .._planning.dtypes import ITEMSIZE
 from .pixels import MAX_TAPS, TAPS_ALONG
@@ -24,13 +23,12 @@ LONG = 14
 ROW = 32
 
 
-def composed(work, make_inner, off):
-    """Return the work of composites instead of a work with indices, or None.
+def composed(work, make_inner):
+    """Return the work of composites instead of a work with indices, or None if no tile suits them.
 
-    `make_inner` returns the work of the same windows over values of a dtype.
+    `make_inner` returns the work of the same windows over values of a dtype. Its strategy is to be
+    decided again if its tile is another one then.
     """
-    if "composites" in off or against_composites(work) is not None:
-        return None
     for size, dtype in DTYPES.items():
         if size < ITEMSIZE[work.dtype]:
             continue
@@ -41,9 +39,9 @@ def composed(work, make_inner, off):
         if tile is None or _overlaps(work.windows, tile, inner.tile):
             continue
         if _furthest(work, tile) < MOST_INDEX:
-            inner = replace(inner, tile=tile)
-            work = replace(work, key_bytes=size, tile=tile, direct=False)
-            return replace(work, inner=inner, composed=True)
+            inner = inner._replace(tile=tile)
+            work = work._replace(key_bytes=size, tile=tile, direct=False)
+            return work._replace(inner=inner, composed=True)
     return None
 
 
@@ -54,7 +52,7 @@ def against_composites(work):
         return "elements of 64 bits leave no room for places"
     if len(leads) > 1 or any(w.dilation > 1 for w in leads):
         return "there are several leading axes, or they are dilated"
-    if work.axes or not all(w.size and w.out for w in work.windows):
+    if work.wide or not all([w.size and w.out for w in work.windows]):
         return "windows are very long, or have no elements"
     if work.channels_last:
         pixel = work.channels * max(2, ITEMSIZE[work.dtype])

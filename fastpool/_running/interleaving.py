@@ -4,7 +4,7 @@ import math
 
 from .._planning.dtypes import ITEMSIZE
 from .composites import takes_longer
-from .passes import against_one_pass, is_empty, is_wide
+from .passes import against_one_pass
 from .tiles import FEW_TASKS, SHARED_BYTES
 from .whole import against_one_window
 
@@ -26,13 +26,8 @@ SLIDING_ROW = 40
 INDEXED_ROW = 64
 
 
-def interleaved_planes(work, off):
-    """Return how many planes are interleaved at a time, or 0.
-
-    This decides the tiles, so it is asked as soon as there is the work of single planes.
-    """
-    if "planes_as_pixels" in off or against_interleaving(work):
-        return 0
+def interleaved_planes(work):
+    """Return how many planes are interleaved at a time."""
     size, planes = ITEMSIZE[work.dtype], work.batch * work.channels
     groups = -(-planes * size // _pixel_bytes(work))
     if planes * _plane_bytes(work) > SHARED_BYTES:
@@ -60,8 +55,8 @@ def against_interleaving(work):
     planes, (batch, channel, *_) = work.batch * work.channels, work.index_strides
     if work.channels_last:
         return "channels are last"
-    if any(w.places or not w.size or not w.out or is_empty(w) or is_wide(w) for w in work.windows):
-        return "windows have no elements, differ in length, or are very long"
+    if work.wide or not all([w.size and w.out for w in work.windows]):
+        return "windows have no elements, or are very long"
     if work.return_indices and work.batch > 1 and batch != work.channels * channel:
         return "indices count within a batch"
     least = LEAST_PIXEL

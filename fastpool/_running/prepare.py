@@ -12,7 +12,8 @@ from .averages import make_sum_work
 from .outputs import plain_dtype
 from .passes import trimmed
 from .repeats import once
-from .work import UnpoolWork, as_running_maxima, make_work, narrower, work_bytes
+from .running_maxima import in_running_maxima
+from .work import Problem, UnpoolWork, make_work, narrower, work_bytes
 
 # Target for scratch per thread. Smaller tiles cannot reach it for windows of thousands of taps.
 SCRATCH_BYTES = 1 << 20
@@ -21,24 +22,24 @@ MOST_SCRATCH_BYTES = 2 << 20
 
 
 def compiled(plan, windows, input_shape, output_shape, dtype, threads=None, kernels=None):
-    """Return the compiled pooling of some windows, its `Work` and its `Choice`.
+    """Return the compiled pooling of some windows, and its `Work`.
 
     `kernels` is the compiled module, the active one by default. To bound the scratch of a thread,
     tiles become smaller or running maxima take the windows.
     """
     # Read both once: another thread may change them, and one choice must fit the other.
     kernels, off = kernels or builds.active(), strategies.switched_off()
-    work = make_work(plan, windows, input_shape, output_shape, off)
+    work = make_work(Problem(plan, windows, input_shape, output_shape, off))
     while True:
-        choice = strategies.choose(work, builds.facts(kernels), off)
-        pooling = kernels.Pooling(work, choice.strategy, dtype, threads, choice.inner)
+        work = strategies.decide(work, builds.facts(kernels))
+        pooling = kernels.Pooling(work, work.strategy, dtype, threads, work.inner)
         if pooling.scratch_bytes <= SCRATCH_BYTES:
-            return pooling, work, choice
+            return pooling, work
         smaller = narrower(work)
         if smaller is None:
             if work.axes or pooling.scratch_bytes <= MOST_SCRATCH_BYTES:
-                return pooling, work, choice
-            smaller = as_running_maxima(work)
+                return pooling, work
+            smaller = in_running_maxima(work)
         work = smaller
 
 
@@ -103,7 +104,7 @@ class PreparedPool(Prepared):
         shapes = plan.input_shape, plan.output_shape
         plain, kernels = plain_dtype(plan.dtype, dtype), builds.builds()[self.build]
         made = compiled(plan, self.windows, *shapes, plain, self.threads, kernels)
-        self.pooling, self.work, self.choice = made
+        self.pooling, self.work = made
         self.run = self.pooling.run if plan.activation is None else _refuse
 
 
@@ -123,7 +124,7 @@ class PreparedAverage(Prepared):
         plain = plain_dtype(plan.dtype, dtype)
         result = plain if plan.result_dtype == plan.dtype else plain_dtype(plan.result_dtype)
         kernels = builds.builds()[self.build]
-        self.choice, self.work = make_sum_work(plan, moves=python)
+        self.work = make_sum_work(plan, moves=python)
         self.pooling = kernels.Averaging(self.work, plain, result, self.threads)
         self.run = self.pooling.run if plan.activation is None else _refuse
 

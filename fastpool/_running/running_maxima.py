@@ -36,6 +36,14 @@ def pays(work):
     return loads > least * running_axes(windows, channels)[2] / channels
 
 
+def in_running_maxima(work):
+    """Return the work by running maxima, for windows long relative to the input or scratch."""
+    channels = work.channels if work.channels_last else 1
+    axes, channels, _ = running_axes(work.windows, channels)
+    work = work._replace(axes=axes, tile=(1, 1, channels, 1), direct=False, pixels_as_row=False)
+    return work._replace(inner=None, composed=False)
+
+
 def _loads(work):
     """Estimate the loads and stores of a work of passes, per plane or per channel of pixels."""
     *leads, rows, cols = work.windows

@@ -1,22 +1,23 @@
 """Choose the strategy of a call, best first, with the reason why each one before it declined.
 
 A strategy is a file of kernels/maximum/, whose head says what it takes. Its function here returns
-None if it takes the work, or the reason why not. Builds differ by the bytes of a vector and by
+the reason why it declines a work. If it takes the work, it returns None, or the work in its own
+tiles. Builds differ by the bytes of a vector and by
 masks, so the choice for any processor can be tested on any other.
 """
 
 import math
 import os
-from typing import NamedTuple
 
 from .._planning.dtypes import ITEMSIZE, is_float
-from .._planning.geometry import Axis
-from .._planning.windows import Windows
-from .composites import against_composites
-from .interleaving import against_interleaving
+from . import running_maxima as _running_maxima
+from .composites import against_composites, composed
+from .interleaving import against_interleaving, interleaved_planes
 from .passes import against_one_pass
 from .pixels import MAX_TAPS, TAPS_ALONG, against_all_taps, against_row
-from .whole import against_one_window, against_whole_pixels
+from .running_maxima import in_running_maxima
+from .whole import against_one_window, against_whole_pixels, in_one_window
+from .work import make_work, none_empty
 
 # Limits of the kernels, which export those that their code depends on (LIMITS).
 SMALL_TAPS = 8  # along one axis, in registers
@@ -54,37 +55,24 @@ DOES = {
 }
 
 
-class Choice(NamedTuple):
-    """The chosen strategy, and (name, reason) of each one before it that declined.
+def decide(work, build):
+    """Return a `Work` with the strategy that takes it on a `Build`, and the tiles of that.
 
-    `inner` is the choice for the inner work: of planes as channels, or of composites as values.
+    A work in other tiles can be decided again: strategies that set tiles leave those alone.
     """
-
-    strategy: str
-    declined: tuple
-    inner: "Choice | None" = None
-
-
-def choose(work, build, off=()):
-    """Return the `Choice` for a `Work` on a `Build`, without the strategies that are `off`.
-
-    Pass the names that the work was made with: they decide its tiles too.
-    """
-    declined = []
+    declined, off = [], work.problem.off
+    irregular_axes = any([window.places for window in work.windows])
     for strategy in STRATEGIES[work.return_indices, work.channels_last]:
         name = strategy.__name__
-        reason = SWITCHED_OFF if name in off else _against(strategy, work, build)
-        if reason is None:
-            inner = choose(work.inner, build, off) if work.inner else None
-            return Choice(name, tuple(declined), inner)
-        declined.append((name, reason))
-
-
-def _against(strategy, work, build):
-    """Return why a strategy declines a work, or None."""
-    if strategy is not irregular and any(window.places for window in work.windows):
-        return "the windows of an axis differ in length"
-    return strategy(work, build)
+        if name in off:
+            found = SWITCHED_OFF
+        elif irregular_axes and strategy is not irregular:
+            found = "the windows of an axis differ in length"
+        else:
+            found = strategy(work, build)
+        if not isinstance(found, str):
+            return (found or work)._replace(strategy=name, declined=tuple(declined))
+        declined.append((name, found))
 
 
 def switched_off():
@@ -109,7 +97,11 @@ def switched_off():
 
 
 def running_maxima(work, build):
-    return None if work.axes else "passes over tiles take less time for windows this short"
+    if work.axes:
+        return None
+    if work.wide or _running_maxima.pays(work):
+        return in_running_maxima(work)
+    return "passes over tiles take less time for windows this short"
 
 
 def _not(cols):
@@ -123,18 +115,18 @@ def _tiles(work):
     return -(-rows.out // work.tile[0]) * -(-cols.out // work.tile[1])
 
 
-def none_empty(window):
-    """Has every output an element?"""
-    return Windows(Axis(*window[:6], 0), 0, window.out, window.out).empty == 0
-
-
 # ----------------------------------------------------------------------- channels first, planes
 
 
 def planes_as_pixels(work, build):
-    if work.inner and not work.composed:
-        return None
-    return against_interleaving(work) or "planes of composites are taken one by one"
+    if work.composed:
+        return "planes of composites are taken one by one"
+    if reason := against_interleaving(work):
+        return reason
+    planes = interleaved_planes(work)
+    inner = decide(make_work(work.problem._replace(planes=planes)), build)
+    tile = work.windows[-2].out, work.windows[-1].out, 1, planes
+    return work._replace(tile=tile, inner=inner)
 
 
 # ------------------------------------------------------------------------------ values, one plane
@@ -258,7 +250,9 @@ def stride_two(work, build):
 
 
 def whole_pixels(work, build):
-    return against_whole_pixels(work)
+    if work.strategy == "whole_pixels":
+        return None
+    return against_whole_pixels(work) or in_one_window(work)
 
 
 def pixels_as_row(work, build):
@@ -279,7 +273,9 @@ def bands(work, build):
 
 
 def one_window(work, build):
-    return against_one_window(work)
+    if work.strategy == "one_window":
+        return None
+    return against_one_window(work) or in_one_window(work)
 
 
 def taps(work, build):
@@ -303,7 +299,7 @@ def taps(work, build):
             return f"takes 4 columns at stride 4, {_not(cols)}"
     elif cols.stride > 2 or (cols.stride == 2 and (cols.kernel == 1 or cols.dilation > 1)):
         return f"takes columns at stride 1, or neighbours at stride 2, {_not(cols)}"
-    if slides(work):
+    if work.slides:
         most = 2 * TAPS_ALONG if build.masks else TAPS_ALONG
         if rows.extent > RING:
             return f"the rows of a window span {rows.extent}, over {RING}"
@@ -314,29 +310,17 @@ def taps(work, build):
     return None if none_empty(cols) else "some window has no column"
 
 
-def slides(work):
-    """Do neighbouring windows share rows that are worth keeping?
-
-    Comparing three rows at stride 2 again is faster than keeping them.
-    """
-    *leads, rows, cols = work.windows
-    if math.prod(w.kernel for w in leads) > 1 or cols.stride > 2 or rows.kernel <= rows.stride:
-        return False
-    return rows.stride == 1 or (rows.dilation == 1 and rows.kernel > 3)
-
-
-def slides_square(work):
-    """Do windows of 3 x 3 or 5 x 5 slide over rows, with a loop made for them?"""
-    *_, rows, cols = work.windows
-    if not slides(work) or rows.stride * cols.stride != 1:
-        return False
-    return rows.kernel in (3, 5) and rows.kernel == cols.kernel and none_empty(rows)
-
-
 def composites(work, build):
-    if work.composed:
-        return None
-    return against_composites(work) or "no tile suits them"
+    def inner(dtype):
+        return decide(make_work(work.problem._replace(composite=dtype)), build)
+
+    if not work.composed:
+        if reason := against_composites(work):
+            return reason
+        work = composed(work, inner)
+        if work is None:
+            return "no tile suits them"
+    return work._replace(inner=decide(work.inner, build))
 
 
 def pairs(work, build):

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from .._planning.dtypes import ITEMSIZE
 from .passes import Window
-from .strategies import Choice
 
 # Columns of a window that are added one by one; of longer windows prefixes are subtracted.
 FEW_TAPS = 8
@@ -76,12 +75,12 @@ class Windows(NamedTuple):
 
 
 def choose(windows):
-    """Return the `Choice` for some windows."""
+    """Return the strategy for some windows, and (name, reason) of each that declined."""
     declined = []
     for strategy in STRATEGIES:
         reason = strategy(windows)
         if reason is None:
-            return Choice(strategy.__name__, tuple(declined))
+            return strategy.__name__, tuple(declined)
         declined.append((strategy.__name__, reason))
 
 

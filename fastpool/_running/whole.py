@@ -26,14 +26,14 @@ def against_one_window(work):
     return None
 
 
-def takes_one_window(work, off):
-    """Are planes pooled to one value each? This decides the tiles, and the width of keys."""
-    if work.return_indices:
-        return "one_window" not in off and against_one_window(work) is None
-    return "whole_pixels" not in off and against_whole_pixels(work) is None
+def in_one_window(work):
+    """Return the work of planes that are pooled to one value each."""
+    width = _whole_width(work) if work.channels_last else 1
+    tile, key_bytes = (1, 1, width, work.tile[3]), max(2, ITEMSIZE[work.dtype])
+    return work._replace(direct=False, pixels_as_row=False, tile=tile, key_bytes=key_bytes)
 
 
-def whole_width(work):
+def _whole_width(work):
     """Return the channels of a tile with one window: whole pixels, or pieces for a few threads."""
     pieces = -(-work.channels // WHOLE_CHANNELS) if work.return_indices else 1
     if work.batch == 1 and work.channels > 64:
@@ -45,7 +45,7 @@ def against_whole_pixels(work):
     """Return why pixels are not pooled to one, or None."""
     if not work.channels_last:
         return "channels are not last"
-    pixel = whole_width(work) * ITEMSIZE[work.dtype]
+    pixel = _whole_width(work) * ITEMSIZE[work.dtype]
     if pixel in SLOW_PIXELS:
         return f"a pixel of {pixel} bytes is too long for several at once, and too short for one"
     return against_one_window(work)

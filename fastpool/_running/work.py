@@ -1,25 +1,38 @@
 """Turn a plan into the work of a compiled `Pooling`: windows, passes and tiles.
 
 A plan says what is computed. The work says in which pieces. It counts loads and bytes and does not
-depend on vectors. All numbers are integers, computed once per plan.
+depend on vectors. All numbers are integers, computed once per plan. `strategies.decide` completes
+it.
 """
 
 import math
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from .._planning.dtypes import INDEX_BYTES, ITEMSIZE, is_float
+from .._planning.geometry import Axis
 from .._planning.indexing import index_base, index_strides, is_linear
-from . import interleaving, pixels, running_maxima, strategies, whole
-from .composites import composed
+from .._planning.windows import Windows
+from . import pixels
 from .passes import Step, Window, chain, is_empty, is_wide
 from .tiles import key_bytes, tile_of
 
 
-@dataclass(frozen=True)
-class Work:
+class Problem(NamedTuple):
+    """What a work is made for: some windows of a plan, and the arrays of these windows."""
+
+    plan: object
+    windows: tuple  # the `trimmed` axes
+    input_shape: tuple
+    output_shape: tuple
+    off: tuple = ()  # names of strategies that are switched off
+    planes: int = 0  # planes that are interleaved as channels, 0 if none are
+    composite: str | None = None  # dtype of elements with places, which are pooled as values
+
+
+class Work(NamedTuple):
     """The description of a pooling from which `fastpool._kernels.Pooling` is made."""
 
+    problem: Problem
     input_shape: tuple
     output_shape: tuple
     dtype: str
@@ -34,6 +47,7 @@ class Work:
     direct: bool  # all taps of a pixel at once
     pixels_as_row: bool
     keyed: bool
+    wide: bool  # for running maxima only, which take windows of any length
     return_indices: bool
     key_bytes: int
     tile: tuple  # output rows, output columns, channels, planes
@@ -43,8 +57,10 @@ class Work:
     position_strides: tuple  # leading axes, in a row-major plane
     linear: bool
     nbytes: int  # read and written
-    axes: tuple  # as `running_axes` returns them, () for all other strategies
-    # The work that pools interleaved planes as channels (if composed: keys with places as values).
+    axes: tuple = ()  # as `running_axes` returns them, () for all other strategies
+    strategy: str = ""  # the one that takes it, and (name, reason) of each before it that declined
+    declined: tuple = ()
+    # The work of interleaved planes as channels, or (composed) of elements with places as values.
     inner: "Work | None" = None
     composed: bool = False
 
@@ -55,11 +71,22 @@ class Work:
 
     @property
     def slides(self):
-        return strategies.slides(self)
+        """Do neighbouring windows share rows that are worth keeping?
+
+        Comparing three rows at stride 2 again is faster than keeping them.
+        """
+        *leads, rows, cols = self.windows
+        if math.prod(w.kernel for w in leads) > 1 or cols.stride > 2 or rows.kernel <= rows.stride:
+            return False
+        return rows.stride == 1 or (rows.dilation == 1 and rows.kernel > 3)
 
     @property
     def slides_square(self):
-        return strategies.slides_square(self)
+        """Do windows of 3 x 3 or 5 x 5 slide over rows, with a loop made for them?"""
+        *_, rows, cols = self.windows
+        if not self.slides or rows.stride * cols.stride != 1:
+            return False
+        return rows.kernel in (3, 5) and rows.kernel == cols.kernel and none_empty(rows)
 
 
 class UnpoolWork(NamedTuple):
@@ -80,51 +107,41 @@ class UnpoolWork(NamedTuple):
     physical: bool
 
 
+# The rows of arrays that have columns only.
+NO_ROWS = Window(1, 1, 1, 1, 1, 0, chain(1, 1))
+
+
 def work_bytes(plan):
     """Return the bytes that a call reads and writes."""
     read = math.prod(plan.input_shape) * ITEMSIZE[plan.dtype]
     return read + math.prod(plan.output_shape) * plan.output_bytes
 
 
-def make_work(plan, windows, input_shape, output_shape, off=()):
-    """Return the work of a plan, or of a piece of one.
-
-    `windows` are the `trimmed` axes of the piece. The shapes are those of its arrays. `off` are
-    the names of strategies that are switched off.
-    """
-    arguments = plan, tuple(windows), input_shape, output_shape, off
-    work = _make_work(*arguments)
-    planes = interleaving.interleaved_planes(work, off)
-    if not planes:
-        return work
-    tile = (work.windows[-2].out, work.windows[-1].out, 1, planes)
-    inner = _make_work(*arguments, planes)
-    return replace(work, axes=(), tile=tile, inner=inner, composed=False)
+def none_empty(window):
+    """Has every output an element?"""
+    return Windows(Axis(*window[:6], 0), 0, window.out, window.out).empty == 0
 
 
-def _make_work(plan, windows, input_shape, output_shape, off, interleaved=0, composite=None):
-    """Return the work of planes one by one, or of some that are interleaved.
-
-    `composite` is the dtype of their elements with places, which are pooled as values.
-    """
+def make_work(problem):
+    """Return the work of a problem by passes over tiles, which no strategy has taken yet."""
+    plan, windows, input_shape, output_shape, off, planes, composite = problem
     dtype, pairs = composite or plan.dtype, plan.return_indices and not composite
     itemsize = ITEMSIZE[dtype]
-    axes = list(plan.spatial)
-    given, windows = windows, list(windows)
+    axes, windows = plan.spatial, list(windows)
     strides = index_strides(plan)
     base = index_base(plan, strides)
     if len(windows) == 1:
-        windows.insert(0, Window(1, 1, 1, 1, 1, 0, chain(1, 1)))
-        axes.insert(0, -1)
+        windows.insert(0, NO_ROWS)
+        axes = -1, *axes
         strides = (*strides[:2], 0, strides[2])
     batch, channels = plan.batch, plan.channels
     channels_last = plan.channels_last and channels > 1
-    if interleaved:
+    if planes:
         strides = (0, strides[1] if channels > 1 else strides[0], *strides[2:])
-        batch, channels, channels_last = 1, interleaved, True
-    rows, cols = windows[-2:]
+        batch, channels, channels_last = 1, planes, True
     pixels_as_row = direct = False
-    irregular = any(window.places for window in windows)
+    irregular = any([window.places for window in windows])
+    wide = not irregular and any([is_empty(w) or is_wide(w) for w in windows])
     if irregular:  # its strategy has no chains
         windows = [window._replace(steps=chain(1, 1)) for window in windows]
     elif channels_last:
@@ -135,8 +152,7 @@ def _make_work(plan, windows, input_shape, output_shape, off, interleaved=0, com
         if channels_last:
             windows[-1] = windows[-1].strided
     if direct:
-        rows, cols = (w._replace(steps=(Step(1, 1, 0),)) for w in (rows, cols))
-        windows[-2:] = rows, cols
+        windows[-2:] = (w._replace(steps=(Step(1, 1, 0),)) for w in windows[-2:])
     arguments = (batch, channels, channels_last, direct, pairs)
     element_bytes = 8 if irregular and pairs else itemsize
     tile = tile_of(windows, element_bytes, *arguments)
@@ -146,13 +162,14 @@ def _make_work(plan, windows, input_shape, output_shape, off, interleaved=0, com
             tile = tile_of(windows, element_bytes, *arguments)
             element_bytes = key_bytes(windows, tile, itemsize, strides, direct)
     sizes = [w.size for w in windows]
-    work = Work(
+    return Work(
+        problem=problem,
         input_shape=input_shape,
         output_shape=output_shape,
         dtype=dtype,
         nan=plan.nan,
         windows=tuple(windows),
-        spatial_axes=tuple(axes),
+        spatial_axes=axes,
         batch_axis=plan.batch_axis,
         channel_axis=plan.channel_axis,
         batch=batch,
@@ -161,41 +178,17 @@ def _make_work(plan, windows, input_shape, output_shape, off, interleaved=0, com
         direct=direct,
         pixels_as_row=pixels_as_row,
         keyed=keyed,
+        wide=wide,
         return_indices=pairs,
         key_bytes=element_bytes,
         tile=tile,
         index_bytes=INDEX_BYTES[plan.index_dtype],
         index_strides=strides,
         index_base=base,
-        position_strides=tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes) - 2)),
+        position_strides=tuple([math.prod(sizes[i + 1 :]) for i in range(len(sizes) - 2)]),
         linear=is_linear(strides, sizes),
         nbytes=work_bytes(plan),
-        axes=(),
     )
-    if irregular:
-        return work
-    if whole.takes_one_window(work, off):
-        tile = 1, 1, whole.whole_width(work) if channels_last else 1, tile[3]
-        work = replace(work, direct=False, pixels_as_row=False, tile=tile)
-        return replace(work, key_bytes=max(2, itemsize))
-    wide = any(map(is_empty, windows)) or any(map(is_wide, windows))
-    if pairs and not wide:
-
-        def make_inner(name):
-            return _make_work(plan, given, input_shape, output_shape, off, interleaved, name)
-
-        if by_composites := composed(work, make_inner, off):
-            return by_composites
-    return as_running_maxima(work) if wide or running_maxima.pays(work) else work
-
-
-def as_running_maxima(work):
-    """Return the work by running maxima, for windows long relative to the input or scratch."""
-    channels = work.channels if work.channels_last else 1
-    axes, channels, _ = running_maxima.running_axes(work.windows, channels)
-    tile = 1, 1, channels, 1
-    work = replace(work, axes=axes, tile=tile, direct=False, pixels_as_row=False)
-    return replace(work, inner=None, composed=False)
 
 
 def narrower(work):
@@ -217,7 +210,5 @@ def narrower(work):
     else:
         return None
     tile = tile_rows, tile_cols, width, planes
-    smaller = replace(work, tile=tile)
-    if work.composed:
-        return replace(smaller, inner=replace(work.inner, tile=tile))
-    return as_running_maxima(work) if running_maxima.pays(smaller) else smaller
+    inner = work.inner and work.inner._replace(tile=tile)
+    return work._replace(tile=tile, inner=inner)

@@ -243,11 +243,11 @@ def _kernel(plan, prepared):
     """Return how tiles are pooled, and the (strategy, reason) of those that declined."""
     if any(map(is_empty, prepared.windows)):
         return "nothing to pool: no window has an element", ()
-    work, (strategy, declined, inner) = prepared.work, prepared.choice
-    text = strategies.DOES[strategy]
-    if inner:
-        text += f', by "{inner.strategy}"'
-    if strategy in strategies.BY_PASSES:
+    work = prepared.work
+    text = strategies.DOES[work.strategy]
+    if work.inner:
+        text += f', by "{work.inner.strategy}"'
+    if work.strategy in strategies.BY_PASSES:
         names = geometry.layout(plan.layout, plan.input_shape).spatial_names
         names = dict(zip(plan.spatial, names, strict=True))
         windows = zip(work.spatial_axes[-2:], work.windows[-2:], strict=True)
@@ -257,20 +257,20 @@ def _kernel(plan, prepared):
             if place >= 0
         )
         text += f"; taps of the passes: {', '.join(passes)}"
-    return f'{text} ("{strategy}"); {_tiles(prepared.pooling.tasks)}', declined
+    return f'{text} ("{work.strategy}"); {_tiles(prepared.pooling.tasks)}', work.declined
 
 
 def _kernel_of_means(plan, prepared):
     """Return how tiles are averaged, and the (strategy, reason) of those that declined."""
-    strategy, declined, _ = prepared.choice
-    text = sum_strategies.DOES[strategy]
-    if prepared.work.interleaves:
+    work = prepared.work
+    text = sum_strategies.DOES[work.strategy]
+    if work.interleaves:
         text = f"{averages.INTERLEAVED} planes interleaved; {text}"
-    if prepared.work.sequential:
+    if work.sequential:
         text += "; each addition is rounded"
     else:
         text += "; with more digits where a sum is not exact"
-    return f'{text} ("{strategy}"); {_tiles(prepared.pooling.tasks)}', declined
+    return f'{text} ("{work.strategy}"); {_tiles(prepared.pooling.tasks)}', work.declined
 
 
 def _tiles(count):

@@ -215,11 +215,11 @@ def test_the_strategy(isa):
         more = {"layout": layout, "return_indices": indices}
         plan = fastpool.plan_adaptive_max_pool(shape, "float32", (7, 4), **more)
         plan(np.zeros(shape, np.float32))
-        choice = plan._prepared.choice
-        assert choice.strategy == "irregular"
+        work = plan._prepared.work
+        assert work.strategy == "irregular"
         others = [f.__name__ for f in strategies.STRATEGIES[indices, layout == "NHWC"]]
-        assert [name for name, _ in choice.declined] == others[:-1]
-        assert {reason for _, reason in choice.declined} == {
+        assert [name for name, _ in work.declined] == others[:-1]
+        assert {reason for _, reason in work.declined} == {
             "the windows of an axis differ in length"
         }
 

@@ -12,7 +12,7 @@ import limits
 from fastpool import _reference
 from fastpool._running import prepare, running_maxima
 from fastpool._running.passes import trimmed
-from fastpool._running.work import make_work
+from fastpool._running.work import Problem, make_work
 
 MIB = 1 << 20
 
@@ -288,10 +288,10 @@ def test_usual_layers_keep_their_ways():
                     pads=kernel // 2,
                 )
                 assert form_of(plan) != "running_maxima"
-                windows = map(trimmed, plan.axes)
+                windows = tuple(map(trimmed, plan.axes))
                 shapes = plan.input_shape, plan.output_shape
-                work = make_work(plan, windows, *shapes)
-                assert not work.axes
+                work = make_work(Problem(plan, windows, *shapes))
+                assert not work.wide and not running_maxima.pays(work)
 
 
 @pytest.mark.parametrize("shape", [(8, 1, 0, 3), (8, 1, 3, 0), (2, 0, 3, 3), (0, 3, 3, 3)])

@@ -5,7 +5,6 @@ that are not 0, so an element that is taken twice or left out changes the result
 """
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ import fastpool
 from callers import ROOT, build, load, needs_compiler
 from fastpool._planning.geometry import AdaptiveAxis
 from fastpool._running.passes import trimmed
-from fastpool._running.work import make_work
+from fastpool._running.work import Problem, make_work
 
 SOURCE = ROOT / "fastpool"
 
@@ -73,9 +72,9 @@ def test_windows(counting, layout, spatial, attributes):
     more = {"strides": stride, "pads": pads, "dilations": dilation, "layout": layout}
     plan = fastpool.plan_max_pool(shape, "int32", kernel, ceil_mode=True, **more)
     windows = [trimmed(axis) for axis in plan.axes]
-    work = make_work(plan, windows, shape, plan.output_shape)
+    work = make_work(Problem(plan, windows, shape, plan.output_shape))
     for rows, cols, planes in itertools.product((1, 2), (1, 3, 8), (1, 2)):
-        tiled = replace(work, tile=(rows, cols, 2, 1 if layout == "NHWC" else planes))
+        tiled = work._replace(tile=(rows, cols, 2, 1 if layout == "NHWC" else planes))
         check(counting, tiled, plan, cols)
 
 
@@ -90,6 +89,6 @@ def test_irregular_windows(counting, layout, sizes):
     part = plan.tile((slice(None), slice(None), slice(1, None)))
     for whole in (plan, part.plan):
         windows = [trimmed(axis) for axis in whole.axes]
-        work = make_work(whole, windows, whole.input_shape, whole.output_shape)
+        work = make_work(Problem(whole, windows, whole.input_shape, whole.output_shape))
         for rows, cols in itertools.product((1, 2), (1, 4)):
-            check(counting, replace(work, tile=(rows, cols, 2, 1)), whole, cols)
+            check(counting, work._replace(tile=(rows, cols, 2, 1)), whole, cols)

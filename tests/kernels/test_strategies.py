@@ -16,7 +16,7 @@ from fastpool._running import builds as running
 from fastpool._running import prepare, running_maxima, strategies
 from fastpool._running.instruction_sets import Build
 from fastpool._running.passes import trimmed
-from fastpool._running.work import make_work
+from fastpool._running.work import Problem, make_work
 
 BUILDS = {
     "avx512": Build(64, masks=True),
@@ -64,22 +64,23 @@ def plan_of(name):
     return make(shape, dtype, size, **attributes)
 
 
-def work_of(plan):
+def work_of(plan, build):
     windows = tuple(map(trimmed, plan.axes))
-    return make_work(plan, windows, plan.input_shape, plan.output_shape)
+    work = make_work(Problem(plan, windows, plan.input_shape, plan.output_shape))
+    return strategies.decide(work, build)
 
 
 @pytest.mark.parametrize("build", BUILDS)
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_that_reach_every_strategy(name, build):
     plan, elsewhere = plan_of(name), CALLS[name][-1]
-    choice = strategies.choose(work_of(plan), BUILDS[build])
-    assert choice.strategy == elsewhere.get(build, name), choice
+    work = work_of(plan, BUILDS[build])
+    assert work.strategy == elsewhere.get(build, name), work
     best_first = [
         f.__name__ for f in strategies.STRATEGIES[plan.return_indices, plan.channels_last]
     ]
-    assert [*dict(choice.declined), choice.strategy] == best_first[: len(choice.declined) + 1]
-    assert all(dict(choice.declined).values())
+    assert [*dict(work.declined), work.strategy] == best_first[: len(work.declined) + 1]
+    assert all(dict(work.declined).values())
 
 
 def test_every_strategy_is_reached():
@@ -90,9 +91,9 @@ def test_every_strategy_is_reached():
 def test_explained(name, isa):
     plan = plan_of(name)
     text = " ".join(plan.explain().split())
-    taken, declined, _ = strategies.choose(work_of(plan), BUILDS[isa])
-    assert f'("{taken}")' in text
-    for strategy, reason in declined:
+    work = work_of(plan, BUILDS[isa])
+    assert f'("{work.strategy}")' in text
+    for strategy, reason in work.declined:
         assert f"{strategy}: {reason}" in text
 
 
@@ -128,7 +129,7 @@ def test_switching_any_strategy_off_leaves_results_alone(isa, monkeypatch):
         x = cases.values(shape, dtype, rng.choice(cases.VALUE_KINDS), seed)
         plan = fastpool.plan_max_pool(shape, x.dtype, kernel, num_threads=1, **attributes)
         expected = plan(x)
-        taken = strategies.choose(work_of(plan), BUILDS[isa]).strategy
+        taken = work_of(plan, BUILDS[isa]).strategy
         only = [] if taken in strategies.NEVER_OFF else [f"-{taken}"]
         for switch in (*only, ALL_OFF):
             monkeypatch.setenv("FASTPOOL_STRATEGY", switch)
@@ -192,17 +193,14 @@ def test_a_build_refuses_what_needs_masks(isa):
     for name in ("slide_down", "stride_two", "flat_planes"):
         if not kernels.MASKS:
             with pytest.raises(ValueError, match=name):
-                kernels.Pooling(work_of(plan), name, np.dtype("float32"))
+                kernels.Pooling(work_of(plan, BUILDS[isa]), name, np.dtype("float32"))
 
 
 def test_the_compiled_object_runs_by_the_choice(isa):
     for name in CALLS:
         plan = plan_of(name)
         pooling = prepare.PreparedPool(plan).pooling
-        assert (
-            pooling.strategy
-            == strategies.choose(work_of(plan), running.facts(running.active())).strategy
-        ), name
+        assert pooling.strategy == work_of(plan, running.facts(running.active())).strategy, name
 
 
 def test_limits_are_those_of_the_kernels(isa):
@@ -230,5 +228,5 @@ REASONS = [  # shape, kernel, attributes, strategy, how its reason begins
 def test_reasons(shape, kernel, attributes, strategy, reason):
     dtype = "float64" if attributes.get("return_indices") else "float32"  # (else composites)
     plan = fastpool.plan_max_pool(shape, dtype, kernel, **attributes)
-    declined = dict(strategies.choose(work_of(plan), BUILDS["avx512"]).declined)
+    declined = dict(work_of(plan, BUILDS["avx512"]).declined)
     assert declined[strategy].startswith(reason)

@@ -28,7 +28,7 @@ from fastpool import _reference
 from fastpool._planning.geometry import layout as order_of
 from fastpool._running import builds as running
 from fastpool._running.passes import trimmed
-from fastpool._running.work import make_work
+from fastpool._running.work import Problem, make_work
 
 INDEXING = [
     {},
@@ -290,9 +290,8 @@ def test_lanes_hold_every_position_of_channels_last(sizes, kernel, channels, lan
     x, *expected = pooled(codes, values, kernel, "NHWC", indexing, **attributes)
     plan = planned(x.shape, name, kernel, isa, layout="NHWC", **indexing, **attributes)
     check(plan, x, *expected, f"{sizes}, {kernel}, {channels} channels")
-    windows = [trimmed(axis) for axis in plan.axes]
-    off = "planes_as_pixels", "one_window", "composites"
-    work = make_work(plan, windows, plan.input_shape, plan.output_shape, off)
+    windows = tuple(map(trimmed, plan.axes))
+    work = make_work(Problem(plan, windows, plan.input_shape, plan.output_shape))
     assert work.key_bytes == max(lane, cases.dtype(name).itemsize)
 
 

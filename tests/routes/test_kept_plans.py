@@ -253,7 +253,6 @@ def test_all_caches_share_one_limit(limited):
 def test_tables_of_plans_count(limited):
     """Averages over many columns keep reciprocals of divisors."""
     limited(16 << 20)
-    before = plan_cache.plan_cache_bytes()
     x = np.zeros((1, 1, 3, 20_000), np.float32)
     for i in range(30):
         fastpool.avg_pool(x[..., i:], 3, pads=1)
