@@ -404,7 +404,7 @@ def index_dtype(value):
         raise TypeError(f"index_dtype: expected int64 or int32, got {shown(value)}")
     if dtype not in INDEX_DTYPES:
         raise ValueError(f"index_dtype: expected int64 or int32, got {shown(value)}")
-    return dtype.name
+    return INDEX_DTYPES[dtype]
 
 
 def index_layout(value, order):

@@ -125,13 +125,14 @@ def resolved(kind, state):
 
 
 def checked(kind, plan):
-    """Return the fields of a plan as a `kind`, which no caller holds.
+    """Return the fields of a plan as a `kind`, which no caller holds, and as a dict.
 
     They are resolved again, unless they are the very objects that `resolve` returned.
     """
     state = state_of(plan)
     before = vars(plan).get("_resolved")
-    return resolved(kind, state) if before and _same(state, before) else kind(**state)
+    own = resolved(kind, state) if before and _same(state, before) else kind(**state)
+    return own, state
 
 
 def has_state(plan, state):

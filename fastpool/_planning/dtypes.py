@@ -65,7 +65,7 @@ def known_name(dtype):
 
 # The types of indices.
 INDEX_BYTES = {name: ITEMSIZE[name] for name in ("int32", "int64")}
-INDEX_DTYPES = tuple(map(np.dtype, INDEX_BYTES))
+INDEX_DTYPES = {np.dtype(name): name for name in INDEX_BYTES}
 
 
 def is_float(name):

@@ -18,7 +18,7 @@ import numpy as np
 
 from .._planning import average_pool, parts
 from .._planning.average_pool import AvgPool
-from .._planning.checks import checked, resolved, state_of
+from .._planning.checks import checked, resolved
 from .._planning.lp_pool import LpPool
 from .._planning.max_pool import MaxPool
 from . import builds
@@ -108,8 +108,7 @@ class PreparedNorm(Prepared):
 
     def __init__(self, plan, dtype=None):
         """`dtype` is that of an array, for element types whose dtype a package defines."""
-        self.plan = checked(LpPool, plan)
-        self.state = state_of(self.plan)
+        self.plan, self.state = checked(LpPool, plan)
         self.build = builds.active_name()
         self._dtype = dtype
         self._parts = None

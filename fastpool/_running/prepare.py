@@ -4,7 +4,7 @@ import functools
 import math
 
 from .._planning.average_pool import AvgPool
-from .._planning.checks import checked, has_state, state_of
+from .._planning.checks import checked, has_state
 from .._planning.max_pool import MaxPool
 from .._planning.max_unpool import MaxUnpool
 from . import builds, strategies, threads
@@ -92,8 +92,8 @@ class PreparedPool(Prepared):
         `python` says whether calls come from Python, which copies arrays and repeats results where
         compiled code alone cannot.
         """
-        self.plan = plan = checked(MaxPool, plan)
-        self.state = state_of(plan)
+        plan, self.state = checked(MaxPool, plan)
+        self.plan = plan
         self.build = builds.active_name()
         pooled_once = once(plan) if python else None
         if pooled_once is not None:
@@ -113,8 +113,8 @@ class PreparedAverage(Prepared):
 
     def __init__(self, plan, dtype=None, python=True):
         """The arguments are those of `PreparedPool`."""
-        self.plan = plan = checked(AvgPool, plan)
-        self.state = state_of(plan)
+        plan, self.state = checked(AvgPool, plan)
+        self.plan = plan
         self.build = builds.active_name()
         pooled_once = once(plan) if python else None
         if pooled_once is not None:
@@ -133,8 +133,8 @@ class PreparedUnpool(Prepared):
     """What an unpooling plan needs to run on one build and one element type."""
 
     def __init__(self, plan, name, dtype=None):
-        self.plan = plan = checked(MaxUnpool, plan)
-        self.state = state_of(plan)
+        plan, self.state = checked(MaxUnpool, plan)
+        self.plan = plan
         plain = plain_dtype(name, dtype)
         self.build, self.dtype = builds.active_name(), plain if dtype is None else dtype
         # In "inferred" space indices count in a block, which is put at the origin of the result.

@@ -68,6 +68,8 @@ def decide(work, build):
             found = SWITCHED_OFF
         elif irregular_axes and strategy is not irregular:
             found = "the windows of an axis differ in length"
+        elif work.axes and strategy is not running_maxima:
+            found = "its tiles would need too much scratch"
         else:
             found = strategy(work, build)
         if not isinstance(found, str):
@@ -97,7 +99,7 @@ def switched_off():
 
 
 def running_maxima(work, build):
-    if work.axes:
+    if work.axes:  # (no other strategy has little scratch)
         return None
     if work.wide or _running_maxima.pays(work):
         return in_running_maxima(work)
@@ -119,10 +121,10 @@ def _tiles(work):
 
 
 def planes_as_pixels(work, build):
-    if work.composed:
-        return "planes of composites are taken one by one"
     if reason := against_interleaving(work):
         return reason
+    if work.problem.composite:
+        return "planes of composites are taken one by one"
     planes = interleaved_planes(work)
     inner = decide(make_work(work.problem._replace(planes=planes)), build)
     tile = work.windows[-2].out, work.windows[-1].out, 1, planes

@@ -52,7 +52,7 @@ class Work(NamedTuple):
     key_bytes: int
     tile: tuple  # output rows, output columns, channels, planes
     index_bytes: int
-    index_strides: tuple  # batch, channel, leading axes, row, column
+    index_strides: tuple  # batch, channel, leading axes, row, column; 0 without indices
     index_base: int  # of the input's first element
     position_strides: tuple  # leading axes, in a row-major plane
     linear: bool
@@ -128,8 +128,10 @@ def make_work(problem):
     dtype, pairs = composite or plan.dtype, plan.return_indices and not composite
     itemsize = ITEMSIZE[dtype]
     axes, windows = plan.spatial, list(windows)
-    strides = index_strides(plan)
-    base = index_base(plan, strides)
+    strides, base = (0,) * (2 + len(windows)), 0
+    if pairs:
+        strides = index_strides(plan)
+        base = index_base(plan, strides)
     if len(windows) == 1:
         windows.insert(0, NO_ROWS)
         axes = -1, *axes
@@ -186,7 +188,7 @@ def make_work(problem):
         index_strides=strides,
         index_base=base,
         position_strides=tuple([math.prod(sizes[i + 1 :]) for i in range(len(sizes) - 2)]),
-        linear=is_linear(strides, sizes),
+        linear=not pairs or is_linear(strides, sizes),
         nbytes=work_bytes(plan),
     )
 
