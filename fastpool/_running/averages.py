@@ -9,7 +9,7 @@ from .counts import counts_of, divisors, most_divisor, values_of
 from .passes import Window, chain, trimmed
 from .sum_strategies import FEW_TAPS, FEWEST_CHANNELS, carries_columns, choose, most_taps
 from .sum_strategies import Windows as SumWindows
-from .work import work_bytes
+from .work import NO_ROWS, work_bytes
 
 # Outputs that are summed before they are divided: they should stay in the first-level cache.
 BLOCK_OUTPUTS = 1024
@@ -130,7 +130,7 @@ def _arranged(plan, sequential, channels_last, moves):
     order = sorted(order, key=lambda i: not windows[i].is_trivial or (i == order[-1] and not moves))
     windows, axes, counts = ([of[i] for i in order] for of in (windows, axes, counts))
     if len(windows) == 1:
-        windows.insert(0, Window(1, 1, 1, 1, 1, 0, chain(1, 1)))
+        windows.insert(0, NO_ROWS)
         axes.insert(0, -1)
         counts.insert(0, 1.0)
     if sequential:

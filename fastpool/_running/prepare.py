@@ -10,10 +10,9 @@ from .._planning.max_unpool import MaxUnpool
 from . import builds, strategies, threads
 from .averages import make_sum_work
 from .outputs import plain_dtype
-from .passes import trimmed
 from .repeats import once
 from .running_maxima import in_running_maxima
-from .work import Problem, UnpoolWork, make_work, narrower, work_bytes
+from .work import UnpoolWork, make_work, narrower, problem_of
 
 # Target for scratch per thread. Smaller tiles cannot reach it for windows of thousands of taps.
 SCRATCH_BYTES = 1 << 20
@@ -21,24 +20,24 @@ SCRATCH_BYTES = 1 << 20
 MOST_SCRATCH_BYTES = 2 << 20
 
 
-def compiled(plan, windows, input_shape, output_shape, dtype, threads=None, kernels=None):
-    """Return the compiled pooling of some windows, and its `Work`.
+def compiled(plan, kernels, dtype):
+    """Return the compiled pooling of a plan, its `Work`, and its `threads_of_calls`.
 
-    `kernels` is the compiled module, the active one by default. To bound the scratch of a thread,
-    tiles become smaller or running maxima take the windows.
+    To bound the scratch of a thread, tiles become smaller or running maxima take the windows.
     """
-    # Read both once: another thread may change them, and one choice must fit the other.
-    kernels, off = kernels or builds.active(), strategies.switched_off()
-    work = make_work(Problem(plan, windows, input_shape, output_shape, off))
+    # Read once: another thread may change it, and all decisions must fit.
+    off = strategies.switched_off()
+    work = make_work(problem_of(plan, off))
+    threads = threads_of_calls(plan.num_threads, work.nbytes)
     while True:
         work = strategies.decide(work, builds.facts(kernels))
         pooling = kernels.Pooling(work, work.strategy, dtype, threads, work.inner)
         if pooling.scratch_bytes <= SCRATCH_BYTES:
-            return pooling, work
+            return pooling, work, threads
         smaller = narrower(work)
         if smaller is None:
             if work.axes or pooling.scratch_bytes <= MOST_SCRATCH_BYTES:
-                return pooling, work
+                return pooling, work, threads
             smaller = in_running_maxima(work)
         work = smaller
 
@@ -99,12 +98,9 @@ class PreparedPool(Prepared):
         if pooled_once is not None:
             self.once, self.pooling, self.run = PreparedPool(pooled_once, dtype), None, _refuse
             return
-        self.windows = tuple(map(trimmed, plan.axes))
-        self.threads = threads_of_calls(plan.num_threads, work_bytes(plan))
-        shapes = plan.input_shape, plan.output_shape
-        plain, kernels = plain_dtype(plan.dtype, dtype), builds.builds()[self.build]
-        made = compiled(plan, self.windows, *shapes, plain, self.threads, kernels)
-        self.pooling, self.work = made
+        kernels = builds.builds()[self.build]
+        made = compiled(plan, kernels, plain_dtype(plan.dtype, dtype))
+        self.pooling, self.work, self.threads = made
         self.run = self.pooling.run if plan.activation is None else _refuse
 
 
@@ -120,11 +116,11 @@ class PreparedAverage(Prepared):
         if pooled_once is not None:
             self.once, self.pooling, self.run = PreparedAverage(pooled_once, dtype), None, _refuse
             return
-        self.threads = threads_of_calls(plan.num_threads, work_bytes(plan))
         plain = plain_dtype(plan.dtype, dtype)
         result = plain if plan.result_dtype == plan.dtype else plain_dtype(plan.result_dtype)
         kernels = builds.builds()[self.build]
         self.work = make_sum_work(plan, moves=python)
+        self.threads = threads_of_calls(plan.num_threads, self.work.nbytes)
         self.pooling = kernels.Averaging(self.work, plain, result, self.threads)
         self.run = self.pooling.run if plan.activation is None else _refuse
 

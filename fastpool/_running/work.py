@@ -13,17 +13,15 @@ from .._planning.geometry import Axis
 from .._planning.indexing import index_base, index_strides, is_linear
 from .._planning.windows import Windows
 from . import pixels
-from .passes import Step, Window, chain, is_empty, is_wide
+from .passes import Step, Window, chain, is_empty, is_wide, trimmed
 from .tiles import key_bytes, tile_of
 
 
 class Problem(NamedTuple):
-    """What a work is made for: some windows of a plan, and the arrays of these windows."""
+    """What a work is made for: a plan, its `trimmed` axes, and how they are taken."""
 
     plan: object
-    windows: tuple  # the `trimmed` axes
-    input_shape: tuple
-    output_shape: tuple
+    windows: tuple
     off: tuple = ()  # names of strategies that are switched off
     planes: int = 0  # planes that are interleaved as channels, 0 if none are
     composite: str | None = None  # dtype of elements with places, which are pooled as values
@@ -122,9 +120,14 @@ def none_empty(window):
     return Windows(Axis(*window[:6], 0), 0, window.out, window.out).empty == 0
 
 
+def problem_of(plan, off=()):
+    """Return the problem of a plan, without the strategies that are `off`."""
+    return Problem(plan, tuple(map(trimmed, plan.axes)), off)
+
+
 def make_work(problem):
     """Return the work of a problem by passes over tiles, which no strategy has taken yet."""
-    plan, windows, input_shape, output_shape, off, planes, composite = problem
+    plan, windows, off, planes, composite = problem
     dtype, pairs = composite or plan.dtype, plan.return_indices and not composite
     itemsize = ITEMSIZE[dtype]
     axes, windows = plan.spatial, list(windows)
@@ -166,8 +169,8 @@ def make_work(problem):
     sizes = [w.size for w in windows]
     return Work(
         problem=problem,
-        input_shape=input_shape,
-        output_shape=output_shape,
+        input_shape=plan.input_shape,
+        output_shape=plan.output_shape,
         dtype=dtype,
         nan=plan.nan,
         windows=tuple(windows),

@@ -241,7 +241,7 @@ def _call(plan, prepared):
 
 def _kernel(plan, prepared):
     """Return how tiles are pooled, and the (strategy, reason) of those that declined."""
-    if any(map(is_empty, prepared.windows)):
+    if any(map(is_empty, prepared.work.problem.windows)):
         return "nothing to pool: no window has an element", ()
     work = prepared.work
     text = strategies.DOES[work.strategy]
@@ -287,7 +287,7 @@ def _threads_of(plan, prepared):
     asked = prepared.threads_now()
     tasks, most = prepared.pooling.tasks, prepared.pooling.most_threads
     count = min(asked, max(1, most))
-    work = work_bytes(plan)
+    work = prepared.work.nbytes
     if count < asked and most < tasks:
         why = f"{asked} asked for, whose scratch would take more memory than the arrays"
     elif count < asked:

@@ -11,8 +11,7 @@ import fastpool
 import limits
 from fastpool import _reference
 from fastpool._running import prepare, running_maxima
-from fastpool._running.passes import trimmed
-from fastpool._running.work import Problem, make_work
+from fastpool._running.work import make_work, problem_of
 
 MIB = 1 << 20
 
@@ -288,9 +287,7 @@ def test_usual_layers_keep_their_ways():
                     pads=kernel // 2,
                 )
                 assert form_of(plan) != "running_maxima"
-                windows = tuple(map(trimmed, plan.axes))
-                shapes = plan.input_shape, plan.output_shape
-                work = make_work(Problem(plan, windows, *shapes))
+                work = make_work(problem_of(plan))
                 assert not work.wide and not running_maxima.pays(work)
 
 

@@ -12,8 +12,7 @@ import pytest
 import fastpool
 from callers import ROOT, build, load, needs_compiler
 from fastpool._planning.geometry import AdaptiveAxis
-from fastpool._running.passes import trimmed
-from fastpool._running.work import Problem, make_work
+from fastpool._running.work import make_work, problem_of
 
 SOURCE = ROOT / "fastpool"
 
@@ -71,8 +70,7 @@ def test_windows(counting, layout, spatial, attributes):
     shape = (2, 3, *spatial) if layout == "NCHW" else (2, *spatial, 3)
     more = {"strides": stride, "pads": pads, "dilations": dilation, "layout": layout}
     plan = fastpool.plan_max_pool(shape, "int32", kernel, ceil_mode=True, **more)
-    windows = [trimmed(axis) for axis in plan.axes]
-    work = make_work(Problem(plan, windows, shape, plan.output_shape))
+    work = make_work(problem_of(plan))
     for rows, cols, planes in itertools.product((1, 2), (1, 3, 8), (1, 2)):
         tiled = work._replace(tile=(rows, cols, 2, 1 if layout == "NHWC" else planes))
         check(counting, tiled, plan, cols)
@@ -88,7 +86,6 @@ def test_irregular_windows(counting, layout, sizes):
     plan = fastpool.plan_adaptive_max_pool(shape, "int32", outs, layout=layout)
     part = plan.tile((slice(None), slice(None), slice(1, None)))
     for whole in (plan, part.plan):
-        windows = [trimmed(axis) for axis in whole.axes]
-        work = make_work(Problem(whole, windows, whole.input_shape, whole.output_shape))
+        work = make_work(problem_of(whole))
         for rows, cols in itertools.product((1, 2), (1, 4)):
             check(counting, work._replace(tile=(rows, cols, 2, 1)), whole, cols)

@@ -15,8 +15,7 @@ from fastpool import _reference
 from fastpool._running import builds as running
 from fastpool._running import prepare, running_maxima, strategies
 from fastpool._running.instruction_sets import Build
-from fastpool._running.passes import trimmed
-from fastpool._running.work import Problem, make_work
+from fastpool._running.work import make_work, problem_of
 
 BUILDS = {
     "avx512": Build(64, masks=True),
@@ -65,8 +64,7 @@ def plan_of(name):
 
 
 def work_of(plan, build):
-    windows = tuple(map(trimmed, plan.axes))
-    work = make_work(Problem(plan, windows, plan.input_shape, plan.output_shape))
+    work = make_work(problem_of(plan))
     return strategies.decide(work, build)
 
 

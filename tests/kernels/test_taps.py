@@ -27,8 +27,7 @@ from codes import oracle as greatest_codes
 from fastpool import _reference
 from fastpool._planning.geometry import layout as order_of
 from fastpool._running import builds as running
-from fastpool._running.passes import trimmed
-from fastpool._running.work import Problem, make_work
+from fastpool._running.work import make_work, problem_of
 
 INDEXING = [
     {},
@@ -290,8 +289,7 @@ def test_lanes_hold_every_position_of_channels_last(sizes, kernel, channels, lan
     x, *expected = pooled(codes, values, kernel, "NHWC", indexing, **attributes)
     plan = planned(x.shape, name, kernel, isa, layout="NHWC", **indexing, **attributes)
     check(plan, x, *expected, f"{sizes}, {kernel}, {channels} channels")
-    windows = tuple(map(trimmed, plan.axes))
-    work = make_work(Problem(plan, windows, plan.input_shape, plan.output_shape))
+    work = make_work(problem_of(plan))
     assert work.key_bytes == max(lane, cases.dtype(name).itemsize)
 
 
