@@ -60,10 +60,8 @@ BY_STRING = {
 HEAD = "Takes", "Reads", "Scratch", "Wins"
 MAY_NAME_STRATEGIES = {
     "fastpool/_running/composites.py",
-    "fastpool/_running/interleaving.py",
-    "fastpool/_running/pixels.py",
     "fastpool/_running/strategies.py",
-    "fastpool/_running/whole.py",
+    "fastpool/_running/tiles.py",
     "fastpool/kernels/maximum/pool.pxi",
     "fastpool/kernels/maximum/pool_tile.pxi",
     "fastpool/kernels/maximum/strategies.pxi",

@@ -17,7 +17,7 @@ from ._planning.geometry import AdaptiveAxis, Axis, Given, GivenSize
 from ._planning.lp_pool import LpPool
 from ._planning.max_pool import MaxPool
 from ._planning.max_unpool import MaxUnpool
-from ._running import execute, norms, unpool
+from ._running import execute, lp, unpool
 from ._running.plan_cache import PLAN_BYTES, keep_within_limit
 from ._running.prepare import PreparedAverage, PreparedPool, PreparedUnpool
 
@@ -424,7 +424,7 @@ class LpPoolPlan(_WindowPlan, LpPool):
     array([[6., 3.]], dtype=float32)
     """
 
-    _most_parts = norms.MOST_PARTS
+    _most_parts = lp.MOST_PARTS
 
     def __call__(self, x, out=None):
         """Return the norms of an array of shape `input_shape` and type `dtype`.
@@ -433,7 +433,7 @@ class LpPoolPlan(_WindowPlan, LpPool):
         that does not overlap `x`. If an array has another shape or type, raise TypeError or
         ValueError with nothing written.
         """
-        return norms.lp_pool(self, x, out)
+        return lp.lp_pool(self, x, out)
 
     def __post_init__(self):
         check_class(self, LpPoolPlan)
@@ -441,7 +441,7 @@ class LpPoolPlan(_WindowPlan, LpPool):
 
     def _prepare(self, dtype):
         check_class(self, LpPoolPlan)
-        return norms.PreparedNorm(self, dtype)
+        return lp.PreparedNorm(self, dtype)
 
     def __repr__(self):
         usual = {"p": None, "partial": "sum", "nan": "propagate", "num_threads": None}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from .._planning.dtypes import ITEMSIZE, is_float
 from . import sum_strategies
-from .counts import counts_of, divisors, most_divisor, values_of
+from .divisor_counts import counts_of, divisors, most_divisor, values_of
 from .passes import Window, chain, trimmed
 from .sum_strategies import FEW_TAPS, FEWEST_CHANNELS, carries_columns, choose, most_taps
 from .sum_strategies import Windows as SumWindows

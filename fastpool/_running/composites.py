@@ -7,7 +7,7 @@ The composites of a tile are pooled as values, so that all strategies for values
 import math
 
 from .._planning.dtypes import ITEMSIZE
-from .pixels import MAX_TAPS, TAPS_ALONG
+from .tiles import MAX_TAPS, TAPS_ALONG
 
 # Per width of keys: the dtype of composites, and one more than the most places under a tile.
 # (Places of 32 bits are divided as floats, whose quotients would be wrong from 2**22 on.)

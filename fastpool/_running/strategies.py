@@ -12,11 +12,16 @@ import os
 from .._planning.dtypes import ITEMSIZE, is_float
 from . import running_maxima as _running_maxima
 from .composites import against_composites, composed
-from .interleaving import against_interleaving, interleaved_planes
 from .passes import against_one_pass
-from .pixels import MAX_TAPS, TAPS_ALONG, against_all_taps, against_row
+from .planes import (
+    against_interleaving,
+    against_one_window,
+    against_whole_pixels,
+    in_one_window,
+    interleaved_planes,
+)
 from .running_maxima import in_running_maxima
-from .whole import against_one_window, against_whole_pixels, in_one_window
+from .tiles import MAX_TAPS, TAPS_ALONG, against_all_taps, against_row
 from .work import make_work, none_empty
 
 # Limits of the kernels, which export those that their code depends on (LIMITS).

@@ -12,9 +12,8 @@ from .._planning.dtypes import INDEX_BYTES, ITEMSIZE, is_float
 from .._planning.geometry import Axis
 from .._planning.indexing import index_base, index_strides, is_linear
 from .._planning.windows import Windows
-from . import pixels
 from .passes import Step, Window, chain, is_empty, is_wide, trimmed
-from .tiles import key_bytes, tile_of
+from .tiles import key_bytes, of_pixels, tile_of
 
 
 class Problem(NamedTuple):
@@ -150,7 +149,7 @@ def make_work(problem):
     if irregular:  # its strategy has no chains
         windows = [window._replace(steps=chain(1, 1)) for window in windows]
     elif channels_last:
-        pixels_as_row, direct = pixels.of_pixels(windows, channels * itemsize, pairs, off)
+        pixels_as_row, direct = of_pixels(windows, channels * itemsize, pairs, off)
     keyed = is_float(dtype) and (itemsize == 2 or plan.nan == "ignore")
     if not (irregular or pairs or composite or keyed or pixels_as_row or direct):
         windows[-2] = windows[-2].strided

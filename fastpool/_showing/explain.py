@@ -8,7 +8,7 @@ from .._planning import geometry
 from .._planning.average_pool import AvgPool
 from .._planning.dtypes import ITEMSIZE, is_float, is_integer
 from .._planning.lp_pool import LpPool
-from .._running import averages, builds, norms, strategies, sum_strategies, threads
+from .._running import averages, builds, lp, strategies, sum_strategies, threads
 from .._running.forks import has_forked
 from .._running.passes import is_empty
 from .._running.work import work_bytes
@@ -161,7 +161,7 @@ def _means(plan):
 
 
 def _norms(plan):
-    exact = norms.is_exact(plan)
+    exact = lp.is_exact(plan)
     if plan.p == math.inf:
         yield f"{plan.dtype}, p inf: the greatest magnitude"
     else:
@@ -212,8 +212,8 @@ def _call(plan, prepared):
     kernels = builds.builds()[prepared.build]
     build = f"{prepared.build} build, vectors of {kernels.VECTOR_BYTES} bytes"
     if isinstance(plan, LpPool):
-        yield "kernel", [f"{build}; {norms.DOES[norms.way(plan)]}"]
-        yield "copies", [f"one of each part of x and its result, of {_bytes(norms.PART_BYTES)}"]
+        yield "kernel", [f"{build}; {lp.DOES[lp.way(plan)]}"]
+        yield "copies", [f"one of each part of x and its result, of {_bytes(lp.PART_BYTES)}"]
         part = prepared.kernel()
         of_part = _threads_of(part.plan, part)
         yield "threads", [f"{of_part} for the kernel of each part; NumPy takes 1"]

@@ -17,7 +17,7 @@ from configurations.averaging import KINDS, MOST_TAPS, draw_windows
 from configurations.strategies import choices_of, examples
 from fastpool import _reference
 from fastpool._running import builds as running
-from fastpool._running import norms
+from fastpool._running import lp
 
 INF, NAN = math.inf, math.nan
 ORDERS = [1, 2, INF, 3, 1.5, 0.5, 7, 0.01, 1e-5, 5e-324, 100.25, 1e6, 1e300]
@@ -206,8 +206,8 @@ def test_tiles_and_parts_give_the_same_bits(name, monkeypatch):
             part, read, write = plan.tile(outputs)
             cases.assert_same(part(x[read]), y[write], f"{p} {outputs}")
         with monkeypatch.context() as patch:
-            patch.setattr(norms, "PART_BYTES", 300)
-            patch.setattr(norms, "GATHERED", 50)
+            patch.setattr(lp, "PART_BYTES", 300)
+            patch.setattr(lp, "GATHERED", 50)
             cases.assert_same(pickle.loads(pickle.dumps(plan))(x), y)
         last = fastpool.lp_pool(
             np.ascontiguousarray(x.transpose(0, 2, 3, 1)), (3, 4), p, layout="NHWC", **attributes

@@ -15,7 +15,7 @@ from fastpool._planning.dtypes import is_float
 from fastpool._planning.geometry import Axis
 from fastpool._running import averages, sum_strategies
 from fastpool._running import builds as running
-from fastpool._running.counts import MOST_DIVISORS, counts_of
+from fastpool._running.divisor_counts import MOST_DIVISORS, counts_of
 
 KERNELS = Path(__file__).parents[2] / "fastpool" / "kernels"
 

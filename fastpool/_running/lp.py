@@ -25,9 +25,7 @@ from . import builds
 from .double_double import multiply
 from .execute import average_with_care, input_of, pool_with_care
 from .interop import bump_versions
-from .outputs import check_output, contiguous, outputs
-from .prepare import Prepared, PreparedAverage, PreparedPool
-from .roots import (
+from .lp_roots import (
     FORMATS,
     LEAST_SUM,
     MOST_SUM,
@@ -40,6 +38,8 @@ from .roots import (
     roots,
     row_sums,
 )
+from .outputs import check_output, contiguous, outputs
+from .prepare import Prepared, PreparedAverage, PreparedPool
 
 # Limit for the elements of a part and its results, and of what a window takes alone: parts share
 # the elements of longer windows.
