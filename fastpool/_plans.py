@@ -1,6 +1,6 @@
 """The plans that users hold: data that can be called, cut into tiles, explained and drawn."""
 
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError
 from types import GenericAlias
 
 from ._planning import average_pool, lp_pool, max_pool, max_unpool, parts
@@ -17,8 +17,8 @@ from ._planning.geometry import AdaptiveAxis, Axis, Given, GivenSize
 from ._planning.lp_pool import LpPool
 from ._planning.max_pool import MaxPool
 from ._planning.max_unpool import MaxUnpool
-from ._running import execute, lp, unpool
-from ._running.plan_cache import PLAN_BYTES, keep_within_limit
+from ._running import execute, unpool
+from ._running.plan_cache import MOST_PARTS, PLAN_BYTES, keep_within_limit
 from ._running.prepare import PreparedAverage, PreparedPool, PreparedUnpool
 
 
@@ -31,6 +31,12 @@ class _Plan:
 
     # How many plans it keeps at most, for parts of arrays.
     _most_parts = 1
+
+    def __setattr__(self, name, value):
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name):
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def _count_tables_in(self, counter):
         """Let a cache count the tables that compiled code will have: ``counter[0]`` are bytes."""
@@ -200,7 +206,6 @@ class _WindowPlan(_Plan):
         )
 
 
-@dataclass(frozen=True, repr=False)
 class MaxPoolPlan(_WindowPlan, MaxPool):
     """A max pooling of one geometry, ready to run on any array of its shape and type.
 
@@ -304,7 +309,6 @@ num_threads
         return self._shown("MaxPoolPlan", self.dtype, usual)
 
 
-@dataclass(frozen=True, repr=False)
 class AvgPoolPlan(_WindowPlan, AvgPool):
     """An average pooling of one geometry, ready to run on any array of its shape and type.
 
@@ -397,7 +401,6 @@ num_threads
         return self._shown("AvgPoolPlan", self.dtype, usual)
 
 
-@dataclass(frozen=True, repr=False)
 class LpPoolPlan(_WindowPlan, LpPool):
     """An Lp pooling of one geometry, ready to run on any array of its shape and type.
 
@@ -424,7 +427,7 @@ class LpPoolPlan(_WindowPlan, LpPool):
     array([[6., 3.]], dtype=float32)
     """
 
-    _most_parts = lp.MOST_PARTS
+    _most_parts = MOST_PARTS
 
     def __call__(self, x, out=None):
         """Return the norms of an array of shape `input_shape` and type `dtype`.
@@ -433,6 +436,8 @@ class LpPoolPlan(_WindowPlan, LpPool):
         that does not overlap `x`. If an array has another shape or type, raise TypeError or
         ValueError with nothing written.
         """
+        from ._running import lp  # here, so that importing fastpool stays fast
+
         return lp.lp_pool(self, x, out)
 
     def __post_init__(self):
@@ -441,6 +446,8 @@ class LpPoolPlan(_WindowPlan, LpPool):
 
     def _prepare(self, dtype):
         check_class(self, LpPoolPlan)
+        from ._running import lp
+
         return lp.PreparedNorm(self, dtype)
 
     def __repr__(self):
@@ -448,7 +455,6 @@ class LpPoolPlan(_WindowPlan, LpPool):
         return self._shown("LpPoolPlan", self.dtype, usual)
 
 
-@dataclass(frozen=True)
 class UnpoolPlan(_Plan, MaxUnpool):
     """A max unpooling of one geometry, ready to run on any arrays of its shape.
 

@@ -7,7 +7,6 @@ nothing else.
 
 import math
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 import numpy as np
 
@@ -245,6 +244,8 @@ def _largest_share(axis, places, divisor):
     elements = [count(axis, (0, axis.size), output) for output in range(axis.output)]
     if divisor is not None:
         return max(elements, default=0)
+    from fractions import Fraction  # here, so that importing fastpool stays fast
+
     counts = (count(axis, places, output) for output in range(axis.output))
     pairs = zip(elements, counts, strict=True)
     return max((Fraction(taps, total) for taps, total in pairs if taps), default=0)
@@ -256,6 +257,8 @@ def _check_range(dtype, result_dtype, rounding, axes, counted, divisor):
     least, greatest = limits(dtype)
     if divisor is None and low <= least and greatest <= high:
         return  # no mean is outside of the values, or of 0
+    from fractions import Fraction
+
     places = counted or [None] * len(axes)
     shares = (_largest_share(axis, at, divisor) for axis, at in zip(axes, places, strict=True))
     share = Fraction(math.prod(shares)) / (divisor or 1)
@@ -276,9 +279,8 @@ def rounded(value, rounding):
     if rounding == "trunc":
         return math.trunc(value)
     if rounding == "half_away":
-        return (
-            math.floor(value + Fraction(1, 2)) if value > 0 else math.ceil(value - Fraction(1, 2))
-        )
+        away = (2 * abs(value) + 1) // 2
+        return away if value > 0 else -away
     return round(value)
 
 

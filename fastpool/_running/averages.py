@@ -1,7 +1,7 @@
 """Turn a plan of averages into the work of a compiled `Averaging`: windows, counts and tiles."""
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .._planning.dtypes import ITEMSIZE, is_float
 from . import sum_strategies
@@ -61,8 +61,7 @@ MARKS = 3
 MOST_LANES = 64
 
 
-@dataclass(frozen=True)
-class SumWork:
+class SumWork(NamedTuple):
     """The description of an average pooling from which `fastpool._kernels.Averaging` is made."""
 
     input_shape: tuple

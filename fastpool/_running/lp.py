@@ -39,6 +39,7 @@ from .lp_roots import (
     row_sums,
 )
 from .outputs import check_output, contiguous, outputs
+from .plan_cache import MOST_PARTS
 from .prepare import Prepared, PreparedAverage, PreparedPool
 
 # Limit for the elements of a part and its results, and of what a window takes alone: parts share
@@ -46,7 +47,6 @@ from .prepare import Prepared, PreparedAverage, PreparedPool
 PART_BYTES, WINDOWS = 1 << 19, 4
 # A plan that has more parts, or more of different plans, makes them again for each call.
 _MOST_KEPT = 64
-MOST_PARTS = 8
 # From this p on, roots of sums in float64 have more digits than any narrower type.
 _LEAST_NARROW_P = 2.0**-10
 # Taps of windows that are gathered at a time, if one window has no more.

@@ -22,6 +22,8 @@ MOST_CALLS = 1024
 # What a plan takes at most: compiled objects, fields and keys, and as much for each axis. Measured
 # by test_memory.py. A key that names objects keeps these.
 PLAN_BYTES, AXIS_BYTES, KEY_BYTES = 12 << 10, 4 << 10, 2 << 10
+# Plans of parts of arrays that a plan of an Lp pooling keeps at most.
+MOST_PARTS = 8
 # The limit, unless FASTPOOL_PLAN_CACHE_LIMIT names another.
 USUAL_LIMIT = 64 << 20
 
