@@ -1,0 +1,168 @@
+"""Print what fastpool costs next to what it may cost; fail if a budget is passed.
+
+    python ci/budgets.py            # what is the same on every run: bytes, lines, modules, calls
+    python ci/budgets.py --time     # and times, on a machine that does nothing else
+
+Start it with the Python of an environment that has fastpool: ci/lint.sh does, after the tests. A
+limit is the value of today, rounded up. Lower it when the value falls. The goal is where it should
+go. Times never fail: they depend on the machine.
+"""
+
+import argparse
+import glob
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import fastpool
+from fastpool._api import average, maximum
+
+ROOT = Path(__file__).resolve().parents[1]
+# Parts that are no part of the house: front ends, programs, and the slow twin.
+ELSEWHERE = "onnx", "openvino", "torch", "dask", "xarray", "files", "conventions"
+ELSEWHERE += "_cli", "bench", "_reference"
+ENOUGH = 300  # processes or calls, of which the fastest counts
+
+# (name, unit) -> (what may not be passed, where it should go)
+BUDGETS = {
+    ("machine code of the largest build", "kB"): (2150, 1200),
+    ("wheel", "kB"): (3050, 1900),
+    ("Cython and C", "lines"): (15800, 11500),
+    ("Python without front ends and programs", "lines"): (11300, 9000),
+    ("stubs", "lines"): (3200, 1700),
+    ("modules of `import fastpool` over NumPy's", "modules"): (60, 45),
+    ("first call of max_pool", "calls of Python functions"): (260, 200),
+    ("first call of avg_pool", "calls of Python functions"): (290, 200),
+}
+TIMES = {
+    ("import over NumPy's", "ms of processor time"): 12,
+    ("first call of max_pool", "us"): 110,
+    ("first call of avg_pool", "us"): 110,
+    ("plan_max_pool", "us"): 55,
+    ("repeated call of a plan with out=", "us"): 0.4,
+}
+
+
+def lines(pattern, left_out=()):
+    """Return the lines of the files that git has under fastpool/ with one of some endings."""
+    command = ["git", "ls-files", "--", *(f"fastpool/*.{ending}" for ending in pattern)]
+    names = subprocess.check_output(command, cwd=ROOT, text=True).split()
+    kept = (name for name in names if name.split("/")[1] not in left_out)
+    return sum((ROOT / name).read_bytes().count(b"\n") for name in kept)
+
+
+def code_kilobytes():
+    """Return the machine code and constants of the largest build, as `size` counts them."""
+    builds = glob.glob(os.path.join(os.path.dirname(fastpool.__file__), "_kernels*.so"))
+    try:
+        table = subprocess.check_output(["size", *builds], text=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None  # no binutils
+    return max(int(row.split()[0]) for row in table.splitlines()[1:]) // 1000
+
+
+def wheel_kilobytes():
+    tag = sys.implementation.cache_tag
+    wheels = glob.glob(str(ROOT / "build" / f"wheels-{tag}" / "*.whl"))
+    return os.path.getsize(wheels[0]) // 1000 if wheels else None
+
+
+def modules():
+    """Return how many modules a new process loads for fastpool, after NumPy."""
+    code = "import sys, numpy; n = len(sys.modules); import fastpool; print(len(sys.modules) - n)"
+    return int(subprocess.check_output([sys.executable, "-P", "-c", code], text=True))
+
+
+def calls(pool, plans):
+    """Return how many Python functions of fastpool a call runs that has to plan."""
+    x, count = np.zeros((1, 4, 8, 8), np.float32), 0
+
+    def profile(frame, event, _):
+        nonlocal count
+        inside = event == "call" and "fastpool" in frame.f_code.co_filename
+        count += inside and not frame.f_code.co_name.startswith("<")
+
+    pool(x, 3, strides=2, pads=1)
+    plans.clear()
+    sys.setprofile(profile)
+    try:
+        pool(x, 3, strides=2, pads=1)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def microseconds(call, before=lambda: None):
+    best = float("inf")
+    for _ in range(ENOUGH):
+        before()
+        start = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - start)
+    return best * 1e6
+
+
+def import_milliseconds():
+    """Return the processor time of an import, less that of NumPy's; the least of some processes."""
+    best = {}
+    for _ in range(ENOUGH // 10):
+        for code in ("import numpy", "import numpy, fastpool"):
+            process = subprocess.Popen([sys.executable, "-P", "-c", code])
+            usage = os.wait4(process.pid, 0)[2]
+            best[code] = min(best.get(code, 9e9), usage.ru_utime + usage.ru_stime)
+    one, both = best.values()
+    return (both - one) * 1e3
+
+
+def measured():
+    return [
+        code_kilobytes(),
+        wheel_kilobytes(),
+        lines(("pyx", "pxi", "pxd", "h")),
+        lines(("py",), ELSEWHERE),
+        lines(("pyi",)),
+        modules(),
+        calls(fastpool.max_pool, maximum._pool_plans),
+        calls(fastpool.avg_pool, average._plans),
+    ]
+
+
+def times():
+    x = np.zeros((1, 4, 8, 8), np.float32)
+    window = {"kernel_shape": 3, "strides": 2, "pads": 1}
+    plan = fastpool.plan_max_pool(x.shape, x.dtype, **window)
+    y = plan(x)
+    return [
+        import_milliseconds(),
+        microseconds(lambda: fastpool.max_pool(x, **window), maximum._pool_plans.clear),
+        microseconds(lambda: fastpool.avg_pool(x, **window), average._plans.clear),
+        microseconds(lambda: fastpool.plan_max_pool(x.shape, x.dtype, **window)),
+        microseconds(lambda: [plan(x, y) for _ in range(100)]) / 100,
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--time", action="store_true", help="measure times, too")
+    options = parser.parse_args()
+    passed = 0
+    print(f"{'now':>8} {'limit':>8} {'goal':>8}")
+    for ((name, unit), (limit, goal)), value in zip(BUDGETS.items(), measured(), strict=True):
+        over = value is not None and value > limit
+        passed += over
+        shown = "?" if value is None else value
+        print(f"{shown:>8} {limit:>8} {goal:>8}  {name}, {unit}{'   PASSED' if over else ''}")
+    for ((name, unit), goal), value in zip(
+        TIMES.items(), times() if options.time else (), strict=False
+    ):
+        print(f"{value:>8.2f} {'':>8} {goal:>8}  {name}, {unit}")
+    if passed:
+        sys.exit(f"{passed} of the budgets are passed (ci/budgets.py)")
+
+
+if __name__ == "__main__":
+    main()
