@@ -31,9 +31,9 @@ ENOUGH = 300  # processes or calls, of which the fastest counts
 BUDGETS = {
     ("machine code of the largest build", "kB"): (2150, 1200),
     ("wheel", "kB"): (3050, 1900),
-    ("Cython and C", "lines"): (15800, 11500),
+    ("Cython and C", "lines"): (16150, 11500),
     ("Python without front ends and programs", "lines"): (11300, 9000),
-    ("stubs", "lines"): (3200, 1700),
+    ("stubs", "lines"): (3650, 1700),
     ("modules of `import fastpool` over NumPy's", "modules"): (60, 45),
     ("first call of max_pool", "calls of Python functions"): (260, 200),
     ("first call of avg_pool", "calls of Python functions"): (290, 200),
@@ -156,10 +156,9 @@ def main():
         passed += over
         shown = "?" if value is None else value
         print(f"{shown:>8} {limit:>8} {goal:>8}  {name}, {unit}{'   PASSED' if over else ''}")
-    for ((name, unit), goal), value in zip(
-        TIMES.items(), times() if options.time else (), strict=False
-    ):
-        print(f"{value:>8.2f} {'':>8} {goal:>8}  {name}, {unit}")
+    if options.time:
+        for ((name, unit), goal), value in zip(TIMES.items(), times(), strict=True):
+            print(f"{value:>8.2f} {'':>8} {goal:>8}  {name}, {unit}")
     if passed:
         sys.exit(f"{passed} of the budgets are passed (ci/budgets.py)")
 
