@@ -2,7 +2,8 @@
 # Check everything that needs no execution: the rules of the house (check_house.py), which need
 # nothing but Python and git; format and faults of Python (ruff), of Cython (cython-lint) and of
 # these scripts (shellcheck); the types that users' type checkers see (mypy, on tests/typing);
-# that the package agrees with its stubs (stubtest); and that no budget is passed (budgets.py). Works from any folder. Takes less than a minute
+# that the package agrees with its stubs (stubtest); and that no budget is passed (budgets.py).
+# Works from any folder. Takes less than a minute
 # after the installations.
 # The environment is .venv-lint next to ci/, or $FASTPOOL_VENV. Types mention torch, dask and
 # others, so they are checked in the environment of torch.sh, which is made if it does not exist.
