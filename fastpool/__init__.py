@@ -72,7 +72,9 @@ def __getattr__(name):
             # Not an ImportError: help(fastpool) and others get every name of dir(), and only
             # expect that one is no attribute.
             raise AttributeError(str(error)) from error
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ._planning.words import meant_by
+
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{meant_by(name, __all__)}")
 
 
 def __dir__():

@@ -1,4 +1,4 @@
-"""Name the argument that is meant, if a caller uses the word of another library, or misspells one.
+"""Name the argument or function that is meant, if a caller uses the word of another library.
 
 Each public function takes unknown words in ``**unknown``, which its signature does not show. Then
 its first statement is ``if unknown: raise unexpected(function, unknown)``. Python's own TypeError
@@ -60,6 +60,15 @@ _MEANINGLESS = {
 }
 
 
+# The function of another library -> the one of fastpool.
+_FUNCTIONS = {
+    "average_pool": "avg_pool",
+    "mean_pool": "avg_pool",
+    "avgpool": "avg_pool",
+    "maxpool": "max_pool",
+    "maxunpool": "max_unpool",
+}
+
 _TAKES_KEYWORDS = 0x08  # inspect.CO_VARKEYWORDS
 _MOST_HINTS = 8  # in one error
 
@@ -105,6 +114,19 @@ def unexpected(function, unknown):
     if not hints:
         hints = [f"expected {', '.join(names)}"]
     return TypeError(f"{text}; {'; '.join(hints)}")
+
+
+def meant_by(name, names):
+    """Return a hint at which of the public `names` an unknown one means, or ""."""
+    from difflib import get_close_matches
+
+    if name.startswith("_") or len(name) > 100:
+        return ""
+    plain = name.lower()
+    if plain[-2:] in ("1d", "2d", "3d"):
+        plain = plain[:-2].rstrip("_")
+    close = [_FUNCTIONS[plain]] if plain in _FUNCTIONS else get_close_matches(plain, names, 1, 0.8)
+    return f"; write fastpool.{close[0]}" if close else ""
 
 
 def _hint(word, value, names):

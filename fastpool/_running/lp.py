@@ -319,16 +319,11 @@ def _taps(axis, outputs):
 
     `outputs` is a column. The results have a row for each of them.
     """
-    if max(axis) > 2**31:  # products may exceed 64 bits
-        outputs = outputs.astype(object)
     start = outputs * axis.stride - axis.begin
     first = np.maximum(-(start // axis.dilation), 0)
     stop = np.minimum(-((start - axis.size) // axis.dilation), axis.kernel)
     count = np.maximum(stop - first, 0)
-    start, count = (
-        ((start + first * axis.dilation) * (count > 0)).astype(np.int64),
-        count.astype(np.int64),
-    )
+    start = (start + first * axis.dilation) * (count > 0)
     taps = np.arange(count.max())
     return start + taps * min(axis.dilation, max(1, axis.size)), taps < count
 

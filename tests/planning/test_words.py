@@ -106,3 +106,21 @@ def test_words_of_calls_that_are_cached():
     fastpool.max_pool(X, 2)
     for _ in range(2):
         assert "write strides for stride" in refusal(fastpool.max_pool, X, 2, stride=2)
+
+
+@pytest.mark.parametrize(
+    "name, meant",
+    [
+        ("max_pool2d", "max_pool"),
+        ("AdaptiveAvgPool3d", "adaptive_avg_pool"),
+        ("average_pool", "avg_pool"),
+        ("max_unpol", "max_unpool"),
+        ("min_pool", None),
+        ("x" * 10_000, None),
+        ("_pool", None),
+    ],
+)
+def test_functions_of_other_libraries(name, meant):
+    with pytest.raises(AttributeError) as raised:
+        getattr(fastpool, name)
+    assert str(raised.value).partition("; ")[2] == (f"write fastpool.{meant}" if meant else "")
