@@ -3,7 +3,7 @@
 from dataclasses import FrozenInstanceError
 from types import GenericAlias
 
-from ._planning import average_pool, lp_pool, max_pool, max_unpool, parts
+from ._planning import average_pool, lp_pool, max_pool, max_unpool
 from ._planning.average_pool import AvgPool
 from ._planning.checks import (
     check_class,
@@ -103,6 +103,8 @@ class _WindowPlan(_Plan):
         >>> read, part.output_shape
         ((slice(1, 6, None), slice(39, 80, None)), (2, 20))
         """
+        from ._planning import parts  # here, so that importing fastpool stays fast
+
         return parts.tile(self, outputs)
 
     def explain(self):

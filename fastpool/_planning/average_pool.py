@@ -43,7 +43,7 @@ _MOST_TAPS = 2**53
 _FEW_OUTPUTS = 4096
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class AvgPool(Pooled):
     """An average pooling of one geometry, as data. `fastpool.AvgPoolPlan` documents the fields."""
 

@@ -28,7 +28,7 @@ from .geometry import Attributes, Axis, Given, check_size, extent_at, pooled_axe
 from .pooled import Pooled, axes_again
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class LpPool(Pooled):
     """An Lp pooling of one geometry, as data. `fastpool.LpPoolPlan` documents the fields."""
 

@@ -31,7 +31,7 @@ from .indexing import check_index_size, index_rules
 from .pooled import AXES, GIVEN, Pooled, axes_again
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class MaxPool(Pooled):
     """A max pooling of one geometry, as data. `fastpool.MaxPoolPlan` documents the fields."""
 

@@ -9,6 +9,7 @@ from .checks import (
     INTEGER,
     INTEGERS,
     TEXT,
+    Data,
     check_kinds,
     compare_fields,
     named_plan,
@@ -19,8 +20,8 @@ from .dtypes import INDEX_BYTES, ITEMSIZE, name_of
 from .geometry import check_size, extent_at, replaced
 
 
-@dataclass(frozen=True)
-class MaxUnpool:
+@dataclass(frozen=True, eq=False, repr=False)
+class MaxUnpool(Data):
     """A max unpooling of one geometry, as data.
 
     `spatial` holds the positions of the spatial axes in the array. `sizes`, `inferred` and `output`

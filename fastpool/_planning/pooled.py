@@ -6,6 +6,7 @@ from .checks import (
     INTEGER,
     INTEGERS,
     TEXT,
+    Data,
     any_of,
     compare_fields,
     or_none,
@@ -35,7 +36,7 @@ GIVEN = or_none(
 )
 
 
-class Pooled:
+class Pooled(Data):
     """Properties of a plan that has `input_shape`, `layout`, `axes` and `channels_last`."""
 
     @property

@@ -8,7 +8,6 @@ from .._planning.checks import checked, has_state
 from .._planning.max_pool import MaxPool
 from .._planning.max_unpool import MaxUnpool
 from . import builds, strategies, threads
-from .averages import make_sum_work
 from .outputs import plain_dtype
 from .repeats import once
 from .running_maxima import in_running_maxima
@@ -109,6 +108,8 @@ class PreparedAverage(Prepared):
 
     def __init__(self, plan, dtype=None, python=True):
         """The arguments are those of `PreparedPool`."""
+        from .averages import make_sum_work  # here, so that importing fastpool stays fast
+
         plan, self.state = checked(AvgPool, plan)
         self.plan = plan
         self.build = builds.active_name()
