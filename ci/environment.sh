@@ -30,8 +30,8 @@ make_environment() {
 
 # is_outdated WHEEL: succeed if there is no wheel ("") or a source is newer.
 is_outdated() {
-    [ -z "$1" ] || [ -n "$(find "$root/setup.py" "$root/pyproject.toml" "$root/fastpool" \
-        \( -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name '*.pyx' -o -name '*.pxi' \
+    [ -z "$1" ] || [ -n "$(cd "$root" && find setup.py pyproject.toml fastpool stubs \
+        \( -name '*.py' -o -path 'stubs/*.pyi' -o -name '*.toml' -o -name '*.pyx' -o -name '*.pxi' \
         -o -name '*.pxd' -o -name '*.h' \) -newer "$1")" ]
 }
 
