@@ -69,7 +69,7 @@ make_instrumented() {
     fi
     mkdir -p "$site"
     # Leave out modules that were built in the checkout.
-    tar -C "$root" --exclude='*.so' -cf - setup.py pyproject.toml README.md LICENSE fastpool |
+    tar -C "$root" --exclude='*.so' -cf - setup.py pyproject.toml README.md LICENSE fastpool stubs |
         tar -C "$site" -xf -
     echo "building fastpool in $site: two to four minutes"
     (cd "$site" && "$venv/bin/python" setup.py build_ext --inplace) >"$site/build.log" 2>&1 || {
