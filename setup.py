@@ -1,4 +1,5 @@
-"""Build fastpool/_kernels.pyx once per instruction set. All other settings are in pyproject.toml.
+"""Build fastpool/_kernels.pyx once per instruction set, and write the stubs. All other settings are
+in pyproject.toml.
 
 FASTPOOL_CFLAGS holds flags that come after all others; ci/sanitize.sh passes the sanitizers' there.
 (CFLAGS come before, so -O1 there would have no effect.) FASTPOOL_OPENMP=0 builds without OpenMP:
@@ -136,4 +137,5 @@ class BuildParallel(build_ext):
         super().build_extensions()
 
 
+runpy.run_path("stubs/write.py", run_name="__main__")
 setup(ext_modules=list(extensions()), cmdclass={"build_ext": BuildParallel})

@@ -15,12 +15,14 @@ ROOT = Path(__file__).parents[1]
 SOURCES = {
     path.relative_to(ROOT).as_posix()
     for path in ROOT.glob("fastpool/**/*")
-    if path.is_file() and "__pycache__" not in path.parts
+    if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyi"
 }
+# The stubs that setup.py writes, from those of stubs/.
+STUBS = {path.relative_to(ROOT / "stubs").as_posix() for path in ROOT.glob("stubs/**/*.pyi")}
 LICENCES = {"LICENSE"} | {f"licences/{path.name}" for path in ROOT.glob("licences/*")}
 
 COMPILED = (".so", ".pyd")
-WHEEL_SOURCES = (".py", ".pyi", "py.typed", "fastpool/__init__.pxd", "include/fastpool.h")
+WHEEL_SOURCES = (".py", "py.typed", "fastpool/__init__.pxd", "include/fastpool.h")
 RUNTIME = re.compile(
     r"fastpool(\.libs|/\.dylibs)/(libgomp|libomp|msvcp|vcruntime|\.load-order)[^/]*"
 )
@@ -37,7 +39,7 @@ def wheel_complaints(path, names):
     """
     tags = path.stem.split("-")
     package = {name for name in names if name.startswith("fastpool/")}
-    expected = {name for name in SOURCES if name.endswith(WHEEL_SOURCES)}
+    expected = {name for name in SOURCES if name.endswith(WHEEL_SOURCES)} | STUBS
     yield from (f"{name} is missing" for name in sorted(expected - package))
     modules = sorted(name for name in package if name.endswith(COMPILED))
     x86 = tags[-1].endswith(("x86_64", "amd64")) and not tags[-1].startswith("macosx")
@@ -81,13 +83,20 @@ def sdist_complaints(path, names):
     folder = path.name.removesuffix(".tar.gz") + "/"
     names = {name.removeprefix(folder) for name in names}
     expected = {name for name in SOURCES if not name.endswith((*COMPILED, ".c"))} | LICENCES
-    for pattern in ("tests/**/*.py", "tests/**/*.c", "tests/**/*.pyx", "ci/*", "docs/*.md"):
+    for pattern in (
+        "tests/**/*.py",
+        "tests/**/*.c",
+        "tests/**/*.pyx",
+        "ci/*",
+        "docs/*.md",
+        "stubs/**/*",
+    ):
         files = (file for file in ROOT.glob(pattern) if file.is_file())
         expected |= {file.relative_to(ROOT).as_posix() for file in files}
     expected |= {"setup.py", "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md"}
     yield from (f"{name} is missing" for name in sorted(expected - names))
     for name in sorted(names):
-        generated = name.endswith(".c") and not name.startswith("tests/")
+        generated = name.endswith(".c") and not name.startswith("tests/") or name in STUBS
         if generated or name.endswith((*COMPILED, ".pyc")) or name.startswith(("build/", ".")):
             yield f"{name} does not belong there"
 

@@ -30,8 +30,8 @@ make_environment() {
 
 # is_outdated WHEEL: succeed if there is no wheel ("") or a source is newer.
 is_outdated() {
-    [ -z "$1" ] || [ -n "$(find "$root/setup.py" "$root/pyproject.toml" "$root/fastpool" \
-        \( -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name '*.pyx' -o -name '*.pxi' \
+    [ -z "$1" ] || [ -n "$(cd "$root" && find setup.py pyproject.toml fastpool stubs \
+        \( -name '*.py' -o -path 'stubs/*.pyi' -o -name '*.toml' -o -name '*.pyx' -o -name '*.pxi' \
         -o -name '*.pxd' -o -name '*.h' \) -newer "$1")" ]
 }
 
@@ -69,7 +69,7 @@ make_instrumented() {
     fi
     mkdir -p "$site"
     # Leave out modules that were built in the checkout.
-    tar -C "$root" --exclude='*.so' -cf - setup.py pyproject.toml README.md LICENSE fastpool |
+    tar -C "$root" --exclude='*.so' -cf - setup.py pyproject.toml README.md LICENSE fastpool stubs |
         tar -C "$site" -xf -
     echo "building fastpool in $site: two to four minutes"
     (cd "$site" && "$venv/bin/python" setup.py build_ext --inplace) >"$site/build.log" 2>&1 || {

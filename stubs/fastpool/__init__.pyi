@@ -24,33 +24,6 @@ from ._plans import MaxPoolPlan as MaxPoolPlan
 from ._plans import UnpoolPlan as UnpoolPlan
 
 __version__: str
-__all__ = [
-    "AvgPoolPlan",
-    "LpPoolPlan",
-    "MaxPoolPlan",
-    "UnpoolPlan",
-    "adaptive_avg_pool",
-    "adaptive_max_pool",
-    "avg_pool",
-    "get_include",
-    "global_avg_pool",
-    "global_lp_pool",
-    "global_max_pool",
-    "lp_pool",
-    "max_pool",
-    "max_unpool",
-    "plan_adaptive_avg_pool",
-    "plan_adaptive_max_pool",
-    "plan_avg_pool",
-    "plan_global_avg_pool",
-    "plan_global_lp_pool",
-    "plan_global_max_pool",
-    "plan_lp_pool",
-    "plan_max_pool",
-    "plan_max_unpool",
-    "set_plan_cache_limit",
-    "show_config",
-]
 
 def get_include() -> str: ...
 def set_plan_cache_limit(nbytes: int) -> int: ...

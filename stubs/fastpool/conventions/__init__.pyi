@@ -7,8 +7,6 @@ from numpy.typing import DTypeLike
 
 from .. import typing as t
 
-__all__ = ["Answer", "Comparison", "compare"]
-
 class Answer(NamedTuple):
     name: str
     call: str
@@ -23,16 +21,4 @@ class Comparison(NamedTuple):
     def draw(self, *, title: str | None = None, width: float | None = None) -> Figure: ...
     def _repr_html_(self) -> str | None: ...
 
-def compare(
-    sizes: t.Ints,
-    kernel_shape: t.Ints,
-    *,
-    strides: t.Strides | None = 1,
-    pads: t.Ints | None = 0,
-    dilations: t.Ints | None = 1,
-    auto_pad: t.AutoPad = "NOTSET",
-    ceil_mode: t.CeilMode = False,
-    op: Literal["max", "average", None] = "max",
-    count_include_pad: t.CountIncludePad = False,
-    dtype: DTypeLike | None = None,
-) -> Comparison: ...
+def compare(sizes: t.Ints, op: Literal["max", "average", None] = "max") -> Comparison: ...

@@ -1,0 +1,299 @@
+"""Write fastpool's stubs (.pyi) from the stubs of this folder and the signatures of the modules.
+
+    python stubs/write.py
+
+setup.py runs it, and so every build does. Modules are read, not imported: it needs no kernels.
+
+A stub of this folder is a normal stub, except for three things that are filled in:
+
+- `__all__`, if the module has it.
+- The parameters of a function. A function lists only those that differ from the tables below. All
+  others come in the order and with the defaults of the module, annotated by the first table that
+  names them: BY_INPUT, by the annotation of the first parameter; BY_PACKAGE; EVERY. ABSENT is a
+  parameter that the function does not take from such an input.
+- A name with Nd, which stands for 1d, 2d and 3d.
+"""
+
+import ast
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+ABSENT = None
+
+EVERY = {
+    "activation": "t.Activation",
+    "activation_params": "Sequence[float] | None",
+    "auto_pad": "t.AutoPad",
+    "beyond": "t.Beyond",
+    "ceil_mode": "t.CeilMode",
+    "ceil_rule": "t.CeilRule",
+    "count_include_pad": "t.CountIncludePad",
+    "dilations": "t.Ints | None",
+    "divisor": "SupportsIndex | None",
+    "dtype": "DTypeLike | None",
+    "index_axis": "SupportsIndex | None",
+    "index_dtype": "DTypeLike | None",
+    "index_layout": "t.IndexLayout",
+    "index_space": "t.IndexSpace",
+    "indices": "t.Array",
+    "keepdims": "t.KeepDims",
+    "kernel_shape": "t.Ints",
+    "layout": "t.Layout",
+    "nan": "t.Nan",
+    "num_threads": "SupportsIndex | None",
+    "numerics": "t.Numerics",
+    "output_shape": "t.Counts | None",
+    "output_size": "t.OutputSize",
+    "p": "float | None",
+    "pads": "t.Ints | None",
+    "partial": "t.Partial",
+    "result_dtype": "DTypeLike | None",
+    "return_indices": "bool | None",
+    "rounding": "t.Rounding",
+    "storage_order": "t.StorageOrder",
+    "strides": "t.Strides | None",
+}
+
+# Arguments of a DataArray, by the name of a dimension.
+BY_DIMENSION = {
+    "dilations": "t.ByDimension | None",
+    "kernel_shape": "Mapping[Any, SupportsIndex]",
+    "output_size": "Mapping[Any, SupportsIndex | None]",
+    "pads": "t.PadsByDimension | None",
+    "strides": "t.StridesByDimension | None",
+}
+
+BY_PACKAGE = {
+    "dask": {
+        "indices": "da.Array | t.Array",
+        "x": "da.Array",
+    },
+    "files": {
+        "indices": "_Path | None",
+        "max_bytes": "SupportsIndex",
+        "progress": "Callable[[int, int], object] | None",
+        "source": "_Path",
+        "target": "_Path",
+    },
+    "onnx": {
+        "activation": "t.Activation | bytes",
+        "auto_pad": "t.AutoPad | bytes",
+        "channels_last": "_ChannelsLast",
+        "dilations": "t.Counts | None",
+        "kernel_shape": "t.Counts",
+        "layout": "t.BatchLayout",
+        "pads": "t.Counts | None",
+        "pads_with_auto_pad": "_OnPads",
+        "strides": "t.Counts | None",
+        "x_scale": "_Scale",
+        "x_zero_point": "_ZeroPoint",
+        "y_scale": "_Scale",
+        "y_zero_point": "_ZeroPoint",
+    },
+    "openvino": {
+        "auto_pad": "_AutoPad",
+        "axis": "SupportsIndex | None",
+        "dilations": "t.Counts | None",
+        "exclude_pad": "_ExcludePad",
+        "index_element_type": "_IndexElementType",
+        "kernel": "t.Counts",
+        "layout": "t.BatchLayout",
+        "pads_begin": "t.Counts | None",
+        "pads_end": "t.Counts | None",
+        "rounding_type": "_RoundingType",
+        "strides": "t.Counts",
+        "version": "SupportsIndex",
+    },
+    "torch": {
+        "ceil_mode": "bool",
+        "count_include_pad": "bool",
+        "dilation": "_Ints",
+        "divisor_override": "int | None",
+        "indices": "Tensor",
+        "input": "Tensor",
+        "kernel_size": "_Ints",
+        "norm_type": "float",
+        "numerics": "_Numerics",
+        "output_size": "_Sizes",
+        "padding": "_Ints",
+        "return_indices": "bool",
+        "stride": "_Ints | None",
+    },
+    "xarray": {
+        **BY_DIMENSION,
+        "dims": "Hashable | Iterable[Hashable]",
+        "indices": "DataArray",
+        "x": "DataArray",
+    },
+}
+
+# What only arrays have that are neither a DataArray nor dask's, then what a DataArray lacks.
+OUTPUTS = ["out", "out_indices"]
+OF_LAYOUTS = ["activation", "activation_params", "index_axis", "index_layout", "index_space"]
+OF_LAYOUTS += ["layout", "output_shape", "storage_order"]
+
+BY_INPUT = {
+    "NDArray[_T]": {"dtype": "None", "out": "NDArray[_T] | None"},
+    "NDArray[_Byte]": {"out": "NDArray[_Byte] | None"},
+    "t.Array": {"out": "NDArray[Any] | None", "out_indices": "NDArray[Any] | None"},
+    "t.Counts": {"dtype": "DTypeLike"},
+    "_DaskArray": {"indices": "t.DaskArray | t.Array", **dict.fromkeys(OUTPUTS, ABSENT)},
+    "_DataArray": {
+        **BY_DIMENSION,
+        "indices": "t.DataArray",
+        **dict.fromkeys([*OUTPUTS, *OF_LAYOUTS], ABSENT),
+    },
+}
+
+
+class Module:
+    """The functions and `__all__` of a module, its imports from its own folder followed."""
+
+    def __init__(self, path):
+        self.path = path
+        self.body = ast.parse(path.read_text(encoding="utf-8")).body
+
+    def exported(self):
+        """Return the list `__all__`, or None."""
+        for node in self.body:
+            if isinstance(node, ast.Assign) and written(node.targets[0]) == "__all__":
+                return ast.literal_eval(node.value)
+        return None
+
+    def function(self, name):
+        """Return the definition of a function, or None if the module gets it another way."""
+        for node in self.body:
+            if isinstance(node, ast.FunctionDef) and node.name == name:
+                return node
+            if isinstance(node, ast.ImportFrom) and node.level == 1:
+                if any(alias.name == name for alias in node.names):
+                    path = self.path.parent / (node.module.replace(".", "/") + ".py")
+                    return Module(path).function(name)
+        return None
+
+
+def parameters(function):
+    """Yield each parameter, its default or None, and whether it is given by name only."""
+    given = function.args
+    assert not given.posonlyargs and not given.vararg, function.name
+    first = len(given.args) - len(given.defaults)
+    for at, argument in enumerate(given.args):
+        yield argument, given.defaults[at - first] if at >= first else None, False
+    for argument, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        yield argument, default, True
+
+
+def written(node):
+    """Return the source of an expression, with the quotes of all other sources."""
+    return ast.unparse(node).replace("'", '"')
+
+
+def default_shown(node):
+    """Return a default of a module as a stub shows it: constants, else an ellipsis."""
+    try:
+        ast.literal_eval(node)
+    except ValueError:
+        return "..."
+    return written(node)
+
+
+def filled(stub, function, package):
+    """Return the parameters of a function, each as text: those of the stub, then the tables'."""
+    given = {argument.arg: (argument, *rest) for argument, *rest in parameters(stub)}
+    first = written(next(iter(given.values()))[0].annotation) if given else ""
+    tables = [BY_INPUT.get(first, {}), BY_PACKAGE.get(package, {}), EVERY]
+    texts, keywords_only = [], False
+    for argument, default, keyword in parameters(function):
+        name = argument.arg
+        if name in given:
+            argument, default, keyword_here = given.pop(name)
+            annotation = written(argument.annotation)
+            shown = default and written(default)
+            keyword = keyword or keyword_here
+        else:
+            table = next((table for table in tables if name in table), None)
+            if table is None:
+                raise LookupError(f"no annotation for {name} of {package}.{stub.name}")
+            annotation = table[name]
+            if annotation is ABSENT:
+                continue
+            shown = default and default_shown(default)
+        if keyword and not keywords_only:
+            texts.append("*")
+            keywords_only = True
+        texts.append(f"{name}: {annotation}" + (f" = {shown}" if shown else ""))
+    if given and not function.args.kwarg:
+        raise LookupError(f"{package}.{stub.name} has no parameter {', '.join(given)}")
+    for name, (argument, default, _) in given.items():  # one of those that ** stands for
+        texts.append(f"{name}: {written(argument.annotation)}")
+        texts[-1] += f" = {written(default)}" if default else ""
+    if stub.args.kwarg:
+        texts.append(f"**{stub.args.kwarg.arg}: {written(stub.args.kwarg.annotation)}")
+    return texts
+
+
+def definition(stub, function, package):
+    """Return a function of a stub as text, its parameters filled in."""
+    texts = filled(stub, function, package)
+    lines = [f"@{written(decorator)}" for decorator in stub.decorator_list]
+    returns = f") -> {written(stub.returns)}: ..."
+    line = f"def {stub.name}({', '.join(texts)}{returns}"
+    if len(line) > 100:
+        line = f"def {stub.name}(\n" + "".join(f"    {text},\n" for text in texts) + returns
+    return "\n".join([*lines, line])
+
+
+def first_line(node):
+    """Return the line where a definition begins: that of its first decorator."""
+    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+
+
+def expanded(text):
+    """Return a stub with all names that hold Nd written three times."""
+    lines, pieces, done = text.splitlines(keepends=True), [], 0
+    nodes = ast.parse(text).body
+    while nodes:
+        group = [nodes.pop(0)]
+        name = getattr(group[0], "name", "")
+        while nodes and name and getattr(nodes[0], "name", "") == name:
+            group.append(nodes.pop(0))
+        piece = "".join(lines[done : group[-1].end_lineno])
+        done = group[-1].end_lineno
+        if "Nd" in name:
+            # Functions follow each other without an empty line.
+            more = piece.lstrip("\n") if isinstance(group[0], ast.FunctionDef) else piece
+            piece = piece.replace("Nd", "1d") + more.replace("Nd", "2d") + more.replace("Nd", "3d")
+        pieces.append(piece)
+    return "".join(pieces)
+
+
+def stub_text(text, module, package):
+    """Return the stub of a module, complete."""
+    text = expanded(text)
+    lines, pieces, done = text.splitlines(), [], 0
+    exported = module.exported()
+    for node in ast.parse(text).body:
+        if exported and not isinstance(node, (ast.ImportFrom, ast.Import, ast.Expr)):
+            pieces += ["", "__all__ = [", *(f'    "{name}",' for name in exported), "]"]
+            exported = None
+        start = first_line(node) - 1
+        pieces += lines[done:start]
+        function = isinstance(node, ast.FunctionDef) and module.function(node.name)
+        if function:
+            pieces.append(definition(node, function, package))
+        else:
+            pieces += lines[start : node.end_lineno]
+        done = node.end_lineno
+    return "\n".join([*pieces, *lines[done:], ""])
+
+
+def main():
+    for source in sorted(FOLDER.glob("fastpool/**/*.pyi")):
+        path = FOLDER.parent / source.relative_to(FOLDER)
+        module = Module(path.with_suffix(".py"))
+        text = stub_text(source.read_text(encoding="utf-8"), module, path.parent.name)
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

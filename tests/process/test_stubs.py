@@ -1,0 +1,105 @@
+"""stubs/write.py fills in the stubs of a small package, and says what it has no annotation for."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "stubs" / "write.py"
+
+pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="needs stubs/write.py")
+
+MODULE = '__all__ = ["pool"]\nfrom ._more import pool1d, pool2d, pool3d\n\n\n'
+MODULE += "def pool(x, pads=(0, 0), layout=LAYOUT, *, nan='propagate', out=None, **unknown): ..."
+MORE = "".join(f"def pool{n}d(input, stride={n}): ...\n" for n in (1, 2, 3))
+STUB = '''"""Types."""
+
+from typing import overload
+
+from .. import typing as t
+
+@overload
+def pool(x: NDArray[_T], *, layout: t.Layout) -> NDArray[_T]: ...
+@overload
+def pool(x: _DataArray, **attributes: int) -> _DataArray: ...
+def poolNd() -> Tensor: ...
+
+class PoolNd(nn.PoolNd): ...
+'''
+WRITTEN = '''"""Types."""
+
+from typing import overload
+
+from .. import typing as t
+
+__all__ = [
+    "pool",
+]
+
+@overload
+def pool(
+    x: NDArray[_T],
+    pads: t.Ints | None = (0, 0),
+    *,
+    layout: t.Layout,
+    nan: t.Nan = "propagate",
+    out: NDArray[_T] | None = None,
+) -> NDArray[_T]: ...
+@overload
+def pool(
+    x: _DataArray,
+    pads: t.PadsByDimension | None = (0, 0),
+    *,
+    nan: t.Nan = "propagate",
+    **attributes: int,
+) -> _DataArray: ...
+def pool1d(input: Tensor, stride: _Ints | None = 1) -> Tensor: ...
+def pool2d(input: Tensor, stride: _Ints | None = 2) -> Tensor: ...
+def pool3d(input: Tensor, stride: _Ints | None = 3) -> Tensor: ...
+
+class Pool1d(nn.Pool1d): ...
+
+class Pool2d(nn.Pool2d): ...
+
+class Pool3d(nn.Pool3d): ...
+'''
+
+
+def write(tmp_path, module=MODULE, stub=STUB, more=MORE):
+    """Return what the script writes for a package fastpool.torch with this module and stub."""
+    files = {
+        "stubs/write.py": SCRIPT.read_text(),
+        "stubs/fastpool/torch/__init__.pyi": stub,
+        "fastpool/torch/__init__.py": module,
+        "fastpool/torch/_more.py": more,
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    runpy.run_path(str(tmp_path / "stubs/write.py"), run_name="__main__")
+    return (tmp_path / "fastpool/torch/__init__.pyi").read_text()
+
+
+def test_what_is_filled_in(tmp_path):
+    assert write(tmp_path) == WRITTEN
+
+
+def test_defaults_that_are_no_constants_are_not_shown(tmp_path):
+    assert "layout: t.Layout = ...," in write(tmp_path, stub="def pool(x: t.Array) -> int: ...\n")
+
+
+def test_functions_of_another_origin_stay(tmp_path):
+    stub = "def lazy(a: int, b: str) -> None: ...\n"
+    assert write(tmp_path, stub=stub).endswith(stub)
+
+
+def test_parameters_without_an_annotation(tmp_path):
+    with pytest.raises(LookupError, match="no annotation for gamma of torch.pool1d"):
+        write(tmp_path, more=MORE.replace("stride", "gamma"))
+
+
+def test_parameters_that_the_module_does_not_have(tmp_path):
+    stub = "def pool1d(input: Tensor, padding: int = 0) -> Tensor: ...\n"
+    with pytest.raises(LookupError, match="torch.pool1d has no parameter padding"):
+        write(tmp_path, stub=stub)
