@@ -1,4 +1,4 @@
-"""Poolings of codes, for test_strategy_results.py and test_taps.py.
+"""Poolings of codes and other small integers, by NumPy: oracles that are faster than the slow twin.
 
 Codes are small integers. A table turns them into values of any type. Tables never decrease, so the
 maximum of the codes is the code of the maximum. Code -1 means a window without elements; its value
@@ -80,6 +80,34 @@ def oracle(codes, kernel, strides=1, pads=0, dilations=1):
             codes = np.maximum(codes[..., :-step], codes[..., step:])
         codes = np.moveaxis(codes[..., :: strides[axis]], -1, axis + 2)
     return codes
+
+
+def sums(x, kernel, strides=1, pads=0, dilations=1):
+    """Return the exact sums of windows over the last axes of small integers."""
+    rank = len(kernel)
+    strides, dilations = (np.broadcast_to(given, rank) for given in (strides, dilations))
+    begins, ends = np.broadcast_to(pads, 2 * rank).reshape(2, rank)
+    x = np.asarray(x, np.int64)
+    for axis, taps in enumerate(kernel, x.ndim - rank):
+        i = axis - x.ndim
+        step, around = dilations[i], (begins[i], ends[i])
+        x = np.pad(np.moveaxis(x, axis, -1), [*[(0, 0)] * (x.ndim - 1), around])
+        outputs = x.shape[-1] - (taps - 1) * step
+        if step == 1:
+            x = np.cumsum(np.pad(x, [*[(0, 0)] * (x.ndim - 1), (1, 0)]), -1)
+            x = x[..., taps:] - x[..., :outputs]
+        else:
+            x = sum(x[..., tap * step :][..., :outputs] for tap in range(taps))
+        x = np.moveaxis(x[..., :: strides[i]], -1, axis)
+    return x
+
+
+def means(x, kernel, **attributes):
+    """Return the means of the elements in windows, in the type of x, halves to even."""
+    total = sums(x, kernel, **attributes)
+    count = np.maximum(sums(np.ones_like(x), kernel, **attributes), 1)
+    floor, rest = np.divmod(total, count)
+    return (floor + ((2 * rest > count) | ((2 * rest == count) & (floor % 2 == 1)))).astype(x.dtype)
 
 
 def random_codes(shape, seed):

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 import cases
 import fastpool.onnx
 import limits
+from codes import sums
 from configurations.strategies import averages
 from fastpool import _reference
 from fastpool._planning.geometry import AdaptiveAxis
@@ -394,24 +395,6 @@ LARGE = {
 }
 
 
-def running_sums(x, kernel, strides, pads, dilations):
-    """Return exact sums of windows over planes of integers, by adding one tap after the other."""
-    x = np.pad(x, [(0, 0), *((pad, pad) for pad in pads)])
-    for axis, (taps, stride, dilation) in enumerate(
-        zip(kernel, strides, dilations, strict=True), 1
-    ):
-        x = np.moveaxis(x, axis, -1)
-        outputs = (x.shape[-1] - (taps - 1) * dilation - 1) // stride + 1
-        total = np.cumsum(np.pad(x, [*[(0, 0)] * (x.ndim - 1), (dilation, 0)]), -1)
-        if dilation == 1:
-            total = total[..., taps:] - total[..., :-taps]
-        else:
-            span = (outputs - 1) * stride + 1
-            total = sum(x[..., t * dilation :][..., :span] for t in range(taps))
-        x = np.moveaxis(total[..., ::stride], -1, axis)
-    return x
-
-
 @pytest.mark.parametrize("name", ["float32", "float64", "uint8", "int32"])
 @pytest.mark.parametrize("large", LARGE)
 def test_tiles(large, name, isa):
@@ -420,8 +403,8 @@ def test_tiles(large, name, isa):
     given = {"strides": 1, "dilations": 1, "pads": 0, **attributes}
     spread = {k: (v,) * len(kernel) if isinstance(v, int) else v for k, v in given.items()}
     codes = np.random.default_rng(len(large)).integers(0, 256, shape)
-    sums = running_sums(codes, kernel, spread["strides"], spread["pads"], spread["dilations"])
-    expected = sums / math.prod(kernel)
+    more = {name: spread[name] for name in ("strides", "dilations")}
+    expected = sums(codes, kernel, pads=spread["pads"] * 2, **more) / math.prod(kernel)
     codes = codes.astype(name)[None]
     given = {**spread, "pads": spread["pads"] * 2, "count_include_pad": True, "dtype": "float64"}
     for layout in ("NCHW", "NHWC"):

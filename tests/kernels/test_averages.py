@@ -20,9 +20,10 @@ THREADS = [1, 3]
 SOME = [name for name in ("float32", "float64", "bfloat16", "int16") if name in cases.DTYPE_NAMES]
 
 
-def check(function, x, *windows, what="", **attributes):
-    """Compare a call with the slow twin, on every build and number of threads."""
-    expected = getattr(_reference, function)(x, *windows, **attributes)
+def check(function, x, *windows, what="", expected=None, **attributes):
+    """Compare a call with the slow twin or its result, on every build and number of threads."""
+    if expected is None:
+        expected = getattr(_reference, function)(x, *windows, **attributes)
     call = getattr(fastpool, function)
     for build in cases.BUILDS:
         with running.using(build):
@@ -114,16 +115,22 @@ def test_every_rule(name, window):
 @pytest.mark.parametrize("name", cases.DTYPE_NAMES)
 def test_every_kind_of_values(name, kind):
     """With windows of 4 and 9 elements, of long rows, parts and planes; by both numerics."""
-    x = cases.summands((2, 3, 7, 35), name, kind, 1)
+    x = cases.summands((1, 3, 7, 35), name, kind, 1)
     last = np.ascontiguousarray(x.swapaxes(1, 3))
+    has_nan = name in cases.FLOAT_NAMES and kind in ("rare", "special", "bits", "nans")
     for numerics in ("exact", "sequential")[: 1 + (name in cases.FLOAT_NAMES)]:
-        for nan in ("propagate", "ignore"):
-            more = {"numerics": numerics, "nan": nan}
-            check("avg_pool", x, 2, strides=2, **more)
-            check("avg_pool", last, 3, layout="NHWC", pads=1, **more)
-            check("avg_pool", x, (1, 20), strides=(2, 1), pads=(0, 5), **more)
-            check("adaptive_avg_pool", x, (3, 4), **more)
-            check("global_avg_pool", last, layout="NHWC", **more)
+        for function, array, *window, attributes in (
+            ("avg_pool", x, 2, {"strides": 2}),
+            ("avg_pool", last, 3, {"layout": "NHWC", "pads": 1}),
+            ("avg_pool", x, (1, 20), {"strides": (2, 1), "pads": (0, 5)}),
+            ("adaptive_avg_pool", x, (3, 4), {}),
+            ("global_avg_pool", last, {"layout": "NHWC"}),
+        ):
+            expected = None
+            for nan in ("propagate", "ignore"):
+                more = {"numerics": numerics, "nan": nan, **attributes}
+                result = check(function, array, *window, expected=expected, **more)
+                expected = None if has_nan else result  # without NaN both rules give one result
 
 
 @pytest.mark.parametrize("divisor", [1, -1, 2, -3, 49, 2**20 + 1, 2**26, 2**31 - 1, 1 - 2**31])

@@ -4,6 +4,7 @@ Composites are made of tiles, so their places are tested where tiles end, where 
 every index that rules can ask for.
 """
 
+import functools
 import itertools
 import random
 
@@ -12,6 +13,7 @@ import pytest
 
 import cases
 import fastpool
+from codes import tables
 from fastpool import _reference
 from fastpool._planning.dtypes import ITEMSIZE
 from fastpool._running import composites
@@ -121,16 +123,29 @@ LARGE = [
 ]
 
 
+@functools.cache
+def large(seed):
+    """Return three codes in many places, and the greatest of every window with its place."""
+    shape, kernel, attributes = LARGE[seed]
+    attributes = {"return_indices": True, "layout": cases.layouts(len(kernel))[0], **attributes}
+    codes = np.random.default_rng(seed).choice(np.array([0, 30, 59], np.int8), shape)
+    greatest, places = _reference.max_pool(codes, kernel, **attributes)
+    return kernel, attributes, codes, np.where(places < 0, -1, greatest), places
+
+
 @pytest.mark.parametrize("num_threads", [1, 3])
 @pytest.mark.parametrize("name", ["uint8", "float16", "int32"])
 def test_several_tiles(name, num_threads, isa, monkeypatch):
-    for seed, (shape, kernel, attributes) in enumerate(LARGE):
-        attributes = {"return_indices": True, "layout": cases.layouts(len(kernel))[0], **attributes}
-        x = cases.values(shape, name, "ties", seed)
-        more = {"num_threads": num_threads, **attributes}
-        plan = planned(monkeypatch, shape, x.dtype, kernel, **more)
-        check(plan, x, attributes)
-        assert plan._prepared.pooling.strategy in ("composites", "running_maxima"), shape
+    values, _ = tables(name)[0]
+    for kernel, attributes, codes, *expected in map(large, range(len(LARGE))):
+        plan = planned(
+            monkeypatch, codes.shape, values.dtype, kernel, num_threads=num_threads, **attributes
+        )
+        y, indices = plan(values[codes])
+        what = f"{codes.shape}, {kernel}, {attributes}"
+        cases.assert_same(y, values[expected[0]], what)
+        cases.assert_same(indices, expected[1], what)
+        assert plan._prepared.pooling.strategy in ("composites", "running_maxima"), what
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])

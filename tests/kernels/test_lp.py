@@ -104,10 +104,11 @@ def test_every_kind_of_values(name, p):
         x = cases.summands((1, 2, 5, 9), name, kind, 3)
         for partial in ("sum", "scale"):
             attributes = {"strides": 2, "ceil_mode": True, "partial": partial, "nan": "ignore"}
-            check(x, (2, 3), p, pads=(0, 1, 1, 1), **attributes)
-        check(x, 2, p, layout="NHWC", dilations=(1, 2))
-        y = fastpool.global_lp_pool(x, p, keepdims=False)
-        assert_norms(y, _reference.global_lp_pool(x, p, keepdims=False), p)
+            check(x[:, :1], (2, 3), p, pads=(0, 1, 1, 1), **attributes)
+        check(x[..., :3], 2, p, layout="NHWC", dilations=(1, 2))
+        plane = x[:, 1:]
+        y = fastpool.global_lp_pool(plane, p, keepdims=False)
+        assert_norms(y, _reference.global_lp_pool(plane, p, keepdims=False), p)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "float64"])

@@ -10,6 +10,7 @@ import pytest
 
 import cases
 import fastpool
+from codes import means
 from fastpool import _reference
 from fastpool._planning.dtypes import is_float
 from fastpool._planning.geometry import Axis
@@ -64,24 +65,50 @@ WIDTHS = [1, 3, 4, 8, 9, 16, 17, 33]
 SMALL = [((3, 3), 1), ((3, 3), 2), ((2, 2), 1), ((2, 2), 2), ((3, 2), 1), ((1, 3), 1), ((2, 5), 2)]
 
 
+BYTE_WINDOWS = [*SMALL, ((15, 17), 1), ((9, 28), 3), ((17, 2), 1), ((2, 8), 2)]
+
+
+@pytest.mark.parametrize(("kernel", "stride"), BYTE_WINDOWS)
+def test_the_oracle_of_bytes(kernel, stride):
+    for dtype, pads in (("int8", (0, 1, 1, 0)), ("uint8", (1, 0, 0, 1))):
+        x = cases.values((2, 20, 30), dtype, "bits", stride)
+        attributes = {"strides": stride, "pads": pads}
+        expected = _reference.avg_pool(x, kernel, layout="CHW", **attributes)
+        cases.assert_same(means(x, kernel, **attributes), expected)
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("layout", ["CHW", "HWC"])
-@pytest.mark.parametrize(
-    ("kernel", "stride"), [*SMALL, ((15, 17), 1), ((9, 28), 3), ((17, 2), 1), ((2, 8), 2)]
-)
+@pytest.mark.parametrize(("kernel", "stride"), BYTE_WINDOWS)
 def test_edges_of_byte_columns(dtype, layout, kernel, stride):
     """The least and the greatest sums, around vectors; rows that are carried; padding."""
     info = np.iinfo(dtype)
     for width, channels in itertools.product((30, 33, 64, 67), (1, 3, 8, 33)):
-        shape = (channels, 20, width) if layout == "CHW" else (20, width, channels)
         rng = np.random.default_rng(width)
+        shape = channels, 20, width
+        attributes = {"strides": stride, "pads": rng.integers(0, 2, 4).tolist()}
+        pairs = []
         for x in (
             np.full(shape, info.min, dtype),
             np.full(shape, info.max, dtype),
             rng.integers(info.min, info.max, shape, dtype, endpoint=True),
         ):
-            pads = rng.integers(0, 2, 4).tolist()
-            assert_exact(x, kernel, {"strides": stride, "pads": pads, "layout": layout})
+            pair = x, means(x, kernel, **attributes)
+            if layout == "HWC":
+                pair = [np.ascontiguousarray(np.moveaxis(array, 0, -1)) for array in pair]
+            pairs.append(pair)
+        for build, threads in itertools.product(cases.BUILDS, (1, 3)):
+            with running.using(build):
+                plan = fastpool.plan_avg_pool(
+                    pairs[0][0].shape,
+                    dtype,
+                    kernel,
+                    num_threads=threads,
+                    layout=layout,
+                    **attributes,
+                )
+                for x, expected in pairs:
+                    cases.assert_same(plan(x), expected, f"{build} {shape} {attributes} {x.max()}")
 
 
 IN_32_BITS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "float16", "bfloat16"]

@@ -1,5 +1,6 @@
 """Quantised averages are exact: every result is the true mean, rounded once, as the slow twin's."""
 
+import functools
 import math
 import random
 from fractions import Fraction
@@ -317,12 +318,15 @@ def test_no_elements():
         qlinear_global_average_pool(np.zeros((1, 1, 0), np.int8), 1.0, 0, 1.0, 0)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int8"])
-@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
-def test_every_build(dtype, layout, isa):
-    """By floats and doubles, of one divisor and of many, sure of middles and not."""
+@functools.cache
+def trials(dtype):
+    """Return calls by floats and doubles, of one divisor and of many, sure of middles and not.
+
+    Each is an array, its quantisation, the window, attributes, and the result of the slow twin.
+    """
     rng = np.random.default_rng(5)
     info = np.iinfo(dtype)
+    calls = []
     for trial in range(60):
         size = (int(rng.integers(1, 24)), int(rng.integers(1, 40)))
         channels, window = (
@@ -349,6 +353,14 @@ def test_every_build(dtype, layout, isa):
             "count_include_pad": trial % 3 % 2,
         }
         expected = _reference.qlinear_average_pool(x, *values, window, **attributes)
+        calls.append((x, values, window, attributes, expected))
+    return calls
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_every_build(dtype, layout, isa):
+    for x, values, window, attributes, expected in trials(dtype):
         last = layout == "NHWC"
         x = np.ascontiguousarray(np.moveaxis(x, 1, -1)) if last else x
         expected = np.moveaxis(expected, 1, -1) if last else expected

@@ -122,6 +122,12 @@ def both(make):
 # ------------------------------------------------------------------------------------ exports
 
 
+@functools.cache
+def program(make):
+    """The program that torch exports of a model with fastpool's poolings."""
+    return torch.export.export(both(make)[1], (X,))
+
+
 def saved(save, load, model):
     file = io.BytesIO()
     save(model, file)
@@ -173,12 +179,15 @@ def test_exported_models_have_torchs_bits(make, how):
     torch.testing.assert_close(x.grad, expected.grad, rtol=1e-5, atol=1e-8)
 
 
-def onnx_nodes(model, dynamo, program=False):
-    """Export to ONNX, compare what onnxruntime gives with the model, return the types of nodes."""
+def onnx_nodes(model, dynamo, of=None):
+    """Export to ONNX, compare what onnxruntime gives with the model, return the types of nodes.
+
+    `of` is an exported program of the model.
+    """
     onnx, onnxruntime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
     if dynamo:
         pytest.importorskip("onnxscript")
-        call = (torch.export.export(model, (X,)), ()) if program else (model, (X,))
+        call = (of, ()) if of else (model, (X,))
         proto = torch.onnx.export(*call, dynamo=True, verbose=False).model_proto
     else:
         file = io.BytesIO()
@@ -202,7 +211,8 @@ def torchs_nodes(make, dynamo):
 @pytest.mark.parametrize("how", ["old", "dynamo", "program"])
 @each_net
 def test_onnx_has_the_nodes_that_it_has_of_torchs_modules(make, how):
-    nodes = onnx_nodes(both(make)[1], how != "old", how == "program")
+    of = program(make) if how == "program" else None
+    nodes = onnx_nodes(both(make)[1], how != "old", of)
     if make is SegNet and how == "old":  # torch's own unpooling cannot be exported
         assert {"MaxPool", "ScatterElements"} <= set(nodes)
     else:
@@ -218,7 +228,7 @@ def test_openvino_converts(make, how):
         pytest.skip("OpenVINO does not convert a list of extents; torch cannot script its modules")
     _, model = both(make)
     if how == "program":
-        converted = openvino.convert_model(torch.export.export(model, (X,)))
+        converted = openvino.convert_model(program(make))
     elif how == "trace":
         converted = openvino.convert_model(model, example_input=X)
     else:
