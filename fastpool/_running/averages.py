@@ -162,10 +162,11 @@ def _arranged(plan, sequential, channels_last, moves):
     return windows, axes, counts
 
 
-def make_sum_work(plan, moves=True):
+def make_sum_work(plan, moves=True, off=()):
     """Return the work of a plan.
 
-    With `moves`, arrays are contiguous along the last spatial axis of more than one element.
+    With `moves`, arrays are contiguous along the last spatial axis of more than one element. `off`
+    are the names of strategies that are switched off.
     """
     channels_last = plan.channels_last and plan.channels > 1
     sequential = plan.numerics == "sequential" and is_float(plan.dtype)
@@ -185,7 +186,8 @@ def make_sum_work(plan, moves=True):
             result=plan.result_dtype,
             sequential=sequential,
             ignores_nan=plan.nan == "ignore",
-        )
+        ),
+        off,
     )
     whole, small = strategy == "whole_planes", strategy == "small_windows"
     in_bytes, in_ints = strategy == "byte_columns", strategy == "int_columns"

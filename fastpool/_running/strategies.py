@@ -7,7 +7,6 @@ masks, so the choice for any processor can be tested on any other.
 """
 
 import math
-import os
 
 from .._planning.dtypes import ITEMSIZE, is_float
 from . import running_maxima as _running_maxima
@@ -80,24 +79,6 @@ def decide(work, build):
         if not isinstance(found, str):
             return (found or work)._replace(strategy=name, declined=tuple(declined))
         declined.append((name, found))
-
-
-def switched_off():
-    """Return the strategies that ``FASTPOOL_STRATEGY=-flat_planes,-apart`` switches off.
-
-    This is for measurements. Strategies that take work that no other one can are never off.
-    """
-    switches = os.environ.get("FASTPOOL_STRATEGY", "").replace(" ", "")
-    if not switches:
-        return ()
-    names = {f.__name__: None for row in STRATEGIES.values() for f in row}
-    names = [name for name in names if name not in NEVER_OFF]
-    chosen = switches.split(",")
-    for choice in chosen:
-        if choice[:1] != "-" or choice[1:] not in names:
-            expected = ", ".join(f"-{name}" for name in names)
-            raise ValueError(f"FASTPOOL_STRATEGY={switches!r}: expected some of {expected}")
-    return {choice[1:] for choice in chosen}
 
 
 # ---------------------------------------------------------------------------------- any of them

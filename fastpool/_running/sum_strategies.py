@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from .._planning.dtypes import ITEMSIZE
 from .passes import Window
+from .strategies import SWITCHED_OFF
 
 # Columns of a window that are added one by one; of longer windows prefixes are subtracted.
 FEW_TAPS = 8
@@ -48,6 +49,8 @@ MOST_INT_TAPS |= {name: 2 ** (INT_BITS - bits) for name, bits in FITTING.items()
 MOST_INT_ROWS = 64
 MOST_SLABS = 9
 
+NEVER_OFF = "in_order", "columns"
+
 # What a strategy does, for `explain`.
 DOES = {
     "whole_planes": "all elements of a plane added up",
@@ -74,11 +77,14 @@ class Windows(NamedTuple):
     ignores_nan: bool
 
 
-def choose(windows):
-    """Return the strategy for some windows, and (name, reason) of each that declined."""
+def choose(windows, off=()):
+    """Return the strategy for some windows, and (name, reason) of each that declined.
+
+    `off` are the names of strategies that are switched off.
+    """
     declined = []
     for strategy in STRATEGIES:
-        reason = strategy(windows)
+        reason = SWITCHED_OFF if strategy.__name__ in off else strategy(windows)
         if reason is None:
             return strategy.__name__, tuple(declined)
         declined.append((strategy.__name__, reason))

@@ -168,7 +168,7 @@ class Changing(dict):
 
 def test_a_switch_that_changes_during_a_call(isa, monkeypatch):
     """Work made for all taps went to passes over pairs: a segmentation fault."""
-    monkeypatch.setattr(strategies.os, "environ", Changing(os.environ))
+    monkeypatch.setattr(prepare.os, "environ", Changing(os.environ))
     for shape, attributes in (
         ((1, 20, 20, 33), {"return_indices": True}),
         ((1, 20, 20, 33), {}),
