@@ -1,5 +1,5 @@
-# Takes:   channels last, one window over all of a plane of more than 64 elements; if that has rows
-#          and columns alone, vectors of 64 bytes
+# Takes:   channels last, one window over all of a plane of more than 64 elements; not rows and
+#          columns alone of long pixels, unless as keys or with vectors of 64 bytes
 # Reads:   the input in place; where keys are pooled, keys of some pixels at a time
 # Scratch: the maxima of one or several neighbouring pixels (POOLED); keys (SLAB)
 # Wins:    AVX-512, an EPYC: float32 1x70x70x232 137 -> 92 us, 1x126x140x224 1650 -> 990. AVX2, an
