@@ -4,10 +4,10 @@
     python ci/strategies.py --only apart --isa avx2 --seeds 1 2 --layers 1000
     python ci/strategies.py --list                  # and the gain on each layer
 
-Maxima and averages. A layer counts for each strategy that takes a part of it: planes that are
-interleaved are then pooled by another strategy. A strategy that gains less than 1.15 (the geometric
-mean over the layers that it takes) should be narrowed or removed, and the exit status is 1. Those
-that can never be off are listed apart.
+Maxima and averages. A layer counts for the strategy that takes it, not for the one that then pools
+its interleaved planes or composites. A strategy that gains less than 1.15 (the geometric mean over
+the layers that it takes) should be narrowed or removed, and the exit status is 1. Those that can
+never be off are listed apart.
 """
 
 import argparse
@@ -37,13 +37,6 @@ SECONDS = 0.001
 NEAR = 0.15
 AGAIN = 3
 FEW_LAYERS = 8  # of which a mean says nothing
-
-
-def taken_by(work):
-    """Yield the strategies that take a work, or a part of it."""
-    while work:
-        yield work.strategy
-        work = getattr(work, "inner", None)
 
 
 def plan_of(workload):
@@ -102,20 +95,18 @@ def seconds(one, two):
 
 
 def measured(workload, only):
-    """Yield (strategy, gain, a line about it) of a layer; gain 0 of what can never be off."""
+    """Return a layer's strategy, what it gains, and a line about it; 0 if it can never be off."""
     (x,) = make_arrays(workload)
     call, results, work = prepared(workload, x)
-    for name in dict.fromkeys(taken_by(work)):
-        if name in NEVER_OFF:
-            yield name, 0, ""
-        elif only in (None, name):
-            other, others, without = prepared(workload, x, f"-{name}")
-            for result, expected in zip(others, results, strict=True):
-                assert np.array_equal(result, expected), (workload, name)
-            least, instead = seconds(call, other), "+".join(taken_by(without))
-            gain = least[1] / least[0]
-            line = f"{gain:.3f} {least[0] * 1e6:.1f} us, by {instead}: {workload.name}"
-            yield name, gain, f"{line} {workload.form}"
+    name = work.strategy
+    if name in NEVER_OFF or only not in (None, name):
+        return name, 0, ""
+    other, others, without = prepared(workload, x, f"-{name}")
+    for result, expected in zip(others, results, strict=True):
+        assert np.array_equal(result, expected), (workload, name)
+    with_it, without_it = seconds(call, other)
+    line = f"{without_it / with_it:.3f} {with_it * 1e6:.1f} us, by {without.strategy}"
+    return name, without_it / with_it, f"{line}: {workload.name} {workload.form}"
 
 
 def report(build, found, count):
@@ -124,8 +115,8 @@ def report(build, found, count):
     print(f"{build}: strategy, layers and their share, gain, best and worst of a layer")
     for name, gains in sorted(found.items()):
         share = f"{name:18}{len(gains):5} {len(gains) / count:6.1%}"
-        if name in NEVER_OFF:
-            print(f"  {share}   never off")
+        if not all(gains):
+            print(f"  {share}   {'never off' if name in NEVER_OFF else 'not measured'}")
             continue
         mean, verdict = statistics.geometric_mean(gains), ""
         if mean < WORTH:
@@ -150,10 +141,10 @@ def main():
         found = defaultdict(list)
         with builds.using(build):
             for layer in layers:
-                for name, gain, line in measured(layer, options.only):
-                    found[name].append(gain)
-                    if options.list and line:
-                        print(f"{build} {name} {line}", flush=True)
+                name, gain, line = measured(layer, options.only)
+                found[name].append(gain)
+                if options.list and line:
+                    print(f"{build} {name} {line}", flush=True)
         poor |= report(build, found, len(layers))
     sys.exit(poor)
 
