@@ -161,6 +161,8 @@ def int_columns(w):
     if taps > MOST_INT_TAPS[w.dtype]:
         return f"{taps} taps, more than {MOST_INT_TAPS[w.dtype]}, whose sum 32 bits may not hold"
     slabs = math.prod(map(most_taps, w.leads))
+    if w.dtype not in FITTING and w.channels == 1 and w.rows.stride >= w.rows.kernel > 1:
+        return "single elements are converted for one window only"  # (0.63 times as fast, AVX2)
     if slabs > MOST_SLABS:
         return f"{slabs} slabs under a window, each of which takes a pass"
     if w.dtype not in FITTING and ITEMSIZE[w.dtype] == 4:
