@@ -94,7 +94,7 @@ class SumWork(NamedTuple):
     block_rows: int
     divisors: tuple  # what those of a row have in common; empty if there are too many
     small_doubles: bool  # small windows are over rows of doubles
-    small_floats: bool  # with sums of floats, which are exact
+    small_floats: bool  # sums are floats, which are exact
     pitch: int  # elements from one of these rows to the next
     zeros: int  # elements of a row of padding, which is as long as rows that are read in place
     rows: int  # of these under a block
@@ -162,10 +162,11 @@ def _arranged(plan, sequential, channels_last, moves):
     return windows, axes, counts
 
 
-def make_sum_work(plan, moves=True):
+def make_sum_work(plan, moves=True, off=()):
     """Return the work of a plan.
 
-    With `moves`, arrays are contiguous along the last spatial axis of more than one element.
+    With `moves`, arrays are contiguous along the last spatial axis of more than one element. `off`
+    are the names of strategies that are switched off.
     """
     channels_last = plan.channels_last and plan.channels > 1
     sequential = plan.numerics == "sequential" and is_float(plan.dtype)
@@ -185,7 +186,8 @@ def make_sum_work(plan, moves=True):
             result=plan.result_dtype,
             sequential=sequential,
             ignores_nan=plan.nan == "ignore",
-        )
+        ),
+        off,
     )
     whole, small = strategy == "whole_planes", strategy == "small_windows"
     in_bytes, in_ints = strategy == "byte_columns", strategy == "int_columns"
@@ -217,7 +219,7 @@ def make_sum_work(plan, moves=True):
         under = max(1, math.prod(lead_taps) * min(cols.size, span) * channels)
         block, split = _split(windows, strategy, tile_rows, block, width, under, channels)
     pitch = zeros = small_rows = 0
-    small_floats = (small or in_bytes or in_ints) and _sums_fit_floats(
+    small_floats = (in_bytes or in_ints) and _sums_fit_floats(
         plan, math.prod(map(most_taps, windows))
     )
     int_rows = 0
@@ -228,7 +230,7 @@ def make_sum_work(plan, moves=True):
         pitch = zeros = _pitch(cols, tile_cols, channels)
         if channels_last:
             zeros = max(pitch, min(MOST_ZEROS, _pitch(cols, tile_cols, plan.channels)))
-        added = not sequential and not small_floats and plan.dtype != "float64"
+        added = not sequential and plan.dtype != "float64"
         slabs = 1 if added else math.prod(lead_taps)
         block_rows = _small_rows(rows, min(tile_rows, block // width), pitch * slabs)
         if block_rows < min(tile_rows, block // width):
@@ -264,7 +266,7 @@ def make_sum_work(plan, moves=True):
         block=block,
         block_rows=block // width,
         divisors=divisors(plan, counts, cols.out),
-        small_doubles=plan.dtype in ("float64", "int32", "uint32"),
+        small_doubles=plan.dtype == "float64",
         small_floats=small_floats,
         pitch=pitch,
         zeros=zeros,

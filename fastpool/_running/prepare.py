@@ -2,6 +2,7 @@
 
 import functools
 import math
+import os
 
 from .._planning.average_pool import AvgPool
 from .._planning.checks import checked, has_state
@@ -25,7 +26,7 @@ def compiled(plan, kernels, dtype):
     To bound the scratch of a thread, tiles become smaller or running maxima take the windows.
     """
     # Read once: another thread may change it, and all decisions must fit.
-    off = strategies.switched_off()
+    off = switched_off()
     work = make_work(problem_of(plan, off))
     threads = threads_of_calls(plan.num_threads, work.nbytes)
     while True:
@@ -39,6 +40,27 @@ def compiled(plan, kernels, dtype):
                 return pooling, work, threads
             smaller = in_running_maxima(work)
         work = smaller
+
+
+def switched_off():
+    """Return the strategies that ``FASTPOOL_STRATEGY=-flat_planes,-apart`` switches off.
+
+    This is for measurements. Strategies that take work that no other one can are never off.
+    """
+    switches = os.environ.get("FASTPOOL_STRATEGY", "").replace(" ", "")
+    if not switches:
+        return ()
+    from . import sum_strategies  # here, so that importing fastpool stays fast
+
+    rows = *strategies.STRATEGIES.values(), sum_strategies.STRATEGIES
+    never = strategies.NEVER_OFF + sum_strategies.NEVER_OFF
+    names = {f.__name__: None for row in rows for f in row if f.__name__ not in never}
+    chosen = switches.split(",")
+    for choice in chosen:
+        if choice[:1] != "-" or choice[1:] not in names:
+            expected = ", ".join(f"-{name}" for name in names)
+            raise ValueError(f"FASTPOOL_STRATEGY={switches!r}: expected some of {expected}")
+    return {choice[1:] for choice in chosen}
 
 
 def threads_of_calls(num_threads, work):
@@ -120,7 +142,7 @@ class PreparedAverage(Prepared):
         plain = plain_dtype(plan.dtype, dtype)
         result = plain if plan.result_dtype == plan.dtype else plain_dtype(plan.result_dtype)
         kernels = builds.builds()[self.build]
-        self.work = make_sum_work(plan, moves=python)
+        self.work = make_sum_work(plan, python, switched_off())
         self.threads = threads_of_calls(plan.num_threads, self.work.nbytes)
         self.pooling = kernels.Averaging(self.work, plain, result, self.threads)
         self.run = self.pooling.run if plan.activation is None else _refuse

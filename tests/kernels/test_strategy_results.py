@@ -115,27 +115,6 @@ def flat_planes(n, itemsize):
         yield (12, 12), (2, 2), {"strides": 2}
 
 
-def padded_planes(n, itemsize):
-    windows = [(8, (0, 0), 1), (9, (4, 4), 1), (13, (6, 6), 1), (8, (7, 0), 1), (9, (0, 8), 1)]
-    windows += [(8, (7, 7), 2), (3, (1, 1), 1), (2, (0, 1), 1), (1, (0, 0), 1)]
-    rows = [(20, 3, (1, 1), 1, 1), (20, 13, (6, 6), 1, 1), (11, 8, (2, 2), 1, 1)]
-    rows += [(24, 8, (7, 7), 2, 1)]
-    widths = [2, 3, *([n - 1, n, n + 1, 2 * n - 1] if itemsize < 8 else [n - 1])]
-    turn = count()
-    for out in widths:
-        for kernel, pads, dilation in windows:
-            for row in rows:
-                tall = row[0] + sum(row[2])
-                span = out + (kernel - 1) * dilation
-                area = 4 * out * (tall - (row[1] - 1) * row[3])
-                # (every tap is an element's somewhere, or the window would be a shorter one)
-                if max(kernel, row[1]) > 7 and tall * span <= area:
-                    size = span - sum(pads)
-                    if size >= kernel * dilation:
-                        cols = size, kernel, pads, dilation, 1
-                        yield geometry(row, cols, LEADS[next(turn) % 3])
-
-
 def bands(n, itemsize):
     yield (9, 8 * n + 3), (3, 3), {}  # as "slide_down", one column more than it takes
     yield (9, 4 * n + 7), (3, 8), {}
@@ -154,7 +133,6 @@ STRATEGIES = {
         slide_down,
         stride_two,
         apart,
-        padded_planes,
         whole_plane,
         flat_planes,
         bands,
@@ -335,7 +313,6 @@ ARRANGED = {
     "slide_down": lambda n: [((30, 2 * n), (3, 3), {"pads": 1}), ((20, n), (5, 5), {"pads": 2})],
     "stride_two": lambda n: [((31, 2 * n + 1), (3, 3), {"strides": 2, "pads": 1})],
     "apart": lambda n: [((30, 2 * n + 1), (2, 2), {"strides": 2})],
-    "padded_planes": lambda n: [((20, n - 1), (9, 2), {"pads": (4, 0, 4, 1)})],
     "whole_plane": lambda n: [
         ((5, n), (5, n), {}),
         ((1, n + 1), (1, n + 1), {}),

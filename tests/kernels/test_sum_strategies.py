@@ -14,7 +14,7 @@ from codes import means
 from fastpool import _reference
 from fastpool._planning.dtypes import is_float
 from fastpool._planning.geometry import Axis
-from fastpool._running import averages, sum_strategies
+from fastpool._running import averages, strategies, sum_strategies
 from fastpool._running import builds as running
 from fastpool._running.divisor_counts import MOST_DIVISORS, counts_of
 
@@ -44,6 +44,21 @@ def test_strategies_are_chosen_and_exact(strategy):
         assert better in text, "explain says why better ones declined"
     x = cases.summands(shape, dtype, "finite", 0)
     assert_exact(x, kernel, attributes)
+
+
+@pytest.mark.parametrize("strategy", CALLS)
+def test_switching_a_strategy_off_leaves_results_alone(strategy, monkeypatch):
+    shape, dtype, kernel, attributes = CALLS[strategy]
+    off = [name for name in CALLS if name not in sum_strategies.NEVER_OFF]
+    x = cases.summands(shape, dtype, "finite", 0)
+    for names in [[strategy]] * (strategy in off) + [off]:
+        monkeypatch.setenv("FASTPOOL_STRATEGY", ",".join(f"-{name}" for name in names))
+        plan = fastpool.plan_avg_pool(shape, dtype, kernel, **attributes)
+        assert plan(x) is not None
+        declined = dict(plan._prepared.work.declined)
+        assert all(declined[n] == strategies.SWITCHED_OFF for n in names if n in declined)
+        assert plan._prepared.work.strategy not in names
+        assert_exact(x, kernel, attributes)
 
 
 def assert_exact(x, kernel, attributes):

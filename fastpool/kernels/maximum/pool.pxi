@@ -7,7 +7,6 @@ cdef enum Strategy:         # how a tile is pooled; each has a file here
     SLIDE_DOWN
     STRIDE_TWO
     APART
-    PADDED_PLANES
     WHOLE_PLANE
     WHOLE_PIXELS
     FLAT_PLANES
@@ -86,8 +85,7 @@ cdef inline char *area_of(const Pool *p, char *scratch, Area area) noexcept nogi
 cdef inline bint pools_planes(const Pool *p) noexcept nogil:
     """Does the strategy pool channels-first planes without bands?"""
     return (p.strategy == SLIDE_DOWN or p.strategy == STRIDE_TWO or p.strategy == APART
-            or p.strategy == PADDED_PLANES or p.strategy == WHOLE_PLANE
-            or p.strategy == FLAT_PLANES)
+            or p.strategy == WHOLE_PLANE or p.strategy == FLAT_PLANES)
 
 
 cdef inline bint takes_all_taps(const Pool *p) noexcept nogil:

@@ -7,8 +7,6 @@ cdef vec_flag pool_planes(number *dst, const Target *to, const number *src, cons
     If there was one, the outputs are undefined.
     """
     cdef int strategy = work.pool.strategy
-    if strategy == PADDED_PLANES:
-        return pool_padded_planes(dst, to, src, s, work)
     if VEC_MASKS and strategy == SLIDE_DOWN:
         return pool_slide_down(dst, to, src, s, work)
     if VEC_MASKS and strategy == FLAT_PLANES:
@@ -223,8 +221,7 @@ cdef void values_scratch(const Pool *p, Py_ssize_t *size) noexcept nogil:
     if p.strategy == WHOLE_PIXELS:
         whole_pixels_scratch(p, size)
         return
-    if p.strategy != PADDED_PLANES:
-        long_windows_scratch(p, size, problem.size, in_keys)
+    long_windows_scratch(p, size, problem.size, in_keys)
     if problem.leads or (in_keys and (problem.rows.steps == 1 or pools_planes(p))):
         # of leading axes the maximum, of keys all that no chain begins with
         rows = (p.frame.tiling.rows - 1) * problem.rows.stride + problem.rows.extent
@@ -234,9 +231,7 @@ cdef void values_scratch(const Pool *p, Py_ssize_t *size) noexcept nogil:
         size[<int>SPARE] = size[<int>SLAB]
     if in_keys:
         size[<int>POOLED] = pooled_rows(p) * p.frame.tiling.cols * n
-    if p.strategy == PADDED_PLANES:
-        size[<int>BAND] = padded_planes_scratch(p, lanes)
-    elif p.strategy == PIXELS_AS_ROW:
+    if p.strategy == PIXELS_AS_ROW:
         pixels_as_row_scratch(p, size, lanes)
     elif p.strategy == BANDS or p.strategy == WHOLE_PLANE or p.strategy == FLAT_PLANES:
         bands_scratch(p, size, lanes)

@@ -3,7 +3,7 @@
 STRATEGIES = {
     "bands": BANDS, "direct_pixels": DIRECT_PIXELS, "pixels_as_row": PIXELS_AS_ROW,
     "slide_down": SLIDE_DOWN, "stride_two": STRIDE_TWO, "apart": APART,
-    "padded_planes": PADDED_PLANES, "whole_plane": WHOLE_PLANE, "flat_planes": FLAT_PLANES,
+    "whole_plane": WHOLE_PLANE, "flat_planes": FLAT_PLANES,
     "taps": TAPS, "pairs": PAIRS, "running_maxima": RUNNING_MAXIMA,
     "irregular": IRREGULAR, "planes_as_pixels": PLANES_AS_PIXELS,
     "one_window": ONE_WINDOW, "composites": COMPOSITES,
@@ -44,7 +44,7 @@ cdef int plan_maximum(Pool *p, schedule, strategy, inner) except -1:
         plan_inner(p, schedule, inner)
     elif p.strategy == FLAT_PLANES and not plan_flat_planes(p):
         raise MemoryError("fastpool: no memory for masks")
-    if p.strategy not in (PADDED_PLANES, RUNNING_MAXIMA, PLANES_AS_PIXELS, COMPOSITES):
+    if p.strategy not in (RUNNING_MAXIMA, PLANES_AS_PIXELS, COMPOSITES):
         p.in_place = bands_in_place(p)
     plan_scratch(p)
     return 0

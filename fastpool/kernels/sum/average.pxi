@@ -96,7 +96,7 @@ cdef struct Average:                    # an average pooling, ready to run
     Py_ssize_t int_bands                # rows of INT_COLUMNS
     Py_ssize_t int_rows                 # rows that INT_ROWS has room for, in every slab
     bint small_doubles                  # are rows of small windows doubles?
-    bint small_floats                   # are their sums floats? They are exact
+    bint small_floats                   # are sums floats? They are exact
     Py_ssize_t pitch                    # elements from one of these rows to the next
     Py_ssize_t zeros                    # of a row of padding
     Py_ssize_t split                    # doubles of a block as two digits, or 0

@@ -1,4 +1,4 @@
-# Takes:   8 channels and more, last or interleaved, under windows that hardly overlap
+# Takes:   8 channels and more, last, under windows that read an element at most twice
 # Reads:   the input in place, STREAMS pixels at a time
 # Scratch: the sums alone (HIGH)
 # Wins:    against columns, one thread of an EPYC: 1x112x112x64 k2 s2 float32 143 -> 126 us

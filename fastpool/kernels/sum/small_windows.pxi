@@ -1,16 +1,17 @@
-# Takes:   windows of few taps along a row and few rows, all of one length; in order too
+# Takes:   windows of few taps along a row and few rows, all of one length: in order; and exact sums
+#          of floats and doubles, channels first, at stride 1 along rows that share 2 or 3 rows
 # Reads:   floats and doubles in place, others from converted rows
 # Scratch: the rows under a block (ROWS, ROW_PLACES, NO_ROW, ONE_ROW)
-# Wins:    against columns, one thread of an EPYC: 1x64x56x56 k3 pads 1 float32 192 -> 110 us
-#          (AVX-512), 178 -> 132 (AVX2), uint8 133 -> 76, 261 -> 109; 1x64x112x112 k2 s2 uint8
-#          254 -> 160, 359 -> 228. float32 k2 s2 does not: 163 -> 148, 170 -> 195.
+# Wins:    in order 1.96 times as fast as in_order (97 random layers, AVX2). Exact, against columns,
+#          one thread of an EPYC: 1x64x56x56 k3 pads 1 float32 192 -> 110 us (AVX-512), 178 -> 132
+#          (AVX2). Other exact sums lose: with a stride 0.85, channels last 0.77 (36 random layers).
 #
 # Rows of floats or doubles have margins of 0, and strips of outputs go down the rows.
 #
 # Rows of the input are read where they are, if they are floats or doubles. Others are converted
 # first. So are rows of single elements whose windows have a stride: their elements are reordered,
-# so that those a stride apart are neighbours. Leading taps are added up in doubles on the way,
-# unless additions are in order, or elements are doubles, whose sums are hardly ever exact.
+# so that those a stride apart are neighbours. Leading taps of exact sums are added up in doubles on
+# the way, unless elements are doubles, whose sums are hardly ever exact.
 
 cdef struct SmallTile:
     small_windows_t windows
@@ -24,7 +25,7 @@ cdef struct SmallTile:
     Py_ssize_t parts[MOST_SMALL_TAPS]   # where a row's elements 0, 1, ... go, if it is split, or -1
 
 
-cdef void begin_small(SmallTile *small, const Block *b, const any_t *tag) noexcept nogil:
+cdef void begin_small(SmallTile *small, const Block *b, const real *tag) noexcept nogil:
     """Set what the planes of a tile have in common."""
     cdef const Average *a = b.average
     cdef const Problem *p = &a.frame.problem
@@ -33,8 +34,7 @@ cdef void begin_small(SmallTile *small, const Block *b, const any_t *tag) noexce
     cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo, t, at, lanes, run
     cdef Py_ssize_t stride = p.cols.stride
     cdef bint gaps = b.x.col != n and cols > 1, splits
-    cdef bint sums_slabs = (any_t is not double and not a.sequential and not a.small_floats
-                            and b.slabs > 1)
+    cdef bint sums_slabs = real is not double and not a.sequential and b.slabs > 1
     small.in_doubles = sums_slabs or a.small_doubles
     small.part, small.stride, small.col = 0, stride, n
     w.slabs = 1 if sums_slabs else b.slabs
@@ -44,8 +44,8 @@ cdef void begin_small(SmallTile *small, const Block *b, const any_t *tag) noexce
     w.lo = -w.hi                        # (rows that are set have margins)
     w.rows = <const char **>doubles(a, b.scratch, ROW_PLACES)
     run = n * (tile.cols if small.stride == 1 and not gaps else 1)
-    lanes = 2 * WIDE if a.small_floats or (a.sequential and not small.in_doubles) else WIDE
-    small.direct = (any_t is float or any_t is double) and not sums_slabs
+    lanes = 2 * WIDE if a.sequential and not small.in_doubles else WIDE
+    small.direct = (real is float or real is double) and not sums_slabs
     # (What is between the first and the last element of a row must not be padding.)
     small.direct &= not gaps or (n >= lanes and b.x.col > n
                                  and tile.span * b.x.col + VEC_BYTES <= a.zeros)
@@ -83,7 +83,7 @@ cdef void begin_small(SmallTile *small, const Block *b, const any_t *tag) noexce
                w.slabs * w.slab * a.pitch * (8 if small.in_doubles else 4))
 
 
-cdef void set_row(char *to, const any_t *src, const SmallTile *small, const Block *b,
+cdef void set_row(char *to, const real *src, const SmallTile *small, const Block *b,
                   bint adds) noexcept nogil:
     """Set one row of a tile from one slab, or add to it."""
     cdef Py_ssize_t n = b.tile.channels, cols = b.tile.col_hi - b.tile.col_lo, c, left
@@ -113,7 +113,7 @@ cdef void split_row(char *to, const char *line, const SmallTile *small, const Bl
         split_f32(<float **>parts, <const float *>line, cols, stride)
 
 
-cdef void set_rows(const SmallTile *small, const any_t *src, const Block *b, Py_ssize_t done,
+cdef void set_rows(const SmallTile *small, const real *src, const Block *b, Py_ssize_t done,
                    Py_ssize_t stop) noexcept nogil:
     """Set the rows under some rows of outputs. `src` is the first element of the tile's plane."""
     cdef const Average *a = b.average
@@ -125,7 +125,7 @@ cdef void set_rows(const SmallTile *small, const any_t *src, const Block *b, Py_
     cdef char *none = <char *>doubles(a, b.scratch, NO_ROW)
     cdef char *to = <char *>doubles(a, b.scratch, ROWS)
     cdef char *line = <char *>doubles(a, b.scratch, ONE_ROW)
-    cdef const any_t *at
+    cdef const real *at
     count = (stop - done - 1) * w.stride + w.extent
     for s in range(slabs):
         for i in range(count):
@@ -144,7 +144,7 @@ cdef void set_rows(const SmallTile *small, const any_t *src, const Block *b, Py_
                 set_row(to, at, small, b, False)
                 if slabs < b.slabs:
                     add_slabs(to, src, at, small, b)
-            elif (any_t is float or any_t is double) and slabs == b.slabs and (
+            elif (real is float or real is double) and slabs == b.slabs and (
                     b.x.col == b.tile.channels):
                 split_row(to, <const char *>at, small, b, a.frame.problem.cols.stride)
             else:
@@ -155,7 +155,7 @@ cdef void set_rows(const SmallTile *small, const any_t *src, const Block *b, Py_
             to += a.pitch * size
 
 
-cdef void add_slabs(char *to, const any_t *src, const any_t *at, const SmallTile *small,
+cdef void add_slabs(char *to, const real *src, const real *at, const SmallTile *small,
                     const Block *b) noexcept nogil:
     """Add a row of the other slabs."""
     cdef Py_ssize_t s
@@ -169,7 +169,7 @@ cdef void pool_small(const SmallTile *small, const Block *b, const small_results
     cdef Py_ssize_t n = b.tile.channels, tile_cols = b.tile.cols, c, r = 0, step = 1
     cdef small_windows_t later
     cdef small_results_t at = y[0]
-    cdef Py_ssize_t item = 4 if kind == FLOATS_IN_ORDER or kind == EXACT_FLOATS else 8
+    cdef Py_ssize_t item = 4 if kind == FLOATS_IN_ORDER else 8
     if small.windows.pairs:
         if small.pairs < tile_cols:         # (whole vectors overwrite what comes after them)
             later = small.windows
@@ -202,23 +202,19 @@ cdef inline void pool_small_kind(int kind, const small_windows_t *w, Py_ssize_t 
         pool_small_exact(w, first, n, count, y)
     elif kind == EXACT_FROM_DOUBLES:
         pool_small_doubles(w, first, n, count, y)
-    elif kind == EXACT_FLOATS:
-        pool_small_floats(w, first, n, count, y)
     elif kind == FLOATS_IN_ORDER:
         pool_small_floats_in_order(w, first, n, count, y)
     else:
         pool_small_doubles_in_order(w, first, n, count, y)
 
 
-cdef void sum_small(char *sums, const SmallTile *small, const any_t *src, const Block *b,
+cdef void sum_small(char *sums, const SmallTile *small, const real *src, const Block *b,
                     Py_ssize_t done, Py_ssize_t stop) noexcept nogil:
-    """Set the sums of some rows of windows of one plane, as floats or doubles."""
+    """Set the sums of some rows of windows of one plane."""
     cdef small_results_t y
     cdef int kind = EXACT_FROM_DOUBLES if small.in_doubles else EXACT_FROM_FLOATS
     y.data, y.by, y.one_divisor = sums, NULL, True
     y.pitch = b.tile.cols * b.tile.channels * 8
-    if b.average.small_floats:
-        kind, y.pitch = EXACT_FLOATS, y.pitch // 2
     set_rows(small, src, b, done, stop)
     pool_small(small, b, &y, kind, stop - done)
 

@@ -31,7 +31,8 @@ cdef void set_sums(double *high, Kept *kept, const any_t *src, Block *b,
         at = src + input_offset(p, b.x, tile, part.plane + i)
         sums = <char *>high + i * tile.rows * width * item
         if a.small:
-            sum_small(sums, kept.small, at, b, part.row, part.stop)
+            if any_t is float or any_t is double:
+                sum_small(sums, kept.small, at, b, part.row, part.stop)
         elif a.bytes:
             sum_byte_rows(sums, &kept.byte_columns, <const uint8_t *>at, b, part.row, part.stop,
                           p.code == I8)
@@ -177,8 +178,9 @@ cdef void average_planes(const View *y, const any_t *src, Block *b) noexcept nog
         set_prefix_places(<Py_ssize_t *>doubles(a, b.scratch, PLACES), b)
     if a.block_rows >= tile.rows:
         at_once = imax(1, a.block // (tile.rows * tile.cols * tile.channels))
-    if a.small:
-        begin_small(&small, b, src)
+    if any_t in real:
+        if a.small:
+            begin_small(&small, b, src)
     if in_digits:
         begin_split(&split, b)
     if in_doubles and (in_digits or takes_pairs(b, &small)):

@@ -249,8 +249,8 @@ cdef extern from "kernels/vectors/transpose.h" nogil:
     void transpose(void *, Py_ssize_t, const void *, Py_ssize_t, Py_ssize_t, Py_ssize_t, int)
 
 cdef extern from "kernels/vectors/small_windows.h" nogil:
-    enum: MOST_SMALL_TAPS, EXACT_FROM_FLOATS, EXACT_FROM_DOUBLES, EXACT_FLOATS, FLOATS_IN_ORDER
-    enum: DOUBLES_IN_ORDER
+    enum: MOST_SMALL_TAPS
+    enum: EXACT_FROM_FLOATS, EXACT_FROM_DOUBLES, FLOATS_IN_ORDER, DOUBLES_IN_ORDER
     const bint MASKED_ROWS
     ctypedef struct small_windows_t:
         const char **rows
@@ -266,8 +266,6 @@ cdef extern from "kernels/vectors/small_windows.h" nogil:
                           const small_results_t *)
     void pool_small_doubles(const small_windows_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
                             const small_results_t *)
-    void pool_small_floats(const small_windows_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
-                           const small_results_t *)
     void pool_small_floats_in_order(const small_windows_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
                                     const small_results_t *)
     void pool_small_doubles_in_order(const small_windows_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t,

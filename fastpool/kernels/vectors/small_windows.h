@@ -12,7 +12,7 @@ enum { MOST_SMALL_TAPS = 64 }; /* along a row */
 /* What the rows hold, and in what their sums are. */
 enum { FLOATS_IN_DOUBLE, DOUBLES, FLOATS };
 /* How windows are pooled. */
-enum { EXACT_FROM_FLOATS, EXACT_FROM_DOUBLES, EXACT_FLOATS, FLOATS_IN_ORDER, DOUBLES_IN_ORDER };
+enum { EXACT_FROM_FLOATS, EXACT_FROM_DOUBLES, FLOATS_IN_ORDER, DOUBLES_IN_ORDER };
 
 typedef struct {
     const char *const *rows; /* where element 0 of each row would be */
@@ -149,7 +149,7 @@ INLINE void pool_strip(int kind, int in_order, const small_windows_t *w, ptrdiff
     /* Rows of windows that are added up at once, if vectors alone are too few for that. */
     const int at_once = most / vectors;
     const ptrdiff_t item = row_item(kind), width = sum_lanes(kind) * item;
-    const int shares = !in_order && (kernel == 2 || kernel == 3) && stride < kernel;
+    const int shares = !in_order; /* (2 or 3 rows at stride 1) */
     const char *const *rows = w->rows;
     ptrdiff_t offset[MOST_SMALL_TAPS], r = 0;
     some_t some[MOST_SMALL_TAPS];
@@ -162,9 +162,9 @@ INLINE void pool_strip(int kind, int in_order, const small_windows_t *w, ptrdiff
 #define ALONG(row, v) \
     add_row_taps(kind, wide_zero(), 0, (row) + (v) * width, taps, offset, masked ? some : NULL)
     if (shares)
-        for (int k = 0; k < kernel - stride; k++)
+        for (int k = 0; k < kernel - 1; k++)
             for (int v = 0; v < vectors; v++) kept[k][v] = ALONG(rows[k], v);
-    if (shares && kernel == 3 && stride == 1)
+    if (shares && kernel == 3)
         for (; r + 2 <= count; r += 2, to += 2 * y->pitch)
             for (int v = 0; v < vectors; v++) {
                 vec_t a = ALONG(rows[r + 2], v), b = ALONG(rows[r + 3], v);
@@ -213,10 +213,6 @@ INLINE void pool_strip(int kind, int in_order, const small_windows_t *w, ptrdiff
             if (kernel == 2) {
                 vec_t a = ALONG(at_row[1], v);
                 sum = add_sums(kind, kept[0][v], a);
-                kept[0][v] = a;
-            } else if (stride == 2) {
-                vec_t a = ALONG(at_row[2], v);
-                sum = add_sums(kind, add_sums(kind, kept[0][v], ALONG(at_row[1], v)), a);
                 kept[0][v] = a;
             } else {
                 vec_t a = ALONG(at_row[2], v);
@@ -324,37 +320,46 @@ INLINE void pool_strips(int kind, int in_order, const small_windows_t *w, ptrdif
     }
 }
 
-#define DEFINE_POOL_SMALL(name, kind, in_order)                                                   \
+#define DEFINE_POOL_EXACT(name, kind)                                                             \
     static void pool_small_##name(const small_windows_t *w, ptrdiff_t first, ptrdiff_t n,         \
                                   ptrdiff_t count, const small_results_t *y) {                    \
         const int one = w->slabs == 1 && w->dilation == 1;                                        \
-        if (w->pairs && w->kernel == 2 && w->stride == 2 && w->slabs == 1) {                      \
+        if (one && w->kernel == 3 && w->taps == 3 && w->stride == 1)                              \
+            pool_strips(kind, 0, w, first, n, count, y, 3, 1, 3, 2);                              \
+        else if (one && w->kernel == 2 && w->taps == 2 && w->stride == 1)                         \
+            pool_strips(kind, 0, w, first, n, count, y, 2, 1, 2, 2);                              \
+        else if (one && w->kernel == 3 && w->stride == 1)                                         \
+            pool_strips(kind, 0, w, first, n, count, y, 3, 1, w->taps, 2);                        \
+        else                                                                                      \
+            pool_strips(kind, 1, w, first, n, count, y, w->kernel, w->stride, w->taps, 4);        \
+    }
+DEFINE_POOL_EXACT(exact, FLOATS_IN_DOUBLE) DEFINE_POOL_EXACT(doubles, DOUBLES)
+
+#define DEFINE_POOL_IN_ORDER(name, kind)                                                          \
+    static void pool_small_##name(const small_windows_t *w, ptrdiff_t first, ptrdiff_t n,         \
+                                  ptrdiff_t count, const small_results_t *y) {                    \
+        const int one = w->slabs == 1 && w->dilation == 1;                                        \
+        if (w->pairs && w->kernel == 2 && w->stride == 2 && w->slabs == 1)                        \
             pool_pairs(kind, w, n, count, y, 2, 2);                                               \
-            return;                                                                               \
-        }                                                                                         \
-        if (w->pairs) {                                                                           \
+        else if (w->pairs)                                                                        \
             pool_pairs(kind, w, n, count, y, w->kernel, w->stride);                               \
-            return;                                                                               \
-        }                                                                                         \
-        if (one && w->kernel == 1 && w->stride == 1 && w->taps == 2)                              \
+        else if (one && w->kernel == 1 && w->stride == 1 && w->taps == 2)                         \
             pool_strips(kind, 1, w, first, n, count, y, 1, 1, 2, 4);                              \
         else if (one && w->kernel == 1 && w->stride == 1 && w->taps == 3)                         \
             pool_strips(kind, 1, w, first, n, count, y, 1, 1, 3, 4);                              \
         else if (one && w->kernel == 3 && w->taps == 3 && w->stride == 1)                         \
-            pool_strips(kind, in_order, w, first, n, count, y, 3, 1, 3, 2);                       \
+            pool_strips(kind, 1, w, first, n, count, y, 3, 1, 3, 2);                              \
         else if (one && w->kernel == 3 && w->taps == 3 && w->stride == 2)                         \
-            pool_strips(kind, in_order, w, first, n, count, y, 3, 2, 3, 2);                       \
+            pool_strips(kind, 1, w, first, n, count, y, 3, 2, 3, 2);                              \
         else if (one && w->kernel == 2 && w->taps == 2 && w->stride == 2)                         \
-            pool_strips(kind, in_order, w, first, n, count, y, 2, 2, 2, 2);                       \
+            pool_strips(kind, 1, w, first, n, count, y, 2, 2, 2, 2);                              \
         else if (one && w->kernel == 2 && w->taps == 2 && w->stride == 1)                         \
-            pool_strips(kind, in_order, w, first, n, count, y, 2, 1, 2, 2);                       \
+            pool_strips(kind, 1, w, first, n, count, y, 2, 1, 2, 2);                              \
         else if (one && w->kernel == 3 && w->stride == 1)                                         \
-            pool_strips(kind, in_order, w, first, n, count, y, 3, 1, w->taps, 2);                 \
+            pool_strips(kind, 1, w, first, n, count, y, 3, 1, w->taps, 2);                        \
         else                                                                                      \
             pool_strips(kind, 1, w, first, n, count, y, w->kernel, w->stride, w->taps, 4);        \
     }
-DEFINE_POOL_SMALL(exact, FLOATS_IN_DOUBLE, 0) DEFINE_POOL_SMALL(doubles, DOUBLES, 0)
-DEFINE_POOL_SMALL(floats, FLOATS, 0) DEFINE_POOL_SMALL(floats_in_order, FLOATS, 1)
-DEFINE_POOL_SMALL(doubles_in_order, DOUBLES, 1)
+DEFINE_POOL_IN_ORDER(floats_in_order, FLOATS) DEFINE_POOL_IN_ORDER(doubles_in_order, DOUBLES)
 
 #endif
