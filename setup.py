@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import time
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -122,6 +123,7 @@ class BuildParallel(build_ext):
 
     def build_extensions(self):
         # Translate only here: metadata and source distributions need no C.
+        print(f"fastpool: building {len(self.extensions)} times, some minutes", flush=True)
         source = translate(self.extensions[-1])
         options = []
         if self.compiler.compiler_type == "unix":
@@ -134,6 +136,12 @@ class BuildParallel(build_ext):
             self.compiler.initialize()
             self.compiler.cc = CLANG  # it takes the options of MSVC's cl
         super().build_extensions()
+
+    def build_extension(self, extension):
+        start = time.monotonic()
+        super().build_extension(extension)
+        seconds = time.monotonic() - start
+        print(f"fastpool: built {extension.name} in {seconds:.0f} s", flush=True)
 
 
 setup(ext_modules=list(extensions()), cmdclass={"build_ext": BuildParallel})
