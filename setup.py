@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import time
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -71,8 +72,10 @@ if OPENMP:
 # build has a third less code, compiles in half the time and is as fast (docs/measurements.md).
 GCC_ONLY = ["-fno-tree-loop-vectorize", "-fno-inline-functions", "-fno-ipa-cp-clone"]
 CLANG_ONLY = ["-Wno-unused-function"]  # Cython defines functions for all modules
-# Functions declared inline must be inlined, or vectors would go through memory.
+# Functions of fastpool that are declared inline must be inlined, or vectors would go through memory.
+# Cython's own functions are inlined as the compiler likes.
 INLINE = "inline __attribute__((always_inline))"
+INLINED = re.compile(r"^static CYTHON_INLINE (?=[^(\n]*__pyx_f_8fastpool_)", re.MULTILINE)
 
 
 def extensions():
@@ -82,7 +85,7 @@ def extensions():
             ["fastpool/_kernels.pyx"],
             depends=SOURCES,
             include_dirs=["fastpool", "fastpool/include"],
-            define_macros=[("NDEBUG", None), ("CYTHON_INLINE", INLINE)],
+            define_macros=[("NDEBUG", None)],
             extra_compile_args=[*COMPILE, *(f"-m{name}" for name in features), *LAST_FLAGS],
             extra_link_args=LINK,
         )
@@ -91,7 +94,11 @@ def extensions():
 def translate(extension):
     """Translate the source to C, once for all builds, and return the path of the C file."""
     (made,) = cythonize([extension], build_dir="build/cython", quiet=True)
-    return made.sources[0]
+    with open(made.sources[0]) as file:
+        text = INLINED.sub(f"static {INLINE} ", file.read())
+    path = os.path.join("build", "cython", "_kernels.c")
+    write(path, text)
+    return path
 
 
 def wrap(source, suffix):
@@ -103,10 +110,15 @@ def wrap(source, suffix):
     text = f"/* OpenMP: {OPENMP}, FASTPOOL_CFLAGS: {' '.join(LAST_FLAGS).replace('*', '')} */\n"
     text += f"#define PyInit__kernels PyInit__kernels{suffix}\n" if suffix else ""
     text += f'#include "{os.path.relpath(source, os.path.dirname(path))}"\n'.replace("\\", "/")
-    if not os.path.exists(path) or open(path).read() != text:  # (else no rebuild)
+    write(path, text)
+    return path
+
+
+def write(path, text):
+    """Write a file, unless it has this text: what depends on it would be built again."""
+    if not os.path.exists(path) or open(path).read() != text:
         with open(path, "w") as file:
             file.write(text)
-    return path
 
 
 def is_gcc(compiler):
@@ -123,6 +135,7 @@ class BuildParallel(build_ext):
 
     def build_extensions(self):
         # Translate only here: metadata and source distributions need no C.
+        print(f"fastpool: building {len(self.extensions)} times, some minutes", flush=True)
         source = translate(self.extensions[-1])
         options = []
         if self.compiler.compiler_type == "unix":
@@ -135,6 +148,12 @@ class BuildParallel(build_ext):
             self.compiler.initialize()
             self.compiler.cc = CLANG  # it takes the options of MSVC's cl
         super().build_extensions()
+
+    def build_extension(self, extension):
+        start = time.monotonic()
+        super().build_extension(extension)
+        seconds = time.monotonic() - start
+        print(f"fastpool: built {extension.name} in {seconds:.0f} s", flush=True)
 
 
 runpy.run_path("stubs/write.py", run_name="__main__")

@@ -102,20 +102,6 @@ cdef enum:
 
 cdef bint in_use = False
 
-cdef extern from *:
-    """
-    #define add_to(place, value) __atomic_fetch_add((place), (value), __ATOMIC_RELAXED)
-    """
-    Py_ssize_t add_to(Py_ssize_t *, Py_ssize_t) noexcept nogil
-
-cdef Py_ssize_t table_bytes_now = 0
-
-
-def table_bytes():
-    """Return the bytes of the tables of all plans on this build, whoever keeps the plans."""
-    return table_bytes_now
-
-
 def use(bint now):
     """Say whether plans run on this build. If not, what was kept for it declines."""
     global in_use
@@ -271,15 +257,11 @@ cdef class Pooling(Framed):
     cdef Pool pool
     cdef readonly object strategy
 
-    def __cinit__(self, work, strategy, dtype, threads=None, inner=None):
-        """`strategy` is a name of STRATEGIES, and `inner` is the Choice for `work.inner`.
-
-        The rest are those of `prepare`.
-        """
+    def __cinit__(self, work, dtype, threads=None):
         check_axes(work)
-        plan_maximum(&self.pool, work, strategy, inner)
+        plan_maximum(&self.pool, work)
         self.prepare(&self.pool.frame, work, dtype, dtype, threads)
-        self.strategy = strategy
+        self.strategy = work.strategy
 
     def __dealloc__(self):
         free_maximum(&self.pool)
@@ -307,17 +289,15 @@ cdef class Pooling(Framed):
 cdef class Averaging(Framed):
     """An average pooling (`fastpool._running.averages.SumWork`)."""
     cdef Average average
-    cdef readonly Py_ssize_t table_bytes    # counted in table_bytes_now
+    cdef readonly Py_ssize_t table_bytes    # of its reciprocals: a plan that is kept counts them
 
     def __cinit__(self, work, dtype, result_dtype, threads=None):
         check_axes(work)
         plan_average(&self.average, work)
         self.table_bytes = self.average.table_bytes
-        add_to(&table_bytes_now, self.table_bytes)
         self.prepare(&self.average.frame, work, dtype, result_dtype, threads)
 
     def __dealloc__(self):
-        add_to(&table_bytes_now, -self.table_bytes)
         free_average(&self.average)
 
     def run(self, x, out):
@@ -364,11 +344,9 @@ cdef class Unpooling:
     def __cinit__(self, work, dtype, threads=None):
         """`work` is a `fastpool._running.work.UnpoolWork`. The rest are those of `Pooling`."""
         cdef Unpool *u = &self.unpool
-        cdef int i
         if len(work.x_shape) > MAX_NDIM or len(work.output_shape) != len(work.x_shape):
             raise ValueError(f"shapes of {len(work.x_shape)} and {len(work.output_shape)} axes")
-        u.batch, u.channels, u.count, u.size = work.batch, work.channels, work.count, work.size
-        u.counted, u.channels_last, u.physical = work.counted, work.channels_last, work.physical
+        read_fields(&u.batch, work, UNPOOL_FIELDS)
         self.output_shape, self.dtype, self.threads = work.output_shape, dtype, threads
         self.itemsize = dtype.itemsize
         u.together = &self.together
@@ -376,8 +354,8 @@ cdef class Unpooling:
         self.work = u.batch * u.channels * u.size * self.itemsize
         self.work += u.batch * u.channels * u.count * (self.itemsize + sizeof(int64_t))
         self.ndim = len(work.x_shape)
-        for i in range(self.ndim):
-            self.x_shape[i], self.y_shape[i] = work.x_shape[i], work.output_shape[i]
+        read_integers(self.x_shape, work.x_shape, self.ndim)
+        read_integers(self.y_shape, work.output_shape, self.ndim)
 
     def run(self, x, indices, out):
         """Return the result, for plain arrays.
@@ -418,12 +396,13 @@ cdef class Unpooling:
             if not apart and (overlap(&arrays[0], self.itemsize, &arrays[2], self.itemsize)
                               or overlap(&arrays[1], index_bytes, &arrays[2], self.itemsize)):
                 return REFUSED
-            u.x, u.index, u.y = arrays[0].data, arrays[1].data, arrays[2].data
+            u.x, u.index.data, u.y = arrays[0].data, arrays[1].data, arrays[2].data
+            u.index.bytes = index_bytes
             threads = unpool_thread_count(&u, threads)
             if threads == 1 and self.work < UNLOCK_BYTES:
-                return unpool_any(&u, self.itemsize, index_bytes, 1)
+                return unpool_any(&u, self.itemsize, 1)
             with nogil:
-                bad = unpool_any(&u, self.itemsize, index_bytes, threads)
+                bad = unpool_any(&u, self.itemsize, threads)
             return bad
         finally:
             release_array(&arrays[0])

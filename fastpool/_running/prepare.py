@@ -31,7 +31,7 @@ def compiled(plan, kernels, dtype):
     threads = threads_of_calls(plan.num_threads, work.nbytes)
     while True:
         work = strategies.decide(work, builds.facts(kernels))
-        pooling = kernels.Pooling(work, work.strategy, dtype, threads, work.inner)
+        pooling = kernels.Pooling(work, dtype, threads)
         if pooling.scratch_bytes <= SCRATCH_BYTES:
             return pooling, work, threads
         smaller = narrower(work)

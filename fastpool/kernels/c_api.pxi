@@ -133,9 +133,10 @@ cdef int run_max_unpool(const fastpool_plan *plan, const void *x, const void *in
                                        or dense_overlap(indices, plan.indices_bytes, y,
                                                         plan.output_bytes)):
         return FASTPOOL_OVERLAP
-    u.x, u.index, u.y = <const char *>x, <const char *>indices, <char *>y
+    u.x, u.index.data, u.y = <const char *>x, <const char *>indices, <char *>y
+    u.index.bytes = <int>plan.index_itemsize
     threads = unpool_thread_count(&u, threads_of_run(plan, threads))
-    if unpool_any(&u, <int>plan.itemsize, <int>plan.index_itemsize, threads) != DONE:
+    if unpool_any(&u, <int>plan.itemsize, threads) != DONE:
         return FASTPOOL_INDEX_OUTSIDE
     return FASTPOOL_OK
 

@@ -50,29 +50,31 @@ cdef struct Values:                 # values that go among some elements, and am
     uint64_t base                   # what the index of the first element is
 
 
-cdef struct Unpool:
-    Together *together
-    const char *x
-    const char *index
-    char *y
+cdef struct Unpool:             # it begins with UNPOOL_FIELDS
     Py_ssize_t batch, channels
     Py_ssize_t count, size      # values of a plane, elements of an output plane
     Py_ssize_t counted          # planes that indices count through: all, those of one batch, or one
-    bint channels_last          # of x, index and y
-    bint physical               # indices are offsets into the memory of y
+    Py_ssize_t channels_last    # of x, index and y
+    Py_ssize_t physical         # indices are offsets into the memory of y
+    Together *together
+    const char *x
+    indices_t index
+    char *y
     Py_ssize_t blocks, width    # channels last: blocks of channels of one batch, and their channels
     Py_ssize_t bands            # of a plane, or of a block: some of its values, and where they go
 
 
-cdef inline Py_ssize_t first_outside(const index_t *index, Py_ssize_t n,
-                                     Py_ssize_t size) noexcept nogil:
+UNPOOL_FIELDS = "batch", "channels", "count", "size", "counted", "channels_last", "physical"
+
+
+cdef Py_ssize_t first_outside(const indices_t *index, Py_ssize_t n, Py_ssize_t size) noexcept nogil:
     """Return the place of the first index outside [0, size), or -1."""
     cdef Py_ssize_t i = 0, end
     while i < n:                        # in blocks: a loop with an exit would not vectorise
         end = imin(i + 4096, n)
-        if plane_outside(index + i, end - i, <uint64_t>0, <uint64_t>size):
+        if plane_outside(index, i, end - i, 0, size):
             for i in range(i, end):
-                if <uint64_t><int64_t>index[i] >= <uint64_t>size:
+                if index_at(index, i) >= <uint64_t>size:
                     return i
         i = end
     return -1
@@ -114,37 +116,33 @@ cdef inline Py_ssize_t neighbouring(const Unpool *u, Py_ssize_t plane,
     return n if u.counted <= 1 else imin(n, u.counted - plane % u.counted)
 
 
-cdef bint own_planes(const index_t *index, const Unpool *u, Py_ssize_t plane,
-                     Py_ssize_t stop) noexcept nogil:
+cdef bint own_planes(const Unpool *u, Py_ssize_t plane, Py_ssize_t stop) noexcept nogil:
     """Do all indices of some planes stay in their own planes?"""
     cdef Py_ssize_t n
-    cdef uint64_t base, size = u.size
-    index += plane * u.count
+    cdef uint64_t base
     while plane < stop:
         n, base = neighbouring(u, plane, stop), plane % u.counted * u.size
         if n == 1:
-            if plane_outside(index, u.count, base, size):
+            if plane_outside(&u.index, plane * u.count, u.count, base, u.size):
                 return False
-        elif table_outside(index, n * u.count, base, u.together.before, size):
+        elif table_outside(&u.index, plane * u.count, n * u.count, base, u.together.before, u.size):
             return False
-        plane, index = plane + n, index + n * u.count
+        plane += n
     return True
 
 
-cdef bint own_pixels(const index_t *index, const Unpool *u, const Values *v,
-                     Py_ssize_t width) noexcept nogil:
+cdef bint own_pixels(const Unpool *u, const Values *v, Py_ssize_t width) noexcept nogil:
     """Channels last: do all indices of `width` channels stay in their own planes?"""
-    cdef Py_ssize_t i = 0, n
-    cdef uint64_t size = v.size, step = u.size if u.counted > 1 else 0
-    index += v.x
+    cdef Py_ssize_t i = 0, n, at
+    cdef uint64_t step = u.size if u.counted > 1 else 0
     while i < v.count:
-        n = imin(u.together.count, v.count - i)
+        n, at = imin(u.together.count, v.count - i), v.x + i * u.channels
         if u.together.count == 1:
-            if pixel_outside(index, width, v.base, step, size):
+            if pixel_outside(&u.index, at, width, v.base, step, v.size):
                 return False
-        elif table_outside(index, n * u.channels, v.base, u.together.before, size):
+        elif table_outside(&u.index, at, n * u.channels, v.base, u.together.before, v.size):
             return False
-        i, index = i + n, index + n * u.channels
+        i += n
     return True
 
 
@@ -164,16 +162,16 @@ cdef inline void zero(void *y, Py_ssize_t nbytes, Py_ssize_t ahead) noexcept nog
 # Values are stored where a copy of up to CHUNK indices says. It is checked as it is made, because
 # another thread, or another mapping of their memory, may have changed the indices since the check.
 
-cdef inline bint scatter_values(bits *y, const bits *x, const index_t *index,
+cdef inline bint scatter_values(bits *y, const bits *x, const Unpool *u,
                                 const Values *v) noexcept nogil:
     """Unpool values of one plane. If an index has changed, return False; some may be written."""
     cdef Py_ssize_t i = 0, n, last, limit, zeroed = 0
     cdef places_t places
-    y, x, index = y + v.y, x + v.x, index + v.x
+    y, x = y + v.y, x + v.x
     while i < v.count:
         n = imin(CHUNK, v.count - i)
         last = 0
-        if not plane_places(places.of, index + i, n, v.base, <uint64_t>v.size, &last):
+        if not plane_places(places.of, &u.index, v.x + i, n, v.base, v.size, &last):
             return False
         if last >= zeroed:
             limit = imin(v.size, round_up(last + 1, LINE // sizeof(bits)))
@@ -185,8 +183,8 @@ cdef inline bint scatter_values(bits *y, const bits *x, const index_t *index,
     return True
 
 
-cdef bint scatter_planes(bits *y, const bits *x, const index_t *index, const Unpool *u,
-                         Py_ssize_t plane, Py_ssize_t stop) noexcept nogil:
+cdef bint scatter_planes(bits *y, const bits *x, const Unpool *u, Py_ssize_t plane,
+                         Py_ssize_t stop) noexcept nogil:
     """Unpool some planes. If an index has changed, return False; some may be written."""
     cdef Py_ssize_t n, last = 0, size = u.size, count = u.count
     cdef places_t places
@@ -195,12 +193,11 @@ cdef bint scatter_planes(bits *y, const bits *x, const index_t *index, const Unp
         n = neighbouring(u, plane, stop)
         if n == 1:
             v = values_of(u, plane)
-            if not scatter_values(y, x, index, &v):
+            if not scatter_values(y, x, u, &v):
                 return False
         else:
-            if not table_places(places.of, index + plane * count, n * count,
-                                <uint64_t>(plane % u.counted * size), u.together.before,
-                                <uint64_t>size, &last):
+            if not table_places(places.of, &u.index, plane * count, n * count,
+                                plane % u.counted * size, u.together.before, size, &last):
                 return False
             zero(y + plane * size, n * size * sizeof(bits), AHEAD)
             scatter_by(y + plane * size, x + plane * count, places.of, u.together.at,
@@ -209,22 +206,22 @@ cdef bint scatter_planes(bits *y, const bits *x, const index_t *index, const Unp
     return True
 
 
-cdef bint scatter_pixels(bits *y, const bits *x, const index_t *index, const Unpool *u,
+cdef bint scatter_pixels(bits *y, const bits *x, const Unpool *u,
                          const Values *v) noexcept nogil:
     """Unpool all channels of one batch, channels last, several pixels at once."""
     cdef Py_ssize_t i = 0, n, last = -1, zeroed = 0, channels = u.channels
     cdef places_t places
-    y, x, index = y + v.y, x + v.x, index + v.x
+    y, x = y + v.y, x + v.x
     while i < v.count:
         n = imin(u.together.count, v.count - i)
-        if not table_places(places.of, index, n * channels, v.base, u.together.before,
-                            <uint64_t>v.size, &last):
+        if not table_places(places.of, &u.index, v.x + i * channels, n * channels, v.base,
+                            u.together.before, v.size, &last):
             return False
         if last >= zeroed:
             zero(y + zeroed * channels, (last + 1 - zeroed) * channels * sizeof(bits), AHEAD)
             zeroed = last + 1
         scatter_by(y, x, places.of, u.together.at, <uint64_t>channels, n * channels)
-        i, x, index = i + n, x + n * channels, index + n * channels
+        i, x = i + n, x + n * channels
     zero(y + zeroed * channels, (v.size - zeroed) * channels * sizeof(bits), AHEAD)
     return True
 
@@ -240,8 +237,8 @@ cdef inline void zero_pixels(bits *y, const Unpool *u, Py_ssize_t lo, Py_ssize_t
         zero(y + i * u.channels, width * sizeof(bits), ahead)
 
 
-cdef bint scatter_block(bits *y, const bits *x, const index_t *index, const Unpool *u,
-                        const Values *v, Py_ssize_t width) noexcept nogil:
+cdef bint scatter_block(bits *y, const bits *x, const Unpool *u, const Values *v,
+                        Py_ssize_t width) noexcept nogil:
     """Unpool `width` channels of one batch, channels last.
 
     Indices are logical: those of channel c begin at base + c * step. If an index has changed,
@@ -250,27 +247,26 @@ cdef bint scatter_block(bits *y, const bits *x, const index_t *index, const Unpo
     cdef Py_ssize_t i, c, n, last, zeroed = 0, channels = u.channels
     cdef uint64_t step = u.size if u.counted > 1 else 0
     cdef places_t places
-    y, x, index = y + v.y, x + v.x, index + v.x
+    y, x = y + v.y, x + v.x
     for i in range(v.count):
         c = 0
         while c < width:
             n = imin(CHUNK, width - c)
             last = 0
-            if not pixel_places(places.of, index + c, n, v.base + c * step, step,
-                                <uint64_t>v.size, &last):
+            if not pixel_places(places.of, &u.index, v.x + i * channels + c, n, v.base + c * step,
+                                step, v.size, &last):
                 return False
             if last >= zeroed:
                 zero_pixels(y, u, zeroed, last + 1, width)
                 zeroed = last + 1
             scatter_by(y + c, x + c, places.of, u.together.at, <uint64_t>channels, n)
             c += n
-        x, index = x + channels, index + channels
+        x += channels
     zero_pixels(y, u, zeroed, v.size, width)
     return True
 
 
-cdef bint scatter_all(bits *y, const bits *x, const index_t *index,
-                      const Unpool *u) noexcept nogil:
+cdef bint scatter_all(bits *y, const bits *x, const Unpool *u) noexcept nogil:
     """Unpool everything, in row-major order of the logical (channels-first) array.
 
     Indices may leave their planes. If one has changed, return False with some of the result
@@ -287,7 +283,7 @@ cdef bint scatter_all(bits *y, const bits *x, const index_t *index,
                 at = (n * channels + c) * count + i
                 if u.channels_last:
                     at = (n * count + i) * channels + c
-                place = <uint64_t><int64_t>index[at]
+                place = index_at(&u.index, at)
                 if place >= last:
                     return False
                 place += origin
@@ -319,62 +315,60 @@ cdef inline Values band_values(const Unpool *u, Py_ssize_t part, Py_ssize_t *wid
     return v
 
 
-cdef void find_band(const index_t *index, const Unpool *u, Py_ssize_t part,
-                    Py_ssize_t *first, Py_ssize_t *last) noexcept nogil:
+cdef void find_band(const Unpool *u, Py_ssize_t part, Py_ssize_t *first,
+                    Py_ssize_t *last) noexcept nogil:
     """Set the first and the last place of a band's values."""
-    cdef Py_ssize_t width, i = 0, n
+    cdef Py_ssize_t width, i = 0, n, at
     cdef Values v = band_values(u, part, &width)
     cdef uint64_t step = u.size if u.counted > 1 else 0
     first[0], last[0] = v.size, -1
-    index += v.x
     if not u.channels_last:
-        plane_range(index, v.count, v.base, first, last)
+        plane_range(&u.index, v.x, v.count, v.base, first, last)
         return
     while i < v.count:
-        n = imin(u.together.count, v.count - i)
+        n, at = imin(u.together.count, v.count - i), v.x + i * u.channels
         if u.together.count == 1:
-            pixel_range(index, width, v.base, step, first, last)
+            pixel_range(&u.index, at, width, v.base, step, first, last)
         else:
-            table_range(index, n * u.channels, v.base, u.together.before, first, last)
-        i, index = i + n, index + n * u.channels
+            table_range(&u.index, at, n * u.channels, v.base, u.together.before, first, last)
+        i += n
 
 
-cdef inline bint own_part(const index_t *index, const Unpool *u, Py_ssize_t part) noexcept nogil:
+cdef bint own_part(const Unpool *u, Py_ssize_t part) noexcept nogil:
     cdef Py_ssize_t n = u.together.count, width
     cdef Values v
     if not u.channels_last:
-        return own_planes(index, u, part * n, imin((part + 1) * n, u.batch * u.channels))
+        return own_planes(u, part * n, imin((part + 1) * n, u.batch * u.channels))
     v = part_values(u, part, &width)
-    return own_pixels(index, u, &v, width)
+    return own_pixels(u, &v, width)
 
 
-cdef inline bint scatter_channels(bits *y, const bits *x, const index_t *index, const Unpool *u,
-                                  const Values *v, Py_ssize_t width) noexcept nogil:
+cdef bint scatter_channels(bits *y, const bits *x, const Unpool *u, const Values *v,
+                           Py_ssize_t width) noexcept nogil:
     if not u.channels_last:
-        return scatter_values(y, x, index, v)
+        return scatter_values(y, x, u, v)
     if u.together.count > 1:
-        return scatter_pixels(y, x, index, u, v)
-    return scatter_block(y, x, index, u, v, width)
+        return scatter_pixels(y, x, u, v)
+    return scatter_block(y, x, u, v, width)
 
 
-cdef inline bint scatter_part(bits *y, const bits *x, const index_t *index, const Unpool *u,
-                              Py_ssize_t part) noexcept nogil:
+cdef bint scatter_part(bits *y, const bits *x, const Unpool *u, Py_ssize_t part) noexcept nogil:
     cdef Py_ssize_t n = u.together.count, width
     cdef Values v
     if not u.channels_last:
-        return scatter_planes(y, x, index, u, part * n, imin((part + 1) * n, u.batch * u.channels))
+        return scatter_planes(y, x, u, part * n, imin((part + 1) * n, u.batch * u.channels))
     v = part_values(u, part, &width)
-    return scatter_channels(y, x, index, u, &v, width)
+    return scatter_channels(y, x, u, &v, width)
 
 
-cdef inline bint scatter_band(bits *y, const bits *x, const index_t *index, const Unpool *u,
-                              Py_ssize_t part, Py_ssize_t lo, Py_ssize_t hi) noexcept nogil:
+cdef bint scatter_band(bits *y, const bits *x, const Unpool *u, Py_ssize_t part, Py_ssize_t lo,
+                       Py_ssize_t hi) noexcept nogil:
     """Unpool a band, whose values go among the elements lo ... hi of its plane."""
     cdef Py_ssize_t width
     cdef Values v = band_values(u, part, &width)
     v.y += lo * (u.channels if u.channels_last else 1)
     v.base, v.size = v.base + lo, hi - lo
-    return scatter_channels(y, x, index, u, &v, width)
+    return scatter_channels(y, x, u, &v, width)
 
 
 cdef inline Py_ssize_t unpool_parts_of(const Unpool *u) noexcept nogil:
@@ -384,15 +378,14 @@ cdef inline Py_ssize_t unpool_parts_of(const Unpool *u) noexcept nogil:
     return ceil_div(u.batch * u.channels, u.together.count)
 
 
-cdef Py_ssize_t unpool_bands(bits *y, const index_t *index, const Unpool *u,
-                             int threads) noexcept nogil:
+cdef Py_ssize_t unpool_bands(bits *y, const Unpool *u, int threads) noexcept nogil:
     """Unpool in bands, as `unpool_parts` does. Return REFUSED if two bands share elements."""
     cdef Py_ssize_t parts = unpool_parts_of(u) * u.bands, part, changed = 0, hi
     cdef Py_ssize_t first[2 * MAX_THREADS]
     cdef Py_ssize_t last[2 * MAX_THREADS]
     cdef const bits *x = <const bits *>u.x
     for part in prange(parts, schedule='static', num_threads=threads):
-        find_band(index, u, part, &first[part], &last[part])
+        find_band(u, part, &first[part], &last[part])
     for part in range(parts):
         if first[part] < 0 or last[part] >= u.size:
             return REFUSED
@@ -403,12 +396,11 @@ cdef Py_ssize_t unpool_bands(bits *y, const index_t *index, const Unpool *u,
     for part in range(parts):
         last[part] = u.size if (part + 1) % u.bands == 0 else first[part + 1]
     for part in prange(parts, schedule='static', num_threads=threads):
-        changed += not scatter_band(y, x, index, u, part, first[part], last[part])
+        changed += not scatter_band(y, x, u, part, first[part], last[part])
     return CHANGED if changed else DONE
 
 
-cdef Py_ssize_t unpool_parts(bits *y, const index_t *index, const Unpool *u,
-                             int threads) noexcept nogil:
+cdef Py_ssize_t unpool_parts(bits *y, const Unpool *u, int threads) noexcept nogil:
     """Unpool, and return DONE, or CHANGED if an index has changed.
 
     If an index is out of range, return the place of the first one, with nothing written.
@@ -417,44 +409,43 @@ cdef Py_ssize_t unpool_parts(bits *y, const index_t *index, const Unpool *u,
     cdef Py_ssize_t strays = 0, changed = 0, bad = REFUSED
     cdef const bits *x = <const bits *>u.x
     if u.bands > 1:
-        bad = unpool_bands(y, index, u, threads)
+        bad = unpool_bands(y, u, threads)
         if bad != REFUSED:
             return bad
     if u.physical:
         strays = 1
     elif threads == 1:
         for part in range(parts):
-            if not own_part(index, u, part):
+            if not own_part(u, part):
                 strays = 1
                 break
     else:
         for part in prange(parts, schedule='static', num_threads=threads):
-            strays += not own_part(index, u, part)
+            strays += not own_part(u, part)
     if strays:
-        bad = first_outside(index, u.batch * u.channels * u.count, u.counted * u.size)
+        bad = first_outside(&u.index, u.batch * u.channels * u.count, u.counted * u.size)
         if bad >= 0:
             return bad
-        return DONE if scatter_all(y, x, index, u) else CHANGED
+        return DONE if scatter_all(y, x, u) else CHANGED
     if threads == 1:
         for part in range(parts):
-            changed += not scatter_part(y, x, index, u, part)
+            changed += not scatter_part(y, x, u, part)
     else:
         for part in prange(parts, schedule='static', num_threads=threads):
-            changed += not scatter_part(y, x, index, u, part)
+            changed += not scatter_part(y, x, u, part)
     return CHANGED if changed else DONE
 
 
-cdef Py_ssize_t unpool_sized(const Unpool *u, const index_t *index, int itemsize,
-                             int threads) noexcept nogil:
+cdef Py_ssize_t unpool_any(const Unpool *u, int itemsize, int threads) noexcept nogil:
     if u.count == 0 and u.size == 0:    # (there may be any number of empty planes)
         return DONE
     if itemsize == 1:
-        return unpool_parts(<uint8_t *>u.y, index, u, threads)
+        return unpool_parts(<uint8_t *>u.y, u, threads)
     if itemsize == 2:
-        return unpool_parts(<uint16_t *>u.y, index, u, threads)
+        return unpool_parts(<uint16_t *>u.y, u, threads)
     if itemsize == 4:
-        return unpool_parts(<uint32_t *>u.y, index, u, threads)
-    return unpool_parts(<uint64_t *>u.y, index, u, threads)
+        return unpool_parts(<uint32_t *>u.y, u, threads)
+    return unpool_parts(<uint64_t *>u.y, u, threads)
 
 
 cdef int unpool_thread_count(Unpool *u, int threads) noexcept nogil:
@@ -474,10 +465,3 @@ cdef int unpool_thread_count(Unpool *u, int threads) noexcept nogil:
         parts *= u.bands
     threads = <int>imax(1, imin(threads, parts))
     return threads if threads == 1 else threads_given(threads)
-
-
-cdef Py_ssize_t unpool_any(const Unpool *u, int itemsize, int index_bytes,
-                           int threads) noexcept nogil:
-    if index_bytes == 8:
-        return unpool_sized(u, <const int64_t *>u.index, itemsize, threads)
-    return unpool_sized(u, <const int32_t *>u.index, itemsize, threads)

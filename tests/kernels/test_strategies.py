@@ -190,7 +190,8 @@ def test_a_build_refuses_what_needs_masks(isa):
     for name in ("slide_down", "stride_two", "flat_planes"):
         if not kernels.MASKS:
             with pytest.raises(ValueError, match=name):
-                kernels.Pooling(work_of(plan, BUILDS[isa]), name, np.dtype("float32"))
+                work = work_of(plan, BUILDS[isa])._replace(strategy=name)
+                kernels.Pooling(work, np.dtype("float32"))
 
 
 def test_the_compiled_object_runs_by_the_choice(isa):

@@ -14,7 +14,7 @@ cdef enum:
     MAX_TAPS = 64           # of one step, or of a window as offsets
 
 
-cdef struct Window:         # one pooled axis
+cdef struct Window:         # one pooled axis; it begins with WINDOW_FIELDS (schedule.pxi)
     Py_ssize_t size, out, kernel, stride, dilation, begin
     Py_ssize_t extent               # (kernel - 1) * dilation + 1
     Py_ssize_t inner_lo, inner_hi   # outputs whose taps are all elements

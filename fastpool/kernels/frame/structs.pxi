@@ -7,11 +7,10 @@ cdef enum:
 
 
 cdef struct Problem:                    # windows and dtype: the same for every reduction
+    Py_ssize_t batch, channels, channels_last       # PROBLEM_FIELDS (schedule.pxi)
     Window rows, cols
     Window *lead                        # apart: a Window is 1.6 KB, and thousands of plans are kept
     Py_ssize_t leads, lead_outs
-    Py_ssize_t batch, channels
-    bint channels_last
     int code, size                      # dtype, and bytes of an element
 
 

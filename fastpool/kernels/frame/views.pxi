@@ -3,8 +3,9 @@
 cdef struct Prepared:               # all that a call needs
     const Frame *frame
     bint with_indices
-    int batch_axis, channel_axis, row_axis, col_axis, ndim
-    int lead_axes[MAX_LEADS]
+    Py_ssize_t batch_axis, channel_axis             # AXIS_FIELDS
+    Py_ssize_t axes[MAX_LEADS + 2]                  # leading axes, rows, columns
+    int ndim
     Py_ssize_t x_shape[MAX_NDIM]
     Py_ssize_t y_shape[MAX_NDIM]
     size_t work
@@ -12,20 +13,17 @@ cdef struct Prepared:               # all that a call needs
     int shift, y_shift, index_shift
 
 
+AXIS_FIELDS = "batch_axis", "channel_axis"
+
+
 cdef int set_arrays(Prepared *prepared, const Frame *frame, schedule) except -1:
     """Set the pooling, and the axes and shapes of its arrays."""
-    cdef Py_ssize_t leads = frame.problem.leads
-    cdef int i
     prepared.frame, prepared.with_indices = frame, schedule.return_indices
-    axes = schedule.spatial_axes
-    prepared.row_axis, prepared.col_axis = axes[leads], axes[leads + 1]
-    prepared.batch_axis, prepared.channel_axis = schedule.batch_axis, schedule.channel_axis
-    for i in range(leads):
-        prepared.lead_axes[i] = axes[i]
+    read_fields(&prepared.batch_axis, schedule, AXIS_FIELDS)
+    read_integers(prepared.axes, schedule.spatial_axes, frame.problem.leads + 2)
     prepared.ndim, prepared.work = len(schedule.input_shape), schedule.effort
-    for i in range(prepared.ndim):
-        prepared.x_shape[i] = schedule.input_shape[i]
-        prepared.y_shape[i] = schedule.output_shape[i]
+    read_integers(prepared.x_shape, schedule.input_shape, prepared.ndim)
+    read_integers(prepared.y_shape, schedule.output_shape, prepared.ndim)
     prepared.shift = prepared.y_shift = log2(frame.problem.size)
     prepared.index_shift = log2(schedule.index_bytes)
     return 0
@@ -57,16 +55,16 @@ cdef bint view_array(View *view, const Array *array, const Prepared *prepared,
                              1 if p.channels_last else view.batch)
     if p.batch == 1:
         view.batch = p.channels * view.channel
-    view.row = axis_step(array, prepared.row_axis, shift, view.channel)
-    view.col = axis_step(array, prepared.col_axis, shift, 1)
+    view.row = axis_step(array, prepared.axes[p.leads], shift, view.channel)
+    view.col = axis_step(array, prepared.axes[p.leads + 1], shift, 1)
     for i in range(p.leads):
-        view.lead[i] = axis_step(array, prepared.lead_axes[i], shift, 0)
+        view.lead[i] = axis_step(array, prepared.axes[i], shift, 0)
     if p.channels_last:
         return view.channel == 1
     return view.col == 1
 
 
-cdef inline Py_ssize_t axis_step(const Array *array, int axis, int shift,
+cdef inline Py_ssize_t axis_step(const Array *array, Py_ssize_t axis, int shift,
                                  Py_ssize_t absent) noexcept nogil:
     """Return the elements from one index of an axis to the next.
 

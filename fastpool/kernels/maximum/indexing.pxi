@@ -1,15 +1,16 @@
 # What the indices of a tile count from.
 
 cdef int set_indexing(Indexing *indexing, schedule) except -1:
+    cdef Py_ssize_t strides[MAX_LEADS + 4]
     cdef Py_ssize_t leads = len(schedule.windows) - 2, i
-    strides = schedule.index_strides
+    read_integers(strides, schedule.index_strides, leads + 4)
+    read_integers(indexing.position_lead, schedule.position_strides, leads)
     indexing.bytes, indexing.base = schedule.index_bytes, schedule.index_base
     indexing.batch, indexing.channel = strides[0], strides[1]
     indexing.row, indexing.col = strides[2 + leads], strides[3 + leads]
     indexing.linear = schedule.linear
     for i in range(leads):
         indexing.lead[i] = strides[2 + i]
-        indexing.position_lead[i] = schedule.position_strides[i]
     return 0
 
 

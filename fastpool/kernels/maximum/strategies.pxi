@@ -17,14 +17,21 @@ LIMITS = {
 }
 
 
-cdef int plan_maximum(Pool *p, schedule, strategy, inner) except -1:
-    """Set a pooling to maxima by a strategy, a name of STRATEGIES.
+cdef bint has_irregular_axes(const Problem *p) noexcept:
+    cdef bint found = p.rows.irregular or p.cols.irregular
+    cdef Py_ssize_t i
+    for i in range(p.leads):
+        found |= p.lead[i].irregular
+    return found
 
-    `inner` is the Choice for `schedule.inner`, if there is that.
-    """
-    if strategy != "irregular" and any([window.places for window in schedule.windows]):
-        raise ValueError(f"{strategy}: takes no irregular axes")
+
+cdef int plan_maximum(Pool *p, schedule) except -1:
+    """Set a pooling to maxima by the strategy of its schedule, a name of STRATEGIES."""
+    strategy = schedule.strategy
+    p.strategy = STRATEGIES[strategy]
     set_frame(&p.frame, schedule)
+    if p.strategy != IRREGULAR and has_irregular_axes(&p.frame.problem):
+        raise ValueError(f"{strategy}: takes no irregular axes")
     p.frame.run = run_task
     p.with_indices, p.keyed = schedule.return_indices, schedule.keyed
     p.key_bytes = schedule.key_bytes
@@ -32,7 +39,6 @@ cdef int plan_maximum(Pool *p, schedule, strategy, inner) except -1:
     if p.with_indices:
         p.rule |= ZEROS_EQUAL
     set_indexing(&p.indexing, schedule)
-    p.strategy = STRATEGIES[strategy]
     if not VEC_MASKS and (p.strategy == SLIDE_DOWN or p.strategy == STRIDE_TWO
                           or p.strategy == FLAT_PLANES):
         raise ValueError(f"{strategy}: this build has no masks")
@@ -41,24 +47,26 @@ cdef int plan_maximum(Pool *p, schedule, strategy, inner) except -1:
     elif p.strategy == RUNNING_MAXIMA:
         plan_running_maxima(p, schedule.axes)
     elif p.strategy == PLANES_AS_PIXELS or p.strategy == COMPOSITES:
-        plan_inner(p, schedule, inner)
+        plan_inner(p, schedule)
     elif p.strategy == FLAT_PLANES and not plan_flat_planes(p):
         raise MemoryError("fastpool: no memory for masks")
-    if p.strategy not in (RUNNING_MAXIMA, PLANES_AS_PIXELS, COMPOSITES):
+    if not (p.strategy == RUNNING_MAXIMA or p.strategy == PLANES_AS_PIXELS
+            or p.strategy == COMPOSITES):
         p.in_place = bands_in_place(p)
     plan_scratch(p)
     return 0
 
 
-cdef int plan_inner(Pool *p, schedule, inner) except -1:
+cdef int plan_inner(Pool *p, schedule) except -1:
     """Set the pool of interleaved planes, or of composites."""
     p.inner = <Pool *>malloc(sizeof(Pool))
     if p.inner == NULL:
         raise MemoryError("fastpool: no memory for a pooling")
     memset(p.inner, 0, sizeof(Pool))    # (freed whatever is set)
-    plan_maximum(p.inner, schedule.inner, inner.strategy, inner.inner)
+    plan_maximum(p.inner, schedule.inner)
     if p.strategy == PLANES_AS_PIXELS:
-        p.frame.tiling.tasks = ceil_div(schedule.batch * schedule.channels, p.frame.tiling.planes)
+        p.frame.tiling.tasks = ceil_div(p.frame.problem.batch * p.frame.problem.channels,
+                                        p.frame.tiling.planes)
     return 0
 
 

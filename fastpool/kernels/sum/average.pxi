@@ -57,7 +57,9 @@ cdef struct Counts:                     # of one axis: what each output's diviso
     bint powers_of_two
     # A count is that of an output's taps between two places. The outputs from `first` to `last`
     # have all of their taps there. Of an irregular axis it is the length of the window.
-    Py_ssize_t kernel, stride, dilation, begin, low, high, first, last
+    Py_ssize_t kernel, stride, dilation, begin      # taps
+    Py_ssize_t low, high                            # places
+    Py_ssize_t first, last                          # inner
 
 
 cdef struct Reciprocals:                # of the divisors of a row of outputs, in two parts
@@ -71,17 +73,27 @@ cdef struct Reciprocals:                # of the divisors of a row of outputs, i
 
 cdef struct Average:                    # an average pooling, ready to run
     Frame frame                         # (first: a Job points to it)
-    int result                          # code of the result's dtype
-    int rounding
-    bint ignore_nan, sequential
-    bint rounds_once                    # a sum of doubles is rounded as its mean is, if normal
-    bint interleaves                    # small planes (interleaved.pxi)
-    bint whole, pixels, small, bytes, ints      # a strategy; columns.pxi if none of these
-    bint carries_rows                   # sums of columns go from one row of windows to the next
-    bint carries_cols                   # sums of windows are differences of prefixes
+    # AVERAGE_FIELDS:
+    Py_ssize_t ignore_nan, sequential
+    Py_ssize_t rounds_once              # a sum of doubles is rounded as its mean is, if normal
+    Py_ssize_t interleaves              # small planes (interleaved.pxi)
+    Py_ssize_t carries_rows             # sums of columns go from one row of windows to the next
+    Py_ssize_t carries_cols             # sums of windows are differences of prefixes
     Py_ssize_t block, block_rows        # outputs that are summed, and then divided
     Py_ssize_t band                     # doubles in COLUMNS, of one digit
-    int digit_bits, most_digits         # of elements whose sums a double does not hold
+    Py_ssize_t digit_bits, most_digits  # of elements whose sums a double does not hold
+    Py_ssize_t int_taps                 # of a window
+    Py_ssize_t int_bands                # rows of INT_COLUMNS
+    Py_ssize_t int_rows                 # rows that INT_ROWS has room for, in every slab
+    Py_ssize_t small_doubles            # are rows of small windows doubles?
+    Py_ssize_t small_floats             # are their sums floats? They are exact
+    Py_ssize_t pitch                    # elements from one of these rows to the next
+    Py_ssize_t zeros                    # of a row of padding
+    Py_ssize_t split                    # doubles of a block as two digits, or 0
+    # The rest:
+    int result                          # code of the result's dtype
+    int rounding
+    bint whole, pixels, small, bytes, ints      # a strategy; columns.pxi if none of these
     double terms                        # more than the additions of a window
     double divisor                      # of all windows, or 0
     double most_divisor                 # of any window
@@ -92,14 +104,13 @@ cdef struct Average:                    # an average pooling, ready to run
     Py_ssize_t table_bytes              # of all reciprocals
     int divisors                        # for which there are reciprocals; 0 if not for all
     bint quick_ints                     # are there quick quotients of sums in 32 bits?
-    Py_ssize_t int_taps                 # of a window
-    Py_ssize_t int_bands                # rows of INT_COLUMNS
-    Py_ssize_t int_rows                 # rows that INT_ROWS has room for, in every slab
-    bint small_doubles                  # are rows of small windows doubles?
-    bint small_floats                   # are sums floats? They are exact
-    Py_ssize_t pitch                    # elements from one of these rows to the next
-    Py_ssize_t zeros                    # of a row of padding
-    Py_ssize_t split                    # doubles of a block as two digits, or 0
+
+
+AVERAGE_FIELDS = (
+    "ignore_nan", "sequential", "rounds_once", "interleaves", "carries_rows", "carries_cols",
+    "block", "block_rows", "band", "digit_bits", "most_digits", "int_taps", "int_bands", "int_rows",
+    "small_doubles", "small_floats", "pitch", "zeros", "split",
+)
 
 
 cdef struct Row:                        # sums of a row of windows
@@ -153,9 +164,9 @@ cdef int set_counts(Counts *c, counts) except -1:
         c.value = counts
         c.powers_of_two = is_power_of_two(c.value)
         return 0
-    c.kernel, c.stride, c.dilation, c.begin = counts.taps
-    c.low, c.high = counts.places
-    c.first, c.last = counts.inner
+    read_integers(&c.kernel, counts.taps, 4)
+    read_integers(&c.low, counts.places, 2)
+    read_integers(&c.first, counts.inner, 2)
     c.powers_of_two = len(counts.values) > 0
     for value in counts.values:
         c.powers_of_two &= is_power_of_two(value)
@@ -281,15 +292,12 @@ cdef int plan_average(Average *a, work) except -1:
     cdef Py_ssize_t outputs, elements, slabs = 1, i
     set_frame(&a.frame, work)
     a.frame.run = run_average
+    read_fields(&a.ignore_nan, work, AVERAGE_FIELDS)
     a.result, a.rounding = CODES[work.result], ROUNDINGS[work.rounding]
-    a.ignore_nan, a.sequential = work.ignore_nan, work.sequential
-    a.rounds_once = work.rounds_once
-    a.carries_rows, a.carries_cols = work.carries_rows, work.carries_cols
-    a.block, a.block_rows = work.block, work.block_rows
-    a.whole, a.small = work.strategy == "whole_planes", work.strategy == "small_windows"
-    a.interleaves = work.interleaves
-    a.pixels, a.bytes = work.strategy == "pixels", work.strategy == "byte_columns"
-    a.digit_bits, a.most_digits = work.digit_bits, work.most_digits
+    strategy = work.strategy
+    a.whole, a.small = strategy == "whole_planes", strategy == "small_windows"
+    a.pixels, a.bytes = strategy == "pixels", strategy == "byte_columns"
+    a.ints = strategy == "int_columns"
     a.terms = work.terms
     a.divisor, a.most_divisor = work.divisor, work.most_divisor
     if is_float_code(p.code):
@@ -309,26 +317,19 @@ cdef int plan_average(Average *a, work) except -1:
         for i in range(p.leads):
             set_counts(&a.lead[i], leads[i])
             slabs *= imax(1, work.lead_taps[i])
-    a.small_floats = work.small_floats
-    a.ints, a.int_rows = work.strategy == "int_columns", work.int_rows
-    a.int_bands = work.int_bands
-    a.int_taps = work.int_taps
     a.quick_ints = a.ints and a.result not in (F32, F64, I64, U64, BOOL)
     set_all_reciprocals(a, work.divisors)
     if a.small_floats and a.divisors == 0:
         a.small_floats = False              # (their reciprocals would be too short)
         set_all_reciprocals(a, work.divisors)
-    a.small_doubles, a.pitch, a.zeros = work.small_doubles, work.pitch, work.zeros
-    a.band = elements = work.band
-    outputs = a.block
+    elements, outputs = a.band, a.block
     if not 0 < a.most_digits <= MOST_PARTS:
         raise ValueError(f"{a.most_digits} digits")
     for i in range(<int>SUM_AREAS):
         sizes[i] = outputs
-    sizes[<int>OFFSETS] = slabs * (1 + a.interleaves + (work.split > 0))
+    sizes[<int>OFFSETS] = slabs * (1 + a.interleaves + (a.split > 0))
     sizes[<int>PLACES] = 2 * t.cols if a.carries_cols else 0
     sizes[<int>COLUMN_COUNTS] = 2 * t.cols if a.cols.vary and not a.divisor else 0
-    a.split = work.split
     sizes[<int>SPLIT] = 2 * (a.split + WIDE) if a.split else 0
     sizes[<int>DIGITS] = MOST_WORDS * (outputs + WIDE)
     sizes[<int>COLUMNS] = elements * (a.most_digits if a.carries_rows else 1)

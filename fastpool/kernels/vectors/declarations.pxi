@@ -69,17 +69,28 @@ cdef extern from "kernels/vectors/loops.h" nogil:
                       const int64_t *, Py_ssize_t)
     ctypedef struct places_t:
         uint64_t of[256]
-    bint plane_outside(...)
-    bint pixel_outside(...)
-    bint table_outside(...)
+    ctypedef struct indices_t:
+        const char *data
+        int bytes
+    uint64_t index_at(const indices_t *, Py_ssize_t)
+    bint plane_outside(const indices_t *, Py_ssize_t, Py_ssize_t, uint64_t, uint64_t)
+    bint pixel_outside(const indices_t *, Py_ssize_t, Py_ssize_t, uint64_t, uint64_t, uint64_t)
+    bint table_outside(const indices_t *, Py_ssize_t, Py_ssize_t, uint64_t, const uint64_t *,
+                       uint64_t)
+    void plane_range(const indices_t *, Py_ssize_t, Py_ssize_t, uint64_t, Py_ssize_t *,
+                     Py_ssize_t *)
+    void pixel_range(const indices_t *, Py_ssize_t, Py_ssize_t, uint64_t, uint64_t, Py_ssize_t *,
+                     Py_ssize_t *)
+    void table_range(const indices_t *, Py_ssize_t, Py_ssize_t, uint64_t, const uint64_t *,
+                     Py_ssize_t *, Py_ssize_t *)
+    bint plane_places(uint64_t *, const indices_t *, Py_ssize_t, Py_ssize_t, uint64_t, uint64_t,
+                      Py_ssize_t *)
+    bint pixel_places(uint64_t *, const indices_t *, Py_ssize_t, Py_ssize_t, uint64_t, uint64_t,
+                      uint64_t, Py_ssize_t *)
+    bint table_places(uint64_t *, const indices_t *, Py_ssize_t, Py_ssize_t, uint64_t,
+                      const uint64_t *, uint64_t, Py_ssize_t *)
     void scatter(...)
     void scatter_by(...)
-    void plane_range(...)
-    void pixel_range(...)
-    void table_range(...)
-    bint plane_places(...)
-    bint pixel_places(...)
-    bint table_places(...)
 
 cdef extern from "kernels/vectors/composites.h" nogil:
     ctypedef struct decoding_t:

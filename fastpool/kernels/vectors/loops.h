@@ -159,16 +159,31 @@ typedef struct {
     DEFINE_PLACES(pixel, I, base + (uint64_t)i *step, uint64_t base, uint64_t step)               \
     DEFINE_PLACES(table, I, base + table[i], uint64_t base, const uint64_t *table)
 DEFINE_ALL_PLACES(32) DEFINE_ALL_PLACES(64)
-#define BY_INDEX(name, index) _Generic(*(index), int32_t: name##_i32, int64_t: name##_i64)
-#define plane_outside(index, ...) BY_INDEX(plane_outside, index)(index, __VA_ARGS__)
-#define pixel_outside(index, ...) BY_INDEX(pixel_outside, index)(index, __VA_ARGS__)
-#define table_outside(index, ...) BY_INDEX(table_outside, index)(index, __VA_ARGS__)
-#define plane_range(index, ...) BY_INDEX(plane_range, index)(index, __VA_ARGS__)
-#define pixel_range(index, ...) BY_INDEX(pixel_range, index)(index, __VA_ARGS__)
-#define table_range(index, ...) BY_INDEX(table_range, index)(index, __VA_ARGS__)
-#define plane_places(to, index, ...) BY_INDEX(plane_places, index)(to, index, __VA_ARGS__)
-#define pixel_places(to, index, ...) BY_INDEX(pixel_places, index)(to, index, __VA_ARGS__)
-#define table_places(to, index, ...) BY_INDEX(table_places, index)(to, index, __VA_ARGS__)
+
+/* Indices of 32 or 64 bits, from the one at `at` on. */
+typedef struct {
+    const char *data;
+    int bytes; /* of one */
+} indices_t;
+#define BY_INDEX(name, index, at, ...)                                                            \
+    ((index)->bytes == 8 ? name##_i64((const int64_t *)(index)->data + (at), __VA_ARGS__)          \
+                         : name##_i32((const int32_t *)(index)->data + (at), __VA_ARGS__))
+#define BY_INDEX_TO(name, to, index, at, ...)                                                     \
+    ((index)->bytes == 8 ? name##_i64(to, (const int64_t *)(index)->data + (at), __VA_ARGS__)      \
+                         : name##_i32(to, (const int32_t *)(index)->data + (at), __VA_ARGS__))
+#define plane_outside(...) BY_INDEX(plane_outside, __VA_ARGS__)
+#define pixel_outside(...) BY_INDEX(pixel_outside, __VA_ARGS__)
+#define table_outside(...) BY_INDEX(table_outside, __VA_ARGS__)
+#define plane_range(...) BY_INDEX(plane_range, __VA_ARGS__)
+#define pixel_range(...) BY_INDEX(pixel_range, __VA_ARGS__)
+#define table_range(...) BY_INDEX(table_range, __VA_ARGS__)
+#define plane_places(to, ...) BY_INDEX_TO(plane_places, to, __VA_ARGS__)
+#define pixel_places(to, ...) BY_INDEX_TO(pixel_places, to, __VA_ARGS__)
+#define table_places(to, ...) BY_INDEX_TO(table_places, to, __VA_ARGS__)
+INLINE uint64_t index_at(const indices_t *index, ptrdiff_t at) {
+    if (index->bytes == 8) return (uint64_t)((const int64_t *)index->data)[at];
+    return (uint64_t)(int64_t)((const int32_t *)index->data)[at];
+}
 
 /* ---- store values at places (unrolled: at some addresses so short a loop takes twice as long) */
 
