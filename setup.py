@@ -72,7 +72,7 @@ if OPENMP:
 # build has a third less code, compiles in half the time and is as fast (docs/measurements.md).
 GCC_ONLY = ["-fno-tree-loop-vectorize", "-fno-inline-functions", "-fno-ipa-cp-clone"]
 CLANG_ONLY = ["-Wno-unused-function"]  # Cython defines functions for all modules
-# Functions of fastpool that are declared inline must be inlined, or vectors would go through memory.
+# fastpool's functions that are declared inline must be inlined, or vectors would go through memory.
 # Cython's own functions are inlined as the compiler likes.
 INLINE = "inline __attribute__((always_inline))"
 INLINED = re.compile(r"^static CYTHON_INLINE (?=[^(\n]*__pyx_f_8fastpool_)", re.MULTILINE)

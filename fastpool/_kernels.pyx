@@ -102,6 +102,7 @@ cdef enum:
 
 cdef bint in_use = False
 
+
 def use(bint now):
     """Say whether plans run on this build. If not, what was kept for it declines."""
     global in_use
