@@ -118,15 +118,13 @@ def unexpected(function, unknown):
 
 def meant_by(name, names):
     """Return a hint at which of the public `names` an unknown one means, or ""."""
-    from difflib import get_close_matches
-
     if name.startswith("_") or len(name) > 100:
         return ""
     plain = name.lower()
     if plain[-2:] in ("1d", "2d", "3d"):
         plain = plain[:-2].rstrip("_")
-    close = [_FUNCTIONS[plain]] if plain in _FUNCTIONS else get_close_matches(plain, names, 1, 0.8)
-    return f"; write fastpool.{close[0]}" if close else ""
+    meant = _FUNCTIONS.get(plain) or _closest(plain, names, 0.8)
+    return f"; write fastpool.{meant}" if meant else ""
 
 
 def _hint(word, value, names):
@@ -138,7 +136,12 @@ def _hint(word, value, names):
         return f"write {meant[0]} for {word}{_REMARKS.get((word, meant[0]), '')}"
     if word in _MEANT or word in _MEANINGLESS:
         return _MEANINGLESS.get(word, "")
+    close = _closest(word[:100], names, 0.75)
+    return f"write {close} for {word}" if close else ""
+
+
+def _closest(word, names, cutoff):
+    """Return the name that a misspelt word is most like, or None."""
     from difflib import get_close_matches  # here, so that importing fastpool stays fast
 
-    close = get_close_matches(word[:100], names, n=1, cutoff=0.75)
-    return f"write {close[0]} for {word}" if close else ""
+    return next(iter(get_close_matches(word, names, 1, cutoff)), None)

@@ -93,7 +93,6 @@ class SumWork(NamedTuple):
     block: int  # outputs that are summed, and then divided
     block_rows: int
     divisors: tuple  # what those of a row have in common; empty if there are too many
-    small_doubles: bool  # small windows are over rows of doubles
     small_floats: bool  # sums are floats, which are exact
     pitch: int  # elements from one of these rows to the next
     zeros: int  # elements of a row of padding, which is as long as rows that are read in place
@@ -266,7 +265,6 @@ def make_sum_work(plan, moves=True, off=()):
         block=block,
         block_rows=block // width,
         divisors=divisors(plan, counts, cols.out),
-        small_doubles=plan.dtype == "float64",
         small_floats=small_floats,
         pitch=pitch,
         zeros=zeros,

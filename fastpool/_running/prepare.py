@@ -27,10 +27,10 @@ def compiled(plan, kernels, dtype):
     """
     # Read once: another thread may change it, and all decisions must fit.
     off = switched_off()
-    work = make_work(problem_of(plan, off))
+    work, facts = make_work(problem_of(plan, off)), builds.facts(kernels)
     threads = threads_of_calls(plan.num_threads, work.nbytes)
     while True:
-        work = strategies.decide(work, builds.facts(kernels))
+        work = strategies.decide(work, facts)
         pooling = kernels.Pooling(work, dtype, threads)
         if pooling.scratch_bytes <= SCRATCH_BYTES:
             return pooling, work, threads

@@ -19,7 +19,6 @@ from .planes import (
     in_one_window,
     interleaved_planes,
 )
-from .running_maxima import in_running_maxima
 from .tiles import MAX_TAPS, ROW_PIXEL_BYTES, TAPS_ALONG, against_all_taps, against_row
 from .work import make_work, none_empty
 
@@ -85,7 +84,7 @@ def running_maxima(work, build):
     if work.axes:  # (no other strategy has little scratch)
         return None
     if work.wide or _running_maxima.pays(work):
-        return in_running_maxima(work)
+        return _running_maxima.in_running_maxima(work)
     return "passes over tiles take less time for windows this short"
 
 
@@ -219,16 +218,17 @@ def stride_two(work, build):
 
 
 def whole_pixels(work, build):
-    *leads, rows, _ = work.windows
     if work.strategy == "whole_pixels":
         return None
     if reason := against_whole_pixels(work):
         return reason
+    if build.vector_bytes == 64 or work.keyed:
+        return in_one_window(work)
+    *leads, rows, _ = work.windows
     pixel, flat = work.channels * ITEMSIZE[work.dtype], all(w.kernel == 1 for w in leads)
-    if build.vector_bytes < 64 and not work.keyed and rows.kernel > 1 and flat:
-        # They take 0.9 times as long, keys do not (90 random planes, AVX2).
-        if pixel > ROW_PIXEL_BYTES:
-            return f"pixels of {pixel} bytes take less time by rows, then columns, on this build"
+    if flat and rows.kernel > 1 and pixel > ROW_PIXEL_BYTES:
+        # These take 0.9 times as long, keys do not (90 random planes, AVX2).
+        return f"pixels of {pixel} bytes take less time by rows, then columns, on this build"
     return in_one_window(work)
 
 

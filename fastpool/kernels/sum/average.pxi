@@ -85,8 +85,7 @@ cdef struct Average:                    # an average pooling, ready to run
     Py_ssize_t int_taps                 # of a window
     Py_ssize_t int_bands                # rows of INT_COLUMNS
     Py_ssize_t int_rows                 # rows that INT_ROWS has room for, in every slab
-    Py_ssize_t small_doubles            # are rows of small windows doubles?
-    Py_ssize_t small_floats             # are their sums floats? They are exact
+    Py_ssize_t small_floats             # are sums floats? They are exact
     Py_ssize_t pitch                    # elements from one of these rows to the next
     Py_ssize_t zeros                    # of a row of padding
     Py_ssize_t split                    # doubles of a block as two digits, or 0
@@ -109,7 +108,7 @@ cdef struct Average:                    # an average pooling, ready to run
 AVERAGE_FIELDS = (
     "ignore_nan", "sequential", "rounds_once", "interleaves", "carries_rows", "carries_cols",
     "block", "block_rows", "band", "digit_bits", "most_digits", "int_taps", "int_bands", "int_rows",
-    "small_doubles", "small_floats", "pitch", "zeros", "split",
+    "small_floats", "pitch", "zeros", "split",
 )
 
 

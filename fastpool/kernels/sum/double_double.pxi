@@ -16,9 +16,7 @@ cdef bint takes_pairs(const Block *b, const SmallTile *small) noexcept nogil:
     cdef const Problem *p = &a.frame.problem
     if a.ignore_nan:
         return False
-    if a.small and small.windows.slabs == b.slabs:
-        return MASKED_ROWS or not small.windows.pairs   # (else vectors would pass the row's end)
-    if a.whole or a.pixels:
+    if a.whole or a.pixels or (a.small and small.windows.slabs == b.slabs):
         return True
     return (b.tile.channels >= WIDE
             and b.slabs * imin(p.rows.kernel, p.rows.size) * imin(p.cols.kernel, p.cols.size)
@@ -46,9 +44,7 @@ cdef void set_pairs(double *high, double *low, double *missed, const real *src, 
     """Set the sums of some rows of windows. `src` is the first element of the tile's plane."""
     cdef const Problem *p = &b.average.frame.problem
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t n = tile.channels, width = tile.cols * n, r, c, i, s, rows, cols, row, col
-    cdef Py_ssize_t first_row, first
-    cdef small_windows_t later
+    cdef Py_ssize_t n = tile.channels, r, c, i, s, rows, cols, row, col, first_row, first
     if b.average.whole:
         high[0] = low[0] = missed[0] = 0
         for s in range(b.slabs):
@@ -57,17 +53,9 @@ cdef void set_pairs(double *high, double *low, double *missed, const real *src, 
                          tile.col_hi - tile.col_lo)
         return
     if b.average.small and small.windows.slabs == b.slabs:
-        set_rows(small, src, b, done, stop)
-        later = small.windows
-        if small.stride == 1 and small.col == n and not later.pairs:
-            pair_small(small.in_doubles, &later, 0, width, stop - done, high, low, missed, width)
-            return
-        for r in range(stop - done):        # (whole vectors overwrite what comes after them)
-            for c in range(tile.cols):
-                i = r * width + c * n
-                pair_small(small.in_doubles, &later, c * p.cols.stride * small.col, n, 1, high + i,
-                           low + i, missed + i, width)
-            later.rows += later.stride
+        set_rows(small, src, b, done, stop)     # (exact sums: single elements at stride 1)
+        pair_small(small.in_doubles, &small.windows, 0, tile.cols, stop - done, high, low, missed,
+                   tile.cols)
         return
     row = b.x.row * p.rows.dilation
     col = b.x.col * p.cols.dilation

@@ -35,7 +35,7 @@ cdef void begin_small(SmallTile *small, const Block *b, const real *tag) noexcep
     cdef Py_ssize_t stride = p.cols.stride
     cdef bint gaps = b.x.col != n and cols > 1, splits
     cdef bint sums_slabs = real is not double and not a.sequential and b.slabs > 1
-    small.in_doubles = sums_slabs or a.small_doubles
+    small.in_doubles = sums_slabs or real is double
     small.part, small.stride, small.col = 0, stride, n
     w.slabs = 1 if sums_slabs else b.slabs
     w.kernel, w.dilation, w.stride = p.rows.kernel, p.rows.dilation, p.rows.stride
