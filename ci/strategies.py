@@ -30,7 +30,7 @@ WORTH = 1.15
 SWITCH = "FASTPOOL_STRATEGY"
 NEVER_OFF = strategies.NEVER_OFF + sum_strategies.NEVER_OFF
 # Rounds in which both ways run in turns, and the seconds of each way in a round. Shared machines
-# are slow for some milliseconds at a time, so many short rounds find the shortest time.
+# are slow for some milliseconds at a time, so several short rounds find the shortest time.
 ROUNDS = 7
 SECONDS = 0.001
 # Gains and losses of less than this are measured again, in three times the rounds.
@@ -95,7 +95,7 @@ def seconds(one, two):
 
 
 def measured(workload, only):
-    """Return a layer's strategy, what it gains, and a line about it; 0 if it can never be off."""
+    """Return a layer's strategy, what it gains (0: not measured), and a line about it."""
     (x,) = make_arrays(workload)
     call, results, work = prepared(workload, x)
     name = work.strategy
@@ -130,8 +130,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--layers", type=int, default=400, help="random layers of each seed")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--only", help="a strategy")
-    parser.add_argument("--isa", action="append", help="a build; all by default")
+    rows = *strategies.STRATEGIES.values(), sum_strategies.STRATEGIES
+    names = [function.__name__ for row in rows for function in row]
+    parser.add_argument("--only", choices=names, help="a strategy")
+    isa = {"action": "append", "choices": [*builds.builds()]}
+    parser.add_argument("--isa", **isa, help="a build; all by default")
     parser.add_argument("--list", action="store_true", help="print every layer too")
     options = parser.parse_args()
     drawn = [layer for seed in options.seeds for layer in random_layers(seed, options.layers)]

@@ -5,7 +5,7 @@ from types import GenericAlias
 
 from ._planning import average_pool, lp_pool, max_pool, max_unpool
 from ._planning.average_pool import AvgPool
-from ._planning.checks import (
+from ._planning.plan_checks import (
     check_class,
     pickled_state,
     record,
@@ -18,7 +18,7 @@ from ._planning.lp_pool import LpPool
 from ._planning.max_pool import MaxPool
 from ._planning.max_unpool import MaxUnpool
 from ._running import execute, unpool
-from ._running.plan_cache import MOST_PARTS, PLAN_BYTES, keep_within_limit
+from ._running.plan_cache import MOST_PART_PLANS, PLAN_BYTES, keep_within_limit
 from ._running.prepare import PreparedAverage, PreparedPool, PreparedUnpool
 
 
@@ -429,7 +429,7 @@ class LpPoolPlan(_WindowPlan, LpPool):
     array([[6., 3.]], dtype=float32)
     """
 
-    _most_parts = MOST_PARTS
+    _most_parts = MOST_PART_PLANS
 
     def __call__(self, x, out=None):
         """Return the norms of an array of shape `input_shape` and type `dtype`.

@@ -48,7 +48,6 @@ EVERY = {
     "pads": "t.Ints | None",
     "partial": "t.Partial",
     "result_dtype": "DTypeLike | None",
-    "return_indices": "bool | None",
     "rounding": "t.Rounding",
     "storage_order": "t.StorageOrder",
     "strides": "t.Strides | None",
@@ -116,7 +115,6 @@ BY_PACKAGE = {
         "numerics": "_Numerics",
         "output_size": "_Sizes",
         "padding": "_Ints",
-        "return_indices": "bool",
         "stride": "_Ints | None",
     },
     "xarray": {
@@ -175,7 +173,7 @@ class Module:
 def parameters(function):
     """Yield each parameter, its default or None, and whether it is given by name only."""
     given = function.args
-    assert not given.posonlyargs and not given.vararg, function.name
+    assert not given.posonlyargs, function.name
     first = len(given.args) - len(given.defaults)
     for at, argument in enumerate(given.args):
         yield argument, given.defaults[at - first] if at >= first else None, False

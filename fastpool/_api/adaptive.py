@@ -19,7 +19,7 @@ _adaptive_max_plans = PlanCache(_plans.make_adaptive_max_plan)
 @explicit
 def global_avg_pool(
     x,
-    *,
+    *more,
     layout="NCHW",
     keepdims=True,
     dtype=None,
@@ -75,8 +75,8 @@ def global_avg_pool(
     >>> fastpool.global_avg_pool(x, keepdims=False)
     array([[1.5, 5.5]], dtype=float32)
     """
-    if unknown:
-        raise unexpected(global_avg_pool, unknown)
+    if unknown or more:
+        raise unexpected(global_avg_pool, unknown, more)
     if type(x) is not ndarray:
         results = routed(global_avg_pool, x, locals())
         if results is not None:
@@ -92,7 +92,7 @@ def global_avg_pool(
 def global_lp_pool(
     x,
     p=2,
-    *,
+    *more,
     layout="NCHW",
     keepdims=True,
     nan="propagate",
@@ -146,8 +146,8 @@ def global_lp_pool(
     >>> fastpool.global_lp_pool(x, layout="CHW", keepdims=False)
     array([9.], dtype=float32)
     """
-    if unknown:
-        raise unexpected(global_lp_pool, unknown)
+    if unknown or more:
+        raise unexpected(global_lp_pool, unknown, more)
     if type(x) is not ndarray:
         results = routed(global_lp_pool, x, locals())
         if results is not None:
@@ -162,7 +162,7 @@ def global_lp_pool(
 @explicit
 def global_max_pool(
     x,
-    *,
+    *more,
     layout="NCHW",
     keepdims=True,
     nan="propagate",
@@ -217,8 +217,8 @@ def global_max_pool(
     >>> fastpool.global_max_pool(x, layout="CHW", keepdims=False, return_indices=True)
     (array([4, 9]), array([2, 5]))
     """
-    if unknown:
-        raise unexpected(global_max_pool, unknown)
+    if unknown or more:
+        raise unexpected(global_max_pool, unknown, more)
     if type(x) is not ndarray:
         results = routed(global_max_pool, x, locals())
         if results is not None:
@@ -234,7 +234,7 @@ def global_max_pool(
 def adaptive_avg_pool(
     x,
     output_size,
-    *,
+    *more,
     layout="NCHW",
     dtype=None,
     rounding="half_even",
@@ -289,8 +289,8 @@ def adaptive_avg_pool(
     >>> fastpool.adaptive_avg_pool(np.arange(7.0), 3, layout="W")
     array([1., 3., 5.])
     """
-    if unknown:
-        raise unexpected(adaptive_avg_pool, unknown)
+    if unknown or more:
+        raise unexpected(adaptive_avg_pool, unknown, more)
     if type(x) is not ndarray:
         results = routed(adaptive_avg_pool, x, locals())
         if results is not None:
@@ -306,7 +306,7 @@ def adaptive_avg_pool(
 def adaptive_max_pool(
     x,
     output_size,
-    *,
+    *more,
     layout="NCHW",
     nan="propagate",
     return_indices=False,
@@ -360,8 +360,8 @@ def adaptive_max_pool(
     >>> fastpool.adaptive_max_pool(x, 3, layout="W", return_indices=True)
     (array([7, 8, 8]), array([1, 3, 5]))
     """
-    if unknown:
-        raise unexpected(adaptive_max_pool, unknown)
+    if unknown or more:
+        raise unexpected(adaptive_max_pool, unknown, more)
     if type(x) is not ndarray:
         results = routed(adaptive_max_pool, x, locals())
         if results is not None:
@@ -407,7 +407,7 @@ def _with_axes(plan, out, name):
 def plan_global_avg_pool(
     input_shape,
     dtype,
-    *,
+    *more,
     layout="NCHW",
     result_dtype=None,
     rounding="half_even",
@@ -427,8 +427,8 @@ def plan_global_avg_pool(
     >>> fastpool.plan_global_avg_pool((1, 2048, 7, 7), "float32").output_shape
     (1, 2048, 1, 1)
     """
-    if unknown:
-        raise unexpected(plan_global_avg_pool, unknown)
+    if unknown or more:
+        raise unexpected(plan_global_avg_pool, unknown, more)
     values = result_dtype, rounding, numerics, nan, num_threads
     return _plans.make_global_avg_plan(input_shape, dtype, layout, *values)
 
@@ -438,7 +438,7 @@ def plan_global_lp_pool(
     input_shape,
     dtype,
     p=2,
-    *,
+    *more,
     layout="NCHW",
     nan="propagate",
     num_threads=None,
@@ -455,8 +455,8 @@ def plan_global_lp_pool(
     >>> fastpool.plan_global_lp_pool((1, 2048, 7, 7), "float32").output_shape
     (1, 2048, 1, 1)
     """
-    if unknown:
-        raise unexpected(plan_global_lp_pool, unknown)
+    if unknown or more:
+        raise unexpected(plan_global_lp_pool, unknown, more)
     return _plans.make_global_lp_plan(input_shape, dtype, p, layout, nan, num_threads)
 
 
@@ -464,7 +464,7 @@ def plan_global_lp_pool(
 def plan_global_max_pool(
     input_shape,
     dtype,
-    *,
+    *more,
     layout="NCHW",
     nan="propagate",
     return_indices=False,
@@ -485,8 +485,8 @@ def plan_global_max_pool(
     >>> fastpool.plan_global_max_pool((1, 2048, 7, 7), "float32").output_shape
     (1, 2048, 1, 1)
     """
-    if unknown:
-        raise unexpected(plan_global_max_pool, unknown)
+    if unknown or more:
+        raise unexpected(plan_global_max_pool, unknown, more)
     indices = return_indices, index_axis, index_dtype, index_layout
     return _plans.make_global_max_plan(input_shape, dtype, layout, nan, *indices, num_threads)
 
@@ -496,7 +496,7 @@ def plan_adaptive_avg_pool(
     input_shape,
     dtype,
     output_size,
-    *,
+    *more,
     layout="NCHW",
     result_dtype=None,
     rounding="half_even",
@@ -516,8 +516,8 @@ def plan_adaptive_avg_pool(
     >>> fastpool.plan_adaptive_avg_pool((1, 512, 60, 60), "float32", 6).output_shape
     (1, 512, 6, 6)
     """
-    if unknown:
-        raise unexpected(plan_adaptive_avg_pool, unknown)
+    if unknown or more:
+        raise unexpected(plan_adaptive_avg_pool, unknown, more)
     values = result_dtype, rounding, numerics, nan, num_threads
     return _plans.make_adaptive_avg_plan(input_shape, dtype, output_size, layout, *values)
 
@@ -527,7 +527,7 @@ def plan_adaptive_max_pool(
     input_shape,
     dtype,
     output_size,
-    *,
+    *more,
     layout="NCHW",
     nan="propagate",
     return_indices=False,
@@ -547,7 +547,7 @@ def plan_adaptive_max_pool(
     >>> fastpool.plan_adaptive_max_pool((1, 512, 60, 60), "float32", (1, None)).output_shape
     (1, 512, 1, 60)
     """
-    if unknown:
-        raise unexpected(plan_adaptive_max_pool, unknown)
+    if unknown or more:
+        raise unexpected(plan_adaptive_max_pool, unknown, more)
     values = layout, nan, return_indices, index_axis, index_dtype, index_layout, num_threads
     return _plans.make_adaptive_max_plan(input_shape, dtype, output_size, *values)

@@ -14,7 +14,7 @@ _plans = PlanCache(make_avg_plan)
 def avg_pool(
     x,
     kernel_shape,
-    *,
+    *more,
     strides=1,
     pads=0,
     dilations=1,
@@ -145,8 +145,8 @@ def avg_pool(
     >>> fastpool.avg_pool(data, 2, layout="W", divisor=1, dtype="int32")
     array([300, 107], dtype=int32)
     """
-    if unknown:
-        raise unexpected(avg_pool, unknown)
+    if unknown or more:
+        raise unexpected(avg_pool, unknown, more)
     if type(x) is not ndarray:
         results = routed(avg_pool, x, locals())
         if results is not None:
@@ -182,7 +182,7 @@ def plan_avg_pool(
     input_shape,
     dtype,
     kernel_shape,
-    *,
+    *more,
     strides=1,
     pads=0,
     dilations=1,
@@ -245,8 +245,8 @@ beyond, divisor, rounding, numerics, nan, layout, activation, activation_params,
     >>> plan(np.ones(plan.input_shape, np.float32), out=y) is y
     True
     """
-    if unknown:
-        raise unexpected(plan_avg_pool, unknown)
+    if unknown or more:
+        raise unexpected(plan_avg_pool, unknown, more)
     return make_avg_plan(
         input_shape,
         dtype,

@@ -16,7 +16,7 @@ def lp_pool(
     x,
     kernel_shape,
     p=2,
-    *,
+    *more,
     strides=1,
     pads=0,
     dilations=1,
@@ -103,8 +103,8 @@ def lp_pool(
     >>> fastpool.lp_pool(x, 2, 1, layout="W")
     array([ 7., 16., 17.,  5.], dtype=float32)
     """
-    if unknown:
-        raise unexpected(lp_pool, unknown)
+    if unknown or more:
+        raise unexpected(lp_pool, unknown, more)
     if type(x) is not ndarray:
         results = routed(lp_pool, x, locals())
         if results is not None:
@@ -135,7 +135,7 @@ def plan_lp_pool(
     dtype,
     kernel_shape,
     p=2,
-    *,
+    *more,
     strides=1,
     pads=0,
     dilations=1,
@@ -185,8 +185,8 @@ layout, num_threads
     >>> plan.output_shape
     (1, 96, 28, 28)
     """
-    if unknown:
-        raise unexpected(plan_lp_pool, unknown)
+    if unknown or more:
+        raise unexpected(plan_lp_pool, unknown, more)
     return make_lp_plan(
         input_shape,
         dtype,

@@ -16,7 +16,7 @@ _unpool_plans = PlanCache(lambda shape, dtype, *attributes: make_unpool_plan(sha
 def max_pool(
     x,
     kernel_shape,
-    *,
+    *more,
     strides=1,
     pads=0,
     dilations=1,
@@ -170,8 +170,8 @@ def max_pool(
     >>> fastpool.max_pool(np.array([3, 1, 4, 1, 5]), 3, pads=(0, 2), layout="W")
     array([4, 4, 5, 5, 5])
     """
-    if unknown:
-        raise unexpected(max_pool, unknown)
+    if unknown or more:
+        raise unexpected(max_pool, unknown, more)
     if type(x) is not ndarray:
         results = routed(max_pool, x, locals())
         if results is not None:
@@ -206,7 +206,7 @@ def plan_max_pool(
     input_shape,
     dtype,
     kernel_shape,
-    *,
+    *more,
     strides=1,
     pads=0,
     dilations=1,
@@ -275,8 +275,8 @@ index_layout, num_threads
     >>> plan(np.zeros(plan.input_shape, np.float32), out=y) is y
     True
     """
-    if unknown:
-        raise unexpected(plan_max_pool, unknown)
+    if unknown or more:
+        raise unexpected(plan_max_pool, unknown, more)
     return make_plan(
         input_shape,
         dtype,
@@ -305,7 +305,7 @@ def max_unpool(
     x,
     indices,
     kernel_shape,
-    *,
+    *more,
     strides=1,
     pads=0,
     output_shape=None,
@@ -387,8 +387,8 @@ def max_unpool(
     array([[0, 0, 0, 0],
            [0, 6, 8, 0]])
     """
-    if unknown:
-        raise unexpected(max_unpool, unknown)
+    if unknown or more:
+        raise unexpected(max_unpool, unknown, more)
     if type(x) is not ndarray:
         results = routed(max_unpool, x, locals())
         if results is not None:
@@ -414,7 +414,7 @@ def max_unpool(
 def plan_max_unpool(
     input_shape,
     kernel_shape,
-    *,
+    *more,
     strides=1,
     pads=0,
     output_shape=None,
@@ -464,8 +464,8 @@ num_threads
     array([[0, 0, 0, 0],
            [0, 6, 8, 0]])
     """
-    if unknown:
-        raise unexpected(plan_max_unpool, unknown)
+    if unknown or more:
+        raise unexpected(plan_max_unpool, unknown, more)
     return make_unpool_plan(
         arguments.input_shape(input_shape),
         kernel_shape,

@@ -47,6 +47,10 @@ _WIDER_FLOATS = {
 }
 
 
+# Types that are shown by their elements or digits, as far as there is room.
+_SHOWN = list, tuple, str, bytes, int, np.ndarray
+
+
 class _Shown(reprlib.Repr):
     """A repr that is short and fast for any object.
 
@@ -56,13 +60,16 @@ class _Shown(reprlib.Repr):
 
     def repr1(self, x, level):
         # (`in` would call the metaclass, which may raise anything.)
-        if not any(type(x) is kind for kind in (list, tuple, str, bytes, int, np.ndarray)):
+        if not any(type(x) is kind for kind in _SHOWN):
             try:
                 length = len(x)
             except Exception:  # an object's __len__ may raise anything
                 length = 0
             if length > 100:
                 return f"<{type(x).__name__} of length {length}>"
+            if not any(type(x) is kind for kind in (dict, set, frozenset)):
+                # (reprlib would take a class for the one whose name it has)
+                return self.repr_instance(x, level)
         return super().repr1(x, level)
 
     def repr_int(self, x, level):
@@ -249,7 +256,7 @@ def _numpy_dtype(value):
         return None
     try:
         return np.dtype(plain_text(value) if isinstance(value, str) else value)
-    except (TypeError, ValueError, SyntaxError):
+    except (TypeError, ValueError, SyntaxError, OverflowError):
         return None
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from . import arguments, geometry
 from .average_pool import count, counted_again, counted_in_part, counted_places
-from .checks import (
+from .plan_checks import (
     FLAG,
     FLOAT,
     INTEGER,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from . import arguments, geometry
-from .checks import (
+from .plan_checks import (
     FLAG,
     FLOATS,
     INTEGER,

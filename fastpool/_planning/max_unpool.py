@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from . import arguments, geometry
-from .checks import (
+from .plan_checks import (
     FLAG,
     INTEGER,
     INTEGERS,

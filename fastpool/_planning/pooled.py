@@ -1,7 +1,7 @@
 """What the plans of all poolings over windows share: properties of their axes, and their check."""
 
 from .arguments import MOST
-from .checks import (
+from .plan_checks import (
     FLAG,
     INTEGER,
     INTEGERS,
@@ -82,13 +82,16 @@ def axes_again(plan, order):
         raise ValueError(f"axes {plan.axes} do not fit input_shape {plan.input_shape}")
     if isinstance(plan.given, GivenSize):
         return adaptive_axes(plan.input_shape, order, plan.given.output_size)[0]
+    irregular = any(isinstance(axis, AdaptiveAxis) for axis in plan.axes)
     if plan.given is not None:
+        if irregular:
+            raise ValueError(f"axes {plan.axes} do not fit given {plan.given}")
         pads, *rules = plan.given
         attributes = Attributes(plan.kernel_shape, plan.strides, pads, plan.dilations, *rules)
         axes, given = pooled_axes(plan.input_shape, order, attributes)
         compare_fields(plan, {"given": given})
         return axes
-    if any(isinstance(axis, AdaptiveAxis) for axis in plan.axes):
+    if irregular:
         for axis in plan.axes:
             if axis.begin or axis.end or axis.dilation > 1:
                 raise ValueError(f"{axis} has padding or a dilation next to an irregular axis")

@@ -1,8 +1,9 @@
 """Name the argument or function that is meant, if a caller uses the word of another library.
 
-Each public function takes unknown words in ``**unknown``, which its signature does not show. Then
-its first statement is ``if unknown: raise unexpected(function, unknown)``. Python's own TypeError
-would not say which argument is meant, and Python has no hook for its text.
+Each public function takes unknown words in ``**unknown``, and too many arguments without a word in
+``*more``. Its signature shows neither. Its first statement is ``if unknown or more: raise
+unexpected(function, unknown, more)``. Python's own TypeError would not say which argument is meant,
+and Python has no hook for its text.
 """
 
 from itertools import islice
@@ -64,12 +65,14 @@ _MEANINGLESS = {
 _FUNCTIONS = {
     "average_pool": "avg_pool",
     "mean_pool": "avg_pool",
+    "maximum_filter": "max_pool",
+    "uniform_filter": "avg_pool",
     "avgpool": "avg_pool",
     "maxpool": "max_pool",
     "maxunpool": "max_unpool",
 }
 
-_TAKES_KEYWORDS = 0x08  # inspect.CO_VARKEYWORDS
+_TAKES_MORE = 0x04 | 0x08  # inspect.CO_VARARGS and CO_VARKEYWORDS
 _MOST_HINTS = 8  # in one error
 
 
@@ -81,16 +84,16 @@ class _Nothing:
 
 
 def explicit(function):
-    """Hide ``**unknown`` from the signature, and let the body see calls without a window.
+    """Hide ``*more`` and ``**unknown``, and let the body see calls without a window.
 
     Otherwise ``max_pool(x, kernel_size=2)`` would be refused for lack of kernel_shape, by an error
     that does not say what kernel_size is.
     """
     # inspect.signature, and whatever uses it, looks at `__wrapped__`. Nothing calls that: its code
-    # reads `unknown`, which it does not have. A Signature in `__signature__` would do too, but
+    # reads `more` and `unknown`, which it does not have. A Signature in `__signature__` would do too, but
     # making 20 of them takes 0.4 ms of an import, and 20 of these 0.02 ms.
     code = function.__code__
-    code = code.replace(co_flags=code.co_flags & ~_TAKES_KEYWORDS)
+    code = code.replace(co_flags=code.co_flags & ~_TAKES_MORE)
     visible = FunctionType(code, function.__globals__, function.__name__, function.__defaults__)
     visible.__kwdefaults__ = function.__kwdefaults__
     visible.__qualname__ = function.__qualname__
@@ -102,10 +105,16 @@ def explicit(function):
     return function
 
 
-def unexpected(function, unknown):
-    """Return the TypeError for a call of a function with unknown keyword arguments."""
+def unexpected(function, unknown, more):
+    """Return the TypeError for a call of a function with unknown keywords or too many arguments."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if more:
+        keyword = names[code.co_argcount]
+        return TypeError(
+            f"{function.__name__}() takes {code.co_argcount} arguments without a keyword, got "
+            f"{code.co_argcount + len(more)}; write {keyword}={shown(more[0])}"
+        )
     # (of a few: looking for close names takes long, and there may be any number of words)
     some = islice(unknown.items(), _MOST_HINTS)
     hints = [hint for word, value in some if (hint := _hint(word, value, names))]

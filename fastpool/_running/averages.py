@@ -7,8 +7,14 @@ from .._planning.dtypes import ITEMSIZE, is_float
 from . import sum_strategies
 from .divisor_counts import counts_of, divisors, most_divisor, values_of
 from .passes import Window, chain, trimmed
-from .sum_strategies import FEW_TAPS, FEWEST_CHANNELS, carries_columns, choose, most_taps
-from .sum_strategies import Windows as SumWindows
+from .sum_strategies import (
+    FEW_TAPS,
+    FEWEST_CHANNELS,
+    SumWindows,
+    carries_columns,
+    choose,
+    most_taps,
+)
 from .work import NO_ROWS, work_bytes
 
 # Outputs that are summed before they are divided: they should stay in the first-level cache.

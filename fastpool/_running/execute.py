@@ -74,7 +74,7 @@ def _repeated(prepared, pool, x, *into):
     for pooled, array in zip(results if several else (results,), into, strict=False):
         y = np.empty(prepared.plan.output_shape, pooled.dtype)
         if y.size:
-            repeat(prepared.plan, pooled, y)
+            repeat(prepared.plan, prepared.once.plan, pooled, y)
         made.append((y, array))
     for y, array in made:
         if array is not None:

@@ -31,7 +31,7 @@ def routed(function, x, arguments):
 
     It has a function with the name of `function`. That one gets the arguments that are not
     defaults. If it does not take them, raise TypeError. `arguments` are the variables of
-    `function`, of which `unknown` is known to be empty.
+    `function`, of which `unknown` and `more` are known to be empty.
     """
     for library, (kind, route) in _ROUTES.items():
         if issubclass(type(x), getattr(sys.modules.get(library), kind, ())):
@@ -43,7 +43,8 @@ def routed(function, x, arguments):
             given = {
                 name: value
                 for name, value in arguments.items()
-                if name != "unknown" and (name not in usual or value is not usual[name])
+                if name not in ("unknown", "more")
+                and (name not in usual or value is not usual[name])
             }
             # The package imports the front end on first access.
             module = getattr(sys.modules["fastpool"], route)
@@ -84,7 +85,10 @@ def as_array(x, name):
         return np.from_dlpack(x)
     # This also takes dtypes that DLPack or NumPy's import of it lacks. `__array__` may return a
     # masked array.
-    return _plain(np.asanyarray(x), name)
+    try:
+        return _plain(np.asanyarray(x), name)
+    except ValueError as error:  # lists of different lengths
+        raise ValueError(f"{name}: {error}") from None
 
 
 def as_output(out, name):

@@ -18,7 +18,7 @@ import numpy as np
 
 from .._planning import average_pool, parts
 from .._planning.average_pool import AvgPool
-from .._planning.checks import checked, resolved
+from .._planning.plan_checks import checked, resolved
 from .._planning.lp_pool import LpPool
 from .._planning.max_pool import MaxPool
 from . import builds
@@ -39,7 +39,7 @@ from .lp_roots import (
     row_sums,
 )
 from .outputs import check_output, contiguous, outputs
-from .plan_cache import MOST_PARTS
+from .plan_cache import MOST_PART_PLANS
 from .prepare import Prepared, PreparedAverage, PreparedPool
 
 # Limit for the elements of a part and its results, and of what a window takes alone: parts share
@@ -116,7 +116,7 @@ class PreparedNorm(Prepared):
     def run(self, x, y):
         """Write the norms of `x` into `y`, part by part."""
         parted = self._parts or self._parted()
-        if len(parted) <= _MOST_KEPT and len({part for part, *_ in parted}) <= MOST_PARTS:
+        if len(parted) <= _MOST_KEPT and len({part for part, *_ in parted}) <= MOST_PART_PLANS:
             self._parts = parted
         for norms_of_part, read, write in parted:
             y[write] = norms_of_part(x[read])

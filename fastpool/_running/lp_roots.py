@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._planning.average_pool import AvgPool, resolve
-from .._planning.checks import resolved
+from .._planning.plan_checks import resolved
 from .._planning.dtypes import ITEMSIZE
 from . import builds
 from . import double_double as dd

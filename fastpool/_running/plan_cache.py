@@ -23,7 +23,7 @@ MOST_CALLS = 1024
 # by test_memory.py. A key that names objects keeps these.
 PLAN_BYTES, AXIS_BYTES, KEY_BYTES = 12 << 10, 4 << 10, 2 << 10
 # Plans of parts of arrays that a plan of an Lp pooling keeps at most.
-MOST_PARTS = 8
+MOST_PART_PLANS = 8
 # The limit, unless FASTPOOL_PLAN_CACHE_LIMIT names another.
 USUAL_LIMIT = 64 << 20
 
@@ -132,8 +132,8 @@ renew_in_child(_forget_in_child)
 class PlanCache:
     """A cache of one function's plans, by the input's shape and dtype and the other arguments.
 
-    In a dict 1, 1.0 and True are one key, but only the first is a valid attribute. So arguments
-    match only if their types match too. `find` looks up two keys. The quick key compares ints by
+    In a dict 1, 1.0 and True are one key, but not one attribute. So arguments match only if their
+    types match too. `find` looks up two keys. The quick key compares ints by
     value and other objects by identity (kernels/frame/call_keys.pxi), which covers nearly all
     calls. The other key compares types and values. It costs as much as a small pooling, a tenth of
     planning.
@@ -166,7 +166,7 @@ class PlanCache:
     def forget(self):
         """Forget all plans, in new dicts.
 
-        Only this assigns to `self`: a child made by fork hangs here if another thread of its parent
+        Nothing else assigns to `self` once it is made: a child made by fork hangs here if another thread of its parent
         had the lock of `self` (CPython 3.13 without the GIL).
         """
         self.quick = {}
@@ -189,6 +189,7 @@ class PlanCache:
         try:
             arguments = tuple(map(_own, arguments))
             key = geometry, *map(_typed, arguments)
+            _refuse_metadata(geometry[1])
         except TypeError:  # not a valid attribute, or a mutable object
             return self._make(geometry, arguments)
         plan = self._plans.get(key)
@@ -242,6 +243,12 @@ def _typed(argument):
     return _typed_constant(argument)
 
 
+def _refuse_metadata(dtype):
+    """Raise TypeError for a dtype object that holds other objects, of any size."""
+    if dtype.metadata is not None:
+        raise TypeError
+
+
 def _typed_constant(argument):
     kind = type(argument)
     if kind is type and argument in _CONSTANT:  # np.int64 instead of "int64"
@@ -250,4 +257,6 @@ def _typed_constant(argument):
     known = (type(kind) is type or type(kind) is _DTYPE_CLASS) and kind in _CONSTANT
     if not known:
         raise TypeError
+    if type(kind) is _DTYPE_CLASS:
+        _refuse_metadata(argument)
     return kind, repr(argument) if _CONSTANT[kind] else argument

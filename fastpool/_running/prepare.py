@@ -5,7 +5,7 @@ import math
 import os
 
 from .._planning.average_pool import AvgPool
-from .._planning.checks import checked, has_state
+from .._planning.plan_checks import checked, has_state
 from .._planning.max_pool import MaxPool
 from .._planning.max_unpool import MaxUnpool
 from . import builds, strategies, threads
@@ -28,16 +28,16 @@ def compiled(plan, kernels, dtype):
     # Read once: another thread may change it, and all decisions must fit.
     off = switched_off()
     work, facts = make_work(problem_of(plan, off)), builds.facts(kernels)
-    threads = threads_of_calls(plan.num_threads, work.nbytes)
+    threads_now = threads_of_calls(plan.num_threads, work.nbytes)
     while True:
         work = strategies.decide(work, facts)
-        pooling = kernels.Pooling(work, dtype, threads)
+        pooling = kernels.Pooling(work, dtype, threads_now)
         if pooling.scratch_bytes <= SCRATCH_BYTES:
-            return pooling, work, threads
+            return pooling, work, threads_now
         smaller = narrower(work)
         if smaller is None:
             if work.axes or pooling.scratch_bytes <= MOST_SCRATCH_BYTES:
-                return pooling, work, threads
+                return pooling, work, threads_now
             smaller = in_running_maxima(work)
         work = smaller
 
@@ -49,7 +49,7 @@ def switched_off():
     """
     switches = os.environ.get("FASTPOOL_STRATEGY", "").replace(" ", "")
     if not switches:
-        return ()
+        return frozenset()
     from . import sum_strategies  # here, so that importing fastpool stays fast
 
     rows = *strategies.STRATEGIES.values(), sum_strategies.STRATEGIES
@@ -60,16 +60,16 @@ def switched_off():
         if choice[:1] != "-" or choice[1:] not in names:
             expected = ", ".join(f"-{name}" for name in names)
             raise ValueError(f"FASTPOOL_STRATEGY={switches!r}: expected some of {expected}")
-    return {choice[1:] for choice in chosen}
+    return frozenset(choice[1:] for choice in chosen)
 
 
-def threads_of_calls(num_threads, work):
+def threads_of_calls(num_threads, nbytes):
     """Return a function that returns the threads of a call, or None if it is always one."""
-    small = num_threads is None and work < threads.SERIAL_BYTES
+    small = num_threads is None and nbytes < threads.SERIAL_BYTES
     if num_threads == 1 or small or not builds.active().OPENMP:
         return None
     limit = builds.active().max_threads
-    return functools.partial(threads.effective_threads, num_threads, work, limit)
+    return functools.partial(threads.effective_threads, num_threads, nbytes, limit)
 
 
 class Prepared:

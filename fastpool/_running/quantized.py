@@ -14,6 +14,7 @@ import numpy as np
 from .execute import input_of, run_with_copies
 from .interop import bump_versions
 from .outputs import check_output, outputs
+from .repeats import repeat
 
 # Greater steps give the same: means are 0, or leave the type, as divisors are at most 2**53. So do
 # smaller ones: all means become 0.
@@ -71,14 +72,31 @@ class QuantizedAverage:
         """Pool arrays that compiled code does not take as they are, and any at the first call."""
         x = input_of(self._plan, x)
         prepared = self._plan._prepared_for(x.dtype)
-        plan, pooling = prepared.plan, prepared.pooling
+        plan = prepared.plan
         (into,) = outputs(out=out)
         if into is not None:
             check_output("out", into, plan.output_shape, x.dtype, {"x": x})
-        y = np.empty(plan.output_shape, x.dtype) if into is None else into
-        if y.size:
-            self._quantize = pooling.quantize
-            quantize = partial(pooling.quantize_apart, quantization)
-            run_with_copies(prepared, quantize, x, y)
+        if prepared.once is not None:
+            y = self._repeated(prepared.once, x, quantization)
+            if into is not None:
+                into[...] = y
+        else:
+            y = np.empty(plan.output_shape, x.dtype) if into is None else into
+            if y.size:
+                self._quantize = prepared.pooling.quantize
+                _run(prepared, x, quantization, y)
         bump_versions(out)
         return y if out is None else out
+
+    def _repeated(self, each, x, quantization):
+        """Return the means of windows that repeat, each of which is pooled once."""
+        means = np.empty(each.plan.output_shape, x.dtype)
+        y = np.empty(self._plan.output_shape, x.dtype)
+        if y.size:
+            _run(each, x, quantization, means)
+            repeat(self._plan, each.plan, means, y)
+        return y
+
+
+def _run(prepared, x, quantization, y):
+    run_with_copies(prepared, partial(prepared.pooling.quantize_apart, quantization), x, y)

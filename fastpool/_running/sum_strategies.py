@@ -37,7 +37,7 @@ LONGEST_ROW = 256
 # Bytes of a plane of doubles under one window.
 SMALL_PLANE = 8192
 
-# 8-bit elements whose sum 16 bits hold (bytes.h says so too).
+# 8-bit elements whose sum 16 bits hold (a constant of bytes.h).
 MOST_BYTES = 255
 
 # Bits of sums in 32 bits (int_columns), and of elements whose sums they hold, however large.
@@ -46,7 +46,7 @@ FITTING = {"int8": 8, "uint8": 8, "int16": 16, "uint16": 16}
 # Others fit if they are small. Under more taps most floats are no multiples of a unit.
 MOST_INT_TAPS = {"float16": 32, "bfloat16": 64, "int32": 2**16, "uint32": 2**16}
 MOST_INT_TAPS |= {name: 2 ** (INT_BITS - bits) for name, bits in FITTING.items()}
-# Rows of all slabs under a window that are converted (average.pxi says so too), and slabs.
+# Rows of all slabs under a window that are converted, and slabs.
 MOST_INT_ROWS = 64
 MOST_SLABS = 9
 
@@ -64,7 +64,7 @@ DOES = {
 }
 
 
-class Windows(NamedTuple):
+class SumWindows(NamedTuple):
     """What the choice depends on: the windows of the axes, and how elements lie in memory."""
 
     leads: tuple
@@ -99,7 +99,7 @@ def most_taps(window):
 def interleaves(windows, nbytes, dtype, sequential):
     """Are planes, channels first, better interleaved, and pooled as channels that are last?
 
-    That takes as long as two to four additions per element, for each window of leading axes anew.
+    That takes as long as two to four additions per element, for each window of leading axes.
     Rows of single elements take longer than that if they are short, or are split by a stride: of
     1,000 random layers two thirds are 1.2 to 10 times as fast if they are interleaved.
 
@@ -127,7 +127,7 @@ def takes_all(window):
 
 
 def whole_planes(w):
-    """One window takes all rows and columns."""
+    """Take one window over all rows and columns."""
     if not (takes_all(w.rows) and takes_all(w.cols)):
         return "planes have several windows, or a part of each"
     if w.channels > 1:
@@ -137,7 +137,7 @@ def whole_planes(w):
 
 
 def byte_columns(w):
-    """Few 8-bit elements under a window, and results of their type."""
+    """Take few 8-bit elements under a window, and results of their type."""
     if w.dtype not in ("int8", "uint8"):
         return "elements have more than 8 bits"
     if w.result != w.dtype:
@@ -152,7 +152,7 @@ def byte_columns(w):
 
 
 def int_columns(w):
-    """Sums of 32 bits."""
+    """Take sums that 32 bits hold."""
     if w.dtype not in MOST_INT_TAPS:
         return f"32 bits do not hold sums of {w.dtype}"
     if w.sequential:
@@ -168,7 +168,7 @@ def int_columns(w):
     if w.dtype not in FITTING and ITEMSIZE[w.dtype] == 4:
         if pixels(w) is None or w.rows.kernel > FEW_TAPS:
             return "looking for the greatest element takes longer than sums of doubles do"
-    if slabs * (1 if w.dtype in FITTING else min(w.rows.extent, w.rows.size)) > MOST_INT_ROWS:
+    if w.dtype not in FITTING and slabs * min(w.rows.extent, w.rows.size) > MOST_INT_ROWS:
         return "the rows under a window take too much scratch"
     if not carries_columns(w.cols) and w.cols.extent > max(MOST_BYTES, 2 * w.cols.size):
         return "most taps along rows are padding"
@@ -180,7 +180,7 @@ def carries_columns(cols):
 
 
 def small_windows(w):
-    """Few taps along rows, and few rows: in order, or floats that windows share down the rows."""
+    """Take few taps along rows, and few rows: in order, or floats that windows share down rows."""
     rows, cols = w.rows, w.cols
     if rows.places or cols.places:
         return "the windows of an axis differ in length"
@@ -211,7 +211,7 @@ def reads(axis):
 
 
 def pixels(w):
-    """Channels last, where few windows share a pixel."""
+    """Take channels last, where few windows share a pixel."""
     if w.channels < FEWEST_CHANNELS:
         return f"fewer than {FEWEST_CHANNELS} channels next to one another"
     if w.interleaved:
@@ -225,13 +225,13 @@ def pixels(w):
 
 
 def in_order(w):
-    """All that remains with a rounding after each addition."""
+    """Take all that remains with a rounding after each addition."""
     if not w.sequential:
         return "sums are exact, so columns may be added first"
 
 
 def columns(w):
-    """All that remains."""
+    """Take all that remains."""
 
 
 STRATEGIES = whole_planes, byte_columns, int_columns, small_windows, pixels, in_order, columns

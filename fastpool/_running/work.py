@@ -21,7 +21,7 @@ class Problem(NamedTuple):
 
     plan: object
     windows: tuple
-    off: tuple = ()  # names of strategies that are switched off
+    off: frozenset = frozenset()  # names of strategies that are switched off
     planes: int = 0  # planes that are interleaved as channels, 0 if none are
     composite: str | None = None  # dtype of elements with places, which are pooled as values
 
@@ -55,8 +55,8 @@ class Work(NamedTuple):
     linear: bool
     nbytes: int  # read and written
     axes: tuple = ()  # as `running_axes` returns them, () for all other strategies
-    strategy: str = ""  # the one that takes it, and (name, reason) of each before it that declined
-    declined: tuple = ()
+    strategy: str = ""
+    declined: tuple = ()  # (name, reason) of each strategy before it
     # The work of interleaved planes as channels, or (composed) of elements with places as values.
     inner: "Work | None" = None
     composed: bool = False
@@ -119,7 +119,7 @@ def none_empty(window):
     return Windows(Axis(*window[:6], 0), 0, window.out, window.out).empty == 0
 
 
-def problem_of(plan, off=()):
+def problem_of(plan, off=frozenset()):
     """Return the problem of a plan, without the strategies that are `off`."""
     return Problem(plan, tuple(map(trimmed, plan.axes)), off)
 

@@ -126,7 +126,7 @@ def _sections(plan, prepared):
 
 def _looks_like_a_photograph(plan):
     """Would this be (height, width, colours), if the caller had given a layout?"""
-    return plan.layout == "NCW" and plan.dtype == "uint8" and plan.input_shape[-1] in (1, 3, 4)
+    return plan.layout == "NCW" and plan.input_shape[-1] in (1, 3, 4)
 
 
 # ---------------------------------------------------------------------------------- values, indices

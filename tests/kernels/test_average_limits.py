@@ -213,3 +213,58 @@ def test_forged_places_that_count(change):
     with pytest.raises(ValueError, match="^plan: "):
         axis = plan.plan.axes[0]._replace(dilation=2**31, begin=2**33)
         replace(plan.plan, axes=(axis,))
+
+
+@pytest.mark.parametrize("name", ["uint8", "int32", "bfloat16", "float32", "float64"])
+def test_windows_on_padding_are_pooled_once(name, isa):
+    rng = random.Random(name)
+    for seed in range(150):
+        sizes = [rng.randint(1, 4) for _ in range(rng.choice([1, 2, 2, 3]))]
+        kernel = [rng.choice([1, 2, n, n + 1, 9, 40]) for n in sizes]
+        tall = rng.randrange(len(sizes))
+        pads = [0] * (2 * len(sizes))
+        for axis, (n, k) in enumerate(zip(sizes, kernel, strict=True)):
+            if axis == tall:
+                pads[axis], pads[axis + len(sizes)] = rng.randint(25, 45), rng.randint(25, 45)
+            else:
+                pads[axis] = max(0, k - n)
+        strides = [rng.choice([1, 1, 2, 3]) for _ in sizes]
+        layout = rng.choice(cases.layouts(len(sizes)))
+        attributes = {
+            "strides": strides,
+            "pads": pads,
+            "ceil_mode": rng.random() < 0.3,
+            "count_include_pad": rng.random() < 0.5,
+            "beyond": rng.choice(["drop", "count"]),
+            "divisor": rng.choice([None, None, 1600]),
+            "nan": rng.choice(["propagate", "ignore"]),
+            "numerics": rng.choice(["exact", "exact", "sequential"]),
+            "layout": layout,
+        }
+        shape = cases.array_shape(layout, rng.randint(1, 2), rng.randint(1, 3), sizes)
+        x = cases.values(shape, name, rng.choice(cases.VALUE_KINDS), seed)
+        expected = _reference.avg_pool(x, kernel, **attributes)
+        out = np.empty(expected.shape[::-1], expected.dtype).T
+        cases.assert_same(fastpool.avg_pool(x, kernel, out=out, **attributes), expected, attributes)
+
+
+@pytest.mark.parametrize("name", ["uint8", "int8"])
+def test_quantised_windows_on_padding_are_pooled_once(name, isa):
+    x = cases.values((3, 5), name, "bits", 1)
+    for include in (False, True):
+        attributes = {"layout": "HW", "count_include_pad": include, "pads": (90, 2, 90, 2)}
+        plan = fastpool.plan_avg_pool(x.shape, name, (7, 5), **attributes)
+        assert "pooled once" in plan.explain().replace("\n          ", " ")
+        y = QuantizedAverage(plan)(x, quantization(1.0, 0, 1.0, 0))
+        cases.assert_same(y, _reference.avg_pool(x, (7, 5), **attributes), attributes)
+
+
+@pytest.mark.parametrize("numerics", ["exact", "sequential"])
+def test_time_of_windows_on_padding(numerics):
+    """Of 100,000 rows of windows over one row of elements: 3 s if each took them all."""
+    n = 100_000
+    x = np.ones((1, 1, 1, n), np.float32)
+    with limits.quick(1):
+        y = fastpool.avg_pool(x, (2, n), pads=(n // 2, 0, n // 2, 0), numerics=numerics)
+        fastpool.avg_pool(x.reshape(1, 1, n, 1, 1), (n, n, 1), pads=(0, n - 1, 0, 0, n - 1, 0))
+    assert np.count_nonzero(y) == 2

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import fastpool
-from fastpool._planning.checks import state_of
+from fastpool._planning.geometry import AdaptiveAxis
+from fastpool._planning.plan_checks import state_of
 from fastpool._plans import make_unpool_plan
 from fastpool._running import prepare
 
@@ -328,3 +329,13 @@ def test_bfloat16_is_no_other_type_of_bytes():
     plan = fastpool.plan_max_pool((1, 1, 4, 4), "bfloat16", 2)
     with pytest.raises(TypeError, match="bfloat16"):
         prepare.PreparedPool(plan, np.dtype("uint8"))
+
+
+def test_adaptive_axes_of_no_output_next_to_attributes_of_windows():
+    axis = AdaptiveAxis(4, 4, 1, 0)  # its longest window would be 4 / 0
+    for plan in (
+        fastpool.plan_max_pool((1, 1, 4, 5), "float32", 1),
+        fastpool.plan_avg_pool((1, 1, 4, 5), "float32", 1),
+    ):
+        with pytest.raises(ValueError, match="plan: axes .* do not fit given"):
+            dataclasses.replace(plan, axes=(axis, plan.axes[1]))

@@ -135,7 +135,15 @@ print(*(name for name in sys.modules if name.startswith("fastpool.")))
         check=True,
     )
     loaded = set(process.stdout.split())
-    planning = {"arguments", "checks", "dtypes", "geometry", "indexing", "max_pool", "max_unpool"}
+    planning = {
+        "arguments",
+        "plan_checks",
+        "dtypes",
+        "geometry",
+        "indexing",
+        "max_pool",
+        "max_unpool",
+    }
     planning |= {"pooled"}
     names = {"_planning", *(f"_planning.{name}" for name in planning | {"parts"})}
     twin = {"average", "exact", "lp", "maximum", "windows"}

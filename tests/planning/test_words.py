@@ -83,6 +83,20 @@ def test_signatures_stay_explicit(name):
     assert "unknown" not in inspect.getdoc(function)
 
 
+@pytest.mark.parametrize("name", FIRST)
+def test_too_many_arguments_without_a_keyword(name):
+    """torch's ``max_pool2d(x, 2, 2)``: the third one is a stride."""
+    function = getattr(fastpool, name)
+    parameters = inspect.signature(function).parameters.values()
+    few = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    first = next(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+    text = refusal(function, *[2] * len(few), 5, 6)
+    assert text == (
+        f"{name}() takes {len(few)} arguments without a keyword, got {len(few) + 2}; "
+        f"write {first}=5"
+    )
+
+
 def test_what_is_said_of_a_word():
     def said(function=fastpool.max_pool, **unknown):
         return refusal(function, X, **unknown).partition("; ")[2]
@@ -114,6 +128,7 @@ def test_words_of_calls_that_are_cached():
         ("max_pool2d", "max_pool"),
         ("AdaptiveAvgPool3d", "adaptive_avg_pool"),
         ("average_pool", "avg_pool"),
+        ("maximum_filter", "max_pool"),
         ("max_unpol", "max_unpool"),
         ("min_pool", None),
         ("x" * 10_000, None),

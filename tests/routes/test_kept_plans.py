@@ -400,3 +400,21 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     if not hasattr(os, "fork"):
         pytest.skip("needs os.fork")
     assert cases.run_python(code).returncode == 0
+
+
+@pytest.mark.parametrize("which", ["x", "dtype"])
+def test_dtypes_that_hold_objects_are_not_kept(which):
+    """The metadata of a dtype may be any object, of any size."""
+    held = Held()
+    dtype = np.dtype("float32", metadata={"held": held})
+    x = np.zeros((1, 1, 4, 4), dtype if which == "x" else np.float32)
+    fastpool.avg_pool(x, 2, dtype=dtype if which == "dtype" else None)
+    fastpool.max_pool(x, 2)
+    found = weakref.ref(held)
+    del held, dtype, x
+    gc.collect()
+    assert found() is None
+
+
+class Held:
+    pass

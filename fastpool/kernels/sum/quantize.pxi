@@ -38,7 +38,7 @@ cdef FactorArrays factors_of(const Block *b, Py_ssize_t row, Py_ssize_t columns)
     cdef const Problem *p = &a.frame.problem
     cdef Factors *known = b.factors
     cdef Py_ssize_t c, first, taps = b.slabs * real_taps(&p.rows, b.tile.row + row, &first)
-    cdef double others = divisor_of_row(a, b.tile, b.tile.row + row)
+    cdef double others = a.divisor or divisor_of_row(a, b.tile, b.tile.row + row)
     cdef FactorArrays to
     cdef int slot
     for slot in range(imin(known.count, FACTOR_SLOTS)):
