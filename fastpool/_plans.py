@@ -5,6 +5,10 @@ from types import GenericAlias
 
 from ._planning import average_pool, lp_pool, max_pool, max_unpool
 from ._planning.average_pool import AvgPool
+from ._planning.geometry import AdaptiveAxis, Axis, Given, GivenSize
+from ._planning.lp_pool import LpPool
+from ._planning.max_pool import MaxPool
+from ._planning.max_unpool import MaxUnpool
 from ._planning.plan_checks import (
     check_class,
     pickled_state,
@@ -13,10 +17,6 @@ from ._planning.plan_checks import (
     resolved,
     restore_fields,
 )
-from ._planning.geometry import AdaptiveAxis, Axis, Given, GivenSize
-from ._planning.lp_pool import LpPool
-from ._planning.max_pool import MaxPool
-from ._planning.max_unpool import MaxUnpool
 from ._running import execute, unpool
 from ._running.plan_cache import MOST_PART_PLANS, PLAN_BYTES, keep_within_limit
 from ._running.prepare import PreparedAverage, PreparedPool, PreparedUnpool

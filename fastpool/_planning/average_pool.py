@@ -11,18 +11,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from . import arguments, geometry
-from .plan_checks import (
-    FLAG,
-    FLOATS,
-    INTEGER,
-    INTEGERS,
-    TEXT,
-    check_kinds,
-    compare_fields,
-    named_plan,
-    or_none,
-    tuple_of,
-)
 from .dtypes import ITEMSIZE, is_float, limits
 from .geometry import (
     AdaptiveAxis,
@@ -34,6 +22,18 @@ from .geometry import (
     extent_at,
     pooled_axes,
     replaced,
+)
+from .plan_checks import (
+    FLAG,
+    FLOATS,
+    INTEGER,
+    INTEGERS,
+    TEXT,
+    check_kinds,
+    compare_fields,
+    named_plan,
+    or_none,
+    tuple_of,
 )
 from .pooled import AXES, GIVEN, Pooled, axes_again
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 from . import arguments, geometry
 from .average_pool import count, counted_again, counted_in_part, counted_places
+from .dtypes import FLOATS, ITEMSIZE
+from .geometry import Attributes, Axis, Given, check_size, extent_at, pooled_axes, replaced
 from .plan_checks import (
     FLAG,
     FLOAT,
@@ -23,8 +25,6 @@ from .plan_checks import (
     record_of,
     tuple_of,
 )
-from .dtypes import FLOATS, ITEMSIZE
-from .geometry import Attributes, Axis, Given, check_size, extent_at, pooled_axes, replaced
 from .pooled import Pooled, axes_again
 
 

@@ -5,17 +5,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from . import arguments, geometry
-from .plan_checks import (
-    FLAG,
-    FLOATS,
-    INTEGER,
-    INTEGERS,
-    TEXT,
-    check_kinds,
-    compare_fields,
-    named_plan,
-    or_none,
-)
 from .dtypes import INDEX_BYTES, ITEMSIZE
 from .geometry import (
     Attributes,
@@ -28,6 +17,17 @@ from .geometry import (
     replaced,
 )
 from .indexing import check_index_size, index_rules
+from .plan_checks import (
+    FLAG,
+    FLOATS,
+    INTEGER,
+    INTEGERS,
+    TEXT,
+    check_kinds,
+    compare_fields,
+    named_plan,
+    or_none,
+)
 from .pooled import AXES, GIVEN, Pooled, axes_again
 
 

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 
 from . import arguments, geometry
+from .dtypes import INDEX_BYTES, ITEMSIZE, name_of
+from .geometry import check_size, extent_at, replaced
 from .plan_checks import (
     FLAG,
     INTEGER,
@@ -16,8 +18,6 @@ from .plan_checks import (
     or_none,
     tuple_of,
 )
-from .dtypes import INDEX_BYTES, ITEMSIZE, name_of
-from .geometry import check_size, extent_at, replaced
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,18 +1,6 @@
 """What the plans of all poolings over windows share: properties of their axes, and their check."""
 
 from .arguments import MOST
-from .plan_checks import (
-    FLAG,
-    INTEGER,
-    INTEGERS,
-    TEXT,
-    Data,
-    any_of,
-    compare_fields,
-    or_none,
-    record_of,
-    tuple_of,
-)
 from .geometry import (
     LARGEST,
     AdaptiveAxis,
@@ -24,6 +12,18 @@ from .geometry import (
     check_length,
     pooled_axes,
     window_counts,
+)
+from .plan_checks import (
+    FLAG,
+    INTEGER,
+    INTEGERS,
+    TEXT,
+    Data,
+    any_of,
+    compare_fields,
+    or_none,
+    record_of,
+    tuple_of,
 )
 
 # What the fields `axes` and `given` may be.

@@ -11,8 +11,8 @@ from .._planning import arguments, geometry
 from .._planning import average_pool as averaging
 from .._planning import max_pool as pooling
 from .._planning import max_unpool as unpooling
-from .._planning.plan_checks import resolved
 from .._planning.dtypes import INDEX_BYTES, ITEMSIZE
+from .._planning.plan_checks import resolved
 from . import builds
 from .prepare import PreparedAverage, PreparedPool, PreparedUnpool
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from .._planning import average_pool, parts
 from .._planning.average_pool import AvgPool
-from .._planning.plan_checks import checked, resolved
 from .._planning.lp_pool import LpPool
 from .._planning.max_pool import MaxPool
+from .._planning.plan_checks import checked, resolved
 from . import builds
 from .double_double import multiply
 from .execute import average_with_care, input_of, pool_with_care

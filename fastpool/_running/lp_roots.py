@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .._planning.average_pool import AvgPool, resolve
-from .._planning.plan_checks import resolved
 from .._planning.dtypes import ITEMSIZE
+from .._planning.plan_checks import resolved
 from . import builds
 from . import double_double as dd
 from .activation import BLOCK

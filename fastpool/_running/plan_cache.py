@@ -166,8 +166,8 @@ class PlanCache:
     def forget(self):
         """Forget all plans, in new dicts.
 
-        Nothing else assigns to `self` once it is made: a child made by fork hangs here if another thread of its parent
-        had the lock of `self` (CPython 3.13 without the GIL).
+        Nothing else assigns to `self` once it is made: a child made by fork hangs here if another
+        thread of its parent had the lock of `self` (CPython 3.13 without the GIL).
         """
         self.quick = {}
         self._plans = {}

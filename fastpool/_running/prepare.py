@@ -5,9 +5,9 @@ import math
 import os
 
 from .._planning.average_pool import AvgPool
-from .._planning.plan_checks import checked, has_state
 from .._planning.max_pool import MaxPool
 from .._planning.max_unpool import MaxUnpool
+from .._planning.plan_checks import checked, has_state
 from . import builds, strategies, threads
 from .outputs import plain_dtype
 from .repeats import once

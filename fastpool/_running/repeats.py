@@ -15,9 +15,9 @@ import math
 import numpy as np
 
 from .._planning.average_pool import AvgPool
-from .._planning.plan_checks import resolved, state_of
 from .._planning.dtypes import is_float
 from .._planning.geometry import AdaptiveAxis, Axis
+from .._planning.plan_checks import resolved, state_of
 from .divisor_counts import counts_of
 
 # Outputs per window from which on pooling once takes less time.
