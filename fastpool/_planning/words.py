@@ -90,8 +90,8 @@ def explicit(function):
     that does not say what kernel_size is.
     """
     # inspect.signature, and whatever uses it, looks at `__wrapped__`. Nothing calls that: its code
-    # reads `more` and `unknown`, which it does not have. A Signature in `__signature__` would do too,
-    # but making 20 of them takes 0.4 ms of an import, and 20 of these 0.02 ms.
+    # reads `more` and `unknown`, which it does not have. A Signature in `__signature__` would do
+    # too, but making 20 of them takes 0.4 ms of an import, and 20 of these 0.02 ms.
     code = function.__code__
     code = code.replace(co_flags=code.co_flags & ~_TAKES_MORE)
     visible = FunctionType(code, function.__globals__, function.__name__, function.__defaults__)

@@ -4,8 +4,9 @@ Along an axis of n elements, adaptive windows of more than n outputs hold one el
 neighbours. An adaptive pooling to 2 * n - 1 outputs has each of these windows once, in the order of
 their first elements, so every output of the larger pooling is one of them.
 
-Windows of an average that are mostly on padding repeat, too. Of n elements and k taps, k at most n,
-there are n + k - 1 windows, and empty ones before and after these. More taps change nothing.
+Windows of an average that are mostly on padding repeat, too. Of n elements and an extent of e there
+are n + e - 1 windows, and empty ones before and after these. Taps that n elements have no room for
+add none, unless padding counts and NaN do not.
 
 Without this, time would grow with the outputs along one axis times the elements along another.
 """
@@ -33,11 +34,9 @@ def once(plan):
     """
     axes, changes = plan.axes, {}
     if isinstance(plan, AvgPool):
-        divisor = _divisor(plan)
-        if divisor != 0:
-            axes = tuple(map(_padded, axes))
-            places = tuple((0, axis.size) for axis in axes)
-            changes = dict(count_include_pad=False, beyond="drop", counted=places, divisor=divisor)
+        changes = _rule(plan)
+        if changes is not None:
+            axes = tuple(_padded(axis, changes["count_include_pad"]) for axis in axes)
     axes = tuple(map(_adaptive, axes))
     if axes == plan.axes:
         return None
@@ -48,14 +47,20 @@ def once(plan):
     return resolved(type(plan), {**state_of(plan), **changes})
 
 
-def _divisor(plan):
-    """Return the divisor of all windows, None if it is the number of elements, 0 if it varies."""
-    if plan.divisor is not None or not plan.count_include_pad:
-        return plan.divisor
-    if plan.nan == "ignore" and is_float(plan.dtype):
-        return 0
-    counts = list(map(counts_of, plan.axes, plan.counted or (None,) * len(plan.axes)))
-    return int(math.prod(counts)) if all(isinstance(count, float) for count in counts) else 0
+def _rule(plan):
+    """Return fields that divide alike windows of the same elements; None if they differ."""
+    divisor = plan.divisor
+    if divisor is None and plan.count_include_pad:
+        counts = list(map(counts_of, plan.axes, plan.counted or (None,) * len(plan.axes)))
+        if not all(isinstance(count, float) for count in counts):
+            return None
+        if plan.nan == "ignore" and is_float(plan.dtype):
+            if counts != [axis.kernel for axis in plan.axes]:
+                return None
+            return {"count_include_pad": True, "beyond": "count", "counted": None}
+        divisor = int(math.prod(counts))
+    places = tuple((0, axis.size) for axis in plan.axes)
+    return {"count_include_pad": False, "beyond": "drop", "counted": places, "divisor": divisor}
 
 
 def _adaptive(axis):
@@ -66,14 +71,17 @@ def _adaptive(axis):
     return AdaptiveAxis(axis.size, outputs, axis.size, outputs)
 
 
-def _padded(axis):
+def _padded(axis, keeps_taps):
     """Return an axis that has each window of a padded one once, or the axis if it has few."""
-    taps = min(axis.kernel, axis.size)
-    outputs = axis.size + taps + 1
-    is_dilated = axis.dilation > 1 and axis.kernel > 1
-    if isinstance(axis, AdaptiveAxis) or is_dilated or axis.output < LEAST * outputs or not taps:
+    if isinstance(axis, AdaptiveAxis) or not axis.size:
         return axis
-    return Axis(axis.size, outputs, taps, 1, 1, taps, taps)
+    taps = axis.kernel if keeps_taps else min(axis.kernel, -(-axis.size // axis.dilation))
+    dilation = axis.dilation if taps > 1 else 1
+    extent = (taps - 1) * dilation + 1
+    outputs = axis.size + extent + 1
+    if axis.output < LEAST * outputs:
+        return axis
+    return Axis(axis.size, outputs, taps, 1, dilation, extent, extent)
 
 
 def repeat(plan, each, pooled, y):
@@ -103,9 +111,11 @@ def _repeat_along(place, axis, few, pooled, y):
 def _padded_windows(axis, few, start, stop):
     """Return the place of each output's window among all windows."""
     first = np.arange(start, stop) * axis.stride - axis.begin
-    # A window that begins before the elements ends where one of fewer taps does.
-    first = np.where(first > 0, first, np.minimum(first + axis.kernel - few.kernel, 0))
-    return np.clip(first, -few.kernel, few.size) + few.kernel
+    # A window that begins before the elements may have more taps than they take. It has the
+    # elements of one of fewer taps that begins later: both end alike, or both have all.
+    later = first + (axis.kernel - few.kernel) * axis.dilation
+    first = np.where(first > 0, first, np.minimum(later, first % axis.dilation))
+    return np.clip(first, -few.begin, few.size) + few.begin
 
 
 def _adaptive_windows(axis, few, start, stop):

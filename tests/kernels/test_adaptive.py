@@ -278,6 +278,14 @@ REPEATED = [
 ]
 
 
+@pytest.mark.parametrize("name", ["float32", "uint8"])
+def test_no_windows_next_to_windows_that_repeat(name, isa):
+    for sizes in [(0, 9), (9, 0), (0, 0)]:
+        check(cases.values((1, 1), name, "special", 3), sizes, layout="HW", return_indices=True)
+        y = fastpool.adaptive_avg_pool(np.ones((1, 1), np.float32), sizes, layout="HW")
+        assert y.shape == sizes
+
+
 @pytest.mark.parametrize(("shape", "sizes", "layout"), REPEATED, ids=str)
 @pytest.mark.parametrize("name", ["float32", "float16", "uint8", "int64"])
 def test_windows_that_repeat_are_pooled_once(name, shape, sizes, layout, isa):

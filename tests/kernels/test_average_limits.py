@@ -229,9 +229,14 @@ def test_windows_on_padding_are_pooled_once(name, isa):
             else:
                 pads[axis] = max(0, k - n)
         strides = [rng.choice([1, 1, 2, 3]) for _ in sizes]
+        dilations = [1] * len(sizes)
+        if rng.random() < 0.3:
+            dilations[tall] = rng.choice([2, sizes[tall], 5])
+            kernel[tall] = min(kernel[tall], 9)
         layout = rng.choice(cases.layouts(len(sizes)))
         attributes = {
             "strides": strides,
+            "dilations": dilations,
             "pads": pads,
             "ceil_mode": rng.random() < 0.3,
             "count_include_pad": rng.random() < 0.5,
