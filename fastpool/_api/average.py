@@ -153,25 +153,10 @@ def avg_pool(
             return results
         x = as_array(x, "x")
     arguments = (
-        kernel_shape,
-        strides,
-        pads,
-        dilations,
-        auto_pad,
-        ceil_mode,
-        ceil_rule,
-        count_include_pad,
-        beyond,
-        divisor,
-        dtype,
-        rounding,
-        numerics,
-        nan,
-        layout,
-        activation,
-        activation_params,
+        kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule, count_include_pad,
+        beyond, divisor, dtype, rounding, numerics, nan, layout, activation, activation_params,
         num_threads,
-    )
+    )  # fmt: skip
     found = _plans.quick.get(call_key(x, arguments))
     plan = _plans.find(x, arguments) if found is None else found[0]
     return plan(x, out)
@@ -248,24 +233,9 @@ beyond, divisor, rounding, numerics, nan, layout, activation, activation_params,
     if unknown or more:
         raise unexpected(plan_avg_pool, unknown, more)
     return make_avg_plan(
-        input_shape,
-        dtype,
-        kernel_shape,
-        strides=strides,
-        pads=pads,
-        dilations=dilations,
-        auto_pad=auto_pad,
-        ceil_mode=ceil_mode,
-        ceil_rule=ceil_rule,
-        count_include_pad=count_include_pad,
-        beyond=beyond,
-        divisor=divisor,
-        result_dtype=result_dtype,
-        rounding=rounding,
-        numerics=numerics,
-        nan=nan,
-        layout=layout,
-        activation=activation,
-        activation_params=activation_params,
-        num_threads=num_threads,
-    )
+        input_shape, dtype, kernel_shape, strides=strides, pads=pads, dilations=dilations,
+        auto_pad=auto_pad, ceil_mode=ceil_mode, ceil_rule=ceil_rule,
+        count_include_pad=count_include_pad, beyond=beyond, divisor=divisor,
+        result_dtype=result_dtype, rounding=rounding, numerics=numerics, nan=nan, layout=layout,
+        activation=activation, activation_params=activation_params, num_threads=num_threads,
+    )  # fmt: skip

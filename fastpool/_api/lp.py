@@ -111,19 +111,9 @@ def lp_pool(
             return results
         x = as_array(x, "x")
     arguments = (
-        kernel_shape,
-        p,
-        strides,
-        pads,
-        dilations,
-        auto_pad,
-        ceil_mode,
-        ceil_rule,
-        partial,
-        nan,
-        layout,
-        num_threads,
-    )
+        kernel_shape, p, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule, partial, nan,
+        layout, num_threads,
+    )  # fmt: skip
     found = _plans.quick.get(call_key(x, arguments))
     plan = _plans.find(x, arguments) if found is None else found[0]
     return plan(x, out)
@@ -188,18 +178,7 @@ layout, num_threads
     if unknown or more:
         raise unexpected(plan_lp_pool, unknown, more)
     return make_lp_plan(
-        input_shape,
-        dtype,
-        kernel_shape,
-        p,
-        strides=strides,
-        pads=pads,
-        dilations=dilations,
-        auto_pad=auto_pad,
-        ceil_mode=ceil_mode,
-        ceil_rule=ceil_rule,
-        partial=partial,
-        nan=nan,
-        layout=layout,
-        num_threads=num_threads,
-    )
+        input_shape, dtype, kernel_shape, p, strides=strides, pads=pads, dilations=dilations,
+        auto_pad=auto_pad, ceil_mode=ceil_mode, ceil_rule=ceil_rule, partial=partial, nan=nan,
+        layout=layout, num_threads=num_threads,
+    )  # fmt: skip

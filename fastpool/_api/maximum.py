@@ -178,24 +178,10 @@ def max_pool(
             return results
         x = as_array(x, "x")
     arguments = (
-        kernel_shape,
-        strides,
-        pads,
-        dilations,
-        auto_pad,
-        ceil_mode,
-        ceil_rule,
-        layout,
-        nan,
-        activation,
-        activation_params,
-        return_indices,
-        storage_order,
-        index_axis,
-        index_dtype,
-        index_layout,
-        num_threads,
-    )
+        kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule, layout, nan,
+        activation, activation_params, return_indices, storage_order, index_axis, index_dtype,
+        index_layout, num_threads,
+    )  # fmt: skip
     found = _pool_plans.quick.get(call_key(x, arguments))
     plan = _pool_plans.find(x, arguments) if found is None else found[0]
     return plan(x, out, out_indices)
@@ -278,26 +264,12 @@ index_layout, num_threads
     if unknown or more:
         raise unexpected(plan_max_pool, unknown, more)
     return make_plan(
-        input_shape,
-        dtype,
-        kernel_shape,
-        strides=strides,
-        pads=pads,
-        dilations=dilations,
-        auto_pad=auto_pad,
-        ceil_mode=ceil_mode,
-        ceil_rule=ceil_rule,
-        layout=layout,
-        nan=nan,
-        activation=activation,
-        activation_params=activation_params,
-        return_indices=return_indices,
-        storage_order=storage_order,
-        index_axis=index_axis,
-        index_dtype=index_dtype,
-        index_layout=index_layout,
-        num_threads=num_threads,
-    )
+        input_shape, dtype, kernel_shape, strides=strides, pads=pads, dilations=dilations,
+        auto_pad=auto_pad, ceil_mode=ceil_mode, ceil_rule=ceil_rule, layout=layout, nan=nan,
+        activation=activation, activation_params=activation_params, return_indices=return_indices,
+        storage_order=storage_order, index_axis=index_axis, index_dtype=index_dtype,
+        index_layout=index_layout, num_threads=num_threads,
+    )  # fmt: skip
 
 
 @explicit
@@ -395,16 +367,9 @@ def max_unpool(
             return results
         x = as_array(x, "x")
     attributes = (
-        kernel_shape,
-        strides,
-        pads,
-        output_shape,
-        layout,
-        index_space,
-        index_axis,
-        index_layout,
+        kernel_shape, strides, pads, output_shape, layout, index_space, index_axis, index_layout,
         num_threads,
-    )
+    )  # fmt: skip
     found = _unpool_plans.quick.get(call_key(x, attributes))
     plan = _unpool_plans.find(x, attributes) if found is None else found[0]
     return plan(x, indices, out)
