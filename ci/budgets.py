@@ -123,16 +123,17 @@ def print_times():
         print(f"{value:>8.2f} {'':>8} {goal:>8}  {name}, {unit}")
 
 
-# Name, unit, limit, goal, and what measures it.
+# Name, unit, limit, goal, and what measures it. The limits of code and of Python allow for averages
+# in pairs next to the six ways of exact ones, which are to become passes of these in float64.
 BUDGETS = (
-    ("machine code of the largest build", "kB", 1950, 1200, code_kilobytes),
+    ("machine code of the largest build", "kB", 2050, 1200, code_kilobytes),
     ("wheel", "kB", 3050, 1900, wheel_kilobytes),
     (
         *("Cython and C", "lines", 16150, 11500),
         lambda: lines(*(f"fastpool/*.{ending}" for ending in ("pyx", "pxi", "pxd", "h"))),
     ),
     (
-        *("Python without front ends and programs", "lines", 11300, 9000),
+        *("Python without front ends and programs", "lines", 11400, 9000),
         lambda: lines("fastpool/*.py", left_out=ELSEWHERE),
     ),
     ("stubs, and what writes them", "lines", 1700, 1700, lambda: lines("stubs/*.py*")),

@@ -25,7 +25,8 @@ def main():
     far.add_front_ends()
     start = time.monotonic()
     try:
-        measured = far.measure(Choices(random.Random(options.seed).randint), options.draws)
+        choices = Choices(random.Random(options.seed).randint)
+        measured = far.measure(choices, options.draws, max(8, options.draws // 1000))
     except AssertionError as error:
         print(error)
         return 1

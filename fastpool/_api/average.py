@@ -63,11 +63,12 @@ def avg_pool(
     rounding : {"half_even", "half_away", "trunc", "floor"}
         How quotients become integers: to the nearest, with halves to the even one or away from
         zero; toward zero; or down. Floats are always rounded to the nearest, halves to even.
-    numerics : {"exact", "sequential"}
+    numerics : {"exact", "sequential", "pairwise"}
         "exact": the true mean, rounded once. "sequential": elements are added in row-major order,
         rounded after each addition, in float32 (float64 for float64), and the sum is divided once.
-        These are the bits of torch, oneDNN, OpenVINO and onnxruntime from opset 19 on. Integers are
-        exact either way.
+        These are the bits of torch, oneDNN, OpenVINO and onnxruntime from opset 19 on. "pairwise":
+        elements are added by a tree, axis by axis, in float32 (float64 for float64 and for a
+        result of float64). Integers are exact in any case.
     nan : {"propagate", "ignore"}
         "propagate": a window with a NaN gives NaN. "ignore": a NaN is neither summed nor counted,
         and a window of NaN alone gives NaN.

@@ -15,7 +15,10 @@ RULES = [
     text("ceil-rule", "clip or keep. [clip]"),
     text("pads-with-auto-pad", "error or ignore. [error; with --session ignore]"),
     text("index-space", "inferred or output. [inferred; with --session output]"),
-    text("numerics", "exact or sequential. [exact; with --session only in nodes of fastpool]"),
+    text(
+        "numerics",
+        "exact, sequential or pairwise. [exact; with --session only in nodes of fastpool]",
+    ),
     text("beyond", "drop or count. [drop; QLinearAveragePool with --session count]"),
 ]
 

@@ -487,7 +487,7 @@ def rounding(value, dtype=None):
 
 
 def numerics(value):
-    return choice(value, "numerics", ("exact", "sequential"))
+    return choice(value, "numerics", ("exact", "sequential", "pairwise"))
 
 
 def partial(value):

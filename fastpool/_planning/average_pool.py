@@ -247,7 +247,7 @@ def _largest_share(axis, places, divisor):
     from fractions import Fraction  # here, so that importing fastpool stays fast
 
     counts = (count(axis, places, output) for output in range(axis.output))
-    pairs = zip(elements, counts, strict=True)
+    pairs = set(zip(elements, counts, strict=True))  # (a few: a Fraction takes microseconds)
     return max((Fraction(taps, total) for taps, total in pairs if taps), default=0)
 
 

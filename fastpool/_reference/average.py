@@ -1,6 +1,7 @@
-"""Means: exact sums, divided and rounded once; or sums in float arithmetic, tap by tap."""
+"""Means: exact sums, divided and rounded once, or sums in float arithmetic, in two orders."""
 
 from fractions import Fraction
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -161,7 +162,10 @@ def _means(x, order, axes, divisor, dtype, rounding, numerics, nan):
         _check_fits(axes, divisor, name, result, rounding)
     planes = planes_of(x, order)
     if numerics == "sequential" and is_float(name):
-        mean = _sequential_mean(planes, name, divisor, nan)
+        mean = _mean_in_floats(planes, name, divisor, nan, _in_sequence)
+    elif numerics == "pairwise" and is_float(name):
+        wide = "float64" if "float64" in (name, result) else "float32"
+        mean = _mean_in_floats(planes, wide, divisor, nan, _in_pairs)
     else:
         numbers = Numbers(planes, name, nan)
 
@@ -211,10 +215,11 @@ def _mean(numbers, divisor, finished):
     return mean
 
 
-def _sequential_mean(planes, dtype, divisor, nan):
+def _mean_in_floats(planes, dtype, divisor, nan, total):
     """Return a function of a window to its means in the arithmetic of float32 or float64.
 
-    The taps are added in row-major order. Each sum and the quotient are rounded.
+    The accumulator is float64 for the `dtype` "float64", else float32. Each sum is rounded to it,
+    and so is the quotient. `total` is one of the two functions below.
     """
     accumulator = "float64" if dtype == "float64" else "float32"
     with np.errstate(invalid="ignore"):  # signalling NaN
@@ -223,7 +228,7 @@ def _sequential_mean(planes, dtype, divisor, nan):
     values[ignored] = -0.0  # adding it to any number changes nothing
 
     def mean(window):
-        totals = np.add.accumulate(window.of(values), axis=-1)[..., -1]
+        totals = total(window, values)
         for plane, count in np.ndenumerate(window.of(ignored).sum(axis=-1)):
             if count == window.real:
                 totals[plane] = np.nan
@@ -233,3 +238,32 @@ def _sequential_mean(planes, dtype, divisor, nan):
         return totals
 
     return mean
+
+
+def _in_sequence(window, values):
+    """Add the taps in row-major order."""
+    return np.add.accumulate(window.of(values), axis=-1)[..., -1]
+
+
+def _in_pairs(window, values):
+    """Add the taps along the first spatial axis by `_tree`, then the sums along the next one."""
+    totals = values[:, :, *window.box]
+    for taps in window.taps:
+        totals = _tree(np.moveaxis(totals, 2, 0), -taps.before, taps.full)
+    return totals.copy()  # (of one tap they are the elements)
+
+
+def _tree(elements, first, taps):
+    """Add two halves of an axis' taps, each by its own tree, and then the odd tap.
+
+    Tap t is element first + t. Taps that are not there add nothing. Return None if none is there.
+    """
+    if first + taps <= 0 or first >= len(elements):
+        return None
+    if taps == 1:
+        return elements[first]
+    half = taps // 2
+    parts = [_tree(elements, first, half), _tree(elements, first + half, half)]
+    if taps % 2:
+        parts.append(_tree(elements, first + taps - 1, 1))
+    return reduce(np.add, (part for part in parts if part is not None))

@@ -12,19 +12,21 @@ from .._planning import arguments
 class Taps(NamedTuple):
     """The taps of one window along one axis.
 
-    `elements` are those of the input. `declared` counts elements and padding. `full` also counts
-    the taps beyond the padding at the end.
+    `elements` are those of the input, `before` counts the taps before them. `declared` counts
+    elements and padding. `full` counts all taps, also those beyond the padding at the end.
     """
 
     elements: range
+    before: int
     declared: int
     full: int
 
 
 class Window(NamedTuple):
-    """One window: a slice of the input per spatial axis, and the products of its taps."""
+    """One window: a slice of the input and `Taps` per spatial axis, and the products of counts."""
 
     box: tuple
+    taps: tuple
     real: int
     declared: int
     full: int
@@ -41,10 +43,10 @@ def walk(axes):
     """
     for output in product(*(range(len(axis)) for axis in axes)):
         taps = [axis[o] for axis, o in zip(axes, output, strict=True)]
-        ranges, declared, full = zip(*taps, strict=True)
+        ranges, _, declared, full = zip(*taps, strict=True)
         box = tuple(slice(r.start, r.stop, r.step) for r in ranges)
         counts = math.prod(map(len, ranges)), math.prod(declared), math.prod(full)
-        yield output, Window(box, *counts)
+        yield output, Window(box, tuple(taps), *counts)
 
 
 def reduced(planes, axes, dtype, empty, reduce):
@@ -85,7 +87,7 @@ def adaptive(sizes, output_size):
     axes = []
     for size, outputs in zip(sizes, arguments.output_size(output_size, sizes), strict=True):
         ranges = (range(o * size // outputs, -(-(o + 1) * size // outputs)) for o in range(outputs))
-        axes.append([Taps(r, len(r), len(r)) for r in ranges])
+        axes.append([Taps(r, 0, len(r), len(r)) for r in ranges])
     return axes
 
 
@@ -93,7 +95,7 @@ def whole(sizes):
     """Return the `Taps` of one window over all elements, along each axis."""
     if 0 in sizes:
         raise ValueError(f"x: spatial extents {sizes} hold no elements")
-    return [[Taps(range(size), size, size)] for size in sizes]
+    return [[Taps(range(size), 0, size, size)] for size in sizes]
 
 
 def same(size, kernel, stride, dilation, auto_pad):
@@ -127,7 +129,7 @@ def _taps(output, size, kernel, stride, dilation, begin, end):
 
     taken = max(skipped, before(size))
     elements = range(start + skipped * dilation, start + taken * dilation, dilation)
-    return Taps(elements, before(size + end), kernel)
+    return Taps(elements, skipped, before(size + end), kernel)
 
 
 # --------------------------------------------------------------------------------------- arrays

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from .._planning.dtypes import ITEMSIZE, is_float
 from . import sum_strategies
 from .divisor_counts import counts_of, divisors, most_divisor, values_of
-from .passes import Window, chain, trimmed
+from .passes import Window, chain, trimmed, whole_window
 from .sum_strategies import (
     FEW_TAPS,
     FEWEST_CHANNELS,
@@ -56,6 +56,11 @@ MOST_OUTPUTS = 1 << 14
 # Elements of a window along a row from which the row is pooled as a column, whose sums need no
 # scratch. Dilated windows are not: their tiles are this long, or a quarter of a window.
 LONG_ROW = 1 << 17
+# Sums in pairs: bytes of rows of sums that stay in the first-level cache, elements of a part of a
+# row, and the columns of padding per column and output from which each output is added on its own.
+PAIR_BYTES = 16 << 10
+PAIR_ELEMENTS = 512
+MOST_MARGINS = 8
 # Tiles for threads, and bytes of input that one has at least.
 SOME_TASKS = 16
 TASK_BYTES = 32 << 10
@@ -104,6 +109,11 @@ class SumWork(NamedTuple):
     zeros: int  # elements of a row of padding, which is as long as rows that are read in place
     rows: int  # of these under a block
     split: int  # doubles of a block as two digits; 0: they are not split
+    pairwise: int  # bytes of a sum that is added in pairs; 0: sums are added otherwise
+    walks: bool  # in pairs, are the columns of each output added on their own?
+    parts: int  # elements of parts of trees
+    lines: int  # rows that are converted at once before they are added in pairs
+    wide_counts: bool  # do only doubles hold the numbers of NaN of a window?
     int_bands: int  # rows of columns that are added up before their windows
     int_rows: int  # rows that are converted to integers, in each slab
     int_taps: int  # of a window
@@ -118,12 +128,13 @@ class SumWork(NamedTuple):
     index_bytes: int = 8
 
 
-def _arranged(plan, sequential, channels_last, moves):
+def _arranged(plan, pairwise, sequential, channels_last, moves):
     """Return windows, places of axes and counts, as the kernels take them: leads, rows, columns.
 
     `moves` says whether the columns may be another axis than the last one, which is contiguous.
     """
-    windows, axes = list(map(trimmed, plan.axes)), list(plan.spatial)
+    windows = list(map(whole_window if pairwise else trimmed, plan.axes))
+    axes = list(plan.spatial)
     counted = plan.counted or (None,) * len(windows)
     counts = [1.0] * len(windows)
     if plan.divisor is None:
@@ -137,7 +148,7 @@ def _arranged(plan, sequential, channels_last, moves):
         windows.insert(0, NO_ROWS)
         axes.insert(0, -1)
         counts.insert(0, 1.0)
-    if sequential:
+    if pairwise or sequential:
         return windows, axes, counts
 
     def swap(one, other):
@@ -175,29 +186,35 @@ def make_sum_work(plan, moves=True, off=()):
     """
     channels_last = plan.channels_last and plan.channels > 1
     sequential = plan.numerics == "sequential" and is_float(plan.dtype)
-    windows, axes, counts = _arranged(plan, sequential, channels_last, moves)
+    pairwise = plan.numerics == "pairwise" and is_float(plan.dtype)
+    windows, axes, counts = _arranged(plan, pairwise, sequential, channels_last, moves)
     *leads, rows, cols = windows
     lead_taps = tuple(map(most_taps, leads))
-    interleaved_rows = 0 if channels_last else _interleaved_rows(plan, windows, sequential)
+    ordered = pairwise or sequential
+    interleaved_rows = 0 if channels_last else _interleaved_rows(plan, windows, ordered)
     interleaves = interleaved_rows > 0
-    strategy, declined = choose(
-        SumWindows(
-            leads=tuple(leads),
-            rows=rows,
-            cols=cols,
-            channels=plan.channels if channels_last else INTERLEAVED if interleaves else 1,
-            interleaved=interleaves,
-            dtype=plan.dtype,
-            result=plan.result_dtype,
-            sequential=sequential,
-            ignores_nan=plan.nan == "ignore",
-        ),
-        off,
+    strategy, declined = (
+        ("pairwise", ())
+        if pairwise
+        else choose(
+            SumWindows(
+                leads=tuple(leads),
+                rows=rows,
+                cols=cols,
+                channels=plan.channels if channels_last else INTERLEAVED if interleaves else 1,
+                interleaved=interleaves,
+                dtype=plan.dtype,
+                result=plan.result_dtype,
+                sequential=sequential,
+                ignores_nan=plan.nan == "ignore",
+            ),
+            off,
+        )
     )
     whole, small = strategy == "whole_planes", strategy == "small_windows"
     in_bytes, in_ints = strategy == "byte_columns", strategy == "int_columns"
     carries_rows, carries_cols = _carries(rows, cols, strategy)
-    doubles = plan.dtype == "float64" and not (whole or sequential or plan.nan == "ignore")
+    doubles = plan.dtype == "float64" and not (whole or ordered or plan.nan == "ignore")
     limit = ROW_ELEMENTS // 4 if doubles else ROW_ELEMENTS
     if interleaves:
         tile = _interleaved_tile(plan, windows, interleaved_rows)
@@ -241,6 +258,20 @@ def make_sum_work(plan, moves=True, off=()):
         if block_rows < min(tile_rows, block // width):
             block = block_rows * width
         small_rows = slabs * rows.span(block_rows)
+    walks, parts, lines = False, 0, 0
+    if pairwise:
+        walks = bool(cols.places) or span > MOST_MARGINS * (min(cols.size, span) + tile_cols)
+        span = min(cols.size, span) if walks else span
+        pitch = max(channels, min(PAIR_ELEMENTS, span * channels))
+        depth = sum(w.kernel.bit_length() for w in windows) + len(windows)
+        parts = pitch * depth
+        item = 8 if "float64" in (plan.dtype, plan.result_dtype) else 4
+        most = max(1, min(tile_rows, PAIR_BYTES // (item * (span * channels + 64))))
+        block = most * width
+        if not rows.places and rows.kernel <= FEW_TAPS:
+            lines = min(rows.size, rows.span(most))
+            if lines > most * rows.stride + FEW_TAPS:  # (dilated windows)
+                lines = 0
     return SumWork(
         input_shape=plan.input_shape,
         output_shape=plan.output_shape,
@@ -279,6 +310,11 @@ def make_sum_work(plan, moves=True, off=()):
         int_rows=int_rows,
         int_taps=max(1, math.prod(map(most_taps, windows))),
         split=split,
+        pairwise=item if pairwise else 0,
+        walks=walks,
+        parts=parts,
+        lines=lines,
+        wide_counts=math.prod(map(most_taps, windows)) > 2**24,
         band=0 if whole else span * channels + 64,
         lag=0 if whole else min(cols.dilation, max(1, cols.size)),
         digit_bits=bits,
@@ -296,7 +332,7 @@ def _additions(plan, windows):
 
 def _carries(rows, cols, strategy):
     """Are sums of columns carried to the next row of windows, and sums of windows along a row?"""
-    if strategy in ("whole_planes", "small_windows"):
+    if strategy in ("pairwise", "whole_planes", "small_windows"):
         return False, False
     down = 2 * rows.stride + 3 < rows.kernel and rows.dilation == 1 and not rows.places
     if strategy == "byte_columns":

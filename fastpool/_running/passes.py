@@ -145,6 +145,14 @@ def trimmed(axis):
     return Window(axis.size, axis.output, kernel, stride, dilation, begin, chain(kernel, dilation))
 
 
+def whole_window(axis):
+    """Return the window of an axis with all of its taps: the order of additions depends on them."""
+    if isinstance(axis, AdaptiveAxis) or axis.output == 0:
+        return trimmed(axis)
+    size, output, kernel, stride, dilation, begin, _ = axis
+    return Window(size, output, kernel, stride, dilation, begin, chain(1, 1))
+
+
 def against_one_pass(windows):
     """Return why windows need several passes per axis, or None."""
     *_, rows, cols = windows

@@ -33,7 +33,7 @@ def once(plan):
     `plan` is a `MaxPool` or an `AvgPool`.
     """
     axes, changes = plan.axes, {}
-    if isinstance(plan, AvgPool):
+    if isinstance(plan, AvgPool) and not (plan.numerics == "pairwise" and is_float(plan.dtype)):
         changes = _rule(plan)
         if changes is not None:
             axes = tuple(_padded(axis, changes["count_include_pad"]) for axis in axes)

@@ -50,7 +50,7 @@ MOST_INT_TAPS |= {name: 2 ** (INT_BITS - bits) for name, bits in FITTING.items()
 MOST_INT_ROWS = 64
 MOST_SLABS = 9
 
-NEVER_OFF = "in_order", "columns"
+NEVER_OFF = "pairwise", "in_order", "columns"
 
 # What a strategy does, for `explain`.
 DOES = {
@@ -59,6 +59,7 @@ DOES = {
     "int_columns": "columns added up in 32 bits, then taps or differences of prefixes along rows",
     "small_windows": "taps along rows, then down the rows, in registers",
     "pixels": "the pixels of each window added up, channels in registers",
+    "pairwise": "columns added in pairs, then these along rows",
     "in_order": "one pass over a row of windows per tap",
     "columns": "columns added up, then taps or differences of prefixes along rows",
 }

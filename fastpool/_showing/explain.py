@@ -149,6 +149,8 @@ def _means(plan):
             f'{_types(plan)}, numerics "sequential": elements are added in row-major order, and '
             f"the sum is divided once; each step is rounded to {accumulator}{last}"
         )
+    elif plan.numerics == "pairwise" and is_float(plan.dtype):
+        yield _pairwise(plan)
     else:
         yield f"{_types(plan)}: {mean}, rounded once"
     if plan.divisor is not None and is_integer(plan.result_dtype):
@@ -158,6 +160,24 @@ def _means(plan):
         taken = "neither summed nor counted" if plan.divisor is None else "not summed"
         yield f'nan "{plan.nan}": {_NAN_IN_MEANS[plan.nan].format(taken)}'
     yield from _activation(plan)
+
+
+def _pairwise(plan):
+    """Return the order of additions, and by how much a mean may be off."""
+    wide = "float64" in (plan.dtype, plan.result_dtype)
+    accumulator, digits = ("float64", 53) if wide else ("float32", 24)
+    names = geometry.layout(plan.layout, plan.input_shape).spatial_names
+    depth = sum(map(_depth, plan.kernel_shape))
+    return (
+        f'{_types(plan)}, numerics "pairwise": taps along {", then along ".join(names)} are added '
+        f"by trees, in {accumulator}, and the sum is divided once; a mean is off by at most "
+        f"{depth + 1} * 2**-{digits} times the sum of magnitudes over the divisor"
+    )
+
+
+def _depth(taps):
+    """Return the additions after each other in a tree of `taps`."""
+    return 0 if taps <= 1 else _depth(taps // 2) + 1 + taps % 2
 
 
 def _norms(plan):
@@ -266,7 +286,7 @@ def _kernel_of_means(plan, prepared):
     text = sum_strategies.DOES[work.strategy]
     if work.interleaves:
         text = f"{averages.INTERLEAVED} planes interleaved; {text}"
-    if work.sequential:
+    if work.sequential or work.pairwise:
         text += "; each addition is rounded"
     else:
         text += "; with more digits where a sum is not exact"

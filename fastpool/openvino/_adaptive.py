@@ -60,7 +60,7 @@ class AdaptiveAvgPool(_AdaptivePooling):
         As in :class:`MaxPool`.
     output_size : openvino.Node, openvino.Output or sequence of int
         The second input: the outputs along each spatial axis. Ints become a constant.
-    numerics : {"exact", "sequential"}
+    numerics : {"exact", "sequential", "pairwise"}
         As in :func:`fastpool.avg_pool`.
     nan : {"propagate", "ignore"}
         As in :func:`fastpool.avg_pool`.

@@ -164,7 +164,7 @@ def avg_pool(
         axis is not 0, else "drop". Pads that `auto_pad` ignores are no pads.
     ceil_rule : {"keep", "clip"}, optional
         What "ceil" does with that last window, "keep" by default.
-    numerics : {"exact", "sequential"}
+    numerics : {"exact", "sequential", "pairwise"}
         As in :func:`fastpool.avg_pool`. "sequential" gives the bits of OpenVINO's float32.
     layout, nan, out, num_threads
         As in :func:`fastpool.avg_pool`. `layout` has both batch and channels.

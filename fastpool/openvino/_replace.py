@@ -72,7 +72,7 @@ def replace_pooling(model, *, nan=None, numerics=None, layout=None, select="fast
     nan : {"propagate", "ignore"}, optional
         The NaN rule of the new operations, "propagate" by default. Of the replaced ones, maxima
         follow "ignore", and averages "propagate".
-    numerics : {"exact", "sequential"}, optional
+    numerics : {"exact", "sequential", "pairwise"}, optional
         How the new operations take averages, as in :func:`fastpool.avg_pool`: "exact" by default. A
         replaced AvgPool follows "sequential".
     layout : {"NCHW", "NHWC"}, optional

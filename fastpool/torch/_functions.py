@@ -149,7 +149,7 @@ def avg_pool2d(
         Whether padding counts for the divisor.
     divisor_override : int, optional
         What every sum is divided by, whatever the window holds: any int but 0. 1 gives sums.
-    numerics : {"exact", "sequential"}
+    numerics : {"exact", "sequential", "pairwise"}
         "exact": the true mean, rounded once. "sequential": the bits of torch's function for
         contiguous and channels_last tensors. It adds in row-major order and rounds each sum.
 
@@ -280,7 +280,7 @@ def adaptive_avg_pool2d(input, output_size, *, numerics="exact"):
         Input on the CPU, as :func:`max_pool2d` takes it.
     output_size : int or tuple of (int or None)
         Windows along both axes or each. None is the extent of the axis.
-    numerics : {"exact", "sequential"}
+    numerics : {"exact", "sequential", "pairwise"}
         As in :func:`avg_pool2d`. torch adds in an order of its own here, so neither gives its bits.
 
     Returns

@@ -79,7 +79,7 @@ def draw_numbers(choices, dtype):
         return {
             "dtype": choices.pick([None, None, None, *wider]),
             "rounding": "half_even",
-            "numerics": choices.pick(["exact", "exact", "sequential"]),
+            "numerics": choices.pick(["exact", "exact", "sequential", "pairwise"]),
             "nan": choices.pick(["propagate", "ignore"]),
         }
     result = choices.pick([None, None, "int64", "float64", "float32", *cases.INTEGER_NAMES])
@@ -87,7 +87,7 @@ def draw_numbers(choices, dtype):
     return {
         "dtype": result,
         "rounding": "half_even" if result in cases.FLOAT_NAMES else choices.pick(roundings),
-        "numerics": choices.pick(["exact", "sequential"]),
+        "numerics": choices.pick(["exact", "sequential", "pairwise"]),
         "nan": choices.pick(["propagate", "ignore"]),
     }
 

@@ -266,7 +266,7 @@ def test_a_nan_or_an_infinity_anywhere(name):
     shape = 6, 11
     plain = cases.summands(shape, name, "normal", 3)
     windows = {"avg_pool": ((3, 4),), "adaptive_avg_pool": ((2, 3),), "global_avg_pool": ()}
-    for function, numerics in itertools.product(windows, ("exact", "sequential")):
+    for function, numerics in itertools.product(windows, ("exact", "sequential", "pairwise")):
         for nan, build in itertools.product(("propagate", "ignore"), cases.BUILDS):
             plan = getattr(fastpool, f"plan_{function}")(
                 shape, plain.dtype, *windows[function], layout="HW", nan=nan, numerics=numerics

@@ -69,7 +69,7 @@ def drawn(rng, dtype):
         "divisor": divisor,
         "rounding": rng.choice(ROUNDINGS) if not is_float(result or dtype) else "half_even",
         "nan": rng.choice(["propagate", "ignore"]),
-        "numerics": rng.choice(["exact", "exact", "sequential"]),
+        "numerics": rng.choice(["exact", "exact", "sequential", "pairwise"]),
         "layout": layout,
     }
     return shape, kernel, result, attributes
@@ -243,7 +243,7 @@ def test_windows_on_padding_are_pooled_once(name, isa):
             "beyond": rng.choice(["drop", "count"]),
             "divisor": rng.choice([None, None, 1600]),
             "nan": rng.choice(["propagate", "ignore"]),
-            "numerics": rng.choice(["exact", "exact", "sequential"]),
+            "numerics": rng.choice(["exact", "exact", "sequential", "pairwise"]),
             "layout": layout,
         }
         shape = cases.array_shape(layout, rng.randint(1, 2), rng.randint(1, 3), sizes)

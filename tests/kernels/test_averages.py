@@ -83,7 +83,7 @@ RESULTS = {
     "float32": [None, "float64"],
     "float64": [None],
 }
-FLOAT_RULES = list(itertools.product(["exact", "sequential"], ["propagate", "ignore"]))
+FLOAT_RULES = list(itertools.product(["exact", "sequential", "pairwise"], ["propagate", "ignore"]))
 ROUNDINGS = ["half_even", "half_away", "trunc", "floor"]
 
 
@@ -118,7 +118,7 @@ def test_every_kind_of_values(name, kind):
     x = cases.summands((1, 3, 7, 35), name, kind, 1)
     last = np.ascontiguousarray(x.swapaxes(1, 3))
     has_nan = name in cases.FLOAT_NAMES and kind in ("rare", "special", "bits", "nans")
-    for numerics in ("exact", "sequential")[: 1 + (name in cases.FLOAT_NAMES)]:
+    for numerics in ("exact", "sequential", "pairwise")[: 1 + 2 * (name in cases.FLOAT_NAMES)]:
         for function, array, *window, attributes in (
             ("avg_pool", x, 2, {"strides": 2}),
             ("avg_pool", last, 3, {"layout": "NHWC", "pads": 1}),
@@ -138,7 +138,7 @@ def test_divisors(divisor):
     for seed, name in enumerate([*SOME, "int8", "uint32", "int64"]):
         x = cases.summands((2, 6, 9), name, ("powers", "rare")[seed % 2], seed)
         result = None if name in cases.FLOAT_NAMES else "int64"
-        for numerics in ("exact", "sequential"):
+        for numerics in ("exact", "sequential", "pairwise"):
             attributes = {"dtype": result, "numerics": numerics, "layout": "CHW"}
             check("avg_pool", x, 3, pads=2, divisor=divisor, **attributes)
             check("avg_pool", x, 3, divisor=divisor, count_include_pad=True, **attributes)
@@ -167,7 +167,7 @@ def test_adaptive_and_global_windows(name):
         x = cases.summands(shape, name, ("finite", "rare", "normal")[seed % 3], seed)
         for outs in (1, 2, 3, sizes, [2 * size + 1 for size in sizes], [1] + [5] * len(sizes[1:])):
             check("adaptive_avg_pool", x, outs, layout=layout)
-        for numerics in ("exact", "sequential"):
+        for numerics in ("exact", "sequential", "pairwise"):
             check("global_avg_pool", x, layout=layout, numerics=numerics)
             y = check("global_avg_pool", x, layout=layout, numerics=numerics, keepdims=False)
             assert y.ndim == x.ndim - len(sizes)

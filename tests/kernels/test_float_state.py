@@ -90,7 +90,9 @@ def test_the_state_of_the_thread_changes_no_mean(name, isa):
     for kind in ("finite", "powers", "normal", "cancelling"):
         plain = cases.summands((2, 9, 21), name, kind, 5)
         subnormal = (plain.view(f"uint{8 * plain.itemsize}") >> 2).view(plain.dtype)
-        for x, numerics in itertools.product((plain, subnormal), ("exact", "sequential")):
+        for x, numerics in itertools.product(
+            (plain, subnormal), ("exact", "sequential", "pairwise")
+        ):
             more = {"numerics": numerics, "layout": "CHW"}
             calls.append((fastpool.plan_avg_pool, x, (3, 3), {"pads": 1, **more}))
             calls.append((fastpool.plan_avg_pool, x, (1, 17), more))
@@ -139,6 +141,6 @@ def test_subnormal_scales_are_not_flushed():
 def test_the_least_number_is_not_flushed():
     x = np.full(8, 2.0**-149, np.float32)
     with floating_point(modes()[0]):
-        for numerics in ("exact", "sequential"):
+        for numerics in ("exact", "sequential", "pairwise"):
             y = fastpool.avg_pool(x, 4, layout="W", numerics=numerics)
             assert (y.view(np.uint32) == 1).all()

@@ -191,7 +191,7 @@ def test_averages_touch_nothing_beyond_the_pages(path, name, guarded_memory):
         layout, channels, sizes, window, attributes = drawn(width)
         shape = cases.array_shape(layout, 2, channels, sizes)
         values = cases.summands(shape, name, kind, width)
-        numerics = rng.choice(["exact", "sequential"])
+        numerics = rng.choice(["exact", "sequential", "pairwise"])
         result = rng.choice(RESULTS.get(name, [None, "float32", "float64"]))
         given = {**attributes, "layout": layout, "numerics": numerics}
         y = getattr(_reference, function)(values, window, dtype=result, **given)

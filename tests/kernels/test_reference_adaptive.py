@@ -78,7 +78,7 @@ def test_adaptive_windows(outputs):
 
 def test_adaptive_pooling_into_equal_parts():
     x = np.random.default_rng(0).standard_normal((2, 3, 6, 8)).astype(np.float32)
-    for numerics in ("exact", "sequential"):
+    for numerics in ("exact", "sequential", "pairwise"):
         y = _reference.adaptive_avg_pool(x, (3, 2), numerics=numerics)
         same(y, _reference.avg_pool(x, (2, 4), strides=(2, 4), numerics=numerics))
     y = _reference.adaptive_max_pool(x, (3, 2))

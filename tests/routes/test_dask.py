@@ -60,7 +60,7 @@ MEANS = st.fixed_dictionaries(
     {
         "count_include_pad": st.booleans(),
         "beyond": st.sampled_from(["drop", "count"]),
-        "numerics": st.sampled_from(["exact", "sequential"]),
+        "numerics": st.sampled_from(["exact", "sequential", "pairwise"]),
         "nan": st.sampled_from(["propagate", "ignore"]),
         "dtype": st.sampled_from([None, "float64"]),
     }

@@ -16,6 +16,8 @@ cdef enum:
     FACTOR_SLOTS = 4        # of rows that are quantised alike
     FACTOR_ARRAYS = 6       # of doubles, in each slot (quantize.pxi)
     MAX_INT_SLABS = 64      # under a window
+    MOST_SPLIT = 8          # stride of columns that are split (pairwise.pxi)
+    PAIR_SLOTS = 4          # rows of divisors that are kept there
     MOST_ODD_PART = 1 << 11     # of divisors of halves (ints.h)
 
 
@@ -27,7 +29,7 @@ cdef enum SumArea:          # areas of one thread's scratch, all of doubles but 
     HIGH                    # sums of a block of output rows
     LOW                     # what HIGH is rounded by
     REST                    # what LOW is rounded by
-    DIGITS                  # sums of one digit, or of the words of integers
+    DIGITS                  # sums of one digit, of the words of integers, or of parts of trees
     LOWER_HIGH              # sums of what is below the digits of elements near overflow
     LOWER_LOW
     LOWER_REST
@@ -89,6 +91,9 @@ cdef struct Average:                    # an average pooling, ready to run
     Py_ssize_t pitch                    # elements from one of these rows to the next
     Py_ssize_t zeros                    # of a row of padding
     Py_ssize_t split                    # doubles of a block as two digits, or 0
+    Py_ssize_t pairwise, walks          # pairwise.pxi: are the columns of each output added alone?
+    Py_ssize_t parts, lines             # elements of trees; rows that are converted at once
+    Py_ssize_t wide_counts              # do only doubles hold the numbers of NaN?
     # The rest:
     int result                          # code of the result's dtype
     int rounding
@@ -108,7 +113,8 @@ cdef struct Average:                    # an average pooling, ready to run
 AVERAGE_FIELDS = (
     "ignore_nan", "sequential", "rounds_once", "interleaves", "carries_rows", "carries_cols",
     "block", "block_rows", "band", "digit_bits", "most_digits", "int_taps", "int_bands", "int_rows",
-    "small_floats", "pitch", "zeros", "split",
+    "small_floats", "pitch", "zeros", "split", "pairwise", "walks", "parts", "lines",
+    "wide_counts",
 )
 
 
@@ -336,6 +342,12 @@ cdef int plan_average(Average *a, work) except -1:
     sizes[<int>ROWS], sizes[<int>ROW_PLACES] = work.rows * a.pitch, work.rows
     sizes[<int>NO_ROW], sizes[<int>ONE_ROW] = a.zeros, a.pitch
     sizes[<int>ELEMENTS] = ceil_div(work.interleaved * p.size, 8)
+    if a.pairwise:
+        sizes[<int>DIGITS] = a.parts
+        sizes[<int>COLUMNS] = a.block_rows * a.band
+        sizes[<int>PREFIX] = a.block_rows * a.band + MOST_SPLIT * (VEC_BYTES + 1)
+        sizes[<int>ROWS] = 2 * imax(MOST_LEAF * a.pitch, a.lines * a.band)
+        sizes[<int>NO_ROW], sizes[<int>DIVISORS] = a.pitch, PAIR_SLOTS * t.cols
     sizes[<int>FACTORS] = 0
     if p.size == 1 and not is_float_code(a.result):
         sizes[<int>FACTORS] = FACTOR_SLOTS * FACTOR_ARRAYS * (t.cols + VEC_BYTES // 4)

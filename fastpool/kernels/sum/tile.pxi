@@ -174,6 +174,13 @@ cdef void average_planes(const View *y, const any_t *src, Block *b) noexcept nog
     cdef SmallTile small
     cdef SplitTile split
     cdef bint in_doubles = not a.sequential, in_digits = any_t is double and a.split > 0
+    if any_t in real:
+        if a.pairwise:
+            if any_t is double or a.pairwise == 8:
+                average_planes_pairwise(y, src, b, <const double *>NULL)
+            elif any_t is not double:
+                average_planes_pairwise(y, src, b, <const float *>NULL)
+            return
     if a.carries_cols:
         set_prefix_places(<Py_ssize_t *>doubles(a, b.scratch, PLACES), b)
     if a.block_rows >= tile.rows:

@@ -329,6 +329,23 @@ cdef extern from "kernels/vectors/in_order.h" nogil:
     void store_bf16(bfloat16_t_ *, const float *, Py_ssize_t)
     void divide_double_f64(double *, const double *, const divisors_t *, Py_ssize_t)
 
+cdef extern from "kernels/vectors/pairwise.h" nogil:
+    enum: MOST_LEAF, NO_DIVISION, ONE_DIVISOR, DIVISORS_OF_COLUMNS
+    ctypedef struct pairs_of_t:
+        const void *to
+        Py_ssize_t pitch
+        const void *taps[MOST_LEAF]
+        int count
+        Py_ssize_t step
+        int stride
+        Py_ssize_t rows, width
+        int division
+        const void *by
+    void add_in_pairs(...)
+    void add_to(...)
+    void take_nans(...)
+    void divide_counted(...)
+
 cdef extern from "kernels/vectors/cpu.h" nogil:
     int cpu_has(const char *)
 

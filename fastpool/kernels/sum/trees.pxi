@@ -1,0 +1,113 @@
+# Trees of sums over the axes of one window, for pairwise.pxi. A tree adds the taps along the first
+# axis, another one the sums along the next. A tap that is not there is a zero, or left out.
+
+ctypedef fused acc_t:
+    float
+    double
+
+
+cdef struct PairAxis:                   # one axis of the window of one output
+    Py_ssize_t taps, lo, hi             # taps from lo to hi are elements
+    Py_ssize_t base, step               # offset of tap lo, and from one tap to the next
+
+
+cdef struct Trees:                      # sums over all axes but one, or over the columns of a row
+    PairAxis axes[MAX_LEADS + 1]        # the one that is added first comes first
+    int count
+    Py_ssize_t cols, col, n             # columns, elements from one to the next and of one
+    bint direct                         # elements are sums, and columns are contiguous
+    bint ignores, counts                # NaN are zeros; they are counted, in place of elements
+    char *zeros
+    char *lines                         # of converted elements, and whether they were NaN
+    Py_ssize_t pitch                    # of lines and of parts
+
+
+cdef void set_pair_axis(PairAxis *axis, const Window *w, Py_ssize_t output,
+                        Py_ssize_t step) noexcept nogil:
+    """Set all but the base. `step` is that from one element of the axis to the next."""
+    cdef Py_ssize_t first, start = window_start(w, output), count = real_taps(w, output, &first)
+    axis.taps = window_stop(w, output) - start if w.irregular else w.kernel
+    axis.lo = (first - start) // w.dilation if count else 0
+    axis.hi, axis.base, axis.step = axis.lo + count, 0, w.dilation * step
+
+
+cdef void set_lead_axes(Trees *trees, const Block *b) noexcept nogil:
+    cdef const Problem *p = &b.average.frame.problem
+    cdef Py_ssize_t axis = p.leads, lead = b.tile.lead, slabs = 1, count
+    while axis > 0:
+        axis -= 1
+        set_pair_axis(&trees.axes[axis], &p.lead[axis], lead % p.lead[axis].out, 0)
+        lead //= p.lead[axis].out
+        count = trees.axes[axis].hi - trees.axes[axis].lo
+        trees.axes[axis].step = b.offsets[slabs] if count > 1 else 0
+        slabs *= count
+
+
+cdef const acc_t *converted(acc_t *line, acc_t *nans, const Trees *trees,
+                            const real *src) noexcept nogil:
+    """Set a row of elements as sums. Return it, or which of them are NaN if these are counted."""
+    cdef Py_ssize_t c, n = trees.n, runs = trees.cols
+    if trees.col == n:
+        n, runs = n * runs, 1
+    for c in range(runs):
+        to_row(line + c * n, src + c * trees.col, n, acc_t is double, False)
+    if trees.ignores:
+        take_nans(line, nans, trees.n * trees.cols)
+    return nans if trees.counts else line
+
+
+cdef void add_leaf(acc_t *to, const Trees *trees, Py_ssize_t first, Py_ssize_t taps,
+                   const real *src) noexcept nogil:
+    """Add a few taps of the first axis."""
+    cdef const PairAxis *axis = &trees.axes[0]
+    cdef Py_ssize_t t
+    cdef const real *at
+    cdef acc_t *line = <acc_t *>trees.lines
+    cdef pairs_of_t pairs
+    pairs.to, pairs.pitch, pairs.step, pairs.stride, pairs.rows = to, 0, 0, 1, 1
+    pairs.count, pairs.width, pairs.division = <int>taps, trees.cols * trees.n, NO_DIVISION
+    pairs.by = NULL
+    for t in range(taps):
+        at = src + axis.base + (first + t - axis.lo) * axis.step
+        if first + t < axis.lo or first + t >= axis.hi:
+            pairs.taps[t] = trees.zeros
+        elif trees.direct:
+            pairs.taps[t] = at
+        else:
+            pairs.taps[t] = converted(line, line + MOST_LEAF * trees.pitch, trees, at)
+            line += trees.pitch
+    add_in_pairs(&pairs, to)
+
+
+cdef bint add_part(acc_t *to, const Trees *trees, int a, Py_ssize_t first, Py_ssize_t taps,
+                   const real *src, acc_t *spare, bint found) noexcept nogil:
+    """Add the tree of some taps of an axis to sums, or set them if none is `found` yet."""
+    if not found:
+        return add_tree(to, trees, a, first, taps, src, spare)
+    if add_tree(spare, trees, a, first, taps, src, spare + trees.pitch):
+        add_to(to, spare, trees.cols * trees.n)
+    return True
+
+
+cdef bint add_tree(acc_t *to, const Trees *trees, int a, Py_ssize_t first, Py_ssize_t taps,
+                   const real *src, acc_t *spare) noexcept nogil:
+    """Set sums to the tree of some taps of an axis. Return False, with nothing set, if all are 0.
+
+    `spare` has room for the parts of all trees below.
+    """
+    cdef const PairAxis *axis = &trees.axes[a]
+    cdef Py_ssize_t half = taps // 2
+    cdef bint found
+    if first + taps <= axis.lo or first >= axis.hi:
+        return False
+    if a == 0 and taps <= MOST_LEAF:
+        add_leaf(to, trees, first, taps, src)
+        return True
+    if taps == 1:
+        return add_tree(to, trees, a - 1, 0, trees.axes[a - 1].taps,
+                        src + axis.base + (first - axis.lo) * axis.step, spare)
+    found = add_tree(to, trees, a, first, half, src, spare)
+    found = add_part(to, trees, a, first + half, half, src, spare, found)
+    if taps % 2:
+        found = add_part(to, trees, a, first + taps - 1, 1, src, spare, found)
+    return found

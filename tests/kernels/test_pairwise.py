@@ -1,0 +1,139 @@
+"""Means whose additions have one order, in float arithmetic: a tree along each axis."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+import cases
+import fastpool
+from fastpool import _reference
+
+FLOATS = ["float32", "float64", "float16", "bfloat16"]
+
+
+def tree(taps):
+    """The definition, for arrays whose first axis is that of the taps."""
+    n, half = len(taps), len(taps) // 2
+    if n == 1:
+        return taps[0]
+    both = tree(taps[:half]) + tree(taps[half : 2 * half])
+    return both + taps[2 * half] if n % 2 else both
+
+
+def depth(n):
+    return 0 if n == 1 else depth(n // 2) + 1 + n % 2
+
+
+def drawn(rng, name):
+    """An array, the function that pools it, and its arguments."""
+    rank = rng.choice([1, 2, 2, 2, 3])
+    sizes = [rng.randint(1, {1: 150, 2: rng.choice([12, 40]), 3: 8}[rank]) for _ in range(rank)]
+    layout = rng.choice(cases.layouts(rank))
+    channels = rng.choice([1, 2, 3, 17, 40] if rank < 3 else [1, 2, 9])
+    shape = cases.array_shape(layout, rng.randint(1, 2), channels, sizes)
+    kind = rng.choice([*cases.SUM_KINDS, *cases.VALUE_KINDS])
+    x = cases.summands(shape, name, kind, rng.randrange(1000))
+    x = cases.arranged(x, rng.choice(cases.ARRANGEMENTS))
+    attributes = {
+        "layout": layout,
+        "numerics": "pairwise",
+        "nan": rng.choice(["propagate", "propagate", "ignore"]),
+        "dtype": rng.choice([None, None, "float64"]),
+    }
+    kind = rng.random()
+    if kind < 0.15:
+        return x, "global_avg_pool", (), attributes
+    if kind < 0.3:
+        numbers = [rng.choice([1, 2, 3, n, 2 * n]) for n in sizes]
+        return x, "adaptive_avg_pool", (numbers,), attributes
+    kernel = [min(40, rng.choice([1, 2, 3, 4, 5, 7, 8, 15, n, n + 3])) for n in sizes]
+    attributes |= {
+        "strides": [rng.choice([1, 1, 2, 3, 4, 9]) for _ in sizes],
+        "dilations": [rng.choice([1, 1, 1, 2, 5]) for _ in sizes],
+        "pads": 2 * [rng.choice([0, 1, k // 2, k - 1, k + 5]) for k in kernel],
+        "ceil_mode": rng.random() < 0.4,
+        "count_include_pad": rng.random() < 0.5,
+        "beyond": rng.choice(["drop", "count"]),
+        "divisor": rng.choice([None, None, None, 7, -3]),
+    }
+    return x, "avg_pool", (kernel,), attributes
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_random_calls(name, isa):
+    rng, done = random.Random(name), 0
+    while done < 150:
+        x, function, arguments, attributes = drawn(rng, name)
+        try:
+            expected = getattr(_reference, function)(x, *arguments, **attributes)
+        except ValueError:  # a window that does not fit
+            continue
+        threads = rng.choice([1, 1, 3])
+        y = getattr(fastpool, function)(x, *arguments, **attributes, num_threads=threads)
+        cases.assert_same(y, expected, f"{function} {x.shape} {arguments} {attributes}")
+        done += 1
+
+
+@pytest.mark.parametrize("taps", [1, 2, 3, 6, 7, 8, 13, 15, 31, 64, 65, 100])
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_the_order_is_the_one_of_the_definition(name, taps, isa):
+    x = cases.summands((taps + 70, 3), name, "finite", taps)
+    windows = np.lib.stride_tricks.sliding_window_view(x, taps, 0)
+    with np.errstate(all="ignore"):
+        expected = tree(np.moveaxis(windows, -1, 0)) / x.dtype.type(taps)
+    for layout, image in (("WC", x), ("CW", np.ascontiguousarray(x.T))):
+        y = fastpool.avg_pool(image, taps, layout=layout, numerics="pairwise")
+        cases.assert_same(y if layout == "WC" else y.T, expected, layout)
+
+
+def test_rows_are_added_before_columns(isa):
+    x = cases.summands((3, 3), "float32", "finite", 1)
+    expected = tree([*tree(list(x))]) / np.float32(9)
+    assert fastpool.avg_pool(x, 3, layout="HW", numerics="pairwise").item() == expected
+    volume = cases.summands((5, 2, 3), "float32", "finite", 1)
+    expected = tree([*tree([*tree(list(volume))])]) / np.float32(30)
+    assert fastpool.global_avg_pool(volume, layout="DHW", numerics="pairwise").item() == expected
+
+
+def test_one_result_for_layouts_parts_and_windows(isa):
+    x = cases.summands((2, 5, 23, 31), "float32", "finite", 7)
+    attributes = {"strides": (2, 1), "pads": (1, 2, 3, 0), "numerics": "pairwise"}
+    y = fastpool.avg_pool(x, (4, 9), **attributes)
+    last = fastpool.avg_pool(x.transpose(0, 2, 3, 1), (4, 9), **attributes, layout="NHWC")
+    cases.assert_same(last.transpose(0, 3, 1, 2), y)
+    plan = fastpool.plan_avg_pool(x.shape, x.dtype, (4, 9), **attributes)
+    for rows, cols in itertools.product(((0, 5), (5, y.shape[2])), ((0, 11), (11, y.shape[3]))):
+        part, read, write = plan.tile((slice(0, 2), slice(0, 5), slice(*rows), slice(*cols)))
+        cases.assert_same(part(x[read]), y[write])
+    whole = fastpool.global_avg_pool(x, numerics="pairwise")
+    cases.assert_same(fastpool.avg_pool(x, x.shape[2:], numerics="pairwise"), whole)
+    cases.assert_same(fastpool.adaptive_avg_pool(x, 1, numerics="pairwise"), whole)
+
+
+@pytest.mark.parametrize("kernel", [(3, 3), (5, 8), (15, 1), (23, 31)])
+def test_relations(kernel, isa):
+    x = cases.summands((4, 23, 31), "float32", "normal", 3)
+
+    def pool(x):
+        return fastpool.avg_pool(x, kernel, layout="CHW", numerics="pairwise")
+
+    y = pool(x)
+    cases.assert_same(pool(-x), -y)
+    cases.assert_same(pool(x * np.float32(2**-6)), y * np.float32(2**-6))
+    constant = np.full_like(x, 0.1)
+    if not any(k & (k - 1) for k in kernel):
+        cases.assert_same(pool(constant), np.full_like(y, 0.1))
+
+
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_the_error_is_within_its_bound(name):
+    unit = 2.0 ** (-24 if name == "float32" else -53)
+    for kernel in ((2, 2), (3, 3), (7, 5), (1, 65), (33, 31)):
+        x = cases.summands((1, 2, 40, 70), name, "normal", 5)
+        y = fastpool.avg_pool(x, kernel, numerics="pairwise").astype(np.float64)
+        exact = fastpool.avg_pool(x, kernel, dtype="float64")
+        magnitudes = fastpool.avg_pool(abs(x), kernel, dtype="float64")
+        most = (sum(map(depth, kernel)) + 2) * unit * magnitudes
+        assert (abs(y - exact) <= most).all()
