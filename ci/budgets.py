@@ -123,13 +123,13 @@ def print_times():
         print(f"{value:>8.2f} {'':>8} {goal:>8}  {name}, {unit}")
 
 
-# Name, unit, limit, goal, and what measures it. The limits of code and of Python allow for averages
+# Name, unit, limit, goal, and what measures it. The limits of code and of lines allow for averages
 # in pairs next to the six ways of exact ones, which are to become passes of these in float64.
 BUDGETS = (
     ("machine code of the largest build", "kB", 2050, 1200, code_kilobytes),
     ("wheel", "kB", 3050, 1900, wheel_kilobytes),
     (
-        *("Cython and C", "lines", 16150, 11500),
+        *("Cython and C", "lines", 16300, 11500),
         lambda: lines(*(f"fastpool/*.{ending}" for ending in ("pyx", "pxi", "pxd", "h"))),
     ),
     (

@@ -190,8 +190,7 @@ def make_sum_work(plan, moves=True, off=()):
     windows, axes, counts = _arranged(plan, pairwise, sequential, channels_last, moves)
     *leads, rows, cols = windows
     lead_taps = tuple(map(most_taps, leads))
-    ordered = pairwise or sequential
-    interleaved_rows = 0 if channels_last else _interleaved_rows(plan, windows, ordered)
+    interleaved_rows = 0 if channels_last else _interleaved_rows(plan, windows, sequential)
     interleaves = interleaved_rows > 0
     strategy, declined = (
         ("pairwise", ())
@@ -214,7 +213,9 @@ def make_sum_work(plan, moves=True, off=()):
     whole, small = strategy == "whole_planes", strategy == "small_windows"
     in_bytes, in_ints = strategy == "byte_columns", strategy == "int_columns"
     carries_rows, carries_cols = _carries(rows, cols, strategy)
-    doubles = plan.dtype == "float64" and not (whole or ordered or plan.nan == "ignore")
+    doubles = plan.dtype == "float64" and not (
+        whole or pairwise or sequential or plan.nan == "ignore"
+    )
     limit = ROW_ELEMENTS // 4 if doubles else ROW_ELEMENTS
     if interleaves:
         tile = _interleaved_tile(plan, windows, interleaved_rows)
@@ -413,7 +414,10 @@ def _interleaved_rows(plan, windows, sequential):
     if planes < INTERLEAVED // 2 or 0 in plan.output_shape:  # (most of a group would be zeros)
         return 0
     nbytes = itemsize * _groups(plan) * INTERLEAVED / planes  # zeros of the last group included
-    if not sum_strategies.interleaves(windows, nbytes, plan.dtype, sequential):
+    if plan.numerics == "pairwise" and is_float(plan.dtype):
+        if not sum_strategies.interleaves_pairs(windows, nbytes):
+            return 0
+    elif not sum_strategies.interleaves(windows, nbytes, plan.dtype, sequential):
         return 0
     if _span(cols, cols.out) > max(ROW_ELEMENTS, 4 * cols.size):  # (nearly all of it is padding)
         return 0

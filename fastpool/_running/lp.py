@@ -41,10 +41,13 @@ from .lp_roots import (
 from .outputs import check_output, contiguous, outputs
 from .plan_cache import MOST_PART_PLANS
 from .prepare import Prepared, PreparedAverage, PreparedPool
+from .work import work_bytes
 
 # Limit for the elements of a part and its results, and of what a window takes alone: parts share
 # the elements of longer windows.
 PART_BYTES, WINDOWS = 1 << 19, 4
+# Parts that are smaller than that if windows are far apart: each takes 0.2 ms.
+MOST_SMALL_PARTS = 64
 # A plan that has more parts, or more of different plans, makes them again for each call.
 _MOST_KEPT = 64
 # From this p on, roots of sums in float64 have more digits than any narrower type.
@@ -100,7 +103,17 @@ def lp_pool(plan, x, out):
 
 
 def _part_bytes(plan):
-    return max(PART_BYTES, WINDOWS * parts.window_bytes(plan))
+    """Return the bytes of a part. Few windows on elements, far apart, would take a part each."""
+    nbytes = max(PART_BYTES, WINDOWS * parts.window_bytes(plan))
+    most = MOST_SMALL_PARTS + 4 * work_bytes(plan) // PART_BYTES
+    while _count(plan, nbytes) > most:
+        nbytes *= 2
+    return nbytes
+
+
+def _count(plan, nbytes):
+    extents = zip(plan.output_shape, parts.box_extents(plan, nbytes), strict=True)
+    return math.prod(-(-extent // count) for extent, count in extents)
 
 
 class PreparedNorm(Prepared):

@@ -212,6 +212,8 @@ cdef void set_column_counts(Block *b) noexcept nogil:
         if w.irregular:
             counts[c] = <double>(walk.stop - walk.start)
             next_window(&walk, w)
+        elif a.cols.first <= b.tile.col + c < a.cols.last:
+            counts[c] = <double>a.cols.kernel       # (of most; a call takes longer)
         else:
             counts[c] = count_of(&a.cols, w, b.tile.col + c)
         if c > 0 and counts[c] == counts[c - 1]:    # (most are)

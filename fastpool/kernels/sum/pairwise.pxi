@@ -13,6 +13,7 @@ cdef struct PairTile:                   # what the planes of a tile have in comm
     Py_ssize_t left                     # elements of a band before its first column
     Py_ssize_t line                     # elements from one converted row to the next
     bint converts                       # all rows under some rows of windows, once
+    bint rolls                          # rolling.pxi
     int known                           # rows of divisors that were ever set
     double others[PAIR_SLOTS]           # what their divisors have in common
     Py_ssize_t taps                     # of the windows of a row whose NaN were left out last
@@ -40,6 +41,7 @@ cdef void begin_pairwise(PairTile *t, const Block *b, const real *src,
     t.line = round_up(cols * n, lanes)
     t.left, t.known, t.taps = 0, 0, -1
     fill(<acc_t *>trees.zeros, a.pitch, <acc_t>0)
+    t.rolls = same_type and rolls(t, b, tag)
     if a.walks:
         return
     t.left = round_up(tile.left * n, lanes)     # (the first column is where vectors begin)
@@ -310,7 +312,7 @@ cdef const acc_t *column_divisors(PairTile *t, const Block *b, const divisors_t 
     cdef acc_t *by = <acc_t *>doubles(b.average, b.scratch, DIVISORS)
     cdef double divisor
     cdef int slot
-    if d.counts == NULL or b.tile.channels > 1:
+    if not t.rolls and (d.counts == NULL or b.tile.channels > 1):
         return NULL
     for slot in range(<int>imin(t.known, PAIR_SLOTS)):
         if t.others[slot] == d.divisor:
@@ -319,7 +321,7 @@ cdef const acc_t *column_divisors(PairTile *t, const Block *b, const divisors_t 
     t.known += 1
     t.others[slot] = d.divisor
     for c in range(width):
-        divisor = d.divisor * d.counts[c]
+        divisor = d.divisor * (1 if d.counts == NULL else d.counts[c])
         by[slot * width + c] = <acc_t>(divisor if divisor else 1)
     return by + slot * width
 
@@ -389,6 +391,25 @@ cdef void average_without_nans(char *y, const View *view, PairTile *t, const rea
         nans += width
 
 
+cdef bint roll_plane(char *y, const View *view, PairTile *t, const real *src, const Block *b,
+                     const acc_t *tag) noexcept nogil:
+    """Pool one plane of a tile by rows of pixels. Return False if there is no loop for that."""
+    cdef const Average *a = b.average
+    cdef acc_t *sums = <acc_t *>doubles(a, b.scratch, HIGH)
+    cdef bint in_place = a.result == F32 or a.result == F64
+    cdef Py_ssize_t n = b.tile.channels, r
+    cdef divisors_t d
+    for r in range(b.tile.rows):
+        set_divisors(&d, b, b.tile.row + r)
+        if not roll_row(y if in_place else <char *>sums, view.col if in_place else n, t, src, b,
+                        b.tile.row + r, column_divisors(t, b, &d, tag)):
+            return False
+        if not in_place:
+            store_row(y, view, sums, b)
+        y += view.row * dtype_bytes[a.result]
+    return True
+
+
 cdef void average_pairwise(char *y, const View *view, PairTile *t, const real *src,
                            const Block *b, const acc_t *tag) noexcept nogil:
     """Pool one plane of a tile. `src` is its first element."""
@@ -402,6 +423,10 @@ cdef void average_pairwise(char *y, const View *view, PairTile *t, const real *s
                           and (view.col == n or tile.cols == 1))
     cdef pairs_of_t pairs
     cdef divisors_t d
+    if t.rolls:
+        if roll_plane(y, view, t, src, b, tag):
+            return
+        t.rolls, t.known = False, 0
     while done < tile.rows:
         stop = imin(tile.rows, done + a.block_rows)
         if a.ignore_nan:

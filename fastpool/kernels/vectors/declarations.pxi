@@ -341,7 +341,16 @@ cdef extern from "kernels/vectors/pairwise.h" nogil:
         Py_ssize_t rows, width
         int division
         const void *by
+    ctypedef struct rolling_t:
+        const void *to
+        Py_ssize_t to_col
+        const void *taps[MOST_LEAF]
+        Py_ssize_t steps[MOST_LEAF]
+        int rows, cols
+        Py_ssize_t first, stride, size, n, outputs
+        const void *by
     void add_in_pairs(...)
+    bint roll(...)
     void add_to(...)
     void take_nans(...)
     void divide_counted(...)

@@ -108,6 +108,76 @@ typedef struct {
             p[i] = p[i] == p[i] ? p[i] : 0;                                                       \
         }                                                                                         \
     }
+/* Means of a row of pixels, whose channels are neighbours: n elements of at least a vector. The
+ * sums down a column of pixels stay in registers for the windows that share it. */
+typedef struct {
+    void *to;
+    ptrdiff_t to_col;                 /* from one output to the next */
+    const void *taps[MOST_LEAF];      /* rows: their first pixel, or zeros */
+    ptrdiff_t steps[MOST_LEAF];       /* from one pixel of a row to the next, or 0 */
+    int rows, cols;                   /* of a window */
+    ptrdiff_t first, stride, size, n; /* the first window begins there; pixels of a row; channels */
+    ptrdiff_t outputs;
+    const void *by; /* divisor of each output */
+} rolling_t;
+#define MOST_PIXEL_BYTES 1024 /* of windows of 7 x 7: their pixels would be far apart */
+
+#define DEFINE_ROLL(name, T)                                                                      \
+    INLINE vec_##name column_of_##name(const T *const *p, const ptrdiff_t *steps, ptrdiff_t col,  \
+                                       const int rows) {                                          \
+        return TREE(rows, PIXEL_##name);                                                          \
+    }                                                                                             \
+    INLINE void roll_by_##name(const rolling_t *a, const int rows, const int cols,                \
+                               const int stride) { /* 0: that of `a`, no column is shared */      \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), last = a->n - lanes;            \
+        const T *p[MOST_LEAF];                                                                    \
+        for (ptrdiff_t i = 0;;) {                                                                 \
+            vec_##name v[MOST_LEAF];                                                              \
+            ptrdiff_t col = a->first;                                                             \
+            for (int t = 0; t < rows; t++) p[t] = (const T *)a->taps[t] + i;                      \
+            for (int j = 0; stride && j < cols - stride; j++)                                     \
+                v[j + stride] = col + j >= 0 && col + j < a->size                                 \
+                                    ? column_of_##name(p, a->steps, col + j, rows)                \
+                                    : (vec_##name){0};                                            \
+            for (ptrdiff_t c = 0; c < a->outputs; c++) {                                          \
+                const int kept = stride ? cols - stride : 0;                                      \
+                for (int j = 0; j < kept; j++) v[j] = v[j + stride];                              \
+                for (int j = kept; j < cols; j++)                                                 \
+                    v[j] = col + j >= 0 && col + j < a->size                                      \
+                               ? column_of_##name(p, a->steps, col + j, rows)                     \
+                               : (vec_##name){0};                                                 \
+                vec_store((T *)a->to + c * a->to_col + i,                                         \
+                          (vec_t)(TREE(cols, COLUMN) / ((const T *)a->by)[c]));                   \
+                col += stride ? stride : a->stride;                                               \
+            }                                                                                     \
+            if (i == last) break;                                                                 \
+            i = i + lanes < last ? i + lanes : last;                                              \
+        }                                                                                         \
+    }                                                                                             \
+    /* Return 0 if there is no loop for these windows. */                                         \
+    static NOINLINE int roll_##name(const rolling_t *a) {                                         \
+        const int stride = a->outputs > 1 && a->stride < a->cols ? (int)a->stride : 0;            \
+        const ptrdiff_t pixel = a->steps[a->rows / 2] * (ptrdiff_t)sizeof(T);                     \
+        if (a->rows != a->cols || (a->rows == 7 && pixel > MOST_PIXEL_BYTES)) return 0;           \
+        switch (10 * a->rows + stride) {                                                          \
+        case 20: roll_by_##name(a, 2, 2, 0); break;                                               \
+        case 21: roll_by_##name(a, 2, 2, 1); break;                                               \
+        case 30: roll_by_##name(a, 3, 3, 0); break;                                               \
+        case 31: roll_by_##name(a, 3, 3, 1); break;                                               \
+        case 32: roll_by_##name(a, 3, 3, 2); break;                                               \
+        case 50: roll_by_##name(a, 5, 5, 0); break;                                               \
+        case 53: roll_by_##name(a, 5, 5, 3); break;                                               \
+        case 70: roll_by_##name(a, 7, 7, 0); break;                                               \
+        default: return 0;                                                                        \
+        }                                                                                         \
+        return 1;                                                                                 \
+    }
+#define PIXEL_f32(t) (vec_f32)vec_load(p[t] + col * steps[t])
+#define PIXEL_f64(t) (vec_f64)vec_load(p[t] + col * steps[t])
+#define COLUMN(j) v[j]
+DEFINE_ROLL(f32, float)
+DEFINE_ROLL(f64, double)
+
 /* Divide n sums by `by` less the number of NaN, unless `fixed`. Sums of NaN alone become NaN.
  * `taps` and `by` are one number, or one of each sum. */
 #define DEFINE_DIVIDE_COUNTED(name, T)                                                            \
@@ -132,6 +202,7 @@ DEFINE_ADD_IN_PAIRS(f32, float)
 DEFINE_ADD_IN_PAIRS(f64, double)
 #define BY_SUM(f, p) _Generic(*(p), float: f##_f32, double: f##_f64)
 #define add_in_pairs(a, tag) BY_SUM(add_in_pairs, tag)(a)
+#define roll(a, tag) BY_SUM(roll, tag)(a)
 #define add_to(to, sums, n) BY_SUM(add_to, to)(to, sums, n)
 #define divide_counted(sums, nans, taps, by, one, fixed, n)                                       \
     BY_SUM(divide_counted, sums)(sums, nans, taps, by, one, fixed, n)
