@@ -224,7 +224,7 @@ def is_sound(before, changes):
 def is_legal(before, changes):
     """Return whether a call could make this plan. False also if that is unclear."""
     fields = {**fields_of(before), **changes}
-    if not is_sound(before, changes):
+    if not is_sound(before, changes) or len(fields["output_shape"]) > MOST_AXES:
         return False
     if fields == fields_of(before):
         return True
