@@ -297,7 +297,10 @@ def composites(work, build):
         work = composed(work, inner)
         if work is None:
             return "no tile suits them"
-    return work._replace(inner=decide(work.inner, build))
+    pooled = decide(work.inner, build)
+    if pooled.axes:
+        return "windows this long are not pooled by tiles"
+    return work._replace(inner=pooled)
 
 
 def pairs(work, build):

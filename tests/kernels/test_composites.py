@@ -234,3 +234,15 @@ def test_quotients_of_places_are_exact(places):
         for col in (0, cols - 1):
             place = (rows * cols + col).astype(np.float32) + np.float32(0.5)
             assert np.array_equal((place * np.float32(1 / cols)).astype(np.int64), rows), cols
+
+
+def test_windows_too_long_for_tiles(isa):
+    """Windows of 35,241 taps, mostly on padding: running maxima in place of tiles left scratch."""
+    x = np.random.default_rng(0).integers(-9, 9, 7048).astype(np.int32)
+    attributes = {"layout": "W", "strides": 7048, "pads": (34095, 37306), "return_indices": True}
+    y, z = fastpool.max_pool(x, 35241, **attributes)
+    lowest = np.iinfo(np.int32).min
+    for o, start in enumerate(range(-34095, 7 * 7048 - 34095, 7048)):
+        window = x[max(0, start) : max(0, start + 35241)]
+        assert y[o] == (window.max() if window.size else lowest)
+        assert z[o] == (max(0, start) + window.argmax() if window.size else -1)
