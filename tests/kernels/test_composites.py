@@ -16,8 +16,7 @@ import fastpool
 from codes import tables
 from fastpool import _reference
 from fastpool._planning.dtypes import ITEMSIZE
-from fastpool._running import builds, composites
-from fastpool._running.instruction_sets import Build
+from fastpool._running import composites, planes, strategies
 
 INDEXING = [
     {},
@@ -176,8 +175,14 @@ WHOLE = [
 
 @pytest.mark.parametrize("name", cases.DTYPE_NAMES)
 def test_one_window_over_pixels(name, isa, guarded_memory, monkeypatch):
-    """Chosen as with vectors of 64 bytes: on other builds, rows and columns alone are faster."""
-    monkeypatch.setattr(builds, "facts", lambda kernels: Build(64, kernels.MASKS))
+    """Chosen wherever it can pool, also where other strategies take less time."""
+
+    def whole_pixels(work, build):
+        chosen = work.strategy == "whole_pixels"
+        return None if chosen else planes.against_whole_pixels(work) or planes.in_one_window(work)
+
+    _, *others = strategies.STRATEGIES[False, True]
+    monkeypatch.setitem(strategies.STRATEGIES, (False, True), (whole_pixels, *others))
     memories, rng = [guarded_memory(1 << 20) for _ in "xy"], random.Random(name)
     for seed, (shape, kernel) in enumerate(WHOLE):
         layout = cases.layouts(len(kernel))[1]

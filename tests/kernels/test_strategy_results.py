@@ -159,6 +159,12 @@ def planned(strategy, shape, name, kernel, isa, **attributes):
     }.get(strategy)
     if found is None or running.builds()[isa].VECTOR_BYTES == 64:
         found = [strategy]
+        sizes = shape[-len(kernel) :] if attributes["layout"] != "NHWC" else shape[1:-1]
+        cut = any(size <= k for size, k in zip(sizes[-2:], kernel[-2:], strict=True))
+        if strategy == "slide_down" and (cut or not 3 <= max(kernel[-2:]) <= 5):
+            found = ["slide_down", "bands"]  # (taps that are never elements do not count)
+        if strategy == "apart" and kernel[-1] == 2 and running.builds()[isa].MASKS:
+            found = ["stride_two"]
     assert plan._prepared.pooling.strategy in found, (shape, kernel, attributes)
     return plan
 

@@ -1,15 +1,17 @@
-# Takes:   stride 1 along both axes, windows to 8 x 8, tiles of at most 8 vectors a row; needs masks
+# Takes:   stride 1 along both axes, windows of 3 to 5 taps along the longer one, tiles of at most 8
+#          vectors a row; needs masks
 # Reads:   the input in place; lanes outside are replaced as they are loaded
 # Scratch: none; keys of a tile with a NaN (SLAB, POOLED)
 # Wins:    float32 1x192x28x28 k3 99 -> 82 us, 1x512x40x40 k5 855 -> 606; uint8 306 -> 139
 #          (AVX-512). AVX2 loses with blends for masks (1x256x20x20 k5 124 -> 235), so it declines
-#          there. Windows to 16 taps lose: 1x256x20x20 k13 float32 304 -> 604, uint8 163 -> 273.
+#          there. Other windows lose: 0.8 by 2 taps, 0.9 by 6 to 8 (17 random layers, AVX-512).
 #
 # A column of vectors slides down the rows. The windows of one row are unaligned loads. The last
 # rows stay in registers.
 
 cdef enum:
-    SMALL_TAPS = 8          # along one axis
+    SMALL_TAPS = 5          # along one axis
+    SLIDING_ROWS = 8        # a power of 2, so that a place in a ring needs no division
 
 
 cdef struct Slide:          # a sequence of windows, each one step below the last
@@ -99,17 +101,17 @@ cdef void slide(number *dst, const number *src, const Source *s, const Slide *wa
                 const Taps *taps, const byte_mask *masks, Py_ssize_t kernel,
                 vec_flag *nan) noexcept nogil:
     """Pool windows of `kernel` rows, up to SMALL_TAPS."""
-    cdef vec_t ring[SMALL_TAPS]
+    cdef vec_t ring[SLIDING_ROWS]
     cdef vec_t best
     cdef Py_ssize_t row = way.row, step = way.step, count = way.count, i, t
     for i in range(kernel - 1):
         ring[i] = max_across(src, row + i * step, s, taps, masks, nan)
     row += (kernel - 1) * step
     for i in range(count):
-        ring[(i + kernel - 1) % SMALL_TAPS] = max_across(src, row, s, taps, masks, nan)
-        best = ring[i % SMALL_TAPS]
+        ring[(i + kernel - 1) % SLIDING_ROWS] = max_across(src, row, s, taps, masks, nan)
+        best = ring[i % SLIDING_ROWS]
         for t in range(1, kernel):
-            best = vec_max(best, ring[(i + t) % SMALL_TAPS], src)
+            best = vec_max(best, ring[(i + t) % SLIDING_ROWS], src)
         store_lanes(dst, best, way.nbytes)
         dst, row = dst + way.target, row + step
 
