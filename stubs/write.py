@@ -4,17 +4,20 @@
 
 setup.py runs it, and so every build does. Modules are read, not imported: it needs no kernels.
 
-A stub of this folder is a normal stub, except for three things that are filled in:
+A stub of this folder is a normal stub, except for what is filled in:
 
 - `__all__`, if the module has it.
 - The parameters of a function. A function lists only those that differ from the tables below. All
   others come in the order and with the defaults of the module, annotated by the first table that
   names them: BY_INPUT, by the annotation of the first parameter; BY_PACKAGE; EVERY. ABSENT is a
   parameter that the function does not take from such an input.
+- The fields of a dataclass or named tuple. A class lists only those whose annotation differs from
+  that of the module, in which `tuple` stands for integers.
 - A name with Nd, which stands for 1d, 2d and 3d.
 """
 
 import ast
+import re
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
@@ -158,16 +161,27 @@ class Module:
                 return ast.literal_eval(node.value)
         return None
 
-    def function(self, name):
-        """Return the definition of a function, or None if the module gets it another way."""
+    def defined(self, name, kind=ast.FunctionDef):
+        """Return the definition of a function, or None if the module gets it another way.
+
+        `kind` may be ast.ClassDef, for a class.
+        """
         for node in self.body:
-            if isinstance(node, ast.FunctionDef) and node.name == name:
+            if isinstance(node, kind) and node.name == name:
                 return node
             if isinstance(node, ast.ImportFrom) and node.level == 1:
                 if any(alias.name == name for alias in node.names):
                     path = self.path.parent / (node.module.replace(".", "/") + ".py")
-                    return Module(path).function(name)
+                    return Module(path).defined(name, kind)
         return None
+
+    def fields(self, name):
+        """Return the fields of a class, or else of the first base that has some, by name."""
+        found = self.defined(name, ast.ClassDef)
+        if found is None:
+            return {}
+        bases = (self.fields(written(base)) for base in found.bases)
+        return fields_in(found) or next(filter(None, bases), {})
 
 
 def parameters(function):
@@ -241,6 +255,33 @@ def definition(stub, function, package):
     return "\n".join([*lines, line])
 
 
+def fields_in(node):
+    """Return the annotated names of a class."""
+    return {field.target.id: field for field in node.body if isinstance(field, ast.AnnAssign)}
+
+
+def class_lines(stub, lines, module):
+    """Return the lines of a class of a stub, the fields of a dataclass or named tuple filled in."""
+    start, given = first_line(stub) - 1, fields_in(stub)
+    kinds = " ".join(map(written, [*stub.decorator_list, *stub.bases]))
+    fields = module.fields(stub.name) if "dataclass" in kinds or "NamedTuple" in kinds else {}
+    if not fields:
+        return lines[start : stub.end_lineno]
+    if unknown := given.keys() - fields:
+        raise LookupError(f"{stub.name} has no field {', '.join(unknown)}")
+    done = max([stub.lineno, *(field.end_lineno for field in given.values())])
+    texts = lines[start : stub.lineno]
+    for name, field in fields.items():
+        default = field.value
+        if isinstance(default, ast.Call):  # field(default=...)
+            default = next(word.value for word in default.keywords if word.arg == "default")
+        annotation = written(given.get(name, field).annotation)
+        if name not in given:
+            annotation = re.sub(r"\btuple\b", "tuple[int, ...]", annotation)
+        texts.append(f"    {name}: {annotation}" + (f" = {written(default)}" if default else ""))
+    return [*texts, *lines[done : stub.end_lineno]]
+
+
 def first_line(node):
     """Return the line where a definition begins: that of its first decorator."""
     return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
@@ -276,9 +317,11 @@ def stub_text(text, module, package):
             exported = None
         start = first_line(node) - 1
         pieces += lines[done:start]
-        function = isinstance(node, ast.FunctionDef) and module.function(node.name)
+        function = isinstance(node, ast.FunctionDef) and module.defined(node.name)
         if function:
             pieces.append(definition(node, function, package))
+        elif isinstance(node, ast.ClassDef):
+            pieces += class_lines(node, lines, module)
         else:
             pieces += lines[start : node.end_lineno]
         done = node.end_lineno

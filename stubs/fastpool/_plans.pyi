@@ -21,21 +21,11 @@ _WithIndices = TypeVar("_WithIndices", bound=bool, default=bool, covariant=True)
 
 class Given(NamedTuple):
     pads: tuple[int, ...]
-    auto_pad: str
-    ceil_mode: bool
-    ceil_rule: str
 
 class GivenSize(NamedTuple):
     output_size: tuple[int, ...]
 
 class Axis(NamedTuple):
-    size: int
-    output: int
-    kernel: int
-    stride: int
-    dilation: int
-    begin: int
-    end: int
     @property
     def extent(self) -> int: ...
     def span(self, outputs: int) -> int: ...
@@ -44,11 +34,6 @@ class Axis(NamedTuple):
     def window(self, output: int) -> tuple[int, int]: ...
 
 class AdaptiveAxis(NamedTuple):
-    size: int
-    output: int
-    of_size: int
-    of_output: int
-    first: int = 0
     @property
     def kernel(self) -> int: ...
     @property
@@ -100,26 +85,9 @@ class _WindowPlan(_Pooled):
 
 @dataclass(frozen=True, repr=False)
 class MaxPoolPlan(_WindowPlan, Generic[_WithIndices]):
-    input_shape: tuple[int, ...]
-    dtype: str
-    layout: str
     axes: tuple[Axis | AdaptiveAxis, ...]
-    batch: int
-    channels: int
-    channels_last: bool
-    output_shape: tuple[int, ...]
-    nan: str
-    activation: str | None
     activation_params: tuple[float, ...]
     return_indices: _WithIndices
-    storage_order: int
-    index_axis: int
-    index_dtype: str
-    index_layout: str
-    num_threads: int | None
-    index_shape: tuple[int, ...]
-    index_origin: tuple[int, ...]
-    given: Given | GivenSize | None = None
     def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...
     def __post_init__(self) -> None: ...
     @overload
@@ -174,26 +142,9 @@ class MaxPoolPlan(_WindowPlan, Generic[_WithIndices]):
 
 @dataclass(frozen=True, repr=False)
 class AvgPoolPlan(_WindowPlan):
-    input_shape: tuple[int, ...]
-    dtype: str
-    result_dtype: str
-    layout: str
     axes: tuple[Axis | AdaptiveAxis, ...]
-    batch: int
-    channels: int
-    channels_last: bool
-    output_shape: tuple[int, ...]
-    count_include_pad: bool
-    beyond: str
     counted: tuple[tuple[int, int], ...] | None
-    divisor: int | None
-    rounding: str
-    numerics: str
-    nan: str
-    activation: str | None
     activation_params: tuple[float, ...]
-    num_threads: int | None
-    given: Given | GivenSize | None = None
     def __post_init__(self) -> None: ...
     @overload
     def __call__(self, x: t.Array, out: NDArray[_T]) -> NDArray[_T]: ...
@@ -204,20 +155,8 @@ class AvgPoolPlan(_WindowPlan):
 
 @dataclass(frozen=True, repr=False)
 class LpPoolPlan(_WindowPlan):
-    input_shape: tuple[int, ...]
-    dtype: str
-    layout: str
     axes: tuple[Axis, ...]
-    batch: int
-    channels: int
-    channels_last: bool
-    output_shape: tuple[int, ...]
-    p: float
-    partial: str
     counted: tuple[tuple[int, int], ...] | None
-    nan: str
-    num_threads: int | None
-    given: Given | None = None
     def __post_init__(self) -> None: ...
     @overload
     def __call__(self, x: NDArray[_T], out: NDArray[_T] | None = None) -> NDArray[_T]: ...
@@ -228,21 +167,7 @@ class LpPoolPlan(_WindowPlan):
 
 @dataclass(frozen=True)
 class UnpoolPlan:
-    x_shape: tuple[int, ...]
-    layout: str
-    batch: int
-    channels: int
-    channels_last: bool
-    spatial: tuple[int, ...]
     windows: tuple[tuple[int, int, int], ...]
-    sizes: tuple[int, ...]
-    inferred: tuple[int, ...]
-    output: tuple[int, ...]
-    output_shape: tuple[int, ...]
-    index_space: str
-    index_axis: int
-    index_layout: str
-    num_threads: int | None
     def __post_init__(self) -> None: ...
     @property
     def index_planes(self) -> int: ...

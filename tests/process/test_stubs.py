@@ -103,3 +103,32 @@ def test_parameters_that_the_module_does_not_have(tmp_path):
     stub = "def pool1d(input: Tensor, padding: int = 0) -> Tensor: ...\n"
     with pytest.raises(LookupError, match="torch.pool1d has no parameter padding"):
         write(tmp_path, stub=stub)
+
+
+CLASSES = """
+class Data:
+    axes: tuple
+    place: tuple | None = field(default=None, compare=False)
+    count: int = 0
+
+class Plan(Base, Data):
+    size = 0
+"""
+PLAN = """@dataclass(frozen=True)
+class Plan(_Base):
+    axes: tuple[Axis, ...]
+    @property
+    def size(self) -> int: ...
+"""
+
+
+def test_fields(tmp_path):
+    fields = ["place: tuple[int, ...] | None = None", "count: int = 0"]
+    lines = PLAN.splitlines(keepends=True)
+    lines[3:3] = [f"    {field}\n" for field in fields]
+    assert write(tmp_path, module=CLASSES, stub=PLAN) == "".join(lines)
+
+
+def test_fields_that_the_module_does_not_have(tmp_path):
+    with pytest.raises(LookupError, match="Plan has no field axis"):
+        write(tmp_path, module=CLASSES, stub=PLAN.replace("axes", "axis"))
