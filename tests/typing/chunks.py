@@ -1,6 +1,6 @@
 """The types that checkers must see for calls on dask arrays and DataArrays."""
 
-from typing import assert_type
+from typing import assert_type, cast
 
 import dask.array as da
 import numpy as np
@@ -10,7 +10,7 @@ import fastpool
 import fastpool.dask
 import fastpool.xarray
 
-a: da.Array = da.from_array(np.zeros((8, 8)), chunks=4)  # type: ignore[no-untyped-call]
+a = cast(da.Array, da.from_array(np.zeros((8, 8)), chunks=4))  # type: ignore[no-untyped-call]
 assert_type(fastpool.dask.max_pool(a, 2, layout="HW"), da.Array)
 assert_type(fastpool.max_pool(a, 2, layout="HW"), da.Array)
 b, indices = fastpool.max_pool(a, 2, strides=2, layout="HW", return_indices=True)

@@ -10,7 +10,7 @@ import fastpool
 import fastpool.dask
 import fastpool.files
 import fastpool.onnx
-import fastpool.openvino
+from fastpool import openvino
 
 
 def wrong(x: NDArray[np.float32], a: xarray.DataArray, plan: fastpool.MaxPoolPlan) -> None:
@@ -49,9 +49,7 @@ def wrong(x: NDArray[np.float32], a: xarray.DataArray, plan: fastpool.MaxPoolPla
     fastpool.onnx.max_pool(x, 2)  # type: ignore[call-overload]
     fastpool.onnx.max_pool(x, kernel_shape=2)  # type: ignore[call-overload]
     fastpool.onnx.Backend.prepare("model.onnx", threads=2)  # type: ignore[call-arg]
-    fastpool.openvino.max_pool(  # type: ignore[call-overload]
-        x, kernel=[2], strides=[2], rounding_type="up"
-    )
+    openvino.max_pool(x, kernel=[2], strides=[2], rounding_type="up")  # type: ignore[call-overload]
     plan.strides = (2, 2)  # type: ignore[misc]
 
 
