@@ -26,15 +26,13 @@ ROW = 32
 def composed(work, make_inner):
     """Return the work of composites instead of a work with indices, or None if no tile suits them.
 
-    `make_inner` returns the work of the same windows over values of a dtype. Its strategy is to be
-    decided again if its tile is another one then.
+    `make_inner` returns the work of the same windows over values of a dtype. The caller decides its
+    strategy again, since it gets the tile of the composites.
     """
     for size, dtype in DTYPES.items():
         if size < ITEMSIZE[work.dtype]:
             continue
         inner = make_inner(dtype)
-        if inner.axes:  # (it would not be pooled by tiles)
-            return None
         tile = _tile(work.windows, inner.tile, size)
         if tile is None or _overlaps(work.windows, tile, inner.tile):
             continue

@@ -85,7 +85,9 @@ def decide(work, build):
 def running_maxima(work, build):
     if work.axes:  # (no other strategy has little scratch)
         return None
-    if work.wide or _running_maxima.pays(work):
+    # A work of composites is here if its values would be pooled by running maxima. Its tiles and
+    # keys suit composites only.
+    if work.wide or work.composed or _running_maxima.pays(work):
         return _running_maxima.in_running_maxima(work)
     return "passes over tiles take less time for windows this short"
 

@@ -17,6 +17,8 @@ from codes import tables
 from fastpool import _reference
 from fastpool._planning.dtypes import ITEMSIZE
 from fastpool._running import composites, planes, strategies
+from fastpool._running.instruction_sets import Build
+from fastpool._running.work import make_work, narrower, problem_of
 
 INDEXING = [
     {},
@@ -251,3 +253,27 @@ def test_windows_too_long_for_tiles(isa):
         window = x[max(0, start) : max(0, start + 35241)]
         assert y[o] == (window.max() if window.size else lowest)
         assert z[o] == (max(0, start) + window.argmax() if window.size else -1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "kernel", "attributes"),
+    [
+        ((47, 300), "float16", 235, {"strides": 47, "dilations": 2, "pads": (234, 435)}),
+        (
+            *((86, 31, 10, 2), "int32", (172, 3, 5)),
+            {"strides": (1, 1, 1), "dilations": (1, 5, 1), "pads": (86, 1, 1, 86, 0, 0)},
+        ),
+    ],
+)
+def test_smaller_tiles_are_left_for_running_maxima(shape, dtype, kernel, attributes):
+    """Pairs would take the tiles and keys of composites, which are too narrow for their places."""
+    layout = {2: "WC", 4: "DHWC"}[len(shape)]
+    attributes = {"layout": layout, "return_indices": True, **attributes}
+    work = make_work(problem_of(fastpool.plan_max_pool(shape, dtype, kernel, **attributes)))
+    names = []
+    while work is not None:
+        work = strategies.decide(work, Build(32, masks=False))
+        names.append(work.strategy)
+        assert work.composed == (work.strategy == "composites")
+        work = narrower(work)
+    assert names[0] == "composites" and names[-1] == "running_maxima"
