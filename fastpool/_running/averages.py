@@ -60,10 +60,19 @@ LONG_ROW = 1 << 17
 # row, and the columns of padding per column and output from which each output is added on its own.
 PAIR_BYTES = 16 << 10
 PAIR_ELEMENTS = 512
+# Sums in pairs of tall windows: bytes of rows of parts that stay in the second-level cache, the
+# fewest elements of such a row, and the most bytes. Planes of one window: how many at a time.
+TALL_BYTES = 128 << 10
+TALL_ELEMENTS = 64
+MOST_TALL = 1 << 20
+MOST_LINES = 1 << 20
+WHOLE_PLANES = 64
+LEAVES = 8  # of a tree, at once (trees.pxi)
 MOST_MARGINS = 8
+MOST_LEAF = 7  # taps of a tree that stays in registers (pairwise.h)
 # Tiles for threads, and bytes of input that one has at least.
 SOME_TASKS = 16
-TASK_BYTES = 32 << 10
+TASK_BYTES = 64 << 10
 # Bits of the range of each float type, from the least subnormal to the largest number.
 RANGE_BITS = {"float16": 190, "bfloat16": 280, "float32": 280, "float64": 2110}
 # Sums besides those of digits, which count infinities and NaN (average.pxi repeats it).
@@ -113,6 +122,9 @@ class SumWork(NamedTuple):
     walks: bool  # in pairs, are the columns of each output added on their own?
     parts: int  # elements of parts of trees
     lines: int  # rows that are converted at once before they are added in pairs
+    tall: int  # elements of parts that rows of tall windows share
+    long_rows: int  # rows of sums whose columns are added at once
+    whole: bool  # have planes one window each?
     wide_counts: bool  # do only doubles hold the numbers of NaN of a window?
     int_bands: int  # rows of columns that are added up before their windows
     int_rows: int  # rows that are converted to integers, in each slab
@@ -259,20 +271,11 @@ def make_sum_work(plan, moves=True, off=()):
         if block_rows < min(tile_rows, block // width):
             block = block_rows * width
         small_rows = slabs * rows.span(block_rows)
-    walks, parts, lines = False, 0, 0
+    pairs = NO_PAIRS
     if pairwise:
-        walks = bool(cols.places) or span > MOST_MARGINS * (min(cols.size, span) + tile_cols)
-        span = min(cols.size, span) if walks else span
-        pitch = max(channels, min(PAIR_ELEMENTS, span * channels))
-        depth = sum(w.kernel.bit_length() for w in windows) + len(windows)
-        parts = pitch * depth
-        item = 8 if "float64" in (plan.dtype, plan.result_dtype) else 4
-        most = max(1, min(tile_rows, PAIR_BYTES // (item * (span * channels + 64))))
-        block = most * width
-        if not rows.places and rows.kernel <= FEW_TAPS:
-            lines = min(rows.size, rows.span(most))
-            if lines > most * rows.stride + FEW_TAPS:  # (dilated windows)
-                lines = 0
+        under = tile_rows, tile_cols, channels, planes
+        pairs = _pairs(plan, windows, under, span, channels_last, moves)
+        span, pitch, block = pairs.span, pairs.pitch, pairs.block_rows * width
     return SumWork(
         input_shape=plan.input_shape,
         output_shape=plan.output_shape,
@@ -311,10 +314,13 @@ def make_sum_work(plan, moves=True, off=()):
         int_rows=int_rows,
         int_taps=max(1, math.prod(map(most_taps, windows))),
         split=split,
-        pairwise=item if pairwise else 0,
-        walks=walks,
-        parts=parts,
-        lines=lines,
+        pairwise=pairs.item,
+        walks=pairs.walks,
+        parts=pairs.parts,
+        lines=pairs.lines,
+        tall=pairs.tall,
+        long_rows=pairs.long_rows,
+        whole=whole or pairs.one_window,
         wide_counts=math.prod(map(most_taps, windows)) > 2**24,
         band=0 if whole else span * channels + 64,
         lag=0 if whole else min(cols.dilation, max(1, cols.size)),
@@ -356,6 +362,82 @@ def _rounds_once(plan, windows, counts):
         counts = [float(plan.divisor)]
     divisors = [tuple(map(int, map(abs, values_of(count)))) for count in counts]
     return all(divisors) and not any(n & (n - 1) for values in divisors for n in values)
+
+
+class Pairs(NamedTuple):
+    """What `SumWork` has of sums in pairs."""
+
+    item: int  # bytes of a sum
+    span: int  # elements along a row of a tile
+    pitch: int
+    block_rows: int
+    walks: bool
+    one_window: bool
+    parts: int
+    lines: int
+    tall: int
+    long_rows: int
+
+
+NO_PAIRS = Pairs(0, 0, 0, 0, False, False, 0, 0, 0, 0)
+
+
+def _pairs(plan, windows, tile, span, channels_last, moves):
+    """Return how windows are added in pairs. `tile` is as planes lie once they are interleaved."""
+    *leads, rows, cols = windows
+    tile_rows, tile_cols, channels, planes = tile
+    item = 8 if "float64" in (plan.dtype, plan.result_dtype) else 4
+    under = min(cols.size, span)
+    walks = bool(cols.places) or span > MOST_MARGINS * (under + tile_cols)
+    span = under if walks else span
+    one_window = channels == 1 and plan.nan != "ignore" and rows.out == cols.out == 1
+    pitch = max(channels, min(PAIR_ELEMENTS, span * channels), WHOLE_PLANES * one_window)
+    depth = sum(w.kernel.bit_length() for w in windows) + len(windows) + 2 * LEAVES
+    band_bytes = item * (span * channels + 64)
+    long_rows = max(1, PAIR_BYTES // band_bytes)
+    if one_window:
+        block_rows, tall = min(planes, WHOLE_PLANES, 4 * long_rows), 0
+    else:
+        block_rows, tall = _tall(rows, min(tile_rows, long_rows), tile_rows, band_bytes, item)
+    lines = min(rows.size, rows.span(block_rows))
+    in_place = ITEMSIZE[plan.dtype] == item and plan.nan != "ignore" and moves
+    in_place &= all(lead.kernel == 1 for lead in leads)
+    in_place &= not channels_last or channels in (plan.channels, max(channels, INTERLEAVED))
+    few = rows.places or (one_window and rows.kernel > FEW_TAPS) or lines > block_rows * rows.kernel
+    if in_place or few or lines * band_bytes > MOST_LINES:
+        lines = 0
+    return Pairs(
+        item=item,
+        span=span,
+        pitch=pitch,
+        block_rows=block_rows,
+        walks=walks,
+        one_window=one_window,
+        parts=pitch * depth,
+        lines=lines,
+        tall=tall,
+        long_rows=long_rows,
+    )
+
+
+def _tall(rows, most, tile_rows, band_bytes, item):
+    """Return the output rows of a block and the elements of parts, if windows share these.
+
+    0: too few windows overlap, or parts take too much room.
+    """
+    taps, halvings = rows.kernel, 0
+    while taps > MOST_LEAF:
+        taps, halvings = taps // 2, halvings + 1
+    if rows.places or not halvings:
+        return most, 0
+    more = max(most, min(4 * -(-rows.extent // rows.stride), 4 * TALL_BYTES // band_bytes))
+    more = min(tile_rows, more)
+    # A row of parts is added once per halving, and a row of taps `kernel` times per output.
+    if 2 * (halvings + 2) * (more * rows.stride + rows.extent) > more * rows.kernel:
+        return most, 0
+    parts = (more - 1) * rows.stride + 1 + (rows.kernel - taps) * rows.dilation
+    elements = 2 * max(TALL_ELEMENTS, TALL_BYTES // item // parts) * parts
+    return (more, elements) if elements * item <= MOST_TALL else (most, 0)
 
 
 def _split(windows, strategy, tile_rows, block, width, under, channels):
@@ -514,6 +596,8 @@ def _tile(plan, windows, channels_last, limit, strategy):
             planes = _of_a_task(plan, whole, pieces)
         return out_rows, columns, channels, planes
     parts = min(SOME_TASKS // max(1, pieces), -(-_input_bytes(plan) // TASK_BYTES), out_rows)
+    if strategy == "pairwise":  # (of tall windows, parts would share most of their rows)
+        parts = min(parts, max(1, out_rows * rows.stride // rows.extent))
     return -(-out_rows // max(1, parts)), columns, channels, planes
 
 

@@ -36,9 +36,9 @@ LONGER_ROW = 160
 LONGEST_ROW = 256
 # Bytes of a plane of doubles under one window.
 SMALL_PLANE = 8192
-# If elements are added in pairs: bytes of a plane under one window, and of a row of outputs (rows
-# of 20 columns 24 -> 14 us, of 40 columns 48 -> 52: 64 planes, 3x3, AVX-512).
-PAIR_PLANE, PAIR_ROW = 2048, 96
+# If elements are added in pairs: bytes of a row of outputs (rows of 20 columns 24 -> 14 us, of 40
+# columns 48 -> 52: 64 planes, 3x3, AVX-512).
+PAIR_ROW = 96
 
 # 8-bit elements whose sum 16 bits hold (a constant of bytes.h).
 MOST_BYTES = 255
@@ -131,8 +131,8 @@ def interleaves_pairs(windows, nbytes):
     Then a vector holds a column of planes, whatever the stride. Rows of bands want long rows.
     """
     *_, rows, cols = windows
-    if takes_all(rows) and takes_all(cols):
-        return rows.size * cols.size * nbytes <= PAIR_PLANE
+    if rows.out == cols.out == 1:
+        return False  # (sums of columns are, which are fewer)
     return cols.out * nbytes <= (PAIR_ROW if cols.stride <= 2 else LONGEST_ROW)
 
 

@@ -3,7 +3,7 @@
 
 cdef enum:
     MAX_THREADS = 256
-    MAX_AREAS = 28          # of one thread's scratch
+    MAX_AREAS = 32          # of one thread's scratch
 
 
 cdef struct Problem:                    # windows and dtype: the same for every reduction

@@ -30,6 +30,7 @@ cdef enum SumArea:          # areas of one thread's scratch, all of doubles but 
     LOW                     # what HIGH is rounded by
     REST                    # what LOW is rounded by
     DIGITS                  # sums of one digit, of the words of integers, or of parts of trees
+    TALL                    # rows of parts of trees that neighbours share
     LOWER_HIGH              # sums of what is below the digits of elements near overflow
     LOWER_LOW
     LOWER_REST
@@ -93,6 +94,8 @@ cdef struct Average:                    # an average pooling, ready to run
     Py_ssize_t split                    # doubles of a block as two digits, or 0
     Py_ssize_t pairwise, walks          # pairwise.pxi: are the columns of each output added alone?
     Py_ssize_t parts, lines             # elements of trees; rows that are converted at once
+    Py_ssize_t tall                     # elements of parts that neighbours share (tall_windows.pxi)
+    Py_ssize_t long_rows                # rows of sums whose columns are added at once
     Py_ssize_t wide_counts              # do only doubles hold the numbers of NaN?
     # The rest:
     int result                          # code of the result's dtype
@@ -114,7 +117,7 @@ AVERAGE_FIELDS = (
     "ignore_nan", "sequential", "rounds_once", "interleaves", "carries_rows", "carries_cols",
     "block", "block_rows", "band", "digit_bits", "most_digits", "int_taps", "int_bands", "int_rows",
     "small_floats", "pitch", "zeros", "split", "pairwise", "walks", "parts", "lines",
-    "wide_counts",
+    "tall", "long_rows", "wide_counts",
 )
 
 
@@ -202,20 +205,28 @@ cdef void set_column_counts(Block *b) noexcept nogil:
     cdef Py_ssize_t cols = b.tile.cols, c
     cdef double *counts = doubles(a, b.scratch, COLUMN_COUNTS)
     cdef double *reciprocals = counts + cols
+    cdef Py_ssize_t lo, hi
     cdef Walk walk
     b.counts = b.reciprocals = NULL
     if a.divisor or not a.cols.vary:
         return
     b.counts, b.reciprocals = counts, reciprocals
-    start_walk(&walk, w, b.tile.col)
-    for c in range(cols):
-        if w.irregular:
+    if w.irregular:
+        start_walk(&walk, w, b.tile.col)
+        for c in range(cols):
             counts[c] = <double>(walk.stop - walk.start)
             next_window(&walk, w)
-        elif a.cols.first <= b.tile.col + c < a.cols.last:
-            counts[c] = <double>a.cols.kernel       # (of most; a call takes longer)
-        else:
+    else:
+        lo = imin(cols, imax(0, a.cols.first - b.tile.col))
+        hi = imin(cols, imax(lo, a.cols.last - b.tile.col))
+        fill(counts + lo, hi - lo, <double>a.cols.kernel)
+        for c in range(lo):
             counts[c] = count_of(&a.cols, w, b.tile.col + c)
+        for c in range(hi, cols):
+            counts[c] = count_of(&a.cols, w, b.tile.col + c)
+    if a.pairwise:
+        return
+    for c in range(cols):
         if c > 0 and counts[c] == counts[c - 1]:    # (most are)
             reciprocals[c] = reciprocals[c - 1]
         else:
@@ -302,7 +313,7 @@ cdef int plan_average(Average *a, work) except -1:
     read_fields(&a.ignore_nan, work, AVERAGE_FIELDS)
     a.result, a.rounding = CODES[work.result], ROUNDINGS[work.rounding]
     strategy = work.strategy
-    a.whole, a.small = strategy == "whole_planes", strategy == "small_windows"
+    a.whole, a.small = work.whole, strategy == "small_windows"
     a.pixels, a.bytes = strategy == "pixels", strategy == "byte_columns"
     a.ints = strategy == "int_columns"
     a.terms = work.terms
@@ -347,9 +358,13 @@ cdef int plan_average(Average *a, work) except -1:
     if a.pairwise:
         sizes[<int>DIGITS] = a.parts
         sizes[<int>COLUMNS] = a.block_rows * a.band
-        sizes[<int>PREFIX] = a.block_rows * a.band + MOST_SPLIT * (VEC_BYTES + 1)
-        sizes[<int>ROWS] = 2 * imax(MOST_LEAF * a.pitch, a.lines * a.band)
-        sizes[<int>NO_ROW], sizes[<int>DIVISORS] = a.pitch, PAIR_SLOTS * t.cols
+        sizes[<int>PREFIX] = imax(a.long_rows, a.block_rows if a.whole else 1) * a.band
+        sizes[<int>PREFIX] += MOST_SPLIT * (VEC_BYTES + 1)
+        sizes[<int>ROWS] = 2 * (MOST_LEAF * a.pitch + a.lines * a.band)
+        sizes[<int>TALL] = a.tall
+        sizes[<int>NO_ROW], sizes[<int>DIVISORS] = a.pitch, (3 * PAIR_SLOTS + 2) * t.cols
+    else:
+        sizes[<int>TALL] = 0
     sizes[<int>FACTORS] = 0
     if p.size == 1 and not is_float_code(a.result):
         sizes[<int>FACTORS] = FACTOR_SLOTS * FACTOR_ARRAYS * (t.cols + VEC_BYTES // 4)

@@ -1,7 +1,16 @@
 # Trees of sums over the axes of one window, for pairwise.pxi. A tree adds the taps along the first
 # axis, another one the sums along the next. A tap that is not there is a zero, or left out.
 
+cdef enum:
+    MOST_LEAVES = 8         # that are added with one call
+
+
 ctypedef fused acc_t:
+    float
+    double
+
+
+ctypedef fused count_t:                 # of NaN: doubles if floats do not hold all of them
     float
     double
 
@@ -15,8 +24,10 @@ cdef struct Trees:                      # sums over all axes but one, or over th
     PairAxis axes[MAX_LEADS + 1]        # the one that is added first comes first
     int count
     Py_ssize_t cols, col, n             # columns, elements from one to the next and of one
-    bint direct                         # elements are sums, and columns are contiguous
+    bint direct                         # elements are sums
     bint ignores, counts                # NaN are zeros; they are counted, in place of elements
+    bint kept                           # lines of these elements are converted
+    bint *found                         # set if there was a NaN
     char *zeros
     char *lines                         # of converted elements, and whether they were NaN
     Py_ssize_t pitch                    # of lines and of parts
@@ -51,9 +62,18 @@ cdef const acc_t *converted(acc_t *line, acc_t *nans, const Trees *trees,
         n, runs = n * runs, 1
     for c in range(runs):
         to_row(line + c * n, src + c * trees.col, n, acc_t is double, False)
-    if trees.ignores:
-        take_nans(line, nans, trees.n * trees.cols)
+    if trees.ignores and take_nans(line, nans, trees.n * trees.cols):
+        trees.found[0] = True
     return nans if trees.counts else line
+
+
+cdef void begin_pairs(pairs_of_t *pairs, acc_t *to, Py_ssize_t pitch, Py_ssize_t rows,
+                      Py_ssize_t width) noexcept nogil:
+    """Set all but the taps and their steps. Sums are not divided."""
+    pairs.to, pairs.pitch, pairs.rows, pairs.width = to, pitch, rows, width
+    pairs.step = pairs.last_step = 0
+    pairs.stride, pairs.has_room, pairs.division = 1, False, NO_DIVISION
+    pairs.by = pairs.high = pairs.low = NULL
 
 
 cdef void add_leaf(acc_t *to, const Trees *trees, Py_ssize_t first, Py_ssize_t taps,
@@ -64,9 +84,8 @@ cdef void add_leaf(acc_t *to, const Trees *trees, Py_ssize_t first, Py_ssize_t t
     cdef const real *at
     cdef acc_t *line = <acc_t *>trees.lines
     cdef pairs_of_t pairs
-    pairs.to, pairs.pitch, pairs.step, pairs.stride, pairs.rows = to, 0, 0, 1, 1
-    pairs.count, pairs.width, pairs.division = <int>taps, trees.cols * trees.n, NO_DIVISION
-    pairs.by = NULL
+    begin_pairs(&pairs, to, 0, 1, trees.cols * trees.n)
+    pairs.count = <int>taps
     for t in range(taps):
         at = src + axis.base + (first + t - axis.lo) * axis.step
         if first + t < axis.lo or first + t >= axis.hi:
@@ -77,6 +96,33 @@ cdef void add_leaf(acc_t *to, const Trees *trees, Py_ssize_t first, Py_ssize_t t
             pairs.taps[t] = converted(line, line + MOST_LEAF * trees.pitch, trees, at)
             line += trees.pitch
     add_in_pairs(&pairs, to)
+
+
+cdef bint add_leaves(acc_t *to, const Trees *trees, Py_ssize_t first, Py_ssize_t taps,
+                     const real *src, acc_t *spare) noexcept nogil:
+    """Add taps of the first axis whose leaves are alike. Return False if they are not."""
+    cdef const PairAxis *axis = &trees.axes[0]
+    cdef Py_ssize_t size = taps, count = 1, t
+    cdef acc_t *other = spare + MOST_LEAVES * trees.pitch
+    cdef pairs_of_t pairs
+    while size > MOST_LEAF and size % 2 == 0 and count < MOST_LEAVES:
+        size //= 2
+        count *= 2
+    if size > MOST_LEAF or not trees.direct or first < axis.lo or first + taps > axis.hi:
+        return False
+    begin_pairs(&pairs, spare, trees.pitch, count, trees.cols * trees.n)
+    for t in range(size):
+        pairs.taps[t] = src + axis.base + (first + t - axis.lo) * axis.step
+    pairs.count, pairs.step, pairs.last_step = <int>size, size * axis.step, size * axis.step
+    add_in_pairs(&pairs, to)
+    pairs.count, pairs.step, pairs.last_step = 2, 2 * trees.pitch, 2 * trees.pitch
+    while count > 1:                        # (not in place, because vectors overlap)
+        count //= 2
+        pairs.taps[0], pairs.taps[1] = pairs.to, <const acc_t *>pairs.to + trees.pitch
+        pairs.to = to if count == 1 else other if pairs.to == spare else spare
+        pairs.rows = count
+        add_in_pairs(&pairs, to)
+    return True
 
 
 cdef bint add_part(acc_t *to, const Trees *trees, int a, Py_ssize_t first, Py_ssize_t taps,
@@ -102,6 +148,8 @@ cdef bint add_tree(acc_t *to, const Trees *trees, int a, Py_ssize_t first, Py_ss
         return False
     if a == 0 and taps <= MOST_LEAF:
         add_leaf(to, trees, first, taps, src)
+        return True
+    if a == 0 and add_leaves(to, trees, first, taps, src, spare):
         return True
     if taps == 1:
         return add_tree(to, trees, a - 1, 0, trees.axes[a - 1].taps,

@@ -134,6 +134,7 @@ cdef extern from "kernels/vectors/float_flags.h" nogil:
     void fp_clear()
     bint fp_inexact()
     bint fp_underflow()
+    bint fp_unsure()
 
 cdef extern from "kernels/vectors/quotients.h" nogil:
     enum: HALF_EVEN, HALF_AWAY, TRUNC, FLOOR
@@ -336,11 +337,14 @@ cdef extern from "kernels/vectors/pairwise.h" nogil:
         Py_ssize_t pitch
         const void *taps[MOST_LEAF]
         int count
-        Py_ssize_t step
+        Py_ssize_t step, last_step
         int stride
         Py_ssize_t rows, width
+        bint has_room
         int division
         const void *by
+        const void *high
+        const void *low
     ctypedef struct rolling_t:
         const void *to
         Py_ssize_t to_col
@@ -349,11 +353,14 @@ cdef extern from "kernels/vectors/pairwise.h" nogil:
         int rows, cols
         Py_ssize_t first, stride, size, n, outputs
         const void *by
+        const void *high
+        const void *low
     void add_in_pairs(...)
+    bint set_pair_reciprocals(...)
     bint roll(...)
     void add_to(...)
-    void take_nans(...)
-    void divide_counted(...)
+    bint take_nans(...)
+    void divide_some(...)
 
 cdef extern from "kernels/vectors/cpu.h" nogil:
     int cpu_has(const char *)

@@ -34,6 +34,7 @@ INLINE void fp_enter_comparing(fp_state *state) {
 INLINE void fp_clear(void) { fp_write(FP_DEFAULT); }
 INLINE int fp_inexact_flag(void) { return (fp_read() & 0x20) != 0; }
 INLINE int fp_underflow_flag(void) { return (fp_read() & 0x10) != 0; }
+INLINE int fp_invalid_flag(void) { return (fp_read() & 0x01) != 0; }
 
 #elif defined(__aarch64__)
 
@@ -65,6 +66,7 @@ INLINE uint64_t fp_status(void) {
 }
 INLINE int fp_inexact_flag(void) { return (fp_status() & 0x10) != 0; }
 INLINE int fp_underflow_flag(void) { return (fp_status() & 0x08) != 0; }
+INLINE int fp_invalid_flag(void) { return (fp_status() & 0x01) != 0; }
 
 #else
 
@@ -87,10 +89,10 @@ INLINE int fp_is_usual(const fp_state *state) {
     return 0; /* what fenv_t holds is unknown here */
 }
 INLINE void fp_enter_comparing(fp_state *state) { fp_enter(state); }
-#if defined(FE_INEXACT) && defined(FE_UNDERFLOW)
+#if defined(FE_INEXACT) && defined(FE_UNDERFLOW) && defined(FE_INVALID)
 INLINE void fp_clear(void) {
     FP_BARRIER;
-    feclearexcept(FE_INEXACT | FE_UNDERFLOW);
+    feclearexcept(FE_INEXACT | FE_UNDERFLOW | FE_INVALID);
     FP_BARRIER;
 }
 INLINE int fp_inexact_flag(void) {
@@ -101,10 +103,15 @@ INLINE int fp_underflow_flag(void) {
     FP_BARRIER;
     return fetestexcept(FE_UNDERFLOW) != 0;
 }
+INLINE int fp_invalid_flag(void) {
+    FP_BARRIER;
+    return fetestexcept(FE_INVALID) != 0;
+}
 #else
 INLINE void fp_clear(void) {}
 INLINE int fp_inexact_flag(void) { return 0; }
 INLINE int fp_underflow_flag(void) { return 0; }
+INLINE int fp_invalid_flag(void) { return 0; }
 #endif
 
 #endif
@@ -118,6 +125,8 @@ INLINE void fp_leave_comparing(const fp_state *state) {
 static int fp_sets_flags; /* set as the module is loaded, before any call */
 INLINE int fp_inexact(void) { return !fp_sets_flags || fp_inexact_flag(); }
 INLINE int fp_underflow(void) { return !fp_sets_flags || fp_underflow_flag(); }
+/* Was a result tiny, or infinity minus infinity, or infinity times 0? */
+INLINE int fp_unsure(void) { return fp_underflow() || fp_invalid_flag(); }
 
 /* Set fp_sets_flags: does arithmetic set flags? The state of the thread stays as it was. */
 INLINE void fp_detect_flags(void) {
@@ -127,8 +136,9 @@ INLINE void fp_detect_flags(void) {
     fp_clear();
     result = one / three;
     result = least * least;
+    result = (one / (one - one)) * (one - one);
     (void)result;
-    fp_sets_flags = fp_inexact_flag() && fp_underflow_flag();
+    fp_sets_flags = fp_inexact_flag() && fp_underflow_flag() && fp_invalid_flag();
     fp_leave(&state);
 }
 

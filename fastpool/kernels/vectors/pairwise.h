@@ -1,11 +1,21 @@
 /* Sums in pairs: taps along an axis are added by a tree of one shape. Its halves are added by
- * trees of their own, and the odd tap comes last. All vectors and all builds keep that order. */
+ * trees of their own, and the odd tap comes last. All vectors and all builds keep that order.
+ *
+ * Where there are fused operations, sums are divided by two of them. The reciprocal of a divisor is
+ * high + low, each rounded, and a quotient is sum * high + sum * low. Of p bits its error is less
+ * than 2**(2 - 2p) of it. A sum of p bits divided by an integer d is never in the middle of two
+ * results, and at least 2**(-1 - p) / d of it away from one. So it is the quotient, rounded once,
+ * if d is at most MOST_QUICK_DIVISOR. Infinities and results near underflow may be wrong. They
+ * raise flags, and then sums are made again, and divided. */
 #ifndef FASTPOOL_PAIRWISE_H
 #define FASTPOOL_PAIRWISE_H
 
 #include "loops.h"
+#include "quick_quotients.h"
 
 #define MOST_LEAF 7 /* taps of a tree that stays in registers */
+#define MOST_QUICK_DIVISOR (1 << 18)
+#define FEW_QUOTIENTS 64 /* reading flags takes longer than dividing these */
 enum { NO_DIVISION, ONE_DIVISOR, DIVISORS_OF_COLUMNS };
 
 /* Rows of sums: number (r, i) is the tree of taps[0..count][r * step + i * stride], divided. */
@@ -14,12 +24,36 @@ typedef struct {
     ptrdiff_t pitch; /* from one row of sums to the next */
     const void *taps[MOST_LEAF];
     int count;
-    ptrdiff_t step; /* from one row of taps to the next */
-    int stride;     /* 1 or 2 */
+    ptrdiff_t step, last_step; /* from one row of taps to the next; of the last tap */
+    int stride;                /* 1 or 2 */
     ptrdiff_t rows, width;
+    int has_room; /* for a vector after each row, which gets zeros */
     int division;
-    const void *by; /* divisors: one, or of each column */
+    const void *by;         /* divisors: one, or of each column */
+    const void *high, *low; /* parts of their reciprocals, or NULL */
 } pairs_of_t;
+
+/* Set the parts of the reciprocals of n divisors. Return whether all are small enough for them. */
+#if HAS_FMA
+#define DEFINE_PAIR_RECIPROCALS(name, T, FMA)                                                     \
+    static VECTORISED int set_pair_reciprocals_##name(const T *by, T *high, T *low, ptrdiff_t n) {\
+        int quick = 1;                                                                            \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                       \
+            high[i] = 1 / by[i];                                                                  \
+            low[i] = FMA(-high[i], by[i], 1) * high[i];                                           \
+            quick &= by[i] <= MOST_QUICK_DIVISOR && by[i] >= -MOST_QUICK_DIVISOR;                 \
+        }                                                                                         \
+        return quick;                                                                             \
+    }
+#else
+#define DEFINE_PAIR_RECIPROCALS(name, T, FMA)                                                     \
+    static VECTORISED int set_pair_reciprocals_##name(const T *by, T *high, T *low, ptrdiff_t n) {\
+        (void)by, (void)high, (void)low, (void)n;                                                 \
+        return 1; /* (divisors do) */                                                             \
+    }
+#endif
+DEFINE_PAIR_RECIPROCALS(f32, float, __builtin_fmaf)
+DEFINE_PAIR_RECIPROCALS(f64, double, __builtin_fma)
 
 #define TREE_2(x) (x(0) + x(1))
 #define TREE_3(x) (TREE_2(x) + x(2))
@@ -36,34 +70,85 @@ typedef struct {
      : (count) == 6 ? TREE_6(x)                                                                   \
                     : TREE_7(x))
 
-/* Rows of fewer elements than a vector are added one by one. The last vector of others overlaps the
- * one before it. */
+/* Load or store the first n lanes of a vector. */
+#if VEC_BYTES == 32
+#define FIRST_32(n)                                                                               \
+    _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
+#define FIRST_64(n) _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3))
+INLINE vec_f32 load_first_f32(const float *p, ptrdiff_t n) {
+    return (vec_f32)_mm256_maskload_ps(p, FIRST_32(n));
+}
+INLINE vec_f64 load_first_f64(const double *p, ptrdiff_t n) {
+    return (vec_f64)_mm256_maskload_pd(p, FIRST_64(n));
+}
+INLINE void store_first_f32(float *p, vec_f32 v, ptrdiff_t n) {
+    _mm256_maskstore_ps(p, FIRST_32(n), (__m256)v);
+}
+INLINE void store_first_f64(double *p, vec_f64 v, ptrdiff_t n) {
+    _mm256_maskstore_pd(p, FIRST_64(n), (__m256d)v);
+}
+#else
+#define DEFINE_FIRST(name, T)                                                                     \
+    INLINE vec_##name load_first_##name(const T *p, ptrdiff_t n) {                                \
+        return (vec_##name)vec_load_part(p, (size_t)n * sizeof(T));                               \
+    }                                                                                             \
+    INLINE void store_first_##name(T *p, vec_##name v, ptrdiff_t n) {                             \
+        vec_store_part(p, (vec_t)v, (size_t)n * sizeof(T));                                       \
+    }
+DEFINE_FIRST(f32, float)
+DEFINE_FIRST(f64, double)
+#endif
+
+/* Divide a vector by `by`, whose reciprocal is high + low. */
+#if HAS_FMA
+#define QUOTIENT(name, sum, by, high, low) MULTIPLY_ADD_##name(sum, high, (sum) * (low))
+#else
+#define QUOTIENT(name, sum, by, high, low) ((sum) / (by))
+#endif
+#define COLUMNS_OF(name, p) (vec_##name)vec_load((p) + i)
+#define FIRST_COLUMNS_OF(name, p) load_first_##name(p, n)
+#define DIVIDED(name, LOAD)                                                                       \
+    if (division == ONE_DIVISOR) sum = QUOTIENT(name, sum, one, one_high, one_low);               \
+    if (division == DIVISORS_OF_COLUMNS)                                                          \
+        sum = QUOTIENT(name, sum, LOAD(name, by), LOAD(name, high), LOAD(name, low));
+
+/* The first vector of a row overlaps the second, unless the row is shorter than a vector. */
 #define DEFINE_ADD_IN_PAIRS(name, T)                                                              \
     INLINE void add_rows_of_##name(const pairs_of_t *a, const int count, const int stride,        \
                                    const int division) {                                          \
-        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), last = a->width - lanes;        \
-        const T *by = (const T *)a->by, *p[MOST_LEAF];                                            \
-        const vec_##name one = (vec_##name){0} + (division == ONE_DIVISOR ? by[0] : 1);           \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), n = a->width, last = n - lanes; \
+        const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
+        const T *p[MOST_LEAF];                                                                    \
+        const vec_##name zero = {0};                                                              \
+        const vec_##name one = zero + (division == ONE_DIVISOR ? by[0] : 1);                      \
+        const vec_##name one_high = zero + (HAS_FMA && division == ONE_DIVISOR ? high[0] : 1);    \
+        const vec_##name one_low = zero + (HAS_FMA && division == ONE_DIVISOR ? low[0] : 1);      \
+        (void)one, (void)one_high, (void)one_low;                                                 \
+        for (int t = 0; t < count; t++) p[t] = (const T *)a->taps[t];                             \
         for (ptrdiff_t r = 0; r < a->rows; r++) {                                                 \
             T *to = (T *)a->to + r * a->pitch;                                                    \
-            for (int t = 0; t < count; t++) p[t] = (const T *)a->taps[t] + r * a->step;           \
+            for (int t = 0; r && t < count; t++) p[t] += t < count - 1 ? a->step : a->last_step;  \
             if (last < 0) {                                                                       \
-                for (ptrdiff_t i = 0; i < a->width; i++) {                                        \
-                    T sum = TREE(count, ONE_ELEMENT);                                             \
-                    to[i] = division == NO_DIVISION   ? sum                                       \
-                            : division == ONE_DIVISOR ? sum / by[0]                               \
-                                                      : sum / by[i];                              \
-                }                                                                                 \
+                vec_##name sum;                                                                   \
+                if (stride == 1)                                                                  \
+                    sum = TREE(count, FIRST_##name);                                              \
+                else                                                                              \
+                    for (ptrdiff_t i = 0; i < n; i++) sum[i] = TREE(count, ONE_ELEMENT);          \
+                DIVIDED(name, FIRST_COLUMNS_OF)                                                   \
+                if (a->has_room) /* (masked stores take 20 cycles on Zen) */                      \
+                    vec_store(to, (vec_t)sum);                                                    \
+                else                                                                              \
+                    store_first_##name(to, sum, n);                                               \
                 continue;                                                                         \
             }                                                                                     \
-            for (ptrdiff_t i = 0;;) {                                                             \
+            /* (A vector at a time from 0 would need a choice in each step.) */                   \
+            for (ptrdiff_t i = 0, next = last % lanes ? last % lanes : lanes; i <= last;          \
+                 next += lanes) {                                                                 \
                 vec_##name sum = stride == 1 ? TREE(count, ONE_VECTOR_##name)                     \
                                              : TREE(count, EVEN_VECTOR_##name);                   \
-                if (division == ONE_DIVISOR) sum /= one;                                          \
-                if (division == DIVISORS_OF_COLUMNS) sum /= (vec_##name)vec_load(by + i);         \
+                DIVIDED(name, COLUMNS_OF)                                                         \
                 vec_store(to + i, (vec_t)sum);                                                    \
-                if (i == last) break;                                                             \
-                i = i + lanes < last ? i + lanes : last;                                          \
+                i = next;                                                                         \
             }                                                                                     \
         }                                                                                         \
     }                                                                                             \
@@ -81,7 +166,7 @@ typedef struct {
         else                                                                                      \
             add_strided_##name(a, count, 2);                                                      \
     }                                                                                             \
-    static NOINLINE void add_in_pairs_##name(const pairs_of_t *a) {                               \
+    static NOINLINE void add_counted_##name(const pairs_of_t *a) {                                \
         switch (a->count) {                                                                       \
         case 1: add_divided_##name(a, 1); break;                                                  \
         case 2: add_divided_##name(a, 2); break;                                                  \
@@ -90,6 +175,34 @@ typedef struct {
         case 5: add_divided_##name(a, 5); break;                                                  \
         case 6: add_divided_##name(a, 6); break;                                                  \
         default: add_divided_##name(a, 7);                                                        \
+        }                                                                                         \
+    }                                                                                             \
+    static VECTORISED void divide_columns_##name(T *to, const T *by, ptrdiff_t n) {               \
+        for (ptrdiff_t i = 0; i < n; i++) to[i] /= by[i];                                         \
+    }                                                                                             \
+    static VECTORISED void divide_by_one_##name(T *to, T by, ptrdiff_t n) {                       \
+        for (ptrdiff_t i = 0; i < n; i++) to[i] /= by;                                            \
+    }                                                                                             \
+    static void add_in_pairs_##name(const pairs_of_t *a) {                                        \
+        const T *by = (const T *)a->by;                                                           \
+        pairs_of_t sums = *a;                                                                     \
+        if (a->division == NO_DIVISION || !HAS_FMA) {                                             \
+            add_counted_##name(a);                                                                \
+            return;                                                                               \
+        }                                                                                         \
+        if (a->high != NULL && a->rows * a->width >= FEW_QUOTIENTS) {                             \
+            fp_clear();                                                                           \
+            add_counted_##name(a);                                                                \
+            if (!fp_unsure()) return;                                                             \
+        }                                                                                         \
+        sums.division = NO_DIVISION;                                                              \
+        add_counted_##name(&sums);                                                                \
+        for (ptrdiff_t r = 0; r < a->rows; r++) {                                                 \
+            T *to = (T *)a->to + r * a->pitch;                                                    \
+            if (a->division == ONE_DIVISOR)                                                       \
+                divide_by_one_##name(to, by[0], a->width);                                        \
+            else                                                                                  \
+                divide_columns_##name(to, by, a->width);                                          \
         }                                                                                         \
     }                                                                                             \
     /* Add n sums to others. */                                                                   \
@@ -101,12 +214,26 @@ typedef struct {
                                       (vec_##name)vec_load(sums + i)));                           \
         for (; i < n; i++) to[i] += sums[i];                                                      \
     }                                                                                             \
-    /* Replace NaN by 0; `nans` gets 1 for each of them, and 0 for others. */                     \
-    static VECTORISED void take_nans_##name(T *p, T *nans, ptrdiff_t n) {                         \
-        for (ptrdiff_t i = 0; i < n; i++) {                                                       \
+    /* Replace NaN by 0. `nans` gets 1 for each, 0 for others. Return whether there was one. */   \
+    static int take_nans_##name(T *p, T *nans, ptrdiff_t n) {                                     \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
+        const vec_##name one = (vec_##name){0} + 1;                                               \
+        vec_t any = {0};                                                                          \
+        ptrdiff_t i = 0;                                                                          \
+        int found = 0;                                                                            \
+        for (; i + lanes <= n; i += lanes) {                                                      \
+            vec_##name v = (vec_##name)vec_load(p + i);                                           \
+            vec_t nan = (vec_t)(v != v);                                                          \
+            vec_store(p + i, ~nan & (vec_t)v);                                                    \
+            vec_store(nans + i, nan & (vec_t)one);                                                \
+            any |= nan;                                                                           \
+        }                                                                                         \
+        for (; i < n; i++) {                                                                      \
             nans[i] = p[i] == p[i] ? 0 : 1;                                                       \
+            found |= p[i] != p[i];                                                                \
             p[i] = p[i] == p[i] ? p[i] : 0;                                                       \
         }                                                                                         \
+        return found | vec_any(any);                                                              \
     }
 /* Means of a row of pixels, whose channels are neighbours: n elements of at least a vector. The
  * sums down a column of pixels stay in registers for the windows that share it. */
@@ -118,41 +245,59 @@ typedef struct {
     int rows, cols;                   /* of a window */
     ptrdiff_t first, stride, size, n; /* the first window begins there; pixels of a row; channels */
     ptrdiff_t outputs;
-    const void *by; /* divisor of each output */
+    const void *by, *high, *low; /* divisor of each output, and parts of its reciprocal */
 } rolling_t;
 #define MOST_PIXEL_BYTES 1024 /* of windows of 7 x 7: their pixels would be far apart */
+enum { WIDE_PIXEL_BYTES = 512, WIDE_PIXELS = 8 };
 
 #define DEFINE_ROLL(name, T)                                                                      \
     INLINE vec_##name column_of_##name(const T *const *p, const ptrdiff_t *steps, ptrdiff_t col,  \
                                        const int rows) {                                          \
         return TREE(rows, PIXEL_##name);                                                          \
     }                                                                                             \
-    INLINE void roll_by_##name(const rolling_t *a, const int rows, const int cols,                \
-                               const int stride) { /* 0: that of `a`, no column is shared */      \
+    INLINE void roll_some_##name(const rolling_t *a, const int rows, const int cols,              \
+                                 const int stride, ptrdiff_t start, ptrdiff_t stop) {             \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), last = a->n - lanes;            \
+        const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
         const T *p[MOST_LEAF];                                                                    \
+        const vec_##name zero = {0};                                                              \
+        (void)by, (void)high, (void)low;                                                          \
         for (ptrdiff_t i = 0;;) {                                                                 \
             vec_##name v[MOST_LEAF];                                                              \
-            ptrdiff_t col = a->first;                                                             \
+            ptrdiff_t col = a->first + start * a->stride;                                         \
             for (int t = 0; t < rows; t++) p[t] = (const T *)a->taps[t] + i;                      \
             for (int j = 0; stride && j < cols - stride; j++)                                     \
                 v[j + stride] = col + j >= 0 && col + j < a->size                                 \
                                     ? column_of_##name(p, a->steps, col + j, rows)                \
                                     : (vec_##name){0};                                            \
-            for (ptrdiff_t c = 0; c < a->outputs; c++) {                                          \
+            for (ptrdiff_t c = start; c < stop; c++) {                                            \
                 const int kept = stride ? cols - stride : 0;                                      \
                 for (int j = 0; j < kept; j++) v[j] = v[j + stride];                              \
                 for (int j = kept; j < cols; j++)                                                 \
                     v[j] = col + j >= 0 && col + j < a->size                                      \
                                ? column_of_##name(p, a->steps, col + j, rows)                     \
                                : (vec_##name){0};                                                 \
+                const vec_##name sum = TREE(cols, COLUMN);                                        \
+                const vec_##name all_by = zero + by[c];                                           \
+                const vec_##name all_high = zero + high[c], all_low = zero + low[c];              \
+                (void)all_by, (void)all_high, (void)all_low;                                      \
                 vec_store((T *)a->to + c * a->to_col + i,                                         \
-                          (vec_t)(TREE(cols, COLUMN) / ((const T *)a->by)[c]));                   \
+                          (vec_t)QUOTIENT(name, sum, all_by, all_high, all_low));                 \
                 col += stride ? stride : a->stride;                                               \
             }                                                                                     \
             if (i == last) break;                                                                 \
             i = i + lanes < last ? i + lanes : last;                                              \
         }                                                                                         \
+    }                                                                                             \
+    /* A stride of 0 is that of `a`: no column is shared. Pixels of neighbouring outputs should   \
+     * stay in the first-level cache, where those at powers of two share few places. */           \
+    INLINE void roll_by_##name(const rolling_t *a, const int rows, const int cols,                \
+                               const int stride) {                                                \
+        const ptrdiff_t pixel = a->steps[rows / 2] * (ptrdiff_t)sizeof(T);                        \
+        const ptrdiff_t most = !stride ? 1 : pixel < WIDE_PIXEL_BYTES ? a->outputs : WIDE_PIXELS; \
+        for (ptrdiff_t c = 0; c < a->outputs; c += most)                                          \
+            roll_some_##name(a, rows, cols, stride, c,                                            \
+                             c + most < a->outputs ? c + most : a->outputs);                      \
     }                                                                                             \
     /* Return 0 if there is no loop for these windows. */                                         \
     static NOINLINE int roll_##name(const rolling_t *a) {                                         \
@@ -180,19 +325,45 @@ DEFINE_ROLL(f64, double)
 
 /* Divide n sums by `by` less the number of NaN, unless `fixed`. Sums of NaN alone become NaN.
  * `taps` and `by` are one number, or one of each sum. */
-#define DEFINE_DIVIDE_COUNTED(name, T)                                                            \
-    static VECTORISED void divide_counted_##name(T *sums, const double *nans, const T *taps,      \
-                                                 const T *by, int one, int fixed, ptrdiff_t n) {  \
-        for (ptrdiff_t i = 0; i < n; i++) {                                                       \
+#define DEFINE_DIVIDE_SOME(name, T, C)                                                            \
+    static void divide_some_##name(T *sums, const C *nans, const T *taps, const T *by, int one,   \
+                                   int fixed, ptrdiff_t n) {                                      \
+        for (ptrdiff_t i = VECTORS_##name(n); i < n; i++) {                                       \
             T all = taps[one ? 0 : i], count = by[one ? 0 : i], none = (T)nans[i];                \
-            T d = fixed ? count : (T)((double)count - nans[i]);                                   \
-            T q = sums[i] / (d == 0 ? 1 : d);                                                     \
-            sums[i] = none > 0 && none == all ? (T)NAN : q;                                       \
+            T d = fixed ? count : (T)((C)count - nans[i]);                                        \
+            sums[i] = none > 0 && none == all ? (T)NAN : sums[i] / (d == 0 ? 1 : d);              \
         }                                                                                         \
     }
-DEFINE_DIVIDE_COUNTED(f32, float)
-DEFINE_DIVIDE_COUNTED(f64, double)
+#define DEFINE_DIVIDE_SOME_VECTORS(name, T)                                                       \
+    static ptrdiff_t divide_vectors_##name(T *sums, const T *nans, const T *taps, const T *by,    \
+                                           int one, int fixed, ptrdiff_t n) {                     \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
+        const vec_##name zero = {0}, unit = zero + 1;                                             \
+        ptrdiff_t i = 0;                                                                          \
+        for (; i + lanes <= n; i += lanes) {                                                      \
+            vec_##name none = (vec_##name)vec_load(nans + i);                                     \
+            vec_##name all = one ? zero + taps[0] : (vec_##name)vec_load(taps + i);               \
+            vec_##name d = one ? zero + by[0] : (vec_##name)vec_load(by + i);                     \
+            if (!fixed) d -= none;                                                                \
+            d = (vec_##name)((vec_t)d | ((vec_t)(d == zero) & (vec_t)unit));                      \
+            vec_t empty = (vec_t)(none == all) & (vec_t)(none > zero);                            \
+            vec_store(sums + i, (vec_t)((vec_##name)vec_load(sums + i) / d) | empty);             \
+        }                                                                                         \
+        return i;                                                                                 \
+    }
+DEFINE_DIVIDE_SOME_VECTORS(f32, float)
+DEFINE_DIVIDE_SOME_VECTORS(f64, double)
+#define VECTORS_f32_f32(n) divide_vectors_f32(sums, nans, taps, by, one, fixed, n)
+#define VECTORS_f64_f64(n) divide_vectors_f64(sums, nans, taps, by, one, fixed, n)
+#define VECTORS_f32_f64(n) 0
+#define VECTORS_f64_f32(n) 0
+DEFINE_DIVIDE_SOME(f32_f32, float, float)
+DEFINE_DIVIDE_SOME(f32_f64, float, double)
+DEFINE_DIVIDE_SOME(f64_f64, double, double)
+DEFINE_DIVIDE_SOME(f64_f32, double, float) /* (never called) */
 #define ONE_ELEMENT(t) p[t][i * stride]
+#define FIRST_f32(t) load_first_f32(p[t], n)
+#define FIRST_f64(t) load_first_f64(p[t], n)
 #define ONE_VECTOR_f32(t) (vec_f32)vec_load(p[t] + i)
 #define ONE_VECTOR_f64(t) (vec_f64)vec_load(p[t] + i)
 #define EVEN_OF(t) vec_concat_even(vec_load(p[t] + 2 * i), vec_load(p[t] + 2 * i + lanes), p[t])
@@ -202,10 +373,13 @@ DEFINE_ADD_IN_PAIRS(f32, float)
 DEFINE_ADD_IN_PAIRS(f64, double)
 #define BY_SUM(f, p) _Generic(*(p), float: f##_f32, double: f##_f64)
 #define add_in_pairs(a, tag) BY_SUM(add_in_pairs, tag)(a)
+#define set_pair_reciprocals(by, high, low, n)                                                    \
+    BY_SUM(set_pair_reciprocals, by)(by, high, low, n)
 #define roll(a, tag) BY_SUM(roll, tag)(a)
 #define add_to(to, sums, n) BY_SUM(add_to, to)(to, sums, n)
-#define divide_counted(sums, nans, taps, by, one, fixed, n)                                       \
-    BY_SUM(divide_counted, sums)(sums, nans, taps, by, one, fixed, n)
+#define divide_some(sums, nans, taps, by, one, fixed, n)                                          \
+    _Generic(*(sums), float: BY_SUM(divide_some_f32, nans), double: BY_SUM(divide_some_f64, nans)) \
+    (sums, nans, taps, by, one, fixed, n)
 #define take_nans(p, nans, n) BY_SUM(take_nans, p)(p, nans, n)
 
 #endif

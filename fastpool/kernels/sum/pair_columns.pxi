@@ -1,0 +1,168 @@
+# Sums in pairs along a row of sums, for pairwise.pxi: a tree over the columns of each window.
+
+cdef struct PairDivisors:               # of a row of outputs
+    const void *by                      # one, or one of each column
+    const void *high                    # parts of their reciprocals; NULL if these are too short
+    const void *low
+    bint vary                           # one of each column
+
+
+cdef void add_along(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
+                    const acc_t *tag) noexcept nogil:
+    """Add the columns of rows of windows. `taps[0]` is where the margin of the first row begins.
+
+    If `d` is NULL, do not divide.
+    """
+    cdef const Window *w = &b.average.frame.problem.cols
+    cdef Py_ssize_t step = w.dilation * b.tile.channels, t
+    cdef const acc_t *band = <const acc_t *>pairs.taps[0]
+    if b.average.walks:
+        add_each(pairs, b, d, tag)
+    elif w.kernel > MOST_LEAF:
+        add_long(pairs, b, d, tag)
+    else:
+        pairs.count = <int>w.kernel
+        for t in range(w.kernel):
+            pairs.taps[t] = band + t * step
+        if b.tile.channels == 1 and w.stride > 2 and b.tile.cols > 1 and w.stride <= MOST_SPLIT:
+            add_split(pairs, b, d, tag)
+        else:
+            add_outputs(pairs, b, d, w.stride, tag)
+
+
+cdef void add_outputs(pairs_of_t *pairs, const Block *b, const PairDivisors *d, Py_ssize_t stride,
+                      const acc_t *tag) noexcept nogil:
+    """Add taps that are set for the first output, and divide, with one call for many outputs."""
+    cdef Py_ssize_t n = b.tile.channels, cols = b.tile.cols, c = 0, run
+    cdef const acc_t *by = <const acc_t *>d.by if d != NULL and d.vary else NULL
+    pairs.stride = 1
+    if n == 1 and (stride <= 2 or cols == 1):
+        pairs.stride, pairs.width = <int>imin(stride, 2), cols
+        add_divided(pairs, d, 0, b, tag)
+        return
+    while c < cols:
+        run = 1
+        if stride == 1:
+            while c + run < cols and (by == NULL or by[c + run] == by[c]):
+                run += 1
+        pairs.width = run * n
+        add_divided(pairs, d, c, b, tag)
+        advance(pairs, run * n, run * stride * n, tag)
+        c += run
+
+
+cdef void advance(pairs_of_t *pairs, Py_ssize_t outputs, Py_ssize_t elements,
+                  const acc_t *tag) noexcept nogil:
+    cdef int t
+    pairs.to = <const acc_t *>pairs.to + outputs
+    for t in range(pairs.count):
+        pairs.taps[t] = <const acc_t *>pairs.taps[t] + elements
+
+
+cdef void add_divided(pairs_of_t *pairs, const PairDivisors *d, Py_ssize_t c, const Block *b,
+                      const acc_t *tag) noexcept nogil:
+    """Add, and divide by the divisors of outputs from `c` on: one, or those of single columns."""
+    pairs.division = NO_DIVISION
+    if d != NULL:
+        pairs.division = ONE_DIVISOR
+        if d.vary and b.tile.channels == 1:
+            pairs.division = DIVISORS_OF_COLUMNS
+        c = c if d.vary else 0
+        pairs.by = <const acc_t *>d.by + c
+        pairs.high = pairs.low = NULL
+        if d.high != NULL:
+            pairs.high, pairs.low = <const acc_t *>d.high + c, <const acc_t *>d.low + c
+    add_in_pairs(pairs, tag)
+
+
+cdef void add_split(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
+                    const acc_t *tag) noexcept nogil:
+    """Add single columns that have a stride: elements that are a stride apart become neighbours."""
+    cdef const Window *w = &b.average.frame.problem.cols
+    cdef Py_ssize_t size = ceil_div(b.tile.span, w.stride) + VEC_BYTES, r, t, i, k
+    cdef acc_t *split = <acc_t *>doubles(b.average, b.scratch, PREFIX)
+    cdef pairs_of_t one = pairs[0]
+    cdef const acc_t *band
+    one.rows = 1
+    for r in range(pairs.rows):
+        band = <const acc_t *>pairs.taps[0] + r * pairs.step
+        one.to = <const acc_t *>pairs.to + r * pairs.pitch
+        for t in range(w.kernel):
+            i = t * w.dilation
+            one.taps[t] = split + i % w.stride * size + i // w.stride
+        for t in range(imin(w.stride, w.extent)):
+            i = t
+            for k in range(ceil_div(b.tile.span - t, w.stride)):
+                split[t * size + k] = band[i]
+                i += w.stride
+        add_outputs(&one, b, d, 1, tag)
+
+
+cdef void add_long(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
+                   const acc_t *tag) noexcept nogil:
+    """Add columns of long windows: those that are neighbours share the halves of their trees."""
+    cdef const Window *w = &b.average.frame.problem.cols
+    cdef Py_ssize_t n = b.tile.channels, step = w.dilation * n, size, t, r = 0
+    cdef Py_ssize_t width = b.tile.span * n, lanes = VEC_BYTES // sizeof(acc_t)
+    cdef int shift
+    cdef acc_t *parts = <acc_t *>doubles(b.average, b.scratch, PREFIX)
+    cdef const acc_t *band
+    cdef pairs_of_t part
+    while r < pairs.rows:
+        band = <const acc_t *>pairs.taps[0] + r * pairs.step
+        part = pairs[0]
+        part.rows = imin(b.average.long_rows, pairs.rows - r)
+        shift = leaf_shift(w.kernel)
+        size = w.kernel >> shift
+        for t in range(size):
+            part.taps[t] = band + t * step
+        part.to, part.pitch, part.division, part.count = parts, pairs.step, NO_DIVISION, <int>size
+        part.stride = 1
+        while shift > 0:
+            # (In place, so that no vector may overlap another one.)
+            part.width = round_up(width - (size - 1) * step, lanes)
+            add_in_pairs(&part, tag)
+            part.taps[0], part.taps[1] = parts, parts + size * step
+            part.taps[2] = band + 2 * size * step
+            shift -= 1
+            size = w.kernel >> shift
+            part.count = 2 + (size & 1)
+        part.to, part.pitch = <const acc_t *>pairs.to + r * pairs.pitch, pairs.pitch
+        add_outputs(&part, b, d, w.stride, tag)
+        r += part.rows
+
+
+cdef inline int leaf_shift(Py_ssize_t taps) noexcept nogil:
+    """Return how often the taps of a tree are halved before they are those of a leaf."""
+    cdef int shift = 0
+    while taps >> shift > MOST_LEAF:
+        shift += 1
+    return shift
+
+
+cdef void add_each(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
+                   const acc_t *tag) noexcept nogil:
+    """Add the columns of each output alone: windows of several lengths, or mostly on padding."""
+    cdef const Window *w = &b.average.frame.problem.cols
+    cdef Py_ssize_t n = b.tile.channels, r, c
+    cdef acc_t *sums = <acc_t *>doubles(b.average, b.scratch, PREFIX)
+    cdef acc_t *parts = <acc_t *>doubles(b.average, b.scratch, DIGITS)
+    cdef const acc_t *band
+    cdef pairs_of_t one = pairs[0]
+    cdef Trees trees
+    trees.count, trees.cols, trees.col, trees.n, trees.direct = 1, 1, n, n, True
+    trees.ignores = trees.counts = False
+    trees.zeros = <char *>doubles(b.average, b.scratch, NO_ROW)
+    trees.lines, trees.pitch = NULL, b.average.pitch
+    one.count, one.rows, one.width, one.stride = 1, 1, n, 1
+    one.step = one.last_step = 0
+    for c in range(b.tile.cols):
+        set_pair_axis(&trees.axes[0], w, b.tile.col + c, n)
+        trees.axes[0].base = n * (window_start(w, b.tile.col + c)
+                                  + trees.axes[0].lo * w.dilation - b.tile.col_lo)
+        for r in range(pairs.rows):
+            band = <const acc_t *>pairs.taps[0] + r * pairs.step
+            if not add_tree(sums, &trees, 0, 0, trees.axes[0].taps, band, parts):
+                fill(sums, n, <acc_t>0)
+            one.taps[0], one.to = sums, <const acc_t *>pairs.to + r * pairs.pitch + c * n
+            add_divided(&one, d, c, b, tag)
