@@ -79,8 +79,8 @@ def calls(fastpool, workload):
             make = fastpool.plan_adaptive_avg_pool
             keywords = {name: keywords[name] for name in ("layout", "num_threads")}
             keywords["output_size"] = workload.output_size
-        if workload.kind == "sequential":
-            keywords["numerics"] = "sequential"
+        if workload.numerics:
+            keywords["numerics"] = workload.numerics
         plan = make(x.shape, x.dtype, **keywords)
         y = np.empty(plan.output_shape, x.dtype)
         return [lambda: plan(x, out=y)]

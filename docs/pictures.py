@@ -380,6 +380,42 @@ def random_layers():
     return plot_ratios(names, {"1 thread": points}, xlabel, 3)
 
 
+def errors():
+    """Plot errors.json: the error of means over the extent of the window, and over planes."""
+    found = json.loads((HERE / "errors.json").read_text())
+    at = found["figures"].index("99th percentile")
+    shown = {
+        "sequential": ("element by element: torch, onnxruntime, OpenVINO", GREY),
+        "litert": ("LiteRT", YELLOW),
+        "numpy": ("NumPy", GREEN),
+        "jax": ("JAX", PINK),
+        "pairwise": ("fastpool", BLUE),
+        "exact": ('fastpool, numerics="exact"', ORANGE),
+    }
+    figure, panels = plt.subplots(1, 2, figsize=(8, 3.2), sharey=True, layout="constrained")
+    for axes, form in zip(panels, ("window", "plane"), strict=True):
+        for name, (label, colour) in shown.items():
+            points = [
+                (extent, figures[at])
+                for data, kind, extent, way, figures in found["rows"]
+                if (data, kind, way) == ("uniform", form, name)
+            ]
+            style = {"color": colour, "lw": 2 if name in ("pairwise", "exact") else 1}
+            axes.plot(*zip(*points, strict=True), "o-", ms=3, label=label, **style)
+        ticks = sorted({extent for extent, _ in points})
+        if form == "window":
+            ticks = [2, 3, 5, 9, 16, 32, 64]
+        axes.set(xscale="log", yscale="log", xlabel=f"extent of the {form}, along both axes")
+        axes.set_xticks(ticks, labels=map(str, ticks))
+        axes.set_yticks([0.5, 1, 2, 5, 10, 100, 1000], labels="0.5 1 2 5 10 100 1000".split())
+        axes.minorticks_off()
+        axes.grid(color="#dddddd", lw=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("error of 99 of 100 means, below")
+    panels[0].legend(frameon=False, fontsize=8)
+    return figure
+
+
 if __name__ == "__main__":
     # Text stays text, which makes the file small. Without a date, equal builds write equal files.
     style = {"svg.fonttype": "none", "svg.hashsalt": "fastpool", "figure.facecolor": "white"}

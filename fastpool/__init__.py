@@ -1,4 +1,4 @@
-"""fastpool: exact, fast pooling on CPUs.
+"""fastpool: fast pooling on CPUs, with the same bits everywhere.
 
 The public functions are `max_pool`, `avg_pool`, `lp_pool`, the global forms of these, the adaptive
 forms of the first two, `max_unpool`, and `plan_...` of each. `fastpool.onnx` and

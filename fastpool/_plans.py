@@ -394,7 +394,7 @@ num_threads
             "beyond": "drop",
             "divisor": None,
             "rounding": "half_even",
-            "numerics": "exact",
+            "numerics": "pairwise",
             "nan": "propagate",
             "activation": None,
             "activation_params": (),

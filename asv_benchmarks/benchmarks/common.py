@@ -42,8 +42,8 @@ def keywords(workload, num_threads=1):
         window["return_indices"] = True
     elif workload.output_size:
         window = {"output_size": workload.output_size}
-    elif workload.kind == "sequential":
-        window["numerics"] = "sequential"
+    if workload.numerics:
+        window["numerics"] = workload.numerics
     return {**window, "layout": workload.layout, "num_threads": num_threads}
 
 

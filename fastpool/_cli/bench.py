@@ -134,8 +134,8 @@ def command(context, quick, ops, patterns, peers, thread_counts, rounds, pythons
 
     All installed libraries pool and unpool the same arrays, each in its own process. Their maxima
     must be exact, and their means right within the rounding of their arithmetic; fastpool's means
-    must be exact too. Calls whose answers differ are reported and not timed. Exits with 1 if
-    fastpool differs.
+    must have the bits of its rule. Calls whose answers differ are reported and not timed. Exits
+    with 1 if fastpool differs.
 
     `random` compares layers drawn at random. `sweep` times fastpool alone, over windows from 2 to
     129.

@@ -11,7 +11,7 @@ import numpy as np
 import fastpool
 
 from .. import _reference
-from .._planning.dtypes import DTYPES, is_integer
+from .._planning.dtypes import DTYPES, is_float, is_integer
 from .._running.builds import builds, using
 from .._running.threads import MOST_THREADS, available_cpus
 from ..bench.answers import difference
@@ -109,7 +109,8 @@ def comparisons(dtype, builds, threads):
             back = (_reference.max_unpool(*want, **unpooling),)
         numbers = summands(shape, dtype)
         averaging = {key: value for key, value in attributes.items() if key not in OF_MAXIMA}
-        means = (_reference.avg_pool(numbers, **averaging),)
+        ways = ("pairwise", "exact") if is_float(dtype) else ("pairwise",)
+        means = {way: _reference.avg_pool(numbers, **averaging, numerics=way) for way in ways}
         for build, count in product(builds, (1, threads) if number == turn else (1,)):
             what = f"{name}, threads: {count}"
             with using(build):
@@ -120,8 +121,9 @@ def comparisons(dtype, builds, threads):
                 if unpooling:
                     y = fastpool.max_unpool(*want, **unpooling, num_threads=count)
                     yield build, f"{what}, unpooled", difference((y,), back)
-                y = fastpool.avg_pool(numbers, **averaging, num_threads=count)
-                yield build, f"{what}, averaged", difference((y,), means)
+                for way, mean in means.items():
+                    y = fastpool.avg_pool(numbers, **averaging, numerics=way, num_threads=count)
+                    yield build, f"{what}, averaged, {way}", difference((y,), (mean,))
 
 
 def values(shape, dtype):

@@ -131,7 +131,7 @@ AVERAGE = [
     text("beyond", "Taps past the end padding then do not count (drop), or do (count). [drop]"),
     number("divisor", "What sums are divided by, whatever the window holds."),
     text("rounding", "half_even, half_away, trunc or floor, of integers. [half_even]"),
-    text("numerics", "exact, sequential (the bits of other libraries) or pairwise. [exact]"),
+    text("numerics", "pairwise, exact or sequential (the bits of other libraries). [pairwise]"),
 ]
 NORM = [
     click.option("--p", metavar="X", type=float, help="The order of a norm, inf too. [2]"),

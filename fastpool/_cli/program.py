@@ -126,7 +126,7 @@ def needing(what, install, *packages):
 )
 @click.version_option(__version__, message="fastpool %(version)s")
 def program():
-    """Exact pooling and unpooling on CPUs.
+    """Pool and unpool on CPUs, with the same bits everywhere.
 
     Results go to standard output; notes, errors and progress to standard error.
 

@@ -17,7 +17,7 @@ RULES = [
     text("index-space", "inferred or output. [inferred; with --session output]"),
     text(
         "numerics",
-        "exact, sequential or pairwise. [exact; with --session only in nodes of fastpool]",
+        "pairwise, exact or sequential. [pairwise; with --session only in nodes of fastpool]",
     ),
     text("beyond", "drop or count. [drop; QLinearAveragePool with --session count]"),
 ]

@@ -487,7 +487,7 @@ def rounding(value, dtype=None):
 
 
 def numerics(value):
-    return choice(value, "numerics", ("exact", "sequential", "pairwise"))
+    return choice(value, "numerics", ("pairwise", "exact", "sequential"))
 
 
 def partial(value):

@@ -1,4 +1,4 @@
-"""Means: exact sums, divided and rounded once, or sums in float arithmetic, in two orders."""
+"""Means: sums in float arithmetic, in two orders, or exact sums, divided and rounded once."""
 
 from fractions import Fraction
 from functools import reduce
@@ -44,7 +44,7 @@ def avg_pool(
     divisor=None,
     dtype=None,
     rounding="half_even",
-    numerics="exact",
+    numerics="pairwise",
     nan="propagate",
     layout="NCHW",
     activation=None,
@@ -72,7 +72,7 @@ def global_avg_pool(
     keepdims=True,
     dtype=None,
     rounding="half_even",
-    numerics="exact",
+    numerics="pairwise",
     nan="propagate",
 ):
     """Pool as `fastpool.global_avg_pool` does."""
@@ -90,7 +90,7 @@ def adaptive_avg_pool(
     layout="NCHW",
     dtype=None,
     rounding="half_even",
-    numerics="exact",
+    numerics="pairwise",
     nan="propagate",
 ):
     """Pool as `fastpool.adaptive_avg_pool` does."""

@@ -208,6 +208,6 @@ def row_sums(terms):
 @remember(16)
 def _summing(rows, columns, build):
     """Return what adds up the rows of an array; it belongs to one build."""
-    attributes = {"divisor": 1, "layout": "NW", "num_threads": 1}
+    attributes = {"divisor": 1, "numerics": "exact", "layout": "NW", "num_threads": 1}
     fields = resolve((rows, columns), "float64", columns, **attributes)
     return PreparedAverage(resolved(AvgPool, fields))

@@ -6,7 +6,7 @@ their first elements, so every output of the larger pooling is one of them.
 
 Windows of an average that are mostly on padding repeat, too. Of n elements and an extent of e there
 are n + e - 1 windows, and empty ones before and after these. Taps that n elements have no room for
-add none, unless padding counts and NaN do not.
+add none, unless padding counts and NaN do not, or sums are in pairs.
 
 Without this, time would grow with the outputs along one axis times the elements along another.
 """
@@ -33,10 +33,13 @@ def once(plan):
     `plan` is a `MaxPool` or an `AvgPool`.
     """
     axes, changes = plan.axes, {}
-    if isinstance(plan, AvgPool) and not (plan.numerics == "pairwise" and is_float(plan.dtype)):
+    if isinstance(plan, AvgPool):
         changes = _rule(plan)
         if changes is not None:
-            axes = tuple(_padded(axis, changes["count_include_pad"]) for axis in axes)
+            # The order of additions in pairs depends on taps that are not there.
+            in_pairs = plan.numerics == "pairwise" and is_float(plan.dtype)
+            keeps_taps = in_pairs or changes["count_include_pad"]
+            axes = tuple(_padded(axis, keeps_taps) for axis in axes)
     axes = tuple(map(_adaptive, axes))
     if axes == plan.axes:
         return None

@@ -11,12 +11,14 @@ from . import workloads
 from .workloads import DTYPES, Workload
 
 # What is measured together. Averages of quantized numbers are among the averages.
-GROUPS = ("maxima", "maxima with indices", "unpooling", "averages", "sequential averages")
+GROUPS = ("maxima", "maxima with indices", "unpooling", "averages", "exact averages")
+GROUPS += ("sequential averages",)
 KINDS = {
     "values": ("maxima", 35),
     "indices": ("maxima with indices", 15),
     "unpool": ("unpooling", 7),
-    "average": ("averages", 30),
+    "average": ("averages", 24),
+    "exact": ("exact averages", 6),
     "sequential": ("sequential averages", 8),
     "qlinear": ("averages", 5),
 }
@@ -77,7 +79,8 @@ def _draw(chance, name):
     """Return one layer, whose window may be too large."""
     kind = _weighed(chance, {kind: weight for kind, (_, weight) in KINDS.items()})
     types = ("u8", "i8") if kind == "qlinear" else ("f32", "f16", "bf16", "f64")
-    some = {name: TYPES[name] for name in (types if kind in ("qlinear", "sequential") else TYPES)}
+    few = kind in ("qlinear", "exact", "sequential")
+    some = {name: TYPES[name] for name in (types if few else TYPES)}
     dtype, n = _weighed(chance, some), _weighed(chance, AXES)
     shape = _shape(chance, n)
     window = _window(chance, kind, shape[2:])
@@ -110,13 +113,13 @@ def _shape(chance, n):
 
 def _window(chance, kind, sizes):
     """Return the attributes of a window, for these extents."""
-    n, average = len(sizes), kind in ("average", "sequential", "qlinear")
+    n, average = len(sizes), kind in workloads.AVERAGES
     others = {"ceil_mode": chance.random() < 0.15, "auto_pad": "NOTSET"}
     apart = {"dilations": (1,) * n, "pads": (0,) * 2 * n}
     if average:
         others["count_include_pad"] = chance.random() < 0.3
     if kind not in ("unpool", "qlinear", "sequential") and chance.random() < 0.15:
-        if kind == "average" and chance.random() < 0.5:
+        if kind in ("average", "exact") and chance.random() < 0.5:
             outs = tuple(chance.choice((1, 2, 3, 6, 7, max(1, size // 2))) for size in sizes)
             outs = tuple(map(min, outs, sizes))
             empty = {"kernel_shape": (), "strides": (), "dilations": (), "pads": ()}

@@ -1,7 +1,7 @@
 """Compute the right answer of a workload of averages in NumPy alone, and how far peers may be off.
 
-The sums are exact: those of random floats too, which `workloads.make_arrays` makes multiples of a
-unit, because they are added as 64-bit integers.
+Floats are added in pairs, in turn or, for the kind "exact", as 64-bit integers:
+`workloads.make_arrays` makes them multiples of a unit.
 """
 
 from fractions import Fraction
@@ -13,14 +13,21 @@ from .workloads import QUANTIZED, UNIT
 
 
 def expected(workload, x):
-    """Return the means, rounded once; those of the kind "sequential" are added tap by tap."""
-    if workload.kind == "sequential":
-        return added_in_turn(workload, x)
+    """Return the means as fastpool computes them."""
     counts = divisors(workload)
     if workload.kind == "qlinear":
         return requantized(workload, x, counts)
     if x.dtype.kind in "iu":
         return quotients(sums(workload, x.astype(np.int64)), counts).astype(x.dtype)
+    if workload.kind == "exact":
+        return rounded_once(workload, x, counts)
+    accumulator = np.float64 if workload.dtype == "float64" else np.float32
+    add = added_in_turn if workload.kind == "sequential" else added_in_pairs
+    return (add(workload, x.astype(accumulator)) / counts.astype(accumulator)).astype(x.dtype)
+
+
+def rounded_once(workload, x, counts):
+    """Return the true means of floats, each rounded once to their type."""
     units = x.astype(np.float64) / UNIT
     whole = np.rint(units)
     total = sums(workload, whole.astype(np.int64))
@@ -36,8 +43,7 @@ def expected(workload, x):
 
 
 def added_in_turn(workload, x):
-    """Return means that are added tap by tap in the order of memory, in float32 or float64."""
-    accumulator = np.float64 if workload.dtype == "float64" else np.float32
+    """Return sums of floats that are added tap by tap in the order of memory."""
     begins, ends = workload.full_pads
     padding = [(0, 0)] * x.ndim
     for axis, begin, end in zip(workload.spatial_axes, begins, ends, strict=True):
@@ -45,12 +51,47 @@ def added_in_turn(workload, x):
     x = np.pad(x, padding)  # adding 0 changes no sum
     before = (slice(None),) * workload.spatial_axes[0]
     reaches = [*zip(workload.output_sizes, workload.strides, strict=True)]
-    y = np.zeros(workload.output_shape, accumulator)
+    y = np.zeros(workload.output_shape, x.dtype)
     for taps in np.ndindex(*workload.kernel_shape):
         places = zip(taps, reaches, strict=True)
         taken = (slice(tap, tap + (outputs - 1) * s + 1, s) for tap, (outputs, s) in places)
-        y += x[(*before, *taken)].astype(accumulator)
-    return (y / divisors(workload).astype(accumulator)).astype(x.dtype)
+        y += x[(*before, *taken)]
+    return y
+
+
+def added_in_pairs(workload, x):
+    """Return sums of floats that are added by trees along one axis after another."""
+    n = len(workload.sizes)
+    begins = [0] * n if workload.output_size else workload.full_pads[0]
+    strides = [0] * n if workload.output_size else workload.strides
+    kernels = workload.kernel_shape or [0] * n
+    axes = zip(workload.spatial_axes, spans(workload), begins, strides, kernels, strict=True)
+    for axis, (starts, stops, _), begin, stride, kernel in axes:
+        x = np.moveaxis(x, axis, 0)
+        first, taps = starts, stops - starts  # of adaptive windows
+        if kernel:
+            first = np.arange(len(starts)) * stride - begin
+            taps = np.full(len(starts), kernel)
+        y = np.empty((len(first), *x.shape[1:]), x.dtype)
+        for count in np.unique(taps):
+            y[taps == count] = tree(x, first[taps == count], int(count))
+        x = np.moveaxis(y, 0, axis)
+    return x
+
+
+def tree(x, first, taps):
+    """Add `taps` elements from each of `first` on: two halves by trees of their own, then the rest.
+
+    Elements outside are zeros.
+    """
+    if taps == 1:
+        inside = (first >= 0) & (first < len(x))
+        elements = x[first.clip(0, len(x) - 1)]
+        elements[~inside] = 0
+        return elements
+    half = taps // 2
+    total = tree(x, first, half) + tree(x, first + half, half)
+    return total + tree(x, first + taps - 1, 1) if taps % 2 else total
 
 
 def requantized(workload, x, counts):

@@ -58,7 +58,7 @@ class Peer:
     """A library with a number of threads."""
 
     version = np.__version__
-    exact = False  # whether averages must be rounded right, to the last digit
+    exact = False  # whether averages must have the bits of fastpool's rule
     views = False  # whether it takes arrays with gaps; others get contiguous ones, a copy for free
     ways = {"max": {}, "avg": {}}
 
@@ -106,7 +106,8 @@ class Fastpool(Peer):
             window |= {"channels_last": workload.channels_last, "num_threads": self.threads}
             pool, scales = self.fastpool.onnx.qlinear_average_pool, QUANTIZED[workload.dtype]
             return lambda: pool(x, *scales, **window, out=out)
-        settings["numerics"] = "sequential" if workload.kind == "sequential" else "exact"
+        if workload.numerics:
+            settings["numerics"] = workload.numerics
         make = self.fastpool.plan_avg_pool
         if workload.output_size:
             make = self.fastpool.plan_adaptive_avg_pool

@@ -92,7 +92,8 @@ def _label_groups(upper, lower, rows, groups, where):
         for axes in (upper, lower):
             axes.axvline(max(x) + 0.5, color="#dddddd", lw=0.8, zorder=0)
         label = group.removeprefix("average: ").replace(", channels ", "\nchannels\n")
-        for word, short in (("other ",) * 2, ("windows ",) * 2, ("sequential: ", "seq. ")):
+        short_words = ("exact: ", "exact"), ("sequential: ", "seq. ")
+        for word, short in (("other ",) * 2, ("windows ",) * 2, *short_words):
             label = label.replace(word, f"{short.rstrip()}\n")
         style = {"ha": "center", "va": "bottom", "color": colour, "fontsize": 8}
         upper.text(

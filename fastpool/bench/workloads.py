@@ -17,16 +17,18 @@ AVERAGE_GROUPS = (
     *("average: float32, channels first", "average: float32, channels last"),
     *("average: windows from 15", "average: 8 bit", "average: other types"),
     *("average: global, channels first", "average: global, channels last"),
-    *("average: tiny", "sequential: float32, channels first"),
-    *("sequential: float32, channels last", "sequential: other types"),
+    "average: tiny",
+    *("exact: float32, channels first", "exact: float32, channels last", "exact: other types"),
+    *("sequential: float32, channels first", "sequential: float32, channels last"),
+    "sequential: other types",
 )
 GROUPS = MAXIMUM_GROUPS + AVERAGE_GROUPS
 # By the ending of a name.
 KINDS = {
     **{"": "values", "+idx": "indices", "+unpool": "unpool"},
-    **{"+avg": "average", "+seq": "sequential", "+qlinear": "qlinear"},
+    **{"+avg": "average", "+exact": "exact", "+seq": "sequential", "+qlinear": "qlinear"},
 }
-AVERAGES = ("average", "sequential", "qlinear")
+AVERAGES = ("average", "exact", "sequential", "qlinear")
 INDEX_BYTES = 8
 LARGE = 15  # from this many taps along an axis on, the windows of an average are large
 # Random floats are multiples of UNIT (float64: of UNIT**2) and less than 8. The sum of 2**14 of
@@ -81,6 +83,11 @@ class Workload:
     def op(self):
         """ "max" or "avg"."""
         return "avg" if self.kind in AVERAGES else "max"
+
+    @property
+    def numerics(self):
+        """The argument of averages; None, for the default, unless the kind is one of its names."""
+        return self.kind if self.kind in ("exact", "sequential") else None
 
     @property
     def is_global(self):
@@ -407,6 +414,12 @@ _TABLE = (
     ("i16", "nhwc+avg", "dense former gap-2048"),
     (
         "f32",
+        "nchw+exact nhwc+exact",
+        "dense former incep-in shuffle aux box15 gap-2048 psp-3 any-1 any-4",
+    ),
+    ("f64 f16 bf16", "nchw+exact", "dense former gap-2048"),
+    (
+        "f32",
         "nchw+seq",
         "dense resnetd former incep-in shuffle adown aux vol-k3 odd-c3 any-1 any-4",
     ),
@@ -445,13 +458,15 @@ def _group(base, dtype, layout, kind):
 
 
 def _average_group(base, dtype, layout, kind):
-    operation = "sequential" if kind == "sequential" else "average"
+    operation = kind if kind in ("exact", "sequential") else "average"
     order = "last" if layout == "nhwc" else "first"
     shape, window = BASES[base]
     if base == "tiny":
         what = base
     elif dtype != "f32":
         what = "8 bit" if dtype in ("u8", "i8") else "other types"
+    elif operation != "average":
+        what = f"float32, channels {order}"
     elif "output_size" in window or window["kernel_shape"] == shape[2:]:
         what = f"global, channels {order}"
     elif max(window["kernel_shape"]) >= LARGE:
@@ -477,5 +492,6 @@ QUICK = (
     *("stem-b1/f16/nchw", "stem-b1/f32/nchw+idx", "vgg-b1/f32/nchw+unpool", "tiny/f32/nchw"),
     *("former/f32/nchw+avg", "dense/f32/nhwc+avg", "box15/f32/nchw+avg", "gap-2048/f32/nchw+avg"),
     *("gap-2048/f32/nhwc+avg", "former/u8/nchw+avg", "dense/f16/nchw+avg", "tiny/f32/nchw+avg"),
+    *("former/f32/nchw+exact", "dense/f32/nhwc+exact", "dense/f16/nchw+exact"),
     *("former/f32/nchw+seq", "dense/f32/nhwc+seq", "dense/f16/nchw+seq"),
 )

@@ -175,7 +175,7 @@ def global_avg_pool(x, *, keepdims=True, dtype=None, num_threads=1, **attributes
     Returns
     -------
     y : dask.array.Array
-        The means, each rounded once.
+        The means, with the bits that the array in one piece would give.
 
     Raises
     ------

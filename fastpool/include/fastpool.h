@@ -167,7 +167,8 @@ typedef struct fastpool_max_unpool_attributes {
 } fastpool_max_unpool_attributes;
 
 /* Given an output_size, with one number per pooled axis, the pooling is adaptive. It is global if
- * all of these are 1. The fields from kernel_shape to divisor must then be NULL or 0. Since 1.1.
+ * all of these are 1. The fields from kernel_shape to divisor must then be NULL or 0. A numerics of
+ * NULL is "pairwise"; "exact" and "sequential" are the others. Since 1.1.
  */
 typedef struct fastpool_avg_pool_attributes {
     const ptrdiff_t *input_shape;

@@ -39,7 +39,7 @@ def average_pool(
     activation_params=(),
     layout="NCHW",
     nan="propagate",
-    numerics="exact",
+    numerics="pairwise",
     beyond="drop",
     ceil_rule="clip",
     pads_with_auto_pad="error",

@@ -15,7 +15,7 @@ def global_average_pool(
     *,
     layout="NCHW",
     nan="propagate",
-    numerics="exact",
+    numerics="pairwise",
     out=None,
     num_threads=None,
 ):
@@ -93,7 +93,7 @@ def reduce_mean(
     keepdims=1,
     noop_with_empty_axes=0,
     nan="propagate",
-    numerics="exact",
+    numerics="pairwise",
     num_threads=None,
 ):
     """Run ONNX's ReduceMean over exactly the spatial axes; for any others, raise ValueError.

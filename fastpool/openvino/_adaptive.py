@@ -60,7 +60,7 @@ class AdaptiveAvgPool(_AdaptivePooling):
         As in :class:`MaxPool`.
     output_size : openvino.Node, openvino.Output or sequence of int
         The second input: the outputs along each spatial axis. Ints become a constant.
-    numerics : {"exact", "sequential", "pairwise"}
+    numerics : {"pairwise", "exact", "sequential"}
         As in :func:`fastpool.avg_pool`.
     nan : {"propagate", "ignore"}
         As in :func:`fastpool.avg_pool`.
@@ -86,7 +86,7 @@ class AdaptiveAvgPool(_AdaptivePooling):
     class_type_info = openvino.DiscreteTypeInfo("FastpoolAdaptiveAvgPool", "extension")
 
     def __init__(
-        self, x=None, output_size=None, *, numerics="exact", nan="propagate", layout="NCHW"
+        self, x=None, output_size=None, *, numerics="pairwise", nan="propagate", layout="NCHW"
     ):
         attributes = {"numerics": numerics, "nan": nan, "layout": layout}
         super().__init__(x, output_size, attributes)

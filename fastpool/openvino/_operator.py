@@ -130,7 +130,7 @@ def avg_pool(
     auto_pad="explicit",
     dilations=None,
     beyond=None,
-    numerics="exact",
+    numerics="pairwise",
     layout="NCHW",
     nan="propagate",
     ceil_rule=None,
@@ -164,7 +164,7 @@ def avg_pool(
         axis is not 0, else "drop". Pads that `auto_pad` ignores are no pads.
     ceil_rule : {"keep", "clip"}, optional
         What "ceil" does with that last window, "keep" by default.
-    numerics : {"exact", "sequential", "pairwise"}
+    numerics : {"pairwise", "exact", "sequential"}
         As in :func:`fastpool.avg_pool`. "sequential" gives the bits of OpenVINO's float32.
     layout, nan, out, num_threads
         As in :func:`fastpool.avg_pool`. `layout` has both batch and channels.
@@ -229,7 +229,7 @@ def adaptive_avg_pool(
     x,
     output_size,
     *,
-    numerics="exact",
+    numerics="pairwise",
     layout="NCHW",
     nan="propagate",
     out=None,
@@ -247,7 +247,7 @@ def adaptive_avg_pool(
         an axis.
     numerics, layout, nan, out, num_threads
         As in :func:`fastpool.avg_pool`. `layout` has both batch and channels. OpenVINO adds the
-        elements in an order of its own, so that neither `numerics` has its bits.
+        elements in an order of its own, so that no `numerics` has its bits.
 
     Returns
     -------

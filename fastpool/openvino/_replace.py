@@ -72,9 +72,9 @@ def replace_pooling(model, *, nan=None, numerics=None, layout=None, select="fast
     nan : {"propagate", "ignore"}, optional
         The NaN rule of the new operations, "propagate" by default. Of the replaced ones, maxima
         follow "ignore", and averages "propagate".
-    numerics : {"exact", "sequential", "pairwise"}, optional
-        How the new operations take averages, as in :func:`fastpool.avg_pool`: "exact" by default. A
-        replaced AvgPool follows "sequential".
+    numerics : {"pairwise", "exact", "sequential"}, optional
+        How the new operations take averages, as in :func:`fastpool.avg_pool`: "pairwise" by
+        default. A replaced AvgPool follows "sequential".
     layout : {"NCHW", "NHWC"}, optional
         Layout of the new operations' input. "NHWC" puts transpositions around them. They cost
         nothing if OpenVINO has channels last in memory anyway, as around convolutions. "NHWC" is

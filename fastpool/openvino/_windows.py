@@ -182,7 +182,7 @@ class AvgPool(_WindowPooling):
         As in :class:`MaxPool`.
     kernel, strides, pads_begin, pads_end, exclude_pad, rounding_type, auto_pad, dilations, beyond
         As in :func:`fastpool.openvino.avg_pool`.
-    numerics : {"exact", "sequential", "pairwise"}
+    numerics : {"pairwise", "exact", "sequential"}
         As in :func:`fastpool.avg_pool`. "sequential" gives the bits of OpenVINO's float32.
     nan : {"propagate", "ignore"}
         As in :func:`fastpool.avg_pool`. OpenVINO's own AvgPool follows "propagate".
@@ -226,7 +226,7 @@ class AvgPool(_WindowPooling):
         auto_pad="explicit",
         dilations=None,
         beyond=None,
-        numerics="exact",
+        numerics="pairwise",
         nan="propagate",
         layout="NCHW",
     ):

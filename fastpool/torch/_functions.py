@@ -113,7 +113,7 @@ def avg_pool1d(
     ceil_mode=False,
     count_include_pad=True,
     *,
-    numerics="exact",
+    numerics="pairwise",
 ):
     """Pool as :func:`avg_pool2d` does, over one spatial axis: (N, C, L) or (C, L)."""
     attributes = kernel_size, stride, padding, ceil_mode, count_include_pad
@@ -129,7 +129,7 @@ def avg_pool2d(
     count_include_pad=True,
     divisor_override=None,
     *,
-    numerics="exact",
+    numerics="pairwise",
 ):
     """Take the mean of every window, as :func:`torch.nn.functional.avg_pool2d` does.
 
@@ -149,9 +149,10 @@ def avg_pool2d(
         Whether padding counts for the divisor.
     divisor_override : int, optional
         What every sum is divided by, whatever the window holds: any int but 0. 1 gives sums.
-    numerics : {"exact", "sequential", "pairwise"}
-        "exact": the true mean, rounded once. "sequential": the bits of torch's function for
-        contiguous and channels_last tensors. It adds in row-major order and rounds each sum.
+    numerics : {"pairwise", "exact", "sequential"}
+        How floats are added, as in :func:`fastpool.avg_pool`. "exact": the true mean, rounded once.
+        "sequential": the bits of torch's function for contiguous and channels_last tensors. It adds
+        in row-major order and rounds each sum.
 
     Returns
     -------
@@ -197,7 +198,7 @@ def avg_pool3d(
     count_include_pad=True,
     divisor_override=None,
     *,
-    numerics="exact",
+    numerics="pairwise",
 ):
     """Pool as :func:`avg_pool2d` does, over three axes: (N, C, D, H, W) or (C, D, H, W)."""
     attributes = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
@@ -262,12 +263,12 @@ def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     return _norms(lp_pool3d, 3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def adaptive_avg_pool1d(input, output_size, *, numerics="exact"):
+def adaptive_avg_pool1d(input, output_size, *, numerics="pairwise"):
     """Pool as :func:`adaptive_avg_pool2d` does, over one spatial axis: (N, C, L) or (C, L)."""
     return _adaptive_means(adaptive_avg_pool1d, 1, input, output_size, numerics)
 
 
-def adaptive_avg_pool2d(input, output_size, *, numerics="exact"):
+def adaptive_avg_pool2d(input, output_size, *, numerics="pairwise"):
     """Divide axes into windows and take the means.
 
     :func:`torch.nn.functional.adaptive_avg_pool2d` takes them too. Output ``i`` of ``O`` along an
@@ -280,8 +281,8 @@ def adaptive_avg_pool2d(input, output_size, *, numerics="exact"):
         Input on the CPU, as :func:`max_pool2d` takes it.
     output_size : int or tuple of (int or None)
         Windows along both axes or each. None is the extent of the axis.
-    numerics : {"exact", "sequential", "pairwise"}
-        As in :func:`avg_pool2d`. torch adds in an order of its own here, so neither gives its bits.
+    numerics : {"pairwise", "exact", "sequential"}
+        As in :func:`avg_pool2d`. torch adds in an order of its own here, so none gives its bits.
 
     Returns
     -------
@@ -308,7 +309,7 @@ def adaptive_avg_pool2d(input, output_size, *, numerics="exact"):
     return _adaptive_means(adaptive_avg_pool2d, 2, input, output_size, numerics)
 
 
-def adaptive_avg_pool3d(input, output_size, *, numerics="exact"):
+def adaptive_avg_pool3d(input, output_size, *, numerics="pairwise"):
     """Pool as :func:`adaptive_avg_pool2d` does, over three spatial axes."""
     return _adaptive_means(adaptive_avg_pool3d, 3, input, output_size, numerics)
 

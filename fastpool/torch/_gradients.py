@@ -281,7 +281,7 @@ def _as_means(kernel_size, stride, ceil_mode, _):
     Sums of windows that reach past the end are scaled, as in averages whose divisor is smaller.
     """
     padding = [0] * len(kernel_size)
-    return (kernel_size, stride, padding, ceil_mode, True, None, "exact"), math.prod(kernel_size)
+    return (kernel_size, stride, padding, ceil_mode, True, None, "pairwise"), math.prod(kernel_size)
 
 
 def _register_means(pooling, derived=Means):

@@ -82,7 +82,7 @@ def _pools(kind, function):
         members = {"forward": forward, "extra_repr": extra_repr}
         if "numerics" in defaults:
             # torch's modules have no such attribute, and may become fastpool's.
-            members |= {"forward": forward_with_numerics, "numerics": "exact"}
+            members |= {"forward": forward_with_numerics, "numerics": "pairwise"}
         return members
 
     return _made(kind, function, calling)

@@ -30,7 +30,7 @@ def avg_pool1d(
     padding: BroadcastingList1[int] = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
-    numerics: str = "exact",
+    numerics: str = "pairwise",
 ) -> Tensor:
     if stride is None:
         stride = kernel_size
@@ -45,7 +45,7 @@ def avg_pool2d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: Optional[int] = None,  # noqa: UP045
-    numerics: str = "exact",
+    numerics: str = "pairwise",
 ) -> Tensor:
     if stride is None:
         stride = kernel_size
@@ -62,7 +62,7 @@ def avg_pool3d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: Optional[int] = None,  # noqa: UP045
-    numerics: str = "exact",
+    numerics: str = "pairwise",
 ) -> Tensor:
     if stride is None:
         stride = kernel_size
@@ -108,19 +108,19 @@ def lp_pool3d(
 
 
 def adaptive_avg_pool1d(
-    input: Tensor, output_size: BroadcastingList1[int], numerics: str = "exact"
+    input: Tensor, output_size: BroadcastingList1[int], numerics: str = "pairwise"
 ) -> Tensor:
     return F.adaptive_avg_pool1d(input, output_size)
 
 
 def adaptive_avg_pool2d(
-    input: Tensor, output_size: BroadcastingList2[int], numerics: str = "exact"
+    input: Tensor, output_size: BroadcastingList2[int], numerics: str = "pairwise"
 ) -> Tensor:
     return F.adaptive_avg_pool2d(input, output_size)
 
 
 def adaptive_avg_pool3d(
-    input: Tensor, output_size: BroadcastingList3[int], numerics: str = "exact"
+    input: Tensor, output_size: BroadcastingList3[int], numerics: str = "pairwise"
 ) -> Tensor:
     return F.adaptive_avg_pool3d(input, output_size)
 

@@ -158,7 +158,7 @@ def _check_flag(value, name):
 
 
 def _numerics(value):
-    if isinstance(value, str) and value in ("exact", "sequential", "pairwise"):
+    if isinstance(value, str) and value in ("pairwise", "exact", "sequential"):
         return value  # torch.compile cannot trace the check
     return arguments.numerics(value)
 

@@ -141,7 +141,7 @@ def avg_pool(
     divisor=None,
     dtype=None,
     rounding="half_even",
-    numerics="exact",
+    numerics="pairwise",
     nan="propagate",
     num_threads=None,
 ):

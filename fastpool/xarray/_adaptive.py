@@ -15,7 +15,7 @@ def global_avg_pool(
     keepdims=True,
     dtype=None,
     rounding="half_even",
-    numerics="exact",
+    numerics="pairwise",
     nan="propagate",
     num_threads=None,
 ):
@@ -119,7 +119,7 @@ def adaptive_avg_pool(
     *,
     dtype=None,
     rounding="half_even",
-    numerics="exact",
+    numerics="pairwise",
     nan="propagate",
     num_threads=None,
 ):

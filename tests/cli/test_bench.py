@@ -108,15 +108,14 @@ def test_answers(workload):
 
 def averaged(workload, x):
     """The means of the reference."""
-    layout = {"layout": workload.layout}
+    layout, numerics = {"layout": workload.layout}, {"numerics": workload.numerics}
     if workload.output_size:
-        return _reference.adaptive_avg_pool(x, workload.output_size, **layout)
+        return _reference.adaptive_avg_pool(x, workload.output_size, **layout, **numerics)
     if workload.kind == "qlinear":
         window = {name: value for name, value in workload.window.items() if name != "dilations"}
         scales = QUANTIZED[workload.dtype]
         return _reference.qlinear_average_pool(x, *scales, **window, **layout)
-    numerics = "sequential" if workload.kind == "sequential" else "exact"
-    return _reference.avg_pool(x, **workload.window, **layout, numerics=numerics)
+    return _reference.avg_pool(x, **workload.window, **layout, **numerics)
 
 
 # ------------------------------------------------------------------------------ the comparison
@@ -175,11 +174,13 @@ SMALL_AVERAGES = [
     for name in (
         *("former/f32/nchw+avg", "adapt-7/f32/nhwc+avg", "resnetd-in/f32/nchw+avg"),
         *("dense/u8/nhwc+avg", "dense/f64/nchw+seq", "gap-2048/f16/nchw+avg"),
-        *("line128/f32/nchw+avg", "dense/f32/nhwc+seq"),
+        *("line128/f32/nchw+avg", "dense/f32/nhwc+seq", "dense/f64/nchw+exact"),
+        *("psp-3/f32/nhwc+exact", "box15/f32/nchw+exact"),
     )
 ]
 # Its arithmetic is that of float32, or it counts what is beyond the array.
-KNOWN = {("openvino", "dense/f64/nchw+seq"), ("torch-onednn", "resnetd-in/f32/nchw+avg")}
+KNOWN = {("openvino", f"dense/f64/nchw+{kind}") for kind in ("seq", "exact")}
+KNOWN |= {("torch-onednn", "resnetd-in/f32/nchw+avg")}
 
 
 @pytest.mark.parametrize("workload", SMALL_AVERAGES, ids=by_name)

@@ -272,7 +272,7 @@ def test_check_finds_a_wrong_mean(monkeypatch):
 
     monkeypatch.setattr(fastpool, "avg_pool", wrong)
     status, printed, _ = cases.command("check")
-    assert status == 1 and "one axis, threads: 1, averaged: result: " in printed
+    assert status == 1 and "one axis, threads: 1, averaged, pairwise: result: " in printed
 
 
 # ----------------------------------------------------------------------------------------- explain

@@ -291,9 +291,13 @@ def test_no_windows_next_to_windows_that_repeat(name, isa):
 def test_windows_that_repeat_are_pooled_once(name, shape, sizes, layout, isa):
     """Of whole poolings and of parts; into arrays of any strides, or with nothing written."""
     x = cases.values(shape, name, "special", 3)
-    for function in ("adaptive_max_pool", "adaptive_avg_pool"):
-        expected = getattr(_reference, function)(x, sizes, layout=layout)
-        cases.assert_same(getattr(fastpool, function)(x, sizes, layout=layout), expected)
+    for function, more in (
+        ("adaptive_max_pool", {}),
+        ("adaptive_avg_pool", {"numerics": "pairwise"}),
+        ("adaptive_avg_pool", {"numerics": "exact"}),
+    ):
+        expected = getattr(_reference, function)(x, sizes, layout=layout, **more)
+        cases.assert_same(getattr(fastpool, function)(x, sizes, layout=layout, **more), expected)
     check(x, sizes, layout=layout, return_indices=True)
     plan = fastpool.plan_adaptive_max_pool(shape, name, sizes, layout=layout, return_indices=True)
     y, z = plan(x)
@@ -314,5 +318,8 @@ def test_time_of_many_outputs_over_long_windows():
     """The windows of one axis were pooled anew for each output of another: 83 s."""
     x = np.ones((1, 2, 250_000, 1, 1), np.float32)
     with limits.quick(3):
-        for function in (fastpool.adaptive_avg_pool, fastpool.adaptive_max_pool):
-            assert (function(x, (4, 10_000, 4)) == 1).all()
+        assert (fastpool.adaptive_max_pool(x, (4, 10_000, 4)) == 1).all()
+    for numerics in ("pairwise", "exact"):
+        with limits.quick(3):
+            y = fastpool.adaptive_avg_pool(x, (4, 10_000, 4), numerics=numerics)
+        assert (y == 1).all()

@@ -1,4 +1,4 @@
-"""What averages promise: the mean, rounded once, however the work is arranged.
+"""What exact averages promise: the mean, rounded once, however the work is arranged.
 
 Most tests need no oracle. Results are compared exactly, except for the sign of a zero and the bits
 of a NaN, which are not fixed.
@@ -24,6 +24,8 @@ from fastpool._running import averages as averaging
 from fastpool._running import builds as running
 
 FLOATS = cases.FLOAT_NAMES
+EXACT = {"numerics": "exact"}
+exact_avg_pool = functools.partial(fastpool.avg_pool, **EXACT)
 
 
 def on_every_build(call):
@@ -37,9 +39,9 @@ def on_every_build(call):
 def check_row(x, kernel, expected=None, **attributes):
     """Compare windows over a row with what is expected, or with the slow twin."""
     if expected is None:
-        expected = _reference.avg_pool(x, kernel, layout="W", **attributes)
+        expected = _reference.avg_pool(x, kernel, layout="W", **attributes, **EXACT)
     for build, y in on_every_build(
-        lambda **more: fastpool.avg_pool(x, kernel, layout="W", **attributes, **more)
+        lambda **more: exact_avg_pool(x, kernel, layout="W", **attributes, **more)
     ):
         cases.assert_same(y, expected, f"{build}, {x.dtype}, {kernel} {attributes}")
 
@@ -69,15 +71,15 @@ def test_the_mean_of_equal_numbers_is_that_number(name, isa):
         x = np.full((3, 12, 20), number, cases.dtype(name))
         for kernel in range(1 + i % 3, 60 if i else 140, 3 if i else 1):
             row = x.reshape(-1)[: kernel + 9]
-            y = fastpool.avg_pool(row, kernel, layout="W", pads=kernel // 2)
+            y = exact_avg_pool(row, kernel, layout="W", pads=kernel // 2)
             cases.assert_same(y, np.full_like(y, number), f"{number} x {kernel}")
         for kernel in [(2, 2), (3, 3), (5, 7), (12, 20), (11, 13), (12, 1)]:
             for layout in ("CHW", "HWC"):
-                y = fastpool.avg_pool(
+                y = exact_avg_pool(
                     x, kernel if layout == "CHW" else 3, layout=layout, auto_pad="SAME_LOWER"
                 )
                 cases.assert_same(y, np.full_like(y, number), f"{number} x {kernel}, {layout}")
-        y = fastpool.adaptive_avg_pool(x, (5, 7), layout="CHW")
+        y = fastpool.adaptive_avg_pool(x, (5, 7), layout="CHW", **EXACT)
         cases.assert_same(y, np.full_like(y, number), f"parts of {number}")
 
 
@@ -109,7 +111,7 @@ def test_a_mean_lies_between_its_extremes(name, isa):
     for seed, kind in enumerate(["normal", "finite", "powers", "cancelling"]):
         x = cases.summands((2, 30, 41), name, kind, seed)
         for kernel in (2, 3, (5, 1), (1, 17)):
-            mean = fastpool.avg_pool(x, kernel, layout="CHW")
+            mean = exact_avg_pool(x, kernel, layout="CHW")
             assert (mean <= fastpool.max_pool(x, kernel, layout="CHW")).all()
             assert (mean >= -fastpool.max_pool(-x, kernel, layout="CHW")).all()
 
@@ -117,12 +119,12 @@ def test_a_mean_lies_between_its_extremes(name, isa):
 @pytest.mark.parametrize(("narrow", "wide"), [("float16", "float32"), ("float32", "float64")])
 def test_wider_numbers_have_the_same_mean(narrow, wide, isa):
     x = cases.summands((2, 20, 33), narrow, "quarters", 0)
-    exact = fastpool.avg_pool(x.astype(wide), (4, 2), layout="CHW")
-    cases.assert_same(fastpool.avg_pool(x, (4, 2), layout="CHW"), exact.astype(narrow))
+    exact = exact_avg_pool(x.astype(wide), (4, 2), layout="CHW")
+    cases.assert_same(exact_avg_pool(x, (4, 2), layout="CHW"), exact.astype(narrow))
     for kind in ("normal", "finite", "cancelling"):
         x = cases.summands((2, 20, 33), narrow, kind, 1)
-        direct = fastpool.avg_pool(x, 3, layout="CHW", dtype=wide)
-        cases.assert_same(direct, fastpool.avg_pool(x.astype(wide), 3, layout="CHW"), kind)
+        direct = exact_avg_pool(x, 3, layout="CHW", dtype=wide)
+        cases.assert_same(direct, exact_avg_pool(x.astype(wide), 3, layout="CHW"), kind)
 
 
 # ------------------------------------------------------------------------------ sums out of range
@@ -210,14 +212,14 @@ def test_ties_of_sums_that_are_not_exact(name, kernel):
     """Each window is settled on its own: in whole planes, small windows and over channels."""
     count, (h, w) = 192, kernel
     windows = tied_windows(name, h * w, count).reshape(count, h, w)
-    expected = _reference.global_avg_pool(windows, layout="CHW")[:, 0, 0]
+    expected = _reference.global_avg_pool(windows, layout="CHW", **EXACT)[:, 0, 0]
     rows = windows.reshape(4, count // 4, h, w).transpose(0, 2, 1, 3).reshape(4, h, count // 4 * w)
     for layout, x, y in (
         ("CHW", windows, expected.reshape(count, 1, 1)),
         ("CHW", rows, expected.reshape(4, 1, count // 4)),
         ("HWC", np.ascontiguousarray(windows.transpose(1, 2, 0)), expected.reshape(1, 1, count)),
     ):
-        call = functools.partial(fastpool.avg_pool, x, kernel, layout=layout, strides=kernel)
+        call = functools.partial(exact_avg_pool, x, kernel, layout=layout, strides=kernel)
         for build, result in on_every_build(call):
             cases.assert_same(result, y, f"{build} {layout}")
 
@@ -230,7 +232,7 @@ def test_least_parts_next_to_an_overflow():
     x[:2, 1] = most
     for sign in (1, -1):
         expected = np.array([[sign * (1 + 2.0**-52), sign * np.inf]])
-        call = functools.partial(fastpool.avg_pool, sign * x, (4, 1), layout="HW", divisor=1)
+        call = functools.partial(exact_avg_pool, sign * x, (4, 1), layout="HW", divisor=1)
         for build, y in on_every_build(call):
             cases.assert_same(y, expected, build)
 
@@ -239,7 +241,7 @@ def test_time_of_subnormal_results():
     """Many windows of a row that two doubles do not decide: each takes its own time only."""
     x = np.full((3, 8194), cases.special_floats("bfloat16")[1])
     x[1, ::64] = largest("bfloat16")
-    plan = fastpool.plan_avg_pool(x.shape, x.dtype, 3, layout="HW", num_threads=1)
+    plan = fastpool.plan_avg_pool(x.shape, x.dtype, 3, layout="HW", num_threads=1, **EXACT)
     plan(x)
     with limits.quick(0.1):  # it takes a millisecond
         plan(x)
@@ -398,7 +400,10 @@ LARGE = {
 @pytest.mark.parametrize("name", ["float32", "float64", "uint8", "int32"])
 @pytest.mark.parametrize("large", LARGE)
 def test_tiles(large, name, isa):
-    """Means of integers below 2**53 are quotients of their exact sums, rounded once."""
+    """Means of integers below 2**53 are quotients of their exact sums, rounded once.
+
+    The sums of these are exact in any order, in double.
+    """
     shape, kernel, attributes = LARGE[large]
     given = {"strides": 1, "dilations": 1, "pads": 0, **attributes}
     spread = {k: (v,) * len(kernel) if isinstance(v, int) else v for k, v in given.items()}
@@ -409,6 +414,8 @@ def test_tiles(large, name, isa):
     given = {**spread, "pads": spread["pads"] * 2, "count_include_pad": True, "dtype": "float64"}
     for layout in ("NCHW", "NHWC"):
         x = codes if layout == "NCHW" else np.ascontiguousarray(np.moveaxis(codes, 1, -1))
-        y = fastpool.avg_pool(x, kernel, layout=layout, num_threads=2, **given)
-        y = y if layout == "NCHW" else np.moveaxis(y, -1, 1)
-        cases.assert_same(y[0], expected, f"{layout}, {large}")
+        for numerics in ("exact", "pairwise"):
+            more = {"layout": layout, "num_threads": 2, "numerics": numerics}
+            y = fastpool.avg_pool(x, kernel, **given, **more)
+            y = y if layout == "NCHW" else np.moveaxis(y, -1, 1)
+            cases.assert_same(y[0], expected, f"{layout}, {large}, {numerics}")

@@ -13,6 +13,7 @@ import cases
 import fastpool
 from configurations.strategies import averages, examples
 from fastpool import _reference
+from fastpool._planning.dtypes import is_float
 from fastpool._running import builds as running
 
 THREADS = [1, 3]
@@ -21,7 +22,16 @@ SOME = [name for name in ("float32", "float64", "bfloat16", "int16") if name in 
 
 
 def check(function, x, *windows, what="", expected=None, **attributes):
-    """Compare a call with the slow twin or its result, on every build and number of threads."""
+    """Compare a call with the slow twin or its result, on every build and number of threads.
+
+    Floats are added in pairs and exactly, unless the attributes say how; the means of the latter
+    are returned.
+    """
+    if "numerics" not in attributes and is_float(np.dtype(x.dtype).name):
+        for numerics in ("pairwise", "exact"):
+            given = {"what": what, "numerics": numerics, **attributes}
+            means = check(function, x, *windows, expected=expected, **given)
+        return means
     if expected is None:
         expected = getattr(_reference, function)(x, *windows, **attributes)
     call = getattr(fastpool, function)
@@ -208,17 +218,19 @@ def test_arrangements(name, how):
     for layout, seed in itertools.product(("NCHW", "NHWC"), range(2)):
         shape = cases.array_shape(layout, 2, 3, (6, 11))
         x = cases.arranged(cases.summands(shape, name, ("rare", "finite")[seed], seed), how)
-        for function, *windows in [("avg_pool", (2, 3)), ("adaptive_avg_pool", (4, 3))]:
-            expected = check(function, x, *windows, layout=layout)
+        calls = [("avg_pool", (2, 3)), ("adaptive_avg_pool", (4, 3))]
+        for (function, *windows), numerics in itertools.product(calls, ("pairwise", "exact")):
+            attributes = {"layout": layout, "numerics": numerics}
+            expected = check(function, x, *windows, **attributes)
             out = cases.arranged(np.ones_like(expected), how)
             if how in ("broadcast", "read-only") or not out.dtype.isnative:
                 continue
             for build in cases.BUILDS:
                 with running.using(build):
                     out[...] = 1
-                    y = getattr(fastpool, function)(x, *windows, layout=layout, out=out)
+                    y = getattr(fastpool, function)(x, *windows, **attributes, out=out)
                     assert y is out
-                    cases.assert_same(out, expected, f"{build} {layout} {function}")
+                    cases.assert_same(out, expected, f"{build} {attributes} {function}")
 
 
 @pytest.mark.parametrize("result", [None, "float32", "float64"])

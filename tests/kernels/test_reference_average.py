@@ -34,6 +34,9 @@ def single(*values):
     return np.float32(values).tolist()
 
 
+EXACT = {"numerics": "exact"}
+
+
 def same(found, expected):
     np.testing.assert_array_equal(np.array(found, float), np.array(expected, float))
 
@@ -206,14 +209,17 @@ def test_pads_as_large_as_the_window():
 def test_endless_padding_is_counted_and_not_walked_over():
     n = 10**9
     attributes = {"strides": n, "pads": (n, n), "count_include_pad": True}
-    assert average([3.0], 2 * n + 1, "float64", **attributes) == [float(Fraction(3, 2 * n + 1))]
-    (y,) = average([3.0], 2 * n + 1, "float64", **attributes, numerics="sequential")
-    assert y == 3 / float(2 * n + 1)
+    exact = average([3.0], 2 * n + 1, "float64", **attributes, **EXACT)
+    assert exact == [float(Fraction(3, 2 * n + 1))]
+    for numerics in ("sequential", "pairwise"):
+        (y,) = average([3.0], 2 * n + 1, "float64", **attributes, numerics=numerics)
+        assert y == 3 / float(2 * n + 1)
     # A divisor that float32 does not hold.
     size = 2**24 + 1
     attributes = {"pads": (0, size - 1), "count_include_pad": True}
-    assert average([2.0**54], size, "float32", **attributes) == [2**30 - 2**6]
-    assert average([2.0**54], size, "float32", **attributes, numerics="sequential") == [2**30]
+    assert average([2.0**54], size, "float32", **attributes, **EXACT) == [2**30 - 2**6]
+    for numerics in ("sequential", "pairwise"):
+        assert average([2.0**54], size, "float32", **attributes, numerics=numerics) == [2**30]
 
 
 # ------------------------------------------------------------------------------------- one rounding
@@ -226,41 +232,50 @@ def test_properties_of_means(dtype, seed):
     kind = cases.dtype(dtype)
     spread = 2.0 ** rng.integers(-6, 6, (2, 3, 5, 6))
     x = (rng.standard_normal(spread.shape) * spread).astype(kind)
-    window = {"strides": 2, "pads": 1, "ceil_mode": True}
-    y = _reference.avg_pool(x, 3, **window)
+    window = {"strides": 2, "pads": 1, "ceil_mode": True, **EXACT}
+    for numerics in ("pairwise", "sequential", "exact"):
+        window["numerics"] = numerics
+        y = _reference.avg_pool(x, 3, **window)
+        same(_reference.avg_pool(-x, 3, **window), -y)
+    largest = {name: window[name] for name in ("strides", "pads", "ceil_mode")}
     assert y.dtype == kind
-    same(_reference.avg_pool(-x, 3, **window), -y)
     same(_reference.avg_pool(x * kind.type(4), 3, **window), y * kind.type(4))
     wide = np.float64
-    assert (y.astype(wide) <= _reference.max_pool(x, 3, **window).astype(wide)).all()
-    assert (y.astype(wide) >= -_reference.max_pool(-x, 3, **window).astype(wide)).all()
+    assert (y.astype(wide) <= _reference.max_pool(x, 3, **largest).astype(wide)).all()
+    assert (y.astype(wide) >= -_reference.max_pool(-x, 3, **largest).astype(wide)).all()
     for value in (*x.ravel()[:5], kind.type(0.1), -np.abs(x).max()):
         constant = np.full_like(x, value)
         assert (_reference.avg_pool(constant, 3, **window) == value).all()
     # Means of 4 elements with few digits are exact in float64.
     few = np.round(x.astype(wide), 1).astype(np.float32)
-    means = _reference.avg_pool(few.astype(wide), 2)
-    same(_reference.avg_pool(few, 2), means.astype(np.float32))
-    same(_reference.avg_pool(few, 2, dtype="float64"), means)
+    means = _reference.avg_pool(few.astype(wide), 2, **EXACT)
+    same(_reference.avg_pool(few, 2, **EXACT), means.astype(np.float32))
+    same(_reference.avg_pool(few, 2, dtype="float64", **EXACT), means)
 
 
 @pytest.mark.parametrize("dtype", cases.DTYPE_NAMES)
 def test_zeros(dtype):
-    for numerics in ("exact", "sequential"):
+    for numerics in ("exact", "sequential", "pairwise"):
         assert average([0, 0, 0], 2, dtype, numerics=numerics) == [0, 0]
 
 
 def test_nothing_overflows_or_underflows_inside():
-    assert average([3e38] * 4, 4) == single(3e38)
-    assert average([FLT_MAX, FLT_MAX, -FLT_MAX], 3) == single(FLT_MAX / 3)
-    assert average([1.7e308] * 4, 4, "float64") == [1.7e308]
-    assert average([1e30, 1, -1e30], 3) == single(1 / 3)
+    def exact(*arguments, **attributes):
+        return average(*arguments, **attributes, **EXACT)
+
+    assert exact([3e38] * 4, 4) == single(3e38)
+    assert exact([FLT_MAX, FLT_MAX, -FLT_MAX], 3) == single(FLT_MAX / 3)
+    assert exact([1.7e308] * 4, 4, "float64") == [1.7e308]
+    assert exact([1e30, 1, -1e30], 3) == single(1 / 3)
+    assert exact([5e-324, 5e-324], 2, "float64") == [5e-324]
+    assert exact([5e-324, 0], 2, "float64") == [0]  # half of the least number: a tie, to even
+    assert exact([1.5e-323, 0], 2, "float64") == [1e-323]
+    assert exact([FLT_MAX] * 2, 2, divisor=1) == [INF]
+    assert exact([-FLT_MAX] * 2, 2, divisor=1) == [-INF]
+    assert exact([FLT_MAX] * 2, 2, divisor=1, result="float64") == [2 * FLT_MAX]
+    # Sums in pairs overflow.
+    assert average([3e38] * 4, 4) == [INF]
     assert average([5e-324, 5e-324], 2, "float64") == [5e-324]
-    assert average([5e-324, 0], 2, "float64") == [0]  # half of the least number: a tie, to even
-    assert average([1.5e-323, 0], 2, "float64") == [1e-323]
-    assert average([FLT_MAX] * 2, 2, divisor=1) == [INF]
-    assert average([-FLT_MAX] * 2, 2, divisor=1) == [-INF]
-    assert average([FLT_MAX] * 2, 2, divisor=1, result="float64") == [2 * FLT_MAX]
 
 
 @pytest.mark.parametrize("dtype", cases.FLOAT_NAMES)
@@ -275,7 +290,7 @@ def test_the_mean_of_many_ones(dtype):
 # ----------------------------------------------------------------------------------- special values
 
 
-@pytest.mark.parametrize("numerics", ["exact", "sequential"])
+@pytest.mark.parametrize("numerics", ["exact", "sequential", "pairwise"])
 def test_special_values(numerics):
     def mean(*x, **more):
         return average(x, len(x), numerics=numerics, **more)
@@ -290,7 +305,7 @@ def test_special_values(numerics):
     same(average([NAN, 1, 2, 3], 2, numerics=numerics), [NAN, 1.5, 2.5])  # it leaves the window
 
 
-@pytest.mark.parametrize("numerics", ["exact", "sequential"])
+@pytest.mark.parametrize("numerics", ["exact", "sequential", "pairwise"])
 def test_ignored_nan(numerics):
     ignore = {"nan": "ignore", "numerics": numerics}
     include = {**ignore, "pads": (1, 0), "count_include_pad": True}
@@ -314,7 +329,9 @@ def test_ignored_nan(numerics):
 def test_sequential_sums():
     large = 2**24
     sequential = {"numerics": "sequential"}
-    assert average([large, 1, 1], 3, divisor=1) == [large + 2]
+    assert average([large, 1, 1], 3, divisor=1, **EXACT) == [large + 2]
+    assert average([large, 1, 1], 3, divisor=1) == [large]  # (large + 1) + 1 in pairs
+    assert average([large, 0, 1, 1], 4, divisor=1) == [large + 2]
     assert average([large, 1, 1], 3, divisor=1, **sequential) == [large]
     assert average([1, 1, large], 3, divisor=1, **sequential) == [large + 2]
     assert average([3e38] * 4, 4, **sequential) == [INF]
@@ -327,6 +344,7 @@ def test_sequential_sums():
     assert average(np.transpose(x), 2, divisor=1, **sequential) == [[2]]
     # The quotient is a float32, whatever the result.
     assert average([1, 0, 0], 3, result="float64", **sequential) == single(1 / 3)
+    assert average([1, 0, 0], 3, result="float64", **EXACT) == [1 / 3]
     assert average([1, 0, 0], 3, result="float64") == [1 / 3]
     # The divisor is a float32: 2**24 + 1 becomes 2**24.
     assert average([1], 1, divisor=large + 1, **sequential) == [2**-24]

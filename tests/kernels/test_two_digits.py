@@ -25,7 +25,11 @@ LAYERS = [
 ]
 
 
+EXACT = {"numerics": "exact"}
+
+
 def assert_exact(x, kernel, attributes):
+    attributes = attributes | EXACT
     expected = _reference.avg_pool(x, kernel, **attributes)
     for build in cases.BUILDS:
         with running.using(build):
@@ -74,10 +78,10 @@ def test_blocks_of_other_sizes(sizes, monkeypatch):
 def test_adaptive(output_size):
     for layout, shape in (("CHW", (3, 7, 17)), ("HWC", (5, 13, 9))):
         for x in arrays(shape):
-            expected = _reference.adaptive_avg_pool(x, output_size, layout=layout)
+            expected = _reference.adaptive_avg_pool(x, output_size, layout=layout, **EXACT)
             for build in cases.BUILDS:
                 with running.using(build):
-                    y = fastpool.adaptive_avg_pool(x, output_size, layout=layout)
+                    y = fastpool.adaptive_avg_pool(x, output_size, layout=layout, **EXACT)
                 cases.assert_same(y, expected, f"{build} {shape} {output_size}")
 
 
@@ -97,7 +101,7 @@ def test_two_elements(kernel, attributes, layout):
     """Their sum is rounded once, and a power of two divides it: ties, subnormals, overflow."""
     attributes = attributes | {"layout": layout}
     shape = (3, 21) if layout == "CW" else (21, 3)
-    plan = fastpool.plan_avg_pool(shape, "float64", kernel, **attributes)
+    plan = fastpool.plan_avg_pool(shape, "float64", kernel, **attributes, **EXACT)
     assert make_sum_work(plan).rounds_once
     for x in arrays(shape):
         assert_exact(x, kernel, attributes)
@@ -111,12 +115,12 @@ def test_where_one_rounding_is_not_enough():
     """Three elements, a divisor that is no power of two, sums that are carried along."""
 
     def once(*arguments, **attributes):
-        plan = fastpool.plan_avg_pool(*arguments, **attributes)
+        plan = fastpool.plan_avg_pool(*arguments, **attributes, **EXACT)
         return make_sum_work(plan).rounds_once
 
     assert not once((2, 9, 9), "float64", (2, 2), layout="CHW")
     assert not once((2, 9), "float64", 2, layout="CW", divisor=3)
     assert not once((2, 9), "float32", 2, layout="CW")
     assert not once((2, 2), "float64", 3, layout="CW", pads=1, count_include_pad=True)
-    adaptive = fastpool.plan_adaptive_avg_pool((2, 5), "float64", (4,), layout="CW")
+    adaptive = fastpool.plan_adaptive_avg_pool((2, 5), "float64", (4,), layout="CW", **EXACT)
     assert not make_sum_work(adaptive).rounds_once

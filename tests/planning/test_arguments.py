@@ -191,7 +191,7 @@ CHOICES = {
     arguments.index_space: ("output", "inferred"),
     arguments.beyond: ("drop", "count"),
     arguments.rounding: ("half_even", "half_away", "trunc", "floor"),
-    arguments.numerics: ("exact", "sequential", "pairwise"),
+    arguments.numerics: ("pairwise", "exact", "sequential"),
     arguments.partial: ("sum", "scale"),
 }
 

@@ -334,7 +334,9 @@ def test_padding_that_does_not_count():
         "edges     of 3136 windows of a plane, 220 over an edge, 0 empty",
         "divisor   a sum is divided by the number of taps on elements (count_include_pad",
         "          is off): that along H times that along W",
-        "values    float32: the true mean, rounded once",
+        'values    float32, numerics "pairwise": taps along H, then along W are added by',
+        "          trees, in float32, and the sum is divided once; a mean is off by at",
+        "          most 5 * 2**-24 times the sum of magnitudes over the divisor",
         '          nan "propagate": a window with a NaN, or with infinities of both',
         "          signs, gives NaN",
     ]
@@ -367,8 +369,15 @@ ONE_BY_ONE = (
     "once; each step is rounded to float32 nan"
 )
 MEANS = {
-    "float32 to float64: the true mean, rounded once nan": {"result_dtype": "float64"},
-    "the true quotient, rounded once nan": {"divisor": 3},
+    "float32 to float64: the true mean, rounded once nan": {
+        "result_dtype": "float64",
+        "numerics": "exact",
+    },
+    "the true quotient, rounded once nan": {"divisor": 3, "numerics": "exact"},
+    "by trees, in float32, and the sum is divided once; a mean is off by at most 3 * 2**-24": {},
+    "in float64, and the sum is divided once; a mean is off by at most 3 * 2**-53 times": {
+        "result_dtype": "float64"
+    },
     'nan "ignore": NaN is not summed; a window': {"divisor": 3, "nan": "ignore"},
     "NaN is neither summed nor counted; a window of nothing else gives NaN": {"nan": "ignore"},
     ONE_BY_ONE: {"numerics": "sequential"},
@@ -422,7 +431,8 @@ def test_taps_that_count_are_those_of_the_divisors():
 
 def test_windows_of_an_output_size():
     plan = plan_adaptive_avg_pool((1, 2, 60, 60), "float32", (7, 6))
-    assert what_is_computed(plan.explain())[:-3] == [
+    *lines, _, _, _, _, _ = what_is_computed(plan.explain())
+    assert lines == [
         "AvgPoolPlan: float32 NCHW (1, 2, 60, 60) -> (1, 2, 7, 6)",
         "window    of an adaptive pooling, 10 x 10 elements at most",
         "rule      output_size (7, 6): of O windows along an axis of H elements, window",

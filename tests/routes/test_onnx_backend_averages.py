@@ -181,14 +181,15 @@ def test_a_model():
 
 
 def test_options():
-    x = np.array([[[1e8, 1.0, -1e8, np.nan]]], np.float32)
-    pool = node(kernel_shape=[3])
-    exact, sequential = np.float32(1 / 3), np.float32(0)
-    assert Backend.run_node(pool, [x])[0][0, 0, 0] == exact
-    assert Backend.run_node(pool, [x], numerics="sequential")[0][0, 0, 0] == sequential
-    mean = node("GlobalAveragePool")
-    assert Backend.run_node(mean, [x], nan="ignore")[0].tolist() == [[[exact]]]
-    assert Backend.run_node(mean, [x], nan="ignore", numerics="sequential")[0].item() == sequential
+    x = np.array([[[1e8, 1.0, -1e8, 1.0, 2.0, np.nan]]], np.float32)
+    pool, mean = node(kernel_shape=[5]), node("GlobalAveragePool")
+    by_windows = {"exact": 4 / 5, "sequential": 3 / 5, "pairwise": 2 / 5, None: 2 / 5}
+    of_all = {"exact": 4 / 5, "sequential": 3 / 5, "pairwise": 3 / 5, None: 3 / 5}
+    for numerics, expected in by_windows.items():
+        rules = {} if numerics is None else {"numerics": numerics}
+        assert Backend.run_node(pool, [x], **rules)[0][0, 0, 0] == np.float32(expected)
+        y = Backend.run_node(mean, [x], nan="ignore", **rules)[0]
+        assert y.item() == np.float32(of_all[numerics])
     pool = node(kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1, count_include_pad=1)
     x = np.ones((1, 1, 4), np.float32)
     assert Backend.run_node(pool, [x])[0][0, 0, 2] == 0.5

@@ -43,7 +43,7 @@ def test_maxima_of_seven(outputs):
     assert_same(indices, np.stack(first, -1))
 
 
-@pytest.mark.parametrize("numerics", ["exact", "sequential"])
+@pytest.mark.parametrize("numerics", ["pairwise", "exact", "sequential"])
 @pytest.mark.parametrize("output_size", [(3, 2), [1, 1], np.array([6, 4]), 2, (None, 2), (0, 2)])
 def test_averages_are_the_native_call(output_size, numerics):
     expected = fastpool.adaptive_avg_pool(PLANE, output_size, numerics=numerics)

@@ -19,7 +19,7 @@ PADS = {"pads": (1, 0, 2, 1)}
 # --------------------------------------------------------------------------------- avg_pool
 
 
-@pytest.mark.parametrize("numerics", ["exact", "sequential"])
+@pytest.mark.parametrize("numerics", ["pairwise", "exact", "sequential"])
 @pytest.mark.parametrize(
     "attributes, native",
     [

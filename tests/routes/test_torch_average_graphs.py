@@ -169,7 +169,7 @@ def operator_call(name, x, attributes, with_indices=False):
         size = attributes[0] if isinstance(attributes[0], tuple) else attributes * rank
         size = [n or extent for n, extent in zip(size, x.shape[-rank:], strict=True)]
         if "avg" in name:
-            return OPS.adaptive_avg_pool.default, (size, "exact")
+            return OPS.adaptive_avg_pool.default, (size, "pairwise")
         operators = OPS.adaptive_max_pool, OPS.adaptive_max_pool_with_indices
         return operators[with_indices].default, (size,)
     usual = None, None, 0, False, True, None
@@ -178,7 +178,7 @@ def operator_call(name, x, attributes, with_indices=False):
         list(value) if isinstance(value, tuple) else [value] * rank
         for value in (kernel, stride or kernel, padding)
     ]
-    return OPS.avg_pool.default, (*windows, *rules, "exact")
+    return OPS.avg_pool.default, (*windows, *rules, "pairwise")
 
 
 @pytest.mark.parametrize("requires_grad", [False, True])
@@ -242,7 +242,7 @@ def test_compile_without_graph_breaks(compiled):
     "message, function",
     [
         ("padding: expected at most half of", lambda x: ft.avg_pool2d(x, 2, padding=2)),
-        ('numerics: expected one of "exact"', lambda x: ft.avg_pool2d(x, 2, numerics="fast")),
+        ('numerics: expected one of "pairwise"', lambda x: ft.avg_pool2d(x, 2, numerics="fast")),
         ("output_size: expected ints of", lambda x: ft.adaptive_avg_pool2d(x, -1)),
     ],
 )
@@ -255,9 +255,9 @@ class Operators(nn.Module):
     """What `Head` does, by operators, which exported programs keep."""
 
     def forward(self, x):
-        window = [3, 3], [2, 2], [1, 1], True, False, None, "exact"
+        window = [3, 3], [2, 2], [1, 1], True, False, None, "pairwise"
         x = OPS.avg_pool(x, *window)
-        return OPS.adaptive_max_pool(OPS.adaptive_avg_pool(x, [6, x.shape[-1]], "exact"), [2, 2])
+        return OPS.adaptive_max_pool(OPS.adaptive_avg_pool(x, [6, x.shape[-1]], "pairwise"), [2, 2])
 
 
 def test_export(tmp_path):

@@ -1,4 +1,4 @@
-"""fastpool.torch's averages and adaptive pooling give what torch gives, and exact means."""
+"""fastpool.torch's averages and adaptive pooling give what torch gives, and what fastpool does."""
 
 import copy
 import pickle
@@ -57,7 +57,7 @@ def draw(rng):
     return shape, (kernel_size, stride, padding, bool(rng.integers(2)), bool(rng.integers(2)))
 
 
-def twin(x, attributes, divisor=None):
+def twin(x, attributes, divisor=None, numerics=None):
     """The means of the slow twin, by the rules of fastpool.torch."""
     kernel_size, stride, padding, ceil_mode, count_include_pad = attributes
     return tensor(
@@ -69,6 +69,7 @@ def twin(x, attributes, divisor=None):
             ceil_mode=ceil_mode,
             count_include_pad=count_include_pad,
             divisor=divisor,
+            numerics=numerics,
             rounding="half_even" if x.dtype.is_floating_point else "trunc",
         ),
         x.dtype,
@@ -108,26 +109,33 @@ def test_sequential_means_have_torchs_bits(dtype):
             same(y, expected)
 
 
+@pytest.mark.parametrize("numerics", [None, "pairwise", "exact"])
 @pytest.mark.parametrize("dtype", [*FLOATS, torch.int64, *OTHERS, torch.bool], ids=str)
-def test_means_are_exact(dtype):
+def test_means_are_those_of_the_twin(dtype, numerics):
+    more = {} if numerics is None else {"numerics": numerics}
     rng = np.random.default_rng(1)
     for _ in range(15):
         shape, attributes = draw(rng)
         rank = len(shape) - 2
         x = numbers(shape, dtype, rng)
-        expected = twin(x, attributes)
+        expected = twin(x, attributes, **more)
         for kind, each in arrangements(x):
-            same(AVERAGES[rank][1](each, *attributes), expected[0] if "batch" in kind else expected)
+            y = AVERAGES[rank][1](each, *attributes, **more)
+            same(y, expected[0] if "batch" in kind else expected)
         if rank > 1 and dtype not in OTHERS and dtype is not torch.bool:
-            same(AVERAGES[rank][1](x, *attributes, 3), twin(x, attributes, 3))
+            same(AVERAGES[rank][1](x, *attributes, 3, **more), twin(x, attributes, 3, **more))
 
 
-def test_exact_and_sequential_means_differ():
-    x = torch.tensor([[[1.0, 2**-24, 2**-24]]])
-    assert F.avg_pool1d(x, 3) == ft.avg_pool1d(x, 3, numerics="sequential") < ft.avg_pool1d(x, 3)
+def test_the_three_numerics_differ():
+    x = torch.tensor([[[1.0, 2**-24, 2**-24, 2**-24]]])
+    exact, pairwise, sequential = (
+        ft.avg_pool1d(x, 4, numerics=numerics) for numerics in ("exact", "pairwise", "sequential")
+    )
+    assert F.avg_pool1d(x, 4) == sequential < pairwise < exact
+    assert ft.avg_pool1d(x, 4) == pairwise
     large = torch.full((1, 1, 4), 3e38)
-    same(ft.avg_pool1d(large, 4), large[..., :1])
-    assert F.avg_pool1d(large, 4).isinf()
+    same(ft.avg_pool1d(large, 4, numerics="exact"), large[..., :1])
+    assert F.avg_pool1d(large, 4).isinf() and ft.avg_pool1d(large, 4).isinf()
 
 
 def test_sums_of_int64_do_not_wrap():
@@ -160,7 +168,7 @@ def test_nan_and_infinities_go_through():
     )
     for dtype in FLOATS:
         x = torch.from_numpy(values).to(dtype)
-        for numerics in ("exact", "sequential"):
+        for numerics in ("exact", "pairwise", "sequential"):
             y = ft.avg_pool2d(x, 2, 1, numerics=numerics)
             same(y, F.avg_pool2d(x, 2, 1))
         y = ft.adaptive_avg_pool2d(x, 5)
@@ -178,19 +186,26 @@ def test_adaptive_means(rank, dtype):
     x = numbers((2, 3, 4, 5, 6)[: rank + 2], dtype, np.random.default_rng(rank))
     theirs, ours = ADAPTIVE_AVERAGES[rank]
     for size in SIZES[rank]:
-        y = ours(x, size)
+        y = ours(x, size, numerics="exact")
         expected = theirs(x.double(), size)  # which rounds less than a type of 32 bits
         if dtype is torch.float64:
             same(y, expected, rtol=1e-14, atol=1e-16)
         else:
             same(y, (expected.trunc() if dtype is torch.bool else expected).to(dtype))
-        for kind, each in arrangements(x):
-            same(ours(each, size), y[0] if "batch" in kind else y)
+        rounding = "half_even" if dtype.is_floating_point else "trunc"
+        for numerics in ("exact", "pairwise"):
+            y = tensor(
+                _reference.adaptive_avg_pool(array(x), size, rounding=rounding, numerics=numerics),
+                dtype,
+            )
+            for kind, each in arrangements(x):
+                same(ours(each, size, numerics=numerics), y[0] if "batch" in kind else y)
+        same(ours(x, size), y)
 
 
 def test_adaptive_means_of_regular_windows_are_those_of_windows():
     x = numbers((2, 3, 6, 8), torch.float32, np.random.default_rng(0))
-    for numerics in ("exact", "sequential"):
+    for numerics in ("exact", "pairwise", "sequential"):
         y = ft.adaptive_avg_pool2d(x, (3, 2), numerics=numerics)
         same(y, ft.avg_pool2d(x, (2, 4), numerics=numerics))
     same(y, F.avg_pool2d(x, (2, 4)))
@@ -321,14 +336,17 @@ def test_modules_show_what_is_not_default(rank):
 
 
 def test_modules_take_divisor_override_and_numerics():
-    x = torch.tensor([[[1.0, 2**-24, 2**-24]]])
+    x = torch.tensor([[[1.0, 2**-24, 2**-24, 2**-24]]])
     same(ft.AvgPool2d((1, 3), divisor_override=1)(torch.ones(1, 1, 3)), torch.tensor([[[3.0]]]))
-    theirs, ours = nn.AvgPool1d(3), ft.AvgPool1d(3)
+    theirs, ours = nn.AvgPool1d(4), ft.AvgPool1d(4)
     ours.numerics = "sequential"
     same(ours(x), theirs(x))
     ft.replace_pooling(theirs, select="all")
-    same(theirs(x), ft.avg_pool1d(x, 3))
-    assert theirs.numerics == "exact"
+    same(theirs(x), ft.avg_pool1d(x, 4))
+    assert theirs.numerics == "pairwise"
+    theirs.numerics = "exact"
+    same(theirs(x), ft.avg_pool1d(x, 4, numerics="exact"))
+    assert ft.avg_pool1d(x, 4, numerics="exact") != ft.avg_pool1d(x, 4) != ours(x)
 
 
 def test_replace_pooling_does_not_find_x_mean():

@@ -68,7 +68,8 @@ def test_results(name, dtype):
     for sample in samples(op, dtype, False):
         x, args, kwargs = sample.input, sample.args, sample.kwargs
         if name in DIFFERENT:
-            y, expected = function(x, *args, **kwargs), op.op(wide(sample), *args, **kwargs)
+            y = function(x, *args, **kwargs, numerics="exact")
+            expected = op.op(wide(sample), *args, **kwargs)
             if dtype is torch.float64:
                 same(y, expected, rtol=1e-15, atol=1e-15)
             else:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 _Ints: TypeAlias = int | list[int] | tuple[int, ...]
 _Sizes: TypeAlias = int | list[int | None] | tuple[int | None, ...] | None
-_Numerics: TypeAlias = Literal["exact", "sequential"]
+_Numerics: TypeAlias = Literal["pairwise", "exact", "sequential"]
 _Select: TypeAlias = Literal["all", "faster"]
 
 @overload
