@@ -48,7 +48,7 @@ def plan_of(workload):
         return fastpool.plan_max_pool(
             *arguments, **workload.window, **settings, return_indices=indices
         )
-    settings["numerics"] = workload.numerics
+    settings["numerics"] = workload.numerics or "exact"  # (in pairs there is one strategy)
     if workload.output_size:
         return fastpool.plan_adaptive_avg_pool(*arguments, workload.output_size, **settings)
     return fastpool.plan_avg_pool(*arguments, **workload.window, **settings)

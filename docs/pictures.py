@@ -385,7 +385,8 @@ def errors():
     found = json.loads((HERE / "errors.json").read_text())
     at = found["figures"].index("99th percentile")
     shown = {
-        "sequential": ("element by element: torch, onnxruntime, OpenVINO", GREY),
+        "sequential": ("element by element: onnxruntime, OpenVINO", GREY),
+        "torch": ("torch", SKY),
         "litert": ("LiteRT", YELLOW),
         "numpy": ("NumPy", GREEN),
         "jax": ("JAX", PINK),

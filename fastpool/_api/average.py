@@ -39,8 +39,7 @@ def avg_pool(
 
     Along each spatial axis output ``o`` is made of the elements ``o * stride - pad_begin + t *
     dilation`` with ``0 <= t < kernel``. Their sum is divided by how many there are, or by what
-    `count_include_pad` and `divisor` say. Floats are added in one order, whatever the layout, the
-    threads and the processor (`numerics`). Sums of integers are exact.
+    `count_include_pad` and `divisor` say. `numerics` names the order in which floats are added.
 
     Parameters
     ----------
@@ -65,12 +64,11 @@ def avg_pool(
         How quotients become integers: to the nearest, with halves to the even one or away from
         zero; toward zero; or down. Floats are always rounded to the nearest, halves to even.
     numerics : {"pairwise", "exact", "sequential"}
-        "pairwise": elements are added by a tree, axis by axis, in float32 (float64 for float64 and
-        for a result of float64), and the sum is divided once. The error grows with the logarithm of
-        the window. "exact": the true mean, rounded once. "sequential": elements are added in
-        row-major order, rounded after each addition, in float32 (float64 for float64), and the sum
-        is divided once. These are the bits of torch, oneDNN, OpenVINO and onnxruntime from opset 19
-        on. Integers are exact in any case.
+        "pairwise": floats are added by a tree, axis by axis, in float32 (float64 for float64 and
+        for a result of float64). The error grows with the logarithm of the window. "exact": the
+        true mean, rounded once. "sequential": floats are added in row-major order, in float32
+        (float64 for float64): the bits of torch, oneDNN, OpenVINO and onnxruntime from opset 19 on.
+        Sums of integers are exact in any case.
     nan : {"propagate", "ignore"}
         "propagate": a window with a NaN gives NaN. "ignore": a NaN is neither summed nor counted,
         and a window of NaN alone gives NaN.
@@ -147,14 +145,6 @@ def avg_pool(
     >>> data = np.array([200, 100, 7], np.uint8)
     >>> fastpool.avg_pool(data, 2, layout="W", divisor=1, dtype="int32")
     array([300, 107], dtype=int32)
-
-    Sums of floats are rounded, unless they are to be exact:
-
-    >>> large = np.array([1e8, 1, -1e8], np.float32)
-    >>> fastpool.avg_pool(large, 3, layout="W")
-    array([0.], dtype=float32)
-    >>> fastpool.avg_pool(large, 3, layout="W", numerics="exact")
-    array([0.33333334], dtype=float32)
     """
     if unknown or more:
         raise unexpected(avg_pool, unknown, more)

@@ -54,7 +54,7 @@ cdef void add_outputs(pairs_of_t *pairs, const Block *b, const PairDivisors *d, 
 cdef void advance(pairs_of_t *pairs, Py_ssize_t outputs, Py_ssize_t elements,
                   const acc_t *tag) noexcept nogil:
     cdef int t
-    pairs.to = <const acc_t *>pairs.to + outputs
+    pairs.to = <acc_t *>pairs.to + outputs
     for t in range(pairs.count):
         pairs.taps[t] = <const acc_t *>pairs.taps[t] + elements
 
@@ -86,7 +86,7 @@ cdef void add_split(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
     one.rows = 1
     for r in range(pairs.rows):
         band = <const acc_t *>pairs.taps[0] + r * pairs.step
-        one.to = <const acc_t *>pairs.to + r * pairs.pitch
+        one.to = <acc_t *>pairs.to + r * pairs.pitch
         for t in range(w.kernel):
             i = t * w.dilation
             one.taps[t] = split + i % w.stride * size + i // w.stride
@@ -127,7 +127,7 @@ cdef void add_long(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
             shift -= 1
             size = w.kernel >> shift
             part.count = 2 + (size & 1)
-        part.to, part.pitch = <const acc_t *>pairs.to + r * pairs.pitch, pairs.pitch
+        part.to, part.pitch = <acc_t *>pairs.to + r * pairs.pitch, pairs.pitch
         add_outputs(&part, b, d, w.stride, tag)
         r += part.rows
 
@@ -164,5 +164,5 @@ cdef void add_each(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
             band = <const acc_t *>pairs.taps[0] + r * pairs.step
             if not add_tree(sums, &trees, 0, 0, trees.axes[0].taps, band, parts):
                 fill(sums, n, <acc_t>0)
-            one.taps[0], one.to = sums, <const acc_t *>pairs.to + r * pairs.pitch + c * n
+            one.taps[0], one.to = sums, <acc_t *>pairs.to + r * pairs.pitch + c * n
             add_divided(&one, d, c, b, tag)

@@ -365,7 +365,8 @@ cdef void average_whole_planes(const View *y, PairTile *t, const real *src, cons
     cdef bint spaced = evenly_spaced(p, b.x) and evenly_spaced(p, y)
     cdef acc_t *bands = <acc_t *>doubles(a, b.scratch, COLUMNS)
     cdef acc_t *columns = <acc_t *>doubles(a, b.scratch, PREFIX)
-    cdef acc_t *sums = <acc_t *>doubles(a, b.scratch, HIGH)
+    cdef acc_t *means = <acc_t *>doubles(a, b.scratch, HIGH)
+    cdef acc_t *sums                        # (not divided in place, because vectors overlap)
     cdef acc_t *parts = <acc_t *>doubles(a, b.scratch, DIGITS)
     cdef const real *at
     cdef char *to
@@ -386,17 +387,18 @@ cdef void average_whole_planes(const View *y, PairTile *t, const real *src, cons
         trees.axes[0].base = count * (window_start(&p.cols, tile.col) - tile.col_lo
                                       + trees.axes[0].lo * p.cols.dilation)
         trees.n = trees.col = count
+        sums = columns + cols * count
         if not add_tree(sums, &trees, 0, 0, trees.axes[0].taps, <const acc_t *>columns, parts):
             fill(sums, count, <acc_t>0)
-        begin_pairs(&one, sums, 0, 1, count)
+        begin_pairs(&one, means, 0, 1, count)
         one.count, one.taps[0] = 1, sums
         add_divided(&one, &d, 0, b, tag)
         to = y.data + output_offset(p, y, tile, plane) * dtype_bytes[a.result]
         if y.channel == 1:
-            store_means(to, sums, count, a.result)
+            store_means(to, means, count, a.result)
         else:
             for i in range(count):
-                store_means(to + i * y.channel * dtype_bytes[a.result], sums + i, 1, a.result)
+                store_means(to + i * y.channel * dtype_bytes[a.result], means + i, 1, a.result)
         plane += count
 
 

@@ -90,7 +90,7 @@ cdef void add_odd(pairs_of_t *part, const acc_t *taps, Py_ssize_t place, Py_ssiz
             part.count, part.rows, part.last_step = 3, hi - r, stride * pitch
             part.taps[2] = taps + r * stride * pitch
         add_in_pairs(part, tag)
-        part.to = <const acc_t *>part.to + part.rows * part.pitch
+        part.to = <acc_t *>part.to + part.rows * part.pitch
         part.taps[0] = <const acc_t *>part.taps[0] + part.rows * part.step
         part.taps[1] = <const acc_t *>part.taps[1] + part.rows * part.step
         r += part.rows

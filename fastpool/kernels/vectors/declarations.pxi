@@ -333,7 +333,7 @@ cdef extern from "kernels/vectors/in_order.h" nogil:
 cdef extern from "kernels/vectors/pairwise.h" nogil:
     enum: MOST_LEAF, NO_DIVISION, ONE_DIVISOR, DIVISORS_OF_COLUMNS
     ctypedef struct pairs_of_t:
-        const void *to
+        void *to
         Py_ssize_t pitch
         const void *taps[MOST_LEAF]
         int count
@@ -346,7 +346,7 @@ cdef extern from "kernels/vectors/pairwise.h" nogil:
         const void *high
         const void *low
     ctypedef struct rolling_t:
-        const void *to
+        void *to
         Py_ssize_t to_col
         const void *taps[MOST_LEAF]
         Py_ssize_t steps[MOST_LEAF]

@@ -129,7 +129,7 @@ DEFINE_FIRST(f64, double)
             T *to = (T *)a->to + r * a->pitch;                                                    \
             for (int t = 0; r && t < count; t++) p[t] += t < count - 1 ? a->step : a->last_step;  \
             if (last < 0) {                                                                       \
-                vec_##name sum;                                                                   \
+                vec_##name sum = zero;                                                            \
                 if (stride == 1)                                                                  \
                     sum = TREE(count, FIRST_##name);                                              \
                 else                                                                              \
