@@ -18,13 +18,13 @@ cdef void add_tall(acc_t *bands, const acc_t *src, Py_ssize_t pitch, Py_ssize_t 
     for col in range(cols):
         at = 0
         while at < n:
-            add_tall_run(bands + col * n + at, src + col * col_step + at, pitch,
-                         imin(most, n - at), b, row, stop)
+            add_tall_run(bands + col * n + at, src + col * col_step + at, pitch, imin(most, n - at),
+                         b, row, stop)
             at += most
 
 
 cdef void add_tall_run(acc_t *bands, const acc_t *src, Py_ssize_t pitch, Py_ssize_t width,
-                         const Block *b, Py_ssize_t row, Py_ssize_t stop) noexcept nogil:
+                       const Block *b, Py_ssize_t row, Py_ssize_t stop) noexcept nogil:
     """Set the sums of neighbouring elements of rows."""
     cdef const Window *w = &b.average.frame.problem.rows
     cdef Py_ssize_t start = window_start(w, row), outputs = stop - row
