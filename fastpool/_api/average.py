@@ -64,10 +64,11 @@ def avg_pool(
         How quotients become integers: to the nearest, with halves to the even one or away from
         zero; toward zero; or down. Floats are always rounded to the nearest, halves to even.
     numerics : {"pairwise", "exact", "sequential"}
-        "pairwise": floats are added by a tree, axis by axis, in float32 (float64 for float64 and
-        for a result of float64). The error grows with the logarithm of the window. "exact": the
-        true mean, rounded once. "sequential": floats are added in row-major order, in float32
-        (float64 for float64): the bits of torch, oneDNN, OpenVINO and onnxruntime from opset 19 on.
+        "pairwise", the default: floats are added by a tree, axis by axis, in float32 (float64 for
+        float64 and for a result of float64). The error grows with the logarithm of the window.
+        "exact": the true mean, rounded once. "sequential": floats are added in row-major order, in
+        float32 (float64 for float64): the bits of torch, oneDNN, OpenVINO and onnxruntime from
+        opset 19 on.
         Sums of integers are exact in any case.
     nan : {"propagate", "ignore"}
         "propagate": a window with a NaN gives NaN. "ignore": a NaN is neither summed nor counted,
@@ -114,12 +115,14 @@ def avg_pool(
     - `ceil_rule`, "VALID" and "SAME_*" are those of :func:`max_pool`, and a stride larger than the
       window never crops.
 
-    No intermediate rounding, overflow or underflow shows. Unless padding counts or a `divisor` is
-    given, the mean of equal values is that value, and a mean lies between the least and the
-    greatest element of its window. All layouts, threads, processors and ways of cutting the work
-    give the same bits. NaN, and infinities of both signs, give NaN. The sign of a zero and the sign
-    and payload of a NaN are not defined. int64 and uint64 results saturate, which needs a
-    `divisor`.
+    All layouts, threads, processors and ways of cutting the work give the same bits. With
+    `numerics` "exact" no intermediate rounding, overflow or underflow shows. Then, unless padding
+    counts or a `divisor` is given, the mean of equal values is that value, and a mean lies between
+    the least and the greatest element of its window. Sums in pairs are rounded, and may overflow
+    where the mean would not.
+
+    NaN, and infinities of both signs, give NaN. The sign of a zero and the sign and payload of a
+    NaN are not defined. int64 and uint64 results saturate, which needs a `divisor`.
 
     Plans of recent geometries are cached, so that repeated calls do not plan again.
 

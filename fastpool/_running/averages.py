@@ -60,15 +60,15 @@ LONG_ROW = 1 << 17
 # row, and the columns of padding per column and output from which each output is added on its own.
 PAIR_BYTES = 16 << 10
 PAIR_ELEMENTS = 512
-# Sums in pairs of tall windows: bytes of rows of parts that stay in the second-level cache, the
-# fewest elements of such a row, and the most bytes. Planes of one window: how many at a time.
+MOST_MARGINS = 8
+# Of tall windows: bytes of rows of parts that stay in the second-level cache, the fewest elements
+# of such a row, and the most bytes.
 TALL_BYTES = 128 << 10
 TALL_ELEMENTS = 64
 MOST_TALL = 1 << 20
-MOST_LINES = 1 << 20
-WHOLE_PLANES = 64
-LEAVES = 8  # of a tree, at once (trees.pxi)
-MOST_MARGINS = 8
+MOST_LINES = 1 << 20  # bytes of rows that are converted, or added along leading axes
+WHOLE_PLANES = 64  # planes of one window at a time
+LEAVES = 8  # of a tree, added at once, twice as parts (MOST_LEAVES in trees.pxi)
 MOST_LEAF = 7  # taps of a tree that stays in registers (pairwise.h)
 # Tiles for threads, and bytes of input that one has at least.
 SOME_TASKS = 16
@@ -383,7 +383,7 @@ NO_PAIRS = Pairs(0, 0, 0, 0, False, False, 0, 0, 0, 0)
 
 
 def _pairs(plan, windows, tile, span, channels_last, moves):
-    """Return how windows are added in pairs. `tile` is as planes lie once they are interleaved."""
+    """Return how windows are added in pairs. `tile` is that of interleaved planes, if they are."""
     *leads, rows, cols = windows
     tile_rows, tile_cols, channels, planes = tile
     item = 8 if "float64" in (plan.dtype, plan.result_dtype) else 4
