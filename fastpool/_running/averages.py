@@ -65,7 +65,7 @@ MOST_MARGINS = 8
 # of such a row, and the most bytes.
 TALL_BYTES = 128 << 10
 TALL_ELEMENTS = 64
-MOST_TALL = 1 << 20
+MOST_TALL = 4 << 20
 MOST_LINES = 1 << 20  # bytes of rows that are converted, or added along leading axes
 WHOLE_PLANES = 64  # planes of one window at a time
 LEAVES = 8  # of a tree, added at once, twice as parts (MOST_LEAVES in trees.pxi)
@@ -398,7 +398,7 @@ def _pairs(plan, windows, tile, span, channels_last, moves):
     if one_window:
         block_rows, tall = min(planes, WHOLE_PLANES, 4 * long_rows), 0
     else:
-        block_rows, tall = _tall(rows, min(tile_rows, long_rows), tile_rows, band_bytes, item)
+        block_rows, tall = _tall(rows, min(tile_rows, long_rows), tile_rows, span * channels, item)
     lines = min(rows.size, rows.span(block_rows))
     in_place = ITEMSIZE[plan.dtype] == item and plan.nan != "ignore" and moves
     in_place &= all(lead.kernel == 1 for lead in leads)
@@ -420,7 +420,7 @@ def _pairs(plan, windows, tile, span, channels_last, moves):
     )
 
 
-def _tall(rows, most, tile_rows, band_bytes, item):
+def _tall(rows, most, tile_rows, width, item):
     """Return the output rows of a block and the elements of parts, if windows share these.
 
     0: too few windows overlap, or parts take too much room.
@@ -430,13 +430,15 @@ def _tall(rows, most, tile_rows, band_bytes, item):
         taps, halvings = taps // 2, halvings + 1
     if rows.places or not halvings:
         return most, 0
-    more = max(most, min(4 * -(-rows.extent // rows.stride), 4 * TALL_BYTES // band_bytes))
+    more = max(
+        most, min(4 * -(-rows.extent // rows.stride), 4 * TALL_BYTES // (item * (width + 64)))
+    )
     more = min(tile_rows, more)
     # A row of parts is added once per halving, and a row of taps `kernel` times per output.
     if 2 * (halvings + 2) * (more * rows.stride + rows.extent) > more * rows.kernel:
         return most, 0
     parts = (more - 1) * rows.stride + 1 + (rows.kernel - taps) * rows.dilation
-    elements = 2 * max(TALL_ELEMENTS, TALL_BYTES // item // parts) * parts
+    elements = 2 * max(min(width, TALL_ELEMENTS), TALL_BYTES // item // parts) * parts
     return (more, elements) if elements * item <= MOST_TALL else (most, 0)
 
 
