@@ -321,7 +321,7 @@ def make_sum_work(plan, moves=True, off=()):
         tall=pairs.tall,
         long_rows=pairs.long_rows,
         whole=whole or pairs.one_window,
-        wide_counts=math.prod(map(most_taps, windows)) > 2**24,
+        wide_counts=max(math.prod(map(most_taps, windows)), abs(most_divisor(plan))) > 2**24,
         band=0 if whole else span * channels + 64,
         lag=0 if whole else min(cols.dilation, max(1, cols.size)),
         digit_bits=bits,

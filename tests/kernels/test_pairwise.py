@@ -106,3 +106,29 @@ def test_one_result_for_layouts_parts_and_windows(isa):
     whole = fastpool.global_avg_pool(x, numerics="pairwise")
     cases.assert_same(fastpool.avg_pool(x, x.shape[2:], numerics="pairwise"), whole)
     cases.assert_same(fastpool.adaptive_avg_pool(x, 1, numerics="pairwise"), whole)
+
+
+@pytest.mark.parametrize("taps", [2**24 + 1, 2**24 + 3, 2**25 + 3])
+def test_floats_do_not_count_the_taps_of_huge_windows(taps, isa):
+    """Padding counts, and a NaN does not: the divisor is rounded once."""
+    x = np.array([np.nan, 2, 3, 5], np.float32)
+    attributes = {"pads": taps - 2, "strides": taps, "count_include_pad": True, "nan": "ignore"}
+    y = fastpool.avg_pool(x, taps, **attributes, layout="W")
+    cases.assert_same(y, _reference.avg_pool(x, taps, **attributes, layout="W"))
+
+
+def test_all_but_a_few_of_many_elements_are_nan(isa):
+    x = np.full(2**24 + 3, np.nan, np.float32)
+    x[77:79] = 3
+    assert fastpool.global_avg_pool(x, layout="W", nan="ignore").item() == 3
+    x[78] = np.nan
+    assert fastpool.global_avg_pool(x, layout="W", nan="ignore").item() == 3
+
+
+@pytest.mark.parametrize("shape", [(2, 64, 6, 3), (1, 1088, 6, 3), (17, 64, 1, 3), (1, 77, 7, 7)])
+@pytest.mark.parametrize("name", FLOATS)
+def test_planes_of_one_window_next_to_an_infinity(name, shape, isa):
+    """A flag has all means of a block made again, and divided once."""
+    x = cases.summands(shape, name, "finite", 3)
+    x[0, 3, 0, 0] = np.inf
+    cases.assert_same(fastpool.global_avg_pool(x), _reference.global_avg_pool(x))

@@ -269,8 +269,8 @@ cdef void divide_rows_of_some(char *y, const View *view, PairTile *t, acc_t *sum
     cdef const Average *a = b.average
     cdef const Problem *p = &a.frame.problem
     cdef Py_ssize_t n = b.tile.channels, width = b.tile.cols * n, r, c, rows, first
-    cdef acc_t *by = <acc_t *>(doubles(a, b.scratch, DIVISORS) + 3 * PAIR_SLOTS * b.tile.cols)
-    cdef acc_t *taps = by + b.tile.cols
+    cdef count_t *by = <count_t *>(doubles(a, b.scratch, DIVISORS) + 3 * PAIR_SLOTS * b.tile.cols)
+    cdef count_t *taps = by + b.tile.cols
     cdef divisors_t d
     for r in range(row, stop):
         rows = real_taps(&p.rows, r, &first) * b.slabs
@@ -278,8 +278,8 @@ cdef void divide_rows_of_some(char *y, const View *view, PairTile *t, acc_t *sum
         if rows != t.taps or d.divisor != t.by:
             t.taps, t.by = rows, d.divisor
             for c in range(b.tile.cols):
-                taps[c] = <acc_t>(rows * real_taps(&p.cols, b.tile.col + c, &first))
-                by[c] = <acc_t>(d.divisor * (d.counts[c] if d.counts != NULL else 1))
+                taps[c] = <count_t>(rows * real_taps(&p.cols, b.tile.col + c, &first))
+                by[c] = <count_t>(d.divisor * (d.counts[c] if d.counts != NULL else 1))
         if n == 1:
             divide_some(sums, nans, taps, by, False, a.divisor != 0, width)
         else:

@@ -326,11 +326,11 @@ DEFINE_ROLL(f64, double)
 /* Divide n sums by `by` less the number of NaN, unless `fixed`. Sums of NaN alone become NaN.
  * `taps` and `by` are one number, or one of each sum. */
 #define DEFINE_DIVIDE_SOME(name, T, C)                                                            \
-    static void divide_some_##name(T *sums, const C *nans, const T *taps, const T *by, int one,   \
+    static void divide_some_##name(T *sums, const C *nans, const C *taps, const C *by, int one,   \
                                    int fixed, ptrdiff_t n) {                                      \
         for (ptrdiff_t i = VECTORS_##name(n); i < n; i++) {                                       \
-            T all = taps[one ? 0 : i], count = by[one ? 0 : i], none = (T)nans[i];                \
-            T d = fixed ? count : (T)((C)count - nans[i]);                                        \
+            C all = taps[one ? 0 : i], count = by[one ? 0 : i], none = nans[i];                   \
+            T d = (T)(fixed ? count : count - none);                                              \
             sums[i] = none > 0 && none == all ? (T)NAN : sums[i] / (d == 0 ? 1 : d);              \
         }                                                                                         \
     }
