@@ -6,6 +6,7 @@ from typing import NamedTuple
 from .._planning.dtypes import ITEMSIZE, is_float
 from . import sum_strategies
 from .divisor_counts import counts_of, divisors, most_divisor, values_of
+from .pair_sizes import INTERLEAVED, NO_PAIRS, pair_sizes
 from .passes import Window, chain, trimmed, whole_window
 from .sum_strategies import (
     FEW_TAPS,
@@ -36,9 +37,8 @@ INT_ROW_BYTES = 64 << 10
 PIXEL_OUTPUTS = 2048
 # Elements of a row of zeros that stands for padding, next to rows that are read where they are.
 MOST_ZEROS = 1 << 15
-# Planes of a group that is interleaved (average.pxi repeats it), bytes of a group under a tile that
-# stay in the second-level cache, and output rows of a tile: fewer read too many elements twice.
-INTERLEAVED = 16
+# Of planes that are interleaved: bytes of a group under a tile that stay in the second-level cache,
+# and output rows of a tile: fewer read too many elements twice.
 INTERLEAVED_BYTES = 256 << 10
 FEWEST_ROWS = 4
 # Doubles under a block that are split into two digits: those that stay in the first-level cache,
@@ -56,20 +56,6 @@ MOST_OUTPUTS = 1 << 14
 # Elements of a window along a row from which the row is pooled as a column, whose sums need no
 # scratch. Dilated windows are not: their tiles are this long, or a quarter of a window.
 LONG_ROW = 1 << 17
-# Sums in pairs: bytes of rows of sums that stay in the first-level cache, elements of a part of a
-# row, and the columns of padding per column and output from which each output is added on its own.
-PAIR_BYTES = 16 << 10
-PAIR_ELEMENTS = 512
-MOST_MARGINS = 8
-# Of tall windows: bytes of rows of parts that stay in the second-level cache, the fewest elements
-# of such a row, and the most bytes.
-TALL_BYTES = 128 << 10
-TALL_ELEMENTS = 64
-MOST_TALL = 4 << 20
-MOST_LINES = 1 << 20  # bytes of rows that are converted, or added along leading axes
-WHOLE_PLANES = 64  # planes of one window at a time
-LEAVES = 8  # of a tree, added at once, twice as parts (MOST_LEAVES in trees.pxi)
-MOST_LEAF = 7  # taps of a tree that stays in registers (pairwise.h)
 # Tiles for threads, and bytes of input that one has at least.
 SOME_TASKS = 16
 TASK_BYTES = 64 << 10
@@ -274,7 +260,7 @@ def make_sum_work(plan, moves=True, off=()):
     pairs = NO_PAIRS
     if pairwise:
         under = tile_rows, tile_cols, channels, planes
-        pairs = _pairs(plan, windows, under, span, channels_last, moves)
+        pairs = pair_sizes(plan, windows, under, span, channels_last, moves)
         span, pitch, block = pairs.span, pairs.pitch, pairs.block_rows * width
     return SumWork(
         input_shape=plan.input_shape,
@@ -362,84 +348,6 @@ def _rounds_once(plan, windows, counts):
         counts = [float(plan.divisor)]
     divisors = [tuple(map(int, map(abs, values_of(count)))) for count in counts]
     return all(divisors) and not any(n & (n - 1) for values in divisors for n in values)
-
-
-class Pairs(NamedTuple):
-    """What `SumWork` has of sums in pairs."""
-
-    item: int  # bytes of a sum
-    span: int  # elements along a row of a tile
-    pitch: int
-    block_rows: int
-    walks: bool
-    one_window: bool
-    parts: int
-    lines: int
-    tall: int
-    long_rows: int
-
-
-NO_PAIRS = Pairs(0, 0, 0, 0, False, False, 0, 0, 0, 0)
-
-
-def _pairs(plan, windows, tile, span, channels_last, moves):
-    """Return how windows are added in pairs. `tile` is that of interleaved planes, if they are."""
-    *leads, rows, cols = windows
-    tile_rows, tile_cols, channels, planes = tile
-    item = 8 if "float64" in (plan.dtype, plan.result_dtype) else 4
-    under = min(cols.size, span)
-    walks = bool(cols.places) or span > MOST_MARGINS * (under + tile_cols)
-    span = under if walks else span
-    one_window = channels == 1 and plan.nan != "ignore" and rows.out == cols.out == 1
-    pitch = max(channels, min(PAIR_ELEMENTS, span * channels), WHOLE_PLANES * one_window)
-    depth = sum(w.kernel.bit_length() for w in windows) + len(windows) + 2 * LEAVES
-    band_bytes = item * (span * channels + 64)
-    long_rows = max(1, PAIR_BYTES // band_bytes)
-    if one_window:
-        block_rows, tall = min(planes, WHOLE_PLANES, 4 * long_rows), 0
-    else:
-        block_rows, tall = _tall(rows, min(tile_rows, long_rows), tile_rows, span * channels, item)
-    lines = min(rows.size, rows.span(block_rows))
-    in_place = ITEMSIZE[plan.dtype] == item and plan.nan != "ignore" and moves
-    in_place &= all(lead.kernel == 1 for lead in leads)
-    in_place &= not channels_last or channels in (plan.channels, max(channels, INTERLEAVED))
-    few = rows.places or (one_window and rows.kernel > FEW_TAPS) or lines > block_rows * rows.kernel
-    if in_place or few or lines * band_bytes > MOST_LINES:
-        lines = 0
-    return Pairs(
-        item=item,
-        span=span,
-        pitch=pitch,
-        block_rows=block_rows,
-        walks=walks,
-        one_window=one_window,
-        parts=pitch * depth,
-        lines=lines,
-        tall=tall,
-        long_rows=long_rows,
-    )
-
-
-def _tall(rows, most, tile_rows, width, item):
-    """Return the output rows of a block and the elements of parts, if windows share these.
-
-    0: too few windows overlap, or parts take too much room.
-    """
-    taps, halvings = rows.kernel, 0
-    while taps > MOST_LEAF:
-        taps, halvings = taps // 2, halvings + 1
-    if rows.places or not halvings:
-        return most, 0
-    more = max(
-        most, min(4 * -(-rows.extent // rows.stride), 4 * TALL_BYTES // (item * (width + 64)))
-    )
-    more = min(tile_rows, more)
-    # A row of parts is added once per halving, and a row of taps `kernel` times per output.
-    if 2 * (halvings + 2) * (more * rows.stride + rows.extent) > more * rows.kernel:
-        return most, 0
-    parts = (more - 1) * rows.stride + 1 + (rows.kernel - taps) * rows.dilation
-    elements = 2 * max(min(width, TALL_ELEMENTS), TALL_BYTES // item // parts) * parts
-    return (more, elements) if elements * item <= MOST_TALL else (most, 0)
 
 
 def _split(windows, strategy, tile_rows, block, width, under, channels):

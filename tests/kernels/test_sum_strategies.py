@@ -15,7 +15,7 @@ from codes import means
 from fastpool import _reference
 from fastpool._planning.dtypes import is_float
 from fastpool._planning.geometry import Axis
-from fastpool._running import averages, strategies, sum_strategies
+from fastpool._running import averages, pair_sizes, strategies, sum_strategies
 from fastpool._running import builds as running
 from fastpool._running.divisor_counts import MOST_DIVISORS, counts_of
 
@@ -520,6 +520,7 @@ def test_what_is_interleaved():
     [
         ("sum/average.pxi", "INTERLEAVED", averages.INTERLEAVED),
         ("sum/average.pxi", "MARKS", averages.MARKS),
+        ("sum/trees.pxi", "MOST_LEAVES", pair_sizes.LEAVES),
         ("sum/double_double.pxi", "MOST_PAIR_TAPS", averages.MOST_PAIR_TAPS),
         ("sum/average.pxi", "MOST_DIVISORS", MOST_DIVISORS),
         ("vectors/bytes.h", "MOST_BYTES", sum_strategies.MOST_BYTES),
