@@ -4,7 +4,7 @@
     python ci/strategies.py --only apart --isa avx2 --seeds 1 2 --layers 1000
     python ci/strategies.py --list                  # and the gain on each layer
 
-Maxima and averages. A layer counts for the strategy that takes it, not for the one that then pools
+Maxima alone. A layer counts for the strategy that takes it, not for the one that then pools
 its interleaved planes or composites. A strategy that gains less than 1.15 (the geometric mean over
 the layers that it takes) should be narrowed or removed, and the exit status is 1. Those that can
 never be off are listed apart.
@@ -22,13 +22,13 @@ from collections import defaultdict
 import numpy as np
 
 import fastpool
-from fastpool._running import builds, strategies, sum_strategies
+from fastpool._running import builds, strategies
 from fastpool.bench.layers import random_layers
 from fastpool.bench.workloads import make_arrays
 
 WORTH = 1.15
 SWITCH = "FASTPOOL_STRATEGY"
-NEVER_OFF = strategies.NEVER_OFF + sum_strategies.NEVER_OFF
+NEVER_OFF = strategies.NEVER_OFF
 # Rounds in which both ways run in turns, and the seconds of each way in a round. Shared machines
 # are slow for some milliseconds at a time, so several short rounds find the shortest time.
 ROUNDS = 7
@@ -43,15 +43,8 @@ def plan_of(workload):
     """Return the plan of a layer, for one thread."""
     settings = {"layout": workload.layout, "num_threads": 1}
     arguments = workload.shape, workload.dtype
-    if workload.op == "max":
-        indices = workload.kind == "indices"
-        return fastpool.plan_max_pool(
-            *arguments, **workload.window, **settings, return_indices=indices
-        )
-    settings["numerics"] = workload.numerics or "exact"  # (in pairs there is one strategy)
-    if workload.output_size:
-        return fastpool.plan_adaptive_avg_pool(*arguments, workload.output_size, **settings)
-    return fastpool.plan_avg_pool(*arguments, **workload.window, **settings)
+    indices = workload.kind == "indices"
+    return fastpool.plan_max_pool(*arguments, **workload.window, **settings, return_indices=indices)
 
 
 def prepared(workload, x, off=""):
@@ -130,15 +123,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--layers", type=int, default=400, help="random layers of each seed")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    rows = *strategies.STRATEGIES.values(), sum_strategies.STRATEGIES
-    names = [function.__name__ for row in rows for function in row]
+    names = [f.__name__ for row in strategies.STRATEGIES.values() for f in row]
     parser.add_argument("--only", choices=names, help="a strategy")
     isa = {"action": "append", "choices": [*builds.builds()]}
     parser.add_argument("--isa", **isa, help="a build; all by default")
     parser.add_argument("--list", action="store_true", help="print every layer too")
     options = parser.parse_args()
     drawn = [layer for seed in options.seeds for layer in random_layers(seed, options.layers)]
-    layers = [layer for layer in drawn if layer.kind not in ("unpool", "qlinear")]
+    layers = [layer for layer in drawn if layer.op == "max" and layer.kind != "unpool"]
     poor = False
     for build in options.isa or builds.builds():
         found = defaultdict(list)

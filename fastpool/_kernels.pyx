@@ -23,7 +23,7 @@ from libc.stdint cimport (
     int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t,
 )
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memmove, memset
+from libc.string cimport memcpy, memset
 
 from fastpool cimport (
     FASTPOOL_ABI_MAJOR, FASTPOOL_ABI_MINOR, FASTPOOL_APART, FASTPOOL_BAD_FLAGS,
@@ -80,23 +80,16 @@ include "kernels/maximum/strategies.pxi"
 include "kernels/sum/average.pxi"
 include "kernels/sum/divide.pxi"
 include "kernels/sum/quantize.pxi"
-include "kernels/sum/byte_columns.pxi"
-include "kernels/sum/int_columns.pxi"
-include "kernels/sum/columns.pxi"
-include "kernels/sum/windows.pxi"
-include "kernels/sum/whole_planes.pxi"
-include "kernels/sum/pixels.pxi"
-include "kernels/sum/digits.pxi"
-include "kernels/sum/in_order.pxi"
-include "kernels/sum/small_windows.pxi"
 include "kernels/sum/interleaved.pxi"
+include "kernels/sum/in_order.pxi"
 include "kernels/sum/trees.pxi"
-include "kernels/sum/pair_columns.pxi"
+include "kernels/sum/along.pxi"
 include "kernels/sum/tall_windows.pxi"
+include "kernels/sum/window_sums.pxi"
 include "kernels/sum/pairwise.pxi"
 include "kernels/sum/rolling.pxi"
-include "kernels/sum/double_double.pxi"
-include "kernels/sum/two_digits.pxi"
+include "kernels/sum/digits.pxi"
+include "kernels/sum/exact.pxi"
 include "kernels/sum/tile.pxi"
 include "kernels/scatter.pxi"
 

@@ -50,10 +50,7 @@ def switched_off():
     switches = os.environ.get("FASTPOOL_STRATEGY", "").replace(" ", "")
     if not switches:
         return frozenset()
-    from . import sum_strategies  # here, so that importing fastpool stays fast
-
-    rows = *strategies.STRATEGIES.values(), sum_strategies.STRATEGIES
-    never = strategies.NEVER_OFF + sum_strategies.NEVER_OFF
+    rows, never = strategies.STRATEGIES.values(), strategies.NEVER_OFF
     names = {f.__name__: None for row in rows for f in row if f.__name__ not in never}
     chosen = switches.split(",")
     for choice in chosen:
@@ -142,7 +139,7 @@ class PreparedAverage(Prepared):
         plain = plain_dtype(plan.dtype, dtype)
         result = plain if plan.result_dtype == plan.dtype else plain_dtype(plan.result_dtype)
         kernels = builds.builds()[self.build]
-        self.work = make_sum_work(plan, python, switched_off())
+        self.work = make_sum_work(plan, python)
         self.threads = threads_of_calls(plan.num_threads, self.work.nbytes)
         self.pooling = kernels.Averaging(self.work, plain, result, self.threads)
         self.run = self.pooling.run if plan.activation is None else _refuse

@@ -8,7 +8,7 @@ from .._planning import geometry
 from .._planning.average_pool import AvgPool
 from .._planning.dtypes import ITEMSIZE, is_float, is_integer
 from .._planning.lp_pool import LpPool
-from .._running import averages, builds, lp, strategies, sum_strategies, threads
+from .._running import averages, builds, lp, strategies, threads
 from .._running.forks import has_forked
 from .._running.passes import is_empty
 from .._running.work import work_bytes
@@ -281,16 +281,18 @@ def _kernel(plan, prepared):
 
 
 def _kernel_of_means(plan, prepared):
-    """Return how tiles are averaged, and the (strategy, reason) of those that declined."""
+    """Return how tiles are averaged, and (): there is no other way."""
     work = prepared.work
-    text = sum_strategies.DOES[work.strategy]
+    text = "columns added in pairs, then these along rows"
+    if work.sequential:
+        text = "one pass over a row of windows per tap"
     if work.interleaves:
         text = f"{averages.INTERLEAVED} planes interleaved; {text}"
     if work.sequential or work.pairwise:
         text += "; each addition is rounded"
-    else:
-        text += "; with more digits where a sum is not exact"
-    return f'{text} ("{work.strategy}"); {_tiles(prepared.pooling.tasks)}', work.declined
+    elif is_float(plan.dtype):
+        text += "; by digits where a sum is not exact"
+    return f"{text}; {_tiles(prepared.pooling.tasks)}", ()
 
 
 def _tiles(count):

@@ -7,6 +7,7 @@
 
 cdef enum:
     FEW_ELEMENTS = 16
+    MAX_VEC_BYTES = 64
 
 
 cdef vec_flag pool_few(number *dst, const Target *to, const number *src, const Source *s,

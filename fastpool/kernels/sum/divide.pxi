@@ -190,27 +190,6 @@ cdef bint quick_divide(char *y, const quick_t *d, const Average *a) noexcept nog
     return quick_divide_32(y, d)
 
 
-cdef void quick_divide_ints(char *y, const quick_t *d, const Average *a) noexcept nogil:
-    """Divide rows of sums in 32 bits by reciprocals."""
-    cdef int result = a.result
-    if result == F16:
-        quick_divide_f16_of_ints(y, d)
-    elif result == BF16:
-        quick_divide_bf16_of_ints(y, d)
-    elif result == I8 or result == U8:
-        if a.small_floats:
-            quick_divide_8_of_ints(y, d)
-        else:
-            quick_divide_8_of_long_ints(y, d)
-    elif result == I16 or result == U16:
-        if a.small_floats:
-            quick_divide_16_of_ints(y, d)
-        else:
-            quick_divide_16_of_long_ints(y, d)
-    else:
-        quick_divide_32_of_ints(y, d)
-
-
 cdef const Reciprocals *reciprocals_of(const Block *b, Py_ssize_t row) noexcept nogil:
     """Return those of a row of a tile."""
     cdef const Average *a = b.average
@@ -224,27 +203,18 @@ cdef const Reciprocals *reciprocals_of(const Block *b, Py_ssize_t row) noexcept 
 
 
 cdef bint quick_divide_rows(char *y, const View *view, const char *sums, const Block *b,
-                            Py_ssize_t done, Py_ssize_t stop, double unit) noexcept nogil:
-    """Divide the sums of some rows of a tile by reciprocals. Return False if that is not sure.
-
-    With a unit sums are multiples of it, in 32 bits.
-    """
+                            Py_ssize_t done, Py_ssize_t stop) noexcept nogil:
+    """Divide the sums of some rows of a tile by reciprocals. Return False if that is not sure."""
     cdef const Average *a = b.average
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t n = tile.channels, width = tile.cols * n, r = done, last, c, stop_col
+    cdef Py_ssize_t n = tile.channels, width = tile.cols * n, r = done, last, c, stop_col, first
     cdef int size = dtype_bytes[a.result], item = 4 if a.small_floats else 8
-    cdef int pitch = width * (4 if unit else item)
     cdef const Reciprocals *by
-    cdef const char *high
-    cdef const char *low
-    cdef bint halves = unit != 0 and is_float_code(a.result)
     cdef bint sure = True, lies = view.col == n or tile.cols == 1
     cdef quick_t d
-    d.rounding, d.sums_pitch, d.unit = a.rounding, pitch, unit
-    if a.divisors == 0 or (unit and not a.quick_ints):
+    d.rounding, d.sums_pitch = a.rounding, width * item
+    if a.divisors == 0:
         return False
-    if halves:
-        item = 4
     while r < stop:
         last, by = same_divisors(b, r, stop), reciprocals_of(b, r)
         d.rows, d.pitch = last - r, view.row * size
@@ -259,25 +229,20 @@ cdef bint quick_divide_rows(char *y, const View *view, const char *sums, const B
                        and b.counts[stop_col] == b.counts[c]):
                     stop_col += 1
             d.n = (stop_col - c) * n
-            d.sums = sums + (r - done) * pitch + c * n * (4 if unit else item)
+            d.sums = sums + ((r - done) * width + c * n) * item
             d.one = by.count == 1 or n > 1
-            high = by.nearest if halves else by.high
-            low = by.minus if halves else by.low
-            d.high = high + (0 if by.count == 1 else (tile.col + c) * item)
-            d.low = low + (0 if by.count == 1 else (tile.col + c) * item)
-            if unit:
-                quick_divide_ints(y + (r * view.row + c * view.col) * size, &d, a)
-            else:
-                sure &= quick_divide(y + (r * view.row + c * view.col) * size, &d, a)
+            first = 0 if by.count == 1 else (tile.col + c) * item
+            d.high, d.low = by.high + first, by.low + first
+            sure &= quick_divide(y + (r * view.row + c * view.col) * size, &d, a)
             c = stop_col
         r = last
     return sure
 
 
-cdef bint quick_divide_planes(char *y, const double *sums, Py_ssize_t planes,
+cdef bint quick_divide_planes(char *y, const char *sums, Py_ssize_t planes,
                               const Average *a) noexcept nogil:
     """Divide the sums of neighbouring planes that have one window each."""
     cdef quick_t d
-    d.sums, d.sums_pitch, d.rows, d.pitch, d.n = <const char *>sums, 0, 1, 0, planes
+    d.sums, d.sums_pitch, d.rows, d.pitch, d.n = sums, 0, 1, 0, planes
     d.high, d.low, d.one, d.rounding = a.reciprocals[0].high, a.reciprocals[0].low, True, a.rounding
     return a.divisors == 1 and quick_divide(y, &d, a)

@@ -1,4 +1,4 @@
-# Takes:   windows with numerics="sequential" that small_windows does not take
+# Takes:   windows with numerics="sequential"
 # Reads:   the input in place, one row of windows at a time
 # Scratch: the sums (HIGH), and how many NaN each window leaves out (NANS)
 # Wins:    no other strategy takes them
@@ -10,8 +10,8 @@ cdef inline int sum_bytes(int code) noexcept nogil:
     return 8 if code == F64 else 4
 
 
-cdef void sum_in_order(char *sums, double *nans, const real *src, const Block *b,
-                       Py_ssize_t output) noexcept nogil:
+cdef void sum_in_order(char *sums, double *nans, const char *src, const Block *b,
+                       Py_ssize_t output, const real *tag) noexcept nogil:
     """Set the sums of one row of windows. If there are `nans`, count NaN, and add none."""
     cdef const Problem *p = &b.average.frame.problem
     cdef const Tile *tile = b.tile
@@ -21,7 +21,7 @@ cdef void sum_in_order(char *sums, double *nans, const real *src, const Block *b
     cdef Py_ssize_t some = 0, stop = tile.cols      # outputs that have such taps, if not all
     cdef Py_ssize_t step = p.rows.dilation
     cdef int size = sum_bytes(p.code)
-    cdef const real *row
+    cdef const char *row
     memset(sums, 0, tile.cols * n * size)
     if nans != NULL:
         fill(nans, tile.cols * n, <double>0)
@@ -43,7 +43,8 @@ cdef void sum_in_order(char *sums, double *nans, const real *src, const Block *b
                     hi = real_taps(w, tile.col + c, &at)
                     at -= tile.col_lo
                     for t in range(hi):
-                        add_in_order(sums + c * n * size, row + (at + t * w.dilation) * col, n, 1,
+                        add_in_order(sums + c * n * size,
+                                     <const real *>(row + (at + t * w.dilation) * col), n, 1,
                                      nans + c * n if nans != NULL else NULL)
                 continue
             for t in range(begin, end):
@@ -52,14 +53,16 @@ cdef void sum_in_order(char *sums, double *nans, const real *src, const Block *b
                 lo = 0 if at >= 0 else ceil_div(-at, w.stride)
                 hi = 0 if at >= w.size else imin(tile.cols, (w.size - 1 - at) // w.stride + 1)
                 at -= tile.col_lo
-                if n == 1 or (w.stride == 1 and col == n):
+                if n == 1 or (w.stride == 1 and col == n * p.size):
                     if lo < hi:
-                        add_in_order(sums + lo * n * size, row + (at + lo * w.stride) * col,
+                        add_in_order(sums + lo * n * size,
+                                     <const real *>(row + (at + lo * w.stride) * col),
                                      (hi - lo) * n, w.stride if n == 1 else 1,
                                      nans + lo * n if nans != NULL else NULL)
                     continue
                 for c in range(lo, hi):
-                    add_in_order(sums + c * n * size, row + (at + c * w.stride) * col, n, 1,
+                    add_in_order(sums + c * n * size,
+                                 <const real *>(row + (at + c * w.stride) * col), n, 1,
                                  nans + c * n if nans != NULL else NULL)
 
 
@@ -97,7 +100,8 @@ cdef void leave_out(char *sums, double *nans, const divisors_t *d, const Block *
             i += 1
 
 
-cdef void average_in_order(char *y, const View *view, const real *src, Block *b) noexcept nogil:
+cdef void average_in_order(char *y, const View *view, const char *src, const Block *b,
+                           const real *tag) noexcept nogil:
     """Pool one plane of a tile."""
     cdef const Average *a = b.average
     cdef const Tile *tile = b.tile
@@ -107,7 +111,7 @@ cdef void average_in_order(char *y, const View *view, const real *src, Block *b)
     cdef double *nans = doubles(a, b.scratch, NANS) if a.ignore_nan else NULL
     cdef divisors_t d, one
     for r in range(tile.rows):
-        sum_in_order(sums, nans, src, b, tile.row + r)
+        sum_in_order(sums, nans, src, b, tile.row + r, tag)
         set_divisors(&d, b, tile.row + r)
         if a.ignore_nan:
             leave_out(sums, nans, &d, b, tile.row + r)
@@ -123,3 +127,13 @@ cdef void average_in_order(char *y, const View *view, const real *src, Block *b)
             divide_in_order(y + (r * view.row + c * view.col) * size,
                             sums + c * n * sum_bytes(code), &one, run * n, code, a.result)
             c += run
+
+
+cdef void average_planes_in_order(const View *y, const char *src, const Block *b,
+                                  const real *tag) noexcept nogil:
+    """Pool the planes of a tile."""
+    cdef const Problem *p = &b.average.frame.problem
+    cdef Py_ssize_t i
+    for i in range(b.tile.planes):
+        average_in_order(y.data + output_offset(p, y, b.tile, i) * dtype_bytes[b.average.result], y,
+                         src + input_offset(p, b.x, b.tile, i), b, tag)

@@ -11,8 +11,9 @@
 
 cdef inline Py_ssize_t row_pitch(const Block *b) noexcept nogil:
     """Return the elements of a plane from one row to the next, once planes are interleaved."""
-    cdef Py_ssize_t size = b.average.frame.problem.cols.size
-    return size if b.x.row == size else b.tile.col_hi - b.tile.col_lo
+    cdef const Problem *p = &b.average.frame.problem
+    cdef Py_ssize_t cols = p.cols.size
+    return cols if b.x.row == cols * p.size else b.tile.col_hi - b.tile.col_lo
 
 
 cdef inline Py_ssize_t neighbours(const Block *b, Py_ssize_t plane, Py_ssize_t most,
@@ -25,16 +26,17 @@ cdef inline Py_ssize_t neighbours(const Block *b, Py_ssize_t plane, Py_ssize_t m
     return most if spaced else imin(most, channels - (b.tile.plane + plane) % channels)
 
 
-cdef void interleave(any_t *to, const any_t *src, const Block *b, Py_ssize_t planes) noexcept nogil:
+cdef void interleave(char *to, const char *src, const Block *b, Py_ssize_t planes) noexcept nogil:
     """Interleave neighbouring planes of a tile, in every slab. `src` is where the first begins."""
     cdef Py_ssize_t rows = b.tile.row_hi - b.tile.row_lo, cols = b.tile.col_hi - b.tile.col_lo
-    cdef Py_ssize_t pitch = row_pitch(b), size = rows * pitch * INTERLEAVED, s, r
-    if b.x.row == pitch and rows > 0:       # rows that are neighbours in memory are one run
+    cdef Py_ssize_t size = b.average.frame.problem.size, pitch = row_pitch(b), s, r
+    cdef Py_ssize_t row = pitch * INTERLEAVED * size, slab = rows * row
+    if b.x.row == pitch * size and rows > 0:    # rows that are neighbours in memory are one run
         rows, cols = 1, (rows - 1) * pitch + cols
     for s in range(b.slabs):
         for r in range(rows):
-            transpose(to + s * size + r * pitch * INTERLEAVED, INTERLEAVED,
-                      src + b.offsets[s] + r * b.x.row, b.x.channel, planes, cols, sizeof(any_t))
+            transpose(to + s * slab + r * row, INTERLEAVED, src + b.offsets[s] + r * b.x.row,
+                      b.x.channel // size, planes, cols, <int>size)
 
 
 cdef void separate(char *to, const View *y, const char *results, const Block *b,
@@ -56,7 +58,7 @@ cdef void separate(char *to, const View *y, const char *results, const Block *b,
             results += INTERLEAVED * size
 
 
-cdef void average_interleaved(const View *y, const any_t *src, const Block *b) noexcept nogil:
+cdef void average_interleaved(const View *y, const char *src, const Block *b) noexcept nogil:
     """Pool a tile. `src` is the first element of the array, in the first slab."""
     cdef const Average *a = b.average
     cdef const Tile *tile = b.tile
@@ -65,7 +67,7 @@ cdef void average_interleaved(const View *y, const any_t *src, const Block *b) n
     cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, plane = 0, planes, lane, run, s
     cdef bint spaced = evenly_spaced(p, b.x) and evenly_spaced(p, y)
     cdef int size = dtype_bytes[a.result]
-    cdef any_t *elements = <any_t *>doubles(a, b.scratch, ELEMENTS)
+    cdef char *elements = <char *>doubles(a, b.scratch, ELEMENTS)
     cdef char *results = <char *>doubles(a, b.scratch, RESULTS)
     cdef View x, to
     cdef Tile all_of = tile[0]
@@ -73,21 +75,22 @@ cdef void average_interleaved(const View *y, const any_t *src, const Block *b) n
     all_of.channels, all_of.plane, all_of.planes = INTERLEAVED, 0, 1
     memset(&x, 0, sizeof(View))
     to = x
-    x.row, to.row = row_pitch(b) * INTERLEAVED, tile.cols * INTERLEAVED
-    x.col = to.col = INTERLEAVED
+    x.row, to.row = row_pitch(b) * INTERLEAVED * p.size, tile.cols * INTERLEAVED
+    x.col, to.col = INTERLEAVED * p.size, INTERLEAVED
     to.data = results - (tile.row * to.row + tile.col * to.col) * size
     for s in range(b.slabs):
         offsets[s] = s * rows * x.row
     block.tile, block.x, block.offsets = &all_of, &x, offsets
     planes = imin(INTERLEAVED, tile.planes)
     if planes < INTERLEAVED:
-        memset(elements, 0, b.slabs * rows * x.row * sizeof(any_t))
+        memset(elements, 0, b.slabs * rows * x.row)
     while plane < tile.planes:
         plane = imin(plane, tile.planes - planes)   # (some planes are pooled again)
         lane = 0
         while lane < planes:
             run = neighbours(b, plane + lane, planes - lane, spaced)
-            interleave(elements + lane, src + input_offset(p, b.x, tile, plane + lane), b, run)
+            interleave(elements + lane * p.size,
+                       src + input_offset(p, b.x, tile, plane + lane), b, run)
             lane += run
         average_planes(&to, elements - input_offset(p, &x, &all_of, 0), &block)
         lane = 0

@@ -1,4 +1,4 @@
-# Sums in pairs down the rows of windows that overlap, for pairwise.pxi: rows of parts, each of
+# Sums down the rows of windows that overlap: rows of parts, each of
 # which is the half of several trees. The time hardly grows with the window.
 
 cdef void add_tall(acc_t *bands, const acc_t *src, Py_ssize_t pitch, Py_ssize_t col_step,

@@ -1,5 +1,5 @@
-# Trees of sums over the axes of one window, for pairwise.pxi. A tree adds the taps along the first
-# axis, another one the sums along the next. A tap that is not there is a zero, or left out.
+# Trees of sums over the axes of one window. A tree adds the taps along the first axis, another one
+# the sums along the next. A tap that is not there is a zero, or left out.
 
 cdef enum:
     MOST_LEAVES = 8         # that are added with one call
@@ -17,14 +17,19 @@ ctypedef fused count_t:                 # of NaN: doubles if floats do not hold 
 
 cdef struct PairAxis:                   # one axis of the window of one output
     Py_ssize_t taps, lo, hi             # taps from lo to hi are elements
-    Py_ssize_t base, step               # offset of tap lo, and from one tap to the next
+    Py_ssize_t base, step               # bytes to tap lo, and from one tap to the next
 
 
 cdef struct Trees:                      # sums over all axes but one, or over the columns of a row
     PairAxis axes[MAX_LEADS + 1]        # the one that is added first comes first
     int count
-    Py_ssize_t cols, col, n             # columns, elements from one to the next and of one
+    Py_ssize_t cols, n                  # columns of a row, elements of one
+    Py_ssize_t col, size                # bytes from one column to the next, and of an element
     bint direct                         # elements are sums
+    convert_t convert                   # makes them sums
+    add_converted_t add                 # converts and adds rows of neighbours, or NULL
+    int word                            # of integers
+    const part_t *part                  # of doubles, or NULL
     bint ignores, counts                # NaN are zeros; they are counted, in place of elements
     bint kept                           # lines of these elements are converted
     bint *found                         # set if there was a NaN
@@ -55,15 +60,23 @@ cdef void set_lead_axes(Trees *trees, const Block *b) noexcept nogil:
 
 
 cdef const acc_t *converted(acc_t *line, acc_t *nans, const Trees *trees,
-                            const real *src) noexcept nogil:
+                            const char *src) noexcept nogil:
     """Set a row of elements as sums. Return it, or which of them are NaN if these are counted."""
     cdef Py_ssize_t c, n = trees.n, runs = trees.cols
-    if trees.col == n:
+    if trees.col == n * trees.size:
         n, runs = n * runs, 1
+    if acc_t is double:
+        if trees.part != NULL and trees.size == 8 and not trees.ignores:    # doubles
+            for c in range(runs):
+                take_parts(line + c * n, <const double *>(src + c * trees.col), n, trees.part)
+            return line
     for c in range(runs):
-        to_row(line + c * n, src + c * trees.col, n, acc_t is double, False)
+        trees.convert(line + c * n, src + c * trees.col, n, trees.word)
     if trees.ignores and take_nans(line, nans, trees.n * trees.cols):
         trees.found[0] = True
+    if acc_t is double:
+        if trees.part != NULL:
+            take_parts(line, line, trees.n * trees.cols, trees.part)
     return nans if trees.counts else line
 
 
@@ -77,15 +90,20 @@ cdef void begin_pairs(pairs_of_t *pairs, acc_t *to, Py_ssize_t pitch, Py_ssize_t
 
 
 cdef void add_leaf(acc_t *to, const Trees *trees, Py_ssize_t first, Py_ssize_t taps,
-                   const real *src) noexcept nogil:
+                   const char *src) noexcept nogil:
     """Add a few taps of the first axis."""
     cdef const PairAxis *axis = &trees.axes[0]
     cdef Py_ssize_t t
-    cdef const real *at
+    cdef const char *at
     cdef acc_t *line = <acc_t *>trees.lines
     cdef pairs_of_t pairs
     begin_pairs(&pairs, to, 0, 1, trees.cols * trees.n)
     pairs.count = <int>taps
+    if trees.add != NULL and axis.lo <= first and first + taps <= axis.hi:
+        for t in range(taps):
+            pairs.taps[t] = src + axis.base + (first + t - axis.lo) * axis.step
+        trees.add(&pairs)
+        return
     for t in range(taps):
         at = src + axis.base + (first + t - axis.lo) * axis.step
         if first + t < axis.lo or first + t >= axis.hi:
@@ -99,7 +117,7 @@ cdef void add_leaf(acc_t *to, const Trees *trees, Py_ssize_t first, Py_ssize_t t
 
 
 cdef bint add_leaves(acc_t *to, const Trees *trees, Py_ssize_t first, Py_ssize_t taps,
-                     const real *src, acc_t *spare) noexcept nogil:
+                     const char *src, acc_t *spare) noexcept nogil:
     """Add taps of the first axis whose leaves are alike. Return False if they are not."""
     cdef const PairAxis *axis = &trees.axes[0]
     cdef Py_ssize_t size = taps, count = 1, t
@@ -108,13 +126,19 @@ cdef bint add_leaves(acc_t *to, const Trees *trees, Py_ssize_t first, Py_ssize_t
     while size > MOST_LEAF and size % 2 == 0 and count < MOST_LEAVES:
         size //= 2
         count *= 2
-    if size > MOST_LEAF or not trees.direct or first < axis.lo or first + taps > axis.hi:
+    if first < axis.lo or first + taps > axis.hi:
+        return False
+    if size > MOST_LEAF or not (trees.direct or trees.add != NULL):
         return False
     begin_pairs(&pairs, spare, trees.pitch, count, trees.cols * trees.n)
     for t in range(size):
         pairs.taps[t] = src + axis.base + (first + t - axis.lo) * axis.step
-    pairs.count, pairs.step, pairs.last_step = <int>size, size * axis.step, size * axis.step
-    add_in_pairs(&pairs, to)
+    pairs.count = <int>size
+    pairs.step = pairs.last_step = size * axis.step // trees.size
+    if trees.direct:
+        add_in_pairs(&pairs, to)
+    else:
+        trees.add(&pairs)
     pairs.count, pairs.step, pairs.last_step = 2, 2 * trees.pitch, 2 * trees.pitch
     while count > 1:                        # (not in place, because vectors overlap)
         count //= 2
@@ -126,7 +150,7 @@ cdef bint add_leaves(acc_t *to, const Trees *trees, Py_ssize_t first, Py_ssize_t
 
 
 cdef bint add_part(acc_t *to, const Trees *trees, int a, Py_ssize_t first, Py_ssize_t taps,
-                   const real *src, acc_t *spare, bint found) noexcept nogil:
+                   const char *src, acc_t *spare, bint found) noexcept nogil:
     """Add the tree of some taps of an axis to sums, or set them if none is `found` yet."""
     if not found:
         return add_tree(to, trees, a, first, taps, src, spare)
@@ -136,7 +160,7 @@ cdef bint add_part(acc_t *to, const Trees *trees, int a, Py_ssize_t first, Py_ss
 
 
 cdef bint add_tree(acc_t *to, const Trees *trees, int a, Py_ssize_t first, Py_ssize_t taps,
-                   const real *src, acc_t *spare) noexcept nogil:
+                   const char *src, acc_t *spare) noexcept nogil:
     """Set sums to the tree of some taps of an axis. Return False, with nothing set, if all are 0.
 
     `spare` has room for the parts of all trees below.

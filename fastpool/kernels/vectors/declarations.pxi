@@ -106,21 +106,12 @@ cdef extern from "kernels/vectors/composites.h" nogil:
     void indices_of(void *, ...)
 
 cdef extern from "kernels/vectors/wide.h" nogil:
-    const Py_ssize_t WIDE
     ctypedef struct float16_t_:
         pass
     ctypedef struct bfloat16_t_:
         pass
     ctypedef struct bool_t_:
         pass
-    vec_t wide(...)
-    vec_t wide_part_load(...)
-    double wide_total(vec_t)
-    void sum_before(double *, const double *, Py_ssize_t)
-    double as_double(...)
-    vec_t wide_add(vec_t, vec_t)
-    vec_t wide_sub(vec_t, vec_t)
-    vec_t wide_zero()
 
 cdef extern from "kernels/vectors/float_flags.h" nogil:
     ctypedef struct fp_state:
@@ -149,8 +140,6 @@ cdef extern from "kernels/vectors/quotients.h" nogil:
         bint powers_of_two, settle
         int rounding
     double power_of_two(int)
-    bint has_low_bits(double)
-    double nearest_int(double)
     int exponent_of(double)
     bint all_within(const double *, Py_ssize_t, double)
     void divide_f16(float16_t_ *, const sums_t *, const divisors_t *, Py_ssize_t)
@@ -177,7 +166,6 @@ cdef extern from "kernels/vectors/quick_quotients.h" nogil:
         const void *low
         bint one
         int rounding
-        double unit
     bint split_reciprocal(double, int, int, double *, double *)
     bint quick_divide_f32(void *, const quick_t *)
     bint quick_divide_f16(void *, const quick_t *)
@@ -212,113 +200,25 @@ cdef extern from "kernels/vectors/quantize.h" nogil:
     void split_factor_floats(double, double, double, float *, float *)
     void quantize_rows(void *, const quantize_t *)
 
-cdef extern from "kernels/vectors/bytes.h" nogil:
-    enum: MOST_BYTES, HALVES, FLOATS_OF_SUMS
-    ctypedef struct byte_rows_t:
-        const uint8_t *src
-        const Py_ssize_t *offsets
-        Py_ssize_t slabs, rows, step
-    void add_byte_rows(uint16_t *, const byte_rows_t *, Py_ssize_t, bint)
-    void carry_byte_rows(uint16_t *, const byte_rows_t *, Py_ssize_t, bint, bint)
-    void sum_columns_before(uint16_t *, const uint16_t *, Py_ssize_t, Py_ssize_t)
-    void sum_byte_taps(float *, const uint16_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, bint)
-    void sum_byte_taps_at_two(float *, const uint16_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, bint)
-    void sum_byte_taps_in_16(uint16_t *, const uint16_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t)
-    void pick_sums(float *, const uint16_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, bint)
-    void widen_sums(double *, const float *, Py_ssize_t)
-    double sum_of_bytes(const void *, Py_ssize_t, bint)
-
-cdef extern from "kernels/vectors/ints.h" nogil:
-    enum: INTS
-    void sum_int_rows(...)
-    void carry_int_rows(...)
-    void sum_int_taps(uint32_t *, const uint32_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t)
-    void sum_int_taps_at_two(uint32_t *, const uint32_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t)
-    void pick_int_sums(uint32_t *, const uint32_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t)
-    void sum_ints_before(uint32_t *, const uint32_t *, Py_ssize_t, Py_ssize_t)
-    void subtract_ints(uint32_t *, const uint32_t *, const uint32_t *, Py_ssize_t)
-    void note_greatest(...)
-    uint32_t noted(...)
-    double HALF_OF(...)
-    void to_ints(...)
-    void ints_to_doubles(double *, const uint32_t *, Py_ssize_t, double)
-    void ints_to_floats(float *, const uint32_t *, Py_ssize_t)
-    void quick_divide_f16_of_ints(void *, const quick_t *)
-    void quick_divide_bf16_of_ints(void *, const quick_t *)
-    void quick_divide_8_of_ints(void *, const quick_t *)
-    void quick_divide_16_of_ints(void *, const quick_t *)
-    void quick_divide_8_of_long_ints(void *, const quick_t *)
-    void quick_divide_16_of_long_ints(void *, const quick_t *)
-    void quick_divide_32_of_ints(void *, const quick_t *)
-
-cdef extern from "kernels/vectors/rows.h" nogil:
-    void to_row(...)
-    void split_f32(float **, const float *, Py_ssize_t, Py_ssize_t)
-    void split_f64(double **, const double *, Py_ssize_t, Py_ssize_t)
-    void split_pixels(char **, const char *, Py_ssize_t, Py_ssize_t, Py_ssize_t)
-
 cdef extern from "kernels/vectors/transpose.h" nogil:
     void transpose(void *, Py_ssize_t, const void *, Py_ssize_t, Py_ssize_t, Py_ssize_t, int)
 
-cdef extern from "kernels/vectors/small_windows.h" nogil:
-    enum: MOST_SMALL_TAPS
-    enum: EXACT_FROM_FLOATS, EXACT_FROM_DOUBLES, FLOATS_IN_ORDER, DOUBLES_IN_ORDER
-    const bint MASKED_ROWS
-    ctypedef struct small_windows_t:
-        const char **rows
-        Py_ssize_t slab, slabs, kernel, dilation, stride, taps, lo, hi
-        Py_ssize_t *offset
-        bint pairs
-    ctypedef struct small_results_t:
-        char *data
-        Py_ssize_t pitch
-        const void *by
-        bint one_divisor
-    void pool_small_exact(const small_windows_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
-                          const small_results_t *)
-    void pool_small_doubles(const small_windows_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
-                            const small_results_t *)
-    void pool_small_floats_in_order(const small_windows_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
-                                    const small_results_t *)
-    void pool_small_doubles_in_order(const small_windows_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
-                                     const small_results_t *)
-
-cdef extern from "kernels/vectors/double_double.h" nogil:
-    ctypedef struct pairs_t:
-        const double *high
-        const double *low
-        const double *missed
-        Py_ssize_t n
-        const double *counts
-        double divisor, terms, exact
-        bint overflows, halves
-    void pair_small(bint, const small_windows_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, double *,
-                    double *, double *, Py_ssize_t)
-    void pair_run(...)
-    void pair_pixels(...)
-    Py_ssize_t divide_pairs_f32(void *, const pairs_t *, Py_ssize_t)
-    Py_ssize_t divide_pairs_f16(void *, const pairs_t *, Py_ssize_t)
-    Py_ssize_t divide_pairs_bf16(void *, const pairs_t *, Py_ssize_t)
-    Py_ssize_t divide_pairs_f64(void *, const pairs_t *, Py_ssize_t)
-    ctypedef struct exact_sum_t:
-        int count
-    bint add_exactly(exact_sum_t *, double)
-    double divide_exactly(const exact_sum_t *, double, int, int)
+cdef extern from "kernels/vectors/convert.h" nogil:
+    ctypedef void (*convert_t)(void *, const void *, Py_ssize_t, int) noexcept
+    convert_t to_floats_of(int)
+    convert_t to_doubles_of(int)
+    convert_t to_words_of(int)
 
 cdef extern from "kernels/vectors/digits.h" nogil:
-    enum: DIGIT, WORD, IS_UPPER, IS_LOWER, IS_NAN
     ctypedef struct part_t:
-        int what, shift
-        bint last
         double scale, above, unit
+        bint quick, wild
     ctypedef struct range_t:
         double most, least
-        bint infinite, nan
-    double part_of(...)
-    vec_t wide_part_of(...)
-    void note_elements(...)
+        bint wild
+    void take_parts(double *, const double *, Py_ssize_t, const part_t *)
+    void note(range_t *, const double *, Py_ssize_t)
     void add_to_sums(double *, double *, double *, const double *, double, Py_ssize_t)
-    double split_digits(double *, double *, const double *, Py_ssize_t, double, double, Py_ssize_t)
 
 cdef extern from "kernels/vectors/in_order.h" nogil:
     void add_in_order(...)
@@ -358,6 +258,9 @@ cdef extern from "kernels/vectors/pairwise.h" nogil:
     void add_in_pairs(...)
     bint set_pair_reciprocals(...)
     bint roll(...)
+    bint roll_f64_of_f32(const rolling_t *)
+    ctypedef void (*add_converted_t)(const pairs_of_t *) noexcept
+    add_converted_t add_converted_of(int, bint)
     void add_to(...)
     bint take_nans(...)
     void divide_some(...)
@@ -419,22 +322,6 @@ ctypedef fused bits:
     uint16_t
     uint32_t
     uint64_t
-
-
-ctypedef fused any_t:       # of every dtype, as sums take them
-    float16_t_
-    bfloat16_t_
-    float
-    double
-    int8_t
-    int16_t
-    int32_t
-    int64_t
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
-    bool_t_
 
 
 ctypedef fused real:

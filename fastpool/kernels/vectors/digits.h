@@ -1,105 +1,70 @@
-/* Digits of elements: parts of so few bits that a double holds the sum of all of one place. */
+/* Digits of doubles: parts of so few bits that a double holds the sum of all of one place. */
 #ifndef FASTPOOL_DIGITS_H
 #define FASTPOOL_DIGITS_H
 
 #include "quotients.h"
 
-/* What to take of an element. */
-enum { DIGIT, WORD, IS_UPPER, IS_LOWER, IS_NAN };
-
+/* What to take of an element: what of x * scale is a multiple of `unit`, without what is one of
+ * `above`, if that is not 0. Of infinities and NaN nothing; or if `wild`, only these. */
 typedef struct {
-    int what;
-    double scale;        /* DIGIT: of x * scale what is a multiple of `unit`, */
-    double above, unit;  /* without what is a multiple of `above`, if that is not 0 */
-    int shift;           /* WORD: the 16 bits of an integer from this one on */
-    int last;            /* WORD: is it the highest, which has the sign? */
+    double scale, above, unit;
+    int quick; /* all are finite, and less than 2**51 * above, or than 2**51 * unit if that is 0 */
+    int wild;
 } part_t;
 
 /* The range of the elements seen so far. */
 typedef struct {
     double most, least; /* magnitudes, the least but 0; inf if there is none */
-    int infinite, nan;
+    int wild;           /* was there an infinity or NaN? */
 } range_t;
 
 /* Return x rounded to a multiple of unit, where it has digits below. */
-INLINE double round_to(double x, double unit) {
-    double c = x < 0 ? -0x1p52 * unit : 0x1p52 * unit;
-    return absolute(x) < 0x1p52 * unit ? (x + c) - c : x;
-}
 INLINE vec_f64 wide_round_to(vec_f64 x, double unit) {
     const vec_u64 sign = (vec_u64){0} + 0x8000000000000000ULL;
     vec_f64 c = (vec_f64)(((vec_u64)x & sign) | (vec_u64)(0x1p52 * unit - (vec_f64){0}));
     vec_u64 inside = (vec_u64)((vec_f64)((vec_u64)x & ~sign) < 0x1p52 * unit - (vec_f64){0});
     return (vec_f64)(((vec_u64)((x + c) - c) & inside) | ((vec_u64)x & ~inside));
 }
-
-INLINE double part_of_float(double x, const part_t *part) {
-    int finite = x - x == 0;
-    switch (part->what) {
-    case IS_UPPER: return !finite && !(x < 0);
-    case IS_LOWER: return !finite && !(x > 0);
-    case IS_NAN: return x != x;
-    }
-    x = finite ? x * part->scale : 0;
-    return part->above ? round_to(x, part->unit) - round_to(x, part->above)
-                       : round_to(x, part->unit);
-}
-INLINE vec_t wide_part_of_float(vec_f64 x, const part_t *part) {
-    const vec_u64 one = (vec_u64)(1.0 - (vec_f64){0});
-    vec_u64 finite = (vec_u64)(x - x == (vec_f64){0});
+INLINE vec_f64 part_of(vec_f64 x, const part_t *part, const int quick) {
+    const vec_f64 c = 0x1.8p52 * part->unit - (vec_f64){0};
+    const vec_f64 d = 0x1.8p52 * part->above - (vec_f64){0};
+    vec_u64 finite;
     vec_f64 rounded;
-    switch (part->what) {
-    case IS_UPPER: return (vec_t)(~finite & ~(vec_u64)(x < (vec_f64){0}) & one);
-    case IS_LOWER: return (vec_t)(~finite & ~(vec_u64)(x > (vec_f64){0}) & one);
-    case IS_NAN: return (vec_t)((vec_u64)(x != x) & one);
+    if (quick) { /* (adding 1.5 * 2**52 units rounds to a multiple of the unit) */
+        if (part->above) x -= (x + d) - d;
+        return (x + c) - c;
     }
+    finite = (vec_u64)(x - x == (vec_f64){0});
+    if (part->wild) return (vec_f64)((vec_u64)x & ~finite);
     x = (vec_f64)((vec_u64)x & finite) * part->scale;
     rounded = wide_round_to(x, part->unit);
-    return (vec_t)(part->above ? rounded - wide_round_to(x, part->above) : rounded);
+    return part->above ? rounded - wide_round_to(x, part->above) : rounded;
 }
 
-#define PARTS_OF_FLOATS(name, T)                                                                  \
-    INLINE double part_##name(const T *p, const part_t *part) {                                   \
-        return part_of_float(as_double(p), part);                                                 \
-    }                                                                                             \
-    INLINE vec_t wide_part_##name(const T *p, const part_t *part) {                               \
-        return wide_part_of_float((vec_f64)wide_##name(p), part);                                 \
+/* Set n doubles to the parts of others. */
+INLINE void take_parts_by(double *to, const double *x, ptrdiff_t n, const part_t *part,
+                          const int quick) {
+    ptrdiff_t i = 0;
+    for (; i + WIDE <= n; i += WIDE)
+        vec_store(to + i, (vec_t)part_of((vec_f64)vec_load(x + i), part, quick));
+    if (i < n) {
+        vec_f64 v = part_of((vec_f64)load_some(x + i, n - i), part, quick);
+        for (int j = 0; i < n; i++, j++) to[i] = v[j];
     }
-PARTS_OF_FLOATS(f16, float16_t_) PARTS_OF_FLOATS(bf16, bfloat16_t_)
-PARTS_OF_FLOATS(f32, float) PARTS_OF_FLOATS(f64, double)
-
-#define PARTS_OF_INTEGERS(name, T)                                                                \
-    INLINE double part_##name(const T *p, const part_t *part) {                                   \
-        int64_t word = (int64_t)(*p >> part->shift);                                              \
-        return part->last ? (double)(T)(*p >> part->shift) : (double)(word & 0xffff);             \
-    }                                                                                             \
-    INLINE vec_t wide_part_##name(const T *p, const part_t *part) {                               \
-        vec_f64 v;                                                                                \
-        for (int i = 0; i < WIDE; i++) v[i] = part_##name(p + i, part);                           \
-        return (vec_t)v;                                                                          \
-    }
-PARTS_OF_INTEGERS(i8, int8_t) PARTS_OF_INTEGERS(u8, uint8_t)
-PARTS_OF_INTEGERS(i16, int16_t) PARTS_OF_INTEGERS(u16, uint16_t)
-PARTS_OF_INTEGERS(i32, int32_t) PARTS_OF_INTEGERS(u32, uint32_t)
-PARTS_OF_INTEGERS(i64, int64_t) PARTS_OF_INTEGERS(u64, uint64_t)
-INLINE double part_bool(const bool_t_ *p, const part_t *part) {
-    (void)part;
-    return as_double_bool(*p);
 }
-INLINE vec_t wide_part_bool(const bool_t_ *p, const part_t *part) {
-    (void)part;
-    return wide_bool(p);
+static void take_parts(double *to, const double *x, ptrdiff_t n, const part_t *part) {
+    const part_t known = *part; /* (stores cannot change it) */
+    if (part->quick)
+        take_parts_by(to, x, n, &known, 1);
+    else
+        take_parts_by(to, x, n, &known, 0);
 }
-#define part_of(p, which) BY_ELEMENT(part, p)(p, which)
-#define wide_part_of(p, which) BY_ELEMENT(wide_part, p)(p, which)
 
-/* Note n elements. */
+/* Note n doubles. */
 INLINE void note_one(range_t *range, double x) {
     double a = absolute(x);
-    if (x != x)
-        range->nan = 1;
-    else if (a - a != 0)
-        range->infinite = 1;
+    if (a - a != 0)
+        range->wild = 1;
     else {
         if (a > range->most) range->most = a;
         if (a && a < range->least) range->least = a;
@@ -119,55 +84,29 @@ INLINE vec_i64 larger_i64(vec_i64 a, vec_i64 b) {
 }
 INLINE vec_i64 smaller_i64(vec_i64 a, vec_i64 b) { return ~larger_i64(~a, ~b); }
 #endif
-#define NOTE(name, T)                                                                             \
-    static void note_##name(range_t *range, const T *p, ptrdiff_t n) {                            \
-        const vec_i64 size = (vec_i64){0} + INT64_MAX; /* all bits but the sign's */              \
-        vec_i64 most = {0}, least = size;                                                         \
-        int64_t high = 0, low = INT64_MAX;                                                        \
-        ptrdiff_t i = 0;                                                                          \
-        for (; i + WIDE <= n; i += WIDE) {                                                        \
-            vec_i64 bits = (vec_i64)wide_##name(p + i) & size;                                    \
-            most = larger_i64(most, bits);                                                        \
-            least = smaller_i64(least, (bits - 1) & size); /* (of 0 it is the largest) */         \
-        }                                                                                         \
-        for (int j = 0; j < WIDE; j++) {                                                          \
-            if (most[j] > high) high = most[j];                                                   \
-            if (least[j] < low) low = least[j];                                                   \
-        }                                                                                         \
-        if (high >= 0x7ff0000000000000) /* an infinity or NaN */                                  \
-            i = 0;                                                                                \
-        else if (high) {                                                                          \
-            note_one(range, f64_of_bits((uint64_t)high));                                         \
-            note_one(range, f64_of_bits((uint64_t)low + 1));                                      \
-        }                                                                                         \
-        for (; i < n; i++) note_one(range, as_double(p + i));                                     \
+static void note(range_t *range, const double *p, ptrdiff_t n) {
+    const vec_i64 size = (vec_i64){0} + INT64_MAX; /* all bits but the sign's */
+    vec_i64 most = {0}, least = size;
+    int64_t high = 0, low = INT64_MAX;
+    ptrdiff_t i = 0;
+    for (; i + WIDE <= n; i += WIDE) {
+        vec_i64 bits = (vec_i64)vec_load(p + i) & size;
+        most = larger_i64(most, bits);
+        least = smaller_i64(least, (bits - 1) & size); /* (of 0 it is the largest) */
     }
-NOTE(f16, float16_t_) NOTE(bf16, bfloat16_t_) NOTE(f32, float) NOTE(f64, double)
-NOTE(i8, int8_t) NOTE(u8, uint8_t) NOTE(i16, int16_t) NOTE(u16, uint16_t)
-NOTE(i32, int32_t) NOTE(u32, uint32_t) NOTE(i64, int64_t) NOTE(u64, uint64_t) NOTE(bool, bool_t_)
-#define note_elements(range, p, n) BY_ELEMENT(note, p)(range, p, n)
-
-/* Split n elements into multiples of a unit and what is below; a vector after them may be
- * overwritten. Return the largest magnitude, or `most`; of a NaN inf. Fetch what is `ahead`. */
-static double split_digits(double *high, double *low, const double *p, ptrdiff_t n, double unit,
-                           double most, ptrdiff_t ahead) {
-    const vec_i64 size = (vec_i64){0} + INT64_MAX;
-    const vec_f64 c = 0x1.8p52 * unit - (vec_f64){0};
-    vec_i64 largest = {0};
-    int64_t bits = (int64_t)f64_bits(most);
-    for (ptrdiff_t i = 0; i < n; i += WIDE) {
-        vec_f64 v = (vec_f64)load_some(p + i, n - i), digit = (v + c) - c;
-        __builtin_prefetch(p + i + ahead);
-        vec_store(high + i, (vec_t)digit);
-        vec_store(low + i, (vec_t)(v - digit));
-        largest = larger_i64(largest, (vec_i64)v & size);
+    for (int j = 0; j < WIDE; j++) {
+        if (most[j] > high) high = most[j];
+        if (least[j] < low) low = least[j];
     }
-    for (int j = 0; j < WIDE; j++)
-        if (largest[j] > bits) bits = largest[j];
-    return bits < 0x7ff0000000000000 ? f64_of_bits((uint64_t)bits) : INFINITY;
+    if (high >= 0x7ff0000000000000) /* an infinity or NaN */
+        i = 0;
+    else if (high) {
+        note_one(range, f64_of_bits((uint64_t)high));
+        note_one(range, f64_of_bits((uint64_t)low + 1));
+    }
+    for (; i < n; i++) note_one(range, p[i]);
 }
 
-/* Add n sums, each times a scale, to the numbers high + low + rest. */
 /* Return r with its last bit set where `below`, of what comes after it, is not 0. */
 INLINE vec_f64 made_odd(vec_f64 r, vec_f64 below) {
     const vec_f64 zero = {0};
@@ -176,6 +115,7 @@ INLINE vec_f64 made_odd(vec_f64 r, vec_f64 below) {
     return (vec_f64)(bits + ((back | 1) & some & (0 - even)));
 }
 
+/* Add n sums, each times a scale, to the numbers high + low + rest. */
 static void add_to_sums(double *high, double *low, double *rest, const double *sums, double scale,
                         ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i += WIDE) {

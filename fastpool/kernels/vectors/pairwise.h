@@ -10,6 +10,7 @@
 #ifndef FASTPOOL_PAIRWISE_H
 #define FASTPOOL_PAIRWISE_H
 
+#include "convert.h"
 #include "loops.h"
 #include "quick_quotients.h"
 
@@ -236,7 +237,8 @@ DEFINE_FIRST(f64, double)
         return found | vec_any(any);                                                              \
     }
 /* Means of a row of pixels, whose channels are neighbours: n elements of at least a vector. The
- * sums down a column of pixels stay in registers for the windows that share it. */
+ * sums down a column of pixels stay in registers for the windows that share it. Sums in double of
+ * floats are not divided. */
 typedef struct {
     void *to;
     ptrdiff_t to_col;                 /* from one output to the next */
@@ -250,39 +252,35 @@ typedef struct {
 #define MOST_PIXEL_BYTES 1024 /* of windows of 7 x 7: their pixels would be far apart */
 enum { WIDE_PIXEL_BYTES = 512, WIDE_PIXELS = 8 };
 
-#define DEFINE_ROLL(name, T)                                                                      \
-    INLINE vec_##name column_of_##name(const T *const *p, const ptrdiff_t *steps, ptrdiff_t col,  \
+#define DEFINE_ROLL(name, vec, T, S, PIXEL, DIVIDED_SUM)                                          \
+    INLINE vec column_of_##name(const S *const *p, const ptrdiff_t *steps, ptrdiff_t col,         \
                                        const int rows) {                                          \
-        return TREE(rows, PIXEL_##name);                                                          \
+        return TREE(rows, PIXEL);                                                                 \
     }                                                                                             \
     INLINE void roll_some_##name(const rolling_t *a, const int rows, const int cols,              \
                                  const int stride, ptrdiff_t start, ptrdiff_t stop) {             \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), last = a->n - lanes;            \
         const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
-        const T *p[MOST_LEAF];                                                                    \
-        const vec_##name zero = {0};                                                              \
-        (void)by, (void)high, (void)low;                                                          \
+        const S *p[MOST_LEAF];                                                                    \
+        const vec zero = {0};                                                                     \
+        (void)by, (void)high, (void)low, (void)zero;                                              \
         for (ptrdiff_t i = 0;;) {                                                                 \
-            vec_##name v[MOST_LEAF];                                                              \
+            vec v[MOST_LEAF];                                                                     \
             ptrdiff_t col = a->first + start * a->stride;                                         \
-            for (int t = 0; t < rows; t++) p[t] = (const T *)a->taps[t] + i;                      \
+            for (int t = 0; t < rows; t++) p[t] = (const S *)a->taps[t] + i;                      \
             for (int j = 0; stride && j < cols - stride; j++)                                     \
                 v[j + stride] = col + j >= 0 && col + j < a->size                                 \
                                     ? column_of_##name(p, a->steps, col + j, rows)                \
-                                    : (vec_##name){0};                                            \
+                                    : (vec){0};                                                   \
             for (ptrdiff_t c = start; c < stop; c++) {                                            \
                 const int kept = stride ? cols - stride : 0;                                      \
                 for (int j = 0; j < kept; j++) v[j] = v[j + stride];                              \
                 for (int j = kept; j < cols; j++)                                                 \
                     v[j] = col + j >= 0 && col + j < a->size                                      \
                                ? column_of_##name(p, a->steps, col + j, rows)                     \
-                               : (vec_##name){0};                                                 \
-                const vec_##name sum = TREE(cols, COLUMN);                                        \
-                const vec_##name all_by = zero + by[c];                                           \
-                const vec_##name all_high = zero + high[c], all_low = zero + low[c];              \
-                (void)all_by, (void)all_high, (void)all_low;                                      \
-                vec_store((T *)a->to + c * a->to_col + i,                                         \
-                          (vec_t)QUOTIENT(name, sum, all_by, all_high, all_low));                 \
+                               : (vec){0};                                                        \
+                const vec sum = TREE(cols, COLUMN);                                               \
+                vec_store((T *)a->to + c * a->to_col + i, (vec_t)DIVIDED_SUM);                    \
                 col += stride ? stride : a->stride;                                               \
             }                                                                                     \
             if (i == last) break;                                                                 \
@@ -293,7 +291,7 @@ enum { WIDE_PIXEL_BYTES = 512, WIDE_PIXELS = 8 };
      * stay in the first-level cache, where those at powers of two share few places. */           \
     INLINE void roll_by_##name(const rolling_t *a, const int rows, const int cols,                \
                                const int stride) {                                                \
-        const ptrdiff_t pixel = a->steps[rows / 2] * (ptrdiff_t)sizeof(T);                        \
+        const ptrdiff_t pixel = a->steps[rows / 2] * (ptrdiff_t)sizeof(S);                        \
         const ptrdiff_t most = !stride ? 1 : pixel < WIDE_PIXEL_BYTES ? a->outputs : WIDE_PIXELS; \
         for (ptrdiff_t c = 0; c < a->outputs; c += most)                                          \
             roll_some_##name(a, rows, cols, stride, c,                                            \
@@ -302,7 +300,7 @@ enum { WIDE_PIXEL_BYTES = 512, WIDE_PIXELS = 8 };
     /* Return 0 if there is no loop for these windows. */                                         \
     static NOINLINE int roll_##name(const rolling_t *a) {                                         \
         const int stride = a->outputs > 1 && a->stride < a->cols ? (int)a->stride : 0;            \
-        const ptrdiff_t pixel = a->steps[a->rows / 2] * (ptrdiff_t)sizeof(T);                     \
+        const ptrdiff_t pixel = a->steps[a->rows / 2] * (ptrdiff_t)sizeof(S);                     \
         if (a->rows != a->cols || (a->rows == 7 && pixel > MOST_PIXEL_BYTES)) return 0;           \
         switch (10 * a->rows + stride) {                                                          \
         case 20: roll_by_##name(a, 2, 2, 0); break;                                               \
@@ -319,9 +317,18 @@ enum { WIDE_PIXEL_BYTES = 512, WIDE_PIXELS = 8 };
     }
 #define PIXEL_f32(t) (vec_f32)vec_load(p[t] + col * steps[t])
 #define PIXEL_f64(t) (vec_f64)vec_load(p[t] + col * steps[t])
+#define WIDE_PIXEL_f32(t) (vec_f64)wide_f32(p[t] + col * steps[t])
 #define COLUMN(j) v[j]
-DEFINE_ROLL(f32, float)
-DEFINE_ROLL(f64, double)
+#if HAS_FMA
+#define DIVIDED_f32 MULTIPLY_ADD_f32(sum, zero + high[c], sum * (zero + low[c]))
+#define DIVIDED_f64 MULTIPLY_ADD_f64(sum, zero + high[c], sum * (zero + low[c]))
+#else
+#define DIVIDED_f32 (sum / (zero + by[c]))
+#define DIVIDED_f64 (sum / (zero + by[c]))
+#endif
+DEFINE_ROLL(f32, vec_f32, float, float, PIXEL_f32, DIVIDED_f32)
+DEFINE_ROLL(f64, vec_f64, double, double, PIXEL_f64, DIVIDED_f64)
+DEFINE_ROLL(f64_of_f32, vec_f64, double, float, WIDE_PIXEL_f32, sum)
 
 /* Divide n sums by `by` less the number of NaN, unless `fixed`. Sums of NaN alone become NaN.
  * `taps` and `by` are one number, or one of each sum. */
@@ -371,6 +378,83 @@ DEFINE_DIVIDE_SOME(f64_f32, double, float) /* (never called) */
 #define EVEN_VECTOR_f64(t) (vec_f64)EVEN_OF(t)
 DEFINE_ADD_IN_PAIRS(f32, float)
 DEFINE_ADD_IN_PAIRS(f64, double)
+
+/* ---- elements of other types, converted on the way ---- */
+
+#define DEFINE_ADD_CONVERTED(sum, T, element, S, LOAD, ONE)                                       \
+    INLINE void add_converted_rows_##sum##_of_##element(const pairs_of_t *a, const int count) {   \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), n = a->width, last = n - lanes; \
+        const S *p[MOST_LEAF];                                                                    \
+        for (int t = 0; t < count; t++) p[t] = (const S *)a->taps[t];                             \
+        for (ptrdiff_t r = 0; r < a->rows; r++) {                                                 \
+            T *to = (T *)a->to + r * a->pitch;                                                    \
+            for (int t = 0; r && t < count; t++) p[t] += a->step;                                 \
+            for (ptrdiff_t i = 0, next = last % lanes ? last % lanes : lanes; i <= last;          \
+                 next += lanes) {                                                                 \
+                vec_store(to + i, (vec_t)TREE(count, LOAD));                                      \
+                i = next;                                                                         \
+            }                                                                                     \
+            for (ptrdiff_t i = 0; last < 0 && i < n; i++) to[i] = TREE(count, ONE);               \
+        }                                                                                         \
+    }                                                                                             \
+    static NOINLINE void add_##sum##_of_##element(const pairs_of_t *a) {                          \
+        switch (a->count) {                                                                       \
+        case 1: add_converted_rows_##sum##_of_##element(a, 1); break;                             \
+        case 2: add_converted_rows_##sum##_of_##element(a, 2); break;                             \
+        case 3: add_converted_rows_##sum##_of_##element(a, 3); break;                             \
+        case 4: add_converted_rows_##sum##_of_##element(a, 4); break;                             \
+        case 5: add_converted_rows_##sum##_of_##element(a, 5); break;                             \
+        case 6: add_converted_rows_##sum##_of_##element(a, 6); break;                             \
+        default: add_converted_rows_##sum##_of_##element(a, 7);                                   \
+        }                                                                                         \
+    }
+#define WIDE_F32(t) (vec_f64)wide_f32(p[t] + i)
+#define WIDE_F16(t) (vec_f64)wide_f16(p[t] + i)
+#define WIDE_BF16(t) (vec_f64)wide_bf16(p[t] + i)
+#define WIDE_I32(t) (vec_f64)wide_i32(p[t] + i)
+#define WIDE_U32(t) (vec_f64)wide_u32(p[t] + i)
+#define AS_DOUBLE_f16(t) as_double_f16(p[t][i])
+#define AS_DOUBLE_bf16(t) as_double_bf16(p[t][i])
+#define AS_DOUBLE_NUMBER(t) (double)p[t][i]
+DEFINE_ADD_CONVERTED(f64, double, f32, float, WIDE_F32, AS_DOUBLE_NUMBER)
+DEFINE_ADD_CONVERTED(f64, double, f16, float16_t_, WIDE_F16, AS_DOUBLE_f16)
+DEFINE_ADD_CONVERTED(f64, double, bf16, bfloat16_t_, WIDE_BF16, AS_DOUBLE_bf16)
+DEFINE_ADD_CONVERTED(f64, double, i32, int32_t, WIDE_I32, AS_DOUBLE_NUMBER)
+DEFINE_ADD_CONVERTED(f64, double, u32, uint32_t, WIDE_U32, AS_DOUBLE_NUMBER)
+#ifdef TO_FLOATS_LANES
+#define FLOATS_F16(t) (vec_f32)floats_f16(p[t] + i)
+#define FLOATS_BF16(t) (vec_f32)floats_bf16(p[t] + i)
+#define FLOATS_I8(t) (vec_f32)floats_i8(p[t] + i)
+#define FLOATS_U8(t) (vec_f32)floats_u8(p[t] + i)
+#define FLOATS_I16(t) (vec_f32)floats_i16(p[t] + i)
+#define FLOATS_U16(t) (vec_f32)floats_u16(p[t] + i)
+#define AS_FLOAT_f16(t) (float)as_double_f16(p[t][i])
+#define AS_FLOAT_bf16(t) (float)as_double_bf16(p[t][i])
+#define AS_FLOAT_NUMBER(t) (float)p[t][i]
+DEFINE_ADD_CONVERTED(f32, float, f16, float16_t_, FLOATS_F16, AS_FLOAT_f16)
+DEFINE_ADD_CONVERTED(f32, float, bf16, bfloat16_t_, FLOATS_BF16, AS_FLOAT_bf16)
+DEFINE_ADD_CONVERTED(f32, float, i8, int8_t, FLOATS_I8, AS_FLOAT_NUMBER)
+DEFINE_ADD_CONVERTED(f32, float, u8, uint8_t, FLOATS_U8, AS_FLOAT_NUMBER)
+DEFINE_ADD_CONVERTED(f32, float, i16, int16_t, FLOATS_I16, AS_FLOAT_NUMBER)
+DEFINE_ADD_CONVERTED(f32, float, u16, uint16_t, FLOATS_U16, AS_FLOAT_NUMBER)
+#endif
+/* Add rows of elements of a type as floats or doubles, not divided, at a stride of 1. */
+typedef void (*add_converted_t)(const pairs_of_t *);
+static add_converted_t add_converted_of(int code, int in_doubles) {
+    static const add_converted_t doubles[DTYPES] = {
+        [F32] = add_f64_of_f32, [F16] = add_f64_of_f16, [BF16] = add_f64_of_bf16,
+        [I32] = add_f64_of_i32, [U32] = add_f64_of_u32,
+    };
+    static const add_converted_t floats[DTYPES] = {
+#ifdef TO_FLOATS_LANES
+        [F16] = add_f32_of_f16, [BF16] = add_f32_of_bf16, [I8] = add_f32_of_i8,
+        [U8] = add_f32_of_u8,   [I16] = add_f32_of_i16,   [U16] = add_f32_of_u16,
+#endif
+        [F32] = NULL,
+    };
+    return in_doubles ? doubles[code] : floats[code];
+}
+
 #define BY_SUM(f, p) _Generic(*(p), float: f##_f32, double: f##_f64)
 #define add_in_pairs(a, tag) BY_SUM(add_in_pairs, tag)(a)
 #define set_pair_reciprocals(by, high, low, n)                                                    \
@@ -378,7 +462,7 @@ DEFINE_ADD_IN_PAIRS(f64, double)
 #define roll(a, tag) BY_SUM(roll, tag)(a)
 #define add_to(to, sums, n) BY_SUM(add_to, to)(to, sums, n)
 #define divide_some(sums, nans, taps, by, one, fixed, n)                                          \
-    _Generic(*(sums), float: BY_SUM(divide_some_f32, nans), double: BY_SUM(divide_some_f64, nans)) \
+    _Generic(*(sums), float: BY_SUM(divide_some_f32, nans), double: BY_SUM(divide_some_f64, nans))\
     (sums, nans, taps, by, one, fixed, n)
 #define take_nans(p, nans, n) BY_SUM(take_nans, p)(p, nans, n)
 

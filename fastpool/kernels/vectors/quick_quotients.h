@@ -176,14 +176,13 @@ typedef struct {
                              * vector after them; of the type of sums */
     int one;                /* of all */
     int rounding;           /* of integers */
-    double unit;            /* of sums that are integers (ints.h) */
 } quick_t;
 
 /* Divide the sums from i on, and store `count` results. */
 #define QUICK_STEP(sum_t, type, LOAD, RESULTS, count)                                             \
     vec_##type sum = (vec_##type)LOAD;                                                            \
-    if (!d->one) high = (vec_##type)vec_load((const sum_t *)d->high + i);                         \
-    if (!d->one) low = (vec_##type)vec_load((const sum_t *)d->low + i);                           \
+    if (!one) high = (vec_##type)vec_load(highs + i);                                             \
+    if (!one) low = (vec_##type)vec_load(lows + i);                                               \
     vec_##type q = QUICK_QUOTIENTS(type, sum, high, low);                                         \
     RESULTS                                                                                       \
     memcpy(y + i, &results, (size_t)(count) * sizeof *y);                                         \
@@ -193,8 +192,9 @@ typedef struct {
     const int flat = d->one && d->pitch == d->n * (ptrdiff_t)sizeof(T) &&                         \
         d->sums_pitch == d->n * (ptrdiff_t)sizeof(sum_t); /* rows are one */                      \
     const ptrdiff_t n = flat ? d->rows * d->n : d->n, rows = flat ? 1 : d->rows;                  \
-    vec_##type high = *(const sum_t *)d->high - (vec_##type){0};                                  \
-    vec_##type low = *(const sum_t *)d->low - (vec_##type){0};                                    \
+    const sum_t *highs = (const sum_t *)d->high, *lows = (const sum_t *)d->low;                   \
+    const int one = d->one;                                                                       \
+    vec_##type high = *highs - (vec_##type){0}, low = *lows - (vec_##type){0};                    \
     vec_t seen = {0};                                                                             \
     for (ptrdiff_t r = 0; r < rows; r++) {                                                        \
         const sum_t *sums = (const sum_t *)(d->sums + r * d->sums_pitch);                         \

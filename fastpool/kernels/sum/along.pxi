@@ -1,4 +1,4 @@
-# Sums in pairs along a row of sums, for pairwise.pxi: a tree over the columns of each window.
+# Sums along rows of sums: a tree over the columns of each window.
 
 cdef struct PairDivisors:               # of a row of outputs
     const void *by                      # one, or one of each column
@@ -33,12 +33,26 @@ cdef void add_along(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
 cdef void add_outputs(pairs_of_t *pairs, const Block *b, const PairDivisors *d, Py_ssize_t stride,
                       const acc_t *tag) noexcept nogil:
     """Add taps that are set for the first output, and divide, with one call for many outputs."""
-    cdef Py_ssize_t n = b.tile.channels, cols = b.tile.cols, c = 0, run
+    cdef Py_ssize_t n = b.tile.channels, cols = b.tile.cols, c = 0, run, r
     cdef const acc_t *by = <const acc_t *>d.by if d != NULL and d.vary else NULL
+    cdef pairs_of_t row
+    cdef int t
     pairs.stride = 1
     if n == 1 and (stride <= 2 or cols == 1):
         pairs.stride, pairs.width = <int>imin(stride, 2), cols
         add_divided(pairs, d, 0, b, tag)
+        return
+    if by == NULL and stride > 1:           # the outputs of a row are rows of one call each
+        row = pairs[0]
+        row.rows, row.width = cols, n
+        row.step = row.last_step = stride * n
+        row.pitch = n
+        for r in range(pairs.rows):
+            row.to = <acc_t *>pairs.to + r * pairs.pitch
+            for t in range(pairs.count):
+                row.taps[t] = <const acc_t *>pairs.taps[t] + r * (
+                    pairs.step if t < pairs.count - 1 else pairs.last_step)
+            add_divided(&row, d, 0, b, tag)
         return
     while c < cols:
         run = 1
@@ -146,23 +160,25 @@ cdef void add_each(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
     cdef const Window *w = &b.average.frame.problem.cols
     cdef Py_ssize_t n = b.tile.channels, r, c
     cdef acc_t *sums = <acc_t *>doubles(b.average, b.scratch, PREFIX)
-    cdef acc_t *parts = <acc_t *>doubles(b.average, b.scratch, DIGITS)
+    cdef acc_t *parts = <acc_t *>doubles(b.average, b.scratch, PARTS)
     cdef const acc_t *band
     cdef pairs_of_t one = pairs[0]
     cdef Trees trees
-    trees.count, trees.cols, trees.col, trees.n, trees.direct = 1, 1, n, n, True
+    trees.count, trees.cols, trees.n, trees.direct = 1, 1, n, True
     trees.ignores = trees.counts = False
+    trees.add = NULL
     trees.zeros = <char *>doubles(b.average, b.scratch, NO_ROW)
     trees.lines, trees.pitch = NULL, b.average.pitch
+    trees.size, trees.col = sizeof(acc_t), n * sizeof(acc_t)
     one.count, one.rows, one.width, one.stride = 1, 1, n, 1
     one.step = one.last_step = 0
     for c in range(b.tile.cols):
-        set_pair_axis(&trees.axes[0], w, b.tile.col + c, n)
-        trees.axes[0].base = n * (window_start(w, b.tile.col + c)
-                                  + trees.axes[0].lo * w.dilation - b.tile.col_lo)
+        set_pair_axis(&trees.axes[0], w, b.tile.col + c, trees.col)
+        trees.axes[0].base = trees.col * (window_start(w, b.tile.col + c) - b.tile.col_lo
+                                          + trees.axes[0].lo * w.dilation)
         for r in range(pairs.rows):
             band = <const acc_t *>pairs.taps[0] + r * pairs.step
-            if not add_tree(sums, &trees, 0, 0, trees.axes[0].taps, band, parts):
+            if not add_tree(sums, &trees, 0, 0, trees.axes[0].taps, <const char *>band, parts):
                 fill(sums, n, <acc_t>0)
             one.taps[0], one.to = sums, <acc_t *>pairs.to + r * pairs.pitch + c * n
             add_divided(&one, d, c, b, tag)

@@ -1,16 +1,15 @@
-"""Sizes of what averages in pairs need: blocks, rows of parts and of lines."""
+"""Sizes of what the passes of sums need: blocks, rows of parts and of lines."""
 
 from typing import NamedTuple
 
-from .._planning.dtypes import ITEMSIZE
-from .sum_strategies import FEW_TAPS
+from .._planning.dtypes import ITEMSIZE, is_float
 
 # Planes of a group that is interleaved (average.pxi repeats it).
 INTERLEAVED = 16
 # Bytes of rows of sums that stay in the first-level cache, elements of a part of a
 # row, and the columns of padding per column and output from which each output is added on its own.
-PAIR_BYTES = 16 << 10
-PAIR_ELEMENTS = 512
+PASS_BYTES = 16 << 10
+PASS_ELEMENTS = 512
 MOST_MARGINS = 8
 # Of tall windows: bytes of rows of parts that stay in the second-level cache, the fewest elements
 # of such a row, and the most bytes.
@@ -19,14 +18,14 @@ TALL_ELEMENTS = 64
 MOST_TALL = 4 << 20
 MOST_LINES = 1 << 20  # bytes of rows that are converted, or added along leading axes
 WHOLE_PLANES = 64  # planes of one window at a time
+WHOLE_ELEMENTS = 2048  # of planes that are converted as one run
 LEAVES = 8  # of a tree, added at once, twice as parts (MOST_LEAVES in trees.pxi)
 MOST_LEAF = 7  # taps of a tree that stays in registers (pairwise.h)
 
 
-class Pairs(NamedTuple):
-    """What `SumWork` has of sums in pairs."""
+class Sizes(NamedTuple):
+    """What `SumWork` has of the passes."""
 
-    item: int  # bytes of a sum
     span: int  # elements along a row of a tile
     pitch: int
     block_rows: int
@@ -38,35 +37,39 @@ class Pairs(NamedTuple):
     long_rows: int
 
 
-NO_PAIRS = Pairs(0, 0, 0, 0, False, False, 0, 0, 0, 0)
+NO_PASSES = Sizes(0, 0, 1, False, False, 0, 0, 0, 0)
 
 
-def pair_sizes(plan, windows, tile, span, channels_last, moves):
-    """Return how windows are added in pairs. `tile` is that of interleaved planes, if they are."""
+def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
+    """Return the sizes for some windows, whose sums have `item` bytes.
+
+    `tile` is that of interleaved planes, if they are.
+    """
     *leads, rows, cols = windows
     tile_rows, tile_cols, channels, planes = tile
-    item = 8 if "float64" in (plan.dtype, plan.result_dtype) else 4
     under = min(cols.size, span)
     walks = bool(cols.places) or span > MOST_MARGINS * (under + tile_cols)
     span = under if walks else span
     one_window = channels == 1 and plan.nan != "ignore" and rows.out == cols.out == 1
-    pitch = max(channels, min(PAIR_ELEMENTS, span * channels), WHOLE_PLANES * one_window)
+    pitch = max(channels, min(PASS_ELEMENTS, span * channels), WHOLE_PLANES * one_window)
     depth = sum(w.kernel.bit_length() for w in windows) + len(windows) + 2 * LEAVES
     band_bytes = item * (span * channels + 64)
-    long_rows = max(1, PAIR_BYTES // band_bytes)
+    long_rows = max(1, PASS_BYTES // band_bytes)
     if one_window:
         block_rows, tall = min(planes, WHOLE_PLANES, 4 * long_rows), 0
     else:
         block_rows, tall = _tall(rows, min(tile_rows, long_rows), tile_rows, span * channels, item)
     lines = min(rows.size, rows.span(block_rows))
+    if one_window:
+        lines = rows.size * max(1, min(planes, WHOLE_ELEMENTS // max(1, rows.size * cols.size)))
     in_place = ITEMSIZE[plan.dtype] == item and plan.nan != "ignore" and moves
+    in_place &= plan.numerics == "pairwise" and is_float(plan.dtype)
     in_place &= all(lead.kernel == 1 for lead in leads)
     in_place &= not channels_last or channels in (plan.channels, max(channels, INTERLEAVED))
-    few = rows.places or (one_window and rows.kernel > FEW_TAPS) or lines > block_rows * rows.kernel
+    few = rows.places or (not one_window and lines > block_rows * rows.kernel)
     if in_place or few or lines * band_bytes > MOST_LINES:
         lines = 0
-    return Pairs(
-        item=item,
+    return Sizes(
         span=span,
         pitch=pitch,
         block_rows=block_rows,

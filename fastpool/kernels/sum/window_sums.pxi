@@ -1,0 +1,313 @@
+# Sums of windows, by passes: trees down the columns (trees.pxi, tall_windows.pxi), then a tree over
+# the columns of each window (along.pxi). No sum is shared that has another tree, so the order of
+# additions is that of numerics="pairwise" (docs/averages.md), whoever asks for the sums.
+#
+# Takes:   all windows whose additions need not be in order
+# Reads:   elements in place if they are of the type of sums, others from converted rows (ROWS)
+# Scratch: sums down the columns of some rows of windows, with margins of 0 (COLUMNS); parts of long
+#          windows and of strides (PREFIX), and of tall ones (TALL); zeros (NO_ROW), parts of trees
+#          (PARTS)
+# Wins:    no other strategy takes them
+
+cdef enum:
+    MOST_TIMES = 3                      # an element is converted for each of its windows
+
+
+cdef struct Passes:                     # what the planes of a tile have in common
+    Trees trees
+    Trees down                          # of rows that are lines
+    bint flat                           # have windows one tap along each leading axis?
+    bint nans                           # was a NaN left out?
+    Py_ssize_t left                     # elements of a band before its first column
+    Py_ssize_t line                     # elements from one converted row to the next
+    bint converts                       # all rows under some rows of windows become lines, once
+    bint tall                           # tall_windows.pxi
+    bint rolls                          # rolling.pxi
+
+
+cdef struct Part:                       # of a tile, which is pooled at once
+    Py_ssize_t plane, planes            # several if they have one window each
+    Py_ssize_t row, stop                # rows of outputs
+
+
+cdef void begin_passes(Passes *t, const Block *b, const part_t *part, int word,
+                       const acc_t *tag) noexcept nogil:
+    """Set what the planes of a tile have in common, and fill the margins of bands.
+
+    `part` and `word` (if not -1) say what of each element to add.
+    """
+    cdef const Average *a = b.average
+    cdef const Tile *tile = b.tile
+    cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo, r, right
+    cdef Py_ssize_t lanes = VEC_BYTES // sizeof(acc_t)
+    cdef int code = a.frame.problem.code
+    cdef const Window *rows = &a.frame.problem.rows
+    cdef acc_t *band = <acc_t *>doubles(a, b.scratch, COLUMNS)
+    cdef Trees *trees = &t.trees
+    trees.count = <int>a.frame.problem.leads + 1
+    trees.n, trees.cols, trees.size, trees.col = n, cols, a.frame.problem.size, b.x.col
+    trees.ignores, trees.counts, trees.kept = a.ignore_nan, False, False
+    trees.part, trees.word = part, word
+    if acc_t is float:
+        trees.convert, trees.direct = to_floats_of(code), code == F32
+    else:
+        trees.convert = to_words_of(code) if word >= 0 else to_doubles_of(code)
+        trees.direct = code == F64 and part == NULL
+    trees.direct &= not a.ignore_nan
+    trees.direct &= trees.col == n * trees.size or cols <= 1 or n >= lanes
+    trees.zeros = <char *>doubles(a, b.scratch, NO_ROW)
+    trees.lines, trees.pitch = <char *>doubles(a, b.scratch, ROWS), a.pitch
+    set_lead_axes(trees, b)
+    t.flat = is_flat(trees)
+    trees.add = NULL
+    if t.flat and not trees.direct and not a.ignore_nan and part == NULL and word < 0:
+        if trees.col == n * trees.size or cols <= 1 or n >= lanes:
+            trees.add = add_converted_of(code, acc_t is double)
+    t.converts = a.lines > 0 and not (trees.direct and t.flat)
+    if trees.add != NULL and not rows.irregular and rows.kernel <= MOST_LEAF:
+        t.converts &= rows.kernel > MOST_TIMES * rows.stride and rows.out > 1
+    t.rolls = False
+    t.tall = a.tall > 0 and ((trees.direct and t.flat) or t.converts)
+    t.down = trees[0]
+    t.down.count, t.down.size, t.down.col = 1, sizeof(acc_t), n * sizeof(acc_t)
+    t.down.direct, t.down.ignores, t.down.add = True, False, NULL
+    trees.found = &t.nans
+    t.line = round_up(cols * n, lanes)
+    t.left = 0
+    fill(<acc_t *>trees.zeros, a.pitch, <acc_t>0)
+    if a.walks:
+        return
+    t.left = round_up(tile.left * n, lanes)     # (the first column is where vectors begin)
+    right = (tile.span - tile.left - cols) * n + lanes
+    for r in range(imin(a.block_rows, tile.rows)):
+        if t.left:
+            fill(band, t.left, <acc_t>0)
+        fill(band + t.left + cols * n, right, <acc_t>0)
+        band += a.band
+
+
+cdef bint is_flat(const Trees *trees) noexcept nogil:
+    """Does a window have one tap along each leading axis?"""
+    cdef int a
+    for a in range(trees.count - 1):
+        if trees.axes[a].taps > 1 or trees.axes[a].lo == trees.axes[a].hi:
+            return False
+    return True
+
+
+cdef void add_down(acc_t *bands, Trees *trees, bint flat, bint tall, const char *src,
+                   Py_ssize_t pitch, const Block *b, Py_ssize_t row,
+                   Py_ssize_t stop) noexcept nogil:
+    """Set the sums down the columns of some rows of windows.
+
+    `src` is the first element under the tile, `pitch` the bytes from one row to the next.
+    """
+    cdef const Window *w = &b.average.frame.problem.rows
+    cdef const Tile *tile = b.tile
+    cdef Py_ssize_t cols = tile.col_hi - tile.col_lo, n = tile.channels, c, k, count
+    cdef Py_ssize_t most = imax(1, trees.pitch // n)    # columns at a time
+    cdef Py_ssize_t size = sizeof(acc_t)
+    cdef int last = trees.count - 1
+    cdef PairAxis *axis = &trees.axes[last]
+    cdef acc_t *parts = <acc_t *>doubles(b.average, b.scratch, PARTS)
+    cdef bint close = trees.col == n * trees.size       # (columns are neighbours)
+    cdef bint at_once = (flat and (trees.direct or trees.add != NULL) and not w.irregular
+                         and w.kernel <= MOST_LEAF)
+    cdef pairs_of_t pairs
+    if tall:
+        add_tall(bands, <const acc_t *>src, pitch // size, trees.col // size, b, row, stop)
+        return
+    if (trees.direct or trees.add != NULL) and not close:
+        most = 1
+    while row < stop:
+        set_pair_axis(axis, w, row, pitch)
+        axis.base = (window_start(w, row) + axis.lo * w.dilation - tile.row_lo) * pitch
+        if at_once and w.inner_lo <= row < w.inner_hi:
+            count = imin(stop, w.inner_hi) - row
+            begin_pairs(&pairs, bands, b.average.band, count, n * (cols if close else 1))
+            pairs.step = pairs.last_step = w.stride * (pitch // trees.size)
+            pairs.count, pairs.has_room = <int>w.kernel, True
+            for c in range(1 if close else cols):
+                for k in range(w.kernel):
+                    pairs.taps[k] = src + axis.base + k * axis.step + c * trees.col
+                pairs.to = bands + c * n
+                if trees.direct:
+                    add_in_pairs(&pairs, bands)
+                else:
+                    trees.add(&pairs)
+            bands += count * b.average.band
+            row += count
+            continue
+        c = 0
+        while c < cols:
+            trees.cols = imin(most, cols - c)
+            if not add_tree(bands + c * n, trees, last, 0, axis.taps, src + c * trees.col, parts):
+                fill(bands + c * n, trees.cols * n, <acc_t>0)
+            c += trees.cols
+        bands += b.average.band
+        row += 1
+
+
+cdef void add_down_lines(acc_t *bands, Passes *t, const char *src, const Block *b,
+                         Py_ssize_t row, Py_ssize_t stop) noexcept nogil:
+    """Set the sums down the columns of rows of lines: converted, or added along leading axes."""
+    cdef const Window *w = &b.average.frame.problem.rows
+    cdef const Tile *tile = b.tile
+    cdef Trees *trees = &t.trees
+    cdef Py_ssize_t lo = imax(0, window_start(w, row)), n = tile.channels, r, c
+    cdef Py_ssize_t hi = imin(w.size, window_stop(w, stop - 1)), cols = tile.col_hi - tile.col_lo
+    cdef Py_ssize_t most = imax(1, trees.pitch // n), pitch = t.line * sizeof(acc_t)
+    cdef int last = trees.count - 2
+    cdef acc_t *lines = <acc_t *>trees.lines + 2 * MOST_LEAF * trees.pitch
+    cdef acc_t *nans = lines + b.average.lines * t.line
+    cdef acc_t *parts = <acc_t *>doubles(b.average, b.scratch, PARTS)
+    cdef const char *at
+    if trees.direct and trees.col != n * trees.size:
+        most = 1
+    if t.flat:
+        trees.cols = cols
+        for r in range(0 if trees.kept else hi - lo):
+            converted(lines + r * t.line, nans + r * t.line, trees,
+                      src + (lo + r - tile.row_lo) * b.x.row)
+        if trees.counts:
+            lines = nans
+    else:
+        for r in range(hi - lo):
+            at = src + (lo + r - tile.row_lo) * b.x.row
+            c = 0
+            while c < cols:
+                trees.cols = imin(most, cols - c)
+                if not add_tree(lines + r * t.line + c * n, trees, last, 0, trees.axes[last].taps,
+                                at + c * trees.col, parts):
+                    fill(lines + r * t.line + c * n, trees.cols * n, <acc_t>0)
+                c += trees.cols
+    add_down(bands, &t.down, True, t.tall, <const char *>lines - (lo - tile.row_lo) * pitch, pitch,
+             b, row, stop)
+
+
+cdef void sum_down(acc_t *bands, Passes *t, const char *src, const Block *b, Py_ssize_t row,
+                   Py_ssize_t stop) noexcept nogil:
+    """Set the sums down the columns of some rows of windows. `src` begins the plane of the tile."""
+    if t.converts:
+        add_down_lines(bands + t.left, t, src, b, row, stop)
+    else:
+        add_down(bands + t.left, &t.trees, t.flat, t.tall, src, b.x.row, b, row, stop)
+
+
+cdef void sum_along(acc_t *sums, const Passes *t, const Block *b,
+                    Py_ssize_t rows) noexcept nogil:
+    """Set the sums of some rows of windows, not divided."""
+    cdef const acc_t *bands = <const acc_t *>doubles(b.average, b.scratch, COLUMNS)
+    cdef pairs_of_t pairs
+    begin_pairs(&pairs, sums, b.tile.cols * b.tile.channels, rows, 0)
+    pairs.step = pairs.last_step = b.average.band
+    pairs.taps[0] = first_band(t, b, bands)
+    add_along(&pairs, b, NULL, bands)
+
+
+cdef inline const acc_t *first_band(const Passes *t, const Block *b,
+                                    const acc_t *bands) noexcept nogil:
+    """Return where the margin of the first band begins, or its first column if it has none."""
+    return bands if b.average.walks else bands + t.left - b.tile.left * b.tile.channels
+
+
+cdef void count_nans(acc_t *nans, Passes *t, const char *src, const Block *b, Py_ssize_t row,
+                     Py_ssize_t stop, bint kept) noexcept nogil:
+    """Set how many NaN each window of some rows has. `kept`: their lines are converted."""
+    t.trees.counts, t.trees.kept = True, kept
+    sum_down(<acc_t *>doubles(b.average, b.scratch, COLUMNS), t, src, b, row, stop)
+    t.trees.counts = t.trees.kept = False
+    sum_along(nans, t, b, stop - row)
+
+
+cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
+                             Py_ssize_t planes, const acc_t *tag) noexcept nogil:
+    """Return the sums of planes of one window each, in scratch.
+
+    Their columns are added up as rows, next to one another. `src` is the first plane.
+    """
+    cdef const Average *a = b.average
+    cdef const Problem *p = &a.frame.problem
+    cdef const Tile *tile = b.tile
+    cdef Py_ssize_t cols = tile.col_hi - tile.col_lo, size, i, most = 0, plane = 0, count
+    cdef acc_t *lines = <acc_t *>t.trees.lines + 2 * MOST_LEAF * a.pitch
+    cdef const char *at
+    cdef Trees run = t.trees
+    cdef acc_t *bands = <acc_t *>doubles(a, b.scratch, COLUMNS)
+    cdef acc_t *columns = <acc_t *>doubles(a, b.scratch, PREFIX)
+    cdef acc_t *sums = columns + cols * planes
+    cdef Trees trees = t.down
+    size = cols * (tile.row_hi - tile.row_lo)
+    run.n, run.col = 1, run.size
+    if (a.lines > 0 and t.flat and not run.direct and b.x.col == run.size
+            and b.x.row == cols * run.size and (planes == 1 or b.x.channel == size * run.size)
+            and (run.add == NULL or cols < VEC_BYTES // <Py_ssize_t>sizeof(acc_t))):
+        most = a.lines * a.band // size
+    while plane < planes:
+        count = planes - plane
+        at = src + plane * b.x.channel
+        if most:                            # planes are converted as one run
+            count = imin(count, most)
+            run.cols = count * size
+            converted(lines, lines, &run, at)
+            add_planes(bands + plane * a.band + t.left, &t.down, <const char *>lines, count,
+                       cols * sizeof(acc_t), size * sizeof(acc_t), b)
+        elif t.flat and (t.trees.direct or t.trees.add != NULL):
+            add_planes(bands + plane * a.band + t.left, &t.trees, at, count, b.x.row, b.x.channel,
+                       b)
+        else:
+            for i in range(count):
+                sum_down(bands + (plane + i) * a.band, t, at + i * b.x.channel, b, tile.row,
+                         tile.row + 1)
+        plane += count
+    transpose(columns, planes, bands + t.left, a.band, planes, cols, sizeof(acc_t))
+    trees.cols, trees.n, trees.col = 1, planes, planes * sizeof(acc_t)
+    set_pair_axis(&trees.axes[0], &p.cols, tile.col, trees.col)
+    trees.axes[0].base = trees.col * (window_start(&p.cols, tile.col) - tile.col_lo
+                                      + trees.axes[0].lo * p.cols.dilation)
+    if not add_tree(sums, &trees, 0, 0, trees.axes[0].taps, <const char *>columns,
+                    <acc_t *>doubles(a, b.scratch, PARTS)):
+        fill(sums, planes, <acc_t>0)
+    return sums
+
+
+cdef void add_planes(acc_t *bands, Trees *trees, const char *src, Py_ssize_t planes,
+                     Py_ssize_t row, Py_ssize_t channel, const Block *b) noexcept nogil:
+    """Set the sums down the columns of planes, which have bands of their own.
+
+    `row` and `channel` are the bytes from one row to the next and from one plane to the next.
+    """
+    cdef const Window *w = &b.average.frame.problem.rows
+    cdef const Tile *tile = b.tile
+    cdef Py_ssize_t k, i
+    cdef pairs_of_t pairs
+    if (trees.col != trees.size or w.irregular or w.kernel > MOST_LEAF
+            or not w.inner_lo <= tile.row < w.inner_hi):
+        for i in range(planes):
+            add_down(bands + i * b.average.band, trees, True, False, src + i * channel, row,
+                     b, tile.row, tile.row + 1)
+        return
+    begin_pairs(&pairs, bands, b.average.band, planes, tile.col_hi - tile.col_lo)
+    pairs.step = pairs.last_step = channel // trees.size
+    pairs.count, pairs.has_room = <int>w.kernel, True
+    for k in range(w.kernel):
+        pairs.taps[k] = src + (window_start(w, tile.row) + k * w.dilation - tile.row_lo) * row
+    if trees.direct:
+        add_in_pairs(&pairs, bands)
+    else:
+        trees.add(&pairs)
+
+
+cdef void sum_part(acc_t *sums, Passes *t, const char *src, const Block *b,
+                   const Part *part) noexcept nogil:
+    """Set the sums of some outputs. `src` is the first element of their plane."""
+    if b.average.whole:
+        memcpy(sums, sum_whole_planes(t, src, b, part.planes, <const acc_t *>sums),
+               part.planes * sizeof(acc_t))
+        return
+    if acc_t is double:
+        if t.rolls and roll_sums(sums, t, src, b, part.row, part.stop):
+            return
+    sum_down(<acc_t *>doubles(b.average, b.scratch, COLUMNS), t, src, b, b.tile.row + part.row,
+             b.tile.row + part.stop)
+    sum_along(sums, t, b, part.stop - part.row)

@@ -1,0 +1,156 @@
+/* Rows of elements of every type as the floats or doubles that are added. */
+#ifndef FASTPOOL_CONVERT_H
+#define FASTPOOL_CONVERT_H
+
+#include "keys.h"
+#include "wide.h"
+
+/* ---- as floats: elements of up to 24 bits ---- */
+
+static void to_floats_f32(void *to, const void *from, ptrdiff_t n, int word) {
+    (void)word;
+    memcpy(to, from, (size_t)n * 4);
+}
+#if VEC_BYTES == 64
+#define TO_FLOATS_LANES 16
+#define LOAD_LANES(p) _mm256_loadu_si256((const __m256i *)(p))
+#define LOAD_BYTES(p) _mm_loadu_si128((const __m128i *)(p))
+#define FLOATS_OF(v) (vec_t)_mm512_cvtepi32_ps(v)
+INLINE vec_t floats_f16(const float16_t_ *p) { return (vec_t)_mm512_cvtph_ps(LOAD_LANES(p)); }
+INLINE vec_t floats_bf16(const bfloat16_t_ *p) {
+    return (vec_t)_mm512_slli_epi32(_mm512_cvtepu16_epi32(LOAD_LANES(p)), 16);
+}
+INLINE vec_t floats_i8(const int8_t *p) { return FLOATS_OF(_mm512_cvtepi8_epi32(LOAD_BYTES(p))); }
+INLINE vec_t floats_u8(const uint8_t *p) { return FLOATS_OF(_mm512_cvtepu8_epi32(LOAD_BYTES(p))); }
+INLINE vec_t floats_i16(const int16_t *p) {
+    return FLOATS_OF(_mm512_cvtepi16_epi32(LOAD_LANES(p)));
+}
+INLINE vec_t floats_u16(const uint16_t *p) {
+    return FLOATS_OF(_mm512_cvtepu16_epi32(LOAD_LANES(p)));
+}
+#elif VEC_BYTES == 32
+#define TO_FLOATS_LANES 8
+#define LOAD_LANES(p) _mm_loadu_si128((const __m128i *)(p))
+#define LOAD_BYTES(p) _mm_loadl_epi64((const __m128i *)(p))
+#define FLOATS_OF(v) (vec_t)_mm256_cvtepi32_ps(v)
+INLINE vec_t floats_f16(const float16_t_ *p) { return (vec_t)_mm256_cvtph_ps(LOAD_LANES(p)); }
+INLINE vec_t floats_bf16(const bfloat16_t_ *p) {
+    return (vec_t)_mm256_slli_epi32(_mm256_cvtepu16_epi32(LOAD_LANES(p)), 16);
+}
+INLINE vec_t floats_i8(const int8_t *p) { return FLOATS_OF(_mm256_cvtepi8_epi32(LOAD_BYTES(p))); }
+INLINE vec_t floats_u8(const uint8_t *p) { return FLOATS_OF(_mm256_cvtepu8_epi32(LOAD_BYTES(p))); }
+INLINE vec_t floats_i16(const int16_t *p) {
+    return FLOATS_OF(_mm256_cvtepi16_epi32(LOAD_LANES(p)));
+}
+INLINE vec_t floats_u16(const uint16_t *p) {
+    return FLOATS_OF(_mm256_cvtepu16_epi32(LOAD_LANES(p)));
+}
+#endif
+#ifdef TO_FLOATS_LANES
+#define DEFINE_TO_FLOATS(name, T)                                                                 \
+    static void to_floats_##name(void *sums, const void *elements, ptrdiff_t n, int word) {       \
+        float *to = (float *)sums;                                                                \
+        const T *from = (const T *)elements;                                                      \
+        ptrdiff_t i = 0;                                                                          \
+        (void)word;                                                                               \
+        for (; i + TO_FLOATS_LANES <= n; i += TO_FLOATS_LANES)                                    \
+            vec_store(to + i, floats_##name(from + i));                                           \
+        if (i < n && n >= TO_FLOATS_LANES) {                                                      \
+            i = n - TO_FLOATS_LANES;                                                              \
+            vec_store(to + i, floats_##name(from + i));                                           \
+        } else                                                                                    \
+            for (; i < n; i++) to[i] = (float)as_double_##name(from[i]);                          \
+    }
+#else
+#define DEFINE_TO_FLOATS(name, T)                                                                 \
+    static VECTORISED void to_floats_##name(void *sums, const void *elements, ptrdiff_t n,        \
+                                            int word) {                                           \
+        float *to = (float *)sums;                                                                \
+        const T *from = (const T *)elements;                                                      \
+        (void)word;                                                                               \
+        for (ptrdiff_t i = 0; i < n; i++) to[i] = (float)as_double_##name(from[i]);               \
+    }
+#endif
+#if defined(__aarch64__) && VEC_BYTES == 16 /* (gcc does not vectorise what it would be in C) */
+static void to_floats_f16(void *sums, const void *elements, ptrdiff_t n, int word) {
+    float *to = (float *)sums;
+    const float16_t_ *from = (const float16_t_ *)elements;
+    ptrdiff_t i = 0;
+    (void)word;
+    for (; i + 4 <= n; i += 4) {
+        float16x4_t v;
+        memcpy(&v, from + i, sizeof v);
+        vec_store(to + i, (vec_t)vcvt_f32_f16(v));
+    }
+    for (; i < n; i++) to[i] = (float)as_double_f16(from[i]);
+}
+#else
+DEFINE_TO_FLOATS(f16, float16_t_)
+#endif
+DEFINE_TO_FLOATS(bf16, bfloat16_t_)
+DEFINE_TO_FLOATS(i8, int8_t) DEFINE_TO_FLOATS(u8, uint8_t)
+DEFINE_TO_FLOATS(i16, int16_t) DEFINE_TO_FLOATS(u16, uint16_t)
+
+/* ---- as doubles. Only 64-bit integers may be rounded. ---- */
+
+#define DEFINE_TO_DOUBLES(name, T)                                                                \
+    static void to_doubles_##name(void *sums, const void *elements, ptrdiff_t n, int word) {      \
+        double *to = (double *)sums;                                                              \
+        const T *from = (const T *)elements;                                                      \
+        ptrdiff_t i = 0;                                                                          \
+        (void)word;                                                                               \
+        for (; i + WIDE <= n; i += WIDE) vec_store(to + i, wide_##name(from + i));                \
+        for (; i < n; i++) to[i] = as_double_##name(from[i]);                                     \
+    }
+DEFINE_TO_DOUBLES(f32, float) DEFINE_TO_DOUBLES(f64, double)
+DEFINE_TO_DOUBLES(f16, float16_t_) DEFINE_TO_DOUBLES(bf16, bfloat16_t_)
+DEFINE_TO_DOUBLES(i8, int8_t) DEFINE_TO_DOUBLES(u8, uint8_t)
+DEFINE_TO_DOUBLES(i16, int16_t) DEFINE_TO_DOUBLES(u16, uint16_t)
+DEFINE_TO_DOUBLES(i32, int32_t) DEFINE_TO_DOUBLES(u32, uint32_t)
+DEFINE_TO_DOUBLES(i64, int64_t) DEFINE_TO_DOUBLES(u64, uint64_t)
+DEFINE_TO_DOUBLES(bool, bool_t_)
+
+/* ---- one word of integers as doubles: 16 bits, the highest of which have the sign ---- */
+
+#define DEFINE_TO_WORDS(name, T)                                                                  \
+    static void to_words_##name(void *sums, const void *elements, ptrdiff_t n, int word) {        \
+        double *to = (double *)sums;                                                              \
+        const T *from = (const T *)elements;                                                      \
+        const int last = 16 * word + 16 == 8 * (int)sizeof(T);                                    \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                       \
+            T x = from[i] >> (16 * word);                                                         \
+            to[i] = last ? (double)x : (double)(int)(x & 0xffff);                                 \
+        }                                                                                         \
+    }
+DEFINE_TO_WORDS(i32, int32_t) DEFINE_TO_WORDS(u32, uint32_t)
+DEFINE_TO_WORDS(i64, int64_t) DEFINE_TO_WORDS(u64, uint64_t)
+
+/* Set n sums to elements, or to one word of each. */
+typedef void (*convert_t)(void *to, const void *from, ptrdiff_t n, int word);
+
+static convert_t to_floats_of(int code) {
+    static const convert_t of[DTYPES] = {
+        [F16] = to_floats_f16, [BF16] = to_floats_bf16, [F32] = to_floats_f32,
+        [I8] = to_floats_i8,   [U8] = to_floats_u8,     [I16] = to_floats_i16,
+        [U16] = to_floats_u16,
+    };
+    return of[code];
+}
+static convert_t to_doubles_of(int code) {
+    static const convert_t of[DTYPES] = {
+        [F16] = to_doubles_f16, [BF16] = to_doubles_bf16, [F32] = to_doubles_f32,
+        [F64] = to_doubles_f64, [I8] = to_doubles_i8,     [U8] = to_doubles_u8,
+        [I16] = to_doubles_i16, [U16] = to_doubles_u16,   [I32] = to_doubles_i32,
+        [U32] = to_doubles_u32, [I64] = to_doubles_i64,   [U64] = to_doubles_u64,
+        [BOOL] = to_doubles_bool,
+    };
+    return of[code];
+}
+static convert_t to_words_of(int code) {
+    static const convert_t of[DTYPES] = {
+        [I32] = to_words_i32, [U32] = to_words_u32, [I64] = to_words_i64, [U64] = to_words_u64,
+    };
+    return of[code];
+}
+
+#endif
