@@ -89,9 +89,9 @@ def lp_pool(
 
     Nothing overflows or underflows inside: the norm of 1e20 and 1e20 is 1.4142e20 in float32. For p
     of 1 and infinity, and of 2 except in float64, the result is the true norm, rounded once. Others
-    are within 1 ulp of it, if the calling thread has the default rounding mode and keeps subnormal
-    numbers. All layouts, threads and ways of cutting the work give the same bits. Infinities give
-    infinity. The sign and payload of a NaN are not defined.
+    are within 1 ulp of it, float64 within 5, if the calling thread has the default rounding mode
+    and keeps subnormal numbers. All layouts, threads and ways of cutting the work give the same
+    bits. Infinities give infinity. The sign and payload of a NaN are not defined.
 
     Examples
     --------

@@ -3,9 +3,10 @@
 Magnitudes are the elements without their signs. p of infinity takes their maxima, and p of 1 their
 exact sums. For p of 2 the exact sum of squares is rounded to float64. The root of that is rounded
 to the result type, which is right unless it is next to a middle between two results: then integers
-decide. For other p, powers are summed in the same way, except in windows with sums that float64
-does not hold: there they are relative to the greatest magnitude of the window. So are they for some
-small p in all windows, which takes time for each tap.
+decide. For other p, powers are summed in the same way. In windows with sums that float64 does not
+hold, they are powers of magnitudes that a power of two brings near 1: the same one for windows
+whose greatest magnitudes are alike. For great p they are relative to the greatest magnitude of each
+window, and so are they for some small p in all windows. That takes time for each tap.
 
 Everything is done in parts of the result, so that the scratch is a few MB, or about 30 bytes for
 each element of a window that is larger.
@@ -33,6 +34,7 @@ from .lp_roots import (
     as_float64,
     nan_of,
     narrow_norms,
+    nearest,
     norms,
     powers,
     roots,
@@ -50,8 +52,15 @@ PART_BYTES, WINDOWS = 1 << 19, 4
 MOST_SMALL_PARTS = 64
 # A plan that has more parts, or more of different plans, makes them again for each call.
 _MOST_KEPT = 64
-# From this p on, roots of sums in float64 have more digits than any narrower type.
+# From this p on, roots of sums in float64 have more digits than any narrower type; and from this
+# one, the errors of sums are at most doubled by roots.
 _LEAST_NARROW_P = 2.0**-10
+_LEAST_P = 0.5
+# From this p on, powers relative to the greatest magnitude need no more digits than float64 has:
+# their errors, p times those of the quotients, are divided by p again.
+_LEAST_RELATIVE_P = 1
+# Up to this p there are at most 64 bands of magnitudes that take a sum each.
+_MOST_BANDED_P = 12
 # Taps of windows that are gathered at a time, if one window has no more.
 GATHERED = 1 << 15
 
@@ -74,13 +83,13 @@ def way(plan):
         return "sums"
     if narrow and plan.p in (1, 2):
         return "roots"
-    # By a smaller p, errors of the sum would become larger errors of the root.
-    return "powers" if plan.p >= (_LEAST_NARROW_P if narrow else 2) else "by_windows"
+    return "powers" if plan.p >= (_LEAST_NARROW_P if narrow else _LEAST_P) else "by_windows"
 
 
 def is_exact(plan):
     """Does a plan give the true norms, rounded once?"""
-    return way(plan) in ("maxima", "sums", "roots")
+    how = way(plan)
+    return how in ("maxima", "roots") or (how == "sums" and not plan.is_scaled)
 
 
 def lp_pool(plan, x, out):
@@ -194,10 +203,16 @@ class Norms:
     def _sums(self, x):
         y = average_with_care(self._summing, x, None)
         if self._is_scaled:  # these are float64
-            scaled = self._scales()[0] != 1
-            for place in np.flatnonzero(scaled & np.isfinite(y)):
-                y.flat[place] = _as_float(self._exact_sum(x, place, 1))
+            scaled = (self._scales()[0] != 1) & np.isfinite(y)
+            y[scaled] = self._times_scales(y, scaled)
         return y
+
+    def _times_scales(self, y, some):
+        """Return some sums, times the scales of their windows."""
+        # (As significands: products of the halves of their digits would overflow, or underflow.)
+        significand, power = np.frexp(y[some])
+        high, low = multiply((significand, 0.0), [part[some] for part in self._scales()])
+        return np.ldexp(high + low, power)
 
     def _roots(self, x):
         """Return norms by p of 1 or 2, rounded once to a narrow type."""
@@ -207,44 +222,77 @@ class Norms:
             y *= self._scales()[0]
         if power == 2:
             np.sqrt(y, out=y)
-        rounding = Rounding(y, self._format)
-        self._decide(rounding, values, power)
-        return rounding.patterns().view(x.dtype)
+        return self._rounded(y, x, lambda *rest: self._decide(*rest, values, power))
 
-    def _decide(self, rounding, values, power):
-        """Set `is_up` where it may be wrong: compare powers of the middle and of the norm."""
-        places, is_up = np.flatnonzero(rounding.is_near), rounding.is_up.reshape(-1)
-        for some, taps in self._chunks(places, values):
-            lower = rounding.lower.flat[some]
-            middle = np.ldexp(2.0 * lower + 1, rounding.exponents.flat[some] - 1)
-            terms = np.concatenate((taps**power, -(middle[:, np.newaxis] ** power)), axis=1)
+    def _decide(self, rounding, places, values, power):
+        """Set `is_up` where it may be wrong: compare powers of the middle and of the norm.
+
+        `places` of the flat result are those that are rounded.
+        """
+        near = np.flatnonzero(rounding.is_near)
+        lower, exponents = rounding.lower[near], rounding.exponents[near]
+        middle = np.ldexp(2.0 * lower + 1, exponents - 1)
+        first = 0
+        for some, taps in self._chunks(places[near], values):
+            of_some = slice(first, first + len(some))
+            terms = np.concatenate((taps**power, -(middle[of_some, np.newaxis] ** power)), axis=1)
             rest = row_sums(terms)  # powers by 1 and 2 are exact here
-            is_up[some] = (rest > 0) | ((rest == 0) & (lower % 2 == 1))
+            is_odd = lower[of_some] % 2 == 1
+            rounding.is_up[near[of_some]] = (rest > 0) | ((rest == 0) & is_odd)
+            first += len(some)
         if self._is_scaled:
-            for place in places[self._scales()[0].flat[places] != 1]:
-                low, exponent = (int(a.flat[place]) for a in (rounding.lower, rounding.exponents))
+            for at in near[self._scales()[0].flat[places[near]] != 1]:
+                low, exponent = int(rounding.lower[at]), int(rounding.exponents[at])
                 middle = (Fraction(2 * low + 1) * Fraction(2) ** (exponent - 1)) ** power
-                total = self._exact_sum(values, place, power)
-                is_up[place] = total > middle or (total == middle and low % 2)
+                total = self._exact_sum(values, places[at], power)
+                rounding.is_up[at] = total > middle or (total == middle and low % 2)
 
     def _powers(self, x):
         """Return norms by other p, from sums of powers in one or two float64."""
-        plan, narrow = self.plan, self._is_narrow
+        plan = self.plan
         values = as_float64(x, plan.dtype)
+        y, safe = self._by_sums(values)
+        if not safe.all():
+            greatest = as_float64(self._maxima(x), plan.dtype)
+            unsafe = np.flatnonzero(~safe & (greatest != 0))
+            if plan.p <= _MOST_BANDED_P:
+                unsafe = self._by_bands_at(unsafe, values, y, greatest)
+            self._by_windows_at(unsafe, values, y, greatest)
+        return self._rounded(y, x)
+
+    def _by_sums(self, values):
+        """Return norms by sums of powers, and which of them are right: float64 holds the sums."""
+        plan, narrow = self.plan, self._is_narrow
         high, low = (values**plan.p, None) if narrow else powers(values, plan.p)
         y = average_with_care(self._summing, high, None)
         # In other sums, powers that are not exact would be seen.
-        safe = (y >= LEAST_SUM) & (y <= MOST_SUM)
+        # (Nor are roots below 2**-1000 those of their sums.)
+        safe = (y >= max(LEAST_SUM, 2.0 ** (-1000 * plan.p))) & (y <= MOST_SUM)
         scale = [part[safe] for part in self._scales()] if self._is_scaled else (1.0, 0.0)
         if narrow:
             y[safe] = (y[safe] * scale[0]) ** (1 / plan.p)
         else:
             low = average_with_care(self._summing, low, None)
             y[safe] = roots(multiply((y[safe], low[safe]), scale), plan.p)
-        if not safe.all():
-            greatest = as_float64(self._maxima(x), plan.dtype)
-            self._by_windows_at(np.flatnonzero(~safe & (greatest != 0)), values, y, greatest)
-        return self._rounded(y, x)
+        return y, safe
+
+    def _by_bands_at(self, places, values, y, greatest):
+        """Write norms as `_by_windows_at` does, and return the places where that must be done.
+
+        The greatest magnitudes of a band are powers of two that have nearly the same power by p.
+        So the norm of a window does not depend on other windows.
+        """
+        greatest, flat = greatest.reshape(-1)[places], y.reshape(-1)
+        band = np.where(np.isfinite(greatest), np.frexp(greatest)[1] // _band(self.plan.p), 0)
+        left = [places[~np.isfinite(greatest)]]
+        for number in np.unique(band):
+            shift = int(number) * _band(self.plan.p)
+            some = places[(band == number) & np.isfinite(greatest)]
+            of_band, safe = self._by_sums(np.ldexp(values, -shift))
+            safe = safe.reshape(-1)[some]
+            flat[some[safe]] = np.ldexp(of_band.reshape(-1)[some[safe]], shift)
+            left.append(some[~safe])
+        return np.concatenate(left)
 
     def _by_windows(self, x):
         """Return norms by any p, relative to the greatest magnitude of each window."""
@@ -252,8 +300,17 @@ class Norms:
         self._by_windows_at(np.flatnonzero(y), values, y, y)
         return self._rounded(y, x)
 
-    def _rounded(self, y, x):
-        return Rounding(y, self._format).patterns().view(x.dtype) if self._is_narrow else y
+    def _rounded(self, y, x, decide=None):
+        """Return float64 in the type of `x`. `decide` corrects a `Rounding` of some places."""
+        if not self._is_narrow:
+            return y
+        result, is_sure = nearest(y, self._format)
+        places = np.flatnonzero(~is_sure)
+        rounding = Rounding(y.reshape(-1)[places], self._format)
+        if decide:
+            decide(rounding, places)
+        result.reshape(-1)[places] = rounding.patterns()
+        return result.view(x.dtype)
 
     def _by_windows_at(self, places, values, y, greatest):
         """Write the norms at some places of the flat result `y`, given the greatest magnitudes."""
@@ -261,7 +318,7 @@ class Norms:
         finite = np.isfinite(greatest[places])
         flat[places[~finite]] = greatest[places[~finite]]
         places = places[finite]
-        norms_of = narrow_norms if self._is_narrow else norms
+        norms_of = narrow_norms if self._is_narrow or plan.p >= _LEAST_RELATIVE_P else norms
         scale = 1.0, 0.0
         scales = [part.reshape(-1) for part in self._scales()] if self._is_scaled else None
         for some, taps in self._chunks(places, values):
@@ -380,9 +437,6 @@ def _shared(plan):
     return {**fields, "activation": None, "activation_params": ()}
 
 
-def _as_float(value):
-    """Return the float next to a Fraction, which may be infinite."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
+def _band(p):
+    """Return the powers of two whose powers by p differ by less than 2**400."""
+    return int(400 / p)

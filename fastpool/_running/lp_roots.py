@@ -73,6 +73,20 @@ def nan_of(target):
     return target.infinity + (1 << (target.digits - 2))
 
 
+def nearest(values, target):
+    """Return the bits of magnitudes of float64 in a narrower type, and which are sure to be right.
+
+    Those of middles of two numbers, and next to one, are not; nor are those of other than normal
+    numbers. All is done with integers, which no flag of the thread changes.
+    """
+    dropped, bits = 53 - target.digits, values.view(np.int64)
+    half, bias = 1 << (dropped - 1), 2 - target.digits - target.least
+    is_sure = abs((bits & (2 * half - 1)) - half) > _ULPS
+    is_sure &= (bits >> 52 > 1024 - bias) & (bits >> 52 < 1022 + bias)
+    words = ((bits + half) >> dropped) - ((1023 - bias) << (target.digits - 1))
+    return words.astype(target.word), is_sure
+
+
 class Rounding:
     """How magnitudes of float64 are rounded to a narrower type: down or up, to the nearest.
 

@@ -1,5 +1,6 @@
 """Sizes of what the passes of sums need: blocks, rows of parts and of lines."""
 
+import math
 from typing import NamedTuple
 
 from .._planning.dtypes import ITEMSIZE, is_float
@@ -18,6 +19,7 @@ TALL_ELEMENTS = 64
 MOST_TALL = 4 << 20
 MOST_LINES = 1 << 20  # bytes of rows that are converted, or added along leading axes
 WHOLE_PLANES = 64  # planes of one window at a time
+MOST_INTERLEAVED, FEWEST_PLANES = 4096, 8  # elements of small planes, and planes at a time
 WHOLE_ELEMENTS = 2048  # of planes that are converted as one run
 LEAVES = 8  # of a tree, added at once, twice as parts (MOST_LEAVES in trees.pxi)
 MOST_LEAF = 7  # taps of a tree that stays in registers (pairwise.h)
@@ -56,7 +58,11 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     band_bytes = item * (span * channels + 64)
     long_rows = max(1, PASS_BYTES // band_bytes)
     if one_window:
-        block_rows, tall = min(planes, WHOLE_PLANES, 4 * long_rows), 0
+        some = WHOLE_PLANES if rows.size == 1 else max(WHOLE_PLANES // 4, 4 * long_rows)
+        block_rows, tall = min(planes, WHOLE_PLANES, some), 0
+        size = math.prod(window.size for window in windows)
+        if size * FEWEST_PLANES <= MOST_INTERLEAVED:
+            block_rows = min(planes, WHOLE_PLANES, MOST_INTERLEAVED // max(1, size))
     else:
         block_rows, tall = _tall(rows, min(tile_rows, long_rows), tile_rows, span * channels, item)
     lines = min(rows.size, rows.span(block_rows))

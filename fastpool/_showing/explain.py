@@ -185,7 +185,8 @@ def _norms(plan):
     if plan.p == math.inf:
         yield f"{plan.dtype}, p inf: the greatest magnitude"
     else:
-        rounded = "rounded once" if exact else "within 1 ulp"
+        ulps = "5 ulp" if plan.dtype == "float64" else "1 ulp"
+        rounded = "rounded once" if exact else f"within {ulps}"
         yield f"{plan.dtype}, p {plan.p:g}: the p-th root of the sum of magnitudes ** p, {rounded}"
     if plan.is_scaled:
         names = geometry.layout(plan.layout, plan.input_shape).spatial_names

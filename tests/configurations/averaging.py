@@ -1,5 +1,6 @@
 """Random averages over windows, parts and planes, and their comparison with the slow twin."""
 
+import contextlib
 import math
 from dataclasses import dataclass, field, replace
 from unittest import mock
@@ -9,7 +10,7 @@ import numpy as np
 import cases
 import fastpool
 from fastpool import _reference
-from fastpool._running import averages
+from fastpool._running import averages, pass_sizes
 from fastpool._running import builds as running
 
 from .arrays import draw_arrangement, in_time, same, untouched
@@ -20,13 +21,16 @@ MOST_TAPS = 12_000  # that the twin adds, one at a time
 MOST_ELEMENTS = 40_000
 KINDS = [*cases.SUM_KINDS, "special", "bits"]
 FUNCTIONS = ["avg_pool"] * 6 + ["adaptive_avg_pool"] * 3 + ["global_avg_pool"]
-# Limits of `averages`, which are so large that no plane the twin can pool has two blocks of rows.
+# Limits of `averages` and `pass_sizes`, which are so large that no plane the twin can pool has two
+# blocks of rows.
 LIMITS = {
-    "BLOCK_OUTPUTS": [1, 32, 100, 400],
-    "SMALL_BLOCK": [2, 40, 64, 150, 400],
-    "SPLIT_GOAL": [16, 64, 256],
-    "INT_ROW_BYTES": [64, 512, 4096],
+    "ROW_ELEMENTS": [16, 64, 300],
+    "PIXEL_ELEMENTS": [16, 64, 300],
     "INTERLEAVED_BYTES": [1024, 8192],
+    "PASS_BYTES": [1, 1000, 4000],
+    "TALL_BYTES": [1024, 8192],
+    "MOST_LINES": [0, 2000],
+    "WHOLE_PLANES": [1, 9, 17],
 }
 DIVISORS = [None, None, None, None, None, None, 1, 2, 3, 49, -1, -3, 2**26, 2**31 - 1]
 SIZES = {1: 150, 2: 20, 3: 7, 4: 4}  # spatial axes -> the largest extent of adaptive windows
@@ -46,7 +50,7 @@ class Averaging:
     memory: tuple = ()  # Arrangement of input and result; contiguous if empty
     threads: int = 1
     legal: bool = True
-    limits: dict = field(default_factory=dict)  # instead of those of `averages`
+    limits: dict = field(default_factory=dict)  # instead of `LIMITS`
 
     def plain(self):
         """The input, contiguous."""
@@ -209,7 +213,10 @@ def _compare_average(case, build, threads, x, arranged, expected, counts):
         return
     assert isinstance(expected, np.ndarray), f"{what}: planned what the twin refuses"
     elements = x.size + expected.size
-    with in_time(elements, what), mock.patch.dict(vars(averages), case.limits):
+    with in_time(elements, what), contextlib.ExitStack() as stack:
+        for module in (averages, pass_sizes):
+            limits = {name: value for name, value in case.limits.items() if hasattr(module, name)}
+            stack.enter_context(mock.patch.dict(vars(module), limits))
         y = plan(x)
     same(y, expected, what)
     out, owner = case.memory[1].empty(expected.shape, expected.dtype)

@@ -22,6 +22,7 @@ from fastpool import _reference
 from fastpool._planning.geometry import AdaptiveAxis
 from fastpool._running import averages as averaging
 from fastpool._running import builds as running
+from fastpool._running import pass_sizes
 
 FLOATS = cases.FLOAT_NAMES
 EXACT = {"numerics": "exact"}
@@ -314,19 +315,19 @@ def touched_by(plan, at):
 
 
 CUTS = {
-    "small tiles": {"ROW_ELEMENTS": 16, "BLOCK_OUTPUTS": 4},
+    "small tiles": {"ROW_ELEMENTS": 16, "PIXEL_ELEMENTS": 16},
     "many tasks": {"SOME_TASKS": 64, "TASK_BYTES": 8},
     "one task": {"SOME_TASKS": 1},
-    "prefixes": {"FEW_TAPS": 1},
-    "taps": {"FEW_TAPS": 1000},
-    "small blocks": {"BLOCK_OUTPUTS": 1},
+    "small blocks": {"PASS_BYTES": 1},
+    "no lines": {"MOST_LINES": 0},
+    "planes one by one": {"WHOLE_PLANES": 1},
 }
 
 
 @settings(max_examples=60)
 @given(case=averages())
 def test_every_cut_gives_the_same_bits(case):
-    """Other sizes of tiles and blocks, and windows added in other ways."""
+    """Other sizes of tiles and blocks, of rows that are converted and of planes at once."""
     if case.attributes.get("divisor") not in (None, 2, 3):
         case.attributes["divisor"] = None
     x = case.x()
@@ -337,7 +338,8 @@ def test_every_cut_gives_the_same_bits(case):
     for cut, constants in CUTS.items():
         with pytest.MonkeyPatch.context() as patch:
             for constant, value in constants.items():
-                patch.setattr(averaging, constant, value)
+                module = averaging if hasattr(averaging, constant) else pass_sizes
+                patch.setattr(module, constant, value)
             for build, y in on_every_build(lambda **more: case.plan(x.dtype, **more)(x)):
                 cases.assert_same(y, expected, f"{cut}, {build}")
 

@@ -5,6 +5,7 @@
 
 cdef struct PairTile:                   # what the planes of a tile have in common
     Passes passes
+    bint squares                        # rolling.pxi
     int known                           # rows of divisors that were ever set
     double others[PAIR_SLOTS]           # what their divisors have in common
     bint quick[PAIR_SLOTS]              # have they reciprocals?
@@ -152,6 +153,8 @@ cdef void average_pairwise(char *y, const View *view, PairTile *t, const char *s
     cdef PairDivisors d
     if t.passes.rolls and roll_plane(y, view, t, src, b, tag):
         return
+    if t.squares and pool_squares(y, view, t, src, b, tag):
+        return
     while done < tile.rows:
         stop = imin(tile.rows, done + a.block_rows)
         t.passes.nans = False
@@ -215,6 +218,7 @@ cdef void average_planes_pairwise(const View *y, const char *src, Block *b,
     begin_passes(&t.passes, b, NULL, -1, tag)
     t.known, t.taps = 0, -1
     t.passes.rolls = rolls(&t.passes, b, F32 if sizeof(acc_t) == 4 else F64, tag)
+    t.squares = has_squares(&t.passes, y, b, tag)
     if b.average.whole:
         average_whole_planes(y, &t, src, b, tag)
         return

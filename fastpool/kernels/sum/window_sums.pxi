@@ -11,6 +11,8 @@
 
 cdef enum:
     MOST_TIMES = 3                      # an element is converted for each of its windows
+    BLOCK_COLUMNS = 128                 # of planes: they stay in the first-level cache
+    FEWEST_PLANES = 8                   # that are interleaved
 
 
 cdef struct Passes:                     # what the planes of a tile have in common
@@ -233,16 +235,23 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
     cdef acc_t *lines = <acc_t *>t.trees.lines + 2 * MOST_LEAF * a.pitch
     cdef const char *at
     cdef Trees run = t.trees
-    cdef acc_t *bands = <acc_t *>doubles(a, b.scratch, COLUMNS)
+    cdef acc_t *bands = <acc_t *>doubles(a, b.scratch, COLUMNS) + t.left
     cdef acc_t *columns = <acc_t *>doubles(a, b.scratch, PREFIX)
     cdef acc_t *sums = columns + cols * planes
+    cdef acc_t *parts = <acc_t *>doubles(a, b.scratch, PARTS)
+    cdef Py_ssize_t pitch = a.band
     cdef Trees trees = t.down
     size = cols * (tile.row_hi - tile.row_lo)
+    if add_interleaved(columns, t, src, b, planes):
+        return columns
     run.n, run.col = 1, run.size
     if (a.lines > 0 and t.flat and not run.direct and b.x.col == run.size
             and b.x.row == cols * run.size and (planes == 1 or b.x.channel == size * run.size)
             and (run.add == NULL or cols < VEC_BYTES // <Py_ssize_t>sizeof(acc_t))):
         most = a.lines * a.band // size
+    if p.rows.kernel == 1 and t.flat and run.direct and b.x.col == run.size:
+        bands, pitch = <acc_t *>src, b.x.channel // run.size
+        plane = planes                      # (rows are bands)
     while plane < planes:
         count = planes - plane
         at = src + plane * b.x.channel
@@ -250,25 +259,101 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
             count = imin(count, most)
             run.cols = count * size
             converted(lines, lines, &run, at)
-            add_planes(bands + plane * a.band + t.left, &t.down, <const char *>lines, count,
+            add_planes(bands + plane * a.band, &t.down, <const char *>lines, count,
                        cols * sizeof(acc_t), size * sizeof(acc_t), b)
         elif t.flat and (t.trees.direct or t.trees.add != NULL):
-            add_planes(bands + plane * a.band + t.left, &t.trees, at, count, b.x.row, b.x.channel,
+            add_planes(bands + plane * a.band, &t.trees, at, count, b.x.row, b.x.channel,
                        b)
         else:
             for i in range(count):
-                sum_down(bands + (plane + i) * a.band, t, at + i * b.x.channel, b, tile.row,
-                         tile.row + 1)
+                sum_down(bands + (plane + i) * a.band - t.left, t, at + i * b.x.channel, b,
+                         tile.row, tile.row + 1)
         plane += count
-    transpose(columns, planes, bands + t.left, a.band, planes, cols, sizeof(acc_t))
+    set_pair_axis(&trees.axes[0], &p.cols, tile.col, planes * sizeof(acc_t))
     trees.cols, trees.n, trees.col = 1, planes, planes * sizeof(acc_t)
-    set_pair_axis(&trees.axes[0], &p.cols, tile.col, trees.col)
+    if p.cols.dilation == 1 and trees.axes[0].hi - trees.axes[0].lo == trees.axes[0].taps:
+        add_blocks(sums, &trees, bands, pitch, columns, 0, cols, parts)
+        return sums
+    transpose(columns, planes, bands, pitch, planes, cols, sizeof(acc_t))
     trees.axes[0].base = trees.col * (window_start(&p.cols, tile.col) - tile.col_lo
                                       + trees.axes[0].lo * p.cols.dilation)
-    if not add_tree(sums, &trees, 0, 0, trees.axes[0].taps, <const char *>columns,
-                    <acc_t *>doubles(a, b.scratch, PARTS)):
+    if not add_tree(sums, &trees, 0, 0, trees.axes[0].taps, <const char *>columns, parts):
         fill(sums, planes, <acc_t>0)
     return sums
+
+
+cdef bint add_interleaved(acc_t *sums, Passes *t, const char *src, const Block *b,
+                          Py_ssize_t planes) noexcept nogil:
+    """Set the sums of small planes of one window each. Return False if they are none.
+
+    The elements of a place in all planes become neighbours. Then one axis after another is added.
+    """
+    cdef const Problem *p = &b.average.frame.problem
+    cdef const Tile *tile = b.tile
+    cdef const Window *windows[3]
+    cdef Py_ssize_t size = b.slabs * p.rows.size * p.cols.size, n = size * planes, s, axis
+    cdef acc_t *other = sums + n
+    cdef acc_t *parts = <acc_t *>doubles(b.average, b.scratch, PARTS)
+    cdef Trees trees = t.trees
+    windows[0], windows[1], windows[2] = &p.lead[0], &p.rows, &p.cols
+    if n > MOST_INTERLEAVED or planes < FEWEST_PLANES or p.leads > 1 or size == 1:
+        return False
+    if t.flat and p.rows.kernel <= MOST_LEAF:       # (a call adds the rows of all planes)
+        return False
+    for axis in range(0 if p.leads else 1, 3):
+        if not takes_whole(windows[axis]):
+            return False
+    if b.x.col != trees.size or b.x.row != p.cols.size * trees.size:
+        return False
+    for s in range(b.slabs):
+        if b.offsets[s] != s * p.rows.size * b.x.row:
+            return False
+    if not trees.direct:
+        if b.x.channel != size * trees.size:
+            return False
+        trees.n, trees.cols, trees.col = 1, n, trees.size
+        converted(other, other, &trees, src)
+        transpose(sums, planes, other, size, planes, size, sizeof(acc_t))
+    else:
+        transpose(sums, planes, <const acc_t *>src, b.x.channel // trees.size, planes, size,
+                  sizeof(acc_t))
+    trees = t.down
+    trees.cols = 1
+    for axis in range(0 if p.leads else 1, 3):
+        n //= windows[axis].size
+        trees.n, trees.pitch, trees.col = n, n, n * sizeof(acc_t)
+        set_pair_axis(&trees.axes[0], windows[axis], 0, trees.col)
+        if windows[axis].size > 1:
+            add_tree(other, &trees, 0, 0, windows[axis].kernel, <const char *>sums, parts)
+            memcpy(sums, other, n * sizeof(acc_t))
+    return True
+
+
+cdef inline bint takes_whole(const Window *w) noexcept nogil:
+    """Has the only window of an axis a tap for each element, and no others?"""
+    return (w.out == 1 and w.begin == 0 and w.kernel == w.size and w.dilation == 1
+            and not w.irregular)
+
+
+cdef void add_blocks(acc_t *to, Trees *trees, const acc_t *bands, Py_ssize_t pitch,
+                     acc_t *columns, Py_ssize_t first, Py_ssize_t taps,
+                     acc_t *spare) noexcept nogil:
+    """Set sums to the trees of neighbouring columns of bands, one of each plane.
+
+    Few columns at a time become neighbours of those of other planes.
+    """
+    cdef Py_ssize_t half = taps // 2
+    if taps <= BLOCK_COLUMNS:
+        transpose(columns, trees.n, bands + first, pitch, trees.n, taps, sizeof(acc_t))
+        trees.axes[0].lo, trees.axes[0].hi, trees.axes[0].base = 0, taps, 0
+        add_tree(to, trees, 0, 0, taps, <const char *>columns, spare)
+        return
+    add_blocks(to, trees, bands, pitch, columns, first, half, spare)
+    add_blocks(spare, trees, bands, pitch, columns, first + half, half, spare + trees.pitch)
+    add_to(to, spare, trees.n)
+    if taps % 2:
+        transpose(spare, trees.n, bands + first + taps - 1, pitch, trees.n, 1, sizeof(acc_t))
+        add_to(to, spare, trees.n)
 
 
 cdef void add_planes(acc_t *bands, Trees *trees, const char *src, Py_ssize_t planes,

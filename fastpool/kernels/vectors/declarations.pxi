@@ -249,15 +249,19 @@ cdef extern from "kernels/vectors/pairwise.h" nogil:
         void *to
         Py_ssize_t to_col
         const void *taps[MOST_LEAF]
+        const void *zeros
         Py_ssize_t steps[MOST_LEAF]
         int rows, cols
         Py_ssize_t first, stride, size, n, outputs
         const void *by
         const void *high
         const void *low
+        bint vary
+        Py_ssize_t runs, step, to_row
     void add_in_pairs(...)
     bint set_pair_reciprocals(...)
     bint roll(...)
+    bint squares(...)
     bint roll_f64_of_f32(const rolling_t *)
     ctypedef void (*add_converted_t)(const pairs_of_t *) noexcept
     add_converted_t add_converted_of(int, bint)

@@ -243,16 +243,19 @@ typedef struct {
     void *to;
     ptrdiff_t to_col;                 /* from one output to the next */
     const void *taps[MOST_LEAF];      /* rows: their first pixel, or zeros */
+    const void *zeros;                /* a pixel of zeros */
     ptrdiff_t steps[MOST_LEAF];       /* from one pixel of a row to the next, or 0 */
     int rows, cols;                   /* of a window */
     ptrdiff_t first, stride, size, n; /* the first window begins there; pixels of a row; channels */
     ptrdiff_t outputs;
     const void *by, *high, *low; /* divisor of each output, and parts of its reciprocal */
+    int vary;                    /* or of all outputs */
+    ptrdiff_t runs, step, to_row; /* rows of outputs; from one to the next, of taps and results */
 } rolling_t;
 #define MOST_PIXEL_BYTES 1024 /* of windows of 7 x 7: their pixels would be far apart */
-enum { WIDE_PIXEL_BYTES = 512, WIDE_PIXELS = 8 };
+enum { WIDE_PIXELS = 8, ROLLED_BYTES = 16 << 10 };
 
-#define DEFINE_ROLL(name, vec, T, S, PIXEL, DIVIDED_SUM)                                          \
+#define DEFINE_ROLL(name, vec, T, S, PIXEL, APART, DIVIDED_SUM)                                   \
     INLINE vec column_of_##name(const S *const *p, const ptrdiff_t *steps, ptrdiff_t col,         \
                                        const int rows) {                                          \
         return TREE(rows, PIXEL);                                                                 \
@@ -268,31 +271,65 @@ enum { WIDE_PIXEL_BYTES = 512, WIDE_PIXELS = 8 };
             vec v[MOST_LEAF];                                                                     \
             ptrdiff_t col = a->first + start * a->stride;                                         \
             for (int t = 0; t < rows; t++) p[t] = (const S *)a->taps[t] + i;                      \
-            for (int j = 0; stride && j < cols - stride; j++)                                     \
+            for (int j = 0; j < cols - stride; j++)                                               \
                 v[j + stride] = col + j >= 0 && col + j < a->size                                 \
                                     ? column_of_##name(p, a->steps, col + j, rows)                \
                                     : (vec){0};                                                   \
             for (ptrdiff_t c = start; c < stop; c++) {                                            \
-                const int kept = stride ? cols - stride : 0;                                      \
-                for (int j = 0; j < kept; j++) v[j] = v[j + stride];                              \
-                for (int j = kept; j < cols; j++)                                                 \
+                for (int j = 0; j < cols - stride; j++) v[j] = v[j + stride];                     \
+                for (int j = cols - stride; j < cols; j++)                                        \
                     v[j] = col + j >= 0 && col + j < a->size                                      \
                                ? column_of_##name(p, a->steps, col + j, rows)                     \
                                : (vec){0};                                                        \
                 const vec sum = TREE(cols, COLUMN);                                               \
+                const vec all_by = zero + (by ? by[c] : 1);                                       \
+                const vec all_high = zero + (high ? high[c] : 1);                                 \
+                const vec all_low = zero + (low ? low[c] : 0);                                    \
+                (void)all_by, (void)all_high, (void)all_low;                                      \
                 vec_store((T *)a->to + c * a->to_col + i, (vec_t)DIVIDED_SUM);                    \
-                col += stride ? stride : a->stride;                                               \
+                col += stride;                                                                    \
             }                                                                                     \
             if (i == last) break;                                                                 \
             i = i + lanes < last ? i + lanes : last;                                              \
         }                                                                                         \
     }                                                                                             \
-    /* A stride of 0 is that of `a`: no column is shared. Pixels of neighbouring outputs should   \
-     * stay in the first-level cache, where those at powers of two share few places. */           \
+    /* Windows that share no column: their taps are pointers, of zeros where there is no pixel. */\
+    INLINE void roll_apart_##name(const rolling_t *a, const int rows, const int cols) {           \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), last = a->n - lanes;            \
+        const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
+        const vec zero = {0};                                                                     \
+        (void)by, (void)high, (void)low, (void)zero;                                              \
+        for (ptrdiff_t c = 0; c < a->outputs; c++) {                                              \
+            const S *q[MOST_LEAF * MOST_LEAF];                                                    \
+            for (int j = 0; j < cols; j++) {                                                      \
+                const ptrdiff_t col = a->first + c * a->stride + j;                               \
+                for (int t = 0; t < rows; t++)                                                    \
+                    q[j * rows + t] = col >= 0 && col < a->size                                   \
+                                          ? (const S *)a->taps[t] + col * a->steps[t]             \
+                                          : (const S *)a->zeros;                                  \
+            }                                                                                     \
+            const vec all_by = zero + (by ? by[c] : 1);                                           \
+            const vec all_high = zero + (high ? high[c] : 1), all_low = zero + (low ? low[c] : 0);\
+            (void)all_by, (void)all_high, (void)all_low;                                          \
+            for (ptrdiff_t i = 0;;) {                                                             \
+                vec v[MOST_LEAF];                                                                 \
+                for (int j = 0; j < cols; j++) {                                                  \
+                    const S *const *p = q + j * rows;                                             \
+                    v[j] = TREE(rows, APART);                                                     \
+                }                                                                                 \
+                const vec sum = TREE(cols, COLUMN);                                               \
+                vec_store((T *)a->to + c * a->to_col + i, (vec_t)DIVIDED_SUM);                    \
+                if (i == last) break;                                                             \
+                i = i + lanes < last ? i + lanes : last;                                          \
+            }                                                                                     \
+        }                                                                                         \
+    }                                                                                             \
+    /* Pixels of neighbouring outputs should stay in the first-level cache. */                    \
     INLINE void roll_by_##name(const rolling_t *a, const int rows, const int cols,                \
                                const int stride) {                                                \
         const ptrdiff_t pixel = a->steps[rows / 2] * (ptrdiff_t)sizeof(S);                        \
-        const ptrdiff_t most = !stride ? 1 : pixel < WIDE_PIXEL_BYTES ? a->outputs : WIDE_PIXELS; \
+        ptrdiff_t most = ROLLED_BYTES / (rows * stride * (pixel ? pixel : 1));                    \
+        if (most < WIDE_PIXELS) most = WIDE_PIXELS;                                               \
         for (ptrdiff_t c = 0; c < a->outputs; c += most)                                          \
             roll_some_##name(a, rows, cols, stride, c,                                            \
                              c + most < a->outputs ? c + most : a->outputs);                      \
@@ -303,14 +340,14 @@ enum { WIDE_PIXEL_BYTES = 512, WIDE_PIXELS = 8 };
         const ptrdiff_t pixel = a->steps[a->rows / 2] * (ptrdiff_t)sizeof(S);                     \
         if (a->rows != a->cols || (a->rows == 7 && pixel > MOST_PIXEL_BYTES)) return 0;           \
         switch (10 * a->rows + stride) {                                                          \
-        case 20: roll_by_##name(a, 2, 2, 0); break;                                               \
+        case 20: roll_apart_##name(a, 2, 2); break;                                               \
         case 21: roll_by_##name(a, 2, 2, 1); break;                                               \
-        case 30: roll_by_##name(a, 3, 3, 0); break;                                               \
+        case 30: roll_apart_##name(a, 3, 3); break;                                               \
         case 31: roll_by_##name(a, 3, 3, 1); break;                                               \
         case 32: roll_by_##name(a, 3, 3, 2); break;                                               \
-        case 50: roll_by_##name(a, 5, 5, 0); break;                                               \
+        case 50: roll_apart_##name(a, 5, 5); break;                                               \
         case 53: roll_by_##name(a, 5, 5, 3); break;                                               \
-        case 70: roll_by_##name(a, 7, 7, 0); break;                                               \
+        case 70: roll_apart_##name(a, 7, 7); break;                                               \
         default: return 0;                                                                        \
         }                                                                                         \
         return 1;                                                                                 \
@@ -318,17 +355,121 @@ enum { WIDE_PIXEL_BYTES = 512, WIDE_PIXELS = 8 };
 #define PIXEL_f32(t) (vec_f32)vec_load(p[t] + col * steps[t])
 #define PIXEL_f64(t) (vec_f64)vec_load(p[t] + col * steps[t])
 #define WIDE_PIXEL_f32(t) (vec_f64)wide_f32(p[t] + col * steps[t])
+#define APART_f32(t) (vec_f32)vec_load(p[t] + i)
+#define APART_f64(t) (vec_f64)vec_load(p[t] + i)
+#define WIDE_APART_f32(t) (vec_f64)wide_f32(p[t] + i)
 #define COLUMN(j) v[j]
 #if HAS_FMA
-#define DIVIDED_f32 MULTIPLY_ADD_f32(sum, zero + high[c], sum * (zero + low[c]))
-#define DIVIDED_f64 MULTIPLY_ADD_f64(sum, zero + high[c], sum * (zero + low[c]))
+#define DIVIDED_f32 MULTIPLY_ADD_f32(sum, all_high, sum * all_low)
+#define DIVIDED_f64 MULTIPLY_ADD_f64(sum, all_high, sum * all_low)
 #else
-#define DIVIDED_f32 (sum / (zero + by[c]))
-#define DIVIDED_f64 (sum / (zero + by[c]))
+#define DIVIDED_f32 (sum / all_by)
+#define DIVIDED_f64 (sum / all_by)
 #endif
-DEFINE_ROLL(f32, vec_f32, float, float, PIXEL_f32, DIVIDED_f32)
-DEFINE_ROLL(f64, vec_f64, double, double, PIXEL_f64, DIVIDED_f64)
-DEFINE_ROLL(f64_of_f32, vec_f64, double, float, WIDE_PIXEL_f32, sum)
+DEFINE_ROLL(f32, vec_f32, float, float, PIXEL_f32, APART_f32, DIVIDED_f32)
+DEFINE_ROLL(f64, vec_f64, double, double, PIXEL_f64, APART_f64, DIVIDED_f64)
+DEFINE_ROLL(f64_of_f32, vec_f64, double, float, WIDE_PIXEL_f32, WIDE_APART_f32, sum)
+
+/* Load the lanes of p[i], ... whose places are from 0 to n; the others are 0. */
+#if VEC_BYTES == 32
+INLINE vec_f32 load_within_f32(const float *p, ptrdiff_t i, ptrdiff_t n) {
+    const __m256i at = _mm256_add_epi32(_mm256_set1_epi32((int)i),
+                                        _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    const __m256i below = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), at);
+    return (vec_f32)_mm256_maskload_ps(p + i, _mm256_andnot_si256(at, below));
+}
+INLINE vec_f64 load_within_f64(const double *p, ptrdiff_t i, ptrdiff_t n) {
+    const __m256i at = _mm256_add_epi64(_mm256_set1_epi64x(i), _mm256_setr_epi64x(0, 1, 2, 3));
+    const __m256i below = _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), at);
+    return (vec_f64)_mm256_maskload_pd(p + i, _mm256_andnot_si256(at, below));
+}
+#else
+#define DEFINE_LOAD_WITHIN(name, T)                                                               \
+    INLINE vec_##name load_within_##name(const T *p, ptrdiff_t i, ptrdiff_t n) {                  \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
+        vec_##name v = {0};                                                                       \
+        if (i >= 0 && i + lanes <= n) return (vec_##name)vec_load(p + i);                         \
+        for (ptrdiff_t j = 0; j < lanes; j++)                                                     \
+            if (i + j >= 0 && i + j < n) v[j] = p[i + j];                                         \
+        return v;                                                                                 \
+    }
+DEFINE_LOAD_WITHIN(f32, float)
+DEFINE_LOAD_WITHIN(f64, double)
+#endif
+
+/* Means of rows of square windows of single columns, at a stride of 1 or 2. Sums down the columns
+ * stay in registers: those of neighbouring windows are made again. Outputs from `lo` to `hi` of a
+ * row have all of their taps, and one divisor. There is at least a vector of them. */
+#define DEFINE_SQUARES(name, T)                                                                   \
+    /* Return the sums of a vector of outputs. At an edge some taps are none. */                  \
+    INLINE vec_##name squares_at_##name(const rolling_t *a, const T *const *p, const int k,       \
+                                        const int stride, const int edge, ptrdiff_t c) {          \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), n = a->size;                    \
+        vec_##name v[MOST_LEAF];                                                                  \
+        for (int j = 0; j < k; j += stride) {                                                     \
+            ptrdiff_t i = a->first + c * stride + j;                                              \
+            v[j] = edge ? TREE(k, WITHIN_##name) : TREE(k, ONE_VECTOR_##name);                    \
+            if (stride == 2) {                                                                    \
+                const vec_##name left = v[j];                                                     \
+                i += lanes;                                                                       \
+                const vec_##name right = edge ? TREE(k, WITHIN_##name)                            \
+                                              : TREE(k, ONE_VECTOR_##name);                       \
+                v[j] = (vec_##name)vec_concat_even((vec_t)left, (vec_t)right, p[0]);              \
+                if (j + 1 < k)                                                                    \
+                    v[j + 1] = (vec_##name)vec_concat_odd((vec_t)left, (vec_t)right, p[0]);       \
+            }                                                                                     \
+        }                                                                                         \
+        (void)n;                                                                                  \
+        return TREE(k, COLUMN);                                                                   \
+    }                                                                                             \
+    INLINE void squares_of_##name(const rolling_t *a, const int k, const int stride,              \
+                                  ptrdiff_t lo, ptrdiff_t hi) {                                   \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), at = a->vary ? lo : 0;          \
+        const ptrdiff_t n = a->outputs, last = hi - lanes;                                        \
+        const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
+        const vec_##name zero = {0};                                                              \
+        T *to = (T *)a->to;                                                                       \
+        const T *p[MOST_LEAF];                                                                    \
+        for (int t = 0; t < k; t++) p[t] = (const T *)a->taps[t];                                 \
+        (void)by, (void)high, (void)low;                                                          \
+        for (ptrdiff_t r = 0; r < a->runs; r++) {                                                 \
+            for (int right = 0; right < 2; right++) {                                             \
+                const ptrdiff_t c = right ? n - lanes : 0, from = a->vary ? c : 0;                \
+                if (right ? hi == n : lo == 0) continue;                                          \
+                const vec_##name sum = squares_at_##name(a, p, k, stride, 1, c);                  \
+                const vec_##name all_by = a->vary ? VEC_##name(by + from) : zero + by[0];         \
+                const vec_##name all_high = a->vary ? VEC_##name(high + from) : zero + high[0];   \
+                const vec_##name all_low = a->vary ? VEC_##name(low + from) : zero + low[0];      \
+                (void)all_by, (void)all_high, (void)all_low;                                      \
+                vec_store(to + c, (vec_t)DIVIDED_##name);                                         \
+            }                                                                                     \
+            const vec_##name all_by = zero + by[at], all_high = zero + high[at];                  \
+            const vec_##name all_low = zero + low[at];                                            \
+            (void)all_by, (void)all_high, (void)all_low;                                          \
+            for (ptrdiff_t c = lo;;) {                                                            \
+                const vec_##name sum = squares_at_##name(a, p, k, stride, 0, c);                  \
+                vec_store(to + c, (vec_t)DIVIDED_##name);                                         \
+                if (c == last) break;                                                             \
+                c = c + lanes < last ? c + lanes : last;                                          \
+            }                                                                                     \
+            to += a->to_row;                                                                      \
+            for (int t = 0; t < k; t++) p[t] += a->step;                                          \
+        }                                                                                         \
+    }                                                                                             \
+    /* Return 0 if there is no loop for these windows. */                                         \
+    static NOINLINE int squares_##name(const rolling_t *a, ptrdiff_t lo, ptrdiff_t hi) {          \
+        switch (10 * a->rows + (int)a->stride) {                                                  \
+        case 21: squares_of_##name(a, 2, 1, lo, hi); break;                                       \
+        case 22: squares_of_##name(a, 2, 2, lo, hi); break;                                       \
+        case 32: squares_of_##name(a, 3, 2, lo, hi); break;                                       \
+        default: return 0;                                                                        \
+        }                                                                                         \
+        return 1;                                                                                 \
+    }
+#define WITHIN_f32(t) load_within_f32(p[t], i, n)
+#define WITHIN_f64(t) load_within_f64(p[t], i, n)
+#define VEC_f32(p) (vec_f32)vec_load(p)
+#define VEC_f64(p) (vec_f64)vec_load(p)
 
 /* Divide n sums by `by` less the number of NaN, unless `fixed`. Sums of NaN alone become NaN.
  * `taps` and `by` are one number, or one of each sum. */
@@ -378,6 +519,8 @@ DEFINE_DIVIDE_SOME(f64_f32, double, float) /* (never called) */
 #define EVEN_VECTOR_f64(t) (vec_f64)EVEN_OF(t)
 DEFINE_ADD_IN_PAIRS(f32, float)
 DEFINE_ADD_IN_PAIRS(f64, double)
+DEFINE_SQUARES(f32, float)
+DEFINE_SQUARES(f64, double)
 
 /* ---- elements of other types, converted on the way ---- */
 
@@ -460,6 +603,7 @@ static add_converted_t add_converted_of(int code, int in_doubles) {
 #define set_pair_reciprocals(by, high, low, n)                                                    \
     BY_SUM(set_pair_reciprocals, by)(by, high, low, n)
 #define roll(a, tag) BY_SUM(roll, tag)(a)
+#define squares(a, lo, hi, tag) BY_SUM(squares, tag)(a, lo, hi)
 #define add_to(to, sums, n) BY_SUM(add_to, to)(to, sums, n)
 #define divide_some(sums, nans, taps, by, one, fixed, n)                                          \
     _Generic(*(sums), float: BY_SUM(divide_some_f32, nans), double: BY_SUM(divide_some_f64, nans))\
