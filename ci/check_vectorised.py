@@ -57,16 +57,13 @@ NOT_SCALAR = {
 # Functions into which gcc inlines `pool_few`, on some architectures. Its loops are scalar, because
 # its planes are shorter than a vector.
 HAS_POOL_FEW = {"neon": ("pool_planes", "tile_values")}
-# The functions that add elements of every type. gcc inlines what makes the sums into one of them.
-SUMS = ("average_exact", "average_planes")
 # Functions of other headers: some innermost loop of each uses vectors. The storer of bools is a
 # jump to that of uint8.
 HEADERS = re.compile(
     r"(?!b8_L\d+_store)[a-z]+\d+_L\d+_(load|store)|has_(nan|margin)_\w+|store_indices_\w+"
     r"|fill_(bytes|positions_\w+)|store_bools|plane_outside_\w+"
-    r"|pool_small_\w+|pair_small|add_to_sums|quick_divide_\w+"
-    r"|to_(floats|doubles)_(f|bf)\d+"
-    r"|(sum|carry)_int_rows_\w+|sum_int_taps\w*|note_greatest_\w+|sum_of_bytes"
+    r"|add_to_sums|take_parts|quick_divide_\w+|to_(floats|doubles)_(f16|bf16|f64)"
+    r"|add_counted_\w+|add_f64_of_\w+|roll_f\w+|squares_f\w+"
 )
 
 
@@ -179,7 +176,7 @@ def is_scalar(loop, function, element):
 def fused_types():
     """Return {"number": [C types in the order of specialisations], ...} from the sources."""
     text = "".join(path.read_text() for path in (KERNELS, *SOURCES))
-    fused = r"^ctypedef fused (number|ordered|key_t|any_t):.*\n((?:    \w+\n)+)"
+    fused = r"^ctypedef fused (number|ordered|key_t):.*\n((?:    \w+\n)+)"
     blocks = re.findall(fused, text, re.MULTILINE)
     return {name: block.split() for name, block in blocks}
 
@@ -198,11 +195,6 @@ def check(path):
         elif match := re.match(r"__pyx_fuse_(\d+)__pyx_f_.*_kernels(?:_avx\d+)?_(\w+)", name):
             bodies.setdefault((int(match[1]), match[2]), []).extend(innermost_loops(code))
     types = fused_types()
-    addition = ("fadd", r"v\d+\.2d") if build == "neon" else ("v?addpd", REGISTERS[build])
-    for number, element in enumerate(types.pop("any_t")):
-        steps = [step for name in SUMS for loop in bodies.get((number, name), ()) for step in loop]
-        if not any(re.fullmatch(addition[0], s[1]) and re.search(addition[1], s[2]) for s in steps):
-            yield f"{build}, {element}, sums: no loop with additions of vectors"
     for fused, elements in types.items():
         for number, element in enumerate(elements):
             instruction = maximum(build, fused, element)

@@ -70,18 +70,18 @@ if [ $# -eq 0 ]; then
         # What runs on several threads, in this process.
         set -- tests/process/test_threads.py tests/kernels/test_unpool.py \
             tests/kernels/test_strategy_results.py tests/kernels/test_tiles.py \
-            tests/kernels/test_far.py tests/kernels/test_sum_strategies.py \
+            tests/kernels/test_far.py tests/kernels/test_sums.py \
             -k "one_to_eight or duplicate or python_threads or blocks or outside or parts or \
-(tiles and uint8) or running_maxima or sum_strategies"
+(tiles and uint8) or running_maxima or interleaved or digits"
     else
         # Without the tests of time, which a sanitizer multiplies.
         set -- tests/kernels/test_strategy_results.py tests/kernels/test_guards.py \
             tests/kernels/test_edges.py tests/kernels/test_unpool.py tests/kernels/test_bool.py \
             tests/kernels/test_tiles.py tests/kernels/test_against_reference.py \
             tests/kernels/test_sweep.py tests/kernels/test_far.py \
-            tests/kernels/test_sum_strategies.py tests/kernels/test_average_exactness.py \
+            tests/kernels/test_sums.py tests/kernels/test_average_exactness.py \
             tests/kernels/test_float_state.py tests/kernels/test_averages.py \
-            tests/kernels/test_composites.py tests/kernels/test_two_digits.py \
+            tests/kernels/test_composites.py tests/kernels/test_digits.py \
             tests/routes/test_onnx_quantized.py \
             -k 'not takes_seconds'
     fi

@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 from .._planning.dtypes import ITEMSIZE, is_float
 from .divisor_counts import counts_of, divisors, most_divisor
-from .pass_sizes import INTERLEAVED, NO_PASSES, pass_sizes
+from .pass_sizes import INTERLEAVED, MOST_MARGINS, NO_PASSES, pass_sizes
 from .passes import trimmed, whole_window
 from .work import NO_ROWS, work_bytes
 
-# Sums of columns along one row of a tile. Pixels that are taken whole are read in one run: 3x3 over
-# 56x56x128 float16 216 -> 126 us, uint8 over 56x56x96 235 -> 140, 2x2 over 80x80x256 1826 -> 1275
-# (AVX2).
+# Elements along a row of a tile, at most: of single columns, and of pixels. Those that are taken
+# whole are read in one run: 3x3 over 56x56x128 float16 216 -> 126 us, uint8 over 56x56x96 235 ->
+# 140, 2x2 over 80x80x256 1826 -> 1275 (AVX2).
 ROW_ELEMENTS = 1 << 12
 PIXEL_ELEMENTS = 1 << 15
 # Channels of a tile, at least as many as there are doubles in the longest vectors.
@@ -70,6 +70,7 @@ class SumWork(NamedTuple):
     walks: bool  # are the columns of each output added on their own?
     parts: int  # elements of parts of trees
     lines: int  # rows that are converted at once before they are added
+    line: int  # elements of such a row, at most
     tall: int  # elements of parts that rows of tall windows share
     long_rows: int  # rows of sums whose columns are added at once
     whole: bool  # have planes one window each?
@@ -91,7 +92,7 @@ def most_taps(window):
 def interleaves(windows, nbytes, sequential):
     """Are planes, channels first, better interleaved, and pooled as channels that are last?
 
-    Then a vector holds a column of planes, whatever the stride. Rows of bands want long rows.
+    Then a vector holds a column of planes, whatever the stride. Bands are faster for long rows.
     `nbytes` are those of an element, planes that a group lacks included.
     """
     *_, rows, cols = windows
@@ -194,6 +195,7 @@ def make_sum_work(plan, moves=True):
         walks=sizes.walks,
         parts=sizes.parts,
         lines=sizes.lines,
+        line=sizes.line,
         tall=sizes.tall,
         long_rows=sizes.long_rows,
         whole=sizes.one_window,
@@ -276,7 +278,11 @@ def _tile(plan, windows, channels_last, sequential):
         while 0 < plan.channels % channels < FEWEST_CHANNELS:
             channels -= 1  # the last part is as wide as vectors are, too
     columns = out_cols
-    if _span(cols, columns) * channels > limit:
+    span = _span(cols, columns)
+    real = min(cols.size, span)
+    if not sequential and real <= LONG_ROW and span > MOST_MARGINS * (real + columns):
+        columns = _part(out_cols, max(1, MOST_OUTPUTS // channels))  # (most taps are padding)
+    elif span * channels > limit:
         under = min(cols.extent, max(64, 2 * cols.size))  # of long windows, most is padding
         room = max(limit // channels - under, min(3 * under, max(LONG_ROW, under // 4)))
         columns = min(columns, _part(out_cols, max(1, room // cols.stride)))

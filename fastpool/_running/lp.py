@@ -59,7 +59,7 @@ _LEAST_P = 0.5
 # From this p on, powers relative to the greatest magnitude need no more digits than float64 has:
 # their errors, p times those of the quotients, are divided by p again.
 _LEAST_RELATIVE_P = 1
-# Up to this p there are at most 64 bands of magnitudes that take a sum each.
+# Up to this p there are about 64 bands, at most, of magnitudes that take a sum each.
 _MOST_BANDED_P = 12
 # Taps of windows that are gathered at a time, if one window has no more.
 GATHERED = 1 << 15
@@ -69,7 +69,8 @@ DOES = {
     "maxima": "the maxima of magnitudes",
     "sums": "exact sums of magnitudes",
     "roots": "exact sums of powers of magnitudes, rounded to float64; then integers decide ties",
-    "powers": "sums of powers in float64; windows with extreme sums one by one",
+    "powers": "sums of powers in float64; windows with extreme sums by bands of magnitudes, or "
+    "one by one",
     "by_windows": "window by window, relative to its greatest magnitude",
 }
 
@@ -279,8 +280,8 @@ class Norms:
     def _by_bands_at(self, places, values, y, greatest):
         """Write norms as `_by_windows_at` does, and return the places where that must be done.
 
-        The greatest magnitudes of a band are powers of two that have nearly the same power by p.
-        So the norm of a window does not depend on other windows.
+        A window belongs to the band of its greatest magnitude, so its norm does not depend on
+        other windows.
         """
         greatest, flat = greatest.reshape(-1)[places], y.reshape(-1)
         band = np.where(np.isfinite(greatest), np.frexp(greatest)[1] // _band(self.plan.p), 0)
@@ -438,5 +439,5 @@ def _shared(plan):
 
 
 def _band(p):
-    """Return the powers of two whose powers by p differ by less than 2**400."""
+    """Return how many powers of two a band has: their powers by p differ by less than 2**400."""
     return int(400 / p)

@@ -17,9 +17,11 @@ MOST_MARGINS = 8
 TALL_BYTES = 128 << 10
 TALL_ELEMENTS = 64
 MOST_TALL = 4 << 20
+MOST_LANES = 16  # of a vector
 MOST_LINES = 1 << 20  # bytes of rows that are converted, or added along leading axes
 WHOLE_PLANES = 64  # planes of one window at a time
-MOST_INTERLEAVED, FEWEST_PLANES = 4096, 8  # elements of small planes, and planes at a time
+# Elements of small planes, at most, and planes at a time, at least (average.pxi, window_sums.pxi).
+MOST_INTERLEAVED, FEWEST_PLANES = 4096, 8
 WHOLE_ELEMENTS = 2048  # of planes that are converted as one run
 LEAVES = 8  # of a tree, added at once, twice as parts (MOST_LEAVES in trees.pxi)
 MOST_LEAF = 7  # taps of a tree that stays in registers (pairwise.h)
@@ -35,11 +37,12 @@ class Sizes(NamedTuple):
     one_window: bool
     parts: int
     lines: int
+    line: int
     tall: int
     long_rows: int
 
 
-NO_PASSES = Sizes(0, 0, 1, False, False, 0, 0, 0, 0)
+NO_PASSES = Sizes(0, 0, 1, False, False, 0, 0, 0, 0, 0)
 
 
 def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
@@ -73,7 +76,8 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     in_place &= all(lead.kernel == 1 for lead in leads)
     in_place &= not channels_last or channels in (plan.channels, max(channels, INTERLEAVED))
     few = rows.places or (not one_window and lines > block_rows * rows.kernel)
-    if in_place or few or lines * band_bytes > MOST_LINES:
+    line = -(-under * channels // MOST_LANES) * MOST_LANES
+    if in_place or few or lines * line * item > MOST_LINES:
         lines = 0
     return Sizes(
         span=span,
@@ -83,6 +87,7 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
         one_window=one_window,
         parts=pitch * depth,
         lines=lines,
+        line=line,
         tall=tall,
         long_rows=long_rows,
     )

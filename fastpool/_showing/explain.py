@@ -291,7 +291,7 @@ def _kernel_of_means(plan, prepared):
         text = f"{averages.INTERLEAVED} planes interleaved; {text}"
     if work.sequential or work.pairwise:
         text += "; each addition is rounded"
-    elif is_float(plan.dtype):
+    elif is_float(plan.dtype) or ITEMSIZE[plan.dtype] >= 4:
         text += "; by digits where a sum is not exact"
     return f"{text}; {_tiles(prepared.pooling.tasks)}", ()
 

@@ -211,3 +211,17 @@ def test_averages_touch_nothing_beyond_the_pages(path, name, guarded_memory):
                     assert x.tobytes() == values.tobytes()
                     for memory in memories:
                         memory.check()
+
+
+@pytest.mark.parametrize("name", ["float32", "float64"])
+@pytest.mark.parametrize("width", [1, 7, 10, 100, 127, 129, 1000])
+def test_rows_of_one_window_are_read_in_place(width, name, guarded_memory):
+    """Signals as far apart as rows of sums are in scratch, where a vector may be read after one."""
+    base = guarded_memory(1 << 19).array((1, 40, width + 64), name, "end")
+    base[...] = cases.summands(base.shape, name, "finite", width)
+    x = base[..., 64:]
+    expected = _reference.global_avg_pool(x, layout="NCW")
+    for build in cases.BUILDS:
+        with running.using(build):
+            y = fastpool.global_avg_pool(x, layout="NCW", num_threads=1)
+        cases.assert_same(y, expected, build)

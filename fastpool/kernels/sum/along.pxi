@@ -94,7 +94,7 @@ cdef void add_split(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
     """Add single columns that have a stride: elements that are a stride apart become neighbours."""
     cdef const Window *w = &b.average.frame.problem.cols
     cdef Py_ssize_t size = ceil_div(b.tile.span, w.stride) + VEC_BYTES, r, t, i, k
-    cdef acc_t *split = <acc_t *>doubles(b.average, b.scratch, PREFIX)
+    cdef acc_t *split = <acc_t *>doubles(b.average, b.scratch, SPLIT)
     cdef pairs_of_t one = pairs[0]
     cdef const acc_t *band
     one.rows = 1
@@ -119,7 +119,7 @@ cdef void add_long(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
     cdef Py_ssize_t n = b.tile.channels, step = w.dilation * n, size, t, r = 0
     cdef Py_ssize_t width = b.tile.span * n, lanes = VEC_BYTES // sizeof(acc_t)
     cdef int shift
-    cdef acc_t *parts = <acc_t *>doubles(b.average, b.scratch, PREFIX)
+    cdef acc_t *parts = <acc_t *>doubles(b.average, b.scratch, SPLIT)
     cdef const acc_t *band
     cdef pairs_of_t part
     while r < pairs.rows:
@@ -158,25 +158,30 @@ cdef void add_each(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
                    const acc_t *tag) noexcept nogil:
     """Add the columns of each output alone: windows of several lengths, or mostly on padding."""
     cdef const Window *w = &b.average.frame.problem.cols
-    cdef Py_ssize_t n = b.tile.channels, r, c
-    cdef acc_t *sums = <acc_t *>doubles(b.average, b.scratch, PREFIX)
+    cdef Py_ssize_t n = b.tile.channels, r, c, base = 0, count = 0
+    cdef bint same
+    cdef acc_t *sums = <acc_t *>doubles(b.average, b.scratch, SPLIT)
     cdef acc_t *parts = <acc_t *>doubles(b.average, b.scratch, PARTS)
     cdef const acc_t *band
     cdef pairs_of_t one = pairs[0]
     cdef Trees trees
-    trees.count, trees.cols, trees.n, trees.direct = 1, 1, n, True
-    trees.ignores = trees.counts = False
-    trees.add = NULL
+    begin_trees(&trees, n, b.average.pitch, tag)
     trees.zeros = <char *>doubles(b.average, b.scratch, NO_ROW)
-    trees.lines, trees.pitch = NULL, b.average.pitch
-    trees.size, trees.col = sizeof(acc_t), n * sizeof(acc_t)
     one.count, one.rows, one.width, one.stride = 1, 1, n, 1
     one.step = one.last_step = 0
     for c in range(b.tile.cols):
         set_pair_axis(&trees.axes[0], w, b.tile.col + c, trees.col)
         trees.axes[0].base = trees.col * (window_start(w, b.tile.col + c) - b.tile.col_lo
                                           + trees.axes[0].lo * w.dilation)
+        # (Equal windows, mostly on padding, have equal sums if these are exact.)
+        same = c > 0 and d == NULL and not b.average.pairwise and trees.axes[0].base == base
+        same &= trees.axes[0].hi - trees.axes[0].lo == count
+        base, count = trees.axes[0].base, trees.axes[0].hi - trees.axes[0].lo
         for r in range(pairs.rows):
+            if same:
+                one.to = <acc_t *>pairs.to + r * pairs.pitch + c * n
+                memcpy(one.to, <acc_t *>one.to - n, n * sizeof(acc_t))
+                continue
             band = <const acc_t *>pairs.taps[0] + r * pairs.step
             if not add_tree(sums, &trees, 0, 0, trees.axes[0].taps, <const char *>band, parts):
                 fill(sums, n, <acc_t>0)

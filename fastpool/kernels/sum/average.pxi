@@ -11,10 +11,10 @@ cdef enum:
     PAIR_SLOTS = 4          # rows of divisors that are kept (pairwise.pxi)
 
 
-cdef enum SumArea:          # areas of one thread's scratch, all of doubles but OFFSETS
+cdef enum SumArea:          # areas of one thread's scratch, sized in units of 8 bytes
     OFFSETS                 # of the slabs that leading taps select, also if interleaved
     COLUMNS                 # columns of rows of windows added up, with margins of 0
-    PREFIX                  # parts of long windows and of strides
+    SPLIT                   # parts of long windows and of strides; whole planes
     PARTS                   # of trees
     TALL                    # rows of parts of trees that neighbours share
     ROWS                    # of the input, as floats or doubles
@@ -62,10 +62,10 @@ cdef struct Average:                    # an average pooling, ready to run
     Py_ssize_t block, block_rows        # outputs that are summed, and then divided
     Py_ssize_t band                     # elements in COLUMNS, of one row
     Py_ssize_t digit_bits               # of elements whose sums a double does not hold
-    Py_ssize_t small_floats             # are sums floats?
+    Py_ssize_t small_floats             # are exact sums floats?
     Py_ssize_t pitch                    # elements of a part of a row
     Py_ssize_t walks                    # are the columns of each output added alone?
-    Py_ssize_t parts, lines             # elements of trees; rows that are converted at once
+    Py_ssize_t parts, lines, line       # elements of trees; rows that are converted at once, of one
     Py_ssize_t tall                     # elements of parts that neighbours share (tall_windows.pxi)
     Py_ssize_t long_rows                # rows of sums whose columns are added at once
     Py_ssize_t whole                    # has each plane one window?
@@ -87,8 +87,8 @@ cdef struct Average:                    # an average pooling, ready to run
 
 AVERAGE_FIELDS = (
     "ignore_nan", "sequential", "pairwise", "interleaves", "block", "block_rows", "band",
-    "digit_bits", "small_floats", "pitch", "walks", "parts", "lines", "tall", "long_rows", "whole",
-    "wide_counts",
+    "digit_bits", "small_floats", "pitch", "walks", "parts", "lines", "line", "tall", "long_rows",
+    "whole", "wide_counts",
 )
 
 
@@ -290,12 +290,12 @@ cdef int plan_average(Average *a, work) except -1:
         sizes[i] = 0
     sizes[<int>OFFSETS] = slabs * (1 + a.interleaves)
     sizes[<int>COLUMNS] = a.block_rows * a.band
-    sizes[<int>PREFIX] = imax(a.long_rows, a.block_rows if a.whole else 1) * a.band
-    sizes[<int>PREFIX] += MOST_SPLIT * (VEC_BYTES + 1)
+    sizes[<int>SPLIT] = imax(a.long_rows, a.block_rows if a.whole else 1) * a.band
+    sizes[<int>SPLIT] += MOST_SPLIT * (VEC_BYTES + 1)
     sizes[<int>PARTS], sizes[<int>TALL], sizes[<int>NO_ROW] = a.parts, a.tall, a.pitch
-    sizes[<int>ROWS] = 2 * (MOST_LEAF * a.pitch + a.lines * a.band)
+    sizes[<int>ROWS] = 2 * (MOST_LEAF * a.pitch + a.lines * a.line)
     if a.whole:                             # small planes, and at most 16 parts of 8 taps and more
-        sizes[<int>PREFIX] += 2 * MOST_INTERLEAVED
+        sizes[<int>SPLIT] += 2 * MOST_INTERLEAVED
         sizes[<int>PARTS] += 2 * MOST_INTERLEAVED
     sizes[<int>HIGH] = a.block
     sizes[<int>NANS] = a.block if a.ignore_nan else 0

@@ -1,4 +1,4 @@
-# The last step: sums, divided.
+# Divide sums: the last step.
 #
 # Sums that the reciprocals of divisors are made for take two operations (quick_quotients.h). Others
 # are divided with care (quotients.h): sums of digits, and those that the first way is not sure of.

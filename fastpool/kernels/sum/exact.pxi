@@ -92,6 +92,11 @@ cdef bint average_exact(const View *y, Passes *t, const char *src, const Block *
     return True
 
 
+cdef void begin_exact(Passes *t, const Block *b, const acc_t *tag) noexcept nogil:
+    begin_passes(t, b, NULL, -1, tag)
+    t.rolls = sizeof(acc_t) == 8 and rolls(t, b, F32, tag)
+
+
 cdef void average_planes_exact(const View *y, const char *src, Block *b,
                                const acc_t *tag) noexcept nogil:
     """Pool the planes of a tile."""
@@ -104,8 +109,7 @@ cdef void average_planes_exact(const View *y, const char *src, Block *b,
     cdef const char *at
     cdef Passes t
     cdef Part part
-    begin_passes(&t, b, NULL, -1, tag)
-    t.rolls = sizeof(acc_t) == 8 and rolls(&t, b, F32, tag)
+    begin_exact(&t, b, tag)
     part.plane = 0
     while part.plane < tile.planes:
         part.planes = 1
@@ -117,8 +121,7 @@ cdef void average_planes_exact(const View *y, const char *src, Block *b,
             part.stop = imin(tile.rows, part.row + (1 if a.whole else a.block_rows))
             if not (tries and average_exact(y, &t, at, b, &part, tag)):
                 average_by_digits(y, at, b, &part)
-                begin_passes(&t, b, NULL, -1, tag)
-                t.rolls = sizeof(acc_t) == 8 and rolls(&t, b, F32, tag)
+                begin_exact(&t, b, tag)
                 tries = not gives_up
             part.row = part.stop
         part.plane += part.planes

@@ -1,13 +1,11 @@
 # Small planes, channels first, are interleaved element by element, INTERLEAVED of them at a time.
 # Then they are pooled as channels that are last: a vector holds planes, whatever the stride.
 #
-# Takes:   what `interleaves` of fastpool/_running/sum_strategies.py says
+# Takes:   what `interleaves` of fastpool/_running/averages.py says
 # Reads:   a transposed copy of the input under a tile
 # Scratch: the copy and its results (ELEMENTS, RESULTS)
-# Wins:    against the same strategy on single planes, one thread of an EPYC: 1x64x14x14 k3 pads 1
-#          float32 15 -> 9 us (AVX-512), 17 -> 11 (AVX2), uint8 23 -> 7, 17 -> 8; 1x64x56x56 k3 s2
-#          pads 1 float32 100 -> 64, 106 -> 68. float64 1x512x7x7 k7 140 -> 23, 111 -> 26 if sums
-#          are not exact; if they are, it loses: 6 -> 14, 9 -> 14.
+# Wins:    against single planes, one thread of an EPYC: 1x64x14x14 k3 pads 1 float32 15 -> 9 us
+#          (AVX-512), 17 -> 11 (AVX2), uint8 23 -> 7, 17 -> 8
 
 cdef inline Py_ssize_t row_pitch(const Block *b) noexcept nogil:
     """Return the elements of a plane from one row to the next, once planes are interleaved."""

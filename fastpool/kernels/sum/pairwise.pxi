@@ -116,9 +116,9 @@ cdef void divide_rows_of_some(char *y, const View *view, PairTile *t, acc_t *sum
 
 cdef bint roll_plane(char *y, const View *view, PairTile *t, const char *src, const Block *b,
                      const acc_t *tag) noexcept nogil:
-    """Pool one plane of a tile by rows of pixels. Return False if a mean may be wrong.
+    """Pool one plane of a tile by rows of pixels.
 
-    That is so if there is no loop for these windows, too.
+    Return False if a mean may be wrong, or if there is no loop for these windows.
     """
     cdef const Average *a = b.average
     cdef acc_t *sums = <acc_t *>doubles(a, b.scratch, HIGH)

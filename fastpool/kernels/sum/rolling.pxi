@@ -1,6 +1,6 @@
-# Square windows whose sums down the columns stay in registers, so that no band is made: those of
-# few pixels, whose channels are neighbours, and small ones of single columns. For pairwise.pxi,
-# whose sums have the elements' type and are divided at once, and for exact sums of floats (pixels).
+# Keep the sums down the columns of square windows in registers, without a band. `roll_row` and
+# `roll_sums` take pixels whose channels are neighbours, `pool_squares` windows of 2x2 and 3x3 of
+# single columns. pairwise.pxi uses all but `roll_sums`, and window_sums.pxi that one.
 
 cdef bint rolls(const Passes *t, const Block *b, int code, const acc_t *tag) noexcept nogil:
     """May windows of elements of one type be rolled?"""

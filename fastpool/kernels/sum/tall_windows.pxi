@@ -1,5 +1,5 @@
-# Sums down the rows of windows that overlap: rows of parts, each of
-# which is the half of several trees. The time hardly grows with the window.
+# Add rows of tall windows that overlap. Each row of parts is half of several trees, so the time
+# hardly grows with the window.
 
 cdef void add_tall(acc_t *bands, const acc_t *src, Py_ssize_t pitch, Py_ssize_t col_step,
                    const Block *b, Py_ssize_t row, Py_ssize_t stop) noexcept nogil:

@@ -80,6 +80,15 @@ cdef const acc_t *converted(acc_t *line, acc_t *nans, const Trees *trees,
     return nans if trees.counts else line
 
 
+cdef void begin_trees(Trees *trees, Py_ssize_t n, Py_ssize_t pitch,
+                      const acc_t *tag) noexcept nogil:
+    """Set all but the axis of trees over one axis of n neighbouring sums. Nothing is padding."""
+    trees.count, trees.cols, trees.n = 1, 1, n
+    trees.size, trees.col = sizeof(acc_t), n * sizeof(acc_t)
+    trees.direct, trees.ignores, trees.counts, trees.add = True, False, False, NULL
+    trees.lines, trees.zeros, trees.pitch = NULL, NULL, pitch
+
+
 cdef void begin_pairs(pairs_of_t *pairs, acc_t *to, Py_ssize_t pitch, Py_ssize_t rows,
                       Py_ssize_t width) noexcept nogil:
     """Set all but the taps and their steps. Sums are not divided."""

@@ -5,7 +5,7 @@
 # Takes:   all windows whose additions need not be in order
 # Reads:   elements in place if they are of the type of sums, others from converted rows (ROWS)
 # Scratch: sums down the columns of some rows of windows, with margins of 0 (COLUMNS); parts of long
-#          windows and of strides (PREFIX), and of tall ones (TALL); zeros (NO_ROW), parts of trees
+#          windows and of strides (SPLIT), and of tall ones (TALL); zeros (NO_ROW), parts of trees
 #          (PARTS)
 # Wins:    no other strategy takes them
 
@@ -70,9 +70,8 @@ cdef void begin_passes(Passes *t, const Block *b, const part_t *part, int word,
         t.converts &= rows.kernel > MOST_TIMES * rows.stride and rows.out > 1
     t.rolls = False
     t.tall = a.tall > 0 and ((trees.direct and t.flat) or t.converts)
-    t.down = trees[0]
-    t.down.count, t.down.size, t.down.col = 1, sizeof(acc_t), n * sizeof(acc_t)
-    t.down.direct, t.down.ignores, t.down.add = True, False, NULL
+    begin_trees(&t.down, n, a.pitch, tag)   # (a copy of all axes would take 0.1 us)
+    t.down.cols, t.down.zeros = cols, trees.zeros
     trees.found = &t.nans
     t.line = round_up(cols * n, lanes)
     t.left = 0
@@ -234,24 +233,26 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
     cdef Py_ssize_t cols = tile.col_hi - tile.col_lo, size, i, most = 0, plane = 0, count
     cdef acc_t *lines = <acc_t *>t.trees.lines + 2 * MOST_LEAF * a.pitch
     cdef const char *at
-    cdef Trees run = t.trees
+    cdef Trees run
+    cdef Trees trees
     cdef acc_t *bands = <acc_t *>doubles(a, b.scratch, COLUMNS) + t.left
-    cdef acc_t *columns = <acc_t *>doubles(a, b.scratch, PREFIX)
+    cdef acc_t *columns = <acc_t *>doubles(a, b.scratch, SPLIT)
     cdef acc_t *sums = columns + cols * planes
     cdef acc_t *parts = <acc_t *>doubles(a, b.scratch, PARTS)
-    cdef Py_ssize_t pitch = a.band
-    cdef Trees trees = t.down
+    cdef Py_ssize_t pitch = a.band, item = t.trees.size, lanes = VEC_BYTES // sizeof(acc_t)
+    cdef bint all_real, room = True         # for a vector after a band?
     size = cols * (tile.row_hi - tile.row_lo)
     if add_interleaved(columns, t, src, b, planes):
         return columns
-    run.n, run.col = 1, run.size
-    if (a.lines > 0 and t.flat and not run.direct and b.x.col == run.size
-            and b.x.row == cols * run.size and (planes == 1 or b.x.channel == size * run.size)
-            and (run.add == NULL or cols < VEC_BYTES // <Py_ssize_t>sizeof(acc_t))):
-        most = a.lines * a.band // size
-    if p.rows.kernel == 1 and t.flat and run.direct and b.x.col == run.size:
-        bands, pitch = <acc_t *>src, b.x.channel // run.size
-        plane = planes                      # (rows are bands)
+    if (a.lines > 0 and t.flat and not t.trees.direct and b.x.col == item
+            and b.x.row == cols * item and (planes == 1 or b.x.channel == size * item)
+            and (t.trees.add == NULL or cols < lanes)):
+        most = a.lines * a.line // size
+        run = t.trees
+        run.n, run.col = 1, item
+    if p.rows.kernel == 1 and t.flat and t.trees.direct and b.x.col == item:
+        bands, pitch = <acc_t *>src, b.x.channel // item
+        plane, room = planes, False         # (rows are bands)
     while plane < planes:
         count = planes - plane
         at = src + plane * b.x.channel
@@ -269,12 +270,17 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
                 sum_down(bands + (plane + i) * a.band - t.left, t, at + i * b.x.channel, b,
                          tile.row, tile.row + 1)
         plane += count
-    set_pair_axis(&trees.axes[0], &p.cols, tile.col, planes * sizeof(acc_t))
-    trees.cols, trees.n, trees.col = 1, planes, planes * sizeof(acc_t)
-    if p.cols.dilation == 1 and trees.axes[0].hi - trees.axes[0].lo == trees.axes[0].taps:
+    begin_trees(&trees, planes, t.trees.pitch, bands)
+    trees.zeros = t.trees.zeros
+    set_pair_axis(&trees.axes[0], &p.cols, tile.col, trees.col)
+    all_real = p.cols.dilation == 1 and trees.axes[0].hi - trees.axes[0].lo == trees.axes[0].taps
+    if cols > BLOCK_COLUMNS and all_real:
         add_blocks(sums, &trees, bands, pitch, columns, 0, cols, parts)
         return sums
-    transpose(columns, planes, bands, pitch, planes, cols, sizeof(acc_t))
+    i = cols
+    if room:
+        i = round_up(cols, lanes)
+    transpose(columns, planes, bands, pitch, planes, i, sizeof(acc_t))
     trees.axes[0].base = trees.col * (window_start(&p.cols, tile.col) - tile.col_lo
                                       + trees.axes[0].lo * p.cols.dilation)
     if not add_tree(sums, &trees, 0, 0, trees.axes[0].taps, <const char *>columns, parts):
@@ -294,7 +300,8 @@ cdef bint add_interleaved(acc_t *sums, Passes *t, const char *src, const Block *
     cdef Py_ssize_t size = b.slabs * p.rows.size * p.cols.size, n = size * planes, s, axis
     cdef acc_t *other = sums + n
     cdef acc_t *parts = <acc_t *>doubles(b.average, b.scratch, PARTS)
-    cdef Trees trees = t.trees
+    cdef Py_ssize_t item = t.trees.size
+    cdef Trees trees
     windows[0], windows[1], windows[2] = &p.lead[0], &p.rows, &p.cols
     if n > MOST_INTERLEAVED or planes < FEWEST_PLANES or p.leads > 1 or size == 1:
         return False
@@ -303,25 +310,24 @@ cdef bint add_interleaved(acc_t *sums, Passes *t, const char *src, const Block *
     for axis in range(0 if p.leads else 1, 3):
         if not takes_whole(windows[axis]):
             return False
-    if b.x.col != trees.size or b.x.row != p.cols.size * trees.size:
+    if b.x.col != item or b.x.row != p.cols.size * item:
         return False
     for s in range(b.slabs):
         if b.offsets[s] != s * p.rows.size * b.x.row:
             return False
-    if not trees.direct:
-        if b.x.channel != size * trees.size:
+    if t.trees.direct:
+        transpose(sums, planes, <const acc_t *>src, b.x.channel // item, planes, size,
+                  sizeof(acc_t))
+    else:
+        if b.x.channel != size * item:
             return False
-        trees.n, trees.cols, trees.col = 1, n, trees.size
+        trees = t.trees
+        trees.n, trees.cols, trees.col = 1, n, item
         converted(other, other, &trees, src)
         transpose(sums, planes, other, size, planes, size, sizeof(acc_t))
-    else:
-        transpose(sums, planes, <const acc_t *>src, b.x.channel // trees.size, planes, size,
-                  sizeof(acc_t))
-    trees = t.down
-    trees.cols = 1
     for axis in range(0 if p.leads else 1, 3):
         n //= windows[axis].size
-        trees.n, trees.pitch, trees.col = n, n, n * sizeof(acc_t)
+        begin_trees(&trees, n, n, sums)
         set_pair_axis(&trees.axes[0], windows[axis], 0, trees.col)
         if windows[axis].size > 1:
             add_tree(other, &trees, 0, 0, windows[axis].kernel, <const char *>sums, parts)

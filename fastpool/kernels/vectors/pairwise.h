@@ -236,9 +236,10 @@ DEFINE_FIRST(f64, double)
         }                                                                                         \
         return found | vec_any(any);                                                              \
     }
-/* Means of a row of pixels, whose channels are neighbours: n elements of at least a vector. The
- * sums down a column of pixels stay in registers for the windows that share it. Sums in double of
- * floats are not divided. */
+/* A row of square windows. `roll` takes pixels whose channels are neighbours: n elements of at
+ * least a vector. The sums down a column of pixels stay in registers for the windows that share it.
+ * `squares` takes single columns: runs, step and to_row are its own. Sums in double of floats are
+ * not divided. */
 typedef struct {
     void *to;
     ptrdiff_t to_col;                 /* from one output to the next */
@@ -359,13 +360,8 @@ enum { WIDE_PIXELS = 8, ROLLED_BYTES = 16 << 10 };
 #define APART_f64(t) (vec_f64)vec_load(p[t] + i)
 #define WIDE_APART_f32(t) (vec_f64)wide_f32(p[t] + i)
 #define COLUMN(j) v[j]
-#if HAS_FMA
-#define DIVIDED_f32 MULTIPLY_ADD_f32(sum, all_high, sum * all_low)
-#define DIVIDED_f64 MULTIPLY_ADD_f64(sum, all_high, sum * all_low)
-#else
-#define DIVIDED_f32 (sum / all_by)
-#define DIVIDED_f64 (sum / all_by)
-#endif
+#define DIVIDED_f32 QUOTIENT(f32, sum, all_by, all_high, all_low)
+#define DIVIDED_f64 QUOTIENT(f64, sum, all_by, all_high, all_low)
 DEFINE_ROLL(f32, vec_f32, float, float, PIXEL_f32, APART_f32, DIVIDED_f32)
 DEFINE_ROLL(f64, vec_f64, double, double, PIXEL_f64, APART_f64, DIVIDED_f64)
 DEFINE_ROLL(f64_of_f32, vec_f64, double, float, WIDE_PIXEL_f32, WIDE_APART_f32, sum)

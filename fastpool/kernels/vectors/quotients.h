@@ -1,9 +1,10 @@
 /* Quotients of sums, rounded once to the type of the result.
  *
- * A sum is the exact number high + low + rest of three doubles, each at most half a unit of the one
- * before it. Most sums are exact in one double. The quotient is computed in double, and rounded to
- * the result's type. Both roundings give what one would, unless the first one ends near the middle
- * of two results. Then `settle` decides by the exact remainder. */
+ * A sum is the exact number high + low + rest of three doubles. Each is at most half a unit of
+ * the one before it, but for divide_f64, which puts high and low in order first. Most sums are
+ * exact in one double. The quotient is computed in double, and rounded to the result's type. Both
+ * roundings give what one would, unless the first one ends near the middle of two results. Then
+ * `settle` decides by the exact remainder. */
 #ifndef FASTPOOL_QUOTIENTS_H
 #define FASTPOOL_QUOTIENTS_H
 

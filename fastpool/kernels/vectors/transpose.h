@@ -30,10 +30,9 @@ typedef VECTOR(uint64_t, 16) block_8;
 #define UPPER_8 1, 3
 
 #define DEFINE_BLOCK(bytes, T)                                                                    \
-    enum { K_##bytes = 16 / bytes };                                                              \
     INLINE void transpose_block_##bytes(T *to, ptrdiff_t to_step, const T *from,                  \
                                         ptrdiff_t from_step) {                                    \
-        enum { K = K_##bytes };                                                                   \
+        enum { K = 16 / bytes };                                                                  \
         block_##bytes block[K], next[K];                                                          \
         for (int i = 0; i < K; i++) memcpy(&block[i], from + i * from_step, 16);                  \
         for (int round = 1; round < K; round *= 2) {                                              \
@@ -47,18 +46,43 @@ typedef VECTOR(uint64_t, 16) block_8;
         for (int i = 0; i < K; i++) memcpy(to + i * to_step, &block[i], 16);                      \
     }
 DEFINE_BLOCK(1, uint8_t) DEFINE_BLOCK(2, uint16_t)
+DEFINE_BLOCK(4, uint32_t) DEFINE_BLOCK(8, uint64_t)
+
+/* Blocks of `k` x `k` elements. */
+#define DEFINE_TRANSPOSE(name, T, k)                                                              \
+    static void transpose_##name(void *to_, ptrdiff_t to_step, const void *from_,                 \
+                                 ptrdiff_t from_step, ptrdiff_t rows, ptrdiff_t cols) {           \
+        T *to = (T *)to_;                                                                         \
+        const T *from = (const T *)from_;                                                         \
+        if (rows < k || cols < k) {                                                               \
+            for (ptrdiff_t c = 0; c < cols; c++)                                                  \
+                for (ptrdiff_t r = 0; r < rows; r++)                                              \
+                    to[c * to_step + r] = from[r * from_step + c];                                \
+            return;                                                                               \
+        }                                                                                         \
+        for (ptrdiff_t c = 0; c < cols; c += k) {                                                 \
+            if (c > cols - k) c = cols - k; /* (some elements are moved again) */                 \
+            for (ptrdiff_t r = 0; r < rows; r += k) {                                             \
+                if (r > rows - k) r = rows - k;                                                   \
+                transpose_block_##name(to + c * to_step + r, to_step, from + r * from_step + c,   \
+                                       from_step);                                                \
+            }                                                                                     \
+        }                                                                                         \
+    }
+DEFINE_TRANSPOSE(1, uint8_t, 16) DEFINE_TRANSPOSE(2, uint16_t, 8)
+DEFINE_TRANSPOSE(4, uint32_t, 4) DEFINE_TRANSPOSE(8, uint64_t, 2)
+
 #ifdef __AVX2__
-enum { K_4 = 8, K_8 = 4 };
-/* Rows i and i + K / 2: 16 bytes of each. */
-#define TWO_ROWS(i, at)                                                                           \
-    _mm256_loadu2_m128i((const __m128i *)(from + ((i) + K / 2) * from_step + (at)),               \
+/* 16 bytes of row i, and of the one that is half a block below. */
+#define TWO_ROWS(i, half, at)                                                                     \
+    _mm256_loadu2_m128i((const __m128i *)(from + ((i) + half) * from_step + (at)),                \
                         (const __m128i *)(from + (i) * from_step + (at)))
 #define TO_COLUMN(c, v) _mm256_storeu_si256((__m256i *)(to + (c) * to_step), v)
-INLINE void transpose_block_4(uint32_t *to, ptrdiff_t to_step, const uint32_t *from,
-                              ptrdiff_t from_step) {
-    enum { K = K_4 };
-    for (int c = 0; c < K; c += 4) {
-        __m256i a = TWO_ROWS(0, c), b = TWO_ROWS(1, c), d = TWO_ROWS(2, c), e = TWO_ROWS(3, c);
+INLINE void transpose_block_wide_4(uint32_t *to, ptrdiff_t to_step, const uint32_t *from,
+                                   ptrdiff_t from_step) {
+    for (int c = 0; c < 8; c += 4) {
+        __m256i a = TWO_ROWS(0, 4, c), b = TWO_ROWS(1, 4, c);
+        __m256i d = TWO_ROWS(2, 4, c), e = TWO_ROWS(3, 4, c);
         __m256i ab = _mm256_unpacklo_epi32(a, b), de = _mm256_unpacklo_epi32(d, e);
         TO_COLUMN(c, _mm256_unpacklo_epi64(ab, de));
         TO_COLUMN(c + 1, _mm256_unpackhi_epi64(ab, de));
@@ -67,53 +91,31 @@ INLINE void transpose_block_4(uint32_t *to, ptrdiff_t to_step, const uint32_t *f
         TO_COLUMN(c + 3, _mm256_unpackhi_epi64(ab, de));
     }
 }
-INLINE void transpose_block_8(uint64_t *to, ptrdiff_t to_step, const uint64_t *from,
-                              ptrdiff_t from_step) {
-    enum { K = K_8 };
-    for (int c = 0; c < K; c += 2) {
-        __m256i a = TWO_ROWS(0, c), b = TWO_ROWS(1, c);
+INLINE void transpose_block_wide_8(uint64_t *to, ptrdiff_t to_step, const uint64_t *from,
+                                   ptrdiff_t from_step) {
+    for (int c = 0; c < 4; c += 2) {
+        __m256i a = TWO_ROWS(0, 2, c), b = TWO_ROWS(1, 2, c);
         TO_COLUMN(c, _mm256_unpacklo_epi64(a, b));
         TO_COLUMN(c + 1, _mm256_unpackhi_epi64(a, b));
     }
 }
+DEFINE_TRANSPOSE(wide_4, uint32_t, 8) DEFINE_TRANSPOSE(wide_8, uint64_t, 4)
+#define WIDE_TRANSPOSE(bytes) transpose_wide_##bytes
 #else
-DEFINE_BLOCK(4, uint32_t) DEFINE_BLOCK(8, uint64_t)
+#define WIDE_TRANSPOSE(bytes) transpose_##bytes
 #endif
-
-#define DEFINE_TRANSPOSE(bytes, T)                                                                \
-    static void transpose_##bytes(void *to_, ptrdiff_t to_step, const void *from_,                \
-                                  ptrdiff_t from_step, ptrdiff_t rows, ptrdiff_t cols) {          \
-        enum { K = K_##bytes };                                                                   \
-        T *to = (T *)to_;                                                                         \
-        const T *from = (const T *)from_;                                                         \
-        if (rows < K || cols < K) {                                                               \
-            for (ptrdiff_t c = 0; c < cols; c++)                                                  \
-                for (ptrdiff_t r = 0; r < rows; r++)                                              \
-                    to[c * to_step + r] = from[r * from_step + c];                                \
-            return;                                                                               \
-        }                                                                                         \
-        for (ptrdiff_t c = 0; c < cols; c += K) {                                                 \
-            if (c > cols - K) c = cols - K; /* (some elements are moved again) */                 \
-            for (ptrdiff_t r = 0; r < rows; r += K) {                                             \
-                if (r > rows - K) r = rows - K;                                                   \
-                transpose_block_##bytes(to + c * to_step + r, to_step, from + r * from_step + c,  \
-                                        from_step);                                               \
-            }                                                                                     \
-        }                                                                                         \
-    }
-DEFINE_TRANSPOSE(1, uint8_t) DEFINE_TRANSPOSE(2, uint16_t)
-DEFINE_TRANSPOSE(4, uint32_t) DEFINE_TRANSPOSE(8, uint64_t)
 
 static void transpose(void *to, ptrdiff_t to_step, const void *from, ptrdiff_t from_step,
                       ptrdiff_t rows, ptrdiff_t cols, int bytes) {
+    const int is_wide = rows * bytes >= 32 && cols * bytes >= 32;
     if (bytes == 1)
         transpose_1(to, to_step, from, from_step, rows, cols);
     else if (bytes == 2)
         transpose_2(to, to_step, from, from_step, rows, cols);
     else if (bytes == 4)
-        transpose_4(to, to_step, from, from_step, rows, cols);
+        (is_wide ? WIDE_TRANSPOSE(4) : transpose_4)(to, to_step, from, from_step, rows, cols);
     else
-        transpose_8(to, to_step, from, from_step, rows, cols);
+        (is_wide ? WIDE_TRANSPOSE(8) : transpose_8)(to, to_step, from, from_step, rows, cols);
 }
 
 #endif
