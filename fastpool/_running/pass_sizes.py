@@ -17,8 +17,8 @@ MOST_MARGINS = 8
 TALL_BYTES = 128 << 10
 TALL_ELEMENTS = 64
 MOST_TALL = 4 << 20
-MOST_LANES = 16  # of a vector
-MOST_LINES = 1 << 20  # bytes of rows that are converted, or added along leading axes
+LINE_BYTES = 64  # of the longest vector, of which lines are multiples
+MOST_LINES = 8 << 20  # bytes of rows that are converted, or added along leading axes
 WHOLE_PLANES = 64  # planes of one window at a time
 # Elements of small planes, at most, and planes at a time, at least (average.pxi, window_sums.pxi).
 MOST_INTERLEAVED, FEWEST_PLANES = 4096, 8
@@ -76,7 +76,8 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     in_place &= all(lead.kernel == 1 for lead in leads)
     in_place &= not channels_last or channels in (plan.channels, max(channels, INTERLEAVED))
     few = rows.places or (not one_window and lines > block_rows * rows.kernel)
-    line = -(-under * channels // MOST_LANES) * MOST_LANES
+    lanes = LINE_BYTES // item
+    line = -(-under * channels // lanes) * lanes
     if in_place or few or lines * line * item > MOST_LINES:
         lines = 0
     return Sizes(
@@ -106,6 +107,8 @@ def _tall(rows, most, tile_rows, width, item):
     more = max(
         most, min(4 * -(-rows.extent // rows.stride), 4 * TALL_BYTES // (item * (width + 64)))
     )
+    # (Each block reads, and may convert, the rows of a window before its own.)
+    more = max(more, min(rows.extent // (16 * rows.stride), MOST_TALL // (item * (width + 64))))
     more = min(tile_rows, more)
     # A row of parts is added once per halving, and a row of taps `kernel` times per output.
     if 2 * (halvings + 2) * (more * rows.stride + rows.extent) > more * rows.kernel:
