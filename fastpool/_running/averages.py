@@ -129,6 +129,11 @@ def _arranged(plan, in_order, channels_last, moves):
         if windows[longest].out > 1 or slabs > MOST_OFFSETS:
             for values in (windows, axes, counts):
                 values[longest], values[-2] = values[-2], values[longest]
+    cols = windows[-1]
+    if not in_order and windows[-2].is_trivial and cols.out == 1 and most_taps(cols) > LONG_ROW:
+        # Sums of columns take scratch for each of them, and those of rows do not.
+        for values in (windows, axes, counts):
+            values[-2], values[-1] = values[-1], values[-2]
     return windows, axes, counts
 
 
