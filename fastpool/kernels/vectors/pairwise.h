@@ -106,25 +106,27 @@ DEFINE_FIRST(f64, double)
 #else
 #define QUOTIENT(name, sum, by, high, low) ((sum) / (by))
 #endif
-#define COLUMNS_OF(name, p) (vec_##name)vec_load((p) + i)
+#define COLUMNS_OF(name, p) (vec_##name)vec_load((p) + (i & each))
 #define FIRST_COLUMNS_OF(name, p) load_first_##name(p, n)
 #define DIVIDED(name, LOAD)                                                                       \
-    if (division == ONE_DIVISOR) sum = QUOTIENT(name, sum, one, one_high, one_low);               \
-    if (division == DIVISORS_OF_COLUMNS)                                                          \
-        sum = QUOTIENT(name, sum, LOAD(name, by), LOAD(name, high), LOAD(name, low));
+    if (division) sum = QUOTIENT(name, sum, LOAD(name, by), LOAD(name, high), LOAD(name, low));
 
 /* The first vector of a row overlaps the second, unless the row is shorter than a vector. */
 #define DEFINE_ADD_IN_PAIRS(name, T)                                                              \
     INLINE void add_rows_of_##name(const pairs_of_t *a, const int count, const int stride,        \
                                    const int division) {                                          \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), n = a->width, last = n - lanes; \
+        const ptrdiff_t each = a->division == ONE_DIVISOR ? 0 : -1;                               \
         const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
         const T *p[MOST_LEAF];                                                                    \
         const vec_##name zero = {0};                                                              \
-        const vec_##name one = zero + (division == ONE_DIVISOR ? by[0] : 1);                      \
-        const vec_##name one_high = zero + (HAS_FMA && division == ONE_DIVISOR ? high[0] : 1);    \
-        const vec_##name one_low = zero + (HAS_FMA && division == ONE_DIVISOR ? low[0] : 1);      \
-        (void)one, (void)one_high, (void)one_low;                                                 \
+        vec_##name same[3];                                                                       \
+        if (division && !each) {                                                                  \
+            same[0] = zero + by[0], by = (const T *)&same[0];                                     \
+            if (HAS_FMA) same[1] = zero + high[0], high = (const T *)&same[1];                    \
+            if (HAS_FMA) same[2] = zero + low[0], low = (const T *)&same[2];                      \
+        }                                                                                         \
+        (void)by, (void)high, (void)low;                                                          \
         for (int t = 0; t < count; t++) p[t] = (const T *)a->taps[t];                             \
         for (ptrdiff_t r = 0; r < a->rows; r++) {                                                 \
             T *to = (T *)a->to + r * a->pitch;                                                    \
@@ -155,11 +157,9 @@ DEFINE_FIRST(f64, double)
     }                                                                                             \
     INLINE void add_strided_##name(const pairs_of_t *a, const int count, const int stride) {      \
         if (a->division == NO_DIVISION)                                                           \
-            add_rows_of_##name(a, count, stride, NO_DIVISION);                                    \
-        else if (a->division == ONE_DIVISOR)                                                      \
-            add_rows_of_##name(a, count, stride, ONE_DIVISOR);                                    \
+            add_rows_of_##name(a, count, stride, 0);                                              \
         else                                                                                      \
-            add_rows_of_##name(a, count, stride, DIVISORS_OF_COLUMNS);                            \
+            add_rows_of_##name(a, count, stride, 1);                                              \
     }                                                                                             \
     INLINE void add_divided_##name(const pairs_of_t *a, const int count) {                        \
         if (a->stride == 1)                                                                       \

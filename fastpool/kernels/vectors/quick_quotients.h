@@ -181,8 +181,8 @@ typedef struct {
 /* Divide the sums from i on, and store `count` results. */
 #define QUICK_STEP(sum_t, type, LOAD, RESULTS, count)                                             \
     vec_##type sum = (vec_##type)LOAD;                                                            \
-    if (!one) high = (vec_##type)vec_load(highs + i);                                             \
-    if (!one) low = (vec_##type)vec_load(lows + i);                                               \
+    vec_##type high = (vec_##type)vec_load(highs + (i & each));                                   \
+    vec_##type low = (vec_##type)vec_load(lows + (i & each));                                     \
     vec_##type q = QUICK_QUOTIENTS(type, sum, high, low);                                         \
     RESULTS                                                                                       \
     memcpy(y + i, &results, (size_t)(count) * sizeof *y);                                         \
@@ -193,8 +193,9 @@ typedef struct {
         d->sums_pitch == d->n * (ptrdiff_t)sizeof(sum_t); /* rows are one */                      \
     const ptrdiff_t n = flat ? d->rows * d->n : d->n, rows = flat ? 1 : d->rows;                  \
     const sum_t *highs = (const sum_t *)d->high, *lows = (const sum_t *)d->low;                   \
-    const int one = d->one;                                                                       \
-    vec_##type high = *highs - (vec_##type){0}, low = *lows - (vec_##type){0};                    \
+    const ptrdiff_t each = d->one ? 0 : -1;                                                       \
+    const vec_##type same[2] = {*highs - (vec_##type){0}, *lows - (vec_##type){0}};               \
+    if (!each) highs = (const sum_t *)&same[0], lows = (const sum_t *)&same[1];                   \
     vec_t seen = {0};                                                                             \
     for (ptrdiff_t r = 0; r < rows; r++) {                                                        \
         const sum_t *sums = (const sum_t *)(d->sums + r * d->sums_pitch);                         \
@@ -230,12 +231,8 @@ DEFINE_QUICK_FLOATS(bf16, uint16_t)
     static int quick_divide_##name(void *to, const quick_t *d) {                                  \
         if (d->rounding == HALF_EVEN)                                                             \
             quick_round_##name(to, d, HALF_EVEN);                                                 \
-        else if (d->rounding == HALF_AWAY)                                                        \
-            quick_round_##name(to, d, HALF_AWAY);                                                 \
-        else if (d->rounding == FLOOR)                                                            \
-            quick_round_##name(to, d, FLOOR);                                                     \
         else                                                                                      \
-            quick_round_##name(to, d, TRUNC);                                                     \
+            quick_round_##name(to, d, d->rounding);                                               \
         return 1;                                                                                 \
     }
 DEFINE_QUICK_INTEGERS(8_of_floats, uint8_t, float, f32, LOW_8)
