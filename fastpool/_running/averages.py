@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from .._planning.dtypes import ITEMSIZE, is_float
 from .divisor_counts import counts_of, divisors, most_divisor
-from .pass_sizes import INTERLEAVED, MOST_MARGINS, NO_PASSES, pass_sizes
+from .pass_sizes import INTERLEAVED, MOST_MARGINS, NO_PASSES, WHOLE_PLANES, pass_sizes
 from .passes import trimmed, whole_window
 from .work import NO_ROWS, work_bytes
 
@@ -20,6 +20,10 @@ FEWEST_CHANNELS = 8
 # others (rows of 20 columns 24 -> 14 us, of 40 columns 48 -> 52: 64 planes, 3x3, AVX-512).
 SHORT_ROW = 96
 LONGER_ROW = 256
+# The same of windows that kernels/sum/rolling.pxi takes at a stride of 1: 2x2, and larger squares
+# (256x14x14 float32, 2x2 36 -> 19 us; 64x20x20, 3x3 28 -> 19, 64x12x12 9 -> 17; AVX2).
+SHORT_ROW_OF_PAIRS = 44
+SHORT_ROW_OF_SQUARES = 64
 # Bytes of results of interleaved planes.
 MOST_RESULTS = 1 << 20
 # Of planes that are interleaved: bytes of a group under a tile that stay in the second-level cache,
@@ -32,8 +36,9 @@ MOST_OFFSETS = 4096
 MOST_OUTPUTS = 1 << 14
 # Elements of dilated windows along a row: their tiles are this long, or a quarter of a window.
 LONG_ROW = 1 << 17
-# Tiles for threads, and bytes of input that one has at least.
+# Tiles for threads: some, if they have a few bytes of input, and more of more bytes.
 SOME_TASKS = 16
+FEW_BYTES = 16 << 10
 TASK_BYTES = 64 << 10
 
 
@@ -89,15 +94,19 @@ def most_taps(window):
     return min(window.kernel, max(1, window.size))
 
 
-def interleaves(windows, nbytes, sequential):
+def interleaves(windows, nbytes, plan):
     """Are planes, channels first, better interleaved, and pooled as channels that are last?
 
     Then a vector holds a column of planes, whatever the stride. Bands are faster for long rows.
     `nbytes` are those of an element, planes that a group lacks included.
     """
     *_, rows, cols = windows
-    if rows.out == cols.out == 1 and not sequential:
+    if rows.out == cols.out == 1 and not (plan.numerics == "sequential" and is_float(plan.dtype)):
         return False  # (sums of columns are, which are fewer)
+    if plan.numerics == "pairwise" and plan.dtype in ("float32", "float64"):
+        if rows.kernel == cols.kernel and cols.stride == 1 and cols.dilation == 1:
+            most = SHORT_ROW_OF_PAIRS if cols.kernel == 2 else SHORT_ROW_OF_SQUARES
+            return cols.out * nbytes <= most
     return cols.out * nbytes <= (SHORT_ROW if cols.stride <= 2 else LONGER_ROW)
 
 
@@ -150,7 +159,7 @@ def make_sum_work(plan, moves=True):
     *leads, rows, cols = windows
     lead_taps = tuple(map(most_taps, leads))
     taps = math.prod(map(most_taps, windows))
-    interleaved_rows = 0 if channels_last else _interleaved_rows(plan, windows, sequential)
+    interleaved_rows = 0 if channels_last else _interleaved_rows(plan, windows)
     if interleaved_rows:
         tile = _interleaved_tile(plan, windows, interleaved_rows)
         tile_rows, tile_cols, channels, planes = *tile[:2], INTERLEAVED, 1
@@ -213,14 +222,14 @@ def make_sum_work(plan, moves=True):
     )
 
 
-def _interleaved_rows(plan, windows, sequential):
+def _interleaved_rows(plan, windows):
     """Return the output rows of a tile of interleaved planes; 0 if they are not interleaved."""
     *leads, rows, cols = windows
     planes, itemsize = plan.batch * plan.channels, ITEMSIZE[plan.dtype]
     if planes < INTERLEAVED // 2 or 0 in plan.output_shape:  # (most of a group would be zeros)
         return 0
     nbytes = itemsize * _groups(plan) * INTERLEAVED / planes  # zeros of the last group included
-    if not interleaves(windows, nbytes, sequential):
+    if not interleaves(windows, nbytes, plan):
         return 0
     if _span(cols, cols.out) > max(ROW_ELEMENTS, 4 * cols.size):  # (nearly all of it is padding)
         return 0
@@ -249,7 +258,8 @@ def _interleaved_tile(plan, windows, tile_rows):
 
 def _of_a_task(plan, whole, pieces):
     """Return how many of `whole` planes, or groups of them, a task takes; all have `pieces`."""
-    enough = max(SOME_TASKS, min(_input_bytes(plan) // TASK_BYTES, pieces))
+    nbytes = _input_bytes(plan)
+    enough = max(1, min(SOME_TASKS, nbytes // FEW_BYTES), min(nbytes // TASK_BYTES, pieces))
     return max(1, min(whole, pieces // enough))
 
 
@@ -299,6 +309,9 @@ def _tile(plan, windows, channels_last, sequential):
     if pieces >= SOME_TASKS:
         if not channels_last and columns == out_cols:
             planes = _of_a_task(plan, whole, pieces)
+            if rows.out == cols.out == 1:  # (they are added next to one another)
+                some = max(pieces // SOME_TASKS, whole * TASK_BYTES // max(1, _input_bytes(plan)))
+                planes = max(planes, min(whole, some, WHOLE_PLANES))
         return out_rows, columns, channels, planes
     parts = min(SOME_TASKS // max(1, pieces), -(-_input_bytes(plan) // TASK_BYTES), out_rows)
     if not sequential:  # (of tall windows, parts would share most of their rows)

@@ -299,7 +299,8 @@ cdef int plan_average(Average *a, work) except -1:
         sizes[<int>PARTS] += 2 * MOST_INTERLEAVED
     sizes[<int>HIGH] = a.block
     sizes[<int>NANS] = a.block if a.ignore_nan else 0
-    sizes[<int>DIVISORS] = a.block if exact else (3 * PAIR_SLOTS + 2) * t.cols
+    sizes[<int>DIVISORS] = a.block if exact else (
+        3 * PAIR_SLOTS * (t.cols + VEC_BYTES // 4) + 2 * t.cols)
     if exact and a.may_round:
         for area in (LOW, REST, LOWER_HIGH, LOWER_LOW, LOWER_REST, RECIPROCALS):
             sizes[<int>area] = a.block

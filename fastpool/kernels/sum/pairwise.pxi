@@ -5,7 +5,6 @@
 
 cdef struct PairTile:                   # what the planes of a tile have in common
     Passes passes
-    bint squares                        # rolling.pxi
     int known                           # rows of divisors that were ever set
     double others[PAIR_SLOTS]           # what their divisors have in common
     bint quick[PAIR_SLOTS]              # have they reciprocals?
@@ -40,7 +39,7 @@ cdef void store_row(char *y, const View *view, const acc_t *means, const Block *
 cdef void set_pair_divisors(PairDivisors *p, PairTile *t, const Block *b, Py_ssize_t row,
                             const acc_t *tag) noexcept nogil:
     """Set the divisors of a row of windows, which rows that are alike share."""
-    cdef Py_ssize_t width = b.tile.cols, c
+    cdef Py_ssize_t width = b.tile.cols, pitch = width + VEC_BYTES // 4, c
     cdef acc_t *by = <acc_t *>doubles(b.average, b.scratch, DIVISORS)
     cdef divisors_t d
     cdef double divisor
@@ -53,17 +52,19 @@ cdef void set_pair_divisors(PairDivisors *p, PairTile *t, const Block *b, Py_ssi
         slot = t.known % PAIR_SLOTS
         t.known += 1
         t.others[slot] = d.divisor
-        by += 3 * slot * width
+        by += 3 * slot * pitch
         for c in range(width if p.vary else 1):
             divisor = d.divisor * (1 if d.counts == NULL else d.counts[c])
             by[c] = <acc_t>(divisor if divisor else 1)  # (without elements the sum is 0)
-        t.quick[slot] = set_pair_reciprocals(by, by + width, by + 2 * width,
-                                             width if p.vary else 1)
+        if p.vary:                          # (of a vector after the last column)
+            fill(by + width, pitch - width, <acc_t>1)
+        t.quick[slot] = set_pair_reciprocals(by, by + pitch, by + 2 * pitch,
+                                             pitch if p.vary else 1)
     else:
-        by += 3 * slot * width
+        by += 3 * slot * pitch
     p.by, p.high, p.low = by, NULL, NULL
     if t.quick[slot]:
-        p.high, p.low = by + width, by + 2 * width
+        p.high, p.low = by + pitch, by + 2 * pitch
 
 
 cdef void average_without_nans(char *y, const View *view, PairTile *t, const char *src,
@@ -92,7 +93,8 @@ cdef void divide_rows_of_some(char *y, const View *view, PairTile *t, acc_t *sum
     cdef const Average *a = b.average
     cdef const Problem *p = &a.frame.problem
     cdef Py_ssize_t n = b.tile.channels, width = b.tile.cols * n, r, c, rows, first
-    cdef count_t *by = <count_t *>(doubles(a, b.scratch, DIVISORS) + 3 * PAIR_SLOTS * b.tile.cols)
+    cdef count_t *by = <count_t *>(doubles(a, b.scratch, DIVISORS)
+                                    + 3 * PAIR_SLOTS * (b.tile.cols + VEC_BYTES // 4))
     cdef count_t *taps = by + b.tile.cols
     cdef divisors_t d
     for r in range(row, stop):
@@ -152,8 +154,6 @@ cdef void average_pairwise(char *y, const View *view, PairTile *t, const char *s
     cdef pairs_of_t pairs
     cdef PairDivisors d
     if t.passes.rolls and roll_plane(y, view, t, src, b, tag):
-        return
-    if t.squares and pool_squares(y, view, t, src, b, tag):
         return
     while done < tile.rows:
         stop = imin(tile.rows, done + a.block_rows)
@@ -218,7 +218,8 @@ cdef void average_planes_pairwise(const View *y, const char *src, Block *b,
     begin_passes(&t.passes, b, NULL, -1, tag)
     t.known, t.taps = 0, -1
     t.passes.rolls = rolls(&t.passes, b, F32 if sizeof(acc_t) == 4 else F64, tag)
-    t.squares = has_squares(&t.passes, y, b, tag)
+    if has_squares(&t.passes, y, b, tag) and pool_squares(y, &t, src, b, tag):
+        return
     if b.average.whole:
         average_whole_planes(y, &t, src, b, tag)
         return

@@ -1,6 +1,6 @@
 # Keep the sums down the columns of square windows in registers, without a band. `roll_row` and
-# `roll_sums` take pixels whose channels are neighbours, `pool_squares` windows of 2x2 and 3x3 of
-# single columns. pairwise.pxi uses all but `roll_sums`, and window_sums.pxi that one.
+# `roll_sums` take pixels whose channels are neighbours, `pool_squares` single columns.
+# pairwise.pxi uses all but `roll_sums`, and window_sums.pxi that one.
 
 cdef bint rolls(const Passes *t, const Block *b, int code, const acc_t *tag) noexcept nogil:
     """May windows of elements of one type be rolled?"""
@@ -58,49 +58,58 @@ cdef bint roll_sums(double *sums, const Passes *t, const char *src, const Block 
 
 cdef bint has_squares(const Passes *t, const View *y, const Block *b,
                       const acc_t *tag) noexcept nogil:
-    """May `pool_squares` take the windows of a tile?
-
-    It makes sums down the columns again for neighbouring windows: 3x3 at stride 1 take 172 us in
-    place of 147 (96x56x56, pads 1), 2x2 at stride 2 51 in place of 86 (128x56x56, AVX2).
-    """
+    """May `pool_squares` take the windows of a tile?"""
     cdef const Window *rows = &b.average.frame.problem.rows
     cdef const Window *cols = &b.average.frame.problem.cols
     return (b.tile.channels == 1 and t.trees.direct and t.flat and y.col == 1
             and b.average.result == b.average.frame.problem.code
             and not rows.irregular and not cols.irregular and cols.dilation == 1
-            and rows.kernel == cols.kernel and cols.stride <= 2
-            and (cols.kernel == 2 or (cols.kernel == 3 and cols.stride == 2))
+            and rows.kernel == cols.kernel and rows.kernel <= MOST_LEAF
+            and (cols.stride == 1 or (cols.kernel <= 3 and cols.stride == 2))
             and b.x.col == t.trees.size and cols.size <= b.average.pitch)
 
 
-cdef bint pool_squares(char *y, const View *view, PairTile *t, const char *src, const Block *b,
+cdef bint pool_squares(const View *y, PairTile *t, const char *src, const Block *b,
                        const acc_t *tag) noexcept nogil:
-    """Pool one plane. Return False if a mean may be wrong, or rows are too short."""
-    cdef const Window *cols = &b.average.frame.problem.cols
-    cdef const Window *rows = &b.average.frame.problem.rows
+    """Pool the planes of a tile. Return False if a mean may be wrong, or rows are too short."""
+    cdef const Average *average = b.average
+    cdef const Problem *p = &average.frame.problem
+    cdef const Window *rows = &p.rows
+    cdef const Window *cols = &p.cols
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t lo = imax(0, cols.inner_lo - tile.col), r = 0, last
+    cdef Py_ssize_t lo = imax(0, cols.inner_lo - tile.col), r = 0, last, plane, k
     cdef Py_ssize_t hi = imin(tile.cols, cols.inner_hi - tile.col)
     cdef Py_ssize_t first = window_start(cols, tile.col) - tile.col_lo
     cdef Py_ssize_t size = tile.col_hi - tile.col_lo, lanes = VEC_BYTES // sizeof(acc_t)
+    cdef bint slides = cols.stride == 1 and cols.kernel > 2
     cdef PairDivisors d
-    cdef rolling_t a
-    if cols.stride == 2:                    # (pairs of vectors are read)
-        hi = imin(hi, (size - first - 2 * (cols.kernel - 2)) // 2)
-    if hi - lo < lanes or lo > lanes or tile.cols - hi > lanes:
-        return False
+    cdef rolling_t a, of_plane
+    if not slides:
+        if cols.stride == 2:                # (pairs of vectors are read)
+            hi = imin(hi, (size - first - 2 * (cols.kernel - 2)) // 2)
+        if hi - lo < lanes or lo > lanes or tile.cols - hi > lanes:
+            return False
     fp_clear()
     while r < tile.rows:
         last = r + 1                        # rows that are alike take one call
         if rows.inner_lo <= tile.row + r < rows.inner_hi:
             last = imin(same_divisors(b, r, tile.rows), rows.inner_hi - tile.row)
-        set_rolling(&a, &t.passes, src, b, tile.row + r)
+        set_rolling(&a, &t.passes, NULL, b, tile.row + r)
         set_pair_divisors(&d, t, b, tile.row + r, tag)
-        a.to, a.by, a.high, a.low, a.vary = y, d.by, d.high, d.low, d.vary
-        a.runs, a.to_row = last - r, view.row
-        a.step = rows.stride * (b.x.row // t.passes.trees.size)
-        if d.high == NULL or not squares(&a, lo, hi, tag):
+        if d.high == NULL:
             return False
-        y += (last - r) * view.row * dtype_bytes[b.average.result]
+        a.by, a.high, a.low, a.vary = d.by, d.high, d.low, d.vary
+        a.runs, a.to_row = last - r, y.row
+        a.step = rows.stride * (b.x.row // t.passes.trees.size)
+        of_plane = a
+        for plane in range(tile.planes):
+            of_plane.to = y.data + ((output_offset(p, y, tile, plane) + r * y.row)
+                                    * dtype_bytes[average.result])
+            for k in range(rows.kernel):
+                if a.steps[k]:              # (others are zeros)
+                    of_plane.taps[k] = (src + input_offset(p, b.x, tile, plane)
+                                        + <Py_ssize_t>a.taps[k])
+            if not (slide_sums(&of_plane, tag) if slides else squares(&of_plane, lo, hi, tag)):
+                return False
         r = last
     return not fp_unsure()

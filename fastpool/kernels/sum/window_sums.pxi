@@ -21,6 +21,7 @@ cdef struct Passes:                     # what the planes of a tile have in comm
     bint flat                           # have windows one tap along each leading axis?
     bint nans                           # was a NaN left out?
     Py_ssize_t left                     # elements of a band before its first column
+    bint has_margins                    # are these filled, and those after its last one?
     Py_ssize_t line                     # elements from one converted row to the next
     bint converts                       # all rows under some rows of windows become lines, once
     bint tall                           # tall_windows.pxi
@@ -34,17 +35,16 @@ cdef struct Part:                       # of a tile, which is pooled at once
 
 cdef void begin_passes(Passes *t, const Block *b, const part_t *part, int word,
                        const acc_t *tag) noexcept nogil:
-    """Set what the planes of a tile have in common, and fill the margins of bands.
+    """Set what the planes of a tile have in common.
 
     `part` and `word` (if not -1) say what of each element to add.
     """
     cdef const Average *a = b.average
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo, r, right
+    cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo
     cdef Py_ssize_t lanes = VEC_BYTES // sizeof(acc_t)
     cdef int code = a.frame.problem.code
     cdef const Window *rows = &a.frame.problem.rows
-    cdef acc_t *band = <acc_t *>doubles(a, b.scratch, COLUMNS)
     cdef Trees *trees = &t.trees
     trees.count = <int>a.frame.problem.leads + 1
     trees.n, trees.cols, trees.size, trees.col = n, cols, a.frame.problem.size, b.x.col
@@ -76,15 +76,9 @@ cdef void begin_passes(Passes *t, const Block *b, const part_t *part, int word,
     t.line = round_up(cols * n, lanes)
     t.left = 0
     fill(<acc_t *>trees.zeros, a.pitch, <acc_t>0)
-    if a.walks:
-        return
-    t.left = round_up(tile.left * n, lanes)     # (the first column is where vectors begin)
-    right = (tile.span - tile.left - cols) * n + lanes
-    for r in range(imin(a.block_rows, tile.rows)):
-        if t.left:
-            fill(band, t.left, <acc_t>0)
-        fill(band + t.left + cols * n, right, <acc_t>0)
-        band += a.band
+    if not a.walks:
+        t.left = round_up(tile.left * n, lanes)     # (the first column is where vectors begin)
+    t.has_margins = a.walks
 
 
 cdef bint is_flat(const Trees *trees) noexcept nogil:
@@ -186,9 +180,24 @@ cdef void add_down_lines(acc_t *bands, Passes *t, const char *src, const Block *
              b, row, stop)
 
 
+cdef void clear_margins(acc_t *band, Passes *t, const Block *b) noexcept nogil:
+    """Set what bands have of padding, at both ends, to 0."""
+    cdef const Tile *tile = b.tile
+    cdef Py_ssize_t n = tile.channels, width = (tile.col_hi - tile.col_lo) * n, r
+    cdef Py_ssize_t right = (tile.span - tile.left) * n - width + VEC_BYTES // sizeof(acc_t)
+    for r in range(imin(b.average.block_rows, tile.rows)):
+        if t.left:
+            fill(band, t.left, <acc_t>0)
+        fill(band + t.left + width, right, <acc_t>0)
+        band += b.average.band
+    t.has_margins = True
+
+
 cdef void sum_down(acc_t *bands, Passes *t, const char *src, const Block *b, Py_ssize_t row,
                    Py_ssize_t stop) noexcept nogil:
     """Set the sums down the columns of some rows of windows. `src` begins the plane of the tile."""
+    if not t.has_margins:
+        clear_margins(bands, t, b)
     if t.converts:
         add_down_lines(bands + t.left, t, src, b, row, stop)
     else:

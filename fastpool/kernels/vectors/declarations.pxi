@@ -245,6 +245,15 @@ cdef extern from "kernels/vectors/pairwise.h" nogil:
         const void *by
         const void *high
         const void *low
+    void add_in_pairs(...)
+    bint set_pair_reciprocals(...)
+    ctypedef void (*add_converted_t)(const pairs_of_t *) noexcept
+    add_converted_t add_converted_of(int, bint)
+    void add_to(...)
+    bint take_nans(...)
+    void divide_some(...)
+
+cdef extern from "kernels/vectors/rolling.h" nogil:
     ctypedef struct rolling_t:
         void *to
         Py_ssize_t to_col
@@ -258,16 +267,10 @@ cdef extern from "kernels/vectors/pairwise.h" nogil:
         const void *low
         bint vary
         Py_ssize_t runs, step, to_row
-    void add_in_pairs(...)
-    bint set_pair_reciprocals(...)
     bint roll(...)
     bint squares(...)
+    bint slide_sums(...)
     bint roll_f64_of_f32(const rolling_t *)
-    ctypedef void (*add_converted_t)(const pairs_of_t *) noexcept
-    add_converted_t add_converted_of(int, bint)
-    void add_to(...)
-    bint take_nans(...)
-    void divide_some(...)
 
 cdef extern from "kernels/vectors/cpu.h" nogil:
     int cpu_has(const char *)

@@ -36,6 +36,7 @@ EVEN_BY_SHUFFLE(8, vec_u64, EVEN_2(0))
 ODD_BY_SHUFFLE(4, vec_u32, ODD_4(0))
 ODD_BY_SHUFFLE(8, vec_u64, ODD_2(0))
 SHIFT_IN_BY(SHIFT_IN_BY_SHUFFLE)
+#define vec_shift(a, b, n) SHIFT_OF_16(a, b, n, SHIFT_IN_BY_SHUFFLE)
 
 /* ---- comparison and selection ---- */
 

@@ -216,6 +216,8 @@ INLINE void narrow_store(void *p, narrow_t v, size_t bytes) { NARROW_COPY(p, &v)
 #define SHIFT_IN_BY_SHUFFLE(a, b, n)                                                              \
     SHUFFLE(vec_u8, a, b, n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7, n + 8, n + 9,       \
             n + 10, n + 11, n + 12, n + 13, n + 14, n + 15)
+#define SHIFT_OF_16(a, b, n, call)                                                                \
+    ((n) == 0 ? (a) : (n) < 16 ? call((vec_t)(a), (vec_t)(b), ((n) & 15)) : (b))
 
 INLINE int vec_any(vec_t v) {
 #if VEC_BYTES == 64

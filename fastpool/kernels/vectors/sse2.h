@@ -46,6 +46,7 @@ ODD_BY_SHUFFLE(8, vec_u64, ODD_2(0))
 #define SHIFT_IN(a, b, n)                                                                         \
     ((vec_t)_mm_or_si128(_mm_srli_si128((__m128i)a, n), _mm_slli_si128((__m128i)b, 16 - n)))
 SHIFT_IN_BY(SHIFT_IN)
+#define vec_shift(a, b, n) SHIFT_OF_16(a, b, n, SHIFT_IN)
 
 /* ---- comparison and selection ---- */
 

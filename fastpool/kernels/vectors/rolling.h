@@ -1,0 +1,324 @@
+/* Rows of square windows, whose sums down the columns stay in registers, divided.
+ *
+ * `roll` takes a row of pixels whose channels are neighbours: n elements of at least a vector. The
+ * windows that share a column of pixels share its sum. `slide_sums` and `squares` take rows of
+ * single columns: runs, step and to_row are theirs. Sums in double of floats are
+ * not divided. */
+#ifndef FASTPOOL_ROLLING_H
+#define FASTPOOL_ROLLING_H
+
+#include "pairwise.h"
+
+typedef struct {
+    void *to;
+    ptrdiff_t to_col;                 /* from one output to the next */
+    const void *taps[MOST_LEAF];      /* rows: their first pixel, or zeros */
+    const void *zeros;                /* a pixel of zeros */
+    ptrdiff_t steps[MOST_LEAF];       /* from one pixel of a row to the next, or 0 */
+    int rows, cols;                   /* of a window */
+    ptrdiff_t first, stride, size, n; /* the first window begins there; pixels of a row; channels */
+    ptrdiff_t outputs;
+    const void *by, *high, *low; /* divisor of each output, and parts of its reciprocal */
+    int vary;                    /* or of all outputs */
+    ptrdiff_t runs, step, to_row; /* rows of outputs; from one to the next, of taps and results */
+} rolling_t;
+#define MOST_PIXEL_BYTES 1024 /* of windows of 7 x 7: their pixels would be far apart */
+enum { WIDE_PIXELS = 8, ROLLED_BYTES = 16 << 10 };
+
+#define DEFINE_ROLL(name, vec, T, S, PIXEL, APART, DIVIDED_SUM)                                   \
+    INLINE vec column_of_##name(const S *const *p, const ptrdiff_t *steps, ptrdiff_t col,         \
+                                       const int rows) {                                          \
+        return TREE(rows, PIXEL);                                                                 \
+    }                                                                                             \
+    INLINE void roll_some_##name(const rolling_t *a, const int rows, const int cols,              \
+                                 const int stride, ptrdiff_t start, ptrdiff_t stop) {             \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), last = a->n - lanes;            \
+        const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
+        const S *p[MOST_LEAF];                                                                    \
+        const vec zero = {0};                                                                     \
+        (void)by, (void)high, (void)low, (void)zero;                                              \
+        for (ptrdiff_t i = 0;;) {                                                                 \
+            vec v[MOST_LEAF];                                                                     \
+            ptrdiff_t col = a->first + start * a->stride;                                         \
+            for (int t = 0; t < rows; t++) p[t] = (const S *)a->taps[t] + i;                      \
+            for (int j = 0; j < cols - stride; j++)                                               \
+                v[j + stride] = col + j >= 0 && col + j < a->size                                 \
+                                    ? column_of_##name(p, a->steps, col + j, rows)                \
+                                    : (vec){0};                                                   \
+            for (ptrdiff_t c = start; c < stop; c++) {                                            \
+                for (int j = 0; j < cols - stride; j++) v[j] = v[j + stride];                     \
+                for (int j = cols - stride; j < cols; j++)                                        \
+                    v[j] = col + j >= 0 && col + j < a->size                                      \
+                               ? column_of_##name(p, a->steps, col + j, rows)                     \
+                               : (vec){0};                                                        \
+                const vec sum = TREE(cols, COLUMN);                                               \
+                const vec all_by = zero + (by ? by[c] : 1);                                       \
+                const vec all_high = zero + (high ? high[c] : 1);                                 \
+                const vec all_low = zero + (low ? low[c] : 0);                                    \
+                (void)all_by, (void)all_high, (void)all_low;                                      \
+                vec_store((T *)a->to + c * a->to_col + i, (vec_t)DIVIDED_SUM);                    \
+                col += stride;                                                                    \
+            }                                                                                     \
+            if (i == last) break;                                                                 \
+            i = i + lanes < last ? i + lanes : last;                                              \
+        }                                                                                         \
+    }                                                                                             \
+    /* Windows that share no column: their taps are pointers, of zeros where there is no pixel. */\
+    INLINE void roll_apart_##name(const rolling_t *a, const int rows, const int cols) {           \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), last = a->n - lanes;            \
+        const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
+        const vec zero = {0};                                                                     \
+        (void)by, (void)high, (void)low, (void)zero;                                              \
+        for (ptrdiff_t c = 0; c < a->outputs; c++) {                                              \
+            const S *q[MOST_LEAF * MOST_LEAF];                                                    \
+            for (int j = 0; j < cols; j++) {                                                      \
+                const ptrdiff_t col = a->first + c * a->stride + j;                               \
+                for (int t = 0; t < rows; t++)                                                    \
+                    q[j * rows + t] = col >= 0 && col < a->size                                   \
+                                          ? (const S *)a->taps[t] + col * a->steps[t]             \
+                                          : (const S *)a->zeros;                                  \
+            }                                                                                     \
+            const vec all_by = zero + (by ? by[c] : 1);                                           \
+            const vec all_high = zero + (high ? high[c] : 1), all_low = zero + (low ? low[c] : 0);\
+            (void)all_by, (void)all_high, (void)all_low;                                          \
+            for (ptrdiff_t i = 0;;) {                                                             \
+                vec v[MOST_LEAF];                                                                 \
+                for (int j = 0; j < cols; j++) {                                                  \
+                    const S *const *p = q + j * rows;                                             \
+                    v[j] = TREE(rows, APART);                                                     \
+                }                                                                                 \
+                const vec sum = TREE(cols, COLUMN);                                               \
+                vec_store((T *)a->to + c * a->to_col + i, (vec_t)DIVIDED_SUM);                    \
+                if (i == last) break;                                                             \
+                i = i + lanes < last ? i + lanes : last;                                          \
+            }                                                                                     \
+        }                                                                                         \
+    }                                                                                             \
+    /* Pixels of neighbouring outputs should stay in the first-level cache. */                    \
+    INLINE void roll_by_##name(const rolling_t *a, const int rows, const int cols,                \
+                               const int stride) {                                                \
+        const ptrdiff_t pixel = a->steps[rows / 2] * (ptrdiff_t)sizeof(S);                        \
+        ptrdiff_t most = ROLLED_BYTES / (rows * stride * (pixel ? pixel : 1));                    \
+        if (most < WIDE_PIXELS) most = WIDE_PIXELS;                                               \
+        for (ptrdiff_t c = 0; c < a->outputs; c += most)                                          \
+            roll_some_##name(a, rows, cols, stride, c,                                            \
+                             c + most < a->outputs ? c + most : a->outputs);                      \
+    }                                                                                             \
+    /* Return 0 if there is no loop for these windows. */                                         \
+    static NOINLINE int roll_##name(const rolling_t *a) {                                         \
+        const int stride = a->outputs > 1 && a->stride < a->cols ? (int)a->stride : 0;            \
+        const ptrdiff_t pixel = a->steps[a->rows / 2] * (ptrdiff_t)sizeof(S);                     \
+        if (a->rows != a->cols || (a->rows == 7 && pixel > MOST_PIXEL_BYTES)) return 0;           \
+        switch (10 * a->rows + stride) {                                                          \
+        case 20: roll_apart_##name(a, 2, 2); break;                                               \
+        case 21: roll_by_##name(a, 2, 2, 1); break;                                               \
+        case 30: roll_apart_##name(a, 3, 3); break;                                               \
+        case 31: roll_by_##name(a, 3, 3, 1); break;                                               \
+        case 32: roll_by_##name(a, 3, 3, 2); break;                                               \
+        case 50: roll_apart_##name(a, 5, 5); break;                                               \
+        case 53: roll_by_##name(a, 5, 5, 3); break;                                               \
+        case 70: roll_apart_##name(a, 7, 7); break;                                               \
+        default: return 0;                                                                        \
+        }                                                                                         \
+        return 1;                                                                                 \
+    }
+#define PIXEL_f32(t) (vec_f32)vec_load(p[t] + col * steps[t])
+#define PIXEL_f64(t) (vec_f64)vec_load(p[t] + col * steps[t])
+#define WIDE_PIXEL_f32(t) (vec_f64)wide_f32(p[t] + col * steps[t])
+#define APART_f32(t) (vec_f32)vec_load(p[t] + i)
+#define APART_f64(t) (vec_f64)vec_load(p[t] + i)
+#define WIDE_APART_f32(t) (vec_f64)wide_f32(p[t] + i)
+#define COLUMN(j) v[j]
+#define DIVIDED_f32 QUOTIENT(f32, sum, all_by, all_high, all_low)
+#define DIVIDED_f64 QUOTIENT(f64, sum, all_by, all_high, all_low)
+DEFINE_ROLL(f32, vec_f32, float, float, PIXEL_f32, APART_f32, DIVIDED_f32)
+DEFINE_ROLL(f64, vec_f64, double, double, PIXEL_f64, APART_f64, DIVIDED_f64)
+DEFINE_ROLL(f64_of_f32, vec_f64, double, float, WIDE_PIXEL_f32, WIDE_APART_f32, sum)
+
+/* Load the lanes of p[i], ... whose places are from 0 to n; the others are 0. */
+#if VEC_BYTES == 64
+INLINE uint32_t lanes_within(ptrdiff_t i, ptrdiff_t n, int lanes) {
+    const ptrdiff_t lo = i < 0 ? -i : 0, hi = n - i < lanes ? n - i : lanes;
+    return lo < hi ? ((1u << hi) - 1) & ~((1u << lo) - 1) : 0;
+}
+INLINE vec_f32 load_within_f32(const float *p, ptrdiff_t i, ptrdiff_t n) {
+    return (vec_f32)_mm512_maskz_loadu_ps((__mmask16)lanes_within(i, n, 16), p + i);
+}
+INLINE vec_f64 load_within_f64(const double *p, ptrdiff_t i, ptrdiff_t n) {
+    return (vec_f64)_mm512_maskz_loadu_pd((__mmask8)lanes_within(i, n, 8), p + i);
+}
+#elif VEC_BYTES == 32
+INLINE vec_f32 load_within_f32(const float *p, ptrdiff_t i, ptrdiff_t n) {
+    const __m256i at = _mm256_add_epi32(_mm256_set1_epi32((int)i),
+                                        _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    const __m256i below = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), at);
+    return (vec_f32)_mm256_maskload_ps(p + i, _mm256_andnot_si256(at, below));
+}
+INLINE vec_f64 load_within_f64(const double *p, ptrdiff_t i, ptrdiff_t n) {
+    const __m256i at = _mm256_add_epi64(_mm256_set1_epi64x(i), _mm256_setr_epi64x(0, 1, 2, 3));
+    const __m256i below = _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), at);
+    return (vec_f64)_mm256_maskload_pd(p + i, _mm256_andnot_si256(at, below));
+}
+#else
+#define DEFINE_LOAD_WITHIN(name, T)                                                               \
+    INLINE vec_##name load_within_##name(const T *p, ptrdiff_t i, ptrdiff_t n) {                  \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
+        vec_##name v = {0};                                                                       \
+        if (i >= 0 && i + lanes <= n) return (vec_##name)vec_load(p + i);                         \
+        for (ptrdiff_t j = 0; j < lanes; j++)                                                     \
+            if (i + j >= 0 && i + j < n) v[j] = p[i + j];                                         \
+        return v;                                                                                 \
+    }
+DEFINE_LOAD_WITHIN(f32, float)
+DEFINE_LOAD_WITHIN(f64, double)
+#endif
+
+/* Means of rows of square windows of single columns, at a stride of 1 or 2. Sums down the columns
+ * stay in registers: those of neighbouring windows are made again. Outputs from `lo` to `hi` of a
+ * row have all of their taps, and one divisor. There is at least a vector of them. */
+#define DEFINE_SQUARES(name, T)                                                                   \
+    /* Return the sums of a vector of outputs. At an edge some taps are none. */                  \
+    INLINE vec_##name squares_at_##name(const rolling_t *a, const T *const *p, const int k,       \
+                                        const int stride, const int edge, ptrdiff_t c) {          \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), n = a->size;                    \
+        vec_##name v[MOST_LEAF];                                                                  \
+        for (int j = 0; j < k; j += stride) {                                                     \
+            ptrdiff_t i = a->first + c * stride + j;                                              \
+            v[j] = edge ? TREE(k, WITHIN_##name) : TREE(k, ONE_VECTOR_##name);                    \
+            if (stride == 2) {                                                                    \
+                const vec_##name left = v[j];                                                     \
+                i += lanes;                                                                       \
+                const vec_##name right = edge ? TREE(k, WITHIN_##name)                            \
+                                              : TREE(k, ONE_VECTOR_##name);                       \
+                v[j] = (vec_##name)vec_concat_even((vec_t)left, (vec_t)right, p[0]);              \
+                if (j + 1 < k)                                                                    \
+                    v[j + 1] = (vec_##name)vec_concat_odd((vec_t)left, (vec_t)right, p[0]);       \
+            }                                                                                     \
+        }                                                                                         \
+        (void)n;                                                                                  \
+        return TREE(k, COLUMN);                                                                   \
+    }                                                                                             \
+    INLINE void squares_of_##name(const rolling_t *a, const int k, const int stride,              \
+                                  ptrdiff_t lo, ptrdiff_t hi) {                                   \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), at = a->vary ? lo : 0;          \
+        const ptrdiff_t n = a->outputs, last = hi - lanes;                                        \
+        const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
+        const vec_##name zero = {0};                                                              \
+        T *to = (T *)a->to;                                                                       \
+        const T *p[MOST_LEAF];                                                                    \
+        for (int t = 0; t < k; t++) p[t] = (const T *)a->taps[t];                                 \
+        (void)by, (void)high, (void)low;                                                          \
+        for (ptrdiff_t r = 0; r < a->runs; r++) {                                                 \
+            for (int right = 0; right < 2; right++) {                                             \
+                const ptrdiff_t c = right ? n - lanes : 0, from = a->vary ? c : 0;                \
+                if (right ? hi == n : lo == 0) continue;                                          \
+                const vec_##name sum = squares_at_##name(a, p, k, stride, 1, c);                  \
+                const vec_##name all_by = a->vary ? VEC_##name(by + from) : zero + by[0];         \
+                const vec_##name all_high = a->vary ? VEC_##name(high + from) : zero + high[0];   \
+                const vec_##name all_low = a->vary ? VEC_##name(low + from) : zero + low[0];      \
+                (void)all_by, (void)all_high, (void)all_low;                                      \
+                vec_store(to + c, (vec_t)DIVIDED_##name);                                         \
+            }                                                                                     \
+            const vec_##name all_by = zero + by[at], all_high = zero + high[at];                  \
+            const vec_##name all_low = zero + low[at];                                            \
+            (void)all_by, (void)all_high, (void)all_low;                                          \
+            for (ptrdiff_t c = lo;;) {                                                            \
+                const vec_##name sum = squares_at_##name(a, p, k, stride, 0, c);                  \
+                vec_store(to + c, (vec_t)DIVIDED_##name);                                         \
+                if (c == last) break;                                                             \
+                c = c + lanes < last ? c + lanes : last;                                          \
+            }                                                                                     \
+            to += a->to_row;                                                                      \
+            for (int t = 0; t < k; t++) p[t] += a->step;                                          \
+        }                                                                                         \
+    }                                                                                             \
+    /* Return 0 if there is no loop for these windows. */                                         \
+    static NOINLINE int squares_##name(const rolling_t *a, ptrdiff_t lo, ptrdiff_t hi) {          \
+        switch (10 * a->rows + (int)a->stride) {                                                  \
+        case 21: squares_of_##name(a, 2, 1, lo, hi); break;                                       \
+        case 22: squares_of_##name(a, 2, 2, lo, hi); break;                                       \
+        case 32: squares_of_##name(a, 3, 2, lo, hi); break;                                       \
+        default: return 0;                                                                        \
+        }                                                                                         \
+        return 1;                                                                                 \
+    }
+#define WITHIN_f32(t) load_within_f32(p[t], i, n)
+#define WITHIN_f64(t) load_within_f64(p[t], i, n)
+#define VEC_f32(p) (vec_f32)vec_load(p)
+#define VEC_f64(p) (vec_f64)vec_load(p)
+DEFINE_SQUARES(f32, float)
+DEFINE_SQUARES(f64, double)
+
+/* The same at a stride of 1, with all outputs: the sums down the columns of a vector, and of the
+ * next one, are made once, and shifted. */
+#define DEFINE_SLIDE(name, T)                                                                     \
+    INLINE vec_##name slide_column_##name(const T *const *p, const int k, ptrdiff_t i,            \
+                                          ptrdiff_t n) {                                          \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
+        if (i >= 0 && i + lanes <= n) return TREE(k, ONE_VECTOR_##name);                          \
+        if (i >= n || i + lanes <= 0) return (vec_##name){0};                                     \
+        return TREE(k, WITHIN_##name);                                                            \
+    }                                                                                             \
+    INLINE void slide_by_##name(const rolling_t *a, const int k) {                                \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), each = a->vary ? -1 : 0;        \
+        const ptrdiff_t n = a->outputs, first = a->first, size = a->size;                         \
+        const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
+        const vec_##name zero = {0};                                                              \
+        vec_##name same[3];                                                                       \
+        const T *p[MOST_LEAF];                                                                    \
+        T *to = (T *)a->to;                                                                       \
+        if (!each) {                                                                              \
+            same[0] = zero + by[0], by = (const T *)&same[0];                                     \
+            if (HAS_FMA) same[1] = zero + high[0], high = (const T *)&same[1];                    \
+            if (HAS_FMA) same[2] = zero + low[0], low = (const T *)&same[2];                      \
+        }                                                                                         \
+        (void)high, (void)low;                                                                    \
+        for (int t = 0; t < k; t++) p[t] = (const T *)a->taps[t];                                 \
+        for (ptrdiff_t r = 0; r < a->runs; r++) {                                                 \
+            /* (The next row writes over what a vector stores after this one.) */                 \
+            const int spills = r + 1 < a->runs && a->to_row == n && n >= lanes;                   \
+            vec_##name v = slide_column_##name(p, k, first, size);                                \
+            for (ptrdiff_t i = 0;;) {                                                             \
+                const vec_##name next = slide_column_##name(p, k, first + i + lanes, size);       \
+                const vec_##name sum = TREE(k, SHIFTED_##name);                                   \
+                const vec_##name result = QUOTIENT(name, sum, COLUMNS_BY(name, by),               \
+                                                   COLUMNS_BY(name, high), COLUMNS_BY(name, low));\
+                if (i + lanes <= n || spills)                                                     \
+                    vec_store(to + i, (vec_t)result);                                             \
+                else                                                                              \
+                    store_first(to + i, result, n - i);                                           \
+                i += lanes;                                                                       \
+                if (i >= n) break;                                                                \
+                v = next;                                                                         \
+                if (i + lanes > n && !spills) {                                                   \
+                    i = n - lanes;                                                                \
+                    v = slide_column_##name(p, k, first + i, size);                               \
+                }                                                                                 \
+            }                                                                                     \
+            to += a->to_row;                                                                      \
+            for (int t = 0; t < k; t++) p[t] += a->step;                                          \
+        }                                                                                         \
+    }                                                                                             \
+    /* Return 0 if there is no loop for these windows. */                                         \
+    static NOINLINE int slide_sums_##name(const rolling_t *a) {                                   \
+        if ((a->rows - 1) * (ptrdiff_t)sizeof(T) > VEC_BYTES) return 0;                           \
+        switch (a->rows) {                                                                        \
+        case 3: slide_by_##name(a, 3); break;                                                     \
+        case 5: slide_by_##name(a, 5); break;                                                     \
+        case 7: slide_by_##name(a, 7); break;                                                     \
+        default: return 0;                                                                        \
+        }                                                                                         \
+        return 1;                                                                                 \
+    }
+#define SHIFTED_f32(t) (vec_f32)vec_shift((vec_t)v, (vec_t)next, (t) * 4)
+#define SHIFTED_f64(t) (vec_f64)vec_shift((vec_t)v, (vec_t)next, (t) * 8)
+#define COLUMNS_BY(name, p) (vec_##name)vec_load((p) + (i & each))
+#define store_first(p, v, n) BY_SUM(store_first, p)(p, v, n)
+DEFINE_SLIDE(f32, float)
+DEFINE_SLIDE(f64, double)
+
+#define roll(a, tag) BY_SUM(roll, tag)(a)
+#define slide_sums(a, tag) BY_SUM(slide_sums, tag)(a)
+#define squares(a, lo, hi, tag) BY_SUM(squares, tag)(a, lo, hi)
+
+#endif
