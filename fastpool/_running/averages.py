@@ -20,7 +20,7 @@ FEWEST_CHANNELS = 8
 # others (rows of 20 columns 24 -> 14 us, of 40 columns 48 -> 52: 64 planes, 3x3, AVX-512).
 SHORT_ROW = 96
 LONGER_ROW = 256
-# The same of windows that kernels/sum/rolling.pxi takes at a stride of 1: 2x2, and larger squares
+# The same of windows that kernels/sum/squares.pxi takes at a stride of 1: 2x2, and larger squares
 # (256x14x14 float32, 2x2 36 -> 19 us; 64x20x20, 3x3 28 -> 19, 64x12x12 9 -> 17; AVX2).
 SHORT_ROW_OF_PAIRS = 44
 SHORT_ROW_OF_SQUARES = 64

@@ -94,7 +94,7 @@ cdef bint average_exact(const View *y, Passes *t, const char *src, const Block *
 
 cdef void begin_exact(Passes *t, const Block *b, const acc_t *tag) noexcept nogil:
     begin_passes(t, b, NULL, -1, tag)
-    t.rolls = sizeof(acc_t) == 8 and rolls(t, b, F32, tag)
+    t.pixels = sizeof(acc_t) == 8 and has_pixels(t, b, F32, tag)
 
 
 cdef void average_planes_exact(const View *y, const char *src, Block *b,

@@ -47,7 +47,7 @@ cdef void set_pair_divisors(PairDivisors *p, PairTile *t, const Block *b, Py_ssi
     set_divisors(&d, b, row)
     while slot < imin(t.known, PAIR_SLOTS) and t.others[slot] != d.divisor:
         slot += 1
-    p.vary = t.passes.rolls or d.counts != NULL
+    p.vary = t.passes.pixels or d.counts != NULL
     if slot == imin(t.known, PAIR_SLOTS):
         slot = t.known % PAIR_SLOTS
         t.known += 1
@@ -94,7 +94,7 @@ cdef void divide_rows_of_some(char *y, const View *view, PairTile *t, acc_t *sum
     cdef const Problem *p = &a.frame.problem
     cdef Py_ssize_t n = b.tile.channels, width = b.tile.cols * n, r, c, rows, first
     cdef count_t *by = <count_t *>(doubles(a, b.scratch, DIVISORS)
-                                    + 3 * PAIR_SLOTS * (b.tile.cols + VEC_BYTES // 4))
+                                   + 3 * PAIR_SLOTS * (b.tile.cols + VEC_BYTES // 4))
     cdef count_t *taps = by + b.tile.cols
     cdef divisors_t d
     for r in range(row, stop):
@@ -116,12 +116,9 @@ cdef void divide_rows_of_some(char *y, const View *view, PairTile *t, acc_t *sum
         nans += width
 
 
-cdef bint roll_plane(char *y, const View *view, PairTile *t, const char *src, const Block *b,
-                     const acc_t *tag) noexcept nogil:
-    """Pool one plane of a tile by rows of pixels.
-
-    Return False if a mean may be wrong, or if there is no loop for these windows.
-    """
+cdef bint pool_by_pixels(char *y, const View *view, PairTile *t, const char *src, const Block *b,
+                         const acc_t *tag) noexcept nogil:
+    """Pool one plane of a tile by rows of pixels. Return False if a mean may be wrong."""
     cdef const Average *a = b.average
     cdef acc_t *sums = <acc_t *>doubles(a, b.scratch, HIGH)
     cdef bint in_place = a.result == F32 or a.result == F64
@@ -130,10 +127,10 @@ cdef bint roll_plane(char *y, const View *view, PairTile *t, const char *src, co
     fp_clear()
     for r in range(b.tile.rows):
         set_pair_divisors(&d, t, b, b.tile.row + r, tag)
-        if d.high == NULL or not roll_row(y if in_place else <char *>sums,
-                                          view.col if in_place else n, t, src, b,
-                                          b.tile.row + r, &d, tag):
+        if d.high == NULL:
             return False
+        pool_row_of_pixels(y if in_place else <char *>sums, view.col if in_place else n, t, src, b,
+                           b.tile.row + r, &d, tag)
         if not in_place:
             store_row(y, view, sums, b)
         y += view.row * dtype_bytes[a.result]
@@ -153,7 +150,7 @@ cdef void average_pairwise(char *y, const View *view, PairTile *t, const char *s
                           and (view.col == n or tile.cols == 1))
     cdef pairs_of_t pairs
     cdef PairDivisors d
-    if t.passes.rolls and roll_plane(y, view, t, src, b, tag):
+    if t.passes.pixels and pool_by_pixels(y, view, t, src, b, tag):
         return
     while done < tile.rows:
         stop = imin(tile.rows, done + a.block_rows)
@@ -217,7 +214,7 @@ cdef void average_planes_pairwise(const View *y, const char *src, Block *b,
     cdef Py_ssize_t plane
     begin_passes(&t.passes, b, NULL, -1, tag)
     t.known, t.taps = 0, -1
-    t.passes.rolls = rolls(&t.passes, b, F32 if sizeof(acc_t) == 4 else F64, tag)
+    t.passes.pixels = has_pixels(&t.passes, b, F32 if sizeof(acc_t) == 4 else F64, tag)
     if has_squares(&t.passes, y, b, tag) and pool_squares(y, &t, src, b, tag):
         return
     if b.average.whole:

@@ -25,7 +25,7 @@ cdef struct Passes:                     # what the planes of a tile have in comm
     Py_ssize_t line                     # elements from one converted row to the next
     bint converts                       # all rows under some rows of windows become lines, once
     bint tall                           # tall_windows.pxi
-    bint rolls                          # rolling.pxi
+    bint pixels                         # squares.pxi
 
 
 cdef struct Part:                       # of a tile, which is pooled at once
@@ -68,7 +68,7 @@ cdef void begin_passes(Passes *t, const Block *b, const part_t *part, int word,
     t.converts = a.lines > 0 and not (trees.direct and t.flat)
     if trees.add != NULL and not rows.irregular and rows.kernel <= MOST_LEAF:
         t.converts &= rows.kernel > MOST_TIMES * rows.stride and rows.out > 1
-    t.rolls = False
+    t.pixels = False
     t.tall = a.tall > 0 and ((trees.direct and t.flat) or t.converts)
     begin_trees(&t.down, n, a.pitch, tag)   # (a copy of all axes would take 0.1 us)
     t.down.cols, t.down.zeros = cols, trees.zeros
@@ -406,7 +406,8 @@ cdef void sum_part(acc_t *sums, Passes *t, const char *src, const Block *b,
                part.planes * sizeof(acc_t))
         return
     if acc_t is double:
-        if t.rolls and roll_sums(sums, t, src, b, part.row, part.stop):
+        if t.pixels:
+            sum_pixels(sums, t, src, b, part.row, part.stop)
             return
     sum_down(<acc_t *>doubles(b.average, b.scratch, COLUMNS), t, src, b, b.tile.row + part.row,
              b.tile.row + part.stop)

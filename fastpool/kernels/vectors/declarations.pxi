@@ -253,24 +253,24 @@ cdef extern from "kernels/vectors/pairwise.h" nogil:
     bint take_nans(...)
     void divide_some(...)
 
-cdef extern from "kernels/vectors/rolling.h" nogil:
-    ctypedef struct rolling_t:
+cdef extern from "kernels/vectors/squares.h" nogil:
+    ctypedef struct squares_t:
         void *to
         Py_ssize_t to_col
         const void *taps[MOST_LEAF]
         const void *zeros
         Py_ssize_t steps[MOST_LEAF]
-        int rows, cols
+        int rows
         Py_ssize_t first, stride, size, n, outputs
         const void *by
         const void *high
         const void *low
         bint vary
         Py_ssize_t runs, step, to_row
-    bint roll(...)
+    void pixels(...)
     bint squares(...)
     bint slide_sums(...)
-    bint roll_f64_of_f32(const rolling_t *)
+    void pixels_f64_of_f32(const squares_t *)
 
 cdef extern from "kernels/vectors/cpu.h" nogil:
     int cpu_has(const char *)

@@ -15,8 +15,8 @@
  *   vec_concat_odd_4, _8             the elements at odd places
  *   vec_shift_in_BYTES               all of the first vector but its first element, then the first
  *                                    element of the second
- *   vec_shift                        the bytes from n on of two vectors in a row: n is a constant, a
- *                                    multiple of 4 and at most VEC_BYTES
+ *   vec_shift                        the bytes from n on of two vectors in a row; n is a constant,
+ *                                    a multiple of 4, at most VEC_BYTES
  *   vec_mask, vec_gt_TYPE            comparison, of i16, i32, i64, f32, f64
  *   vec_select_TYPE                  the first where the mask is set, else the second: i16 to i64
  *   vec_flag, flag_none, flag_any, flag_or, nan_in_f32, nan_in_f64

@@ -1,11 +1,10 @@
-/* Rows of square windows, whose sums down the columns stay in registers, divided.
+/* Rows of square windows, whose sums down the columns stay in registers.
  *
- * `roll` takes a row of pixels whose channels are neighbours: n elements of at least a vector. The
- * windows that share a column of pixels share its sum. `slide_sums` and `squares` take rows of
- * single columns: runs, step and to_row are theirs. Sums in double of floats are
- * not divided. */
-#ifndef FASTPOOL_ROLLING_H
-#define FASTPOOL_ROLLING_H
+ * `pixels` takes windows of 2x2 and 3x3 whose channels are neighbours: n elements of at least a
+ * vector. The others take rows of single columns: runs, step and to_row are theirs. Means are
+ * divided, but not sums in double of floats. */
+#ifndef FASTPOOL_SQUARES_H
+#define FASTPOOL_SQUARES_H
 
 #include "pairwise.h"
 
@@ -15,66 +14,27 @@ typedef struct {
     const void *taps[MOST_LEAF];      /* rows: their first pixel, or zeros */
     const void *zeros;                /* a pixel of zeros */
     ptrdiff_t steps[MOST_LEAF];       /* from one pixel of a row to the next, or 0 */
-    int rows, cols;                   /* of a window */
+    int rows;                         /* of a window, and columns */
     ptrdiff_t first, stride, size, n; /* the first window begins there; pixels of a row; channels */
     ptrdiff_t outputs;
     const void *by, *high, *low; /* divisor of each output, and parts of its reciprocal */
     int vary;                    /* or of all outputs */
     ptrdiff_t runs, step, to_row; /* rows of outputs; from one to the next, of taps and results */
-} rolling_t;
-#define MOST_PIXEL_BYTES 1024 /* of windows of 7 x 7: their pixels would be far apart */
-enum { WIDE_PIXELS = 8, ROLLED_BYTES = 16 << 10 };
+} squares_t;
 
-#define DEFINE_ROLL(name, vec, T, S, PIXEL, APART, DIVIDED_SUM)                                   \
-    INLINE vec column_of_##name(const S *const *p, const ptrdiff_t *steps, ptrdiff_t col,         \
-                                       const int rows) {                                          \
-        return TREE(rows, PIXEL);                                                                 \
-    }                                                                                             \
-    INLINE void roll_some_##name(const rolling_t *a, const int rows, const int cols,              \
-                                 const int stride, ptrdiff_t start, ptrdiff_t stop) {             \
-        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), last = a->n - lanes;            \
-        const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
-        const S *p[MOST_LEAF];                                                                    \
-        const vec zero = {0};                                                                     \
-        (void)by, (void)high, (void)low, (void)zero;                                              \
-        for (ptrdiff_t i = 0;;) {                                                                 \
-            vec v[MOST_LEAF];                                                                     \
-            ptrdiff_t col = a->first + start * a->stride;                                         \
-            for (int t = 0; t < rows; t++) p[t] = (const S *)a->taps[t] + i;                      \
-            for (int j = 0; j < cols - stride; j++)                                               \
-                v[j + stride] = col + j >= 0 && col + j < a->size                                 \
-                                    ? column_of_##name(p, a->steps, col + j, rows)                \
-                                    : (vec){0};                                                   \
-            for (ptrdiff_t c = start; c < stop; c++) {                                            \
-                for (int j = 0; j < cols - stride; j++) v[j] = v[j + stride];                     \
-                for (int j = cols - stride; j < cols; j++)                                        \
-                    v[j] = col + j >= 0 && col + j < a->size                                      \
-                               ? column_of_##name(p, a->steps, col + j, rows)                     \
-                               : (vec){0};                                                        \
-                const vec sum = TREE(cols, COLUMN);                                               \
-                const vec all_by = zero + (by ? by[c] : 1);                                       \
-                const vec all_high = zero + (high ? high[c] : 1);                                 \
-                const vec all_low = zero + (low ? low[c] : 0);                                    \
-                (void)all_by, (void)all_high, (void)all_low;                                      \
-                vec_store((T *)a->to + c * a->to_col + i, (vec_t)DIVIDED_SUM);                    \
-                col += stride;                                                                    \
-            }                                                                                     \
-            if (i == last) break;                                                                 \
-            i = i + lanes < last ? i + lanes : last;                                              \
-        }                                                                                         \
-    }                                                                                             \
-    /* Windows that share no column: their taps are pointers, of zeros where there is no pixel. */\
-    INLINE void roll_apart_##name(const rolling_t *a, const int rows, const int cols) {           \
+/* The taps of a window are pointers, to zeros where there is no pixel. */
+#define DEFINE_PIXELS(name, vec, T, S, TAP, DIVIDED_SUM)                                          \
+    INLINE void pixels_of_##name(const squares_t *a, const int k) {                               \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), last = a->n - lanes;            \
         const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
         const vec zero = {0};                                                                     \
         (void)by, (void)high, (void)low, (void)zero;                                              \
         for (ptrdiff_t c = 0; c < a->outputs; c++) {                                              \
-            const S *q[MOST_LEAF * MOST_LEAF];                                                    \
-            for (int j = 0; j < cols; j++) {                                                      \
+            const S *q[9];                                                                        \
+            for (int j = 0; j < k; j++) {                                                         \
                 const ptrdiff_t col = a->first + c * a->stride + j;                               \
-                for (int t = 0; t < rows; t++)                                                    \
-                    q[j * rows + t] = col >= 0 && col < a->size                                   \
+                for (int t = 0; t < k; t++)                                                       \
+                    q[j * k + t] = col >= 0 && col < a->size                                      \
                                           ? (const S *)a->taps[t] + col * a->steps[t]             \
                                           : (const S *)a->zeros;                                  \
             }                                                                                     \
@@ -83,57 +43,29 @@ enum { WIDE_PIXELS = 8, ROLLED_BYTES = 16 << 10 };
             (void)all_by, (void)all_high, (void)all_low;                                          \
             for (ptrdiff_t i = 0;;) {                                                             \
                 vec v[MOST_LEAF];                                                                 \
-                for (int j = 0; j < cols; j++) {                                                  \
-                    const S *const *p = q + j * rows;                                             \
-                    v[j] = TREE(rows, APART);                                                     \
+                for (int j = 0; j < k; j++) {                                                     \
+                    const S *const *p = q + j * k;                                                \
+                    v[j] = TREE(k, TAP);                                                          \
                 }                                                                                 \
-                const vec sum = TREE(cols, COLUMN);                                               \
+                const vec sum = TREE(k, COLUMN);                                                  \
                 vec_store((T *)a->to + c * a->to_col + i, (vec_t)DIVIDED_SUM);                    \
                 if (i == last) break;                                                             \
                 i = i + lanes < last ? i + lanes : last;                                          \
             }                                                                                     \
         }                                                                                         \
     }                                                                                             \
-    /* Pixels of neighbouring outputs should stay in the first-level cache. */                    \
-    INLINE void roll_by_##name(const rolling_t *a, const int rows, const int cols,                \
-                               const int stride) {                                                \
-        const ptrdiff_t pixel = a->steps[rows / 2] * (ptrdiff_t)sizeof(S);                        \
-        ptrdiff_t most = ROLLED_BYTES / (rows * stride * (pixel ? pixel : 1));                    \
-        if (most < WIDE_PIXELS) most = WIDE_PIXELS;                                               \
-        for (ptrdiff_t c = 0; c < a->outputs; c += most)                                          \
-            roll_some_##name(a, rows, cols, stride, c,                                            \
-                             c + most < a->outputs ? c + most : a->outputs);                      \
-    }                                                                                             \
-    /* Return 0 if there is no loop for these windows. */                                         \
-    static NOINLINE int roll_##name(const rolling_t *a) {                                         \
-        const int stride = a->outputs > 1 && a->stride < a->cols ? (int)a->stride : 0;            \
-        const ptrdiff_t pixel = a->steps[a->rows / 2] * (ptrdiff_t)sizeof(S);                     \
-        if (a->rows != a->cols || (a->rows == 7 && pixel > MOST_PIXEL_BYTES)) return 0;           \
-        switch (10 * a->rows + stride) {                                                          \
-        case 20: roll_apart_##name(a, 2, 2); break;                                               \
-        case 21: roll_by_##name(a, 2, 2, 1); break;                                               \
-        case 30: roll_apart_##name(a, 3, 3); break;                                               \
-        case 31: roll_by_##name(a, 3, 3, 1); break;                                               \
-        case 32: roll_by_##name(a, 3, 3, 2); break;                                               \
-        case 50: roll_apart_##name(a, 5, 5); break;                                               \
-        case 53: roll_by_##name(a, 5, 5, 3); break;                                               \
-        case 70: roll_apart_##name(a, 7, 7); break;                                               \
-        default: return 0;                                                                        \
-        }                                                                                         \
-        return 1;                                                                                 \
+    static NOINLINE void pixels_##name(const squares_t *a) {                                      \
+        if (a->rows == 2)                                                                         \
+            pixels_of_##name(a, 2);                                                               \
+        else                                                                                      \
+            pixels_of_##name(a, 3);                                                               \
     }
-#define PIXEL_f32(t) (vec_f32)vec_load(p[t] + col * steps[t])
-#define PIXEL_f64(t) (vec_f64)vec_load(p[t] + col * steps[t])
-#define WIDE_PIXEL_f32(t) (vec_f64)wide_f32(p[t] + col * steps[t])
-#define APART_f32(t) (vec_f32)vec_load(p[t] + i)
-#define APART_f64(t) (vec_f64)vec_load(p[t] + i)
-#define WIDE_APART_f32(t) (vec_f64)wide_f32(p[t] + i)
 #define COLUMN(j) v[j]
 #define DIVIDED_f32 QUOTIENT(f32, sum, all_by, all_high, all_low)
 #define DIVIDED_f64 QUOTIENT(f64, sum, all_by, all_high, all_low)
-DEFINE_ROLL(f32, vec_f32, float, float, PIXEL_f32, APART_f32, DIVIDED_f32)
-DEFINE_ROLL(f64, vec_f64, double, double, PIXEL_f64, APART_f64, DIVIDED_f64)
-DEFINE_ROLL(f64_of_f32, vec_f64, double, float, WIDE_PIXEL_f32, WIDE_APART_f32, sum)
+DEFINE_PIXELS(f32, vec_f32, float, float, ONE_VECTOR_f32, DIVIDED_f32)
+DEFINE_PIXELS(f64, vec_f64, double, double, ONE_VECTOR_f64, DIVIDED_f64)
+DEFINE_PIXELS(f64_of_f32, vec_f64, double, float, WIDE_F32, sum)
 
 /* Load the lanes of p[i], ... whose places are from 0 to n; the others are 0. */
 #if VEC_BYTES == 64
@@ -178,7 +110,7 @@ DEFINE_LOAD_WITHIN(f64, double)
  * row have all of their taps, and one divisor. There is at least a vector of them. */
 #define DEFINE_SQUARES(name, T)                                                                   \
     /* Return the sums of a vector of outputs. At an edge some taps are none. */                  \
-    INLINE vec_##name squares_at_##name(const rolling_t *a, const T *const *p, const int k,       \
+    INLINE vec_##name squares_at_##name(const squares_t *a, const T *const *p, const int k,       \
                                         const int stride, const int edge, ptrdiff_t c) {          \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), n = a->size;                    \
         vec_##name v[MOST_LEAF];                                                                  \
@@ -198,7 +130,7 @@ DEFINE_LOAD_WITHIN(f64, double)
         (void)n;                                                                                  \
         return TREE(k, COLUMN);                                                                   \
     }                                                                                             \
-    INLINE void squares_of_##name(const rolling_t *a, const int k, const int stride,              \
+    INLINE void squares_of_##name(const squares_t *a, const int k, const int stride,              \
                                   ptrdiff_t lo, ptrdiff_t hi) {                                   \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), at = a->vary ? lo : 0;          \
         const ptrdiff_t n = a->outputs, last = hi - lanes;                                        \
@@ -233,7 +165,7 @@ DEFINE_LOAD_WITHIN(f64, double)
         }                                                                                         \
     }                                                                                             \
     /* Return 0 if there is no loop for these windows. */                                         \
-    static NOINLINE int squares_##name(const rolling_t *a, ptrdiff_t lo, ptrdiff_t hi) {          \
+    static NOINLINE int squares_##name(const squares_t *a, ptrdiff_t lo, ptrdiff_t hi) {          \
         switch (10 * a->rows + (int)a->stride) {                                                  \
         case 21: squares_of_##name(a, 2, 1, lo, hi); break;                                       \
         case 22: squares_of_##name(a, 2, 2, lo, hi); break;                                       \
@@ -259,7 +191,7 @@ DEFINE_SQUARES(f64, double)
         if (i >= n || i + lanes <= 0) return (vec_##name){0};                                     \
         return TREE(k, WITHIN_##name);                                                            \
     }                                                                                             \
-    INLINE void slide_by_##name(const rolling_t *a, const int k) {                                \
+    INLINE void slide_by_##name(const squares_t *a, const int k) {                                \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), each = a->vary ? -1 : 0;        \
         const ptrdiff_t n = a->outputs, first = a->first, size = a->size;                         \
         const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
@@ -300,7 +232,7 @@ DEFINE_SQUARES(f64, double)
         }                                                                                         \
     }                                                                                             \
     /* Return 0 if there is no loop for these windows. */                                         \
-    static NOINLINE int slide_sums_##name(const rolling_t *a) {                                   \
+    static NOINLINE int slide_sums_##name(const squares_t *a) {                                   \
         if ((a->rows - 1) * (ptrdiff_t)sizeof(T) > VEC_BYTES) return 0;                           \
         switch (a->rows) {                                                                        \
         case 3: slide_by_##name(a, 3); break;                                                     \
@@ -317,7 +249,7 @@ DEFINE_SQUARES(f64, double)
 DEFINE_SLIDE(f32, float)
 DEFINE_SLIDE(f64, double)
 
-#define roll(a, tag) BY_SUM(roll, tag)(a)
+#define pixels(a, tag) BY_SUM(pixels, tag)(a)
 #define slide_sums(a, tag) BY_SUM(slide_sums, tag)(a)
 #define squares(a, lo, hi, tag) BY_SUM(squares, tag)(a, lo, hi)
 

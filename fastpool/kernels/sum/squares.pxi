@@ -1,19 +1,32 @@
-# Keep the sums down the columns of square windows in registers, without a band. `roll_row` and
-# `roll_sums` take pixels whose channels are neighbours, `pool_squares` single columns.
-# pairwise.pxi uses all but `roll_sums`, and window_sums.pxi that one.
+# Square windows whose sums down the columns stay in registers, without a band: pixels whose channels
+# are neighbours, and rows of single columns.
+#
+# Takes:   2x2 and 3x3 of pixels that windows do not share, 3x3 at a stride of 2 if they are small;
+#          single columns at a stride of 1, 2x2 and 3x3 at a stride of 2
+# Reads:   elements in place
+# Wins:    against bands, one thread, AVX2: 2x2 s2 last 56x56x64 64 -> 33 us, 3x3 s1 first
+#          64x56x56 102 -> 77, 7x7 205 -> 143; but 3x3 s1 last 80x80x256 904 -> 1422
 
-cdef bint rolls(const Passes *t, const Block *b, int code, const acc_t *tag) noexcept nogil:
-    """May windows of elements of one type be rolled?"""
+cdef enum:
+    MOST_PIXEL_BYTES = 256              # of 3x3 at a stride of 2: 112x112x32 173 -> 116 us
+
+
+cdef bint has_pixels(const Passes *t, const Block *b, int code, const acc_t *tag) noexcept nogil:
+    """May windows of elements of one type be pooled by pixels?"""
     cdef const Problem *p = &b.average.frame.problem
     cdef const Window *rows = &p.rows
     cdef const Window *cols = &p.cols
+    if cols.stride < cols.kernel and cols.out > 1 and (
+            cols.kernel == 2 or cols.stride == 1 or p.size != sizeof(acc_t)
+            or b.tile.channels * p.size > MOST_PIXEL_BYTES):
+        return False
     return (p.code == code and b.tile.channels >= VEC_BYTES // <Py_ssize_t>sizeof(acc_t)
             and not t.trees.ignores and not rows.irregular and not cols.irregular
             and cols.dilation == 1 and rows.kernel == cols.kernel
-            and 2 <= rows.kernel <= MOST_LEAF and t.flat)
+            and 2 <= rows.kernel <= 3 and t.flat)
 
 
-cdef void set_rolling(rolling_t *a, const Passes *t, const char *src, const Block *b,
+cdef void set_squares(squares_t *a, const Passes *t, const char *src, const Block *b,
                       Py_ssize_t row) noexcept nogil:
     """Set all but the results and divisors of one row of windows."""
     cdef const Window *w = &b.average.frame.problem.rows
@@ -28,32 +41,31 @@ cdef void set_rolling(rolling_t *a, const Passes *t, const char *src, const Bloc
         if axis.lo <= k < axis.hi:
             a.taps[k] = src + lo + (k - axis.lo) * axis.step
             a.steps[k] = b.x.col // t.trees.size
-    a.rows, a.cols, a.stride = <int>w.kernel, <int>cols.kernel, cols.stride
+    a.rows, a.stride = <int>w.kernel, cols.stride
     a.first, a.size = window_start(cols, tile.col) - tile.col_lo, tile.col_hi - tile.col_lo
     a.n, a.outputs, a.zeros, a.vary = tile.channels, tile.cols, t.trees.zeros, True
 
 
-cdef bint roll_row(char *to, Py_ssize_t to_col, PairTile *t, const char *src, const Block *b,
-                   Py_ssize_t row, const PairDivisors *d, const acc_t *tag) noexcept nogil:
-    """Pool one row of windows. Return False, with nothing written, if there is no loop for them."""
-    cdef rolling_t a
-    set_rolling(&a, &t.passes, src, b, row)
+cdef void pool_row_of_pixels(char *to, Py_ssize_t to_col, PairTile *t, const char *src,
+                             const Block *b, Py_ssize_t row, const PairDivisors *d,
+                             const acc_t *tag) noexcept nogil:
+    """Pool one row of windows."""
+    cdef squares_t a
+    set_squares(&a, &t.passes, src, b, row)
     a.to, a.to_col, a.by, a.high, a.low = to, to_col, d.by, d.high, d.low
-    return roll(&a, tag)
+    pixels(&a, tag)
 
 
-cdef bint roll_sums(double *sums, const Passes *t, const char *src, const Block *b, Py_ssize_t row,
-                    Py_ssize_t stop) noexcept nogil:
-    """Set the sums of some rows of windows. Return False if there is no loop for them."""
-    cdef rolling_t a
+cdef void sum_pixels(double *sums, const Passes *t, const char *src, const Block *b, Py_ssize_t row,
+                     Py_ssize_t stop) noexcept nogil:
+    """Set the sums of some rows of windows of floats."""
+    cdef squares_t a
     cdef Py_ssize_t r
     for r in range(row, stop):
-        set_rolling(&a, t, src, b, b.tile.row + r)
+        set_squares(&a, t, src, b, b.tile.row + r)
         a.to, a.to_col, a.by, a.high, a.low = sums, b.tile.channels, NULL, NULL, NULL
-        if not roll_f64_of_f32(&a):
-            return False
+        pixels_f64_of_f32(&a)
         sums += b.tile.cols * b.tile.channels
-    return True
 
 
 cdef bint has_squares(const Passes *t, const View *y, const Block *b,
@@ -83,7 +95,7 @@ cdef bint pool_squares(const View *y, PairTile *t, const char *src, const Block 
     cdef Py_ssize_t size = tile.col_hi - tile.col_lo, lanes = VEC_BYTES // sizeof(acc_t)
     cdef bint slides = cols.stride == 1 and cols.kernel > 2
     cdef PairDivisors d
-    cdef rolling_t a, of_plane
+    cdef squares_t a, of_plane
     if not slides:
         if cols.stride == 2:                # (pairs of vectors are read)
             hi = imin(hi, (size - first - 2 * (cols.kernel - 2)) // 2)
@@ -94,7 +106,7 @@ cdef bint pool_squares(const View *y, PairTile *t, const char *src, const Block 
         last = r + 1                        # rows that are alike take one call
         if rows.inner_lo <= tile.row + r < rows.inner_hi:
             last = imin(same_divisors(b, r, tile.rows), rows.inner_hi - tile.row)
-        set_rolling(&a, &t.passes, NULL, b, tile.row + r)
+        set_squares(&a, &t.passes, NULL, b, tile.row + r)
         set_pair_divisors(&d, t, b, tile.row + r, tag)
         if d.high == NULL:
             return False
