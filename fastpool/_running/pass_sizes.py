@@ -20,6 +20,7 @@ MOST_TALL = 4 << 20
 LINE_BYTES = 64  # of the longest vector, of which lines are multiples
 MOST_LINES = 8 << 20  # bytes of rows that are converted, or added along leading axes
 WHOLE_PLANES = 64  # planes of one window at a time
+PLANES_AT_ONCE = 4  # of these: 512x60x60 float32 350 -> 250 us
 # Elements of small planes, at most, and planes at a time, at least (average.pxi, window_sums.pxi).
 MOST_INTERLEAVED, FEWEST_PLANES = 4096, 8
 WHOLE_ELEMENTS = 2048  # of planes that are converted as one run
@@ -56,7 +57,9 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     walks = bool(cols.places) or span > MOST_MARGINS * (under + tile_cols)
     span = under if walks else span
     one_window = channels == 1 and plan.nan != "ignore" and rows.out == cols.out == 1
-    pitch = max(channels, min(PASS_ELEMENTS, span * channels), WHOLE_PLANES * one_window)
+    pitch = max(channels, min(PASS_ELEMENTS, span * channels))
+    if one_window:
+        pitch = max(WHOLE_PLANES, min(PASS_ELEMENTS, PLANES_AT_ONCE * (span + 64)), pitch)
     depth = sum(w.kernel.bit_length() for w in windows) + len(windows) + 2 * LEAVES
     band_bytes = item * (span * channels + 64)
     long_rows = max(1, PASS_BYTES // band_bytes)

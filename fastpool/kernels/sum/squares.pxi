@@ -1,5 +1,5 @@
-# Square windows whose sums down the columns stay in registers, without a band: pixels whose channels
-# are neighbours, and rows of single columns.
+# Square windows whose sums down the columns stay in registers, without a band: of pixels whose
+# channels are neighbours, and of rows of single columns.
 #
 # Takes:   2x2 and 3x3 of pixels that windows do not share, 3x3 at a stride of 2 if they are small;
 #          single columns at a stride of 1, 2x2 and 3x3 at a stride of 2

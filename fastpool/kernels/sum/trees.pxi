@@ -24,6 +24,8 @@ cdef struct Trees:                      # sums over all axes but one, or over th
     PairAxis axes[MAX_LEADS + 1]        # the one that is added first comes first
     int count
     Py_ssize_t cols, n                  # columns of a row, elements of one
+    Py_ssize_t planes, plane            # that are added at once, and bytes from one to the next
+    Py_ssize_t band                     # from the sums of one plane to those of the next
     Py_ssize_t col, size                # bytes from one column to the next, and of an element
     bint direct                         # elements are sums
     convert_t convert                   # makes them sums
@@ -84,6 +86,7 @@ cdef void begin_trees(Trees *trees, Py_ssize_t n, Py_ssize_t pitch,
                       const acc_t *tag) noexcept nogil:
     """Set all but the axis of trees over one axis of n neighbouring sums. Nothing is padding."""
     trees.count, trees.cols, trees.n = 1, 1, n
+    trees.planes, trees.plane, trees.band = 1, 0, 0
     trees.size, trees.col = sizeof(acc_t), n * sizeof(acc_t)
     trees.direct, trees.ignores, trees.counts, trees.add = True, False, False, NULL
     trees.lines, trees.zeros, trees.pitch = NULL, NULL, pitch
@@ -106,8 +109,9 @@ cdef void add_leaf(acc_t *to, const Trees *trees, Py_ssize_t first, Py_ssize_t t
     cdef const char *at
     cdef acc_t *line = <acc_t *>trees.lines
     cdef pairs_of_t pairs
-    begin_pairs(&pairs, to, 0, 1, trees.cols * trees.n)
+    begin_pairs(&pairs, to, trees.band, trees.planes, trees.cols * trees.n)
     pairs.count = <int>taps
+    pairs.step = pairs.last_step = trees.plane // trees.size
     if trees.add != NULL and axis.lo <= first and first + taps <= axis.hi:
         for t in range(taps):
             pairs.taps[t] = src + axis.base + (first + t - axis.lo) * axis.step
@@ -135,7 +139,7 @@ cdef bint add_leaves(acc_t *to, const Trees *trees, Py_ssize_t first, Py_ssize_t
     while size > MOST_LEAF and size % 2 == 0 and count < MOST_LEAVES:
         size //= 2
         count *= 2
-    if first < axis.lo or first + taps > axis.hi:
+    if first < axis.lo or first + taps > axis.hi or trees.planes > 1:
         return False
     if size > MOST_LEAF or not (trees.direct or trees.add != NULL):
         return False
@@ -161,10 +165,12 @@ cdef bint add_leaves(acc_t *to, const Trees *trees, Py_ssize_t first, Py_ssize_t
 cdef bint add_part(acc_t *to, const Trees *trees, int a, Py_ssize_t first, Py_ssize_t taps,
                    const char *src, acc_t *spare, bint found) noexcept nogil:
     """Add the tree of some taps of an axis to sums, or set them if none is `found` yet."""
+    cdef Py_ssize_t i
     if not found:
         return add_tree(to, trees, a, first, taps, src, spare)
     if add_tree(spare, trees, a, first, taps, src, spare + trees.pitch):
-        add_to(to, spare, trees.cols * trees.n)
+        for i in range(trees.planes):
+            add_to(to + i * trees.band, spare + i * trees.band, trees.cols * trees.n)
     return True
 
 

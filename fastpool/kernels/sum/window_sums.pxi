@@ -12,6 +12,7 @@
 cdef enum:
     MOST_TIMES = 3                      # an element is converted for each of its windows
     BLOCK_COLUMNS = 128                 # of planes: they stay in the first-level cache
+    FULL_ROW = 64                       # sums that are added with one call, if halves are added
     FEWEST_PLANES = 8                   # that are interleaved
 
 
@@ -48,6 +49,7 @@ cdef void begin_passes(Passes *t, const Block *b, const part_t *part, int word,
     cdef Trees *trees = &t.trees
     trees.count = <int>a.frame.problem.leads + 1
     trees.n, trees.cols, trees.size, trees.col = n, cols, a.frame.problem.size, b.x.col
+    trees.planes, trees.plane, trees.band = 1, 0, 0
     trees.ignores, trees.counts, trees.kept = a.ignore_nan, False, False
     trees.part, trees.word = part, word
     if acc_t is float:
@@ -66,8 +68,9 @@ cdef void begin_passes(Passes *t, const Block *b, const part_t *part, int word,
         if trees.col == n * trees.size or cols <= 1 or n >= lanes:
             trees.add = add_converted_of(code, acc_t is double)
     t.converts = a.lines > 0 and not (trees.direct and t.flat)
-    if trees.add != NULL and not rows.irregular and rows.kernel <= MOST_LEAF:
-        t.converts &= rows.kernel > MOST_TIMES * rows.stride and rows.out > 1
+    if trees.add != NULL and not rows.irregular:
+        t.converts &= rows.out > 1 and (rows.kernel > MOST_TIMES * rows.stride
+                                        or rows.kernel > MOST_LEAF)
     t.pixels = False
     t.tall = a.tall > 0 and ((trees.direct and t.flat) or t.converts)
     begin_trees(&t.down, n, a.pitch, tag)   # (a copy of all axes would take 0.1 us)
@@ -240,6 +243,7 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
     cdef const Problem *p = &a.frame.problem
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t cols = tile.col_hi - tile.col_lo, size, i, most = 0, plane = 0, count
+    cdef Py_ssize_t halves = 1
     cdef acc_t *lines = <acc_t *>t.trees.lines + 2 * MOST_LEAF * a.pitch
     cdef const char *at
     cdef Trees run
@@ -284,7 +288,19 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
     set_pair_axis(&trees.axes[0], &p.cols, tile.col, trees.col)
     all_real = p.cols.dilation == 1 and trees.axes[0].hi - trees.axes[0].lo == trees.axes[0].taps
     if cols > BLOCK_COLUMNS and all_real:
-        add_blocks(sums, &trees, bands, pitch, columns, 0, cols, parts)
+        size = cols
+        while (size % 2 == 0 and size > BLOCK_COLUMNS and pitch == size
+               and 2 * halves * planes <= FULL_ROW):
+            size, pitch, halves = size // 2, pitch // 2, 2 * halves
+        begin_trees(&trees, halves * planes, t.trees.pitch, bands)
+        trees.axes[0].step = trees.col
+        add_blocks(sums, &trees, bands, pitch, columns, 0, size, parts)
+        if halves > 1:                      # halves of signals were added next to one another
+            transpose(columns, planes, sums, halves, planes, halves, sizeof(acc_t))
+            begin_trees(&trees, planes, t.trees.pitch, bands)
+            trees.axes[0].lo, trees.axes[0].hi, trees.axes[0].base = 0, halves, 0
+            trees.axes[0].step = trees.col
+            add_tree(sums, &trees, 0, 0, halves, <const char *>columns, parts)
         return sums
     i = cols
     if room:
@@ -379,13 +395,20 @@ cdef void add_planes(acc_t *bands, Trees *trees, const char *src, Py_ssize_t pla
     """
     cdef const Window *w = &b.average.frame.problem.rows
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t k, i
+    cdef Py_ssize_t k, i = 0, most = 1
     cdef pairs_of_t pairs
-    if (trees.col != trees.size or w.irregular or w.kernel > MOST_LEAF
-            or not w.inner_lo <= tile.row < w.inner_hi):
-        for i in range(planes):
+    cdef bint inner = (trees.col == trees.size and not w.irregular
+                       and w.inner_lo <= tile.row < w.inner_hi)
+    if not inner or w.kernel > MOST_LEAF:
+        if inner and trees.count == 1 and channel % trees.size == 0:
+            most = imax(1, b.average.pitch // b.average.band)
+        trees.plane, trees.band = channel, b.average.band
+        while i < planes:
+            trees.planes = imin(most, planes - i)
             add_down(bands + i * b.average.band, trees, True, False, src + i * channel, row,
                      b, tile.row, tile.row + 1)
+            i += trees.planes
+        trees.planes = 1
         return
     begin_pairs(&pairs, bands, b.average.band, planes, tile.col_hi - tile.col_lo)
     pairs.step = pairs.last_step = channel // trees.size

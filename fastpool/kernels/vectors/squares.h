@@ -35,8 +35,8 @@ typedef struct {
                 const ptrdiff_t col = a->first + c * a->stride + j;                               \
                 for (int t = 0; t < k; t++)                                                       \
                     q[j * k + t] = col >= 0 && col < a->size                                      \
-                                          ? (const S *)a->taps[t] + col * a->steps[t]             \
-                                          : (const S *)a->zeros;                                  \
+                                       ? (const S *)a->taps[t] + col * a->steps[t]                \
+                                       : (const S *)a->zeros;                                     \
             }                                                                                     \
             const vec all_by = zero + (by ? by[c] : 1);                                           \
             const vec all_high = zero + (high ? high[c] : 1), all_low = zero + (low ? low[c] : 0);\
