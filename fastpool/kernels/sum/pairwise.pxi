@@ -215,10 +215,10 @@ cdef void average_planes_pairwise(const View *y, const char *src, Block *b,
     begin_passes(&t.passes, b, NULL, -1, tag)
     t.known, t.taps = 0, -1
     t.passes.pixels = has_pixels(&t.passes, b, F32 if sizeof(acc_t) == 4 else F64, tag)
-    if has_squares(&t.passes, y, b, tag) and pool_squares(y, &t, src, b, tag):
-        return
     if b.average.whole:
         average_whole_planes(y, &t, src, b, tag)
+        return
+    if has_squares(&t.passes, y, b, tag) and pool_squares(y, &t, src, b, tag):
         return
     for plane in range(b.tile.planes):
         average_pairwise(y.data + output_offset(p, y, b.tile, plane)
