@@ -89,7 +89,7 @@ cdef bint pool_squares(const View *y, PairTile *t, const char *src, const Block 
     cdef const Window *rows = &p.rows
     cdef const Window *cols = &p.cols
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t lo = imax(0, cols.inner_lo - tile.col), r = 0, last, plane, k
+    cdef Py_ssize_t lo = imax(0, cols.inner_lo - tile.col), r = 0, last, plane, k, shift
     cdef Py_ssize_t hi = imin(tile.cols, cols.inner_hi - tile.col)
     cdef Py_ssize_t first = window_start(cols, tile.col) - tile.col_lo
     cdef Py_ssize_t size = tile.col_hi - tile.col_lo, lanes = VEC_BYTES // sizeof(acc_t)
@@ -106,7 +106,7 @@ cdef bint pool_squares(const View *y, PairTile *t, const char *src, const Block 
         last = r + 1                        # rows that are alike take one call
         if rows.inner_lo <= tile.row + r < rows.inner_hi:
             last = imin(same_divisors(b, r, tile.rows), rows.inner_hi - tile.row)
-        set_squares(&a, &t.passes, NULL, b, tile.row + r)
+        set_squares(&a, &t.passes, src + input_offset(p, b.x, tile, 0), b, tile.row + r)
         set_pair_divisors(&d, t, b, tile.row + r, tag)
         if d.high == NULL:
             return False
@@ -115,12 +115,12 @@ cdef bint pool_squares(const View *y, PairTile *t, const char *src, const Block 
         a.step = rows.stride * (b.x.row // t.passes.trees.size)
         of_plane = a
         for plane in range(tile.planes):
+            shift = input_offset(p, b.x, tile, plane) - input_offset(p, b.x, tile, 0)
             of_plane.to = y.data + ((output_offset(p, y, tile, plane) + r * y.row)
                                     * dtype_bytes[average.result])
             for k in range(rows.kernel):
                 if a.steps[k]:              # (others are zeros)
-                    of_plane.taps[k] = (src + input_offset(p, b.x, tile, plane)
-                                        + <Py_ssize_t>a.taps[k])
+                    of_plane.taps[k] = <const char *>a.taps[k] + shift
             if not (slide_sums(&of_plane, tag) if slides else squares(&of_plane, lo, hi, tag)):
                 return False
         r = last
