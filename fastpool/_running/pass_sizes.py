@@ -55,6 +55,7 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     tile_rows, tile_cols, channels, planes = tile
     under = min(cols.size, span)
     walks = bool(cols.places) or span > MOST_MARGINS * (under + tile_cols)
+    walks |= cols.out == 1 and cols.kernel > MOST_LEAF and channels > 1  # (no parts are shared)
     span = under if walks else span
     one_window = channels == 1 and plan.nan != "ignore" and rows.out == cols.out == 1
     pitch = max(channels, min(PASS_ELEMENTS, span * channels))
