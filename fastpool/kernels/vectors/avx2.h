@@ -53,17 +53,15 @@ INLINE vec_t vec_concat_even_8(vec_t lo, vec_t hi) {
 INLINE vec_t vec_concat_odd_8(vec_t lo, vec_t hi) {
     return HALVES_IN_ORDER(_mm256_unpackhi_pd((__m256d)lo, (__m256d)hi));
 }
-#define SHIFT_IN(a, b, n)                                                                         \
-    ((vec_t)_mm256_alignr_epi8(_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x21),           \
-                               (__m256i)a, n))
+#define MIDDLE_HALVES(a, b) _mm256_permute2x128_si256((__m256i)(a), (__m256i)(b), 0x21)
+#define SHIFT_IN(a, b, n) ((vec_t)_mm256_alignr_epi8(MIDDLE_HALVES(a, b), (__m256i)(a), n))
 SHIFT_IN_BY(SHIFT_IN)
 #define vec_shift(a, b, n)                                                                        \
     ((n) == 0    ? (a)                                                                            \
-     : (n) < 16  ? (vec_t)_mm256_alignr_epi8(MIDDLE_HALVES(a, b), (__m256i)(a), (n) & 15)         \
+     : (n) < 16  ? SHIFT_IN(a, b, (n) & 15)                                                       \
      : (n) == 16 ? (vec_t)MIDDLE_HALVES(a, b)                                                     \
      : (n) < 32  ? (vec_t)_mm256_alignr_epi8((__m256i)(b), MIDDLE_HALVES(a, b), (n) & 15)         \
                  : (b))
-#define MIDDLE_HALVES(a, b) _mm256_permute2x128_si256((__m256i)(a), (__m256i)(b), 0x21)
 
 /* ---- comparison and selection ---- */
 

@@ -213,12 +213,12 @@ DEFINE_SQUARES(f64, double)
             for (ptrdiff_t i = 0;;) {                                                             \
                 const vec_##name next = slide_column_##name(p, k, first + i + lanes, size);       \
                 const vec_##name sum = TREE(k, SHIFTED_##name);                                   \
-                const vec_##name result = QUOTIENT(name, sum, COLUMNS_BY(name, by),               \
-                                                   COLUMNS_BY(name, high), COLUMNS_BY(name, low));\
+                const vec_##name result = QUOTIENT(name, sum, COLUMNS_OF(name, by),               \
+                                                   COLUMNS_OF(name, high), COLUMNS_OF(name, low));\
                 if (i + lanes <= n || spills)                                                     \
                     vec_store(to + i, (vec_t)result);                                             \
                 else                                                                              \
-                    store_first(to + i, result, n - i);                                           \
+                    store_first_##name(to + i, result, n - i);                                    \
                 i += lanes;                                                                       \
                 if (i >= n) break;                                                                \
                 v = next;                                                                         \
@@ -244,8 +244,6 @@ DEFINE_SQUARES(f64, double)
     }
 #define SHIFTED_f32(t) (vec_f32)vec_shift((vec_t)v, (vec_t)next, (t) * 4)
 #define SHIFTED_f64(t) (vec_f64)vec_shift((vec_t)v, (vec_t)next, (t) * 8)
-#define COLUMNS_BY(name, p) (vec_##name)vec_load((p) + (i & each))
-#define store_first(p, v, n) BY_SUM(store_first, p)(p, v, n)
 DEFINE_SLIDE(f32, float)
 DEFINE_SLIDE(f64, double)
 
