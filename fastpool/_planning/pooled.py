@@ -103,8 +103,8 @@ def _axis_again(axis):
         return axis.checked()
     if min(axis.kernel, axis.stride, axis.dilation) < 1 or min(axis) < 0 or max(axis) > LARGEST:
         raise ValueError(f"{axis} is no window")
-    if axis.kernel > 1 and axis.dilation > MOST:
-        raise ValueError(f"{axis} has a dilation above {MOST}")
+    if max(axis.stride, axis.dilation if axis.kernel > 1 else 0) > MOST:
+        raise ValueError(f"{axis} has a stride or a dilation above {MOST}")
     check_length(axis, "(of a plan)")
     # An axis without elements has windows or, in an empty tile, none.
     if axis.output == axis.size == 0:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from .._planning.dtypes import ITEMSIZE, is_float
 from .divisor_counts import counts_of, divisors, most_divisor
-from .pass_sizes import INTERLEAVED, MOST_MARGINS, NO_PASSES, WHOLE_PLANES, pass_sizes
+from .pass_sizes import INTERLEAVED, MOST_LEAF, MOST_MARGINS, NO_PASSES, WHOLE_PLANES, pass_sizes
 from .passes import trimmed, whole_window
 from .work import NO_ROWS, work_bytes
 
@@ -40,6 +40,8 @@ LONG_ROW = 1 << 17
 SOME_TASKS = 16
 FEW_BYTES = 16 << 10
 TASK_BYTES = 64 << 10
+# Of planes of one window, whose columns are added next to one another: 64x56x56 34 -> 24 us.
+ONE_WINDOW_BYTES = 256 << 10
 
 
 class SumWork(NamedTuple):
@@ -139,7 +141,8 @@ def _arranged(plan, in_order, channels_last, moves):
             for values in (windows, axes, counts):
                 values[longest], values[-2] = values[-2], values[longest]
     cols = windows[-1]
-    if not in_order and windows[-2].is_trivial and cols.out == 1 and most_taps(cols) > LONG_ROW:
+    most = MOST_LEAF if channels_last else LONG_ROW
+    if windows[-2].is_trivial and cols.out == 1 and most_taps(cols) > most:
         # Sums of columns take scratch for each of them, and those of rows do not.
         for values in (windows, axes, counts):
             values[-2], values[-1] = values[-1], values[-2]
@@ -310,7 +313,8 @@ def _tile(plan, windows, channels_last, sequential):
         if not channels_last and columns == out_cols:
             planes = _of_a_task(plan, whole, pieces)
             if rows.out == cols.out == 1:  # (they are added next to one another)
-                some = max(pieces // SOME_TASKS, whole * TASK_BYTES // max(1, _input_bytes(plan)))
+                nbytes = _input_bytes(plan)
+                some = max(pieces // SOME_TASKS, whole * ONE_WINDOW_BYTES // max(1, nbytes))
                 planes = max(planes, min(whole, some, WHOLE_PLANES))
         return out_rows, columns, channels, planes
     parts = min(SOME_TASKS // max(1, pieces), -(-_input_bytes(plan) // TASK_BYTES), out_rows)

@@ -1,10 +1,6 @@
 # Trees of sums over the axes of one window. A tree adds the taps along the first axis, another one
 # the sums along the next. A tap that is not there is a zero, or left out.
 
-cdef enum:
-    MOST_LEAVES = 8         # that are added with one call
-
-
 ctypedef fused acc_t:
     float
     double
@@ -129,40 +125,44 @@ cdef void add_leaf(acc_t *to, const Trees *trees, Py_ssize_t first, Py_ssize_t t
     add_in_pairs(&pairs, to)
 
 
-cdef bint add_leaves(acc_t *to, const Trees *trees, Py_ssize_t first, Py_ssize_t taps,
+cdef bint add_halves(acc_t *to, Trees *trees, Py_ssize_t first, Py_ssize_t taps,
                      const char *src, acc_t *spare) noexcept nogil:
-    """Add taps of the first axis whose leaves are alike. Return False if they are not."""
+    """Add taps of the first axis whose halves are alike, next to one another, as planes are.
+
+    Return False if they are not.
+    """
     cdef const PairAxis *axis = &trees.axes[0]
-    cdef Py_ssize_t size = taps, count = 1, t
-    cdef acc_t *other = spare + MOST_LEAVES * trees.pitch
+    cdef Py_ssize_t width = trees.cols * trees.n, size = taps, count = 1
+    cdef Py_ssize_t planes = trees.planes, plane = trees.plane, band = trees.band
+    cdef acc_t *other = spare + trees.pitch
     cdef pairs_of_t pairs
-    while size > MOST_LEAF and size % 2 == 0 and count < MOST_LEAVES:
-        size //= 2
-        count *= 2
-    if first < axis.lo or first + taps > axis.hi or trees.planes > 1:
+    if first < axis.lo or first + taps > axis.hi or not (trees.direct or trees.add != NULL):
         return False
-    if size > MOST_LEAF or not (trees.direct or trees.add != NULL):
+    if planes > 1 and plane != taps * axis.step:
         return False
-    begin_pairs(&pairs, spare, trees.pitch, count, trees.cols * trees.n)
-    for t in range(size):
-        pairs.taps[t] = src + axis.base + (first + t - axis.lo) * axis.step
-    pairs.count = <int>size
-    pairs.step = pairs.last_step = size * axis.step // trees.size
-    if trees.direct:
-        add_in_pairs(&pairs, to)
-    else:
-        trees.add(&pairs)
-    pairs.count, pairs.step, pairs.last_step = 2, 2 * trees.pitch, 2 * trees.pitch
+    while size > MOST_LEAF and size % 2 == 0 and 2 * count * planes * width <= trees.pitch:
+        size, count = size // 2, 2 * count
+    if count == 1:
+        return False
+    trees.planes, trees.plane, trees.band = count * planes, size * axis.step, width
+    add_tree(spare, trees, 0, first, size, src, other)
+    trees.planes, trees.plane, trees.band = planes, plane, band
     while count > 1:                        # (not in place, because vectors overlap)
-        count //= 2
-        pairs.taps[0], pairs.taps[1] = pairs.to, <const acc_t *>pairs.to + trees.pitch
-        pairs.to = to if count == 1 else other if pairs.to == spare else spare
-        pairs.rows = count
+        size = 2 if count == 2 else 4
+        count //= size
+        begin_pairs(&pairs, other, width, count * planes, width)
+        pairs.count, pairs.step, pairs.last_step = <int>size, size * width, size * width
+        while size > 0:
+            size -= 1
+            pairs.taps[size] = spare + size * width
+        if count == 1:
+            pairs.to, pairs.pitch = to, band
         add_in_pairs(&pairs, to)
+        spare, other = other, spare
     return True
 
 
-cdef bint add_part(acc_t *to, const Trees *trees, int a, Py_ssize_t first, Py_ssize_t taps,
+cdef bint add_part(acc_t *to, Trees *trees, int a, Py_ssize_t first, Py_ssize_t taps,
                    const char *src, acc_t *spare, bint found) noexcept nogil:
     """Add the tree of some taps of an axis to sums, or set them if none is `found` yet."""
     cdef Py_ssize_t i
@@ -174,7 +174,7 @@ cdef bint add_part(acc_t *to, const Trees *trees, int a, Py_ssize_t first, Py_ss
     return True
 
 
-cdef bint add_tree(acc_t *to, const Trees *trees, int a, Py_ssize_t first, Py_ssize_t taps,
+cdef bint add_tree(acc_t *to, Trees *trees, int a, Py_ssize_t first, Py_ssize_t taps,
                    const char *src, acc_t *spare) noexcept nogil:
     """Set sums to the tree of some taps of an axis. Return False, with nothing set, if all are 0.
 
@@ -188,7 +188,7 @@ cdef bint add_tree(acc_t *to, const Trees *trees, int a, Py_ssize_t first, Py_ss
     if a == 0 and taps <= MOST_LEAF:
         add_leaf(to, trees, first, taps, src)
         return True
-    if a == 0 and add_leaves(to, trees, first, taps, src, spare):
+    if a == 0 and add_halves(to, trees, first, taps, src, spare):
         return True
     if taps == 1:
         return add_tree(to, trees, a - 1, 0, trees.axes[a - 1].taps,

@@ -14,6 +14,7 @@ cdef enum:
     BLOCK_COLUMNS = 128                 # of planes: they stay in the first-level cache
     FULL_ROW = 64                       # sums that are added with one call, if halves are added
     FEWEST_PLANES = 8                   # that are interleaved
+    FEWEST_OF_SLAB = 32                 # elements: slabs are added as they are
 
 
 cdef struct Passes:                     # what the planes of a tile have in common
@@ -24,6 +25,7 @@ cdef struct Passes:                     # what the planes of a tile have in comm
     Py_ssize_t left                     # elements of a band before its first column
     bint has_margins                    # are these filled, and those after its last one?
     Py_ssize_t line                     # elements from one converted row to the next
+    bint one_run                        # are rows neighbours, and added along leading axes as one?
     bint converts                       # all rows under some rows of windows become lines, once
     bint tall                           # tall_windows.pxi
     bint pixels                         # squares.pxi
@@ -70,13 +72,14 @@ cdef void begin_passes(Passes *t, const Block *b, const part_t *part, int word,
     t.converts = a.lines > 0 and not (trees.direct and t.flat)
     if trees.add != NULL and not rows.irregular:
         t.converts &= rows.out > 1 and (rows.kernel > MOST_TIMES * rows.stride
-                                        or rows.kernel > MOST_LEAF)
+                                        or a.tall > 0)
     t.pixels = False
     t.tall = a.tall > 0 and ((trees.direct and t.flat) or t.converts)
     begin_trees(&t.down, n, a.pitch, tag)   # (a copy of all axes would take 0.1 us)
     t.down.cols, t.down.zeros = cols, trees.zeros
     trees.found = &t.nans
-    t.line = round_up(cols * n, lanes)
+    t.one_run = not t.flat and trees.col == n * trees.size and b.x.row == cols * trees.col
+    t.line = cols * n if t.one_run else round_up(cols * n, lanes)
     t.left = 0
     fill(<acc_t *>trees.zeros, a.pitch, <acc_t>0)
     if not a.walks:
@@ -152,7 +155,7 @@ cdef void add_down_lines(acc_t *bands, Passes *t, const char *src, const Block *
     cdef const Window *w = &b.average.frame.problem.rows
     cdef const Tile *tile = b.tile
     cdef Trees *trees = &t.trees
-    cdef Py_ssize_t lo = imax(0, window_start(w, row)), n = tile.channels, r, c
+    cdef Py_ssize_t lo = imax(0, window_start(w, row)), n = tile.channels, r, c, rows
     cdef Py_ssize_t hi = imin(w.size, window_stop(w, stop - 1)), cols = tile.col_hi - tile.col_lo
     cdef Py_ssize_t most = imax(1, trees.pitch // n), pitch = t.line * sizeof(acc_t)
     cdef int last = trees.count - 2
@@ -170,7 +173,10 @@ cdef void add_down_lines(acc_t *bands, Passes *t, const char *src, const Block *
         if trees.counts:
             lines = nans
     else:
-        for r in range(hi - lo):
+        rows = hi - lo
+        if t.one_run:
+            rows, cols = 1, cols * rows
+        for r in range(rows):
             at = src + (lo + r - tile.row_lo) * b.x.row
             c = 0
             while c < cols:
@@ -254,7 +260,13 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
     cdef acc_t *parts = <acc_t *>doubles(a, b.scratch, PARTS)
     cdef Py_ssize_t pitch = a.band, item = t.trees.size, lanes = VEC_BYTES // sizeof(acc_t)
     cdef bint all_real, room = True         # for a vector after a band?
+    cdef int last = t.trees.count - 2
     size = cols * (tile.row_hi - tile.row_lo)
+    if (p.code == I8 or p.code == U8) and is_whole_run(t, b):
+        for i in range(planes):
+            columns[i] = <acc_t>sum_of_bytes(src + i * b.x.channel, b.slabs * size,
+                                          p.code == I8)
+        return columns
     if add_interleaved(columns, t, src, b, planes):
         return columns
     if (a.lines > 0 and t.flat and not t.trees.direct and b.x.col == item
@@ -263,16 +275,24 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
         most = a.lines * a.line // size
         run = t.trees
         run.n, run.col = 1, item
+    elif has_whole_slabs(t, size, b):
+        most = imin(a.lines * a.line, t.trees.pitch) // size
+        run = t.trees
+        run.cols, run.plane, run.band = size, b.x.channel, size
     if p.rows.kernel == 1 and t.flat and t.trees.direct and b.x.col == item:
         bands, pitch = <acc_t *>src, b.x.channel // item
         plane, room = planes, False         # (rows are bands)
     while plane < planes:
         count = planes - plane
         at = src + plane * b.x.channel
-        if most:                            # planes are converted as one run
+        if most:                            # planes are converted, or slabs added, as one run
             count = imin(count, most)
-            run.cols = count * size
-            converted(lines, lines, &run, at)
+            if t.flat:
+                run.cols = count * size
+                converted(lines, lines, &run, at)
+            else:
+                run.planes = count
+                add_tree(lines, &run, last, 0, run.axes[last].taps, at, parts)
             add_planes(bands + plane * a.band, &t.down, <const char *>lines, count,
                        cols * sizeof(acc_t), size * sizeof(acc_t), b)
         elif t.flat and (t.trees.direct or t.trees.add != NULL):
@@ -313,6 +333,18 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
     return sums
 
 
+cdef bint has_whole_slabs(const Passes *t, Py_ssize_t size, const Block *b) noexcept nogil:
+    """May slabs of `size` elements of planes be added with one call?"""
+    cdef int a
+    if not (t.one_run and t.trees.direct and size <= t.trees.pitch
+            and b.x.channel % t.trees.size == 0):
+        return False
+    for a in range(t.trees.count - 1):
+        if t.trees.axes[a].hi - t.trees.axes[a].lo < t.trees.axes[a].taps:
+            return False
+    return True
+
+
 cdef bint add_interleaved(acc_t *sums, Passes *t, const char *src, const Block *b,
                           Py_ssize_t planes) noexcept nogil:
     """Set the sums of small planes of one window each. Return False if they are none.
@@ -320,9 +352,8 @@ cdef bint add_interleaved(acc_t *sums, Passes *t, const char *src, const Block *
     The elements of a place in all planes become neighbours. Then one axis after another is added.
     """
     cdef const Problem *p = &b.average.frame.problem
-    cdef const Tile *tile = b.tile
     cdef const Window *windows[3]
-    cdef Py_ssize_t size = b.slabs * p.rows.size * p.cols.size, n = size * planes, s, axis
+    cdef Py_ssize_t size = b.slabs * p.rows.size * p.cols.size, n = size * planes, axis
     cdef acc_t *other = sums + n
     cdef acc_t *parts = <acc_t *>doubles(b.average, b.scratch, PARTS)
     cdef Py_ssize_t item = t.trees.size
@@ -332,14 +363,10 @@ cdef bint add_interleaved(acc_t *sums, Passes *t, const char *src, const Block *
         return False
     if t.flat and p.rows.kernel <= MOST_LEAF:       # (a call adds the rows of all planes)
         return False
-    for axis in range(0 if p.leads else 1, 3):
-        if not takes_whole(windows[axis]):
-            return False
-    if b.x.col != item or b.x.row != p.cols.size * item:
+    if size >= FEWEST_OF_SLAB * b.slabs and has_whole_slabs(t, size // b.slabs, b):
         return False
-    for s in range(b.slabs):
-        if b.offsets[s] != s * p.rows.size * b.x.row:
-            return False
+    if not is_whole_run(t, b):
+        return False
     if t.trees.direct:
         transpose(sums, planes, <const acc_t *>src, b.x.channel // item, planes, size,
                   sizeof(acc_t))
@@ -358,6 +385,21 @@ cdef bint add_interleaved(acc_t *sums, Passes *t, const char *src, const Block *
             add_tree(other, &trees, 0, 0, windows[axis].kernel, <const char *>sums, parts)
             memcpy(sums, other, n * sizeof(acc_t))
     return True
+
+
+cdef bint is_whole_run(const Passes *t, const Block *b) noexcept nogil:
+    """Are the taps of a plane's one window all of its elements, which are one run?"""
+    cdef const Problem *p = &b.average.frame.problem
+    cdef Py_ssize_t s, i
+    for i in range(p.leads):
+        if not takes_whole(&p.lead[i]):
+            return False
+    if b.x.col != t.trees.size or b.x.row != p.cols.size * t.trees.size:
+        return False
+    for s in range(b.slabs):
+        if b.offsets[s] != s * p.rows.size * b.x.row:
+            return False
+    return takes_whole(&p.rows) and takes_whole(&p.cols)
 
 
 cdef inline bint takes_whole(const Window *w) noexcept nogil:
@@ -401,7 +443,11 @@ cdef void add_planes(acc_t *bands, Trees *trees, const char *src, Py_ssize_t pla
                        and w.inner_lo <= tile.row < w.inner_hi)
     if not inner or w.kernel > MOST_LEAF:
         if inner and trees.count == 1 and channel % trees.size == 0:
-            most = imax(1, b.average.pitch // b.average.band)
+            most = b.average.band
+            if w.kernel % 2 == 0 and channel == w.kernel * w.dilation * row:
+                # (Halves of planes are planes: `add_halves`.)
+                most = (tile.col_hi - tile.col_lo) * imin(8, w.kernel & -w.kernel)
+            most = imax(1, b.average.pitch // most)
         trees.plane, trees.band = channel, b.average.band
         while i < planes:
             trees.planes = imin(most, planes - i)

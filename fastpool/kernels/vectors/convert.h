@@ -11,6 +11,8 @@ static void to_floats_f32(void *to, const void *from, ptrdiff_t n, int word) {
     (void)word;
     memcpy(to, from, (size_t)n * 4);
 }
+/* As many words as there are floats in a vector: sums of a few bytes. */
+typedef int16_t half_words __attribute__((vector_size(VEC_BYTES / 2)));
 #if VEC_BYTES == 64
 #define TO_FLOATS_LANES 16
 #define LOAD_LANES(p) _mm256_loadu_si256((const __m256i *)(p))
@@ -28,6 +30,15 @@ INLINE vec_t floats_i16(const int16_t *p) {
 INLINE vec_t floats_u16(const uint16_t *p) {
     return FLOATS_OF(_mm512_cvtepu16_epi32(LOAD_LANES(p)));
 }
+INLINE half_words words_i8(const int8_t *p) {
+    return (half_words)_mm256_cvtepi8_epi16(LOAD_BYTES(p));
+}
+INLINE half_words words_u8(const uint8_t *p) {
+    return (half_words)_mm256_cvtepu8_epi16(LOAD_BYTES(p));
+}
+INLINE vec_t floats_of_words(half_words v) {
+    return FLOATS_OF(_mm512_cvtepi16_epi32((__m256i)v));
+}
 #elif VEC_BYTES == 32
 #define TO_FLOATS_LANES 8
 #define LOAD_LANES(p) _mm_loadu_si128((const __m128i *)(p))
@@ -44,6 +55,15 @@ INLINE vec_t floats_i16(const int16_t *p) {
 }
 INLINE vec_t floats_u16(const uint16_t *p) {
     return FLOATS_OF(_mm256_cvtepu16_epi32(LOAD_LANES(p)));
+}
+INLINE half_words words_i8(const int8_t *p) {
+    return (half_words)_mm_cvtepi8_epi16(LOAD_BYTES(p));
+}
+INLINE half_words words_u8(const uint8_t *p) {
+    return (half_words)_mm_cvtepu8_epi16(LOAD_BYTES(p));
+}
+INLINE vec_t floats_of_words(half_words v) {
+    return FLOATS_OF(_mm256_cvtepi16_epi32((__m128i)v));
 }
 #endif
 #ifdef TO_FLOATS_LANES
@@ -124,6 +144,33 @@ DEFINE_TO_DOUBLES(bool, bool_t_)
     }
 DEFINE_TO_WORDS(i32, int32_t) DEFINE_TO_WORDS(u32, uint32_t)
 DEFINE_TO_WORDS(i64, int64_t) DEFINE_TO_WORDS(u64, uint64_t)
+
+/* ---- whole runs of bytes, whose sums are exact in any order ---- */
+
+INLINE vec_u64 sums_of_eight(vec_t v) { /* neighbours */
+#if VEC_BYTES == 64
+    return (vec_u64)_mm512_sad_epu8((__m512i)v, _mm512_setzero_si512());
+#elif VEC_BYTES == 32
+    return (vec_u64)_mm256_sad_epu8((__m256i)v, _mm256_setzero_si256());
+#elif defined(__SSE2__)
+    return (vec_u64)_mm_sad_epu8((__m128i)v, _mm_setzero_si128());
+#else
+    vec_u16 pairs = ((vec_u16)v & 0xff) + ((vec_u16)v >> 8);
+    vec_u32 fours = ((vec_u32)pairs & 0xffff) + ((vec_u32)pairs >> 16);
+    return ((vec_u64)fours & 0xffffffff) + ((vec_u64)fours >> 32);
+#endif
+}
+/* Signed bytes are added with 128, which lanes that are no element have too. */
+static int64_t sum_of_bytes(const char *p, ptrdiff_t n, int is_signed) {
+    const vec_t bias = (vec_t)((vec_u8){0} + (uint8_t)(is_signed ? 128 : 0));
+    vec_u64 sums = {0};
+    int64_t sum = 0;
+    ptrdiff_t i = 0;
+    for (; i + VEC_BYTES <= n; i += VEC_BYTES) sums += sums_of_eight(vec_load(p + i) ^ bias);
+    if (i < n) sums += sums_of_eight(vec_load_part(p + i, (size_t)(n - i)) ^ bias);
+    for (int lane = 0; lane < VEC_BYTES / 8; lane++) sum += (int64_t)sums[lane];
+    return is_signed ? sum - 128 * ((n + VEC_BYTES - 1) / VEC_BYTES * VEC_BYTES) : sum;
+}
 
 /* Set n sums to elements, or to one word of each. */
 typedef void (*convert_t)(void *to, const void *from, ptrdiff_t n, int word);

@@ -118,7 +118,6 @@ DEFINE_FIRST(f64, double)
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), n = a->width, last = n - lanes; \
         const ptrdiff_t each = a->division == ONE_DIVISOR ? 0 : -1;                               \
         const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
-        const T *p[MOST_LEAF];                                                                    \
         const vec_##name zero = {0};                                                              \
         vec_##name same[3];                                                                       \
         if (division && !each) {                                                                  \
@@ -127,10 +126,11 @@ DEFINE_FIRST(f64, double)
             if (HAS_FMA) same[2] = zero + low[0], low = (const T *)&same[2];                      \
         }                                                                                         \
         (void)by, (void)high, (void)low;                                                          \
-        for (int t = 0; t < count; t++) p[t] = (const T *)a->taps[t];                             \
         for (ptrdiff_t r = 0; r < a->rows; r++) {                                                 \
             T *to = (T *)a->to + r * a->pitch;                                                    \
-            for (int t = 0; r && t < count; t++) p[t] += t < count - 1 ? a->step : a->last_step;  \
+            const T *p[MOST_LEAF]; /* (made from the row: a chain of additions takes longer) */   \
+            for (int t = 0; t < count; t++)                                                       \
+                p[t] = (const T *)a->taps[t] + r * (t < count - 1 ? a->step : a->last_step);      \
             if (last < 0) {                                                                       \
                 vec_##name sum = zero;                                                            \
                 if (stride == 1)                                                                  \
@@ -213,7 +213,9 @@ DEFINE_FIRST(f64, double)
         for (; i + lanes <= n; i += lanes)                                                        \
             vec_store(to + i, (vec_t)((vec_##name)vec_load(to + i) +                              \
                                       (vec_##name)vec_load(sums + i)));                           \
-        for (; i < n; i++) to[i] += sums[i];                                                      \
+        if (i < n)                                                                                \
+            store_first_##name(to + i, load_first_##name(to + i, n - i) +                         \
+                                           load_first_##name(sums + i, n - i), n - i);            \
     }                                                                                             \
     /* Replace NaN by 0. `nans` gets 1 for each, 0 for others. Return whether there was one. */   \
     static int take_nans_##name(T *p, T *nans, ptrdiff_t n) {                                     \
@@ -288,17 +290,16 @@ DEFINE_ADD_IN_PAIRS(f64, double)
 
 /* ---- elements of other types, converted on the way ---- */
 
-#define DEFINE_ADD_CONVERTED(sum, T, element, S, LOAD, ONE)                                       \
+#define DEFINE_ADD_CONVERTED(sum, T, element, S, LOAD, SUM, ONE)                                  \
     INLINE void add_converted_rows_##sum##_of_##element(const pairs_of_t *a, const int count) {   \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), n = a->width, last = n - lanes; \
-        const S *p[MOST_LEAF];                                                                    \
-        for (int t = 0; t < count; t++) p[t] = (const S *)a->taps[t];                             \
         for (ptrdiff_t r = 0; r < a->rows; r++) {                                                 \
             T *to = (T *)a->to + r * a->pitch;                                                    \
-            for (int t = 0; r && t < count; t++) p[t] += a->step;                                 \
+            const S *p[MOST_LEAF];                                                                \
+            for (int t = 0; t < count; t++) p[t] = (const S *)a->taps[t] + r * a->step;           \
             for (ptrdiff_t i = 0, next = last % lanes ? last % lanes : lanes; i <= last;          \
                  next += lanes) {                                                                 \
-                vec_store(to + i, (vec_t)TREE(count, LOAD));                                      \
+                vec_store(to + i, SUM(TREE(count, LOAD)));                                        \
                 i = next;                                                                         \
             }                                                                                     \
             for (ptrdiff_t i = 0; last < 0 && i < n; i++) to[i] = TREE(count, ONE);               \
@@ -323,27 +324,27 @@ DEFINE_ADD_IN_PAIRS(f64, double)
 #define AS_DOUBLE_f16(t) as_double_f16(p[t][i])
 #define AS_DOUBLE_bf16(t) as_double_bf16(p[t][i])
 #define AS_DOUBLE_NUMBER(t) (double)p[t][i]
-DEFINE_ADD_CONVERTED(f64, double, f32, float, WIDE_F32, AS_DOUBLE_NUMBER)
-DEFINE_ADD_CONVERTED(f64, double, f16, float16_t_, WIDE_F16, AS_DOUBLE_f16)
-DEFINE_ADD_CONVERTED(f64, double, bf16, bfloat16_t_, WIDE_BF16, AS_DOUBLE_bf16)
-DEFINE_ADD_CONVERTED(f64, double, i32, int32_t, WIDE_I32, AS_DOUBLE_NUMBER)
-DEFINE_ADD_CONVERTED(f64, double, u32, uint32_t, WIDE_U32, AS_DOUBLE_NUMBER)
+DEFINE_ADD_CONVERTED(f64, double, f32, float, WIDE_F32, (vec_t), AS_DOUBLE_NUMBER)
+DEFINE_ADD_CONVERTED(f64, double, f16, float16_t_, WIDE_F16, (vec_t), AS_DOUBLE_f16)
+DEFINE_ADD_CONVERTED(f64, double, bf16, bfloat16_t_, WIDE_BF16, (vec_t), AS_DOUBLE_bf16)
+DEFINE_ADD_CONVERTED(f64, double, i32, int32_t, WIDE_I32, (vec_t), AS_DOUBLE_NUMBER)
+DEFINE_ADD_CONVERTED(f64, double, u32, uint32_t, WIDE_U32, (vec_t), AS_DOUBLE_NUMBER)
 #ifdef TO_FLOATS_LANES
 #define FLOATS_F16(t) (vec_f32)floats_f16(p[t] + i)
 #define FLOATS_BF16(t) (vec_f32)floats_bf16(p[t] + i)
-#define FLOATS_I8(t) (vec_f32)floats_i8(p[t] + i)
-#define FLOATS_U8(t) (vec_f32)floats_u8(p[t] + i)
+#define WORDS_I8(t) words_i8(p[t] + i)
+#define WORDS_U8(t) words_u8(p[t] + i)
 #define FLOATS_I16(t) (vec_f32)floats_i16(p[t] + i)
 #define FLOATS_U16(t) (vec_f32)floats_u16(p[t] + i)
 #define AS_FLOAT_f16(t) (float)as_double_f16(p[t][i])
 #define AS_FLOAT_bf16(t) (float)as_double_bf16(p[t][i])
 #define AS_FLOAT_NUMBER(t) (float)p[t][i]
-DEFINE_ADD_CONVERTED(f32, float, f16, float16_t_, FLOATS_F16, AS_FLOAT_f16)
-DEFINE_ADD_CONVERTED(f32, float, bf16, bfloat16_t_, FLOATS_BF16, AS_FLOAT_bf16)
-DEFINE_ADD_CONVERTED(f32, float, i8, int8_t, FLOATS_I8, AS_FLOAT_NUMBER)
-DEFINE_ADD_CONVERTED(f32, float, u8, uint8_t, FLOATS_U8, AS_FLOAT_NUMBER)
-DEFINE_ADD_CONVERTED(f32, float, i16, int16_t, FLOATS_I16, AS_FLOAT_NUMBER)
-DEFINE_ADD_CONVERTED(f32, float, u16, uint16_t, FLOATS_U16, AS_FLOAT_NUMBER)
+DEFINE_ADD_CONVERTED(f32, float, f16, float16_t_, FLOATS_F16, (vec_t), AS_FLOAT_f16)
+DEFINE_ADD_CONVERTED(f32, float, bf16, bfloat16_t_, FLOATS_BF16, (vec_t), AS_FLOAT_bf16)
+DEFINE_ADD_CONVERTED(f32, float, i8, int8_t, WORDS_I8, floats_of_words, AS_FLOAT_NUMBER)
+DEFINE_ADD_CONVERTED(f32, float, u8, uint8_t, WORDS_U8, floats_of_words, AS_FLOAT_NUMBER)
+DEFINE_ADD_CONVERTED(f32, float, i16, int16_t, FLOATS_I16, (vec_t), AS_FLOAT_NUMBER)
+DEFINE_ADD_CONVERTED(f32, float, u16, uint16_t, FLOATS_U16, (vec_t), AS_FLOAT_NUMBER)
 #endif
 /* Add rows of elements of a type as floats or doubles, not divided, at a stride of 1. */
 typedef void (*add_converted_t)(const pairs_of_t *);
