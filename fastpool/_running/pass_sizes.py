@@ -21,9 +21,6 @@ LINE_BYTES = 64  # of the longest vector, of which lines are multiples
 MOST_LINES = 8 << 20  # bytes of rows that are converted, or added along leading axes
 WHOLE_PLANES = 64  # planes of one window at a time
 PLANES_AT_ONCE = 4  # of these: 512x60x60 float32 350 -> 250 us
-# Elements of small planes, at most, and planes at a time, at least (average.pxi, window_sums.pxi);
-# elements of a slab that is added as it is (window_sums.pxi).
-MOST_INTERLEAVED, FEWEST_PLANES, FEWEST_OF_SLAB = 4096, 8, 32
 WHOLE_ELEMENTS = 2048  # of planes that are converted as one run
 MOST_LEAF = 7  # taps of a tree that stays in registers (pairwise.h)
 
@@ -61,24 +58,20 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     pitch = max(channels, min(PASS_ELEMENTS, span * channels))
     if one_window:
         pitch = max(WHOLE_PLANES, min(2 * PASS_ELEMENTS, 2 * PLANES_AT_ONCE * (span + 64)), pitch)
-    direct = ITEMSIZE[plan.dtype] == item and plan.nan != "ignore"
-    direct &= plan.numerics == "pairwise" and is_float(plan.dtype)
     depth = sum(w.kernel.bit_length() for w in windows) + len(windows) + 1
     band_bytes = item * (span * channels + 64)
     long_rows = max(1, PASS_BYTES // band_bytes)
     if one_window:
         some = WHOLE_PLANES if rows.size == 1 else max(WHOLE_PLANES // 4, 4 * long_rows)
         block_rows, tall = min(planes, WHOLE_PLANES, some), 0
-        size = math.prod(window.size for window in windows)
-        of_slabs = direct and size > rows.size * cols.size >= FEWEST_OF_SLAB
-        if size * FEWEST_PLANES <= MOST_INTERLEAVED and not of_slabs:
-            block_rows = min(planes, WHOLE_PLANES, MOST_INTERLEAVED // max(1, size))
     else:
         block_rows, tall = _tall(rows, min(tile_rows, long_rows), tile_rows, span * channels, item)
     lines = min(rows.size, rows.span(block_rows))
     if one_window:
         lines = rows.size * max(1, min(planes, WHOLE_ELEMENTS // max(1, rows.size * cols.size)))
-    in_place = direct and moves and all(lead.kernel == 1 for lead in leads)
+    in_place = ITEMSIZE[plan.dtype] == item and plan.nan != "ignore" and moves
+    in_place &= plan.numerics == "pairwise" and is_float(plan.dtype)
+    in_place &= all(lead.kernel == 1 for lead in leads)
     in_place &= not channels_last or channels in (plan.channels, max(channels, INTERLEAVED))
     few = rows.places or (not one_window and lines > block_rows * rows.kernel)
     lanes = LINE_BYTES // item

@@ -474,9 +474,6 @@ def test_what_is_interleaved():
     ("source", "name", "value"),
     [
         ("sum/average.pxi", "INTERLEAVED", averages.INTERLEAVED),
-        ("sum/average.pxi", "MOST_INTERLEAVED", pass_sizes.MOST_INTERLEAVED),
-        ("sum/window_sums.pxi", "FEWEST_PLANES", pass_sizes.FEWEST_PLANES),
-        ("sum/window_sums.pxi", "FEWEST_OF_SLAB", pass_sizes.FEWEST_OF_SLAB),
         ("sum/average.pxi", "MOST_DIVISORS", MOST_DIVISORS),
     ],
 )

@@ -6,7 +6,6 @@ cdef enum:
     MOST_DIVISORS = 16      # of rows, whose reciprocals are kept
     FACTOR_SLOTS = 4        # of rows that are quantised alike
     FACTOR_ARRAYS = 6       # of doubles, in each slot (quantize.pxi)
-    MOST_INTERLEAVED = 4096     # elements of small planes (pass_sizes.py says so too)
     MOST_SPLIT = 8          # stride of columns that are split (along.pxi)
     PAIR_SLOTS = 4          # rows of divisors that are kept (pairwise.pxi)
 
@@ -116,6 +115,7 @@ cdef struct Block:                      # some rows of a tile's outputs, of one 
     const double *counts                # of the tile's columns; NULL if they do not vary
     const double *reciprocals           # 0 for a count of 0
     const quantization_t *quantization  # if results are quantised, else NULL
+    bint ignores                        # is a NaN left out? Not if the tile has none
     Factors *factors
 
 
@@ -294,9 +294,6 @@ cdef int plan_average(Average *a, work) except -1:
     sizes[<int>SPLIT] += MOST_SPLIT * (VEC_BYTES + 1)
     sizes[<int>PARTS], sizes[<int>TALL], sizes[<int>NO_ROW] = a.parts, a.tall, a.pitch
     sizes[<int>ROWS] = 2 * (MOST_LEAF * a.pitch + a.lines * a.line)
-    if a.whole:                             # small planes, and at most 16 parts of 8 taps and more
-        sizes[<int>SPLIT] += 2 * MOST_INTERLEAVED
-        sizes[<int>PARTS] += 2 * MOST_INTERLEAVED
     sizes[<int>HIGH] = a.block
     sizes[<int>NANS] = a.block if a.ignore_nan else 0
     sizes[<int>DIVISORS] = a.block if exact else (

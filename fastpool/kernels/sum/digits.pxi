@@ -45,9 +45,9 @@ cdef inline bint is_float_code(int code) noexcept nogil:
     return code == F16 or code == BF16 or code == F32 or code == F64
 
 
-cdef void note_part(range_t *noted, const Passes *t, const char *src, const Block *b,
+cdef bint note_part(range_t *noted, const Passes *t, const char *src, const Block *b,
                     const Part *part) noexcept nogil:
-    """Note the elements under some outputs."""
+    """Note the elements under some outputs. If `noted` is NULL, return whether one is a NaN."""
     cdef const Window *w = &b.average.frame.problem.rows
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t n = tile.channels, cols = tile.col_hi - tile.col_lo, runs = 1, i, s, r, c, at
@@ -64,12 +64,17 @@ cdef void note_part(range_t *noted, const Passes *t, const char *src, const Bloc
                 n, planes = n * planes, 1
     else:
         runs = cols
-    noted.most, noted.least, noted.wild = 0, INFINITY, False
+    if noted != NULL:
+        noted.most, noted.least, noted.wild = 0, INFINITY, False
     for i in range(planes):
         for s in range(b.slabs):
             for r in range(lo, lo + rows):
                 for c in range(runs):
                     row = src + i * b.x.channel + b.offsets[s] + r * b.x.row + c * b.x.col
+                    if noted == NULL:
+                        if has_nan(row, n, b.average.frame.problem.code):
+                            return True
+                        continue
                     at = 0
                     while at < n:
                         count = imin(t.trees.pitch, n - at)
@@ -79,6 +84,23 @@ cdef void note_part(range_t *noted, const Passes *t, const char *src, const Bloc
                             t.trees.convert(line, row + at * size, count, 0)
                             note(noted, line, count)
                         at += count
+    return False
+
+
+cdef void begin_tile(Passes *t, const char *src, Block *b, const acc_t *tag) noexcept nogil:
+    """Set what the planes of a tile have in common. If none has a NaN, no NaN is left out."""
+    cdef const Problem *p = &b.average.frame.problem
+    cdef Part part
+    b.ignores = b.average.ignore_nan
+    begin_passes(t, b, NULL, -1, tag)
+    part.planes, part.row, part.stop, part.plane = 1, 0, b.tile.rows, 0
+    while b.ignores and part.plane < b.tile.planes:
+        if note_part(NULL, t, src + input_offset(p, b.x, b.tile, part.plane), b, &part):
+            return
+        part.plane += 1
+    if b.ignores:
+        b.ignores = False
+        begin_passes(t, b, NULL, -1, tag)
 
 
 cdef struct Sums:                       # of some outputs

@@ -109,6 +109,7 @@ cdef void average_planes_exact(const View *y, const char *src, Block *b,
     cdef const char *at
     cdef Passes t
     cdef Part part
+    begin_tile(&t, src, b, tag)             # (whatever is left out)
     begin_exact(&t, b, tag)
     part.plane = 0
     while part.plane < tile.planes:

@@ -25,15 +25,19 @@ cdef void store_means(char *y, const acc_t *means, Py_ssize_t n, int result) noe
         memcpy(y, means, n * 8)
 
 
-cdef void store_row(char *y, const View *view, const acc_t *means, const Block *b) noexcept nogil:
-    """Round a row of means to the result's type."""
-    cdef Py_ssize_t n = b.tile.channels, c, runs = b.tile.cols
-    if view.col == n:
+cdef void store_rows(char *y, const View *view, const acc_t *means, Py_ssize_t rows,
+                     const Block *b) noexcept nogil:
+    """Round rows of means to the result's type."""
+    cdef Py_ssize_t n = b.tile.channels, r, c, runs = b.tile.cols
+    cdef int size = dtype_bytes[b.average.result]
+    if view.col == n or runs == 1:
         n, runs = n * runs, 1
-    for c in range(runs):
-        store_means(y, means, n, b.average.result)
-        y += view.col * dtype_bytes[b.average.result]
-        means += n
+        if view.row == n:                   # rows are neighbours in memory
+            n, rows = n * rows, 1
+    for r in range(rows):
+        for c in range(runs):
+            store_means(y + (r * view.row + c * view.col) * size, means, n, b.average.result)
+            means += n
 
 
 cdef void set_pair_divisors(PairDivisors *p, PairTile *t, const Block *b, Py_ssize_t row,
@@ -110,7 +114,7 @@ cdef void divide_rows_of_some(char *y, const View *view, PairTile *t, acc_t *sum
         else:
             for c in range(b.tile.cols):
                 divide_some(sums + c * n, nans + c * n, taps + c, by + c, True, a.divisor != 0, n)
-        store_row(y, view, sums, b)
+        store_rows(y, view, <const acc_t *>sums, 1, b)
         y += view.row * dtype_bytes[a.result]
         sums += width
         nans += width
@@ -132,7 +136,7 @@ cdef bint pool_by_pixels(char *y, const View *view, PairTile *t, const char *src
         pool_row_of_pixels(y if in_place else <char *>sums, view.col if in_place else n, t, src, b,
                            b.tile.row + r, &d, tag)
         if not in_place:
-            store_row(y, view, sums, b)
+            store_rows(y, view, <const acc_t *>sums, 1, b)
         y += view.row * dtype_bytes[a.result]
     return not fp_unsure()
 
@@ -142,7 +146,7 @@ cdef void average_pairwise(char *y, const View *view, PairTile *t, const char *s
     """Pool one plane of a tile. `src` is its first element."""
     cdef const Average *a = b.average
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t n = tile.channels, done = 0, stop, r, last, i
+    cdef Py_ssize_t n = tile.channels, done = 0, stop, r, last
     cdef int size = dtype_bytes[a.result]
     cdef acc_t *sums = <acc_t *>doubles(a, b.scratch, HIGH)
     cdef acc_t *bands = <acc_t *>doubles(a, b.scratch, COLUMNS)
@@ -171,8 +175,7 @@ cdef void average_pairwise(char *y, const View *view, PairTile *t, const char *s
                 pairs.to, pairs.pitch = y + r * view.row * size, view.row
             add_along(&pairs, b, &d, tag)
             if not in_place:
-                for i in range(r, last):
-                    store_row(y + i * view.row * size, view, sums + (i - r) * tile.cols * n, b)
+                store_rows(y + r * view.row * size, view, <const acc_t *>sums, last - r, b)
             r = last
         done = stop
 
@@ -212,7 +215,7 @@ cdef void average_planes_pairwise(const View *y, const char *src, Block *b,
     cdef const Problem *p = &b.average.frame.problem
     cdef PairTile t
     cdef Py_ssize_t plane
-    begin_passes(&t.passes, b, NULL, -1, tag)
+    begin_tile(&t.passes, src, b, tag)
     t.known, t.taps = 0, -1
     t.passes.pixels = has_pixels(&t.passes, b, F32 if sizeof(acc_t) == 4 else F64, tag)
     if b.average.whole:

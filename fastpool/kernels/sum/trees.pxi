@@ -68,9 +68,13 @@ cdef const acc_t *converted(acc_t *line, acc_t *nans, const Trees *trees,
             for c in range(runs):
                 take_parts(line + c * n, <const double *>(src + c * trees.col), n, trees.part)
             return line
+    if trees.ignores and runs == 1 and trees.size == sizeof(acc_t):
+        if take_nans(line, <const acc_t *>src, nans, n):
+            trees.found[0] = True
+        runs = 0
     for c in range(runs):
         trees.convert(line + c * n, src + c * trees.col, n, trees.word)
-    if trees.ignores and take_nans(line, nans, trees.n * trees.cols):
+    if trees.ignores and runs and take_nans(line, <const acc_t *>line, nans, trees.n * trees.cols):
         trees.found[0] = True
     if acc_t is double:
         if trees.part != NULL:

@@ -13,8 +13,6 @@ cdef enum:
     MOST_TIMES = 3                      # an element is converted for each of its windows
     BLOCK_COLUMNS = 128                 # of planes: they stay in the first-level cache
     FULL_ROW = 64                       # sums that are added with one call, if halves are added
-    FEWEST_PLANES = 8                   # that are interleaved
-    FEWEST_OF_SLAB = 32                 # elements: slabs are added as they are
 
 
 cdef struct Passes:                     # what the planes of a tile have in common
@@ -25,7 +23,7 @@ cdef struct Passes:                     # what the planes of a tile have in comm
     Py_ssize_t left                     # elements of a band before its first column
     bint has_margins                    # are these filled, and those after its last one?
     Py_ssize_t line                     # elements from one converted row to the next
-    bint one_run                        # are rows neighbours, and added along leading axes as one?
+    bint one_run                        # are rows neighbours, which become lines as one?
     bint converts                       # all rows under some rows of windows become lines, once
     bint tall                           # tall_windows.pxi
     bint pixels                         # squares.pxi
@@ -52,21 +50,21 @@ cdef void begin_passes(Passes *t, const Block *b, const part_t *part, int word,
     trees.count = <int>a.frame.problem.leads + 1
     trees.n, trees.cols, trees.size, trees.col = n, cols, a.frame.problem.size, b.x.col
     trees.planes, trees.plane, trees.band = 1, 0, 0
-    trees.ignores, trees.counts, trees.kept = a.ignore_nan, False, False
+    trees.ignores, trees.counts, trees.kept = b.ignores, False, False
     trees.part, trees.word = part, word
     if acc_t is float:
         trees.convert, trees.direct = to_floats_of(code), code == F32
     else:
         trees.convert = to_words_of(code) if word >= 0 else to_doubles_of(code)
         trees.direct = code == F64 and part == NULL
-    trees.direct &= not a.ignore_nan
+    trees.direct &= not b.ignores
     trees.direct &= trees.col == n * trees.size or cols <= 1 or n >= lanes
     trees.zeros = <char *>doubles(a, b.scratch, NO_ROW)
     trees.lines, trees.pitch = <char *>doubles(a, b.scratch, ROWS), a.pitch
     set_lead_axes(trees, b)
     t.flat = is_flat(trees)
     trees.add = NULL
-    if t.flat and not trees.direct and not a.ignore_nan and part == NULL and word < 0:
+    if t.flat and not trees.direct and not b.ignores and part == NULL and word < 0:
         if trees.col == n * trees.size or cols <= 1 or n >= lanes:
             trees.add = add_converted_of(code, acc_t is double)
     t.converts = a.lines > 0 and not (trees.direct and t.flat)
@@ -78,7 +76,7 @@ cdef void begin_passes(Passes *t, const Block *b, const part_t *part, int word,
     begin_trees(&t.down, n, a.pitch, tag)   # (a copy of all axes would take 0.1 us)
     t.down.cols, t.down.zeros = cols, trees.zeros
     trees.found = &t.nans
-    t.one_run = not t.flat and trees.col == n * trees.size and b.x.row == cols * trees.col
+    t.one_run = trees.col == n * trees.size and b.x.row == cols * trees.col
     t.line = cols * n if t.one_run else round_up(cols * n, lanes)
     t.left = 0
     fill(<acc_t *>trees.zeros, a.pitch, <acc_t>0)
@@ -165,17 +163,17 @@ cdef void add_down_lines(acc_t *bands, Passes *t, const char *src, const Block *
     cdef const char *at
     if trees.direct and trees.col != n * trees.size:
         most = 1
+    rows = imax(0, hi - lo)
+    if t.one_run:
+        rows, cols = 1, cols * rows
     if t.flat:
         trees.cols = cols
-        for r in range(0 if trees.kept else hi - lo):
+        for r in range(0 if trees.kept else rows):
             converted(lines + r * t.line, nans + r * t.line, trees,
                       src + (lo + r - tile.row_lo) * b.x.row)
         if trees.counts:
             lines = nans
     else:
-        rows = hi - lo
-        if t.one_run:
-            rows, cols = 1, cols * rows
         for r in range(rows):
             at = src + (lo + r - tile.row_lo) * b.x.row
             c = 0
@@ -252,8 +250,8 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
     cdef Py_ssize_t halves = 1
     cdef acc_t *lines = <acc_t *>t.trees.lines + 2 * MOST_LEAF * a.pitch
     cdef const char *at
-    cdef Trees run
-    cdef Trees trees
+    cdef Trees run = t.trees
+    cdef Trees slabs, trees
     cdef acc_t *bands = <acc_t *>doubles(a, b.scratch, COLUMNS) + t.left
     cdef acc_t *columns = <acc_t *>doubles(a, b.scratch, SPLIT)
     cdef acc_t *sums = columns + cols * planes
@@ -265,20 +263,15 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
     if (p.code == I8 or p.code == U8) and is_whole_run(t, b):
         for i in range(planes):
             columns[i] = <acc_t>sum_of_bytes(src + i * b.x.channel, b.slabs * size,
-                                          p.code == I8)
+                                             p.code == I8)
         return columns
-    if add_interleaved(columns, t, src, b, planes):
-        return columns
-    if (a.lines > 0 and t.flat and not t.trees.direct and b.x.col == item
-            and b.x.row == cols * item and (planes == 1 or b.x.channel == size * item)
+    if not t.flat:
+        most = begin_slabs(&slabs, t, size, b, tag)
+    elif (not t.trees.direct and b.x.col == item and b.x.row == cols * item
+            and (planes == 1 or b.x.channel == size * item)
             and (t.trees.add == NULL or cols < lanes)):
         most = a.lines * a.line // size
-        run = t.trees
-        run.n, run.col = 1, item
-    elif has_whole_slabs(t, size, b):
-        most = imin(a.lines * a.line, t.trees.pitch) // size
-        run = t.trees
-        run.cols, run.plane, run.band = size, b.x.channel, size
+    run.n, run.col = 1, item
     if p.rows.kernel == 1 and t.flat and t.trees.direct and b.x.col == item:
         bands, pitch = <acc_t *>src, b.x.channel // item
         plane, room = planes, False         # (rows are bands)
@@ -287,12 +280,13 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
         at = src + plane * b.x.channel
         if most:                            # planes are converted, or slabs added, as one run
             count = imin(count, most)
-            if t.flat:
-                run.cols = count * size
-                converted(lines, lines, &run, at)
-            else:
-                run.planes = count
-                add_tree(lines, &run, last, 0, run.axes[last].taps, at, parts)
+            if not t.trees.direct:
+                run.cols = count * b.slabs * size
+                at = <const char *>converted(lines if t.flat else lines + a.lines * a.line, lines,
+                                             &run, at)
+            if not t.flat:
+                slabs.planes = count
+                add_tree(lines, &slabs, last, 0, slabs.axes[last].taps, at, parts)
             add_planes(bands + plane * a.band, &t.down, <const char *>lines, count,
                        cols * sizeof(acc_t), size * sizeof(acc_t), b)
         elif t.flat and (t.trees.direct or t.trees.add != NULL):
@@ -333,58 +327,31 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
     return sums
 
 
-cdef bint has_whole_slabs(const Passes *t, Py_ssize_t size, const Block *b) noexcept nogil:
-    """May slabs of `size` elements of planes be added with one call?"""
-    cdef int a
-    if not (t.one_run and t.trees.direct and size <= t.trees.pitch
-            and b.x.channel % t.trees.size == 0):
-        return False
-    for a in range(t.trees.count - 1):
-        if t.trees.axes[a].hi - t.trees.axes[a].lo < t.trees.axes[a].taps:
-            return False
-    return True
+cdef Py_ssize_t begin_slabs(Trees *slabs, const Passes *t, Py_ssize_t size, const Block *b,
+                            const acc_t *tag) noexcept nogil:
+    """Set trees over the leading axes of planes, whose slabs have `size` neighbouring elements.
 
-
-cdef bint add_interleaved(acc_t *sums, Passes *t, const char *src, const Block *b,
-                          Py_ssize_t planes) noexcept nogil:
-    """Set the sums of small planes of one window each. Return False if they are none.
-
-    The elements of a place in all planes become neighbours. Then one axis after another is added.
+    Return how many planes a call may add, 0 if slabs are not whole. If elements are converted
+    first, planes are one run.
     """
-    cdef const Problem *p = &b.average.frame.problem
-    cdef const Window *windows[3]
-    cdef Py_ssize_t size = b.slabs * p.rows.size * p.cols.size, n = size * planes, axis
-    cdef acc_t *other = sums + n
-    cdef acc_t *parts = <acc_t *>doubles(b.average, b.scratch, PARTS)
-    cdef Py_ssize_t item = t.trees.size
-    cdef Trees trees
-    windows[0], windows[1], windows[2] = &p.lead[0], &p.rows, &p.cols
-    if n > MOST_INTERLEAVED or planes < FEWEST_PLANES or p.leads > 1 or size == 1:
-        return False
-    if t.flat and p.rows.kernel <= MOST_LEAF:       # (a call adds the rows of all planes)
-        return False
-    if size >= FEWEST_OF_SLAB * b.slabs and has_whole_slabs(t, size // b.slabs, b):
-        return False
-    if not is_whole_run(t, b):
-        return False
-    if t.trees.direct:
-        transpose(sums, planes, <const acc_t *>src, b.x.channel // item, planes, size,
-                  sizeof(acc_t))
-    else:
-        if b.x.channel != size * item:
-            return False
-        trees = t.trees
-        trees.n, trees.cols, trees.col = 1, n, item
-        converted(other, other, &trees, src)
-        transpose(sums, planes, other, size, planes, size, sizeof(acc_t))
-    for axis in range(0 if p.leads else 1, 3):
-        n //= windows[axis].size
-        begin_trees(&trees, n, n, sums)
-        set_pair_axis(&trees.axes[0], windows[axis], 0, trees.col)
-        if windows[axis].size > 1:
-            add_tree(other, &trees, 0, 0, windows[axis].kernel, <const char *>sums, parts)
-            memcpy(sums, other, n * sizeof(acc_t))
-    return True
+    cdef const Average *a = b.average
+    cdef Py_ssize_t room = a.lines * a.line, most = imin(room, t.trees.pitch) // size
+    cdef int i
+    slabs[0] = t.trees
+    slabs.cols, slabs.plane, slabs.band = size, b.x.channel, size
+    if not t.one_run or b.x.channel % slabs.size != 0:
+        return 0
+    for i in range(slabs.count - 1):
+        if slabs.axes[i].hi - slabs.axes[i].lo < slabs.axes[i].taps:
+            return 0
+        slabs.axes[i].step = slabs.axes[i].step // slabs.size * sizeof(acc_t)
+    if not slabs.direct:
+        if b.x.channel != b.slabs * size * slabs.size or not is_whole_run(t, b):
+            return 0
+        most = imin(most, room // (b.slabs * size))
+        slabs.direct, slabs.size, slabs.col = True, sizeof(acc_t), sizeof(acc_t)
+        slabs.plane = b.slabs * size * sizeof(acc_t)
+    return most
 
 
 cdef bint is_whole_run(const Passes *t, const Block *b) noexcept nogil:

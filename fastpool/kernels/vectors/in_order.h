@@ -64,9 +64,11 @@ INLINE vec_u32 rounded_bf16(vec_f32 v) { /* (a NaN stays one, whatever its bits)
     static void store_##name(T *y, const float *q, ptrdiff_t n) {                                 \
         const ptrdiff_t lanes = VEC_BYTES / 4;                                                    \
         ptrdiff_t i = 0;                                                                          \
-        for (; i + lanes <= n; i += lanes) {                                                      \
+        while (n >= lanes && i < n) { /* (the last vector overlaps the one before) */             \
+            i = i + lanes < n ? i : n - lanes;                                                    \
             __typeof__(HALVES((vec_f32){0})) halves = HALVES((vec_f32)vec_load(q + i));           \
             memcpy(y + i, &halves, sizeof halves);                                                \
+            i += lanes;                                                                           \
         }                                                                                         \
         for (; i < n; i++) y[i] = (T){name##_bits(q[i])};                                         \
     }

@@ -100,6 +100,21 @@ DEFINE_FIRST(f32, float)
 DEFINE_FIRST(f64, double)
 #endif
 
+/* The same of at least one lane; there may be more than a vector. */
+#define DEFINE_MOST(name, T)                                                                      \
+    INLINE vec_##name load_most_##name(const T *p, ptrdiff_t n) {                                 \
+        return n < VEC_BYTES / (ptrdiff_t)sizeof(T) ? load_first_##name(p, n)                     \
+                                                    : (vec_##name)vec_load(p);                    \
+    }                                                                                             \
+    INLINE void store_most_##name(T *p, vec_##name v, ptrdiff_t n) {                              \
+        if (n < VEC_BYTES / (ptrdiff_t)sizeof(T))                                                 \
+            store_first_##name(p, v, n);                                                          \
+        else                                                                                      \
+            vec_store(p, (vec_t)v);                                                               \
+    }
+DEFINE_MOST(f32, float)
+DEFINE_MOST(f64, double)
+
 /* Divide a vector by `by`, whose reciprocal is high + low. */
 #if HAS_FMA
 #define QUOTIENT(name, sum, by, high, low) MULTIPLY_ADD_##name(sum, high, (sum) * (low))
@@ -209,74 +224,54 @@ DEFINE_FIRST(f64, double)
     /* Add n sums to others. */                                                                   \
     static void add_to_##name(T *to, const T *sums, ptrdiff_t n) {                                \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
-        ptrdiff_t i = 0;                                                                          \
-        for (; i + lanes <= n; i += lanes)                                                        \
-            vec_store(to + i, (vec_t)((vec_##name)vec_load(to + i) +                              \
-                                      (vec_##name)vec_load(sums + i)));                           \
-        if (i < n)                                                                                \
-            store_first_##name(to + i, load_first_##name(to + i, n - i) +                         \
-                                           load_first_##name(sums + i, n - i), n - i);            \
+        for (ptrdiff_t i = 0; i < n; i += lanes)                                                  \
+            store_most_##name(to + i, load_most_##name(to + i, n - i) +                           \
+                                          load_most_##name(sums + i, n - i), n - i);              \
     }                                                                                             \
-    /* Replace NaN by 0. `nans` gets 1 for each, 0 for others. Return whether there was one. */   \
-    static int take_nans_##name(T *p, T *nans, ptrdiff_t n) {                                     \
+    /* Copy n numbers, NaN as 0. `nans` gets 1 for each, 0 for others. Return whether one was. */ \
+    static int take_nans_##name(T *to, const T *p, T *nans, ptrdiff_t n) {                        \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
         const vec_##name one = (vec_##name){0} + 1;                                               \
         vec_t any = {0};                                                                          \
-        ptrdiff_t i = 0;                                                                          \
-        int found = 0;                                                                            \
-        for (; i + lanes <= n; i += lanes) {                                                      \
-            vec_##name v = (vec_##name)vec_load(p + i);                                           \
-            vec_t nan = (vec_t)(v != v);                                                          \
-            vec_store(p + i, ~nan & (vec_t)v);                                                    \
-            vec_store(nans + i, nan & (vec_t)one);                                                \
+        for (ptrdiff_t i = 0; i < n; i += lanes) {                                                \
+            const vec_##name v = load_most_##name(p + i, n - i);                                  \
+            const vec_t nan = (vec_t)(v != v);                                                    \
+            store_most_##name(to + i, (vec_##name)(~nan & (vec_t)v), n - i);                      \
+            store_most_##name(nans + i, (vec_##name)(nan & (vec_t)one), n - i);                   \
             any |= nan;                                                                           \
         }                                                                                         \
-        for (; i < n; i++) {                                                                      \
-            nans[i] = p[i] == p[i] ? 0 : 1;                                                       \
-            found |= p[i] != p[i];                                                                \
-            p[i] = p[i] == p[i] ? p[i] : 0;                                                       \
-        }                                                                                         \
-        return found | vec_any(any);                                                              \
+        return vec_any(any);                                                                      \
     }
 
 /* Divide n sums by `by` less the number of NaN, unless `fixed`. Sums of NaN alone become NaN.
  * `taps` and `by` are one number, or one of each sum. */
-#define DEFINE_DIVIDE_SOME(name, T, C)                                                            \
-    static void divide_some_##name(T *sums, const C *nans, const C *taps, const C *by, int one,   \
-                                   int fixed, ptrdiff_t n) {                                      \
-        for (ptrdiff_t i = VECTORS_##name(n); i < n; i++) {                                       \
-            C all = taps[one ? 0 : i], count = by[one ? 0 : i], none = nans[i];                   \
-            T d = (T)(fixed ? count : count - none);                                              \
-            sums[i] = none > 0 && none == all ? (T)NAN : sums[i] / (d == 0 ? 1 : d);              \
-        }                                                                                         \
-    }
-#define DEFINE_DIVIDE_SOME_VECTORS(name, T)                                                       \
-    static ptrdiff_t divide_vectors_##name(T *sums, const T *nans, const T *taps, const T *by,    \
-                                           int one, int fixed, ptrdiff_t n) {                     \
+#define DEFINE_DIVIDE_SOME(name, T)                                                               \
+    static void divide_some_##name##_##name(T *sums, const T *nans, const T *taps, const T *by,   \
+                                            int one, int fixed, ptrdiff_t n) {                    \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
         const vec_##name zero = {0}, unit = zero + 1;                                             \
-        ptrdiff_t i = 0;                                                                          \
-        for (; i + lanes <= n; i += lanes) {                                                      \
-            vec_##name none = (vec_##name)vec_load(nans + i);                                     \
-            vec_##name all = one ? zero + taps[0] : (vec_##name)vec_load(taps + i);               \
-            vec_##name d = one ? zero + by[0] : (vec_##name)vec_load(by + i);                     \
+        for (ptrdiff_t i = 0; i < n; i += lanes) {                                                \
+            vec_##name none = load_most_##name(nans + i, n - i);                                  \
+            vec_##name all = one ? zero + taps[0] : load_most_##name(taps + i, n - i);            \
+            vec_##name d = one ? zero + by[0] : load_most_##name(by + i, n - i);                  \
             if (!fixed) d -= none;                                                                \
             d = (vec_##name)((vec_t)d | ((vec_t)(d == zero) & (vec_t)unit));                      \
             vec_t empty = (vec_t)(none == all) & (vec_t)(none > zero);                            \
-            vec_store(sums + i, (vec_t)((vec_##name)vec_load(sums + i) / d) | empty);             \
+            d = load_most_##name(sums + i, n - i) / d;                                            \
+            store_most_##name(sums + i, (vec_##name)((vec_t)d | empty), n - i);                   \
         }                                                                                         \
-        return i;                                                                                 \
     }
-DEFINE_DIVIDE_SOME_VECTORS(f32, float)
-DEFINE_DIVIDE_SOME_VECTORS(f64, double)
-#define VECTORS_f32_f32(n) divide_vectors_f32(sums, nans, taps, by, one, fixed, n)
-#define VECTORS_f64_f64(n) divide_vectors_f64(sums, nans, taps, by, one, fixed, n)
-#define VECTORS_f32_f64(n) 0
-#define VECTORS_f64_f32(n) 0
-DEFINE_DIVIDE_SOME(f32_f32, float, float)
-DEFINE_DIVIDE_SOME(f32_f64, float, double)
-DEFINE_DIVIDE_SOME(f64_f64, double, double)
-DEFINE_DIVIDE_SOME(f64_f32, double, float) /* (never called) */
+DEFINE_DIVIDE_SOME(f32, float)
+DEFINE_DIVIDE_SOME(f64, double)
+/* The numbers of NaN are doubles if floats do not hold them all. */
+static void divide_some_f32_f64(float *sums, const double *nans, const double *taps,
+                                const double *by, int one, int fixed, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double all = taps[one ? 0 : i], count = by[one ? 0 : i], none = nans[i];
+        const float d = (float)(fixed ? count : count - none);
+        sums[i] = none > 0 && none == all ? NAN : sums[i] / (d == 0 ? 1 : d);
+    }
+}
 #define ONE_ELEMENT(t) p[t][i * stride]
 #define FIRST_f32(t) load_first_f32(p[t], n)
 #define FIRST_f64(t) load_first_f64(p[t], n)
@@ -368,9 +363,9 @@ static add_converted_t add_converted_of(int code, int in_doubles) {
 #define set_pair_reciprocals(by, high, low, n)                                                    \
     BY_SUM(set_pair_reciprocals, by)(by, high, low, n)
 #define add_to(to, sums, n) BY_SUM(add_to, to)(to, sums, n)
-#define divide_some(sums, nans, taps, by, one, fixed, n)                                          \
-    _Generic(*(sums), float: BY_SUM(divide_some_f32, nans), double: BY_SUM(divide_some_f64, nans))\
-    (sums, nans, taps, by, one, fixed, n)
-#define take_nans(p, nans, n) BY_SUM(take_nans, p)(p, nans, n)
+#define divide_some(sums, nans, taps, by, one, fixed, n) /* (not doubles by floats) */             \
+    _Generic(*(sums), float: BY_SUM(divide_some_f32, nans), double: divide_some_f64_f64)          \
+    (sums, (const void *)(nans), (const void *)(taps), (const void *)(by), one, fixed, n)
+#define take_nans(to, p, nans, n) BY_SUM(take_nans, to)(to, p, nans, n)
 
 #endif
