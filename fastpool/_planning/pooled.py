@@ -103,7 +103,7 @@ def _axis_again(axis):
         return axis.checked()
     if min(axis.kernel, axis.stride, axis.dilation) < 1 or min(axis) < 0 or max(axis) > LARGEST:
         raise ValueError(f"{axis} is no window")
-    if max(axis.stride, axis.dilation if axis.kernel > 1 else 0) > MOST:
+    if max(axis.stride, axis.dilation) > MOST:
         raise ValueError(f"{axis} has a stride or a dilation above {MOST}")
     check_length(axis, "(of a plan)")
     # An axis without elements has windows or, in an empty tile, none.

@@ -1,6 +1,5 @@
 """Sizes of what the passes of sums need: blocks, rows of parts and of lines."""
 
-import math
 from typing import NamedTuple
 
 from .._planning.dtypes import ITEMSIZE, is_float

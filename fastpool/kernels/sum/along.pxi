@@ -42,25 +42,23 @@ cdef void add_outputs(pairs_of_t *pairs, const Block *b, const PairDivisors *d, 
         pairs.stride, pairs.width = <int>imin(stride, 2), cols
         add_divided(pairs, d, 0, b, tag)
         return
-    if by == NULL and stride > 1:           # the outputs of a row are rows of one call each
-        row = pairs[0]
-        row.rows, row.width = cols, n
-        row.step = row.last_step = stride * n
-        row.pitch = n
-        for r in range(pairs.rows):
-            row.to = <acc_t *>pairs.to + r * pairs.pitch
-            for t in range(pairs.count):
-                row.taps[t] = <const acc_t *>pairs.taps[t] + r * (
-                    pairs.step if t < pairs.count - 1 else pairs.last_step)
-            add_divided(&row, d, 0, b, tag)
-        return
     while c < cols:
-        run = 1
-        if stride == 1:
-            while c + run < cols and (by == NULL or by[c + run] == by[c]):
-                run += 1
+        run = 1                             # outputs with one divisor
+        while c + run < cols and (by == NULL or by[c + run] == by[c]):
+            run += 1
         pairs.width = run * n
-        add_divided(pairs, d, c, b, tag)
+        if stride == 1:
+            add_divided(pairs, d, c, b, tag)
+        else:                               # they are rows of one call
+            row = pairs[0]
+            row.rows, row.width, row.pitch = run, n, n
+            row.step = row.last_step = stride * n
+            for r in range(pairs.rows):
+                row.to = <acc_t *>pairs.to + r * pairs.pitch
+                for t in range(pairs.count):
+                    row.taps[t] = <const acc_t *>pairs.taps[t] + r * (
+                        pairs.step if t < pairs.count - 1 else pairs.last_step)
+                add_divided(&row, d, c, b, tag)
         advance(pairs, run * n, run * stride * n, tag)
         c += run
 

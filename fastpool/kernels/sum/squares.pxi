@@ -17,7 +17,7 @@ cdef bint has_pixels(const Passes *t, const Block *b, int code, const acc_t *tag
     cdef const Window *rows = &p.rows
     cdef const Window *cols = &p.cols
     if cols.stride < cols.kernel and cols.out > 1 and (
-            cols.kernel == 2 or cols.stride == 1 or p.size != sizeof(acc_t)
+            cols.stride == 1 or p.size != sizeof(acc_t)
             or b.tile.channels * p.size > MOST_PIXEL_BYTES):
         return False
     return (p.code == code and b.tile.channels >= VEC_BYTES // <Py_ssize_t>sizeof(acc_t)
@@ -93,12 +93,11 @@ cdef bint pool_squares(const View *y, PairTile *t, const char *src, const Block 
     cdef Py_ssize_t hi = imin(tile.cols, cols.inner_hi - tile.col)
     cdef Py_ssize_t first = window_start(cols, tile.col) - tile.col_lo
     cdef Py_ssize_t size = tile.col_hi - tile.col_lo, lanes = VEC_BYTES // sizeof(acc_t)
-    cdef bint slides = cols.stride == 1 and cols.kernel > 2
+    cdef bint slides = cols.stride == 1
     cdef PairDivisors d
     cdef squares_t a, of_plane
-    if not slides:
-        if cols.stride == 2:                # (pairs of vectors are read)
-            hi = imin(hi, (size - first - 2 * (cols.kernel - 2)) // 2)
+    if not slides:                          # (pairs of vectors are read)
+        hi = imin(hi, (size - first - 2 * (cols.kernel - 2)) // 2)
         if hi - lo < lanes or lo > lanes or tile.cols - hi > lanes:
             return False
     fp_clear()

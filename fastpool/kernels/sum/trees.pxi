@@ -112,6 +112,7 @@ cdef void add_leaf(acc_t *to, const Trees *trees, Py_ssize_t first, Py_ssize_t t
     begin_pairs(&pairs, to, trees.band, trees.planes, trees.cols * trees.n)
     pairs.count = <int>taps
     pairs.step = pairs.last_step = trees.plane // trees.size
+    pairs.has_room = trees.band - pairs.width >= VEC_BYTES // <Py_ssize_t>sizeof(acc_t)
     if trees.add != NULL and axis.lo <= first and first + taps <= axis.hi:
         for t in range(taps):
             pairs.taps[t] = src + axis.base + (first + t - axis.lo) * axis.step

@@ -111,7 +111,7 @@ cdef void add_down(acc_t *bands, Trees *trees, bint flat, bint tall, const char 
     cdef acc_t *parts = <acc_t *>doubles(b.average, b.scratch, PARTS)
     cdef bint close = trees.col == n * trees.size       # (columns are neighbours)
     cdef bint at_once = (flat and (trees.direct or trees.add != NULL) and not w.irregular
-                         and w.kernel <= MOST_LEAF)
+                         and w.kernel <= MOST_LEAF and trees.planes == 1)
     cdef pairs_of_t pairs
     if tall:
         add_tall(bands, <const acc_t *>src, pitch // size, trees.col // size, b, row, stop)
@@ -361,12 +361,10 @@ cdef bint is_whole_run(const Passes *t, const Block *b) noexcept nogil:
     for i in range(p.leads):
         if not takes_whole(&p.lead[i]):
             return False
-    if b.x.col != t.trees.size or b.x.row != p.cols.size * t.trees.size:
-        return False
     for s in range(b.slabs):
         if b.offsets[s] != s * p.rows.size * b.x.row:
             return False
-    return takes_whole(&p.rows) and takes_whole(&p.cols)
+    return t.one_run and takes_whole(&p.rows) and takes_whole(&p.cols)
 
 
 cdef inline bint takes_whole(const Window *w) noexcept nogil:
@@ -404,34 +402,23 @@ cdef void add_planes(acc_t *bands, Trees *trees, const char *src, Py_ssize_t pla
     """
     cdef const Window *w = &b.average.frame.problem.rows
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t k, i = 0, most = 1
-    cdef pairs_of_t pairs
-    cdef bint inner = (trees.col == trees.size and not w.irregular
-                       and w.inner_lo <= tile.row < w.inner_hi)
-    if not inner or w.kernel > MOST_LEAF:
-        if inner and trees.count == 1 and channel % trees.size == 0:
+    cdef Py_ssize_t i = 0, most = 1
+    if (trees.count == 1 and channel % trees.size == 0 and trees.col == trees.size
+            and not w.irregular and w.inner_lo <= tile.row < w.inner_hi):
+        most = planes
+        if w.kernel > MOST_LEAF:
             most = b.average.band
             if w.kernel % 2 == 0 and channel == w.kernel * w.dilation * row:
                 # (Halves of planes are planes: `add_halves`.)
                 most = (tile.col_hi - tile.col_lo) * imin(8, w.kernel & -w.kernel)
             most = imax(1, b.average.pitch // most)
-        trees.plane, trees.band = channel, b.average.band
-        while i < planes:
-            trees.planes = imin(most, planes - i)
-            add_down(bands + i * b.average.band, trees, True, False, src + i * channel, row,
-                     b, tile.row, tile.row + 1)
-            i += trees.planes
-        trees.planes = 1
-        return
-    begin_pairs(&pairs, bands, b.average.band, planes, tile.col_hi - tile.col_lo)
-    pairs.step = pairs.last_step = channel // trees.size
-    pairs.count, pairs.has_room = <int>w.kernel, True
-    for k in range(w.kernel):
-        pairs.taps[k] = src + (window_start(w, tile.row) + k * w.dilation - tile.row_lo) * row
-    if trees.direct:
-        add_in_pairs(&pairs, bands)
-    else:
-        trees.add(&pairs)
+    trees.plane, trees.band = channel, b.average.band
+    while i < planes:
+        trees.planes = imin(most, planes - i)
+        add_down(bands + i * b.average.band, trees, True, False, src + i * channel, row, b,
+                 tile.row, tile.row + 1)
+        i += trees.planes
+    trees.planes = 1
 
 
 cdef void sum_part(acc_t *sums, Passes *t, const char *src, const Block *b,

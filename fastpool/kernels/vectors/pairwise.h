@@ -71,36 +71,62 @@ DEFINE_PAIR_RECIPROCALS(f64, double, __builtin_fma)
      : (count) == 6 ? TREE_6(x)                                                                   \
                     : TREE_7(x))
 
-/* Load or store the first n lanes of a vector. */
-#if VEC_BYTES == 32
-#define FIRST_32(n)                                                                               \
-    _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
-#define FIRST_64(n) _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3))
-INLINE vec_f32 load_first_f32(const float *p, ptrdiff_t n) {
-    return (vec_f32)_mm256_maskload_ps(p, FIRST_32(n));
+/* Load the lanes of p[i], ... whose places are from 0 to n; the others are 0. */
+#if VEC_BYTES == 64
+INLINE uint32_t lanes_within(ptrdiff_t i, ptrdiff_t n, int lanes) {
+    const ptrdiff_t lo = i < 0 ? -i : 0, hi = n - i < lanes ? n - i : lanes;
+    return lo < hi ? ((1u << hi) - 1) & ~((1u << lo) - 1) : 0;
 }
-INLINE vec_f64 load_first_f64(const double *p, ptrdiff_t n) {
-    return (vec_f64)_mm256_maskload_pd(p, FIRST_64(n));
+INLINE vec_f32 load_within_f32(const float *p, ptrdiff_t i, ptrdiff_t n) {
+    return (vec_f32)_mm512_maskz_loadu_ps((__mmask16)lanes_within(i, n, 16), p + i);
 }
-INLINE void store_first_f32(float *p, vec_f32 v, ptrdiff_t n) {
-    _mm256_maskstore_ps(p, FIRST_32(n), (__m256)v);
+INLINE vec_f64 load_within_f64(const double *p, ptrdiff_t i, ptrdiff_t n) {
+    return (vec_f64)_mm512_maskz_loadu_pd((__mmask8)lanes_within(i, n, 8), p + i);
 }
-INLINE void store_first_f64(double *p, vec_f64 v, ptrdiff_t n) {
-    _mm256_maskstore_pd(p, FIRST_64(n), (__m256d)v);
+#elif VEC_BYTES == 32
+INLINE vec_f32 load_within_f32(const float *p, ptrdiff_t i, ptrdiff_t n) {
+    const __m256i at = _mm256_add_epi32(_mm256_set1_epi32((int)i),
+                                        _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    const __m256i below = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), at);
+    return (vec_f32)_mm256_maskload_ps(p + i, _mm256_andnot_si256(at, below));
+}
+INLINE vec_f64 load_within_f64(const double *p, ptrdiff_t i, ptrdiff_t n) {
+    const __m256i at = _mm256_add_epi64(_mm256_set1_epi64x(i), _mm256_setr_epi64x(0, 1, 2, 3));
+    const __m256i below = _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), at);
+    return (vec_f64)_mm256_maskload_pd(p + i, _mm256_andnot_si256(at, below));
 }
 #else
-#define DEFINE_FIRST(name, T)                                                                     \
-    INLINE vec_##name load_first_##name(const T *p, ptrdiff_t n) {                                \
-        return (vec_##name)vec_load_part(p, (size_t)n * sizeof(T));                               \
-    }                                                                                             \
-    INLINE void store_first_##name(T *p, vec_##name v, ptrdiff_t n) {                             \
-        vec_store_part(p, (vec_t)v, (size_t)n * sizeof(T));                                       \
+#define DEFINE_LOAD_WITHIN(name, T)                                                               \
+    INLINE vec_##name load_within_##name(const T *p, ptrdiff_t i, ptrdiff_t n) {                  \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
+        vec_##name v = {0};                                                                       \
+        if (i >= 0 && i + lanes <= n) return (vec_##name)vec_load(p + i);                         \
+        for (ptrdiff_t j = 0; j < lanes; j++)                                                     \
+            if (i + j >= 0 && i + j < n) v[j] = p[i + j];                                         \
+        return v;                                                                                 \
     }
-DEFINE_FIRST(f32, float)
-DEFINE_FIRST(f64, double)
+DEFINE_LOAD_WITHIN(f32, float)
+DEFINE_LOAD_WITHIN(f64, double)
+#endif
+#define load_first_f32(p, n) load_within_f32(p, 0, n)
+#define load_first_f64(p, n) load_within_f64(p, 0, n)
+
+/* Store the first n lanes of a vector. */
+#if VEC_BYTES == 32
+INLINE void store_first_f32(float *p, vec_f32 v, ptrdiff_t n) {
+    const __m256i at = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), at), (__m256)v);
+}
+INLINE void store_first_f64(double *p, vec_f64 v, ptrdiff_t n) {
+    const __m256i at = _mm256_setr_epi64x(0, 1, 2, 3);
+    _mm256_maskstore_pd(p, _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), at), (__m256d)v);
+}
+#else
+#define store_first_f32(p, v, n) vec_store_part(p, (vec_t)(v), (size_t)(n) * 4)
+#define store_first_f64(p, v, n) vec_store_part(p, (vec_t)(v), (size_t)(n) * 8)
 #endif
 
-/* The same of at least one lane; there may be more than a vector. */
+/* Load or store at least one lane; there may be more than a vector. */
 #define DEFINE_MOST(name, T)                                                                      \
     INLINE vec_##name load_most_##name(const T *p, ptrdiff_t n) {                                 \
         return n < VEC_BYTES / (ptrdiff_t)sizeof(T) ? load_first_##name(p, n)                     \
@@ -126,6 +152,15 @@ DEFINE_MOST(f64, double)
 #define DIVIDED(name, LOAD)                                                                       \
     if (division) sum = QUOTIENT(name, sum, LOAD(name, by), LOAD(name, high), LOAD(name, low));
 
+/* Make vectors of one divisor and its reciprocal, if `each` is 0. */
+#define SPREAD(name, T)                                                                           \
+    vec_##name same[3];                                                                           \
+    if (!each) {                                                                                  \
+        same[0] = zero + by[0], by = (const T *)&same[0];                                         \
+        if (HAS_FMA) same[1] = zero + high[0], high = (const T *)&same[1];                        \
+        if (HAS_FMA) same[2] = zero + low[0], low = (const T *)&same[2];                          \
+    }                                                                                             \
+    (void)by, (void)high, (void)low;
 /* The first vector of a row overlaps the second, unless the row is shorter than a vector. */
 #define DEFINE_ADD_IN_PAIRS(name, T)                                                              \
     INLINE void add_rows_of_##name(const pairs_of_t *a, const int count, const int stride,        \
@@ -134,13 +169,7 @@ DEFINE_MOST(f64, double)
         const ptrdiff_t each = a->division == ONE_DIVISOR ? 0 : -1;                               \
         const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
         const vec_##name zero = {0};                                                              \
-        vec_##name same[3];                                                                       \
-        if (division && !each) {                                                                  \
-            same[0] = zero + by[0], by = (const T *)&same[0];                                     \
-            if (HAS_FMA) same[1] = zero + high[0], high = (const T *)&same[1];                    \
-            if (HAS_FMA) same[2] = zero + low[0], low = (const T *)&same[2];                      \
-        }                                                                                         \
-        (void)by, (void)high, (void)low;                                                          \
+        SPREAD(name, T)                                                                           \
         for (ptrdiff_t r = 0; r < a->rows; r++) {                                                 \
             T *to = (T *)a->to + r * a->pitch;                                                    \
             const T *p[MOST_LEAF]; /* (made from the row: a chain of additions takes longer) */   \

@@ -67,71 +67,26 @@ DEFINE_PIXELS(f32, vec_f32, float, float, ONE_VECTOR_f32, DIVIDED_f32)
 DEFINE_PIXELS(f64, vec_f64, double, double, ONE_VECTOR_f64, DIVIDED_f64)
 DEFINE_PIXELS(f64_of_f32, vec_f64, double, float, WIDE_F32, sum)
 
-/* Load the lanes of p[i], ... whose places are from 0 to n; the others are 0. */
-#if VEC_BYTES == 64
-INLINE uint32_t lanes_within(ptrdiff_t i, ptrdiff_t n, int lanes) {
-    const ptrdiff_t lo = i < 0 ? -i : 0, hi = n - i < lanes ? n - i : lanes;
-    return lo < hi ? ((1u << hi) - 1) & ~((1u << lo) - 1) : 0;
-}
-INLINE vec_f32 load_within_f32(const float *p, ptrdiff_t i, ptrdiff_t n) {
-    return (vec_f32)_mm512_maskz_loadu_ps((__mmask16)lanes_within(i, n, 16), p + i);
-}
-INLINE vec_f64 load_within_f64(const double *p, ptrdiff_t i, ptrdiff_t n) {
-    return (vec_f64)_mm512_maskz_loadu_pd((__mmask8)lanes_within(i, n, 8), p + i);
-}
-#elif VEC_BYTES == 32
-INLINE vec_f32 load_within_f32(const float *p, ptrdiff_t i, ptrdiff_t n) {
-    const __m256i at = _mm256_add_epi32(_mm256_set1_epi32((int)i),
-                                        _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-    const __m256i below = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), at);
-    return (vec_f32)_mm256_maskload_ps(p + i, _mm256_andnot_si256(at, below));
-}
-INLINE vec_f64 load_within_f64(const double *p, ptrdiff_t i, ptrdiff_t n) {
-    const __m256i at = _mm256_add_epi64(_mm256_set1_epi64x(i), _mm256_setr_epi64x(0, 1, 2, 3));
-    const __m256i below = _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), at);
-    return (vec_f64)_mm256_maskload_pd(p + i, _mm256_andnot_si256(at, below));
-}
-#else
-#define DEFINE_LOAD_WITHIN(name, T)                                                               \
-    INLINE vec_##name load_within_##name(const T *p, ptrdiff_t i, ptrdiff_t n) {                  \
-        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
-        vec_##name v = {0};                                                                       \
-        if (i >= 0 && i + lanes <= n) return (vec_##name)vec_load(p + i);                         \
-        for (ptrdiff_t j = 0; j < lanes; j++)                                                     \
-            if (i + j >= 0 && i + j < n) v[j] = p[i + j];                                         \
-        return v;                                                                                 \
-    }
-DEFINE_LOAD_WITHIN(f32, float)
-DEFINE_LOAD_WITHIN(f64, double)
-#endif
-
-/* Means of rows of square windows of single columns, at a stride of 1 or 2. Sums down the columns
- * stay in registers: those of neighbouring windows are made again. Outputs from `lo` to `hi` of a
- * row have all of their taps, and one divisor. There is at least a vector of them. */
+/* Means of rows of square windows of single columns, at a stride of 2. Sums down the columns stay
+ * in registers: those of neighbouring windows are made again. Outputs from `lo` to `hi` of a row
+ * have all of their taps, and one divisor. There is at least a vector of them. */
 #define DEFINE_SQUARES(name, T)                                                                   \
     /* Return the sums of a vector of outputs. At an edge some taps are none. */                  \
     INLINE vec_##name squares_at_##name(const squares_t *a, const T *const *p, const int k,       \
-                                        const int stride, const int edge, ptrdiff_t c) {          \
+                                        const int edge, ptrdiff_t c) {                            \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), n = a->size;                    \
-        vec_##name v[MOST_LEAF];                                                                  \
-        for (int j = 0; j < k; j += stride) {                                                     \
-            ptrdiff_t i = a->first + c * stride + j;                                              \
-            v[j] = edge ? TREE(k, WITHIN_##name) : TREE(k, ONE_VECTOR_##name);                    \
-            if (stride == 2) {                                                                    \
-                const vec_##name left = v[j];                                                     \
-                i += lanes;                                                                       \
-                const vec_##name right = edge ? TREE(k, WITHIN_##name)                            \
-                                              : TREE(k, ONE_VECTOR_##name);                       \
-                v[j] = (vec_##name)vec_concat_even((vec_t)left, (vec_t)right, p[0]);              \
-                if (j + 1 < k)                                                                    \
-                    v[j + 1] = (vec_##name)vec_concat_odd((vec_t)left, (vec_t)right, p[0]);       \
-            }                                                                                     \
+        vec_##name v[MOST_LEAF], of[2];                                                           \
+        for (int j = 0; j < k; j += 2) {                                                          \
+            ptrdiff_t i = a->first + c * 2 + j;                                                   \
+            for (int part = 0; part < 2; part++, i += lanes)                                      \
+                of[part] = edge ? TREE(k, WITHIN_##name) : TREE(k, ONE_VECTOR_##name);            \
+            v[j] = (vec_##name)vec_concat_even((vec_t)of[0], (vec_t)of[1], p[0]);                 \
+            if (j + 1 < k) v[j + 1] = (vec_##name)vec_concat_odd((vec_t)of[0], (vec_t)of[1], p[0]);\
         }                                                                                         \
         (void)n;                                                                                  \
         return TREE(k, COLUMN);                                                                   \
     }                                                                                             \
-    INLINE void squares_of_##name(const squares_t *a, const int k, const int stride,              \
-                                  ptrdiff_t lo, ptrdiff_t hi) {                                   \
+    INLINE void squares_of_##name(const squares_t *a, const int k, ptrdiff_t lo, ptrdiff_t hi) {  \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), at = a->vary ? lo : 0;          \
         const ptrdiff_t n = a->outputs, last = hi - lanes;                                        \
         const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
@@ -144,7 +99,7 @@ DEFINE_LOAD_WITHIN(f64, double)
             for (int right = 0; right < 2; right++) {                                             \
                 const ptrdiff_t c = right ? n - lanes : 0, from = a->vary ? c : 0;                \
                 if (right ? hi == n : lo == 0) continue;                                          \
-                const vec_##name sum = squares_at_##name(a, p, k, stride, 1, c);                  \
+                const vec_##name sum = squares_at_##name(a, p, k, 1, c);                          \
                 const vec_##name all_by = a->vary ? VEC_##name(by + from) : zero + by[0];         \
                 const vec_##name all_high = a->vary ? VEC_##name(high + from) : zero + high[0];   \
                 const vec_##name all_low = a->vary ? VEC_##name(low + from) : zero + low[0];      \
@@ -155,7 +110,7 @@ DEFINE_LOAD_WITHIN(f64, double)
             const vec_##name all_low = zero + low[at];                                            \
             (void)all_by, (void)all_high, (void)all_low;                                          \
             for (ptrdiff_t c = lo;;) {                                                            \
-                const vec_##name sum = squares_at_##name(a, p, k, stride, 0, c);                  \
+                const vec_##name sum = squares_at_##name(a, p, k, 0, c);                          \
                 vec_store(to + c, (vec_t)DIVIDED_##name);                                         \
                 if (c == last) break;                                                             \
                 c = c + lanes < last ? c + lanes : last;                                          \
@@ -166,10 +121,9 @@ DEFINE_LOAD_WITHIN(f64, double)
     }                                                                                             \
     /* Return 0 if there is no loop for these windows. */                                         \
     static NOINLINE int squares_##name(const squares_t *a, ptrdiff_t lo, ptrdiff_t hi) {          \
-        switch (10 * a->rows + (int)a->stride) {                                                  \
-        case 21: squares_of_##name(a, 2, 1, lo, hi); break;                                       \
-        case 22: squares_of_##name(a, 2, 2, lo, hi); break;                                       \
-        case 32: squares_of_##name(a, 3, 2, lo, hi); break;                                       \
+        switch (a->rows) {                                                                        \
+        case 2: squares_of_##name(a, 2, lo, hi); break;                                           \
+        case 3: squares_of_##name(a, 3, lo, hi); break;                                           \
         default: return 0;                                                                        \
         }                                                                                         \
         return 1;                                                                                 \
@@ -196,15 +150,9 @@ DEFINE_SQUARES(f64, double)
         const ptrdiff_t n = a->outputs, first = a->first, size = a->size;                         \
         const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
         const vec_##name zero = {0};                                                              \
-        vec_##name same[3];                                                                       \
         const T *p[MOST_LEAF];                                                                    \
         T *to = (T *)a->to;                                                                       \
-        if (!each) {                                                                              \
-            same[0] = zero + by[0], by = (const T *)&same[0];                                     \
-            if (HAS_FMA) same[1] = zero + high[0], high = (const T *)&same[1];                    \
-            if (HAS_FMA) same[2] = zero + low[0], low = (const T *)&same[2];                      \
-        }                                                                                         \
-        (void)high, (void)low;                                                                    \
+        SPREAD(name, T)                                                                           \
         for (int t = 0; t < k; t++) p[t] = (const T *)a->taps[t];                                 \
         for (ptrdiff_t r = 0; r < a->runs; r++) {                                                 \
             /* (The next row writes over what a vector stores after this one.) */                 \
@@ -235,6 +183,7 @@ DEFINE_SQUARES(f64, double)
     static NOINLINE int slide_sums_##name(const squares_t *a) {                                   \
         if ((a->rows - 1) * (ptrdiff_t)sizeof(T) > VEC_BYTES) return 0;                           \
         switch (a->rows) {                                                                        \
+        case 2: slide_by_##name(a, 2); break;                                                     \
         case 3: slide_by_##name(a, 3); break;                                                     \
         case 5: slide_by_##name(a, 5); break;                                                     \
         case 7: slide_by_##name(a, 7); break;                                                     \
