@@ -143,7 +143,8 @@ def _arranged(plan, in_order, channels_last, moves):
     cols = windows[-1]
     most = MOST_LEAF if channels_last else LONG_ROW
     if windows[-2].is_trivial and cols.out == 1 and most_taps(cols) > most:
-        # Sums of columns take scratch for each of them, and those of rows do not.
+        # Sums of columns take scratch for each of them, and those of rows do not: 8x1000x256,
+        # channels last, 1056 -> 440 us. (An axis of one element changes no order of additions.)
         for values in (windows, axes, counts):
             values[-2], values[-1] = values[-1], values[-2]
     return windows, axes, counts

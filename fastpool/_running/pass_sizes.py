@@ -19,7 +19,7 @@ MOST_TALL = 4 << 20
 LINE_BYTES = 64  # of the longest vector, of which lines are multiples
 MOST_LINES = 8 << 20  # bytes of rows that are converted, or added along leading axes
 WHOLE_PLANES = 64  # planes of one window at a time
-PLANES_AT_ONCE = 4  # of these: 512x60x60 float32 350 -> 250 us
+PLANES_AT_ONCE = 8  # of these, halves included: 512x60x60 float32 350 -> 250 us
 WHOLE_ELEMENTS = 2048  # of planes that are converted as one run
 MOST_LEAF = 7  # taps of a tree that stays in registers (pairwise.h)
 
@@ -56,7 +56,8 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     one_window = channels == 1 and plan.nan != "ignore" and rows.out == cols.out == 1
     pitch = max(channels, min(PASS_ELEMENTS, span * channels))
     if one_window:
-        pitch = max(WHOLE_PLANES, min(2 * PASS_ELEMENTS, 2 * PLANES_AT_ONCE * (span + 64)), pitch)
+        pitch = max(WHOLE_PLANES, min(2 * PASS_ELEMENTS, PLANES_AT_ONCE * (span + 64)), pitch)
+    # A part for each halving, and one more: `other` of `add_halves`.
     depth = sum(w.kernel.bit_length() for w in windows) + len(windows) + 1
     band_bytes = item * (span * channels + 64)
     long_rows = max(1, PASS_BYTES // band_bytes)

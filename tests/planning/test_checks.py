@@ -339,3 +339,12 @@ def test_adaptive_axes_of_no_output_next_to_attributes_of_windows():
     ):
         with pytest.raises(ValueError, match="plan: axes .* do not fit given"):
             dataclasses.replace(plan, axes=(axis, plan.axes[1]))
+
+
+@pytest.mark.parametrize("name", ["stride", "dilation"])
+def test_steps_have_the_limit_of_calls(name):
+    """Even of one window of one tap, whose results do not depend on them."""
+    plan = fastpool.plan_max_pool((2, 2, 2), "int32", 1, strides=3, layout="NWC")
+    (axis,) = plan.axes
+    with pytest.raises(ValueError, match="has a stride or a dilation above"):
+        dataclasses.replace(plan, given=None, axes=(axis._replace(**{name: 2**41}),))

@@ -2,7 +2,7 @@
 
 cdef enum:
     MOST_WORDS = 4          # of an integer
-    INTERLEAVED = 16        # planes (averages.py says so too)
+    INTERLEAVED = 16        # planes (pass_sizes.py says so too)
     MOST_DIVISORS = 16      # of rows, whose reciprocals are kept
     FACTOR_SLOTS = 4        # of rows that are quantised alike
     FACTOR_ARRAYS = 6       # of doubles, in each slot (quantize.pxi)

@@ -87,22 +87,6 @@ cdef bint note_part(range_t *noted, const Passes *t, const char *src, const Bloc
     return False
 
 
-cdef void begin_tile(Passes *t, const char *src, Block *b, const acc_t *tag) noexcept nogil:
-    """Set what the planes of a tile have in common. If none has a NaN, no NaN is left out."""
-    cdef const Problem *p = &b.average.frame.problem
-    cdef Part part
-    b.ignores = b.average.ignore_nan
-    begin_passes(t, b, NULL, -1, tag)
-    part.planes, part.row, part.stop, part.plane = 1, 0, b.tile.rows, 0
-    while b.ignores and part.plane < b.tile.planes:
-        if note_part(NULL, t, src + input_offset(p, b.x, b.tile, part.plane), b, &part):
-            return
-        part.plane += 1
-    if b.ignores:
-        b.ignores = False
-        begin_passes(t, b, NULL, -1, tag)
-
-
 cdef struct Sums:                       # of some outputs
     Row row
     double *lower[3]                    # high, low and rest of what was not shrunk
@@ -172,31 +156,30 @@ cdef void end_sums(Sums *s, const double *nans, const Block *b, const Part *part
     """Set the divisor of each sum, one without `nans`, and put together what was shrunk or not."""
     cdef const Average *a = b.average
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t i = 0, r, c, j, first, rows, taps
+    cdef Py_ssize_t i = 0, r, c, j, first, rows, row
     cdef double *high = <double *>s.row.sums.high
-    cdef double *low = <double *>s.row.sums.low
-    cdef double *rest = <double *>s.row.sums.rest
+    cdef double *by = doubles(a, b.scratch, DIVISORS)
+    cdef double *reciprocals = doubles(a, b.scratch, RECIPROCALS)
+    cdef double taps
     cdef divisors_t d
-    cdef double by
-    s.row.divisors = doubles(a, b.scratch, DIVISORS)
-    s.row.reciprocals = doubles(a, b.scratch, RECIPROCALS)
+    s.row.divisors, s.row.reciprocals = by, reciprocals
     for r in range(part.planes * (part.stop - part.row)):
-        set_divisors(&d, b, tile.row + part.row + r % (part.stop - part.row))
-        rows = real_taps(&a.frame.problem.rows, tile.row + part.row + r % (part.stop - part.row),
-                         &first)
+        row = tile.row + part.row + r % (part.stop - part.row)
+        set_divisors(&d, b, row)
+        rows = real_taps(&a.frame.problem.rows, row, &first) * b.slabs
         for c in range(tile.cols):
-            taps = rows * real_taps(&a.frame.problem.cols, tile.col + c, &first) * b.slabs
+            taps = <double>(rows * real_taps(&a.frame.problem.cols, tile.col + c, &first))
             for j in range(tile.channels):
-                by = d.divisor * d.counts[c] if d.counts != NULL else d.divisor
-                if nans != NULL and nans[i]:
-                    if nans[i] == taps:
-                        high[i] = NAN
-                    if not a.divisor:
-                        by -= nans[i]
-                if s.shrunk and is_shrunk(&high[i], &low[i], &rest[i], s.lower, i):
-                    by *= power_of_two(-SHRINK_BITS)
-                s.row.divisors[i], s.row.reciprocals[i] = by, 1 / by if by else 0
+                by[i] = d.divisor * d.counts[c] if d.counts != NULL else d.divisor
+                reciprocals[i] = taps       # (at first)
                 i += 1
+    if nans != NULL:
+        leave_nans_out(high, by, reciprocals, nans, a.divisor != 0, i)
+    for j in range(i if s.shrunk else 0):
+        if is_shrunk(&high[j], <double *>s.row.sums.low + j, <double *>s.row.sums.rest + j,
+                     s.lower, j):
+            by[j] *= power_of_two(-SHRINK_BITS)
+        reciprocals[j] = 1 / by[j] if by[j] else 0
 
 
 cdef void average_by_digits(const View *y, const char *src, const Block *b,

@@ -92,11 +92,6 @@ cdef bint average_exact(const View *y, Passes *t, const char *src, const Block *
     return True
 
 
-cdef void begin_exact(Passes *t, const Block *b, const acc_t *tag) noexcept nogil:
-    begin_passes(t, b, NULL, -1, tag)
-    t.pixels = sizeof(acc_t) == 8 and has_pixels(t, b, F32, tag)
-
-
 cdef void average_planes_exact(const View *y, const char *src, Block *b,
                                const acc_t *tag) noexcept nogil:
     """Pool the planes of a tile."""
@@ -105,12 +100,12 @@ cdef void average_planes_exact(const View *y, const char *src, Block *b,
     cdef const Tile *tile = b.tile
     cdef bint spaced = evenly_spaced(p, b.x) and evenly_spaced(p, y)
     # (If one sum of doubles is rounded, most are.)
-    cdef bint tries = True, gives_up = p.code == F64
+    cdef bint tries = True, gives_up = p.code == F64, pixels
     cdef const char *at
     cdef Passes t
     cdef Part part
-    begin_tile(&t, src, b, tag)             # (whatever is left out)
-    begin_exact(&t, b, tag)
+    begin_tile(&t, src, b, tag)
+    t.pixels = pixels = sizeof(acc_t) == 8 and has_pixels(&t, b, F32, tag)
     part.plane = 0
     while part.plane < tile.planes:
         part.planes = 1
@@ -122,7 +117,8 @@ cdef void average_planes_exact(const View *y, const char *src, Block *b,
             part.stop = imin(tile.rows, part.row + (1 if a.whole else a.block_rows))
             if not (tries and average_exact(y, &t, at, b, &part, tag)):
                 average_by_digits(y, at, b, &part)
-                begin_exact(&t, b, tag)
+                begin_passes(&t, b, NULL, -1, tag)
+                t.pixels = pixels
                 tries = not gives_up
             part.row = part.stop
         part.plane += part.planes

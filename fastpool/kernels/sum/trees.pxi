@@ -69,13 +69,12 @@ cdef const acc_t *converted(acc_t *line, acc_t *nans, const Trees *trees,
                 take_parts(line + c * n, <const double *>(src + c * trees.col), n, trees.part)
             return line
     if trees.ignores and runs == 1 and trees.size == sizeof(acc_t):
-        if take_nans(line, <const acc_t *>src, nans, n):
-            trees.found[0] = True
-        runs = 0
-    for c in range(runs):
-        trees.convert(line + c * n, src + c * trees.col, n, trees.word)
-    if trees.ignores and runs and take_nans(line, <const acc_t *>line, nans, trees.n * trees.cols):
-        trees.found[0] = True
+        trees.found[0] |= take_nans(line, <const acc_t *>src, nans, n)
+    else:
+        for c in range(runs):
+            trees.convert(line + c * n, src + c * trees.col, n, trees.word)
+        if trees.ignores:
+            trees.found[0] |= take_nans(line, <const acc_t *>line, nans, trees.n * trees.cols)
     if acc_t is double:
         if trees.part != NULL:
             take_parts(line, line, trees.n * trees.cols, trees.part)
@@ -130,15 +129,23 @@ cdef void add_leaf(acc_t *to, const Trees *trees, Py_ssize_t first, Py_ssize_t t
     add_in_pairs(&pairs, to)
 
 
+cdef inline Py_ssize_t halves_of(Py_ssize_t taps) noexcept nogil:
+    """Return into how many equal parts trees are halved at most."""
+    cdef Py_ssize_t count = 1
+    while taps > MOST_LEAF and taps % 2 == 0:
+        taps, count = taps // 2, 2 * count
+    return count
+
+
 cdef bint add_halves(acc_t *to, Trees *trees, Py_ssize_t first, Py_ssize_t taps,
                      const char *src, acc_t *spare) noexcept nogil:
-    """Add taps of the first axis whose halves are alike, next to one another, as planes are.
+    """Add halves of a tree over the first axis as planes, then these in pairs.
 
-    Return False if they are not.
+    Return False if halves are not alike, or have no room. `trees` is as before in the end.
     """
     cdef const PairAxis *axis = &trees.axes[0]
     cdef Py_ssize_t width = trees.cols * trees.n, size = taps, count = 1
-    cdef Py_ssize_t planes = trees.planes, plane = trees.plane, band = trees.band
+    cdef Py_ssize_t planes = trees.planes, plane = trees.plane, band = trees.band, t
     cdef acc_t *other = spare + trees.pitch
     cdef pairs_of_t pairs
     if first < axis.lo or first + taps > axis.hi or not (trees.direct or trees.add != NULL):
@@ -157,9 +164,8 @@ cdef bint add_halves(acc_t *to, Trees *trees, Py_ssize_t first, Py_ssize_t taps,
         count //= size
         begin_pairs(&pairs, other, width, count * planes, width)
         pairs.count, pairs.step, pairs.last_step = <int>size, size * width, size * width
-        while size > 0:
-            size -= 1
-            pairs.taps[size] = spare + size * width
+        for t in range(size):
+            pairs.taps[t] = spare + t * width
         if count == 1:
             pairs.to, pairs.pitch = to, band
         add_in_pairs(&pairs, to)

@@ -3,7 +3,8 @@
 # additions is that of numerics="pairwise" (docs/averages.md), whoever asks for the sums.
 #
 # Takes:   all windows whose additions need not be in order
-# Reads:   elements in place if they are of the type of sums, others from converted rows (ROWS)
+# Reads:   elements in place if they are of the type of sums; others are converted as they are
+#          added, or become rows first (ROWS); whole planes of bytes are added at once
 # Scratch: sums down the columns of some rows of windows, with margins of 0 (COLUMNS); parts of long
 #          windows and of strides (SPLIT), and of tall ones (TALL); zeros (NO_ROW), parts of trees
 #          (PARTS)
@@ -83,6 +84,22 @@ cdef void begin_passes(Passes *t, const Block *b, const part_t *part, int word,
     if not a.walks:
         t.left = round_up(tile.left * n, lanes)     # (the first column is where vectors begin)
     t.has_margins = a.walks
+
+
+cdef void begin_tile(Passes *t, const char *src, Block *b, const acc_t *tag) noexcept nogil:
+    """Set what the planes of a tile have in common. If none has a NaN, no NaN is left out."""
+    cdef const Problem *p = &b.average.frame.problem
+    cdef Part part
+    b.ignores = b.average.ignore_nan
+    begin_passes(t, b, NULL, -1, tag)
+    part.planes, part.row, part.stop, part.plane = 1, 0, b.tile.rows, 0
+    while b.ignores and part.plane < b.tile.planes:
+        if note_part(NULL, t, src + input_offset(p, b.x, b.tile, part.plane), b, &part):
+            return
+        part.plane += 1
+    if b.ignores:
+        b.ignores = False
+        begin_passes(t, b, NULL, -1, tag)
 
 
 cdef bint is_flat(const Trees *trees) noexcept nogil:
@@ -250,8 +267,7 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
     cdef Py_ssize_t halves = 1
     cdef acc_t *lines = <acc_t *>t.trees.lines + 2 * MOST_LEAF * a.pitch
     cdef const char *at
-    cdef Trees run = t.trees
-    cdef Trees slabs, trees
+    cdef Trees run, slabs, trees
     cdef acc_t *bands = <acc_t *>doubles(a, b.scratch, COLUMNS) + t.left
     cdef acc_t *columns = <acc_t *>doubles(a, b.scratch, SPLIT)
     cdef acc_t *sums = columns + cols * planes
@@ -262,8 +278,7 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
     size = cols * (tile.row_hi - tile.row_lo)
     if (p.code == I8 or p.code == U8) and is_whole_run(t, b):
         for i in range(planes):
-            columns[i] = <acc_t>sum_of_bytes(src + i * b.x.channel, b.slabs * size,
-                                             p.code == I8)
+            columns[i] = <acc_t>sum_of_bytes(src + i * b.x.channel, b.slabs * size, p.code == I8)
         return columns
     if not t.flat:
         most = begin_slabs(&slabs, t, size, b, tag)
@@ -271,7 +286,9 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
             and (planes == 1 or b.x.channel == size * item)
             and (t.trees.add == NULL or cols < lanes)):
         most = a.lines * a.line // size
-    run.n, run.col = 1, item
+    if most:
+        run = t.trees
+        run.n, run.col = 1, item
     if p.rows.kernel == 1 and t.flat and t.trees.direct and b.x.col == item:
         bands, pitch = <acc_t *>src, b.x.channel // item
         plane, room = planes, False         # (rows are bands)
@@ -280,7 +297,7 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
         at = src + plane * b.x.channel
         if most:                            # planes are converted, or slabs added, as one run
             count = imin(count, most)
-            if not t.trees.direct:
+            if not t.trees.direct:          # (no NaN is left out, so their half of lines is free)
                 run.cols = count * b.slabs * size
                 at = <const char *>converted(lines if t.flat else lines + a.lines * a.line, lines,
                                              &run, at)
@@ -410,7 +427,7 @@ cdef void add_planes(acc_t *bands, Trees *trees, const char *src, Py_ssize_t pla
             most = b.average.band
             if w.kernel % 2 == 0 and channel == w.kernel * w.dilation * row:
                 # (Halves of planes are planes: `add_halves`.)
-                most = (tile.col_hi - tile.col_lo) * imin(8, w.kernel & -w.kernel)
+                most = (tile.col_hi - tile.col_lo) * halves_of(w.kernel)
             most = imax(1, b.average.pitch // most)
     trees.plane, trees.band = channel, b.average.band
     while i < planes:

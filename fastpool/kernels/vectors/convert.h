@@ -11,8 +11,8 @@ static void to_floats_f32(void *to, const void *from, ptrdiff_t n, int word) {
     (void)word;
     memcpy(to, from, (size_t)n * 4);
 }
-/* As many words as there are floats in a vector: sums of a few bytes. */
-typedef int16_t half_words __attribute__((vector_size(VEC_BYTES / 2)));
+/* As many as there are floats in a vector: sums of a few bytes. */
+typedef int16_t shorts_t __attribute__((vector_size(VEC_BYTES / 2)));
 #if VEC_BYTES == 64
 #define TO_FLOATS_LANES 16
 #define LOAD_LANES(p) _mm256_loadu_si256((const __m256i *)(p))
@@ -30,13 +30,13 @@ INLINE vec_t floats_i16(const int16_t *p) {
 INLINE vec_t floats_u16(const uint16_t *p) {
     return FLOATS_OF(_mm512_cvtepu16_epi32(LOAD_LANES(p)));
 }
-INLINE half_words words_i8(const int8_t *p) {
-    return (half_words)_mm256_cvtepi8_epi16(LOAD_BYTES(p));
+INLINE shorts_t shorts_i8(const int8_t *p) {
+    return (shorts_t)_mm256_cvtepi8_epi16(LOAD_BYTES(p));
 }
-INLINE half_words words_u8(const uint8_t *p) {
-    return (half_words)_mm256_cvtepu8_epi16(LOAD_BYTES(p));
+INLINE shorts_t shorts_u8(const uint8_t *p) {
+    return (shorts_t)_mm256_cvtepu8_epi16(LOAD_BYTES(p));
 }
-INLINE vec_t floats_of_words(half_words v) {
+INLINE vec_t floats_of_shorts(shorts_t v) {
     return FLOATS_OF(_mm512_cvtepi16_epi32((__m256i)v));
 }
 #elif VEC_BYTES == 32
@@ -56,13 +56,13 @@ INLINE vec_t floats_i16(const int16_t *p) {
 INLINE vec_t floats_u16(const uint16_t *p) {
     return FLOATS_OF(_mm256_cvtepu16_epi32(LOAD_LANES(p)));
 }
-INLINE half_words words_i8(const int8_t *p) {
-    return (half_words)_mm_cvtepi8_epi16(LOAD_BYTES(p));
+INLINE shorts_t shorts_i8(const int8_t *p) {
+    return (shorts_t)_mm_cvtepi8_epi16(LOAD_BYTES(p));
 }
-INLINE half_words words_u8(const uint8_t *p) {
-    return (half_words)_mm_cvtepu8_epi16(LOAD_BYTES(p));
+INLINE shorts_t shorts_u8(const uint8_t *p) {
+    return (shorts_t)_mm_cvtepu8_epi16(LOAD_BYTES(p));
 }
-INLINE vec_t floats_of_words(half_words v) {
+INLINE vec_t floats_of_shorts(shorts_t v) {
     return FLOATS_OF(_mm256_cvtepi16_epi32((__m128i)v));
 }
 #endif
@@ -160,7 +160,7 @@ INLINE vec_u64 sums_of_eight(vec_t v) { /* neighbours */
     return ((vec_u64)fours & 0xffffffff) + ((vec_u64)fours >> 32);
 #endif
 }
-/* Signed bytes are added with 128, which lanes that are no element have too. */
+/* 128 is added to signed bytes. Lanes past the end have it too. */
 static int64_t sum_of_bytes(const char *p, ptrdiff_t n, int is_signed) {
     const vec_t bias = (vec_t)((vec_u8){0} + (uint8_t)(is_signed ? 128 : 0));
     vec_u64 sums = {0};
@@ -176,13 +176,13 @@ static int64_t sum_of_bytes(const char *p, ptrdiff_t n, int is_signed) {
 
 #define NANS_FLOAT(V, v) (vec_t)((V)(v) != (V)(v))
 #define NANS_HALF(bits, v) (vec_t)(((vec_i16)(v) & 0x7fff) > bits)
-#define DEFINE_HAS_NAN(name, T, NANS, what)                                                       \
+#define DEFINE_HAS_NAN(name, T, NANS, how)                                                        \
     static int has_nan_##name(const char *p, ptrdiff_t n) {                                       \
         vec_t any = {0};                                                                          \
         n *= (ptrdiff_t)sizeof(T);                                                                \
         for (; n >= VEC_BYTES; n -= VEC_BYTES, p += VEC_BYTES)                                    \
-            any |= NANS(what, vec_load(p));                                                       \
-        if (n > 0) any |= NANS(what, vec_load_part(p, (size_t)n));                                \
+            any |= NANS(how, vec_load(p));                                                        \
+        if (n > 0) any |= NANS(how, vec_load_part(p, (size_t)n));                                 \
         return vec_any(any);                                                                      \
     }
 DEFINE_HAS_NAN(f32, float, NANS_FLOAT, vec_f32)

@@ -253,6 +253,7 @@ cdef extern from "kernels/vectors/pairwise.h" nogil:
     add_converted_t add_converted_of(int, bint)
     void add_to(...)
     bint take_nans(...)
+    void leave_nans_out(double *, double *, double *, const double *, bint, Py_ssize_t)
     void divide_some(...)
 
 cdef extern from "kernels/vectors/squares.h" nogil:

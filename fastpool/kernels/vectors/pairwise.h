@@ -127,19 +127,19 @@ INLINE void store_first_f64(double *p, vec_f64 v, ptrdiff_t n) {
 #endif
 
 /* Load or store at least one lane; there may be more than a vector. */
-#define DEFINE_MOST(name, T)                                                                      \
-    INLINE vec_##name load_most_##name(const T *p, ptrdiff_t n) {                                 \
+#define DEFINE_UP_TO(name, T)                                                                     \
+    INLINE vec_##name load_up_to_##name(const T *p, ptrdiff_t n) {                                \
         return n < VEC_BYTES / (ptrdiff_t)sizeof(T) ? load_first_##name(p, n)                     \
                                                     : (vec_##name)vec_load(p);                    \
     }                                                                                             \
-    INLINE void store_most_##name(T *p, vec_##name v, ptrdiff_t n) {                              \
+    INLINE void store_up_to_##name(T *p, vec_##name v, ptrdiff_t n) {                             \
         if (n < VEC_BYTES / (ptrdiff_t)sizeof(T))                                                 \
             store_first_##name(p, v, n);                                                          \
         else                                                                                      \
             vec_store(p, (vec_t)v);                                                               \
     }
-DEFINE_MOST(f32, float)
-DEFINE_MOST(f64, double)
+DEFINE_UP_TO(f32, float)
+DEFINE_UP_TO(f64, double)
 
 /* Divide a vector by `by`, whose reciprocal is high + low. */
 #if HAS_FMA
@@ -254,19 +254,19 @@ DEFINE_MOST(f64, double)
     static void add_to_##name(T *to, const T *sums, ptrdiff_t n) {                                \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
         for (ptrdiff_t i = 0; i < n; i += lanes)                                                  \
-            store_most_##name(to + i, load_most_##name(to + i, n - i) +                           \
-                                          load_most_##name(sums + i, n - i), n - i);              \
+            store_up_to_##name(to + i, load_up_to_##name(to + i, n - i) +                         \
+                                          load_up_to_##name(sums + i, n - i), n - i);             \
     }                                                                                             \
-    /* Copy n numbers, NaN as 0. `nans` gets 1 for each, 0 for others. Return whether one was. */ \
+    /* Copy n numbers, NaN as 0; `nans` gets 1 for these. Return whether there was one. */         \
     static int take_nans_##name(T *to, const T *p, T *nans, ptrdiff_t n) {                        \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
         const vec_##name one = (vec_##name){0} + 1;                                               \
         vec_t any = {0};                                                                          \
         for (ptrdiff_t i = 0; i < n; i += lanes) {                                                \
-            const vec_##name v = load_most_##name(p + i, n - i);                                  \
+            const vec_##name v = load_up_to_##name(p + i, n - i);                                 \
             const vec_t nan = (vec_t)(v != v);                                                    \
-            store_most_##name(to + i, (vec_##name)(~nan & (vec_t)v), n - i);                      \
-            store_most_##name(nans + i, (vec_##name)(nan & (vec_t)one), n - i);                   \
+            store_up_to_##name(to + i, (vec_##name)(~nan & (vec_t)v), n - i);                     \
+            store_up_to_##name(nans + i, (vec_##name)(nan & (vec_t)one), n - i);                  \
             any |= nan;                                                                           \
         }                                                                                         \
         return vec_any(any);                                                                      \
@@ -280,14 +280,14 @@ DEFINE_MOST(f64, double)
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
         const vec_##name zero = {0}, unit = zero + 1;                                             \
         for (ptrdiff_t i = 0; i < n; i += lanes) {                                                \
-            vec_##name none = load_most_##name(nans + i, n - i);                                  \
-            vec_##name all = one ? zero + taps[0] : load_most_##name(taps + i, n - i);            \
-            vec_##name d = one ? zero + by[0] : load_most_##name(by + i, n - i);                  \
+            vec_##name none = load_up_to_##name(nans + i, n - i);                                 \
+            vec_##name all = one ? zero + taps[0] : load_up_to_##name(taps + i, n - i);           \
+            vec_##name d = one ? zero + by[0] : load_up_to_##name(by + i, n - i);                 \
             if (!fixed) d -= none;                                                                \
             d = (vec_##name)((vec_t)d | ((vec_t)(d == zero) & (vec_t)unit));                      \
             vec_t empty = (vec_t)(none == all) & (vec_t)(none > zero);                            \
-            d = load_most_##name(sums + i, n - i) / d;                                            \
-            store_most_##name(sums + i, (vec_##name)((vec_t)d | empty), n - i);                   \
+            d = load_up_to_##name(sums + i, n - i) / d;                                           \
+            store_up_to_##name(sums + i, (vec_##name)((vec_t)d | empty), n - i);                  \
         }                                                                                         \
     }
 DEFINE_DIVIDE_SOME(f32, float)
@@ -299,6 +299,24 @@ static void divide_some_f32_f64(float *sums, const double *nans, const double *t
         const double all = taps[one ? 0 : i], count = by[one ? 0 : i], none = nans[i];
         const float d = (float)(fixed ? count : count - none);
         sums[i] = none > 0 && none == all ? NAN : sums[i] / (d == 0 ? 1 : d);
+    }
+}
+/* Leave NaN out of n exact sums and of what divides them. `reciprocals` has the taps at first. */
+static void leave_nans_out(double *sums, double *by, double *reciprocals, const double *nans,
+                           int fixed, ptrdiff_t n) {
+    const vec_f64 zero = {0}, unit = zero + 1;
+    for (ptrdiff_t i = 0; i < n; i += VEC_BYTES / 8) {
+        const vec_f64 none = load_up_to_f64(nans + i, n - i);
+        const vec_f64 taps = load_up_to_f64(reciprocals + i, n - i);
+        const vec_t empty = (vec_t)(none == taps) & (vec_t)(none > zero);
+        const vec_f64 sum = load_up_to_f64(sums + i, n - i);
+        const vec_f64 d = load_up_to_f64(by + i, n - i) - (fixed ? zero : none);
+        const vec_t no_divisor = (vec_t)(d == zero);
+        store_up_to_f64(sums + i, (vec_f64)((vec_t)sum | empty), n - i);
+        store_up_to_f64(by + i, d, n - i);
+        store_up_to_f64(reciprocals + i,
+                       (vec_f64)((vec_t)(unit / (vec_f64)((vec_t)d | (no_divisor & (vec_t)unit))) &
+                                 ~no_divisor), n - i);
     }
 }
 #define ONE_ELEMENT(t) p[t][i * stride]
@@ -356,8 +374,8 @@ DEFINE_ADD_CONVERTED(f64, double, u32, uint32_t, WIDE_U32, (vec_t), AS_DOUBLE_NU
 #ifdef TO_FLOATS_LANES
 #define FLOATS_F16(t) (vec_f32)floats_f16(p[t] + i)
 #define FLOATS_BF16(t) (vec_f32)floats_bf16(p[t] + i)
-#define WORDS_I8(t) words_i8(p[t] + i)
-#define WORDS_U8(t) words_u8(p[t] + i)
+#define SHORTS_I8(t) shorts_i8(p[t] + i)
+#define SHORTS_U8(t) shorts_u8(p[t] + i)
 #define FLOATS_I16(t) (vec_f32)floats_i16(p[t] + i)
 #define FLOATS_U16(t) (vec_f32)floats_u16(p[t] + i)
 #define AS_FLOAT_f16(t) (float)as_double_f16(p[t][i])
@@ -365,8 +383,8 @@ DEFINE_ADD_CONVERTED(f64, double, u32, uint32_t, WIDE_U32, (vec_t), AS_DOUBLE_NU
 #define AS_FLOAT_NUMBER(t) (float)p[t][i]
 DEFINE_ADD_CONVERTED(f32, float, f16, float16_t_, FLOATS_F16, (vec_t), AS_FLOAT_f16)
 DEFINE_ADD_CONVERTED(f32, float, bf16, bfloat16_t_, FLOATS_BF16, (vec_t), AS_FLOAT_bf16)
-DEFINE_ADD_CONVERTED(f32, float, i8, int8_t, WORDS_I8, floats_of_words, AS_FLOAT_NUMBER)
-DEFINE_ADD_CONVERTED(f32, float, u8, uint8_t, WORDS_U8, floats_of_words, AS_FLOAT_NUMBER)
+DEFINE_ADD_CONVERTED(f32, float, i8, int8_t, SHORTS_I8, floats_of_shorts, AS_FLOAT_NUMBER)
+DEFINE_ADD_CONVERTED(f32, float, u8, uint8_t, SHORTS_U8, floats_of_shorts, AS_FLOAT_NUMBER)
 DEFINE_ADD_CONVERTED(f32, float, i16, int16_t, FLOATS_I16, (vec_t), AS_FLOAT_NUMBER)
 DEFINE_ADD_CONVERTED(f32, float, u16, uint16_t, FLOATS_U16, (vec_t), AS_FLOAT_NUMBER)
 #endif
@@ -392,7 +410,7 @@ static add_converted_t add_converted_of(int code, int in_doubles) {
 #define set_pair_reciprocals(by, high, low, n)                                                    \
     BY_SUM(set_pair_reciprocals, by)(by, high, low, n)
 #define add_to(to, sums, n) BY_SUM(add_to, to)(to, sums, n)
-#define divide_some(sums, nans, taps, by, one, fixed, n) /* (not doubles by floats) */             \
+#define divide_some(sums, nans, taps, by, one, fixed, n) /* (of doubles, in double) */            \
     _Generic(*(sums), float: BY_SUM(divide_some_f32, nans), double: divide_some_f64_f64)          \
     (sums, (const void *)(nans), (const void *)(taps), (const void *)(by), one, fixed, n)
 #define take_nans(to, p, nans, n) BY_SUM(take_nans, to)(to, p, nans, n)
