@@ -77,7 +77,9 @@ cdef void begin_passes(Passes *t, const Block *b, const part_t *part, int word,
     begin_trees(&t.down, n, a.pitch, tag)   # (a copy of all axes would take 0.1 us)
     t.down.cols, t.down.zeros = cols, trees.zeros
     trees.found = &t.nans
-    t.one_run = trees.col == n * trees.size and b.x.row == cols * trees.col
+    # (The stride of one row, or of one channel, may be 0.)
+    t.one_run = trees.col == n * trees.size and (
+        tile.row_hi - tile.row_lo <= 1 or b.x.row == cols * trees.col)
     t.line = cols * n if t.one_run else round_up(cols * n, lanes)
     t.left = 0
     fill(<acc_t *>trees.zeros, a.pitch, <acc_t>0)
@@ -281,8 +283,8 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
             columns[i] = <acc_t>sum_of_bytes(src + i * b.x.channel, b.slabs * size, p.code == I8)
         return columns
     if not t.flat:
-        most = begin_slabs(&slabs, t, size, b, tag)
-    elif (not t.trees.direct and b.x.col == item and b.x.row == cols * item
+        most = begin_slabs(&slabs, t, size, planes, b, tag)
+    elif (not t.trees.direct and t.one_run
             and (planes == 1 or b.x.channel == size * item)
             and (t.trees.add == NULL or cols < lanes)):
         most = a.lines * a.line // size
@@ -290,7 +292,7 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
         run = t.trees
         run.n, run.col = 1, item
     if p.rows.kernel == 1 and t.flat and t.trees.direct and b.x.col == item:
-        bands, pitch = <acc_t *>src, b.x.channel // item
+        bands, pitch = <acc_t *>src, b.x.channel // item if planes > 1 else cols
         plane, room = planes, False         # (rows are bands)
     while plane < planes:
         count = planes - plane
@@ -321,7 +323,7 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
     if cols > BLOCK_COLUMNS and all_real:
         size = cols
         while (size % 2 == 0 and size > BLOCK_COLUMNS and pitch == size
-               and 2 * halves * planes <= FULL_ROW):
+               and 2 * halves * planes <= imin(FULL_ROW, t.trees.pitch)):
             size, pitch, halves = size // 2, pitch // 2, 2 * halves
         begin_trees(&trees, halves * planes, t.trees.pitch, bands)
         trees.axes[0].step = trees.col
@@ -344,8 +346,8 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
     return sums
 
 
-cdef Py_ssize_t begin_slabs(Trees *slabs, const Passes *t, Py_ssize_t size, const Block *b,
-                            const acc_t *tag) noexcept nogil:
+cdef Py_ssize_t begin_slabs(Trees *slabs, const Passes *t, Py_ssize_t size, Py_ssize_t planes,
+                            const Block *b, const acc_t *tag) noexcept nogil:
     """Set trees over the leading axes of planes, whose slabs have `size` neighbouring elements.
 
     Return how many planes a call may add, 0 if slabs are not whole. If elements are converted
@@ -363,7 +365,8 @@ cdef Py_ssize_t begin_slabs(Trees *slabs, const Passes *t, Py_ssize_t size, cons
             return 0
         slabs.axes[i].step = slabs.axes[i].step // slabs.size * sizeof(acc_t)
     if not slabs.direct:
-        if b.x.channel != b.slabs * size * slabs.size or not is_whole_run(t, b):
+        if not is_whole_run(t, b) or (
+                planes > 1 and b.x.channel != b.slabs * size * slabs.size):
             return 0
         most = imin(most, room // (b.slabs * size))
         slabs.direct, slabs.size, slabs.col = True, sizeof(acc_t), sizeof(acc_t)
@@ -379,7 +382,7 @@ cdef bint is_whole_run(const Passes *t, const Block *b) noexcept nogil:
         if not takes_whole(&p.lead[i]):
             return False
     for s in range(b.slabs):
-        if b.offsets[s] != s * p.rows.size * b.x.row:
+        if b.offsets[s] != s * p.rows.size * p.cols.size * t.trees.size:
             return False
     return t.one_run and takes_whole(&p.rows) and takes_whole(&p.cols)
 
