@@ -72,7 +72,7 @@ cdef bint note_part(range_t *noted, const Passes *t, const char *src, const Bloc
                 for c in range(runs):
                     row = src + i * b.x.channel + b.offsets[s] + r * b.x.row + c * b.x.col
                     if noted == NULL:
-                        if has_nan(row, n, b.average.frame.problem.code):
+                        if contains_nan(row, n, b.average.frame.problem.code):
                             return True
                         continue
                     at = 0

@@ -176,8 +176,8 @@ static int64_t sum_of_bytes(const char *p, ptrdiff_t n, int is_signed) {
 
 #define NANS_FLOAT(V, v) (vec_t)((V)(v) != (V)(v))
 #define NANS_HALF(bits, v) (vec_t)(((vec_i16)(v) & 0x7fff) > bits)
-#define DEFINE_HAS_NAN(name, T, NANS, how)                                                        \
-    static int has_nan_##name(const char *p, ptrdiff_t n) {                                       \
+#define DEFINE_CONTAINS_NAN(name, T, NANS, how)                                                   \
+    static int contains_nan_##name(const char *p, ptrdiff_t n) {                                  \
         vec_t any = {0};                                                                          \
         n *= (ptrdiff_t)sizeof(T);                                                                \
         for (; n >= VEC_BYTES; n -= VEC_BYTES, p += VEC_BYTES)                                    \
@@ -185,15 +185,15 @@ static int64_t sum_of_bytes(const char *p, ptrdiff_t n, int is_signed) {
         if (n > 0) any |= NANS(how, vec_load_part(p, (size_t)n));                                 \
         return vec_any(any);                                                                      \
     }
-DEFINE_HAS_NAN(f32, float, NANS_FLOAT, vec_f32)
-DEFINE_HAS_NAN(f64, double, NANS_FLOAT, vec_f64)
-DEFINE_HAS_NAN(f16, float16_t_, NANS_HALF, 0x7c00)
-DEFINE_HAS_NAN(bf16, bfloat16_t_, NANS_HALF, 0x7f80)
-static int has_nan(const char *p, ptrdiff_t n, int code) {
-    return code == F32   ? has_nan_f32(p, n)
-           : code == F64 ? has_nan_f64(p, n)
-           : code == F16 ? has_nan_f16(p, n)
-                         : has_nan_bf16(p, n);
+DEFINE_CONTAINS_NAN(f32, float, NANS_FLOAT, vec_f32)
+DEFINE_CONTAINS_NAN(f64, double, NANS_FLOAT, vec_f64)
+DEFINE_CONTAINS_NAN(f16, float16_t_, NANS_HALF, 0x7c00)
+DEFINE_CONTAINS_NAN(bf16, bfloat16_t_, NANS_HALF, 0x7f80)
+static int contains_nan(const char *p, ptrdiff_t n, int code) {
+    return code == F32   ? contains_nan_f32(p, n)
+           : code == F64 ? contains_nan_f64(p, n)
+           : code == F16 ? contains_nan_f16(p, n)
+                         : contains_nan_bf16(p, n);
 }
 
 /* Set n sums to elements, or to one word of each. */

@@ -161,6 +161,7 @@ DEFINE_UP_TO(f64, double)
         if (HAS_FMA) same[2] = zero + low[0], low = (const T *)&same[2];                          \
     }                                                                                             \
     (void)by, (void)high, (void)low;
+
 /* The first vector of a row overlaps the second, unless the row is shorter than a vector. */
 #define DEFINE_ADD_IN_PAIRS(name, T)                                                              \
     INLINE void add_rows_of_##name(const pairs_of_t *a, const int count, const int stride,        \
@@ -301,6 +302,7 @@ static void divide_some_f32_f64(float *sums, const double *nans, const double *t
         sums[i] = none > 0 && none == all ? NAN : sums[i] / (d == 0 ? 1 : d);
     }
 }
+
 /* Leave NaN out of n exact sums and of what divides them. `reciprocals` has the taps at first. */
 static void leave_nans_out(double *sums, double *by, double *reciprocals, const double *nans,
                            int fixed, ptrdiff_t n) {
