@@ -5,7 +5,15 @@ from typing import NamedTuple
 
 from .._planning.dtypes import ITEMSIZE, is_float
 from .divisor_counts import counts_of, divisors, most_divisor
-from .pass_sizes import INTERLEAVED, MOST_LEAF, MOST_MARGINS, NO_PASSES, WHOLE_PLANES, pass_sizes
+from .pass_sizes import (
+    INTERLEAVED,
+    MOST_LEAF,
+    MOST_MARGINS,
+    NO_PASSES,
+    WHOLE_PLANES,
+    are_signals,
+    pass_sizes,
+)
 from .passes import trimmed, whole_window
 from .work import NO_ROWS, work_bytes
 
@@ -81,6 +89,7 @@ class SumWork(NamedTuple):
     tall: int  # elements of parts that rows of tall windows share
     long_rows: int  # rows of sums whose columns are added at once
     whole: bool  # have planes one window each?
+    signals: bool  # are these planes one row of neighbours?
     wide_counts: bool  # do only doubles hold the numbers of NaN of a window?
     band: int  # sums of columns with their margins
     digit_bits: int  # of elements whose sums a double does not hold
@@ -142,7 +151,8 @@ def _arranged(plan, in_order, channels_last, moves):
                 values[longest], values[-2] = values[-2], values[longest]
     cols = windows[-1]
     most = MOST_LEAF if channels_last else LONG_ROW
-    if windows[-2].is_trivial and cols.out == 1 and most_taps(cols) > most:
+    signals = moves and not channels_last and are_signals(plan, windows)
+    if windows[-2].is_trivial and cols.out == 1 and most_taps(cols) > most and not signals:
         # Sums of columns take scratch for each of them, and those of rows do not: 8x1000x256,
         # channels last, 1056 -> 440 us. (An axis of one element changes no order of additions.)
         for values in (windows, axes, counts):
@@ -217,6 +227,7 @@ def make_sum_work(plan, moves=True):
         tall=sizes.tall,
         long_rows=sizes.long_rows,
         whole=sizes.one_window,
+        signals=sizes.signals,
         wide_counts=max(taps, abs(most_divisor(plan))) > 2**24,
         band=sizes.span * channels + 64,
         digit_bits=51 - math.ceil(math.log2(max(2, taps))),

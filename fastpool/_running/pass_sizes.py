@@ -18,6 +18,7 @@ TALL_ELEMENTS = 64
 MOST_TALL = 4 << 20
 LINE_BYTES = 64  # of the longest vector, of which lines are multiples
 MOST_LINES = 8 << 20  # bytes of rows that are converted, or added along leading axes
+BLOCK_COLUMNS = 128  # of these that are added at once (whole_planes.pxi repeats it)
 WHOLE_PLANES = 64  # planes of one window at a time
 PLANES_AT_ONCE = 8  # of these, halves included: 512x60x60 float32 350 -> 250 us
 WHOLE_ELEMENTS = 2048  # of planes that are converted as one run
@@ -37,9 +38,19 @@ class Sizes(NamedTuple):
     line: int
     tall: int
     long_rows: int
+    signals: bool
 
 
-NO_PASSES = Sizes(0, 0, 1, False, False, 0, 0, 0, 0, 0)
+NO_PASSES = Sizes(0, 0, 1, False, False, 0, 0, 0, 0, 0, False)
+
+
+def are_signals(plan, windows):
+    """Has each plane one row, and one window that takes more than a block of its elements?"""
+    *others, cols = windows
+    if plan.nan == "ignore" or plan.numerics == "sequential":
+        return False
+    whole = cols.out == cols.dilation == 1 and 0 <= cols.begin <= cols.size - cols.kernel
+    return whole and cols.kernel > BLOCK_COLUMNS and all(other.is_trivial for other in others)
 
 
 def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
@@ -54,6 +65,9 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     walks |= cols.out == 1 and cols.kernel > MOST_LEAF and channels > 1  # (no parts are shared)
     span = under if walks else span
     one_window = channels == 1 and plan.nan != "ignore" and rows.out == cols.out == 1
+    signals = one_window and moves and are_signals(plan, windows)
+    if signals:
+        span = BLOCK_COLUMNS
     pitch = max(channels, min(PASS_ELEMENTS, span * channels))
     if one_window:
         pitch = max(WHOLE_PLANES, min(2 * PASS_ELEMENTS, PLANES_AT_ONCE * (span + 64)), pitch)
@@ -76,7 +90,7 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     few = rows.places or (not one_window and lines > block_rows * rows.kernel)
     lanes = LINE_BYTES // item
     line = -(-under * channels // lanes) * lanes
-    if in_place or few or lines * line * item > MOST_LINES:
+    if in_place or signals or few or lines * line * item > MOST_LINES:
         lines = 0
     return Sizes(
         span=span,
@@ -89,6 +103,7 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
         line=line,
         tall=tall,
         long_rows=long_rows,
+        signals=signals,
     )
 
 

@@ -68,6 +68,7 @@ cdef struct Average:                    # an average pooling, ready to run
     Py_ssize_t tall                     # elements of parts that neighbours share (tall_windows.pxi)
     Py_ssize_t long_rows                # rows of sums whose columns are added at once
     Py_ssize_t whole                    # has each plane one window?
+    Py_ssize_t signals                  # are these one row of neighbours?
     Py_ssize_t wide_counts              # do only doubles hold the numbers of NaN?
     # The rest:
     int result                          # code of the result's dtype
@@ -87,7 +88,7 @@ cdef struct Average:                    # an average pooling, ready to run
 AVERAGE_FIELDS = (
     "ignore_nan", "sequential", "pairwise", "interleaves", "block", "block_rows", "band",
     "digit_bits", "small_floats", "pitch", "walks", "parts", "lines", "line", "tall", "long_rows",
-    "whole", "wide_counts",
+    "whole", "signals", "wide_counts",
 )
 
 
@@ -292,6 +293,9 @@ cdef int plan_average(Average *a, work) except -1:
     sizes[<int>COLUMNS] = a.block_rows * a.band
     sizes[<int>SPLIT] = imax(a.long_rows, a.block_rows if a.whole else 1) * a.band
     sizes[<int>SPLIT] += MOST_SPLIT * (VEC_BYTES + 1)
+    if a.whole and p.cols.size > BLOCK_COLUMNS:
+        i = (FULL_ROW + SOME_ROWS) * BLOCK_COLUMNS + FULL_ROW
+        sizes[<int>SPLIT] = imax(sizes[<int>SPLIT], i)
     sizes[<int>PARTS], sizes[<int>TALL], sizes[<int>NO_ROW] = a.parts, a.tall, a.pitch
     sizes[<int>ROWS] = 2 * (MOST_LEAF * a.pitch + a.lines * a.line)
     sizes[<int>HIGH] = a.block
