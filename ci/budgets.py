@@ -128,7 +128,7 @@ BUDGETS = (
     ("machine code of the largest build", "kB", 1500, 1200, code_kilobytes),
     ("wheel", "kB", 2300, 1900, wheel_kilobytes),
     (
-        *("Cython and C", "lines", 14830, 11500),
+        *("Cython and C", "lines", 14870, 11500),
         lambda: lines(*(f"fastpool/*.{ending}" for ending in ("pyx", "pxi", "pxd", "h"))),
     ),
     (

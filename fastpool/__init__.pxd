@@ -16,6 +16,7 @@ cdef extern from "fastpool.h" nogil:
         FASTPOOL_OVERLAP
         FASTPOOL_INDEX_OUTSIDE
         FASTPOOL_EXTRA_INDICES
+        FASTPOOL_BAD_TASKS
         FASTPOOL_X_NULL
         FASTPOOL_Y_NULL
         FASTPOOL_INDICES_NULL
@@ -45,6 +46,11 @@ cdef extern from "fastpool.h" nogil:
         int (*avg_pool)(const fastpool_plan *, const void *, const Py_ssize_t *, void *,
                         const Py_ssize_t *, void *, const Py_ssize_t *, int, unsigned int) noexcept
 
+        size_t tasks
+        # Private to the library.
+        int (*run_tasks)(const fastpool_plan *, const void *, void *, void *, size_t,
+                         size_t) noexcept
+
     int fastpool_max_pool(const fastpool_plan *plan, const void *x, const Py_ssize_t *x_strides,
                           void *y, const Py_ssize_t *y_strides, void *indices,
                           const Py_ssize_t *indices_strides, int num_threads,
@@ -54,6 +60,8 @@ cdef extern from "fastpool.h" nogil:
     int fastpool_avg_pool(const fastpool_plan *plan, const void *x, const Py_ssize_t *x_strides,
                           void *y, const Py_ssize_t *y_strides, int num_threads,
                           unsigned int flags) noexcept
+    int fastpool_run_tasks(const fastpool_plan *plan, const void *x, void *y, void *indices,
+                           size_t first, size_t stop) noexcept
     const char *fastpool_error_text(int code) noexcept
 
     ctypedef struct fastpool_max_pool_attributes:

@@ -17,7 +17,7 @@ extern "C" {
 
 /* At run time, fastpool must have this major number, and this minor number or a later one. */
 #define FASTPOOL_ABI_MAJOR 1
-#define FASTPOOL_ABI_MINOR 1
+#define FASTPOOL_ABI_MINOR 2
 
 /* The result of running a plan. After any code except FASTPOOL_OK, nothing has been written. */
 enum fastpool_error {
@@ -29,6 +29,7 @@ enum fastpool_error {
     FASTPOOL_OVERLAP = 5,
     FASTPOOL_INDEX_OUTSIDE = 6,
     FASTPOOL_EXTRA_INDICES = 7,
+    FASTPOOL_BAD_TASKS = 8,
     FASTPOOL_X_NULL = 16,
     FASTPOOL_Y_NULL = 17,
     FASTPOOL_INDICES_NULL = 18,
@@ -78,6 +79,12 @@ struct fastpool_plan {
     /* Private to the library. */
     int (*avg_pool)(const fastpool_plan *, const void *, const ptrdiff_t *, void *,
                     const ptrdiff_t *, void *, const ptrdiff_t *, int, unsigned);
+
+    /* Since 1.2. */
+    size_t tasks; /* parts of a run, for fastpool_run_tasks; 0 if there are none */
+
+    /* Private to the library. */
+    int (*run_tasks)(const fastpool_plan *, const void *, void *, void *, size_t, size_t);
 };
 
 /* Pool x into y, and write the indices of the maxima to indices (NULL if the plan has none).
@@ -102,8 +109,21 @@ static inline int fastpool_avg_pool(const fastpool_plan *plan, const void *x,
                                     const ptrdiff_t *x_strides, void *y, const ptrdiff_t *y_strides,
                                     int num_threads, unsigned flags) {
     /* Code that was compiled with an earlier header makes shorter plans. */
-    if (!plan || plan->size < sizeof *plan || !plan->avg_pool) return FASTPOOL_BAD_PLAN;
+    if (!plan || plan->size < offsetof(fastpool_plan, tasks) || !plan->avg_pool)
+        return FASTPOOL_BAD_PLAN;
     return plan->avg_pool(plan, x, x_strides, y, y_strides, NULL, NULL, num_threads, flags);
+}
+
+/* Run a part of a pooling on the calling thread: the tasks from first up to, not including, stop.
+ *
+ * For programs with threads of their own. Once each of the plan's tasks was run, in any order and on
+ * any threads, y and indices are those of one run. Arrays are C-contiguous and share no memory.
+ * Since 1.2.
+ */
+static inline int fastpool_run_tasks(const fastpool_plan *plan, const void *x, void *y,
+                                     void *indices, size_t first, size_t stop) {
+    if (!plan || plan->size < sizeof *plan || !plan->run_tasks) return FASTPOOL_BAD_PLAN;
+    return plan->run_tasks(plan, x, y, indices, first, stop);
 }
 
 /* Write the values of x to their indices in y, and zeros elsewhere. Arrays are C-contiguous. */
@@ -126,6 +146,7 @@ static inline const char *fastpool_error_text(int code) {
     case FASTPOOL_INDEX_OUTSIDE:
         return "indices: one is negative, or not below the number of elements that it counts in";
     case FASTPOOL_EXTRA_INDICES: return "indices: given, but the plan returns none";
+    case FASTPOOL_BAD_TASKS: return "tasks: first above stop, or stop above the plan's tasks";
     case FASTPOOL_X_NULL: return "x: NULL";
     case FASTPOOL_Y_NULL: return "y: NULL";
     case FASTPOOL_INDICES_NULL: return "indices: NULL";

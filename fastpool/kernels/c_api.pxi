@@ -82,6 +82,22 @@ cdef int run_pool(const fastpool_plan *plan, const void *x, const Py_ssize_t *x_
                   const Py_ssize_t *y_strides, void *indices, const Py_ssize_t *indices_strides,
                   int threads, unsigned int flags) noexcept nogil:
     """Pool to maxima or averages: the frame of the plan has the loops."""
+    return run_part(plan, x, x_strides, y, y_strides, indices, indices_strides, threads, flags, 0,
+                    (<Prepared *>plan.compiled).frame.tiling.tasks)
+
+
+cdef int run_some_tasks(const fastpool_plan *plan, const void *x, void *y, void *indices,
+                        size_t first, size_t stop) noexcept nogil:
+    """Run some tasks of a pooling on the calling thread."""
+    if first > stop or stop > plan.tasks:
+        return FASTPOOL_BAD_TASKS
+    return run_part(plan, x, NULL, y, NULL, indices, NULL, 1, FASTPOOL_APART, first, stop)
+
+
+cdef int run_part(const fastpool_plan *plan, const void *x, const Py_ssize_t *x_strides, void *y,
+                  const Py_ssize_t *y_strides, void *indices, const Py_ssize_t *indices_strides,
+                  int threads, unsigned int flags, Py_ssize_t first,
+                  Py_ssize_t stop) noexcept nogil:
     cdef Prepared *prepared = <Prepared *>plan.compiled
     cdef int ndim = prepared.ndim, shift = prepared.shift, y_shift = prepared.y_shift
     cdef int index_shift = prepared.index_shift
@@ -91,7 +107,7 @@ cdef int run_pool(const fastpool_plan *plan, const void *x, const Py_ssize_t *x_
     cdef Py_ssize_t dense[3][MAX_NDIM]
     cdef Job job
     cdef int code = check_pointers(plan, x, y, y_itemsize, indices, threads, flags)
-    if code or not prepared.frame.tiling.tasks:
+    if code or first == stop:
         return code
     job.frame, job.more = prepared.frame, NULL
     describe(&arrays[0], x, ndim, prepared.x_shape, x_strides, dense[0], plan.itemsize)
@@ -110,7 +126,8 @@ cdef int run_pool(const fastpool_plan *plan, const void *x, const Py_ssize_t *x_
         if check and not (disjoint(&arrays[0], shift, &arrays[2], index_shift)
                           and disjoint(&arrays[1], y_shift, &arrays[2], index_shift)):
             return FASTPOOL_OVERLAP
-    if not run_job(&job, thread_count(prepared.frame, threads_of_run(plan, threads))):
+    threads = thread_count(prepared.frame, threads_of_run(plan, threads))
+    if not run_some(&job, first, stop, threads):
         return FASTPOOL_NO_MEMORY
     return FASTPOOL_OK
 
@@ -175,7 +192,8 @@ def fill_pool(Framed framed, uintptr_t address, size_t size, int threads):
     if prepared.with_indices:
         plan.index_itemsize = 1 << prepared.index_shift
         plan.indices_bytes = bytes_of(plan.output_shape, plan.ndim, plan.index_itemsize)
-    plan.compiled = prepared
+    plan.compiled, plan.run_tasks = prepared, run_some_tasks
+    plan.tasks = prepared.frame.tiling.tasks
     if isinstance(framed, Averaging):
         plan.avg_pool = run_pool
     else:

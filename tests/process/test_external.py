@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -208,6 +209,50 @@ def test_any_pooling_is_that_of_python_or_refused(driver, case):
         assert found[0] in (ERRORS["FASTPOOL_X_ALIGNMENT"], ERRORS["FASTPOOL_X_STRIDES"])
         kept = (array for array in found[1:] if array is not None)
         assert all((array == np.full_like(array, 77)).all() for array in kept)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("average", [False, True])
+def test_tasks_of_a_run_are_shared_by_threads_of_the_caller(driver, average, threads):
+    for shape in ((2, 40, 31, 33), (3, 5, 300), (1, 1, 2, 2), (0, 3, 8, 8)):
+        kernel = (2,) * (len(shape) - 2)
+        x = cases.values(shape, "float32", "ties", 0)
+        if average:
+            plan = fastpool.plan_avg_pool(shape, "float32", kernel)
+        else:
+            plan = fastpool.plan_max_pool(shape, "float32", kernel, return_indices=True)
+        compiled = compiled_plan(driver, plan)
+        y, indices = results(plan)
+        at_once = max(1, compiled.tasks // 7)
+        parts = [(i, min(i + at_once, compiled.tasks)) for i in range(0, compiled.tasks, at_once)]
+        with ThreadPoolExecutor(threads) as pool:
+            codes = pool.map(
+                lambda part, use=(compiled, at(x), at(y), at(indices)): use[0].run_tasks(
+                    *use[1:], *part
+                ),
+                reversed(parts),
+            )
+        assert not any(codes)
+        assert_pooled((0, y, indices), plan(x))
+
+
+def test_tasks_that_a_plan_has_not_are_an_error(driver):
+    x = np.zeros((2, 3, 8, 8), np.float32)
+    plan = fastpool.plan_max_pool(x.shape, "float32", 2)
+    compiled, (y, _) = driver.Plan(plan), results(plan)
+    n = compiled.tasks
+    assert n >= 1
+    for first, stop in ((0, n + 1), (1, 0), (n, 2**63), (n + 1, n + 1)):
+        code = compiled.run_tasks(at(x), at(y), None, first, stop)
+        assert code == ERRORS["FASTPOOL_BAD_TASKS"]
+    assert compiled.run_tasks(at(x), at(y), None, n, n) == 0
+    assert compiled.run_tasks(at(x), None, None, 0, n) == ERRORS["FASTPOOL_Y_NULL"]
+    unpool = driver.Plan("max_unpool", input_shape=x.shape, dtype="float32", kernel_shape=(2, 2))
+    assert unpool.tasks == 0
+    for bad in (unpool, driver.Plan(None)):
+        code = bad.run_tasks(at(x), at(y), at(x), 0, 0)
+        assert code == ERRORS["FASTPOOL_BAD_PLAN"]
+    assert (y == 77).all()
 
 
 def test_an_empty_input_may_be_anywhere(driver):

@@ -1,12 +1,12 @@
 # Share the tasks of a pooling among threads.
 
-cdef void run_tasks(Job *job, int threads) noexcept nogil:
+cdef void run_tasks(Job *job, Py_ssize_t first, Py_ssize_t stop, int threads) noexcept nogil:
     cdef Py_ssize_t task
     if threads == 1:
-        for task in range(job.frame.tiling.tasks):
+        for task in range(first, stop):
             job.frame.run(job, task, &job.scratch[0])
         return
-    for task in prange(job.frame.tiling.tasks, schedule='static', num_threads=threads):
+    for task in prange(first, stop, schedule='static', num_threads=threads):
         job.frame.run(job, task, &job.scratch[threadid()])
 
 
@@ -22,7 +22,11 @@ cdef inline int thread_count(const Frame *frame, int threads) noexcept nogil:
 
 
 cdef bint run_job(Job *job, int threads) noexcept nogil:
-    """Run on as many threads as `thread_count` said.
+    return run_some(job, 0, job.frame.tiling.tasks, threads)
+
+
+cdef bint run_some(Job *job, Py_ssize_t first, Py_ssize_t stop, int threads) noexcept nogil:
+    """Run some tasks on as many threads as `thread_count` said.
 
     If there is no memory for their scratch, return False with nothing done.
     """
@@ -39,7 +43,7 @@ cdef bint run_job(Job *job, int threads) noexcept nogil:
         scratch[i].margins = -1
         poison_redzones(scratch[i].area, layout.nbytes, layout.offsets, layout.areas)
     job.scratch = scratch
-    run_tasks(job, threads)
+    run_tasks(job, first, stop, threads)
     job.scratch = NULL
     unpoison_redzones(block, nbytes)
     if block != <size_t *>small:

@@ -148,44 +148,39 @@ cdef acc_t *sum_rows(const Trees *trees, const char *src, Py_ssize_t channel, Py
     """Return the trees of the columns of rows, one of each plane. `trees` makes elements sums."""
     cdef acc_t *columns = <acc_t *>doubles(b.average, b.scratch, SPLIT)
     cdef acc_t *sums = columns + FULL_ROW * BLOCK_COLUMNS
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, size = cols
     cdef Trees down
     cdef Rows rows
     rows.trees, rows.src, rows.channel, rows.planes = trees[0], src, channel, planes
-    rows.cols, rows.halves, rows.block = cols, 1, sums + FULL_ROW
-    while cols // rows.halves > BLOCK_COLUMNS and 2 * rows.halves * planes <= FULL_ROW:
+    rows.cols, rows.halves, rows.block, rows.offsets[0] = cols, 1, sums + FULL_ROW, 0
+    while size > BLOCK_COLUMNS and 2 * rows.halves * planes <= FULL_ROW:
+        size >>= 1
+        i = rows.halves
+        while i > 0:
+            i -= 1
+            rows.offsets[2 * i + 1] = rows.offsets[i] + size
+            rows.offsets[2 * i] = rows.offsets[i]
         rows.halves *= 2
-    for i in range(rows.halves):
-        rows.offsets[i] = half_offset(cols, rows.halves, i)
     rows.pitch = 0
     if planes == 1:
         channel = cols * trees.size
-    if trees.direct and cols % rows.halves == 0 and channel % trees.size == 0:
+    if trees.direct and size * rows.halves == cols and channel % trees.size == 0:
         if rows.halves == 1 or channel == cols * trees.size:
             rows.pitch = channel // trees.size // rows.halves
     begin_trees(&down, rows.halves * planes, b.average.pitch, tag)
     down.axes[0].step = down.col
-    add_blocks(sums, &down, &rows, columns, 0, cols // rows.halves,
+    add_blocks(sums, &down, &rows, columns, 0, size,
                <acc_t *>doubles(b.average, b.scratch, PARTS))
     for i in range(planes):
         sums[i] = sum_of_halves(sums + i * rows.halves, &rows, i)
     return sums
 
 
-cdef Py_ssize_t half_offset(Py_ssize_t taps, Py_ssize_t halves, Py_ssize_t half) noexcept nogil:
-    """Return the first tap of a half of a tree, or of a half of one of these, and so on."""
-    cdef Py_ssize_t offset = 0
-    while halves > 1:
-        offset += half % 2 * (taps // halves)
-        halves, half = halves // 2, half // 2
-    return offset
-
-
 cdef void take_columns(acc_t *columns, Rows *rows, Py_ssize_t first, Py_ssize_t taps,
                        const acc_t *tag) noexcept nogil:
     """Set columns of all rows, next to one another, as sums."""
-    cdef Py_ssize_t count = rows.halves * rows.planes, size = rows.trees.size, row = 0
-    cdef Py_ssize_t some, i
+    cdef Py_ssize_t count = rows.halves * rows.planes, size = rows.trees.size, row = 0, i
+    cdef Py_ssize_t half = 0
     cdef acc_t *block = <acc_t *>rows.block
     cdef const char *src = rows.src + first * size
     if rows.pitch:
@@ -193,13 +188,14 @@ cdef void take_columns(acc_t *columns, Rows *rows, Py_ssize_t first, Py_ssize_t 
         return
     rows.trees.cols = taps
     while row < count:
-        some = imin(count - row, SOME_ROWS)
-        for i in range(some):
-            take_row(block + i * BLOCK_COLUMNS, &rows.trees,
-                     src + (row + i) // rows.halves * rows.channel
-                     + rows.offsets[(row + i) % rows.halves] * size)
-        transpose(columns + row, count, block, BLOCK_COLUMNS, some, taps, sizeof(acc_t))
-        row += some
+        for i in range(imin(count - row, SOME_ROWS)):
+            take_row(block + i * BLOCK_COLUMNS, &rows.trees, src + rows.offsets[half] * size)
+            half += 1
+            if half == rows.halves:
+                half, src = 0, src + rows.channel
+        transpose(columns + row, count, block, BLOCK_COLUMNS, imin(count - row, SOME_ROWS), taps,
+                  sizeof(acc_t))
+        row += SOME_ROWS
 
 
 cdef inline void take_row(acc_t *line, const Trees *trees, const char *src) noexcept nogil:
@@ -211,17 +207,18 @@ cdef inline void take_row(acc_t *line, const Trees *trees, const char *src) noex
 
 cdef acc_t sum_of_halves(acc_t *sums, const Rows *rows, Py_ssize_t plane) noexcept nogil:
     """Return the tree of the sums of halves, to each of which its odd tap is added last."""
-    cdef Py_ssize_t halves = rows.halves, half
+    cdef Py_ssize_t halves = rows.halves, half, size, step = 1
+    cdef const char *src = rows.src + plane * rows.channel
     cdef Trees one = rows.trees
     cdef acc_t odd
     one.cols = 1
     while halves > 1:
-        halves //= 2
+        halves, step = halves // 2, step * 2
+        size = rows.cols // halves          # (halves begin where the first of theirs does)
         for half in range(halves):
             sums[half] = sums[2 * half] + sums[2 * half + 1]
-            if rows.cols // halves % 2:
-                take_row(&odd, &one, rows.src + plane * rows.channel + one.size * (
-                    half_offset(rows.cols, halves, half) + rows.cols // halves - 1))
+            if size % 2:
+                take_row(&odd, &one, src + (rows.offsets[half * step] + size - 1) * one.size)
                 sums[half] += odd
     return sums[0]
 

@@ -187,6 +187,18 @@ cdef class Plan:
         values = p.abi, p.size, p.ndim, p.num_threads, *shapes, *sizes, p.output_itemsize
         return dict(zip(NAMES, values, strict=True))
 
+    @property
+    def tasks(self):
+        return self.plan.tasks
+
+    def run_tasks(self, x, y, indices, size_t first, size_t stop):
+        """The code that a run of some tasks returns."""
+        cdef Call c
+        self.set_call(&c, x, y, indices, 1, 0)
+        with nogil:
+            c.code = fastpool_run_tasks(c.plan, c.x.data, c.y.data, c.indices.data, first, stop)
+        return c.code
+
     cdef int set_call(self, Call *c, x, y, indices, int threads, unsigned int flags) except -1:
         c.plan, c.threads, c.flags, c.average = &self.plan, threads, flags, self.average
         describe(&c.x, x)
