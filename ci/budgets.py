@@ -128,11 +128,11 @@ BUDGETS = (
     ("machine code of the largest build", "kB", 1500, 1200, code_kilobytes),
     ("wheel", "kB", 2300, 1900, wheel_kilobytes),
     (
-        *("Cython and C", "lines", 14870, 11500),
+        *("Cython and C", "lines", 14880, 11500),
         lambda: lines(*(f"fastpool/*.{ending}" for ending in ("pyx", "pxi", "pxd", "h"))),
     ),
     (
-        *("Python without front ends and programs", "lines", 11180, 9000),
+        *("Python without front ends and programs", "lines", 11190, 9000),
         lambda: lines("fastpool/*.py", left_out=ELSEWHERE),
     ),
     ("stubs, and what writes them", "lines", 1600, 1600, lambda: lines("stubs/*.py*")),

@@ -151,7 +151,7 @@ def _arranged(plan, in_order, channels_last, moves):
                 values[longest], values[-2] = values[-2], values[longest]
     cols = windows[-1]
     most = MOST_LEAF if channels_last else LONG_ROW
-    signals = moves and not channels_last and are_signals(plan, windows)
+    signals = not channels_last and are_signals(plan, windows)
     if windows[-2].is_trivial and cols.out == 1 and most_taps(cols) > most and not signals:
         # Sums of columns take scratch for each of them, and those of rows do not: 8x1000x256,
         # channels last, 1056 -> 440 us. (An axis of one element changes no order of additions.)

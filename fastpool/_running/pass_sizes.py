@@ -65,7 +65,7 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     walks |= cols.out == 1 and cols.kernel > MOST_LEAF and channels > 1  # (no parts are shared)
     span = under if walks else span
     one_window = channels == 1 and plan.nan != "ignore" and rows.out == cols.out == 1
-    signals = one_window and moves and are_signals(plan, windows)
+    signals = one_window and are_signals(plan, windows)
     if signals:
         span = BLOCK_COLUMNS
     pitch = max(channels, min(PASS_ELEMENTS, span * channels))

@@ -5,6 +5,7 @@ any addresses at all; an array is an address, or an address and strides.
 """
 
 import ctypes
+import functools
 import gc
 import itertools
 import os
@@ -19,6 +20,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+import callers
 import cases
 import fastpool
 import limits
@@ -221,18 +223,14 @@ def test_tasks_of_a_run_are_shared_by_threads_of_the_caller(driver, average, thr
             plan = fastpool.plan_avg_pool(shape, "float32", kernel)
         else:
             plan = fastpool.plan_max_pool(shape, "float32", kernel, return_indices=True)
-        compiled = compiled_plan(driver, plan)
+        compiled = callers.compiled_plan(driver, plan)
         y, indices = results(plan)
         at_once = max(1, compiled.tasks // 7)
         parts = [(i, min(i + at_once, compiled.tasks)) for i in range(0, compiled.tasks, at_once)]
+        arrays = at(x), at(y), at(indices)
+        run = functools.partial(compiled.run_tasks, *arrays)
         with ThreadPoolExecutor(threads) as pool:
-            codes = pool.map(
-                lambda part, use=(compiled, at(x), at(y), at(indices)): use[0].run_tasks(
-                    *use[1:], *part
-                ),
-                reversed(parts),
-            )
-        assert not any(codes)
+            assert not any(pool.map(run, *zip(*reversed(parts), strict=True)) if parts else ())
         assert_pooled((0, y, indices), plan(x))
 
 
