@@ -153,7 +153,7 @@ cdef acc_t *sum_rows(const Trees *trees, const char *src, Py_ssize_t channel, Py
     cdef Rows rows
     rows.trees, rows.src, rows.channel, rows.planes = trees[0], src, channel, planes
     rows.cols, rows.halves, rows.block, rows.offsets[0] = cols, 1, sums + FULL_ROW, 0
-    while size > BLOCK_COLUMNS and 2 * rows.halves * planes <= FULL_ROW:
+    while size > BLOCK_COLUMNS and 2 * rows.halves * planes <= imin(FULL_ROW, b.average.pitch):
         size >>= 1
         i = rows.halves
         while i > 0:
