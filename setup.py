@@ -94,6 +94,18 @@ def extensions():
         )
 
 
+# The kernels inside onnxruntime: a module that is also a library of custom operators.
+RUNTIME = Extension(
+    "fastpool.onnx._runtime",
+    ["fastpool/onnx/_runtime.c"],
+    depends=["fastpool/include/fastpool.h", "fastpool/onnx/_ort.h", "setup.py"],
+    include_dirs=["fastpool/include"],
+    define_macros=[("NDEBUG", None)],
+    extra_compile_args=[*COMPILE, *LAST_FLAGS],
+    extra_link_args=LINK,
+)
+
+
 def translate(extension):
     """Translate the source to C, once for all builds, and return the path of the C file."""
     (made,) = cythonize([extension], build_dir="build/cython", quiet=True)
@@ -138,12 +150,13 @@ class BuildParallel(build_ext):
 
     def build_extensions(self):
         # Translate only here: metadata and source distributions need no C.
-        print(f"fastpool: building {len(self.extensions)} times, some minutes", flush=True)
-        source = translate(self.extensions[-1])
+        kernels = self.extensions[:-1]
+        print(f"fastpool: building {len(kernels)} times, some minutes", flush=True)
+        source = translate(kernels[-1])
         options = []
         if self.compiler.compiler_type == "unix":
             options = GCC_ONLY if is_gcc(self.compiler) else CLANG_ONLY
-        for extension, (suffix, _) in zip(self.extensions, BUILDS.values(), strict=True):
+        for extension, (suffix, _) in zip(kernels, BUILDS.values(), strict=True):
             extension.sources = [wrap(source, suffix)]
             extension.depends = [*extension.depends, source]
             extension.extra_compile_args[:0] = options
@@ -160,4 +173,4 @@ class BuildParallel(build_ext):
 
 
 runpy.run_path("stubs/write.py", run_name="__main__")
-setup(ext_modules=list(extensions()), cmdclass={"build_ext": BuildParallel})
+setup(ext_modules=[*extensions(), RUNTIME], cmdclass={"build_ext": BuildParallel})

@@ -27,7 +27,7 @@ RUNTIME = re.compile(
     r"fastpool(\.libs|/\.dylibs)/(libgomp|libomp|msvcp|vcruntime|\.load-order)[^/]*"
 )
 CALLS_OPENMP = re.compile(rb"GOMP_parallel|__kmpc_fork_call")
-MODULES = {True: ("_kernels", "_kernels_avx2", "_kernels_avx512"), False: ("_kernels",)}
+KERNELS = {True: ("_kernels", "_kernels_avx2", "_kernels_avx512"), False: ("_kernels",)}
 FLOOR = "manylinux_2_17"  # as docs/install.md promises
 MOST_BYTES = 3_200_000
 
@@ -44,8 +44,9 @@ def wheel_complaints(path, names):
     modules = sorted(name for name in package if name.endswith(COMPILED))
     x86 = tags[-1].endswith(("x86_64", "amd64")) and not tags[-1].startswith("macosx")
     found = tuple(Path(name).name.partition(".")[0] for name in modules)
-    if found != MODULES[x86]:
-        yield f"expected {', '.join(MODULES[x86])}, found {', '.join(modules) or 'no module'}"
+    wanted = *KERNELS[x86], "_runtime"
+    if found != wanted:
+        yield f"expected {', '.join(wanted)}, found {', '.join(modules) or 'no module'}"
     licences = f"{'-'.join(tags[:2])}.dist-info/licenses/"
     yield from (
         f"{licences + name} is missing" for name in sorted(LICENCES) if licences + name not in names
@@ -82,7 +83,7 @@ def sdist_complaints(path, names):
     """
     folder = path.name.removesuffix(".tar.gz") + "/"
     names = {name.removeprefix(folder) for name in names}
-    expected = {name for name in SOURCES if not name.endswith((*COMPILED, ".c"))} | LICENCES
+    expected = {name for name in SOURCES if not name.endswith(COMPILED)} | LICENCES
     for pattern in (
         "tests/**/*.py",
         "tests/**/*.c",
@@ -96,7 +97,8 @@ def sdist_complaints(path, names):
     expected |= {"setup.py", "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md"}
     yield from (f"{name} is missing" for name in sorted(expected - names))
     for name in sorted(names):
-        generated = name.endswith(".c") and not name.startswith("tests/") or name in STUBS
+        written = name.startswith("tests/") or name == "fastpool/onnx/_runtime.c"
+        generated = name.endswith(".c") and not written or name in STUBS
         if generated or name.endswith((*COMPILED, ".pyc")) or name.startswith(("build/", ".")):
             yield f"{name} does not belong there"
 

@@ -32,7 +32,7 @@ make_environment() {
 is_outdated() {
     [ -z "$1" ] || [ -n "$(cd "$root" && find setup.py pyproject.toml fastpool stubs \
         \( -name '*.py' -o -path 'stubs/*.pyi' -o -name '*.toml' -o -name '*.pyx' -o -name '*.pxi' \
-        -o -name '*.pxd' -o -name '*.h' \) -newer "$1")" ]
+        -o -name '*.pxd' -o -name '*.[ch]' \) -newer "$1")" ]
 }
 
 make_venv() {

@@ -289,6 +289,7 @@ cdef class Pooling(Framed):
 cdef class Averaging(Framed):
     """An average pooling (`fastpool._running.averages.SumWork`)."""
     cdef Average average
+    cdef quantization_t quantization        # of runs from C, if they quantise
     cdef readonly Py_ssize_t table_bytes    # of its reciprocals: a plan that is kept counts them
 
     def __cinit__(self, work, dtype, result_dtype, threads=None):
@@ -321,6 +322,11 @@ cdef class Averaging(Framed):
         cdef quantization_t quantization
         set_quantization(&quantization, parts, self.average.frame.problem.code)
         return self.pool_into(x, y, z, threads, True, &quantization)
+
+    def quantize_in_c(self, parts):
+        """Let all runs from C quantise their means."""
+        set_quantization(&self.quantization, parts, self.average.frame.problem.code)
+        self.prepared.more = &self.quantization
 
     cdef run_with(self, x, out, const void *more):
         if not in_use:

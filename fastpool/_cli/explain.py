@@ -1,8 +1,11 @@
 """`fastpool explain`: describe and draw the windows of a pooling."""
 
+from pathlib import Path
+
 import click
 
 import fastpool
+import fastpool.onnx
 
 from .._planning import geometry
 from .options import (
@@ -38,9 +41,11 @@ DPI = 200
         "fastpool explain --shape 1,3,224,224 --kernel-shape 3 --strides 2 --auto-pad SAME_UPPER",
         "fastpool explain --shape 7,9 --layout HW --kernel 3 --strides 2 --svg windows.svg",
         "fastpool explain --shape 6 --layout W --kernel 3 --strides 2 --ceil-mode --conventions",
+        "fastpool explain model.onnx",
     ],
 )
-@click.option("--shape", type=Numbers(), required=True, help="Shape of the array, in --layout.")
+@click.argument("model", required=False, type=click.Path(path_type=Path))
+@click.option("--shape", type=Numbers(), help="Shape of the array, in --layout. [required]")
 @click.option("--dtype", metavar="NAME", default="float32", help="Type of the array. [float32]")
 @with_options(OP, WINDOW, AVERAGE, NORM)
 @with_options([text("result-dtype", "Type of averages. [that of the array]")])
@@ -54,14 +59,19 @@ DPI = 200
 @click.option("--svg", metavar="FILE", type=Picture(".svg"), help="Draw the windows as SVG.")
 @click.option("--png", metavar="FILE", type=Picture(".png"), help="Draw the windows as PNG.")
 @click.option("--axes", metavar="NAMES", help="One or two spatial axes to draw, as W or HW. [all]")
-def command(shape, dtype, op, conventions, svg, png, axes, **attributes):
-    """Explain what a pooling does, and draw it.
+def command(model, shape, dtype, op, conventions, svg, png, axes, **attributes):
+    """Explain what a pooling does, and draw it. Of a model: who runs its poolings in onnxruntime.
 
     Attributes are those of fastpool.max_pool, or of the function for another --op. Prints which
     rules apply, the resulting padding and output, which windows hang over an edge, and how this
     machine would compute it.
     """
     with wrong_input():
+        if (model is None) == (shape is None):
+            raise ValueError("shape: expected either --shape or a MODEL.onnx")
+        if model is not None:
+            click.echo(fastpool.onnx.explain(model))
+            return
         shape = shape if isinstance(shape, tuple) else (shape,)
         attributes = given(attributes)
         planned = getattr(fastpool, f"plan_{function_name(op)}")

@@ -12,15 +12,16 @@ from .program import Command, wrong_input
 
 RULES = [
     text("nan", "propagate or ignore. [propagate; with --session only in nodes of fastpool]"),
-    text("ceil-rule", "clip or keep. [clip]"),
-    text("pads-with-auto-pad", "error or ignore. [error; with --session ignore]"),
-    text("index-space", "inferred or output. [inferred; with --session output]"),
     text(
         "numerics",
         "pairwise, exact or sequential. [pairwise; with --session only in nodes of fastpool]",
     ),
-    text("beyond", "drop or count. [drop; QLinearAveragePool with --session count]"),
+    text("ceil-rule", "clip or keep. [clip; not with --session]"),
+    text("pads-with-auto-pad", "error or ignore. [error; not with --session]"),
+    text("index-space", "inferred or output. [inferred; not with --session]"),
+    text("beyond", "drop or count. [drop; not with --session]"),
 ]
+SESSION = [text("select", "With --session: faster, all or none. [faster]")]
 
 
 @click.command(
@@ -33,8 +34,10 @@ RULES = [
 @click.argument("model", metavar="MODEL.onnx", type=click.Path(path_type=Path))
 @click.argument("inputs", metavar="INPUTS.npz", type=click.Path(path_type=Path))
 @click.argument("outputs", metavar="OUTPUTS.npz", type=click.Path(path_type=Path))
-@click.option("--session", is_flag=True, help="Run any model with fastpool.onnx.InferenceSession.")
-@with_options(RULES, THREADS)
+@click.option(
+    "--session", is_flag=True, help="Run any model inside onnxruntime, with fastpool's kernels."
+)
+@with_options(RULES, SESSION, THREADS)
 def command(model, inputs, outputs, session, **rules):
     """Run an ONNX model of pooling nodes.
 
@@ -58,8 +61,7 @@ def _run(path, arrays, session, rules):
     """Return a dict of the outputs."""
     from .. import onnx as front
 
-    # If packages are missing, the error of these says what to install.
-    runner = front.InferenceSession if session else front.Backend.prepare
+    runner = front.InferenceSession if session else front.Backend.prepare  # (or: what to install)
 
     from onnx import numpy_helper
 
@@ -75,10 +77,12 @@ def _run(path, arrays, session, rules):
         )
     arrays = {name: graph.inputs[name].checked(x) for name, x in arrays.items()}
     try:
-        prepared = runner(model, **rules)
         if session:
-            results = prepared.run(None, arrays)
+            results = runner(str(path), _options(rules)).run(None, arrays)
+        elif "select" in rules:
+            raise ValueError("select: has no meaning without --session")
         else:
+            prepared = runner(model, **rules)
             for name in graph.optional - arrays.keys():
                 arrays[name] = numpy_helper.to_array(graph.initializers[name])
             results = prepared.run([arrays[name] for name in graph.inputs])
@@ -91,3 +95,16 @@ def _run(path, arrays, session, rules):
             raise
         raise ValueError(f"model: {str(error).splitlines()[0]}") from None
     return {output.name: array for output, array in zip(graph.outputs, results, strict=True)}
+
+
+def _options(rules):
+    """Return onnxruntime's options of a session whose kernels follow some rules."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = rules.pop("num_threads", 0)
+    for name, value in rules.items():
+        if name not in ("nan", "numerics", "select"):
+            raise ValueError(f"{name}: has no meaning with --session")
+        options.add_session_config_entry(f"fastpool.{name}", value)
+    return options

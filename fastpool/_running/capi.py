@@ -36,8 +36,11 @@ def get_include():
     return os.path.join(os.path.dirname(os.path.dirname(__file__)), "include")
 
 
-def from_plan(plan, address, size):
-    """Fill the struct of a plan of maxima or averages."""
+def from_plan(plan, address, size, quantization=None):
+    """Fill the struct of a plan of maxima or averages.
+
+    `quantization` is that of 8-bit means (`quantized.Quantization`), if these are wanted.
+    """
     if isinstance(plan, pooling.MaxPool):
         prepare = PreparedPool
     elif isinstance(plan, averaging.AvgPool):
@@ -51,6 +54,8 @@ def from_plan(plan, address, size):
         raise ValueError(f"plan: a run from C applies no activation, got {plan.activation!r}")
     prepared = prepare(plan, python=False)
     kernels = builds.builds()[prepared.build]
+    if quantization is not None:
+        prepared.pooling.quantize_in_c(quantization)
     kernels.fill_pool(prepared.pooling, address, size, prepared.threads_now())
 
 
@@ -82,8 +87,12 @@ def max_unpool(address, size, input_shape, dtype, kernel_shape, index_dtype, **a
     index_dtype = arguments.index_dtype(index_dtype)
     geometry.check_size("input_shape", shape, max(ITEMSIZE[name], INDEX_BYTES[index_dtype]))
     fields = unpooling.resolve(shape, kernel_shape, **attributes)
-    plan = resolved(unpooling.MaxUnpool, fields)
-    prepared = PreparedUnpool(plan, name)
+    from_unpool(resolved(unpooling.MaxUnpool, fields), name, index_dtype, address, size)
+
+
+def from_unpool(plan, dtype, index_dtype, address, size):
+    """Fill the struct of a plan of an unpooling, of elements and indices of these types."""
+    prepared = PreparedUnpool(plan, dtype)
     if prepared.block:
         raise ValueError(
             f'index_space: "inferred" with the output_shape {plan.output_shape} needs a copy, '

@@ -105,6 +105,17 @@ def plan_cache_bytes():
     return sum(cache.nbytes for cache in _living())
 
 
+def join(cache):
+    """Let an object be one of the caches, with `nbytes`, `clear` and `forget`."""
+    me = id(cache)
+    _caches[me] = weakref.ref(cache, lambda _: _caches.pop(me, None))
+
+
+def plan_bytes(axes):
+    """Return what a plan of an array takes at most."""
+    return PLAN_BYTES + AXIS_BYTES * axes
+
+
 def _living():
     """Return all caches."""
     caches = [reference() for reference in _caches.copy().values()]
@@ -148,8 +159,7 @@ class PlanCache:
         self._plan, self._allowed = make, allowed
         self._shortcuts = {} if shortcuts is None else shortcuts
         self.forget()
-        me = id(self)
-        _caches[me] = weakref.ref(self, lambda _: _caches.pop(me, None))
+        join(self)
 
     @property
     def nbytes(self):
@@ -199,7 +209,7 @@ class PlanCache:
             if count_tables := getattr(plan, "_count_tables_in", None):
                 count_tables(self._plan_bytes)
             parts = getattr(plan, "_most_parts", 1)
-            self._plan_bytes[0] += parts * (PLAN_BYTES + AXIS_BYTES * len(geometry[0]))
+            self._plan_bytes[0] += parts * plan_bytes(len(geometry[0]))
         if not any(type(a) is np.ndarray for a in arguments):
             like_x = np.broadcast_to(np.empty((), geometry[1]), geometry[0])
             quick = call_key(like_x, arguments)

@@ -116,8 +116,8 @@ static inline int fastpool_avg_pool(const fastpool_plan *plan, const void *x,
 
 /* Run a part of a pooling on the calling thread: the tasks from first up to, not including, stop.
  *
- * For programs with threads of their own. Once each of the plan's tasks was run, in any order and on
- * any threads, y and indices are those of one run. Arrays are C-contiguous and share no memory.
+ * For programs with threads of their own. Once each of the plan's tasks was run, in any order and
+ * on any threads, y and indices are those of one run. Arrays are C-contiguous and share no memory.
  * Since 1.2.
  */
 static inline int fastpool_run_tasks(const fastpool_plan *plan, const void *x, void *y,

@@ -109,7 +109,7 @@ cdef int run_part(const fastpool_plan *plan, const void *x, const Py_ssize_t *x_
     cdef int code = check_pointers(plan, x, y, y_itemsize, indices, threads, flags)
     if code or first == stop:
         return code
-    job.frame, job.more = prepared.frame, NULL
+    job.frame, job.more = prepared.frame, prepared.more
     describe(&arrays[0], x, ndim, prepared.x_shape, x_strides, dense[0], plan.itemsize)
     describe(&arrays[1], y, ndim, prepared.y_shape, y_strides, dense[1], y_itemsize)
     if not view_array(&job.x, &arrays[0], prepared, prepared.x_shape, shift):

@@ -1,9 +1,9 @@
 """Run ONNX's pooling operators: on arrays, in models, and inside other programs.
 
 `max_pool`, `average_pool` and the other functions take the operators' attributes and need no other
-package. `Backend` runs models of pooling nodes, and `ops` holds operators for
-onnx.reference.ReferenceEvaluator. Both need onnx. `InferenceSession` runs whole models: the
-pooling nodes that fastpool runs faster, and all other nodes with onnxruntime.
+package. `library` and `InferenceSession` put kernels into onnxruntime's own sessions, and `explain`
+says which nodes of a model they run. `Backend` runs models of pooling nodes, and `ops` holds
+operators for onnx.reference.ReferenceEvaluator. These two need onnx.
 """
 
 import importlib
@@ -28,7 +28,9 @@ __all__ = [
 # name -> (module, packages that it needs)
 _LAZY = {
     "Backend": ("_backend", ("onnx",)),
-    "InferenceSession": ("_session", ("onnx", "onnxruntime")),
+    "InferenceSession": ("_session", ("onnxruntime",)),
+    "explain": ("_session", ("onnx", "onnxruntime")),
+    "library": ("_session", ("onnxruntime",)),
     "ops": ("_evaluator", ("onnx",)),
 }
 

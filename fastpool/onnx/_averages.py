@@ -253,11 +253,11 @@ def _quantised(x):
 
 def _quantization(x, *values):
     """Return the scales and zero points of arrays like `x`, each a number or an array of one."""
-    return _checked(known_name(x.dtype), *map(_number, values, _SCALES))
+    return checked_quantization(known_name(x.dtype), *map(_number, values, _SCALES))
 
 
 @remember(256)
-def _checked(dtype, x_scale, x_zero_point, y_scale, y_zero_point):
+def checked_quantization(dtype, x_scale, x_zero_point, y_scale, y_zero_point):
     return quantization(
         arguments.scale(x_scale, "x_scale"),
         arguments.zero_point(x_zero_point, "x_zero_point", dtype),
@@ -273,7 +273,7 @@ def _number(value, name):
     return arguments.element(as_array(value, name), name)
 
 
-def _plan_average_pool(
+def plan_average_pool(
     shape,
     dtype,
     kernel_shape,
@@ -357,6 +357,6 @@ def _quantized_average(shape, dtype, kernel_shape, **attributes):
     return QuantizedAverage(make_avg_plan(shape, dtype, kernel_shape, **attributes))
 
 
-_average_plans = PlanCache(_plan_average_pool)
+_average_plans = PlanCache(plan_average_pool)
 _qlinear_plans = PlanCache(_plan_qlinear_average_pool)
 _qlinear_global_plans = PlanCache(_plan_qlinear_global_average_pool)

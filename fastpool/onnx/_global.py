@@ -140,16 +140,16 @@ def _reduced(y, keepdims):
     return y if arguments.flag(keepdims, "keepdims") else y.reshape(y.shape[:2])
 
 
-def _plan_average(shape, dtype, layout, rounding, numerics, nan, num_threads):
+def plan_global_average(shape, dtype, layout, rounding, numerics, nan, num_threads):
     spatial_rank(shape, layout)
     return make_global_avg_plan(shape, dtype, layout, None, rounding, numerics, nan, num_threads)
 
 
-def _plan_max(shape, dtype, layout, nan, num_threads):
+def plan_global_max(shape, dtype, layout, nan, num_threads):
     spatial_rank(shape, layout)
     without_indices = False, None, None, None
     return make_global_max_plan(shape, dtype, layout, nan, *without_indices, num_threads)
 
 
-_average_plans = PlanCache(_plan_average)
-_max_plans = PlanCache(_plan_max)
+_average_plans = PlanCache(plan_global_average)
+_max_plans = PlanCache(plan_global_max)

@@ -1,7 +1,6 @@
 """Read and check models, and run their steps."""
 
 import os
-from itertools import chain
 from typing import NamedTuple
 
 import onnx
@@ -68,7 +67,7 @@ class Graph(NamedTuple):
     outputs: list  # of Value
 
 
-def load(model):
+def load(model, load_external_data=True):
     """Return the ModelProto of a model, a file's path, or bytes."""
     if isinstance(model, onnx.ModelProto):
         return model
@@ -76,7 +75,7 @@ def load(model):
         if isinstance(model, bytes):
             return onnx.load_from_string(model)
         if isinstance(model, (str, os.PathLike)):
-            return onnx.load(model)
+            return onnx.load(model, load_external_data=load_external_data)
     except (DecodeError, onnx.checker.ValidationError) as error:
         raise ValueError(f"model: {error}") from None
     raise TypeError(f"model: expected an onnx.ModelProto, a path or bytes, got {shown(model)}")
@@ -100,7 +99,7 @@ def read_graph(model):
     known = inputs.keys() | initializers.keys()
     for node in graph.node:
         opset_version(node, opsets)
-        for name in inputs_of(node):
+        for name in filter(None, node.input):
             if name not in known:
                 raise ValueError(
                     f"{label(node)}: its input {shown(name)} is no input of the graph "
@@ -169,24 +168,6 @@ def _fields_to_tensors(descriptor):
     while more := {kind for kind, f in found.items() if reaching & {*f.values()}} - reaching:
         reaching |= more
     return {name for name, kind in found[descriptor.full_name].items() if kind in reaching}
-
-
-def inputs_of(node):
-    """Return the names that a node reads, including the outer names in its subgraphs."""
-    names = dict.fromkeys(filter(None, node.input))
-    for attribute in node.attribute:
-        for subgraph in chain([attribute.g] if attribute.HasField("g") else (), attribute.graphs):
-            names |= dict.fromkeys(_outer_names(subgraph))
-    return list(names)
-
-
-def _outer_names(graph):
-    own = {value.name for value in chain(graph.input, graph.initializer)}
-    own.update(sparse.values.name for sparse in graph.sparse_initializer)
-    for node in graph.node:
-        yield from (name for name in inputs_of(node) if name not in own)
-        own.update(node.output)
-    yield from (output.name for output in graph.output if output.name not in own)
 
 
 def _opsets(model):

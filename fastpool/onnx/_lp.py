@@ -110,9 +110,25 @@ def global_lp_pool(x, *, p=2, layout="NCHW", nan="propagate", out=None, num_thre
     return _global_plans.find(x, (p, layout, nan, num_threads))(x, out)
 
 
-def _plan_lp_pool(shape, dtype, *values):
-    *windows, p, ceil_mode, ceil_rule, partial, nan, layout, num_threads = values
+def plan_lp_pool(
+    shape,
+    dtype,
+    kernel_shape,
+    strides,
+    pads,
+    dilations,
+    auto_pad,
+    pads_with_auto_pad,
+    p,
+    ceil_mode,
+    ceil_rule,
+    partial,
+    nan,
+    layout,
+    num_threads,
+):
     n = spatial_rank(shape, layout)
+    windows = kernel_shape, strides, pads, dilations, auto_pad, pads_with_auto_pad
     return make_lp_plan(
         shape,
         dtype,
@@ -127,10 +143,10 @@ def _plan_lp_pool(shape, dtype, *values):
     )
 
 
-def _plan_global_lp_pool(shape, dtype, p, layout, nan, num_threads):
+def plan_global_lp_pool(shape, dtype, p, layout, nan, num_threads):
     spatial_rank(shape, layout)
     return make_global_lp_plan(shape, dtype, p, layout, nan, num_threads)
 
 
-_plans = PlanCache(_plan_lp_pool, FLOATS)
-_global_plans = PlanCache(_plan_global_lp_pool, FLOATS)
+_plans = PlanCache(plan_lp_pool, FLOATS)
+_global_plans = PlanCache(plan_global_lp_pool, FLOATS)

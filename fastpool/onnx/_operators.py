@@ -196,7 +196,7 @@ def max_unpool(
     return out
 
 
-def _plan_max_pool(
+def plan_max_pool(
     shape,
     dtype,
     kernel_shape,
@@ -237,7 +237,7 @@ def _plan_max_pool(
     )
 
 
-def _plan_max_unpool(
+def plan_max_unpool(
     shape,
     dtype,
     kernel_shape,
@@ -291,5 +291,5 @@ def text(value):
     return value[:100].decode(errors="backslashreplace") if isinstance(value, bytes) else value
 
 
-_pool_plans = PlanCache(_plan_max_pool)
-_unpool_plans = PlanCache(_plan_max_unpool)
+_pool_plans = PlanCache(plan_max_pool)
+_unpool_plans = PlanCache(plan_max_unpool)

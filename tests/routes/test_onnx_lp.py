@@ -106,20 +106,16 @@ def test_functions():
 @pytest.mark.parametrize("op_type", ["LpPool", "GlobalLpPool"])
 def test_sessions(op_type):
     """Their sums are those of onnxruntime: partial windows are not scaled."""
-    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxruntime")
+    from onnx_models import inside, plain
+
     for p in (1, 2, 3):
         attributes = {} if op_type == "GlobalLpPool" else PARTIAL
         version = 18 if attributes else 13
         model = model_of(node(op_type, **attributes, p=p), version)
-        session = fastpool.onnx.InferenceSession(model, select="all")
-        assert [taken.op_type for taken in session.pooling_nodes] == [op_type]
-        (got,) = session.run(None, {"x": X})
-        whole = onnxruntime.InferenceSession(
-            model.SerializeToString(), providers=["CPUExecutionProvider"]
-        )
-        (expected,) = whole.run(None, {"x": X})
+        (got,) = inside(model, select="all").run(None, {"x": X})
+        (expected,) = plain(model).run(None, {"x": X})
         np.testing.assert_allclose(got, expected, rtol=1e-6, strict=True)
     if attributes:
-        (scaled,) = fastpool.onnx.InferenceSession(model, partial="scale").run(None, {"x": X})
-        assert_same(scaled, fastpool.onnx.lp_pool(X, **attributes, p=3, partial="scale"))
+        scaled = fastpool.onnx.lp_pool(X, **attributes, p=3, partial="scale")
         assert (scaled != got).any()

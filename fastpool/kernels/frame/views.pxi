@@ -11,6 +11,7 @@ cdef struct Prepared:               # all that a call needs
     size_t work
     # of the element sizes: a 64-bit division takes as long as a small pooling
     int shift, y_shift, index_shift
+    const void *more                                # of a Job: of all runs from C
 
 
 AXIS_FIELDS = "batch_axis", "channel_axis"

@@ -128,30 +128,15 @@ class Backend(_BaseBackend):
     @classmethod
     def supports_device(cls, device: str) -> bool: ...
 
-@type_check_only
-class _Value:
-    name: str
-    type: str
-    shape: list[int | str | None] | None
+def library() -> str: ...
+def explain(model: _Model) -> str: ...
 
-class InferenceSession:
-    pooling_nodes: list[NodeProto]
+class InferenceSession(onnxruntime.InferenceSession):
     def __init__(
         self,
-        model: _Model,
+        path_or_bytes: str | os.PathLike[str] | bytes,
         sess_options: onnxruntime.SessionOptions | None = None,
-        providers: Sequence[str | tuple[str, dict[str, Any]]] = ("CPUExecutionProvider",),
-        *,
-        select: Literal["faster", "all", "none", None] | Callable[[NodeProto], object] = "faster",
-        **rules: Unpack[_Rules],
+        providers: Sequence[str | tuple[str, dict[str, Any]]] | None = None,
+        provider_options: Sequence[dict[str, Any]] | None = None,
+        **kwargs: Any,
     ) -> None: ...
-    def explain(self) -> str: ...
-    def get_inputs(self) -> list[_Value]: ...
-    def get_outputs(self) -> list[_Value]: ...
-    def get_providers(self) -> list[str]: ...
-    def run(
-        self,
-        output_names: Sequence[str] | None,
-        input_feed: Mapping[str, t.Array],
-        run_options: onnxruntime.RunOptions | None = None,
-    ) -> list[NDArray[Any]]: ...

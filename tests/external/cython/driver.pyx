@@ -9,7 +9,7 @@ from fastpool cimport (
     FASTPOOL_APART, fastpool_avg_pool, fastpool_avg_pool_attributes, fastpool_error_text,
     fastpool_max_pool, fastpool_max_pool_attributes, fastpool_max_unpool,
     fastpool_max_unpool_attributes, fastpool_plan, fastpool_plan_avg_pool, fastpool_plan_from,
-    fastpool_plan_max_pool, fastpool_plan_max_unpool, fastpool_plan_release,
+    fastpool_plan_max_pool, fastpool_plan_max_unpool, fastpool_plan_release, fastpool_run_tasks,
 )
 
 cdef extern from "Python.h":
