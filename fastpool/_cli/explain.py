@@ -45,7 +45,9 @@ DPI = 200
     ],
 )
 @click.argument("model", required=False, type=click.Path(path_type=Path))
-@click.option("--shape", type=Numbers(), help="Shape of the array, in --layout. [required]")
+@click.option(
+    "--shape", type=Numbers(), help="Shape of the array, in --layout. [required without MODEL]"
+)
 @click.option("--dtype", metavar="NAME", default="float32", help="Type of the array. [float32]")
 @with_options(OP, WINDOW, AVERAGE, NORM)
 @with_options([text("result-dtype", "Type of averages. [that of the array]")])

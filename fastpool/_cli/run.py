@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import click
+import numpy as np
 
 import fastpool
 
@@ -79,6 +80,8 @@ def _run(path, arrays, session, rules):
     try:
         if session:
             results = runner(str(path), _options(rules)).run(None, arrays)
+            if not all(isinstance(result, np.ndarray) for result in results):
+                raise ValueError("model: an output is no tensor, which no .npz holds")
         elif "select" in rules:
             raise ValueError("select: has no meaning without --session")
         else:

@@ -105,7 +105,7 @@ def plan_cache_bytes():
     return sum(cache.nbytes for cache in _living())
 
 
-def join(cache):
+def register(cache):
     """Let an object be one of the caches, with `nbytes`, `clear` and `forget`."""
     me = id(cache)
     _caches[me] = weakref.ref(cache, lambda _: _caches.pop(me, None))
@@ -159,7 +159,7 @@ class PlanCache:
         self._plan, self._allowed = make, allowed
         self._shortcuts = {} if shortcuts is None else shortcuts
         self.forget()
-        join(self)
+        register(self)
 
     @property
     def nbytes(self):

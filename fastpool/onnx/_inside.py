@@ -43,7 +43,6 @@ ELEMENT_TYPES = {
     13: "uint64",
     16: "bfloat16",
 }
-MOST_PLANS = 16  # that a node keeps (_runtime.c repeats it)
 OPTIONS = {
     "fastpool.numerics": arguments.numerics,
     "fastpool.nan": arguments.nan,
@@ -95,7 +94,7 @@ def options_of(text):
     return dict(line.split("=", 1) for line in text.splitlines())
 
 
-def domains_of(text):
+def domain_count(text):
     """Return for how many domains a session gets kernels. Raise if an option has a wrong value."""
     options = options_of(text)
     for name, value in options.items():
@@ -139,7 +138,7 @@ class Node:
         options = options_of(options)
         self._values = _DEFAULTS | attributes
         self._values["n_outputs"] = 2 if indices else 1
-        if is_last(op_type, attributes):
+        if has_channels_last(op_type, attributes):
             self._values["layout"] = "NHWC"
         if op_type == "QLinearAveragePool":
             self._values["beyond"] = "count"
@@ -161,7 +160,7 @@ class Node:
                 self.theirs = _all_attributes(op_type, attributes)
         if "fastpool.report" in options:
             report.append((op_type, output, self._who(shape)))
-        plan_cache.join(self)
+        plan_cache.register(self)
 
     def _who(self, shape):
         """Return who runs the node, in words."""
@@ -170,13 +169,12 @@ class Node:
         if not shape or min(shape) < 0:
             return "fastpool, or onnxruntime for shapes where that is faster"
         with contextlib.suppress(TypeError, ValueError):
-            if self._is_theirs(shape, self._planned(shape, "float32", None)):
+            if self._is_theirs(self._planned(shape, "float32", None)):
                 return "onnxruntime, whose kernel is faster for its shape"
         return "fastpool"
 
-    def _is_theirs(self, shape, plan):
-        faster = is_theirs_faster(self._op_type, shape, plan.output_shape, self._values)
-        return self.theirs is not None and faster
+    def _is_theirs(self, plan):
+        return self.theirs is not None and is_theirs_faster(self._op_type, plan)
 
     def plan(self, address, size, code, shape, told):
         """Make a plan: fill the struct at an address, or return a function that runs it.
@@ -194,11 +192,11 @@ class Node:
             dtype = _element_type(code)
             quantised = self._op_type.startswith("QLinear")
             plan = self._planned(shape, dtype, None if quantised else told or None)
-            self._count = min(self._count + 1, MOST_PLANS)
-            if self._is_theirs(shape, plan):
+            self._count = min(self._count + 1, runtime().MOST_PLANS)
+            if self._is_theirs(plan):
                 return plan.output_shape, True
             if self._op_type.endswith("LpPool"):
-                return plan.output_shape, _called(plan, shape, dtype)
+                return plan.output_shape, _caller(plan, shape, dtype)
             if self._op_type == "MaxUnpool":
                 capi.from_unpool(plan, dtype, "int64", address, size)
             else:
@@ -247,7 +245,7 @@ def _named(label):
         raise type(error)(f"{label}: {error}") from error
 
 
-def is_last(op_type, attributes):
+def has_channels_last(op_type, attributes):
     """Has a node the channels last?"""
     return op_type == "NhwcMaxPool" or attributes.get("channels_last", 0) == 1
 
@@ -264,7 +262,8 @@ def _quantization(dtype, told):
 
 def _element_type(code):
     if code not in ELEMENT_TYPES:
-        raise TypeError(f"x: expected one of {', '.join(ELEMENT_TYPES.values())}, got type {code}")
+        got = "string" if code == 8 else f"type {code} of ONNX"
+        raise TypeError(f"x: expected one of {', '.join(ELEMENT_TYPES.values())}, got {got}")
     return ELEMENT_TYPES[code]
 
 
@@ -317,21 +316,21 @@ def _all_attributes(op_type, attributes):
     return {name: values[name] for name in _THEIRS[op_type]}
 
 
-def is_theirs_faster(op_type, shape, output_shape, values):
+def is_theirs_faster(op_type, plan):
     """Is onnxruntime's own kernel faster for an input of float32?
 
     Measured by examples/inside_onnxruntime.py with onnxruntime 1.32 (AVX-512, one thread).
     """
-    if not 3 <= len(shape) <= 5 or not all(shape):  # (it refuses some of them)
+    shape = plan.input_shape
+    if not 3 <= len(shape) <= 5 or not all(shape):  # (its kernel refuses some of these)
         return False
-    windows = values.get("kernel_shape", shape[2:])
     if op_type == "GlobalAveragePool":  # 0.3 to 0.9 of its speed, and 1.2 to 1.6 otherwise
-        return len(shape) != 4 or min(shape[2:]) < 24
-    if op_type == "MaxPool":  # 0.8, but 1.9 to 4 with other windows over three axes
-        fewest = windows == (3, 3, 3) and values.get("strides") == (2, 2, 2)
-        return fewest and not any(values.get("pads", ()))
+        return len(shape) != 4 or min(shape[2:]) < 24 or math.prod(shape) < 1 << 15
+    if op_type == "MaxPool":  # 0.8, but 1.7 to 18 with other windows over three axes
+        slowest = plan.kernel_shape == (3, 3, 3) and plan.strides == (2, 2, 2)
+        return slowest and not any(plan.pads) and set(plan.dilations) == {1}
     # Norms: a call takes 150 us, and onnxruntime 16 ns for each tap.
-    return math.prod(output_shape) * math.prod(windows) < 10_000
+    return math.prod(plan.output_shape) * math.prod(plan.kernel_shape) < 10_000
 
 
 def _spatial_shape(attributes, sizes):
@@ -355,7 +354,7 @@ def _names(function):
     return tuple(inspect.signature(function).parameters)[2:]
 
 
-def shapes(op_type, attributes, is_told, axes):
+def output_axes(op_type, attributes, is_told, axes):
     """Return the axes of a node's outputs, as a list of numbers, and names of unknown ones.
 
     `axes` are those of the input, in the same form, "" without a name; none if the rank is not
@@ -363,7 +362,7 @@ def shapes(op_type, attributes, is_told, axes):
     errors of `Node`. Axes of one name are taken to be equal, so one without gets its own.
     """
     axes = [f"fastpool.{next(_made_names)}" if axis == "" else axis for axis in axes]
-    first = 1 if is_last(op_type, attributes) else 2
+    first = 1 if has_channels_last(op_type, attributes) else 2
     spatial = axes[first:][: len(axes) - 2]
     extents = [1] * len(spatial)
     if op_type not in _GLOBAL:
@@ -393,7 +392,7 @@ def _extent(op_type, attributes, is_told, axis, i, count):
     return f"{op_type}({axis};{window})"[:200]
 
 
-def _called(plan, shape, dtype):
+def _caller(plan, shape, dtype):
     """Return a function that runs a plan on arrays at addresses."""
     if dtype == "bfloat16":
         import ml_dtypes

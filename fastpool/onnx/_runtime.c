@@ -483,7 +483,7 @@ static OrtStatus *read_shape(const Kernel *kernel, const OrtValue *value, int *t
     const int64_t *in_place;
     if (minor_version >= SHAPE_REFERENCE_VERSION) {
         TRY(ort(GetTensorElementTypeAndShapeDataReference)(value, type, &in_place, axes));
-        if (*axes > MOST_AXES) return refuse(kernel, "x: more than 8 axes");
+        if (*axes > MOST_AXES) return refuse(kernel, "an input of more than 8 axes");
         if (*axes) memcpy(shape, in_place, *axes * sizeof *shape);
         return NULL;
     }
@@ -491,7 +491,7 @@ static OrtStatus *read_shape(const Kernel *kernel, const OrtValue *value, int *t
     status = ort(GetTensorElementType)(info, type);
     if (!status) status = ort(GetDimensionsCount)(info, axes);
     if (!status && *axes > MOST_AXES)
-        status = refuse(kernel, "x: more than 8 axes");
+        status = refuse(kernel, "an input of more than 8 axes");
     if (!status) status = ort(GetDimensions)(info, shape, *axes);
     release(ReleaseTensorTypeAndShapeInfo_slot, info);
     return status;
@@ -721,7 +721,7 @@ static OrtStatus *ORT_CALL infer_shapes(const OrtCustomOp *base, OrtShapeInferCo
     dict = PyDict_New();
     status = dict ? infer_attributes(dict, kind, context) : python_error();
     if (!status) {
-        axes = PyObject_CallMethod(inside, "shapes", "sOiN", kind->name, dict, inputs > 2,
+        axes = PyObject_CallMethod(inside, "output_axes", "sOiN", kind->name, dict, inputs > 2,
                                    list_axes(info, count));
         if (!axes) status = python_error();
         else if (PyList_Check(axes) && PyList_GET_SIZE(axes) <= MOST_AXES && PyList_GET_SIZE(axes))
@@ -861,7 +861,7 @@ static OrtStatus *add_operators(OrtSessionOptions *session) {
     TRY(ort(HasSessionConfigEntry)(session, "fastpool.registered", &has));
     if (has) return NULL;
     TRY(read_options(session, options));
-    answer = PyObject_CallMethod(inside, "domains_of", "s", options); /* how many */
+    answer = PyObject_CallMethod(inside, "domain_count", "s", options); /* how many */
     count = answer ? PyLong_AsLong(answer) : -1;
     Py_XDECREF(answer);
     if (count < 0) return python_error();
@@ -918,7 +918,9 @@ PyMODINIT_FUNC PyInit__runtime(void) {
     PyObject *module = PyModule_Create(&definition), *since = PyDict_New();
     for (int i = 0; since && i < KINDS; i++)
         if (set_item(since, kinds[i].name, PyLong_FromLong(kinds[i].since)) < 0) Py_CLEAR(since);
-    if (!module || !since || PyModule_AddObjectRef(module, "SINCE", since) < 0) Py_CLEAR(module);
+    if (!module || !since || PyModule_AddObjectRef(module, "SINCE", since) < 0 ||
+        PyModule_AddIntConstant(module, "MOST_PLANS", MOST_PLANS) < 0)
+        Py_CLEAR(module);
 #ifdef Py_GIL_DISABLED
     if (module) PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
 #endif

@@ -14,9 +14,16 @@ from ._inside import report, runtime
 # names of operators, which kernels of fastpool would take from them.
 _PROVIDERS = {"CPUExecutionProvider", "OpenVINOExecutionProvider", "AzureExecutionProvider"}
 
-# What onnxruntime would ignore. They were arguments of fastpool's first sessions.
-_OPTIONS = {"select", "nan", "numerics", "ceil_rule", "pads_with_auto_pad", "index_space"}
-_OPTIONS |= {"beyond", "partial", "num_threads"}
+# Arguments of fastpool's first sessions, which onnxruntime would ignore -> what to do.
+_NO_ARGUMENTS = {
+    name: f'use sess_options.add_session_config_entry("fastpool.{name}", ...)'
+    for name in ("select", "nan", "numerics")
+}
+_NO_ARGUMENTS["num_threads"] = "use sess_options.intra_op_num_threads"
+_NO_ARGUMENTS |= dict.fromkeys(
+    ("ceil_rule", "pads_with_auto_pad", "index_space", "beyond", "partial"),
+    "it follows onnxruntime",
+)
 _MOST_FIELDS = 1 << 14  # of a model, functions included
 _reporting = threading.Lock()
 
@@ -54,8 +61,8 @@ class InferenceSession(onnxruntime.InferenceSession):
     """onnxruntime.InferenceSession with fastpool's kernels registered.
 
     The arguments are onnxruntime's. `sess_options` gets the library of :func:`library`, which has
-    the options. For a model that imports com.microsoft, ``"fastpool.domains"`` is "all" unless it
-    is set. So a program uses fastpool after
+    the options. Without `sess_options`, ``"fastpool.domains"`` is "all" for a model that imports
+    com.microsoft. A program uses fastpool after
     ``onnxruntime.InferenceSession = fastpool.onnx.InferenceSession``.
 
     With providers of other devices than the CPU nothing is registered, and a warning says so once.
@@ -78,20 +85,15 @@ class InferenceSession(onnxruntime.InferenceSession):
     def __init__(
         self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **kwargs
     ):
-        for name in kwargs.keys() & _OPTIONS:
-            raise TypeError(
-                f"{name}: no argument, but an option of sessions (fastpool.onnx.library)"
-            )
-        if sess_options is None:
-            sess_options = onnxruntime.SessionOptions()
+        for name in kwargs.keys() & _NO_ARGUMENTS.keys():
+            raise TypeError(f"{name}: no argument of sessions; {_NO_ARGUMENTS[name]}")
         others = _other_providers(providers)
         if others:
             _warn_once(*others)
         else:
-            if _imports_microsoft(path_or_bytes):
-                try:
-                    sess_options.get_session_config_entry("fastpool.domains")
-                except RuntimeError:  # there is none
+            if sess_options is None:
+                sess_options = onnxruntime.SessionOptions()
+                if _imports_microsoft(path_or_bytes):
                     sess_options.add_session_config_entry("fastpool.domains", "all")
             sess_options.register_custom_ops_library(library())
         super().__init__(path_or_bytes, sess_options, providers, provider_options, **kwargs)
@@ -113,7 +115,7 @@ def _imports_microsoft(path_or_bytes):
                     return False
                 elif kind >> 3 != 8:
                     model.seek(_number(model), os.SEEK_CUR)
-                elif b"com.microsoft" in model.read(_number(model)):
+                elif b"\x0a\x0dcom.microsoft" in model.read(_number(model)):  # (13 letters)
                     return True
     except (OSError, TypeError, ValueError):  # onnxruntime says what is wrong
         pass
@@ -136,9 +138,10 @@ def _number(model):
 
 def _other_providers(providers):
     """Return the names of providers with which fastpool registers nothing."""
-    if providers is None:
-        providers = onnxruntime.get_available_providers()
-    names = [name[0] if isinstance(name, tuple) else name for name in providers]
+    names = onnxruntime.get_available_providers()
+    if isinstance(providers, (list, tuple)):  # onnxruntime leaves out those that it has not
+        given = [name[0] if isinstance(name, tuple) else name for name in providers]
+        names = [name for name in names if name in given]
     return [name for name in names if name not in _PROVIDERS]
 
 
@@ -147,14 +150,14 @@ def _warn_once(*names):
     warnings.warn(
         f"fastpool registers no kernels in sessions with {', '.join(map(str, names))}: they are "
         "for the CPU",
-        stacklevel=4,
+        stacklevel=3,
     )
 
 
 def explain(model):
     """Return a text: who runs each pooling node of a model inside onnxruntime, and why.
 
-    onnxruntime loads the model with fastpool's kernels, and nothing runs.
+    :class:`InferenceSession` loads the model with its default options, and nothing runs.
 
     Parameters
     ----------
@@ -205,7 +208,7 @@ def explain(model):
                 raise
             raise ValueError(f"model: {str(error).splitlines()[0]}") from None
         taken = list(report)
-    lines = []
+    lines, every = [], []
     for node, version in nodes:
         known = node.op_type, next(filter(None, node.output), "")
         # (An optimiser that changes the layout or the type of a node gives it another output.)
@@ -216,9 +219,14 @@ def explain(model):
             taken.remove(same[0])
             who = same[0][2]
         lines.append(f"  {label(node)}: {who}")
+        every.append(who)
     lines += [f"  {op_type} of a function: {who}" for op_type, _, who in taken]
-    ours = sum(": fastpool" in line for line in lines)
-    return "\n".join([f"{ours} of {len(lines)} pooling nodes with fastpool", *lines])
+    every += [who for *_, who in taken]
+    kinds = [who.partition(", ")[::2] for who in every]
+    ours = sum(kind[0] == "fastpool" for kind in kinds)
+    by_shape = sum(kind[0] == "fastpool" and kind[1] != "" for kind in kinds)
+    head = f"{ours - by_shape} of {len(every)} pooling nodes with fastpool"
+    return "\n".join([head + f", {by_shape} by their shape" * (by_shape > 0), *lines])
 
 
 def _is_own(entry, nodes):

@@ -1,7 +1,7 @@
 """The types of fastpool.onnx."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import (
     Any,
     Literal,
