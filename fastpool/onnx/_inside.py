@@ -6,12 +6,14 @@ _runtime.c calls these functions, when a model is loaded and when a node sees a 
 import contextlib
 import ctypes
 import functools
+import hashlib
 import inspect
 import itertools
 import math
 import struct
 import sys
 import threading
+import weakref
 
 import numpy as np
 
@@ -91,7 +93,7 @@ _made_names = itertools.count()
 
 def options_of(text):
     """Return the options of a session as a dict, from lines of "name=value"."""
-    return dict(line.split("=", 1) for line in text.splitlines())
+    return dict(line.split("=", 1) for line in text.split("\n") if line)
 
 
 def domain_count(text):
@@ -105,6 +107,45 @@ def domain_count(text):
     if options.get("fastpool.select") == "none":
         return 0
     return 2 if options.get("fastpool.domains") == "all" else 1
+
+
+class _Kept:
+    """The plans of all nodes, as a cache among those that stay below the limit of the process.
+
+    The latest plan of a node belongs to its session, as one that a user holds. So a session whose
+    shapes do not change never plans again, however many nodes it has.
+    """
+
+    def __init__(self):
+        self._lock = threading.RLock()
+        self._nodes = weakref.WeakSet()
+        self._more = 0  # plans than one per node
+
+    @property
+    def nbytes(self):
+        return self._more * _PLAN_BYTES
+
+    def add(self, node, more):
+        with self._lock:
+            self._nodes.add(node)
+            self._more += more
+
+    def clear(self):
+        """Forget all plans but the latest one of each node."""
+        with self._lock:
+            nodes = list(self._nodes)
+        for node in nodes:
+            node.forget()
+
+    def forget(self):
+        """Renew the lock in a child made by fork."""
+        self._lock = threading.RLock()
+
+
+# What a plan takes: 2,000 of them were measured to take 15 MB.
+_PLAN_BYTES = 8 << 10
+_kept = _Kept()
+plan_cache.register(_kept)
 
 
 class Node:
@@ -160,7 +201,6 @@ class Node:
                 self.theirs = _all_attributes(op_type, attributes)
         if "fastpool.report" in options:
             report.append((op_type, output, self._who(shape)))
-        plan_cache.register(self)
 
     def _who(self, shape):
         """Return who runs the node, in words."""
@@ -192,7 +232,7 @@ class Node:
             dtype = _element_type(code)
             quantised = self._op_type.startswith("QLinear")
             plan = self._planned(shape, dtype, None if quantised else told or None)
-            self._count = min(self._count + 1, runtime().MOST_PLANS)
+            self._count_plan()
             if self._is_theirs(plan):
                 return plan.output_shape, True
             if self._op_type.endswith("LpPool"):
@@ -211,21 +251,18 @@ class Node:
         plan = _planned(_PLANS[self._op_type], shape, dtype, values)
         return plan[0] if self._op_type == "MaxUnpool" else plan
 
-    # What a cache of plans has, so that all that the process keeps stays within one limit:
-
-    @property
-    def nbytes(self):
-        """The bytes that its plans take, estimated from above."""
-        return self._count * plan_cache.plan_bytes(5)
-
-    def clear(self):
-        """Forget all plans that do not run now."""
+    def _count_plan(self):
         with self._lock:
-            self._count = 0
+            before, self._count = self._count, min(self._count + 1, runtime().MOST_PLANS)
+        _kept.add(self, max(self._count, 1) - max(before, 1))
+
+    def forget(self):
+        """Forget all plans but the latest one."""
+        with self._lock:
             if self._kernel:
                 runtime().forget(self._kernel)
-
-    forget = clear
+                _kept.add(self, 1 - max(self._count, 1))
+                self._count = min(self._count, 1)
 
     def keep_within_limit(self):
         plan_cache.keep_within_limit()
@@ -233,6 +270,7 @@ class Node:
     def end(self):
         """Say that the kernel is no more."""
         with self._lock:
+            _kept.add(self, 1 - max(self._count, 1))
             self._kernel, self._count = 0, 0
 
 
@@ -361,7 +399,7 @@ def output_axes(op_type, attributes, is_told, axes):
     known. `is_told` says whether an unpooling is given its output's shape. Wrong attributes are
     errors of `Node`. Axes of one name are taken to be equal, so one without gets its own.
     """
-    axes = [f"fastpool.{next(_made_names)}" if axis == "" else axis for axis in axes]
+    axes = [_made_name() if axis == "" else axis for axis in axes]
     first = 1 if has_channels_last(op_type, attributes) else 2
     spatial = axes[first:][: len(axes) - 2]
     extents = [1] * len(spatial)
@@ -374,22 +412,28 @@ def output_axes(op_type, attributes, is_told, axes):
 
 
 def _extent(op_type, attributes, is_told, axis, i, count):
+    if is_told:
+        return _made_name()
     own = {}  # the attributes along this axis
     for name, value in attributes.items():
         if isinstance(value, tuple):
             value = value[i::count] if name == "pads" else value[i : i + 1]
         own[name] = value
     with contextlib.suppress(TypeError, ValueError):
-        if isinstance(axis, int) and op_type == "MaxUnpool" and not is_told:
+        if isinstance(axis, int) and op_type == "MaxUnpool":
             (kernel,), (stride,) = own["kernel_shape"], own.get("strides", (1,))
             extent = (axis - 1) * stride + kernel - sum(own.get("pads", (0, 0)))
             if extent > 0:
                 return extent
-        elif isinstance(axis, int) and op_type != "MaxUnpool":
+        elif isinstance(axis, int):
             return _spatial_shape(own, [axis])[0]
-    # Equal windows over equal extents get equal names.
-    window = ",".join(f"{name}={value}" for name, value in sorted(own.items()))
-    return f"{op_type}({axis};{window})"[:200]
+    # Equal windows over equal extents get equal names. Names are made of names, and stay short.
+    text = f"{op_type} {axis!r} {sorted(own.items())}"
+    return f"fastpool.{hashlib.blake2b(text.encode(), digest_size=12).hexdigest()}"
+
+
+def _made_name():
+    return f"fastpool.{next(_made_names)}"
 
 
 def _caller(plan, shape, dtype):

@@ -143,23 +143,30 @@ static OrtStatus *refuse(const Kernel *kernel, const char *text) {
     return fail(INVALID_ARGUMENT, named);
 }
 
+/* Forget Python's error. An interrupt by the user is not lost: it comes again. */
+static void forget_error(void) {
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
+    PyErr_Clear();
+}
+
 /* Return the status of Python's error. */
 static OrtStatus *python_error(void) {
     PyObject *type, *value, *traceback, *text = NULL;
     const char *utf8 = NULL;
     OrtStatus *status;
-    int code;
+    int code, interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
     code = PyErr_GivenExceptionMatches(type, PyExc_MemoryError) ? FAIL : INVALID_ARGUMENT;
     if (value) text = PyObject_Str(value);
     if (text) utf8 = PyUnicode_AsUTF8(text);
     status = fail(code, utf8 ? utf8 : "fastpool: an error without a text");
-    PyErr_Clear();
+    forget_error();
     Py_XDECREF(text);
     Py_XDECREF(type);
     Py_XDECREF(value);
     Py_XDECREF(traceback);
+    if (interrupted) PyErr_SetInterrupt(); /* (last: to make a text looks for signals) */
     return status;
 }
 
@@ -311,6 +318,8 @@ static OrtStatus *make_theirs(Kernel *kernel, const OrtKernelInfo *info, int typ
 }
 
 static void free_kernel(Kernel *kernel) {
+    if (kernel->node) Py_XDECREF(PyObject_CallMethod(kernel->node, "end", NULL));
+    forget_error();
     release(ReleaseOp_slot, kernel->theirs);
     Py_XDECREF(kernel->node);
     if (kernel->lock) PyThread_free_lock(kernel->lock);
@@ -357,9 +366,13 @@ static OrtStatus *ORT_CALL create_kernel(const OrtCustomOp *base, const OrtApi *
     if (text) {
         snprintf(kernel->label, sizeof kernel->label, "%s", text);
         theirs = PyObject_GetAttrString(kernel->node, "theirs");
-        if (theirs && PyDict_Check(theirs)) status = make_theirs(kernel, info, type, theirs);
+        /* (It refuses some windows that fastpool takes.) */
+        if (theirs && PyDict_Check(theirs) &&
+            !succeeds(make_theirs(kernel, info, type, theirs)))
+            PyObject_SetAttrString(kernel->node, "theirs", Py_None);
     }
-    if (!text || !theirs) status = PyErr_Occurred() ? python_error() : no_memory();
+    if (!text || !theirs || PyErr_Occurred())
+        status = PyErr_Occurred() ? python_error() : no_memory();
     if (status) free_kernel(kernel);
     else *result = kernel;
     Py_XDECREF(theirs);
@@ -398,8 +411,6 @@ static void ORT_CALL destroy_kernel(void *given) {
     PyGILState_STATE state;
     if (!enter_python(&state)) return; /* (the objects are gone, and the process ends) */
     forget_plans(kernel, 0);
-    Py_XDECREF(PyObject_CallMethod(kernel->node, "end", NULL));
-    PyErr_Clear();
     free_kernel(kernel);
     PyGILState_Release(state);
 }
@@ -460,7 +471,7 @@ static OrtStatus *make_plan(Kernel *kernel, const Seen *seen, Plan **made) {
         *made = plan;
         /* Now all that the process keeps may be too much. */
         Py_XDECREF(PyObject_CallMethod(kernel->node, "keep_within_limit", NULL));
-        PyErr_Clear();
+        forget_error();
     }
     Py_XDECREF(result);
     PyGILState_Release(state);
@@ -894,12 +905,12 @@ EXPORT OrtStatus *ORT_CALL RegisterCustomOps(OrtSessionOptions *session, const O
 
 /* ---- the module ---- */
 
-/* Forget the plans of a kernel, by its address. */
+/* Forget the plans of a kernel, by its address, but the latest. */
 static PyObject *forget(PyObject *module, PyObject *address) {
     Kernel *kernel = PyLong_AsVoidPtr(address);
     (void)module;
     if (!kernel) return NULL;
-    forget_plans(kernel, 0);
+    forget_plans(kernel, 1);
     Py_RETURN_NONE;
 }
 

@@ -104,8 +104,10 @@ def _imports_microsoft(path_or_bytes):
 
     Only the lengths of its fields are read, and those that name a domain (opset_import, 8).
     """
+    is_bytes = isinstance(path_or_bytes, bytes)
+    if not is_bytes and not isinstance(path_or_bytes, str | os.PathLike):
+        return False
     try:
-        is_bytes = isinstance(path_or_bytes, bytes)
         with io.BytesIO(path_or_bytes) if is_bytes else open(path_or_bytes, "rb") as model:
             for _ in range(_MOST_FIELDS):
                 kind = _number(model)
@@ -117,7 +119,7 @@ def _imports_microsoft(path_or_bytes):
                     model.seek(_number(model), os.SEEK_CUR)
                 elif b"\x0a\x0dcom.microsoft" in model.read(_number(model)):  # (13 letters)
                     return True
-    except (OSError, TypeError, ValueError):  # onnxruntime says what is wrong
+    except (OSError, ValueError):  # onnxruntime says what is wrong
         pass
     return False
 

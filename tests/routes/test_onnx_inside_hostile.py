@@ -159,6 +159,17 @@ tell(model_of("MaxUnpool", {"x": X, "i": i}, kernel_shape=[2, 2]), {"x": X, "i":
         assert is_named(text, op_type), text
 
 
+def test_pads_that_only_fastpool_has():
+    """onnxruntime's own kernel, which may be faster for these, refuses them."""
+    told = outcomes("""
+tell(model_of("LpPool", {"x": X}, kernel_shape=[2, 2], pads=[2] * 4), {"x": X}, select="faster")
+x = np.ones((1, 1, 4, 4, 4), np.float32)
+cube = {"kernel_shape": [3] * 3, "strides": [2] * 3, "pads": [3] * 6}
+tell(model_of("MaxPool", {"x": x}, **cube), {"x": x}, select="faster")
+""")
+    assert [len(shapes[0]) for shapes in told] == [4, 5]
+
+
 def test_axes_that_only_fastpool_has():
     """Global means of four spatial axes, and of no channels: fastpool runs them, if it may."""
     told = outcomes("""

@@ -38,6 +38,45 @@ def test_networks(name):
         np.testing.assert_allclose(got, expected, rtol=1e-5, strict=True)
 
 
+def test_extents_of_one_name_are_equal():
+    """onnxruntime keeps them in one buffer. Names of names stay short, and tell their windows."""
+    nodes = "".join(
+        f"v{i + 1} = AveragePool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (v{i}) "
+        for i in range(30)
+    )
+    model = f"""<ir_version: 8, opset_import: ["": 21]>
+        chain (float[1, 1, h, w] v0) => (float[1, 1, n, m] z) {{ {nodes}
+            a = AveragePool <kernel_shape = [4, 4], strides = [4, 4]> (v30)
+            b = Relu (a)
+            c = ReduceSum (b)
+            d = Add (v30, c)
+            e = AveragePool <kernel_shape = [2, 2]> (d)
+            f = Relu (e)
+            z = ReduceSum (f)
+        }}"""
+    x = {"v0": np.random.default_rng(0).standard_normal((1, 1, 64, 64), np.float32)}
+    for got, expected in zip(inside(model).run(None, x), plain(model).run(None, x), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-4)
+
+
+def test_extents_that_an_input_says_are_not_equal():
+    model = """<ir_version: 8, opset_import: ["": 13]>
+        unpool (float[1, 1, h, w] x, int64[4] s, int64[4] t) => (float[a, b, c, d] z) {
+            y, i = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x)
+            u = MaxUnpool <kernel_shape = [2, 2], strides = [2, 2]> (y, i, s)
+            v = Relu (u)
+            p = ReduceSum (v)
+            q = MaxUnpool <kernel_shape = [2, 2], strides = [2, 2]> (y, i, t)
+            r = Relu (q)
+            o = ReduceSum (r)
+            z = Add (p, o)
+        }"""
+    x = {"x": np.random.default_rng(0).standard_normal((1, 1, 64, 64), np.float32)}
+    x |= {"s": np.array([1, 1, 70, 70]), "t": np.array([1, 1, 64, 64])}
+    for got, expected in zip(inside(model).run(None, x), plain(model).run(None, x), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-4)
+
+
 @pytest.mark.parametrize("arguments", [["--nodes"], ["model"]], ids=["nodes", "model"])
 def test_the_example(arguments):
     """It checks the outputs of its models itself."""

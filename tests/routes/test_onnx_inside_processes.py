@@ -286,3 +286,21 @@ import subprocess
 print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout)
 """)
     assert "call fastpool.onnx.library() before a session loads that" in out
+
+
+def test_an_interrupt_while_a_plan_is_made_is_not_lost():
+    """onnxruntime reports it as the error of a node. It comes again, when Python runs."""
+    out = program("""
+import signal
+from fastpool.onnx import _inside
+session = inside(MAX, select="all")
+_inside.Node.plan = lambda *arguments: signal.raise_signal(signal.SIGINT)
+try:
+    try:
+        session.run(None, {"x": X})
+    except Exception:
+        sum(1 for _ in range(1000))
+except KeyboardInterrupt:
+    print("interrupted")
+""")
+    assert out == "interrupted\n"
