@@ -2,6 +2,7 @@
 
     python examples/inside_onnxruntime.py                      # whole networks
     python examples/inside_onnxruntime.py --nodes              # single pooling nodes
+    python examples/inside_onnxruntime.py --nodes --select all # what decides who runs them
     python examples/inside_onnxruntime.py model.onnx --threads 2
 
 The networks are an encoder and decoder with indices (SegNet), one with AveragePool of opset 19, the
@@ -147,13 +148,19 @@ NODES = f"""
     19; float[1, 64, 4096]; y = AveragePool <kernel_shape = [3], strides = [2]>
     19; float[1, 16, 16, 32, 32]; y = AveragePool <kernel_shape = [3, 3, 3]>
     13; float[1, 63, 56, 56]; y = GlobalAveragePool
+    13; float[1, 63, 28, 28]; y = GlobalAveragePool
+    13; float[1, 63, 14, 14]; y = GlobalAveragePool
     13; float[1, 63, 7, 7]; y = GlobalAveragePool
+    13; float[1, 64, 4096]; y = GlobalAveragePool
+    13; float[1, 16, 8, 28, 28]; y = GlobalAveragePool
     13; float[1, 63, 56, 56]; y = GlobalMaxPool
     13; float[1, 63, 7, 7]; y = GlobalMaxPool
     18; float[1, 63, 56, 56]; y = LpPool <p = 2, {HALVES[1:]}
     18; float[1, 63, 56, 56]; y = LpPool <p = 1, {HALVES[1:]}
+    18; float[1, 8, 32, 32]; y = LpPool {TWO}
     18; float[1, 1, 8, 8]; y = LpPool {TWO}
     18; float[1, 63, 56, 56]; y = GlobalLpPool
+    18; float[1, 63, 14, 14]; y = GlobalLpPool
     18; float[1, 63, 7, 7]; y = GlobalLpPool
 """
 
@@ -213,13 +220,14 @@ def interleaved(calls, rounds, pause=0):
     return times
 
 
-def compare(name, model, threads, rounds):
+def compare(name, model, threads, rounds, select):
     """Check the outputs of a model, and print its time and the ratios of time and of loading."""
     data = model.SerializeToString()
 
     def load(session_type):
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.log_severity_level = threads, 4  # prints no errors
+        options.add_session_config_entry("fastpool.select", select)
         if "com.microsoft" in {opset.domain for opset in model.opset_import}:
             options.add_session_config_entry("fastpool.domains", "all")
         return session_type(data, options, ["CPUExecutionProvider"])
@@ -250,6 +258,7 @@ def main():
     parser.add_argument("--nodes", action="store_true", help="single nodes, not networks")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--select", default="faster", help="all: also what is left to onnxruntime")
     given = parser.parse_args()
     models = single_nodes() if given.nodes else networks()
     if given.model:
@@ -257,7 +266,7 @@ def main():
     print(f"onnxruntime {onnxruntime.__version__}, threads {given.threads}: its least time alone,")
     print("that divided by the time with fastpool (least, median), time of loading with / without")
     for name, model in models:
-        compare(name, model, given.threads, given.rounds)
+        compare(name, model, given.threads, given.rounds, given.select)
         if given.model:
             print(fastpool.onnx.explain(model))
 

@@ -357,7 +357,8 @@ def _all_attributes(op_type, attributes):
 def is_theirs_faster(op_type, plan):
     """Is onnxruntime's own kernel faster for an input of float32?
 
-    Measured by examples/inside_onnxruntime.py with onnxruntime 1.32 (AVX-512, one thread).
+    As examples/inside_onnxruntime.py --nodes --select all measures it: onnxruntime 1.32, AVX-512,
+    one thread.
     """
     shape = plan.input_shape
     if not 3 <= len(shape) <= 5 or not all(shape):  # (its kernel refuses some of these)

@@ -5,6 +5,7 @@ The models run in processes of their own, so that a crash fails a test instead o
 
 import json
 import os
+import sys
 
 import pytest
 
@@ -358,3 +359,50 @@ for i in range(200):
 tell(model, {"x": X})
 """)
     assert told == [[[1, 2, 2, 2]]]
+
+
+MUTATED = """
+import random, resource
+import onnx.parser
+resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+POOL = "<kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1], ceil_mode = 1>"
+TWO = "<kernel_shape = [2, 2], strides = [2, 2]>"
+texts = [
+    f"(float[1, 2, h, w] x) => (float[a, b, c, d] y, int64[e, f, g, i] j) "
+    f"{{ y, j = MaxPool {POOL} (x) }}",
+    f"(float[1, 2, 5, 5] x) => (float[a, b, c, d] y) {{ y = AveragePool {POOL} (x) }}",
+    f"(float[1, 2, 5, 5] x) => (float[a, b, c, d] y) "
+    f"{{ t, i = MaxPool {TWO} (x) y = MaxUnpool {TWO} (t, i) }}",
+    f"(float[1, 2, 5, 5] x) => (float[a, b, c, d] y, float[e, f, g, h] z) "
+    f"{{ y = GlobalAveragePool (x) z = LpPool {TWO} (x) }}",
+]
+head = '<ir_version: 8, opset_import: ["": 21]> mutated '
+seeds = [onnx.parser.parse_model(head + text).SerializeToString() for text in texts]
+chance = random.Random(SEED)
+for _ in range(300):
+    model = bytearray(chance.choice(seeds))
+    for _ in range(chance.choice([1, 1, 2, 3, 5])):
+        place = chance.randrange(len(model))
+        model[place : place + 1] = chance.choice(
+            [
+                bytes([chance.randrange(256)]),
+                bytes([model[place] ^ 1 << chance.randrange(8)]),
+                bytes([255] * chance.choice([1, 2, 8]) + [1]),
+            ]
+        )
+    try:
+        session = inside(bytes(model))
+        run(session, {value.name: X for value in session.get_inputs()})
+    except Exception:
+        pass
+print("done")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
+@pytest.mark.parametrize("seed", range(4))
+def test_mutated_models_end_no_process(seed):
+    head = CHILD.format(folder=os.path.dirname(cases.__file__))
+    process = cases.run_python(head + MUTATED.replace("SEED", str(seed)))
+    assert process.returncode == 0, process.stderr[-3000:]
+    assert process.stdout.endswith("done\n")  # (onnxruntime prints about models that fail)
