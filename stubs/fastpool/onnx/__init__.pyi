@@ -131,7 +131,7 @@ class Backend(_BaseBackend):
 def library() -> str: ...
 def explain(model: _Model) -> str: ...
 
-class InferenceSession(onnxruntime.InferenceSession):
+class InferenceSession(onnxruntime.InferenceSession):  # type: ignore[misc]
     def __init__(
         self,
         path_or_bytes: str | os.PathLike[str] | bytes,
