@@ -46,6 +46,7 @@ def library():
     Returns
     -------
     path : str
+        Where the library is.
 
     Examples
     --------
@@ -164,10 +165,12 @@ def explain(model):
     Parameters
     ----------
     model : path, bytes or onnx.ModelProto
+        The model, in any form but that of an .ort file.
 
     Returns
     -------
     text : str
+        A line for each node, after one with their number.
 
     Raises
     ------
