@@ -442,14 +442,11 @@ def _caller(plan, shape, dtype):
     if dtype == "bfloat16":
         import ml_dtypes
 
-        known = np.dtype(ml_dtypes.bfloat16)
-    else:
-        known = np.dtype(dtype)
-    types = known, known
+        dtype = ml_dtypes.bfloat16
     shapes = shape, plan.output_shape
 
     def call(*addresses):
-        x, y = map(_array, addresses, shapes, types)
+        x, y = map(_array, addresses, shapes, [np.dtype(dtype)] * 2)
         plan(x, out=y)
 
     return call
@@ -463,6 +460,7 @@ def _array(address, shape, dtype):
     return np.frombuffer(memory, dtype).reshape(shape)
 
 
+@functools.cache
 def runtime():
     """Return the compiled module, ready for onnxruntime."""
     from . import _runtime

@@ -732,8 +732,8 @@ static OrtStatus *ORT_CALL infer_shapes(const OrtCustomOp *base, OrtShapeInferCo
     dict = PyDict_New();
     status = dict ? infer_attributes(dict, kind, context) : python_error();
     if (!status) {
-        axes = PyObject_CallMethod(inside, "output_axes", "sOiN", kind->name, dict, inputs > 2,
-                                   list_axes(info, count));
+        axes = PyObject_CallMethod(inside, "output_axes", "sOiN", kind->name, dict,
+                                   kind->others == PLACES && inputs > 2, list_axes(info, count));
         if (!axes) status = python_error();
         else if (PyList_Check(axes) && PyList_GET_SIZE(axes) <= MOST_AXES && PyList_GET_SIZE(axes))
             status = set_outputs(context, kind, type, axes);

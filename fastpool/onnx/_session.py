@@ -213,18 +213,16 @@ def explain(model):
                 raise
             raise ValueError(f"model: {str(error).splitlines()[0]}") from None
         taken = list(report)
-    lines, every = [], []
-    for node, version in nodes:
+    found = []
+    for node, _ in nodes:
         known = node.op_type, next(filter(None, node.output), "")
+        found.append(_taken(taken, known, lambda entry: entry[:2]))
+    lines, every = [], []
+    for (node, version), who in zip(nodes, found, strict=True):
         # (An optimiser that changes the layout or the type of a node gives it another output.)
-        same = [entry for entry in taken if _origin(entry[0]) == _origin(node.op_type)]
-        same.sort(key=lambda entry, known=known: entry[:2] != known)
-        who = _reason(node, version)
-        if same and (same[0][:2] == known or not _is_own(same[0], nodes)):
-            taken.remove(same[0])
-            who = same[0][2]
-        lines.append(f"  {label(node)}: {who}")
-        every.append(who)
+        who = who or _taken(taken, _origin(node.op_type), lambda entry: _origin(entry[0]))
+        every.append(who or _reason(node, version))
+        lines.append(f"  {label(node)}: {every[-1]}")
     lines += [f"  {op_type} of a function: {who}" for op_type, _, who in taken]
     every += [who for *_, who in taken]
     kinds = [who.partition(", ")[::2] for who in every]
@@ -234,9 +232,13 @@ def explain(model):
     return "\n".join([head + f", {by_shape} by their shape" * (by_shape > 0), *lines])
 
 
-def _is_own(entry, nodes):
-    """Does a node of the model have this operator and output?"""
-    return any(entry[0] == node.op_type and entry[1] in node.output for node, _ in nodes)
+def _taken(entries, wanted, part):
+    """Remove the first entry with a wanted part, and return who runs it. None if there is none."""
+    for entry in entries:
+        if part(entry) == wanted:
+            entries.remove(entry)
+            return entry[2]
+    return None
 
 
 def _origin(op_type):

@@ -213,6 +213,20 @@ def test_quantised_averages(name, channels_last):
 # ---------------------------------------------------------------------------------------- options
 
 
+def test_shapes_of_quantised_averages_are_inferred():
+    scale, zero = np.array(1, np.float32), np.array(0, np.uint8)
+    x = np.zeros((1, 3, 9, 11), np.uint8)
+    inputs = {"x": x, "xs": scale, "xz": zero, "ys": scale, "yz": zero}
+    for last in (0, 1):
+        shape = [1, 9, 11, 3] if last else [1, 3, 9, 11]
+        inputs["x"] = x.reshape(shape)
+        attributes = WINDOW | {"channels_last": last}
+        model = model_of("QLinearAveragePool", inputs, domain=MICROSOFT, shape=shape, **attributes)
+        ours = fastpool.onnx.InferenceSession(model.SerializeToString(), None, CPU)
+        assert ours.get_outputs()[0].shape == plain(model).get_outputs()[0].shape
+        assert ours.get_outputs()[0].shape == list(ours.run(None, inputs)[0].shape)
+
+
 @pytest.mark.parametrize("name", ["select", "nan", "numerics", "num_threads", "beyond"])
 def test_options_are_no_arguments(name):
     """onnxruntime would ignore them."""
@@ -388,7 +402,7 @@ def test_options_of_two_lines():
 
 
 def test_options_are_those_of_their_session():
-    """Two sessions with different options beside each other."""
+    """Two sessions with different options, next to each other."""
     model = model_of("AveragePool", {"x": X}, **WINDOW)
     both = [inside(model, numerics=numerics) for numerics in ("exact", "sequential")]
     for session, numerics in zip(both * 2, ("exact", "sequential") * 2, strict=True):

@@ -246,7 +246,7 @@ print("fine")
 
 
 @needs_linux
-def test_fork_beside_threads_that_plan():
+def test_fork_next_to_threads_that_plan():
     assert (
         program("""
 sessions = [inside(MAX) for _ in range(3)]
