@@ -17,7 +17,7 @@ from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_SIZE
-from cython.parallel cimport prange, threadid
+from cython.parallel cimport prange
 from libc.math cimport INFINITY, NAN
 from libc.stdint cimport (
     int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t,
@@ -114,13 +114,16 @@ cdef class Framed:
     cdef object output_shape, index_dtype, threads
     cdef readonly object dtype, result_dtype
 
-    cdef int prepare(self, Frame *frame, work, dtype, result_dtype, threads) except -1:
+    cdef int prepare(self, Frame *frame, work, dtype, result_dtype, threads,
+                     bint by_default) except -1:
         """Set what a call needs. dtypes are the dtype objects of plain arrays.
 
         `threads` is called for the number of threads of each `run`. If it is None, they run on one.
+        If that number is the default, it is `by_default`, and runs may take fewer.
         """
         set_arrays(&self.prepared, frame, work)
         limit_scratch(&frame.scratch, work.nbytes)
+        self.prepared.by_default = by_default
         self.dtype, self.result_dtype, self.threads = dtype, result_dtype, threads
         self.prepared.y_shift = log2(result_dtype.itemsize)
         self.index_dtype = INT64 if work.index_bytes == 8 else INT32
@@ -180,15 +183,16 @@ cdef class Framed:
     cdef int run_views(self, Job *job, int threads) except -1:
         """Pool the views of a job."""
         cdef const Prepared *prepared = &self.prepared
-        cdef bint enough
-        if not prepared.frame.tiling.tasks:
+        cdef bint enough, by_default = prepared.by_default
+        cdef Py_ssize_t tasks = prepared.frame.tiling.tasks
+        if not tasks:
             return 0
-        threads = thread_count(prepared.frame, threads)
+        threads = thread_count(most_threads(prepared.frame), threads, by_default)
         if threads == 1 and prepared.work < UNLOCK_BYTES:
-            enough = run_job(job, 1)
+            enough = run_job(job, 0, tasks, 1, False)
         else:
             with nogil:
-                enough = run_job(job, threads)
+                enough = run_job(job, 0, tasks, threads, by_default)
         if not enough:
             raise MemoryError(f"fastpool: no memory for the scratch of {threads} threads, "
                               f"{prepared.frame.scratch.nbytes} bytes each")
@@ -257,10 +261,10 @@ cdef class Pooling(Framed):
     cdef Pool pool
     cdef readonly object strategy
 
-    def __cinit__(self, work, dtype, threads=None):
+    def __cinit__(self, work, dtype, threads=None, by_default=False):
         check_axes(work)
         plan_maximum(&self.pool, work)
-        self.prepare(&self.pool.frame, work, dtype, dtype, threads)
+        self.prepare(&self.pool.frame, work, dtype, dtype, threads, by_default)
         self.strategy = work.strategy
 
     def __dealloc__(self):
@@ -292,11 +296,11 @@ cdef class Averaging(Framed):
     cdef quantization_t quantization        # of runs from C, if they quantise
     cdef readonly Py_ssize_t table_bytes    # of its reciprocals: a plan that is kept counts them
 
-    def __cinit__(self, work, dtype, result_dtype, threads=None):
+    def __cinit__(self, work, dtype, result_dtype, threads=None, by_default=False):
         check_axes(work)
         plan_average(&self.average, work)
         self.table_bytes = self.average.table_bytes
-        self.prepare(&self.average.frame, work, dtype, result_dtype, threads)
+        self.prepare(&self.average.frame, work, dtype, result_dtype, threads, by_default)
 
     def __dealloc__(self):
         free_average(&self.average)
@@ -347,14 +351,15 @@ cdef class Unpooling:
     cdef object output_shape, threads
     cdef readonly object dtype
 
-    def __cinit__(self, work, dtype, threads=None):
+    def __cinit__(self, work, dtype, threads=None, by_default=False):
         """`work` is a `fastpool._running.work.UnpoolWork`. The rest are those of `Pooling`."""
         cdef Unpool *u = &self.unpool
         if len(work.x_shape) > MAX_NDIM or len(work.output_shape) != len(work.x_shape):
             raise ValueError(f"shapes of {len(work.x_shape)} and {len(work.output_shape)} axes")
         read_fields(&u.batch, work, UNPOOL_FIELDS)
         self.output_shape, self.dtype, self.threads = work.output_shape, dtype, threads
-        self.itemsize = dtype.itemsize
+        u.by_default = by_default
+        self.itemsize = u.itemsize = dtype.itemsize
         u.together = &self.together
         set_together(&self.together, u, self.itemsize)
         self.work = u.batch * u.channels * u.size * self.itemsize
@@ -406,9 +411,9 @@ cdef class Unpooling:
             u.index.bytes = index_bytes
             threads = unpool_thread_count(&u, threads)
             if threads == 1 and self.work < UNLOCK_BYTES:
-                return unpool_any(&u, self.itemsize, 1)
+                return unpool(&u, 1)
             with nogil:
-                bad = unpool_any(&u, self.itemsize, threads)
+                bad = unpool(&u, threads)
             return bad
         finally:
             release_array(&arrays[0])
@@ -427,6 +432,16 @@ def max_threads():
 def cpu_supports(feature):
     """Return whether the processor and the operating system have an x86 feature of a build."""
     return cpu_has(feature.encode())
+
+
+def paused():
+    """Say why calls on the default number of threads stay serial now, and for how long.
+
+    Return the seconds that are left, and how many a call lost of how many that it took. These are
+    0 if two calls met. If no pause is on, return None.
+    """
+    cdef int64_t left = load_relaxed(&pause.until) - wall_ns()
+    return (left / 1e9, pause.lost / 1e9, pause.took / 1e9) if left > 0 else None
 
 
 def trust_flags(bint known):

@@ -110,6 +110,7 @@ def _thread_limits():
         "default": default,
         "because": because,
         "limits": limits,
+        "pause": threads.pause(kernels),
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS"),
     }
 
@@ -151,6 +152,8 @@ def _rows(found):
     )
     yield "builds", ", ".join(f"{name}: {state}" for name, state in builds["all"].items())
     yield "threads", f"{threads['default']} by default ({', '.join(threads['because'])})"
+    if threads["pause"]:
+        yield "", f"1 for now ({threads['pause']})"
     limits = [f"{name}: {limit or 'none'}" for name, limit in threads["limits"].items()]
     limits.append(f"OMP_NUM_THREADS: {threads['OMP_NUM_THREADS'] or 'none'}")
     yield "limits", ", ".join(limits)

@@ -180,3 +180,5 @@ def show_config():
         f"OpenMP limit: {limit}, FASTPOOL_NUM_THREADS: "
         f"{os.environ.get('FASTPOOL_NUM_THREADS', 'not set')})"
     )
+    if pause := threads.pause(kernels):
+        print(f"threads: 1 for now ({pause})")

@@ -31,7 +31,7 @@ def compiled(plan, kernels, dtype):
     threads_now = threads_of_calls(plan.num_threads, work.nbytes)
     while True:
         work = strategies.decide(work, facts)
-        pooling = kernels.Pooling(work, dtype, threads_now)
+        pooling = kernels.Pooling(work, dtype, threads_now, plan.num_threads is None)
         if pooling.scratch_bytes <= SCRATCH_BYTES:
             return pooling, work, threads_now
         smaller = narrower(work)
@@ -141,7 +141,9 @@ class PreparedAverage(Prepared):
         kernels = builds.builds()[self.build]
         self.work = make_sum_work(plan, python)
         self.threads = threads_of_calls(plan.num_threads, self.work.nbytes)
-        self.pooling = kernels.Averaging(self.work, plain, result, self.threads)
+        self.pooling = kernels.Averaging(
+            self.work, plain, result, self.threads, plan.num_threads is None
+        )
         self.run = self.pooling.run if plan.activation is None else _refuse
 
 
@@ -177,5 +179,7 @@ class PreparedUnpool(Prepared):
         work = values * (itemsize + 8) + math.prod(plan.output_shape) * itemsize
         self.threads = threads_of_calls(plan.num_threads, work)
         kernels = builds.builds()[self.build]
-        self.unpooling = kernels.Unpooling(unpool_work, plain, self.threads)
+        self.unpooling = kernels.Unpooling(
+            unpool_work, plain, self.threads, plan.num_threads is None
+        )
         self.run = _refuse if self.block else self.unpooling.run

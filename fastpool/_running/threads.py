@@ -6,6 +6,9 @@ number of processors, and a limit set through threadpoolctl bound it. By default
 on one thread: waking a second one costs more than it gains, and far more if another process uses
 that core.
 
+It also stays on one thread for a while (a *pause*) after a call lost time to other programs, or
+after two calls met (kernels/frame/threads.pxi).
+
 After ``fork``, a child always pools on one thread, even with an explicit `num_threads`: gcc's
 OpenMP runtime waits for threads that do not exist in the child.
 """
@@ -95,6 +98,16 @@ def _own_limit():
 def default_threads():
     """Return the default without OpenMP's limit, which may change between calls."""
     return _own_limit() or available_cpus()
+
+
+def pause(kernels):
+    """Return, as text, why calls by default stay on one thread for now; None if they do not."""
+    paused = kernels.paused()
+    if paused is None:
+        return None
+    left, lost, took = paused
+    why = f"a call lost {1e3 * lost:.3g} of {1e3 * took:.3g} ms to other programs"
+    return f"for {left:.2g} s: {why if took else 'two calls ran at once'}"
 
 
 def effective_threads(num_threads, work, omp_limit):

@@ -323,6 +323,8 @@ def _threads_of(plan, prepared):
         why = "a child made by fork has only one"
     elif plan.num_threads is not None:
         why = "set by num_threads"
+    elif pause := threads.pause(builds.active()):
+        count, why = 1, pause
     else:
         why = "the default here: see fastpool.show_config()"
     return f"{count} ({why})"

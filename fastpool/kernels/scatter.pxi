@@ -22,6 +22,7 @@ cdef enum:
     DONE = -1
     REFUSED = -2
     CHANGED = -4            # an index changed after it was checked; some of the result is written
+    ALL = -1                # not a part: all values, by one thread
     CHUNK = 64              # values for which elements are zeroed at a time
     TOGETHER = 256          # values of planes that are taken together; places_t holds as many
     LINE = 64               # bytes of a cache line
@@ -60,6 +61,8 @@ cdef struct Unpool:             # it begins with UNPOOL_FIELDS
     const char *x
     indices_t index
     char *y
+    bint by_default             # the number of threads
+    int itemsize
     Py_ssize_t blocks, width    # channels last: blocks of channels of one batch, and their channels
     Py_ssize_t bands            # of a plane, or of a block: some of its values, and where they go
 
@@ -378,74 +381,94 @@ cdef inline Py_ssize_t unpool_parts_of(const Unpool *u) noexcept nogil:
     return ceil_div(u.batch * u.channels, u.together.count)
 
 
-cdef Py_ssize_t unpool_bands(bits *y, const Unpool *u, int threads) noexcept nogil:
-    """Unpool in bands, as `unpool_parts` does. Return REFUSED if two bands share elements."""
-    cdef Py_ssize_t parts = unpool_parts_of(u) * u.bands, part, changed = 0, hi
-    cdef Py_ssize_t first[2 * MAX_THREADS]
-    cdef Py_ssize_t last[2 * MAX_THREADS]
-    cdef const bits *x = <const bits *>u.x
-    for part in prange(parts, schedule='static', num_threads=threads):
-        find_band(u, part, &first[part], &last[part])
+cdef struct Unpooled:                   # one call
+    const Unpool *u
+    int bad                             # parts with strays, or whose indices have changed
+    Py_ssize_t first[2 * MAX_THREADS]   # places of each band
+    Py_ssize_t last[2 * MAX_THREADS]
+
+
+cdef void note_band(void *call, Py_ssize_t part, int thread) noexcept nogil:
+    cdef Unpooled *c = <Unpooled *>call
+    find_band(c.u, part, &c.first[part], &c.last[part])
+
+
+cdef void note_strays(void *call, Py_ssize_t part, int thread) noexcept nogil:
+    cdef Unpooled *c = <Unpooled *>call
+    if not c.bad and not own_part(c.u, part):
+        add_relaxed(&c.bad, 1)
+
+
+cdef bint scatter_any(bits *y, const Unpooled *c, Py_ssize_t part) noexcept nogil:
+    cdef const bits *x = <const bits *>c.u.x
+    if part == ALL:
+        return scatter_all(y, x, c.u)
+    if c.u.bands > 1:
+        return scatter_band(y, x, c.u, part, c.first[part], c.last[part])
+    return scatter_part(y, x, c.u, part)
+
+
+cdef void unpool_part(void *call, Py_ssize_t part, int thread) noexcept nogil:
+    cdef Unpooled *c = <Unpooled *>call
+    cdef char *y = c.u.y
+    cdef bint same
+    if c.u.itemsize == 1:
+        same = scatter_any(<uint8_t *>y, c, part)
+    elif c.u.itemsize == 2:
+        same = scatter_any(<uint16_t *>y, c, part)
+    elif c.u.itemsize == 4:
+        same = scatter_any(<uint32_t *>y, c, part)
+    else:
+        same = scatter_any(<uint64_t *>y, c, part)
+    if not same:
+        add_relaxed(&c.bad, 1)
+
+
+cdef bint share_nothing(Unpooled *c, Py_ssize_t parts) noexcept nogil:
+    """Set the elements that each band writes. Return False if a band shares some with another."""
+    cdef Py_ssize_t part, bands = c.u.bands, size = c.u.size
     for part in range(parts):
-        if first[part] < 0 or last[part] >= u.size:
-            return REFUSED
-        if part % u.bands == 0:
-            first[part] = 0
-        elif last[part - 1] >= first[part]:
-            return REFUSED
+        if c.first[part] < 0 or c.last[part] >= size:
+            return False
+        if part % bands == 0:
+            c.first[part] = 0
+        elif c.last[part - 1] >= c.first[part]:
+            return False
     for part in range(parts):
-        last[part] = u.size if (part + 1) % u.bands == 0 else first[part + 1]
-    for part in prange(parts, schedule='static', num_threads=threads):
-        changed += not scatter_band(y, x, u, part, first[part], last[part])
-    return CHANGED if changed else DONE
+        c.last[part] = size if (part + 1) % bands == 0 else c.first[part + 1]
+    return True
 
 
-cdef Py_ssize_t unpool_parts(bits *y, const Unpool *u, int threads) noexcept nogil:
-    """Unpool, and return DONE, or CHANGED if an index has changed.
+cdef Py_ssize_t unpool(Unpool *u, int threads) noexcept nogil:
+    """Unpool on as many threads as `unpool_thread_count` said.
 
-    If an index is out of range, return the place of the first one, with nothing written.
+    Return DONE, or CHANGED if an index has changed. If an index is out of range, return the place
+    of the first one, with nothing written.
     """
-    cdef Py_ssize_t parts = unpool_parts_of(u), part
-    cdef Py_ssize_t strays = 0, changed = 0, bad = REFUSED
-    cdef const bits *x = <const bits *>u.x
-    if u.bands > 1:
-        bad = unpool_bands(y, u, threads)
-        if bad != REFUSED:
-            return bad
-    if u.physical:
-        strays = 1
-    elif threads == 1:
-        for part in range(parts):
-            if not own_part(u, part):
-                strays = 1
-                break
-    else:
-        for part in prange(parts, schedule='static', num_threads=threads):
-            strays += not own_part(u, part)
-    if strays:
-        bad = first_outside(&u.index, u.batch * u.channels * u.count, u.counted * u.size)
-        if bad >= 0:
-            return bad
-        return DONE if scatter_all(y, x, u) else CHANGED
-    if threads == 1:
-        for part in range(parts):
-            changed += not scatter_part(y, x, u, part)
-    else:
-        for part in prange(parts, schedule='static', num_threads=threads):
-            changed += not scatter_part(y, x, u, part)
-    return CHANGED if changed else DONE
-
-
-cdef Py_ssize_t unpool_any(const Unpool *u, int itemsize, int threads) noexcept nogil:
+    cdef Py_ssize_t parts = unpool_parts_of(u), bad
+    cdef Unpooled c
     if u.count == 0 and u.size == 0:    # (there may be any number of empty planes)
         return DONE
-    if itemsize == 1:
-        return unpool_parts(<uint8_t *>u.y, u, threads)
-    if itemsize == 2:
-        return unpool_parts(<uint16_t *>u.y, u, threads)
-    if itemsize == 4:
-        return unpool_parts(<uint32_t *>u.y, u, threads)
-    return unpool_parts(<uint64_t *>u.y, u, threads)
+    c.u, c.bad = u, 0
+    if u.bands > 1:
+        run_tasks(note_band, &c, 0, parts * u.bands, threads, u.by_default)
+        if share_nothing(&c, parts * u.bands):
+            parts *= u.bands
+        else:
+            u.bands = 1
+    if u.bands == 1:
+        if not u.physical:
+            run_tasks(note_strays, &c, 0, parts, threads, u.by_default)
+        if u.physical or c.bad:
+            bad = first_outside(&u.index, u.batch * u.channels * u.count, u.counted * u.size)
+            if bad >= 0:
+                return bad
+            c.bad = 0
+            unpool_part(&c, ALL, 0)
+            return CHANGED if c.bad else DONE
+    threads = thread_count(parts, threads, u.by_default)
+    run_tasks(unpool_part, &c, 0, parts, threads, u.by_default)
+    return CHANGED if c.bad else DONE
 
 
 cdef int unpool_thread_count(Unpool *u, int threads) noexcept nogil:
@@ -463,5 +486,4 @@ cdef int unpool_thread_count(Unpool *u, int threads) noexcept nogil:
         blocks = u.count * (u.width if u.channels_last else 1) // BAND_VALUES
         u.bands = imax(1, imin(imin(blocks, u.count), ceil_div(threads, parts)))
         parts *= u.bands
-    threads = <int>imax(1, imin(threads, parts))
-    return threads if threads == 1 else threads_given(threads)
+    return thread_count(parts, threads, u.by_default)

@@ -133,6 +133,60 @@ def test_the_interpreter_runs_while_a_pool_does():
     assert cases.another_thread_runs_during(lambda: plan(x, out=y, out_indices=indices))
 
 
+# ----------------------------------------------------------------------- threads of the caller
+
+MEET = """
+import os, threading, numpy as np, fastpool
+from fastpool._running import builds
+x = np.random.default_rng(0).random((8, 32, 128, 128), np.float32)
+plan = fastpool.plan_max_pool(x.shape, x.dtype, 3)
+expected = fastpool.max_pool(x, 3, num_threads=1)
+met, wrong, most, ready = [], [], [], threading.Barrier({callers} + 1)
+def work():
+    ready.wait()
+    for _ in range(1000):
+        wrong.extend([1] if not np.array_equal(plan(x), expected) else [])
+        if builds.active().paused():
+            met.append((plan.explain(), explicit.explain()))
+        if len(met) > 30:
+            return
+def runs(task):
+    try:
+        with open(f"/proc/self/task/{{task}}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] == "R"
+    except OSError:
+        return False
+explicit = fastpool.plan_max_pool(x.shape, x.dtype, 3, num_threads=2)
+threads = [threading.Thread(target=work) for _ in range({callers})]
+for thread in threads:
+    thread.start()
+ready.wait()
+while any(thread.is_alive() for thread in threads):
+    if os.path.isdir("/proc/self/task"):
+        most.append(sum(map(runs, os.listdir("/proc/self/task"))))
+for thread in threads:
+    thread.join()
+assert met and not wrong
+assert "threads   1 (for " in met[0][0] and "2 (set by num_threads)" in met[0][1]
+print(max(most, default=0))
+"""
+
+
+@pytest.mark.skipif(not cases.OPENMP, reason="needs OpenMP")
+def test_calls_that_meet_stay_serial_for_a_while(isa):
+    process = cases.run_python(MEET.format(callers=2), FASTPOOL_NUM_THREADS="2", FASTPOOL_ISA=isa)
+    assert process.returncode == 0, process.stderr
+
+
+@pytest.mark.skipif(not cases.OPENMP, reason="needs OpenMP")
+def test_sixteen_callers_do_not_start_the_threads_of_sixteen():
+    environment = {"FASTPOOL_NUM_THREADS": "8", "OMP_NUM_THREADS": "8"}
+    process = cases.run_python(MEET.format(callers=16), **environment)
+    assert process.returncode == 0, process.stderr
+    # 16 callers, 8 threads of one of them, and those of one whose region has just ended
+    assert int(process.stdout) <= 16 + 8 + 8
+
+
 # ------------------------------------------------------------------------------------------- fork
 
 

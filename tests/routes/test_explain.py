@@ -242,7 +242,8 @@ def test_threads_and_copies_and_pieces():
     if not cases.OPENMP:
         two = ("1 (this fastpool was built without OpenMP)",) * 2
     assert f"threads   {two[0]}" in make_plan(large, "int8", 2, num_threads=2).explain()
-    assert two[1] in make_plan(large, "float32", 2, strides=2).explain()
+    found = make_plan(large, "float32", 2, strides=2).explain()
+    assert two[1] in found or "threads   1 (for " in found  # (another program may be busy)
     last = make_plan((2, 9, 9, 8), "int8", 3, layout="NHWC", activation="Relu")
     last = in_one_line(last.explain())
     assert "none, if x is in native byte order and contiguous along C; else one of x" in last

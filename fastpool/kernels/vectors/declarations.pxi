@@ -288,6 +288,12 @@ cdef extern from "kernels/vectors/threads.h" nogil:
     int openmp_limit()
     int threads_given(int)
     int call_in_child(void (*)() noexcept nogil)
+    int64_t wall_ns()
+    int64_t thread_ns()
+    Py_ssize_t take_next(Py_ssize_t *)
+    int add_relaxed(int *, int)
+    int64_t load_relaxed(const int64_t *)
+    void store_relaxed(int64_t *, int64_t)
 
 
 ctypedef fused number:

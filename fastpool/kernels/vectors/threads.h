@@ -1,4 +1,5 @@
-/* How many threads OpenMP and the system give, and what is called in a child made by fork.
+/* How many threads OpenMP and the system give, what is called in a child made by fork, clocks, and
+ * the atomic operations of threads that share tasks.
  *
  * A build without OpenMP has one thread, and needs no threads of the system.
  *
@@ -7,10 +8,20 @@
 #ifndef FASTPOOL_THREADS_H
 #define FASTPOOL_THREADS_H
 
+#include <stddef.h>
+#include <stdint.h>
+
+#define take_next(next) __atomic_fetch_add((next), 1, __ATOMIC_RELAXED)
+#define add_relaxed(to, what) __atomic_fetch_add((to), (what), __ATOMIC_RELAXED)
+#define load_relaxed(from) __atomic_load_n((from), __ATOMIC_RELAXED)
+#define store_relaxed(to, what) __atomic_store_n((to), (what), __ATOMIC_RELAXED)
+
 #ifndef _OPENMP
 
 enum { HAS_OPENMP = 0 };
 static inline int openmp_limit(void) { return 1; }
+static inline int64_t wall_ns(void) { return 0; } /* nothing is measured on one thread */
+static inline int64_t thread_ns(void) { return 0; }
 
 static inline int threads_given(int wanted) {
     (void)wanted;
@@ -27,10 +38,12 @@ static inline int call_in_child(void (*function)(void)) {
 #include <omp.h>
 enum { HAS_OPENMP = 1 };
 static inline int openmp_limit(void) { return omp_get_max_threads(); }
+static inline int64_t wall_ns(void) { return (int64_t)(omp_get_wtime() * 1e9); }
 
 #ifdef _WIN32
 
 static inline int threads_given(int wanted) { return wanted; }
+static inline int64_t thread_ns(void) { return wall_ns(); } /* its own clock ticks in 16 ms */
 
 static inline int call_in_child(void (*function)(void)) {
     (void)function; /* no fork */
@@ -40,6 +53,14 @@ static inline int call_in_child(void (*function)(void)) {
 #else
 
 #include <pthread.h>
+#include <time.h>
+
+/* The processor time of the calling thread. */
+static inline int64_t thread_ns(void) {
+    struct timespec now = {0, 0};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
 
 static inline int call_in_child(void (*function)(void)) {
     return pthread_atfork(0, 0, function);

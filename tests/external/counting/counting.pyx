@@ -8,7 +8,7 @@ this stops to compile if the frame needs it.
 # What is included uses these names.
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer  # no-cython-lint
 from cpython.object cimport PyObject  # no-cython-lint
-from cython.parallel cimport prange, threadid  # no-cython-lint
+from cython.parallel cimport prange  # no-cython-lint
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t  # no-cython-lint
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t  # no-cython-lint
 from libc.stdlib cimport free, malloc  # no-cython-lint
@@ -108,7 +108,8 @@ cdef class Counting:
                                    prepared.shift)):
                 return False
             with nogil:
-                run_job(&job, thread_count(&self.frame, threads))
+                threads = thread_count(most_threads(&self.frame), threads, False)
+                run_job(&job, 0, self.frame.tiling.tasks, threads, False)
             return True
         finally:
             release_array(&arrays[0])

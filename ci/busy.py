@@ -1,0 +1,145 @@
+"""Measure calls on the default number of threads beside calls on one, next to busy processes.
+
+    python ci/busy.py [--calls 600] [--loads 0,1,2,4] [--callers 2]
+
+Each row has one kind of call and one load: so many processes that do nothing but compute. Calls on
+one thread and on the default number take turns, in blocks of ten. The columns are milliseconds:
+mean, median and 95th percentile of each, and the ratio of the means. With --callers, that many
+threads call at once, as in a server, and a row has the calls of all of them per second.
+"""
+
+import argparse
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+
+import fastpool
+
+BLOCK = 10
+SPIN = "while True: pass"
+
+
+def calls_of(side, rng):
+    """Yield the name of each kind of call, and a function of the number of threads."""
+    shape = 1, 4, side, side
+    x = rng.standard_normal(shape, np.float32)
+    window = {"kernel_shape": 3, "strides": 2, "pads": 1}
+    y, indices = fastpool.max_pool(x, **window, return_indices=True)
+
+    def pool(make, **more):
+        plans = {n: make(shape, x.dtype, **window, num_threads=n, **more) for n in (1, None)}
+        out = np.empty(plans[1].output_shape, x.dtype)
+        return lambda n: plans[n](x, out=out)
+
+    with_indices = {
+        n: fastpool.plan_max_pool(shape, x.dtype, **window, return_indices=True, num_threads=n)
+        for n in (1, None)
+    }
+    back = np.empty(shape, x.dtype)
+    unpools = {
+        n: fastpool.plan_max_unpool(y.shape, **window, output_shape=shape, num_threads=n)
+        for n in (1, None)
+    }
+    yield "maxima", pool(fastpool.plan_max_pool)
+    yield "averages", pool(fastpool.plan_avg_pool)
+    yield "indices", lambda n: with_indices[n](x, out=y, out_indices=indices)
+    yield "unpooling", lambda n: unpools[n](y, indices, out=back)
+
+
+def take_turns(call, calls):
+    """Return the seconds of `calls` calls on one thread, and on the default number."""
+    times = {1: [], None: []}
+    for n in (1, None):
+        call(n)
+    for _ in range(calls // BLOCK):
+        for n, noted in times.items():
+            for _ in range(BLOCK):
+                begin = time.perf_counter()
+                call(n)
+                noted.append(time.perf_counter() - begin)
+    return times[1], times[None]
+
+
+def throughput(call, n, callers, seconds):
+    """Return the calls per second of several threads that call at once."""
+    counts = [0] * callers
+    end = time.perf_counter() + seconds
+
+    def work(number):
+        while time.perf_counter() < end:
+            call[number](n)
+            counts[number] += 1
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(callers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(counts) / seconds
+
+
+def serve(sides, callers, rounds=6, seconds=0.5):
+    """Print the throughput of several callers."""
+    rng = np.random.default_rng(0)
+    for side in sides:
+        kinds = zip(*(calls_of(side, rng) for _ in range(callers)), strict=True)
+        for kind in kinds:
+            name, calls = kind[0][0], [call for _, call in kind]
+            rates = {1: [], None: []}
+            for _ in range(rounds):
+                for n, noted in rates.items():
+                    noted.append(throughput(calls, n, callers, seconds))
+            one, default = (float(np.median(noted)) for noted in rates.values())
+            print(
+                f"{name:10} {side:5} callers {callers:2}: {one:8.0f} per second on one thread "
+                f"each, {default:8.0f} by default: {default / one:.2f}",
+                flush=True,
+            )
+
+
+def table(sides, loads, calls):
+    """Print the rows of all loads."""
+    rng = np.random.default_rng(0)
+    for load in loads:
+        busy = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(load)]
+        time.sleep(0.5)
+        try:
+            for side in sides:
+                for name, call in calls_of(side, rng):
+                    count = calls if side < 2000 else max(BLOCK, calls // 5)
+                    one, default = take_turns(call, count)
+                    row = [
+                        [1e3 * f for f in (np.mean(t), np.median(t), np.percentile(t, 95))]
+                        for t in (one, default)
+                    ]
+                    texts = ["".join(f"{value:9.3f}" for value in values) for values in row]
+                    ratio = row[1][0] / row[0][0]
+                    print(
+                        f"busy {load} {name:10} {side:5} {texts[0]} |{texts[1]} {ratio:6.2f}",
+                        flush=True,
+                    )
+        finally:
+            for process in busy:
+                process.kill()
+                process.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--calls", type=int, default=600)
+    parser.add_argument("--loads", default="0,1,2,4")
+    parser.add_argument("--sides", default="256,1000,3000", help="of planes, four in each call")
+    parser.add_argument("--callers", type=int, default=0)
+    given = parser.parse_args()
+    sides = [int(side) for side in given.sides.split(",")]
+    if given.callers:
+        serve(sides, given.callers)
+    else:
+        table(sides, [int(load) for load in given.loads.split(",")], given.calls)
+
+
+if __name__ == "__main__":
+    main()
