@@ -9,6 +9,7 @@ threads call at once, as in a server, and a row has the calls of all of them per
 """
 
 import argparse
+import ctypes
 import subprocess
 import sys
 import threading
@@ -17,9 +18,35 @@ import time
 import numpy as np
 
 import fastpool
+from fastpool._running import capi
 
 BLOCK = 10
 SPIN = "while True: pass"
+
+
+class CPlan(ctypes.Structure):
+    """The beginning of `fastpool_plan` (fastpool.h), and room for the rest."""
+
+    _fields_ = (
+        *(("abi_and_size", ctypes.c_uint32 * 2), ("numbers", ctypes.c_int * 2)),
+        *(("shapes_and_bytes", ctypes.c_size_t * 7), ("max_pool", ctypes.c_void_p)),
+        ("rest", ctypes.c_size_t * 16),
+    )
+
+
+def from_c(plan, x, out):
+    """Return a function that runs a plan of maxima through the C interface."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    table = ctypes.cast(pointer(capi._C_API, b"fastpool._C_API"), ctypes.POINTER(ctypes.c_void_p))
+    make = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.py_object)
+    c_plan = CPlan()
+    make(table[1])(ctypes.addressof(c_plan), ctypes.sizeof(c_plan), plan)
+    address, null, flags = ctypes.c_void_p, ctypes.c_void_p(), ctypes.c_uint(0)
+    run = ctypes.CFUNCTYPE(ctypes.c_int, *[address] * 7, ctypes.c_int, ctypes.c_uint)
+    run = run(c_plan.max_pool)
+    arrays = address(x.ctypes.data), null, address(out.ctypes.data), null, null, null
+    return lambda: run(ctypes.addressof(c_plan), *arrays, 0, flags)
 
 
 def calls_of(side, rng):
@@ -34,6 +61,9 @@ def calls_of(side, rng):
         out = np.empty(plans[1].output_shape, x.dtype)
         return lambda n: plans[n](x, out=out)
 
+    maxima = {n: fastpool.plan_max_pool(shape, x.dtype, **window, num_threads=n) for n in (1, None)}
+    out = np.empty(maxima[1].output_shape, x.dtype)
+    in_c = {n: from_c(plan, x, out) for n, plan in maxima.items()}
     with_indices = {
         n: fastpool.plan_max_pool(shape, x.dtype, **window, return_indices=True, num_threads=n)
         for n in (1, None)
@@ -44,6 +74,7 @@ def calls_of(side, rng):
         for n in (1, None)
     }
     yield "maxima", pool(fastpool.plan_max_pool)
+    yield "maxima, C", lambda n: in_c[n]()
     yield "averages", pool(fastpool.plan_avg_pool)
     yield "indices", lambda n: with_indices[n](x, out=y, out_indices=indices)
     yield "unpooling", lambda n: unpools[n](y, indices, out=back)

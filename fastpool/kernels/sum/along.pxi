@@ -16,8 +16,12 @@ cdef void add_along(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
     cdef const Window *w = &b.average.frame.problem.cols
     cdef Py_ssize_t step = w.dilation * b.tile.channels, t
     cdef const acc_t *band = <const acc_t *>pairs.taps[0]
+    cdef bint long = w.kernel > MOST_LEAF or w.stride > MOST_SPLIT
     if b.average.walks:
         add_each(pairs, b, d, tag)
+    elif (long and b.tile.channels == 1 and b.tile.cols + pairs.rows > 2
+          and (w.stride >= w.extent or b.tile.cols == 1)):
+        add_apart(pairs, b, d, tag)
     elif w.kernel > MOST_LEAF:
         add_long(pairs, b, d, tag)
     else:
@@ -91,7 +95,8 @@ cdef void add_split(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
                     const acc_t *tag) noexcept nogil:
     """Add single columns that have a stride: elements that are a stride apart become neighbours."""
     cdef const Window *w = &b.average.frame.problem.cols
-    cdef Py_ssize_t size = ceil_div(b.tile.span, w.stride) + VEC_BYTES, r, t, i, k
+    cdef Py_ssize_t size = ceil_div(b.tile.span, w.stride) + VEC_BYTES, r, t, i
+    cdef Py_ssize_t cols = imin(w.stride, w.extent), rows = (b.tile.span - cols) // w.stride + 1
     cdef acc_t *split = <acc_t *>doubles(b.average, b.scratch, SPLIT)
     cdef pairs_of_t one = pairs[0]
     cdef const acc_t *band
@@ -102,12 +107,58 @@ cdef void add_split(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
         for t in range(w.kernel):
             i = t * w.dilation
             one.taps[t] = split + i % w.stride * size + i // w.stride
-        for t in range(imin(w.stride, w.extent)):
-            i = t
-            for k in range(ceil_div(b.tile.span - t, w.stride)):
-                split[t * size + k] = band[i]
-                i += w.stride
+        # (At least four columns: fewer are not moved by vectors. Bands end with room for one.)
+        transpose(split, size, band, w.stride, rows, imax(4, cols), sizeof(acc_t))
+        i = rows * w.stride
+        for t in range(imin(cols, b.tile.span - i)):
+            split[t * size + rows] = band[i + t]
         add_outputs(&one, b, d, 1, tag)
+
+
+cdef void add_apart(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
+                    const acc_t *tag) noexcept nogil:
+    """Add single columns of windows that share none: they become rows of sums, for many trees."""
+    cdef const Average *a = b.average
+    cdef const Window *w = &a.frame.problem.cols
+    cdef Py_ssize_t cols = b.tile.cols, r = 0, i, k, rows, count
+    cdef bint down = cols < MOST_SPLIT and cols < pairs.rows    # trees of a column, or of a row
+    cdef acc_t *sums = <acc_t *>doubles(a, b.scratch, SPLIT)
+    cdef acc_t *turned = sums + a.long_rows * cols
+    cdef acc_t *columns = turned + a.long_rows * cols
+    cdef const acc_t *band
+    cdef pairs_of_t part = pairs[0]
+    part.count, part.stride, part.width, part.step, part.last_step = 1, 1, cols, cols, cols
+    part.taps[0] = sums
+    while r < pairs.rows:
+        rows = imin(imin(a.long_rows, a.pitch), pairs.rows - r)
+        band = <const acc_t *>pairs.taps[0] + r * pairs.step
+        if down:
+            for i in range(cols):
+                add_turned(turned + i * rows, columns, band + i * w.stride, pairs.step, rows, b)
+            transpose(sums, cols, turned, rows, cols, rows, sizeof(acc_t))
+        for i in range(0 if down else rows):
+            k = 0
+            while k < cols:
+                count = imin(a.pitch, cols - k)
+                add_turned(sums + i * cols + k, columns, band + i * pairs.step + k * w.stride,
+                           w.stride, count, b)
+                k += count
+        part.rows, part.to = rows, <acc_t *>pairs.to + r * pairs.pitch
+        add_divided(&part, d, 0, b, tag)
+        r += rows
+
+
+cdef void add_turned(acc_t *sums, acc_t *columns, const acc_t *src, Py_ssize_t step,
+                     Py_ssize_t count, const Block *b) noexcept nogil:
+    """Set the trees over `count` windows of one row, whose first taps are `step` apart."""
+    cdef const Window *w = &b.average.frame.problem.cols
+    cdef Trees trees
+    transpose(columns, count, src, step, count, w.extent, sizeof(acc_t))
+    begin_trees(&trees, count, b.average.pitch, sums)
+    trees.axes[0].lo, trees.axes[0].hi, trees.axes[0].base = 0, w.kernel, 0
+    trees.axes[0].step = w.dilation * trees.col
+    add_tree(sums, &trees, 0, 0, w.kernel, <const char *>columns,
+             <acc_t *>doubles(b.average, b.scratch, PARTS))
 
 
 cdef void add_long(pairs_of_t *pairs, const Block *b, const PairDivisors *d,

@@ -292,7 +292,8 @@ cdef int plan_average(Average *a, work) except -1:
     sizes[<int>OFFSETS] = slabs * (1 + a.interleaves)
     sizes[<int>COLUMNS] = a.block_rows * a.band
     sizes[<int>SPLIT] = imax(a.long_rows, a.block_rows if a.whole else 1) * a.band
-    sizes[<int>SPLIT] += MOST_SPLIT * (VEC_BYTES + 1)
+    sizes[<int>SPLIT] += MOST_SPLIT * (VEC_BYTES + 1) + ceil_div(a.band, 3)
+    sizes[<int>SPLIT] += 2 * a.long_rows * t.cols   # (of windows apart)
     if a.whole and p.cols.size > BLOCK_COLUMNS:
         i = (FULL_ROW + SOME_ROWS) * BLOCK_COLUMNS + FULL_ROW
         sizes[<int>SPLIT] = imax(sizes[<int>SPLIT], i)
