@@ -56,7 +56,8 @@ cdef bint note_part(range_t *noted, const Passes *t, const char *src, const Bloc
     else:
         runs = cols
     if noted != NULL:
-        noted.most, noted.wild = 0, False
+        memset(noted.most, 0, VEC_BYTES)
+        noted.wild = False
     for i in range(planes):
         for s in range(b.slabs):
             for r in range(lo, lo + rows):
@@ -231,8 +232,9 @@ cdef void average_by_digits(const View *y, const char *src, const Block *b,
     begin_sums(&sums, b, n, 0)
     begin_passes(&t, b, NULL, -1, digit)
     note_part(&noted, &t, src, b, part)
-    begin_parts(&of, noted.most)
-    left, sums.shrunk = noted.most, of.scale != 1
+    left = largest(noted.most)
+    begin_parts(&of, left)
+    sums.shrunk = of.scale != 1
     for d in range(3 if sums.shrunk else 0):
         fill(sums.lower[d], n, <double>0)
     if noted.wild:

@@ -221,8 +221,9 @@ cdef extern from "kernels/vectors/digits.h" nogil:
     const double LEAST_SHRUNK
     double left_after(const part_t *)
     ctypedef struct range_t:
-        double most
+        double most[1]                      # (also)
         bint wild
+    double largest(const double *)
     void take_parts(double *, const double *, Py_ssize_t, part_t *)
     void note(range_t *, const double *, Py_ssize_t)
     void add_to_sums(double *, double *, double *, const double *, double, Py_ssize_t)

@@ -14,11 +14,15 @@ typedef struct {
 } part_t;
 #define LEAST_SHRUNK 0x1p-890 /* which a scale of 2**-128 leaves normal, with all its places */
 
-/* Return a limit for the magnitude of what is left of elements. 0: nothing. */
-static double left_after(const part_t *part) {
+INLINE double largest(const double *lanes) {
     double most = 0;
     for (int i = 0; i < WIDE; i++)
-        if (part->left[i] > most) most = part->left[i];
+        if (lanes[i] > most) most = lanes[i];
+    return most;
+}
+/* Return a limit for the magnitude of what is left of elements. 0: nothing. */
+static double left_after(const part_t *part) {
+    double most = largest(part->left);
     if (part->scale == 1) return most;
     most /= part->scale;
     return most > LEAST_SHRUNK ? most : LEAST_SHRUNK; /* (of less nothing was seen) */
@@ -26,8 +30,8 @@ static double left_after(const part_t *part) {
 
 /* The range of the elements seen so far. */
 typedef struct {
-    double most; /* of the magnitudes that are finite */
-    int wild;    /* was there an infinity or NaN? */
+    double most[WIDE]; /* the largest magnitudes that are finite */
+    int wild;          /* was there an infinity or NaN? */
 } range_t;
 
 INLINE vec_f64 part_of(vec_f64 x, const part_t *part, vec_t *left, const int quick) {
@@ -72,18 +76,20 @@ static void take_parts(double *to, const double *x, ptrdiff_t n, part_t *part) {
 }
 
 /* Note n doubles. */
-static void note(range_t *range, const double *p, ptrdiff_t n) {
-    const vec_i64 infinity = (vec_i64){0} + 0x7ff0000000000000;
-    vec_t most = {0}, all = {0};
+INLINE vec_i64 noted(vec_i64 most, const double *p, ptrdiff_t n, const int finite) {
     for (ptrdiff_t i = 0; i < n; i += WIDE) {
         vec_i64 bits = (vec_i64)magnitudes((vec_f64)load_some(p + i, n - i));
-        all = vec_max_i64(all, (vec_t)bits);
-        most = vec_max_i64(most, (vec_t)(bits & (vec_i64)(bits < infinity)));
+        if (finite) bits &= (vec_i64)(bits < 0x7ff0000000000000 - (vec_i64){0});
+        most = (vec_i64)vec_max_i64((vec_t)most, (vec_t)bits);
     }
-    for (int j = 0; j < WIDE; j++) {
-        if (((vec_f64)most)[j] > range->most) range->most = ((vec_f64)most)[j];
-        range->wild |= ((vec_i64)all)[j] >= 0x7ff0000000000000;
-    }
+    return most;
+}
+static void note(range_t *range, const double *p, ptrdiff_t n) {
+    const vec_i64 before = (vec_i64)vec_load(range->most);
+    vec_i64 most = noted(before, p, n, 0);
+    if (vec_any((vec_t)(most >= 0x7ff0000000000000 - (vec_i64){0})))
+        range->wild = 1, most = noted(before, p, n, 1);
+    vec_store(range->most, (vec_t)most);
 }
 
 /* Add n sums, each times a scale, to the numbers high + low + rest. */
