@@ -1,5 +1,7 @@
 """Doubles with all their digits: means whose sums no double holds."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -97,3 +99,47 @@ def test_two_elements(kernel, attributes, layout):
         assert_exact(integers, kernel, attributes)  # (sums are often ties)
         assert_exact(np.ldexp(integers, -1074), kernel, attributes)
         assert_exact(np.ldexp(integers, -1110), kernel, attributes)
+
+
+def sparse_digits(shape, name, seed):
+    """Elements whose sums are decided by few digits, by all of them, or by one far below others."""
+    rng = np.random.default_rng(seed)
+    kind = cases.dtype(name)
+    bits, least, most = {
+        "float32": (24, -149, 127),
+        "bfloat16": (8, -133, 127),
+        "float64": (53, -1074, 1023),
+    }[name]
+    signs = rng.choice([1.0, -1.0, 1.5, -1.25], shape)
+    middle = np.full(shape, 2.0 ** (most // 2))
+    any_exponent = np.ldexp(signs, rng.integers(least, most, shape))
+    tiny = np.ldexp(np.rint(4 * signs), least)
+    yield any_exponent
+    yield np.where(rng.random(shape) < 0.05, np.ldexp(signs, most), tiny)  # far from all others
+    yield np.where(rng.random(shape) < 0.8, 0, any_exponent)  # (windows of zeros)
+    yield np.where(rng.random(shape) < 0.02, any_exponent, np.rint(signs))  # the same at 1
+    pairs = any_exponent.copy()
+    pairs[..., 1::2] = -pairs[..., :-1:2]
+    yield np.where(rng.random(shape) < 0.1, tiny, pairs)
+    half = np.ldexp(middle, -bits)  # of a unit of the middle: ties, which tiny ones decide
+    yield rng.choice([1.0, 0.0], shape) * np.choose(
+        rng.integers(4, size=shape), [middle, half, -half, np.ldexp(signs, least)]
+    )
+    special = rng.choice([np.nan, np.inf, -np.inf], shape)
+    yield np.where(rng.random(shape) < 0.02, special, any_exponent).astype(kind)
+
+
+@pytest.mark.parametrize("nan", ["propagate", "ignore"])
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "float64"])
+def test_digits_that_decide(name, nan):
+    """Digits are skipped if they are zeros, or if what is left of elements decides no result."""
+    windows = [
+        ((3, 9, 21), (3, 3), {"layout": "CHW", "pads": 1}),
+        ((2, 12, 14), (2, 2), {"layout": "CHW", "strides": 2, "divisor": 4}),
+        ((9, 13, 5), (5, 3), {"layout": "HWC", "dilations": (1, 2), "divisor": -3}),
+        ((20, 6, 7), (6, 7), {"layout": "CHW"}),
+        ((5, 3, 19), (5, 3), {"layout": "HWC", "pads": 1, "count_include_pad": True}),
+    ]
+    for (shape, kernel, attributes), seed in itertools.product(windows, range(2)):
+        for x in sparse_digits(shape, name, seed):
+            assert_exact(x.astype(cases.dtype(name)), kernel, attributes | {"nan": nan})

@@ -25,6 +25,7 @@ cdef enum SumArea:          # areas of one thread's scratch, sized in units of 8
     LOWER_LOW
     LOWER_REST
     DIGITS                  # sums of one digit, or of all words of integers
+    WILD                    # sums of infinities and NaN, or 0
     NANS                    # how many NaN a window has
     DIVISORS                # of each output, if they are not products of counts; or of rows
     RECIPROCALS
@@ -304,7 +305,7 @@ cdef int plan_average(Average *a, work) except -1:
     sizes[<int>DIVISORS] = a.block if exact else (
         3 * PAIR_SLOTS * (t.cols + VEC_BYTES // 4) + 2 * t.cols)
     if exact and a.may_round:
-        for area in (LOW, REST, LOWER_HIGH, LOWER_LOW, LOWER_REST, RECIPROCALS):
+        for area in (LOW, REST, LOWER_HIGH, LOWER_LOW, LOWER_REST, WILD, RECIPROCALS):
             sizes[<int>area] = a.block
         sizes[<int>DIGITS] = a.block * (1 if floats else MOST_WORDS)
     sizes[<int>COLUMN_COUNTS] = 2 * t.cols if a.cols.vary and not a.divisor else 0

@@ -2,43 +2,34 @@
 #
 # An element is a sum of digits, multiples of smaller and smaller units. There is room for the
 # carries of all additions in a double, so the passes make exact sums of each digit. Their own sum,
-# as three doubles, decides the rounding. The time grows with the range of the elements' exponents,
-# not with the window. Words are the digits of integers.
+# as three doubles, decides the rounding. What is left of the elements after a digit says where the
+# next one begins. It also limits what windows lack: once that decides no result, no digit follows.
+# So the time grows with the range of exponents that matter, not with the window. Words are the
+# digits of integers.
 
 cdef enum:
     SHRINK_BITS = 128       # elements near overflow are divided by 2**128,
     LOWER_EXPONENT = -800   # as far as their digits are multiples of 2**-800
-    MOST_PARTS = 256        # digits of an element
 
 
-cdef int plan_parts(part_t *parts, const range_t *range_, const Average *a) noexcept nogil:
-    """Set the digits of some elements. Return how many there are.
+cdef void begin_parts(part_t *part, double most) noexcept nogil:
+    """Prepare for the first digit. If a sum could overflow, elements are shrunk."""
+    part.scale, part.unit, part.wild = power_of_two(-SHRINK_BITS) if most > 1e270 else 1, 0, False
 
-    If a sum could overflow, the higher ones are of elements divided by 2**SHRINK_BITS.
-    """
-    cdef int code = a.frame.problem.code, count = 0, exponent, last
-    cdef int shrunk = 0, lowest_now
-    cdef double above = 0
-    if range_.most == 0:
-        return 0
-    if range_.most > 1e270:
-        shrunk = SHRINK_BITS
-    exponent = exponent_of(range_.most) + 1 - a.digit_bits
-    last = exponent_of(range_.least) - (52 if code == F64 else 23)
-    last = <int>imax(last, -1074 if code == F64 else -149)
-    while True:
-        lowest_now = <int>imax(last, LOWER_EXPONENT) if shrunk else last
-        exponent = <int>imax(exponent, lowest_now)
-        parts[count].wild, parts[count].scale = False, power_of_two(-shrunk)
-        parts[count].unit, parts[count].above = power_of_two(exponent - shrunk), above
-        parts[count].quick = count < 2 and not shrunk and not range_.wild
-        count += 1
-        if exponent == last or count == MOST_PARTS:
-            return count
-        if exponent == lowest_now:
-            shrunk = 0
-        above = power_of_two(exponent - shrunk)
-        exponent -= a.digit_bits
+
+cdef void next_part(part_t *part, double most, bint quick, const Average *a) noexcept nogil:
+    """Set the next digit of elements. `most` limits what is left of each; it is not 0."""
+    cdef int shift = SHRINK_BITS if most < 1 else 0     # (it may be subnormal)
+    cdef int exponent = exponent_of(most * power_of_two(shift)) - shift + 1 - a.digit_bits
+    cdef int lowest = -1074 if a.frame.problem.code == F64 else -149, shrunk = 0
+    if part.scale != 1:
+        if most > power_of_two(LOWER_EXPONENT - 1):
+            shrunk, lowest = SHRINK_BITS, LOWER_EXPONENT
+        else:                               # (the rest is shrunk no more)
+            part.scale, part.unit = 1, power_of_two(LOWER_EXPONENT)
+    part.above, part.unit = part.unit, power_of_two(<int>imax(exponent, lowest) - shrunk)
+    part.quick = quick
+    memset(part.left, 0, VEC_BYTES)
 
 
 cdef inline bint is_float_code(int code) noexcept nogil:
@@ -65,7 +56,8 @@ cdef bint note_part(range_t *noted, const Passes *t, const char *src, const Bloc
     else:
         runs = cols
     if noted != NULL:
-        noted.most, noted.least, noted.wild = 0, INFINITY, False
+        memset(noted.most, 0, VEC_BYTES)
+        noted.wild = False
     for i in range(planes):
         for s in range(b.slabs):
             for r in range(lo, lo + rows):
@@ -89,6 +81,9 @@ cdef bint note_part(range_t *noted, const Passes *t, const char *src, const Bloc
 
 cdef struct Sums:                       # of some outputs
     Row row
+    bint unsure                         # results, of sums that lack something
+    const double *wild                  # sums of infinities and NaN, or NULL if there are none
+    const double *nans                  # how many are left out, or NULL
     double *lower[3]                    # high, low and rest of what was not shrunk
     bint shrunk
 
@@ -97,7 +92,8 @@ cdef void begin_sums(Sums *s, const Block *b, Py_ssize_t n, int words) noexcept 
     cdef const Average *a = b.average
     cdef char *scratch = b.scratch
     cdef int w
-    s.shrunk, s.row.words = False, words
+    s.shrunk, s.row.words, s.wild, s.nans = False, words, NULL, NULL
+    s.row.sums.bound, s.row.sums.unsure = 0, &s.unsure
     s.row.divisors = s.row.reciprocals = NULL
     for w in range(words):
         s.row.word[w] = doubles(a, scratch, DIGITS) + w * a.block
@@ -122,13 +118,6 @@ cdef void add_digit(Sums *s, const double *digit, double scale, bint shrunk,
                     digit, scale, n)
 
 
-cdef extern from *:
-    """
-    #define LEAST_SHRUNK 0x1p-890
-    """
-    const double LEAST_SHRUNK   # which SHRINK_BITS leave normal, with all their places
-
-
 cdef bint is_shrunk(double *high, double *low, double *rest, double *const *lower,
                     Py_ssize_t i) noexcept nogil:
     """Put a sum of lower digits into the sum of the shrunk ones.
@@ -142,7 +131,9 @@ cdef bint is_shrunk(double *high, double *low, double *rest, double *const *lowe
         high[0], low[0], rest[0] = high[0] * scale, low[0] * scale, rest[0] * scale
     for j in range(3):
         part = lower[j][i]
-        if part != 0 and not small:
+        if part == 0:
+            continue
+        if not small:
             if -LEAST_SHRUNK < part < LEAST_SHRUNK:     # (of all that is smaller, the sign will do)
                 part = power_of_two(-1074) if part > 0 else -power_of_two(-1074)
                 add_to_sums(high, low, rest, &part, 1, 1)
@@ -153,7 +144,10 @@ cdef bint is_shrunk(double *high, double *low, double *rest, double *const *lowe
 
 
 cdef void end_sums(Sums *s, const double *nans, const Block *b, const Part *part) noexcept nogil:
-    """Set the divisor of each sum, one without `nans`, and put together what was shrunk or not."""
+    """Set the divisor of each sum, one without `nans`, and put together what was shrunk or not.
+
+    Sums that lack something are all shrunk or none is.
+    """
     cdef const Average *a = b.average
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t i = 0, r, c, j, first, rows, row
@@ -176,71 +170,100 @@ cdef void end_sums(Sums *s, const double *nans, const Block *b, const Part *part
     if nans != NULL:
         leave_nans_out(high, by, reciprocals, nans, a.divisor != 0, i)
     for j in range(i if s.shrunk else 0):
-        if is_shrunk(&high[j], <double *>s.row.sums.low + j, <double *>s.row.sums.rest + j,
-                     s.lower, j):
+        if s.row.sums.bound != 0 or is_shrunk(&high[j], <double *>s.row.sums.low + j,
+                                              <double *>s.row.sums.rest + j, s.lower, j):
             by[j] *= power_of_two(-SHRINK_BITS)
         reciprocals[j] = 1 / by[j] if by[j] else 0
+
+
+cdef bint divide_digits(const View *y, Sums *s, double left, Py_ssize_t n, const Block *b,
+                        const Part *part) noexcept nogil:
+    """Divide sums that lack what is `left` of each element. Return whether all results are sure."""
+    cdef Py_ssize_t i
+    s.unsure, s.row.sums.bound = False, left * b.average.terms
+    if (s.nans != NULL or s.shrunk) and (left == 0 or s.row.divisors == NULL):
+        end_sums(s, s.nans, b, part)
+    for i in range(n if s.wild != NULL else 0):
+        if s.wild[i] != 0:                  # (or NaN)
+            (<double *>s.row.sums.high)[i] = s.wild[i]
+            (<double *>s.row.sums.low)[i] = 0
+            if s.row.sums.rest != NULL:
+                (<double *>s.row.sums.rest)[i] = 0
+    divide_part(y, &s.row, b, part)
+    return not s.unsure
+
+
+cdef void average_words(const View *y, const char *src, const Block *b,
+                        const Part *part) noexcept nogil:
+    """Pool some outputs of integers."""
+    cdef const Average *a = b.average
+    cdef Py_ssize_t n = part.planes * (part.stop - part.row) * b.tile.cols * b.tile.channels
+    cdef double *digit = doubles(a, b.scratch, DIGITS)
+    cdef int words = <int>a.frame.problem.size // 2, d
+    cdef Passes t
+    cdef Sums sums
+    begin_sums(&sums, b, n, 0 if is_float_code(a.result) else words)
+    for d in range(words):
+        begin_passes(&t, b, NULL, words - 1 - d, digit)
+        if sums.row.words:
+            digit = <double *>sums.row.word[words - 1 - d]
+        sum_part(digit, &t, src, b, part)
+        if not sums.row.words:
+            add_digit(&sums, digit, power_of_two(16 * (words - 1 - d)), False, n)
+    divide_part(y, &sums.row, b, part)
 
 
 cdef void average_by_digits(const View *y, const char *src, const Block *b,
                             const Part *part) noexcept nogil:
     """Pool some outputs, whatever their elements. `src` is the first element of their plane."""
     cdef const Average *a = b.average
-    cdef Py_ssize_t n = part.planes * (part.stop - part.row) * b.tile.cols * b.tile.channels, i
+    cdef Py_ssize_t n = part.planes * (part.stop - part.row) * b.tile.cols * b.tile.channels
     cdef double *digit = doubles(a, b.scratch, DIGITS)
-    cdef double *nans = doubles(a, b.scratch, NANS)
-    cdef bint finds_nans = False, quick     # (two digits are divided as they are)
-    cdef int words = <int>a.frame.problem.size // 2, d, count
-    cdef part_t parts[MOST_PARTS + 1]
+    cdef double left
+    cdef int d
+    cdef bint tries                         # to divide after 2, 3, 5, 9, 17 digits
+    cdef part_t of
     cdef range_t noted
     cdef Passes t
     cdef Sums sums
     if not is_float_code(a.frame.problem.code):
-        begin_sums(&sums, b, n, 0 if is_float_code(a.result) else words)
-        for d in range(words):
-            begin_passes(&t, b, NULL, words - 1 - d, digit)
-            if sums.row.words:
-                digit = <double *>sums.row.word[words - 1 - d]
-            sum_part(digit, &t, src, b, part)
-            if not sums.row.words:
-                add_digit(&sums, digit, power_of_two(16 * (words - 1 - d)), False, n)
-        divide_part(y, &sums.row, b, part)
+        average_words(y, src, b, part)
         return
     begin_sums(&sums, b, n, 0)
     begin_passes(&t, b, NULL, -1, digit)
     note_part(&noted, &t, src, b, part)
-    count = plan_parts(parts, &noted, a)
-    sums.shrunk = count > 0 and parts[0].scale != 1
+    left = largest(noted.most)
+    begin_parts(&of, left)
+    sums.shrunk = of.scale != 1
     for d in range(3 if sums.shrunk else 0):
         fill(sums.lower[d], n, <double>0)
-    quick = count == 2 and a.result == F64 and not sums.shrunk
-    for d in range(count):
-        begin_passes(&t, b, &parts[d], -1, digit)
-        if d == 0:
-            sum_part(<double *>sums.row.sums.high, &t, src, b, part)
-            continue
-        if d == 1 and quick:
-            sum_part(<double *>sums.row.sums.low, &t, src, b, part)
-            continue
-        sum_part(digit, &t, src, b, part)
-        add_digit(&sums, digit, 1, parts[d].scale != 1, n)
-    if count <= 2 and not sums.shrunk:
-        sums.row.sums.rest = NULL           # (it is 0)
     if noted.wild:
-        parts[count].quick, parts[count].wild = False, True
-        t.nans = False
-        begin_passes(&t, b, &parts[count], -1, digit)
-        sum_part(digit, &t, src, b, part)
+        of.quick, of.wild, of.above, t.nans = False, True, 0, False
+        begin_passes(&t, b, &of, -1, digit)
+        sum_part(doubles(a, b.scratch, WILD), &t, src, b, part)
+        sums.wild = doubles(a, b.scratch, WILD)
         if t.nans:
-            finds_nans = True
-            count_nans(nans, &t, src, b, b.tile.row + part.row, b.tile.row + part.stop, True)
-    if finds_nans or sums.shrunk:
-        end_sums(&sums, nans if finds_nans else NULL, b, part)
-    if noted.wild:
-        for i in range(n):
-            if digit[i] != 0:               # (or NaN)
-                (<double *>sums.row.sums.high)[i] = digit[i]
-                (<double *>sums.row.sums.low)[i] = 0
-                if sums.row.sums.rest != NULL:
-                    (<double *>sums.row.sums.rest)[i] = 0
-    divide_part(y, &sums.row, b, part)
+            sums.nans = doubles(a, b.scratch, NANS)
+            count_nans(<double *>sums.nans, &t, src, b, b.tile.row + part.row,
+                       b.tile.row + part.stop, True)
+        of.wild = False
+    d = 0
+    while left != 0:
+        next_part(&of, left, d < 2 and not sums.shrunk and not noted.wild, a)
+        begin_passes(&t, b, &of, -1, digit)
+        sum_part(<double *>sums.row.sums.high if d == 0 else digit, &t, src, b, part)
+        left = left_after(&of)
+        tries = left != 0 and d > 0 and d & (d - 1) == 0 and (of.scale != 1 or not sums.shrunk)
+        if d == 1 and a.result == F64 and not sums.shrunk:  # (two digits are divided as they are)
+            sums.row.sums.low, sums.row.sums.rest = digit, NULL
+            if divide_digits(y, &sums, left, n, b, part):
+                return
+            tries = False
+            sums.row.sums.low = doubles(a, b.scratch, LOW)
+            sums.row.sums.rest = doubles(a, b.scratch, REST)
+        if d > 0:
+            add_digit(&sums, digit, 1, of.scale != 1, n)
+        if tries and divide_digits(y, &sums, left * of.scale, n, b, part):
+            return
+        d += 1
+    divide_digits(y, &sums, 0, n, b, part)

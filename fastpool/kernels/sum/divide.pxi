@@ -20,7 +20,7 @@ cdef void set_divisors(divisors_t *d, const Block *b, Py_ssize_t output) noexcep
     cdef const Average *a = b.average
     cdef double by
     d.counts = d.reciprocals = NULL
-    d.rounding, d.settle = a.rounding, False
+    d.rounding = a.rounding
     if a.divisor:
         by = a.divisor
         d.powers_of_two = is_power_of_two(by)
@@ -39,11 +39,12 @@ cdef inline Row row_from(const Row *row, Py_ssize_t i) noexcept nogil:
     cdef Row later
     cdef int w
     later.words, later.divisors = row.words, NULL
-    later.sums.high, later.sums.low, later.sums.rest = row.sums.high + i, NULL, NULL
+    later.sums = row.sums
+    later.sums.high += i
     if row.sums.low != NULL:
-        later.sums.low = row.sums.low + i
+        later.sums.low += i
     if row.sums.rest != NULL:
-        later.sums.rest = row.sums.rest + i
+        later.sums.rest += i
     for w in range(row.words):
         later.word[w] = row.word[w] + i
     if row.divisors != NULL:
@@ -139,8 +140,8 @@ cdef Py_ssize_t same_divisors(const Block *b, Py_ssize_t first, Py_ssize_t stop)
     return r
 
 
-cdef void divide_rows(char *y, const View *view, const Row *sums, const Block *b, Py_ssize_t done,
-                      Py_ssize_t stop, bint settles) noexcept nogil:
+cdef void divide_block(char *y, const View *view, const Row *sums, const Block *b,
+                       Py_ssize_t done, Py_ssize_t stop) noexcept nogil:
     """Divide the sums of some rows of a tile."""
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t n = tile.channels, width = tile.cols * n, r = done, last, step
@@ -149,7 +150,6 @@ cdef void divide_rows(char *y, const View *view, const Row *sums, const Block *b
     cdef Row row
     while r < stop:
         set_divisors(&divisors, b, tile.row + r)
-        divisors.settle = settles
         last = same_divisors(b, r, stop)
         step = 1
         if sums.divisors == NULL and divisors.counts == NULL and view.row == width and (
@@ -162,15 +162,6 @@ cdef void divide_rows(char *y, const View *view, const Row *sums, const Block *b
             else:
                 divide_row(y + r * view.row * size, view.col, &row, &divisors, b)
             r += step
-
-
-cdef void divide_block(char *y, const View *view, const Row *sums, const Block *b,
-                       Py_ssize_t done, Py_ssize_t stop) noexcept nogil:
-    """Divide the sums of some rows of a tile; again, if a result was too small to be sure of."""
-    fp_clear()
-    divide_rows(y, view, sums, b, done, stop, False)
-    if fp_underflow():
-        divide_rows(y, view, sums, b, done, stop, True)
 
 
 cdef bint quick_divide(char *y, const quick_t *d, const Average *a) noexcept nogil:

@@ -51,6 +51,7 @@ cdef void divide_sums(const View *y, const char *sums, const Block *b,
     if as_row and quick_divide_planes(dst, sums, part.planes, a):
         return
     row.sums.high, row.sums.low, row.sums.rest = <const double *>sums, NULL, NULL
+    row.sums.bound = 0
     row.words, row.divisors, row.reciprocals = 0, NULL, NULL
     if as_row:
         divide_part(y, &row, b, part)

@@ -27,7 +27,7 @@ cdef struct Trees:                      # sums over all axes but one, or over th
     convert_t convert                   # makes them sums
     add_converted_t add                 # converts and adds rows of neighbours, or NULL
     int word                            # of integers
-    const part_t *part                  # of doubles, or NULL
+    part_t *part                        # of doubles, or NULL
     bint ignores, counts                # NaN are zeros; they are counted, in place of elements
     bint kept                           # lines of these elements are converted
     bint *found                         # set if there was a NaN

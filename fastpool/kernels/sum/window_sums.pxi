@@ -33,7 +33,7 @@ cdef struct Part:                       # of a tile, which is pooled at once
     Py_ssize_t row, stop                # rows of outputs
 
 
-cdef void begin_passes(Passes *t, const Block *b, const part_t *part, int word,
+cdef void begin_passes(Passes *t, const Block *b, part_t *part, int word,
                        const acc_t *tag) noexcept nogil:
     """Set what the planes of a tile have in common.
 

@@ -133,11 +133,13 @@ cdef extern from "kernels/vectors/quotients.h" nogil:
         const double *high
         const double *low
         const double *rest
+        double bound
+        bint *unsure
     ctypedef struct divisors_t:
         const double *counts
         const double *reciprocals
         double divisor, reciprocal
-        bint powers_of_two, settle
+        bint powers_of_two
         int rounding
     double power_of_two(int)
     int exponent_of(double)
@@ -215,10 +217,14 @@ cdef extern from "kernels/vectors/digits.h" nogil:
     ctypedef struct part_t:
         double scale, above, unit
         bint quick, wild
+        double left[1]                      # (one for each double of a vector)
+    const double LEAST_SHRUNK
+    double left_after(const part_t *)
     ctypedef struct range_t:
-        double most, least
+        double most[1]                      # (also)
         bint wild
-    void take_parts(double *, const double *, Py_ssize_t, const part_t *)
+    double largest(const double *)
+    void take_parts(double *, const double *, Py_ssize_t, part_t *)
     void note(range_t *, const double *, Py_ssize_t)
     void add_to_sums(double *, double *, double *, const double *, double, Py_ssize_t)
 

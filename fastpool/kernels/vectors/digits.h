@@ -10,109 +10,86 @@ typedef struct {
     double scale, above, unit;
     int quick; /* all are finite, and less than 2**51 * above, or than 2**51 * unit if that is 0 */
     int wild;
+    double left[WIDE]; /* the largest of what is left of x * scale */
 } part_t;
+#define LEAST_SHRUNK 0x1p-890 /* which a scale of 2**-128 leaves normal, with all its places */
+
+INLINE double largest(const double *lanes) {
+    double most = 0;
+    for (int i = 0; i < WIDE; i++)
+        if (lanes[i] > most) most = lanes[i];
+    return most;
+}
+/* Return a limit for the magnitude of what is left of elements. 0: nothing. */
+static double left_after(const part_t *part) {
+    double most = largest(part->left);
+    if (part->scale == 1) return most;
+    most /= part->scale;
+    return most > LEAST_SHRUNK ? most : LEAST_SHRUNK; /* (of less nothing was seen) */
+}
 
 /* The range of the elements seen so far. */
 typedef struct {
-    double most, least; /* magnitudes, the least but 0; inf if there is none */
-    int wild;           /* was there an infinity or NaN? */
+    double most[WIDE]; /* the largest magnitudes that are finite */
+    int wild;          /* was there an infinity or NaN? */
 } range_t;
 
-/* Return x rounded to a multiple of unit, where it has digits below. */
-INLINE vec_f64 wide_round_to(vec_f64 x, double unit) {
-    const vec_u64 sign = (vec_u64){0} + 0x8000000000000000ULL;
-    vec_f64 c = (vec_f64)(((vec_u64)x & sign) | (vec_u64)(0x1p52 * unit - (vec_f64){0}));
-    vec_u64 inside = (vec_u64)((vec_f64)((vec_u64)x & ~sign) < 0x1p52 * unit - (vec_f64){0});
-    return (vec_f64)(((vec_u64)((x + c) - c) & inside) | ((vec_u64)x & ~inside));
-}
-INLINE vec_f64 part_of(vec_f64 x, const part_t *part, const int quick) {
+INLINE vec_f64 part_of(vec_f64 x, const part_t *part, vec_t *left, const int quick) {
     const vec_f64 c = 0x1.8p52 * part->unit - (vec_f64){0};
-    const vec_f64 d = 0x1.8p52 * part->above - (vec_f64){0};
-    vec_u64 finite;
-    vec_f64 rounded;
-    if (quick) { /* (adding 1.5 * 2**52 units rounds to a multiple of the unit) */
-        if (part->above) x -= (x + d) - d;
-        return (x + c) - c;
+    vec_f64 d = (quick ? 0x1.8p52 : 0x1p52) * part->above - (vec_f64){0}, digit;
+    if (!quick) { /* (of multiples of 2**52 times what is above, infinities and NaN nothing) */
+        const double limit = part->above ? 0x1p52 * part->above / part->scale : INFINITY;
+        vec_u64 taken = (vec_u64)(magnitudes(x) < limit - (vec_f64){0});
+        if (part->wild) return (vec_f64)((vec_u64)x & ~taken);
+        if (part->scale != 1) { /* (products that are subnormal take long) */
+            taken &= (vec_u64)(magnitudes(x) >= LEAST_SHRUNK - (vec_f64){0});
+            x = (vec_f64)((vec_u64)x & taken) * part->scale;
+        } else
+            x = (vec_f64)((vec_u64)x & taken);
+        d = (vec_f64)((vec_u64)d | ((vec_u64)x & 1ULL << 63));
     }
-    finite = (vec_u64)(x - x == (vec_f64){0});
-    if (part->wild) return (vec_f64)((vec_u64)x & ~finite);
-    x = (vec_f64)((vec_u64)x & finite) * part->scale;
-    rounded = wide_round_to(x, part->unit);
-    return part->above ? rounded - wide_round_to(x, part->above) : rounded;
+    if (part->above) x -= (x + d) - d; /* (which rounds to a multiple of what is above) */
+    digit = (x + c) - c;
+    *left = vec_max_i64(*left, (vec_t)magnitudes(x - digit));
+    return digit;
 }
 
 /* Set n doubles to the parts of others. */
-INLINE void take_parts_by(double *to, const double *x, ptrdiff_t n, const part_t *part,
+INLINE void take_parts_by(double *to, const double *x, ptrdiff_t n, part_t *part,
                           const int quick) {
+    const part_t known = *part; /* (stores cannot change it) */
+    vec_t left = vec_load(part->left);
     ptrdiff_t i = 0;
     for (; i + WIDE <= n; i += WIDE)
-        vec_store(to + i, (vec_t)part_of((vec_f64)vec_load(x + i), part, quick));
+        vec_store(to + i, (vec_t)part_of((vec_f64)vec_load(x + i), &known, &left, quick));
     if (i < n) {
-        vec_f64 v = part_of((vec_f64)load_some(x + i, n - i), part, quick);
+        vec_f64 v = part_of((vec_f64)load_some(x + i, n - i), &known, &left, quick);
         for (int j = 0; i < n; i++, j++) to[i] = v[j];
     }
+    vec_store(part->left, left);
 }
-static void take_parts(double *to, const double *x, ptrdiff_t n, const part_t *part) {
-    const part_t known = *part; /* (stores cannot change it) */
+static void take_parts(double *to, const double *x, ptrdiff_t n, part_t *part) {
     if (part->quick)
-        take_parts_by(to, x, n, &known, 1);
+        take_parts_by(to, x, n, part, 1);
     else
-        take_parts_by(to, x, n, &known, 0);
+        take_parts_by(to, x, n, part, 0);
 }
 
 /* Note n doubles. */
-INLINE void note_one(range_t *range, double x) {
-    double a = absolute(x);
-    if (a - a != 0)
-        range->wild = 1;
-    else {
-        if (a > range->most) range->most = a;
-        if (a && a < range->least) range->least = a;
+INLINE vec_i64 noted(vec_i64 most, const double *p, ptrdiff_t n, const int finite) {
+    for (ptrdiff_t i = 0; i < n; i += WIDE) {
+        vec_i64 bits = (vec_i64)magnitudes((vec_f64)load_some(p + i, n - i));
+        if (finite) bits &= (vec_i64)(bits < 0x7ff0000000000000 - (vec_i64){0});
+        most = (vec_i64)vec_max_i64((vec_t)most, (vec_t)bits);
     }
+    return most;
 }
-#if VEC_BYTES == 64
-INLINE vec_i64 larger_i64(vec_i64 a, vec_i64 b) {
-    return (vec_i64)_mm512_max_epi64((__m512i)a, (__m512i)b);
-}
-INLINE vec_i64 smaller_i64(vec_i64 a, vec_i64 b) {
-    return (vec_i64)_mm512_min_epi64((__m512i)a, (__m512i)b);
-}
-#else
-INLINE vec_i64 larger_i64(vec_i64 a, vec_i64 b) {
-    vec_i64 above = (vec_i64)(a > b);
-    return (a & above) | (b & ~above);
-}
-INLINE vec_i64 smaller_i64(vec_i64 a, vec_i64 b) { return ~larger_i64(~a, ~b); }
-#endif
 static void note(range_t *range, const double *p, ptrdiff_t n) {
-    const vec_i64 size = (vec_i64){0} + INT64_MAX; /* all bits but the sign's */
-    vec_i64 most = {0}, least = size;
-    int64_t high = 0, low = INT64_MAX;
-    ptrdiff_t i = 0;
-    for (; i + WIDE <= n; i += WIDE) {
-        vec_i64 bits = (vec_i64)vec_load(p + i) & size;
-        most = larger_i64(most, bits);
-        least = smaller_i64(least, (bits - 1) & size); /* (of 0 it is the largest) */
-    }
-    for (int j = 0; j < WIDE; j++) {
-        if (most[j] > high) high = most[j];
-        if (least[j] < low) low = least[j];
-    }
-    if (high >= 0x7ff0000000000000) /* an infinity or NaN */
-        i = 0;
-    else if (high) {
-        note_one(range, f64_of_bits((uint64_t)high));
-        note_one(range, f64_of_bits((uint64_t)low + 1));
-    }
-    for (; i < n; i++) note_one(range, p[i]);
-}
-
-/* Return r with its last bit set where `below`, of what comes after it, is not 0. */
-INLINE vec_f64 made_odd(vec_f64 r, vec_f64 below) {
-    const vec_f64 zero = {0};
-    vec_u64 bits = (vec_u64)r, even = ~bits & 1, some = (vec_u64)(below != zero);
-    vec_u64 back = (vec_u64)(below > zero) ^ (vec_u64)(r > zero); /* all bits, or none */
-    return (vec_f64)(bits + ((back | 1) & some & (0 - even)));
+    const vec_i64 before = (vec_i64)vec_load(range->most);
+    vec_i64 most = noted(before, p, n, 0);
+    if (vec_any((vec_t)(most >= 0x7ff0000000000000 - (vec_i64){0})))
+        range->wild = 1, most = noted(before, p, n, 1);
+    vec_store(range->most, (vec_t)most);
 }
 
 /* Add n sums, each times a scale, to the numbers high + low + rest. */
@@ -123,6 +100,7 @@ static void add_to_sums(double *high, double *low, double *rest, const double *s
         vec_f64 h = (vec_f64)load_some(high + i, count), l = (vec_f64)load_some(low + i, count);
         vec_f64 r = (vec_f64)load_some(rest + i, count), error, last;
         vec_f64 more = (vec_f64)load_some(sums + i, count) * scale;
+        if (!vec_any((vec_t)(more != (vec_f64){0}))) continue;
         TWO_SUM(h, more, h, error)
         TWO_SUM(l, error, l, error)
         TWO_SUM(r, error, r, last)

@@ -65,8 +65,6 @@ static int split_reciprocal(double d, int result_bits, int bits, double *high, d
 
 /* ---- as floats ---- */
 
-typedef VECTOR(uint16_t, VEC_BYTES / 4) wide_u16s;
-typedef VECTOR(uint32_t, VEC_BYTES / 2) wide_u32s;
 INLINE wide_f32s quick_f32(vec_f64 q) { return __builtin_convertvector(q, wide_f32s); }
 /* Cut off to 24 bits, the last of which is set unless that is exact: rounded again, it is q. */
 INLINE wide_f32s quick_odd(vec_f64 q) {

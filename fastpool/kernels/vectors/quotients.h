@@ -2,9 +2,9 @@
  *
  * A sum is the exact number high + low + rest of three doubles. Each is at most half a unit of
  * the one before it, but for divide_f64, which puts high and low in order first. Most sums are
- * exact in one double. The quotient is computed in double, and rounded to the result's type. Both
- * roundings give what one would, unless the first one ends near the middle of two results. Then
- * `settle` decides by the exact remainder. */
+ * exact in one double. The quotient is computed in double, and rounded to the result's type. To
+ * give what one rounding would, the quotient is made odd if it is not exact. Doubles have no bit to
+ * spare: if the error could decide, `settle` does by the exact remainder. */
 #ifndef FASTPOOL_QUOTIENTS_H
 #define FASTPOOL_QUOTIENTS_H
 
@@ -15,6 +15,10 @@ enum { HALF_EVEN, HALF_AWAY, TRUNC, FLOOR };
 
 typedef struct {
     const double *high, *low, *rest; /* low and rest: NULL if all of them are 0 */
+    /* If not 0, each exact sum is at most this far away. If such sums could have other results than
+     * the exact ones, `unsure` is set, and results are undefined. Only floats look at it. */
+    double bound;
+    int *unsure;
 } sums_t;
 
 /* Sum i is divided by counts[i] * divisor. */
@@ -23,7 +27,6 @@ typedef struct {
     double divisor, reciprocal;
     int powers_of_two; /* all divisors are: quotients in double are exact */
     int rounding;      /* of integers */
-    int settle;        /* each one: some result was too small to be sure of */
 } divisors_t;
 
 INLINE double divisor_at(const divisors_t *d, ptrdiff_t i) {
@@ -159,17 +162,9 @@ INLINE double settle_at(const sums_t *s, const divisors_t *d, ptrdiff_t i, int p
 
 /* ---- one quotient of a sum that is one double, or two ---- */
 
-/* Return sum / d, cut off to 53 bits, the last of which is set unless it is exact: then rounding it
- * to fewer bits is rounding the quotient. */
-INLINE double odd_quotient(double sum, double d) {
-    double q = sum / d, product = q * d;
-    double rest = (sum - product) - product_error(q, d, product);
-    uint64_t bits = f64_bits(q);
-    if (rest != 0 && !(bits & 1)) bits += (rest > 0) == (sum > 0) ? 1 : -1;
-    BITS_OF(q, bits);
-    return q;
-}
-INLINE float odd_float(double q) { /* the same, of an odd quotient */
+/* Return q, cut off to 24 bits, the last of which is set unless that is exact: then rounding it to
+ * fewer bits is rounding q. */
+INLINE float odd_float(double q) {
     float x = (float)q;
     uint32_t bits = f32_bits(x);
     if (x != q && !(bits & 1)) bits += (absolute(q) > absolute(x)) ? 1 : -1;
@@ -197,10 +192,6 @@ static double nearest_double(double y, double high, double low, double d) {
 INLINE vec_t load_some(const double *p, ptrdiff_t n) {
     return n >= WIDE ? vec_load(p) : vec_load_part(p, (size_t)n * 8);
 }
-INLINE vec_f64 quotients_at(const sums_t *s, const divisors_t *d, ptrdiff_t i, ptrdiff_t n) {
-    vec_f64 q = (vec_f64)load_some(s->high + i, n - i) * d->reciprocal;
-    return d->reciprocals ? q * (vec_f64)load_some(d->reciprocals + i, n - i) : q;
-}
 /* Return sum - q * by, for q next to sum / by. It is NaN next to an infinity, and without a fused
  * operation where a product overflows. */
 INLINE vec_f64 remainders(vec_f64 sum, vec_f64 q, vec_f64 by) {
@@ -216,60 +207,77 @@ INLINE vec_f64 remainders(vec_f64 sum, vec_f64 q, vec_f64 by) {
 #endif
 }
 
-/* WIDE quotients, to the nearest double but for rare ones, and which of them are not exact. */
-typedef struct {
-    vec_f64 q;
-    lanes_t inexact;
-} quotients_t;
-INLINE quotients_t nearest_at(const sums_t *s, const divisors_t *d, ptrdiff_t i, ptrdiff_t n) {
-    quotients_t found = {quotients_at(s, d, i, n), (lanes_t){0}};
-    vec_f64 sum, by, reciprocal, rest;
-    if (d->powers_of_two) return found;
-    sum = (vec_f64)load_some(s->high + i, n - i);
-    by = d->divisor - (vec_f64){0};
-    reciprocal = d->reciprocal - (vec_f64){0};
+/* Return r with its last bit set where `below`, of what comes after it, is not 0. */
+INLINE vec_f64 made_odd(vec_f64 r, vec_f64 below) {
+    const vec_f64 zero = {0};
+    vec_u64 bits = (vec_u64)r, even = ~bits & 1, some = (vec_u64)(below != zero);
+    vec_u64 back = (vec_u64)(below > zero) ^ (vec_u64)(r > zero); /* all bits, or none */
+    return (vec_f64)(bits + ((back | 1) & some & (0 - even)));
+}
+INLINE vec_f64 magnitudes(vec_f64 v) { return (vec_f64)((vec_u64)v & ~(1ULL << 63)); }
+
+typedef struct { /* WIDE sums, and what divides them */
+    vec_f64 sum, low, rest, by, reciprocal;
+} wide_sums_t;
+INLINE wide_sums_t sums_at(const sums_t *s, const divisors_t *d, ptrdiff_t i, ptrdiff_t n) {
+    wide_sums_t w = {(vec_f64)load_some(s->high + i, n - i), {0}, {0}, {0}, {0}};
+    if (s->low) w.low = (vec_f64)load_some(s->low + i, n - i);
+    if (s->rest) w.rest = (vec_f64)load_some(s->rest + i, n - i);
+    w.by = d->divisor - (vec_f64){0};
+    w.reciprocal = d->reciprocal - (vec_f64){0};
     if (d->counts) {
-        by *= (vec_f64)load_some(d->counts + i, n - i);
-        reciprocal *= (vec_f64)load_some(d->reciprocals + i, n - i);
+        w.by *= (vec_f64)load_some(d->counts + i, n - i);
+        w.reciprocal *= (vec_f64)load_some(d->reciprocals + i, n - i);
     }
-    rest = remainders(sum, found.q, by);
-    rest = lanes_kept(lanes_equal(rest, rest), rest); /* (of an infinity there is none) */
-    found.q += rest * reciprocal; /* (0.5 of its units away at most, or hardly more) */
-    found.inexact = lanes_differ(remainders(sum, found.q, by), (vec_f64){0});
-    return found;
+    return w;
 }
 
-/* Rounding a quotient in double to float is rounding it once, unless it is in the middle of two
- * floats and not exact. With a `low`, `high` is no exact sum: it may be near the middle. */
-#define MIDDLE 0x10000000
-#define NEAR 8
-INLINE int near_middle(double q, int near) {
-    return ((f64_bits(q) - (uint64_t)(MIDDLE - near)) & 0x1fffffff) <= (uint64_t)(2 * near);
+/* Return WIDE quotients, cut off to 53 bits, the last of which is set unless that is exact. Then
+ * rounding them to `precision` bits, at most 51, is rounding the exact ones. */
+INLINE vec_f64 odd_quotients(const sums_t *s, const divisors_t *d, ptrdiff_t i, ptrdiff_t n,
+                             int precision, int least) {
+    const vec_f64 zero = {0};
+    wide_sums_t w = sums_at(s, d, i, n);
+    vec_f64 q = w.sum * w.reciprocal, below, error;
+    lanes_t unsure;
+    if (d->powers_of_two && !s->low) return q;
+    below = remainders(w.sum, q, w.by) + w.low;
+    below = lanes_kept(lanes_equal(below, below), below); /* (of an infinity there is none) */
+    q += below * w.reciprocal; /* (0.5 of its units away at most, or hardly more) */
+    below = remainders(w.sum, q, w.by);
+    if (s->low) {
+        TWO_SUM(below, w.low, below, error)
+        error += w.rest; /* (rounded: it may not decide the sign if it is large) */
+        unsure = lanes_above(magnitudes(error) * 2, magnitudes(below)) & lanes_differ(below, zero);
+        below += error;
+        /* (Next to 0 there is no last bit. Remainders of larger divisors may be rounded.) */
+        unsure |= lanes_equal(q, zero) | lanes_above(magnitudes(w.by), 0x1p50 - zero);
+        unsure &= lanes_differ(below, zero) & lanes_equal(below, below);
+        if (lanes_any(unsure))
+            for (ptrdiff_t j = 0; j < WIDE && i + j < n; j++)
+                if (lane_of(unsure, j)) {
+                    q[j] = settle_at(s, d, i + j, precision, least);
+                    below[j] = 0;
+                }
+    }
+    below = lanes_kept(lanes_equal(below, below), below * w.reciprocal); /* (it has their sign) */
+    return made_odd(q, below);
+}
+
+/* Return WIDE quotients, and set how far away from them the exact ones may be. */
+INLINE vec_f64 close_quotients(const sums_t *s, const divisors_t *d, ptrdiff_t i, ptrdiff_t n,
+                               vec_f64 *error) {
+    wide_sums_t w = sums_at(s, d, i, n);
+    vec_f64 q = w.sum * w.reciprocal;
+    *error = (magnitudes(w.low) + magnitudes(w.rest) + s->bound) * magnitudes(w.reciprocal);
+    *error = *error * (1 + 0x1p-40) + magnitudes(q) * 0x1p-49;
+    *error = lanes_kept(lanes_equal(q - q, (vec_f64){0}), *error); /* (infinities have none) */
+    return q;
 }
 
 typedef VECTOR(float, VEC_BYTES / 2) wide_f32s;
-
-static void divide_f32(float *y, const sums_t *s, const divisors_t *d, ptrdiff_t n) {
-    int sure = d->powers_of_two && !s->low && !d->settle, near = s->low ? NEAR : 0;
-    for (ptrdiff_t i = 0; i < n; i += WIDE) {
-        quotients_t found = nearest_at(s, d, i, n);
-        wide_f32s results = __builtin_convertvector(found.q, wide_f32s);
-        ptrdiff_t count = n - i < WIDE ? n - i : WIDE;
-        lanes_t wrong = found.inexact &
-            lanes_same_bits((vec_u64)found.q & 0x1fffffff, (vec_u64){0} + MIDDLE);
-        if (!sure && (near || d->settle || lanes_any(wrong)))
-            for (ptrdiff_t j = 0; j < count; j++) {
-                if (d->settle || (near && near_middle(found.q[j], near)))
-                    results[j] = (float)settle_at(s, d, i + j, 24, -126);
-                else if (lane_of(wrong, j))
-                    results[j] = (float)odd_quotient(s->high[i + j], divisor_at(d, i + j));
-            }
-        if (count == WIDE)
-            memcpy(y + i, &results, sizeof results);
-        else
-            for (ptrdiff_t j = 0; j < count; j++) y[i + j] = results[j];
-    }
-}
+typedef VECTOR(uint32_t, VEC_BYTES / 2) wide_u32s;
+typedef VECTOR(uint16_t, VEC_BYTES / 4) wide_u16s;
 
 /* The bits of a float16 or bfloat16, by the exact value of a float or a settled double. */
 INLINE uint16_t f16_bits(float x) {
@@ -287,32 +295,54 @@ INLINE uint16_t bf16_bits(float x) {
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* May rounding the float x, a quotient q, once more differ from rounding the quotient once? */
-#define UNSURE_f16(x)                                                                             \
-    ((f32_bits(x) & 0x1fff) == 0x1000 || (f32_bits(x) & 0x7fffffff) < 0x38800000)
-#define UNSURE_bf16(x) ((f32_bits(x) & 0xffff) == 0x8000)
-#define DEFINE_DIVIDE_HALF(name, T, precision, least)                                             \
+INLINE void narrow_f32(float *to, vec_f64 q) {
+    wide_f32s results = __builtin_convertvector(q, wide_f32s);
+    memcpy(to, &results, sizeof results);
+}
+INLINE void narrow_f16(float16_t_ *to, vec_f64 q) {
+    for (int j = 0; j < WIDE; j++) to[j].bits = f16_bits(odd_float(q[j]));
+}
+INLINE void narrow_bf16(bfloat16_t_ *to, vec_f64 q) {
+    const vec_f64 c = 0x1.8p-81 - (vec_f64){0}; /* (1.5 * 2**52 times the least subnormal) */
+    const vec_u64 bits = (vec_u64)q;
+    /* (Of subnormals, and also of NaN, whose bits a carry would change.) */
+    const vec_u64 added = (vec_u64)(magnitudes(q) < 0x1p-126 - (vec_f64){0}) | (vec_u64)(q != q);
+    vec_u64 rounded = (bits + 0xfffffffffff + (bits >> 45 & 1)) & ~0x1fffffffffffULL;
+    wide_f32s floats;
+    wide_u16s results;
+    rounded = (rounded & ~added) | ((vec_u64)((q + c) - c) & added);
+    floats = __builtin_convertvector((vec_f64)rounded, wide_f32s);
+    results = __builtin_convertvector((wide_u32s)floats >> 16, wide_u16s);
+    memcpy(to, &results, sizeof results);
+}
+#define DEFINE_DIVIDE_NARROW(name, T, precision, least)                                           \
     static void divide_##name(T *y, const sums_t *s, const divisors_t *d, ptrdiff_t n) {          \
         for (ptrdiff_t i = 0; i < n; i += WIDE) {                                                 \
-            quotients_t found = nearest_at(s, d, i, n);                                           \
-            wide_f32s results = __builtin_convertvector(found.q, wide_f32s);                      \
             ptrdiff_t count = n - i < WIDE ? n - i : WIDE;                                        \
-            for (ptrdiff_t j = 0; j < count; j++) {                                               \
-                float x = results[j];                                                             \
-                if (d->settle || (s->low && UNSURE_##name(x)))                                    \
-                    x = (float)settle_at(s, d, i + j, precision, least);                          \
-                else if (UNSURE_##name(x) && (x != found.q[j] || lane_of(found.inexact, j)))      \
-                    x = odd_float(odd_quotient(s->high[i + j], divisor_at(d, i + j)));            \
-                y[i + j].bits = name##_bits(x);                                                   \
-            }                                                                                     \
+            T results[WIDE], others[WIDE];                                                        \
+            if (s->bound) {                                                                       \
+                vec_f64 error, q = close_quotients(s, d, i, n, &error);                           \
+                narrow_##name(results, q - error);                                                \
+                narrow_##name(others, q + error);                                                 \
+                if (memcmp(results, others, (size_t)count * sizeof(T))) {                         \
+                    *s->unsure = 1;                                                               \
+                    return;                                                                       \
+                }                                                                                 \
+            } else                                                                                \
+                narrow_##name(results, odd_quotients(s, d, i, n, precision, least));              \
+            if (count == WIDE)                                                                    \
+                memcpy(y + i, results, sizeof results);                                           \
+            else                                                                                  \
+                for (ptrdiff_t j = 0; j < count; j++) y[i + j] = results[j];                      \
         }                                                                                         \
     }
-DEFINE_DIVIDE_HALF(f16, float16_t_, 11, -14)
-DEFINE_DIVIDE_HALF(bf16, bfloat16_t_, 8, -126)
+DEFINE_DIVIDE_NARROW(f32, float, 24, -126)
+DEFINE_DIVIDE_NARROW(f16, float16_t_, 11, -14)
+DEFINE_DIVIDE_NARROW(bf16, bfloat16_t_, 8, -126)
 
 INLINE double settle_f64(double y, const sums_t *s, const divisors_t *d, ptrdiff_t i) {
     double by = divisor_at(d, i);
-    int quick = !d->settle && !(s->rest && s->rest[i] != 0) && absolute(by) >= 1;
+    int quick = !(s->rest && s->rest[i] != 0) && absolute(by) >= 1;
     double settled, high, low;
     two_sum(s->high[i], s->low ? s->low[i] : 0, &high, &low);
     if (quick && y == y) {
@@ -327,31 +357,36 @@ static void divide_f64(double *y, const sums_t *sums, const divisors_t *divisors
     const sums_t s = *sums; /* (stores to y cannot change them) */
     const divisors_t d = *divisors;
     /* Without a rest, a power of two divides the sum, rounded. */
-    const int sure = d.powers_of_two && !s.rest && !d.settle;
+    const int sure = d.powers_of_two && !s.rest && !s.bound;
     for (ptrdiff_t i = 0; i < n; i += WIDE) {
         const ptrdiff_t count = n - i < WIDE ? n - i : WIDE;
-        vec_f64 sum = (vec_f64)load_some(s.high + i, n - i), low = {0}, results, least;
-        vec_f64 by = d.divisor - (vec_f64){0}, reciprocal = d.reciprocal - (vec_f64){0};
-        if (s.low) {
-            low = (vec_f64)load_some(s.low + i, n - i);
-            TWO_SUM(sum, low, sum, low)
-        }
-        if (d.counts) {
-            by *= (vec_f64)load_some(d.counts + i, n - i);
-            reciprocal *= (vec_f64)load_some(d.reciprocals + i, n - i);
-        }
-        results = sum * reciprocal;
+        wide_sums_t w = sums_at(&s, &d, i, n);
+        vec_f64 results, least, step, error;
+        lanes_t differ;
+        if (s.low) TWO_SUM(w.sum, w.low, w.sum, w.low)
+        results = w.sum * w.reciprocal;
+        step = remainders(w.sum, results, w.by) + w.low;
+        /* (Quotients of tiny sums may have fewer bits, but those without a remainder.) */
+        differ = lanes_above(0x1p-900 - (vec_f64){0}, magnitudes(w.sum)) &
+            lanes_differ(step, (vec_f64){0});
         if (!sure) {
-            vec_f64 step = (remainders(sum, results, by) + low) * reciprocal;
-            lanes_t differ;
-            least = results + step * (1 - 0x1p-44);
-            results += step * (1 + 0x1p-44);
-            differ = lanes_differ(results, least);
-            if (d.settle || lanes_any(differ))
-                for (ptrdiff_t j = 0; j < count; j++)
-                    if (d.settle || lane_of(differ, j))
-                        results[j] = settle_f64(results[j], &s, &d, i + j);
+            step *= w.reciprocal;
+            error = magnitudes(step) * 0x1p-44;
+            if (s.bound)
+                error += (magnitudes(w.rest) + s.bound) * magnitudes(w.reciprocal) * (1 + 0x1p-40);
+            least = results + (step - error);
+            results += step + error;
+            differ |= lanes_differ(results, least);
         }
+        if (lanes_any(differ))
+            for (ptrdiff_t j = 0; j < count; j++)
+                if (lane_of(differ, j)) {
+                    if (s.bound && w.sum[j] - w.sum[j] == 0) {
+                        *s.unsure = 1;
+                        return;
+                    }
+                    results[j] = settle_f64(results[j], &s, &d, i + j);
+                }
         if (count == WIDE)
             vec_store(y + i, (vec_t)results);
         else
