@@ -68,7 +68,9 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     signals = one_window and are_signals(plan, windows)
     if signals:
         span = BLOCK_COLUMNS
-    pitch = max(channels, min(PASS_ELEMENTS, span * channels))
+    # (Halves of tall windows are added next to one another.)
+    pitch = PASS_ELEMENTS if rows.kernel > MOST_LEAF else min(PASS_ELEMENTS, span * channels)
+    pitch = max(channels, pitch)
     if one_window:
         pitch = max(WHOLE_PLANES, min(2 * PASS_ELEMENTS, PLANES_AT_ONCE * (span + 64)), pitch)
     # A part for each halving, and one more: `other` of `add_halves`.

@@ -19,8 +19,7 @@ cdef void add_along(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
     cdef bint long = w.kernel > MOST_LEAF or w.stride > MOST_SPLIT
     if b.average.walks:
         add_each(pairs, b, d, tag)
-    elif (long and b.tile.channels == 1 and b.tile.cols + pairs.rows > 2
-          and (w.stride >= w.extent or b.tile.cols == 1)):
+    elif long and w.stride >= w.extent and b.tile.channels == 1 and b.tile.cols >= FEW_TREES:
         add_apart(pairs, b, d, tag)
     elif w.kernel > MOST_LEAF:
         add_long(pairs, b, d, tag)
@@ -120,45 +119,28 @@ cdef void add_apart(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
     """Add single columns of windows that share none: they become rows of sums, for many trees."""
     cdef const Average *a = b.average
     cdef const Window *w = &a.frame.problem.cols
-    cdef Py_ssize_t cols = b.tile.cols, r = 0, i, k, rows, count
-    cdef bint down = cols < MOST_SPLIT and cols < pairs.rows    # trees of a column, or of a row
+    cdef Py_ssize_t cols = b.tile.cols, r, c, count
     cdef acc_t *sums = <acc_t *>doubles(a, b.scratch, SPLIT)
-    cdef acc_t *turned = sums + a.long_rows * cols
-    cdef acc_t *columns = turned + a.long_rows * cols
+    cdef acc_t *columns = sums + cols
     cdef const acc_t *band
     cdef pairs_of_t part = pairs[0]
-    part.count, part.stride, part.width, part.step, part.last_step = 1, 1, cols, cols, cols
-    part.taps[0] = sums
-    while r < pairs.rows:
-        rows = imin(imin(a.long_rows, a.pitch), pairs.rows - r)
-        band = <const acc_t *>pairs.taps[0] + r * pairs.step
-        if down:
-            for i in range(cols):
-                add_turned(turned + i * rows, columns, band + i * w.stride, pairs.step, rows, b)
-            transpose(sums, cols, turned, rows, cols, rows, sizeof(acc_t))
-        for i in range(0 if down else rows):
-            k = 0
-            while k < cols:
-                count = imin(a.pitch, cols - k)
-                add_turned(sums + i * cols + k, columns, band + i * pairs.step + k * w.stride,
-                           w.stride, count, b)
-                k += count
-        part.rows, part.to = rows, <acc_t *>pairs.to + r * pairs.pitch
-        add_divided(&part, d, 0, b, tag)
-        r += rows
-
-
-cdef void add_turned(acc_t *sums, acc_t *columns, const acc_t *src, Py_ssize_t step,
-                     Py_ssize_t count, const Block *b) noexcept nogil:
-    """Set the trees over `count` windows of one row, whose first taps are `step` apart."""
-    cdef const Window *w = &b.average.frame.problem.cols
     cdef Trees trees
-    transpose(columns, count, src, step, count, w.extent, sizeof(acc_t))
-    begin_trees(&trees, count, b.average.pitch, sums)
-    trees.axes[0].lo, trees.axes[0].hi, trees.axes[0].base = 0, w.kernel, 0
-    trees.axes[0].step = w.dilation * trees.col
-    add_tree(sums, &trees, 0, 0, w.kernel, <const char *>columns,
-             <acc_t *>doubles(b.average, b.scratch, PARTS))
+    part.count, part.stride, part.width, part.rows, part.taps[0] = 1, 1, cols, 1, sums
+    for r in range(pairs.rows):
+        band = <const acc_t *>pairs.taps[0] + r * pairs.step
+        c = 0
+        while c < cols:
+            count = imin(a.pitch, cols - c)
+            transpose(columns, count, band + c * w.stride, w.stride, count, w.extent,
+                      sizeof(acc_t))
+            begin_trees(&trees, count, a.pitch, tag)
+            trees.axes[0].lo, trees.axes[0].hi, trees.axes[0].base = 0, w.kernel, 0
+            trees.axes[0].step = w.dilation * trees.col
+            add_tree(sums + c, &trees, 0, 0, w.kernel, <const char *>columns,
+                     <acc_t *>doubles(a, b.scratch, PARTS))
+            c += count
+        part.to = <acc_t *>pairs.to + r * pairs.pitch
+        add_divided(&part, d, 0, b, tag)
 
 
 cdef void add_long(pairs_of_t *pairs, const Block *b, const PairDivisors *d,

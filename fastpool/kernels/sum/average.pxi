@@ -7,6 +7,7 @@ cdef enum:
     FACTOR_SLOTS = 4        # of rows that are quantised alike
     FACTOR_ARRAYS = 6       # of doubles, in each slot (quantize.pxi)
     MOST_SPLIT = 8          # stride of columns that are split (along.pxi)
+    FEW_TREES = 32          # of a row, whose calls take as long as the additions
     PAIR_SLOTS = 4          # rows of divisors that are kept (pairwise.pxi)
 
 
@@ -294,7 +295,7 @@ cdef int plan_average(Average *a, work) except -1:
     sizes[<int>COLUMNS] = a.block_rows * a.band
     sizes[<int>SPLIT] = imax(a.long_rows, a.block_rows if a.whole else 1) * a.band
     sizes[<int>SPLIT] += MOST_SPLIT * (VEC_BYTES + 1) + ceil_div(a.band, 3)
-    sizes[<int>SPLIT] += 2 * a.long_rows * t.cols   # (of windows apart)
+    sizes[<int>SPLIT] += t.cols         # (of windows apart)
     if a.whole and p.cols.size > BLOCK_COLUMNS:
         i = (FULL_ROW + SOME_ROWS) * BLOCK_COLUMNS + FULL_ROW
         sizes[<int>SPLIT] = imax(sizes[<int>SPLIT], i)

@@ -68,7 +68,7 @@ cdef void begin_passes(Passes *t, const Block *b, part_t *part, int word,
             trees.add = add_converted_of(code, acc_t is double)
     t.converts = a.lines > 0 and not (trees.direct and t.flat)
     if trees.add != NULL and not rows.irregular:
-        t.converts &= rows.out > 1 and (rows.kernel > MOST_TIMES * rows.stride
+        t.converts &= rows.out > 1 and (a.block_rows * rows.kernel > MOST_TIMES * a.lines
                                         or a.tall > 0)
     t.pixels = False
     t.tall = a.tall > 0 and ((trees.direct and t.flat) or t.converts)

@@ -363,6 +363,8 @@ DEFINE_ADD_IN_PAIRS(f64, double)
 #define WIDE_F32(t) (vec_f64)wide_f32(p[t] + i)
 #define WIDE_F16(t) (vec_f64)wide_f16(p[t] + i)
 #define WIDE_BF16(t) (vec_f64)wide_bf16(p[t] + i)
+#define WIDE_I16(t) (vec_f64)wide_i16(p[t] + i)
+#define WIDE_U16(t) (vec_f64)wide_u16(p[t] + i)
 #define WIDE_I32(t) (vec_f64)wide_i32(p[t] + i)
 #define WIDE_U32(t) (vec_f64)wide_u32(p[t] + i)
 #define AS_DOUBLE_f16(t) as_double_f16(p[t][i])
@@ -371,6 +373,8 @@ DEFINE_ADD_IN_PAIRS(f64, double)
 DEFINE_ADD_CONVERTED(f64, double, f32, float, WIDE_F32, (vec_t), AS_DOUBLE_NUMBER)
 DEFINE_ADD_CONVERTED(f64, double, f16, float16_t_, WIDE_F16, (vec_t), AS_DOUBLE_f16)
 DEFINE_ADD_CONVERTED(f64, double, bf16, bfloat16_t_, WIDE_BF16, (vec_t), AS_DOUBLE_bf16)
+DEFINE_ADD_CONVERTED(f64, double, i16, int16_t, WIDE_I16, (vec_t), AS_DOUBLE_NUMBER)
+DEFINE_ADD_CONVERTED(f64, double, u16, uint16_t, WIDE_U16, (vec_t), AS_DOUBLE_NUMBER)
 DEFINE_ADD_CONVERTED(f64, double, i32, int32_t, WIDE_I32, (vec_t), AS_DOUBLE_NUMBER)
 DEFINE_ADD_CONVERTED(f64, double, u32, uint32_t, WIDE_U32, (vec_t), AS_DOUBLE_NUMBER)
 #ifdef TO_FLOATS_LANES
@@ -395,6 +399,7 @@ typedef void (*add_converted_t)(const pairs_of_t *);
 static add_converted_t add_converted_of(int code, int in_doubles) {
     static const add_converted_t doubles[DTYPES] = {
         [F32] = add_f64_of_f32, [F16] = add_f64_of_f16, [BF16] = add_f64_of_bf16,
+        [I16] = add_f64_of_i16, [U16] = add_f64_of_u16,
         [I32] = add_f64_of_i32, [U32] = add_f64_of_u32,
     };
     static const add_converted_t floats[DTYPES] = {

@@ -3,8 +3,8 @@
  * Blocks of K x K elements, where K of them are 16 bytes, take K loads, K stores, and log2(K)
  * rounds that interleave row i with row i + K / 2. Each round moves the highest bit of a row's
  * number to the end of the column's, and that of the column's to the end of the row's. Shuffles of
- * 64 bytes would not gain: they begin half as often. With AVX2, the rows of two blocks of 4 and 8
- * bytes are the halves of one vector. */
+ * 64 bytes would not gain: they begin half as often. With AVX2, the rows of two blocks are the
+ * halves of one vector (not of bytes: 16 planes, which are taken at once, are one block). */
 #ifndef FASTPOOL_TRANSPOSE_H
 #define FASTPOOL_TRANSPOSE_H
 
@@ -78,6 +78,21 @@ DEFINE_TRANSPOSE(4, uint32_t, 4) DEFINE_TRANSPOSE(8, uint64_t, 2)
     _mm256_loadu2_m128i((const __m128i *)(from + ((i) + half) * from_step + (at)),                \
                         (const __m128i *)(from + (i) * from_step + (at)))
 #define TO_COLUMN(c, v) _mm256_storeu_si256((__m256i *)(to + (c) * to_step), v)
+INLINE void transpose_block_wide_2(uint16_t *to, ptrdiff_t to_step, const uint16_t *from,
+                                   ptrdiff_t from_step) {
+    for (int c = 0; c < 16; c += 8) {
+        __m256i block[8], next[8];
+        for (int i = 0; i < 8; i++) block[i] = TWO_ROWS(i, 8, c);
+        for (int round = 1; round < 8; round *= 2) {
+            for (int i = 0; i < 4; i++) {
+                next[2 * i] = _mm256_unpacklo_epi16(block[i], block[i + 4]);
+                next[2 * i + 1] = _mm256_unpackhi_epi16(block[i], block[i + 4]);
+            }
+            for (int i = 0; i < 8; i++) block[i] = next[i];
+        }
+        for (int i = 0; i < 8; i++) TO_COLUMN(c + i, block[i]);
+    }
+}
 INLINE void transpose_block_wide_4(uint32_t *to, ptrdiff_t to_step, const uint32_t *from,
                                    ptrdiff_t from_step) {
     for (int c = 0; c < 8; c += 4) {
@@ -99,6 +114,7 @@ INLINE void transpose_block_wide_8(uint64_t *to, ptrdiff_t to_step, const uint64
         TO_COLUMN(c + 1, _mm256_unpackhi_epi64(a, b));
     }
 }
+DEFINE_TRANSPOSE(wide_2, uint16_t, 16)
 DEFINE_TRANSPOSE(wide_4, uint32_t, 8) DEFINE_TRANSPOSE(wide_8, uint64_t, 4)
 #define WIDE_TRANSPOSE(bytes) transpose_wide_##bytes
 #else
@@ -111,7 +127,7 @@ static void transpose(void *to, ptrdiff_t to_step, const void *from, ptrdiff_t f
     if (bytes == 1)
         transpose_1(to, to_step, from, from_step, rows, cols);
     else if (bytes == 2)
-        transpose_2(to, to_step, from, from_step, rows, cols);
+        (is_wide ? WIDE_TRANSPOSE(2) : transpose_2)(to, to_step, from, from_step, rows, cols);
     else if (bytes == 4)
         (is_wide ? WIDE_TRANSPOSE(4) : transpose_4)(to, to_step, from, from_step, rows, cols);
     else
