@@ -115,11 +115,11 @@ cdef class Framed:
     cdef readonly object dtype, result_dtype
 
     cdef int prepare(self, Frame *frame, work, dtype, result_dtype, threads,
-                     bint by_default) except -1:
+                     int by_default) except -1:
         """Set what a call needs. dtypes are the dtype objects of plain arrays.
 
         `threads` is called for the number of threads of each `run`. If it is None, they run on one.
-        If that number is the default, it is `by_default`, and runs may take fewer.
+        `by_default` is a rule of `fastpool._running.threads`.
         """
         set_arrays(&self.prepared, frame, work)
         limit_scratch(&frame.scratch, work.nbytes)
@@ -183,7 +183,8 @@ cdef class Framed:
     cdef int run_views(self, Job *job, int threads) except -1:
         """Pool the views of a job."""
         cdef const Prepared *prepared = &self.prepared
-        cdef bint enough, by_default = prepared.by_default
+        cdef bint enough
+        cdef int by_default = prepared.by_default
         cdef Py_ssize_t tasks = prepared.frame.tiling.tasks
         if not tasks:
             return 0
@@ -233,7 +234,7 @@ cdef class Framed:
                                   prepared.index_shift)
             if not fit:
                 return None
-            self.run_views(&job, 1 if self.threads is None else self.threads())
+            self.run_views(&job, threads_of(self.threads, prepared.by_default))
             made, values = values, NULL
             result = as_tensor(made, functions)
             if not prepared.with_indices:
@@ -261,7 +262,7 @@ cdef class Pooling(Framed):
     cdef Pool pool
     cdef readonly object strategy
 
-    def __cinit__(self, work, dtype, threads=None, by_default=False):
+    def __cinit__(self, work, dtype, threads=None, by_default=0):
         check_axes(work)
         plan_maximum(&self.pool, work)
         self.prepare(&self.pool.frame, work, dtype, dtype, threads, by_default)
@@ -284,8 +285,8 @@ cdef class Pooling(Framed):
             y = empty(self.output_shape, self.dtype)
         if z is None and with_indices:
             z = empty(self.output_shape, self.index_dtype)
-        if not self.pool_into(x, y, z, 1 if self.threads is None else self.threads(), apart,
-                              NULL):
+        threads = threads_of(self.threads, self.prepared.by_default)
+        if not self.pool_into(x, y, z, threads, apart, NULL):
             return None
         return (y, z) if with_indices else y
 
@@ -296,7 +297,7 @@ cdef class Averaging(Framed):
     cdef quantization_t quantization        # of runs from C, if they quantise
     cdef readonly Py_ssize_t table_bytes    # of its reciprocals: a plan that is kept counts them
 
-    def __cinit__(self, work, dtype, result_dtype, threads=None, by_default=False):
+    def __cinit__(self, work, dtype, result_dtype, threads=None, by_default=0):
         check_axes(work)
         plan_average(&self.average, work)
         self.table_bytes = self.average.table_bytes
@@ -336,7 +337,7 @@ cdef class Averaging(Framed):
         if not in_use:
             return None
         y = empty(self.output_shape, self.result_dtype) if out is None else out
-        threads = 1 if self.threads is None else self.threads()
+        threads = threads_of(self.threads, self.prepared.by_default)
         return y if self.pool_into(x, y, None, threads, out is None, more) else None
 
 
@@ -351,7 +352,7 @@ cdef class Unpooling:
     cdef object output_shape, threads
     cdef readonly object dtype
 
-    def __cinit__(self, work, dtype, threads=None, by_default=False):
+    def __cinit__(self, work, dtype, threads=None, by_default=0):
         """`work` is a `fastpool._running.work.UnpoolWork`. The rest are those of `Pooling`."""
         cdef Unpool *u = &self.unpool
         if len(work.x_shape) > MAX_NDIM or len(work.output_shape) != len(work.x_shape):
@@ -376,7 +377,7 @@ cdef class Unpooling:
         if not in_use:
             return None
         y = empty(self.output_shape, self.dtype) if out is None else out
-        threads = 1 if self.threads is None else self.threads()
+        threads = threads_of(self.threads, self.unpool.by_default)
         return y if self.unpool_into(x, indices, y, threads, out is None) == DONE else None
 
     def unpool_apart(self, x, indices, y, int threads):

@@ -104,7 +104,7 @@ def _thread_limits():
         "cgroup quota": threads.cgroup_limit(),
         "OpenMP" if kernels.OPENMP else "built without OpenMP": kernels.max_threads(),
     }
-    default = threads.effective_threads(None, threads.SERIAL_BYTES, kernels.max_threads)
+    default = threads.effective_threads(None, 1 << 40, kernels.max_threads)
     because = [name for name, limit in limits.items() if limit == default]
     return {
         "default": default,

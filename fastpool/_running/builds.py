@@ -174,7 +174,7 @@ def show_config():
         print("threads: 1, because this fastpool was built without OpenMP")
         return
     limit = kernels.max_threads()
-    default = threads.effective_threads(None, threads.SERIAL_BYTES, kernels.max_threads)
+    default = threads.effective_threads(None, 1 << 40, kernels.max_threads)
     print(
         f"threads: {default} by default (processors: {threads.available_cpus()}, "
         f"OpenMP limit: {limit}, FASTPOOL_NUM_THREADS: "

@@ -29,9 +29,10 @@ def compiled(plan, kernels, dtype):
     off = switched_off()
     work, facts = make_work(problem_of(plan, off)), builds.facts(kernels)
     threads_now = threads_of_calls(plan.num_threads, work.nbytes)
+    by_default = threads.rule(plan.num_threads, work.nbytes)
     while True:
         work = strategies.decide(work, facts)
-        pooling = kernels.Pooling(work, dtype, threads_now, plan.num_threads is None)
+        pooling = kernels.Pooling(work, dtype, threads_now, by_default)
         if pooling.scratch_bytes <= SCRATCH_BYTES:
             return pooling, work, threads_now
         smaller = narrower(work)
@@ -62,7 +63,7 @@ def switched_off():
 
 def threads_of_calls(num_threads, nbytes):
     """Return a function that returns the threads of a call, or None if it is always one."""
-    small = num_threads is None and nbytes < threads.SERIAL_BYTES
+    small = num_threads is None and nbytes < 2 * threads.THREAD_BYTES
     if num_threads == 1 or small or not builds.active().OPENMP:
         return None
     limit = builds.active().max_threads
@@ -141,9 +142,8 @@ class PreparedAverage(Prepared):
         kernels = builds.builds()[self.build]
         self.work = make_sum_work(plan, python)
         self.threads = threads_of_calls(plan.num_threads, self.work.nbytes)
-        self.pooling = kernels.Averaging(
-            self.work, plain, result, self.threads, plan.num_threads is None
-        )
+        by_default = threads.rule(plan.num_threads, self.work.nbytes)
+        self.pooling = kernels.Averaging(self.work, plain, result, self.threads, by_default)
         self.run = self.pooling.run if plan.activation is None else _refuse
 
 
@@ -179,7 +179,6 @@ class PreparedUnpool(Prepared):
         work = values * (itemsize + 8) + math.prod(plan.output_shape) * itemsize
         self.threads = threads_of_calls(plan.num_threads, work)
         kernels = builds.builds()[self.build]
-        self.unpooling = kernels.Unpooling(
-            unpool_work, plain, self.threads, plan.num_threads is None
-        )
+        by_default = threads.rule(plan.num_threads, work)
+        self.unpooling = kernels.Unpooling(unpool_work, plain, self.threads, by_default)
         self.run = _refuse if self.block else self.unpooling.run

@@ -3,8 +3,9 @@
 ``num_threads=None`` means the default: ``FASTPOOL_NUM_THREADS``, or else the processors that this
 process may use, by affinity and by the cgroup's CPU quota. ``OMP_NUM_THREADS``, by default the
 number of processors, and a limit set through threadpoolctl bound it. By default, small work stays
-on one thread: waking a second one costs more than it gains, and far more if another process uses
-that core.
+on one thread, and a thread has at least THREAD_BYTES of work. Work below WAKE_BYTES stays on one
+thread if the others sleep: waking them costs more than it gains, and far more if another process
+uses their cores.
 
 It also stays on one thread for a while (a *pause*) after a call lost time to other programs, or
 after two calls met (kernels/frame/threads.pxi).
@@ -17,8 +18,13 @@ import os
 
 from .forks import has_forked, remember
 
-# Bytes read and written below which the default is one thread.
-SERIAL_BYTES = 4 << 20
+# Bytes read and written for each thread of the default, at least.
+THREAD_BYTES = 256 << 10
+# Bytes read and written from which a call wakes threads that sleep: 200 us, two cores.
+WAKE_BYTES = 3 << 20
+# Rules of a call (kernels/frame/threads.pxi): the number of threads is explicit, or always one; it
+# is the default; it is the default if threads are awake.
+EXPLICIT, ALWAYS, IF_AWAKE = 0, 1, 2
 
 # Limit for any call, also with an explicit `num_threads`.
 MOST_THREADS = 256
@@ -110,6 +116,13 @@ def pause(kernels):
     return f"for {left:.2g} s: {why if took else 'two calls ran at once'}"
 
 
+def rule(num_threads, work):
+    """Return the rule for a call that reads and writes `work` bytes."""
+    if num_threads is not None or work < 2 * THREAD_BYTES:
+        return EXPLICIT
+    return ALWAYS if work >= WAKE_BYTES else IF_AWAKE
+
+
 def effective_threads(num_threads, work, omp_limit):
     """Return the number of threads for one call.
 
@@ -123,9 +136,8 @@ def effective_threads(num_threads, work, omp_limit):
         Returns OpenMP's current limit.
     """
     if num_threads is None:
-        if work < SERIAL_BYTES:
+        if work < 2 * THREAD_BYTES or has_forked():
             return 1
-        if has_forked():
-            return 1
-        return min(default_threads(), omp_limit(), *(limit() for limit in limits))
+        most = work // THREAD_BYTES
+        return min(default_threads(), most, omp_limit(), *(limit() for limit in limits))
     return 1 if has_forked() else min(num_threads, MOST_THREADS)

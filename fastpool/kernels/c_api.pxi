@@ -102,7 +102,8 @@ cdef int run_part(const fastpool_plan *plan, const void *x, const Py_ssize_t *x_
     cdef int ndim = prepared.ndim, shift = prepared.shift, y_shift = prepared.y_shift
     cdef int index_shift = prepared.index_shift
     cdef Py_ssize_t y_itemsize = <Py_ssize_t>1 << y_shift
-    cdef bint check = not flags & FASTPOOL_APART, by_default = prepared.by_default
+    cdef bint check = not flags & FASTPOOL_APART
+    cdef int by_default = 0 if threads else prepared.by_default
     cdef Array arrays[3]
     cdef Py_ssize_t dense[3][MAX_NDIM]
     cdef Job job
@@ -126,7 +127,6 @@ cdef int run_part(const fastpool_plan *plan, const void *x, const Py_ssize_t *x_
         if check and not (disjoint(&arrays[0], shift, &arrays[2], index_shift)
                           and disjoint(&arrays[1], y_shift, &arrays[2], index_shift)):
             return FASTPOOL_OVERLAP
-    by_default = by_default and not threads
     threads = thread_count(most_threads(prepared.frame), threads_of_run(plan, threads), by_default)
     if not run_job(&job, first, stop, threads, by_default):
         return FASTPOOL_NO_MEMORY
@@ -153,7 +153,7 @@ cdef int run_max_unpool(const fastpool_plan *plan, const void *x, const void *in
         return FASTPOOL_OVERLAP
     u.x, u.index.data, u.y = <const char *>x, <const char *>indices, <char *>y
     u.index.bytes = <int>plan.index_itemsize
-    u.by_default = u.by_default and not threads
+    u.by_default = 0 if threads else u.by_default
     threads = unpool_thread_count(&u, threads_of_run(plan, threads))
     if unpool(&u, threads) != DONE:
         return FASTPOOL_INDEX_OUTSIDE

@@ -61,7 +61,7 @@ cdef struct Unpool:             # it begins with UNPOOL_FIELDS
     const char *x
     indices_t index
     char *y
-    bint by_default             # the number of threads
+    int by_default              # number of threads (threads.pxi)
     int itemsize
     Py_ssize_t blocks, width    # channels last: blocks of channels of one batch, and their channels
     Py_ssize_t bands            # of a plane, or of a block: some of its values, and where they go

@@ -351,7 +351,7 @@ def test_the_default_follows_the_affinity():
     assert threads.available_cpus() == everywhere
     try:
         os.sched_setaffinity(0, {max(before)})
-        assert threads.effective_threads(None, threads.SERIAL_BYTES, lambda: 8) == 1
+        assert threads.effective_threads(None, 1 << 30, lambda: 8) == 1
     finally:
         os.sched_setaffinity(0, before)
 

@@ -377,6 +377,26 @@ assert len(os.listdir("/proc/self/task")) == alone
     assert process.returncode == 0, process.stderr
 
 
+@needs_proc
+@pytest.mark.skipif(not cases.OPENMP, reason="needs OpenMP")
+def test_medium_work_wakes_no_thread_that_sleeps():
+    code = """
+import os, time, numpy as np, fastpool
+x = np.zeros((1, 8, 256, 256), np.float32)
+plan = fastpool.plan_max_pool(x.shape, x.dtype, 3, strides=2)
+alone = len(os.listdir("/proc/self/task"))
+for _ in range(5):
+    plan(x)
+    time.sleep(0.01)
+assert len(os.listdir("/proc/self/task")) == alone
+for _ in range(1000):
+    plan(x)
+assert len(os.listdir("/proc/self/task")) == alone + 1
+"""
+    process = cases.run_python(code, FASTPOOL_NUM_THREADS="2", OMP_NUM_THREADS="2")
+    assert process.returncode == 0, process.stderr
+
+
 @pytest.mark.parametrize("value", ["0", "-3", "many", "1.5", ""])
 def test_a_bad_limit_in_the_environment_breaks_nothing(value):
     """What cannot be read of OpenMP's is ignored; ours may be refused, by its name."""

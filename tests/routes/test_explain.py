@@ -226,7 +226,7 @@ def test_how_a_call_is_made(isa):
     plan = make_plan((1, 1, 20, 20), "float32", 3)
     text = plan.explain()
     assert f"kernel    {isa} build" in text.replace("\n          ", " ")
-    assert "threads   1 (a call that moves less than 4 MiB wakes no other thread)" in text
+    assert "threads   1 (a call that moves less than 512 KiB takes no other)" in text
     assert "memory    1.56 KiB read, 1.27 KiB written" in text
     strategy = re.search(r'\("(\w+)"\)', text)[1]
     plan(np.zeros((1, 1, 20, 20), np.float32))
@@ -244,6 +244,8 @@ def test_threads_and_copies_and_pieces():
     assert f"threads   {two[0]}" in make_plan(large, "int8", 2, num_threads=2).explain()
     found = make_plan(large, "float32", 2, strides=2).explain()
     assert two[1] in found or "threads   1 (for " in found  # (another program may be busy)
+    medium = in_one_line(make_plan((8, 64, 30, 30), "float32", 2, strides=2).explain())
+    assert "threads 1 (for " in medium or "else 1, as a call that moves less than 3 MiB" in medium
     last = make_plan((2, 9, 9, 8), "int8", 3, layout="NHWC", activation="Relu")
     last = in_one_line(last.explain())
     assert "none, if x is in native byte order and contiguous along C; else one of x" in last

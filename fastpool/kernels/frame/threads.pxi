@@ -8,7 +8,11 @@
 # calls stay serial for a while (a pause), as TCP backs off. They also do if two of them meet: then
 # the caller has threads of its own. An explicit number of threads is never overruled.
 #
-# Two cores, max_pool of 4 MB, another program on each core: 10.2 ms per call instead of 23.1.
+# OpenMP's threads sleep some milliseconds after a call. Waking them takes up to 0.2 ms, more than
+# some calls gain. So these run on several threads only shortly after another call.
+#
+# Two cores, each with another program: calls from 1 ms on take 1.0 to 1.2 times as long as on one
+# thread, and took 5 to 8 times as long with schedule='static' and no pauses (ci/busy.py).
 
 cdef enum:
     LOST_NS = 50000             # what a call may lose, next to
@@ -16,6 +20,12 @@ cdef enum:
     PAUSE_FACTOR = 50           # a pause is this often what was lost,
     SHORTEST_PAUSE_NS = 20000000
     LONGEST_PAUSE_NS = 1000000000
+    AWAKE_NS = 2000000          # that threads are awake after a call
+
+
+cdef enum ByDefault:            # is the number of threads the default? (not 0)
+    ALWAYS = 1                  # several threads, if no pause is on
+    IF_AWAKE = 2                # the same, if they are awake
 
 
 # What one thread has to do. (64 bytes: a thread's counter has a cache line of its own.)
@@ -30,7 +40,8 @@ cdef struct Pause:
 
 
 cdef Pause pause
-cdef int regions = 0            # calls on the default number of threads, if these are several
+cdef int64_t last_call = 0      # by wall_ns, when a call on the default number of threads ended
+cdef int regions = 0            # such calls that run on several threads
 
 ctypedef void (*task_t)(void *call, Py_ssize_t task, int thread) noexcept nogil
 
@@ -45,10 +56,19 @@ cdef void begin_pause(int64_t now, int64_t lost, int64_t took) noexcept nogil:
     store_relaxed(&pause.until, now + length)
 
 
-cdef inline bint pauses() noexcept nogil:
-    """Do calls on the default number of threads stay serial now?"""
-    cdef int64_t until = load_relaxed(&pause.until)
-    return until and wall_ns() < until
+cdef inline bint stays_serial(int by_default) noexcept nogil:
+    """Does a call on the default number of threads run on one now?"""
+    cdef int64_t now = wall_ns()
+    if now < load_relaxed(&pause.until):
+        return True
+    return by_default == IF_AWAKE and now - load_relaxed(&last_call) > AWAKE_NS
+
+
+cdef inline int threads_of(threads, int by_default) except -1:
+    """Return the threads that a call from Python asks for. `threads` returns them, or is None."""
+    if threads is None or (by_default and stays_serial(by_default)):
+        return 1                        # (Python takes 3 us to find the default)
+    return threads()
 
 
 cdef Py_ssize_t run_share(task_t run, void *call, Share *shares, int thread,
@@ -69,7 +89,7 @@ cdef Py_ssize_t run_share(task_t run, void *call, Share *shares, int thread,
 
 
 cdef void run_shares(task_t run, void *call, Py_ssize_t first, Py_ssize_t stop, int threads,
-                     bint by_default) noexcept nogil:
+                     int by_default) noexcept nogil:
     """Run tasks on several threads. If their number is the default, measure what was lost."""
     cdef Share shares[MAX_THREADS]
     cdef Py_ssize_t mine = 1, count
@@ -100,26 +120,28 @@ cdef void note_done(Py_ssize_t *mine, int64_t *done, Py_ssize_t count) noexcept 
 
 
 cdef void run_tasks(task_t run, void *call, Py_ssize_t first, Py_ssize_t stop, int threads,
-                    bint by_default) noexcept nogil:
+                    int by_default) noexcept nogil:
     """Run tasks on as many threads as `thread_count` said."""
     cdef Py_ssize_t task
     if threads > 1 and by_default and add_relaxed(&regions, 1):
         begin_pause(wall_ns(), 0, 0)
         add_relaxed(&regions, -1)
-        threads, by_default = 1, False
+        threads = 1
     if threads == 1:
         for task in range(first, stop):
             run(call, task, 0)
-        return
-    run_shares(run, call, first, stop, threads, by_default)
+    else:
+        run_shares(run, call, first, stop, threads, by_default)
+        if by_default:
+            add_relaxed(&regions, -1)
     if by_default:
-        add_relaxed(&regions, -1)
+        store_relaxed(&last_call, wall_ns())
 
 
-cdef int thread_count(Py_ssize_t tasks, int threads, bint by_default) noexcept nogil:
+cdef int thread_count(Py_ssize_t tasks, int threads, int by_default) noexcept nogil:
     """Return on how many threads tasks run now, as far as the system gives them."""
     threads = <int>imax(1, imin(imin(threads, tasks), MAX_THREADS))
-    if threads == 1 or (by_default and pauses()):
+    if threads == 1 or (by_default and stays_serial(by_default)):
         return 1
     return threads_given(threads)
 
@@ -135,7 +157,7 @@ cdef void run_tile(void *call, Py_ssize_t task, int thread) noexcept nogil:
 
 
 cdef bint run_job(Job *job, Py_ssize_t first, Py_ssize_t stop, int threads,
-                  bint by_default) noexcept nogil:
+                  int by_default) noexcept nogil:
     """Run some tasks on as many threads as `thread_count` said.
 
     If there is no memory for their scratch, return False with nothing done.

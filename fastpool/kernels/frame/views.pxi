@@ -9,7 +9,7 @@ cdef struct Prepared:               # all that a call needs
     Py_ssize_t x_shape[MAX_NDIM]
     Py_ssize_t y_shape[MAX_NDIM]
     size_t work
-    bint by_default             # threads of runs that name no number
+    int by_default              # number of threads (threads.pxi)
     # of the element sizes: a 64-bit division takes as long as a small pooling
     int shift, y_shift, index_shift
     const void *more                                # of a Job: of all runs from C
