@@ -1,11 +1,13 @@
-"""Measure calls on the default number of threads beside calls on one, next to busy processes.
+"""Compare calls on the default number of threads with calls on one, while other processes compute.
 
-    python ci/busy.py [--calls 600] [--loads 0,1,2,4] [--callers 2]
+    python ci/busy.py [--calls 600] [--loads 0,1,2,4] [--sides 256,1000,3000]
+    python ci/busy.py --callers 2 [--sides 256,1000]
 
-Each row has one kind of call and one load: so many processes that do nothing but compute. Calls on
-one thread and on the default number take turns, in blocks of ten. The columns are milliseconds:
-mean, median and 95th percentile of each, and the ratio of the means. With --callers, that many
-threads call at once, as in a server, and a row has the calls of all of them per second.
+Each row has one kind of call, one side of the planes, and one load: so many processes that do
+nothing but compute. Calls on one thread and on the default number take turns, in blocks of ten. The
+columns are milliseconds: mean, median and 95th percentile of each, and the ratios of the means and
+of the medians. With --callers, that many threads call at once, as in a server, next to no load. A
+row has the calls of all of them per second. It takes 6 seconds.
 """
 
 import argparse
@@ -134,6 +136,8 @@ def serve(sides, callers, rounds=6, seconds=0.5):
 def table(sides, loads, calls):
     """Print the rows of all loads."""
     rng = np.random.default_rng(0)
+    names = "".join(f"{name:>9}" for name in ("mean", "median", "p95"))
+    print(f"{'load, call, side':23} {names} |{names} |   mean median   (ms; one | default | ratio)")
     for load in loads:
         busy = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(load)]
         time.sleep(0.5)
@@ -141,16 +145,16 @@ def table(sides, loads, calls):
             for side in sides:
                 for name, call in calls_of(side, rng):
                     count = calls if side < 2000 else max(BLOCK, calls // 5)
-                    one, default = take_turns(call, count)
+                    one, default = take_turns(call, max(BLOCK, count))
                     row = [
                         [1e3 * f for f in (np.mean(t), np.median(t), np.percentile(t, 95))]
                         for t in (one, default)
                     ]
                     texts = ["".join(f"{value:9.3f}" for value in values) for values in row]
-                    ratio = row[1][0] / row[0][0]
+                    means, medians = (row[1][i] / row[0][i] for i in range(2))
+                    ends = f"{means:7.2f} {medians:6.2f}"
                     print(
-                        f"busy {load} {name:10} {side:5} {texts[0]} |{texts[1]} {ratio:6.2f}",
-                        flush=True,
+                        f"busy {load} {name:10} {side:5} {texts[0]} |{texts[1]} |{ends}", flush=True
                     )
         finally:
             for process in busy:
@@ -160,7 +164,7 @@ def table(sides, loads, calls):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--calls", type=int, default=600)
+    parser.add_argument("--calls", type=int, default=600, help="at least 10")
     parser.add_argument("--loads", default="0,1,2,4")
     parser.add_argument("--sides", default="256,1000,3000", help="of planes, four in each call")
     parser.add_argument("--callers", type=int, default=0)

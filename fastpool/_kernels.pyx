@@ -190,7 +190,7 @@ cdef class Framed:
             return 0
         threads = thread_count(most_threads(prepared.frame), threads, by_default)
         if threads == 1 and prepared.work < UNLOCK_BYTES:
-            enough = run_job(job, 0, tasks, 1, False)
+            enough = run_job(job, 0, tasks, 1, AS_GIVEN)
         else:
             with nogil:
                 enough = run_job(job, 0, tasks, threads, by_default)
@@ -345,7 +345,7 @@ cdef class Unpooling:
     """A max unpooling of one geometry and element type."""
     cdef Unpool unpool
     cdef Together together
-    cdef int ndim, itemsize
+    cdef int ndim
     cdef Py_ssize_t x_shape[MAX_NDIM]
     cdef Py_ssize_t y_shape[MAX_NDIM]
     cdef size_t work
@@ -360,11 +360,11 @@ cdef class Unpooling:
         read_fields(&u.batch, work, UNPOOL_FIELDS)
         self.output_shape, self.dtype, self.threads = work.output_shape, dtype, threads
         u.by_default = by_default
-        self.itemsize = u.itemsize = dtype.itemsize
+        u.itemsize = dtype.itemsize
         u.together = &self.together
-        set_together(&self.together, u, self.itemsize)
-        self.work = u.batch * u.channels * u.size * self.itemsize
-        self.work += u.batch * u.channels * u.count * (self.itemsize + sizeof(int64_t))
+        set_together(&self.together, u, self.unpool.itemsize)
+        self.work = u.batch * u.channels * u.size * self.unpool.itemsize
+        self.work += u.batch * u.channels * u.count * (self.unpool.itemsize + sizeof(int64_t))
         self.ndim = len(work.x_shape)
         read_integers(self.x_shape, work.x_shape, self.ndim)
         read_integers(self.y_shape, work.output_shape, self.ndim)
@@ -391,6 +391,7 @@ cdef class Unpooling:
     cdef Py_ssize_t unpool_into(self, x, indices, y, int threads, bint apart) except -3:
         cdef Array arrays[3]
         cdef Unpool u = self.unpool
+        cdef int itemsize = u.itemsize
         cdef Py_ssize_t bad = REFUSED
         cdef int index_bytes = 8
         arrays[0].exported = arrays[1].exported = arrays[2].exported = False
@@ -405,8 +406,8 @@ cdef class Unpooling:
                     and has_shape(&arrays[1], self.ndim, self.x_shape)
                     and has_shape(&arrays[2], self.ndim, self.y_shape)):
                 return REFUSED
-            if not apart and (overlap(&arrays[0], self.itemsize, &arrays[2], self.itemsize)
-                              or overlap(&arrays[1], index_bytes, &arrays[2], self.itemsize)):
+            if not apart and (overlap(&arrays[0], itemsize, &arrays[2], itemsize)
+                              or overlap(&arrays[1], index_bytes, &arrays[2], itemsize)):
                 return REFUSED
             u.x, u.index.data, u.y = arrays[0].data, arrays[1].data, arrays[2].data
             u.index.bytes = index_bytes

@@ -104,8 +104,8 @@ def max_pool(
     out_indices : ndarray, optional
         Array for the indices, under the rules of `out`.
     num_threads : int, optional
-        The number of threads, at least 1. By default all processors that this process may use, if
-        the work is large enough.
+        The number of threads, at least 1. By default all processors that this process may use, and
+        fewer for small work or on a busy machine: `plan.explain()` says how many, and why.
 
     Returns
     -------

@@ -104,13 +104,12 @@ def _thread_limits():
         "cgroup quota": threads.cgroup_limit(),
         "OpenMP" if kernels.OPENMP else "built without OpenMP": kernels.max_threads(),
     }
-    default = threads.effective_threads(None, 1 << 40, kernels.max_threads)
+    default = threads.most_by_default(kernels)
     because = [name for name, limit in limits.items() if limit == default]
     return {
         "default": default,
         "because": because,
         "limits": limits,
-        "pause": threads.pause(kernels),
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS"),
     }
 
@@ -152,8 +151,7 @@ def _rows(found):
     )
     yield "builds", ", ".join(f"{name}: {state}" for name, state in builds["all"].items())
     yield "threads", f"{threads['default']} by default ({', '.join(threads['because'])})"
-    if threads["pause"]:
-        yield "", f"1 for now ({threads['pause']})"
+    yield "", "1 below 512 KiB, and for a while if processors are busy: see plan.explain()"
     limits = [f"{name}: {limit or 'none'}" for name, limit in threads["limits"].items()]
     limits.append(f"OMP_NUM_THREADS: {threads['OMP_NUM_THREADS'] or 'none'}")
     yield "limits", ", ".join(limits)

@@ -174,11 +174,11 @@ def show_config():
         print("threads: 1, because this fastpool was built without OpenMP")
         return
     limit = kernels.max_threads()
-    default = threads.effective_threads(None, 1 << 40, kernels.max_threads)
+    default = threads.most_by_default(kernels)
     print(
         f"threads: {default} by default (processors: {threads.available_cpus()}, "
         f"OpenMP limit: {limit}, FASTPOOL_NUM_THREADS: "
         f"{os.environ.get('FASTPOOL_NUM_THREADS', 'not set')})"
     )
-    if pause := threads.pause(kernels):
+    if pause := threads.why_paused(kernels):
         print(f"threads: 1 for now ({pause})")

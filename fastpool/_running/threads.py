@@ -3,9 +3,8 @@
 ``num_threads=None`` means the default: ``FASTPOOL_NUM_THREADS``, or else the processors that this
 process may use, by affinity and by the cgroup's CPU quota. ``OMP_NUM_THREADS``, by default the
 number of processors, and a limit set through threadpoolctl bound it. By default, small work stays
-on one thread, and a thread has at least THREAD_BYTES of work. Work below WAKE_BYTES stays on one
-thread if the others sleep: waking them costs more than it gains, and far more if another process
-uses their cores.
+on one thread, and a thread has at least THREAD_BYTES of work. Work below LARGE_BYTES stays on one
+thread unless another call has just ended: to wake threads takes longer than such a call gains.
 
 It also stays on one thread for a while (a *pause*) after a call lost time to other programs, or
 after two calls met (kernels/frame/threads.pxi).
@@ -18,13 +17,13 @@ import os
 
 from .forks import has_forked, remember
 
-# Bytes read and written for each thread of the default, at least.
+# Bytes read and written for each thread of the default, at least, and below which it is one.
 THREAD_BYTES = 256 << 10
-# Bytes read and written from which a call wakes threads that sleep: 200 us, two cores.
-WAKE_BYTES = 3 << 20
-# Rules of a call (kernels/frame/threads.pxi): the number of threads is explicit, or always one; it
-# is the default; it is the default if threads are awake.
-EXPLICIT, ALWAYS, IF_AWAKE = 0, 1, 2
+SERIAL_BYTES = 2 * THREAD_BYTES
+# Bytes read and written from which a call gains more than waking threads takes (200 us).
+LARGE_BYTES = 3 << 20
+# Rules of a call (kernels/frame/threads.pxi says what they are).
+AS_GIVEN, SHARED, SHARED_SOON = range(3)
 
 # Limit for any call, also with an explicit `num_threads`.
 MOST_THREADS = 256
@@ -106,21 +105,26 @@ def default_threads():
     return _own_limit() or available_cpus()
 
 
-def pause(kernels):
+def why_paused(kernels):
     """Return, as text, why calls by default stay on one thread for now; None if they do not."""
     paused = kernels.paused()
     if paused is None:
         return None
     left, lost, took = paused
-    why = f"a call lost {1e3 * lost:.3g} of {1e3 * took:.3g} ms to other programs"
+    why = f"a call lost {1e3 * lost:.3g} of {1e3 * took:.3g} ms, as processors were busy"
     return f"for {left:.2g} s: {why if took else 'two calls ran at once'}"
+
+
+def most_by_default(kernels):
+    """Return the number of threads of a large call that names none."""
+    return effective_threads(None, 1 << 40, kernels.max_threads)
 
 
 def rule(num_threads, work):
     """Return the rule for a call that reads and writes `work` bytes."""
-    if num_threads is not None or work < 2 * THREAD_BYTES:
-        return EXPLICIT
-    return ALWAYS if work >= WAKE_BYTES else IF_AWAKE
+    if num_threads is not None or work < SERIAL_BYTES:
+        return AS_GIVEN
+    return SHARED if work >= LARGE_BYTES else SHARED_SOON
 
 
 def effective_threads(num_threads, work, omp_limit):
@@ -136,7 +140,7 @@ def effective_threads(num_threads, work, omp_limit):
         Returns OpenMP's current limit.
     """
     if num_threads is None:
-        if work < 2 * THREAD_BYTES or has_forked():
+        if work < SERIAL_BYTES or has_forked():
             return 1
         most = work // THREAD_BYTES
         return min(default_threads(), most, omp_limit(), *(limit() for limit in limits))

@@ -317,19 +317,21 @@ def _threads_of(plan, prepared):
         why = f"{asked} asked for, more than there are tiles"
     elif plan.num_threads != 1 and not builds.active().OPENMP:
         why = "this fastpool was built without OpenMP"
-    elif plan.num_threads is None and work < 2 * threads.THREAD_BYTES:
-        why = f"a call that moves less than {_bytes(2 * threads.THREAD_BYTES)} takes no other"
+    elif plan.num_threads is None and work < threads.SERIAL_BYTES:
+        why = f"a call that moves less than {_bytes(threads.SERIAL_BYTES)} takes no other"
     elif plan.num_threads != 1 and has_forked():
         why = "a child made by fork has only one"
     elif plan.num_threads is not None:
         why = "set by num_threads"
-    elif pause := threads.pause(builds.active()):
+    elif count > 1 and (pause := threads.why_paused(builds.active())):
         count, why = 1, pause
-    elif threads.rule(None, work) == threads.IF_AWAKE:
+    elif count > 1 and threads.rule(None, work) == threads.SHARED_SOON:
         why = (
-            f"within 2 ms of another call; else 1, as a call that moves less than "
-            f"{_bytes(threads.WAKE_BYTES)} wakes no other thread"
+            f"soon after another call; else 1, as a call that moves less than "
+            f"{_bytes(threads.LARGE_BYTES)} does not wake threads"
         )
+    elif count == work // threads.THREAD_BYTES:
+        why = f"a thread moves at least {_bytes(threads.THREAD_BYTES)}"
     else:
         why = "the default here: see fastpool.show_config()"
     return f"{count} ({why})"

@@ -57,7 +57,7 @@ struct fastpool_plan {
     uint32_t size; /* bytes of this struct that the library knows */
 
     int ndim;                       /* axes of every array */
-    int num_threads;                /* threads of a run with num_threads 0 */
+    int num_threads;                /* threads of a run with num_threads 0; if default, at most */
     const ptrdiff_t *input_shape;   /* of x, and of an unpooling's indices */
     const ptrdiff_t *output_shape;  /* of y, and of a pooling's indices */
     size_t itemsize;                /* bytes of an element of x */

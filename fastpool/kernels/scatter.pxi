@@ -381,7 +381,7 @@ cdef inline Py_ssize_t unpool_parts_of(const Unpool *u) noexcept nogil:
     return ceil_div(u.batch * u.channels, u.together.count)
 
 
-cdef struct Unpooled:                   # one call
+cdef struct UnpoolCall:
     const Unpool *u
     int bad                             # parts with strays, or whose indices have changed
     Py_ssize_t first[2 * MAX_THREADS]   # places of each band
@@ -389,17 +389,17 @@ cdef struct Unpooled:                   # one call
 
 
 cdef void note_band(void *call, Py_ssize_t part, int thread) noexcept nogil:
-    cdef Unpooled *c = <Unpooled *>call
+    cdef UnpoolCall *c = <UnpoolCall *>call
     find_band(c.u, part, &c.first[part], &c.last[part])
 
 
 cdef void note_strays(void *call, Py_ssize_t part, int thread) noexcept nogil:
-    cdef Unpooled *c = <Unpooled *>call
-    if not c.bad and not own_part(c.u, part):
+    cdef UnpoolCall *c = <UnpoolCall *>call
+    if not add_relaxed(&c.bad, 0) and not own_part(c.u, part):
         add_relaxed(&c.bad, 1)
 
 
-cdef bint scatter_any(bits *y, const Unpooled *c, Py_ssize_t part) noexcept nogil:
+cdef bint scatter_any(bits *y, const UnpoolCall *c, Py_ssize_t part) noexcept nogil:
     cdef const bits *x = <const bits *>c.u.x
     if part == ALL:
         return scatter_all(y, x, c.u)
@@ -409,7 +409,7 @@ cdef bint scatter_any(bits *y, const Unpooled *c, Py_ssize_t part) noexcept nogi
 
 
 cdef void unpool_part(void *call, Py_ssize_t part, int thread) noexcept nogil:
-    cdef Unpooled *c = <Unpooled *>call
+    cdef UnpoolCall *c = <UnpoolCall *>call
     cdef char *y = c.u.y
     cdef bint same
     if c.u.itemsize == 1:
@@ -424,7 +424,7 @@ cdef void unpool_part(void *call, Py_ssize_t part, int thread) noexcept nogil:
         add_relaxed(&c.bad, 1)
 
 
-cdef bint share_nothing(Unpooled *c, Py_ssize_t parts) noexcept nogil:
+cdef bint set_band_ranges(UnpoolCall *c, Py_ssize_t parts) noexcept nogil:
     """Set the elements that each band writes. Return False if a band shares some with another."""
     cdef Py_ssize_t part, bands = c.u.bands, size = c.u.size
     for part in range(parts):
@@ -446,13 +446,13 @@ cdef Py_ssize_t unpool(Unpool *u, int threads) noexcept nogil:
     of the first one, with nothing written.
     """
     cdef Py_ssize_t parts = unpool_parts_of(u), bad
-    cdef Unpooled c
+    cdef UnpoolCall c
     if u.count == 0 and u.size == 0:    # (there may be any number of empty planes)
         return DONE
     c.u, c.bad = u, 0
     if u.bands > 1:
         run_tasks(note_band, &c, 0, parts * u.bands, threads, u.by_default)
-        if share_nothing(&c, parts * u.bands):
+        if set_band_ranges(&c, parts * u.bands):
             parts *= u.bands
         else:
             u.bands = 1

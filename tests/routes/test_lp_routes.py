@@ -82,7 +82,7 @@ def test_threads_are_those_of_the_kernel_of_a_part(p):
     shape, of_part = (1, 16, 512, 512), "for the kernel of each part; NumPy takes 1"
     text = explained(shape, "float32", 3, p)
     paused = "threads 1 (" in text  # (another program may be busy, or there is one processor)
-    assert paused or f"3 MiB wakes no other thread) {of_part}" in text
+    assert paused or f"3 MiB does not wake threads) {of_part}" in text
     assert f"threads 2 (set by num_threads) {of_part}" in (
         explained(shape, "float32", 3, p, num_threads=2)
     )

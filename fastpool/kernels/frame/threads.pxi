@@ -6,29 +6,30 @@
 # OpenMP's join still waits for such a thread, for milliseconds if another program has its
 # processor. So a call on the default number of threads measures what it lost. If it lost much, such
 # calls stay serial for a while (a pause), as TCP backs off. They also do if two of them meet: then
-# the caller has threads of its own. An explicit number of threads is never overruled.
+# the program starts threads itself. An explicit number of threads is never overruled.
 #
-# OpenMP's threads sleep some milliseconds after a call. Waking them takes up to 0.2 ms, more than
-# some calls gain. So these run on several threads only shortly after another call.
+# OpenMP's threads sleep some milliseconds after a call. Waking them takes up to 0.2 ms, more than a
+# medium call gains. So a medium call wakes them only soon after another call: more may follow.
 #
 # Two cores, each with another program: calls from 1 ms on take 1.0 to 1.2 times as long as on one
 # thread, and took 5 to 8 times as long with schedule='static' and no pauses (ci/busy.py).
 
 cdef enum:
-    LOST_NS = 50000             # what a call may lose, next to
-    LOST_PERCENT = 30           # of its time
+    LOST_NS = 50000             # a call may lose this, plus
+    LOST_PERCENT = 30           # this part of its time
     PAUSE_FACTOR = 50           # a pause is this often what was lost,
     SHORTEST_PAUSE_NS = 20000000
     LONGEST_PAUSE_NS = 1000000000
-    AWAKE_NS = 2000000          # that threads are awake after a call
+    SOON_NS = 2000000           # after a call
 
 
-cdef enum ByDefault:            # is the number of threads the default? (not 0)
-    ALWAYS = 1                  # several threads, if no pause is on
-    IF_AWAKE = 2                # the same, if they are awake
+cdef enum ByDefault:            # is the number of threads the default?
+    AS_GIVEN                    # no, or it is 1
+    SHARED                      # yes: several threads share the work, unless there is a pause
+    SHARED_SOON                 # yes: and only soon after another call
 
 
-# What one thread has to do. (64 bytes: a thread's counter has a cache line of its own.)
+# What one thread has to do. (64 bytes, so that counters share no cache line but at its edges.)
 cdef struct Share:
     Py_ssize_t next, stop       # its own tasks that nobody has begun
     char rest[48]
@@ -41,19 +42,20 @@ cdef struct Pause:
 
 cdef Pause pause
 cdef int64_t last_call = 0      # by wall_ns, when a call on the default number of threads ended
-cdef int regions = 0            # such calls that run on several threads
+cdef int shared_calls = 0       # such calls that run on several threads now
 
 ctypedef void (*task_t)(void *call, Py_ssize_t task, int thread) noexcept nogil
 
 
 cdef void begin_pause(int64_t now, int64_t lost, int64_t took) noexcept nogil:
-    cdef int64_t length = PAUSE_FACTOR * lost
+    cdef int64_t length = PAUSE_FACTOR * lost, until = load_relaxed(&pause.until)
     if length < SHORTEST_PAUSE_NS:
         length = SHORTEST_PAUSE_NS
     if length > LONGEST_PAUSE_NS:
         length = LONGEST_PAUSE_NS
-    pause.lost, pause.took = lost, took
-    store_relaxed(&pause.until, now + length)
+    if now + length > until:
+        pause.lost, pause.took = lost, took
+        store_relaxed(&pause.until, now + length)
 
 
 cdef inline bint stays_serial(int by_default) noexcept nogil:
@@ -61,7 +63,7 @@ cdef inline bint stays_serial(int by_default) noexcept nogil:
     cdef int64_t now = wall_ns()
     if now < load_relaxed(&pause.until):
         return True
-    return by_default == IF_AWAKE and now - load_relaxed(&last_call) > AWAKE_NS
+    return by_default == SHARED_SOON and now - load_relaxed(&last_call) > SOON_NS
 
 
 cdef inline int threads_of(threads, int by_default) except -1:
@@ -93,39 +95,43 @@ cdef void run_shares(task_t run, void *call, Py_ssize_t first, Py_ssize_t stop, 
     """Run tasks on several threads. If their number is the default, measure what was lost."""
     cdef Share shares[MAX_THREADS]
     cdef Py_ssize_t mine = 1, count
-    cdef int64_t began = 0, used = 0, done = 0, ended, lost
+    cdef int64_t began = 0, cpu = 0, done = 0, ended, waited, stood_still
     cdef int thread
     for thread in range(threads):
         shares[thread].next = first + (stop - first) * thread // threads
         shares[thread].stop = first + (stop - first) * (thread + 1) // threads
     if by_default:
-        began, used = wall_ns(), thread_ns()
+        began, cpu = wall_ns(), thread_ns()
     for thread in prange(threads, schedule='static', chunksize=1, num_threads=threads):
         count = run_share(run, call, shares, thread, threads)
         if thread == 0 and by_default:
-            note_done(&mine, &done, count)
+            note_done(&mine, &done, &cpu, count)
     if by_default:
         ended = wall_ns()
-        # (the wait for another thread's last task is none of it)
-        lost = ended - done - (done - began) // (mine if mine else 1)
-        used = ended - began - (thread_ns() - used)
-        lost = (lost if lost > 0 else 0) + (used if used > 0 else 0)
-        if lost > LOST_NS + (ended - began) * LOST_PERCENT // 100:
-            begin_pause(ended, lost, ended - began)
+        stood_still = done - began - cpu
+        # (To wait for another thread's last task, which takes as long as one here, is no loss.)
+        waited = ended - done - (done - began) // (mine if mine else 1)
+        waited = (waited if waited > 0 else 0) + (stood_still if stood_still > 0 else 0)
+        if waited > LOST_NS + (ended - began) * LOST_PERCENT // 100:
+            begin_pause(ended, waited, ended - began)
 
 
-cdef void note_done(Py_ssize_t *mine, int64_t *done, Py_ssize_t count) noexcept nogil:
-    """Note the tasks of the calling thread, and when there were no more."""
-    mine[0], done[0] = count, wall_ns()
+cdef void note_done(Py_ssize_t *mine, int64_t *done, int64_t *cpu,
+                    Py_ssize_t count) noexcept nogil:
+    """Note the tasks of the calling thread, when it had no more, and its processor time till then.
+
+    (A function, because Cython makes variables that a loop of prange assigns private.)
+    """
+    mine[0], done[0], cpu[0] = count, wall_ns(), thread_ns() - cpu[0]
 
 
 cdef void run_tasks(task_t run, void *call, Py_ssize_t first, Py_ssize_t stop, int threads,
                     int by_default) noexcept nogil:
     """Run tasks on as many threads as `thread_count` said."""
     cdef Py_ssize_t task
-    if threads > 1 and by_default and add_relaxed(&regions, 1):
+    if threads > 1 and by_default and add_relaxed(&shared_calls, 1):
         begin_pause(wall_ns(), 0, 0)
-        add_relaxed(&regions, -1)
+        add_relaxed(&shared_calls, -1)
         threads = 1
     if threads == 1:
         for task in range(first, stop):
@@ -133,7 +139,7 @@ cdef void run_tasks(task_t run, void *call, Py_ssize_t first, Py_ssize_t stop, i
     else:
         run_shares(run, call, first, stop, threads, by_default)
         if by_default:
-            add_relaxed(&regions, -1)
+            add_relaxed(&shared_calls, -1)
     if by_default:
         store_relaxed(&last_call, wall_ns())
 

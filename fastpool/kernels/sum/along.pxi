@@ -19,7 +19,7 @@ cdef void add_along(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
     cdef bint long = w.kernel > MOST_LEAF or w.stride > MOST_SPLIT
     if b.average.walks:
         add_each(pairs, b, d, tag)
-    elif long and w.stride >= w.extent and b.tile.channels == 1 and b.tile.cols >= FEW_TREES:
+    elif long and w.stride >= w.extent and b.tile.channels == 1 and b.tile.cols >= MIN_APART:
         add_apart(pairs, b, d, tag)
     elif w.kernel > MOST_LEAF:
         add_long(pairs, b, d, tag)
@@ -106,7 +106,7 @@ cdef void add_split(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
         for t in range(w.kernel):
             i = t * w.dilation
             one.taps[t] = split + i % w.stride * size + i // w.stride
-        # (At least four columns: fewer are not moved by vectors. Bands end with room for one.)
+        # (Four columns at least: fewer use no vectors. A band ends with room for a vector.)
         transpose(split, size, band, w.stride, rows, imax(4, cols), sizeof(acc_t))
         i = rows * w.stride
         for t in range(imin(cols, b.tile.span - i)):

@@ -7,7 +7,7 @@ cdef enum:
     FACTOR_SLOTS = 4        # of rows that are quantised alike
     FACTOR_ARRAYS = 6       # of doubles, in each slot (quantize.pxi)
     MOST_SPLIT = 8          # stride of columns that are split (along.pxi)
-    FEW_TREES = 32          # of a row, whose calls take as long as the additions
+    MIN_APART = 32          # outputs of a row from which `add_apart` is faster
     PAIR_SLOTS = 4          # rows of divisors that are kept (pairwise.pxi)
 
 
@@ -294,6 +294,7 @@ cdef int plan_average(Average *a, work) except -1:
     sizes[<int>OFFSETS] = slabs * (1 + a.interleaves)
     sizes[<int>COLUMNS] = a.block_rows * a.band
     sizes[<int>SPLIT] = imax(a.long_rows, a.block_rows if a.whole else 1) * a.band
+    # (Four columns of a stride of 3 are 4/3 of a band.)
     sizes[<int>SPLIT] += MOST_SPLIT * (VEC_BYTES + 1) + ceil_div(a.band, 3)
     sizes[<int>SPLIT] += t.cols         # (of windows apart)
     if a.whole and p.cols.size > BLOCK_COLUMNS:

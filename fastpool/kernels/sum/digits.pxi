@@ -221,7 +221,7 @@ cdef void average_by_digits(const View *y, const char *src, const Block *b,
     cdef double *digit = doubles(a, b.scratch, DIGITS)
     cdef double left
     cdef int d
-    cdef bint tries                         # to divide after 2, 3, 5, 9, 17 digits
+    cdef bint tries                         # to divide after 2, 3, 5, 9, 17, 33 digits
     cdef part_t of
     cdef range_t noted
     cdef Passes t

@@ -122,9 +122,6 @@ typedef __mmask8 lanes_t;
 INLINE lanes_t lanes_equal(vec_f64 a, vec_f64 b) { return COMPARED(a, b, _CMP_EQ_OQ); }
 INLINE lanes_t lanes_differ(vec_f64 a, vec_f64 b) { return COMPARED(a, b, _CMP_NEQ_UQ); }
 INLINE lanes_t lanes_above(vec_f64 a, vec_f64 b) { return COMPARED(a, b, _CMP_GT_OQ); }
-INLINE lanes_t lanes_same_bits(vec_u64 a, vec_u64 b) {
-    return _mm512_cmpeq_epi64_mask((__m512i)a, (__m512i)b);
-}
 INLINE int lanes_any(lanes_t m) { return m != 0; }
 INLINE int lane_of(lanes_t m, ptrdiff_t i) { return m >> i & 1; }
 INLINE vec_f64 lanes_kept(lanes_t m, vec_f64 v) { /* the others are 0 */
@@ -135,7 +132,6 @@ typedef vec_u64 lanes_t;
 INLINE lanes_t lanes_equal(vec_f64 a, vec_f64 b) { return (vec_u64)(a == b); }
 INLINE lanes_t lanes_differ(vec_f64 a, vec_f64 b) { return (vec_u64)(a != b); }
 INLINE lanes_t lanes_above(vec_f64 a, vec_f64 b) { return (vec_u64)(a > b); }
-INLINE lanes_t lanes_same_bits(vec_u64 a, vec_u64 b) { return (vec_u64)(a == b); }
 INLINE int lanes_any(lanes_t m) { return vec_any((vec_t)m); }
 INLINE int lane_of(lanes_t m, ptrdiff_t i) { return m[i] != 0; }
 INLINE vec_f64 lanes_kept(lanes_t m, vec_f64 v) { return (vec_f64)(m & (vec_u64)v); }

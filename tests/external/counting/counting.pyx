@@ -108,8 +108,8 @@ cdef class Counting:
                                    prepared.shift)):
                 return False
             with nogil:
-                threads = thread_count(most_threads(&self.frame), threads, False)
-                run_job(&job, 0, self.frame.tiling.tasks, threads, False)
+                threads = thread_count(most_threads(&self.frame), threads, AS_GIVEN)
+                run_job(&job, 0, self.frame.tiling.tasks, threads, AS_GIVEN)
             return True
         finally:
             release_array(&arrays[0])
