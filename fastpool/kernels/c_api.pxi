@@ -210,7 +210,7 @@ def fill_max_unpool(Unpooling unpooling, uintptr_t address, size_t size, int thr
     memset(&plan, 0, sizeof(plan))
     plan.ndim, plan.num_threads = unpooling.ndim, threads
     plan.input_shape, plan.output_shape = unpooling.x_shape, unpooling.y_shape
-    plan.itemsize = plan.output_itemsize = unpooling.itemsize
+    plan.itemsize = plan.output_itemsize = unpooling.unpool.itemsize
     plan.index_itemsize = index_itemsize
     plan.indices_bytes = bytes_of(plan.input_shape, plan.ndim, plan.index_itemsize)
     plan.max_unpool, plan.compiled = run_max_unpool, &unpooling.unpool

@@ -100,6 +100,7 @@ cdef void run_shares(task_t run, void *call, Py_ssize_t first, Py_ssize_t stop, 
     for thread in range(threads):
         shares[thread].next = first + (stop - first) * thread // threads
         shares[thread].stop = first + (stop - first) * (thread + 1) // threads
+    threads_start(threads)
     if by_default:
         began, cpu = wall_ns(), thread_ns()
     for thread in prange(threads, schedule='static', chunksize=1, num_threads=threads):

@@ -293,6 +293,7 @@ cdef extern from "kernels/vectors/threads.h" nogil:
     const bint HAS_OPENMP
     int openmp_limit()
     int threads_given(int)
+    void threads_start(int)
     int call_in_child(void (*)() noexcept nogil)
     int64_t wall_ns()
     int64_t thread_ns()

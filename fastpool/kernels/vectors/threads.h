@@ -27,6 +27,7 @@ static inline int threads_given(int wanted) {
     (void)wanted;
     return 1;
 }
+static inline void threads_start(int threads) { (void)threads; }
 
 static inline int call_in_child(void (*function)(void)) {
     (void)function; /* a child lacks no threads */
@@ -38,11 +39,12 @@ static inline int call_in_child(void (*function)(void)) {
 #include <omp.h>
 enum { HAS_OPENMP = 1 };
 static inline int openmp_limit(void) { return omp_get_max_threads(); }
-static inline int64_t wall_ns(void) { return (int64_t)(omp_get_wtime() * 1e9); }
 
 #ifdef _WIN32
 
 static inline int threads_given(int wanted) { return wanted; }
+static inline void threads_start(int threads) { (void)threads; }
+static inline int64_t wall_ns(void) { return (int64_t)(omp_get_wtime() * 1e9); }
 static inline int64_t thread_ns(void) { return wall_ns(); } /* its own clock ticks in 16 ms */
 
 static inline int call_in_child(void (*function)(void)) {
@@ -55,12 +57,15 @@ static inline int call_in_child(void (*function)(void)) {
 #include <pthread.h>
 #include <time.h>
 
-/* The processor time of the calling thread. */
-static inline int64_t thread_ns(void) {
+static inline int64_t clock_ns(clockid_t clock) {
     struct timespec now = {0, 0};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    clock_gettime(clock, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
+/* (omp_get_wtime of LLVM's runtime is a clock that can be set.) */
+static inline int64_t wall_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
+/* The processor time of the calling thread. */
+static inline int64_t thread_ns(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 
 static inline int call_in_child(void (*function)(void)) {
     return pthread_atfork(0, 0, function);
@@ -72,17 +77,19 @@ static void *pass_gate(void *gate) {
     return 0;
 }
 
+/* What OpenMP keeps for this thread. It starts no more threads if a call needs no more than the
+ * call before, and it ends those that are left over. */
+static __thread int kept_threads = 1;
+static inline void threads_start(int threads) { kept_threads = threads; }
+
 /* Return how many threads, at most `wanted` and this one among them, can exist at once. */
 static int threads_given(int wanted) {
-    /* What OpenMP keeps for this thread. It starts no more threads if a call needs no more than the
-     * call before, and it ends those that are left over. */
-    static __thread int kept = 1;
     enum { MOST = 256 };
     pthread_t others[MOST];
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
     int count = 0;
     if (wanted > MOST) wanted = MOST;
-    if (wanted > kept) {
+    if (wanted > kept_threads) {
         pthread_mutex_lock(&gate);
         while (count < wanted - 1 && pthread_create(&others[count], 0, pass_gate, &gate) == 0)
             count++;
@@ -90,7 +97,6 @@ static int threads_given(int wanted) {
         pthread_mutex_unlock(&gate);
         while (count) pthread_join(others[--count], 0);
     }
-    kept = wanted;
     return wanted;
 }
 
