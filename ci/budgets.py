@@ -126,7 +126,7 @@ def print_times():
 
 # Name, unit, limit, goal, and what measures it.
 BUDGETS = (
-    ("machine code of the largest build", "kB", 1500, 1200, code_kilobytes),
+    ("machine code of the largest build", "kB", 1510, 1200, code_kilobytes),
     ("wheel", "kB", 2300, 1900, wheel_kilobytes),
     (
         *("Cython and C without front ends", "lines", 15190, 11500),

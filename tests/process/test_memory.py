@@ -291,6 +291,54 @@ for result, expected in zip(outs, (y, z, back)):
     assert process.returncode == 0, process.stderr
 
 
+@needs_linux
+@pytest.mark.skipif(not cases.OPENMP, reason="needs OpenMP")
+def test_threads_that_a_call_did_not_start():
+    """A call that met another one ran on one thread, so the next one asks the system again."""
+    code = """
+import queue, resource, threading, time
+import numpy as np
+import fastpool
+from fastpool._running import builds
+
+x = np.ones((1, 16, 1024, 1024), np.float32)
+long_plan = fastpool.plan_avg_pool(x.shape, x.dtype, 3, numerics="sequential")
+small = np.ones((4, 16, 128, 128), np.float32)
+plan = fastpool.plan_max_pool(small.shape, small.dtype, 2, strides=2)
+out = np.empty(plan.output_shape, small.dtype)
+calls, done = queue.Queue(), queue.Queue()
+
+def work():
+    while calls.get():
+        done.put(plan(small, out=out))
+
+worker = threading.Thread(target=work)
+worker.start()
+for _ in range(5):
+    while builds.active().paused():
+        time.sleep(0.05)
+    long = threading.Thread(target=long_plan, args=(x,))
+    long.start()
+    time.sleep(0.01)
+    calls.put(True)
+    done.get()
+    met = builds.active().paused()
+    long.join()
+    if met and met[2] == 0:
+        break
+while builds.active().paused():
+    time.sleep(0.05)
+with open("/proc/self/statm") as f:
+    size = int(f.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + (4 << 20), -1))
+calls.put(True)
+assert (done.get() == 1).all()
+calls.put(False)
+"""
+    process = run_python(code, FASTPOOL_NUM_THREADS="32", OMP_NUM_THREADS="32")
+    assert process.returncode == 0, process.stderr
+
+
 # ---------------------------------------------------------------------------------- what is left
 
 GROWTH = """
