@@ -92,6 +92,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "abort_on_example_error": True,
     "image_srcset": ["2x"],
+    "reset_modules": ("matplotlib", "drawing.without_torch"),
 }
 
 # -------------------------------------------------------------------------------- the theme
