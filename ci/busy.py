@@ -3,7 +3,7 @@
     python ci/busy.py [--calls 600] [--loads 0,1,2,4] [--sides 256,1000,3000]
     python ci/busy.py --callers 2 [--sides 256,1000]
 
-Each row has one kind of call, one side of the planes, and one load: so many processes that do
+Each row has one kind of call, one side of the planes, and one load: that many processes that do
 nothing but compute. Calls on one thread and on the default number take turns, in blocks of ten. The
 columns are milliseconds: mean, median and 95th percentile of each, and the ratios of the means and
 of the medians. With --callers, that many threads call at once, as in a server, next to no load. A
@@ -58,26 +58,18 @@ def calls_of(side, rng):
     window = {"kernel_shape": 3, "strides": 2, "pads": 1}
     y, indices = fastpool.max_pool(x, **window, return_indices=True)
 
-    def pool(make, **more):
-        plans = {n: make(shape, x.dtype, **window, num_threads=n, **more) for n in (1, None)}
-        out = np.empty(plans[1].output_shape, x.dtype)
-        return lambda n: plans[n](x, out=out)
+    def plans(make, *shape, **more):
+        return {n: make(*shape, **window, num_threads=n, **more) for n in (1, None)}
 
-    maxima = {n: fastpool.plan_max_pool(shape, x.dtype, **window, num_threads=n) for n in (1, None)}
-    out = np.empty(maxima[1].output_shape, x.dtype)
+    maxima = plans(fastpool.plan_max_pool, shape, x.dtype)
+    averages = plans(fastpool.plan_avg_pool, shape, x.dtype)
+    with_indices = plans(fastpool.plan_max_pool, shape, x.dtype, return_indices=True)
+    unpools = plans(fastpool.plan_max_unpool, y.shape, output_shape=shape)
+    out, back = np.empty_like(y), np.empty_like(x)
     in_c = {n: from_c(plan, x, out) for n, plan in maxima.items()}
-    with_indices = {
-        n: fastpool.plan_max_pool(shape, x.dtype, **window, return_indices=True, num_threads=n)
-        for n in (1, None)
-    }
-    back = np.empty(shape, x.dtype)
-    unpools = {
-        n: fastpool.plan_max_unpool(y.shape, **window, output_shape=shape, num_threads=n)
-        for n in (1, None)
-    }
-    yield "maxima", pool(fastpool.plan_max_pool)
+    yield "maxima", lambda n: maxima[n](x, out=out)
     yield "maxima, C", lambda n: in_c[n]()
-    yield "averages", pool(fastpool.plan_avg_pool)
+    yield "averages", lambda n: averages[n](x, out=out)
     yield "indices", lambda n: with_indices[n](x, out=y, out_indices=indices)
     yield "unpooling", lambda n: unpools[n](y, indices, out=back)
 

@@ -362,9 +362,9 @@ cdef class Unpooling:
         u.by_default = by_default
         u.itemsize = dtype.itemsize
         u.together = &self.together
-        set_together(&self.together, u, self.unpool.itemsize)
-        self.work = u.batch * u.channels * u.size * self.unpool.itemsize
-        self.work += u.batch * u.channels * u.count * (self.unpool.itemsize + sizeof(int64_t))
+        set_together(&self.together, u, u.itemsize)
+        self.work = u.batch * u.channels * u.size * u.itemsize
+        self.work += u.batch * u.channels * u.count * (u.itemsize + sizeof(int64_t))
         self.ndim = len(work.x_shape)
         read_integers(self.x_shape, work.x_shape, self.ndim)
         read_integers(self.y_shape, work.output_shape, self.ndim)

@@ -109,6 +109,7 @@ def _thread_limits():
     return {
         "default": default,
         "because": because,
+        "serial_bytes": threads.SERIAL_BYTES,
         "limits": limits,
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS"),
     }
@@ -151,7 +152,8 @@ def _rows(found):
     )
     yield "builds", ", ".join(f"{name}: {state}" for name, state in builds["all"].items())
     yield "threads", f"{threads['default']} by default ({', '.join(threads['because'])})"
-    yield "", "1 below 512 KiB, and for a while if processors are busy: see plan.explain()"
+    small = f"1 below {threads['serial_bytes'] >> 10} KiB"
+    yield "", f"{small}, and for a while if processors are busy: see plan.explain()"
     limits = [f"{name}: {limit or 'none'}" for name, limit in threads["limits"].items()]
     limits.append(f"OMP_NUM_THREADS: {threads['OMP_NUM_THREADS'] or 'none'}")
     yield "limits", ", ".join(limits)

@@ -17,7 +17,7 @@ from fastpool import (
 )
 from fastpool._planning.windows import AdaptiveWindows, windows_of
 from fastpool._plans import make_plan
-from fastpool._running import prepare
+from fastpool._running import prepare, threads
 from fastpool._showing import explain
 
 
@@ -233,7 +233,7 @@ def test_how_a_call_is_made(isa):
     assert strategy == plan._prepared.pooling.strategy
 
 
-def test_threads_and_copies_and_pieces():
+def test_threads_and_copies_and_pieces(monkeypatch):
     large = (8, 64, 100, 100)
     assert (
         "threads   1 (set by num_threads)" in make_plan(large, "int8", 2, num_threads=1).explain()
@@ -242,10 +242,15 @@ def test_threads_and_copies_and_pieces():
     if not cases.OPENMP:
         two = ("1 (this fastpool was built without OpenMP)",) * 2
     assert f"threads   {two[0]}" in make_plan(large, "int8", 2, num_threads=2).explain()
-    found = make_plan(large, "float32", 2, strides=2).explain()
-    assert two[1] in found or "threads   1 (for " in found  # (another program may be busy)
+    monkeypatch.setattr(threads, "why_paused", lambda kernels: None)
+    assert two[1] in make_plan(large, "float32", 2, strides=2).explain()
+    monkeypatch.setattr(threads, "effective_threads", lambda asked, work, limit: asked or 2)
     medium = in_one_line(make_plan((8, 64, 30, 30), "float32", 2, strides=2).explain())
-    assert "threads 1 (for " in medium or "else 1, as a call that moves less than 3 MiB" in medium
+    why = "soon after another call; else 1, as a call that moves less than 3 MiB"
+    assert f"threads 2 ({why} does not wake threads)" in medium or not cases.OPENMP
+    monkeypatch.setattr(threads, "why_paused", lambda kernels: "for 1 s: a reason")
+    medium = in_one_line(make_plan((8, 64, 30, 30), "float32", 2, strides=2).explain())
+    assert "threads 1 (for 1 s: a reason)" in medium or not cases.OPENMP
     last = make_plan((2, 9, 9, 8), "int8", 3, layout="NHWC", activation="Relu")
     last = in_one_line(last.explain())
     assert "none, if x is in native byte order and contiguous along C; else one of x" in last
