@@ -129,7 +129,7 @@ BUDGETS = (
     ("machine code of the largest build", "kB", 1510, 1200, code_kilobytes),
     ("wheel", "kB", 2300, 1900, wheel_kilobytes),
     (
-        *("Cython and C without front ends", "lines", 15190, 11500),
+        *("Cython and C without front ends", "lines", 15225, 11500),
         lambda: lines(*SOURCES, left_out=ELSEWHERE),
     ),
     (

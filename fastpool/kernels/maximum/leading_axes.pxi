@@ -4,6 +4,10 @@
 # loads, the taps of the leading axes are added to the taps of the next pass. Otherwise one pass
 # gathers the maximum of all slabs in scratch.
 
+cdef enum:
+    FETCHED_BYTES = 16384   # at most, so that they stay in the first cache
+
+
 cdef inline void taps_across_slabs(Taps *taps, const Taps *leads, Py_ssize_t count,
                                    Py_ssize_t step) noexcept nogil:
     """Set the taps of `count` elements, `step` apart, in each of the leading slabs."""
@@ -50,6 +54,24 @@ cdef void gather_leads(number *slab, const number *src, const View *x, const Pro
                 accumulate(slab + (r * cols + c) * n, src + r * x.row + c * x.col, &taps,
                            cols * n if whole else n, done > 0, nan)
         done += count
+
+
+cdef inline void fetch_next_slabs(const Problem *p, const View *x,
+                                  const Tile *tile) noexcept nogil:
+    """Prefetch the slabs after those of a tile, if they are few bytes and no window shares any.
+
+    No processor foresees short pieces of several slabs in turns: beyond the caches float32
+    1x587x20x21x17 k3 s3 5900 -> 3200 us. (gcc drops calls of functions that only prefetch, unless
+    they are inline.)
+    """
+    cdef const Window *w = &p.lead[0]
+    cdef Py_ssize_t nbytes, at
+    if p.channels_last or tile.rows < p.rows.out or not w.extent <= w.stride <= w.size:
+        return
+    nbytes = w.stride * x.lead[0] * p.size
+    if 0 < nbytes <= FETCHED_BYTES:
+        at = window_start(w, tile.lead + 1) * x.lead[0] + input_offset(p, x, tile, 0)
+        prefetch_bytes(x.data + at * p.size, nbytes)
 
 
 cdef inline void accumulate(number *dst, const number *src, const Taps *taps, Py_ssize_t n,

@@ -307,6 +307,8 @@ cdef void pool_task(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:
         tile_planes_as_pixels(p, job, task, scratch)
         return
     tile_of(&tile, &p.frame, task)
+    if p.frame.problem.leads == 1:
+        fetch_next_slabs(&p.frame.problem, x, &tile)
     if p.strategy == TAPS:
         if pool_taps(job, &tile, scratch):
             return

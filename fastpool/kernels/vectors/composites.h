@@ -91,26 +91,42 @@ typedef struct {
     uint32_t col, row, slab;
 } decoding_t;
 
+/* Blocks of one length make one loop of vectors, without rests: 13 kB less machine code. */
+#define BLOCK 16
+static const int64_t no_more[BLOCK] = {0};
+
 #define DEFINE_INDICES_OF(L, W, I)                                                                \
     INLINE int##I##_t index_of_##L##_##I(int##W##_t composite, int64_t base,                      \
                                          const decoding_t *as) {                                  \
         const uint32_t place = (uint##L##_t)~(uint##L##_t)composite;                              \
         const int32_t row = (int32_t)(((float)(int32_t)place + 0.5f) * as->per_col);              \
         uint32_t more = place * as->col + (uint32_t)row * as->row;                                \
-        if (as->slab) /* (gcc makes two loops) */                                                 \
-            more += (uint32_t)(int32_t)(((float)row + 0.5f) * as->per_row) * as->slab;            \
+        more += (uint32_t)(int32_t)(((float)row + 0.5f) * as->per_row) * as->slab;                \
         return composite == INT##W##_MIN ? -1 : (int##I##_t)(base + (int64_t)more);               \
     }                                                                                             \
-    static VECTORISED void indices_of_##L##_##I(int##I##_t *to, const void *from_,                \
+    static VECTORISED void indices_of_##L##_##I(int##I##_t *restrict to, const void *from_,       \
                                                 const int64_t *lanes, ptrdiff_t n, int64_t base,  \
                                                 const decoding_t *how) {                          \
-        const int##W##_t *from = (const int##W##_t *)from_;                                       \
+        const int##W##_t *restrict from = (const int##W##_t *)from_;                              \
         const decoding_t as = *how;                                                               \
-        if (lanes == NULL)                                                                        \
-            for (ptrdiff_t i = 0; i < n; i++) to[i] = index_of_##L##_##I(from[i], base, &as);     \
-        else                                                                                      \
-            for (ptrdiff_t i = 0; i < n; i++)                                                     \
-                to[i] = index_of_##L##_##I(from[i], base + lanes[i], &as);                        \
+        const ptrdiff_t step = lanes != NULL;                                                     \
+        const int64_t *restrict more = step ? lanes : no_more;                                    \
+        if (n < BLOCK) {                                                                          \
+            int##W##_t part[BLOCK] = {0};                                                         \
+            int64_t some[BLOCK] = {0};                                                            \
+            int##I##_t found[BLOCK];                                                              \
+            memcpy(part, from, (size_t)n * sizeof *from);                                         \
+            memcpy(some, more, (size_t)n * sizeof *more);                                         \
+            indices_of_##L##_##I(found, part, some, BLOCK, base, how);                            \
+            memcpy(to, found, (size_t)n * sizeof *to);                                            \
+            return;                                                                               \
+        }                                                                                         \
+        for (ptrdiff_t i = 0;; i += BLOCK) {                                                      \
+            if (i + BLOCK > n) i = n - BLOCK; /* the last overlaps the one before */              \
+            for (ptrdiff_t j = 0; j < BLOCK; j++)                                                 \
+                to[i + j] = index_of_##L##_##I(from[i + j], base + more[i * step + j], &as);      \
+            if (i + BLOCK == n) break;                                                            \
+        }                                                                                         \
     }
 #define DEFINE_APART(L, W)                                                                        \
     static VECTORISED void keys_of_i##L(int##L##_t *keys, const void *from_, ptrdiff_t n) {       \
