@@ -61,8 +61,7 @@ cdef inline void fetch_next_slabs(const Problem *p, const View *x,
     """Prefetch the slabs after those of a tile, if they are few bytes and no window shares any.
 
     No processor foresees short pieces of several slabs in turns: beyond the caches float32
-    1x587x20x21x17 k3 s3 5900 -> 3200 us. (gcc drops calls of functions that only prefetch, unless
-    they are inline.)
+    1x587x20x21x17 k3 s3 5900 -> 3200 us. (gcc drops calls of a prefetch that are not inline.)
     """
     cdef const Window *w = &p.lead[0]
     cdef Py_ssize_t nbytes, at
