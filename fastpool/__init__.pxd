@@ -79,6 +79,7 @@ cdef extern from "fastpool.h" nogil:
         const char *index_dtype
         const char *index_layout
         int ceil_mode, return_indices, storage_order, index_axis, num_threads
+        size_t minimum
 
     ctypedef struct fastpool_max_unpool_attributes:
         const Py_ssize_t *input_shape

@@ -1,7 +1,7 @@
 """fastpool: fast pooling on CPUs, with the same bits everywhere.
 
-The public functions are `max_pool`, `avg_pool`, `lp_pool`, the global forms of these, the adaptive
-forms of the first two, `max_unpool`, and `plan_...` of each. `fastpool.onnx` and
+The public functions are `max_pool`, `min_pool`, `avg_pool`, `lp_pool`, the global forms of these,
+the adaptive forms of the first three, `max_unpool`, and `plan_...` of each. `fastpool.onnx` and
 `fastpool.openvino` take those operators' attributes by their own names, and run inside their
 models. `fastpool.torch`, `fastpool.dask` and `fastpool.xarray` take the arrays of those libraries,
 and `fastpool.files` takes arrays in .npy files. `fastpool.conventions` compares what attributes
@@ -25,7 +25,15 @@ from ._api.adaptive import (
 from ._api.average import avg_pool, plan_avg_pool
 from ._api.lp import lp_pool, plan_lp_pool
 from ._api.maximum import max_pool, max_unpool, plan_max_pool, plan_max_unpool
-from ._plans import AvgPoolPlan, LpPoolPlan, MaxPoolPlan, UnpoolPlan
+from ._api.minimum import (
+    adaptive_min_pool,
+    global_min_pool,
+    min_pool,
+    plan_adaptive_min_pool,
+    plan_global_min_pool,
+    plan_min_pool,
+)
+from ._plans import AvgPoolPlan, LpPoolPlan, MaxPoolPlan, MinPoolPlan, UnpoolPlan
 from ._running.builds import show_config
 from ._running.capi import _C_API as _C_API  # what include/fastpool.h imports
 from ._running.capi import get_include
@@ -36,26 +44,33 @@ __all__ = [
     "AvgPoolPlan",
     "LpPoolPlan",
     "MaxPoolPlan",
+    "MinPoolPlan",
     "UnpoolPlan",
     "adaptive_avg_pool",
     "adaptive_max_pool",
+    "adaptive_min_pool",
     "avg_pool",
     "get_include",
     "global_avg_pool",
     "global_lp_pool",
     "global_max_pool",
+    "global_min_pool",
     "lp_pool",
     "max_pool",
     "max_unpool",
+    "min_pool",
     "plan_adaptive_avg_pool",
     "plan_adaptive_max_pool",
+    "plan_adaptive_min_pool",
     "plan_avg_pool",
     "plan_global_avg_pool",
     "plan_global_lp_pool",
     "plan_global_max_pool",
+    "plan_global_min_pool",
     "plan_lp_pool",
     "plan_max_pool",
     "plan_max_unpool",
+    "plan_min_pool",
     "set_plan_cache_limit",
     "show_config",
 ]

@@ -7,7 +7,7 @@ from ._planning import average_pool, lp_pool, max_pool, max_unpool
 from ._planning.average_pool import AvgPool
 from ._planning.geometry import AdaptiveAxis, Axis, Given, GivenSize
 from ._planning.lp_pool import LpPool
-from ._planning.max_pool import MaxPool
+from ._planning.max_pool import MaxPool, MinPool
 from ._planning.max_unpool import MaxUnpool
 from ._planning.plan_checks import (
     check_class,
@@ -208,7 +208,71 @@ class _WindowPlan(_Plan):
         )
 
 
-class MaxPoolPlan(_WindowPlan, MaxPool):
+class _SelectingPlan(_WindowPlan):
+    """What plans of maxima and minima have in common."""
+
+    # For annotations: MaxPoolPlan[Literal[True]] is one with indices.
+    __class_getitem__ = classmethod(GenericAlias)
+
+    def __call__(self, x, out=None, out_indices=None):
+        """Pool an array.
+
+        Parameters
+        ----------
+        x : array_like
+            Input of shape `input_shape` and type `dtype`.
+        out : ndarray, optional
+            Array for the values, of shape `output_shape` and type `dtype`. It is writeable and does
+            not overlap `x` or `out_indices`.
+        out_indices : ndarray, optional
+            Array for the indices, of shape `output_shape` and type `index_dtype`.
+
+        Returns
+        -------
+        y : ndarray
+            The maxima or minima, or ``(y, indices)`` if `return_indices`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An array has another shape or type. Nothing has been written then.
+        """
+        results = self._run(x, out, out_indices)
+        return execute.max_pool(self, x, out, out_indices) if results is None else results
+
+    def __post_init__(self):
+        check_class(self, MinPoolPlan if self.minimum else MaxPoolPlan)
+        super().__post_init__()
+
+    def _run(self, x, out, out_indices):
+        """Return the results if compiled code can use the arrays as they are, else None.
+
+        `_keep` puts the compiled function in place of this one.
+        """
+        return None
+
+    def _prepare(self, dtype):
+        check_class(self, MinPoolPlan if self.minimum else MaxPoolPlan)
+        return PreparedPool(self, dtype)
+
+    def __repr__(self):
+        usual = {
+            "nan": "propagate",
+            "activation": None,
+            "activation_params": (),
+            "return_indices": False,
+            "storage_order": 0,
+            "index_axis": 0,
+            "index_dtype": "int64",
+            "index_layout": "NCHW",
+            "num_threads": None,
+            "index_shape": self.input_shape,
+            "index_origin": (0,) * len(self.input_shape),
+        }
+        return self._shown(type(self).__name__, self.dtype, usual)
+
+
+class MaxPoolPlan(_SelectingPlan, MaxPool):
     """A max pooling of one geometry, ready to run on any array of its shape and type.
 
     Made by :func:`fastpool.plan_max_pool`. Plans are immutable, comparable, hashable and picklable;
@@ -250,65 +314,23 @@ num_threads
     array([[5, 7]], dtype=int32)
     """
 
-    # For annotations: MaxPoolPlan[Literal[True]] is one with indices.
-    __class_getitem__ = classmethod(GenericAlias)
 
-    def __call__(self, x, out=None, out_indices=None):
-        """Pool an array.
+class MinPoolPlan(_SelectingPlan, MinPool):
+    """A min pooling of one geometry, ready to run on any array of its shape and type.
 
-        Parameters
-        ----------
-        x : array_like
-            Input of shape `input_shape` and type `dtype`.
-        out : ndarray, optional
-            Array for the maxima, of shape `output_shape` and type `dtype`. It is writeable and does
-            not overlap `x` or `out_indices`.
-        out_indices : ndarray, optional
-            Array for the indices, of shape `output_shape` and type `index_dtype`.
+    Made by :func:`fastpool.plan_min_pool` and the plan functions of global and adaptive pooling.
+    Its attributes are those of :class:`MaxPoolPlan`.
 
-        Returns
-        -------
-        y : ndarray
-            The maxima, or ``(y, indices)`` if `return_indices`.
-
-        Raises
-        ------
-        TypeError, ValueError
-            An array has another shape or type. Nothing has been written then.
-        """
-        results = self._run(x, out, out_indices)
-        return execute.max_pool(self, x, out, out_indices) if results is None else results
-
-    def __post_init__(self):
-        check_class(self, MaxPoolPlan)
-        super().__post_init__()
-
-    def _run(self, x, out, out_indices):
-        """Return the results if compiled code can use the arrays as they are, else None.
-
-        `_keep` puts the compiled function in place of this one.
-        """
-        return None
-
-    def _prepare(self, dtype):
-        check_class(self, MaxPoolPlan)
-        return PreparedPool(self, dtype)
-
-    def __repr__(self):
-        usual = {
-            "nan": "propagate",
-            "activation": None,
-            "activation_params": (),
-            "return_indices": False,
-            "storage_order": 0,
-            "index_axis": 0,
-            "index_dtype": "int64",
-            "index_layout": "NCHW",
-            "num_threads": None,
-            "index_shape": self.input_shape,
-            "index_origin": (0,) * len(self.input_shape),
-        }
-        return self._shown("MaxPoolPlan", self.dtype, usual)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastpool
+    >>> plan = fastpool.plan_min_pool((2, 4), "int32", 2, strides=2, layout="HW")
+    >>> plan
+    <MinPoolPlan int32 HW (2, 4) -> (1, 2), kernel_shape=(2, 2), strides=(2, 2)>
+    >>> plan(np.array([[1, 5, 2, 2], [3, 4, 0, 7]], dtype=np.int32))
+    array([[1, 0]], dtype=int32)
+    """
 
 
 class AvgPoolPlan(_WindowPlan, AvgPool):
@@ -543,7 +565,7 @@ class UnpoolPlan(_Plan, MaxUnpool):
 
 
 # Pickles use these names, so they survive a move of the classes.
-for _class in (MaxPoolPlan, AvgPoolPlan, LpPoolPlan, UnpoolPlan):
+for _class in (MaxPoolPlan, MinPoolPlan, AvgPoolPlan, LpPoolPlan, UnpoolPlan):
     _class.__module__ = "fastpool"
 
 
@@ -558,6 +580,19 @@ def make_adaptive_max_plan(*arguments):
 
 def make_global_max_plan(*arguments):
     return resolved(MaxPoolPlan, max_pool.resolve_global(*arguments))
+
+
+def make_min_plan(*arguments, **attributes):
+    """Return the `MinPoolPlan` for attributes as the public functions take them."""
+    return resolved(MinPoolPlan, max_pool.resolve(*arguments, **attributes))
+
+
+def make_adaptive_min_plan(*arguments):
+    return resolved(MinPoolPlan, max_pool.resolve_adaptive(*arguments))
+
+
+def make_global_min_plan(*arguments):
+    return resolved(MinPoolPlan, max_pool.resolve_global(*arguments))
 
 
 def make_avg_plan(*arguments, **attributes):

@@ -13,7 +13,8 @@ A stub of this folder is a normal stub, except for what is filled in:
   parameter that the function does not take from such an input.
 - The fields of a dataclass or named tuple. A class lists only those whose annotation differs from
   that of the module, in which `tuple` stands for integers.
-- A name with Nd, which stands for 1d, 2d and 3d.
+- A name with Nd, which stands for 1d, 2d and 3d, or with mxx or Mxx, for max and min.
+- The module of the minima, whose stub is that of the maxima under other names.
 """
 
 import ast
@@ -21,6 +22,11 @@ import re
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
+
+# What is written in place of marks, once for each item.
+DIMENSIONS = [{"Nd": "1d"}, {"Nd": "2d"}, {"Nd": "3d"}]
+OF_MINIMA = {"max_": "min_", "MaxPool": "MinPool", "max pooling and its inverse": "min pooling"}
+EXTREMA = [{"mxx": "max", "Mxx": "Max"}, {"mxx": "min", "Mxx": "Min"}]
 ABSENT = None
 
 EVERY = {
@@ -287,23 +293,37 @@ def first_line(node):
     return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
 
 
+def name_of(node):
+    """Return the name of a definition, or the names of an import."""
+    imported = [alias.name for alias in getattr(node, "names", [])]
+    return getattr(node, "name", " ".join(imported))
+
+
 def expanded(text):
-    """Return a stub with all names that hold Nd written three times."""
+    """Return a stub with all names that hold a mark written as often as it stands for."""
     lines, pieces, done = text.splitlines(keepends=True), [], 0
     nodes = ast.parse(text).body
     while nodes:
         group = [nodes.pop(0)]
-        name = getattr(group[0], "name", "")
-        while nodes and name and getattr(nodes[0], "name", "") == name:
+        name = name_of(group[0])
+        while nodes and name and name_of(nodes[0]) == name:
             group.append(nodes.pop(0))
         piece = "".join(lines[done : group[-1].end_lineno])
         done = group[-1].end_lineno
-        if "Nd" in name:
-            # Functions follow each other without an empty line.
-            more = piece.lstrip("\n") if isinstance(group[0], ast.FunctionDef) else piece
-            piece = piece.replace("Nd", "1d") + more.replace("Nd", "2d") + more.replace("Nd", "3d")
+        for words in (DIMENSIONS, EXTREMA):
+            if any(mark in name for mark in words[0]):
+                # Functions follow each other without an empty line.
+                more = piece.lstrip("\n") if isinstance(group[0], ast.FunctionDef) else piece
+                pieces += [replaced(piece if i == 0 else more, w) for i, w in enumerate(words)]
+                piece = ""
         pieces.append(piece)
     return "".join(pieces)
+
+
+def replaced(text, words):
+    for mark, word in words.items():
+        text = text.replace(mark, word)
+    return text
 
 
 def stub_text(text, module, package):
@@ -328,12 +348,27 @@ def stub_text(text, module, package):
     return "\n".join([*pieces, *lines[done:], ""])
 
 
+def of_minima(sources):
+    """Return the stub of _api/minimum.py: the functions of maxima in other stubs, renamed."""
+    pieces = []
+    for text in sources:
+        lines = text.splitlines()
+        for node in ast.parse(text).body:
+            function = isinstance(node, ast.FunctionDef)
+            if "max_pool" in node.name if function else text is sources[0]:
+                pieces += lines[first_line(node) - 1 : node.end_lineno]
+    return replaced("\n".join([*pieces, ""]), OF_MINIMA)
+
+
 def main():
-    for source in sorted(FOLDER.glob("fastpool/**/*.pyi")):
+    folder = FOLDER / "fastpool"
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(folder.glob("**/*.pyi"))}
+    sources = [texts[folder / f"_api/{name}.pyi"] for name in ("maximum", "adaptive")]
+    texts[folder / "_api/minimum.pyi"] = of_minima(sources)
+    for source, text in texts.items():
         path = FOLDER.parent / source.relative_to(FOLDER)
         module = Module(path.with_suffix(".py"))
-        text = stub_text(source.read_text(encoding="utf-8"), module, path.parent.name)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(stub_text(text, module, path.parent.name), encoding="utf-8")
 
 
 if __name__ == "__main__":

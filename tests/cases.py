@@ -106,6 +106,13 @@ def lowest(name):
     return np.False_ if name == "bool" else np.iinfo(name).min
 
 
+def highest(name):
+    """What a window without elements holds among minima."""
+    if name in _FLOAT_FORMATS:
+        return dtype(name).type(np.inf)
+    return np.True_ if name == "bool" else np.iinfo(name).max
+
+
 def special_floats(name):
     """Zeros, subnormals, extremes, infinities, NaNs (quiet, signalling, full), of both signs."""
     bits, mantissa = _FLOAT_FORMATS[name]

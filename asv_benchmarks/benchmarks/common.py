@@ -54,14 +54,17 @@ def planner(workload):
     return fastpool.plan_avg_pool if workload.op == "avg" else fastpool.plan_max_pool
 
 
-def prepare(workload, num_threads=1):
-    """Return the call of a workload, with `out`, as a function without arguments."""
+def prepare(workload, num_threads=1, plan_of=None):
+    """Return the call of a workload, with `out`, as a function without arguments.
+
+    `plan_of` makes its plan, if not `planner(workload)`.
+    """
     inputs = workloads.make_arrays(workload)
     attributes = keywords(workload, num_threads)
     if workload.kind == "unpool":
         out = np.ones(workload.shape, workload.dtype)
         return lambda: fastpool.max_unpool(*inputs, **attributes, out=out)
-    plan = planner(workload)(workload.shape, workload.dtype, **attributes)
+    plan = (plan_of or planner(workload))(workload.shape, workload.dtype, **attributes)
     results = plan(*inputs)
     if workload.kind == "indices":
         y, z = results

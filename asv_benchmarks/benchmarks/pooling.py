@@ -2,12 +2,19 @@
 
 from functools import lru_cache
 
+import fastpool
+
 from . import common
 
 
 @lru_cache(maxsize=1)
 def call(name, num_threads=1):
     return common.prepare(common.WORKLOADS[name], num_threads)
+
+
+@lru_cache(maxsize=1)
+def minima(name):
+    return common.prepare(common.WORKLOADS[name], plan_of=fastpool.plan_min_pool)
 
 
 class Values:
@@ -21,6 +28,18 @@ class Values:
 
 class Indices(Values):
     params = common.names("indices")
+
+
+class Minima:
+    params = (
+        *("odd-plane/u8/nchw", "odd-plane/f32/nchw", "incep/f32/nchw", "vgg-b1/f32/nchw"),
+        *("incep/f32/nhwc", "stem-b1/i16/nchw", "incep/f32/nchw+idx"),
+    )
+    param_names = ("workload",)
+    warmup_time = common.WARMUP_TIME
+
+    def time_call(self, name):
+        minima(name)()
 
 
 class Unpool(Values):

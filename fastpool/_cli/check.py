@@ -64,8 +64,8 @@ def command(threads):
     """Test the installed package, in some seconds.
 
     Pools and unpools arrays of every element type in every build that this processor runs, on one
-    thread and on several, and compares all maxima, indices and averages with a slow implementation
-    in plain Python. Exits with 1 if anything differs.
+    thread and on several, and compares all maxima, minima, indices and averages with a slow
+    implementation in plain Python. Exits with 1 if anything differs.
     """
     start = time.perf_counter()
     threads = threads or max(2, available_cpus())
@@ -101,7 +101,11 @@ def comparisons(dtype, builds, threads):
     turn = DTYPES.index(dtype) % len(POOLINGS)
     for number, (name, (shape, attributes)) in enumerate(POOLINGS.items()):
         x = values(shape, dtype)
-        want = _reference.max_pool(x, **attributes, return_indices=True)
+        wanted = {
+            op: getattr(_reference, op)(x, **attributes, return_indices=True)
+            for op in ("max_pool", "min_pool")
+        }
+        want = wanted["max_pool"]
         unpooling = None
         if name in UNPOOLED:
             chosen = {key: attributes[key] for key in ("kernel_shape", "strides", "layout")}
@@ -114,10 +118,14 @@ def comparisons(dtype, builds, threads):
         for build, count in product(builds, (1, threads) if number == turn else (1,)):
             what = f"{name}, threads: {count}"
             with using(build):
-                alone = fastpool.max_pool(x, **attributes, num_threads=count)
-                yield build, what, difference((alone,), want[:1])
-                both = fastpool.max_pool(x, **attributes, return_indices=True, num_threads=count)
-                yield build, f"{what}, with indices", difference(both, want)
+                for op, results in wanted.items():
+                    pool, of = getattr(fastpool, op), what
+                    if op == "min_pool":
+                        of += ", minima"
+                    alone = pool(x, **attributes, num_threads=count)
+                    yield build, of, difference((alone,), results[:1])
+                    both = pool(x, **attributes, return_indices=True, num_threads=count)
+                    yield build, f"{of}, with indices", difference(both, results)
                 if unpooling:
                     y = fastpool.max_unpool(*want, **unpooling, num_threads=count)
                     yield build, f"{what}, unpooled", difference((y,), back)

@@ -51,7 +51,9 @@ DPI = 200
 @click.option("--dtype", metavar="NAME", default="float32", help="Type of the array. [float32]")
 @with_options(OP, WINDOW, AVERAGE, NORM)
 @with_options([text("result-dtype", "Type of averages. [that of the array]")])
-@click.option("--return-indices", is_flag=True, help="Return the indices of the maxima too.")
+@click.option(
+    "--return-indices", is_flag=True, help="Return the indices of the maxima or minima too."
+)
 @with_options(INDICES, ACTIVATION, THREADS)
 @click.option(
     "--conventions",

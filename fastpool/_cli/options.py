@@ -82,15 +82,16 @@ def number(name, help):
 
 
 # What is computed, and the functions and arguments that it has in fastpool.
-OPS = ("max", "avg", "lp", "global-max", "global-avg", "global-lp")
-OPS += ("adaptive-max", "adaptive-avg")
+OPS = ("max", "min", "avg", "lp", "global-max", "global-min", "global-avg", "global-lp")
+OPS += ("adaptive-max", "adaptive-min", "adaptive-avg")
 OP = [
     click.option(
         "--op",
         type=click.Choice(OPS),
         metavar="NAME",
         default="max",
-        help="max, avg, lp, global-max, global-avg, global-lp, adaptive-max or adaptive-avg. [max]",
+        help="max, min, avg or lp; global-max, global-min, global-avg or global-lp; adaptive-max, "
+        "adaptive-min or adaptive-avg. [max]",
     ),
 ]
 # The attributes of windows and arrays, in order.

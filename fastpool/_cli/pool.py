@@ -52,7 +52,7 @@ ARRAYS = (".npy", ".npz")
     "--indices",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Write the index of each maximum too.",
+    help="Write the index of each maximum or minimum too.",
 )
 @with_options(INDICES, ACTIVATION, THREADS)
 @click.option("--key", metavar="NAME", help="The array of an .npz file; by default all of them.")

@@ -81,6 +81,12 @@ def lowest(name):
     return ELEMENT_TYPES[name].lowest
 
 
+def highest(name):
+    """Return the greatest value of a type, the result of a minimum over no elements."""
+    kind = ELEMENT_TYPES[name].kind
+    return {"float": math.inf, "bool": True}.get(kind) or limits(name)[1]
+
+
 def limits(name):
     """Return the least and the greatest value of an integer type or bool, as ints."""
     element = ELEMENT_TYPES[name]

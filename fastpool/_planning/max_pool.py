@@ -1,11 +1,11 @@
-"""Resolve the arguments of a max pooling to integers: extents, padding, positions of axes."""
+"""Resolve the arguments of a max or min pooling: extents, padding, positions of axes."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from . import arguments, geometry
-from .dtypes import INDEX_BYTES, ITEMSIZE
+from .dtypes import INDEX_BYTES, ITEMSIZE, highest, lowest
 from .geometry import (
     Attributes,
     Given,
@@ -35,6 +35,8 @@ from .pooled import AXES, GIVEN, Pooled, axes_again
 class MaxPool(Pooled):
     """A max pooling of one geometry, as data. `fastpool.MaxPoolPlan` documents the fields."""
 
+    minimum = False
+
     input_shape: tuple
     dtype: str
     layout: str
@@ -60,6 +62,11 @@ class MaxPool(Pooled):
         check_fields(self)
 
     @property
+    def of_nothing(self):
+        """The result of a window without elements."""
+        return highest(self.dtype) if self.minimum else lowest(self.dtype)
+
+    @property
     def output_bytes(self):
         """Bytes of the results of one window."""
         index = INDEX_BYTES[self.index_dtype] if self.return_indices else 0
@@ -74,6 +81,12 @@ class MaxPool(Pooled):
         """Return the fields that say where a part lies which takes the slices `read` of x."""
         origin = zip(self.index_origin, read, strict=True)
         return {"index_origin": tuple(at + start for at, (start, _) in origin)}
+
+
+class MinPool(MaxPool):
+    """A min pooling of one geometry, as data: a max pooling of elements in the opposite order."""
+
+    minimum = True
 
 
 def resolve(

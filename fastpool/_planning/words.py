@@ -66,9 +66,13 @@ _FUNCTIONS = {
     "average_pool": "avg_pool",
     "mean_pool": "avg_pool",
     "maximum_filter": "max_pool",
+    "minimum_filter": "min_pool",
+    "grey_erosion": "min_pool",
+    "grey_dilation": "max_pool",
     "uniform_filter": "avg_pool",
     "avgpool": "avg_pool",
     "maxpool": "max_pool",
+    "minpool": "min_pool",
     "maxunpool": "max_unpool",
 }
 

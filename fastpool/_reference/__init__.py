@@ -7,17 +7,28 @@ sums and roundings are computed here independently, one output position at a tim
 
 from .average import adaptive_avg_pool, avg_pool, global_avg_pool, qlinear_average_pool
 from .lp import global_lp_pool, lp_pool
-from .maximum import adaptive_max_pool, global_max_pool, max_pool, max_unpool
+from .maximum import (
+    adaptive_max_pool,
+    adaptive_min_pool,
+    global_max_pool,
+    global_min_pool,
+    max_pool,
+    max_unpool,
+    min_pool,
+)
 
 __all__ = [
     "adaptive_avg_pool",
     "adaptive_max_pool",
+    "adaptive_min_pool",
     "avg_pool",
     "global_avg_pool",
     "global_lp_pool",
     "global_max_pool",
+    "global_min_pool",
     "lp_pool",
     "max_pool",
     "max_unpool",
+    "min_pool",
     "qlinear_average_pool",
 ]

@@ -1,11 +1,11 @@
-"""Maxima, and their inverse: max unpooling."""
+"""Maxima, minima, and the inverse of maxima: max unpooling."""
 
 import math
 
 import numpy as np
 
 from .._planning import arguments, geometry
-from .._planning.dtypes import INDEX_DTYPES, lowest
+from .._planning.dtypes import INDEX_DTYPES, highest, lowest
 from .._running.activation import apply_activation
 from . import windows
 from .windows import arranged, axes_of, planes_of, reduced, sizes_of, whole, without_axes
@@ -30,7 +30,8 @@ def max_pool(
 ):
     """Pool as `fastpool.max_pool` does.
 
-    `indexing` are the arguments of `_maxima`: storage_order, index_axis, index_dtype, index_layout.
+    `indexing` are the arguments of `_maxima`: storage_order, index_axis, index_dtype, index_layout,
+    and minimum.
     """
     x = np.asarray(x)
     dtype = arguments.dtype_name(x.dtype)
@@ -67,6 +68,21 @@ def adaptive_max_pool(
     return (y, *indices) if indices else y
 
 
+def min_pool(x, kernel_shape, **attributes):
+    """Pool as `fastpool.min_pool` does."""
+    return max_pool(x, kernel_shape, minimum=True, **attributes)
+
+
+def global_min_pool(x, **attributes):
+    """Pool as `fastpool.global_min_pool` does."""
+    return global_max_pool(x, minimum=True, **attributes)
+
+
+def adaptive_min_pool(x, output_size, **attributes):
+    """Pool as `fastpool.adaptive_min_pool` does."""
+    return adaptive_max_pool(x, output_size, minimum=True, **attributes)
+
+
 def _maxima(
     x,
     order,
@@ -78,8 +94,9 @@ def _maxima(
     index_axis=0,
     index_dtype="int64",
     index_layout="NCHW",
+    minimum=False,
 ):
-    """Return the maxima and, if asked for, their indices."""
+    """Return the maxima, or the minima, and, if asked for, their indices."""
     dtype = arguments.dtype_name(x.dtype)
     nan = arguments.nan(nan)
     return_indices = arguments.return_indices(return_indices)
@@ -95,7 +112,7 @@ def _maxima(
         axes,
         np.int64,
         -1,
-        lambda window: window.of(offsets)[0, 0, _first_maximum(window.of(planes), nan)],
+        lambda window: window.of(offsets)[0, 0, _first_of(window.of(planes), nan, minimum)],
     )
     found = places >= 0
     batch, channel, *_ = np.nonzero(found)
@@ -106,22 +123,23 @@ def _maxima(
         y[found] = source.reshape(*planes.shape[:2], offsets.size)[batch, channel, places[found]]
         return arranged(y, order)
 
-    y = taken(planes, planes.dtype, lowest(dtype))
+    y = taken(planes, planes.dtype, highest(dtype) if minimum else lowest(dtype))
     if not return_indices:
         return (y,)
     return y, taken(numbers, index_dtype, -1)
 
 
-def _first_maximum(taps, nan):
-    """Return the first of the largest values along the last axis; -0.0 and 0.0 are equal."""
+def _first_of(taps, nan, minimum):
+    """Return the first of the largest, or least, values along the last axis; -0.0 equals 0.0."""
     if taps.dtype.name == "bfloat16":
         with np.errstate(invalid="ignore"):  # signalling NaN
             taps = taps.astype(np.float32)
+    first_of, worst = (np.argmin, np.inf) if minimum else (np.argmax, -np.inf)
     if nan == "propagate" or taps.dtype.kind != "f":
-        return taps.argmax(axis=-1)  # the first NaN, if there is one
+        return first_of(taps, axis=-1)  # the first NaN, if there is one
     is_nan = np.isnan(taps)
-    first = np.where(is_nan, -np.inf, taps).argmax(axis=-1)
-    # If that is a NaN, no number is above -inf: take the first number, or the first NaN if all are.
+    first = first_of(np.where(is_nan, worst, taps), axis=-1)
+    # If that is a NaN, no number is better: take the first number, or the first NaN if all are.
     is_lost = np.take_along_axis(is_nan, first[..., None], axis=-1)[..., 0]
     return np.where(is_lost, is_nan.argmin(axis=-1), first)
 

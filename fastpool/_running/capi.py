@@ -37,7 +37,7 @@ def get_include():
 
 
 def from_plan(plan, address, size, quantization=None):
-    """Fill the struct of a plan of maxima or averages.
+    """Fill the struct of a plan of maxima, minima or averages.
 
     `quantization` is that of 8-bit means (`quantized.Quantization`), if these are wanted.
     """
@@ -47,8 +47,8 @@ def from_plan(plan, address, size, quantization=None):
         prepare = PreparedAverage
     else:
         raise TypeError(
-            f"plan: expected a fastpool.MaxPoolPlan or a fastpool.AvgPoolPlan, got "
-            f"{type(plan).__name__}"
+            f"plan: expected a fastpool.MaxPoolPlan, a fastpool.MinPoolPlan or a "
+            f"fastpool.AvgPoolPlan, got {type(plan).__name__}"
         )
     if plan.activation is not None:
         raise ValueError(f"plan: a run from C applies no activation, got {plan.activation!r}")
@@ -59,10 +59,13 @@ def from_plan(plan, address, size, quantization=None):
     kernels.fill_pool(prepared.pooling, address, size, prepared.threads_now())
 
 
-def max_pool(address, size, input_shape, dtype, kernel_shape, **attributes):
-    """Fill the struct of a pooling."""
+def max_pool(address, size, minimum, input_shape, dtype, kernel_shape, **attributes):
+    """Fill the struct of a pooling to maxima or, if `minimum` is 1, to minima."""
+    if minimum not in (0, 1):
+        raise ValueError(f"minimum: expected 0 or 1, got {minimum}")
     fields = pooling.resolve(input_shape, _given(dtype), kernel_shape, **attributes)
-    from_plan(resolved(pooling.MaxPool, fields), address, size)
+    kind = pooling.MinPool if minimum else pooling.MaxPool
+    from_plan(resolved(kind, fields), address, size)
 
 
 def avg_pool(address, size, input_shape, dtype, output_size, **attributes):

@@ -19,7 +19,7 @@ def input_of(plan, x):
 
 
 def max_pool(plan, x, out, out_indices):
-    """Run a `MaxPoolPlan` at its first call, or on arrays that its `_run` did not take.
+    """Run a plan of maxima or minima at its first call, or on arrays that `_run` did not take.
 
     Every array is checked before anything is written.
     """

@@ -5,7 +5,7 @@ import math
 import os
 
 from .._planning.average_pool import AvgPool
-from .._planning.max_pool import MaxPool
+from .._planning.max_pool import MaxPool, MinPool
 from .._planning.max_unpool import MaxUnpool
 from .._planning.plan_checks import checked, has_state
 from . import builds, strategies, threads
@@ -110,7 +110,7 @@ class PreparedPool(Prepared):
         `python` says whether calls come from Python, which copies arrays and repeats results where
         compiled code alone cannot.
         """
-        plan, self.state = checked(MaxPool, plan)
+        plan, self.state = checked(MinPool if plan.minimum else MaxPool, plan)
         self.plan = plan
         self.build = builds.active_name()
         pooled_once = once(plan) if python else None

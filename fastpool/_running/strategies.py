@@ -35,6 +35,9 @@ WHOLE_BYTES = 512 << 10
 SWITCHED_OFF = "switched off by FASTPOOL_STRATEGY"
 NEVER_OFF = "running_maxima", "bands", "pairs", "irregular"
 BY_PASSES = "bands", "pairs"
+# Strategies that take minima as keys only (pool_tile.pxi). So do "irregular" and "direct_pixels",
+# for which `make_work` asks for keys.
+OF_MAXIMA = "whole_pixels", "flat_planes", "apart", "stride_two"
 
 # What a strategy does, for `explain`.
 DOES = {
@@ -70,6 +73,8 @@ def decide(work, build):
             found = SWITCHED_OFF
         elif irregular_axes and strategy is not irregular:
             found = "the windows of an axis differ in length"
+        elif work.minimum and not work.keyed and name in OF_MAXIMA:
+            found = "its loops over elements are compiled for maxima only"
         elif work.axes and strategy is not running_maxima:
             found = "its tiles would need too much scratch"
         else:

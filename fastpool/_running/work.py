@@ -44,6 +44,7 @@ class Work(NamedTuple):
     direct: bool  # all taps of a pixel at once
     pixels_as_row: bool
     keyed: bool
+    minimum: bool
     wide: bool  # for running maxima only, which take windows of any length
     return_indices: bool
     key_bytes: int
@@ -104,6 +105,9 @@ class UnpoolWork(NamedTuple):
     physical: bool
 
 
+# Element types whose minima are taken as they are. Those of others are maxima of inverted keys.
+MINIMA = "float32", "float64", "uint8", "uint16", "bool"
+
 # The rows of arrays that have columns only.
 NO_ROWS = Window(1, 1, 1, 1, 1, 0, chain(1, 1))
 
@@ -150,7 +154,9 @@ def make_work(problem):
         windows = [window._replace(steps=chain(1, 1)) for window in windows]
     elif channels_last:
         pixels_as_row, direct = of_pixels(windows, channels * itemsize, pairs, off)
+    minimum = plan.minimum and not composite
     keyed = is_float(dtype) and (itemsize == 2 or plan.nan == "ignore")
+    keyed |= minimum and (pairs or irregular or direct or dtype not in MINIMA)
     if not (irregular or pairs or composite or keyed or pixels_as_row or direct):
         windows[-2] = windows[-2].strided
         if channels_last:
@@ -182,6 +188,7 @@ def make_work(problem):
         direct=direct,
         pixels_as_row=pixels_as_row,
         keyed=keyed,
+        minimum=minimum,
         wide=wide,
         return_indices=pairs,
         key_bytes=element_bytes,

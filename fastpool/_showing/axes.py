@@ -4,7 +4,6 @@ import math
 
 from .._planning import geometry
 from .._planning.average_pool import AvgPool
-from .._planning.dtypes import lowest
 from .._planning.geometry import AdaptiveAxis, Given, GivenSize
 from .._planning.max_pool import MaxPool
 from .._planning.windows import windows_of
@@ -198,6 +197,6 @@ def _edges(plan):
     text = f"of {total} windows of a {plane}, {over} over an edge, {empty} empty"
     if empty:
         is_maximum = isinstance(plan, MaxPool)
-        text += f", which give {lowest(plan.dtype) if is_maximum else 0}"
+        text += f", which give {plan.of_nothing if is_maximum else 0}"
         text += " and index -1" if is_maximum and plan.return_indices else ""
     return text

@@ -88,12 +88,10 @@ def _prepared(plan):
 
 
 def _title(plan):
-    name, types = "MaxPoolPlan", plan.dtype
-    if isinstance(plan, AvgPool):
-        name, types = "AvgPoolPlan", _types(plan)
-    elif isinstance(plan, LpPool):
-        name = "LpPoolPlan"
-    return f"{name}: {types} {plan.layout} {plan.input_shape} -> {plan.output_shape}"
+    types = _types(plan) if isinstance(plan, AvgPool) else plan.dtype
+    shapes = f"{plan.input_shape} -> {plan.output_shape}"
+    name = type(plan).__name__.removesuffix("Plan")
+    return f"{name}Plan: {types} {plan.layout} {shapes}"
 
 
 def _types(plan):
@@ -212,7 +210,7 @@ def _indices(plan):
         axes.insert(plan.spatial[0], axes.pop())
         order = "the array as if channels came first"
     counted = axes[plan.index_axis :]
-    text = f"{plan.index_dtype}, of the first maximum, "
+    text = f"{plan.index_dtype}, of the first {'minimum' if plan.minimum else 'maximum'}, "
     if len(counted) == len(axes):
         text += f"counted in all of {order}, shape {tuple(axes)}"
     else:
@@ -268,6 +266,8 @@ def _kernel(plan, prepared):
     text = strategies.DOES[work.strategy]
     if work.inner:
         text += f', by "{work.inner.strategy}"'
+    if plan.minimum and work.keyed:
+        text += ", of keys in the opposite order"
     if work.strategy in strategies.BY_PASSES:
         names = geometry.layout(plan.layout, plan.input_shape).spatial_names
         names = dict(zip(plan.spatial, names, strict=True))

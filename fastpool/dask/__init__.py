@@ -21,6 +21,7 @@ from .._api.adaptive import (
 from .._api.average import plan_avg_pool
 from .._api.lp import plan_lp_pool
 from .._api.maximum import plan_max_pool
+from .._api.minimum import plan_adaptive_min_pool, plan_global_min_pool, plan_min_pool
 from .._planning import arguments
 from .._planning.dtypes import DTYPES, FLOATS
 from .._planning.max_unpool import check_indices
@@ -48,13 +49,16 @@ except ModuleNotFoundError as missing:
 __all__ = [
     "adaptive_avg_pool",
     "adaptive_max_pool",
+    "adaptive_min_pool",
     "avg_pool",
     "global_avg_pool",
     "global_lp_pool",
     "global_max_pool",
+    "global_min_pool",
     "lp_pool",
     "max_pool",
     "max_unpool",
+    "min_pool",
 ]
 
 # The element types that some plans take. Others take all.
@@ -374,6 +378,70 @@ def adaptive_max_pool(x, output_size, *, num_threads=1, **attributes):
     """
     plan = _planned(plan_adaptive_max_pool, x, output_size, num_threads=num_threads, **attributes)
     return _pooled("adaptive_max_pool", x, plan)
+
+
+def min_pool(x, kernel_shape, *, num_threads=1, **attributes):
+    """Take the minimum of every window of a dask array.
+
+    Parameters
+    ----------
+    x, kernel_shape, num_threads, **attributes
+        As in :func:`max_pool`.
+
+    Returns
+    -------
+    y : dask.array.Array
+        The minima. Each chunk holds those of the windows that start in one chunk of `x`.
+    indices : dask.array.Array
+        Only with ``return_indices=True``: indices into the whole array, not into its chunks.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`max_pool`, before anything is computed.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import fastpool.dask
+    >>> fastpool.dask.min_pool(da.arange(8, chunks=3), 3, strides=2, layout="W").compute()
+    array([0, 2, 4])
+    """
+    plan = _planned(plan_min_pool, x, kernel_shape, num_threads=num_threads, **attributes)
+    return _pooled("min_pool", x, plan)
+
+
+def global_min_pool(x, *, keepdims=True, num_threads=1, **attributes):
+    """Take the minimum of all spatial axes of a dask array.
+
+    Parameters, results and errors are those of :func:`global_max_pool`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import fastpool.dask
+    >>> x = da.arange(24, chunks=5).reshape(2, 3, 4)
+    >>> fastpool.dask.global_min_pool(x, layout="CHW", keepdims=False).compute()
+    array([ 0, 12])
+    """
+    plan = _planned(plan_global_min_pool, x, num_threads=num_threads, **attributes)
+    return _reduced("global_min_pool", x, plan, keepdims)
+
+
+def adaptive_min_pool(x, output_size, *, num_threads=1, **attributes):
+    """Divide each spatial axis of a dask array into a number of windows and take their minima.
+
+    Parameters, results and errors are those of :func:`adaptive_max_pool`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import fastpool.dask
+    >>> fastpool.dask.adaptive_min_pool(da.arange(8, chunks=3), 2, layout="W").compute()
+    array([0, 4])
+    """
+    plan = _planned(plan_adaptive_min_pool, x, output_size, num_threads=num_threads, **attributes)
+    return _pooled("adaptive_min_pool", x, plan)
 
 
 def max_unpool(x, indices, kernel_shape, *, num_threads=1, **attributes):

@@ -19,6 +19,7 @@ from .._api.adaptive import (
 from .._api.average import plan_avg_pool
 from .._api.lp import plan_lp_pool
 from .._api.maximum import plan_max_pool
+from .._api.minimum import plan_adaptive_min_pool, plan_global_min_pool, plan_min_pool
 from .._planning import arguments
 from .._planning.arguments import shown
 from .._planning.dtypes import DTYPES, FLOATS
@@ -31,12 +32,15 @@ from ._replacing import replacing
 __all__ = [
     "adaptive_avg_pool",
     "adaptive_max_pool",
+    "adaptive_min_pool",
     "avg_pool",
     "global_avg_pool",
     "global_lp_pool",
     "global_max_pool",
+    "global_min_pool",
     "lp_pool",
     "max_pool",
+    "min_pool",
 ]
 
 # The element types that some plans take. Others take all.
@@ -113,6 +117,38 @@ def max_pool(
     """
     with_indices = {"return_indices": indices is not None}
     planned = partial(plan_max_pool, kernel_shape=kernel_shape, **with_indices, **attributes)
+    return _pool(planned, source, target, indices, max_bytes, progress)
+
+
+def min_pool(
+    source,
+    target,
+    kernel_shape,
+    *,
+    indices=None,
+    max_bytes=MAX_BYTES,
+    progress=None,
+    **attributes,
+):
+    """Take the minimum of every window of the array in one .npy file into another .npy file.
+
+    Parameters
+    ----------
+    source, target, kernel_shape, indices, max_bytes, progress, **attributes
+        As in :func:`max_pool`. `target` gets the minima, and `indices` the index of each.
+
+    Returns
+    -------
+    plan : MinPoolPlan
+        The plan of the whole array. Its `output_shape` is the shape of the written array.
+
+    Raises
+    ------
+    TypeError, ValueError, OSError
+        As :func:`max_pool`.
+    """
+    with_indices = {"return_indices": indices is not None}
+    planned = partial(plan_min_pool, kernel_shape=kernel_shape, **with_indices, **attributes)
     return _pool(planned, source, target, indices, max_bytes, progress)
 
 
@@ -310,6 +346,26 @@ def global_max_pool(
     return _pool(planned, source, target, indices, max_bytes, progress, keepdims)
 
 
+def global_min_pool(
+    source,
+    target,
+    *,
+    keepdims=True,
+    indices=None,
+    max_bytes=MAX_BYTES,
+    progress=None,
+    **attributes,
+):
+    """Take the minimum of all spatial axes of the array in one .npy file into another .npy file.
+
+    Parameters and errors are those of :func:`global_max_pool`. Returns the `MinPoolPlan` of the
+    whole array.
+    """
+    with_indices = {"return_indices": indices is not None}
+    planned = partial(plan_global_min_pool, **with_indices, **attributes)
+    return _pool(planned, source, target, indices, max_bytes, progress, keepdims)
+
+
 def adaptive_avg_pool(
     source,
     target,
@@ -377,6 +433,26 @@ def adaptive_max_pool(
     """
     with_indices = {"return_indices": indices is not None}
     planned = partial(plan_adaptive_max_pool, output_size=output_size, **with_indices, **attributes)
+    return _pool(planned, source, target, indices, max_bytes, progress)
+
+
+def adaptive_min_pool(
+    source,
+    target,
+    output_size,
+    *,
+    indices=None,
+    max_bytes=MAX_BYTES,
+    progress=None,
+    **attributes,
+):
+    """Take the minima of a given number of windows along each spatial axis, from file to file.
+
+    Parameters and errors are those of :func:`adaptive_max_pool`. Returns the `MinPoolPlan` of the
+    whole array.
+    """
+    with_indices = {"return_indices": indices is not None}
+    planned = partial(plan_adaptive_min_pool, output_size=output_size, **with_indices, **attributes)
     return _pool(planned, source, target, indices, max_bytes, progress)
 
 

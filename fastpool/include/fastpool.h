@@ -1,4 +1,4 @@
-/* fastpool for C, C++ and Cython: max pooling, max unpooling and average pooling without the GIL.
+/* fastpool for C, C++ and Cython: max, min and average pooling, and max unpooling, without the GIL.
  *
  * This header is plain C99 or C++. A file that makes plans includes Python.h first. A file that
  * only runs plans needs neither Python.h nor a library to link with. docs/c-api.md explains the
@@ -17,7 +17,7 @@ extern "C" {
 
 /* At run time, fastpool must have this major number, and this minor number or a later one. */
 #define FASTPOOL_ABI_MAJOR 1
-#define FASTPOOL_ABI_MINOR 2
+#define FASTPOOL_ABI_MINOR 3
 
 /* The result of running a plan. After any code except FASTPOOL_OK, nothing has been written. */
 enum fastpool_error {
@@ -87,7 +87,8 @@ struct fastpool_plan {
     int (*run_tasks)(const fastpool_plan *, const void *, void *, void *, size_t, size_t);
 };
 
-/* Pool x into y, and write the indices of the maxima to indices (NULL if the plan has none).
+/* Pool x into y, and write the indices of the maxima or, by a plan of these, of the minima to
+ * indices (NULL if the plan has none).
  *
  * Strides are in bytes, one per axis. NULL means that the array is C-contiguous. Strides must keep
  * addresses multiples of the element size, and the last axis (the channels, if they come last) must
@@ -164,10 +165,11 @@ static inline const char *fastpool_error_text(int code) {
     return "unknown error";
 }
 
-/* Attributes with the names, values and meanings of fastpool.plan_max_pool, fastpool.max_unpool and
- * fastpool.plan_avg_pool. NULL or 0 means the default; input_shape, dtype and kernel_shape have
- * none. input_shape and output_shape have one number per axis of the array. Other lists have one
- * per pooled axis, and pads has all begins and then all ends.
+/* Attributes with the names, values and meanings of fastpool.plan_max_pool (or, if minimum is 1, of
+ * fastpool.plan_min_pool), fastpool.max_unpool and fastpool.plan_avg_pool. NULL or 0 means the
+ * default; input_shape, dtype and kernel_shape have none. input_shape and output_shape have one
+ * number per axis of the array. Other lists have one per pooled axis, and pads has all begins and
+ * then all ends.
  */
 typedef struct fastpool_max_pool_attributes {
     const ptrdiff_t *input_shape;
@@ -176,6 +178,7 @@ typedef struct fastpool_max_pool_attributes {
     const ptrdiff_t *kernel_shape, *strides, *pads, *dilations;
     const char *auto_pad, *ceil_rule, *layout, *nan, *index_dtype, *index_layout;
     int ceil_mode, return_indices, storage_order, index_axis, num_threads;
+    size_t minimum; /* since 1.3; as wide as a pointer, so that it begins after any padding */
 } fastpool_max_pool_attributes;
 
 typedef struct fastpool_max_unpool_attributes {
@@ -238,7 +241,7 @@ static inline const fastpool_functions *fastpool_imported(void) {
  */
 static inline int fastpool_import(void) { return fastpool_imported() ? 0 : -1; }
 
-/* Make a plan from a fastpool.MaxPoolPlan or a fastpool.AvgPoolPlan. */
+/* Make a plan from a fastpool.MaxPoolPlan, a fastpool.MinPoolPlan or a fastpool.AvgPoolPlan. */
 static inline int fastpool_plan_from(fastpool_plan *plan, PyObject *python_plan) {
     const fastpool_functions *functions = fastpool_imported();
     memset(plan, 0, sizeof *plan);

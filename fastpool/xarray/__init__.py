@@ -9,6 +9,7 @@ import math
 from .._api.average import plan_avg_pool
 from .._api.maximum import max_unpool as _max_unpool
 from .._api.maximum import plan_max_pool
+from .._api.minimum import plan_min_pool
 from .._planning.arguments import shown
 
 try:
@@ -18,21 +19,31 @@ except ModuleNotFoundError as missing:
         raise
     raise ImportError('fastpool.xarray needs xarray: pip install "fastpool[xarray]"') from None
 
-from ._adaptive import adaptive_avg_pool, adaptive_max_pool, global_avg_pool, global_max_pool
+from ._adaptive import (
+    adaptive_avg_pool,
+    adaptive_max_pool,
+    adaptive_min_pool,
+    global_avg_pool,
+    global_max_pool,
+    global_min_pool,
+)
 from ._dims import Axes, check, pooled
 from ._lp import global_lp_pool, lp_pool
 
 __all__ = [
     "adaptive_avg_pool",
     "adaptive_max_pool",
+    "adaptive_min_pool",
     "avg_pool",
     "global_avg_pool",
     "global_lp_pool",
     "global_max_pool",
+    "global_min_pool",
     "labels",
     "lp_pool",
     "max_pool",
     "max_unpool",
+    "min_pool",
 ]
 
 
@@ -105,13 +116,10 @@ def max_pool(
       * lat      (lat) float64 8B 51.0
       * lon      (lon) float64 16B 0.5 2.5
     """
-    check(x, "x")
-    axes = Axes(x, kernel_shape, "kernel_shape")
     attributes = {
-        "kernel_shape": axes.values(kernel_shape, "kernel_shape", 1),
-        "strides": axes.values(strides, "strides", 1),
-        "pads": axes.pads(pads),
-        "dilations": axes.values(dilations, "dilations", 1),
+        "strides": strides,
+        "pads": pads,
+        "dilations": dilations,
         "auto_pad": auto_pad,
         "ceil_mode": ceil_mode,
         "ceil_rule": ceil_rule,
@@ -119,11 +127,84 @@ def max_pool(
         "return_indices": return_indices,
         "index_dtype": index_dtype,
         "num_threads": num_threads,
+    }
+    return _selected("max_pool", plan_max_pool, x, kernel_shape, attributes)
+
+
+def min_pool(
+    x,
+    kernel_shape,
+    *,
+    strides=1,
+    pads=0,
+    dilations=1,
+    auto_pad="NOTSET",
+    ceil_mode=False,
+    ceil_rule="clip",
+    nan="propagate",
+    return_indices=False,
+    index_dtype="int64",
+    num_threads=None,
+):
+    """Take the minimum of every window of a DataArray.
+
+    Parameters
+    ----------
+    x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule, nan, \
+return_indices, index_dtype, num_threads
+        As in :func:`max_pool`.
+
+    Returns
+    -------
+    y : xarray.DataArray
+        The minima, with the name, dimensions, attributes and coordinates that :func:`max_pool`
+        gives.
+    indices : xarray.DataArray
+        Only with `return_indices`: positions, as :func:`max_pool` gives them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`max_pool`.
+
+    Examples
+    --------
+    >>> import xarray
+    >>> import fastpool.xarray
+    >>> x = xarray.DataArray([3.0, 1.0, 2.0, float("nan")], {"lon": [0, 1, 2, 3]})
+    >>> fastpool.xarray.min_pool(x, {"lon": 2}, strides="window", nan="ignore").values
+    array([1., 2.])
+    """
+    attributes = {
+        "strides": strides,
+        "pads": pads,
+        "dilations": dilations,
+        "auto_pad": auto_pad,
+        "ceil_mode": ceil_mode,
+        "ceil_rule": ceil_rule,
+        "nan": nan,
+        "return_indices": return_indices,
+        "index_dtype": index_dtype,
+        "num_threads": num_threads,
+    }
+    return _selected("min_pool", plan_min_pool, x, kernel_shape, attributes)
+
+
+def _selected(function, plan_of, x, kernel_shape, attributes):
+    """Return the maxima or minima, and indices if asked for, of a DataArray's windows."""
+    check(x, "x")
+    axes = Axes(x, kernel_shape, "kernel_shape")
+    attributes = {
+        **attributes,
+        "kernel_shape": axes.values(kernel_shape, "kernel_shape", 1),
+        "strides": axes.values(attributes["strides"], "strides", 1),
+        "pads": axes.pads(attributes["pads"]),
+        "dilations": axes.values(attributes["dilations"], "dilations", 1),
         "layout": axes.layout,
         "index_layout": axes.layout,
     }
-    plan = axes.planned(plan_max_pool, x, attributes)
-    return pooled("max_pool", x, axes, plan, attributes)
+    plan = axes.planned(plan_of, x, attributes)
+    return pooled(function, x, axes, plan, attributes)
 
 
 def avg_pool(

@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Iterable
 
 from .._api.adaptive import plan_adaptive_avg_pool, plan_adaptive_max_pool
+from .._api.minimum import plan_adaptive_min_pool
 from .._planning import arguments
 from .._planning.arguments import shown
 from ._dims import Axes, check, pooled
@@ -106,8 +107,42 @@ def global_max_pool(
     keepdims = arguments.keepdims(keepdims)
     values = {"return_indices": return_indices, "index_dtype": index_dtype, "nan": nan}
     results = adaptive_max_pool(x, ones(x, dims), **values, num_threads=num_threads)
-    if keepdims:
-        return results
+    return results if keepdims else _squeezed(results, dims)
+
+
+def global_min_pool(
+    x,
+    dims,
+    *,
+    keepdims=True,
+    nan="propagate",
+    return_indices=False,
+    index_dtype="int64",
+    num_threads=None,
+):
+    """Take the minimum of all elements along some dimensions of a DataArray.
+
+    Parameters, results and errors are those of :func:`global_max_pool`.
+
+    Examples
+    --------
+    >>> import xarray
+    >>> import fastpool.xarray
+    >>> x = xarray.DataArray([[3, 1, 4], [1, 5, 9]], {"lon": [10, 20, 30]}, ["band", "lon"])
+    >>> y, indices = fastpool.xarray.global_min_pool(x, "lon", return_indices=True)
+    >>> fastpool.xarray.labels(indices, x, "lon").values
+    array([[20],
+           [10]])
+    """
+    check(x, "x")
+    keepdims = arguments.keepdims(keepdims)
+    values = {"return_indices": return_indices, "index_dtype": index_dtype, "nan": nan}
+    results = adaptive_min_pool(x, ones(x, dims), **values, num_threads=num_threads)
+    return results if keepdims else _squeezed(results, dims)
+
+
+def _squeezed(results, dims):
+    """Return a result, or a tuple of them, without dimensions of one element."""
     if isinstance(results, tuple):
         return tuple(without(result, dims) for result in results)
     return without(results, dims)
@@ -209,19 +244,49 @@ def adaptive_max_pool(
     >>> fastpool.xarray.adaptive_max_pool(x, {"lon": 2}).values
     array([3, 4])
     """
+    values = {"nan": nan, "return_indices": return_indices, "index_dtype": index_dtype}
+    values["num_threads"] = num_threads
+    return _selected("adaptive_max_pool", plan_adaptive_max_pool, x, output_size, values)
+
+
+def adaptive_min_pool(
+    x,
+    output_size,
+    *,
+    nan="propagate",
+    return_indices=False,
+    index_dtype="int64",
+    num_threads=None,
+):
+    """Divide dimensions of a DataArray into a number of windows and take their minima.
+
+    Parameters, results and errors are those of :func:`adaptive_max_pool`.
+
+    Examples
+    --------
+    >>> import xarray
+    >>> import fastpool.xarray
+    >>> x = xarray.DataArray([3, 1, 4, 2], dims="lon")
+    >>> fastpool.xarray.adaptive_min_pool(x, {"lon": 2}).values
+    array([1, 2])
+    """
+    values = {"nan": nan, "return_indices": return_indices, "index_dtype": index_dtype}
+    values["num_threads"] = num_threads
+    return _selected("adaptive_min_pool", plan_adaptive_min_pool, x, output_size, values)
+
+
+def _selected(function, plan_of, x, output_size, values):
+    """Return the maxima or minima of some windows, and indices if asked for."""
     check(x, "x")
     axes = Axes(x, output_size, "output_size")
     attributes = {
+        **values,
         "output_size": axes.values(output_size, "output_size", None),
-        "nan": nan,
-        "return_indices": return_indices,
-        "index_dtype": index_dtype,
-        "num_threads": num_threads,
         "layout": axes.layout,
         "index_layout": axes.layout,
     }
-    plan = axes.planned(plan_adaptive_max_pool, x, attributes)
-    return pooled("adaptive_max_pool", x, axes, plan, attributes)
+    plan = axes.planned(plan_of, x, attributes)
+    return pooled(function, x, axes, plan, attributes)
 
 
 def _listed(dims):

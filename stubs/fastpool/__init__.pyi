@@ -18,9 +18,16 @@ from ._api.maximum import max_pool as max_pool
 from ._api.maximum import max_unpool as max_unpool
 from ._api.maximum import plan_max_pool as plan_max_pool
 from ._api.maximum import plan_max_unpool as plan_max_unpool
+from ._api.minimum import adaptive_min_pool as adaptive_min_pool
+from ._api.minimum import global_min_pool as global_min_pool
+from ._api.minimum import min_pool as min_pool
+from ._api.minimum import plan_adaptive_min_pool as plan_adaptive_min_pool
+from ._api.minimum import plan_global_min_pool as plan_global_min_pool
+from ._api.minimum import plan_min_pool as plan_min_pool
 from ._plans import AvgPoolPlan as AvgPoolPlan
 from ._plans import LpPoolPlan as LpPoolPlan
 from ._plans import MaxPoolPlan as MaxPoolPlan
+from ._plans import MinPoolPlan as MinPoolPlan
 from ._plans import UnpoolPlan as UnpoolPlan
 
 __version__: str

@@ -84,7 +84,7 @@ class _WindowPlan(_Pooled):
     def tile(self, outputs: tuple[slice, ...]) -> Tile[Self]: ...
 
 @dataclass(frozen=True, repr=False)
-class MaxPoolPlan(_WindowPlan, Generic[_WithIndices]):
+class MxxPoolPlan(_WindowPlan, Generic[_WithIndices]):
     axes: tuple[Axis | AdaptiveAxis, ...]
     activation_params: tuple[float, ...]
     return_indices: _WithIndices
@@ -92,42 +92,42 @@ class MaxPoolPlan(_WindowPlan, Generic[_WithIndices]):
     def __post_init__(self) -> None: ...
     @overload
     def __call__(
-        self: MaxPoolPlan[Literal[False]],
+        self: MxxPoolPlan[Literal[False]],
         x: NDArray[_T],
         out: NDArray[_T] | None = None,
         out_indices: None = None,
     ) -> NDArray[_T]: ...
     @overload
     def __call__(
-        self: MaxPoolPlan[Literal[False]],
+        self: MxxPoolPlan[Literal[False]],
         x: t.Array,
         out: NDArray[Any] | None = None,
         out_indices: None = None,
     ) -> NDArray[Any]: ...
     @overload
     def __call__(
-        self: MaxPoolPlan[Literal[False]],
+        self: MxxPoolPlan[Literal[False]],
         x: t.Array,
         out: _Out,
         out_indices: None = None,
     ) -> _Out: ...
     @overload
     def __call__(
-        self: MaxPoolPlan[Literal[True]],
+        self: MxxPoolPlan[Literal[True]],
         x: NDArray[_T],
         out: NDArray[_T] | None = None,
         out_indices: NDArray[Any] | None = None,
     ) -> tuple[NDArray[_T], NDArray[Any]]: ...
     @overload
     def __call__(
-        self: MaxPoolPlan[Literal[True]],
+        self: MxxPoolPlan[Literal[True]],
         x: t.Array,
         out: NDArray[Any] | None = None,
         out_indices: NDArray[Any] | None = None,
     ) -> tuple[NDArray[Any], NDArray[Any]]: ...
     @overload
     def __call__(
-        self: MaxPoolPlan[Literal[True]],
+        self: MxxPoolPlan[Literal[True]],
         x: t.Array,
         out: _Out,
         out_indices: _OutIndices,

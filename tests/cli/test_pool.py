@@ -60,6 +60,9 @@ OPS = {
     "global-max": ("--nan ignore", {"nan": "ignore"}),
     "adaptive-avg": ("--output-size 4,7", {"output_size": (4, 7)}),
     "adaptive-max": ("--output-size 5", {"output_size": 5}),
+    "min": ("--kernel 3 --strides 2 --pads 1", {"kernel_shape": 3, "strides": 2, "pads": 1}),
+    "global-min": ("", {}),
+    "adaptive-min": ("--output-size 4,7", {"output_size": (4, 7)}),
 }
 
 

@@ -24,7 +24,10 @@ EMPTY = -2  # the rank of a window without elements, below that of every value
 
 
 def max_pool(x, kernel_shape, attributes, long):
-    """Return (maxima, indices). A `long` case with few outputs compares both oracles first."""
+    """Return (maxima, indices); with ``minimum`` among the attributes, minima.
+
+    A `long` case with few outputs compares both oracles first.
+    """
     if not long:
         return _reference.max_pool(x, kernel_shape, return_indices=True, **attributes)
     expected = quick(x, kernel_shape, **attributes)
@@ -53,6 +56,7 @@ def quick(
     index_layout,
     activation=None,
     activation_params=(),
+    minimum=False,
 ):
     """Return what `_reference.max_pool` returns, for legal attributes with one value per axis."""
     name = arguments.dtype_name(x.dtype)
@@ -60,7 +64,7 @@ def quick(
     order = geometry.layout(layout, x.shape)
     planes = windows.planes_of(x, order)
     sizes = planes.shape[2:]
-    ranks = _ranks(planes, nan)
+    ranks = _ranks(planes, nan, minimum)
     places = np.broadcast_to(np.arange(math.prod(sizes)).reshape(sizes), planes.shape)
     # The first maximum in row-major order: along the last axis first.
     for i in reversed(range(len(sizes))):
@@ -75,7 +79,7 @@ def quick(
         taken = _best(*taken, firsts, counts, window[3])
         ranks, places = (np.moveaxis(array, -1, 2 + i) for array in taken)
     numbers = maximum.numbers_of(x.shape, order, storage_order, index_axis, index_layout)
-    y = np.full(ranks.shape, cases.lowest(name), planes.dtype)
+    y = np.full(ranks.shape, cases.highest(name) if minimum else cases.lowest(name), planes.dtype)
     indices = np.full(ranks.shape, -1, index_dtype)
     found = ranks != EMPTY
     batch, channel, *_ = np.nonzero(found)
@@ -87,16 +91,24 @@ def quick(
     return y, windows.arranged(indices, order)
 
 
-def _ranks(values, nan):
-    """Return integers in the order of the values. NaN is the highest, or the lowest if ignored."""
+def _ranks(values, nan, minimum):
+    """Return integers from 0 on in the order of the values, or in the opposite order.
+
+    NaN is the highest, or -1 if ignored.
+    """
     if values.dtype.name == "bfloat16":
         values = values.astype(np.float32)
     if values.dtype.kind != "f":
-        return np.unique(values, return_inverse=True)[1].reshape(values.shape)
+        return _ranked(values, minimum)
     is_nan = np.isnan(values)
     values = np.where(is_nan, 0, values)
-    ranks = np.unique(values, return_inverse=True)[1].reshape(values.shape)
+    ranks = _ranked(values, minimum)
     return np.where(is_nan, -1 if nan == "ignore" else values.size, ranks)
+
+
+def _ranked(values, minimum):
+    ranks = np.unique(values, return_inverse=True)[1].reshape(values.shape)
+    return values.size - 1 - ranks if minimum else ranks
 
 
 def _windows(outputs, size, kernel, stride, dilation, begin):
@@ -144,7 +156,7 @@ def _higher(ranks, places, later_ranks, later_places):
 
 
 def planned_pool(plan, x):
-    """Return (maxima, indices) as the fields of a `MaxPoolPlan` say, or raise."""
+    """Return (values, indices) as the fields of a `MaxPoolPlan` or `MinPoolPlan` say, or raise."""
     order = geometry.layout(plan.layout, plan.input_shape)
     if len(plan.axes) != len(order.spatial):
         raise ValueError("the number of axes")
@@ -158,7 +170,7 @@ def planned_pool(plan, x):
     if any(axis.output == 0 for axis in plan.axes):  # parts of a pooling may have none
         y = np.empty(plan.output_shape, x.dtype)
         return y, np.empty(y.shape, np.int64)
-    y, places = _reference.max_pool(
+    y, places = (_reference.min_pool if plan.minimum else _reference.max_pool)(
         x,
         plan.kernel_shape,
         strides=plan.strides,

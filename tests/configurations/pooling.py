@@ -1,4 +1,4 @@
-"""Random max_pool calls and their comparison with the slow twin."""
+"""Random calls of max_pool and min_pool, and their comparison with the slow twin."""
 
 import math
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ GEOMETRIES = ["any"] * 14 + ["whole"] * 2 + ["apart"] * 4 + ["same"] * 4 + ["hos
 
 @dataclass(frozen=True)
 class Pooling:
-    """One call of max_pool."""
+    """One call of max_pool, or of min_pool."""
 
     shape: tuple
     dtype: str
@@ -39,6 +39,7 @@ class Pooling:
     long: bool  # one axis: too many outputs for the twin
     memory: tuple = ()  # Arrangement of input, values and indices; contiguous if empty
     threads: int = 1
+    minimum: bool = False
     legal: bool = True
 
     def plain(self):
@@ -51,6 +52,10 @@ class Pooling:
         x = self.plain()
         x = self.memory[0].holding(x) if self.memory else x
         return np.broadcast_to(x[:1], x.shape) if self.repeated else x
+
+    def plan(self, attributes):
+        make = fastpool.plan_min_pool if self.minimum else fastpool.plan_max_pool
+        return make(self.shape, self.plain().dtype, self.kernel_shape, **attributes)
 
 
 def draw_axis(choices, rank, last, kind, outputs):
@@ -230,7 +235,8 @@ def draw_pooling(choices):
         draw_arrangement(choices, rank, output=True),
     )
     threads = choices.integer(2, 5)
-    return replace(case, attributes=attributes, memory=memory, threads=threads)
+    minimum = choices.once_in(4)
+    return replace(case, attributes=attributes, memory=memory, threads=threads, minimum=minimum)
 
 
 def compare_pooling(case, counts, builds, threads):
@@ -239,7 +245,7 @@ def compare_pooling(case, counts, builds, threads):
     attributes = dict(case.attributes)
     if not case.legal:
         try:
-            plan = fastpool.plan_max_pool(case.shape, x.dtype, case.kernel_shape, **attributes)
+            plan = case.plan(attributes)
         except (TypeError, ValueError):
             counts["refused", "attributes"] += 1
             return
@@ -249,6 +255,7 @@ def compare_pooling(case, counts, builds, threads):
     # A name is what it is equal to, whatever it says when it is asked for a text.
     named = {k: str.__str__(v) if isinstance(v, str) else v for k, v in attributes.items()}
     try:
+        named["minimum"] = case.minimum
         expected = oracle.max_pool(x, case.kernel_shape, named, case.long and case.legal)
     except (TypeError, ValueError) as refused:
         expected = type(refused)
@@ -266,7 +273,7 @@ def _compare_plan(case, build, attributes, x, arranged, expected, counts):
     what = f"{build}, {attributes['num_threads']} threads"
     try:
         with in_time(0, what):
-            plan = fastpool.plan_max_pool(case.shape, x.dtype, case.kernel_shape, **attributes)
+            plan = case.plan(attributes)
     except (TypeError, ValueError) as refused:
         assert type(refused) is expected, f"{what}: refused with {refused!r}"
         counts["refused", "as by the twin"] += 1
@@ -298,6 +305,7 @@ def _compare_plan(case, build, attributes, x, arranged, expected, counts):
     counts["build", build] += 2
     counts["threads", "1" if plan.num_threads == 1 else "several"] += 2
     counts["outputs", "values and indices" if plan.return_indices else "values"] += 2
+    counts["of", "minima" if case.minimum else "maxima"] += 2
     way = cases.kernel_path(plan)
     counts["strategy", f"{build} {way.partition(', ')[0]}"] += 2
     counts["path", f"{build} {way}"] += 2

@@ -33,17 +33,17 @@ def runs():
                 yield f"{build}, {num_threads} threads", num_threads
 
 
-def assert_pools_as_the_reference(case):
-    x = case.x()
+def assert_pools_as_the_reference(case, op="max_pool"):
+    x, pool = case.x(), getattr(fastpool, op)
     before = x.copy()
-    expected_y, expected_indices = _reference.max_pool(
+    expected_y, expected_indices = getattr(_reference, op)(
         x, case.kernel_shape, return_indices=True, **case.attributes
     )
     for what, num_threads in runs():
         attributes = {**case.attributes, "num_threads": num_threads}
-        y = fastpool.max_pool(x, case.kernel_shape, **attributes)
+        y = pool(x, case.kernel_shape, **attributes)
         cases.assert_same(y, expected_y, f"values alone, {what}")
-        y, indices = fastpool.max_pool(x, case.kernel_shape, return_indices=True, **attributes)
+        y, indices = pool(x, case.kernel_shape, return_indices=True, **attributes)
         cases.assert_same(y, expected_y, f"values with indices, {what}")
         cases.assert_same(indices, expected_indices, f"indices, {what}")
     assert x.tobytes() == before.tobytes(), "the input was changed"
@@ -53,6 +53,12 @@ def assert_pools_as_the_reference(case):
 @given(case=pools())
 def test_max_pool(case):
     assert_pools_as_the_reference(case)
+
+
+@examples(1000)
+@given(case=pools())
+def test_min_pool(case):
+    assert_pools_as_the_reference(case, "min_pool")
 
 
 @examples(500)

@@ -62,8 +62,12 @@ WORDS = (
     "leading axes",
     "long rows",
 )
-DTYPES = [("uint8", "propagate"), ("float16", "propagate"), ("float32", "propagate")]
-DTYPES += [("float32", "ignore"), ("float64", "propagate"), ("int64", "propagate")]
+DTYPES = [("uint8", "propagate", "max"), ("float16", "propagate", "max")]
+DTYPES += [("float32", "propagate", "max"), ("float32", "ignore", "max")]
+DTYPES += [("float64", "propagate", "max"), ("int64", "propagate", "max")]
+# Minima that are taken as they are, and those that are maxima of keys, of 8 bits too.
+DTYPES += [("uint8", "propagate", "min"), ("float32", "propagate", "min")]
+DTYPES += [("int8", "propagate", "min"), ("int16", "propagate", "min")]
 
 
 def widths(isa, name):
@@ -79,9 +83,9 @@ def at_a_page(memory, shape, dtype, at, gaps):
     return wider[..., 1:, :] if at == "end" else wider[..., :-1, :]
 
 
-@pytest.mark.parametrize(("name", "nan"), DTYPES)
+@pytest.mark.parametrize(("name", "nan", "op"), DTYPES)
 @pytest.mark.parametrize("path", PATHS)
-def test_nothing_beyond_the_pages_is_touched(path, name, nan, isa, guarded_memory, monkeypatch):
+def test_nothing_beyond_the_pages_is_touched(path, name, nan, op, isa, guarded_memory, monkeypatch):
     if "running_maxima" in path:
         monkeypatch.setattr(running_maxima, "pays", lambda work: True)
     memories = [guarded_memory(1 << 19) for _ in "xyz"]
@@ -91,9 +95,10 @@ def test_nothing_beyond_the_pages_is_touched(path, name, nan, isa, guarded_memor
         values = cases.values(shape, name, "ties" if i % 2 else "special", width)
         more = {"layout": layout, "nan": nan, "index_dtype": ("int64", "int32")[i % 2]}
         more.update(attributes)
-        y, z = _reference.max_pool(values, kernel, return_indices=True, **more)
+        twin, make = getattr(_reference, f"{op}_pool"), getattr(fastpool, f"plan_{op}_pool")
+        y, z = twin(values, kernel, return_indices=True, **more)
         for indices in (False, True):
-            plan = fastpool.plan_max_pool(
+            plan = make(
                 shape, values.dtype, kernel, return_indices=indices, num_threads=1 + i % 2, **more
             )
             for at in ("end", "start"):

@@ -12,9 +12,9 @@ from fastpool._planning import words
 X = np.zeros((1, 1, 6, 6), np.float32)
 # The first arguments of each public function that has some, up to the window.
 FIRST = {
-    **dict.fromkeys(("max_pool", "avg_pool", "lp_pool"), (X, 2)),
-    **dict.fromkeys(("adaptive_max_pool", "adaptive_avg_pool"), (X, 2)),
-    **dict.fromkeys(("global_max_pool", "global_avg_pool", "global_lp_pool"), (X,)),
+    **dict.fromkeys([f"{name}_pool" for name in ("max", "min", "avg", "lp")], (X, 2)),
+    **dict.fromkeys([f"adaptive_{name}_pool" for name in ("max", "min", "avg")], (X, 2)),
+    **dict.fromkeys([f"global_{name}_pool" for name in ("max", "min", "avg", "lp")], (X,)),
     "max_unpool": (X, np.zeros(X.shape, np.int64), 2),
 }
 FIRST |= {f"plan_{name}": (X.shape, "float32", *given[1:]) for name, given in FIRST.items()}

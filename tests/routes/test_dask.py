@@ -42,12 +42,12 @@ def chunked_pools(draw):
 
 
 @examples(80)
-@given(chunked_pools())
-def test_any_chunks_and_geometry(chunked):
+@given(chunked_pools(), st.sampled_from(["max_pool", "min_pool"]))
+def test_any_chunks_and_geometry(chunked, op):
     case, sizes = chunked
     x = case.x()
-    expected = fastpool.max_pool(x, case.kernel_shape, return_indices=True, **case.attributes)
-    lazy = fastpool.dask.max_pool(
+    expected = getattr(fastpool, op)(x, case.kernel_shape, return_indices=True, **case.attributes)
+    lazy = getattr(fastpool.dask, op)(
         da.from_array(x, sizes), case.kernel_shape, return_indices=True, **case.attributes
     )
     for result, got, want in zip(lazy, dask.compute(*lazy), expected, strict=True):
@@ -101,11 +101,12 @@ def test_all_elements(chunked, keepdims):
     want = fastpool.global_avg_pool(x, **same)
     assert got.shape == want.shape and got.dtype == want.dtype
     cases.assert_same(got.compute(), want)
-    got = fastpool.dask.global_max_pool(lazy, **same, return_indices=True)
-    want = fastpool.global_max_pool(x, **same, return_indices=True)
-    for one, other in zip(got, want, strict=True):
-        assert one.shape == other.shape and one.dtype == other.dtype
-        cases.assert_same(one.compute(), other)
+    for name in ("global_max_pool", "global_min_pool"):
+        got = getattr(fastpool.dask, name)(lazy, **same, return_indices=True)
+        want = getattr(fastpool, name)(x, **same, return_indices=True)
+        for one, other in zip(got, want, strict=True):
+            assert one.shape == other.shape and one.dtype == other.dtype
+            cases.assert_same(one.compute(), other)
 
 
 @examples(60)
@@ -118,11 +119,12 @@ def test_adaptive_windows(chunked, data):
     assert got.shape == want.shape and got.dtype == want.dtype
     cases.assert_same(got.compute(), want)
     attributes = {"layout": layout, "return_indices": True}
-    got = fastpool.dask.adaptive_max_pool(lazy, sizes, **attributes)
-    want = fastpool.adaptive_max_pool(x, sizes, **attributes)
-    for one, other in zip(got, want, strict=True):
-        assert one.shape == other.shape and one.dtype == other.dtype
-        cases.assert_same(one.compute(), other)
+    for name in ("adaptive_max_pool", "adaptive_min_pool"):
+        got = getattr(fastpool.dask, name)(lazy, sizes, **attributes)
+        want = getattr(fastpool, name)(x, sizes, **attributes)
+        for one, other in zip(got, want, strict=True):
+            assert one.shape == other.shape and one.dtype == other.dtype
+            cases.assert_same(one.compute(), other)
 
 
 @examples(60)

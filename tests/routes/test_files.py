@@ -52,6 +52,9 @@ def test_any_geometry_in_tiles(tmp_path_factory, case, max_bytes):
         ("global_max_pool", {"keepdims": False}),
         ("adaptive_avg_pool", {"output_size": (4, 7), "dtype": "float64"}),
         ("adaptive_max_pool", {"output_size": (4, 7)}),
+        ("min_pool", {"kernel_shape": 3, "strides": 2, "pads": 1}),
+        ("global_min_pool", {"keepdims": False}),
+        ("adaptive_min_pool", {"output_size": (4, 7)}),
     ],
 )
 def test_means_and_others_in_tiles(folder, name, arguments, order, max_bytes):
@@ -66,7 +69,13 @@ def test_means_and_others_in_tiles(folder, name, arguments, order, max_bytes):
 
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [("global_max_pool", {"keepdims": False}), ("adaptive_max_pool", {"output_size": (4, 7)})],
+    [
+        ("global_max_pool", {"keepdims": False}),
+        ("adaptive_max_pool", {"output_size": (4, 7)}),
+        ("min_pool", {"kernel_shape": 3, "strides": 2, "pads": 1}),
+        ("global_min_pool", {"keepdims": False}),
+        ("adaptive_min_pool", {"output_size": (4, 7)}),
+    ],
 )
 def test_indices_of_others(folder, name, arguments):
     x = cases.values((2, 10, 8, 3), "uint8", "ties", 0)

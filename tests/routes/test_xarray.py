@@ -187,14 +187,17 @@ def test_whole_dimensions(dims, keepdims):
     same = {"keepdims": keepdims}
     y = fastpool_xarray.global_avg_pool(x, dims, **same)
     top, indices = fastpool_xarray.global_max_pool(x, dims, **same, return_indices=True)
+    least, places = fastpool_xarray.global_min_pool(x, dims, **same, return_indices=True)
     for got, want in (
         (y, x.mean(dims, **same, keep_attrs=True)),
         (top, x.max(dims, **same, keep_attrs=True)),
+        (least, x.min(dims, **same, keep_attrs=True)),
     ):
         if keepdims:  # xarray drops their coordinates
             got = got.drop_vars(set(got.coords) - set(want.coords))
         xarray.testing.assert_identical(got, want)
     np.testing.assert_array_equal(x.values.ravel()[indices], top)
+    np.testing.assert_array_equal(x.values.ravel()[places], least)
     if keepdims:
         blocks = {dim: x.sizes[dim] for dim in ([dims] if dims == "lat" else dims)}
         xarray.testing.assert_identical(y, x.coarsen(blocks).mean())
@@ -218,10 +221,13 @@ def test_adaptive_windows(size, lat, lon):
     assert y.place.values.tolist() == [x.place.values[int(at)] for at in lon]
 
 
-def test_adaptive_maxima():
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_adaptive_maxima_and_minima(op):
     x = located()
-    got = fastpool_xarray.adaptive_max_pool(x, {"lat": 3, "band": 2}, return_indices=True)
-    same = fastpool_xarray.max_pool(x, {"lat": 2, "band": 2}, strides=2, return_indices=True)
+    adaptive = getattr(fastpool_xarray, f"adaptive_{op}_pool")
+    got = adaptive(x, {"lat": 3, "band": 2}, return_indices=True)
+    pool = getattr(fastpool_xarray, f"{op}_pool")
+    same = pool(x, {"lat": 2, "band": 2}, strides=2, return_indices=True)
     for result, expected in zip(got, same, strict=True):
         xarray.testing.assert_identical(result, expected)
 
@@ -232,10 +238,12 @@ def test_the_general_functions_take_data_arrays_for_means():
         ("avg_pool", {"lat": 2, "band": 2}),
         ("adaptive_avg_pool", {"lat": 4}),
         ("adaptive_max_pool", {"lat": 3}),
+        ("min_pool", {"lat": 2, "band": 2}),
+        ("adaptive_min_pool", {"lat": 3}),
     ):
         got = getattr(fastpool, name)(x, *arguments)
         xarray.testing.assert_identical(got, getattr(fastpool_xarray, name)(x, *arguments))
-    for function in (fastpool.global_avg_pool, fastpool.global_max_pool):
+    for function in (fastpool.global_avg_pool, fastpool.global_max_pool, fastpool.global_min_pool):
         with pytest.raises(TypeError, match="dims"):
             function(x)
 
@@ -425,6 +433,9 @@ def test_chunks(window, chunks):
         ("global_max_pool", "lat"),
         ("adaptive_avg_pool", {"lat": 4, "lon": 3}),
         ("adaptive_max_pool", {"lat": 4, "band": 3}),
+        ("min_pool", {"lat": 3, "lon": 2}),
+        ("global_min_pool", "lat"),
+        ("adaptive_min_pool", {"lat": 4, "band": 3}),
     ],
 )
 def test_chunks_of_means(name, argument, chunks):

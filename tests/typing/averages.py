@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fastpool
-from fastpool import AvgPoolPlan, MaxPoolPlan
+from fastpool import AvgPoolPlan, MaxPoolPlan, MinPoolPlan
 
 x = np.zeros((1, 1, 4, 4), np.float32)
 
@@ -57,6 +57,12 @@ assert_type(fastpool.adaptive_max_pool(x, 2), NDArray[np.float32])
 largest, indices = fastpool.global_max_pool(x, return_indices=True)
 assert_type(largest, NDArray[np.float32])
 assert_type(indices, NDArray[np.int64])
+least, _ = fastpool.global_min_pool(x, return_indices=True)
+assert_type(least, NDArray[np.float32])
+assert_type(fastpool.min_pool(x, 2), NDArray[np.float32])
+assert_type(
+    fastpool.plan_adaptive_min_pool((1, 1, 4, 4), "float32", 2), MinPoolPlan[Literal[False]]
+)
 _, short = fastpool.adaptive_max_pool(x, 2, return_indices=True, index_dtype="int32", index_axis=2)
 assert_type(short, NDArray[np.int32])
 for with_indices in (False, True):

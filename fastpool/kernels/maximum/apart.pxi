@@ -7,10 +7,10 @@
 #
 # Windows share no column, so no masks are needed.
 
-cdef inline void row_apart(number *dst, const number *src, const Taps *taps, Py_ssize_t stride,
+cdef inline void row_apart(max_t *dst, const max_t *src, const Taps *taps, Py_ssize_t stride,
                            Py_ssize_t n, vec_flag *nan) noexcept nogil:
     """Pool one row of n windows; n is at least a vector."""
-    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), i = 0
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(max_t), i = 0
     cdef const Py_ssize_t *rows = <const Py_ssize_t *>taps.offsets
     cdef Py_ssize_t count = taps.count
     cdef vec_t a, b, c, d
@@ -27,7 +27,7 @@ cdef inline void row_apart(number *dst, const number *src, const Taps *taps, Py_
         i = imin(i + lanes, n - lanes)
 
 
-cdef vec_flag pool_apart(number *dst, const Target *to, const number *src, const Source *s,
+cdef vec_flag pool_apart(max_t *dst, const Target *to, const max_t *src, const Source *s,
                          const Work *work) noexcept nogil:
     """Pool a tile, row by row; `src` is its first element."""
     cdef const Tile *tile = work.tile
@@ -42,7 +42,7 @@ cdef vec_flag pool_apart(number *dst, const Target *to, const number *src, const
         for r in range(tile.rows):
             real = real_taps(rows, tile.row + r, &row)
             if real == 0:
-                fill(dst + r * to.row, tile.cols, <number>lowest(dst))
+                fill_lowest(dst + r * to.row, tile.cols)
                 continue
             if real != held:
                 held = real

@@ -161,7 +161,7 @@ cdef inline void store_best(ordered *values, char *indices, const Best *best, Py
 
 cdef inline void store_none(const Outputs *to, const ordered *tag) noexcept nogil:
     """Store windows without an element."""
-    fill(<ordered *>to.values, to.n, <ordered>lowest(tag))
+    fill_lowest(<ordered *>to.values, to.n)
     if to.how.bytes == 8:
         fill(<int64_t *>to.indices, to.n, <int64_t>-1)
     else:

@@ -21,31 +21,31 @@ cdef struct FlatPlanes:     # the masks of a pooling, and where its taps are
     byte_mask *masks                # per vector: which lanes have each tap, which are outputs
 
 
-cdef vec_flag pool_flat_planes(number *dst, const Target *to, const number *src, const Source *s,
+cdef vec_flag pool_flat_planes(max_t *dst, const Target *to, const max_t *src, const Source *s,
                                const Work *work) noexcept nogil:
     """Pool whole planes as one row."""
     cdef const FlatPlanes *flat = work.pool.flat
     cdef const Problem *p = &work.pool.frame.problem
-    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), i = 0, t
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(max_t), i = 0, t
     cdef Py_ssize_t n = work.planes * p.rows.size * p.cols.size     # elements in all
-    cdef const number *stop = dst + work.planes * p.rows.out * p.cols.out
+    cdef const max_t *stop = dst + work.planes * p.rows.out * p.cols.out
     cdef const byte_mask *masks = flat.masks
     cdef const byte_mask *end = masks + flat.period * (flat.taps + 1)
     cdef byte_mask there
     cdef vec_t best, tap, outside = vec_lowest(src)
     cdef vec_flag nan = flag_none()
     while i < n:
-        there = vec_mask_range(0, (n - i) * <Py_ssize_t>sizeof(number))
+        there = vec_mask_range(0, (n - i) * <Py_ssize_t>sizeof(max_t))
         best = vec_masked_load_or(src + i, there, outside)
         nan = nan_or(nan, best, best, src)
         for t in range(flat.taps):
             tap = vec_masked_load_or(src + i + flat.offsets[t], masks[t] & there, outside)
             best = vec_max(best, tap, src)
         if not flat.all:
-            dst += vec_compress_store(dst, best, masks[flat.taps] & there, sizeof(number),
+            dst += vec_compress_store(dst, best, masks[flat.taps] & there, sizeof(max_t),
                                       dst + lanes <= stop)
         else:
-            store_lanes(dst + i, best, imin(lanes, n - i) * <Py_ssize_t>sizeof(number))
+            store_lanes(dst + i, best, imin(lanes, n - i) * <Py_ssize_t>sizeof(max_t))
         masks += flat.taps + 1
         if masks == end:
             masks = flat.masks

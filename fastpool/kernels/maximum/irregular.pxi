@@ -106,24 +106,24 @@ cdef inline Py_ssize_t slab_offset(const Group *g, Py_ssize_t slab) noexcept nog
 # ----------------------------------------------------------------------------------------- values
 
 
-cdef inline void take_taps(number *band, const Group *g, Taps *taps, bint more,
+cdef inline void take_taps(max_t *band, const Group *g, Taps *taps, bint more,
                            vec_flag *nan) noexcept nogil:
     """Set the band to the maximum of some taps, with `more` also of what it holds. Track NaN."""
     cdef Py_ssize_t n = g.channels, c
     cdef bint whole = g.x.col == n or g.cols == 1
-    cdef const number *src = <const number *>g.x.data
-    cdef number *dst = band
+    cdef const max_t *src = <const max_t *>g.x.data
+    cdef max_t *dst = band
     taps.count += more
     for c in range(1 if whole else g.cols):
         if more:
             taps.offsets[taps.count - 1] = <char *>dst - <char *>src
-            taps.offsets[taps.count - 1] //= <Py_ssize_t>sizeof(number)
+            taps.offsets[taps.count - 1] //= <Py_ssize_t>sizeof(max_t)
         window_rows(dst, 0, src, 0, taps, 1, g.cols * n if whole else n, nan)
         dst, src = dst + n, src + g.x.col
     taps.count = 0
 
 
-cdef void band_of_values(number *band, const Group *g, vec_flag *nan) noexcept nogil:
+cdef void band_of_values(max_t *band, const Group *g, vec_flag *nan) noexcept nogil:
     """Set the band to the maximum of what is under a group, and track NaN."""
     cdef Py_ssize_t slab, r, col, at
     cdef bint more = False
@@ -155,30 +155,30 @@ cdef inline void load_band(void *keys, int key_bytes, const Group *g,
         load(keys, n, g.x.data + at * size, g.x.col, g.cols, n, g.pool.rule)
 
 
-cdef void band_of_keys(key_t *band, key_t *spare, const Group *g) noexcept nogil:
+cdef void band_of_keys(any_key *band, any_key *spare, const Group *g) noexcept nogil:
     """Set the band to the maximum of what is under a group, as keys. `spare` is as large."""
     cdef Py_ssize_t n = g.cols * g.channels, slab, r, col, at
     cdef Taps both
     both.count, both.offsets[0], both.offsets[1] = 2, 0, spare - band
-    fill(band, n, <key_t>lowest(band))
+    fill_lowest(band, n)
     for slab in range(g.slabs):
         at = slab_offset(g, slab)
         for r in range(g.rows):
             col = 0
             while col < g.span:
-                load_band(spare, <int>sizeof(key_t), g,
+                load_band(spare, <int>sizeof(any_key), g,
                           at + imin(col, g.span - g.cols) * g.x.col)
-                window_rows(band, 0, <const key_t *>band, 0, &both, 1, n, NULL)
+                window_rows(band, 0, <const any_key *>band, 0, &both, 1, n, NULL)
                 col += g.cols
             at += g.x.row
 
 
-cdef void pool_columns(number *dst, Py_ssize_t step, number *band, Group *g) noexcept nogil:
+cdef void pool_columns(max_t *dst, Py_ssize_t step, max_t *band, Group *g) noexcept nogil:
     """Pool the columns of a group, and go to the column after it. The band is overwritten."""
     cdef const Window *w = &g.pool.frame.problem.cols
-    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), n = g.channels
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(max_t), n = g.channels
     cdef Py_ssize_t least = imin(shortest(w), g.cols), covered = 1, o, count, more
-    cdef const number *src
+    cdef const max_t *src
     cdef narrow_t one
     cdef Taps taps
     if n < lanes or least >= MAX_TAPS:
@@ -187,16 +187,16 @@ cdef void pool_columns(number *dst, Py_ssize_t step, number *band, Group *g) noe
             more = imin(covered, least - covered)
             covered += more
             set_taps(&taps, 2, more * n)
-            window_run(band, <const number *>band, &taps,
+            window_run(band, <const max_t *>band, &taps,
                        round_up((g.cols - covered + 1) * n, lanes), NULL)
     for o in range(g.outputs):
         src = band + (g.col_at.start - g.first) * n
         count = imin(g.col_at.stop - g.col_at.start, g.cols)
         next_window(&g.col_at, w)
         if n == 1:
-            one = narrow_max(narrow_load(src, sizeof(number)),
-                             narrow_load(src + count - covered, sizeof(number)), src)
-            narrow_store(dst + o * step, one, sizeof(number))
+            one = narrow_max(narrow_load(src, sizeof(max_t)),
+                             narrow_load(src + count - covered, sizeof(max_t)), src)
+            narrow_store(dst + o * step, one, sizeof(max_t))
         else:
             set_taps(&taps, ceil_div(count, covered), covered * n)
             taps.offsets[taps.count - 1] = (count - covered) * n
@@ -204,16 +204,16 @@ cdef void pool_columns(number *dst, Py_ssize_t step, number *band, Group *g) noe
 
 
 cdef bint tile_irregular(const Pool *pool, const View *x, const View *y, const Tile *tile,
-                         Scratch *scratch, number *tag) noexcept nogil:
+                         Scratch *scratch, max_t *tag) noexcept nogil:
     """Pool one tile. Return False if its input holds a NaN."""
-    cdef number *band = <number *>area_of(pool, scratch.area, BAND)
-    cdef number *dst
+    cdef max_t *band = <max_t *>area_of(pool, scratch.area, BAND)
+    cdef max_t *dst
     cdef vec_flag nan = flag_none()
     cdef Py_ssize_t plane, r
     cdef Group g
     start_groups(&g, pool, x, tile)
     for plane in range(tile.planes):
-        dst = <number *>y.data + output_offset(&pool.frame.problem, y, tile, plane)
+        dst = <max_t *>y.data + output_offset(&pool.frame.problem, y, tile, plane)
         for r in range(tile.rows):
             start_row(&g, tile, plane, r)
             while next_group(&g, tile):
@@ -223,11 +223,11 @@ cdef bint tile_irregular(const Pool *pool, const View *x, const View *y, const T
 
 
 cdef void tile_irregular_keys(const Pool *pool, const View *x, const View *y, const Tile *tile,
-                              Scratch *scratch, key_t *tag) noexcept nogil:
+                              Scratch *scratch, any_key *tag) noexcept nogil:
     """Pool one tile as keys."""
-    cdef key_t *band = <key_t *>area_of(pool, scratch.area, BAND)
-    cdef key_t *spare = <key_t *>area_of(pool, scratch.area, SLAB)
-    cdef key_t *pooled = <key_t *>area_of(pool, scratch.area, POOLED)
+    cdef any_key *band = <any_key *>area_of(pool, scratch.area, BAND)
+    cdef any_key *spare = <any_key *>area_of(pool, scratch.area, SLAB)
+    cdef any_key *pooled = <any_key *>area_of(pool, scratch.area, POOLED)
     cdef Py_ssize_t n = tile.channels, plane, r
     cdef Group g
     start_groups(&g, pool, x, tile)
@@ -237,7 +237,7 @@ cdef void tile_irregular_keys(const Pool *pool, const View *x, const View *y, co
             while next_group(&g, tile):
                 band_of_keys(band, spare, &g)
                 pool_columns(pooled + (g.output - tile.col) * n, n, band, &g)
-            store_keys(y, tile, plane, r, 1, <const key_t *>pooled, pool)
+            store_keys(y, tile, plane, r, 1, <const any_key *>pooled, pool)
 
 
 # ------------------------------------------------------------------------------------ with indices
@@ -249,7 +249,7 @@ cdef void band_of_pairs(int64_t *keys, int64_t *places, int64_t *spare, const in
     cdef const Problem *p = &g.pool.frame.problem
     cdef Py_ssize_t n = g.cols * g.channels, slab, r, col, at, place, skipped
     # A lowest key that is left needs no position: `settle_margins` finds it.
-    fill(keys, n, <int64_t>lowest(keys))
+    fill_lowest(keys, n)
     fill(places, n, <int64_t>0)
     for slab in range(g.slabs):
         at = slab_offset(g, slab)

@@ -18,10 +18,10 @@ cdef inline const number *element(const number *src, Py_ssize_t at,
     return <const number *>(<const char *>src + at * keys.size)
 
 
-cdef inline void load_keys(key_t *keys, const View *x, Py_ssize_t at, const Pool *p,
+cdef inline void load_keys(any_key *keys, const View *x, Py_ssize_t at, const Pool *p,
                            const Tile *tile) noexcept nogil:
     """Load the input under a tile as keys: rows x columns x channels, contiguous."""
-    cdef keys_load_t load = keys_loader(p.frame.problem.code, <int>sizeof(key_t))
+    cdef keys_load_t load = keys_loader(p.frame.problem.code, <int>sizeof(any_key))
     cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
     cdef Py_ssize_t n = tile.channels, size = p.frame.problem.size, r
     cdef int rule = p.rule
@@ -42,18 +42,18 @@ cdef inline Py_ssize_t pooled_rows(const Pool *p) noexcept nogil:
 
 
 cdef inline void store_keys(const View *y, const Tile *tile, Py_ssize_t plane, Py_ssize_t row,
-                            Py_ssize_t count, const key_t *pooled, const Pool *p) noexcept nogil:
+                            Py_ssize_t count, const any_key *pooled, const Pool *p) noexcept nogil:
     """Store `count` rows of the tile, from its row `row` on."""
-    cdef keys_store_t store = keys_storer(p.frame.problem.code, <int>sizeof(key_t))
+    cdef keys_store_t store = keys_storer(p.frame.problem.code, <int>sizeof(any_key))
     cdef Py_ssize_t n = tile.channels, size = p.frame.problem.size, r
     cdef Py_ssize_t at = output_offset(&p.frame.problem, y, tile, plane) + row * y.row
     if y.col == n and y.row == tile.cols * n:
-        store(y.data + at * size, 0, pooled, 0, 1, count * y.row)
+        store(y.data + at * size, 0, pooled, 0, 1, count * y.row, p.rule)
         return
     for r in range(count):
         if y.col == n:
             store(y.data + (at + r * y.row) * size, 0, pooled + r * tile.cols * n, 0, 1,
-                  tile.cols * n)
+                  tile.cols * n, p.rule)
         else:
             store(y.data + (at + r * y.row) * size, y.col, pooled + r * tile.cols * n, n,
-                  tile.cols, n)
+                  tile.cols, n, p.rule)

@@ -88,8 +88,9 @@ cdef inline void accumulate(number *dst, const number *src, const Taps *taps, Py
         window_rows(dst, 0, <const number *>dst, 0, &both, 1, n, nan)
 
 
-cdef void gather_keys(key_t *slab, const View *x, Py_ssize_t at, const Pool *p, const Tile *tile,
-                      const Py_ssize_t *counts, Py_ssize_t total, key_t *spare) noexcept nogil:
+cdef void gather_keys(any_key *slab, const View *x, Py_ssize_t at, const Pool *p,
+                      const Tile *tile, const Py_ssize_t *counts, Py_ssize_t total,
+                      any_key *spare) noexcept nogil:
     """Store the maximum of `total` slabs, as keys, in `slab`; `at` is the offset of the first."""
     cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo, t
     cdef Taps both
@@ -98,5 +99,5 @@ cdef void gather_keys(key_t *slab, const View *x, Py_ssize_t at, const Pool *p, 
         load_keys(slab if t == 0 else spare, x,
                   at + lead_offset(&p.frame.problem, x.lead, counts, t), p, tile)
         if t > 0:
-            window_rows(slab, 0, <const key_t *>slab, 0, &both, 1, rows * cols * tile.channels,
+            window_rows(slab, 0, <const any_key *>slab, 0, &both, 1, rows * cols * tile.channels,
                         NULL)

@@ -75,7 +75,7 @@ cdef void separate_row_pass(number *dst, Py_ssize_t dst_step, const number *src,
     for o in range(run.count):
         real = real_taps(w, run.first + o, &lo)
         if real == 0:
-            fill(dst, pixels * n, <number>lowest(dst))
+            fill_lowest(dst, pixels * n)
         t = 0
         while t < real:
             rows = imin(ROWS_AT_ONCE, real - t)
@@ -135,7 +135,7 @@ cdef void chain_row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py
         while real > 0 and at + (real - 1) * w.shifts[0] >= w.size:
             real -= 1
         if real == 0:
-            fill(chain + r * n, n, <number>lowest(chain))
+            fill_lowest(chain + r * n, n)
         else:
             taps.count = real
             window_rows(chain + r * n, n, src + (at - origin) * src_step, 0, &taps, 1, n, run.nan)
@@ -186,7 +186,7 @@ cdef void long_row_pass(number *dst, Py_ssize_t dst_step, const number *src, Py_
                       src_step, end - begin, width, keys.rule)
         else:
             for r in range(end - begin):
-                fill(rows + r * pitch, lanes, <number>lowest(dst))
+                fill_lowest(rows + r * pitch, lanes)
                 memcpy(rows + r * pitch, src + (begin + r - run.origin) * src_step,
                        n * sizeof(number))
         van_herk_rows(dst + start, dst_step, <const number *>rows, pitch, width, True, wide, &part)

@@ -171,7 +171,7 @@ cdef void pair_row_pass(const PairRows *to, const PairRows *source, int64_t add,
             out = from_pair(to, o * to.step, tag)
             taps.count = real = real_taps(w, run.first + o, &at)
             if real == 0:
-                fill(<key_t *>out.keys, n, <key_t>lowest(tag))
+                fill_lowest(<key_t *>out.keys, n)
                 fill(<key_t *>out.places, n, <key_t>0)
             else:
                 chain = from_pair(source, (at - run.origin) * source.step, tag)
@@ -188,7 +188,7 @@ cdef void pair_row_pass(const PairRows *to, const PairRows *source, int64_t add,
                 memcpy(ck + r * pitch, sk + at, width * sizeof(key_t))
                 memcpy(cp + r * pitch, sp + at, width * sizeof(key_t))
             else:
-                fill(ck + r * pitch, width, <key_t>lowest(tag))
+                fill_lowest(ck + r * pitch, width)
                 fill(cp + r * pitch, width, <key_t>0)
         chain.keys, chain.places, chain.step = ck, cp, pitch
         rows = length
@@ -282,7 +282,7 @@ cdef void tile_pairs(const Pool *pool, const Job *job, const Tile *tile, Scratch
         fill_positions(iota, pitch + 2 * lanes, <int64_t>-tile.left)
     for plane in range(tile.planes):
         if total == 0 or rows == 0 or cols == 0:
-            fill(keys, tile.rows * out, <key_t>lowest(tag))
+            fill_lowest(keys, tile.rows * out)
             fill(places, tile.rows * out, <key_t>0)
             total = 0
         for t in range(total):

@@ -76,7 +76,7 @@ cdef inline void column_edge(number *dst, Py_ssize_t dst_step, const number *src
     for o in range(first, end):
         real = real_taps(w, o, &lo)
         if real == 0:
-            fill(dst, lanes, <number>lowest(dst))
+            fill_lowest(dst, lanes)
         else:
             at = src + (lo - start) * src_step
             best = track_nan(vec_load(at + leads.offsets[0]), nan, src)
@@ -97,7 +97,7 @@ cdef inline void border_row(number *dst, const number *src, Py_ssize_t src_step,
     cdef Taps taps
     if real == 0:
         for plane in range(planes.count):
-            fill(dst + plane * planes.target, n, <number>lowest(dst))
+            fill_lowest(dst + plane * planes.target, n)
         return
     taps_across_slabs(&taps, run.leads, real, w.dilation * src_step)
     window_rows(dst, planes.target, src + (lo - run.origin) * src_step, planes.source, &taps,
@@ -183,9 +183,8 @@ cdef void fill_margins(number *band, Py_ssize_t pitch, Py_ssize_t data, const Ti
                        Py_ssize_t rows) noexcept nogil:
     cdef Py_ssize_t real = tile.col_hi - tile.col_lo, r
     for r in range(rows):
-        fill(band + r * pitch + data, tile.left, <number>lowest(band))
-        fill(band + r * pitch + data + tile.left + real, tile.span - tile.left - real,
-             <number>lowest(band))
+        fill_lowest(band + r * pitch + data, tile.left)
+        fill_lowest(band + r * pitch + data + tile.left + real, tile.span - tile.left - real)
 
 
 cdef inline void set_pass_of_rows(Pass *run, const Work *work) noexcept nogil:

@@ -22,8 +22,8 @@ cdef vec_flag pool_pixels_as_row(number *dst, const Target *to, const number *sr
     cdef Taps taps
     cdef Pass run
     for r in range(tile.rows):
-        fill(band + r * pitch, left, <number>lowest(band))
-        fill(band + r * pitch + left + real, span - left - real, <number>lowest(band))
+        fill_lowest(band + r * pitch, left)
+        fill_lowest(band + r * pitch + left + real, span - left - real)
     set_pass_of_rows(&run, work)
     run.nan = &nan
     row_pass(band + left, pitch, src, s.row, real, &run)

@@ -61,7 +61,7 @@ cdef struct Pool:                       # a pooling to maxima, ready to run
     int strategy                        # a Strategy
     bint in_place                       # chains of columns overwrite the band, margins too
     bint with_indices
-    bint keyed                          # pooled as keys: 16-bit floats, nan="ignore"
+    bint keyed                          # pooled as keys: 16-bit floats, nan="ignore", minima
     int key_bytes, rule                 # of a key; key_rule
     TapsChoice taps
     FlatPlanes *flat

@@ -9,12 +9,13 @@ cdef vec_flag pool_planes(number *dst, const Target *to, const number *src, cons
     cdef int strategy = work.pool.strategy
     if VEC_MASKS and strategy == SLIDE_DOWN:
         return pool_slide_down(dst, to, src, s, work)
-    if VEC_MASKS and strategy == FLAT_PLANES:
-        return pool_flat_planes(dst, to, src, s, work)
-    if VEC_MASKS and strategy == STRIDE_TWO:
-        return pool_stride_two(dst, to, src, s, work)
-    if strategy == APART:
-        return pool_apart(dst, to, src, s, work)
+    if number in max_t:                 # (minima of the others would be 35 kB)
+        if VEC_MASKS and strategy == FLAT_PLANES:
+            return pool_flat_planes(dst, to, src, s, work)
+        if VEC_MASKS and strategy == STRIDE_TWO:
+            return pool_stride_two(dst, to, src, s, work)
+        if strategy == APART:
+            return pool_apart(dst, to, src, s, work)
     return pool_whole_plane(dst, to, src, s, work)
 
 
@@ -56,14 +57,15 @@ cdef bint tile_values(const Pool *pool, const View *x, const View *y, const Tile
     cdef Source source
     cdef Target target
     cdef Work work
-    if pool.strategy == IRREGULAR:
-        return tile_irregular(pool, x, y, tile, scratch, tag)
-    if pool.strategy == WHOLE_PIXELS:
-        return tile_whole_pixels(pool, x, y, tile, scratch, NULL, tag)
+    if number in max_t:
+        if pool.strategy == IRREGULAR:
+            return tile_irregular(pool, x, y, tile, scratch, tag)
+        if pool.strategy == WHOLE_PIXELS:
+            return tile_whole_pixels(pool, x, y, tile, scratch, NULL, tag)
     if total == 0 or rows == 0 or cols == 0:
         for plane in range(tile.planes):
             dst = <number *>y.data + output_offset(p, y, tile, plane)
-            fill_tile(dst, y, tile, <number>lowest(tag))
+            fill_tile(dst, y, tile)
         return True
     dst = <number *>y.data + output_offset(p, y, tile, 0)
     src = <const number *>x.data + input_offset(p, x, tile, 0) + first
@@ -100,7 +102,7 @@ cdef bint tile_values(const Pool *pool, const View *x, const View *y, const Tile
     elif (pool.strategy == PIXELS_AS_ROW and source.col == tile.channels and y.col == tile.channels
           and total <= MAX_TAPS):
         seen = pool_pixels_as_row(dst, &target, src, &source, &work)
-    elif takes_all_taps(pool):
+    elif number in max_t and takes_all_taps(pool):
         seen = pool_direct_pixels(dst, &target, src, &source, &work)
     else:
         seen = pool_pixels(dst, &target, src, &source, &work)
@@ -112,27 +114,28 @@ cdef inline bint adds_leads(const Pool *p) noexcept nogil:
     return p.strategy == STRIDE_TWO or p.strategy == APART
 
 
-cdef void fill_tile(number *dst, const View *y, const Tile *tile, number value) noexcept nogil:
+cdef void fill_tile(number *dst, const View *y, const Tile *tile) noexcept nogil:
+    """Store the result of windows without elements."""
     cdef Py_ssize_t r, c
     for r in range(tile.rows):
         for c in range(tile.cols):
-            fill(dst + r * y.row + c * y.col, tile.channels, value)
+            fill_lowest(dst + r * y.row + c * y.col, tile.channels)
 
 
 cdef void tile_keys(const Pool *pool, const View *x, const View *y, const Tile *tile,
-                    Scratch *scratch, key_t *tag) noexcept nogil:
-    """Pool one tile as keys: 16-bit floats, and any float with a NaN rule to follow."""
+                    Scratch *scratch, any_key *tag) noexcept nogil:
+    """Pool one tile as keys: 16-bit floats, floats with a NaN rule to follow, and minima."""
     cdef const Problem *p = &pool.frame.problem
-    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(key_t), n = tile.channels
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(any_key), n = tile.channels
     cdef Py_ssize_t counts[MAX_LEADS]
     cdef Py_ssize_t data, total, at, plane, first, r, count
     cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, cols = tile.col_hi - tile.col_lo
     cdef Py_ssize_t pitch = band_pitch(p, tile, lanes, &data)
-    cdef key_t *slab = <key_t *>area_of(pool, scratch.area, SLAB)
-    cdef key_t *band = <key_t *>area_of(pool, scratch.area, BAND)
-    cdef key_t *dense = <key_t *>area_of(pool, scratch.area, DENSE)
-    cdef key_t *pooled = <key_t *>area_of(pool, scratch.area, POOLED)
-    cdef const key_t *src
+    cdef any_key *slab = <any_key *>area_of(pool, scratch.area, SLAB)
+    cdef any_key *band = <any_key *>area_of(pool, scratch.area, BAND)
+    cdef any_key *dense = <any_key *>area_of(pool, scratch.area, DENSE)
+    cdef any_key *pooled = <any_key *>area_of(pool, scratch.area, POOLED)
+    cdef const any_key *src
     cdef bint small = pools_planes(pool), direct = takes_all_taps(pool)
     cdef Taps one
     cdef Source source
@@ -145,7 +148,7 @@ cdef void tile_keys(const Pool *pool, const View *x, const View *y, const Tile *
         return
     if pool.strategy == FLAT_PLANES and rows * cols != p.rows.size * p.cols.size:
         small = False
-    keys.load, keys.size = keys_loader(p.code, <int>sizeof(key_t)), p.size
+    keys.load, keys.size = keys_loader(p.code, <int>sizeof(any_key)), p.size
     keys.rule = pool.rule
     if pool.strategy == WHOLE_PIXELS:
         tile_whole_pixels(pool, x, y, tile, scratch, &keys, tag)
@@ -159,25 +162,25 @@ cdef void tile_keys(const Pool *pool, const View *x, const View *y, const Tile *
     scratch.margins = -1
     for plane in range(tile.planes):
         if total == 0 or rows == 0 or cols == 0:
-            fill(pooled, tile.cols * n, <key_t>lowest(tag))
+            fill_lowest(pooled, tile.cols * n)
             for r in range(tile.rows):
-                store_keys(y, tile, plane, r, 1, <const key_t *>pooled, pool)
+                store_keys(y, tile, plane, r, 1, <const any_key *>pooled, pool)
             continue
         at = input_offset(p, x, tile, plane) + first
         set_pass_of_rows(&run, &work)
         if total == 1 and p.rows.steps > 1 and not small:       # chains begin with keys
-            src, run.keys = <const key_t *>(x.data + at * p.size), &keys
+            src, run.keys = <const any_key *>(x.data + at * p.size), &keys
             source.row, source.col = x.row, x.col
         else:
             gather_keys(slab, x, at, pool, tile, counts, total,
-                        <key_t *>area_of(pool, scratch.area, SPARE))
+                        <any_key *>area_of(pool, scratch.area, SPARE))
             src, source.row, source.col = slab, cols * n, n
         if small or direct:
             if small:
                 pool_planes(pooled, &target, src, &source, &work)
             else:
                 pool_direct_pixels(pooled, &target, src, &source, &work)
-            store_keys(y, tile, plane, 0, tile.rows, <const key_t *>pooled, pool)
+            store_keys(y, tile, plane, 0, tile.rows, <const any_key *>pooled, pool)
             continue
         if p.channels_last:
             pitch = cols * n
@@ -192,16 +195,16 @@ cdef void tile_keys(const Pool *pool, const View *x, const View *y, const Tile *
             count = imin(pooled_rows(pool), r)
             r -= count
             if p.channels_last:
-                row_pass(pooled, n, <const key_t *>(band + r * pitch), n, n, &run)
+                row_pass(pooled, n, <const any_key *>(band + r * pitch), n, n, &run)
             else:
                 at = data + r * pitch
                 column_pass(pooled, tile.cols, band + at, band + at if pool.in_place else dense,
                             pitch, &p.cols, count, tile.cols)
-            store_keys(y, tile, plane, r, count, <const key_t *>pooled, pool)
+            store_keys(y, tile, plane, r, count, <const any_key *>pooled, pool)
 
 
 cdef void make_bools(const Problem *p, const View *y, const Tile *tile) noexcept nogil:
-    """Make 1 of every maximum but 0: any other byte is True too."""
+    """Make 1 of every result but 0: any other byte is True too."""
     cdef uint8_t *row
     cdef bint whole = y.col == tile.channels
     cdef Py_ssize_t n = tile.cols * tile.channels if whole else tile.channels, plane, r, c
@@ -244,6 +247,8 @@ cdef bint pool_values(const Job *job, const Tile *tile, Scratch *scratch) noexce
     cdef const View *y = &job.y
     cdef int code = p.frame.problem.code
     cdef bint done
+    if p.rule & MINIMUM:
+        return pool_minima(p, x, y, tile, scratch)
     if code == F32:
         return tile_values(p, x, y, tile, scratch, <float *>NULL)
     if code == F64:
@@ -266,6 +271,22 @@ cdef bint pool_values(const Job *job, const Tile *tile, Scratch *scratch) noexce
     if code == U32:
         return tile_values(p, x, y, tile, scratch, <uint32_t *>NULL)
     return tile_values(p, x, y, tile, scratch, <uint64_t *>NULL)
+
+
+cdef bint pool_minima(const Pool *p, const View *x, const View *y, const Tile *tile,
+                      Scratch *scratch) noexcept nogil:
+    """Pool one tile of a dtype whose minima are taken as they are. Return False for a NaN."""
+    cdef int code = p.frame.problem.code
+    if code == F32:
+        return tile_values(p, x, y, tile, scratch, <min_f32_t *>NULL)
+    if code == F64:
+        return tile_values(p, x, y, tile, scratch, <min_f64_t *>NULL)
+    if code == U16:
+        return tile_values(p, x, y, tile, scratch, <min_u16_t *>NULL)
+    tile_values(p, x, y, tile, scratch, <min_u8_t *>NULL)
+    if code == BOOL:
+        make_bools(&p.frame.problem, y, tile)
+    return True
 
 
 cdef bint pool_taps(const Job *job, const Tile *tile, Scratch *scratch) noexcept nogil:
@@ -340,7 +361,9 @@ cdef void pool_task(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:
         else:
             tile_pairs(p, job, &tile, scratch, <int64_t *>NULL)
     elif p.keyed or not pool_values(job, &tile, scratch):
-        if p.frame.problem.size == 2:
+        if p.frame.problem.size == 1:
+            tile_keys(p, x, y, &tile, scratch, <int8_t *>NULL)
+        elif p.frame.problem.size == 2:
             tile_keys(p, x, y, &tile, scratch, <int16_t *>NULL)
         elif p.frame.problem.size == 4:
             tile_keys(p, x, y, &tile, scratch, <int32_t *>NULL)

@@ -33,7 +33,8 @@ cdef inline vec_t max_track_nan(vec_t a, vec_t b, vec_flag *nan, const number *t
 
 
 cdef inline bint has_nans(const number *tag) noexcept nogil:
-    return number is float or number is double
+    return (number is float or number is double or number is min_f32_t
+            or number is min_f64_t)
 
 
 cdef inline vec_t window_at(const number *src, const Py_ssize_t *taps, Py_ssize_t count,

@@ -76,7 +76,7 @@ cdef inline Pairs pairs_from(Pairs pairs, Py_ssize_t at) noexcept nogil:
 
 
 cdef inline void fill_none(Pairs to, Py_ssize_t n) noexcept nogil:
-    fill(to.keys, n, <int64_t>lowest(to.keys))
+    fill_lowest(to.keys, n)
     fill(to.places, n, <int64_t>NOWHERE)
 
 
@@ -264,9 +264,9 @@ cdef void store_output(const RunningTask *task, Py_ssize_t output, Pairs pairs) 
             if p.with_indices:
                 z_at += i * axis_stride(z, p.running[level].which)
         if y_step == n:
-            store(y.data + y_at * size, 0, pairs.keys, 0, 1, cols * n)
+            store(y.data + y_at * size, 0, pairs.keys, 0, 1, cols * n, p.rule)
         else:
-            store(y.data + y_at * size, y_step, pairs.keys, n, cols, n)
+            store(y.data + y_at * size, y_step, pairs.keys, n, cols, n, p.rule)
         if p.with_indices and p.indexing.bytes == 8:
             store_positions(<int64_t *>z.data + z_at, z_step, pairs.places, cols, task)
         elif p.with_indices:

@@ -38,6 +38,8 @@ cdef int plan_maximum(Pool *p, schedule) except -1:
     p.rule = NAN_IGNORE if schedule.nan == "ignore" else 0
     if p.with_indices:
         p.rule |= ZEROS_EQUAL
+    if schedule.minimum:
+        p.rule |= MINIMUM
     set_indexing(&p.indexing, schedule)
     if not VEC_MASKS and (p.strategy == SLIDE_DOWN or p.strategy == STRIDE_TWO
                           or p.strategy == FLAT_PLANES):

@@ -8,7 +8,7 @@
 # The rows under an output row are pooled vector by vector. Shuffles then pair their columns.
 
 cdef inline vec_t join_pairs(vec_t evens, vec_t odds, vec_t next_evens, Py_ssize_t kernel,
-                             const number *tag) noexcept nogil:
+                             const max_t *tag) noexcept nogil:
     """Return windows of 2 or 3 columns, made of the columns at even and at odd places."""
     evens, odds = vec_max(evens, odds, tag), evens
     if kernel == 2:
@@ -16,7 +16,7 @@ cdef inline vec_t join_pairs(vec_t evens, vec_t odds, vec_t next_evens, Py_ssize
     return vec_max(evens, vec_shift_in(odds, next_evens, tag), tag)
 
 
-cdef inline void row_stride_two(number *dst, const number *src, const Taps *taps,
+cdef inline void row_stride_two(max_t *dst, const max_t *src, const Taps *taps,
                                 const byte_mask *masks, Py_ssize_t kernel, Py_ssize_t n, bint both,
                                 vec_flag *nan) noexcept nogil:
     """Pool one row of n windows of 2 or 3 columns.
@@ -24,7 +24,7 @@ cdef inline void row_stride_two(number *dst, const number *src, const Taps *taps
     The masks are those of the first pair of vectors, of the last pair and of the pair after it.
     `both` says whether the last pair has an element in its second vector.
     """
-    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), count = taps.count
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(max_t), count = taps.count
     cdef const Py_ssize_t *rows = <const Py_ssize_t *>taps.offsets
     cdef vec_t a, b, evens, odds, next_evens, next_odds
     if n > lanes:
@@ -50,17 +50,17 @@ cdef inline void row_stride_two(number *dst, const number *src, const Taps *taps
         column_pair(&a, &b, src + 2 * lanes, rows, count, masks + 4, False, nan)
         evens = vec_concat_even(a, b, src)
     store_lanes(dst, join_pairs(next_evens, next_odds, evens, kernel, src),
-                n * <Py_ssize_t>sizeof(number))
+                n * <Py_ssize_t>sizeof(max_t))
 
 
-cdef vec_flag pool_stride_two(number *dst, const Target *to, const number *src, const Source *s,
+cdef vec_flag pool_stride_two(max_t *dst, const Target *to, const max_t *src, const Source *s,
                               const Work *work) noexcept nogil:
     """Pool a tile, row by row; `src` is its first element."""
     cdef const Tile *tile = work.tile
     cdef const Window *rows = &work.pool.frame.problem.rows
     cdef const Window *cols = &work.pool.frame.problem.cols
     cdef byte_mask masks[6]
-    cdef Py_ssize_t size = sizeof(number), lanes = VEC_BYTES // size, n = tile.cols
+    cdef Py_ssize_t size = sizeof(max_t), lanes = VEC_BYTES // size, n = tile.cols
     cdef Py_ssize_t start = tile.col * 2 - cols.begin - tile.col_lo
     cdef Py_ssize_t last = (n - 1) // lanes * lanes * 2
     cdef Py_ssize_t step = rows.dilation * s.row, plane, r, o, i, col, row, real, held = rows.kernel
@@ -80,7 +80,7 @@ cdef vec_flag pool_stride_two(number *dst, const Target *to, const number *src, 
             elif held < rows.kernel:
                 real = rows.kernel
             if real == 0:
-                fill(dst + r * to.row, n, <number>lowest(dst))
+                fill_lowest(dst + r * to.row, n)
                 continue
             if real != held:
                 held = real

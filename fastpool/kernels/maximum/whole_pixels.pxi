@@ -14,15 +14,15 @@ cdef enum:
     WIDE_PIXEL = 256        # bytes
 
 
-cdef inline void pool_more_pixels(number *best, const number *src, Py_ssize_t step,
+cdef inline void pool_more_pixels(max_t *best, const max_t *src, Py_ssize_t step,
                                   Py_ssize_t pixels, Py_ssize_t n, vec_flag *nan) noexcept nogil:
     """Include pixels of n elements, `step` apart, in their maxima so far."""
-    cdef Py_ssize_t done = 0, t, most = BYTES_AT_ONCE // (n * <Py_ssize_t>sizeof(number))
+    cdef Py_ssize_t done = 0, t, most = BYTES_AT_ONCE // (n * <Py_ssize_t>sizeof(max_t))
     cdef Taps taps
     most = imin(imax(most, PIXELS_AT_ONCE), MAX_TAPS - 1)
     while done < pixels:
         taps.count = 1 + imin(most, pixels - done)
-        taps.offsets[0] = (<char *>best - <const char *>src) // <Py_ssize_t>sizeof(number)
+        taps.offsets[0] = (<char *>best - <const char *>src) // <Py_ssize_t>sizeof(max_t)
         for t in range(1, taps.count):
             taps.offsets[t] = (t - 1) * step
         window_rows(best, 0, src, 0, &taps, 1, n, nan)
@@ -31,27 +31,27 @@ cdef inline void pool_more_pixels(number *best, const number *src, Py_ssize_t st
 
 
 cdef bint tile_whole_pixels(const Pool *pool, const View *x, const View *y, const Tile *tile,
-                            Scratch *scratch, const Keys *keys, number *tag) noexcept nogil:
+                            Scratch *scratch, const Keys *keys, max_t *tag) noexcept nogil:
     """Pool some channels of one batch. Return False if there is a NaN, unless they are keys."""
     cdef const Problem *p = &pool.frame.problem
-    cdef number *best = <number *>area_of(pool, scratch.area, POOLED)
-    cdef number *slab = <number *>area_of(pool, scratch.area, SLAB)
+    cdef max_t *best = <max_t *>area_of(pool, scratch.area, POOLED)
+    cdef max_t *slab = <max_t *>area_of(pool, scratch.area, SLAB)
     cdef Py_ssize_t n = tile.channels, r, i, at, pixels, some, step = x.col, wide = 1, half
     cdef Py_ssize_t most = 1
     cdef Runs runs = runs_of(p, x, False)
-    cdef const number *src
+    cdef const max_t *src
     cdef vec_flag nan = flag_none()
     if keys != NULL:
         step, most = n, imax(1, KEYS_AT_ONCE // n)
     if step == n:
-        wide = imax(1, WIDE_PIXEL // (n * <Py_ssize_t>sizeof(number)))
-    fill(best, wide * n, <number>lowest(tag))
+        wide = imax(1, WIDE_PIXEL // (n * <Py_ssize_t>sizeof(max_t)))
+    fill_lowest(best, wide * n)
     for r in range(runs.count):
         at = input_offset(p, x, tile, 0) + run_offset(p, x, &runs, r, False)
         i = 0
         while i < runs.length:
             pixels = runs.length - i
-            src = <const number *>(x.data + (at + i * x.col) * p.size)
+            src = <const max_t *>(x.data + (at + i * x.col) * p.size)
             if keys != NULL:
                 pixels = imin(pixels, most)
                 if x.col == n:
@@ -70,9 +70,9 @@ cdef bint tile_whole_pixels(const Pool *pool, const View *x, const View *y, cons
         pool_more_pixels(best, best + (wide - half) * n, 0, 1, half * n, &nan)
         wide -= half
     if keys == NULL:
-        memcpy(y.data + output_offset(p, y, tile, 0) * p.size, best, n * sizeof(number))
-    elif number is int16_t or number is int32_t or number is int64_t:
-        store_keys(y, tile, 0, 0, 1, <const number *>best, pool)
+        memcpy(y.data + output_offset(p, y, tile, 0) * p.size, best, n * sizeof(max_t))
+    elif max_t in any_key:
+        store_keys(y, tile, 0, 0, 1, <const max_t *>best, pool)
     return not flag_any(nan)
 
 

@@ -10,18 +10,18 @@ cdef enum:
     MAX_VEC_BYTES = 64
 
 
-cdef vec_flag pool_few(number *dst, const Target *to, const number *src, const Source *s,
+cdef vec_flag pool_few(max_t *dst, const Target *to, const max_t *src, const Source *s,
                        const Work *work) noexcept nogil:
     """Pool each plane of a few elements to one value, without vectors."""
     cdef Py_ssize_t n = s.rows * s.cols, i, plane
-    cdef number most, nan = 0
-    cdef number lanes[MAX_VEC_BYTES]
+    cdef max_t most, nan = 0
+    cdef max_t lanes[MAX_VEC_BYTES]
     for plane in range(work.planes):
         most = src[0]
         for i in range(n):
             if src[i] > most:
                 most = src[i]
-            if number is float or number is double:
+            if max_t is float or max_t is double:
                 if src[i] != src[i]:
                     nan = src[i]
         dst[0] = most
@@ -38,8 +38,9 @@ cdef vec_flag pool_whole_plane(number *dst, const Target *to, const number *src,
     cdef vec_t a, b, c, d
     cdef vec_flag nan = flag_none()
     cdef byte_mask mask = vec_mask_range(0, n * <Py_ssize_t>sizeof(number))
-    if 0 < n <= FEW_ELEMENTS and n < lanes:
-        return pool_few(dst, to, src, s, work)
+    if number in max_t:
+        if 0 < n <= FEW_ELEMENTS and n < lanes:
+            return pool_few(dst, to, src, s, work)
     for plane in range(work.planes):
         if n < lanes:
             a = vec_masked_load_or(src, mask, vec_lowest(src))

@@ -25,6 +25,10 @@ MAX_BY_INTRINSIC(i32, __m256i, _mm256_max_epi32)
 MAX_BY_INTRINSIC(u32, __m256i, _mm256_max_epu32)
 MAX_BY_COMPARE(i64)
 MAX_BY_COMPARE(u64)
+MAX_BY_INTRINSIC(min_f32, __m256, _mm256_min_ps)
+MAX_BY_INTRINSIC(min_f64, __m256d, _mm256_min_pd)
+MAX_BY_INTRINSIC(min_u8, __m256i, _mm256_min_epu8)
+MAX_BY_INTRINSIC(min_u16, __m256i, _mm256_min_epu16)
 DEFINE_NARROW_MAX_BY_SSE41
 
 /* ---- even and odd elements, and one element on ---- */

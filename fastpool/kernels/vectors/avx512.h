@@ -72,6 +72,10 @@ MAX_BY_INTRINSIC(i32, __m512i, _mm512_max_epi32)
 MAX_BY_INTRINSIC(u32, __m512i, _mm512_max_epu32)
 MAX_BY_INTRINSIC(i64, __m512i, _mm512_max_epi64)
 MAX_BY_INTRINSIC(u64, __m512i, _mm512_max_epu64)
+MAX_BY_INTRINSIC(min_f32, __m512, _mm512_min_ps)
+MAX_BY_INTRINSIC(min_f64, __m512d, _mm512_min_pd)
+MAX_BY_INTRINSIC(min_u8, __m512i, _mm512_min_epu8)
+MAX_BY_INTRINSIC(min_u16, __m512i, _mm512_min_epu16)
 DEFINE_NARROW_MAX_BY_SSE41
 
 /* ---- even and odd elements, and one element on ---- */

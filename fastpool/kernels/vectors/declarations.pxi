@@ -19,6 +19,14 @@ cdef extern from "kernels/vectors/vector.h" nogil:
     void vec_store_part(void *, vec_t, size_t)
     ctypedef struct narrow_t:
         pass
+    ctypedef struct min_f32_t:
+        pass
+    ctypedef struct min_f64_t:
+        pass
+    ctypedef struct min_u8_t:
+        pass
+    ctypedef struct min_u16_t:
+        pass
     narrow_t narrow_load(const void *, size_t)
     void narrow_store(void *, narrow_t, size_t)
     narrow_t narrow_max(narrow_t, narrow_t, ...)
@@ -46,10 +54,10 @@ cdef extern from "kernels/vectors/vector.h" nogil:
 
 cdef extern from "kernels/vectors/keys.h" nogil:
     int F16, BF16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, BOOL
-    int NAN_IGNORE, ZEROS_EQUAL
+    int NAN_IGNORE, ZEROS_EQUAL, MINIMUM
     const unsigned char *dtype_bytes
     ctypedef void (*keys_load_t)(void *, size_t, const void *, size_t, size_t, size_t, int) noexcept
-    ctypedef void (*keys_store_t)(void *, size_t, const void *, size_t, size_t, size_t) noexcept
+    ctypedef keys_load_t keys_store_t
     keys_load_t keys_loader(int, int)
     keys_store_t keys_storer(int, int)
     bint has_margin(...)
@@ -60,6 +68,7 @@ cdef extern from "kernels/vectors/indices.h" nogil:
 
 cdef extern from "kernels/vectors/loops.h" nogil:
     void fill(...)
+    void fill_lowest(...)
     void prefetch_bytes(const char *, Py_ssize_t)
     void fill_positions(...)
     void store_bools(uint8_t *, Py_ssize_t)
@@ -303,7 +312,7 @@ cdef extern from "kernels/vectors/threads.h" nogil:
     void store_relaxed(int64_t *, int64_t)
 
 
-ctypedef fused number:
+ctypedef fused max_t:       # elements whose maxima are taken as they are
     float
     double
     int8_t
@@ -316,7 +325,38 @@ ctypedef fused number:
     uint64_t
 
 
-ctypedef fused key_t:
+ctypedef fused min_t:       # elements whose minima are taken as they are
+    min_f32_t
+    min_f64_t
+    min_u8_t
+    min_u16_t
+
+
+ctypedef fused number:      # either of them
+    float
+    double
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+    min_f32_t
+    min_f64_t
+    min_u8_t
+    min_u16_t
+
+
+ctypedef fused any_key:     # keys as wide as elements, of values alone
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+
+
+ctypedef fused key_t:       # keys with positions of the same width
     int16_t
     int32_t
     int64_t

@@ -25,6 +25,10 @@ MAX_BY_COMPARE(i32)
 MAX_BY_COMPARE(u32)
 MAX_BY_COMPARE(i64)
 MAX_BY_COMPARE(u64)
+MIN_BY_COMPARE(f32)
+MIN_BY_COMPARE(f64)
+MIN_BY_COMPARE(u8)
+MIN_BY_COMPARE(u16)
 #define narrow_max vec_max
 
 /* ---- even and odd elements, and one element on ---- */

@@ -41,7 +41,13 @@ DEFINE_FILL(f32, float) DEFINE_FILL(f64, double)
 DEFINE_FILL(i16, int16_t) DEFINE_FILL(u16, uint16_t)
 DEFINE_FILL(i32, int32_t) DEFINE_FILL(u32, uint32_t)
 DEFINE_FILL(i64, int64_t) DEFINE_FILL(u64, uint64_t)
+#define DEFINE_FILL_OF_MIN(name)                                                                  \
+    INLINE void fill_min_##name(min_##name##_t *to, ptrdiff_t n, __typeof__(to->value) value) {   \
+        fill_##name(&to->value, n, value);                                                        \
+    }
+DEFINE_FILL_OF_MIN(f32) DEFINE_FILL_OF_MIN(f64) DEFINE_FILL_OF_MIN(u8) DEFINE_FILL_OF_MIN(u16)
 #define fill(to, n, value) BY_TYPE(fill, to)(to, n, value)
+#define fill_lowest(to, n) fill(to, n, lowest(to))
 
 /* ---- prefetch ---- */
 

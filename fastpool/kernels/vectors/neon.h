@@ -25,6 +25,10 @@ MAX_BY_INTRINSIC(i32, int32x4_t, vmaxq_s32)
 MAX_BY_INTRINSIC(u32, uint32x4_t, vmaxq_u32)
 MAX_BY_COMPARE(i64)
 MAX_BY_COMPARE(u64)
+MAX_BY_INTRINSIC(min_f32, float32x4_t, vminq_f32)
+MAX_BY_INTRINSIC(min_f64, float64x2_t, vminq_f64)
+MAX_BY_INTRINSIC(min_u8, uint8x16_t, vminq_u8)
+MAX_BY_INTRINSIC(min_u16, uint16x8_t, vminq_u16)
 #define narrow_max vec_max
 
 /* ---- even and odd elements, and one element on ---- */

@@ -35,12 +35,19 @@ typedef VECTOR(int64_t, VEC_BYTES) vec_i64;
 typedef VECTOR(uint64_t, VEC_BYTES) vec_u64;
 typedef VECTOR(long long, 16) narrow_t;
 
+/* Elements in the opposite order, whose maximum is the minimum of what they hold. */
+typedef struct { float value; } min_f32_t;
+typedef struct { double value; } min_f64_t;
+typedef struct { uint8_t value; } min_u8_t;
+typedef struct { uint16_t value; } min_u16_t;
+
 /* ---- the type of a pointer picks the operation: f is completed to f_f32, f_i8, ... ---- */
 
 #define BY_TYPE(f, p)                                                                             \
     _Generic(*(p), float: f##_f32, double: f##_f64, int8_t: f##_i8, uint8_t: f##_u8,              \
              int16_t: f##_i16, uint16_t: f##_u16, int32_t: f##_i32, uint32_t: f##_u32,            \
-             int64_t: f##_i64, uint64_t: f##_u64)
+             int64_t: f##_i64, uint64_t: f##_u64, min_f32_t: f##_min_f32,                         \
+             min_f64_t: f##_min_f64, min_u8_t: f##_min_u8, min_u16_t: f##_min_u16)
 /* Keys are integers; floats take the operation of the integer of their width. */
 #define BY_KEY(f, p)                                                                              \
     _Generic(*(p), int16_t: f##_i16, int32_t: f##_i32, int64_t: f##_i64, float: f##_i32,          \
@@ -127,6 +134,11 @@ INLINE byte_mask vec_mask_range(ptrdiff_t first, ptrdiff_t end) {
         vec_t greater = (vec_t)((vec_##tag)a > (vec_##tag)b);                                     \
         return (a & greater) | (b & ~greater);                                                    \
     }
+#define MIN_BY_COMPARE(tag)                                                                       \
+    INLINE vec_t vec_max_min_##tag(vec_t a, vec_t b) {                                            \
+        vec_t less = (vec_t)((vec_##tag)a < (vec_##tag)b);                                        \
+        return (a & less) | (b & ~less);                                                          \
+    }
 #define NARROW_BY_INTRINSIC(tag, type, call)                                                      \
     INLINE narrow_t narrow_max_##tag(narrow_t a, narrow_t b) {                                    \
         return (narrow_t)call((type)a, (type)b);                                                  \
@@ -149,7 +161,11 @@ INLINE byte_mask vec_mask_range(ptrdiff_t first, ptrdiff_t end) {
     NARROW_BY_INTRINSIC(i32, __m128i, _mm_max_epi32)                                              \
     NARROW_BY_INTRINSIC(u32, __m128i, _mm_max_epu32)                                              \
     NARROW_BY_COMPARE(i64, int64_t)                                                               \
-    NARROW_BY_COMPARE(u64, uint64_t)
+    NARROW_BY_COMPARE(u64, uint64_t)                                                              \
+    NARROW_BY_INTRINSIC(min_f32, __m128, _mm_min_ps)                                              \
+    NARROW_BY_INTRINSIC(min_f64, __m128d, _mm_min_pd)                                             \
+    NARROW_BY_INTRINSIC(min_u8, __m128i, _mm_min_epu8)                                            \
+    NARROW_BY_INTRINSIC(min_u16, __m128i, _mm_min_epu16)
 
 /* ---- narrow vectors: 16 bytes; only the first `bytes` (16, 8, 4, 2 or 1) are touched ---- */
 

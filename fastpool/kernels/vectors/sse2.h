@@ -25,6 +25,10 @@ MAX_BY_COMPARE(i32)
 MAX_BY_COMPARE(u32)
 MAX_BY_COMPARE(i64)
 MAX_BY_COMPARE(u64)
+MAX_BY_INTRINSIC(min_f32, __m128, _mm_min_ps)
+MAX_BY_INTRINSIC(min_f64, __m128d, _mm_min_pd)
+MAX_BY_INTRINSIC(min_u8, __m128i, _mm_min_epu8)
+MIN_BY_COMPARE(u16)
 #define narrow_max vec_max
 
 /* ---- even and odd elements, and one element on ---- */

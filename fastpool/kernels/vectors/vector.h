@@ -10,7 +10,8 @@
  *                                    are not read from memory
  *   vec_compress_store               store the elements that a mask names, one after the other, and
  *                                    return how many; with `room`, up to a vector may be written
- *   vec_max_TYPE, narrow_max_TYPE    the maximum; of floats, defined if neither is a NaN
+ *   vec_max_TYPE, narrow_max_TYPE    the maximum; of floats, defined if neither is a NaN; of
+ *                                    min_TYPE the minimum of TYPE
  *   vec_concat_even_BYTES            the elements at even places of two vectors in a row
  *   vec_concat_odd_4, _8             the elements at odd places
  *   vec_shift_in_BYTES               all of the first vector but its first element, then the first
@@ -83,6 +84,9 @@ INLINE vec_flag nan_or_f64(vec_flag seen, vec_t a, vec_t b) {
         return seen;                                                                              \
     }
 NO_NAN(i8) NO_NAN(u8) NO_NAN(i16) NO_NAN(u16) NO_NAN(i32) NO_NAN(u32) NO_NAN(i64) NO_NAN(u64)
+NO_NAN(min_u8) NO_NAN(min_u16)
+#define nan_or_min_f32 nan_or_f32
+#define nan_or_min_f64 nan_or_f64
 #define nan_or(seen, a, b, tag) BY_TYPE(nan_or, tag)(seen, a, b)
 
 /* ---- integers as wide as an element: positions ---- */
@@ -127,13 +131,22 @@ INLINE int32_t lowest_i32(void) { return INT32_MIN; }
 INLINE uint32_t lowest_u32(void) { return 0; }
 INLINE int64_t lowest_i64(void) { return INT64_MIN; }
 INLINE uint64_t lowest_u64(void) { return 0; }
+INLINE float lowest_min_f32(void) { return INFINITY; }
+INLINE double lowest_min_f64(void) { return INFINITY; }
+INLINE uint8_t lowest_min_u8(void) { return UINT8_MAX; }
+INLINE uint16_t lowest_min_u16(void) { return UINT16_MAX; }
 #define lowest(tag) BY_TYPE(lowest, tag)()
 
-#define DEFINE_VEC_LOWEST(type)                                                                   \
-    INLINE vec_t vec_lowest_##type(void) { return (vec_t)((vec_##type){0} + lowest_##type()); }
-DEFINE_VEC_LOWEST(f32) DEFINE_VEC_LOWEST(f64)
-DEFINE_VEC_LOWEST(i8) DEFINE_VEC_LOWEST(u8) DEFINE_VEC_LOWEST(i16) DEFINE_VEC_LOWEST(u16)
-DEFINE_VEC_LOWEST(i32) DEFINE_VEC_LOWEST(u32) DEFINE_VEC_LOWEST(i64) DEFINE_VEC_LOWEST(u64)
+#define DEFINE_VEC_LOWEST(tag, type)                                                              \
+    INLINE vec_t vec_lowest_##tag(void) { return (vec_t)((vec_##type){0} + lowest_##tag()); }
+DEFINE_VEC_LOWEST(f32, f32) DEFINE_VEC_LOWEST(min_f32, f32)
+DEFINE_VEC_LOWEST(f64, f64) DEFINE_VEC_LOWEST(min_f64, f64)
+DEFINE_VEC_LOWEST(i8, i8)
+DEFINE_VEC_LOWEST(u8, u8) DEFINE_VEC_LOWEST(min_u8, u8)
+DEFINE_VEC_LOWEST(i16, i16)
+DEFINE_VEC_LOWEST(u16, u16) DEFINE_VEC_LOWEST(min_u16, u16)
+DEFINE_VEC_LOWEST(i32, i32) DEFINE_VEC_LOWEST(u32, u32)
+DEFINE_VEC_LOWEST(i64, i64) DEFINE_VEC_LOWEST(u64, u64)
 #define vec_lowest(tag) BY_TYPE(vec_lowest, tag)()
 
 /* ---- the maximum of a vector's elements, as the first element of a narrow vector ---- */

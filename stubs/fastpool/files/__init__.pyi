@@ -6,14 +6,14 @@ from typing import SupportsIndex, TypeAlias, Unpack
 
 from numpy.typing import DTypeLike
 
-from .. import AvgPoolPlan, LpPoolPlan, MaxPoolPlan
+from .. import AvgPoolPlan, LpPoolPlan, MxxPoolPlan
 from .. import typing as t
 
 _Path: TypeAlias = str | os.PathLike[str]
 
-def max_pool(
+def mxx_pool(
     num_threads: SupportsIndex | None = None, **attributes: Unpack[t.PoolAttributes]
-) -> MaxPoolPlan: ...
+) -> MxxPoolPlan: ...
 def avg_pool(
     num_threads: SupportsIndex | None = None, **attributes: Unpack[t.AvgPoolAttributes]
 ) -> AvgPoolPlan: ...
@@ -26,12 +26,12 @@ def lp_pool(
 def global_lp_pool(
     num_threads: SupportsIndex | None = None, **attributes: Unpack[t.NormAttributes]
 ) -> LpPoolPlan: ...
-def global_max_pool(
+def global_mxx_pool(
     num_threads: SupportsIndex | None = None, **attributes: Unpack[t.MaximumAttributes]
-) -> MaxPoolPlan: ...
+) -> MxxPoolPlan: ...
 def adaptive_avg_pool(
     num_threads: SupportsIndex | None = None, **attributes: Unpack[t.MeanAttributes]
 ) -> AvgPoolPlan: ...
-def adaptive_max_pool(
+def adaptive_mxx_pool(
     num_threads: SupportsIndex | None = None, **attributes: Unpack[t.MaximumAttributes]
-) -> MaxPoolPlan: ...
+) -> MxxPoolPlan: ...

@@ -111,6 +111,7 @@ cdef class Plan:
                 storage_order=attributes.get("storage_order", 0),
                 index_axis=attributes.get("index_axis", 0),
                 num_threads=attributes.get("num_threads", 0),
+                minimum=attributes.get("minimum", 0),
             )
             fastpool_plan_max_pool(&self.plan, &a)
         elif source == "max_unpool":
