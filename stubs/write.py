@@ -293,20 +293,14 @@ def first_line(node):
     return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
 
 
-def name_of(node):
-    """Return the name of a definition, or the names of an import."""
-    imported = [alias.name for alias in getattr(node, "names", [])]
-    return getattr(node, "name", " ".join(imported))
-
-
 def expanded(text):
     """Return a stub with all names that hold a mark written as often as it stands for."""
     lines, pieces, done = text.splitlines(keepends=True), [], 0
     nodes = ast.parse(text).body
     while nodes:
         group = [nodes.pop(0)]
-        name = name_of(group[0])
-        while nodes and name and name_of(nodes[0]) == name:
+        name = getattr(group[0], "name", "")
+        while nodes and name and getattr(nodes[0], "name", "") == name:
             group.append(nodes.pop(0))
         piece = "".join(lines[done : group[-1].end_lineno])
         done = group[-1].end_lineno
@@ -363,8 +357,9 @@ def of_minima(sources):
 def main():
     folder = FOLDER / "fastpool"
     texts = {path: path.read_text(encoding="utf-8") for path in sorted(folder.glob("**/*.pyi"))}
-    sources = [texts[folder / f"_api/{name}.pyi"] for name in ("maximum", "adaptive")]
-    texts[folder / "_api/minimum.pyi"] = of_minima(sources)
+    sources = [folder / f"_api/{name}.pyi" for name in ("maximum", "adaptive")]
+    if sources[0] in texts:
+        texts[folder / "_api/minimum.pyi"] = of_minima([texts[source] for source in sources])
     for source, text in texts.items():
         path = FOLDER.parent / source.relative_to(FOLDER)
         module = Module(path.with_suffix(".py"))

@@ -9,9 +9,10 @@ SCRIPT = Path(__file__).parents[2] / "stubs" / "write.py"
 
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="needs stubs/write.py")
 
-MODULE = '__all__ = ["pool"]\nfrom ._more import pool1d, pool2d, pool3d\n\n\n'
+MODULE = '__all__ = ["pool"]\nfrom ._more import max_pool, min_pool, pool1d, pool2d, pool3d\n\n\n'
 MODULE += "def pool(x, pads=(0, 0), layout=LAYOUT, *, nan='propagate', out=None, **unknown): ..."
 MORE = "".join(f"def pool{n}d(input, stride={n}): ...\n" for n in (1, 2, 3))
+MORE += "def max_pool(input): ...\ndef min_pool(input): ...\n"
 STUB = '''"""Types."""
 
 from typing import overload
@@ -23,6 +24,7 @@ def pool(x: NDArray[_T], *, layout: t.Layout) -> NDArray[_T]: ...
 @overload
 def pool(x: _DataArray, **attributes: int) -> _DataArray: ...
 def poolNd() -> Tensor: ...
+def mxx_pool() -> MxxPool: ...
 
 class PoolNd(nn.PoolNd): ...
 '''
@@ -56,6 +58,8 @@ def pool(
 def pool1d(input: Tensor, stride: _Ints | None = 1) -> Tensor: ...
 def pool2d(input: Tensor, stride: _Ints | None = 2) -> Tensor: ...
 def pool3d(input: Tensor, stride: _Ints | None = 3) -> Tensor: ...
+def max_pool(input: Tensor) -> MaxPool: ...
+def min_pool(input: Tensor) -> MinPool: ...
 
 class Pool1d(nn.Pool1d): ...
 
@@ -132,3 +136,30 @@ def test_fields(tmp_path):
 def test_fields_that_the_module_does_not_have(tmp_path):
     with pytest.raises(LookupError, match="Plan has no field axis"):
         write(tmp_path, module=CLASSES, stub=PLAN.replace("axes", "axis"))
+
+
+def test_the_stub_of_minima_is_that_of_maxima(tmp_path):
+    def stub(name, more):
+        return (
+            f'"""The types of max pooling and its inverse."""\n\nfrom .._plans import {more}\n'
+            + (f"\ndef {name}() -> MaxPoolPlan: ...\ndef other(x: int) -> int: ...\n")
+        )
+
+    api = tmp_path / "stubs/fastpool/_api"
+    api.mkdir(parents=True)
+    (api / "maximum.pyi").write_text(stub("max_pool", "MaxPoolPlan"))
+    (api / "adaptive.pyi").write_text(stub("adaptive_max_pool", "AvgPoolPlan"))
+    for name, function in (("maximum", "max_pool"), ("adaptive", "adaptive_max_pool")):
+        module = tmp_path / f"fastpool/_api/{name}.py"
+        module.parent.mkdir(parents=True, exist_ok=True)
+        module.write_text(f"def {function}(kernel_shape=2): ...\ndef other(x): ...\n")
+    (tmp_path / "fastpool/_api/minimum.py").write_text(
+        "def min_pool(kernel_shape=2): ...\ndef adaptive_min_pool(kernel_shape=2): ...\n"
+    )
+    write(tmp_path)
+    assert (tmp_path / "fastpool/_api/minimum.pyi").read_text() == (
+        '"""The types of min pooling."""\n'
+        "from .._plans import MinPoolPlan\n"
+        "def min_pool(kernel_shape: t.Ints = 2) -> MinPoolPlan: ...\n"
+        "def adaptive_min_pool(kernel_shape: t.Ints = 2) -> MinPoolPlan: ...\n"
+    )

@@ -6,7 +6,7 @@ from typing import SupportsIndex, TypeAlias, Unpack
 
 from numpy.typing import DTypeLike
 
-from .. import AvgPoolPlan, LpPoolPlan, MxxPoolPlan
+from .. import AvgPoolPlan, LpPoolPlan, MaxPoolPlan, MinPoolPlan
 from .. import typing as t
 
 _Path: TypeAlias = str | os.PathLike[str]
