@@ -124,7 +124,7 @@ def _against_small_planes(work):
     if work.return_indices:
         if against_one_window(work) is None:
             return "a plane has one window over all its elements"
-        near = cols.stride <= 2 and size >= 4 and not work.keyed and not slabs
+        near = cols.stride <= 2 and size >= 4 and not slabs
         return long if near and row_bytes >= INDEXED_ROW else None
     if all(window.out == 1 for window in work.windows):
         if elements > (KEYED_WHOLE if work.keyed else WHOLE_SLABS if slabs else 0):

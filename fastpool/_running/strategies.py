@@ -35,8 +35,8 @@ WHOLE_BYTES = 512 << 10
 SWITCHED_OFF = "switched off by FASTPOOL_STRATEGY"
 NEVER_OFF = "running_maxima", "bands", "pairs", "irregular"
 BY_PASSES = "bands", "pairs"
-# Strategies that take minima as keys only (pool_tile.pxi). So do "irregular" and "direct_pixels",
-# for which `make_work` asks for keys.
+# Strategies that take minima as keys only (pool_tile.pxi). So does "irregular", for which
+# `make_work` asks for keys.
 OF_MAXIMA = "whole_pixels", "flat_planes", "apart", "stride_two"
 
 # What a strategy does, for `explain`.

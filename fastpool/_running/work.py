@@ -156,7 +156,7 @@ def make_work(problem):
         pixels_as_row, direct = of_pixels(windows, channels * itemsize, pairs, off)
     minimum = plan.minimum and not composite
     keyed = is_float(dtype) and (itemsize == 2 or plan.nan == "ignore")
-    keyed |= minimum and (pairs or irregular or direct or dtype not in MINIMA)
+    keyed |= minimum and (pairs or irregular or dtype not in MINIMA)
     if not (irregular or pairs or composite or keyed or pixels_as_row or direct):
         windows[-2] = windows[-2].strided
         if channels_last:

@@ -5,7 +5,7 @@
 #          (float32 1x28x28x192 k3 105 us, 172 so) and with more taps (uint8 1x38x133x88 k7 s7
 #          9.2 us, 15 so).
 
-cdef vec_flag pool_direct_pixels(max_t *dst, const Target *to, const max_t *src, const Source *s,
+cdef vec_flag pool_direct_pixels(number *dst, const Target *to, const number *src, const Source *s,
                                  const Work *work) noexcept nogil:
     """Pool every output row, its inner columns in one go."""
     cdef const Tile *tile = work.tile
@@ -14,7 +14,7 @@ cdef vec_flag pool_direct_pixels(max_t *dst, const Target *to, const max_t *src,
     cdef Py_ssize_t last = tile.col + tile.cols, begin = imax(tile.col, imin(cols.inner_lo, last))
     cdef Py_ssize_t end = imax(begin, imin(cols.inner_hi, last))
     cdef Py_ssize_t r, o, i, l, c, t, real_rows, real_cols, row, col, count, at
-    cdef max_t *out
+    cdef number *out
     cdef vec_flag nan = flag_none()
     cdef Taps taps
     for r in range(tile.rows):

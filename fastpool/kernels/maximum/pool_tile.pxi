@@ -9,7 +9,7 @@ cdef vec_flag pool_planes(number *dst, const Target *to, const number *src, cons
     cdef int strategy = work.pool.strategy
     if VEC_MASKS and strategy == SLIDE_DOWN:
         return pool_slide_down(dst, to, src, s, work)
-    if number in max_t:                 # (minima of the others would be 35 kB)
+    if number in max_t:                 # (minima of these would be 33 kB)
         if VEC_MASKS and strategy == FLAT_PLANES:
             return pool_flat_planes(dst, to, src, s, work)
         if VEC_MASKS and strategy == STRIDE_TWO:
@@ -76,7 +76,7 @@ cdef bint tile_values(const Pool *pool, const View *x, const View *y, const Tile
     work.pool, work.tile, work.planes = pool, tile, 1
     work.leads, work.scratch = &leads, scratch.area
     if pools_planes(pool) and (total > 1 or fits_strategy(pool, x, y, tile)):
-        if total > 1 and adds_leads(pool) and few_leads(pool, total):
+        if number in max_t and total > 1 and adds_leads(pool) and few_leads(pool, total):
             lead_offsets(&leads, p, x, counts, total)
         elif total > 1:
             gather_leads(slab, src, x, p, tile, counts, total, &nan)
@@ -102,7 +102,7 @@ cdef bint tile_values(const Pool *pool, const View *x, const View *y, const Tile
     elif (pool.strategy == PIXELS_AS_ROW and source.col == tile.channels and y.col == tile.channels
           and total <= MAX_TAPS):
         seen = pool_pixels_as_row(dst, &target, src, &source, &work)
-    elif number in max_t and takes_all_taps(pool):
+    elif takes_all_taps(pool):
         seen = pool_direct_pixels(dst, &target, src, &source, &work)
     else:
         seen = pool_pixels(dst, &target, src, &source, &work)
