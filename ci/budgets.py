@@ -127,7 +127,7 @@ def print_times():
 # Name, unit, limit, goal, and what measures it.
 BUDGETS = (
     ("machine code of the largest build", "kB", 1685, 1200, code_kilobytes),
-    ("wheel", "kB", 2300, 1900, wheel_kilobytes),
+    ("wheel", "kB", 2480, 1900, wheel_kilobytes),
     (
         *("Cython and C without front ends", "lines", 15375, 11500),
         lambda: lines(*SOURCES, left_out=ELSEWHERE),
@@ -140,7 +140,7 @@ BUDGETS = (
         *("Python without front ends and programs", "lines", 11690, 9000),
         lambda: lines("fastpool/*.py", left_out=ELSEWHERE),
     ),
-    ("stubs, and what writes them", "lines", 1600, 1600, lambda: lines("stubs/*.py*")),
+    ("stubs, and what writes them", "lines", 1615, 1600, lambda: lines("stubs/*.py*")),
     ("modules of `import fastpool` over NumPy's", "modules", 52, 45, modules),
     (
         *("first call of max_pool", "calls of Python functions", 250, 200),

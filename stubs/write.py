@@ -14,7 +14,7 @@ A stub of this folder is a normal stub, except for what is filled in:
 - The fields of a dataclass or named tuple. A class lists only those whose annotation differs from
   that of the module, in which `tuple` stands for integers.
 - A name with Nd, which stands for 1d, 2d and 3d, or with mxx or Mxx, for max and min.
-- The module of the minima, whose stub is that of the maxima under other names.
+- The functions of minima, which are those of maxima in other stubs, renamed.
 """
 
 import ast
@@ -25,7 +25,6 @@ FOLDER = Path(__file__).parent
 
 # What is written in place of marks, once for each item.
 DIMENSIONS = [{"Nd": "1d"}, {"Nd": "2d"}, {"Nd": "3d"}]
-OF_MINIMA = {"max_": "min_", "MaxPool": "MinPool", "max pooling and its inverse": "min pooling"}
 EXTREMA = [{"mxx": "max", "Mxx": "Max"}, {"mxx": "min", "Mxx": "Min"}]
 ABSENT = None
 
@@ -342,24 +341,23 @@ def stub_text(text, module, package):
     return "\n".join([*pieces, *lines[done:], ""])
 
 
-def of_minima(sources):
-    """Return the stub of _api/minimum.py: the functions of maxima in other stubs, renamed."""
+def renamed(sources):
+    """Return the functions of maxima in some stubs, as those of minima."""
     pieces = []
     for text in sources:
         lines = text.splitlines()
         for node in ast.parse(text).body:
-            function = isinstance(node, ast.FunctionDef)
-            if "max_pool" in node.name if function else text is sources[0]:
+            if isinstance(node, ast.FunctionDef) and "max_pool" in node.name:
                 pieces += lines[first_line(node) - 1 : node.end_lineno]
-    return replaced("\n".join([*pieces, ""]), OF_MINIMA)
+    return replaced("\n".join(["", *pieces, ""]), {"max_": "min_", "MaxPool": "MinPool"})
 
 
 def main():
     folder = FOLDER / "fastpool"
     texts = {path: path.read_text(encoding="utf-8") for path in sorted(folder.glob("**/*.pyi"))}
-    sources = [folder / f"_api/{name}.pyi" for name in ("maximum", "adaptive")]
-    if sources[0] in texts:
-        texts[folder / "_api/minimum.pyi"] = of_minima([texts[source] for source in sources])
+    minima, *maxima = (folder / f"_api/{name}.pyi" for name in ("minimum", "maximum", "adaptive"))
+    if minima in texts:
+        texts[minima] += renamed([texts[source] for source in maxima])
     for source, text in texts.items():
         path = FOLDER.parent / source.relative_to(FOLDER)
         module = Module(path.with_suffix(".py"))

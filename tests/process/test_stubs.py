@@ -138,28 +138,23 @@ def test_fields_that_the_module_does_not_have(tmp_path):
         write(tmp_path, module=CLASSES, stub=PLAN.replace("axes", "axis"))
 
 
-def test_the_stub_of_minima_is_that_of_maxima(tmp_path):
-    def stub(name, more):
-        return (
-            f'"""The types of max pooling and its inverse."""\n\nfrom .._plans import {more}\n'
-            + (f"\ndef {name}() -> MaxPoolPlan: ...\ndef other(x: int) -> int: ...\n")
-        )
-
-    api = tmp_path / "stubs/fastpool/_api"
-    api.mkdir(parents=True)
-    (api / "maximum.pyi").write_text(stub("max_pool", "MaxPoolPlan"))
-    (api / "adaptive.pyi").write_text(stub("adaptive_max_pool", "AvgPoolPlan"))
+def test_minima_have_the_functions_of_maxima(tmp_path):
+    stub = '"""Types."""\n\ndef {}() -> MaxPoolPlan: ...\ndef other(x: int) -> int: ...\n'
+    module = "def {}(kernel_shape=2): ...\ndef other(x): ...\n"
     for name, function in (("maximum", "max_pool"), ("adaptive", "adaptive_max_pool")):
-        module = tmp_path / f"fastpool/_api/{name}.py"
-        module.parent.mkdir(parents=True, exist_ok=True)
-        module.write_text(f"def {function}(kernel_shape=2): ...\ndef other(x): ...\n")
-    (tmp_path / "fastpool/_api/minimum.py").write_text(
-        "def min_pool(kernel_shape=2): ...\ndef adaptive_min_pool(kernel_shape=2): ...\n"
-    )
+        put(tmp_path / f"stubs/fastpool/_api/{name}.pyi", stub.format(function))
+        put(tmp_path / f"fastpool/_api/{name}.py", module.format(function))
+    put(tmp_path / "stubs/fastpool/_api/minimum.pyi", '"""Types of minima."""\n')
+    module = "def min_pool(kernel_shape=2): ...\ndef adaptive_min_pool(kernel_shape=2): ...\n"
+    put(tmp_path / "fastpool/_api/minimum.py", module)
     write(tmp_path)
     assert (tmp_path / "fastpool/_api/minimum.pyi").read_text() == (
-        '"""The types of min pooling."""\n'
-        "from .._plans import MinPoolPlan\n"
+        '"""Types of minima."""\n\n'
         "def min_pool(kernel_shape: t.Ints = 2) -> MinPoolPlan: ...\n"
         "def adaptive_min_pool(kernel_shape: t.Ints = 2) -> MinPoolPlan: ...\n"
     )
+
+
+def put(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)

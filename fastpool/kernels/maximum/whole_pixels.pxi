@@ -1,5 +1,6 @@
-# Takes:   channels last, one window over all of a plane of more than 64 elements; not rows and
-#          columns alone of long pixels, unless as keys or with vectors of 64 bytes
+# Takes:   channels last, one window over all of a plane: of more than 16 elements if a pixel is
+#          longer than 256 bytes, else of more than 64; on AVX2 not of more than 64 on two axes,
+#          unless as keys; on AVX-512 no short pixels of bytes
 # Reads:   the input in place; where keys are pooled, keys of some pixels at a time
 # Scratch: the maxima of one or several neighbouring pixels (POOLED); keys (SLAB)
 # Wins:    AVX-512, an EPYC: float32 1x70x70x232 137 -> 92 us, 1x126x140x224 1650 -> 990. AVX2, an
