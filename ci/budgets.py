@@ -126,7 +126,7 @@ def print_times():
 
 # Name, unit, limit, goal, and what measures it.
 BUDGETS = (
-    ("machine code of the largest build", "kB", 1685, 1200, code_kilobytes),
+    ("machine code of the largest build", "kB", 1690, 1200, code_kilobytes),
     ("wheel", "kB", 2480, 1900, wheel_kilobytes),
     (
         *("Cython and C without front ends", "lines", 15375, 11500),

@@ -70,7 +70,7 @@ MAY_NAME_STRATEGIES = {
 # Text that is not written by hand, or not by us.
 ANY_WIDTH = re.compile(r".*\.(json|svg|lock|ipynb)|LICENSE|licences/.*")
 # Lines of pages: rows of tables, what an example prints, and single words, such as addresses.
-ANY_LINE = re.compile(r"\|.*|(ValueError|TypeError): .*|<MaxPoolPlan .*|\S+")
+ANY_LINE = re.compile(r"\|.*|(ValueError|TypeError): .*|<M(ax|in)PoolPlan .*|\S+")
 
 
 def tracked(root):

@@ -68,8 +68,13 @@ HEADERS = re.compile(
 )
 
 
+# Elements whose minima are taken as maxima of the opposite order, and what they hold.
+MIN = {"min_f32_t": "float", "min_f64_t": "double", "min_u8_t": "uint8_t", "min_u16_t": "uint16_t"}
+
+
 def width(element):
     """Return the bits of a C type."""
+    element = MIN.get(element, element)
     return {"float": 32, "double": 64}.get(element) or int(re.search(r"\d+", element)[0])
 
 
@@ -85,6 +90,10 @@ def maximum(build, fused, element):
 
     If an instruction set has no maximum of a type, the loops compare and blend.
     """
+    if element in MIN:
+        if build == "baseline" and element == "min_u16_t":  # (there is no unsigned comparison)
+            return "psubusw"
+        return maximum(build, fused, MIN[element]).replace("max", "min")
     bits = width(element)
     unsigned = element.startswith("u")
     if build == "neon":

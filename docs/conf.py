@@ -64,9 +64,10 @@ numpydoc_validation_checks = {
 # Fields are described as attributes. A function that repeats another one, or one of another
 # library, refers to it.
 numpydoc_validation_exclude = {
-    r"fastpool\.((Max|Avg)Pool|Unpool)Plan$",
+    r"fastpool\.((Max|Min|Avg)Pool|Unpool)Plan$",
     r"fastpool\.LpPoolPlan\b",
-    r"fastpool\.plan_(global|adaptive)_(avg|max|lp)_pool$",
+    r"fastpool\.plan_(min|(global|adaptive)_(avg|max|min|lp))_pool$",
+    r"fastpool\.(dask|files|xarray)\.(global|adaptive)_min_pool$",
     r"fastpool\.onnx\.(Backend|InferenceSession)\b",
     r"fastpool\.conventions\.(Answer|Comparison)\b",
     r"fastpool\.openvino\.(Adaptive)?(Avg|Max)PoolLayer$",

@@ -241,8 +241,11 @@ class _SelectingPlan(_WindowPlan):
         return execute.max_pool(self, x, out, out_indices) if results is None else results
 
     def __post_init__(self):
-        check_class(self, MinPoolPlan if self.minimum else MaxPoolPlan)
+        self._check_class()
         super().__post_init__()
+
+    def _check_class(self):
+        check_class(self, MinPoolPlan if isinstance(self, MinPool) else MaxPoolPlan)
 
     def _run(self, x, out, out_indices):
         """Return the results if compiled code can use the arrays as they are, else None.
@@ -252,7 +255,7 @@ class _SelectingPlan(_WindowPlan):
         return None
 
     def _prepare(self, dtype):
-        check_class(self, MinPoolPlan if self.minimum else MaxPoolPlan)
+        self._check_class()
         return PreparedPool(self, dtype)
 
     def __repr__(self):

@@ -159,7 +159,7 @@ class WindowAttributes(Windows, total=False):
 
 
 class MaximumAttributes(TypedDict, total=False):
-    """Attributes of fastpool.global_max_pool and adaptive_max_pool."""
+    """Attributes of global and adaptive pooling to maxima and minima."""
 
     layout: Layout
     nan: Nan
@@ -191,7 +191,7 @@ class LpPoolAttributes(Windows, NormAttributes, total=False):
 
 
 class PoolAttributes(WindowAttributes, MaximumAttributes, total=False):
-    """Attributes of fastpool.max_pool."""
+    """Attributes of fastpool.max_pool and min_pool."""
 
     storage_order: StorageOrder
 

@@ -41,7 +41,7 @@ def min_pool(
     """Take the minimum of every window of an array.
 
     Windows and their elements are those of :func:`max_pool`, and so are all arguments. Padding
-    never wins the minimum.
+    never wins the minimum. A photograph, of shape (height, width, 3), is ``layout="HWC"``.
 
     Parameters
     ----------
@@ -78,10 +78,10 @@ num_threads
 
     Notes
     -----
-    The result is that of ``-max_pool(-x)`` for floats, and of ``~max_pool(~x)`` for integers and
-    bool, of which the lowest integer has no negative: the same elements win, NaN too, at the same
-    indices. A window that holds no element gives inf, the greatest integer, or True, and index -1.
-    With indices, a zero among the minima is negative.
+    Before an activation, the minima are ``-max_pool(-x)`` for floats and ``~max_pool(~x)`` for
+    integers and bool: the same elements win, NaN too, at the same indices. A window that holds no
+    element gives inf, the greatest integer, or True, and index -1. The sign of a zero is not
+    defined. :func:`max_unpool` puts minima back where they were, too.
 
     Examples
     --------

@@ -101,11 +101,8 @@ def comparisons(dtype, builds, threads):
     turn = DTYPES.index(dtype) % len(POOLINGS)
     for number, (name, (shape, attributes)) in enumerate(POOLINGS.items()):
         x = values(shape, dtype)
-        wanted = {
-            op: getattr(_reference, op)(x, **attributes, return_indices=True)
-            for op in ("max_pool", "min_pool")
-        }
-        want = wanted["max_pool"]
+        want = _reference.max_pool(x, **attributes, return_indices=True)
+        least = _reference.min_pool(x, **attributes, return_indices=True)
         unpooling = None
         if name in UNPOOLED:
             chosen = {key: attributes[key] for key in ("kernel_shape", "strides", "layout")}
@@ -118,14 +115,14 @@ def comparisons(dtype, builds, threads):
         for build, count in product(builds, (1, threads) if number == turn else (1,)):
             what = f"{name}, threads: {count}"
             with using(build):
-                for op, results in wanted.items():
-                    pool, of = getattr(fastpool, op), what
-                    if op == "min_pool":
-                        of += ", minima"
+                for pool, of, expected in (
+                    (fastpool.max_pool, what, want),
+                    (fastpool.min_pool, f"{what}, minima", least),
+                ):
                     alone = pool(x, **attributes, num_threads=count)
-                    yield build, of, difference((alone,), results[:1])
+                    yield build, of, difference((alone,), expected[:1])
                     both = pool(x, **attributes, return_indices=True, num_threads=count)
-                    yield build, f"{of}, with indices", difference(both, results)
+                    yield build, f"{of}, with indices", difference(both, expected)
                 if unpooling:
                     y = fastpool.max_unpool(*want, **unpooling, num_threads=count)
                     yield build, f"{what}, unpooled", difference((y,), back)

@@ -100,7 +100,9 @@ def _compared(op, shape, attributes):
     from .. import conventions
 
     if op not in ("max", "avg"):
-        raise ValueError("op: has no meaning with --conventions, unless it is max or avg")
+        raise ValueError(
+            "op: has no meaning with --conventions, unless it is max (min is the same) or avg"
+        )
     order = geometry.layout(attributes.pop("layout", None), shape)
     for name, value in attributes.items():
         if name not in COMPARED and value:

@@ -38,6 +38,7 @@ ARRAYS = (".npy", ".npz")
         "fastpool pool x.npy y.npy --kernel 3 --pads 1 --layout NHWC --indices z.npy",
         "fastpool pool large.npy y.npy --kernel 4 --strides 4 --layout HW --max-bytes 64M",
         "fastpool pool batch.npz pooled.npz --kernel 3,3 --strides 2 --ceil-mode",
+        "fastpool pool photo.png eroded.png --op min --kernel 5 --pads 2",
         "fastpool pool x.npy y.npy --op avg --kernel 3 --pads 1 --count-include-pad",
         "fastpool pool x.npy y.npy --op global-avg --dtype float64 --keepdims 0",
         "fastpool pool photo.png small.png --op adaptive-avg --output-size 64,96",

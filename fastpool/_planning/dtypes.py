@@ -1,4 +1,4 @@
-"""The one table of element types: name, size, kind, code in compiled code, and lowest value."""
+"""The one table of element types: name, size, kind, code in compiled code, and range."""
 
 import math
 from typing import NamedTuple
@@ -10,30 +10,32 @@ class ElementType(NamedTuple):
     """The properties of an element type.
 
     `kind` is "float", "signed", "unsigned" or "bool". `code` is that of the compiled table
-    (kernels/frame/schedule.pxi). `lowest` is the result of a maximum over no elements.
+    (kernels/frame/schedule.pxi). `lowest` is the result of a maximum over no elements, and
+    `highest` that of a minimum.
     """
 
     nbytes: int
     kind: str
     code: int
     lowest: float | int | bool
+    highest: float | int | bool
 
 
 # bfloat16 is known by name, so ml_dtypes need not be installed.
 ELEMENT_TYPES = {
-    "float16": ElementType(2, "float", 0, -math.inf),
-    "bfloat16": ElementType(2, "float", 1, -math.inf),
-    "float32": ElementType(4, "float", 2, -math.inf),
-    "float64": ElementType(8, "float", 3, -math.inf),
-    "int8": ElementType(1, "signed", 4, -(2**7)),
-    "int16": ElementType(2, "signed", 5, -(2**15)),
-    "int32": ElementType(4, "signed", 6, -(2**31)),
-    "int64": ElementType(8, "signed", 7, -(2**63)),
-    "uint8": ElementType(1, "unsigned", 8, 0),
-    "uint16": ElementType(2, "unsigned", 9, 0),
-    "uint32": ElementType(4, "unsigned", 10, 0),
-    "uint64": ElementType(8, "unsigned", 11, 0),
-    "bool": ElementType(1, "bool", 12, False),
+    "float16": ElementType(2, "float", 0, -math.inf, math.inf),
+    "bfloat16": ElementType(2, "float", 1, -math.inf, math.inf),
+    "float32": ElementType(4, "float", 2, -math.inf, math.inf),
+    "float64": ElementType(8, "float", 3, -math.inf, math.inf),
+    "int8": ElementType(1, "signed", 4, -(2**7), 2**7 - 1),
+    "int16": ElementType(2, "signed", 5, -(2**15), 2**15 - 1),
+    "int32": ElementType(4, "signed", 6, -(2**31), 2**31 - 1),
+    "int64": ElementType(8, "signed", 7, -(2**63), 2**63 - 1),
+    "uint8": ElementType(1, "unsigned", 8, 0, 2**8 - 1),
+    "uint16": ElementType(2, "unsigned", 9, 0, 2**16 - 1),
+    "uint32": ElementType(4, "unsigned", 10, 0, 2**32 - 1),
+    "uint64": ElementType(8, "unsigned", 11, 0, 2**64 - 1),
+    "bool": ElementType(1, "bool", 12, False, True),
 }
 
 DTYPES = tuple(ELEMENT_TYPES)
@@ -82,15 +84,11 @@ def lowest(name):
 
 
 def highest(name):
-    """Return the greatest value of a type, the result of a minimum over no elements."""
-    kind = ELEMENT_TYPES[name].kind
-    return {"float": math.inf, "bool": True}.get(kind) or limits(name)[1]
+    """Return the highest value of a type, the result of a minimum over no elements."""
+    return ELEMENT_TYPES[name].highest
 
 
 def limits(name):
     """Return the least and the greatest value of an integer type or bool, as ints."""
     element = ELEMENT_TYPES[name]
-    if element.kind == "bool":
-        return 0, 1
-    least = element.lowest
-    return least, least + 2 ** (8 * element.nbytes) - 1
+    return int(element.lowest), int(element.highest)

@@ -59,7 +59,7 @@ def from_plan(plan, address, size, quantization=None):
     kernels.fill_pool(prepared.pooling, address, size, prepared.threads_now())
 
 
-def max_pool(address, size, minimum, input_shape, dtype, kernel_shape, **attributes):
+def max_pool(address, size, input_shape, dtype, kernel_shape, *, minimum=0, **attributes):
     """Fill the struct of a pooling to maxima or, if `minimum` is 1, to minima."""
     if minimum not in (0, 1):
         raise ValueError(f"minimum: expected 0 or 1, got {minimum}")

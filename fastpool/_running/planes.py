@@ -32,8 +32,10 @@ FEW_ELEMENTS = 16
 MOST_ELEMENTS = 64
 # Most elements of an interleaved plane of another type with one output and taps on leading axes.
 WHOLE_SLABS = 64
-# Bytes of a row of outputs: at most, for long windows at stride 1; fewer than, with indices.
+# Bytes of a row of outputs: at most, for long windows at stride 1; the same of keys; fewer than,
+# with indices.
 SLIDING_ROW = 40
+SLIDING_KEYS = 52
 INDEXED_ROW = 64
 
 
@@ -142,7 +144,12 @@ def _against_small_planes(work):
             return "a plane has one window"
     if slabs:
         return None
+    slides = rows.stride * cols.stride == 1 and 2 * cols.kernel <= cols.size
     if work.keyed:
+        if size == 8:
+            return "a vector holds few elements"
+        if slides and row_bytes > SLIDING_KEYS:
+            return long
         if max(elements, 4 * cols.size) <= KEYED_ELEMENTS:
             return None
         return f"a plane of {elements} elements is taken row by row"
@@ -155,7 +162,7 @@ def _against_small_planes(work):
         return "windows are short"
     if size == 8:
         return "a vector holds few elements"
-    if rows.stride * cols.stride == 1 and row_bytes > SLIDING_ROW and 2 * cols.kernel <= cols.size:
+    if slides and row_bytes > SLIDING_ROW:
         return long
     return None
 

@@ -110,7 +110,8 @@ class PreparedPool(Prepared):
         `python` says whether calls come from Python, which copies arrays and repeats results where
         compiled code alone cannot.
         """
-        plan, self.state = checked(MinPool if plan.minimum else MaxPool, plan)
+        kind = MinPool if isinstance(plan, MinPool) else MaxPool
+        plan, self.state = checked(kind, plan)
         self.plan = plan
         self.build = builds.active_name()
         pooled_once = once(plan) if python else None

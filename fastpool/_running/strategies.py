@@ -74,12 +74,12 @@ def decide(work, build):
             found = SWITCHED_OFF
         elif irregular_axes and strategy is not irregular:
             found = "the windows of an axis differ in length"
-        elif work.minimum and not work.keyed and name in OF_MAXIMA:
-            found = "its loops over elements are compiled for maxima only"
         elif work.axes and strategy is not running_maxima:
             found = "its tiles would need too much scratch"
         else:
             found = strategy(work, build)
+        if not isinstance(found, str) and work.minimum and not work.keyed and name in OF_MAXIMA:
+            found = "its loops over elements are compiled for maxima only"
         if not isinstance(found, str):
             return (found or work)._replace(strategy=name, declined=tuple(declined))
         declined.append((name, found))

@@ -154,7 +154,7 @@ def make_work(problem):
         windows = [window._replace(steps=chain(1, 1)) for window in windows]
     elif channels_last:
         pixels_as_row, direct = of_pixels(windows, channels * itemsize, pairs, off)
-    minimum = plan.minimum and not composite
+    minimum = plan.minimum and not composite  # (whose keys are inverted already)
     keyed = is_float(dtype) and (itemsize == 2 or plan.nan == "ignore")
     keyed |= minimum and (pairs or irregular or dtype not in MINIMA)
     if not (irregular or pairs or composite or keyed or pixels_as_row or direct):

@@ -267,7 +267,7 @@ def _kernel(plan, prepared):
     if work.inner:
         text += f', by "{work.inner.strategy}"'
     if plan.minimum and work.keyed:
-        text += ", of keys in the opposite order"
+        text += "; elements are inverted keys"
     if work.strategy in strategies.BY_PASSES:
         names = geometry.layout(plan.layout, plan.input_shape).spatial_names
         names = dict(zip(plan.spatial, names, strict=True))

@@ -87,8 +87,8 @@ struct fastpool_plan {
     int (*run_tasks)(const fastpool_plan *, const void *, void *, void *, size_t, size_t);
 };
 
-/* Pool x into y, and write the indices of the maxima or, by a plan of these, of the minima to
- * indices (NULL if the plan has none).
+/* Pool x into y, and write the indices of the maxima or minima to indices (NULL if the plan has
+ * none).
  *
  * Strides are in bytes, one per axis. NULL means that the array is C-contiguous. Strides must keep
  * addresses multiples of the element size, and the last axis (the channels, if they come last) must

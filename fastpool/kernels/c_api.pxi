@@ -240,8 +240,8 @@ cdef int plan_max_pool(fastpool_plan *plan, size_t size,
     shape, layout = numbers(a.input_shape, a.ndim), text(a.layout)
     count = makers.pooled_axes(shape, layout)
     makers.max_pool(
-        *(<uintptr_t>plan, size, a.minimum, shape, text(a.dtype)), numbers(a.kernel_shape, count),
-        strides=numbers(a.strides, count), pads=numbers(a.pads, 2 * count),
+        *(<uintptr_t>plan, size, shape, text(a.dtype), numbers(a.kernel_shape, count)),
+        minimum=a.minimum, strides=numbers(a.strides, count), pads=numbers(a.pads, 2 * count),
         dilations=numbers(a.dilations, count), auto_pad=text(a.auto_pad), ceil_mode=a.ceil_mode,
         ceil_rule=text(a.ceil_rule), layout=layout, nan=text(a.nan),
         return_indices=a.return_indices != 0, storage_order=a.storage_order,

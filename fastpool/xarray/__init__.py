@@ -116,19 +116,7 @@ def max_pool(
       * lat      (lat) float64 8B 51.0
       * lon      (lon) float64 16B 0.5 2.5
     """
-    attributes = {
-        "strides": strides,
-        "pads": pads,
-        "dilations": dilations,
-        "auto_pad": auto_pad,
-        "ceil_mode": ceil_mode,
-        "ceil_rule": ceil_rule,
-        "nan": nan,
-        "return_indices": return_indices,
-        "index_dtype": index_dtype,
-        "num_threads": num_threads,
-    }
-    return _selected("max_pool", plan_max_pool, x, kernel_shape, attributes)
+    return _extrema("max_pool", plan_max_pool, **locals())
 
 
 def min_pool(
@@ -175,22 +163,10 @@ return_indices, index_dtype, num_threads
     >>> fastpool.xarray.min_pool(x, {"lon": 2}, strides="window", nan="ignore").values
     array([1., 2.])
     """
-    attributes = {
-        "strides": strides,
-        "pads": pads,
-        "dilations": dilations,
-        "auto_pad": auto_pad,
-        "ceil_mode": ceil_mode,
-        "ceil_rule": ceil_rule,
-        "nan": nan,
-        "return_indices": return_indices,
-        "index_dtype": index_dtype,
-        "num_threads": num_threads,
-    }
-    return _selected("min_pool", plan_min_pool, x, kernel_shape, attributes)
+    return _extrema("min_pool", plan_min_pool, **locals())
 
 
-def _selected(function, plan_of, x, kernel_shape, attributes):
+def _extrema(function, plan_of, x, kernel_shape, **attributes):
     """Return the maxima or minima, and indices if asked for, of a DataArray's windows."""
     check(x, "x")
     axes = Axes(x, kernel_shape, "kernel_shape")

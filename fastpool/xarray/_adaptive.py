@@ -103,11 +103,7 @@ def global_max_pool(
     array([[30],
            [30]])
     """
-    check(x, "x")
-    keepdims = arguments.keepdims(keepdims)
-    values = {"return_indices": return_indices, "index_dtype": index_dtype, "nan": nan}
-    results = adaptive_max_pool(x, ones(x, dims), **values, num_threads=num_threads)
-    return results if keepdims else _squeezed(results, dims)
+    return _global(adaptive_max_pool, **locals())
 
 
 def global_min_pool(
@@ -134,15 +130,16 @@ def global_min_pool(
     array([[20],
            [10]])
     """
+    return _global(adaptive_min_pool, **locals())
+
+
+def _global(adaptive, x, dims, keepdims, **attributes):
+    """Return what an adaptive pooling gives for one window along some dimensions."""
     check(x, "x")
     keepdims = arguments.keepdims(keepdims)
-    values = {"return_indices": return_indices, "index_dtype": index_dtype, "nan": nan}
-    results = adaptive_min_pool(x, ones(x, dims), **values, num_threads=num_threads)
-    return results if keepdims else _squeezed(results, dims)
-
-
-def _squeezed(results, dims):
-    """Return a result, or a tuple of them, without dimensions of one element."""
+    results = adaptive(x, ones(x, dims), **attributes)
+    if keepdims:
+        return results
     if isinstance(results, tuple):
         return tuple(without(result, dims) for result in results)
     return without(results, dims)
@@ -244,9 +241,7 @@ def adaptive_max_pool(
     >>> fastpool.xarray.adaptive_max_pool(x, {"lon": 2}).values
     array([3, 4])
     """
-    values = {"nan": nan, "return_indices": return_indices, "index_dtype": index_dtype}
-    values["num_threads"] = num_threads
-    return _selected("adaptive_max_pool", plan_adaptive_max_pool, x, output_size, values)
+    return _extrema("adaptive_max_pool", plan_adaptive_max_pool, **locals())
 
 
 def adaptive_min_pool(
@@ -270,17 +265,14 @@ def adaptive_min_pool(
     >>> fastpool.xarray.adaptive_min_pool(x, {"lon": 2}).values
     array([1, 2])
     """
-    values = {"nan": nan, "return_indices": return_indices, "index_dtype": index_dtype}
-    values["num_threads"] = num_threads
-    return _selected("adaptive_min_pool", plan_adaptive_min_pool, x, output_size, values)
+    return _extrema("adaptive_min_pool", plan_adaptive_min_pool, **locals())
 
 
-def _selected(function, plan_of, x, output_size, values):
+def _extrema(function, plan_of, x, output_size, **attributes):
     """Return the maxima or minima of some windows, and indices if asked for."""
     check(x, "x")
     axes = Axes(x, output_size, "output_size")
-    attributes = {
-        **values,
+    attributes |= {
         "output_size": axes.values(output_size, "output_size", None),
         "layout": axes.layout,
         "index_layout": axes.layout,

@@ -67,7 +67,9 @@ DTYPES += [("float32", "propagate", "max"), ("float32", "ignore", "max")]
 DTYPES += [("float64", "propagate", "max"), ("int64", "propagate", "max")]
 # Minima that are taken as they are, and those that are maxima of keys, of 8 bits too.
 DTYPES += [("uint8", "propagate", "min"), ("float32", "propagate", "min")]
+DTYPES += [("uint16", "propagate", "min"), ("float64", "propagate", "min")]
 DTYPES += [("int8", "propagate", "min"), ("int16", "propagate", "min")]
+DTYPES += [("float16", "propagate", "min"), ("float32", "ignore", "min")]
 
 
 def widths(isa, name):

@@ -1,10 +1,12 @@
-"""Minima: maxima of the opposite order, of every type, in every way, on every build.
+"""Minima: maxima of the opposite order, of every type, by every strategy, on every build.
 
 test_against_reference.py and test_random_cases.py compare them with the slow twin, and
 test_guards.py runs them at guard pages.
 """
 
+import itertools
 import pickle
+import types
 
 import numpy as np
 import pytest
@@ -13,10 +15,11 @@ import cases
 import fastpool
 from fastpool import _reference
 from fastpool._running import builds as running
+from fastpool._running import running_maxima, strategies
 from fastpool._running.strategies import OF_MAXIMA
-from fastpool._running.work import MINIMA
+from fastpool._running.work import MINIMA, make_work, problem_of
 
-# Layout, channels, sizes, window, attributes: each reaches another strategy of maxima.
+# Layout, channels, sizes, window, attributes.
 GEOMETRIES = {
     "filter": ("HW", 1, (40, 90), 3, {"pads": 1}),
     "wide filter": ("HW", 1, (40, 700), 3, {"pads": 1}),
@@ -25,15 +28,18 @@ GEOMETRIES = {
     "blocks of four": ("CHW", 2, (9, 160), 4, {"strides": 4}),
     "stride two": ("CHW", 5, (19, 33), 3, {"strides": 2, "pads": 1}),
     "whole planes": ("CHW", 7, (9, 11), (9, 11), {}),
+    "large planes": ("CHW", 3, (20, 21), (20, 21), {}),
     "few elements": ("CHW", 70, (2, 2), 2, {}),
     "small planes": ("CHW", 70, (5, 5), 3, {"pads": 1}),
     "tiny planes": ("CHW", 5, (3, 4), 2, {"pads": (0, 0, 1, 1)}),
     "direct": ("HWC", 96, (7, 9), 2, {"strides": 2}),
     "channels last": ("HWC", 130, (9, 11), (5, 3), {"pads": 1}),
     "photograph": ("HWC", 3, (20, 31), 3, {"pads": 1}),
+    "wide pixels": ("HWC", 300, (5, 7), (5, 7), {}),
     "whole pixels": ("HWC", 70, (12, 14), (12, 14), {}),
     "leading axes": ("CDHW", 2, (4, 6, 40), (2, 3, 2), {"strides": 2, "pads": 1}),
-    "running": ("W", 1, (50,), 20, {"pads": (40, 30), "dilations": 3}),
+    "running": ("CHW", 2, (40, 50), (2, 20), {"pads": (0, 40, 0, 30), "dilations": (1, 3)}),
+    "dilated slabs": ("CDHW", 2, (9, 8, 30), (2, 3, 2), {"dilations": (3, 1, 1)}),
     "empty windows": ("CHW", 2, (3, 20), 2, {"pads": (0, 4, 0, 5), "dilations": (1, 2)}),
 }
 
@@ -45,7 +51,9 @@ def inverted(x):
 
 @pytest.mark.parametrize("name", cases.DTYPE_NAMES)
 @pytest.mark.parametrize("geometry", GEOMETRIES)
-def test_minima_are_maxima_of_the_inverted_array(geometry, name, isa):
+def test_minima_are_maxima_of_the_inverted_array(geometry, name, isa, monkeypatch):
+    if geometry == "running":
+        monkeypatch.setattr(running_maxima, "pays", lambda work: True)
     layout, channels, sizes, kernel, attributes = GEOMETRIES[geometry]
     shape = cases.array_shape(layout, 1, channels, sizes)
     for kind, nan in (("ties", "propagate"), ("special", "propagate"), ("special", "ignore")):
@@ -60,8 +68,29 @@ def test_minima_are_maxima_of_the_inverted_array(geometry, name, isa):
         cases.assert_same(indices, places, f"{kind}, {nan}, indices")
 
 
+def test_the_geometries_reach_every_strategy(monkeypatch):
+    reached = set()
+    for geometry, (layout, channels, sizes, kernel, attributes) in GEOMETRIES.items():
+        if geometry == "running":
+            monkeypatch.setattr(running_maxima, "pays", lambda work: True)
+        shape = cases.array_shape(layout, 1, channels, sizes)
+        for name, indices in itertools.product(cases.DTYPE_NAMES, (False, True)):
+            plan = fastpool.plan_min_pool(
+                shape, name, kernel, layout=layout, return_indices=indices, **attributes
+            )
+            for facts in (strategies_of(64, True), strategies_of(32, False)):
+                reached.add(strategies.decide(make_work(problem_of(plan)), facts).strategy)
+        monkeypatch.undo()
+    every = {strategy.__name__ for row in strategies.STRATEGIES.values() for strategy in row}
+    assert reached == every - {"irregular"}, every - reached
+
+
+def strategies_of(vector_bytes, masks):
+    return types.SimpleNamespace(vector_bytes=vector_bytes, masks=masks)
+
+
 @pytest.mark.parametrize("name", cases.DTYPE_NAMES)
-def test_global_and_adaptive(name):
+def test_global_and_adaptive(name, isa):
     for layout, shape in (("NCHW", (2, 3, 9, 11)), ("NHWC", (2, 9, 11, 40)), ("W", (25,))):
         x = cases.values(shape, name, "special", 1)
         for indices in (False, True):
@@ -118,17 +147,30 @@ def test_plans():
         cases.assert_same(result, whole[write])
 
 
-def test_strategies_that_take_minima_as_keys_only():
+def test_zeros_are_positive_with_indices():
+    """They are merged, so that the first wins. An image without signs gets none."""
+    x = np.float32([0, 1, 0, 2, -0.0, 0])
+    for dtype in ("float16", "float32", "float64"):
+        y, indices = fastpool.min_pool(x.astype(dtype), 2, layout="W", return_indices=True)
+        assert indices.tolist() == [0, 2, 2, 4, 4]
+        assert not np.signbit(y).any()
+
+
+def test_strategies_that_take_minima_as_keys_only(isa):
     """No loop of these is compiled for minima that are taken as they are."""
-    assert {*MINIMA} <= {*cases.DTYPE_NAMES}
-    reasons = set()
+    kernels, declined = running.builds()[isa], set()
     for layout, channels, sizes, kernel, attributes in GEOMETRIES.values():
         shape = cases.array_shape(layout, 1, channels, sizes)
         for name in MINIMA:
-            plan = fastpool.plan_min_pool(shape, name, kernel, layout=layout, **attributes)
-            for build in cases.BUILDS:
-                with running.using(build):
-                    work = plan._prepare(None).work
-                    assert work.keyed or work.strategy not in OF_MAXIMA
-                    reasons |= {declined for declined, reason in work.declined if "only" in reason}
-    assert reasons == {*OF_MAXIMA}
+            given = shape, name, kernel
+            of_maxima = fastpool.plan_max_pool(*given, layout=layout, **attributes)
+            work = of_maxima._prepare(None).work
+            plan = fastpool.plan_min_pool(*given, layout=layout, **attributes)
+            if work.strategy in OF_MAXIMA:
+                declined.add(work.strategy)
+                reasons = dict(plan._prepare(None).work.declined)
+                assert reasons[work.strategy].endswith("compiled for maxima only")
+                with pytest.raises(ValueError, match="takes minima as keys only"):
+                    kernels.Pooling(work._replace(minimum=True), np.dtype(name))
+    masked = {"flat_planes", "stride_two"}
+    assert declined >= {"whole_pixels"} | (masked if isa == "avx512" else {"apart"})

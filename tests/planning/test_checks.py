@@ -246,6 +246,17 @@ def test_a_pickle_brings_nothing_but_fields():
             plan.__setstate__(more)
 
 
+def test_minima_of_forged_plans_are_refused():
+    state = state_of(PLAN)
+    plan = fastpool.MinPoolPlan(**state)
+    assert plan != PLAN and state_of(plan) == state
+    for name, value in (("output_shape", (2, 3, 99, 99)), ("nan", "drop"), ("batch", 3)):
+        with pytest.raises((TypeError, ValueError), match="^plan: "):
+            dataclasses.replace(plan, **{name: value})
+        with pytest.raises((TypeError, ValueError), match="^plan: "):
+            forged(plan, {name: value})(*arrays_of(PLAN))
+
+
 def test_honest_plans_pass():
     for changes in (
         {"num_threads": 3},
@@ -281,10 +292,13 @@ def test_subclasses_are_refused():
     class Pool(fastpool.MaxPoolPlan):
         batch_axis, channel_axis = 1, 0
 
+    class Least(fastpool.MinPoolPlan):
+        minimum = False
+
     class Unpool(type(UNPOOL)):
         index_planes = 10**6
 
-    for kind, plan in ((Pool, PLAN), (Unpool, UNPOOL)):
+    for kind, plan in ((Pool, PLAN), (Least, PLAN), (Unpool, UNPOOL)):
         with pytest.raises(TypeError, match="^plan: expected a"):
             kind(**state_of(plan))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import fastpool
 import limits
 from fastpool._planning import max_pool
 from fastpool._plans import make_plan, make_unpool_plan
@@ -69,7 +70,7 @@ def test_what_is_kept_next_to_the_fields_stays_in_the_process():
         assert not hasattr(other, "_prepared")
 
 
-@pytest.mark.parametrize("name", ["MaxPoolPlan", "UnpoolPlan"])
+@pytest.mark.parametrize("name", ["MaxPoolPlan", "MinPoolPlan", "UnpoolPlan"])
 def test_pickles_name_nothing_that_may_move(name):
     named = []
 
@@ -79,6 +80,8 @@ def test_pickles_name_nothing_that_may_move(name):
             return super().find_class(module, name)
 
     plan = make_plan((2, 8, 9, 3), "float32", 3, **FULL)
+    if name == "MinPoolPlan":
+        plan = fastpool.plan_min_pool((2, 8, 9, 3), "float32", 3, **FULL)
     plan = make_unpool_plan((2, 3, 4, 5), 2) if name == "UnpoolPlan" else plan
     assert Recorder(io.BytesIO(pickle.dumps(plan))).load() == plan
     assert named == [("fastpool", name)]

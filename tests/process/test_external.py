@@ -481,6 +481,34 @@ def test_minimum_is_0_or_1(driver):
         driver.Plan("max_pool", **POOL, minimum=2)
 
 
+class Attributes(ctypes.Structure):
+    """fastpool_max_pool_attributes."""
+
+    _fields_ = [
+        *(("input_shape", ctypes.c_void_p), ("ndim", ctypes.c_int), ("dtype", ctypes.c_char_p)),
+        *((name, ctypes.c_void_p) for name in ("kernel_shape", "strides", "pads", "dilations")),
+        *((f"text{i}", ctypes.c_char_p) for i in range(6)),
+        *((f"number{i}", ctypes.c_int) for i in range(5)),
+        ("minimum", ctypes.c_size_t),
+    ]
+
+
+def test_a_caller_compiled_before_minima_gets_maxima():
+    """What is after its struct is not read."""
+    ctypes.pythonapi.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    capsule = ctypes.py_object(fastpool._C_API), b"fastpool._C_API"
+    functions = ctypes.pythonapi.PyCapsule_GetPointer(*capsule)
+    made_by = ctypes.c_void_p.from_address(functions + 2 * ctypes.sizeof(ctypes.c_void_p)).value
+    sizes = ctypes.c_size_t, ctypes.POINTER(Attributes), ctypes.c_size_t
+    plan_max_pool = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *sizes)(made_by)
+    shape, kernel = (ctypes.c_ssize_t * 4)(1, 1, 8, 8), (ctypes.c_ssize_t * 2)(2, 2)
+    given = Attributes(ctypes.addressof(shape), 4, b"float32", ctypes.addressof(kernel), minimum=7)
+    plan = ctypes.create_string_buffer(512)
+    assert plan_max_pool(plan, 512, given, Attributes.minimum.offset) == 0
+    with pytest.raises(ValueError, match="minimum"):
+        plan_max_pool(plan, 512, given, ctypes.sizeof(given))
+
+
 def test_windows_of_any_length(driver):
     """Windows far larger than the input, and windows without elements."""
     for size, kernel, pads in ((8, 2**20, 2**20 - 5), (0, 2, 3), (5, 2**31 - 1, 2**31 - 4)):

@@ -61,7 +61,7 @@ cdef struct Pool:                       # a pooling to maxima, ready to run
     int strategy                        # a Strategy
     bint in_place                       # chains of columns overwrite the band, margins too
     bint with_indices
-    bint keyed                          # pooled as keys: 16-bit floats, nan="ignore", minima
+    bint keyed                          # pooled as keys: 16-bit floats, nan="ignore", some minima
     int key_bytes, rule                 # of a key; key_rule
     TapsChoice taps
     FlatPlanes *flat
@@ -86,6 +86,12 @@ cdef inline bint pools_planes(const Pool *p) noexcept nogil:
     """Does the strategy pool channels-first planes without bands?"""
     return (p.strategy == SLIDE_DOWN or p.strategy == STRIDE_TWO or p.strategy == APART
             or p.strategy == WHOLE_PLANE or p.strategy == FLAT_PLANES)
+
+
+cdef inline bint takes_maxima_only(const Pool *p) noexcept nogil:
+    """Are its loops over elements compiled for maxima only? Minima would add 33 kB to a build."""
+    return (p.strategy == STRIDE_TWO or p.strategy == APART or p.strategy == FLAT_PLANES
+            or p.strategy == WHOLE_PIXELS or p.strategy == IRREGULAR)
 
 
 cdef inline bint takes_all_taps(const Pool *p) noexcept nogil:

@@ -9,7 +9,7 @@ cdef vec_flag pool_planes(number *dst, const Target *to, const number *src, cons
     cdef int strategy = work.pool.strategy
     if VEC_MASKS and strategy == SLIDE_DOWN:
         return pool_slide_down(dst, to, src, s, work)
-    if number in max_t:                 # (minima of these would be 33 kB)
+    if number in max_t:                 # (takes_maxima_only)
         if VEC_MASKS and strategy == FLAT_PLANES:
             return pool_flat_planes(dst, to, src, s, work)
         if VEC_MASKS and strategy == STRIDE_TWO:
@@ -124,7 +124,7 @@ cdef void fill_tile(number *dst, const View *y, const Tile *tile) noexcept nogil
 
 cdef void tile_keys(const Pool *pool, const View *x, const View *y, const Tile *tile,
                     Scratch *scratch, any_key *tag) noexcept nogil:
-    """Pool one tile as keys: 16-bit floats, floats with a NaN rule to follow, and minima."""
+    """Pool one tile as keys: 16-bit floats, floats with a NaN rule to follow, some minima."""
     cdef const Problem *p = &pool.frame.problem
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(any_key), n = tile.channels
     cdef Py_ssize_t counts[MAX_LEADS]

@@ -44,6 +44,8 @@ cdef int plan_maximum(Pool *p, schedule) except -1:
     if not VEC_MASKS and (p.strategy == SLIDE_DOWN or p.strategy == STRIDE_TWO
                           or p.strategy == FLAT_PLANES):
         raise ValueError(f"{strategy}: this build has no masks")
+    if p.rule & MINIMUM and not p.keyed and takes_maxima_only(p):
+        raise ValueError(f"{strategy}: takes minima as keys only")
     if p.strategy == TAPS:
         plan_taps(p, schedule)
     elif p.strategy == RUNNING_MAXIMA:

@@ -2,10 +2,12 @@
 # channels are neighbours, and of rows of single columns.
 #
 # Takes:   2x2 and 3x3 of pixels that windows do not share, 3x3 at a stride of 2 if they are small;
-#          single columns at a stride of 1, 2x2 and 3x3 at a stride of 2
+#          2 and 3 pixels of one row, of two vectors at least; single columns at a stride of 1, 2x2
+#          and 3x3 at a stride of 2
 # Reads:   elements in place
 # Wins:    against bands, one thread, AVX2: 2x2 s2 last 56x56x64 64 -> 33 us, 3x3 s1 first
-#          64x56x56 102 -> 77, 7x7 205 -> 143; but 3x3 s1 last 80x80x256 904 -> 1422
+#          64x56x56 102 -> 77, 7x7 205 -> 143; but 3x3 s1 last 80x80x256 904 -> 1422. AVX-512: 3 s3
+#          of 15567x269 3665 -> 1382, 3 s2 of 8x500x64 60 -> 30; but 2 s1 of 4x200x16 3.9 -> 5.4
 
 cdef enum:
     MOST_PIXEL_BYTES = 256              # of 3x3 at a stride of 2: 112x112x32 173 -> 116 us
@@ -16,14 +18,15 @@ cdef bint has_pixels(const Passes *t, const Block *b, int code, const acc_t *tag
     cdef const Problem *p = &b.average.frame.problem
     cdef const Window *rows = &p.rows
     cdef const Window *cols = &p.cols
-    if cols.stride < cols.kernel and cols.out > 1 and (
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(acc_t)
+    if rows.kernel > 1 and cols.stride < cols.kernel and cols.out > 1 and (
             cols.stride == 1 or p.size != sizeof(acc_t)
             or b.tile.channels * p.size > MOST_PIXEL_BYTES):
         return False
-    return (p.code == code and b.tile.channels >= VEC_BYTES // <Py_ssize_t>sizeof(acc_t)
+    return (p.code == code and b.tile.channels >= (lanes if rows.kernel > 1 else 2 * lanes)
             and not t.trees.ignores and not rows.irregular and not cols.irregular
-            and cols.dilation == 1 and rows.kernel == cols.kernel
-            and 2 <= rows.kernel <= 3 and t.flat)
+            and cols.dilation == 1 and (rows.kernel == cols.kernel or rows.kernel == 1)
+            and 2 <= cols.kernel <= 3 and t.flat)
 
 
 cdef void set_squares(squares_t *a, const Passes *t, const char *src, const Block *b,
@@ -41,7 +44,7 @@ cdef void set_squares(squares_t *a, const Passes *t, const char *src, const Bloc
         if axis.lo <= k < axis.hi:
             a.taps[k] = src + lo + (k - axis.lo) * axis.step
             a.steps[k] = b.x.col // t.trees.size
-    a.rows, a.stride = <int>w.kernel, cols.stride
+    a.rows, a.cols, a.stride = <int>w.kernel, <int>cols.kernel, cols.stride
     a.first, a.size = window_start(cols, tile.col) - tile.col_lo, tile.col_hi - tile.col_lo
     a.n, a.outputs, a.zeros, a.vary = tile.channels, tile.cols, t.trees.zeros, True
 

@@ -278,7 +278,7 @@ cdef extern from "kernels/vectors/squares.h" nogil:
         const void *taps[MOST_LEAF]
         const void *zeros
         Py_ssize_t steps[MOST_LEAF]
-        int rows
+        int rows, cols
         Py_ssize_t first, stride, size, n, outputs
         const void *by
         const void *high
@@ -325,14 +325,7 @@ ctypedef fused max_t:       # elements whose maxima are taken as they are
     uint64_t
 
 
-ctypedef fused min_t:       # elements whose minima are taken as they are
-    min_f32_t
-    min_f64_t
-    min_u8_t
-    min_u16_t
-
-
-ctypedef fused number:      # either of them
+ctypedef fused number:      # and elements whose minima are taken as they are
     float
     double
     int8_t

@@ -113,9 +113,9 @@ typedef keys_load_t keys_store_t;
 #define FLOAT_KEY(S, INF)                                                                         \
     const S top = FLOAT_MAX_KEY(S), nan_key = (rule & NAN_IGNORE) ? (S)(-top) : top;              \
     __typeof__(v) nan = ((v & top) > (S)(INF));                                                   \
-    k = v ^ ((v >> (S)(sizeof(S) * 8 - 1)) & top) ^ flip;                                         \
-    k = SELECT(nan, (__typeof__(v)){0} + nan_key, k);                                             \
-    if (rule & ZEROS_EQUAL) k -= (k == (S)-1);
+    k = v ^ ((v >> (S)(sizeof(S) * 8 - 1)) & top);                                                \
+    if (rule & ZEROS_EQUAL) k -= (k == (S)-1);                                                    \
+    k = SELECT(nan, (__typeof__(v)){0} + nan_key, k ^ flip);
 #define FLOAT_VALUE(S)                                                                            \
     k ^= flip;                                                                                    \
     v = k ^ ((k >> (S)(sizeof(S) * 8 - 1)) & FLOAT_MAX_KEY(S));

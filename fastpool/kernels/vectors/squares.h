@@ -1,8 +1,8 @@
 /* Rows of square windows, whose sums down the columns stay in registers.
  *
- * `pixels` takes windows of 2x2 and 3x3 whose channels are neighbours: n elements of at least a
- * vector. The others take rows of single columns: runs, step and to_row are theirs. Means are
- * divided, but not sums in double of floats. */
+ * `pixels` takes windows of 2x2 and 3x3, and of one row of 2 or 3, whose channels are neighbours: n
+ * elements of at least a vector. The others take rows of single columns: runs, step and to_row are
+ * theirs. Means are divided, but not sums in double of floats. */
 #ifndef FASTPOOL_SQUARES_H
 #define FASTPOOL_SQUARES_H
 
@@ -14,7 +14,7 @@ typedef struct {
     const void *taps[MOST_LEAF];      /* rows: their first pixel, or zeros */
     const void *zeros;                /* a pixel of zeros */
     ptrdiff_t steps[MOST_LEAF];       /* from one pixel of a row to the next, or 0 */
-    int rows;                         /* of a window, and columns */
+    int rows, cols;                   /* of a window */
     ptrdiff_t first, stride, size, n; /* the first window begins there; pixels of a row; channels */
     ptrdiff_t outputs;
     const void *by, *high, *low; /* divisor of each output, and parts of its reciprocal */
@@ -24,17 +24,17 @@ typedef struct {
 
 /* The taps of a window are pointers, to zeros where there is no pixel. */
 #define DEFINE_PIXELS(name, vec, T, S, TAP, DIVIDED_SUM)                                          \
-    INLINE void pixels_of_##name(const squares_t *a, const int k) {                               \
+    INLINE void pixels_of_##name(const squares_t *a, const int rows, const int cols) {            \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), last = a->n - lanes;            \
         const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
         const vec zero = {0};                                                                     \
         (void)by, (void)high, (void)low, (void)zero;                                              \
         for (ptrdiff_t c = 0; c < a->outputs; c++) {                                              \
             const S *q[9];                                                                        \
-            for (int j = 0; j < k; j++) {                                                         \
+            for (int j = 0; j < cols; j++) {                                                      \
                 const ptrdiff_t col = a->first + c * a->stride + j;                               \
-                for (int t = 0; t < k; t++)                                                       \
-                    q[j * k + t] = col >= 0 && col < a->size                                      \
+                for (int t = 0; t < rows; t++)                                                    \
+                    q[j * rows + t] = col >= 0 && col < a->size                                   \
                                        ? (const S *)a->taps[t] + col * a->steps[t]                \
                                        : (const S *)a->zeros;                                     \
             }                                                                                     \
@@ -43,11 +43,11 @@ typedef struct {
             (void)all_by, (void)all_high, (void)all_low;                                          \
             for (ptrdiff_t i = 0;;) {                                                             \
                 vec v[MOST_LEAF];                                                                 \
-                for (int j = 0; j < k; j++) {                                                     \
-                    const S *const *p = q + j * k;                                                \
-                    v[j] = TREE(k, TAP);                                                          \
+                for (int j = 0; j < cols; j++) {                                                  \
+                    const S *const *p = q + j * rows;                                             \
+                    v[j] = TREE(rows, TAP);                                                       \
                 }                                                                                 \
-                const vec sum = TREE(k, COLUMN);                                                  \
+                const vec sum = TREE(cols, COLUMN);                                               \
                 vec_store((T *)a->to + c * a->to_col + i, (vec_t)DIVIDED_SUM);                    \
                 if (i == last) break;                                                             \
                 i = i + lanes < last ? i + lanes : last;                                          \
@@ -55,10 +55,14 @@ typedef struct {
         }                                                                                         \
     }                                                                                             \
     static NOINLINE void pixels_##name(const squares_t *a) {                                      \
-        if (a->rows == 2)                                                                         \
-            pixels_of_##name(a, 2);                                                               \
+        if (a->rows == 1 && a->cols == 2)                                                         \
+            pixels_of_##name(a, 1, 2);                                                            \
+        else if (a->rows == 1)                                                                    \
+            pixels_of_##name(a, 1, 3);                                                            \
+        else if (a->rows == 2)                                                                    \
+            pixels_of_##name(a, 2, 2);                                                            \
         else                                                                                      \
-            pixels_of_##name(a, 3);                                                               \
+            pixels_of_##name(a, 3, 3);                                                            \
     }
 #define COLUMN(j) v[j]
 #define DIVIDED_f32 QUOTIENT(f32, sum, all_by, all_high, all_low)
