@@ -164,7 +164,7 @@ def test_turned_photographs_are_turned(folder):
         ("nothing.npy y.npy --kernel 2", 1, "nothing.npy: No such file or directory"),
         ("x.npy no/y.npy --kernel 2", 1, "y.npy: No such file or directory"),
         ("x.npy y.npy --kernel 99", 2, "--kernel-shape[0]: window (99"),
-        ("x.npy y.npy --op mean --kernel 2", 2, "'mean' is not one of 'max', 'avg'"),
+        ("x.npy y.npy --op mean --kernel 2", 2, "'mean' is not one of 'max', 'min', 'avg'"),
         ("x.npy y.npy --op avg", 2, "Missing option '--kernel-shape'"),
         ("x.npy y.npy --op adaptive-avg", 2, "Missing option '--output-size'"),
         (

@@ -89,7 +89,7 @@ def by_name(schemas, domain, others):
 
 def test_onnx():
     onnx = pytest.importorskip("onnx")
-    others = {"ReduceMax", "ReduceMean", "ReduceL1", "ReduceL2", "RoiAlign"}
+    others = {"ReduceMax", "ReduceMin", "ReduceMean", "ReduceL1", "ReduceL2", "RoiAlign"}
     schemas = by_name(onnx.defs.get_all_schemas_with_history(), "", others)
     assert versions_of("ONNX") == {
         name: [schema.since_version for schema in of_name] for name, of_name in schemas.items()
@@ -122,7 +122,7 @@ def test_openvino():
     openvino = pytest.importorskip("openvino")
     from fastpool.openvino._attributes import VERSIONS
 
-    others = {"reduce_max", "reduce_mean", "reduce_l1", "reduce_l2"}
+    others = {"reduce_max", "reduce_min", "reduce_mean", "reduce_l1", "reduce_l2"}
     found = {}
     for module in pkgutil.iter_modules(openvino.__path__):
         if re.fullmatch(r"opset\d+", module.name):
