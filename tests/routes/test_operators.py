@@ -187,7 +187,7 @@ def test_tensorflow_lite():
     pools = {
         name
         for name in dir(schema.BuiltinOperator)
-        if re.search("POOL|WINDOW", name) or name in ("MEAN", "REDUCE_MAX")
+        if re.search("POOL|WINDOW", name) or name in ("MEAN", "REDUCE_MAX", "REDUCE_MIN")
     }
     assert set(versions_of("TensorFlow Lite")) == pools
     for row in rows("TensorFlow Lite"):
