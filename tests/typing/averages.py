@@ -57,8 +57,9 @@ assert_type(fastpool.adaptive_max_pool(x, 2), NDArray[np.float32])
 largest, indices = fastpool.global_max_pool(x, return_indices=True)
 assert_type(largest, NDArray[np.float32])
 assert_type(indices, NDArray[np.int64])
-least, _ = fastpool.global_min_pool(x, return_indices=True)
+least, places = fastpool.global_min_pool(x, return_indices=True)
 assert_type(least, NDArray[np.float32])
+assert_type(places, NDArray[np.int64])
 assert_type(fastpool.min_pool(x, 2), NDArray[np.float32])
 assert_type(
     fastpool.plan_adaptive_min_pool((1, 1, 4, 4), "float32", 2), MinPoolPlan[Literal[False]]
