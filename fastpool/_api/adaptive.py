@@ -85,7 +85,7 @@ def global_avg_pool(
     values = layout, dtype, rounding, numerics, nan, num_threads
     found = _global_avg_plans.quick.get(call_key(x, values))
     plan = _global_avg_plans.find(x, values) if found is None else found[0]
-    return reduced(plan, x, keepdims, out)
+    return _reduced(plan, x, keepdims, out)
 
 
 @explicit
@@ -156,7 +156,7 @@ def global_lp_pool(
     values = p, layout, nan, num_threads
     found = _global_lp_plans.quick.get(call_key(x, values))
     plan = _global_lp_plans.find(x, values) if found is None else found[0]
-    return reduced(plan, x, keepdims, out)
+    return _reduced(plan, x, keepdims, out)
 
 
 @explicit
@@ -227,7 +227,7 @@ def global_max_pool(
     values = layout, nan, return_indices, index_axis, index_dtype, index_layout, num_threads
     found = _global_max_plans.quick.get(call_key(x, values))
     plan = _global_max_plans.find(x, values) if found is None else found[0]
-    return reduced(plan, x, keepdims, out, out_indices)
+    return _reduced(plan, x, keepdims, out, out_indices)
 
 
 @explicit
@@ -374,7 +374,7 @@ def adaptive_max_pool(
     return plan(x, out, out_indices)
 
 
-def reduced(plan, x, keepdims, *outputs):
+def _reduced(plan, x, keepdims, *outputs):
     """Run a plan whose results have one element along each spatial axis, and may lose these."""
     if arguments.keepdims(keepdims):
         return plan(x, *outputs)

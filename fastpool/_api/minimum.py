@@ -6,7 +6,7 @@ from .. import _plans
 from .._planning.words import explicit, unexpected
 from .._running.interop import as_array, routed
 from .._running.plan_cache import PlanCache, call_key
-from .adaptive import reduced
+from .adaptive import _reduced
 
 _pool_plans = PlanCache(_plans.make_min_plan)
 _global_plans = PlanCache(_plans.make_global_min_plan)
@@ -222,7 +222,7 @@ out_indices, num_threads
     values = layout, nan, return_indices, index_axis, index_dtype, index_layout, num_threads
     found = _global_plans.quick.get(call_key(x, values))
     plan = _global_plans.find(x, values) if found is None else found[0]
-    return reduced(plan, x, keepdims, out, out_indices)
+    return _reduced(plan, x, keepdims, out, out_indices)
 
 
 @explicit
