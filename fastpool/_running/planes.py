@@ -32,8 +32,8 @@ FEW_ELEMENTS = 16
 MOST_ELEMENTS = 64
 # Most elements of an interleaved plane of another type with one output and taps on leading axes.
 WHOLE_SLABS = 64
-# Bytes of a row of outputs: at most, for long windows at stride 1; the same of keys; fewer than,
-# with indices.
+# Bytes of a row of outputs: at most, for long windows at stride 1 of values, and of keys; fewer
+# than, with indices.
 SLIDING_ROW = 40
 SLIDING_KEYS = 52
 INDEXED_ROW = 64

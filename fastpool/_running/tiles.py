@@ -14,9 +14,9 @@ PIXEL_BYTES = 4 << 10
 DIRECT_PIXEL_BYTES = 16 << 10  # all taps at once, without a band: signals 1.3, images 1.1 times
 LONG_BAND_BYTES = 512 << 10
 LONG_PIXEL_BYTES = 256
-# Values of windows of at most these taps along an axis: 1.2 times as fast (80 random layers,
-# AVX-512). Of longer ones tiles would be too small, and of leading axes, with indices.
-WIDE_PIXEL_BYTES, WIDE_TAPS = 1 << 10, 10
+# The limit for values of long windows of at most MODERATE_TAPS along an axis, without leading axes:
+# 1.2 times as fast (80 random layers, AVX-512). Tiles of longer windows would be too small.
+MODERATE_TAPS, MODERATE_PIXEL_BYTES = 10, 1 << 10
 # Loads and stores per output of a running maximum, plus one load per element under the tile.
 VAN_HERK_COST = 4
 # Rows longer than this are split into column tiles.
@@ -89,8 +89,8 @@ def tile_of(windows, element, batch, channels, channels_last, direct, pairs):
     if channels_last:
         pixel_bytes = DIRECT_PIXEL_BYTES if direct else PIXEL_BYTES // share
         if long:
-            wide = not pairs and not leads and max(rows.kernel, cols.kernel) <= WIDE_TAPS
-            pixel_bytes = WIDE_PIXEL_BYTES if wide else LONG_PIXEL_BYTES
+            moderate = max(rows.kernel, cols.kernel) <= MODERATE_TAPS and not (pairs or leads)
+            pixel_bytes = MODERATE_PIXEL_BYTES if moderate else LONG_PIXEL_BYTES
         if rows.out * cols.out == 1 and not pairs:
             # One output of each batch: blocks of channels, so that there are some tasks.
             shares = batch * channels * element // FEW_TASKS

@@ -115,8 +115,7 @@ def max_pool(
     array([[ 7,  9, 11],
            [19, 21, 23]])
     """
-    with_indices = {"return_indices": indices is not None}
-    planned = partial(plan_max_pool, kernel_shape=kernel_shape, **with_indices, **attributes)
+    planned = _with_indices(plan_max_pool, indices, kernel_shape=kernel_shape, **attributes)
     return _pool(planned, source, target, indices, max_bytes, progress)
 
 
@@ -147,8 +146,7 @@ def min_pool(
     TypeError, ValueError, OSError
         As :func:`max_pool`.
     """
-    with_indices = {"return_indices": indices is not None}
-    planned = partial(plan_min_pool, kernel_shape=kernel_shape, **with_indices, **attributes)
+    planned = _with_indices(plan_min_pool, indices, kernel_shape=kernel_shape, **attributes)
     return _pool(planned, source, target, indices, max_bytes, progress)
 
 
@@ -341,8 +339,7 @@ def global_max_pool(
     TypeError, ValueError, OSError
         As :func:`fastpool.global_max_pool` and :func:`max_pool`.
     """
-    with_indices = {"return_indices": indices is not None}
-    planned = partial(plan_global_max_pool, **with_indices, **attributes)
+    planned = _with_indices(plan_global_max_pool, indices, **attributes)
     return _pool(planned, source, target, indices, max_bytes, progress, keepdims)
 
 
@@ -361,8 +358,7 @@ def global_min_pool(
     Parameters and errors are those of :func:`global_max_pool`. Returns the `MinPoolPlan` of the
     whole array.
     """
-    with_indices = {"return_indices": indices is not None}
-    planned = partial(plan_global_min_pool, **with_indices, **attributes)
+    planned = _with_indices(plan_global_min_pool, indices, **attributes)
     return _pool(planned, source, target, indices, max_bytes, progress, keepdims)
 
 
@@ -431,8 +427,7 @@ def adaptive_max_pool(
     TypeError, ValueError, OSError
         As :func:`fastpool.adaptive_max_pool` and :func:`max_pool`.
     """
-    with_indices = {"return_indices": indices is not None}
-    planned = partial(plan_adaptive_max_pool, output_size=output_size, **with_indices, **attributes)
+    planned = _with_indices(plan_adaptive_max_pool, indices, output_size=output_size, **attributes)
     return _pool(planned, source, target, indices, max_bytes, progress)
 
 
@@ -451,9 +446,13 @@ def adaptive_min_pool(
     Parameters and errors are those of :func:`adaptive_max_pool`. Returns the `MinPoolPlan` of the
     whole array.
     """
-    with_indices = {"return_indices": indices is not None}
-    planned = partial(plan_adaptive_min_pool, output_size=output_size, **with_indices, **attributes)
+    planned = _with_indices(plan_adaptive_min_pool, indices, output_size=output_size, **attributes)
     return _pool(planned, source, target, indices, max_bytes, progress)
+
+
+def _with_indices(plan_of, indices, /, **attributes):
+    """Return a function that plans a pooling with indices, if there is a file for them."""
+    return partial(plan_of, return_indices=indices is not None, **attributes)
 
 
 def _pool(planned, source, target, indices, max_bytes, progress, keepdims=True):

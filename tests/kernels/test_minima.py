@@ -6,7 +6,6 @@ test_guards.py runs them at guard pages.
 
 import itertools
 import pickle
-import types
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ import fastpool
 from fastpool import _reference
 from fastpool._running import builds as running
 from fastpool._running import running_maxima, strategies
+from fastpool._running.instruction_sets import Build
 from fastpool._running.strategies import OF_MAXIMA
 from fastpool._running.work import MINIMA, make_work, problem_of
 
@@ -78,15 +78,11 @@ def test_the_geometries_reach_every_strategy(monkeypatch):
             plan = fastpool.plan_min_pool(
                 shape, name, kernel, layout=layout, return_indices=indices, **attributes
             )
-            for facts in (strategies_of(64, True), strategies_of(32, False)):
+            for facts in (Build(64, masks=True), Build(32, masks=False)):
                 reached.add(strategies.decide(make_work(problem_of(plan)), facts).strategy)
         monkeypatch.undo()
     every = {strategy.__name__ for row in strategies.STRATEGIES.values() for strategy in row}
     assert reached == every - {"irregular"}, every - reached
-
-
-def strategies_of(vector_bytes, masks):
-    return types.SimpleNamespace(vector_bytes=vector_bytes, masks=masks)
 
 
 @pytest.mark.parametrize("name", cases.DTYPE_NAMES)

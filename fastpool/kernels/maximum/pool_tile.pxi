@@ -246,7 +246,6 @@ cdef bint pool_values(const Job *job, const Tile *tile, Scratch *scratch) noexce
     cdef const View *x = &job.x
     cdef const View *y = &job.y
     cdef int code = p.frame.problem.code
-    cdef bint done
     if p.rule & MINIMUM:
         return pool_minima(p, x, y, tile, scratch)
     if code == F32:
@@ -262,10 +261,7 @@ cdef bint pool_values(const Job *job, const Tile *tile, Scratch *scratch) noexce
     if code == I64:
         return tile_values(p, x, y, tile, scratch, <int64_t *>NULL)
     if code == U8 or code == BOOL:
-        done = tile_values(p, x, y, tile, scratch, <uint8_t *>NULL)
-        if code == BOOL:
-            make_bools(&p.frame.problem, y, tile)
-        return done
+        return tile_values(p, x, y, tile, scratch, <uint8_t *>NULL)
     if code == U16:
         return tile_values(p, x, y, tile, scratch, <uint16_t *>NULL)
     if code == U32:
@@ -283,10 +279,7 @@ cdef bint pool_minima(const Pool *p, const View *x, const View *y, const Tile *t
         return tile_values(p, x, y, tile, scratch, <min_f64_t *>NULL)
     if code == U16:
         return tile_values(p, x, y, tile, scratch, <min_u16_t *>NULL)
-    tile_values(p, x, y, tile, scratch, <min_u8_t *>NULL)
-    if code == BOOL:
-        make_bools(&p.frame.problem, y, tile)
-    return True
+    return tile_values(p, x, y, tile, scratch, <min_u8_t *>NULL)
 
 
 cdef bint pool_taps(const Job *job, const Tile *tile, Scratch *scratch) noexcept nogil:
@@ -369,3 +362,5 @@ cdef void pool_task(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:
             tile_keys(p, x, y, &tile, scratch, <int32_t *>NULL)
         else:
             tile_keys(p, x, y, &tile, scratch, <int64_t *>NULL)
+    elif p.frame.problem.code == BOOL:
+        make_bools(&p.frame.problem, y, &tile)
