@@ -6,6 +6,7 @@ sums and roundings are computed here independently, one output position at a tim
 """
 
 from .average import adaptive_avg_pool, avg_pool, global_avg_pool, qlinear_average_pool
+from .blocks import block_reduce, pyramid
 from .lp import global_lp_pool, lp_pool
 from .maximum import (
     adaptive_max_pool,
@@ -22,6 +23,7 @@ __all__ = [
     "adaptive_max_pool",
     "adaptive_min_pool",
     "avg_pool",
+    "block_reduce",
     "global_avg_pool",
     "global_lp_pool",
     "global_max_pool",
@@ -30,5 +32,6 @@ __all__ = [
     "max_pool",
     "max_unpool",
     "min_pool",
+    "pyramid",
     "qlinear_average_pool",
 ]
