@@ -23,6 +23,7 @@ from ._api.adaptive import (
     plan_global_max_pool,
 )
 from ._api.average import avg_pool, plan_avg_pool
+from ._api.blocks import block_reduce, pyramid
 from ._api.lp import lp_pool, plan_lp_pool
 from ._api.maximum import max_pool, max_unpool, plan_max_pool, plan_max_unpool
 from ._api.minimum import (
@@ -50,6 +51,7 @@ __all__ = [
     "adaptive_max_pool",
     "adaptive_min_pool",
     "avg_pool",
+    "block_reduce",
     "get_include",
     "global_avg_pool",
     "global_lp_pool",
@@ -71,6 +73,7 @@ __all__ = [
     "plan_max_pool",
     "plan_max_unpool",
     "plan_min_pool",
+    "pyramid",
     "set_plan_cache_limit",
     "show_config",
 ]
