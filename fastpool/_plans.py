@@ -107,8 +107,13 @@ class _WindowPlan(_Plan):
 
         return parts.tile(self, outputs)
 
-    def explain(self):
+    def explain(self, *, verbose=False):
         """Describe in words what this pooling does, and how.
+
+        Parameters
+        ----------
+        verbose : bool
+            Add the lines "not by": why this machine takes no better strategy.
 
         Returns
         -------
@@ -127,7 +132,7 @@ class _WindowPlan(_Plan):
         """
         from ._showing import explain  # here, so that importing fastpool stays fast
 
-        return explain.explain(self)
+        return explain.explain(self, verbose)
 
     def draw(self, *, axes=None, title=None, width=None):
         """Draw the windows over the input and its padding.

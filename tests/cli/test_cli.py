@@ -320,6 +320,28 @@ def test_explain_ops(op, options, plan):
     assert cases.command(*arguments) == (0, plan().explain() + "\n", "")
 
 
+def test_explain_says_why_not_only_if_asked():
+    arguments = "explain", "--shape", "1,64,56,56", "--kernel", "3"
+    said = [cases.command(*arguments, *more)[1] for more in ([], ["--verbose"])]
+    assert ["\nnot by " in text for text in said] == [False, True]
+
+
+def test_explain_as_json():
+    arguments = "explain", "--shape", "6,9", "--layout", "HW", "--kernel", "3", "--json"
+    for options in ([], ["--op", "lp", "--p", "inf"], ["--op", "adaptive-avg"]):
+        options = [*arguments, *options]
+        if "adaptive-avg" in options:
+            options[options.index("--kernel")] = "--output-size"
+        status, printed, said = cases.command(*options)
+        assert (status, said) == (0, "") and "Infinity," not in printed
+        found = json.loads(printed)
+        assert found["input_shape"] == [6, 9] and found["axes"][1]["size"] == 9
+        assert {"window", "values", "kernel", "threads"} <= found["explained"].keys()
+    status, printed, said = cases.command(*arguments, "--conventions")
+    answers = json.loads(printed)["answers"]
+    assert (status, said, len(answers)) == (0, "", 5) and answers[0]["output_shape"] == [4, 7]
+
+
 @pytest.mark.parametrize("more", [("--axes", "W"), ("--conventions",)])
 def test_explain_draws(folder, more):
     pytest.importorskip("matplotlib")
