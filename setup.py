@@ -21,6 +21,8 @@ import time
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
 
 BUILDS = runpy.run_path("fastpool/_running/instruction_sets.py")["BUILDS"]
 TARGET = sysconfig.get_platform()  # the platform to compile for; ci/cross.sh changes it
@@ -172,5 +174,52 @@ class BuildParallel(build_ext):
         print(f"fastpool: built {extension.name} in {seconds:.0f} s", flush=True)
 
 
+VERSION_FILE = "fastpool/_version.py"
+
+
+def version():
+    """Return the version. If this folder is a checkout, a development version has the commit."""
+    found = runpy.run_path(VERSION_FILE)["__version__"]
+    if "dev" in found and "+" not in found and os.path.exists(".git"):
+        command = ["git", "describe", "--always", "--dirty", "--abbrev=7", "--exclude=*"]
+        try:
+            commit = subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL)
+        except (OSError, subprocess.CalledProcessError):
+            return found
+        found += f"+g{commit.strip().replace('-', '.')}"
+    return found
+
+
+def write_version(folder):
+    """Write the version with the commit into a copy of the sources, which may be a link to one."""
+    path = os.path.join(folder, VERSION_FILE)
+    with open(path) as file:
+        text = file.read()
+    os.remove(path)
+    with open(path, "w") as file:
+        file.write(re.sub('= ".*"', f'= "{version()}"', text))
+
+
+class BuildWithVersion(build_py):
+    def run(self):
+        super().run()
+        if not self.editable_mode:
+            write_version(self.build_lib)
+
+
+class SdistWithVersion(sdist):
+    def make_release_tree(self, base_dir, files):
+        super().make_release_tree(base_dir, files)
+        write_version(base_dir)
+
+
 runpy.run_path("stubs/write.py", run_name="__main__")
-setup(ext_modules=[*extensions(), RUNTIME], cmdclass={"build_ext": BuildParallel})
+setup(
+    version=version(),
+    ext_modules=[*extensions(), RUNTIME],
+    cmdclass={
+        "build_ext": BuildParallel,
+        "build_py": BuildWithVersion,
+        "sdist": SdistWithVersion,
+    },
+)
