@@ -17,6 +17,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+import tomllib
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -190,6 +191,21 @@ def version():
     return found
 
 
+def description(version):
+    """Return the README with absolute addresses. Package indexes have no pages of a checkout."""
+    with open("README.md", encoding="utf-8") as file:
+        text = file.read()
+    with open("pyproject.toml", "rb") as file:
+        repository = tomllib.load(file)["project"].get("urls", {}).get("Repository")
+    if repository is None:
+        return text
+    release, _, commit = version.partition("+g")
+    state = commit.partition(".")[0] or ("HEAD" if "dev" in release else f"v{release}")
+    raw, page = (f"{repository}/{kind}/{state}/" for kind in ("raw", "blob"))
+    text = re.sub(r'((?:src|srcset)="|!\[[^]]*\]\()(?!\w+:)', rf"\1{raw}", text)
+    return re.sub(r"(\]\()(?!\w+:|#)", rf"\1{page}", text)
+
+
 def write_version(folder):
     """Write the version with the commit into a copy of the sources, which may be a link to one."""
     path = os.path.join(folder, VERSION_FILE)
@@ -216,6 +232,8 @@ class SdistWithVersion(sdist):
 runpy.run_path("stubs/write.py", run_name="__main__")
 setup(
     version=version(),
+    long_description=description(version()),
+    long_description_content_type="text/markdown",
     ext_modules=[*extensions(), RUNTIME],
     cmdclass={
         "build_ext": BuildParallel,

@@ -11,15 +11,6 @@ set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"
 
-# install_tools NAME==VERSION...: install them into $venv, once.
-install_tools() {
-    stamp=$venv/.installed-lint
-    [ "$(cat "$stamp" 2>/dev/null)" = "$*" ] && return
-    echo "installing $* into $venv"
-    quiet_pip install "$@"
-    echo "$*" >"$stamp"
-}
-
 cd "$root"
 "${PYTHON:-python3}" ci/check_house.py
 venv=${FASTPOOL_VENV:-$root/.venv-lint}
