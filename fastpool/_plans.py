@@ -118,9 +118,8 @@ class _WindowPlan(_Plan):
         Returns
         -------
         text : str
-            15 to 40 lines: the rules used and their result along each axis, windows that hang over
-            the edge or are empty, what means are divided by, types, indices, and how this machine
-            runs a call.
+            The rules used and their result along each axis, windows that hang over the edge or are
+            empty, what means are divided by, types, indices, and how this machine runs a call.
 
         Examples
         --------
