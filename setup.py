@@ -235,9 +235,5 @@ setup(
     long_description=description(version()),
     long_description_content_type="text/markdown",
     ext_modules=[*extensions(), RUNTIME],
-    cmdclass={
-        "build_ext": BuildParallel,
-        "build_py": BuildWithVersion,
-        "sdist": SdistWithVersion,
-    },
+    cmdclass={"build_ext": BuildParallel, "build_py": BuildWithVersion, "sdist": SdistWithVersion},
 )

@@ -80,7 +80,7 @@ def command(model, shape, dtype, op, conventions, svg, png, axes, verbose, as_js
             raise ValueError("shape: expected either --shape or a MODEL.onnx")
         if model is not None:
             words = fastpool.onnx.explain(model)
-            head, *nodes = words.splitlines()
+            head, *nodes = map(str.strip, words.splitlines())
             click.echo(_as_json({"summary": head, "nodes": nodes}) if as_json else words)
             return
         shape = shape if isinstance(shape, tuple) else (shape,)

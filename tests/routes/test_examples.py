@@ -18,7 +18,7 @@ README = ROOT / "README.md"
 
 @pytest.mark.parametrize("name", ["fastpool", *(f"fastpool.{name}" for name in FRONT_ENDS)])
 def test_public_functions(name):
-    """Each begins with one line, and has an example, or says as which one it pools, as 1-D does."""
+    """Each begins with one line and has an example, or pools as another one that it names."""
     try:
         module = importlib.import_module(name)
     except ImportError as missing:
