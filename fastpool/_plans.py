@@ -107,15 +107,19 @@ class _WindowPlan(_Plan):
 
         return parts.tile(self, outputs)
 
-    def explain(self):
+    def explain(self, *, verbose=False):
         """Describe in words what this pooling does, and how.
+
+        Parameters
+        ----------
+        verbose : bool
+            Add the lines "not by": why this machine takes no better strategy.
 
         Returns
         -------
         text : str
-            15 to 40 lines: the rules used and their result along each axis, windows that hang over
-            the edge or are empty, what means are divided by, types, indices, and how this machine
-            runs a call.
+            The rules used and their result along each axis, windows that hang over the edge or are
+            empty, what means are divided by, types, indices, and how this machine runs a call.
 
         Examples
         --------
@@ -127,7 +131,7 @@ class _WindowPlan(_Plan):
         """
         from ._showing import explain  # here, so that importing fastpool stays fast
 
-        return explain.explain(self)
+        return explain.explain(self, verbose)
 
     def draw(self, *, axes=None, title=None, width=None):
         """Draw the windows over the input and its padding.

@@ -96,6 +96,8 @@ Int32: TypeAlias = Literal["int32"] | type[np.int32] | np.dtype[np.int32]
 
 
 class SupportsDLPack(Protocol):
+    """An array or tensor of any library that passes its memory on by DLPack."""
+
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
@@ -139,7 +141,6 @@ PadsByDimension: TypeAlias = (
 )
 
 
-# Attributes of functions, for functions that pass them on.
 class Windows(TypedDict, total=False):
     """Attributes of windows of any pooling."""
 

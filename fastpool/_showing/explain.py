@@ -38,12 +38,12 @@ _ROUNDED = {
 }
 
 
-def explain(plan):
+def explain(plan, verbose=False):
     """Explain a plan, as its method `explain` does."""
     prepared = _prepared(plan)
     plan = prepared.plan  # its fields are checked
     lines = [_title(plan)]
-    for label, sentences in _sections(plan, prepared):
+    for label, sentences in _sections(plan, prepared, verbose):
         for i, sentence in enumerate(sentences):
             lines += textwrap.wrap(
                 sentence,
@@ -99,7 +99,7 @@ def _types(plan):
     return plan.dtype if same else f"{plan.dtype} to {plan.result_dtype}"
 
 
-def _sections(plan, prepared):
+def _sections(plan, prepared, verbose=False):
     """Yield (label, sentences) in the order in which readers ask."""
     if _looks_like_a_photograph(plan):
         colours = plan.input_shape[-1]
@@ -119,7 +119,7 @@ def _sections(plan, prepared):
     else:
         yield "values", list(_values(plan))
         yield "indices", list(_indices(plan))
-    yield from _call(plan, prepared)
+    yield from _call(plan, prepared, verbose)
 
 
 def _looks_like_a_photograph(plan):
@@ -226,7 +226,7 @@ def _indices(plan):
 # -------------------------------------------------------------------------------------- the call
 
 
-def _call(plan, prepared):
+def _call(plan, prepared, verbose):
     """Yield (label, sentences) on how this machine runs a call on plain arrays now."""
     kernels = builds.builds()[prepared.build]
     build = f"{prepared.build} build, vectors of {kernels.VECTOR_BYTES} bytes"
@@ -243,7 +243,7 @@ def _call(plan, prepared):
     if prepared.once:
         how += "; windows that repeat are pooled once, and NumPy repeats their results"
     yield "kernel", [f"{build}; {how}" if how else build]
-    if declined:
+    if declined and verbose:
         yield "not by", [f"{strategy}: {reason}" for strategy, reason in declined]
     yield "copies", [_copies(plan, kernel.contiguous_axis)]
     yield "threads", [_threads_of(kernel.plan, kernel)]
