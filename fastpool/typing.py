@@ -24,6 +24,7 @@ __all__ = [
     "AvgPoolAttributes",
     "BatchLayout",
     "Beyond",
+    "BlockFunction",
     "ByDimension",
     "CeilMode",
     "CeilRule",
@@ -31,6 +32,7 @@ __all__ = [
     "Counts",
     "DaskArray",
     "DataArray",
+    "Edge",
     "IndexLayout",
     "IndexSpace",
     "Int32",
@@ -75,6 +77,10 @@ IndexSpace: TypeAlias = Literal["output", "inferred"] | None
 CeilMode: TypeAlias = bool | Literal[0, 1] | None
 CountIncludePad: TypeAlias = bool | Literal[0, 1] | None
 KeepDims: TypeAlias = bool | Literal[0, 1] | None
+BlockFunction: TypeAlias = Literal[
+    "max", "min", "mean", "sum", "mode", "median", "std", "var", "count"
+]
+Edge: TypeAlias = Literal["keep", "trim", "exact"]
 Beyond: TypeAlias = Literal["drop", "count"] | None
 Rounding: TypeAlias = Literal["half_even", "half_away", "trunc", "floor"] | None
 Numerics: TypeAlias = Literal["pairwise", "exact", "sequential"] | None

@@ -197,8 +197,12 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
                 for (int t = 0; t < taps; t++)
                     x[t][i] = OF_KEY(key_difference)(rows[t][i], key);
             }
-        column_variances(to, x, (const uint8_t (*)[LANES])there, taps, KEY_BITS < 32 && !r.fold,
-                         (double)rule->ddof);
+        const uint8_t(*taken)[LANES] = (const uint8_t(*)[LANES])there;
+        const int exact = KEY_BITS < 32 && !r.fold;
+        if (is_precise(rule) && !exact)
+            precise_variances(to, x, taken, taps, (double)rule->ddof);
+        else
+            column_variances(to, x, taken, taps, exact, (double)rule->ddof);
         for (int i = 0; i < n; i++)
             set_variance(&to->bits[i], to->x[i], f64_of_bits(to->bits[i]), rule);
     } else {
@@ -282,7 +286,7 @@ static void OF_KEY(list_spread)(block_lanes_t *to, const KEY *keys, double *x, p
             } else
                 x[i] = OF_KEY(key_difference)(keys[i], keys[0]);
         }
-        variance = list_variance(x, n, (double)rule->ddof, &scale);
+        variance = list_variance(x, n, (double)rule->ddof, is_precise(rule), &scale);
         set_variance(to->bits, variance, scale, rule);
     }
 }

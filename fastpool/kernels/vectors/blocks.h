@@ -240,6 +240,49 @@ static VECTORISED void column_variances(block_lanes_t *to, double (*x)[LANES],
     memcpy(to->bits, part, sizeof(part)); /* the scales */
 }
 
+/* Add x to an unevaluated sum of two doubles. */
+INLINE void add_to(double *high, double *low, double x) {
+    double error;
+    two_sum(*high, x, high, &error);
+    *low += error;
+}
+
+/* The parts of a variance in twice the digits of double: for results in double of elements that
+ * have fewer. A mean is two doubles too. */
+INLINE void set_mean(double *high, double *low, double n) {
+    double mean = (*high + *low) / n, product = mean * n;
+    *low = ((*high - product) - product_error(mean, n, product) + *low) / n;
+    *high = mean;
+}
+INLINE void add_square(double *high, double *low, double x, const double *mean) {
+    double d, error, square;
+    two_sum(x, -mean[0], &d, &error);
+    square = d * d;
+    *low += product_error(d, d, square) + 2 * d * (error - mean[1]);
+    add_to(high, low, square);
+}
+static int is_precise(const block_rule_t *rule) {
+    return rule->result == F64 && rule->code != F64 && dtype_bytes[rule->code] < 8;
+}
+
+/* `column_variances` of that precision. */
+static VECTORISED void precise_variances(block_lanes_t *to, double (*x)[LANES],
+                                         const uint8_t (*there)[LANES], int taps, double ddof) {
+    double mean[LANES][2] = {{0}}, high[LANES] = {0}, low[LANES] = {0};
+    for (int t = 0; t < taps; t++)
+        for (int i = 0; i < LANES; i++) add_to(&mean[i][0], &mean[i][1], there[t][i] ? x[t][i] : 0);
+    for (int i = 0; i < LANES; i++)
+        set_mean(&mean[i][0], &mean[i][1], (double)(int32_t)to->count[i]);
+    for (int t = 0; t < taps; t++)
+        for (int i = 0; i < LANES; i++)
+            if (there[t][i]) add_square(&high[i], &low[i], x[t][i], mean[i]);
+    for (int i = 0; i < LANES; i++) {
+        double by = (double)(int32_t)to->count[i] - ddof;
+        to->x[i] = by > 0 ? (high[i] + low[i]) / by : NAN;
+        to->bits[i] = f64_bits(1);
+    }
+}
+
 /* Return the sum of (x - mean) ** power, with partial sums of halves. Its terms are at x. */
 static double sum_of_powers(const double *x, ptrdiff_t n, double mean, int power) {
     double lanes[8] = {0};
@@ -260,8 +303,15 @@ static double sum_of_powers(const double *x, ptrdiff_t n, double mean, int power
 }
 
 /* Return the variance of a list, which is overwritten; set the scale. */
-static double list_variance(double *x, ptrdiff_t n, double ddof, double *scale) {
+static double list_variance(double *x, ptrdiff_t n, double ddof, int precise, double *scale) {
     double most = 0, low = INFINITY, high = -INFINITY, mean, s, q, variance;
+    if (precise) {
+        double two[2] = {0}, sum[2] = {0};
+        for (ptrdiff_t i = 0; i < n; i++) add_to(&two[0], &two[1], x[i]);
+        set_mean(&two[0], &two[1], (double)n);
+        for (ptrdiff_t i = 0; i < n; i++) add_square(&sum[0], &sum[1], x[i], two);
+        return (sum[0] + sum[1]) / ((double)n - ddof);
+    }
     for (ptrdiff_t i = 0; i < n; i++) {
         most = absolute(x[i]) > most ? absolute(x[i]) : most;
         low = x[i] < low ? x[i] : low;
