@@ -92,38 +92,35 @@ def _reduce_slabs(plan, x, where, y, counts):
     part = dataclasses.replace(plan, ignores_nan=True)
     for start in range(0, y.shape[0], slab):
         at, read = slice(start, start + slab), slice(start * block, (start + slab) * block)
-        _reduce_slab(
-            plan, part, x[read], None if where is None else where[read], y[at],
-            None if counts is None else counts[at],
-        )  # fmt: skip
+        with np.errstate(all="ignore"):  # signalling NaN
+            _reduce_slab(
+                plan, part, x[read], None if where is None else where[read], y[at],
+                None if counts is None else counts[at],
+            )  # fmt: skip
 
 
 def _reduce_slab(plan, part, x, where, y, counts):
-    values = x.astype(x.dtype.newbyteorder("="))
-    there = None
+    x = x.astype(x.dtype.newbyteorder("="), copy=False)
+    there = where
     if plan.nodata is not None:
-        there = values != values.dtype.type(plan.nodata)
-    if where is not None:
-        there = where if there is None else there & where
-    spoiled = None
+        there = x != x.dtype.type(plan.nodata)
+        if where is not None:
+            there &= where
+    values = x if there is None else np.where(there, x, x.dtype.type(np.nan))
+    _pool(part, values, y)
+    flags = None
     if not plan.ignores_nan:
-        spoiled = np.isnan(values)
+        spoiled = np.isnan(x)
         if there is not None:
             spoiled &= there
-        spoiled = spoiled if spoiled.any() else None
-    if there is not None:
-        values[~there] = np.nan
-    _pool(part, values, y)
-    if counts is None and (plan.need != 1 or plan.missing == plan.missing or spoiled is not None):
+        if spoiled.any():
+            flags = np.empty(y.shape, bool)
+            _pool(dataclasses.replace(part, dtype="bool", function="max"), spoiled, flags)
+    # A pooling gives NaN if all is missing.
+    if counts is None and (plan.need > 1 or np.isnan(y).any()):
         counts = np.empty(y.shape, np.int64)
     if counts is not None:
         _count(plan, x, where, counts)
-    if not plan.need:
-        y[counts == 0] = 0
-    if spoiled is not None:
-        kernel = dataclasses.replace(part, dtype="bool", function="max", ignores_nan=False)
-        flags = np.empty(y.shape, bool)
-        _pool(kernel, spoiled, flags)
-        y[flags] = np.nan
-    if plan.need and counts is not None:
-        y[counts < plan.need] = plan.missing
+        y[counts < max(1, plan.need)] = plan.missing if plan.need else 0
+    if flags is not None:
+        y[flags & (counts >= plan.need)] = np.nan

@@ -71,11 +71,10 @@ def resolve(
     num_threads=None,
 ):
     """Check attributes as the public function takes them; `masked` says that there is a `where`."""
+    if func is None:
+        raise TypeError('func: expected one of "max", "min", "mean" and others, got None')
     func = arguments.choice(func, "func", FUNCTIONS)
-    rank = len(input_shape)
-    if not rank:
-        raise ValueError("x: expected an array of at least 1 axis, got one of 0")
-    blocks = per_axis(block_size, "block_size", rank)
+    blocks = per_axis(block_size, "block_size", len(input_shape))
     taken, outputs = _extents(input_shape, blocks, edge)
     result = _result_dtype(result_dtype, dtype, func)
     rounding = arguments.rounding(rounding)
@@ -119,6 +118,8 @@ def resolve(
 
 def per_axis(value, name, rank):
     """Return an int for every axis, or one int per axis, as a tuple."""
+    if not rank:
+        raise ValueError("x: expected an array of at least 1 axis, got one of 0")
     if not arguments.is_sequence(value):
         value = (arguments.as_count(value, name, expected="an int, or one per axis"),) * rank
     return arguments.as_counts(value, name, 1, (rank,), f"one int for each of {rank} axes")

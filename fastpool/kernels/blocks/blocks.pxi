@@ -12,11 +12,12 @@ cdef extern from "kernels/vectors/blocks.h" nogil:
         LANES
         MOST_TAPS
     ctypedef struct block_rule_t:
-        int code, function, result, rounding, ignores_nan, has_nodata
+        int code, function, result, rounding, ignores_nan, has_nodata, masked
         uint64_t nodata, missing
         int64_t need, ddof
     ctypedef struct block_lanes_t:
         int64_t *count
+        uint64_t *bits
     void gather(void *, const char *, Py_ssize_t, Py_ssize_t, int)
     void gather_lanes(void *, const char *, const Py_ssize_t *, Py_ssize_t, int)
     void split(void *, const char *, Py_ssize_t, Py_ssize_t, int)
@@ -24,7 +25,8 @@ cdef extern from "kernels/vectors/blocks.h" nogil:
                         const block_rule_t *)
     Py_ssize_t append_keys(void *, void *, uint8_t *, int, const block_rule_t *)
     void reduce_list(block_lanes_t *, void *, void *, Py_ssize_t, const block_rule_t *)
-    void store_result(char *, const block_lanes_t *, int, const block_rule_t *)
+    void choose_results(block_lanes_t *, const block_rule_t *)
+    void store_row(char *, Py_ssize_t, const Py_ssize_t *, Py_ssize_t, const uint64_t *, int)
 
 
 cdef enum:
@@ -52,7 +54,7 @@ cdef struct Blocks:
     Py_ssize_t scratch_bytes, list_bytes    # per thread
 
 
-cdef struct Places:             # of the outputs of a chunk
+cdef struct Places:             # of the outputs of a chunk: all of them, or of a row the first one
     Py_ssize_t n
     Py_ssize_t x[64]
     Py_ssize_t where[64]
@@ -74,23 +76,27 @@ cdef void place_lane(const Blocks *b, Py_ssize_t output, Places *at, int lane) n
 
 
 cdef void place_chunk(const Blocks *b, Py_ssize_t chunk, Places *at) noexcept nogil:
-    """Set where the outputs of a chunk are."""
-    cdef int last = b.ndim - 1, i
     cdef Py_ssize_t first
+    cdef int lane
     if b.row:
         first = chunk % b.chunks_per_row * LANES
         at.n = imin(LANES, b.row - first)
         place_lane(b, chunk // b.chunks_per_row * b.row + first, at, 0)
-        for i in range(1, <int>at.n):
-            at.x[i] = at.x[i - 1] + b.x.steps[last]
-            at.where[i] = at.where[i - 1] + b.where.steps[last]
-            at.y[i] = at.y[i - 1] + b.y.steps[last]
-            at.counts[i] = at.counts[i - 1] + b.counts.steps[last]
     else:
         first = chunk * LANES
         at.n = imin(LANES, b.outputs - first)
-        for i in range(<int>at.n):
-            place_lane(b, first + i, at, i)
+        for lane in range(<int>at.n):
+            place_lane(b, first + lane, at, lane)
+
+
+cdef void store_chunk(const Blocks *b, const Operand *to, const Py_ssize_t *places, Py_ssize_t n,
+                      const uint64_t *values, int itemsize) noexcept nogil:
+    if to.data == NULL:
+        return
+    if b.row:
+        store_row(to.data + places[0], to.steps[b.ndim - 1], NULL, n, values, itemsize)
+    else:
+        store_row(to.data, 0, places, n, values, itemsize)
 
 
 cdef void load_columns(void *rows, const Blocks *b, const Operand *from_, const Py_ssize_t *places,
@@ -114,11 +120,11 @@ cdef void load_columns(void *rows, const Blocks *b, const Operand *from_, const 
             t += 1
 
 
-cdef Py_ssize_t load_list(char *keys, const Blocks *b, const Places *at, int lane,
+cdef Py_ssize_t load_list(char *keys, const Blocks *b, Py_ssize_t x, Py_ssize_t where,
                           char *row) noexcept nogil:
     """Load the keys of a block's elements that are there. Return how many there are."""
     cdef Py_ssize_t at_axis[MAX_NDIM]
-    cdef Py_ssize_t x = at.x[lane], where = at.where[lane], kept = 0, i, n
+    cdef Py_ssize_t kept = 0, i, n
     cdef int last = b.block_ndim - 1, axis
     cdef uint8_t *there = <uint8_t *>(row + LANES * 8)
     for axis in range(b.block_ndim):
@@ -150,34 +156,50 @@ cdef Py_ssize_t load_list(char *keys, const Blocks *b, const Places *at, int lan
             return kept
 
 
+cdef void reduce_columns_of(const Blocks *b, const Places *at, block_lanes_t *lanes,
+                            char *rows) noexcept nogil:
+    cdef char *work = rows + b.taps * LANES * 8
+    cdef uint8_t *there = <uint8_t *>(work + b.taps * LANES * 8)
+    load_columns(rows, b, &b.x, at.x, at.n, b.itemsize)
+    if b.where.data != NULL:
+        load_columns(there, b, &b.where, at.where, at.n, 1)
+    else:
+        memset(there, 1, b.taps * LANES)
+    reduce_columns(lanes, rows, there, work, <int>b.taps, <int>at.n, &b.rule)
+
+
+cdef void reduce_lists_of(const Blocks *b, const Places *at, block_lanes_t *lanes,
+                          char *row) noexcept nogil:
+    cdef char *keys = row + LANES * 9
+    cdef Py_ssize_t x = at.x[0], where = at.where[0], kept
+    cdef uint64_t bits[64]
+    cdef int64_t counts[64]
+    cdef int lane
+    for lane in range(<int>at.n):
+        if not b.row:
+            x, where = at.x[lane], at.where[lane]
+        kept = load_list(keys, b, x, where, row)
+        reduce_list(lanes, keys, keys + b.list_bytes, kept, &b.rule)
+        bits[lane], counts[lane] = lanes.bits[0], kept
+        x += b.x.steps[b.ndim - 1]
+        where += b.where.steps[b.ndim - 1]
+    memcpy(lanes.bits, bits, at.n * sizeof(uint64_t))
+    memcpy(lanes.count, counts, at.n * sizeof(int64_t))
+
+
 cdef void reduce_chunk(const Blocks *b, Py_ssize_t chunk, char *scratch) noexcept nogil:
     """Reduce up to LANES blocks."""
     cdef Places at
     cdef block_lanes_t *lanes = <block_lanes_t *>scratch
     cdef char *rows = scratch + round_up(sizeof(block_lanes_t), 64)
-    cdef uint8_t *there
-    cdef int lane
-    cdef Py_ssize_t kept
     place_chunk(b, chunk, &at)
     if b.taps <= MOST_TAPS:
-        there = <uint8_t *>rows + b.taps * LANES * 16
-        load_columns(rows, b, &b.x, at.x, at.n, b.itemsize)
-        if b.where.data != NULL:
-            load_columns(there, b, &b.where, at.where, at.n, 1)
-        else:
-            memset(there, 1, b.taps * LANES)
-        reduce_columns(lanes, rows, there, rows + b.taps * LANES * 8, <int>b.taps,
-                       <int>at.n, &b.rule)
-    for lane in range(<int>at.n):
-        if b.taps <= MOST_TAPS:
-            store_result(b.y.data + at.y[lane], lanes, lane, &b.rule)
-            kept = lanes.count[lane]
-        else:
-            kept = load_list(rows + LANES * 9, b, &at, lane, rows)
-            reduce_list(lanes, rows + LANES * 9, rows + LANES * 9 + b.list_bytes, kept, &b.rule)
-            store_result(b.y.data + at.y[lane], lanes, 0, &b.rule)
-        if b.counts.data != NULL:
-            (<int64_t *>(b.counts.data + at.counts[lane]))[0] = kept
+        reduce_columns_of(b, &at, lanes, rows)
+    else:
+        reduce_lists_of(b, &at, lanes, rows)
+    choose_results(lanes, &b.rule)
+    store_chunk(b, &b.y, at.y, at.n, lanes.bits, dtype_bytes[b.rule.result])
+    store_chunk(b, &b.counts, at.counts, at.n, <uint64_t *>lanes.count, 8)
 
 
 cdef void reduce_task(void *call, Py_ssize_t task, int thread) noexcept nogil:
@@ -240,6 +262,7 @@ def reduce_blocks(rule, shape, block, x, where, y, counts, int threads, int by_d
     b.itemsize = dtype_bytes[b.rule.code]
     set_operand(&b.x, &b, x, False)
     set_operand(&b.where, &b, where, False)
+    b.rule.masked = where is not None
     set_operand(&b.y, &b, y, True)
     set_operand(&b.counts, &b, counts, True)
     b.row = b.shape[b.ndim - 1] if b.shape[b.ndim - 1] >= SHORT_ROW else 0
@@ -248,7 +271,7 @@ def reduce_blocks(rule, shape, block, x, where, y, counts, int threads, int by_d
         b.chunks_per_row = (b.row + LANES - 1) // LANES
         b.chunks = b.outputs // b.row * b.chunks_per_row
     b.scratch_bytes = round_up(sizeof(block_lanes_t), 64)
-    if b.taps <= MOST_TAPS:
+    if b.taps <= MOST_TAPS:         # elements, doubles, and which of them are there
         b.scratch_bytes += b.taps * LANES * 17
     else:
         b.list_bytes = round_up((b.taps + LANES) * b.itemsize, 64)
@@ -262,8 +285,7 @@ def reduce_blocks(rule, shape, block, x, where, y, counts, int threads, int by_d
         raise MemoryError(f"fastpool: no memory for the scratch of {threads} threads, "
                           f"{b.scratch_bytes} bytes each")
     try:
-        if b.taps <= MOST_TAPS:
-            memset(b.scratch, 0, threads * b.scratch_bytes)
+        memset(b.scratch, 0, threads * imin(b.scratch_bytes, MOST_TAPS * LANES * 18))
         with nogil:
             run_tasks(reduce_task, &b, 0, tasks, threads, by_default)
     finally:

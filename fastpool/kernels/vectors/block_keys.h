@@ -21,6 +21,7 @@ static key_rule_t OF_KEY(key_rule)(const block_rule_t *rule) {
     r.has_nodata = -(rule->has_nodata != 0);
     r.ignores_nan = -(floats && rule->ignores_nan);
     r.inverted = -(rule->function == B_MIN);
+    r.all_there = !floats && !rule->has_nodata && !rule->masked;
     r.filler = rule->function == B_MAX || rule->function == B_MIN           ? KEY_TOP
                : rule->function == B_MODE || rule->function == B_MEDIAN ? KEY_MOST
                                                                             : 0;
@@ -34,6 +35,10 @@ static VECTORISED void OF_KEY(mark)(KEY *row, uint8_t *there, KEY *count, const 
     const KEY first = (KEY)r->nodata[0], second = (KEY)r->nodata[1], inverted = (KEY)r->inverted;
     const KEY has_nodata = (KEY)r->has_nodata, ignores_nan = (KEY)r->ignores_nan;
     const KEY filler = (KEY)r->filler;
+    if (r->all_there) {
+        for (int i = 0; i < LANES; i++) row[i] ^= (KEY)(flip ^ inverted), count[i]++;
+        return;
+    }
     for (int i = 0; i < LANES; i++) {
         KEY b = row[i], key = (KEY)(b ^ flip ^ (b >> (KEY_BITS - 1) & fold));
         KEY nan = (KEY)(key > infinity || key < (KEY)~infinity ? -1 : 0);
@@ -47,7 +52,7 @@ static VECTORISED void OF_KEY(mark)(KEY *row, uint8_t *there, KEY *count, const 
 }
 
 /* Turn keys back into the bits of elements. */
-static void OF_KEY(restore)(uint64_t *bits, const KEY *keys, int n, const key_rule_t *r) {
+static VECTORISED void OF_KEY(restore)(uint64_t *bits, const KEY *keys, int n, const key_rule_t *r) {
     for (int i = 0; i < n; i++) {
         KEY key = keys[i] == KEY_MOST && r->fold ? KEY_MOST : (KEY)(keys[i] ^ (KEY)r->inverted);
         bits[i] = (uint64_t)(key ^ (KEY)r->flip ^ (key >> (KEY_BITS - 1) & (KEY)r->fold));
@@ -147,10 +152,27 @@ INLINE void OF_KEY(set_middle)(block_lanes_t *to, int i, KEY lower, KEY upper, K
     }
 }
 
-/* The differences of integers to their first one, as doubles. */
+/* The difference of a key to another, rounded to a double. */
 INLINE double OF_KEY(key_difference)(KEY key, KEY first) {
     return key < first ? -(double)((uint64_t)first - (uint64_t)key)
                        : (double)((uint64_t)key - (uint64_t)first);
+}
+
+/* Set integers as doubles, but for a constant per column: 64 bits relative to the first one. */
+static VECTORISED void OF_KEY(set_doubles)(double (*x)[LANES], KEY (*rows)[LANES],
+                                           uint8_t (*there)[LANES], int taps) {
+#if KEY_BITS == 64
+    for (int i = 0; i < LANES; i++) {
+        int first = 0;
+        while (first < taps - 1 && !there[first][i]) first++;
+        KEY key = rows[first][i];
+        for (int t = 0; t < taps; t++) x[t][i] = OF_KEY(key_difference)(rows[t][i], key);
+    }
+#else
+    (void)there;
+    for (int t = 0; t < taps; t++)
+        for (int i = 0; i < LANES; i++) x[t][i] = (double)rows[t][i];
+#endif
 }
 
 static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[LANES], void *work,
@@ -189,14 +211,7 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
             set_quotients(to, rule, n, KEY_BITS < 64);
         }
     } else if (spread) {
-        if (!r.fold)
-            for (int i = 0; i < LANES; i++) {
-                int first = 0;
-                while (first < taps - 1 && !there[first][i]) first++;
-                KEY key = rows[first][i];
-                for (int t = 0; t < taps; t++)
-                    x[t][i] = OF_KEY(key_difference)(rows[t][i], key);
-            }
+        if (!r.fold) OF_KEY(set_doubles)(x, rows, there, taps);
         const uint8_t(*taken)[LANES] = (const uint8_t(*)[LANES])there;
         const int exact = KEY_BITS < 32 && !r.fold;
         if (is_precise(rule) && !exact)
@@ -222,6 +237,12 @@ static ptrdiff_t OF_KEY(append)(void *list, void *elements, uint8_t *there, int 
     ptrdiff_t kept = 0;
     OF_KEY(one_bits)(row, rule->code);
     OF_KEY(mark)(row, there, count, &r);
+    for (int i = 0; i < n; i++) kept += count[i];
+    if (kept == n) {
+        memcpy(to, row, (size_t)n * sizeof(KEY));
+        return n;
+    }
+    kept = 0;
     for (int i = 0; i < n; i++) {
         to[kept] = row[i];
         kept += there[i];
@@ -229,28 +250,28 @@ static ptrdiff_t OF_KEY(append)(void *list, void *elements, uint8_t *there, int 
     return kept;
 }
 
-/* Sort n keys by their bytes, the lowest first. Return the sorted list: one of the two. */
+/* Return the bits in which keys differ. */
+static VECTORISED uint64_t OF_KEY(differences)(const KEY *list, ptrdiff_t n) {
+    KEY differ = 0;
+    for (ptrdiff_t i = 0; i < n; i++) differ |= list[i] ^ list[0];
+    return (uint64_t)differ & (~0ULL >> (64 - KEY_BITS));
+}
+
+/* Sort n keys by those of their bytes that differ, the lowest first. Return the sorted list: one of
+ * the two. */
 static KEY *OF_KEY(sort_list)(KEY *list, KEY *other, ptrdiff_t n) {
-    enum { BYTES = KEY_BITS / 8 };
-    ptrdiff_t counts[BYTES][256];
-    memset(counts, 0, sizeof(counts));
-    for (ptrdiff_t i = 0; i < n; i++) {
-        uint64_t key = (uint64_t)(KEY)(list[i] ^ KEY_TOP);
-        for (int b = 0; b < BYTES; b++) counts[b][key >> (8 * b) & 255]++;
-    }
-    for (int b = 0; b < BYTES; b++) {
-        ptrdiff_t before = 0, largest = 0;
-        for (int d = 0; d < 256; d++) {
-            ptrdiff_t count = counts[b][d];
-            largest = count > largest ? count : largest;
-            counts[b][d] = before;
+    const uint64_t differ = OF_KEY(differences)(list, n);
+    for (int shift = 0; shift < KEY_BITS; shift += 8) {
+        ptrdiff_t at[256] = {0}, before = 0;
+        if (!(differ >> shift & 255)) continue;
+        for (ptrdiff_t i = 0; i < n; i++) at[(uint64_t)(list[i] ^ KEY_TOP) >> shift & 255]++;
+        for (int digit = 0; digit < 256; digit++) {
+            ptrdiff_t count = at[digit];
+            at[digit] = before;
             before += count;
         }
-        if (largest == n) continue; /* (all have the same byte) */
-        for (ptrdiff_t i = 0; i < n; i++) {
-            uint64_t key = (uint64_t)(KEY)(list[i] ^ KEY_TOP);
-            other[counts[b][key >> (8 * b) & 255]++] = list[i];
-        }
+        for (ptrdiff_t i = 0; i < n; i++)
+            other[at[(uint64_t)(list[i] ^ KEY_TOP) >> shift & 255]++] = list[i];
         KEY *sorted = other;
         other = list, list = sorted;
     }

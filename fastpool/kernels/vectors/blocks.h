@@ -24,6 +24,7 @@ typedef struct {
     int rounding;     /* of quotients that become integers */
     int ignores_nan;  /* is a NaN missing? */
     int has_nodata;   /* is an element missing that equals `nodata`? */
+    int masked;       /* does the caller say which elements are missing? */
     uint64_t nodata;  /* in the lowest bytes */
     uint64_t missing; /* what stands for a missing result, in the lowest bytes */
     int64_t need;     /* elements without which a result is missing */
@@ -33,6 +34,7 @@ typedef struct {
 /* A rule as constants of one width. */
 typedef struct {
     int64_t flip, fold, infinity, nodata[2], has_nodata, ignores_nan, inverted, filler;
+    int all_there; /* integers none of which is missing */
 } key_rule_t;
 
 /* What a column or a list comes to: sums or other values, and how many elements they are of. */
@@ -241,7 +243,7 @@ static VECTORISED void column_variances(block_lanes_t *to, double (*x)[LANES],
 }
 
 /* Add x to an unevaluated sum of two doubles. */
-INLINE void add_to(double *high, double *low, double x) {
+INLINE void add_exactly(double *high, double *low, double x) {
     double error;
     two_sum(*high, x, high, &error);
     *low += error;
@@ -258,8 +260,9 @@ INLINE void add_square(double *high, double *low, double x, const double *mean) 
     double d, error, square;
     two_sum(x, -mean[0], &d, &error);
     square = d * d;
-    *low += product_error(d, d, square) + 2 * d * (error - mean[1]);
-    add_to(high, low, square);
+    error -= mean[1];
+    *low += product_error(d, d, square) + (2 * d + error) * error;
+    add_exactly(high, low, square);
 }
 static int is_precise(const block_rule_t *rule) {
     return rule->result == F64 && rule->code != F64 && dtype_bytes[rule->code] < 8;
@@ -270,7 +273,7 @@ static VECTORISED void precise_variances(block_lanes_t *to, double (*x)[LANES],
                                          const uint8_t (*there)[LANES], int taps, double ddof) {
     double mean[LANES][2] = {{0}}, high[LANES] = {0}, low[LANES] = {0};
     for (int t = 0; t < taps; t++)
-        for (int i = 0; i < LANES; i++) add_to(&mean[i][0], &mean[i][1], there[t][i] ? x[t][i] : 0);
+        for (int i = 0; i < LANES; i++) add_exactly(&mean[i][0], &mean[i][1], there[t][i] ? x[t][i] : 0);
     for (int i = 0; i < LANES; i++)
         set_mean(&mean[i][0], &mean[i][1], (double)(int32_t)to->count[i]);
     for (int t = 0; t < taps; t++)
@@ -307,7 +310,7 @@ static double list_variance(double *x, ptrdiff_t n, double ddof, int precise, do
     double most = 0, low = INFINITY, high = -INFINITY, mean, s, q, variance;
     if (precise) {
         double two[2] = {0}, sum[2] = {0};
-        for (ptrdiff_t i = 0; i < n; i++) add_to(&two[0], &two[1], x[i]);
+        for (ptrdiff_t i = 0; i < n; i++) add_exactly(&two[0], &two[1], x[i]);
         set_mean(&two[0], &two[1], (double)n);
         for (ptrdiff_t i = 0; i < n; i++) add_square(&sum[0], &sum[1], x[i], two);
         return (sum[0] + sum[1]) / ((double)n - ddof);
@@ -414,16 +417,29 @@ static void reduce_list(block_lanes_t *to, void *list, void *work, ptrdiff_t n,
     BY_BYTES(dtype_bytes[rule->code], list, to, list, work, n, rule);
 }
 
-/* Store one result, or what stands for a missing one. */
-INLINE void store_result(char *y, const block_lanes_t *from, int i, const block_rule_t *rule) {
-    uint64_t bits = from->count[i] < rule->need ? rule->missing : from->bits[i];
-    uint32_t low = (uint32_t)bits;
-    switch (dtype_bytes[rule->result]) {
-    case 1: *(uint8_t *)y = (uint8_t)low; break;
-    case 2: *(uint16_t *)y = (uint16_t)low; break;
-    case 4: *(uint32_t *)y = low; break;
-    default: *(uint64_t *)y = bits;
-    }
+/* ---- results ---- */
+
+static VECTORISED void choose_results(block_lanes_t *to, const block_rule_t *rule) {
+    const int64_t need = rule->need;
+    const uint64_t missing = rule->missing;
+    for (int i = 0; i < LANES; i++) to->bits[i] = to->count[i] < need ? missing : to->bits[i];
 }
+#define DEFINE_STORE_ROW(L)                                                                     \
+    static VECTORISED void store_row_##L(char *y, ptrdiff_t step, const ptrdiff_t *places,      \
+                                           ptrdiff_t n, const uint64_t *bits) {                   \
+        uint##L##_t row[LANES];                                                                   \
+        for (int i = 0; i < LANES; i++) row[i] = (uint##L##_t)bits[i];                            \
+        if (places)                                                                               \
+            for (ptrdiff_t i = 0; i < n; i++) *(uint##L##_t *)(y + places[i]) = row[i];           \
+        else if (step == L / 8)                                                                   \
+            memcpy(y, row, (size_t)n * (L / 8));                                                  \
+        else                                                                                      \
+            for (ptrdiff_t i = 0; i < n; i++) *(uint##L##_t *)(y + i * step) = row[i];            \
+    }
+DEFINE_STORE_ROW(8) DEFINE_STORE_ROW(16) DEFINE_STORE_ROW(32) DEFINE_STORE_ROW(64)
+
+/* Store the first n of LANES results, `step` bytes apart, or at `places` unless that is NULL. */
+#define store_row(y, step, places, n, bits, bytes)                                              \
+    BY_BYTES(bytes, store_row, y, step, places, n, bits)
 
 #endif
