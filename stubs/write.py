@@ -33,6 +33,8 @@ EVERY = {
     "activation_params": "Sequence[float] | None",
     "auto_pad": "t.AutoPad",
     "beyond": "t.Beyond",
+    "border": "t.Border",
+    "border_value": "float | None",
     "ceil_mode": "t.CeilMode",
     "ceil_rule": "t.CeilRule",
     "count_include_pad": "t.CountIncludePad",
@@ -143,7 +145,10 @@ BY_INPUT = {
     "NDArray[_Byte]": {"out": "NDArray[_Byte] | None"},
     "t.Array": {"out": "NDArray[Any] | None", "out_indices": "NDArray[Any] | None"},
     "t.Counts": {"dtype": "DTypeLike"},
-    "_DaskArray": {"indices": "t.DaskArray | t.Array", **dict.fromkeys(OUTPUTS, ABSENT)},
+    "_DaskArray": {
+        "indices": "t.DaskArray | t.Array",
+        **dict.fromkeys([*OUTPUTS, "border", "border_value"], ABSENT),
+    },
     "_DataArray": {
         **BY_DIMENSION,
         "indices": "t.DataArray",
