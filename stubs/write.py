@@ -84,6 +84,18 @@ BY_PACKAGE = {
         "source": "_Path",
         "target": "_Path",
     },
+    "ndimage": {
+        "axes": "t.Ints | None",
+        "axis": "SupportsIndex",
+        "cval": "float",
+        "footprint": "ArrayLike | None",
+        "input": "t.Array",
+        "mode": "str | Sequence[str]",
+        "origin": "t.Ints",
+        "output": "_Output",
+        "size": "t.Ints | None",
+        "structure": "ArrayLike | None",
+    },
     "onnx": {
         "activation": "t.Activation | bytes",
         "auto_pad": "t.AutoPad | bytes",

@@ -81,7 +81,7 @@ class Bordered:
                 self.parts.append(_Strip(plan, plain, box, gathered, prepare))
             boxes[i] = ends
         self.competing = [
-            (place, _touching(axis, border))
+            (place, [run for _, run in _runs(_touching(axis, border))])
             for axis, border, place, ends in zip(
                 plan.axes, plan.borders, plan.spatial, within, strict=True
             )
@@ -103,8 +103,9 @@ class Bordered:
         for strip in self.parts:
             strip.run(pool, x, *into)
         for place, outputs in self.competing:
-            y, chosen = into[0], (slice(None),) * place + (outputs,)
-            y[chosen] = self._better(y[chosen], y.dtype.type(self.plan.border_value))
+            for chosen in outputs:
+                view = into[0][(slice(None),) * place + (chosen,)]
+                self._better(view, view.dtype.type(self.plan.border_value), out=view)
         if self.competing:
             fill_empty(self.plan, (into[0], self.plan.of_nothing))
 

@@ -244,4 +244,6 @@ def test_no_elements():
     y = fastpool.max_pool(x, 2, pads=1, layout="HW", border="constant", border_value=3)
     np.testing.assert_array_equal(y, np.full((1, 4), 3, np.float32))
     with pytest.raises(ValueError, match="count_include_pad"):
-        fastpool.avg_pool(x, 1, pads=1, layout="HW", border="wrap", count_include_pad=True)
+        fastpool.avg_pool(
+            np.ones((1, 3)), 1, pads=1, layout="HW", border="wrap", count_include_pad=True
+        )
