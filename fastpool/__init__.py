@@ -4,8 +4,8 @@ The public functions are `max_pool`, `min_pool`, `avg_pool`, `lp_pool`, the glob
 the adaptive forms of the first three, `max_unpool`, and `plan_...` of each. `fastpool.onnx` and
 `fastpool.openvino` take those operators' attributes by their own names, and run inside their
 models. `fastpool.torch`, `fastpool.dask` and `fastpool.xarray` take the arrays of those libraries,
-and `fastpool.files` takes arrays in .npy files. `fastpool.conventions` compares what attributes
-mean in other libraries.
+and `fastpool.files` takes arrays in .npy files. `fastpool.ndimage` has filters of scipy.ndimage.
+`fastpool.conventions` compares what attributes mean in other libraries.
 """
 
 import importlib
@@ -79,7 +79,8 @@ __all__ = [
 ]
 
 # Imported on first use. Most need a package that fastpool itself does not need.
-_MODULES = ("conventions", "dask", "files", "onnx", "openvino", "torch", "typing", "xarray")
+_MODULES = ("conventions", "dask", "files", "ndimage", "onnx", "openvino", "torch", "typing")
+_MODULES += ("xarray",)
 
 
 def __getattr__(name):

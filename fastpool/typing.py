@@ -24,7 +24,12 @@ __all__ = [
     "AvgPoolAttributes",
     "BatchLayout",
     "Beyond",
+<<<<<<< HEAD
     "BlockFunction",
+=======
+    "Border",
+    "Borders",
+>>>>>>> borders
     "ByDimension",
     "CeilMode",
     "CeilRule",
@@ -70,6 +75,7 @@ OutputSize: TypeAlias = SupportsIndex | Sequence[SupportsIndex | None] | None
 
 # Switches. None means the default.
 AutoPad: TypeAlias = Literal["NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER", ""] | None
+Border: TypeAlias = Literal["ignore", "reflect", "mirror", "nearest", "wrap", "constant"] | None
 CeilRule: TypeAlias = Literal["clip", "keep"] | None
 Nan: TypeAlias = Literal["propagate", "ignore"] | None
 IndexLayout: TypeAlias = Literal["NCHW", "NHWC"] | None
@@ -158,6 +164,13 @@ class Windows(TypedDict, total=False):
     ceil_rule: CeilRule
 
 
+class Borders(TypedDict, total=False):
+    """What stands in padding."""
+
+    border: Border
+    border_value: float | None
+
+
 class WindowAttributes(Windows, total=False):
     """Attributes of windows, and what becomes of their results."""
 
@@ -197,13 +210,13 @@ class LpPoolAttributes(Windows, NormAttributes, total=False):
     partial: Partial
 
 
-class PoolAttributes(WindowAttributes, MaximumAttributes, total=False):
+class PoolAttributes(WindowAttributes, Borders, MaximumAttributes, total=False):
     """Attributes of fastpool.max_pool and min_pool."""
 
     storage_order: StorageOrder
 
 
-class AvgPoolAttributes(WindowAttributes, MeanAttributes, total=False):
+class AvgPoolAttributes(WindowAttributes, Borders, MeanAttributes, total=False):
     """Attributes of fastpool.avg_pool, except the type."""
 
     count_include_pad: CountIncludePad
