@@ -24,12 +24,9 @@ __all__ = [
     "AvgPoolAttributes",
     "BatchLayout",
     "Beyond",
-<<<<<<< HEAD
     "BlockFunction",
-=======
     "Border",
     "Borders",
->>>>>>> borders
     "ByDimension",
     "CeilMode",
     "CeilRule",

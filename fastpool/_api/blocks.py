@@ -2,12 +2,9 @@
 
 import numpy as np
 
-from .._planning import blocks
 from .._planning.words import explicit, unexpected
 from .._running.interop import as_array, bump_versions, routed
 from .._running.outputs import check_output, element_type, outputs, own
-from ._block_routes import reduce_into
-
 
 
 @explicit
@@ -128,6 +125,9 @@ def block_reduce(
     """
     if unknown or more:
         raise unexpected(block_reduce, unknown, more)
+    from .._planning import blocks  # here, so that importing fastpool stays fast
+    from ._block_routes import reduce_into
+
     results = routed(block_reduce, x, locals()) if type(x) is not np.ndarray else None
     if results is not None:
         return results
@@ -157,9 +157,7 @@ def block_reduce(
 
 def _input(x):
     if issubclass(type(x), np.ma.MaskedArray):
-        raise TypeError(
-            "x: a masked array's mask would be ignored; give x.data with where=~x.mask"
-        )
+        raise TypeError("x: a masked array's mask would be ignored; give x.data with where=~x.mask")
     return own(as_array(x, "x"))
 
 
@@ -235,6 +233,8 @@ def pyramid(
     """
     if unknown or more:
         raise unexpected(pyramid, unknown, more)
+    from .._planning.blocks import levels as block_sizes  # here, so that importing stays fast
+
     results = routed(pyramid, x, locals()) if type(x) is not np.ndarray else None
     if results is not None:
         return results
@@ -244,7 +244,5 @@ def pyramid(
         "nan": nan, "nodata": nodata, "where": where, "min_count": min_count,
         "num_threads": num_threads,
     }  # fmt: skip
-    reduced = []
-    for block_size in blocks.levels(levels, factor, x.shape):
-        reduced.append(block_reduce(x, block_size, func, **options))
-    return reduced
+    sizes = block_sizes(levels, factor, x.shape)
+    return [block_reduce(x, block_size, func, **options) for block_size in sizes]

@@ -9,7 +9,7 @@ import numpy as np
 from . import arguments
 from .arguments import shown
 from .average_pool import rounded
-from .dtypes import ITEMSIZE, is_float, is_integer, limits
+from .dtypes import ITEMSIZE, is_float, limits
 
 # In the order of `enum block_function` (kernels/vectors/blocks.h).
 FUNCTIONS = "max", "min", "mode", "median", "mean", "sum", "var", "std", "count"
@@ -182,7 +182,9 @@ def _need(min_count, func, blocks):
     taps = math.prod(blocks)
     min_count = arguments.as_count(min_count, "min_count")
     if min_count > taps:
-        raise ValueError(f"min_count: expected at most the {taps} elements of a block, got {min_count}")
+        raise ValueError(
+            f"min_count: expected at most the {taps} elements of a block, got {min_count}"
+        )
     return min_count
 
 
@@ -228,8 +230,9 @@ def _missing(nodata, dtype, result, func, masked, need):
             return None
         low, high = limits(result)
         if not low <= nodata <= high:
-            raise ValueError(f"nodata: {nodata} stands for missing results too, and {result} does "
-                             "not hold it")
+            raise ValueError(
+                f"nodata: {nodata} stands for missing results too, and {result} does not hold it"
+            )
         return nodata
     return math.nan if nodata is None or not is_float(dtype) else nodata
 

@@ -52,7 +52,8 @@ static VECTORISED void OF_KEY(mark)(KEY *row, uint8_t *there, KEY *count, const 
 }
 
 /* Turn keys back into the bits of elements. */
-static VECTORISED void OF_KEY(restore)(uint64_t *bits, const KEY *keys, int n, const key_rule_t *r) {
+static VECTORISED void OF_KEY(restore)(uint64_t *bits, const KEY *keys, int n,
+                                       const key_rule_t *r) {
     for (int i = 0; i < n; i++) {
         KEY key = keys[i] == KEY_MOST && r->fold ? KEY_MOST : (KEY)(keys[i] ^ (KEY)r->inverted);
         bits[i] = (uint64_t)(key ^ (KEY)r->flip ^ (key >> (KEY_BITS - 1) & (KEY)r->fold));

@@ -129,7 +129,8 @@ static uint64_t integer_quotient(int64_t high, int64_t low, int64_t by, int resu
 
 /* The same quotient as a float or double, rounded once. */
 static uint64_t float_quotient(int64_t high, int64_t low, int64_t by, int result) {
-    const double upper = (double)(high >> 32) * 0x1p64, middle = (double)(high & 0xffffffff) * 0x1p32;
+    const double upper = (double)(high >> 32) * 0x1p64;
+    const double middle = (double)(high & 0xffffffff) * 0x1p32;
     if (result == F32)
         return f32_bits((float)settle(upper, middle, (double)low, (double)by, 24, -126));
     return f64_bits(settle(upper, middle, (double)low, (double)by, 53, -1022));
@@ -138,7 +139,8 @@ static uint64_t float_quotient(int64_t high, int64_t low, int64_t by, int result
 /* Divide sums of at most MOST_TAPS integers of at most 32 bits, in x, by `by`: exact in double. */
 static VECTORISED void small_quotients(block_lanes_t *to, int rounding) {
     const double integers = 0x1.8p52;
-    const double even = rounding == HALF_EVEN, away = rounding == HALF_AWAY, trunc = rounding == TRUNC;
+    const double even = rounding == HALF_EVEN, away = rounding == HALF_AWAY;
+    const double trunc = rounding == TRUNC;
     for (int i = 0; i < LANES; i++) {
         double sum = to->x[i], by = (double)(int32_t)to->by[i], exact = sum / by;
         double q = (exact + integers) - integers, up, half;
@@ -198,7 +200,10 @@ static VECTORISED void column_variances(block_lanes_t *to, double (*x)[LANES],
                                         const uint8_t (*there)[LANES], int taps, int exact,
                                         double ddof) {
     double most[LANES], mean[LANES], sum[LANES], squares[LANES], part[LANES], low[LANES];
-    for (int i = 0; i < LANES; i++) most[i] = sum[i] = part[i] = 0, low[i] = INFINITY, mean[i] = -INFINITY;
+    for (int i = 0; i < LANES; i++) {
+        most[i] = sum[i] = part[i] = 0;
+        low[i] = INFINITY, mean[i] = -INFINITY;
+    }
     for (int t = 0; t < taps; t++)
         for (int i = 0; i < LANES; i++) {
             double v = x[t][i], size = v < 0 ? -v : v;
@@ -273,7 +278,8 @@ static VECTORISED void precise_variances(block_lanes_t *to, double (*x)[LANES],
                                          const uint8_t (*there)[LANES], int taps, double ddof) {
     double mean[LANES][2] = {{0}}, high[LANES] = {0}, low[LANES] = {0};
     for (int t = 0; t < taps; t++)
-        for (int i = 0; i < LANES; i++) add_exactly(&mean[i][0], &mean[i][1], there[t][i] ? x[t][i] : 0);
+        for (int i = 0; i < LANES; i++)
+            add_exactly(&mean[i][0], &mean[i][1], there[t][i] ? x[t][i] : 0);
     for (int i = 0; i < LANES; i++)
         set_mean(&mean[i][0], &mean[i][1], (double)(int32_t)to->count[i]);
     for (int t = 0; t < taps; t++)
