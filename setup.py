@@ -17,10 +17,13 @@ import subprocess
 import sys
 import sysconfig
 import time
+import tomllib
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
 
 BUILDS = runpy.run_path("fastpool/_running/instruction_sets.py")["BUILDS"]
 TARGET = sysconfig.get_platform()  # the platform to compile for; ci/cross.sh changes it
@@ -172,5 +175,65 @@ class BuildParallel(build_ext):
         print(f"fastpool: built {extension.name} in {seconds:.0f} s", flush=True)
 
 
+VERSION_FILE = "fastpool/_version.py"
+
+
+def version():
+    """Return the version. If this folder is a checkout, a development version has the commit."""
+    found = runpy.run_path(VERSION_FILE)["__version__"]
+    if "dev" in found and "+" not in found and os.path.exists(".git"):
+        command = ["git", "describe", "--always", "--dirty", "--abbrev=7", "--exclude=*"]
+        try:
+            commit = subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL)
+        except (OSError, subprocess.CalledProcessError):
+            return found
+        found += f"+g{commit.strip().replace('-', '.')}"
+    return found
+
+
+def description(version):
+    """Return the README with absolute addresses. Package indexes have no pages of a checkout."""
+    with open("README.md", encoding="utf-8") as file:
+        text = file.read()
+    with open("pyproject.toml", "rb") as file:
+        repository = tomllib.load(file)["project"].get("urls", {}).get("Repository")
+    if repository is None:
+        return text
+    release, _, commit = version.partition("+g")
+    state = commit.partition(".")[0] or ("HEAD" if "dev" in release else f"v{release}")
+    raw, page = (f"{repository}/{kind}/{state}/" for kind in ("raw", "blob"))
+    text = re.sub(r'((?:src|srcset)="|!\[[^]]*\]\()(?!\w+:)', rf"\1{raw}", text)
+    return re.sub(r"(\]\()(?!\w+:|#)", rf"\1{page}", text)
+
+
+def write_version(folder):
+    """Write the version with the commit into a copy of the sources, which may be a link to one."""
+    path = os.path.join(folder, VERSION_FILE)
+    with open(path) as file:
+        text = file.read()
+    os.remove(path)
+    with open(path, "w") as file:
+        file.write(re.sub('= ".*"', f'= "{version()}"', text))
+
+
+class BuildWithVersion(build_py):
+    def run(self):
+        super().run()
+        if not self.editable_mode:
+            write_version(self.build_lib)
+
+
+class SdistWithVersion(sdist):
+    def make_release_tree(self, base_dir, files):
+        super().make_release_tree(base_dir, files)
+        write_version(base_dir)
+
+
 runpy.run_path("stubs/write.py", run_name="__main__")
-setup(ext_modules=[*extensions(), RUNTIME], cmdclass={"build_ext": BuildParallel})
+setup(
+    version=version(),
+    long_description=description(version()),
+    long_description_content_type="text/markdown",
+    ext_modules=[*extensions(), RUNTIME],
+    cmdclass={"build_ext": BuildParallel, "build_py": BuildWithVersion, "sdist": SdistWithVersion},
+)

@@ -24,7 +24,7 @@ from fastpool._api import average, maximum
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = os.path.dirname(fastpool.__file__)
 # What the budget of lines leaves out: front ends, programs, and the reference implementation.
-ELSEWHERE = "onnx", "openvino", "torch", "dask", "xarray", "files", "conventions"
+ELSEWHERE = "onnx", "openvino", "torch", "dask", "xarray", "files", "conventions", "ndimage"
 ELSEWHERE += "_cli", "bench", "_reference"
 SOURCES = [f"fastpool/*.{ending}" for ending in ("pyx", "pxi", "pxd", "h")]
 CALLS, PROCESSES = 300, 30  # of which the fastest counts

@@ -164,7 +164,7 @@ audit() {
     for each in $PYTHONS; do
         [ -f "$(wheel_for "$each")" ] || fail "there is no wheel for $each in $dist"
     done
-    "$venv/bin/python" "$root/ci/check_dist.py" "$dist"/*
+    "$venv/bin/python" "$root/ci/check_dist.py" --release "$dist"/*
     "$venv/bin/validate-pyproject" "$root/pyproject.toml"
     "$venv/bin/twine" check --strict "$dist"/*
     "$venv/bin/check-wheel-contents" --config "$root/pyproject.toml" "$dist"/*.whl
@@ -221,11 +221,8 @@ print("cp%d%d" % sys.version_info[:2] + "-cp%d%d" % sys.version_info[:2] + threa
 }
 
 make_venv
-stamp=$venv/.installed-release
-if ! [ -f "$stamp" ]; then
-    quiet_pip install build auditwheel twine check-wheel-contents "validate-pyproject[all]"
-    touch "$stamp"
-fi
+install_tools auditwheel build check-wheel-contents "readme-renderer[md]" twine \
+    "validate-pyproject[all]"
 case $part in
 build) build ;;
 again) again ;;

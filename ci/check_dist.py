@@ -1,10 +1,13 @@
 """Check that wheels and source distributions hold what they should, and nothing else.
 
     python ci/check_dist.py dist/*
+    python ci/check_dist.py --release dist/*    # what package indexes show, too
 
-Prints a line for each, with its size. Exits with 1 if one is wrong.
+Prints a line for each, with its size. Exits with 1 if one is wrong. --release needs
+readme-renderer[md], which renders the README as PyPI does.
 """
 
+import email
 import re
 import sys
 import tarfile
@@ -30,6 +33,9 @@ CALLS_OPENMP = re.compile(rb"GOMP_parallel|__kmpc_fork_call")
 KERNELS = {True: ("_kernels", "_kernels_avx2", "_kernels_avx512"), False: ("_kernels",)}
 FLOOR = "manylinux_2_17"  # as docs/install.md promises
 MOST_BYTES = 3_200_000
+# What the metadata of a release has, besides what twine and validate-pyproject check.
+FIELDS = "Summary", "Keywords", "Classifier", "License-Expression", "Requires-Python"
+URLS = "Repository", "Documentation", "Changelog"
 
 
 def wheel_complaints(path, names):
@@ -103,22 +109,43 @@ def sdist_complaints(path, names):
             yield f"{name} does not belong there"
 
 
-def check(path):
+def metadata_complaints(metadata):
+    """Yield what package indexes would show wrongly, or lack."""
+    from readme_renderer import markdown
+
+    fields = email.message_from_bytes(metadata)
+    yield from (f"the metadata has no {name}" for name in FIELDS if name not in fields)
+    urls = {value.partition(",")[0] for value in fields.get_all("Project-URL", [])}
+    yield from (f"[project.urls] has no {name}" for name in URLS if name not in urls)
+    page = markdown.render(fields.get_payload(decode=True).decode()) or ""
+    if "<h1" not in page:
+        yield "the README does not render"
+    links = re.findall(r'(?:href|src)="((?!https://|#)[^"]*)"', page)
+    if links:
+        yield f"{len(links)} links of the README are not absolute: {links[0]} ..."
+
+
+def check(path, release=False):
+    name = path.name.removesuffix(".tar.gz")
     if path.suffix == ".whl":
         with zipfile.ZipFile(path) as archive:
             names = {name for name in archive.namelist() if not name.endswith("/")}
-        return list(wheel_complaints(path, names))
-    with tarfile.open(path) as archive:
-        names = {member.name for member in archive.getmembers() if member.isfile()}
-    return list(sdist_complaints(path, names))
+            metadata = archive.read(f"{'-'.join(name.split('-')[:2])}.dist-info/METADATA")
+        complaints = list(wheel_complaints(path, names))
+    else:
+        with tarfile.open(path) as archive:
+            names = {member.name for member in archive.getmembers() if member.isfile()}
+            metadata = archive.extractfile(f"{name}/PKG-INFO").read()
+        complaints = list(sdist_complaints(path, names))
+    return [*complaints, *metadata_complaints(metadata)] if release else complaints
 
 
 def main(paths):
     if not paths:
         sys.exit(__doc__)
-    failed = False
-    for path in map(Path, paths):
-        complaints = check(path)
+    failed, release = False, paths[0] == "--release"
+    for path in map(Path, paths[release:]):
+        complaints = check(path, release)
         print(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB, {len(complaints)} complaints")
         for complaint in complaints:
             print(f"    {complaint}")

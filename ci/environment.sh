@@ -42,6 +42,15 @@ make_venv() {
         fail "'python3 -m venv' does not work here (Debian and Ubuntu: apt install python3-venv)"
 }
 
+# install_tools NAME==VERSION...: install them into $venv, once.
+install_tools() {
+    stamp=$venv/.installed-tools
+    [ "$(cat "$stamp" 2>/dev/null)" = "$*" ] && return
+    echo "installing $* into $venv"
+    quiet_pip install "$@"
+    echo "$*" >"$stamp"
+}
+
 # run_pytest ARGUMENT...: run the tests on the installed package.
 run_pytest() {
     case $venv in /*) ;; *) venv=$PWD/$venv ;; esac

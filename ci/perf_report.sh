@@ -1,10 +1,11 @@
 #!/bin/sh
-# Write one HTML page of speed. It compares this checkout with an earlier version of fastpool and
-# with the peers, measured in turns in one run. Works from any folder:
-#     sh ci/perf_report.sh                        # against the last tag before this commit
-#     sh ci/perf_report.sh v0.1.0 --quick         # against any commit; options go to perf_report.py
+# Write one HTML page of speed. It compares this checkout, or a commit, with an earlier version of
+# fastpool and with the peers, measured in turns in one run. Works from any folder:
+#     sh ci/perf_report.sh                    # against the last tag before this commit
+#     sh ci/perf_report.sh v0.1.0 --quick     # against any commit; options go to perf_report.py
+#     sh ci/perf_report.sh e05275d main~3     # any two commits, the earlier one first
 # The page is perf.html in the current folder, or the file of --output. The environments are
-# .venv-perf next to ci/, or $FASTPOOL_VENV, and one for each earlier version in build/.
+# .venv-perf next to ci/, or $FASTPOOL_VENV, and one for each commit in build/.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"
@@ -19,26 +20,43 @@ case ${1:-} in
     shift
     ;;
 esac
-commit=$(git -C "$root" rev-parse --verify --quiet "$base^{commit}") ||
-    fail "there is no commit $base"
+case ${1:-} in
+'' | -*) new= ;;
+*)
+    new=$1
+    shift
+    ;;
+esac
 
-earlier=$root/build/earlier-$commit
-[ -d "$earlier" ] || {
-    mkdir -p "$earlier.new"
-    git -C "$root" archive "$commit" | tar -x -C "$earlier.new"
-    mv "$earlier.new" "$earlier"
+# install_commit NAME: install a commit, and set $python. The code of this checkout measures it.
+install_commit() {
+    commit=$(git -C "$root" rev-parse --verify --quiet "$1^{commit}") ||
+        fail "there is no commit $1"
+    tree=$root/build/earlier-$commit
+    [ -d "$tree" ] || {
+        mkdir -p "$tree.new"
+        git -C "$root" archive "$commit" | tar -x -C "$tree.new"
+        mv "$tree.new" "$tree"
+    }
+    (
+        root=$tree
+        venv=$tree/.venv
+        make_environment bench
+    )
+    python=$tree/.venv/bin/python
+    package=$("$python" -P -c 'import fastpool; print(*fastpool.__path__)')
+    mkdir -p "$package/bench"
+    cp "$root"/fastpool/bench/*.py "$package/bench/"
 }
-(
-    root=$earlier
-    venv=$earlier/.venv
-    make_environment bench
-)
-# The code of this checkout measures both versions.
-package=$("$earlier/.venv/bin/python" -P -c 'import fastpool; print(*fastpool.__path__)')
-mkdir -p "$package/bench"
-cp "$root"/fastpool/bench/*.py "$package/bench/"
 
-venv=${FASTPOOL_VENV:-$root/.venv-perf}
-make_environment bench
-exec "$venv/bin/python" -P "$root/ci/perf_report.py" --earlier "$earlier/.venv/bin/python" \
-    --names "$(git -C "$root" describe --tags --always --dirty)" "$base" "$@"
+install_commit "$base"
+earlier=$python
+if [ -n "$new" ]; then
+    install_commit "$new"
+else
+    new=$(git -C "$root" describe --tags --always --dirty)
+    venv=${FASTPOOL_VENV:-$root/.venv-perf}
+    make_environment bench
+    python=$venv/bin/python
+fi
+exec "$python" -P "$root/ci/perf_report.py" --earlier "$earlier" --names "$new" "$base" "$@"

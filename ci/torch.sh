@@ -19,7 +19,8 @@ make_environment test,torch
     tests/routes/test_torch_samples.py tests/routes/test_torch_select.py \
     tests/routes/test_torch_exports.py tests/routes/test_foreign.py \
     tests/routes/test_conventions.py tests/routes/test_peers.py tests/routes/test_operators.py \
-    tests/routes/test_litert.py tests/routes/test_ceil_mode.py::test_torch_on_every_small_row \
+    tests/routes/test_litert.py tests/routes/test_examples.py \
+    tests/routes/test_ceil_mode.py::test_torch_on_every_small_row \
     tests/kernels/test_reference_average.py::test_sequential_is_torch \
     tests/process/test_process.py::test_together_with_another_parallel_library \
     tests/process/test_process.py::test_workers_of_a_data_loader \

@@ -6,6 +6,7 @@ Sphinx makes the drawings and runs the gallery with the installed fastpool.
 import os
 import sys
 import warnings
+from importlib import metadata
 from pathlib import Path
 
 import fastpool
@@ -23,6 +24,7 @@ extensions = [
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
+    "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
@@ -77,6 +79,10 @@ numpydoc_validation_exclude = {
 }
 nitpick_ignore_regex = [("py:.*", r"torch\..*")]
 
+# Copies of examples have neither prompts nor what is printed.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
 # --------------------------------------------------------------------------------- gallery
 
 warnings.filterwarnings("ignore", message=".*Matplotlib is currently using agg.*")
@@ -104,11 +110,19 @@ html_css_files = ["fastpool.css"]
 html_title = f"fastpool {release}"
 html_show_sourcelink = False
 html_copy_source = False
+urls = dict(
+    value.split(", ", 1) for value in metadata.metadata("fastpool").get_all("Project-URL", [])
+)
 html_theme_options = {
     "logo": {"text": "fastpool"},
     "header_links_before_dropdown": 6,
     "navbar_align": "left",
-    "navbar_end": ["theme-switcher"],
+    "navbar_end": ["theme-switcher", "navbar-icon-links"],
+    "icon_links": [
+        {"name": name, "url": url, "icon": "fa-solid fa-code-branch"}
+        for name, url in urls.items()
+        if name == "Repository"
+    ],
     "secondary_sidebar_items": ["page-toc"],
     "show_toc_level": 2,
     "footer_start": ["copyright"],

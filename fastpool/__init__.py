@@ -4,8 +4,8 @@ The public functions are `max_pool`, `min_pool`, `avg_pool`, `lp_pool`, the glob
 the adaptive forms of the first three, `max_unpool`, and `plan_...` of each. `fastpool.onnx` and
 `fastpool.openvino` take those operators' attributes by their own names, and run inside their
 models. `fastpool.torch`, `fastpool.dask` and `fastpool.xarray` take the arrays of those libraries,
-and `fastpool.files` takes arrays in .npy files. `fastpool.conventions` compares what attributes
-mean in other libraries.
+and `fastpool.files` takes arrays in .npy files. `fastpool.ndimage` has filters of scipy.ndimage.
+`fastpool.conventions` compares what attributes mean in other libraries.
 """
 
 import importlib
@@ -23,6 +23,7 @@ from ._api.adaptive import (
     plan_global_max_pool,
 )
 from ._api.average import avg_pool, plan_avg_pool
+from ._api.blocks import block_reduce, pyramid
 from ._api.lp import lp_pool, plan_lp_pool
 from ._api.maximum import max_pool, max_unpool, plan_max_pool, plan_max_unpool
 from ._api.minimum import (
@@ -50,6 +51,7 @@ __all__ = [
     "adaptive_max_pool",
     "adaptive_min_pool",
     "avg_pool",
+    "block_reduce",
     "get_include",
     "global_avg_pool",
     "global_lp_pool",
@@ -71,12 +73,14 @@ __all__ = [
     "plan_max_pool",
     "plan_max_unpool",
     "plan_min_pool",
+    "pyramid",
     "set_plan_cache_limit",
     "show_config",
 ]
 
 # Imported on first use. Most need a package that fastpool itself does not need.
-_MODULES = ("conventions", "dask", "files", "onnx", "openvino", "torch", "typing", "xarray")
+_MODULES = ("conventions", "dask", "files", "ndimage", "onnx", "openvino", "torch", "typing")
+_MODULES += ("xarray",)
 
 
 def __getattr__(name):

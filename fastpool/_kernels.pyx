@@ -93,6 +93,7 @@ include "kernels/sum/digits.pxi"
 include "kernels/sum/exact.pxi"
 include "kernels/sum/tile.pxi"
 include "kernels/scatter.pxi"
+include "kernels/blocks/blocks.pxi"
 
 cdef enum:
     # Work on fewer bytes, or of fewer additions if they are in order, is done before another thread

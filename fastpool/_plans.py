@@ -5,7 +5,8 @@ from types import GenericAlias
 
 from ._planning import average_pool, lp_pool, max_pool, max_unpool
 from ._planning.average_pool import AvgPool
-from ._planning.geometry import AdaptiveAxis, Axis, Given, GivenSize
+from ._planning.borders import canonical
+from ._planning.geometry import AdaptiveAxis, Axis, Border, Given, GivenSize
 from ._planning.lp_pool import LpPool
 from ._planning.max_pool import MaxPool, MinPool
 from ._planning.max_unpool import MaxUnpool
@@ -69,8 +70,16 @@ def _given(value):
     return record(Given)(record(GivenSize)(value))
 
 
+def _borders(value):
+    value = records(Border)(value)
+    return tuple(map(canonical, value)) if type(value) is tuple else value
+
+
 class _WindowPlan(_Plan):
     """What plans of poolings over windows have in common."""
+
+    # Fields besides `axes` and `given` that hold records: functions that rebuild them.
+    _more_records = {"borders": _borders}
 
     def tile(self, outputs):
         """Return the part of this pooling that gives some of its outputs.
@@ -107,15 +116,19 @@ class _WindowPlan(_Plan):
 
         return parts.tile(self, outputs)
 
-    def explain(self):
+    def explain(self, *, verbose=False):
         """Describe in words what this pooling does, and how.
+
+        Parameters
+        ----------
+        verbose : bool
+            Add the lines "not by": why this machine takes no better strategy.
 
         Returns
         -------
         text : str
-            15 to 40 lines: the rules used and their result along each axis, windows that hang over
-            the edge or are empty, what means are divided by, types, indices, and how this machine
-            runs a call.
+            The rules used and their result along each axis, windows that hang over the edge or are
+            empty, what means are divided by, types, indices, and how this machine runs a call.
 
         Examples
         --------
@@ -127,7 +140,7 @@ class _WindowPlan(_Plan):
         """
         from ._showing import explain  # here, so that importing fastpool stays fast
 
-        return explain.explain(self)
+        return explain.explain(self, verbose)
 
     def draw(self, *, axes=None, title=None, width=None):
         """Draw the windows over the input and its padding.
@@ -185,7 +198,7 @@ class _WindowPlan(_Plan):
         return prepared
 
     def __setstate__(self, state):
-        self._restore(state, axes=_axes, given=_given)
+        self._restore(state, axes=_axes, given=_given, **self._more_records)
 
     def _shown(self, name, dtype, usual):
         """Return a repr with the fields that differ from `usual`."""
@@ -263,6 +276,8 @@ class _SelectingPlan(_WindowPlan):
             "nan": "propagate",
             "activation": None,
             "activation_params": (),
+            "border": "ignore",
+            "border_value": None,
             "return_indices": False,
             "storage_order": 0,
             "index_axis": 0,
@@ -305,6 +320,9 @@ num_threads
     given : Given or None
         `pads`, `auto_pad`, `ceil_mode` and `ceil_rule` as given, for explanations only. Equality
         ignores them. None for a tile.
+    borders : tuple of Border
+        What stands in the padding of each spatial axis; () if nothing does. `border` and
+        `border_value` say it as the arguments do.
 
     Examples
     --------
@@ -364,6 +382,8 @@ num_threads
     given : Given, GivenSize or None
         `pads`, `auto_pad`, `ceil_mode` and `ceil_rule` as given, or the `output_size` of an
         adaptive pooling, for explanations only. Equality ignores them. None for a tile.
+    borders : tuple of Border
+        As of :class:`MaxPoolPlan`. Zeros are no border: then `count_include_pad` is True.
 
     Examples
     --------
@@ -415,6 +435,8 @@ num_threads
     def __repr__(self):
         usual = {
             "result_dtype": self.dtype,
+            "border": "ignore",
+            "border_value": None,
             "count_include_pad": False,
             "beyond": "drop",
             "divisor": None,
@@ -455,6 +477,7 @@ class LpPoolPlan(_WindowPlan, LpPool):
     """
 
     _most_parts = MOST_PART_PLANS
+    _more_records = {}
 
     def __call__(self, x, out=None):
         """Return the norms of an array of shape `input_shape` and type `dtype`.

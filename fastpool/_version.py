@@ -1,3 +1,3 @@
-"""The version, for the package and its metadata."""
+"""The version. setup.py adds the commit to a development version that is built from git."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"

@@ -24,6 +24,9 @@ __all__ = [
     "AvgPoolAttributes",
     "BatchLayout",
     "Beyond",
+    "BlockFunction",
+    "Border",
+    "Borders",
     "ByDimension",
     "CeilMode",
     "CeilRule",
@@ -31,6 +34,7 @@ __all__ = [
     "Counts",
     "DaskArray",
     "DataArray",
+    "Edge",
     "IndexLayout",
     "IndexSpace",
     "Int32",
@@ -68,6 +72,7 @@ OutputSize: TypeAlias = SupportsIndex | Sequence[SupportsIndex | None] | None
 
 # Switches. None means the default.
 AutoPad: TypeAlias = Literal["NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER", ""] | None
+Border: TypeAlias = Literal["ignore", "reflect", "mirror", "nearest", "wrap", "constant"] | None
 CeilRule: TypeAlias = Literal["clip", "keep"] | None
 Nan: TypeAlias = Literal["propagate", "ignore"] | None
 IndexLayout: TypeAlias = Literal["NCHW", "NHWC"] | None
@@ -75,6 +80,10 @@ IndexSpace: TypeAlias = Literal["output", "inferred"] | None
 CeilMode: TypeAlias = bool | Literal[0, 1] | None
 CountIncludePad: TypeAlias = bool | Literal[0, 1] | None
 KeepDims: TypeAlias = bool | Literal[0, 1] | None
+BlockFunction: TypeAlias = Literal[
+    "max", "min", "mean", "sum", "mode", "median", "std", "var", "count"
+]
+Edge: TypeAlias = Literal["keep", "trim", "exact"]
 Beyond: TypeAlias = Literal["drop", "count"] | None
 Rounding: TypeAlias = Literal["half_even", "half_away", "trunc", "floor"] | None
 Numerics: TypeAlias = Literal["pairwise", "exact", "sequential"] | None
@@ -96,6 +105,8 @@ Int32: TypeAlias = Literal["int32"] | type[np.int32] | np.dtype[np.int32]
 
 
 class SupportsDLPack(Protocol):
+    """An array or tensor of any library that passes its memory on by DLPack."""
+
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
@@ -139,7 +150,6 @@ PadsByDimension: TypeAlias = (
 )
 
 
-# Attributes of functions, for functions that pass them on.
 class Windows(TypedDict, total=False):
     """Attributes of windows of any pooling."""
 
@@ -149,6 +159,13 @@ class Windows(TypedDict, total=False):
     auto_pad: AutoPad
     ceil_mode: CeilMode
     ceil_rule: CeilRule
+
+
+class Borders(TypedDict, total=False):
+    """What stands in padding."""
+
+    border: Border
+    border_value: float | None
 
 
 class WindowAttributes(Windows, total=False):
@@ -190,13 +207,13 @@ class LpPoolAttributes(Windows, NormAttributes, total=False):
     partial: Partial
 
 
-class PoolAttributes(WindowAttributes, MaximumAttributes, total=False):
+class PoolAttributes(WindowAttributes, Borders, MaximumAttributes, total=False):
     """Attributes of fastpool.max_pool and min_pool."""
 
     storage_order: StorageOrder
 
 
-class AvgPoolAttributes(WindowAttributes, MeanAttributes, total=False):
+class AvgPoolAttributes(WindowAttributes, Borders, MeanAttributes, total=False):
     """Attributes of fastpool.avg_pool, except the type."""
 
     count_include_pad: CountIncludePad

@@ -21,6 +21,8 @@ def avg_pool(
     auto_pad="NOTSET",
     ceil_mode=False,
     ceil_rule="clip",
+    border="ignore",
+    border_value=None,
     count_include_pad=False,
     beyond="drop",
     divisor=None,
@@ -49,6 +51,9 @@ def avg_pool(
         :func:`max_pool` takes them.
     kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule
         The windows, as in :func:`max_pool`. Padding is worth 0.
+    border, border_value
+        What stands in padding, as in :func:`max_pool`. With any border but "ignore" padding counts
+        for the divisor, and `count_include_pad` is not to be given.
     count_include_pad : bool
         Whether taps on padding count for the divisor, as elements do.
     beyond : {"drop", "count"}
@@ -142,6 +147,8 @@ def avg_pool(
     array([4.5, 6. , 7.5])
     >>> fastpool.avg_pool(row, 3, pads=1, layout="W", count_include_pad=True)
     array([3., 6., 5.])
+    >>> fastpool.avg_pool(row, 3, pads=1, layout="W", border="nearest")
+    array([4., 6., 8.])
 
     Sums of bytes, in a type that holds them:
 
@@ -159,7 +166,7 @@ def avg_pool(
     arguments = (
         kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule, count_include_pad,
         beyond, divisor, dtype, rounding, numerics, nan, layout, activation, activation_params,
-        num_threads,
+        num_threads, border, border_value,
     )  # fmt: skip
     found = _plans.quick.get(call_key(x, arguments))
     plan = _plans.find(x, arguments) if found is None else found[0]
@@ -178,6 +185,8 @@ def plan_avg_pool(
     auto_pad="NOTSET",
     ceil_mode=False,
     ceil_rule="clip",
+    border="ignore",
+    border_value=None,
     count_include_pad=False,
     beyond="drop",
     divisor=None,
@@ -201,8 +210,9 @@ def plan_avg_pool(
         Type of their elements. "bfloat16" needs no ml_dtypes.
     result_dtype : dtype_like, optional
         Type of the result: `dtype` of :func:`avg_pool`.
-    kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule, count_include_pad, \
-beyond, divisor, rounding, numerics, nan, layout, activation, activation_params, num_threads
+    kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule, border, \
+border_value, count_include_pad, beyond, divisor, rounding, numerics, nan, layout, activation, \
+activation_params, num_threads
         As in :func:`avg_pool`.
 
     Returns
@@ -242,4 +252,5 @@ beyond, divisor, rounding, numerics, nan, layout, activation, activation_params,
         count_include_pad=count_include_pad, beyond=beyond, divisor=divisor,
         result_dtype=result_dtype, rounding=rounding, numerics=numerics, nan=nan, layout=layout,
         activation=activation, activation_params=activation_params, num_threads=num_threads,
+        border=border, border_value=border_value,
     )  # fmt: skip

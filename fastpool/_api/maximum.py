@@ -23,6 +23,8 @@ def max_pool(
     auto_pad="NOTSET",
     ceil_mode=False,
     ceil_rule="clip",
+    border="ignore",
+    border_value=None,
     layout="NCHW",
     nan="propagate",
     activation=None,
@@ -72,6 +74,13 @@ def max_pool(
     ceil_rule : {"clip", "keep"}
         With `ceil_mode`, a last window that starts in the padding at the end or past it is dropped
         ("clip") or kept ("keep").
+    border : {"ignore", "reflect", "mirror", "nearest", "wrap", "constant"}
+        What stands in padding, by SciPy's names. "ignore": nothing. The others continue an array
+        abcd at both sides: "reflect" with dcba, "mirror" with dcb and cba, "nearest" with aaa and
+        ddd, "wrap" with bcd and abc, "constant" with `border_value`. Padding wider than the array
+        repeats the pattern. Taps past the padding, which `ceil_mode` may add, are left out.
+    border_value : number, optional
+        The constant of "constant", by default 0. An integer type holds it, floats round it.
     layout : str
         The axes of `x` and of the results: "W", "HW" or "DHW", before it an optional "N" for the
         batch, and before or after it an optional "C" for the channels. "NCHW" and "NHWC" also mean
@@ -113,7 +122,8 @@ def max_pool(
         The maxima, of the type of `x`, and of its shape with other spatial extents.
     indices : ndarray
         Only if `return_indices`: the indices, of the shape of `y`. If a maximum occurs more than
-        once in its window, the index is that of the first in row-major order, in every layout.
+        once in its window, the index is that of the first in row-major order, in every layout. A
+        tap in padding has the index of the element that stands there, and a constant has -1.
 
     Raises
     ------
@@ -169,6 +179,8 @@ def max_pool(
 
     >>> fastpool.max_pool(np.array([3, 1, 4, 1, 5]), 3, pads=(0, 2), layout="W")
     array([4, 4, 5, 5, 5])
+    >>> fastpool.max_pool(np.array([3, 1, 4, 1, 5]), 3, pads=(2, 0), layout="W", border="wrap")
+    array([5, 5, 4, 4, 5])
     """
     if unknown or more:
         raise unexpected(max_pool, unknown, more)
@@ -180,7 +192,7 @@ def max_pool(
     arguments = (
         kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule, layout, nan,
         activation, activation_params, return_indices, storage_order, index_axis, index_dtype,
-        index_layout, num_threads,
+        index_layout, num_threads, border, border_value,
     )  # fmt: skip
     found = _pool_plans.quick.get(call_key(x, arguments))
     plan = _pool_plans.find(x, arguments) if found is None else found[0]
@@ -199,6 +211,8 @@ def plan_max_pool(
     auto_pad="NOTSET",
     ceil_mode=False,
     ceil_rule="clip",
+    border="ignore",
+    border_value=None,
     layout="NCHW",
     nan="propagate",
     activation=None,
@@ -219,9 +233,9 @@ def plan_max_pool(
         Shape of the arrays, with the axes of `layout`.
     dtype : dtype_like
         Type of their elements. "bfloat16" needs no ml_dtypes.
-    kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule, layout, nan, \
-activation, activation_params, return_indices, storage_order, index_axis, index_dtype, \
-index_layout, num_threads
+    kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule, border, border_value, \
+layout, nan, activation, activation_params, return_indices, storage_order, index_axis, \
+index_dtype, index_layout, num_threads
         As in :func:`max_pool`.
 
     Returns
@@ -268,7 +282,8 @@ index_layout, num_threads
         auto_pad=auto_pad, ceil_mode=ceil_mode, ceil_rule=ceil_rule, layout=layout, nan=nan,
         activation=activation, activation_params=activation_params, return_indices=return_indices,
         storage_order=storage_order, index_axis=index_axis, index_dtype=index_dtype,
-        index_layout=index_layout, num_threads=num_threads,
+        index_layout=index_layout, num_threads=num_threads, border=border,
+        border_value=border_value,
     )  # fmt: skip
 
 

@@ -24,6 +24,8 @@ def min_pool(
     auto_pad="NOTSET",
     ceil_mode=False,
     ceil_rule="clip",
+    border="ignore",
+    border_value=None,
     layout="NCHW",
     nan="propagate",
     activation=None,
@@ -41,7 +43,8 @@ def min_pool(
     """Take the minimum of every window of an array.
 
     Windows and their elements are those of :func:`max_pool`, and so are all arguments. Padding
-    never wins the minimum. A photograph, of shape (height, width, 3), is ``layout="HWC"``.
+    never wins the minimum, unless `border` says what stands there. A photograph, of shape (height,
+    width, 3), is ``layout="HWC"``.
 
     Parameters
     ----------
@@ -49,9 +52,9 @@ def min_pool(
         Input with the axes of `layout`, of any type that :func:`max_pool` takes.
     kernel_shape : int or sequence of int
         Taps of the window along each spatial axis, at least 1.
-    strides, pads, dilations, auto_pad, ceil_mode, ceil_rule, layout, nan, activation, \
-activation_params, return_indices, storage_order, index_axis, index_dtype, index_layout, \
-num_threads
+    strides, pads, dilations, auto_pad, ceil_mode, ceil_rule, border, border_value, layout, nan, \
+activation, activation_params, return_indices, storage_order, index_axis, index_dtype, \
+index_layout, num_threads
         As in :func:`max_pool`.
     out : ndarray, optional
         Array for the minima, under the rules of :func:`max_pool`.
@@ -110,7 +113,7 @@ num_threads
     arguments = (
         kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule, layout, nan,
         activation, activation_params, return_indices, storage_order, index_axis, index_dtype,
-        index_layout, num_threads,
+        index_layout, num_threads, border, border_value,
     )  # fmt: skip
     found = _pool_plans.quick.get(call_key(x, arguments))
     plan = _pool_plans.find(x, arguments) if found is None else found[0]
@@ -129,6 +132,8 @@ def plan_min_pool(
     auto_pad="NOTSET",
     ceil_mode=False,
     ceil_rule="clip",
+    border="ignore",
+    border_value=None,
     layout="NCHW",
     nan="propagate",
     activation=None,
@@ -158,7 +163,8 @@ def plan_min_pool(
         auto_pad=auto_pad, ceil_mode=ceil_mode, ceil_rule=ceil_rule, layout=layout, nan=nan,
         activation=activation, activation_params=activation_params, return_indices=return_indices,
         storage_order=storage_order, index_axis=index_axis, index_dtype=index_dtype,
-        index_layout=index_layout, num_threads=num_threads,
+        index_layout=index_layout, num_threads=num_threads, border=border,
+        border_value=border_value,
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """`fastpool explain`: describe and draw the windows of a pooling."""
 
+import json
 from pathlib import Path
 
 import click
@@ -8,6 +9,7 @@ import fastpool
 import fastpool.onnx
 
 from .._planning import geometry
+from .._showing import explain
 from .options import (
     ACTIVATION,
     AVERAGE,
@@ -42,6 +44,7 @@ DPI = 200
         "fastpool explain --shape 7,9 --layout HW --kernel 3 --strides 2 --svg windows.svg",
         "fastpool explain --shape 6 --layout W --kernel 3 --strides 2 --ceil-mode --conventions",
         "fastpool explain model.onnx",
+        "fastpool explain --shape 7,9 --layout HW --kernel 3 --json",
     ],
 )
 @click.argument("model", required=False, type=click.Path(path_type=Path))
@@ -63,7 +66,9 @@ DPI = 200
 @click.option("--svg", metavar="FILE", type=Picture(".svg"), help="Draw the windows as SVG.")
 @click.option("--png", metavar="FILE", type=Picture(".png"), help="Draw the windows as PNG.")
 @click.option("--axes", metavar="NAMES", help="One or two spatial axes to draw, as W or HW. [all]")
-def command(model, shape, dtype, op, conventions, svg, png, axes, **attributes):
+@click.option("--verbose", is_flag=True, help="Say why this machine takes no better strategy.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(model, shape, dtype, op, conventions, svg, png, axes, verbose, as_json, **attributes):
     """Explain what a pooling does, and draw it. Of a model: who runs its poolings in onnxruntime.
 
     Attributes are those of fastpool.max_pool, or of the function for another --op. Prints which
@@ -74,7 +79,9 @@ def command(model, shape, dtype, op, conventions, svg, png, axes, **attributes):
         if (model is None) == (shape is None):
             raise ValueError("shape: expected either --shape or a MODEL.onnx")
         if model is not None:
-            click.echo(fastpool.onnx.explain(model))
+            words = fastpool.onnx.explain(model)
+            head, *nodes = map(str.strip, words.splitlines())
+            click.echo(_as_json({"summary": head, "nodes": nodes}) if as_json else words)
             return
         shape = shape if isinstance(shape, tuple) else (shape,)
         attributes = given(attributes)
@@ -82,10 +89,10 @@ def command(model, shape, dtype, op, conventions, svg, png, axes, **attributes):
         check_op(op, planned, attributes)
         if conventions:
             answer = _compared(op, shape, {**attributes, "axes": axes})
-            words = str(answer)
+            words = _as_json(_answers(answer)) if as_json else str(answer)
         else:
             answer = planned(shape, dtype, **attributes)
-            words = answer.explain()
+            words = _as_json(_facts(answer)) if as_json else answer.explain(verbose=verbose)
         pictures = given({"svg": svg, "png": png})
         if pictures:
             with fastpool.files.replacing(**pictures) as new:
@@ -93,6 +100,29 @@ def command(model, shape, dtype, op, conventions, svg, png, axes, **attributes):
                     figure = answer.draw() if axes is None else answer.draw(axes=axes)
                     figure.savefig(path, format=format, dpi=DPI)
     click.echo(words)
+
+
+def _as_json(facts):
+    """Return JSON, in which infinity is a text: JSON has no such number."""
+    return json.dumps(json.loads(json.dumps(facts), parse_constant=str), indent=1)
+
+
+def _answers(comparison):
+    """Return what the conventions answer, without the positions of windows."""
+    names = "name", "call", "output_shape", "problem", "notes"
+    answers = [{name: getattr(each, name) for name in names} for each in comparison.answers]
+    return {"question": comparison.question, "answers": answers}
+
+
+def _facts(plan):
+    """Return the fields of a plan, and what is said about it, by label."""
+    fields = {name: getattr(plan, name) for name in plan.__dataclass_fields__}
+    fields["axes"] = [axis._asdict() for axis in plan.axes]
+    fields["given"] = plan.given._asdict()
+    explained = {}
+    for label, sentences in explain._sections(plan, explain._prepared(plan), verbose=True):
+        explained.setdefault(label, []).extend(sentences)
+    return {"plan": type(plan).__name__, **fields, "explained": explained}
 
 
 def _compared(op, shape, attributes):

@@ -22,7 +22,6 @@ from .options import (
     function_name,
     given,
     number,
-    text,
     with_options,
 )
 from .program import Command, wrong_input
@@ -40,14 +39,17 @@ ARRAYS = (".npy", ".npz")
         "fastpool pool batch.npz pooled.npz --kernel 3,3 --strides 2 --ceil-mode",
         "fastpool pool photo.png eroded.png --op min --kernel 5 --pads 2",
         "fastpool pool x.npy y.npy --op avg --kernel 3 --pads 1 --count-include-pad",
-        "fastpool pool x.npy y.npy --op global-avg --dtype float64 --keepdims 0",
+        "fastpool pool x.npy y.npy --op global-avg --result-dtype float64 --keepdims 0",
         "fastpool pool photo.png small.png --op adaptive-avg --output-size 64,96",
     ],
 )
 @click.argument("source", metavar="IN", type=click.Path(path_type=Path))
 @click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
 @with_options(OP, WINDOW)
-@with_options(AVERAGE, [text("dtype", "Type of averages. [that of the input]")])
+@with_options(AVERAGE)
+@click.option(
+    "--result-dtype", "dtype", metavar="NAME", help="Type of averages. [that of the input]"
+)
 @with_options(NORM, [number("keepdims", "Whether a global op keeps spatial axes: 0 or 1. [1]")])
 @click.option(
     "--indices",

@@ -38,6 +38,9 @@ _ACTIVATIONS = {
 }
 _INTEGER_ACTIVATIONS = ("Relu", "Clip")
 
+# What stands in padding. Every name but "ignore" and "constant" continues the array.
+BORDERS = ("ignore", "reflect", "mirror", "nearest", "wrap", "constant")
+
 # The types that averages of floats may have, besides their own.
 _WIDER_FLOATS = {
     "float16": ("float32", "float64"),
@@ -376,6 +379,50 @@ def keepdims(value):
 
 def num_threads(value):
     return None if value is None else as_count(value, "num_threads")
+
+
+# --------------------------------------------------------------------------------------- borders
+
+
+class Borders(tuple):
+    """One border per spatial axis, from a caller inside of fastpool."""
+
+
+def border(value, count):
+    """Return what stands in the padding of each of `count` spatial axes."""
+    if type(value) is Borders:
+        return tuple(value)
+    if isinstance(value, str) and plain_text(value) not in BORDERS:
+        raise ValueError(
+            f"border: expected one of {_quoted(BORDERS)}, got {shown(value)}; of an array abc, "
+            '"reflect" gives cba abc cba (np.pad: symmetric), "mirror" cb abc ba (np.pad: reflect)'
+        )
+    return (choice(value, "border", BORDERS),) * count
+
+
+def border_value(value, borders, dtype, name="border_value"):
+    """Return the constant that stands in padding, if that is a border, else None.
+
+    An integer type holds it. Floats round it, but not here.
+    """
+    if "constant" not in borders:
+        if value is not None:
+            raise ValueError(
+                f'{name}: expected None if border is not "constant", got {shown(value)}'
+            )
+        return None
+    value = 0 if value is None else element(value, name)
+    if isinstance(value, np.bool_):
+        value = bool(value)
+    if not isinstance(value, Real):
+        raise TypeError(f"{name}: expected a number, got {shown(value)}")
+    if is_float(dtype):
+        # One NaN object: a tuple equals another one with the very same object.
+        return math.nan if value != value else as_float(value * 1, name)
+    least, most = limits(dtype)
+    if not (least <= value <= most and value == int(value)):
+        raise ValueError(f"{name}: expected a number that {dtype} holds, got {shown(value)}")
+    return bool(value) if dtype == "bool" else int(value)
 
 
 # --------------------------------------------------------------------------------------- indices

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from . import arguments, geometry
+from . import arguments, borders, geometry
 from .dtypes import ITEMSIZE, is_float, limits
 from .geometry import (
     AdaptiveAxis,
@@ -19,6 +19,7 @@ from .geometry import (
     GivenSize,
     adaptive_axes,
     check_size,
+    declared_ends,
     extent_at,
     pooled_axes,
     replaced,
@@ -67,6 +68,7 @@ class AvgPool(Pooled):
     activation_params: tuple
     num_threads: int | None
     given: Given | GivenSize | None = field(default=None, compare=False)
+    borders: tuple = ()
 
     def __post_init__(self):
         check_fields(self)
@@ -112,6 +114,8 @@ def resolve(
     activation=None,
     activation_params=None,
     num_threads=None,
+    border=None,
+    border_value=None,
 ):
     """Check attributes as the public function takes them; return the fields of a plan as a dict."""
     shape = arguments.input_shape(input_shape)
@@ -120,10 +124,15 @@ def resolve(
     axes, given = pooled_axes(shape, order, attributes)
     count_include_pad = arguments.count_include_pad(count_include_pad)
     beyond = arguments.beyond(beyond)
-    counted = counted_places(axes, given, count_include_pad, beyond)
+    resolved = borders.resolve(border, border_value, shape, axes, given, dtype)
+    if resolved and count_include_pad:
+        raise ValueError("count_include_pad: expected False with a border, whose padding counts")
+    if resolved and all(border.mode == "constant" and border.value == 0 for border in resolved):
+        resolved, count_include_pad = (), True  # zeros are what padding is worth
+    counted = counted_places(axes, given, count_include_pad or bool(resolved), beyond)
     rules = count_include_pad, beyond, counted, arguments.divisor(divisor)
     values = result_dtype, rounding, numerics, nan, activation, activation_params, num_threads
-    return _fields(shape, dtype, order, axes, given, rules, values)
+    return _fields(shape, dtype, order, axes, given, rules, values, resolved)
 
 
 def resolve_global(input_shape, dtype, layout=None, *values):
@@ -151,11 +160,11 @@ def _without_padding(shape, dtype, order, axes, given, values):
     return _fields(shape, dtype, order, axes, given, rules, (*values, None, (), num_threads))
 
 
-def _fields(shape, dtype, order, axes, given, rules, values):
+def _fields(shape, dtype, order, axes, given, rules, values, of_padding=()):
     """Return the fields of a plan.
 
-    `rules` say what each window is divided by, `values` what becomes of the quotient. If a result
-    or an array would not fit, raise ValueError.
+    `rules` say what each window is divided by, `values` what becomes of the quotient, and
+    `of_padding` are the borders. If a result or an array would not fit, raise ValueError.
     """
     result_dtype, rounding, numerics, nan, activation, params, num_threads = values
     count_include_pad, beyond, counted, divisor = rules
@@ -173,7 +182,11 @@ def _fields(shape, dtype, order, axes, given, rules, values):
         )
     rounding = arguments.rounding(rounding, result_dtype)
     if not is_float(result_dtype) and ITEMSIZE[result_dtype] < 8:
-        _check_range(dtype, result_dtype, rounding, axes, counted, divisor)
+        windows, places = axes, counted
+        if of_padding:  # what stands there may be the greatest element
+            windows = [*map(borders.padded, axes, of_padding)]
+            places = counted and [(0, axis.size) for axis in windows]
+        _check_range(dtype, result_dtype, rounding, windows, places, divisor)
     return {
         "input_shape": shape,
         "dtype": dtype,
@@ -195,6 +208,7 @@ def _fields(shape, dtype, order, axes, given, rules, values):
         "activation_params": params,
         "num_threads": arguments.num_threads(num_threads),
         "given": given,
+        "borders": of_padding,
     }
 
 
@@ -207,11 +221,8 @@ def counted_places(axes, given, count_include_pad, beyond):
         return tuple((0, axis.size) for axis in axes)
     if beyond == "count":
         return None
-    # Padding that `pooled_axes` added for a last window that reaches further does not count.
-    ends = given.pads[len(axes) :] if given.auto_pad == "NOTSET" else [axis.end for axis in axes]
-    if given.auto_pad == "VALID":
-        ends = [0] * len(axes)
-    return tuple((-axis.begin, axis.size + end) for axis, end in zip(axes, ends, strict=True))
+    ends = zip(axes, declared_ends(axes, given), strict=True)
+    return tuple((-axis.begin, axis.size + end) for axis, end in ends)
 
 
 def counted_in_part(plan, read):
@@ -300,6 +311,7 @@ _KINDS = {
     "activation": or_none(TEXT),
     "activation_params": FLOATS,
     "given": GIVEN,
+    "borders": borders.BORDERS,
 }
 
 
@@ -312,11 +324,14 @@ def check_fields(plan):
         axes = axes_again(plan, order)
         divisor = arguments.divisor(plan.divisor)
         beyond = arguments.beyond(plan.beyond)
-        counted = counted_again(plan, axes, plan.count_include_pad, beyond)
+        include = plan.count_include_pad or bool(plan.borders)
+        counted = counted_again(plan, axes, include, beyond)
         rules = plan.count_include_pad, beyond, counted, divisor
         values = plan.result_dtype, plan.rounding, plan.numerics, plan.nan
         more = plan.activation, plan.activation_params, plan.num_threads
-        expected = _fields(shape, plan.dtype, order, axes, plan.given, rules, (*values, *more))
+        of_padding = borders.again(plan, axes)
+        values = *values, *more
+        expected = _fields(shape, plan.dtype, order, axes, plan.given, rules, values, of_padding)
         compare_fields(plan, expected)
 
 

@@ -204,6 +204,18 @@ class GivenSize(NamedTuple):
     output_size: tuple
 
 
+class Border(NamedTuple):
+    """What stands in the padding of an axis.
+
+    `mode` is a name of `arguments.BORDERS` other than "ignore". `end` is how far past the elements
+    padding goes: taps further out are left out. `value` is what "constant" stands for, else None.
+    """
+
+    mode: str
+    end: int
+    value: float | int | bool | None
+
+
 class Attributes(NamedTuple):
     """The attributes that define the windows of any pooling; None means the default, if any."""
 
@@ -283,6 +295,13 @@ def pooled_axes(shape, order, attributes):
     for axis, name in zip(axes, order.spatial_names, strict=True):
         check_length(axis, name)
     return tuple(axes), Given(pads, *rules)
+
+
+def declared_ends(axes, given):
+    """Return the padding at the end of each axis, without what rounding up added."""
+    if given.auto_pad == "NOTSET":
+        return given.pads[len(axes) :]
+    return [0 if given.auto_pad == "VALID" else axis.end for axis in axes]
 
 
 def check_length(axis, axis_name):

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from . import arguments, geometry
+from . import arguments, borders, geometry
 from .dtypes import INDEX_BYTES, ITEMSIZE, highest, lowest
 from .geometry import (
     Attributes,
@@ -57,6 +57,7 @@ class MaxPool(Pooled):
     index_shape: tuple
     index_origin: tuple
     given: Given | GivenSize | None = field(default=None, compare=False)
+    borders: tuple = ()
 
     def __post_init__(self):
         check_fields(self)
@@ -109,6 +110,8 @@ def resolve(
     index_dtype=None,
     index_layout=None,
     num_threads=None,
+    border=None,
+    border_value=None,
 ):
     """Check attributes as the public function takes them; return the fields of a plan as a dict."""
     shape = arguments.input_shape(input_shape)
@@ -117,7 +120,9 @@ def resolve(
     windows = pooled_axes(shape, order, attributes)
     indices = return_indices, storage_order, index_axis, index_dtype, index_layout
     values = nan, activation, activation_params, num_threads
-    return _fields(shape, dtype, order, windows, indices, values)
+    fields = _fields(shape, dtype, order, windows, indices, values)
+    fields["borders"] = borders.resolve(border, border_value, shape, *windows, fields["dtype"])
+    return fields
 
 
 def resolve_global(input_shape, dtype, layout=None, nan=None, *more):
@@ -163,6 +168,7 @@ def _fields(shape, dtype, order, windows, indices, values):
         "num_threads": arguments.num_threads(num_threads),
         "index_origin": (0,) * len(shape),
         "given": given,
+        "borders": (),
     }
 
 
@@ -208,6 +214,7 @@ _KINDS = {
     "activation_params": FLOATS,
     "num_threads": or_none(INTEGER),
     "given": GIVEN,
+    "borders": borders.BORDERS,
 }
 
 
@@ -242,6 +249,7 @@ def check_fields(plan):
                 "activation": activation,
                 "activation_params": params,
                 "num_threads": arguments.num_threads(plan.num_threads),
+                "borders": borders.again(plan, axes),
                 **_resolved(shape, dtype, order, axes, *more),
             },
         )

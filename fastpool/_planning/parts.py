@@ -27,6 +27,11 @@ class Tile(NamedTuple):
 
 def tile(plan, outputs):
     """Return the `Tile` of a plan that gives the slices `outputs` of its output."""
+    if getattr(plan, "borders", ()):
+        raise ValueError(
+            f'plan: expected border "ignore" for a tile, got {plan.border!r}: its padding may hold '
+            "elements from anywhere; pad x, and plan without pads"
+        )
     bounds = _bounds(outputs, plan.output_shape)
     parts = dict(zip(plan.spatial, plan.axes, strict=True))
     read, axes = list(bounds), []

@@ -59,6 +59,17 @@ class Pooled(Data):
         return tuple(axis.begin for axis in self.axes) + tuple(axis.end for axis in self.axes)
 
     @property
+    def border(self):
+        """What stands in padding; with several borders, their names along the spatial axes."""
+        modes = tuple(border.mode for border in self.borders)
+        return modes if len({*modes}) > 1 else (modes or ("ignore",))[0]
+
+    @property
+    def border_value(self):
+        """The constant that stands in padding, or None."""
+        return next((b.value for b in self.borders if b.mode == "constant"), None)
+
+    @property
     def batch_axis(self):
         """Position of the batch axis in the array, -1 if there is none."""
         return 0 if self.layout.startswith("N") else -1

@@ -36,6 +36,8 @@ _MEANT = {
     "axis": ("layout",),
     "axes": ("layout",),
     "output": ("out",),
+    "mode": ("border",),
+    "cval": ("border_value",),
     # OpenVINO
     "kernel": ("kernel_shape",),
     "rounding_type": ("ceil_mode",),
@@ -55,8 +57,6 @@ _REMARKS = {
 }
 # Words that mean nothing here, and why.
 _MEANINGLESS = {
-    "mode": "mode has no counterpart: arrays are not continued past their edges",
-    "cval": "cval has no counterpart: arrays are not continued past their edges",
     "origin": "origin has no counterpart: pads move the windows",
 }
 

@@ -39,6 +39,8 @@ def avg_pool(
     auto_pad="NOTSET",
     ceil_mode=False,
     ceil_rule="clip",
+    border="ignore",
+    border_value=None,
     count_include_pad=False,
     beyond="drop",
     divisor=None,
@@ -56,11 +58,21 @@ def avg_pool(
     attributes = geometry.Attributes(
         kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule
     )
-    axes = windows.pooled(sizes_of(x, order), attributes)
+    border = arguments.border(border, 1)[0]
+    name = arguments.dtype_name(x.dtype)
+    constant = arguments.border_value(border_value, (border,), name)
+    places = None
+    if border != "ignore" and count_include_pad:
+        raise ValueError(f"count_include_pad with border {border}")
+    count_include_pad = count_include_pad or border != "ignore"
+    if border == "ignore" or constant == 0:  # padding is worth 0
+        axes = windows.pooled(sizes_of(x, order), attributes)
+    else:
+        axes, places = windows.bordered(sizes_of(x, order), attributes, border)
     divisor = Divisor(arguments.divisor(divisor), _counted(count_include_pad, beyond))
-    result = arguments.result_dtype(dtype, arguments.dtype_name(x.dtype))
+    result = arguments.result_dtype(dtype, name)
     activation, activation_params = arguments.activation(activation, activation_params, result)
-    y = _means(x, order, axes, divisor, dtype, rounding, numerics, nan)
+    y = _means(x, order, axes, divisor, dtype, rounding, numerics, nan, places, constant)
     apply_activation(y, activation, activation_params)
     return y
 
@@ -151,8 +163,11 @@ def _counted(count_include_pad, beyond):
     return "full" if beyond == "count" else "declared"
 
 
-def _means(x, order, axes, divisor, dtype, rounding, numerics, nan):
-    """Return the mean of each window, in the type `dtype`."""
+def _means(x, order, axes, divisor, dtype, rounding, numerics, nan, places=None, constant=None):
+    """Return the mean of each window, in the type `dtype`.
+
+    `places` and `constant` are what stands at the places of each axis, padding included.
+    """
     name = arguments.dtype_name(x.dtype)
     result = arguments.result_dtype(dtype, name)
     rounding = arguments.rounding(rounding, result)
@@ -161,6 +176,8 @@ def _means(x, order, axes, divisor, dtype, rounding, numerics, nan):
     if not is_float(result):
         _check_fits(axes, divisor, name, result, rounding)
     planes = planes_of(x, order)
+    if places is not None:
+        planes = windows.continued(planes, places, constant)
     if numerics == "sequential" and is_float(name):
         mean = _mean_in_floats(planes, name, divisor, nan, _in_sequence)
     elif numerics == "pairwise" and is_float(name):

@@ -234,9 +234,11 @@ def _mean(block, request):
 
 def _quotient(block, request, divisor):
     """Return the sum of a block over a divisor."""
-    if is_float(request.dtype) and request.numerics == "pairwise":
-        wide = "float64" if "float64" in (request.dtype, request.result) else "float32"
-        total = _sum_in_pairs(block, request.block_size, np.dtype(wide))
+    if is_float(request.dtype) and request.numerics != "exact":
+        pairs = request.numerics == "pairwise"
+        types = (request.dtype, request.result) if pairs else (request.dtype,)
+        wide = "float64" if "float64" in types else "float32"
+        total = _sum_in_floats(block, request.block_size if pairs else (), np.dtype(wide))
         return total / total.dtype.type(rounded(Fraction(divisor), 0, wide))
     special = block.special.sum()
     if special:
@@ -245,13 +247,16 @@ def _quotient(block, request, divisor):
     return rounded(total, block.exponent, request.result, request.rounding)
 
 
-def _sum_in_pairs(block, block_size, accumulator):
-    """Add the taps along the first axis by `_tree`, then the sums along the next one."""
+def _sum_in_floats(block, block_size, accumulator):
+    """Add the taps along the first axis by `_tree`, then the sums along the next one.
+
+    Without a `block_size`, add the elements in row-major order.
+    """
     totals = block.elements.astype(accumulator)
     totals[~block.there] = -0.0  # adding it to any number changes nothing
     for taps in block_size:
         totals = _tree(totals, 0, taps)
-    return totals
+    return totals if block_size else np.add.accumulate(totals.ravel())[-1]
 
 
 def _variance(block, request):

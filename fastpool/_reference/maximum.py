@@ -21,6 +21,8 @@ def max_pool(
     auto_pad="NOTSET",
     ceil_mode=False,
     ceil_rule="clip",
+    border="ignore",
+    border_value=None,
     layout="NCHW",
     nan="propagate",
     activation=None,
@@ -39,9 +41,16 @@ def max_pool(
     attributes = geometry.Attributes(
         kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule
     )
-    axes = windows.pooled(sizes_of(x, order), attributes)
+    border = arguments.border(border, 1)[0]
+    constant = arguments.border_value(border_value, (border,), dtype)
+    places = None
+    if border == "ignore":
+        axes = windows.pooled(sizes_of(x, order), attributes)
+    else:
+        axes, places = windows.bordered(sizes_of(x, order), attributes, border)
     activation, activation_params = arguments.activation(activation, activation_params, dtype)
-    y, *indices = _maxima(x, order, axes, nan, return_indices, **indexing)
+    outside = places, constant
+    y, *indices = _maxima(x, order, axes, nan, return_indices, outside, **indexing)
     apply_activation(y, activation, activation_params)
     return (y, *indices) if indices else y
 
@@ -89,6 +98,7 @@ def _maxima(
     axes,
     nan,
     return_indices,
+    outside=(None, None),
     *,
     storage_order=0,
     index_axis=0,
@@ -96,7 +106,10 @@ def _maxima(
     index_layout="NCHW",
     minimum=False,
 ):
-    """Return the maxima, or the minima, and, if asked for, their indices."""
+    """Return the maxima, or the minima, and, if asked for, their indices.
+
+    `outside` are the elements that stand at the places of each axis, and the constant.
+    """
     dtype = arguments.dtype_name(x.dtype)
     nan = arguments.nan(nan)
     return_indices = arguments.return_indices(return_indices)
@@ -106,21 +119,25 @@ def _maxima(
         raise ValueError(f"index_dtype {index_dtype} cannot hold {numbers.max()}")
 
     planes = planes_of(x, order)
+    places, constant = outside
+    if places is not None:
+        planes = windows.continued(planes, places, constant)
+        numbers = windows.continued(numbers, places, -1)
     offsets = np.arange(math.prod(planes.shape[2:])).reshape(1, 1, *planes.shape[2:])
-    places = reduced(
+    won = reduced(
         planes,
         axes,
         np.int64,
         -1,
         lambda window: window.of(offsets)[0, 0, _first_of(window.of(planes), nan, minimum)],
     )
-    found = places >= 0
+    found = won >= 0
     batch, channel, *_ = np.nonzero(found)
 
     def taken(source, dtype, empty):
-        """Return the elements of a source at the places found."""
-        y = np.full(places.shape, empty, dtype)
-        y[found] = source.reshape(*planes.shape[:2], offsets.size)[batch, channel, places[found]]
+        """Return the elements of a source at the places that won."""
+        y = np.full(won.shape, empty, dtype)
+        y[found] = source.reshape(*planes.shape[:2], offsets.size)[batch, channel, won[found]]
         return arranged(y, order)
 
     y = taken(planes, planes.dtype, highest(dtype) if minimum else lowest(dtype))

@@ -66,20 +66,71 @@ def reduced(planes, axes, dtype, empty, reduce):
 
 def pooled(sizes, attributes):
     """Return the `Taps` of every output along each axis, for `geometry.Attributes`."""
+    return [
+        [_taps(o, size, *window, begin, end) for o in range(outputs)]
+        for size, window, begin, end, outputs in _windows(sizes, attributes)
+    ]
+
+
+def bordered(sizes, attributes, border):
+    """Return the `Taps` of every output, and the element at each place, along each axis.
+
+    Places are the elements and the padding around them. Taps count in these. The element is -1
+    where the constant stands.
+    """
+    axes, places = [], []
+    for size, window, begin, end, outputs in _windows(sizes, attributes):
+        whole = begin + size + end
+        if border != "constant" and not size and whole:
+            raise ValueError(f"x: no element for border {border} in spatial extents {sizes}")
+        axes.append([_taps(o, whole, *window, 0, 0) for o in range(outputs)])
+        places.append([element_at(place, size, border) for place in range(-begin, size + end)])
+    return axes, places
+
+
+def element_at(place, size, border):
+    """Return the element that stands at a place of an axis, or -1 for the constant."""
+    if 0 <= place < size:
+        return place
+    if border == "constant":
+        return -1
+    if border == "wrap":
+        return place % size
+    if border == "nearest":
+        return 0 if place < 0 else size - 1
+    # There and back again: "reflect" has the last element twice, "mirror" has it once.
+    forth = list(range(size))
+    pattern = forth + (forth[::-1] if border == "reflect" else forth[-2:0:-1])
+    return pattern[place % len(pattern)]
+
+
+def continued(planes, places, constant):
+    """Return planes with their padding, of the element at each place of each axis."""
+    for axis, elements in enumerate(places, 2):
+        elements = np.array(elements, int)
+        shape = list(planes.shape)
+        shape[axis] = len(elements)
+        longer = np.full(shape, constant or 0, planes.dtype)
+        inside = (slice(None),) * axis
+        longer[*inside, elements >= 0] = planes[*inside, elements[elements >= 0]]
+        planes = longer
+    return planes
+
+
+def _windows(sizes, attributes):
+    """Yield size, (kernel, stride, dilation), padding at both ends and outputs of each axis."""
     n = len(sizes)
     kernels, strides, pads, dilations, auto_pad, *rounding = attributes.checked(sizes)
     if auto_pad != "NOTSET" and any(pads):
         raise ValueError(f"pads {pads} with auto_pad {auto_pad}")
-    axes = []
     for i, size in enumerate(sizes):
-        window = size, kernels[i], strides[i], dilations[i]
+        window = kernels[i], strides[i], dilations[i]
         if auto_pad.startswith("SAME"):
-            begin, end, outputs = same(*window, auto_pad)
+            begin, end, outputs = same(size, *window, auto_pad)
         else:
             begin, end = pads[i], pads[n + i]
-            outputs = output_count(*window, begin, end, *rounding)
-        axes.append([_taps(o, *window, begin, end) for o in range(outputs)])
-    return axes
+            outputs = output_count(size, *window, begin, end, *rounding)
+        yield size, window, begin, end, outputs
 
 
 def adaptive(sizes, output_size):

@@ -56,7 +56,9 @@ def pool_with_care(prepared, x, out, out_indices):
     if z is None and plan.return_indices:
         z = np.empty(plan.output_shape, plan.index_dtype)
     activate = prepared_activation(plan.activation, plan.activation_params, native, y.size)
-    if y.size:
+    if y.size and prepared.bordered:
+        prepared.bordered.run(pool_with_care, x, y, z)
+    elif y.size:
         run_with_copies(prepared, prepared.pooling.pool_apart, x, y, z)
     activate(y)
     return (y, z) if plan.return_indices else y
@@ -130,7 +132,9 @@ def average_with_care(prepared, x, out):
         return _repeated(prepared, average_with_care, x, out)
     y = np.empty(plan.output_shape, dtype) if out is None else out
     activate = prepared_activation(plan.activation, plan.activation_params, dtype, y.size)
-    if y.size:
+    if y.size and prepared.bordered:
+        prepared.bordered.run(average_with_care, x, y)
+    elif y.size:
         run_with_copies(prepared, prepared.pooling.pool_apart, x, y)
     activate(y)
     return y

@@ -75,6 +75,8 @@ class Prepared:
 
     # What was prepared from `repeats.once` of the plan. Nothing is compiled for the plan then.
     once = None
+    # What runs a plan with borders, in parts. Nothing is compiled for the plan then.
+    bordered = None
 
     def fits(self, plan):
         """Was it made on the active build, from the plan's present fields?
@@ -95,6 +97,27 @@ class Prepared:
         """Return the threads of a call that begins now."""
         return 1 if self.threads is None else self.threads()
 
+    def take_border(self, dtype, python):
+        """Return the plan to compile; None if `bordered` has its parts."""
+        plan = self.plan
+        if not plan.borders:
+            return plan
+        if not python:
+            raise ValueError(f'border: expected "ignore" for a run from C, got {plan.border!r}')
+        from . import borders  # here, so that importing fastpool stays fast
+
+        within = borders.edges(plan)
+        if all(ends is None for ends in within):
+            return borders.plain_plan(plan, keeps_activation=True)
+        self.pooling, self.run = None, _refuse
+        if borders.is_far(plan, within):
+            from .far_borders import FarBordered
+
+            self.bordered = FarBordered(plan)
+        else:
+            self.bordered = borders.Bordered(plan, within, lambda part: type(self)(part, dtype))
+        return None
+
 
 def _refuse(*arrays):
     """Return None, in place of a compiled function: all arrays go to the slower path."""
@@ -114,6 +137,9 @@ class PreparedPool(Prepared):
         plan, self.state = checked(kind, plan)
         self.plan = plan
         self.build = builds.active_name()
+        plan = self.take_border(dtype, python)
+        if plan is None:
+            return
         pooled_once = once(plan) if python else None
         if pooled_once is not None:
             self.once, self.pooling, self.run = PreparedPool(pooled_once, dtype), None, _refuse
@@ -134,6 +160,9 @@ class PreparedAverage(Prepared):
         plan, self.state = checked(AvgPool, plan)
         self.plan = plan
         self.build = builds.active_name()
+        plan = self.take_border(dtype, python)
+        if plan is None:
+            return
         pooled_once = once(plan) if python else None
         if pooled_once is not None:
             self.once, self.pooling, self.run = PreparedAverage(pooled_once, dtype), None, _refuse

@@ -47,21 +47,25 @@ def divisor_rule(plan):
     regular = not any(isinstance(windows.axis, AdaptiveAxis) for windows in all_windows)
     if regular and not any(any(windows.outside(of_axis)) for windows, of_axis in pairs):
         padded = any(windows.over_begin or windows.over_end for windows in all_windows)
-        why = ", as padding counts (count_include_pad)" if padded else ""
+        why = f", as padding counts ({_why(plan)})" if padded else ""
         yield f"every sum is divided by {math.prod(plan.kernel_shape)}{why}"
     else:
         counted = "elements of its window"
-        if plan.count_include_pad:
-            counted = "taps on elements and padding (count_include_pad)"
+        if plan.count_include_pad or plan.borders:
+            counted = f"taps on elements and padding ({_why(plan)})"
         elif regular:
             counted = "taps on elements (count_include_pad is off)"
         names = geometry.layout(plan.layout, plan.input_shape).spatial_names
         along = " times ".join(f"that along {name}" for name in names)
         product = f": {along}" if len(names) > 1 else ""
         yield f"a sum is divided by the number of {counted}{product}"
-    if plan.count_include_pad and any(windows.added for windows in all_windows):
+    if (plan.count_include_pad or plan.borders) and any(windows.added for windows in all_windows):
         done = "do not count" if plan.beyond == "drop" else "count as well"
         yield f'beyond "{plan.beyond}": taps past the padding at the end {done}'
+
+
+def _why(plan):
+    return "border" if plan.borders else "count_include_pad"
 
 
 class Divisors(NamedTuple):
@@ -84,7 +88,7 @@ class Divisors(NamedTuple):
         places = places_of(plan)
         counts = tuple(functools.partial(count, plan.axes[i], places[i]) for i in axes)
         padding = past = " (does not count)"
-        if plan.count_include_pad:
+        if plan.count_include_pad or plan.borders:
             padding, past = " (counts)", past if plan.beyond == "drop" else " (counts)"
         if plan.divisor is not None:
             padding = past = ""

@@ -30,6 +30,12 @@ _NAN_IN_NORMS = {
     "propagate": "a window with a NaN gives NaN",
     "ignore": "NaN adds nothing; a window of nothing else gives NaN",
 }
+_CONTINUED = {
+    "reflect": "continued by dcba on both sides",
+    "mirror": "continued by dcb before it and cba after it",
+    "nearest": "continued by aaa before it and ddd after it",
+    "wrap": "continued by bcd before it and abc after it",
+}
 _ROUNDED = {
     "half_even": "to the nearest, halves to the even one",
     "half_away": "to the nearest, halves away from zero",
@@ -38,12 +44,12 @@ _ROUNDED = {
 }
 
 
-def explain(plan):
+def explain(plan, verbose=False):
     """Explain a plan, as its method `explain` does."""
     prepared = _prepared(plan)
     plan = prepared.plan  # its fields are checked
     lines = [_title(plan)]
-    for label, sentences in _sections(plan, prepared):
+    for label, sentences in _sections(plan, prepared, verbose):
         for i, sentence in enumerate(sentences):
             lines += textwrap.wrap(
                 sentence,
@@ -99,7 +105,7 @@ def _types(plan):
     return plan.dtype if same else f"{plan.dtype} to {plan.result_dtype}"
 
 
-def _sections(plan, prepared):
+def _sections(plan, prepared, verbose=False):
     """Yield (label, sentences) in the order in which readers ask."""
     if _looks_like_a_photograph(plan):
         colours = plan.input_shape[-1]
@@ -111,6 +117,8 @@ def _sections(plan, prepared):
             ],
         )
     yield from axes.sections(plan)
+    if getattr(plan, "borders", ()):
+        yield "border", list(_border(plan))
     if isinstance(plan, AvgPool):
         yield "divisor", list(divisor_rule(plan))
         yield "values", list(_means(plan))
@@ -119,7 +127,7 @@ def _sections(plan, prepared):
     else:
         yield "values", list(_values(plan))
         yield "indices", list(_indices(plan))
-    yield from _call(plan, prepared)
+    yield from _call(plan, prepared, verbose)
 
 
 def _looks_like_a_photograph(plan):
@@ -127,11 +135,21 @@ def _looks_like_a_photograph(plan):
     return plan.layout == "NCW" and plan.input_shape[-1] in (1, 3, 4)
 
 
+def _border(plan):
+    names = geometry.layout(plan.layout, plan.input_shape).spatial_names
+    alike = {}
+    for name, border in zip(names, plan.borders, strict=True):
+        alike.setdefault((border.mode, border.value), []).append(name)
+    for (mode, value), along in alike.items():
+        what = f"{value}" if mode == "constant" else f"abcd, {_CONTINUED[mode]}"
+        yield f'"{mode}" along {", ".join(along)}: padding is {what}'
+
+
 # ---------------------------------------------------------------------------------- values, indices
 
 
 def _values(plan):
-    text = f"{plan.dtype}, exactly; padding never wins"
+    text = f"{plan.dtype}, exactly; {'padding competes' if plan.borders else 'padding never wins'}"
     yield f'{text}; nan "{plan.nan}": {_NAN[plan.nan]}' if is_float(plan.dtype) else text
     yield from _activation(plan)
 
@@ -226,7 +244,7 @@ def _indices(plan):
 # -------------------------------------------------------------------------------------- the call
 
 
-def _call(plan, prepared):
+def _call(plan, prepared, verbose):
     """Yield (label, sentences) on how this machine runs a call on plain arrays now."""
     kernels = builds.builds()[prepared.build]
     build = f"{prepared.build} build, vectors of {kernels.VECTOR_BYTES} bytes"
@@ -239,11 +257,20 @@ def _call(plan, prepared):
         return
     of_kind = _kernel_of_means if isinstance(plan, AvgPool) else _kernel
     kernel = prepared.once or prepared
+    if prepared.bordered:
+        kernel = prepared.bordered.kernel
+        kernel = kernel and (kernel.once or kernel)
+    if kernel is None:
+        yield "kernel", ["NumPy, tap by tap of a tree, as padding is much longer than the array"]
+        yield "threads", ["1"]
+        return
     how, declined = of_kind(kernel.plan, kernel)
+    if prepared.bordered:
+        how += "; windows over the edges are pooled apart, in copies of what they read"
     if prepared.once:
         how += "; windows that repeat are pooled once, and NumPy repeats their results"
     yield "kernel", [f"{build}; {how}" if how else build]
-    if declined:
+    if declined and verbose:
         yield "not by", [f"{strategy}: {reason}" for strategy, reason in declined]
     yield "copies", [_copies(plan, kernel.contiguous_axis)]
     yield "threads", [_threads_of(kernel.plan, kernel)]

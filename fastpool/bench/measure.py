@@ -157,6 +157,7 @@ def compare(workloads, names, thread_counts, rounds, seconds, pythons, say):
     results, versions = [], {}
     for threads in thread_counts:
         with ExitStack() as stack:
+            say(f"starting {', '.join(names)}")
             libraries, found = start(names, threads, pythons, say)
             for library in libraries:
                 stack.callback(library.close)

@@ -145,6 +145,19 @@ def min_pool(
     ------
     TypeError, ValueError, OSError
         As :func:`max_pool`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import fastpool.files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     names = f"{folder}/x.npy", f"{folder}/y.npy"
+    ...     np.save(names[0], np.arange(24).reshape(4, 6))
+    ...     plan = fastpool.files.min_pool(*names, 2, strides=2, layout="HW")
+    ...     np.load(names[1])
+    array([[ 0,  2,  4],
+           [12, 14, 16]])
     """
     planned = _with_indices(plan_min_pool, indices, kernel_shape=kernel_shape, **attributes)
     return _pool(planned, source, target, indices, max_bytes, progress)
@@ -305,6 +318,18 @@ def global_lp_pool(
     ------
     TypeError, ValueError, OSError
         As :func:`fastpool.global_lp_pool` and :func:`max_pool`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import fastpool.files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     names = f"{folder}/x.npy", f"{folder}/y.npy"
+    ...     np.save(names[0], np.array([[3.0, 0.0], [0.0, 4.0]]))
+    ...     plan = fastpool.files.global_lp_pool(*names, layout="HW")
+    ...     np.load(names[1])
+    array([[5.]])
     """
     planned = partial(plan_global_lp_pool, p=p, **attributes)
     return _pool(planned, source, target, None, max_bytes, progress, keepdims)
@@ -338,6 +363,18 @@ def global_max_pool(
     ------
     TypeError, ValueError, OSError
         As :func:`fastpool.global_max_pool` and :func:`max_pool`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import fastpool.files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     names = f"{folder}/x.npy", f"{folder}/y.npy"
+    ...     np.save(names[0], np.arange(24).reshape(2, 3, 4))
+    ...     plan = fastpool.files.global_max_pool(*names, layout="CHW", keepdims=False)
+    ...     np.load(names[1])
+    array([11, 23])
     """
     planned = _with_indices(plan_global_max_pool, indices, **attributes)
     return _pool(planned, source, target, indices, max_bytes, progress, keepdims)
@@ -357,6 +394,18 @@ def global_min_pool(
 
     Parameters and errors are those of :func:`global_max_pool`. Returns the `MinPoolPlan` of the
     whole array.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import fastpool.files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     names = f"{folder}/x.npy", f"{folder}/y.npy"
+    ...     np.save(names[0], np.arange(24).reshape(2, 3, 4))
+    ...     plan = fastpool.files.global_min_pool(*names, layout="CHW", keepdims=False)
+    ...     np.load(names[1])
+    array([ 0, 12])
     """
     planned = _with_indices(plan_global_min_pool, indices, **attributes)
     return _pool(planned, source, target, indices, max_bytes, progress, keepdims)
@@ -390,6 +439,19 @@ def adaptive_avg_pool(
     ------
     TypeError, ValueError, OSError
         As :func:`fastpool.adaptive_avg_pool` and :func:`max_pool`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import fastpool.files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     names = f"{folder}/x.npy", f"{folder}/y.npy"
+    ...     np.save(names[0], np.arange(24.0).reshape(4, 6))
+    ...     plan = fastpool.files.adaptive_avg_pool(*names, 2, layout="HW")
+    ...     np.load(names[1])
+    array([[ 4.,  7.],
+           [16., 19.]])
     """
     planned = partial(
         plan_adaptive_avg_pool, output_size=output_size, result_dtype=dtype, **attributes
@@ -426,6 +488,19 @@ def adaptive_max_pool(
     ------
     TypeError, ValueError, OSError
         As :func:`fastpool.adaptive_max_pool` and :func:`max_pool`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import fastpool.files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     names = f"{folder}/x.npy", f"{folder}/y.npy"
+    ...     np.save(names[0], np.arange(24).reshape(4, 6))
+    ...     plan = fastpool.files.adaptive_max_pool(*names, 2, layout="HW")
+    ...     np.load(names[1])
+    array([[ 8, 11],
+           [20, 23]])
     """
     planned = _with_indices(plan_adaptive_max_pool, indices, output_size=output_size, **attributes)
     return _pool(planned, source, target, indices, max_bytes, progress)
@@ -445,6 +520,19 @@ def adaptive_min_pool(
 
     Parameters and errors are those of :func:`adaptive_max_pool`. Returns the `MinPoolPlan` of the
     whole array.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import fastpool.files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     names = f"{folder}/x.npy", f"{folder}/y.npy"
+    ...     np.save(names[0], np.arange(24).reshape(4, 6))
+    ...     plan = fastpool.files.adaptive_min_pool(*names, 2, layout="HW")
+    ...     np.load(names[1])
+    array([[ 0,  3],
+           [12, 15]])
     """
     planned = _with_indices(plan_adaptive_min_pool, indices, output_size=output_size, **attributes)
     return _pool(planned, source, target, indices, max_bytes, progress)

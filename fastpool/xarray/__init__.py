@@ -61,6 +61,8 @@ def max_pool(
     auto_pad="NOTSET",
     ceil_mode=False,
     ceil_rule="clip",
+    border="ignore",
+    border_value=None,
     nan="propagate",
     return_indices=False,
     index_dtype="int64",
@@ -80,7 +82,8 @@ def max_pool(
     pads : int or mapping of dimension to int or (int, int)
         Padding of both sides, or at the beginning and at the end. Dimensions that a mapping lacks
         have 0.
-    auto_pad, ceil_mode, ceil_rule, nan, return_indices, index_dtype, num_threads
+    auto_pad, ceil_mode, ceil_rule, border, border_value, nan, return_indices, index_dtype, \
+num_threads
         As in :func:`fastpool.max_pool`. For dask's chunks `num_threads` is that of
         :func:`fastpool.dask.max_pool`.
 
@@ -133,6 +136,8 @@ def min_pool(
     auto_pad="NOTSET",
     ceil_mode=False,
     ceil_rule="clip",
+    border="ignore",
+    border_value=None,
     nan="propagate",
     return_indices=False,
     index_dtype="int64",
@@ -142,8 +147,8 @@ def min_pool(
 
     Parameters
     ----------
-    x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule, nan, \
-return_indices, index_dtype, num_threads
+    x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule, border, \
+border_value, nan, return_indices, index_dtype, num_threads
         As in :func:`max_pool`.
 
     Returns
@@ -197,6 +202,8 @@ def avg_pool(
     auto_pad="NOTSET",
     ceil_mode=False,
     ceil_rule="clip",
+    border="ignore",
+    border_value=None,
     count_include_pad=False,
     beyond="drop",
     divisor=None,
@@ -214,8 +221,8 @@ def avg_pool(
         Input, of a type that :func:`fastpool.avg_pool` takes, in memory or in dask's chunks.
     kernel_shape, strides, pads, dilations
         The windows, by dimension, as in :func:`max_pool`.
-    auto_pad, ceil_mode, ceil_rule, count_include_pad, beyond, divisor, dtype, rounding, numerics, \
-nan, num_threads
+    auto_pad, ceil_mode, ceil_rule, border, border_value, count_include_pad, beyond, divisor, \
+dtype, rounding, numerics, nan, num_threads
         As in :func:`fastpool.avg_pool`. For dask's chunks `num_threads` is that of
         :func:`fastpool.dask.avg_pool`.
 
@@ -251,6 +258,8 @@ nan, num_threads
         "auto_pad": auto_pad,
         "ceil_mode": ceil_mode,
         "ceil_rule": ceil_rule,
+        "border": border,
+        "border_value": border_value,
         "count_include_pad": count_include_pad,
         "beyond": beyond,
         "divisor": divisor,

@@ -12,6 +12,8 @@ from ._api.adaptive import plan_global_lp_pool as plan_global_lp_pool
 from ._api.adaptive import plan_global_max_pool as plan_global_max_pool
 from ._api.average import avg_pool as avg_pool
 from ._api.average import plan_avg_pool as plan_avg_pool
+from ._api.blocks import block_reduce as block_reduce
+from ._api.blocks import pyramid as pyramid
 from ._api.lp import lp_pool as lp_pool
 from ._api.lp import plan_lp_pool as plan_lp_pool
 from ._api.maximum import max_pool as max_pool

@@ -25,6 +25,8 @@ class Given(NamedTuple):
 class GivenSize(NamedTuple):
     output_size: tuple[int, ...]
 
+class Border(NamedTuple): ...
+
 class Axis(NamedTuple):
     @property
     def extent(self) -> int: ...
@@ -65,6 +67,10 @@ class _Pooled:
     @property
     def pads(self) -> tuple[int, ...]: ...
     @property
+    def border(self) -> str | tuple[str, ...]: ...
+    @property
+    def border_value(self) -> float | None: ...
+    @property
     def batch_axis(self) -> int: ...
     @property
     def channel_axis(self) -> int: ...
@@ -72,7 +78,7 @@ class _Pooled:
     def spatial(self) -> tuple[int, ...]: ...
 
 class _WindowPlan(_Pooled):
-    def explain(self) -> str: ...
+    def explain(self, *, verbose: bool = False) -> str: ...
     def draw(
         self,
         *,
@@ -86,6 +92,7 @@ class _WindowPlan(_Pooled):
 @dataclass(frozen=True, repr=False)
 class MxxPoolPlan(_WindowPlan, Generic[_WithIndices]):
     axes: tuple[Axis | AdaptiveAxis, ...]
+    borders: tuple[Border, ...]
     activation_params: tuple[float, ...]
     return_indices: _WithIndices
     def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...
@@ -143,6 +150,7 @@ class MxxPoolPlan(_WindowPlan, Generic[_WithIndices]):
 @dataclass(frozen=True, repr=False)
 class AvgPoolPlan(_WindowPlan):
     axes: tuple[Axis | AdaptiveAxis, ...]
+    borders: tuple[Border, ...]
     counted: tuple[tuple[int, int], ...] | None
     activation_params: tuple[float, ...]
     def __post_init__(self) -> None: ...

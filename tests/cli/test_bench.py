@@ -260,6 +260,7 @@ def test_run_with_one_peer(tmp_path):
     arguments += ["--quick", "--rounds", "2", "--json", str(path)]
     status, printed, said = cases.command("bench", *arguments)
     assert status == 0 and "2/3 odd-c5/u8/nchw" in said
+    assert said.startswith("starting fastpool, limit, ")
     contents = json.loads(path.read_text())
     assert set(contents) == {"machine", "versions", "settings", "results"}
     assert contents["settings"]["rounds"] == 2

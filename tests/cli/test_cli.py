@@ -320,6 +320,26 @@ def test_explain_ops(op, options, plan):
     assert cases.command(*arguments) == (0, plan().explain() + "\n", "")
 
 
+def test_explain_says_why_not_only_if_asked():
+    arguments = "explain", "--shape", "1,64,56,56", "--kernel", "3"
+    said = [cases.command(*arguments, *more)[1] for more in ([], ["--verbose"])]
+    assert ["\nnot by " in text for text in said] == [False, True]
+
+
+def test_explain_as_json():
+    arguments = "explain", "--shape", "6,9", "--layout", "HW", "--json"
+    windows = "--kernel 3", "--kernel 3 --op lp --p inf", "--output-size 4 --op adaptive-avg"
+    for options in windows:
+        status, printed, said = cases.command(*arguments, *options.split())
+        assert (status, said) == (0, "") and "Infinity," not in printed
+        found = json.loads(printed)
+        assert found["input_shape"] == [6, 9] and found["axes"][1]["size"] == 9
+        assert {"window", "values", "kernel", "threads"} <= found["explained"].keys()
+    status, printed, said = cases.command(*arguments, "--kernel", "3", "--conventions")
+    answers = json.loads(printed)["answers"]
+    assert (status, said, len(answers)) == (0, "", 5) and answers[0]["output_shape"] == [4, 7]
+
+
 @pytest.mark.parametrize("more", [("--axes", "W"), ("--conventions",)])
 def test_explain_draws(folder, more):
     pytest.importorskip("matplotlib")
@@ -394,6 +414,14 @@ def test_run_with_onnxruntime(models):
         cases.assert_same(out["y"], np.array([[[-1, -2]]], np.float32))
     status, _, said = cases.command("run", "neg.onnx", "double.npz", "out.npz", "--session")
     assert status == 2 and "expected float32, got float64" in said
+
+
+def test_explain_a_model_as_json(models):
+    pytest.importorskip("onnxruntime")
+    status, printed, said = cases.command("explain", "pool.onnx", "--json")
+    found = json.loads(printed)
+    assert (status, said) == (0, "") and found["summary"] == "1 of 1 pooling nodes with fastpool"
+    assert found["nodes"] == ["node (MaxPool) of the output 'y': fastpool"]
 
 
 def test_run_fills_in_default_values(models):

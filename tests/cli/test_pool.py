@@ -43,7 +43,8 @@ def test_pool(folder):
 
 OPS = {
     "avg": (
-        "--kernel 3 --strides 2 --pads 1 --count-include-pad --dtype float64 --numerics exact",
+        "--kernel 3 --strides 2 --pads 1 --count-include-pad --numerics exact "
+        "--result-dtype float64",
         {
             **{"kernel_shape": 3, "strides": 2, "pads": 1, "count_include_pad": True},
             **{"dtype": "float64", "numerics": "exact"},
@@ -175,7 +176,7 @@ def test_turned_photographs_are_turned(folder):
         ("x.npy y.npy --kernel 2 --divisor 2", 2, "--divisor: has no meaning with --op max"),
         ("x.npy y.npy --op avg --kernel 2 --indices z.npy", 2, "--indices: has no meaning with"),
         ("x.npy y.npy --op avg --kernel 2 --divisor 0", 2, "--divisor: expected an int other"),
-        ("x.npy y.npy --op avg --kernel 2 --dtype float16", 2, "--dtype: expected"),
+        ("x.npy y.npy --op avg --kernel 2 --result-dtype float16", 2, "--result-dtype: "),
         ("x.npy y.npy --op global-max --keepdims 2", 2, "--keepdims: expected 0 or 1, got 2"),
         ("x.npy y.npy --kernel 2 --layout HC", 2, "--layout: expected"),
         ("x.npy y.npy --kernel 2 --auto-pad SAME", 2, "--auto-pad: expected one of"),

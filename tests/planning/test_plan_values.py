@@ -147,7 +147,7 @@ print(*(name for name in sys.modules if name.startswith("fastpool.")))
         "max_pool",
         "max_unpool",
     }
-    planning |= {"pooled"}
+    planning |= {"borders", "pooled"}
     names = {"_planning", *(f"_planning.{name}" for name in planning | {"parts"})}
     twin = {"average", "exact", "lp", "maximum", "windows"}
     names |= {"_reference", *(f"_reference.{name}" for name in twin)}

@@ -106,7 +106,8 @@ def test_what_is_said_of_a_word():
     )
     assert "write auto_pad for padding" in said(padding="same")
     assert "write layout for axis, which names all axes" in said(axis=(2, 3))
-    assert said(mode="reflect").startswith("mode has no counterpart")
+    assert said(mode="reflect") == "write border for mode"
+    assert said(origin=1).startswith("origin has no counterpart")
     # Misspelt words, and words like no argument.
     assert said(kernal_shape=3) == "write kernel_shape for kernal_shape"
     assert said(ceil_mod=1) == "write ceil_mode for ceil_mod"

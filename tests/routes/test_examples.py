@@ -5,36 +5,40 @@ Every test that docs/promises.md names exists.
 
 import doctest
 import importlib
+import inspect
 import pathlib
 import re
 
 import pytest
 
-# Modules that need no optional package; tests of the routes run the examples of all others. The
-# examples of a package are in the modules that define its functions.
-MODULES = [
-    "_api.adaptive",
-    "_api.average",
-    "_api.lp",
-    "_api.maximum",
-    "_plans",
-    "_running.builds",
-    "_running.capi",
-    "conventions",
-    "onnx._averages",
-    "onnx._global",
-    "onnx._lp",
-    "onnx._operators",
-    "openvino._operator",
-    "openvino._xml",
-]
+FRONT_ENDS = ("conventions", "dask", "files", "onnx", "openvino", "torch", "xarray")
 ROOT = pathlib.Path(__file__).parents[2]
 README = ROOT / "README.md"
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_docstrings(name):
-    results = doctest.testmod(importlib.import_module(f"fastpool.{name}"))
+@pytest.mark.parametrize("name", ["fastpool", *(f"fastpool.{name}" for name in FRONT_ENDS)])
+def test_public_functions(name):
+    """Each begins with one line and has an example, or pools as another one that it names."""
+    try:
+        module = importlib.import_module(name)
+    except ImportError as missing:
+        pytest.skip(str(missing))
+    runner, finder = doctest.DocTestRunner(), doctest.DocTestFinder()
+    for public in module.__all__:
+        function = getattr(module, public)
+        first, *rest = inspect.getdoc(function).splitlines()
+        assert first.endswith(".") and not any(rest[:1]), public
+        tries = 0
+        for examples in finder.find(function, public, module=False):
+            tries += runner.run(examples).attempted
+        if inspect.isfunction(function) and not tries:
+            other = re.match(r"\w+ as :func:`(\w+)` does", first)
+            assert other and ">>>" in getattr(module, other[1]).__doc__, public
+    assert runner.tries and not runner.failures
+
+
+def test_methods_of_plans():
+    results = doctest.testmod(importlib.import_module("fastpool._plans"))
     assert results.attempted and results.failed == 0
 
 

@@ -1,0 +1,126 @@
+"""Choose how blocks are reduced: by the poolings, or by the kernels of blocks.
+
+Maxima, minima, means and sums of whole arrays are poolings with ``strides=kernel_shape``. Means and
+sums of floats some of which are missing are poolings that ignore NaN: their order of additions is
+that of the poolings. All else is what the kernels of blocks are for.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from .._planning.dtypes import is_float
+from .._running.blocks import reduce_by_kernels
+from .average import avg_pool
+from .maximum import max_pool
+from .minimum import min_pool
+
+# Elements with missing ones are copied in slabs of blocks, about this long.
+SLAB_BYTES = 4 << 20
+
+
+def reduce_into(plan, x, where, y, counts):
+    """Reduce `x` into `y`, and count the elements that are there; `y` is not empty."""
+    x = x[plan.kept]
+    where = None if where is None else where[plan.kept]
+    adds = plan.function in ("mean", "sum")
+    skips = where is not None or plan.nodata is not None or plan.need > 1
+    if plan.function in ("max", "min", "mean", "sum") and not skips:
+        if not (plan.ignores_nan and plan.function == "sum"):
+            _pool(plan, x, y)
+            if counts is not None:
+                _count(plan, x, where, counts)
+            return
+    if adds and is_float(plan.dtype):
+        _reduce_slabs(plan, x, where, y, counts)
+    else:
+        reduce_by_kernels(plan, x, where, y, counts)
+
+
+def _count(plan, x, where, counts):
+    count = dataclasses.replace(
+        plan, function="count", result_dtype="int64", rounding="half_even", need=0, missing=None
+    )
+    reduce_by_kernels(count, x, where, counts, None)
+
+
+def _pool(plan, x, y):
+    """Pool the blocks of x into y."""
+    x, kernel, pads, layout = _as_windows(x, plan.blocks)
+    options = {
+        "strides": kernel, "pads": pads, "ceil_mode": True, "layout": layout,
+        "nan": "ignore" if plan.ignores_nan else "propagate", "num_threads": plan.num_threads,
+    }  # fmt: skip
+    if plan.function in ("max", "min"):
+        pooled = (max_pool if plan.function == "max" else min_pool)(x, kernel, **options)
+    else:
+        pooled = avg_pool(
+            x, kernel, dtype=plan.result_dtype, rounding=plan.rounding,
+            divisor=1 if plan.function == "sum" else None, numerics=plan.numerics, **options,
+        )  # fmt: skip
+    y[...] = pooled.reshape(y.shape)
+
+
+def _as_windows(x, blocks):
+    """Return an array as a pooling takes it, and kernel_shape, pads and layout.
+
+    Axes that stay as they are become batch and channels. A block that is longer than its axis is
+    the window of the same tree of additions: one over twice the taps has nothing in its other half.
+    The rest of such a window is padding.
+    """
+    reduced = [axis for axis, block in enumerate(blocks) if block > 1] or [x.ndim - 1]
+    first, stop = reduced[0], reduced[-1] + 1
+    kernel, pads = [], []
+    for extent, block in zip(x.shape[first:stop], blocks[first:stop], strict=True):
+        while extent <= block // 2:
+            block //= 2
+        kernel.append(block)
+        pads.append(max(0, block - extent))
+    lead, channels = math.prod(x.shape[:first]), math.prod(x.shape[stop:])
+    if channels > 1:
+        x, layout = x.reshape(lead, *x.shape[first:stop], channels), "NHWC"
+    else:
+        x, layout = x.reshape(lead, 1, *x.shape[first:stop]), "NCHW"
+    return x, kernel, [0] * len(kernel) + pads, layout
+
+
+def _reduce_slabs(plan, x, where, y, counts):
+    """Add floats of which some may be missing, slab by slab along the first axis."""
+    block = min(plan.blocks[0], x.shape[0])
+    slab = max(1, SLAB_BYTES // max(1, x.nbytes // x.shape[0] * block))
+    part = dataclasses.replace(plan, ignores_nan=True)
+    for start in range(0, y.shape[0], slab):
+        at, read = slice(start, start + slab), slice(start * block, (start + slab) * block)
+        with np.errstate(all="ignore"):  # signalling NaN
+            _reduce_slab(
+                plan, part, x[read], None if where is None else where[read], y[at],
+                None if counts is None else counts[at],
+            )  # fmt: skip
+
+
+def _reduce_slab(plan, part, x, where, y, counts):
+    x = x.astype(x.dtype.newbyteorder("="), copy=False)
+    there = where
+    if plan.nodata is not None:
+        there = x != x.dtype.type(plan.nodata)
+        if where is not None:
+            there &= where
+    values = x if there is None else np.where(there, x, x.dtype.type(np.nan))
+    _pool(part, values, y)
+    flags = None
+    if not plan.ignores_nan:
+        spoiled = np.isnan(x)
+        if there is not None:
+            spoiled &= there
+        if spoiled.any():
+            flags = np.empty(y.shape, bool)
+            _pool(dataclasses.replace(part, dtype="bool", function="max"), spoiled, flags)
+    # A pooling gives NaN if all is missing.
+    if counts is None and (plan.need > 1 or np.isnan(y).any()):
+        counts = np.empty(y.shape, np.int64)
+    if counts is not None:
+        _count(plan, x, where, counts)
+        y[counts < max(1, plan.need)] = plan.missing if plan.need else 0
+    if flags is not None:
+        y[flags & (counts >= plan.need)] = np.nan

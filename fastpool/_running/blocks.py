@@ -1,0 +1,104 @@
+"""Reduce blocks by compiled code, region by region.
+
+A region is a part of the result whose blocks have one shape: the inside, or the last, partial
+blocks along some axes. Compiled code sees no edges.
+"""
+
+import sys
+from itertools import product
+
+import numpy as np
+
+from .._planning.blocks import FUNCTIONS, Blocks
+from .._planning.dtypes import CODES, is_float
+from . import builds, threads
+
+ROUNDINGS = "half_even", "half_away", "trunc", "floor"
+# Results of these types are computed as float64, and rounded by NumPy.
+_NARROW = "float16", "bfloat16"
+_ROUNDED = "median", "var", "std"
+
+
+def reduce_by_kernels(plan: Blocks, x, where, y, counts):
+    """Reduce `x` into `y`, and count the elements of each block that are there.
+
+    `where` has the shape of x, and `counts` that of y, or they are None. x covers whole blocks but
+    for the last ones along an axis (`Blocks.kept`).
+    """
+    into, result = y, plan.result_dtype
+    if result in _NARROW and plan.function in _ROUNDED:
+        into, result = np.empty(y.shape, np.float64), "float64"
+    if not (x.flags.aligned and x.dtype.isnative):
+        x = x.astype(x.dtype.newbyteorder("="))
+    kernels, work = builds.active(), x.nbytes + y.nbytes
+    nodata = 0 if plan.nodata is None else bits_of(plan.nodata, x.dtype)
+    missing = 0 if plan.missing is None else bits_of(plan.missing, into.dtype)
+    rule = (
+        CODES[plan.dtype], FUNCTIONS.index(plan.function), CODES[result],
+        ROUNDINGS.index(plan.rounding), plan.ignores_nan, plan.nodata is not None, nodata, missing,
+        min(plan.need, 2**62), plan.ddof,
+    )  # fmt: skip
+    for at, read, block in _regions(plan, x.shape):
+        arrays = [None if a is None else _as_bits(a) for a in (x[read], into[at])]
+        more = [None if a is None else _as_bits(a) for a in (where, counts)]
+        more = [None if a is None else a[s] for a, s in zip(more, (read, at), strict=True)]
+        region = _in_order_of_memory(plan, block, arrays[0], more[0], arrays[1], more[1])
+        kernels.reduce_blocks(
+            rule, *region,
+            threads.effective_threads(plan.num_threads, work, kernels.max_threads),
+            threads.rule(plan.num_threads, work),
+        )  # fmt: skip
+    if into is not y:
+        with np.errstate(over="ignore", invalid="ignore"):
+            y[...] = into
+
+
+def bits_of(value, dtype):
+    """Return the bits of a number as an element, as an int."""
+    return int.from_bytes(np.array(value).astype(dtype).tobytes(), sys.byteorder)
+
+
+def _as_bits(array):
+    return array.view(f"u{array.itemsize}")
+
+
+def _regions(plan, shape):
+    """Yield (slices of the result, slices of the input, block) of each region."""
+    axes = []
+    for extent, block in zip(shape, plan.blocks, strict=True):
+        block = min(block, extent)  # (extents are not 0 here)
+        full = extent // block
+        parts = [(slice(full), slice(full * block), block)]
+        if extent % block:
+            parts.append((slice(full, None), slice(full * block, None), extent % block))
+        axes.append(parts)
+    for parts in product(*axes):
+        yield tuple(zip(*parts, strict=True))
+
+
+def _in_order_of_memory(plan, block, x, where, y, counts):
+    """Return shape, taps and operands of a region for `reduce_blocks`.
+
+    Outputs and taps go through memory in its order. Taps whose floats are added do not: their order
+    is that of the axes, so that results do not depend on strides.
+    """
+    order = sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]) or -sys.maxsize)
+    outputs = [axis for axis in order if y.shape[axis] > 1] or [0]
+    adds = plan.function in ("var", "std") and is_float(plan.dtype)
+    taps = [axis for axis in (range(x.ndim) if adds else order) if block[axis] > 1] or [0]
+
+    def operand(array, reads):
+        if array is None:
+            return None
+        factors = block if reads else (1,) * x.ndim
+        steps = [array.strides[axis] * factors[axis] for axis in outputs]
+        return array, steps, [array.strides[axis] for axis in taps] if reads else ()
+
+    return (
+        [y.shape[axis] for axis in outputs],
+        [block[axis] for axis in taps],
+        operand(x, True),
+        operand(where, True),
+        operand(y, False),
+        operand(counts, False),
+    )

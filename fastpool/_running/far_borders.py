@@ -1,0 +1,197 @@
+"""Pool with a border where windows or padding are much longer than an array, axis by axis.
+
+The taps of a window are taken by a tree of two halves and an odd tap, which is the order that means
+in pairs are added in. Windows of one length repeat: after a period, or once all of their taps are
+past an edge. So each length of the tree, of which there are as many as the logarithm of the taps,
+has few different windows.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from .._planning.average_pool import AvgPool, count, rounded
+from .._planning.borders import period
+from .._planning.dtypes import is_float, limits
+from .borders import element_at, fill_empty, index_of
+
+
+class _Places:
+    """The places of an axis as rows of an array: its elements, then the constant, then nothing."""
+
+    def __init__(self, axis, border):
+        self.axis, self.mode = axis, border.mode
+        self.limit = axis.size + border.end  # from there on nothing stands
+        self.period = period(axis.size, border.mode)
+
+    def alike(self, starts, taps):
+        """Return for each window the start of one that holds the very same."""
+        size, dilation = self.axis.size, self.axis.dilation
+        length = (taps - 1) * dilation
+        cut = (starts + length >= self.limit) & (starts < self.limit)
+        if self.period:
+            same = starts % self.period - (length // self.period + 2) * self.period
+        else:
+            same = np.clip(starts, -length - 1, size)
+        same = np.where(starts >= self.limit, self.limit, same)
+        return np.where(cut, starts, same)
+
+    def rows(self, places):
+        size = self.axis.size
+        standing = np.minimum(places, self.limit - 1)
+        rows = element_at(standing, size, self.mode) if size else np.full(places.shape, -1)
+        rows = np.where(rows < 0, size, rows)
+        return np.where(places < self.limit, rows, size + 1)
+
+    def totals(self, arrays, starts, taps, combine):
+        """Return arrays of a row for each window: `combine` of its taps."""
+        starts, back = np.unique(self.alike(starts, taps), return_inverse=True)
+        if taps == 1:
+            rows = self.rows(starts)[back]
+            return [array[rows] for array in arrays]
+        half, step = taps // 2, self.axis.dilation
+        both = self.totals(arrays, np.concatenate([starts, starts + half * step]), half, combine)
+        n = len(starts)
+        done = combine([array[:n] for array in both], [array[n:] for array in both])
+        if taps % 2:
+            last = self.totals(arrays, starts + (taps - 1) * step, 1, combine)
+            done = combine(done, last)
+        return [array[back] for array in done]
+
+
+def _along(plan, order, arrays, constants, nothing, combine):
+    """Reduce the spatial axes of arrays one after another, in an `order`."""
+    # One more element along each of them is the constant, which is reduced along the others.
+    more = [(0, place in plan.spatial) for place in range(len(plan.input_shape))]
+    padded = zip(arrays, constants, strict=True)
+    arrays = [np.pad(array, more, constant_values=constant) for array, constant in padded]
+    for i in order:
+        axis, border, place = plan.axes[i], plan.borders[i], plan.spatial[i]
+        moved = []
+        for array, absent in zip(arrays, nothing, strict=True):
+            array = np.moveaxis(array, place, 0)
+            row = np.full((1, *array.shape[1:]), absent, array.dtype)
+            moved.append(np.concatenate([array, row]))
+        starts = np.arange(axis.output) * axis.stride - axis.begin
+        done = _Places(axis, border).totals(moved, starts, axis.kernel, combine)
+        arrays = [np.moveaxis(array, 0, place) for array in done]
+    return arrays
+
+
+class FarBordered:
+    """A plan that NumPy runs here."""
+
+    kernel = None
+
+    def __init__(self, plan):
+        self.plan = plan
+
+    def run(self, pool, x, *into):
+        """Pool `x` into arrays of which the last may be None, without `pool`."""
+        (_average if isinstance(self.plan, AvgPool) else _select)(self.plan, x, *into)
+
+
+def _select(plan, x, y, z):
+    """Write maxima or minima into `y` and, if it is not None, their indices into `z`."""
+    ignore, floats = plan.nan == "ignore", is_float(plan.dtype)
+    nothing = math.nan if ignore and floats else plan.of_nothing
+
+    def first_of(one, two):
+        (a, i), (b, j) = one, two
+        with np.errstate(invalid="ignore"):
+            better = b < a if plan.minimum else b > a
+        if floats and ignore:
+            better |= np.isnan(a) & ~np.isnan(b)
+        elif floats:
+            better |= np.isnan(b) & ~np.isnan(a)
+        return np.where(better, b, a), np.where(better, j, i)
+
+    places = np.arange(x.size).reshape(x.shape)
+    order = range(len(plan.axes))[::-1]  # the first axis decides last which tap is the first
+    arrays = _along(plan, order, [x, places], [plan.border_value or 0, -1], [nothing, -1], first_of)
+    y[...] = arrays[0]
+    fill_empty(plan, (y, plan.of_nothing))
+    if z is not None:
+        found = np.unravel_index(np.maximum(arrays[1], 0), x.shape)
+        z[...] = np.where(arrays[1] < 0, -1, index_of(plan, found))
+        fill_empty(plan, (z, -1))
+
+
+def _average(plan, x, y):
+    """Write means into `y`."""
+    floats, order = is_float(plan.dtype), range(len(plan.axes))
+    exact = not floats or plan.numerics == "exact"
+    wide = np.float64 if exact or "float64" in (plan.dtype, plan.result_dtype) else np.float32
+    # The constant is an element more.
+    values = np.append(x, np.array(plan.border_value or 0).astype(x.dtype))
+    lost = np.zeros(values.shape)
+    if floats:
+        values = values.astype(wide)
+        if plan.nan == "ignore":
+            lost = np.isnan(values).astype(np.float64)
+            values[lost > 0] = -0.0  # adding it to any number changes nothing
+    columns = [(values, -0.0)]
+    if exact:
+        finite = np.isfinite(values)
+        numbers = np.where(finite, values, 0) if floats else values
+        columns = [(_fractions(numbers), Fraction(0)), (np.where(finite, 0, values) * 1.0, -0.0)]
+    arrays, nothing = zip(*columns, (lost, 0.0), strict=True)
+    constants = [array[-1] for array in arrays]
+    arrays = [array[:-1].reshape(x.shape) for array in arrays]
+
+    def add(one, two):
+        return [a + b for a, b in zip(one, two, strict=True)]
+
+    with np.errstate(all="ignore"):
+        *sums, lost = _along(plan, order, arrays, constants, nothing, add)
+        standing, divisors = _counts(plan, "drop"), _counts(plan, plan.beyond) - lost
+        if plan.divisor is not None:
+            divisors = np.full(lost.shape, float(plan.divisor))
+        if exact:
+            _divide_exactly(plan, *sums, divisors, y)
+        else:
+            y[...] = sums[0] / divisors.astype(wide)
+        if floats:
+            y[lost == standing] = math.nan
+    fill_empty(plan, (y, 0))
+
+
+def _counts(plan, beyond):
+    """Return how many taps of each window stand for something, or all if those beyond count."""
+    counts = np.ones((1,) * len(plan.output_shape))
+    for axis, border, place in zip(plan.axes, plan.borders, plan.spatial, strict=True):
+        ends = None if beyond == "count" else (-axis.begin, axis.size + border.end)
+        along = [count(axis, ends, output) for output in range(axis.output)]
+        counts = counts * np.reshape(along, [-1 if i == place else 1 for i in range(counts.ndim)])
+    return counts
+
+
+_fractions = np.frompyfunc(Fraction, 1, 1)
+
+
+def _divide_exactly(plan, totals, specials, divisors, y):
+    """Write exact sums, over their divisors, into `y`, each rounded once.
+
+    `specials` are sums of infinities and NaN, and 0 where there are none.
+    """
+    integers = not is_float(plan.result_dtype)
+    least, most = limits(plan.result_dtype) if integers else (0, 0)
+    for place in np.ndindex(totals.shape):
+        divisor = int(divisors[place])
+        if specials[place] or not divisor:
+            y[place] = specials[place] / (divisor or 1)
+            continue
+        mean = totals[place] / divisor
+        if integers:
+            y[place] = min(max(rounded(mean, plan.rounding), least), most)
+        else:
+            y[place] = mean if plan.result_dtype == "float64" else _to_odd(mean)
+
+
+def _to_odd(value):
+    """Return a float64 that rounds to narrower types as a Fraction does: its last bit is sticky."""
+    near = float(value)
+    if near == value or np.float64(near).view(np.int64) & 1:
+        return near
+    return math.nextafter(near, math.inf if value > near else -math.inf)

@@ -1,0 +1,292 @@
+# Reduce blocks that share no element: one function of a whole region of equal blocks.
+#
+# Takes:   any element type, any strides, blocks of any size; edges are regions of their own
+# Reads:   each element once, into columns (to MOST_TAPS taps) or into a list of a block's keys
+# Scratch: per thread, columns of LANES blocks; of a larger block 8 bytes and a key per element
+#
+# Python cuts partial blocks off and puts the axes in the order of memory, the fastest one last.
+# Axes of one output are left out. Of the axes of a block, all have more than one tap.
+
+cdef extern from "kernels/vectors/blocks.h" nogil:
+    enum:
+        LANES
+        MOST_TAPS
+    ctypedef struct block_rule_t:
+        int code, function, result, rounding, ignores_nan, has_nodata, masked
+        uint64_t nodata, missing
+        int64_t need, ddof
+    ctypedef struct block_lanes_t:
+        int64_t *count
+        uint64_t *bits
+    void gather(void *, const char *, Py_ssize_t, Py_ssize_t, int)
+    void gather_lanes(void *, const char *, const Py_ssize_t *, Py_ssize_t, int)
+    void split(void *, const char *, Py_ssize_t, Py_ssize_t, int)
+    void reduce_columns(block_lanes_t *, void *, uint8_t *, void *, int, int,
+                        const block_rule_t *)
+    Py_ssize_t append_keys(void *, void *, uint8_t *, int, const block_rule_t *)
+    void reduce_list(block_lanes_t *, void *, void *, Py_ssize_t, const block_rule_t *)
+    void choose_results(block_lanes_t *, const block_rule_t *)
+    void store_row(char *, Py_ssize_t, const Py_ssize_t *, Py_ssize_t, const uint64_t *, int)
+
+
+cdef enum:
+    SHORT_ROW = 32              # outputs: shorter rows are taken together
+    TASKS_PER_THREAD = 8
+
+
+cdef struct Operand:            # an array; its steps are in bytes
+    char *data                  # NULL if there is none
+    Py_ssize_t steps[MAX_NDIM]          # from output to output
+    Py_ssize_t tap_steps[MAX_NDIM]      # from tap to tap
+    Py_ssize_t taps[64]                 # of a block in columns: where its taps are
+
+
+cdef struct Blocks:
+    block_rule_t rule
+    int ndim, block_ndim, itemsize
+    Py_ssize_t shape[MAX_NDIM]          # outputs
+    Py_ssize_t block[MAX_NDIM]
+    Py_ssize_t taps, outputs
+    Operand x, where, y, counts
+    Py_ssize_t row, chunks_per_row      # row: 0 if rows are taken together
+    Py_ssize_t chunks, chunks_per_task
+    char *scratch
+    Py_ssize_t scratch_bytes, list_bytes    # per thread
+
+
+cdef struct Places:             # of the outputs of a chunk: all of them, or of a row the first one
+    Py_ssize_t n
+    Py_ssize_t x[64]
+    Py_ssize_t where[64]
+    Py_ssize_t y[64]
+    Py_ssize_t counts[64]
+
+
+cdef void place_lane(const Blocks *b, Py_ssize_t output, Places *at, int lane) noexcept nogil:
+    cdef Py_ssize_t place
+    cdef int axis = b.ndim - 1
+    at.x[lane] = at.where[lane] = at.y[lane] = at.counts[lane] = 0
+    while axis >= 0:
+        place, output = output % b.shape[axis], output // b.shape[axis]
+        at.x[lane] += place * b.x.steps[axis]
+        at.where[lane] += place * b.where.steps[axis]
+        at.y[lane] += place * b.y.steps[axis]
+        at.counts[lane] += place * b.counts.steps[axis]
+        axis -= 1
+
+
+cdef void place_chunk(const Blocks *b, Py_ssize_t chunk, Places *at) noexcept nogil:
+    cdef Py_ssize_t first
+    cdef int lane
+    if b.row:
+        first = chunk % b.chunks_per_row * LANES
+        at.n = imin(LANES, b.row - first)
+        place_lane(b, chunk // b.chunks_per_row * b.row + first, at, 0)
+    else:
+        first = chunk * LANES
+        at.n = imin(LANES, b.outputs - first)
+        for lane in range(<int>at.n):
+            place_lane(b, first + lane, at, lane)
+
+
+cdef void store_chunk(const Blocks *b, const Operand *to, const Py_ssize_t *places, Py_ssize_t n,
+                      const uint64_t *values, int itemsize) noexcept nogil:
+    if to.data == NULL:
+        return
+    if b.row:
+        store_row(to.data + places[0], to.steps[b.ndim - 1], NULL, n, values, itemsize)
+    else:
+        store_row(to.data, 0, places, n, values, itemsize)
+
+
+cdef void load_columns(void *rows, const Blocks *b, const Operand *from_, const Py_ssize_t *places,
+                       Py_ssize_t n, int itemsize) noexcept nogil:
+    """Load the taps of n blocks, one row of LANES elements per tap."""
+    cdef Py_ssize_t step = from_.steps[b.ndim - 1], t = 0, row_bytes = LANES * itemsize
+    cdef Py_ssize_t width = b.block[b.block_ndim - 1]
+    cdef char *row = <char *>rows
+    cdef bint neighbours = (b.row and from_.tap_steps[b.block_ndim - 1] == itemsize
+                            and step == width * itemsize)
+    while t < b.taps:
+        if neighbours:
+            split(row + t * row_bytes, from_.data + places[0] + from_.taps[t], width, n, itemsize)
+            t += width
+        else:
+            if b.row:
+                gather(row + t * row_bytes, from_.data + places[0] + from_.taps[t], step, n,
+                       itemsize)
+            else:
+                gather_lanes(row + t * row_bytes, from_.data + from_.taps[t], places, n, itemsize)
+            t += 1
+
+
+cdef Py_ssize_t load_list(char *keys, const Blocks *b, Py_ssize_t x, Py_ssize_t where,
+                          char *row) noexcept nogil:
+    """Load the keys of a block's elements that are there. Return how many there are."""
+    cdef Py_ssize_t at_axis[MAX_NDIM]
+    cdef Py_ssize_t kept = 0, i, n
+    cdef int last = b.block_ndim - 1, axis
+    cdef uint8_t *there = <uint8_t *>(row + LANES * 8)
+    for axis in range(b.block_ndim):
+        at_axis[axis] = 0
+    while True:
+        i = 0
+        while i < b.block[last]:
+            n = imin(LANES, b.block[last] - i)
+            gather(row, b.x.data + x + i * b.x.tap_steps[last], b.x.tap_steps[last], n, b.itemsize)
+            if b.where.data != NULL:
+                gather(there, b.where.data + where + i * b.where.tap_steps[last],
+                       b.where.tap_steps[last], n, 1)
+            else:
+                memset(there, 1, n)
+            kept += append_keys(keys + kept * b.itemsize, row, there, <int>n, &b.rule)
+            i += LANES
+        axis = last - 1
+        while axis >= 0:
+            at_axis[axis] += 1
+            x += b.x.tap_steps[axis]
+            where += b.where.tap_steps[axis]
+            if at_axis[axis] < b.block[axis]:
+                break
+            x -= at_axis[axis] * b.x.tap_steps[axis]
+            where -= at_axis[axis] * b.where.tap_steps[axis]
+            at_axis[axis] = 0
+            axis -= 1
+        if axis < 0:
+            return kept
+
+
+cdef void reduce_columns_of(const Blocks *b, const Places *at, block_lanes_t *lanes,
+                            char *rows) noexcept nogil:
+    cdef char *work = rows + b.taps * LANES * 8
+    cdef uint8_t *there = <uint8_t *>(work + b.taps * LANES * 8)
+    load_columns(rows, b, &b.x, at.x, at.n, b.itemsize)
+    if b.where.data != NULL:
+        load_columns(there, b, &b.where, at.where, at.n, 1)
+    else:
+        memset(there, 1, b.taps * LANES)
+    reduce_columns(lanes, rows, there, work, <int>b.taps, <int>at.n, &b.rule)
+
+
+cdef void reduce_lists_of(const Blocks *b, const Places *at, block_lanes_t *lanes,
+                          char *row) noexcept nogil:
+    cdef char *keys = row + LANES * 9
+    cdef Py_ssize_t x = at.x[0], where = at.where[0], kept
+    cdef uint64_t bits[64]
+    cdef int64_t counts[64]
+    cdef int lane
+    for lane in range(<int>at.n):
+        if not b.row:
+            x, where = at.x[lane], at.where[lane]
+        kept = load_list(keys, b, x, where, row)
+        reduce_list(lanes, keys, keys + b.list_bytes, kept, &b.rule)
+        bits[lane], counts[lane] = lanes.bits[0], kept
+        x += b.x.steps[b.ndim - 1]
+        where += b.where.steps[b.ndim - 1]
+    memcpy(lanes.bits, bits, at.n * sizeof(uint64_t))
+    memcpy(lanes.count, counts, at.n * sizeof(int64_t))
+
+
+cdef void reduce_chunk(const Blocks *b, Py_ssize_t chunk, char *scratch) noexcept nogil:
+    """Reduce up to LANES blocks."""
+    cdef Places at
+    cdef block_lanes_t *lanes = <block_lanes_t *>scratch
+    cdef char *rows = scratch + round_up(sizeof(block_lanes_t), 64)
+    place_chunk(b, chunk, &at)
+    if b.taps <= MOST_TAPS:
+        reduce_columns_of(b, &at, lanes, rows)
+    else:
+        reduce_lists_of(b, &at, lanes, rows)
+    choose_results(lanes, &b.rule)
+    store_chunk(b, &b.y, at.y, at.n, lanes.bits, dtype_bytes[b.rule.result])
+    store_chunk(b, &b.counts, at.counts, at.n, <uint64_t *>lanes.count, 8)
+
+
+cdef void reduce_task(void *call, Py_ssize_t task, int thread) noexcept nogil:
+    cdef const Blocks *b = <const Blocks *>call
+    cdef Py_ssize_t chunk
+    cdef fp_state state
+    fp_enter(&state)
+    for chunk in range(task * b.chunks_per_task, imin(b.chunks, (task + 1) * b.chunks_per_task)):
+        reduce_chunk(b, chunk, b.scratch + thread * b.scratch_bytes)
+    fp_leave(&state)
+
+
+cdef int set_operand(Operand *to, const Blocks *b, operand, bint written) except -1:
+    """Set an operand from (array, steps, tap steps); None stands for no array."""
+    cdef Array array
+    cdef Py_ssize_t t, rest
+    cdef int axis
+    memset(to, 0, sizeof(Operand))
+    if operand is None:
+        return 0
+    x, steps, tap_steps = operand
+    if not read_array(&array, x, x.dtype, ALIGNED | WRITEABLE if written else ALIGNED):
+        raise AssertionError("fastpool: the kernels refused an array; please report this")
+    to.data = array.data
+    release_array(&array)
+    read_integers(to.steps, steps, b.ndim)
+    read_integers(to.tap_steps, tap_steps, b.block_ndim if tap_steps else 0)
+    for t in range(b.taps if b.taps <= MOST_TAPS and tap_steps else 0):
+        rest = t
+        for axis in range(b.block_ndim - 1, -1, -1):
+            to.taps[t] += rest % b.block[axis] * to.tap_steps[axis]
+            rest = rest // b.block[axis]
+    return 0
+
+
+def reduce_blocks(rule, shape, block, x, where, y, counts, int threads, int by_default):
+    """Reduce all blocks of a region.
+
+    `rule` are the fields of block_rule_t, `shape` the outputs per axis and `block` the taps per
+    axis, neither of them empty. The others are each (array, steps from output to output, steps
+    from tap to tap), or None. The caller holds their arrays, and knows that all places are inside
+    of them, and that `y` and `counts` share no memory with the others.
+    """
+    cdef Blocks b
+    cdef int axis
+    cdef Py_ssize_t tasks
+    if not 1 <= len(shape) <= MAX_NDIM or not 1 <= len(block) <= MAX_NDIM:
+        raise ValueError(f"{len(shape)} and {len(block)} axes")
+    memset(&b, 0, sizeof(b))
+    (b.rule.code, b.rule.function, b.rule.result, b.rule.rounding, b.rule.ignores_nan,
+     b.rule.has_nodata, b.rule.nodata, b.rule.missing, b.rule.need, b.rule.ddof) = rule
+    b.ndim, b.block_ndim = <int>len(shape), <int>len(block)
+    read_integers(b.shape, shape, b.ndim)
+    read_integers(b.block, block, b.block_ndim)
+    b.taps = b.outputs = 1
+    for axis in range(b.ndim):
+        b.outputs *= b.shape[axis]
+    for axis in range(b.block_ndim):
+        b.taps *= b.block[axis]
+    b.itemsize = dtype_bytes[b.rule.code]
+    set_operand(&b.x, &b, x, False)
+    set_operand(&b.where, &b, where, False)
+    b.rule.masked = where is not None
+    set_operand(&b.y, &b, y, True)
+    set_operand(&b.counts, &b, counts, True)
+    b.row = b.shape[b.ndim - 1] if b.shape[b.ndim - 1] >= SHORT_ROW else 0
+    b.chunks = (b.outputs + LANES - 1) // LANES
+    if b.row:
+        b.chunks_per_row = (b.row + LANES - 1) // LANES
+        b.chunks = b.outputs // b.row * b.chunks_per_row
+    b.scratch_bytes = round_up(sizeof(block_lanes_t), 64)
+    if b.taps <= MOST_TAPS:         # elements, doubles, and which of them are there
+        b.scratch_bytes += b.taps * LANES * 17
+    else:
+        b.list_bytes = round_up((b.taps + LANES) * b.itemsize, 64)
+        b.scratch_bytes += LANES * 9 + b.list_bytes + b.taps * 8
+    b.scratch_bytes = round_up(b.scratch_bytes, 64)
+    b.chunks_per_task = imax(1, b.chunks // (threads * TASKS_PER_THREAD))
+    tasks = (b.chunks + b.chunks_per_task - 1) // b.chunks_per_task
+    threads = thread_count(tasks, threads, by_default)
+    b.scratch = <char *>malloc(threads * b.scratch_bytes)
+    if b.scratch == NULL:
+        raise MemoryError(f"fastpool: no memory for the scratch of {threads} threads, "
+                          f"{b.scratch_bytes} bytes each")
+    try:
+        memset(b.scratch, 0, threads * imin(b.scratch_bytes, MOST_TAPS * LANES * 18))
+        with nogil:
+            run_tasks(reduce_task, &b, 0, tasks, threads, by_default)
+    finally:
+        free(b.scratch)

@@ -1,0 +1,364 @@
+/* What blocks.h does with keys of KEY_BITS bits. It includes this file once per width. */
+
+#define KEY_TOP ((KEY)((uint64_t)1 << (KEY_BITS - 1)))
+#define KEY_MOST ((KEY) ~KEY_TOP)
+
+/* Return the constants of a rule. `sorted`: missing elements come last. */
+static key_rule_t OF_KEY(key_rule)(const block_rule_t *rule) {
+    const int code = rule->code, floats = is_float_code(code);
+    const int64_t infinity = code == F16    ? 0x7c00
+                             : code == BF16 ? 0x7f80
+                             : code == F32  ? 0x7f800000
+                                            : 0x7ff0000000000000;
+    key_rule_t r = {0};
+    KEY nodata = (KEY)rule->nodata, key;
+    r.flip = is_unsigned_code(code) ? KEY_TOP : 0;
+    r.fold = floats ? KEY_MOST : 0;
+    r.infinity = floats ? infinity : KEY_MOST;
+    key = (KEY)(nodata ^ r.flip ^ (nodata >> (KEY_BITS - 1) & (KEY)r.fold));
+    r.nodata[0] = r.nodata[1] = key;
+    if (floats && (key == 0 || key == -1)) r.nodata[0] = 0, r.nodata[1] = -1; /* both zeros */
+    r.has_nodata = -(rule->has_nodata != 0);
+    r.ignores_nan = -(floats && rule->ignores_nan);
+    r.inverted = -(rule->function == B_MIN);
+    r.all_there = !floats && !rule->has_nodata && !rule->masked;
+    r.filler = rule->function == B_MAX || rule->function == B_MIN           ? KEY_TOP
+               : rule->function == B_MODE || rule->function == B_MEDIAN ? KEY_MOST
+                                                                            : 0;
+    return r;
+}
+
+/* Turn a row of elements into keys. A NaN becomes KEY_MOST. Clear `there` of elements that are
+ * missing, which become the filler. Count the others. */
+static VECTORISED void OF_KEY(mark)(KEY *row, uint8_t *there, KEY *count, const key_rule_t *r) {
+    const KEY flip = (KEY)r->flip, fold = (KEY)r->fold, infinity = (KEY)r->infinity;
+    const KEY first = (KEY)r->nodata[0], second = (KEY)r->nodata[1], inverted = (KEY)r->inverted;
+    const KEY has_nodata = (KEY)r->has_nodata, ignores_nan = (KEY)r->ignores_nan;
+    const KEY filler = (KEY)r->filler;
+    if (r->all_there) {
+        for (int i = 0; i < LANES; i++) row[i] ^= (KEY)(flip ^ inverted), count[i]++;
+        return;
+    }
+    for (int i = 0; i < LANES; i++) {
+        KEY b = row[i], key = (KEY)(b ^ flip ^ (b >> (KEY_BITS - 1) & fold));
+        KEY nan = (KEY)(key > infinity || key < (KEY)~infinity ? -1 : 0);
+        KEY none = (KEY)((key == first || key == second ? -1 : 0) & has_nodata);
+        none |= (nan & ignores_nan) | (there[i] ? 0 : -1);
+        key = nan ? KEY_MOST : (KEY)(key ^ inverted);
+        row[i] = none ? filler : key;
+        there[i] = (uint8_t)(none ? 0 : 1);
+        count[i] = (KEY)(count[i] + 1 + none);
+    }
+}
+
+/* Turn keys back into the bits of elements. */
+static VECTORISED void OF_KEY(restore)(uint64_t *bits, const KEY *keys, int n,
+                                       const key_rule_t *r) {
+    for (int i = 0; i < n; i++) {
+        KEY key = keys[i] == KEY_MOST && r->fold ? KEY_MOST : (KEY)(keys[i] ^ (KEY)r->inverted);
+        bits[i] = (uint64_t)(key ^ (KEY)r->flip ^ (key >> (KEY_BITS - 1) & (KEY)r->fold));
+    }
+}
+
+/* Is a nonzero byte of a bool an element of 1? */
+static void OF_KEY(one_bits)(KEY *row, int code) {
+    if (code == BOOL)
+        for (int i = 0; i < LANES; i++) row[i] = row[i] != 0;
+}
+
+static VECTORISED void OF_KEY(row_max)(KEY *best, const KEY *row) {
+    for (int i = 0; i < LANES; i++) best[i] = row[i] > best[i] ? row[i] : best[i];
+}
+
+static VECTORISED void OF_KEY(row_sort)(KEY *lower, KEY *upper) {
+    for (int i = 0; i < LANES; i++) {
+        KEY a = lower[i], b = upper[i];
+        lower[i] = a < b ? a : b;
+        upper[i] = a < b ? b : a;
+    }
+}
+
+static VECTORISED void OF_KEY(row_add)(int64_t *high, int64_t *low, const KEY *row) {
+#if KEY_BITS == 64
+    for (int i = 0; i < LANES; i++) high[i] += row[i] >> 32, low[i] += row[i] & 0xffffffff;
+#else
+    (void)high;
+    for (int i = 0; i < LANES; i++) low[i] += row[i];
+#endif
+}
+
+/* Batcher's odd-even merge sort, of every column. */
+static void OF_KEY(sort_columns)(KEY (*rows)[LANES], int taps) {
+    for (int p = 1; p < taps; p *= 2)
+        for (int k = p; k >= 1; k /= 2)
+            for (int j = k % p; j + k < taps; j += 2 * k)
+                for (int i = j; i < j + k && i + k < taps; i++)
+                    if (i / (2 * p) == (i + k) / (2 * p))
+                        OF_KEY(row_sort)(rows[i], rows[i + k]);
+}
+
+/* Set `best` to the key with the longest run in each sorted column, the least of several. */
+static VECTORISED void OF_KEY(longest_runs)(KEY *best, KEY (*rows)[LANES], const KEY *count,
+                                            int taps) {
+    KEY run[LANES], longest[LANES];
+    for (int i = 0; i < LANES; i++) run[i] = longest[i] = 1, best[i] = rows[0][i];
+    for (int t = 1; t < taps; t++)
+        for (int i = 0; i < LANES; i++) {
+            KEY next = (KEY)(rows[t][i] == rows[t - 1][i] ? run[i] + 1 : 1);
+            KEY better = (KEY)(next > longest[i] && count[i] > t ? -1 : 0);
+            run[i] = next;
+            longest[i] = better ? next : longest[i];
+            best[i] = better ? rows[t][i] : best[i];
+        }
+}
+
+/* Set sums of keys as sums of elements. */
+static void OF_KEY(set_sums)(block_lanes_t *to, const int64_t *by_key, int n, const key_rule_t *r) {
+    for (int i = 0; i < n; i++) {
+#if KEY_BITS == 64
+        to->high[i] -= r->flip ? by_key[i] * -0x80000000LL : 0;
+#else
+        to->low[i] -= r->flip ? by_key[i] * -(1LL << (KEY_BITS - 1)) : 0;
+        to->x[i] = (double)to->low[i];
+        to->high[i] = to->low[i] >> 32;
+        to->low[i] &= 0xffffffff;
+#endif
+    }
+}
+
+/* Set the two middle elements of n sorted keys: their sum, or the mean of two floats. */
+INLINE void OF_KEY(set_middle)(block_lanes_t *to, int i, KEY lower, KEY upper, KEY last,
+                               const block_rule_t *rule, const key_rule_t *r) {
+    if (r->fold) {
+        KEY keys[2] = {last == KEY_MOST ? last : lower, last == KEY_MOST ? last : upper};
+        uint64_t bits[2];
+        double x[2];
+        OF_KEY(restore)(bits, keys, 2, r);
+        for (int k = 0; k < 2; k++) {
+            KEY element = (KEY)bits[k];
+            to_doubles_of(rule->code)(&x[k], &element, 1, 0);
+        }
+        double sum = x[0] + x[1];
+        sum = sum - sum == 0 ? sum * 0.5 : x[0] * 0.5 + x[1] * 0.5;
+        to->bits[i] = rule->result == F32 ? f32_bits((float)sum) : f64_bits(sum);
+    } else {
+        to->high[i] = to->low[i] = 0;
+#if KEY_BITS == 64
+        to->high[i] = (lower >> 32) + (upper >> 32);
+        to->low[i] = (lower & 0xffffffff) + (upper & 0xffffffff);
+#else
+        to->low[i] = (int64_t)lower + upper;
+#endif
+        to->by[i] = 2;
+    }
+}
+
+/* The difference of a key to another, rounded to a double. */
+INLINE double OF_KEY(key_difference)(KEY key, KEY first) {
+    return key < first ? -(double)((uint64_t)first - (uint64_t)key)
+                       : (double)((uint64_t)key - (uint64_t)first);
+}
+
+/* Set integers as doubles, but for a constant per column: 64 bits relative to the first one. */
+static VECTORISED void OF_KEY(set_doubles)(double (*x)[LANES], KEY (*rows)[LANES],
+                                           uint8_t (*there)[LANES], int taps) {
+#if KEY_BITS == 64
+    for (int i = 0; i < LANES; i++) {
+        int first = 0;
+        while (first < taps - 1 && !there[first][i]) first++;
+        KEY key = rows[first][i];
+        for (int t = 0; t < taps; t++) x[t][i] = OF_KEY(key_difference)(rows[t][i], key);
+    }
+#else
+    (void)there;
+    for (int t = 0; t < taps; t++)
+        for (int i = 0; i < LANES; i++) x[t][i] = (double)rows[t][i];
+#endif
+}
+
+static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[LANES], void *work,
+                            int taps, int n, const block_rule_t *rule) {
+    KEY(*rows)[LANES] = (KEY(*)[LANES])elements;
+    const key_rule_t r = OF_KEY(key_rule)(rule);
+    const int function = rule->function, code = rule->code;
+    const int spread = function == B_VAR || function == B_STD;
+    double (*x)[LANES] = (double (*)[LANES])work;
+    KEY count[LANES] = {0}, best[LANES];
+    for (int t = 0; t < taps; t++) {
+        OF_KEY(one_bits)(rows[t], code);
+        if (spread && r.fold) to_doubles_of(code)(x[t], rows[t], LANES, 0);
+        OF_KEY(mark)(rows[t], there[t], count, &r);
+    }
+    for (int i = 0; i < LANES; i++) to->count[i] = count[i];
+    if (function == B_COUNT) {
+        memcpy(to->bits, to->count, sizeof(to->bits));
+    } else if (function == B_MAX || function == B_MIN) {
+        memcpy(best, rows[0], sizeof(best));
+        for (int t = 1; t < taps; t++) OF_KEY(row_max)(best, rows[t]);
+        OF_KEY(restore)(to->bits, best, n, &r);
+    } else if (function == B_MODE) {
+        OF_KEY(sort_columns)(rows, taps);
+        OF_KEY(longest_runs)(best, rows, count, taps);
+        OF_KEY(restore)(to->bits, best, n, &r);
+    } else if (function == B_MEDIAN) {
+        OF_KEY(sort_columns)(rows, taps);
+        for (int i = 0; i < n; i++) {
+            int there_i = count[i] ? count[i] : 1;
+            OF_KEY(set_middle)(to, i, rows[(there_i - 1) / 2][i], rows[there_i / 2][i],
+                               rows[there_i - 1][i], rule, &r);
+        }
+        if (!r.fold) {
+            OF_KEY(set_sums)(to, to->by, n, &r);
+            set_quotients(to, rule, n, KEY_BITS < 64);
+        }
+    } else if (spread) {
+        if (!r.fold) OF_KEY(set_doubles)(x, rows, there, taps);
+        const uint8_t(*taken)[LANES] = (const uint8_t(*)[LANES])there;
+        const int exact = KEY_BITS < 32 && !r.fold;
+        if (is_precise(rule) && !exact)
+            precise_variances(to, x, taken, taps, (double)rule->ddof);
+        else
+            column_variances(to, x, taken, taps, exact, (double)rule->ddof);
+        for (int i = 0; i < n; i++)
+            set_variance(&to->bits[i], to->x[i], f64_of_bits(to->bits[i]), rule);
+    } else {
+        memset(to->high, 0, sizeof(to->high));
+        memset(to->low, 0, sizeof(to->low));
+        for (int t = 0; t < taps; t++) OF_KEY(row_add)(to->high, to->low, rows[t]);
+        OF_KEY(set_sums)(to, to->count, n, &r);
+        for (int i = 0; i < LANES; i++) to->by[i] = function == B_MEAN ? to->count[i] : 1;
+        set_quotients(to, rule, n, KEY_BITS < 64);
+    }
+}
+
+static ptrdiff_t OF_KEY(append)(void *list, void *elements, uint8_t *there, int n,
+                                const block_rule_t *rule) {
+    KEY *row = (KEY *)elements, *to = (KEY *)list, count[LANES] = {0};
+    const key_rule_t r = OF_KEY(key_rule)(rule);
+    ptrdiff_t kept = 0;
+    OF_KEY(one_bits)(row, rule->code);
+    OF_KEY(mark)(row, there, count, &r);
+    for (int i = 0; i < n; i++) kept += count[i];
+    if (kept == n) {
+        memcpy(to, row, (size_t)n * sizeof(KEY));
+        return n;
+    }
+    kept = 0;
+    for (int i = 0; i < n; i++) {
+        to[kept] = row[i];
+        kept += there[i];
+    }
+    return kept;
+}
+
+/* Return the bits in which keys differ. */
+static VECTORISED uint64_t OF_KEY(differences)(const KEY *list, ptrdiff_t n) {
+    KEY differ = 0;
+    for (ptrdiff_t i = 0; i < n; i++) differ |= list[i] ^ list[0];
+    return (uint64_t)differ & (~0ULL >> (64 - KEY_BITS));
+}
+
+/* Sort n keys by those of their bytes that differ, the lowest first. Return the sorted list: one of
+ * the two. */
+static KEY *OF_KEY(sort_list)(KEY *list, KEY *other, ptrdiff_t n) {
+    const uint64_t differ = OF_KEY(differences)(list, n);
+    for (int shift = 0; shift < KEY_BITS; shift += 8) {
+        ptrdiff_t at[256] = {0}, before = 0;
+        if (!(differ >> shift & 255)) continue;
+        for (ptrdiff_t i = 0; i < n; i++) at[(uint64_t)(list[i] ^ KEY_TOP) >> shift & 255]++;
+        for (int digit = 0; digit < 256; digit++) {
+            ptrdiff_t count = at[digit];
+            at[digit] = before;
+            before += count;
+        }
+        for (ptrdiff_t i = 0; i < n; i++)
+            other[at[(uint64_t)(list[i] ^ KEY_TOP) >> shift & 255]++] = list[i];
+        KEY *sorted = other;
+        other = list, list = sorted;
+    }
+    return list;
+}
+
+static void OF_KEY(list_spread)(block_lanes_t *to, const KEY *keys, double *x, ptrdiff_t n,
+                                const block_rule_t *rule, const key_rule_t *r) {
+    double scale = 1, variance;
+    if (n <= rule->ddof) {
+        set_variance(to->bits, NAN, 1, rule);
+    } else if (!r->fold && KEY_BITS < 32) {
+        twice_t squares = {0, 0};
+        uint64_t sum = 0;
+        KEY least = KEY_MOST;
+        for (ptrdiff_t i = 0; i < n; i++) least = keys[i] < least ? keys[i] : least;
+        for (ptrdiff_t i = 0; i < n; i++) {
+            uint64_t z = (uint64_t)((int64_t)keys[i] - least);
+            sum += z;
+            squares.low += z * z;
+        }
+        const int result = rule->function == B_STD ? F64 : rule->result;
+        to->bits[0] = exact_variance((uint64_t)n, sum, squares, (uint64_t)(n - rule->ddof), result);
+        if (rule->function == B_STD)
+            set_variance(to->bits, f64_of_bits(to->bits[0]), 1, rule);
+    } else {
+        for (ptrdiff_t i = 0; i < n; i++) {
+            uint64_t bits;
+            if (r->fold) {
+                OF_KEY(restore)(&bits, &keys[i], 1, r);
+                KEY element = (KEY)bits;
+                to_doubles_of(rule->code)(&x[i], &element, 1, 0);
+            } else
+                x[i] = OF_KEY(key_difference)(keys[i], keys[0]);
+        }
+        variance = list_variance(x, n, (double)rule->ddof, is_precise(rule), &scale);
+        set_variance(to->bits, variance, scale, rule);
+    }
+}
+
+static void OF_KEY(list)(block_lanes_t *to, void *elements, void *work, ptrdiff_t n,
+                         const block_rule_t *rule) {
+    KEY *keys = (KEY *)elements, best = n ? keys[0] : 0;
+    const key_rule_t r = OF_KEY(key_rule)(rule);
+    const int function = rule->function;
+    to->bits[0] = (uint64_t)n;
+    to->high[0] = to->low[0] = 0;
+    if (function == B_COUNT) return;
+    if (!n && function != B_SUM) return; /* (the result is missing) */
+    if (function == B_MAX || function == B_MIN) {
+        for (ptrdiff_t i = 1; i < n; i++) best = keys[i] > best ? keys[i] : best;
+        OF_KEY(restore)(to->bits, &best, 1, &r);
+    } else if (function == B_MODE) {
+        ptrdiff_t longest = 0, start = 0;
+        keys = OF_KEY(sort_list)(keys, (KEY *)work, n);
+        for (ptrdiff_t i = 0; i < n; i++) {
+            if (keys[i] != keys[start]) start = i;
+            if (i - start + 1 > longest) longest = i - start + 1, best = keys[i];
+        }
+        OF_KEY(restore)(to->bits, &best, 1, &r);
+    } else if (function == B_MEDIAN) {
+        keys = OF_KEY(sort_list)(keys, (KEY *)work, n);
+        OF_KEY(set_middle)(to, 0, keys[(n - 1) / 2], keys[n / 2], keys[n - 1], rule, &r);
+        if (!r.fold) {
+            OF_KEY(set_sums)(to, to->by, 1, &r);
+            set_quotients(to, rule, 1, 0);
+        }
+    } else if (function == B_VAR || function == B_STD) {
+        OF_KEY(list_spread)(to, keys, (double *)work, n, rule, &r);
+    } else {
+        for (ptrdiff_t i = 0; i < n; i++) {
+#if KEY_BITS == 64
+            to->high[0] += keys[i] >> 32, to->low[0] += keys[i] & 0xffffffff;
+            carry(&to->high[0], &to->low[0]);
+#else
+            to->low[0] += keys[i];
+#endif
+        }
+        to->by[0] = n;
+        OF_KEY(set_sums)(to, to->by, 1, &r);
+        to->by[0] = function == B_MEAN ? n : 1;
+        set_quotients(to, rule, 1, 0);
+    }
+}
+
+#undef KEY_TOP
+#undef KEY_MOST
+#undef KEY_BITS
+#undef KEY

@@ -1,0 +1,220 @@
+"""Turn SciPy's arguments of a filter into a plan of fastpool, and run it."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _plans
+from .._planning import arguments
+from .._planning.arguments import shown
+from .._running.interop import as_array
+from .._running.plan_cache import PlanCache
+
+# SciPy's mode -> border.
+MODES = {name: name for name in arguments.BORDERS if name != "ignore"}
+MODES |= {"grid-mirror": "reflect", "grid-wrap": "wrap", "grid-constant": "constant"}
+
+
+class Window(NamedTuple):
+    """What a filter takes along every axis of an array: taps, origin and border."""
+
+    sizes: tuple
+    origins: tuple
+    borders: tuple
+
+    def turned(self):
+        """Return the window of a dilation: that of an erosion, turned around."""
+        pairs = zip(self.sizes, self.origins, strict=True)
+        return self._replace(origins=tuple(-o - (n % 2 == 0) for n, o in pairs))
+
+    def pads(self):
+        """Return all begins, then all ends."""
+        pairs = zip(self.sizes, self.origins, strict=True)
+        begins = [size // 2 + origin for size, origin in pairs]
+        return (*begins, *(n - 1 - b for n, b in zip(self.sizes, begins, strict=True)))
+
+
+def _planner(make):
+    def planned(shape, dtype, layout, sizes, pads, borders, value, *more):
+        attributes = dict(zip(("result_dtype", "rounding", "numerics"), more, strict=False))
+        border = arguments.Borders(borders)
+        windows = {"pads": pads, "layout": layout, "border": border, "border_value": value}
+        try:
+            return make(shape, dtype, sizes, **windows, **attributes)
+        except ValueError as error:  # of the result's type, which has another name here
+            raise ValueError(str(error).replace("dtype:", "output:", 1)) from None
+
+    return planned
+
+
+# Of each kind of filter.
+_PLANS = {
+    "max": PlanCache(_planner(_plans.make_plan)),
+    "min": PlanCache(_planner(_plans.make_min_plan)),
+    "mean": PlanCache(_planner(_plans.make_avg_plan)),
+}
+
+
+def checked_input(x):
+    """Return an array of any supported type and at least one axis."""
+    x = as_array(x, "input")
+    arguments.dtype_name(x.dtype, "input")
+    if not x.ndim:
+        raise ValueError("input: expected at least one axis, got a number")
+    return x
+
+
+def window_of(x, size, origin, mode, axes):
+    """Return the `Window` for an array, given one value for all `axes` or one for each."""
+    axes = _axes(axes, x.ndim)
+    count = len(axes)
+    sizes = [arguments.as_count(n, "size") for n in _each(size, "size", count)]
+    origins = [arguments.as_int(o, "origin") for o in _each(origin, "origin", count)]
+    modes = [_border(m) for m in _each(mode, "mode", count)]
+    for n, o in zip(sizes, origins, strict=True):
+        if not -(n // 2) <= o <= (n - 1) // 2:
+            raise ValueError(
+                f"origin: expected an int in [{-(n // 2)}, {(n - 1) // 2}] for {n} taps, got {o}"
+            )
+    whole = [(1, 0, "nearest")] * x.ndim
+    for axis, *values in zip(axes, sizes, origins, modes, strict=True):
+        whole[axis] = tuple(values)
+    return Window(*zip(*whole, strict=True))
+
+
+def box(size, footprint, structure, axes, rank):
+    """Return the size of a window, from the first of these that is given: the last ones.
+
+    A footprint with holes, or a structure that is not flat, is a NotImplementedError.
+    """
+    count = len(_axes(axes, rank))
+    given = [("footprint", footprint, True), ("structure", structure, False)]
+    shapes = []
+    for name, array, expected in given:
+        if array is None:
+            continue
+        array = np.asarray(array)
+        if array.ndim != count:
+            raise ValueError(f"{name}: expected {count} axes, got an array of shape {array.shape}")
+        if not array.size or (expected and not array.any()):
+            raise ValueError(f"{name}: expected some elements, got an array of none or of zeros")
+        if (array.astype(bool) != expected).any():
+            what = "ones" if expected else "zeros"
+            raise NotImplementedError(
+                f"{name}: fastpool.ndimage takes boxes of {what} only; scipy.ndimage takes others"
+            )
+        shapes.append(array.shape)
+    if len({*shapes}) > 1:
+        raise ValueError(
+            f"structure: expected the shape of footprint, {shapes[0]}, got {shapes[1]}"
+        )
+    if not shapes and size is None:
+        raise ValueError("size: expected an int or a sequence of ints, or a footprint")
+    return shapes[-1] if shapes else size
+
+
+def _each(value, name, count):
+    if not arguments.is_sequence(value):
+        return (value,) * count
+    if len(value) != count:
+        raise ValueError(f"{name}: expected one value or {count}, one per axis, got {len(value)}")
+    return tuple(value)
+
+
+def _axes(axes, rank):
+    """Return the positions of axes, counted from the first; None means all."""
+    if axes is None:
+        return tuple(range(rank))
+    axes = tuple(axes) if arguments.is_sequence(axes) else (axes,)
+    places = [arguments.as_int(axis, "axes") for axis in axes]
+    for place in places:
+        if not -rank <= place < rank:
+            raise ValueError(f"axes: expected ints in [{-rank}, {rank - 1}], got {shown(axes)}")
+    places = tuple(place % rank for place in places)
+    if len({*places}) < len(places):
+        raise ValueError(f"axes: expected each axis once, got {shown(axes)}")
+    return places
+
+
+def axis_of(axis, rank):
+    """Return the position of one axis."""
+    place = arguments.as_int(axis, "axis")
+    if not -rank <= place < rank:
+        raise ValueError(f"axis: expected an int in [{-rank}, {rank - 1}], got {place}")
+    return place % rank
+
+
+def _border(mode):
+    if not isinstance(mode, str):
+        raise TypeError(f"mode: expected a str, got {shown(mode)}")
+    if mode not in MODES:
+        raise ValueError(f"mode: expected one of {', '.join(MODES)}, got {shown(mode)}")
+    return MODES[mode]
+
+
+def result_dtype(x, output):
+    """Return the type that maxima and minima of `x` are wanted in, one that holds them."""
+    dtype = x.dtype.newbyteorder("=")
+    wanted = getattr(output, "dtype", None) if _is_array(output) else output
+    wanted = dtype if wanted is None else np.dtype(wanted)
+    if not np.can_cast(dtype, wanted, "safe"):
+        raise TypeError(f"output: expected a type that holds {dtype}, got {wanted}")
+    return wanted
+
+
+def _is_array(output):
+    return isinstance(output, np.ndarray)
+
+
+def target(x, output, dtype):
+    """Return the array to write results into: `output`, or a new one of a type."""
+    if output is None or not _is_array(output):
+        return np.empty(x.shape, dtype)
+    if output.shape != x.shape:
+        raise ValueError(f"output: expected shape {x.shape}, got {output.shape}")
+    if not output.flags.writeable:
+        raise ValueError("output: expected a writeable array, got a read-only one")
+    return output
+
+
+def run(kind, x, window, cval, into=None, *more):
+    """Filter an array into another one, or a new one of its type; `more` are those of means."""
+    value = None
+    if "constant" in window.borders:
+        value = arguments.border_value(cval, window.borders, arguments.dtype_name(x.dtype), "cval")
+    y = np.empty(x.shape, x.dtype.newbyteorder("=")) if into is None else into
+    if not x.size:
+        return y
+    if max(window.sizes) == 1 and not more:
+        y[...] = x
+        return y
+    layout, shape, axes = _layout(window.sizes, x.shape)
+    window = Window(*(tuple(values[axis] for axis in axes) for values in window))
+    sizes, _, borders = window
+    if "constant" not in borders:
+        value = None
+    attributes = layout, sizes, window.pads(), borders, value, *more
+    plan = _PLANS[kind].find(x.reshape(shape), attributes)
+    kept = y.dtype == plan.result_dtypes(x.dtype)[0] and y.dtype.isnative
+    if kept and y.flags.c_contiguous and not np.may_share_memory(x, y):
+        plan(x.reshape(shape), y.reshape(shape))
+    else:
+        y[...] = plan(x.reshape(shape)).reshape(x.shape)
+    return y
+
+
+def _layout(sizes, shape):
+    """Return a layout of fastpool, the shape of an array in it, and its spatial axes.
+
+    An axis at an end whose windows have one tap is the batch or the channels.
+    """
+    rank = len(sizes)
+    first = int(sizes[0] == 1 and rank > 1)
+    last = int(sizes[-1] == 1 and rank - first > 1)
+    axes = range(first, rank - last)
+    if len(axes) <= 3:
+        return "N" * first + "DHW"[-len(axes) :] + "C" * last, shape, axes
+    ones = (1,) * (1 - first)
+    if last:
+        return "NHWC", (*ones, *shape), axes
+    return "NCHW", (*shape[:first], *ones, 1, *shape[first:]), axes

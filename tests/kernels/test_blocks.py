@@ -1,0 +1,316 @@
+"""Blocks and pyramids give exactly what the slow twin gives, and refuse bad arguments."""
+
+import random
+
+import numpy as np
+import pytest
+
+import block_cases
+import cases
+import fastpool
+from fastpool import _reference
+from fastpool._running import builds as running
+
+ANY = ValueError, TypeError
+
+
+# ------------------------------------------------------------------------------------- random calls
+
+
+@pytest.mark.parametrize("name", cases.DTYPE_NAMES)
+@pytest.mark.parametrize("func", block_cases.FUNCS)
+def test_random_calls(func, name):
+    if func == "mode" and block_cases.is_float(name):
+        pytest.skip("floats have no mode")
+    rng = random.Random(f"{func} {name}")
+    for _ in range(40):
+        x = block_cases.drawn_array(rng, name)
+        before = x.tobytes()
+        taps = block_cases.drawn_blocks(rng, x.shape)
+        attributes = block_cases.drawn_attributes(rng, x, taps, func)
+        block_size = rng.choice([tuple(taps), taps])
+        y = block_cases.assert_reduces_as_the_twin(x, block_size, func, (1, 2), **attributes)
+        assert x.tobytes() == before, "the input was changed"
+        contiguous = np.array(x, x.dtype.newbyteorder("="), order="C")
+        again = fastpool.block_reduce(contiguous, block_size, func, **attributes)
+        again = again[0] if attributes["return_counts"] else again
+        cases.assert_same(again, y, "of a contiguous array")
+        if not attributes.pop("return_counts"):
+            _check_out(x, block_size, func, y, attributes, rng.choice(cases.ARRANGEMENTS[:4]))
+
+
+def _check_out(x, block_size, func, expected, attributes, how):
+    """The result goes into an array that the caller has."""
+    out = cases.arranged(np.ones_like(expected), how)
+    y = fastpool.block_reduce(x, block_size, func, **attributes, out=out)
+    assert y is out
+    cases.assert_same(out, expected, f"out, {how}")
+
+
+@pytest.mark.parametrize("func", block_cases.FUNCS)
+def test_one_number_is_the_block_of_every_axis(func):
+    x = np.random.default_rng(0).integers(0, 5, (5, 6, 7)).astype(np.int16)
+    y = fastpool.block_reduce(x, 2, func)
+    for block_size in ((2, 2, 2), [2, 2, 2], np.array([2, 2, 2]), np.int8(2)):
+        cases.assert_same(fastpool.block_reduce(x, block_size, func), y)
+    assert y.shape == (3, 3, 4)
+
+
+@pytest.mark.parametrize("edge, extents", [("keep", (3, 0, 2)), ("trim", (2, 0, 1))])
+def test_no_elements(edge, extents):
+    for func in block_cases.FUNCS:
+        y = fastpool.block_reduce(np.zeros((5, 0, 3), np.uint8), 2, func, edge=edge)
+        assert y.shape == extents
+    y = fastpool.block_reduce(np.zeros((6, 0, 4), np.uint8), 2, "max", edge="exact")
+    assert y.shape == (3, 0, 2)
+
+
+@pytest.mark.parametrize("func", block_cases.FUNCS)
+def test_blocks_larger_than_the_array_are_quick(func):
+    x = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
+    y = fastpool.block_reduce(x, x.shape, func)
+    with cases.bounds():
+        for block_size in (2**31, 2**62, (2, 2**62, 4)):
+            got = fastpool.block_reduce(x, block_size, func, num_threads=1)
+            cases.assert_same(got, y, f"{block_size}")
+        assert fastpool.block_reduce(x, 2**62, func, edge="trim").shape == (0, 0, 0)
+
+
+# ---------------------------------------------------------------------------------------- relations
+
+
+@pytest.mark.parametrize("name", cases.DTYPE_NAMES)
+@pytest.mark.parametrize("func", ["max", "min", "mode", "median", "count", "mean", "sum"])
+def test_flips_and_transposes(func, name):
+    if func == "mode" and block_cases.is_float(name):
+        pytest.skip("floats have no mode")
+    numerics = {"numerics": "exact"} if func in ("mean", "sum") else {}
+    for seed, kind in enumerate(["ties", "bits", "quarters"]):
+        x = cases.summands((8, 9, 6), name, kind, seed)
+        taps = (4, 3, 2)
+        y = fastpool.block_reduce(x, taps, func, **numerics)
+        for axis in range(3):
+            flipped = fastpool.block_reduce(np.flip(x, axis), taps, func, **numerics)
+            cases.assert_same(np.flip(flipped, axis), y, f"axis {axis}")
+        turned = fastpool.block_reduce(x.T, taps[::-1], func, **numerics)
+        cases.assert_same(turned.T, y, "transposed")
+
+
+@pytest.mark.parametrize("name", cases.DTYPE_NAMES)
+@pytest.mark.parametrize("layout", ["W", "HW", "DHW"])
+@pytest.mark.parametrize("nan", ["propagate", "ignore"])
+def test_poolings_with_windows_side_by_side(nan, layout, name):
+    rng = random.Random(f"{layout} {name}")
+    for kind in ("ties", "special", "rare", "normal"):
+        sizes = [rng.randint(1, 13) for _ in layout]
+        taps = [rng.randint(1, 6) for _ in layout]
+        x = cases.summands(sizes, name, kind, 1)
+        windows = {"strides": taps, "ceil_mode": True, "layout": layout, "nan": nan}
+        for func, pool in (("max", fastpool.max_pool), ("min", fastpool.min_pool)):
+            y = fastpool.block_reduce(x, taps, func, nan=nan)
+            cases.assert_same(y, pool(x, taps, **windows), func)
+        for numerics in ("pairwise", "exact"):
+            y = fastpool.block_reduce(x, taps, "mean", nan=nan, numerics=numerics)
+            expected = fastpool.avg_pool(x, taps, **windows, numerics=numerics)
+            cases.assert_same(y, expected, numerics)
+        for rounding in block_cases.ROUNDINGS if not block_cases.is_float(name) else []:
+            y = fastpool.block_reduce(x, taps, "mean", nan=nan, rounding=rounding)
+            cases.assert_same(y, fastpool.avg_pool(x, taps, **windows, rounding=rounding), rounding)
+
+
+@pytest.mark.parametrize("func", ["max", "mean", "sum", "median", "std", "var", "count"])
+@pytest.mark.parametrize("name", ["float32", "float64", "int64", "uint8"])
+def test_parts_of_an_array_give_parts_of_the_result(name, func):
+    x = cases.summands((23, 31), name, "normal", 3)
+    y = fastpool.block_reduce(x, (4, 5), func)
+    for rows in (slice(0, 3), slice(3, 6)):
+        for cols in (slice(0, 2), slice(2, 7)):
+            part = x[4 * rows.start : 4 * rows.stop, 5 * cols.start : 5 * cols.stop]
+            cases.assert_same(fastpool.block_reduce(part, (4, 5), func), y[rows, cols])
+
+
+@pytest.mark.parametrize("func", block_cases.FUNCS)
+def test_missing_elements_are_one_thing_by_any_argument(func):
+    """`where`, `nodata` and NaN say the same, but for the result of a block without elements."""
+    rng = np.random.default_rng(5)
+    x = rng.integers(1, 5, (9, 10))
+    where = rng.random(x.shape) < 0.5
+    where[::3, ::2] = True
+    x = np.where(where, x, 0)
+    y = fastpool.block_reduce(x, (3, 2), func, where=where, nodata=-1)
+    cases.assert_same(fastpool.block_reduce(x, (3, 2), func, nodata=0), y, "nodata")
+    if func == "mode":
+        return
+    floats = x.astype(np.float64)
+    y = fastpool.block_reduce(floats, (3, 2), func, where=where)
+    cases.assert_same(fastpool.block_reduce(floats, (3, 2), func, nodata=0), y, "nodata of floats")
+    floats[~where] = np.nan
+    ignoring = fastpool.block_reduce(floats, (3, 2), func, nan="ignore")
+    cases.assert_same(ignoring, y, "NaN that is ignored")
+    ignoring = fastpool.block_reduce(floats, (3, 2), func, nodata=np.nan)
+    cases.assert_same(ignoring, y, "NaN as nodata")
+
+
+# ----------------------------------------------------------------------------------------- pyramids
+
+
+@pytest.mark.parametrize("name", cases.DTYPE_NAMES)
+@pytest.mark.parametrize("func", block_cases.FUNCS)
+def test_levels_are_blocks_of_level_0(func, name):
+    if func == "mode" and block_cases.is_float(name):
+        pytest.skip("floats have no mode")
+    rng = random.Random(f"{func} {name}")
+    for _ in range(6):
+        x = block_cases.drawn_array(rng, name)
+        factors = [rng.choice([1, 2, 2, 3, 4]) for _ in x.shape]
+        factors[rng.randrange(x.ndim)] = 2
+        attributes = block_cases.drawn_attributes(rng, x, factors, func)
+        del attributes["return_counts"]
+        if attributes["edge"] == "exact":
+            attributes["edge"] = "keep"
+        levels = rng.randint(1, 4)
+        expected = _reference.pyramid(x, levels, factors, func, **attributes)
+        for build in cases.BUILDS:
+            with running.using(build):
+                found = fastpool.pyramid(
+                    x, levels, factors, func, **attributes, num_threads=rng.choice([1, 2])
+                )
+                assert isinstance(found, list) and len(found) == levels
+                for level, y in enumerate(found, 1):
+                    what = f"level {level} of {x.shape} by {factors}, {attributes}"
+                    ulps = block_cases.ulps_of(func, name)
+                    block_cases.assert_close(y, expected[level - 1], ulps, what)
+                    blocks = [taps**level for taps in factors]
+                    y_of_blocks = fastpool.block_reduce(x, blocks, func, **attributes)
+                    cases.assert_same(y, y_of_blocks, what)
+
+
+def test_the_default_pyramid_has_means_by_two():
+    x = cases.values((13, 10), "uint8", "bits", 0)
+    found = fastpool.pyramid(x, 3)
+    assert [y.shape for y in found] == [(7, 5), (4, 3), (2, 2)]
+    for level, y in enumerate(found, 1):
+        cases.assert_same(y, fastpool.block_reduce(x, 2**level, "mean"))
+    trimmed = fastpool.pyramid(x, 4, edge="trim")
+    assert [y.shape for y in trimmed] == [(6, 5), (3, 2), (1, 1), (0, 0)]
+
+
+def test_64_levels():
+    x = cases.values((5, 3), "int32", "bits", 0)
+    with cases.bounds():
+        found = fastpool.pyramid(x, 64, (2, 1), "max", num_threads=1)
+    assert [y.shape for y in found] == [(3, 3), (2, 3)] + [(1, 3)] * 62
+    cases.assert_same(found[63], x.max(axis=0, keepdims=True))
+
+
+# ------------------------------------------------------------------------------------ bad arguments
+
+X = np.arange(20, dtype=np.uint8).reshape(4, 5)
+FLOATS = X.astype(np.float32)
+
+BAD = [
+    # the array, func, arguments, the exception, what its message begins with
+    *[(X, "max", {"block_size": size}, ANY, "block_size") for size in (0, -1, 2.0, True, None)],
+    *[(X, "max", {"block_size": size}, ANY, "block_size") for size in ("2", (2,), (2, 2, 2))],
+    *[(X, "max", {"block_size": size}, ANY, "block_size") for size in ((2, 0), (2, 1.5), ())],
+    (X, "max", {"edge": "exact"}, ValueError, "block_size"),
+    (X, "average", {}, ValueError, "func"),
+    (X, np.mean, {}, TypeError, "func"),
+    (X, None, {}, ANY, "func"),
+    *[(X, "max", {"edge": edge}, ANY, "edge") for edge in ("drop", 1)],
+    *[(X, "var", {"ddof": ddof}, ANY, "ddof") for ddof in (-1, "1", None)],
+    (X, "mean", {"ddof": 1}, ValueError, "ddof"),
+    (X, "max", {"ddof": 1}, ValueError, "ddof"),
+    *[(FLOATS, func, {"numerics": "exact"}, ValueError, "numerics") for func in ("max", "median")],
+    *[(FLOATS, func, {"numerics": "exact"}, ValueError, "numerics") for func in ("var", "count")],
+    (FLOATS, "mean", {"numerics": "fast"}, ValueError, "numerics"),
+    (X, "mean", {"rounding": "up"}, ValueError, "rounding"),
+    (X, "mean", {"rounding": "floor", "dtype": "float64"}, ValueError, "rounding"),
+    *[(X, func, {"rounding": "floor"}, ValueError, "rounding") for func in ("max", "sum", "std")],
+    *[(FLOATS, func, {"rounding": "floor"}, ValueError, "rounding") for func in ("mean", "median")],
+    *[(X, func, {"dtype": "float64"}, ANY, "dtype") for func in ("max", "min", "mode", "count")],
+    *[(X, func, {"dtype": "float16"}, TypeError, "dtype") for func in ("mean", "median", "sum")],
+    *[(FLOATS, func, {"dtype": "int64"}, TypeError, "dtype") for func in ("mean", "sum", "var")],
+    *[(FLOATS, func, {"dtype": "float16"}, TypeError, "dtype") for func in ("mean", "sum", "std")],
+    (X, "mean", {"dtype": "int8"}, ValueError, "dtype"),
+    (X, "sum", {"dtype": "uint8"}, ValueError, "dtype"),
+    (X, "std", {"dtype": "int64"}, ANY, "dtype"),
+    (X, "mean", {"dtype": "complex64"}, TypeError, "dtype"),
+    *[(X, "max", {"nan": nan}, ANY, "nan") for nan in ("omit", 1)],
+    *[(X, "max", {"nodata": number}, ValueError, "nodata") for number in (256, -1, 2.5, 2**70)],
+    *[(X, "max", {"nodata": number}, ValueError, "nodata") for number in (np.nan, np.inf)],
+    *[(X, "max", {"nodata": value}, ANY, "nodata") for value in ("0", [0, 1], 1j)],
+    *[(FLOATS, "max", {"nodata": value}, ANY, "nodata") for value in ("0", [0, 1], 1j)],
+    (X > 3, "max", {"nodata": 2}, ValueError, "nodata"),
+    (X.astype(np.int8), "mean", {"nodata": -1, "dtype": "uint64"}, ValueError, "nodata"),
+    *[(X, func, {"where": X > 3}, ValueError, "nodata") for func in ("max", "mean", "mode")],
+    *[(X, func, {"min_count": 2}, ValueError, "nodata") for func in ("max", "sum", "median")],
+    *[(FLOATS, "max", {"min_count": n}, ANY, "min_count") for n in (0, -1, 5, 2.0, True)],
+    (X, "count", {"min_count": 1}, ValueError, "min_count"),
+    *[(FLOATS, "max", {"where": w}, TypeError, "where") for w in (X, FLOATS, "true")],
+    *[(FLOATS, "max", {"where": np.ones(s, bool)}, ValueError, "where") for s in (4, (1, 4, 5))],
+    (FLOATS, "max", {"where": np.ones((2, 4, 5), bool)}, ValueError, "where"),
+    (FLOATS, "mode", {}, TypeError, "x"),
+    (X.astype(np.complex64), "max", {}, TypeError, "x"),
+    (X.astype(object), "max", {}, TypeError, "x"),
+    (np.array(1, np.uint8), "max", {}, ValueError, "x"),
+    (np.ma.masked_array(X, X > 3), "max", {}, TypeError, "x"),
+    (X, "max", {"num_threads": 0}, ANY, "num_threads"),
+    (X, "max", {"layout": "HW"}, TypeError, ".*layout"),
+]
+
+
+@pytest.mark.parametrize("x, func, bad, exception, name", BAD)
+def test_errors_name_the_argument_and_write_nothing(x, func, bad, exception, name):
+    result = block_cases.result_of(func, x.dtype.name, bad.get("dtype"))
+    out = np.full((2, 3), 77).astype(result if result in cases.DTYPE_NAMES else "uint8")
+    arguments = {"block_size": 2} | bad
+    block_size = arguments.pop("block_size")
+    with cases.bounds(), pytest.raises(exception, match=rf"^{name}\b"):
+        fastpool.block_reduce(x, block_size, func, **arguments, out=out)
+    assert (out == np.full_like(out, 77)).all()
+    with pytest.raises(exception, match=rf"^{name}\b"):
+        fastpool.block_reduce(x, block_size, func, **arguments)
+    if name != "block_size":
+        with pytest.raises(exception, match=rf"^{name}\b"):
+            fastpool.pyramid(x, 1, 2, func, **arguments)
+
+
+def test_a_masked_array_is_refused_with_advice():
+    with pytest.raises(TypeError, match=r"x\.data.*where=~x\.mask"):
+        fastpool.block_reduce(np.ma.masked_array(X, X > 3), 2, "max")
+
+
+@pytest.mark.parametrize("func", block_cases.FUNCS)
+def test_bad_outputs(func):
+    result = block_cases.result_of(func, "uint8")
+    right = fastpool.block_reduce(X, 2, func)
+    wrong_type = "float64" if result == "int64" else "int64"
+    for out in (np.zeros((3, 2), result), np.zeros((2, 3), wrong_type), [[0] * 3] * 2):
+        with pytest.raises(ANY, match=r"^out\b"):
+            fastpool.block_reduce(X, 2, func, out=out)
+        assert not np.any(out)
+    out = np.zeros_like(right)
+    with pytest.raises(ANY, match=r"^(out|return_counts)\b"):
+        fastpool.block_reduce(X, 2, func, out=out, return_counts=True)
+    assert not out.any()
+
+
+BAD_PYRAMIDS = [
+    *[({"levels": levels}, "levels") for levels in (0, -1, 65, 2.0, True, None, (1,), 2**200)],
+    *[({"factor": factor}, "factor") for factor in (1, (1, 1), 0, -2, 2.0, True, None, "2")],
+    *[({"factor": factor}, "factor") for factor in ((2,), (2, 2, 2), (2, 0), (2, 2.0))],
+    ({"edge": "exact", "levels": 3, "factor": (2, 1)}, "(factor|block_size|edge|levels)"),
+    ({"min_count": 5, "nodata": 0}, "min_count"),
+    ({"func": "average"}, "func"),
+    ({"out": None}, ".*out"),
+    ({"return_counts": True}, ".*return_counts"),
+]
+
+
+@pytest.mark.parametrize("bad, name", BAD_PYRAMIDS)
+def test_errors_of_pyramids(bad, name):
+    arguments = {"levels": 2} | bad
+    levels = arguments.pop("levels")
+    with cases.bounds(), pytest.raises(ANY, match=rf"^{name}\b"):
+        fastpool.pyramid(X, levels, **arguments)

@@ -1,0 +1,249 @@
+"""Borders: what stands in padding, compared with the slow twin and with np.pad."""
+
+import pickle
+import time
+
+import numpy as np
+import pytest
+
+import fastpool
+from fastpool import _reference as reference
+from fastpool._planning.dtypes import DTYPES
+from fastpool._running import borders
+
+# border -> mode of np.pad
+PADDED = {
+    "reflect": "symmetric",
+    "mirror": "reflect",
+    "nearest": "edge",
+    "wrap": "wrap",
+    "constant": "constant",
+}
+POOLS = "max_pool", "min_pool", "avg_pool"
+LAYOUTS = {1: "W", 2: "HW", 3: "DHW"}
+NAN = float("nan")
+
+
+def values(rng, shape, dtype):
+    """Return small numbers, so that many are equal; of floats some are special."""
+    if dtype == "bfloat16":
+        dtype = pytest.importorskip("ml_dtypes").bfloat16
+    dtype = np.dtype(dtype)
+    x = rng.integers(0 if dtype.kind in "ub" else -4, 2 if dtype.kind == "b" else 5, shape)
+    x = x.astype(dtype)
+    if dtype.kind not in "iub" and rng.random() < 0.3:
+        x.ravel()[rng.integers(0, x.size, 2)] = [np.nan, np.inf]
+    return x
+
+
+def assert_same(results, expected):
+    results, expected = (r if isinstance(r, tuple) else (r,) for r in (results, expected))
+    for y, z in zip(results, expected, strict=True):
+        assert y.dtype == z.dtype
+        y, z = (a if a.dtype.kind in "iub" else a.astype(np.float64) for a in (y, z))
+        np.testing.assert_array_equal(y, z)
+
+
+def random_case(rng, dtype):
+    """Return the name of a function, an array, a window and attributes."""
+
+    def pick(*choices):
+        return choices[rng.integers(len(choices))]
+
+    rank = pick(1, 1, 2, 2, 3)
+    extents = [pick(1, 1, 2, 3, 5, 9) for _ in range(rank)]
+    batch, last = pick("", "N", "NC"), pick(False, False, True)
+    if last:
+        batch = batch[:1]
+    shape = (*[2 for _ in batch], *extents, *[3] * last)
+    layout = batch + LAYOUTS[rank] + "C" * last
+    far = rank < 3 and pick(False, False, True)
+    attributes = {
+        "strides": [pick(1, 1, 2, 3, *[40] * far) for _ in extents],
+        "dilations": [pick(1, 1, 2, 3, *[30] * far) for _ in extents],
+        "pads": [pick(0, 1, 2, 3, *[30, 100] * far) for _ in extents * 2],
+        "ceil_mode": pick(True, False, False),
+        "ceil_rule": pick("clip", "keep"),
+        "border": pick(*PADDED),
+        "nan": pick("propagate", "ignore"),
+        "layout": layout,
+    }
+    floats = dtype in ("float16", "float32", "float64", "bfloat16")
+    if attributes["border"] == "constant":
+        attributes["border_value"] = pick(None, 0, 1, *[-2.5, NAN, np.inf] * floats)
+    if pick(*[False] * 5, True):
+        attributes.update(pads=0, auto_pad=pick("SAME_UPPER", "SAME_LOWER", "VALID"))
+    name = pick(*POOLS)
+    if name == "avg_pool":
+        attributes["numerics"] = pick("pairwise", "pairwise", "exact", "sequential")
+        attributes["beyond"] = pick("drop", "count")
+        if pick(False, False, True):
+            attributes["divisor"] = pick(1, 3, -2)
+            attributes["dtype"] = None if floats else "float64"
+        elif not floats:
+            attributes["rounding"] = pick("half_even", "half_away", "trunc", "floor")
+    elif pick(True, False):
+        attributes.update(return_indices=True, index_axis=pick(0, -1))
+        if last:
+            attributes["index_layout"] = pick("NCHW", "NHWC")
+    kernel = [pick(1, 2, 3, 5, *[17, 200] * far) for _ in extents]
+    return name, values(rng, shape, dtype), kernel, attributes
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["copied", "far"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_random_configurations(monkeypatch, dtype, far):
+    """Each is compared with the twin: by copies, and by the trees that far padding needs."""
+    if far:
+        monkeypatch.setattr(borders, "MOST_SHARE", 0)
+        monkeypatch.setattr(borders, "FEW", 0)
+    rng = np.random.default_rng(DTYPES.index(dtype))
+    for _ in range(30):
+        name, x, kernel, attributes = random_case(rng, dtype)
+        try:
+            expected = getattr(reference, name)(x, kernel, **attributes)
+        except ValueError:
+            with pytest.raises(ValueError):
+                getattr(fastpool, name)(x, kernel, **attributes)
+            continue
+        assert_same(getattr(fastpool, name)(x, kernel, **attributes), expected)
+
+
+@pytest.mark.parametrize("border", PADDED)
+@pytest.mark.parametrize("name", POOLS)
+def test_np_pad(name, border):
+    """In floor mode a border is np.pad, bit for bit."""
+    rng = np.random.default_rng(5)
+    for size, pad in [(1, 1), (1, 100), (2, 5), (3, 300), (7, 3), (40, 6)]:
+        x = rng.normal(size=(size, 6)).astype(np.float32)
+        before, after = rng.integers(0, pad + 1, 2)
+        for kernel, stride in [(1, 1), (3, 1), (3, 2), (4, 3)]:
+            if kernel > size + before + after:
+                continue
+            pads = before, 2, after, 3
+            with_border = {"pads": pads, "border": border}
+            padded = np.pad(x, ((before, after), (2, 3)), PADDED[border])
+            pool, attributes = getattr(fastpool, name), {"strides": stride, "layout": "HW"}
+            y = pool(x, kernel, **attributes, **with_border)
+            np.testing.assert_array_equal(y, pool(padded, kernel, **attributes), strict=True)
+
+
+@pytest.mark.parametrize("border", PADDED)
+def test_time_follows_the_array(border):
+    """Neither long windows nor far padding are looped over."""
+    x = np.arange(12, dtype=np.float32)
+    start = time.perf_counter()
+    for name in POOLS:
+        far = {"layout": "W", "border": border}
+        for dtype in ("float32", "int32"):
+            y = getattr(fastpool, name)(x.astype(dtype), 10**9 + 1, pads=5 * 10**8, **far)
+            assert y.shape == x.shape
+        y = getattr(fastpool, name)(x, 3, strides=10**8, dilations=10**8, pads=10**9, **far)
+        assert y.size == 19
+    assert time.perf_counter() - start < 5
+
+
+def test_mean_of_nearly_everything():
+    x = np.arange(12)
+    y = fastpool.avg_pool(x, 10**9 + 1, pads=5 * 10**8, layout="W", border="wrap", dtype="float64")
+    np.testing.assert_allclose(y, 5.5, rtol=1e-7)
+    y = fastpool.avg_pool(
+        x, 10**9 + 1, pads=5 * 10**8, layout="W", border="nearest", rounding="floor"
+    )
+    assert set(y.tolist()) <= {5, 6}
+
+
+def test_indices_name_the_element():
+    """The first tap wins, and a constant has -1."""
+    x = np.array([5, 1, 5, 2])
+    pool = {"layout": "W", "return_indices": True}
+    y, z = fastpool.max_pool(x, 3, pads=1, border="wrap", **pool)
+    assert z.tolist() == [0, 0, 2, 2] and x[z].tolist() == y.tolist()
+    y, z = fastpool.max_pool(x, 3, pads=2, border="mirror", **pool)
+    assert z.tolist() == [2, 0, 0, 2, 2, 2]
+    y, z = fastpool.max_pool(x, 2, pads=1, border="constant", border_value=2, **pool)
+    assert y.tolist() == [5, 5, 5, 5, 2] and z.tolist() == [0, 0, 2, 2, 3]
+    y, z = fastpool.min_pool(x, 2, pads=1, border="constant", border_value=1, **pool)
+    assert y.tolist() == [1, 1, 1, 2, 1] and z.tolist() == [-1, 1, 1, 3, -1]
+
+
+def test_a_zero_is_count_include_pad():
+    x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    given = {"pads": 1, "layout": "HW"}
+    plan = fastpool.plan_avg_pool(x.shape, x.dtype, 3, border="constant", **given)
+    assert plan == fastpool.plan_avg_pool(x.shape, x.dtype, 3, count_include_pad=True, **given)
+
+
+@pytest.mark.parametrize("border", ["reflect", "mirror", "nearest"])
+def test_centred_windows_of_maxima_need_no_border(border):
+    x = np.random.default_rng(0).integers(0, 255, (9, 11), np.uint8)
+    for kernel in (1, 3, 5):
+        given = {"pads": kernel // 2, "layout": "HW"}
+        y = fastpool.max_pool(x, kernel, border=border, **given)
+        np.testing.assert_array_equal(y, fastpool.max_pool(x, kernel, **given))
+
+
+def test_outputs_and_strided_inputs():
+    x = np.arange(48, dtype=np.int16).reshape(6, 8).astype(">i2")[::-1, ::2]
+    given = {"pads": 2, "layout": "HW", "border": "wrap", "return_indices": True}
+    y, z = fastpool.min_pool(x.astype("i2"), 4, **given)
+    out, out_indices = np.empty_like(y), np.empty_like(z)
+    results = fastpool.min_pool(x, 4, out=out, out_indices=out_indices, **given)
+    assert results[0] is out and results[1] is out_indices
+    np.testing.assert_array_equal(out, y)
+    np.testing.assert_array_equal(out_indices, z)
+    with pytest.raises(ValueError, match="out: overlaps x"):
+        fastpool.min_pool(y, 1, out=y, layout="HW", border="wrap")
+
+
+def test_plans():
+    given = {"pads": 1, "layout": "HW", "border": "constant"}
+    plan = fastpool.plan_min_pool((4, 5), "float32", 3, border_value=NAN, **given)
+    copy = pickle.loads(pickle.dumps(plan))
+    assert copy == plan and hash(copy) == hash(plan)
+    assert (plan.border, plan.border_value != plan.border_value) == ("constant", True)
+    assert "border='constant', border_value=nan" in repr(plan)
+    assert '"constant" along H, W: padding is nan' in plan.explain()
+    assert plan != fastpool.plan_min_pool((4, 5), "float32", 3, border_value=1, **given)
+    with pytest.raises(ValueError, match='plan: expected border "ignore" for a tile'):
+        plan.tile(np.s_[:2])
+    far = fastpool.plan_max_pool((4,), "int8", 10**6, pads=5 * 10**5, border="wrap", layout="W")
+    assert "NumPy" in far.explain()
+    mean = fastpool.plan_avg_pool((4, 5), "float32", 3, **{**given, "border": "mirror"})
+    assert "padding counts (border)" in mean.explain()
+
+
+@pytest.mark.parametrize(
+    "error, text, given",
+    [
+        (
+            ValueError,
+            'border: expected one of "ignore".*np.pad: symmetric',
+            {"border": "symmetric"},
+        ),
+        (TypeError, "border: expected one of", {"border": 1}),
+        (TypeError, "border: expected one of", {"border": ("wrap",)}),
+        (ValueError, "border_value: expected None", {"border_value": 0}),
+        (ValueError, "border_value: expected None", {"border": "wrap", "border_value": 0}),
+        (ValueError, "that uint8 holds", {"border": "constant", "border_value": 256}),
+        (ValueError, "that uint8 holds", {"border": "constant", "border_value": 1.5}),
+        (ValueError, "that uint8 holds", {"border": "constant", "border_value": NAN}),
+        (TypeError, "border_value: expected a number", {"border": "constant", "border_value": "0"}),
+    ],
+)
+@pytest.mark.parametrize("name", POOLS)
+def test_bad_arguments(name, error, text, given):
+    with pytest.raises(error, match=text):
+        getattr(fastpool, name)(np.zeros((3, 3), np.uint8), 3, pads=1, layout="HW", **given)
+
+
+def test_no_elements():
+    x = np.zeros((0, 3), np.float32)
+    with pytest.raises(ValueError, match='x: expected elements .* border "wrap"'):
+        fastpool.max_pool(x, 2, pads=1, layout="HW", border="wrap")
+    y = fastpool.max_pool(x, 2, pads=1, layout="HW", border="constant", border_value=3)
+    np.testing.assert_array_equal(y, np.full((1, 4), 3, np.float32))
+    with pytest.raises(ValueError, match="count_include_pad"):
+        fastpool.avg_pool(
+            np.ones((1, 3)), 1, pads=1, layout="HW", border="wrap", count_include_pad=True
+        )
