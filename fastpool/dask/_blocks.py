@@ -13,10 +13,27 @@ import numpy as np
 
 from .._api import blocks
 from .._planning import arguments
-from .._planning.arguments import shown
+from .._planning.blocks import levels as block_sizes
+from .._planning.blocks import resolve
 
 
-def block_reduce(x, block_size, func, *, num_threads=1, **attributes):
+def block_reduce(
+    x,
+    block_size,
+    func,
+    *,
+    edge="keep",
+    dtype=None,
+    rounding="half_even",
+    ddof=0,
+    numerics="pairwise",
+    nan="propagate",
+    nodata=None,
+    where=None,
+    min_count=None,
+    return_counts=False,
+    num_threads=1,
+):
     """Reduce every block of a dask array to one element.
 
     Parameters
@@ -24,14 +41,12 @@ def block_reduce(x, block_size, func, *, num_threads=1, **attributes):
     x : dask.array.Array
         Input, in any chunks. Along axes with blocks of more than one element, chunks are cut anew
         where blocks end.
-    block_size : int or sequence of int
-        Elements of a block along every axis, or along each.
-    func : str
-        The statistic, as in :func:`fastpool.block_reduce`.
+    where : numpy.ndarray or dask.array.Array of bool, optional
+        Elements where this is False are missing. It is broadcast to the shape of `x`.
+    block_size, func, edge, dtype, rounding, ddof, numerics, nan, nodata, min_count, return_counts
+        As in :func:`fastpool.block_reduce`.
     num_threads : int
         The number of threads for a chunk, at least 1.
-    **attributes
-        Those of :func:`fastpool.block_reduce`, except `out`. `where` may be a dask array.
 
     Returns
     -------
@@ -64,52 +79,55 @@ def block_reduce(x, block_size, func, *, num_threads=1, **attributes):
            [32, 35]])
     """
     check(x, "x")
-    where = attributes.pop("where", None)
-    attributes["num_threads"] = 1 if num_threads is None else num_threads
-    # An array without elements finds bad arguments, and the types of results.
-    metas = blocks.block_reduce(
-        np.empty((0,) * x.ndim, x.dtype),
-        block_size,
-        func,
-        where=None if where is None else np.empty((0,) * x.ndim, _mask_dtype(where)),
-        **attributes,
-    )
-    sizes = list(block_size) if arguments.is_sequence(block_size) else [block_size] * x.ndim
-    sizes = [operator.index(size) for size in sizes]
-    if where is not None:
-        try:
-            where = da.broadcast_to(where, x.shape)
-        except ValueError:
-            raise ValueError(
-                f"where: expected a shape that broadcasts to {x.shape}, got {where.shape}"
-            ) from None
-    edge = attributes.get("edge")
-    for axis, size in enumerate(sizes):
-        rest = x.shape[axis] % size
-        if rest and edge == "exact":
-            raise ValueError(
-                f"block_size[{axis}]: {size} does not divide the extent {x.shape[axis]} of x, and "
-                f'edge is "exact"'
-            )
-        if rest and edge == "trim":
-            cut = (*[slice(None)] * axis, slice(x.shape[axis] - rest))
-            x, where = x[cut], None if where is None else where[cut]
-    chunks = tuple(map(_whole_blocks, x.chunks, sizes))
-    x = x.rechunk(chunks)
-    masks = () if where is None else (where.rechunk(chunks),)
-    outputs = tuple(
+    num_threads = 1 if num_threads is None else num_threads
+    options = {
+        "rounding": rounding, "ddof": ddof, "numerics": numerics, "nan": nan, "nodata": nodata,
+        "min_count": min_count, "num_threads": num_threads,
+    }  # fmt: skip
+    plan = resolve(
+        x.shape, arguments.dtype_name(x.dtype, "x"), block_size, func, edge=edge,
+        result_dtype=dtype, masked=where is not None, **options,
+    )  # fmt: skip
+    chunks = [
+        _whole_blocks(lengths, size, taken)
+        for lengths, size, taken in zip(x.chunks, plan.blocks, plan.taken, strict=True)
+    ]
+    arrays = [x] if where is None else [x, _mask(where, x.shape)]
+    arrays = [array[plan.kept].rechunk(chunks) for array in arrays]
+    counts = tuple(
         tuple(-(-length // size) for length in lengths)
-        for lengths, size in zip(chunks, sizes, strict=True)
+        for lengths, size in zip(chunks, plan.blocks, strict=True)
     )
-    both = isinstance(metas, tuple)
-    reduce = partial(_chunk, block_size=sizes, func=func, **attributes)
-    y = da.map_blocks(reduce, x, *masks, chunks=outputs, meta=metas[0] if both else metas)
-    if not both:
+    kind = x.dtype.newbyteorder("=")
+    kind = kind if plan.result_dtype == plan.dtype else np.dtype(plan.result_dtype)
+    metas = [np.empty((0,) * x.ndim, dtype) for dtype in (kind, np.int64)]
+    reduce = partial(
+        _chunk, block_size=plan.blocks, func=func, dtype=dtype, return_counts=return_counts,
+        **options,
+    )  # fmt: skip
+    y = da.map_blocks(reduce, *arrays, chunks=counts, meta=metas[0])
+    if not return_counts:
         return y
     return tuple(y.map_blocks(operator.getitem, i, meta=meta) for i, meta in enumerate(metas))
 
 
-def pyramid(x, levels, factor=2, func="mean", *, num_threads=1, **attributes):
+def pyramid(
+    x,
+    levels,
+    factor=2,
+    func="mean",
+    *,
+    edge="keep",
+    dtype=None,
+    rounding="half_even",
+    ddof=0,
+    numerics="pairwise",
+    nan="propagate",
+    nodata=None,
+    where=None,
+    min_count=None,
+    num_threads=1,
+):
     """Reduce a dask array to smaller and smaller levels, each from `x` itself.
 
     Parameters
@@ -120,8 +138,8 @@ def pyramid(x, levels, factor=2, func="mean", *, num_threads=1, **attributes):
         The number of levels, 1 to 64, without `x`.
     factor : int or sequence of int
         Level l has blocks of ``factor ** l`` elements, along every axis or along each.
-    func, num_threads, **attributes
-        As in :func:`block_reduce`, except `return_counts`.
+    func, edge, dtype, rounding, ddof, numerics, nan, nodata, where, min_count, num_threads
+        As in :func:`block_reduce`.
 
     Returns
     -------
@@ -143,21 +161,13 @@ def pyramid(x, levels, factor=2, func="mean", *, num_threads=1, **attributes):
     [[0.5, 2.5, 4.5, 6.5, 8.5], [1.5, 5.5, 8.5]]
     """
     check(x, "x")
-    levels = arguments.as_count(levels, "levels", 1, most=64)
-    if arguments.is_sequence(factor):
-        expected = f"an int or {x.ndim} ints, one per axis"
-        factors = arguments.as_counts(factor, "factor", 1, (x.ndim,), expected)
-    else:
-        expected = "an int or a sequence of ints"
-        factors = (arguments.as_count(factor, "factor", 1, expected),) * x.ndim
-    if set(factors) == {1}:
-        raise ValueError(f"factor: expected more than 1 along an axis, got {shown(factor)}")
-    if "return_counts" in attributes:
-        raise TypeError("pyramid() got an unexpected keyword argument 'return_counts'")
-    return [
-        block_reduce(x, [f**level for f in factors], func, num_threads=num_threads, **attributes)
-        for level in range(1, levels + 1)
-    ]
+    options = {
+        "edge": edge, "dtype": dtype, "rounding": rounding, "ddof": ddof, "numerics": numerics,
+        "nan": nan, "nodata": nodata, "where": where, "min_count": min_count,
+        "num_threads": num_threads,
+    }  # fmt: skip
+    sizes = block_sizes(levels, factor, x.shape)
+    return [block_reduce(x, block_size, func, **options) for block_size in sizes]
 
 
 def check(x, name):
@@ -170,21 +180,24 @@ def check(x, name):
         )
 
 
-def _mask_dtype(where):
-    """Return the type of the elements of `where`, which is a NumPy array or one of dask."""
-    if not isinstance(where, (np.ndarray, np.bool_, da.Array)):
-        raise TypeError(
-            f"where: expected an array of bool of NumPy or dask, got {type(where).__name__}"
-        )
-    return where.dtype
+def _mask(where, shape):
+    """Return `where` as a dask array of bool of a shape."""
+    where = where if isinstance(where, da.Array) else np.asarray(where)
+    if where.dtype != np.bool_:
+        raise TypeError(f"where: expected bool, got {where.dtype}")
+    try:
+        return da.broadcast_to(where, shape)
+    except ValueError:
+        raise ValueError(
+            f"where: expected a shape that broadcasts to {shape}, got {where.shape}"
+        ) from None
 
 
-def _whole_blocks(lengths, size):
-    """Return chunks that end with a block: each reaches to the end of a block that it began."""
+def _whole_blocks(lengths, size, taken):
+    """Return chunks up to `taken` that end with a block: each takes all of a block it begins."""
     if size == 1:
         return lengths
-    extent = sum(lengths)
-    ends = {min(-(-end // size) * size, extent) for end in accumulate(lengths)}
+    ends = {min(-(-end // size) * size, taken) for end in accumulate(lengths)}
     return tuple(stop - start for start, stop in pairwise(sorted({0, *ends}))) or (0,)
 
 
