@@ -123,4 +123,4 @@ def _reduce_slab(plan, part, x, where, y, counts):
         _count(plan, x, where, counts)
         y[counts < max(1, plan.need)] = plan.missing if plan.need else 0
     if flags is not None:
-        y[flags & (counts >= plan.need)] = np.nan
+        y[flags if counts is None else flags & (counts >= plan.need)] = np.nan

@@ -125,12 +125,12 @@ def block_reduce(
     """
     if unknown or more:
         raise unexpected(block_reduce, unknown, more)
-    from .._planning import blocks  # here, so that importing fastpool stays fast
-    from ._block_routes import reduce_into
-
     results = routed(block_reduce, x, locals()) if type(x) is not np.ndarray else None
     if results is not None:
         return results
+    from .._planning import blocks  # here, so that importing fastpool stays fast
+    from ._block_routes import reduce_into
+
     x = _input(x)
     plan = blocks.resolve(
         x.shape, element_type(x), block_size, func, edge=edge, result_dtype=dtype,
@@ -233,11 +233,11 @@ def pyramid(
     """
     if unknown or more:
         raise unexpected(pyramid, unknown, more)
-    from .._planning.blocks import levels as block_sizes  # here, so that importing stays fast
-
     results = routed(pyramid, x, locals()) if type(x) is not np.ndarray else None
     if results is not None:
         return results
+    from .._planning.blocks import levels as block_sizes  # here, so that importing stays fast
+
     x = _input(x)
     options = {
         "edge": edge, "dtype": dtype, "rounding": rounding, "ddof": ddof, "numerics": numerics,

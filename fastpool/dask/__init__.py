@@ -7,7 +7,6 @@ because dask runs several blocks at once.
 """
 
 import operator
-from math import isnan
 
 import numpy as np
 
@@ -47,11 +46,14 @@ except ModuleNotFoundError as missing:
         raise
     raise ImportError('fastpool.dask needs dask: pip install "fastpool[dask]"') from None
 
+from ._blocks import block_reduce, check, pyramid
+
 __all__ = [
     "adaptive_avg_pool",
     "adaptive_max_pool",
     "adaptive_min_pool",
     "avg_pool",
+    "block_reduce",
     "global_avg_pool",
     "global_lp_pool",
     "global_max_pool",
@@ -60,6 +62,7 @@ __all__ = [
     "max_pool",
     "max_unpool",
     "min_pool",
+    "pyramid",
 ]
 
 # The element types that some plans take. Others take all.
@@ -489,12 +492,12 @@ def max_unpool(x, indices, kernel_shape, *, num_threads=1, **attributes):
     array([[0, 0, 0, 3, 0, 5],
            [6, 0, 0, 0, 0, 0]])
     """
-    _check(x, "x")
+    check(x, "x")
     if indices is None:  # dask would make an array of it
         raise TypeError("indices: expected an array, got None")
     if not isinstance(indices, da.Array):
         indices = da.from_array(indices, x.chunks)
-    _check(indices, "indices")
+    check(indices, "indices")
     check_indices(indices, x.shape)
     plan = make_unpool_plan(x.shape, kernel_shape, num_threads=num_threads, **attributes)
     windows = dict(zip(plan.spatial, plan.windows, strict=True))
@@ -515,7 +518,7 @@ def max_unpool(x, indices, kernel_shape, *, num_threads=1, **attributes):
 
 def _planned(make, x, *windows, num_threads, **attributes):
     """Return the plan that `make` returns for the array in one piece."""
-    _check(x, "x")
+    check(x, "x")
     num_threads = 1 if num_threads is None else num_threads
     dtype = arguments.dtype_name(x.dtype, "x", _ELEMENTS.get(make, DTYPES))
     plan = make(x.shape, dtype, *windows, num_threads=num_threads, **attributes)
@@ -552,15 +555,6 @@ def _reduced(function, x, plan, keepdims):
     if isinstance(results, tuple):
         return tuple(result.squeeze(plan.spatial) for result in results)
     return results.squeeze(plan.spatial)
-
-
-def _check(x, name):
-    if not isinstance(x, da.Array):
-        raise TypeError(f"{name}: expected a dask.array.Array, got {type(x).__name__}")
-    if any(map(isnan, x.shape)):
-        raise ValueError(
-            f"{name}: sizes of chunks are unknown, {x.chunks}; its compute_chunk_sizes() finds them"
-        )
 
 
 def _blocks(name, parts):

@@ -27,14 +27,17 @@ from ._adaptive import (
     global_max_pool,
     global_min_pool,
 )
+from ._coarsen import coarsen
 from ._dims import Axes, check, pooled
 from ._lp import global_lp_pool, lp_pool
+from ._rolling import rolling
 
 __all__ = [
     "adaptive_avg_pool",
     "adaptive_max_pool",
     "adaptive_min_pool",
     "avg_pool",
+    "coarsen",
     "global_avg_pool",
     "global_lp_pool",
     "global_max_pool",
@@ -44,6 +47,7 @@ __all__ = [
     "max_pool",
     "max_unpool",
     "min_pool",
+    "rolling",
 ]
 
 
