@@ -46,12 +46,24 @@ def _count(plan, x, where, counts):
 
 
 def _pool(plan, x, y):
-    """Pool the blocks of x into y."""
-    x, kernel, pads, layout = _as_windows(x, plan.blocks)
+    """Pool the blocks of x into y, as windows.
+
+    Axes that stay as they are become batch and channels.
+    """
+    reduced = [axis for axis, block in enumerate(plan.blocks) if block > 1] or [x.ndim - 1]
+    first, stop = reduced[0], reduced[-1] + 1
+    windows = map(_window, x.shape[first:stop], plan.blocks[first:stop])
+    kernel, pads = zip(*windows, strict=True)
+    lead, channels = math.prod(x.shape[:first]), math.prod(x.shape[stop:])
+    before, after = ((lead,), (channels,)) if channels > 1 else ((lead, 1), ())
     options = {
-        "strides": kernel, "pads": pads, "ceil_mode": True, "layout": layout,
-        "nan": "ignore" if plan.ignores_nan else "propagate", "num_threads": plan.num_threads,
+        "strides": kernel, "pads": (0,) * len(kernel) + pads, "ceil_mode": True,
+        "layout": "NHWC" if after else "NCHW", "num_threads": plan.num_threads,
+        "nan": "ignore" if plan.ignores_nan else "propagate",
     }  # fmt: skip
+    x = x.reshape(*before, *x.shape[first:stop], *after)
+    if y.flags.c_contiguous:
+        options["out"] = y.reshape(*before, *y.shape[first:stop], *after)
     if plan.function in ("max", "min"):
         pooled = (max_pool if plan.function == "max" else min_pool)(x, kernel, **options)
     else:
@@ -59,30 +71,18 @@ def _pool(plan, x, y):
             x, kernel, dtype=plan.result_dtype, rounding=plan.rounding,
             divisor=1 if plan.function == "sum" else None, numerics=plan.numerics, **options,
         )  # fmt: skip
-    y[...] = pooled.reshape(y.shape)
+    if "out" not in options:
+        y[...] = pooled.reshape(y.shape)
 
 
-def _as_windows(x, blocks):
-    """Return an array as a pooling takes it, and kernel_shape, pads and layout.
+def _window(extent, block):
+    """Return the window and the padding at its end for blocks of an axis.
 
-    Axes that stay as they are become batch and channels. A block that is longer than its axis is
-    the window of the same tree of additions: one over twice the taps has nothing in its other half.
-    The rest of such a window is padding.
+    If a block is twice as long as its axis, its tree of additions has nothing in one half.
     """
-    reduced = [axis for axis, block in enumerate(blocks) if block > 1] or [x.ndim - 1]
-    first, stop = reduced[0], reduced[-1] + 1
-    kernel, pads = [], []
-    for extent, block in zip(x.shape[first:stop], blocks[first:stop], strict=True):
-        while extent <= block // 2:
-            block //= 2
-        kernel.append(block)
-        pads.append(max(0, block - extent))
-    lead, channels = math.prod(x.shape[:first]), math.prod(x.shape[stop:])
-    if channels > 1:
-        x, layout = x.reshape(lead, *x.shape[first:stop], channels), "NHWC"
-    else:
-        x, layout = x.reshape(lead, 1, *x.shape[first:stop]), "NCHW"
-    return x, kernel, [0] * len(kernel) + pads, layout
+    while extent <= block // 2:
+        block //= 2
+    return block, max(0, block - extent)
 
 
 def _reduce_slabs(plan, x, where, y, counts):

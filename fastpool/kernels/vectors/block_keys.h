@@ -35,29 +35,33 @@ static VECTORISED void OF_KEY(mark)(KEY *row, uint8_t *there, KEY *count, const 
     const KEY first = (KEY)r->nodata[0], second = (KEY)r->nodata[1], inverted = (KEY)r->inverted;
     const KEY has_nodata = (KEY)r->has_nodata, ignores_nan = (KEY)r->ignores_nan;
     const KEY filler = (KEY)r->filler;
+    KEY absent[LANES];
     if (r->all_there) {
         EACH_LANE row[i] ^= (KEY)(flip ^ inverted), count[i]++;
         return;
     }
+    EACH_LANE absent[i] = there[i] ? 0 : -1;
     EACH_LANE {
         KEY b = row[i], key = (KEY)(b ^ flip ^ (b >> (KEY_BITS - 1) & fold));
         KEY nan = (KEY)(key > infinity || key < (KEY)~infinity ? -1 : 0);
         KEY none = (KEY)((key == first || key == second ? -1 : 0) & has_nodata);
-        none |= (nan & ignores_nan) | (there[i] ? 0 : -1);
+        none |= (nan & ignores_nan) | absent[i];
         key = nan ? KEY_MOST : (KEY)(key ^ inverted);
         row[i] = none ? filler : key;
-        there[i] = (uint8_t)(none ? 0 : 1);
+        absent[i] = none;
         count[i] = (KEY)(count[i] + 1 + none);
     }
+    EACH_LANE there[i] = (uint8_t)(absent[i] + 1);
 }
 
 /* Turn keys back into the bits of elements. */
-static VECTORISED void OF_KEY(restore)(uint64_t *bits, const KEY *keys, int n,
-                                       const key_rule_t *r) {
+static VECTORISED void OF_KEY(restore)(uint64_t *bits, KEY *keys, int n, const key_rule_t *r) {
+    const KEY flip = (KEY)r->flip, fold = (KEY)r->fold, inverted = (KEY)r->inverted;
     for (int i = 0; i < n; i++) {
-        KEY key = keys[i] == KEY_MOST && r->fold ? KEY_MOST : (KEY)(keys[i] ^ (KEY)r->inverted);
-        bits[i] = (uint64_t)(key ^ (KEY)r->flip ^ (key >> (KEY_BITS - 1) & (KEY)r->fold));
+        KEY key = keys[i] == KEY_MOST && fold ? KEY_MOST : (KEY)(keys[i] ^ inverted);
+        keys[i] = (KEY)(key ^ flip ^ (key >> (KEY_BITS - 1) & fold));
     }
+    for (int i = 0; i < n; i++) bits[i] = (uint64_t)keys[i];
 }
 
 /* Is a nonzero byte of a bool an element of 1? */
@@ -302,8 +306,8 @@ static void OF_KEY(list_spread)(block_lanes_t *to, const KEY *keys, double *x, p
         for (ptrdiff_t i = 0; i < n; i++) {
             uint64_t bits;
             if (r->fold) {
-                OF_KEY(restore)(&bits, &keys[i], 1, r);
-                KEY element = (KEY)bits;
+                KEY element = keys[i];
+                OF_KEY(restore)(&bits, &element, 1, r);
                 to_doubles_of((int)rule->code)(&x[i], &element, 1, 0);
             } else
                 x[i] = OF_KEY(key_difference)(keys[i], keys[0]);

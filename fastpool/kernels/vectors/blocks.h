@@ -203,47 +203,57 @@ INLINE void set_variance(uint64_t *bits, double variance, double scale, const bl
     *bits = rule->result == F32 ? f32_bits((float)variance) : f64_bits(variance);
 }
 
+/* Bytes as wide as the doubles that they choose from: a loop over both is long code. */
+static VECTORISED void widen(int64_t *to, const uint8_t *from) { EACH_LANE to[i] = from[i]; }
+
 /* Set the variances of columns. Exact numbers, integers of at most 17 bits, need no mean. */
 static VECTORISED void column_variances(block_lanes_t *to, double (*x)[LANES],
                                         const uint8_t (*there)[LANES], int taps, int exact,
                                         double ddof) {
     double most[LANES], mean[LANES], sum[LANES], squares[LANES], part[LANES], low[LANES];
+    int64_t taken[LANES];
     EACH_LANE {
         most[i] = sum[i] = part[i] = 0;
         low[i] = INFINITY, mean[i] = -INFINITY;
     }
-    for (int t = 0; t < taps; t++)
+    for (int t = 0; t < taps; t++) {
+        widen(taken, there[t]);
         EACH_LANE {
             double v = x[t][i], size = v < 0 ? -v : v;
-            low[i] = there[t][i] && v < low[i] ? v : low[i];
-            mean[i] = there[t][i] && v > mean[i] ? v : mean[i];
-            most[i] = there[t][i] && size > most[i] ? size : most[i];
+            low[i] = taken[i] && v < low[i] ? v : low[i];
+            mean[i] = taken[i] && v > mean[i] ? v : mean[i];
+            most[i] = taken[i] && size > most[i] ? size : most[i];
         }
+    }
     EACH_LANE {
         to->x[i] = exact ? 1 : scale_of(most[i]);
         low[i] = mean[i] == low[i]; /* (all equal) */
     }
-    for (int t = 0; t < taps; t++)
+    for (int t = 0; t < taps; t++) {
+        widen(taken, there[t]);
         EACH_LANE {
-            x[t][i] = there[t][i] ? x[t][i] * to->x[i] : 0;
+            x[t][i] = taken[i] ? x[t][i] * to->x[i] : 0;
             part[i] += x[t][i];
-            if (t % 8 == 7) sum[i] += part[i], part[i] = 0;
         }
+        if (t % 8 == 7) EACH_LANE sum[i] += part[i], part[i] = 0;
+    }
     EACH_LANE {
         double n = (double)(int32_t)to->count[i];
         mean[i] = exact ? 0 : (sum[i] + part[i]) / n;
         sum[i] = squares[i] = part[i] = most[i] = 0;
     }
-    for (int t = 0; t < taps; t++)
+    for (int t = 0; t < taps; t++) {
+        widen(taken, there[t]);
         EACH_LANE {
-            double d = there[t][i] ? x[t][i] - mean[i] : 0;
+            double d = taken[i] ? x[t][i] - mean[i] : 0;
             part[i] += d;
             most[i] += d * d;
-            if (t % 8 == 7) {
-                sum[i] += part[i], squares[i] += most[i];
-                part[i] = most[i] = 0;
-            }
         }
+        if (t % 8 == 7) EACH_LANE {
+            sum[i] += part[i], squares[i] += most[i];
+            part[i] = most[i] = 0;
+        }
+    }
     EACH_LANE {
         double n = (double)(int32_t)to->count[i], by = n - ddof, variance;
         double s = sum[i] + part[i], q = squares[i] + most[i];
@@ -269,11 +279,11 @@ INLINE void set_mean(double *high, double *low, double n) {
     *low = ((*high - product) - product_error(mean, n, product) + *low) / n;
     *high = mean;
 }
-INLINE void add_square(double *high, double *low, double x, const double *mean) {
+INLINE void add_square(double *high, double *low, double x, double mean, double rest) {
     double d, error, square;
-    two_sum(x, -mean[0], &d, &error);
+    two_sum(x, -mean, &d, &error);
     square = d * d;
-    error -= mean[1];
+    error -= rest;
     *low += product_error(d, d, square) + (2 * d + error) * error;
     add_exactly(high, low, square);
 }
@@ -284,15 +294,18 @@ static int is_precise(const block_rule_t *rule) {
 /* `column_variances` of that precision. */
 static VECTORISED void precise_variances(block_lanes_t *to, double (*x)[LANES],
                                          const uint8_t (*there)[LANES], int taps, double ddof) {
-    double mean[LANES][2] = {{0}}, high[LANES] = {0}, low[LANES] = {0};
-    for (int t = 0; t < taps; t++)
-        EACH_LANE
-            add_exactly(&mean[i][0], &mean[i][1], there[t][i] ? x[t][i] : 0);
-    EACH_LANE
-        set_mean(&mean[i][0], &mean[i][1], (double)(int32_t)to->count[i]);
-    for (int t = 0; t < taps; t++)
-        EACH_LANE
-            if (there[t][i]) add_square(&high[i], &low[i], x[t][i], mean[i]);
+    double mean[LANES] = {0}, rest[LANES] = {0}, high[LANES] = {0}, low[LANES] = {0};
+    int64_t taken[LANES];
+    for (int t = 0; t < taps; t++) {
+        widen(taken, there[t]);
+        EACH_LANE add_exactly(&mean[i], &rest[i], taken[i] ? x[t][i] : 0);
+    }
+    EACH_LANE set_mean(&mean[i], &rest[i], (double)(int32_t)to->count[i]);
+    for (int t = 0; t < taps; t++) {
+        widen(taken, there[t]);
+        EACH_LANE add_square(&high[i], &low[i], taken[i] ? x[t][i] : mean[i],
+                             mean[i], taken[i] ? rest[i] : 0);
+    }
     EACH_LANE {
         double by = (double)(int32_t)to->count[i] - ddof;
         to->x[i] = by > 0 ? (high[i] + low[i]) / by : NAN;
@@ -326,7 +339,7 @@ static double list_variance(double *x, ptrdiff_t n, double ddof, int precise, do
         double two[2] = {0}, sum[2] = {0};
         for (ptrdiff_t i = 0; i < n; i++) add_exactly(&two[0], &two[1], x[i]);
         set_mean(&two[0], &two[1], (double)n);
-        for (ptrdiff_t i = 0; i < n; i++) add_square(&sum[0], &sum[1], x[i], two);
+        for (ptrdiff_t i = 0; i < n; i++) add_square(&sum[0], &sum[1], x[i], two[0], two[1]);
         return (sum[0] + sum[1]) / ((double)n - ddof);
     }
     for (ptrdiff_t i = 0; i < n; i++) {
