@@ -117,7 +117,7 @@ def _reduce_slab(plan, part, x, where, y, counts):
             flags = np.empty(y.shape, bool)
             _pool(dataclasses.replace(part, dtype="bool", function="max"), spoiled, flags)
     # A pooling gives NaN if all is missing.
-    if counts is None and (plan.need > 1 or np.isnan(y).any()):
+    if counts is None and (plan.need > 1 or flags is not None or np.isnan(y).any()):
         counts = np.empty(y.shape, np.int64)
     if counts is not None:
         _count(plan, x, where, counts)

@@ -192,7 +192,9 @@ def _nodata(value, dtype):
     """Return the number that stands for missing elements as a number of their type."""
     if value is None:
         return None
-    if not isinstance(value, (Real, np.bool_)):
+    if isinstance(value, np.generic):
+        arguments.dtype_name(value.dtype, "nodata")
+    elif not isinstance(value, Real):
         raise TypeError(f"nodata: expected a number, got {shown(value)}")
     if is_float(dtype):
         try:

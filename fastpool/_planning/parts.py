@@ -27,11 +27,7 @@ class Tile(NamedTuple):
 
 def tile(plan, outputs):
     """Return the `Tile` of a plan that gives the slices `outputs` of its output."""
-    if getattr(plan, "borders", ()):
-        raise ValueError(
-            f'plan: expected border "ignore" for a tile, got {plan.border!r}: its padding may hold '
-            "elements from anywhere; pad x, and plan without pads"
-        )
+    check_has_parts(plan)
     bounds = _bounds(outputs, plan.output_shape)
     parts = dict(zip(plan.spatial, plan.axes, strict=True))
     read, axes = list(bounds), []
@@ -51,6 +47,15 @@ def tile(plan, outputs):
         **plan.in_part(read),
     )
     return Tile(smaller, *(tuple(slice(*ends) for ends in box) for box in (read, bounds)))
+
+
+def check_has_parts(plan):
+    """Raise ValueError if a plan has a border: its padding may hold elements from anywhere."""
+    if getattr(plan, "borders", ()):
+        raise ValueError(
+            f'border: expected "ignore" for a pooling in parts (tiles, chunks, files), got '
+            f"{shown(plan.border)}; pad x, and pool without pads"
+        )
 
 
 def part(axis, first, stop):

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from .._planning.blocks import FUNCTIONS, Blocks
-from .._planning.dtypes import CODES, is_float
+from .._planning.dtypes import CODES
 from . import builds, threads
 
 ROUNDINGS = "half_even", "half_away", "trunc", "floor"
@@ -54,8 +54,8 @@ def reduce_by_kernels(plan: Blocks, x, where, y, counts):
 
 
 def bits_of(value, dtype):
-    """Return the bits of a number as an element, as an int."""
-    return int.from_bytes(np.array(value).astype(dtype).tobytes(), sys.byteorder)
+    """Return the bits of a number as an element, as a signed int."""
+    return int.from_bytes(np.array(value).astype(dtype).tobytes(), sys.byteorder, signed=True)
 
 
 def _as_bits(array):
@@ -79,12 +79,12 @@ def _regions(plan, shape):
 def _in_order_of_memory(plan, block, x, where, y, counts):
     """Return shape, taps and operands of a region for `reduce_blocks`.
 
-    Outputs and taps go through memory in its order. Taps whose floats are added do not: their order
-    is that of the axes, so that results do not depend on strides.
+    Outputs and taps go through memory in its order. Taps that are added as floats do not: their
+    order is that of the axes, so that results do not depend on strides.
     """
     order = sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]) or -sys.maxsize)
     outputs = [axis for axis in order if y.shape[axis] > 1] or [0]
-    adds = plan.function in ("var", "std") and is_float(plan.dtype)
+    adds = plan.function in ("var", "std")
     taps = [axis for axis in (range(x.ndim) if adds else order) if block[axis] > 1] or [0]
 
     def operand(array, reads):
@@ -92,13 +92,10 @@ def _in_order_of_memory(plan, block, x, where, y, counts):
             return None
         factors = block if reads else (1,) * x.ndim
         steps = [array.strides[axis] * factors[axis] for axis in outputs]
-        return array, steps, [array.strides[axis] for axis in taps] if reads else ()
+        return array, steps, [array.strides[axis] for axis in taps] if reads else None
 
     return (
         [y.shape[axis] for axis in outputs],
         [block[axis] for axis in taps],
-        operand(x, True),
-        operand(where, True),
-        operand(y, False),
-        operand(counts, False),
+        (operand(x, True), operand(where, True), operand(y, False), operand(counts, False)),
     )

@@ -105,7 +105,8 @@ class Bordered:
         for place, outputs in self.competing:
             for chosen in outputs:
                 view = into[0][(slice(None),) * place + (chosen,)]
-                self._better(view, view.dtype.type(self.plan.border_value), out=view)
+                with np.errstate(invalid="ignore"):
+                    self._better(view, view.dtype.type(self.plan.border_value), out=view)
         if self.competing:
             fill_empty(self.plan, (into[0], self.plan.of_nothing))
 

@@ -24,6 +24,7 @@ from .._api.minimum import plan_adaptive_min_pool, plan_global_min_pool, plan_mi
 from .._planning import arguments
 from .._planning.dtypes import DTYPES, FLOATS
 from .._planning.max_unpool import check_indices
+from .._planning.parts import check_has_parts
 from .._plans import make_unpool_plan
 from ._chunks import (
     arranged,
@@ -520,7 +521,9 @@ def _planned(make, x, *windows, num_threads, **attributes):
     check(x, "x")
     num_threads = 1 if num_threads is None else num_threads
     dtype = arguments.dtype_name(x.dtype, "x", _ELEMENTS.get(make, DTYPES))
-    return make(x.shape, dtype, *windows, num_threads=num_threads, **attributes)
+    plan = make(x.shape, dtype, *windows, num_threads=num_threads, **attributes)
+    check_has_parts(plan)
+    return plan
 
 
 def _pooled(function, x, plan):

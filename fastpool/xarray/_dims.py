@@ -109,10 +109,6 @@ def pooled(function, x, axes, plan, attributes):
     else:
         from .. import dask
 
-        border = attributes.pop("border", None)
-        if border not in (None, "ignore"):
-            raise ValueError(f'border: expected "ignore" for an array in chunks, got {border!r}')
-        attributes.pop("border_value", None)
         results = getattr(dask, function)(axes.data(x), **attributes)
     windows = dict(zip(axes.spatial, plan.axes, strict=True))
     coords = _centred(x.coords, {dim: windows[dim] for dim in axes.pooled})

@@ -25,7 +25,8 @@ class Given(NamedTuple):
 class GivenSize(NamedTuple):
     output_size: tuple[int, ...]
 
-class Border(NamedTuple): ...
+class Border(NamedTuple):
+    mode: str
 
 class Axis(NamedTuple):
     @property

@@ -205,7 +205,7 @@ def test_plans():
     assert "border='constant', border_value=nan" in repr(plan)
     assert '"constant" along H, W: padding is nan' in plan.explain()
     assert plan != fastpool.plan_min_pool((4, 5), "float32", 3, border_value=1, **given)
-    with pytest.raises(ValueError, match='plan: expected border "ignore" for a tile'):
+    with pytest.raises(ValueError, match='border: expected "ignore" for a pooling in parts'):
         plan.tile(np.s_[:2])
     far = fastpool.plan_max_pool((4,), "int8", 10**6, pads=5 * 10**5, border="wrap", layout="W")
     assert "NumPy" in far.explain()
@@ -247,3 +247,34 @@ def test_no_elements():
         fastpool.avg_pool(
             np.ones((1, 3)), 1, pads=1, layout="HW", border="wrap", count_include_pad=True
         )
+
+
+def test_files_refuse_a_border(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(12.0).reshape(3, 4))
+    given = {"layout": "HW", "pads": 1, "border": "wrap"}
+    with pytest.raises(ValueError, match='border: expected "ignore"'):
+        fastpool.files.max_pool(tmp_path / "x.npy", tmp_path / "y.npy", 2, **given)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+
+
+def test_other_arrays():
+    """xarray passes a border on. Chunks refuse it."""
+    xarray = pytest.importorskip("xarray")
+    import fastpool.xarray
+
+    x = np.arange(12.0).reshape(3, 4)
+    for name in POOLS:
+        y = getattr(fastpool, name)(
+            xarray.DataArray(x, dims=("a", "b")), {"a": 3, "b": 2}, pads=1, border="wrap"
+        )
+        expected = getattr(fastpool, name)(x, (3, 2), pads=1, border="wrap", layout="HW")
+        np.testing.assert_array_equal(y.values, expected)
+    dask = pytest.importorskip("dask.array")
+    refused = pytest.raises(ValueError, match='border: expected "ignore" for a pooling in parts')
+    with refused:
+        fastpool.max_pool(dask.from_array(x), 2, pads=1, border="wrap", layout="HW")
+    chunks = xarray.DataArray(dask.from_array(x), dims=("a", "b"))
+    with refused:
+        fastpool.xarray.max_pool(chunks, {"a": 2}, pads=1, border="wrap")
+    y = fastpool.xarray.max_pool(chunks, {"a": 2})
+    np.testing.assert_array_equal(y.values, fastpool.max_pool(x, (2, 1), layout="HW"))

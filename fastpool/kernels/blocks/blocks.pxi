@@ -12,9 +12,7 @@ cdef extern from "kernels/vectors/blocks.h" nogil:
         LANES
         MOST_TAPS
     ctypedef struct block_rule_t:
-        int code, function, result, rounding, ignores_nan, has_nodata, masked
-        uint64_t nodata, missing
-        int64_t need, ddof
+        int64_t code, result, masked
     ctypedef struct block_lanes_t:
         int64_t *count
         uint64_t *bits
@@ -32,6 +30,7 @@ cdef extern from "kernels/vectors/blocks.h" nogil:
 cdef enum:
     SHORT_ROW = 32              # outputs: shorter rows are taken together
     TASKS_PER_THREAD = 8
+    RULE_FIELDS = 10            # of block_rule_t, which come from Python
 
 
 cdef struct Operand:            # an array; its steps are in bytes
@@ -226,8 +225,10 @@ cdef int set_operand(Operand *to, const Blocks *b, operand, bint written) except
     to.data = array.data
     release_array(&array)
     read_integers(to.steps, steps, b.ndim)
-    read_integers(to.tap_steps, tap_steps, b.block_ndim if tap_steps else 0)
-    for t in range(b.taps if b.taps <= MOST_TAPS and tap_steps else 0):
+    if tap_steps is None:
+        return 0
+    read_integers(to.tap_steps, tap_steps, b.block_ndim)
+    for t in range(b.taps if b.taps <= MOST_TAPS else 0):
         rest = t
         for axis in range(b.block_ndim - 1, -1, -1):
             to.taps[t] += rest % b.block[axis] * to.tap_steps[axis]
@@ -235,22 +236,26 @@ cdef int set_operand(Operand *to, const Blocks *b, operand, bint written) except
     return 0
 
 
-def reduce_blocks(rule, shape, block, x, where, y, counts, int threads, int by_default):
+def reduce_blocks(rule, shape, block, operands, int threads, int by_default):
     """Reduce all blocks of a region.
 
-    `rule` are the fields of block_rule_t, `shape` the outputs per axis and `block` the taps per
-    axis, neither of them empty. The others are each (array, steps from output to output, steps
-    from tap to tap), or None. The caller holds their arrays, and knows that all places are inside
-    of them, and that `y` and `counts` share no memory with the others.
+    `rule` are the fields of block_rule_t but the last one, `shape` the outputs per axis and `block`
+    the taps per axis, neither of them empty. The operands are x, where, y and counts, each (array,
+    steps from output to output, steps from tap to tap), or None. The caller holds their arrays, and
+    knows that all places are inside of them, and that y and counts share no memory with the others.
     """
     cdef Blocks b
-    cdef int axis
+    cdef int64_t *field = <int64_t *>&b.rule
+    cdef int axis, i
     cdef Py_ssize_t tasks
     if not 1 <= len(shape) <= MAX_NDIM or not 1 <= len(block) <= MAX_NDIM:
         raise ValueError(f"{len(shape)} and {len(block)} axes")
     memset(&b, 0, sizeof(b))
-    (b.rule.code, b.rule.function, b.rule.result, b.rule.rounding, b.rule.ignores_nan,
-     b.rule.has_nodata, b.rule.nodata, b.rule.missing, b.rule.need, b.rule.ddof) = rule
+    if len(rule) != RULE_FIELDS:
+        raise ValueError(f"{len(rule)} fields of a rule, not {RULE_FIELDS}")
+    for value in rule:              # (of 64 bits also where Py_ssize_t is not)
+        field[0] = value
+        field += 1
     b.ndim, b.block_ndim = <int>len(shape), <int>len(block)
     read_integers(b.shape, shape, b.ndim)
     read_integers(b.block, block, b.block_ndim)
@@ -260,11 +265,9 @@ def reduce_blocks(rule, shape, block, x, where, y, counts, int threads, int by_d
     for axis in range(b.block_ndim):
         b.taps *= b.block[axis]
     b.itemsize = dtype_bytes[b.rule.code]
-    set_operand(&b.x, &b, x, False)
-    set_operand(&b.where, &b, where, False)
-    b.rule.masked = where is not None
-    set_operand(&b.y, &b, y, True)
-    set_operand(&b.counts, &b, counts, True)
+    for i in range(4):
+        set_operand(&b.x + i, &b, operands[i], i >= 2)
+    b.rule.masked = b.where.data != NULL
     b.row = b.shape[b.ndim - 1] if b.shape[b.ndim - 1] >= SHORT_ROW else 0
     b.chunks = (b.outputs + LANES - 1) // LANES
     if b.row:

@@ -5,7 +5,7 @@
 
 /* Return the constants of a rule. `sorted`: missing elements come last. */
 static key_rule_t OF_KEY(key_rule)(const block_rule_t *rule) {
-    const int code = rule->code, floats = is_float_code(code);
+    const int code = (int)rule->code, floats = is_float_code(code);
     const int64_t infinity = code == F16    ? 0x7c00
                              : code == BF16 ? 0x7f80
                              : code == F32  ? 0x7f800000
@@ -36,10 +36,10 @@ static VECTORISED void OF_KEY(mark)(KEY *row, uint8_t *there, KEY *count, const 
     const KEY has_nodata = (KEY)r->has_nodata, ignores_nan = (KEY)r->ignores_nan;
     const KEY filler = (KEY)r->filler;
     if (r->all_there) {
-        for (int i = 0; i < LANES; i++) row[i] ^= (KEY)(flip ^ inverted), count[i]++;
+        EACH_LANE row[i] ^= (KEY)(flip ^ inverted), count[i]++;
         return;
     }
-    for (int i = 0; i < LANES; i++) {
+    EACH_LANE {
         KEY b = row[i], key = (KEY)(b ^ flip ^ (b >> (KEY_BITS - 1) & fold));
         KEY nan = (KEY)(key > infinity || key < (KEY)~infinity ? -1 : 0);
         KEY none = (KEY)((key == first || key == second ? -1 : 0) & has_nodata);
@@ -63,15 +63,15 @@ static VECTORISED void OF_KEY(restore)(uint64_t *bits, const KEY *keys, int n,
 /* Is a nonzero byte of a bool an element of 1? */
 static void OF_KEY(one_bits)(KEY *row, int code) {
     if (code == BOOL)
-        for (int i = 0; i < LANES; i++) row[i] = row[i] != 0;
+        EACH_LANE row[i] = row[i] != 0;
 }
 
 static VECTORISED void OF_KEY(row_max)(KEY *best, const KEY *row) {
-    for (int i = 0; i < LANES; i++) best[i] = row[i] > best[i] ? row[i] : best[i];
+    EACH_LANE best[i] = row[i] > best[i] ? row[i] : best[i];
 }
 
 static VECTORISED void OF_KEY(row_sort)(KEY *lower, KEY *upper) {
-    for (int i = 0; i < LANES; i++) {
+    EACH_LANE {
         KEY a = lower[i], b = upper[i];
         lower[i] = a < b ? a : b;
         upper[i] = a < b ? b : a;
@@ -80,10 +80,10 @@ static VECTORISED void OF_KEY(row_sort)(KEY *lower, KEY *upper) {
 
 static VECTORISED void OF_KEY(row_add)(int64_t *high, int64_t *low, const KEY *row) {
 #if KEY_BITS == 64
-    for (int i = 0; i < LANES; i++) high[i] += row[i] >> 32, low[i] += row[i] & 0xffffffff;
+    EACH_LANE high[i] += row[i] >> 32, low[i] += row[i] & 0xffffffff;
 #else
     (void)high;
-    for (int i = 0; i < LANES; i++) low[i] += row[i];
+    EACH_LANE low[i] += row[i];
 #endif
 }
 
@@ -101,9 +101,9 @@ static void OF_KEY(sort_columns)(KEY (*rows)[LANES], int taps) {
 static VECTORISED void OF_KEY(longest_runs)(KEY *best, KEY (*rows)[LANES], const KEY *count,
                                             int taps) {
     KEY run[LANES], longest[LANES];
-    for (int i = 0; i < LANES; i++) run[i] = longest[i] = 1, best[i] = rows[0][i];
+    EACH_LANE run[i] = longest[i] = 1, best[i] = rows[0][i];
     for (int t = 1; t < taps; t++)
-        for (int i = 0; i < LANES; i++) {
+        EACH_LANE {
             KEY next = (KEY)(rows[t][i] == rows[t - 1][i] ? run[i] + 1 : 1);
             KEY better = (KEY)(next > longest[i] && count[i] > t ? -1 : 0);
             run[i] = next;
@@ -136,7 +136,7 @@ INLINE void OF_KEY(set_middle)(block_lanes_t *to, int i, KEY lower, KEY upper, K
         OF_KEY(restore)(bits, keys, 2, r);
         for (int k = 0; k < 2; k++) {
             KEY element = (KEY)bits[k];
-            to_doubles_of(rule->code)(&x[k], &element, 1, 0);
+            to_doubles_of((int)rule->code)(&x[k], &element, 1, 0);
         }
         double sum = x[0] + x[1];
         sum = sum - sum == 0 ? sum * 0.5 : x[0] * 0.5 + x[1] * 0.5;
@@ -163,7 +163,7 @@ INLINE double OF_KEY(key_difference)(KEY key, KEY first) {
 static VECTORISED void OF_KEY(set_doubles)(double (*x)[LANES], KEY (*rows)[LANES],
                                            uint8_t (*there)[LANES], int taps) {
 #if KEY_BITS == 64
-    for (int i = 0; i < LANES; i++) {
+    EACH_LANE {
         int first = 0;
         while (first < taps - 1 && !there[first][i]) first++;
         KEY key = rows[first][i];
@@ -172,7 +172,7 @@ static VECTORISED void OF_KEY(set_doubles)(double (*x)[LANES], KEY (*rows)[LANES
 #else
     (void)there;
     for (int t = 0; t < taps; t++)
-        for (int i = 0; i < LANES; i++) x[t][i] = (double)rows[t][i];
+        EACH_LANE x[t][i] = (double)rows[t][i];
 #endif
 }
 
@@ -180,7 +180,7 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
                             int taps, int n, const block_rule_t *rule) {
     KEY(*rows)[LANES] = (KEY(*)[LANES])elements;
     const key_rule_t r = OF_KEY(key_rule)(rule);
-    const int function = rule->function, code = rule->code;
+    const int function = (int)rule->function, code = (int)rule->code;
     const int spread = function == B_VAR || function == B_STD;
     double (*x)[LANES] = (double (*)[LANES])work;
     KEY count[LANES] = {0}, best[LANES];
@@ -189,7 +189,7 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
         if (spread && r.fold) to_doubles_of(code)(x[t], rows[t], LANES, 0);
         OF_KEY(mark)(rows[t], there[t], count, &r);
     }
-    for (int i = 0; i < LANES; i++) to->count[i] = count[i];
+    EACH_LANE to->count[i] = count[i];
     if (function == B_COUNT) {
         memcpy(to->bits, to->count, sizeof(to->bits));
     } else if (function == B_MAX || function == B_MIN) {
@@ -226,7 +226,7 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
         memset(to->low, 0, sizeof(to->low));
         for (int t = 0; t < taps; t++) OF_KEY(row_add)(to->high, to->low, rows[t]);
         OF_KEY(set_sums)(to, to->count, n, &r);
-        for (int i = 0; i < LANES; i++) to->by[i] = function == B_MEAN ? to->count[i] : 1;
+        EACH_LANE to->by[i] = function == B_MEAN ? to->count[i] : 1;
         set_quotients(to, rule, n, KEY_BITS < 64);
     }
 }
@@ -236,7 +236,7 @@ static ptrdiff_t OF_KEY(append)(void *list, void *elements, uint8_t *there, int 
     KEY *row = (KEY *)elements, *to = (KEY *)list, count[LANES] = {0};
     const key_rule_t r = OF_KEY(key_rule)(rule);
     ptrdiff_t kept = 0;
-    OF_KEY(one_bits)(row, rule->code);
+    OF_KEY(one_bits)(row, (int)rule->code);
     OF_KEY(mark)(row, there, count, &r);
     for (int i = 0; i < n; i++) kept += count[i];
     if (kept == n) {
@@ -294,7 +294,7 @@ static void OF_KEY(list_spread)(block_lanes_t *to, const KEY *keys, double *x, p
             sum += z;
             squares.low += z * z;
         }
-        const int result = rule->function == B_STD ? F64 : rule->result;
+        const int result = rule->function == B_STD ? F64 : (int)rule->result;
         to->bits[0] = exact_variance((uint64_t)n, sum, squares, (uint64_t)(n - rule->ddof), result);
         if (rule->function == B_STD)
             set_variance(to->bits, f64_of_bits(to->bits[0]), 1, rule);
@@ -304,7 +304,7 @@ static void OF_KEY(list_spread)(block_lanes_t *to, const KEY *keys, double *x, p
             if (r->fold) {
                 OF_KEY(restore)(&bits, &keys[i], 1, r);
                 KEY element = (KEY)bits;
-                to_doubles_of(rule->code)(&x[i], &element, 1, 0);
+                to_doubles_of((int)rule->code)(&x[i], &element, 1, 0);
             } else
                 x[i] = OF_KEY(key_difference)(keys[i], keys[0]);
         }
@@ -317,7 +317,7 @@ static void OF_KEY(list)(block_lanes_t *to, void *elements, void *work, ptrdiff_
                          const block_rule_t *rule) {
     KEY *keys = (KEY *)elements, best = n ? keys[0] : 0;
     const key_rule_t r = OF_KEY(key_rule)(rule);
-    const int function = rule->function;
+    const int function = (int)rule->function;
     to->bits[0] = (uint64_t)n;
     to->high[0] = to->low[0] = 0;
     if (function == B_COUNT) return;

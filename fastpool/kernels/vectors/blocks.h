@@ -15,20 +15,27 @@
 
 enum { LANES = 64, MOST_TAPS = 64 }; /* MOST_TAPS: of blocks in columns; fits int8_t */
 
+/* Compilers that unroll such loops make three times the code. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define EACH_LANE _Pragma("GCC unroll 1") for (int i = 0; i < LANES; i++)
+#else
+#define EACH_LANE for (int i = 0; i < LANES; i++)
+#endif
+
 /* In the order of FUNCTIONS (fastpool/_planning/blocks.py). */
 enum block_function { B_MAX, B_MIN, B_MODE, B_MEDIAN, B_MEAN, B_SUM, B_VAR, B_STD, B_COUNT };
 
 typedef struct {
-    int code, function;
-    int result;       /* code of the type of results; float medians, var and std: F64 or F32 */
-    int rounding;     /* of quotients that become integers */
-    int ignores_nan;  /* is a NaN missing? */
-    int has_nodata;   /* is an element missing that equals `nodata`? */
-    int masked;       /* does the caller say which elements are missing? */
-    uint64_t nodata;  /* in the lowest bytes */
-    uint64_t missing; /* what stands for a missing result, in the lowest bytes */
-    int64_t need;     /* elements without which a result is missing */
+    int64_t code, function;
+    int64_t result;      /* code of the type of results; float medians, var and std: F64 or F32 */
+    int64_t rounding;    /* of quotients that become integers */
+    int64_t ignores_nan; /* is a NaN missing? */
+    int64_t has_nodata;  /* is an element missing that equals `nodata`? */
+    int64_t nodata;      /* in the lowest bytes */
+    int64_t missing;     /* what stands for a missing result, in the lowest bytes */
+    int64_t need;        /* elements without which a result is missing */
     int64_t ddof;
+    int64_t masked;      /* does the caller say which elements are missing? */
 } block_rule_t;
 
 /* A rule as constants of one width. */
@@ -141,7 +148,7 @@ static VECTORISED void small_quotients(block_lanes_t *to, int rounding) {
     const double integers = 0x1.8p52;
     const double even = rounding == HALF_EVEN, away = rounding == HALF_AWAY;
     const double trunc = rounding == TRUNC;
-    for (int i = 0; i < LANES; i++) {
+    EACH_LANE {
         double sum = to->x[i], by = (double)(int32_t)to->by[i], exact = sum / by;
         double q = (exact + integers) - integers, up, half;
         q -= q > exact ? 1 : 0;
@@ -159,12 +166,12 @@ static VECTORISED void small_quotients(block_lanes_t *to, int rounding) {
 
 /* Set the results of sums. If `small`, these are in x, and else in high and low. */
 static void set_quotients(block_lanes_t *to, const block_rule_t *rule, int n, int small) {
-    const int result = rule->result;
+    const int result = (int)rule->result;
     for (int i = 0; i < n; i++)
         if (to->by[i] < 1) to->by[i] = 1; /* (of nothing) */
     if (small) {
         for (int i = n; i < LANES; i++) to->x[i] = 0, to->by[i] = 1;
-        small_quotients(to, rule->rounding);
+        small_quotients(to, (int)rule->rounding);
         if (result == U64)
             for (int i = 0; i < n; i++) to->bits[i] = to->x[i] < 0 ? 0 : to->bits[i];
         if (result == F32)
@@ -177,7 +184,8 @@ static void set_quotients(block_lanes_t *to, const block_rule_t *rule, int n, in
             to->bits[i] =
                 is_float_code(result)
                     ? float_quotient(to->high[i], to->low[i], to->by[i], result)
-                    : integer_quotient(to->high[i], to->low[i], to->by[i], result, rule->rounding);
+                    : integer_quotient(to->high[i], to->low[i], to->by[i], result,
+                                       (int)rule->rounding);
         }
 }
 
@@ -200,34 +208,34 @@ static VECTORISED void column_variances(block_lanes_t *to, double (*x)[LANES],
                                         const uint8_t (*there)[LANES], int taps, int exact,
                                         double ddof) {
     double most[LANES], mean[LANES], sum[LANES], squares[LANES], part[LANES], low[LANES];
-    for (int i = 0; i < LANES; i++) {
+    EACH_LANE {
         most[i] = sum[i] = part[i] = 0;
         low[i] = INFINITY, mean[i] = -INFINITY;
     }
     for (int t = 0; t < taps; t++)
-        for (int i = 0; i < LANES; i++) {
+        EACH_LANE {
             double v = x[t][i], size = v < 0 ? -v : v;
             low[i] = there[t][i] && v < low[i] ? v : low[i];
             mean[i] = there[t][i] && v > mean[i] ? v : mean[i];
             most[i] = there[t][i] && size > most[i] ? size : most[i];
         }
-    for (int i = 0; i < LANES; i++) {
+    EACH_LANE {
         to->x[i] = exact ? 1 : scale_of(most[i]);
         low[i] = mean[i] == low[i]; /* (all equal) */
     }
     for (int t = 0; t < taps; t++)
-        for (int i = 0; i < LANES; i++) {
+        EACH_LANE {
             x[t][i] = there[t][i] ? x[t][i] * to->x[i] : 0;
             part[i] += x[t][i];
             if (t % 8 == 7) sum[i] += part[i], part[i] = 0;
         }
-    for (int i = 0; i < LANES; i++) {
+    EACH_LANE {
         double n = (double)(int32_t)to->count[i];
         mean[i] = exact ? 0 : (sum[i] + part[i]) / n;
         sum[i] = squares[i] = part[i] = most[i] = 0;
     }
     for (int t = 0; t < taps; t++)
-        for (int i = 0; i < LANES; i++) {
+        EACH_LANE {
             double d = there[t][i] ? x[t][i] - mean[i] : 0;
             part[i] += d;
             most[i] += d * d;
@@ -236,14 +244,14 @@ static VECTORISED void column_variances(block_lanes_t *to, double (*x)[LANES],
                 part[i] = most[i] = 0;
             }
         }
-    for (int i = 0; i < LANES; i++) {
+    EACH_LANE {
         double n = (double)(int32_t)to->count[i], by = n - ddof, variance;
         double s = sum[i] + part[i], q = squares[i] + most[i];
         variance = exact ? (n * q - s * s) / (n * by) : (q - s * s / n) / by;
         variance = low[i] != 0 && !(variance != variance) ? 0 : variance;
         part[i] = by > 0 ? variance : NAN;
     }
-    for (int i = 0; i < LANES; i++) sum[i] = to->x[i], to->x[i] = part[i], part[i] = sum[i];
+    EACH_LANE sum[i] = to->x[i], to->x[i] = part[i], part[i] = sum[i];
     memcpy(to->bits, part, sizeof(part)); /* the scales */
 }
 
@@ -278,14 +286,14 @@ static VECTORISED void precise_variances(block_lanes_t *to, double (*x)[LANES],
                                          const uint8_t (*there)[LANES], int taps, double ddof) {
     double mean[LANES][2] = {{0}}, high[LANES] = {0}, low[LANES] = {0};
     for (int t = 0; t < taps; t++)
-        for (int i = 0; i < LANES; i++)
+        EACH_LANE
             add_exactly(&mean[i][0], &mean[i][1], there[t][i] ? x[t][i] : 0);
-    for (int i = 0; i < LANES; i++)
+    EACH_LANE
         set_mean(&mean[i][0], &mean[i][1], (double)(int32_t)to->count[i]);
     for (int t = 0; t < taps; t++)
-        for (int i = 0; i < LANES; i++)
+        EACH_LANE
             if (there[t][i]) add_square(&high[i], &low[i], x[t][i], mean[i]);
-    for (int i = 0; i < LANES; i++) {
+    EACH_LANE {
         double by = (double)(int32_t)to->count[i] - ddof;
         to->x[i] = by > 0 ? (high[i] + low[i]) / by : NAN;
         to->bits[i] = f64_bits(1);
@@ -427,14 +435,14 @@ static void reduce_list(block_lanes_t *to, void *list, void *work, ptrdiff_t n,
 
 static VECTORISED void choose_results(block_lanes_t *to, const block_rule_t *rule) {
     const int64_t need = rule->need;
-    const uint64_t missing = rule->missing;
-    for (int i = 0; i < LANES; i++) to->bits[i] = to->count[i] < need ? missing : to->bits[i];
+    const uint64_t missing = (uint64_t)rule->missing;
+    EACH_LANE to->bits[i] = to->count[i] < need ? missing : to->bits[i];
 }
 #define DEFINE_STORE_ROW(L)                                                                     \
     static VECTORISED void store_row_##L(char *y, ptrdiff_t step, const ptrdiff_t *places,      \
                                            ptrdiff_t n, const uint64_t *bits) {                   \
         uint##L##_t row[LANES];                                                                   \
-        for (int i = 0; i < LANES; i++) row[i] = (uint##L##_t)bits[i];                            \
+        EACH_LANE row[i] = (uint##L##_t)bits[i];                                                  \
         if (places)                                                                               \
             for (ptrdiff_t i = 0; i < n; i++) *(uint##L##_t *)(y + places[i]) = row[i];           \
         else if (step == L / 8)                                                                   \
