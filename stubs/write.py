@@ -84,6 +84,7 @@ BY_DIMENSION = {
 BY_PACKAGE = {
     "dask": {
         "indices": "da.Array | t.Array",
+        "where": "NDArray[np.bool_] | da.Array | None",
         "x": "da.Array",
     },
     "files": {

@@ -46,7 +46,7 @@ except ModuleNotFoundError as missing:
         raise
     raise ImportError('fastpool.dask needs dask: pip install "fastpool[dask]"') from None
 
-from ._blocks import block_reduce, check, pyramid
+from ._reductions import block_reduce, check, pyramid
 
 __all__ = [
     "adaptive_avg_pool",

@@ -27,12 +27,14 @@ from ._adaptive import (
     global_max_pool,
     global_min_pool,
 )
-from ._coarsen import coarsen
+from ._coarsen import Coarsen, coarsen
 from ._dims import Axes, check, pooled
 from ._lp import global_lp_pool, lp_pool
-from ._rolling import rolling
+from ._rolling import Rolling, rolling
 
 __all__ = [
+    "Coarsen",
+    "Rolling",
     "adaptive_avg_pool",
     "adaptive_max_pool",
     "adaptive_min_pool",

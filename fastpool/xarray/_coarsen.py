@@ -53,7 +53,8 @@ def coarsen(obj, dim=None, *, boundary="exact", side="left", coord_func="mean", 
     -----
     This is ``obj.coarsen(...)`` of xarray, which computes the coordinates. Floats keep their type.
     Means and medians of integers, their deviations and variances are float64, and their sums int64
-    or uint64, whatever `boundary` is.
+    or uint64, whatever `boundary` is. A block of fewer elements has no padding: it does not become
+    NaN with ``skipna=False``.
 
     Examples
     --------

@@ -56,7 +56,7 @@ def rolling(obj, dim=None, *, min_periods=None, center=False, **windows):
     >>> fastpool.xarray.rolling(x, time=2).max().values
     array([nan,  3., nan, nan,  4.])
     >>> fastpool.xarray.rolling(x, time=3, min_periods=2, center=True).mean().values
-    array([2., 2., nan, 3., 3.])
+    array([2. , 2. , 1.5, 3. , 3. ])
     """
     return Rolling(obj, dim, windows, min_periods, center)
 

@@ -3,7 +3,8 @@
 from typing import Literal, SupportsIndex, Unpack, overload
 
 import dask.array as da
-from numpy.typing import DTypeLike
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from .. import typing as t
 
@@ -49,3 +50,8 @@ def adaptive_mxx_pool(
     return_indices: bool | None, **attributes: Unpack[t.MaximumAttributes]
 ) -> da.Array | tuple[da.Array, da.Array]: ...
 def max_unpool(**attributes: Unpack[t.UnpoolAttributes]) -> da.Array: ...
+@overload
+def block_reduce(return_counts: Literal[False] = False) -> da.Array: ...
+@overload
+def block_reduce(return_counts: Literal[True]) -> tuple[da.Array, da.Array]: ...
+def pyramid() -> list[da.Array]: ...

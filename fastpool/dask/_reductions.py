@@ -186,11 +186,17 @@ def _mask(where, shape):
     if where.dtype != np.bool_:
         raise TypeError(f"where: expected bool, got {where.dtype}")
     try:
-        return da.broadcast_to(where, shape)
+        fits = np.broadcast_shapes(where.shape, shape) == shape
     except ValueError:
-        raise ValueError(
-            f"where: expected a shape that broadcasts to {shape}, got {where.shape}"
-        ) from None
+        fits = False
+    if not fits:
+        raise ValueError(f"where: expected a shape that broadcasts to {shape}, got {where.shape}")
+    # dask 2026.8 does not broadcast empty chunks, or to an array without elements.
+    if 0 in shape:
+        return da.zeros(shape, dtype=bool)
+    if isinstance(where, da.Array):
+        where = where.rechunk({axis: 1 for axis, size in enumerate(where.shape) if size == 1})
+    return da.broadcast_to(where, shape)
 
 
 def _whole_blocks(lengths, size, taken):
