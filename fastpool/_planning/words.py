@@ -14,7 +14,7 @@ from .arguments import shown
 # The word of another library -> what it may be called here. A function has at most one of these.
 _MEANT = {
     # torch
-    "kernel_size": ("kernel_shape",),
+    "kernel_size": ("kernel_shape", "block_size"),
     "stride": ("strides",),
     "padding": ("pads",),
     "dilation": ("dilations",),
@@ -31,19 +31,21 @@ _MEANT = {
     "window_strides": ("strides",),
     "window_dilation": ("dilations",),
     # SciPy, scikit-image, NumPy
-    "size": ("kernel_shape", "output_size"),
+    "size": ("kernel_shape", "output_size", "block_size"),
     "block_size": ("kernel_shape",),
     "axis": ("layout",),
     "axes": ("layout",),
     "output": ("out",),
     "mode": ("border",),
     "cval": ("border_value",),
+    "mask": ("where",),
+    "skipna": ("nan",),
     # OpenVINO
     "kernel": ("kernel_shape",),
     "rounding_type": ("ceil_mode",),
     "index_element_type": ("index_dtype",),
     # fastpool's own words, in the functions that have another one
-    "kernel_shape": ("output_size",),
+    "kernel_shape": ("output_size", "block_size"),
     "output_size": ("output_shape",),
     "dtype": ("result_dtype",),
     "result_dtype": ("dtype",),
@@ -53,6 +55,7 @@ _MEANT = {
 _REMARKS = {
     ("axis", "layout"): ', which names all axes, like "HWC": D, H and W are pooled',
     ("axes", "layout"): ', which names all axes, like "HWC": D, H and W are pooled',
+    ("mask", "where"): ", which is True where an element is taken",
     ("padding", "auto_pad"): ', "VALID", "SAME_UPPER" or "SAME_LOWER"',
 }
 # Words that mean nothing here, and why.
@@ -70,6 +73,7 @@ _FUNCTIONS = {
     **dict.fromkeys(("grey_erosion", "erosion", "erode", "amin", "minimum"), "min_pool"),
     **dict.fromkeys(("grey_dilation", "dilation", "dilate", "amax", "maximum"), "max_pool"),
     "min_unpool": "max_unpool",
+    **dict.fromkeys(("coarsen", "downscale_local_mean", "downsample"), "block_reduce"),
     "uniform_filter": "avg_pool",
     "avgpool": "avg_pool",
     "maxpool": "max_pool",

@@ -149,7 +149,7 @@ print(*(name for name in sys.modules if name.startswith("fastpool.")))
     }
     planning |= {"borders", "pooled"}
     names = {"_planning", *(f"_planning.{name}" for name in planning | {"parts"})}
-    twin = {"average", "exact", "lp", "maximum", "windows"}
+    twin = {"average", "blocks", "exact", "lp", "maximum", "windows"}
     names |= {"_reference", *(f"_reference.{name}" for name in twin)}
     names |= {"_running", "_running.activation"}
     assert loaded == {f"fastpool.{name}" for name in names}

@@ -19,11 +19,12 @@ FIRST = {
 }
 FIRST |= {f"plan_{name}": (X.shape, "float32", *given[1:]) for name, given in FIRST.items()}
 FIRST["plan_max_unpool"] = (X.shape, 2)
+FIRST |= {"block_reduce": (X, 2, "max"), "pyramid": (X, 1)}
 # The words that new users wrote, and what each may be called here.
 USERS = {
-    "kernel_size": ("kernel_shape",),
+    "kernel_size": ("kernel_shape", "block_size"),
     "pool_size": ("kernel_shape", "output_size"),
-    "size": ("kernel_shape", "output_size"),
+    "size": ("kernel_shape", "output_size", "block_size"),
     "stride": ("strides",),
     "padding": ("pads",),
     "dilation": ("dilations",),
@@ -132,6 +133,7 @@ def test_words_of_calls_that_are_cached():
         ("maximum_filter", "max_pool"),
         ("max_unpol", "max_unpool"),
         ("minimum_filter", "min_pool"),
+        ("downscale_local_mean", "block_reduce"),
         ("rank_filter", None),
         ("x" * 10_000, None),
         ("_pool", None),
