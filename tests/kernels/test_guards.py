@@ -232,3 +232,31 @@ def test_rows_of_one_window_are_read_in_place(width, name, guarded_memory):
         with running.using(build):
             y = fastpool.global_avg_pool(x, layout="NCW", num_threads=1)
         cases.assert_same(y, expected, build)
+
+
+@pytest.mark.parametrize("func", ["max", "mode", "median", "mean", "std", "count"])
+@pytest.mark.parametrize("name", ["uint8", "int16", "float32", "int64"])
+def test_blocks_touch_nothing_beyond_the_pages(func, name, isa, guarded_memory):
+    if func == "mode" and name == "float32":
+        pytest.skip("floats have no mode")
+    memories = [guarded_memory(1 << 19) for _ in "xyw"]
+    for width in (1, 31, 63, 64, 65, 130):
+        for block in ((2, 2), (1, 4), (3, 3), (9, 8), (1, 1)):
+            shape = 2 * block[0] + 1, width * block[1]
+            values = cases.values(shape, name, "ties", width)
+            where = np.random.default_rng(width).random(shape) < 0.8
+            more = {"nodata": 1, "num_threads": 1 + width % 2}
+            expected = _reference.block_reduce(values, block, func, nodata=1, where=where)
+            for at in ("end", "start"):
+                x, out, mask = (
+                    memory.array(array.shape, array.dtype, at)
+                    for memory, array in zip(memories, (values, expected, where), strict=True)
+                )
+                x[...], mask[...] = values, where
+                fastpool.block_reduce(x, block, func, where=mask, out=out, **more)
+                if func == "std":
+                    np.testing.assert_allclose(out, expected, rtol=1e-6)
+                else:
+                    cases.assert_same(out, expected, f"{block}, width {width}, {at}")
+                for memory in memories:
+                    memory.check()
