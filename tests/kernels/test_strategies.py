@@ -87,7 +87,7 @@ def test_every_strategy_is_reached():
 @pytest.mark.parametrize("name", CALLS)
 def test_explained(name, isa):
     plan = plan_of(name)
-    text = " ".join(plan.explain().split())
+    text = " ".join(plan.explain(verbose=True).split())
     work = work_of(plan, BUILDS[isa])
     assert f'("{work.strategy}")' in text
     for strategy, reason in work.declined:
