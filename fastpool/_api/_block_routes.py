@@ -48,11 +48,14 @@ def _count(plan, x, where, counts):
 def _pool(plan, x, y):
     """Pool the blocks of x into y, as windows.
 
-    Axes that stay as they are become batch and channels.
+    Axes that stay as they are become batch and channels. Axes of one element are left out, so that
+    64 axes have room for these two.
     """
-    reduced = [axis for axis, block in enumerate(plan.blocks) if block > 1] or [x.ndim - 1]
+    axes = [axis for axis in range(x.ndim) if x.shape[axis] > 1] or [0]
+    reduced = [axis for axis in axes if plan.blocks[axis] > 1] or axes[-1:]
     first, stop = reduced[0], reduced[-1] + 1
-    windows = map(_window, x.shape[first:stop], plan.blocks[first:stop])
+    axes = [axis for axis in axes if first <= axis < stop]
+    windows = (_window(x.shape[axis], plan.blocks[axis]) for axis in axes)
     kernel, pads = zip(*windows, strict=True)
     lead, channels = math.prod(x.shape[:first]), math.prod(x.shape[stop:])
     before, after = ((lead,), (channels,)) if channels > 1 else ((lead, 1), ())
@@ -61,9 +64,9 @@ def _pool(plan, x, y):
         "layout": "NHWC" if after else "NCHW", "num_threads": plan.num_threads,
         "nan": "ignore" if plan.ignores_nan else "propagate",
     }  # fmt: skip
-    x = x.reshape(*before, *x.shape[first:stop], *after)
+    x = x.reshape(*before, *(x.shape[axis] for axis in axes), *after)
     if y.flags.c_contiguous:
-        options["out"] = y.reshape(*before, *y.shape[first:stop], *after)
+        options["out"] = y.reshape(*before, *(y.shape[axis] for axis in axes), *after)
     if plan.function in ("max", "min"):
         pooled = (max_pool if plan.function == "max" else min_pool)(x, kernel, **options)
     else:

@@ -314,3 +314,11 @@ def test_errors_of_pyramids(bad, name):
     levels = arguments.pop("levels")
     with cases.bounds(), pytest.raises(ANY, match=rf"^{name}\b"):
         fastpool.pyramid(X, levels, **arguments)
+
+
+def test_axes_of_one_element():
+    x = np.full((1,) * 64, 7, np.uint8)
+    for func in ("max", "mean", "mode", "sum"):
+        assert fastpool.block_reduce(x, 2, func).ravel() == [7]
+    y = fastpool.block_reduce(np.arange(6.0).reshape(1, 2, 1, 3, 1), (3, 2, 2, 2, 1), "mean")
+    np.testing.assert_array_equal(y, np.array([2.0, 3.5]).reshape(1, 1, 1, 2, 1))
