@@ -200,7 +200,7 @@ def _nodata(value, dtype):
         try:
             return _as_float(float(value), dtype)
         except OverflowError:  # an int that float64 does not hold
-            return math.copysign(math.inf, value)
+            return math.inf if value > 0 else -math.inf
     low, high = limits(dtype)
     if value != value or value in (math.inf, -math.inf) or not low <= value <= high or value % 1:
         raise ValueError(f"nodata: expected a value of type {dtype}, got {shown(value)}")
@@ -248,4 +248,6 @@ def levels(levels, factor, shape):
     factor = per_axis(factor, "factor", len(shape))
     if all(f == 1 for f in factor):
         raise ValueError("factor: expected more than 1 for at least one axis, got 1 for all")
+    if max(factor).bit_length() * levels > arguments.LARGEST_BITS:
+        raise ValueError(f"factor: {shown(max(factor))} is too large for {levels} levels")
     return [tuple(f**level for f in factor) for level in range(1, levels + 1)]

@@ -322,3 +322,11 @@ def test_axes_of_one_element():
         assert fastpool.block_reduce(x, 2, func).ravel() == [7]
     y = fastpool.block_reduce(np.arange(6.0).reshape(1, 2, 1, 3, 1), (3, 2, 2, 2, 1), "mean")
     np.testing.assert_array_equal(y, np.array([2.0, 3.5]).reshape(1, 1, 1, 2, 1))
+
+
+def test_numbers_beyond_all_types():
+    x = np.ones((4, 4), np.float32)
+    with pytest.raises(ValueError, match="^factor: "):
+        fastpool.pyramid(x, 64, 2**1000)
+    for nodata in (10**400, -(10**400)):
+        np.testing.assert_array_equal(fastpool.block_reduce(x, 2, "mean", nodata=nodata), x[:2, :2])

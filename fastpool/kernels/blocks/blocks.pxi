@@ -267,6 +267,8 @@ def reduce_blocks(rule, shape, block, operands, int threads, int by_default):
     b.itemsize = dtype_bytes[b.rule.code]
     for i in range(4):
         set_operand(&b.x + i, &b, operands[i], i >= 2)
+    if b.x.data == NULL or b.y.data == NULL:
+        raise ValueError("no input or no result")
     b.rule.masked = b.where.data != NULL
     b.row = b.shape[b.ndim - 1] if b.shape[b.ndim - 1] >= SHORT_ROW else 0
     b.chunks = (b.outputs + LANES - 1) // LANES
