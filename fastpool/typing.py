@@ -83,7 +83,7 @@ KeepDims: TypeAlias = bool | Literal[0, 1] | None
 BlockFunction: TypeAlias = Literal[
     "max", "min", "mean", "sum", "mode", "median", "std", "var", "count"
 ]
-Edge: TypeAlias = Literal["keep", "trim", "exact"]
+Edge: TypeAlias = Literal["keep", "trim", "exact"] | None
 Beyond: TypeAlias = Literal["drop", "count"] | None
 Rounding: TypeAlias = Literal["half_even", "half_away", "trunc", "floor"] | None
 Numerics: TypeAlias = Literal["pairwise", "exact", "sequential"] | None

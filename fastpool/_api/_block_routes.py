@@ -10,8 +10,9 @@ import math
 
 import numpy as np
 
+from .._planning.arguments import MOST
 from .._planning.dtypes import is_float
-from .._running.blocks import reduce_by_kernels
+from .._running.blocks import bits_of, reduce_by_kernels
 from .average import avg_pool
 from .maximum import max_pool
 from .minimum import min_pool
@@ -26,16 +27,26 @@ def reduce_into(plan, x, where, y, counts):
     where = None if where is None else where[plan.kept]
     adds = plan.function in ("mean", "sum")
     skips = where is not None or plan.nodata is not None or plan.need > 1
-    if plan.function in ("max", "min", "mean", "sum") and not skips:
+    if plan.function in ("max", "min", "mean", "sum") and not skips and not _is_long(plan):
         if not (plan.ignores_nan and plan.function == "sum"):
             _pool(plan, x, y)
             if counts is not None:
                 _count(plan, x, where, counts)
             return
     if adds and is_float(plan.dtype):
+        if _is_long(plan):
+            raise ValueError(
+                f"block_size: expected at most {MOST} elements along an axis for a {plan.function} "
+                f"of floats, got {max(map(min, plan.blocks, plan.taken))}"
+            )
         _reduce_slabs(plan, x, where, y, counts)
     else:
         reduce_by_kernels(plan, x, where, y, counts)
+
+
+def _is_long(plan):
+    """Has a block more elements along an axis than a window may have?"""
+    return max(map(min, plan.blocks, plan.taken)) > MOST // 2
 
 
 def _count(plan, x, where, counts):
@@ -106,7 +117,7 @@ def _reduce_slab(plan, part, x, where, y, counts):
     x = x.astype(x.dtype.newbyteorder("="), copy=False)
     there = where
     if plan.nodata is not None:
-        there = x != x.dtype.type(plan.nodata)
+        there = _differs(x, plan.nodata)
         if where is not None:
             there &= where
     values = x
@@ -130,3 +141,10 @@ def _reduce_slab(plan, part, x, where, y, counts):
         y[counts < max(1, plan.need)] = plan.missing if plan.need else 0
     if flags is not None:
         y[flags if counts is None else flags & (counts >= plan.need)] = np.nan
+
+
+def _differs(x, nodata):
+    """Return where floats are not equal to a number, also if the caller flushes subnormals."""
+    integers = x.view(f"i{x.itemsize}")
+    bits = integers.dtype.type(bits_of(nodata, x.dtype))
+    return (integers << 1) != 0 if nodata == 0 else integers != bits

@@ -412,8 +412,8 @@ def border_value(value, borders, dtype, name="border_value"):
             )
         return None
     value = 0 if value is None else element(value, name)
-    if isinstance(value, np.bool_):
-        value = bool(value)
+    if isinstance(value, np.generic):
+        value = value.item()  # (NumPy would round integers to compare them)
     if not isinstance(value, Real):
         raise TypeError(f"{name}: expected a number, got {shown(value)}")
     if is_float(dtype):

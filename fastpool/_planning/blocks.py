@@ -194,6 +194,7 @@ def _nodata(value, dtype):
         return None
     if isinstance(value, np.generic):
         arguments.dtype_name(value.dtype, "nodata")
+        value = value.item()  # (NumPy would round integers to compare them)
     elif not isinstance(value, Real):
         raise TypeError(f"nodata: expected a number, got {shown(value)}")
     if is_float(dtype):

@@ -28,6 +28,8 @@ def reduce_by_kernels(plan: Blocks, x, where, y, counts):
     into, result = y, plan.result_dtype
     if result in _NARROW and plan.function in _ROUNDED:
         into, result = np.empty(y.shape, np.float64), "float64"
+    elif not y.flags.aligned:
+        into = np.empty(y.shape, y.dtype)
     if not (x.flags.aligned and x.dtype.isnative):
         x = x.astype(x.dtype.newbyteorder("="))
     kernels, work = builds.active(), x.nbytes + y.nbytes

@@ -48,15 +48,20 @@ def edges(plan):
 
 
 def is_far(plan, within):
-    """Would a strip read much more than its axis has?"""
+    """Would a strip read much more than its axes have?"""
     if isinstance(plan, AvgPool) and plan.numerics == "sequential" and is_float(plan.dtype):
         return False  # it adds every tap
-    return any(
-        positions(axis, border, *strip)[2] > MOST_SHARE * (axis.size + axis.output) + FEW
-        for axis, border, ends in zip(plan.axes, plan.borders, within, strict=True)
-        if ends
-        for strip in (*_strips(axis, ends), (0, axis.output))
-    )
+    read = room = 1
+    for axis, border, ends in zip(plan.axes, plan.borders, within, strict=True):
+        most = axis.size + axis.output
+        if ends:
+            strips = (*_strips(axis, ends), (0, axis.output))
+            longest = max(positions(axis, border, *strip)[2] for strip in strips)
+            if longest > MOST_SHARE * most + FEW:
+                return True
+            read *= longest
+            room *= most
+    return read > MOST_SHARE * room + FEW**2  # (of several axes, each not far)
 
 
 def _strips(axis, ends):
@@ -105,7 +110,7 @@ class Bordered:
         for place, outputs in self.competing:
             for chosen in outputs:
                 view = into[0][(slice(None),) * place + (chosen,)]
-                with np.errstate(invalid="ignore"):
+                with np.errstate(invalid="ignore", over="ignore"):
                     self._better(view, view.dtype.type(self.plan.border_value), out=view)
         if self.competing:
             fill_empty(self.plan, (into[0], self.plan.of_nothing))

@@ -330,3 +330,24 @@ def test_numbers_beyond_all_types():
         fastpool.pyramid(x, 64, 2**1000)
     for nodata in (10**400, -(10**400)):
         np.testing.assert_array_equal(fastpool.block_reduce(x, 2, "mean", nodata=nodata), x[:2, :2])
+
+
+def test_lists_beyond_any_memory():
+    """A broadcast array is small, and the list of its elements is not."""
+    for count in (2**60 - 1, 2**64 // 12 + 1):
+        x = np.broadcast_to(np.int32(1), (count,))
+        with pytest.raises(MemoryError, match="lists"):
+            fastpool.block_reduce(x, count, "mode")
+
+
+def test_unaligned_output():
+    x = np.arange(8.0)
+    out = np.zeros(33, np.uint8)[1:].view(np.float64)
+    assert fastpool.block_reduce(x, 2, "std", out=out) is out
+    np.testing.assert_array_equal(out, np.full(4, 0.5))
+
+
+def test_nodata_is_compared_as_an_integer():
+    """NumPy takes the float 2**63 for equal to the greatest int64."""
+    with pytest.raises(ValueError, match="^nodata: "):
+        fastpool.block_reduce(np.array([2**62]), 1, "std", nodata=np.float64(2**63))

@@ -9,10 +9,9 @@
 
 cdef extern from "kernels/vectors/blocks.h" nogil:
     enum:
-        LANES
-        MOST_TAPS
+        LANES, MOST_TAPS, B_MODE, B_MEDIAN, B_VAR, B_STD
     ctypedef struct block_rule_t:
-        int64_t code, result, masked
+        int64_t code, function, result, masked
     ctypedef struct block_lanes_t:
         int64_t *count
         uint64_t *bits
@@ -31,6 +30,9 @@ cdef enum:
     SHORT_ROW = 32              # outputs: shorter rows are taken together
     TASKS_PER_THREAD = 8
     RULE_FIELDS = 10            # of block_rule_t, which come from Python
+
+
+cdef Py_ssize_t MOST_BYTES = <Py_ssize_t>((<size_t>-1) >> 1)
 
 
 cdef struct Operand:            # an array; its steps are in bytes
@@ -264,6 +266,8 @@ def reduce_blocks(rule, shape, block, operands, int threads, int by_default):
         b.outputs *= b.shape[axis]
     for axis in range(b.block_ndim):
         b.taps *= b.block[axis]
+    if b.taps > MOST_BYTES // (32 * MAX_THREADS):   # (an array of stride 0)
+        raise MemoryError(f"fastpool: no memory for lists of {b.taps} elements")
     b.itemsize = dtype_bytes[b.rule.code]
     for i in range(4):
         set_operand(&b.x + i, &b, operands[i], i >= 2)
@@ -280,7 +284,9 @@ def reduce_blocks(rule, shape, block, operands, int threads, int by_default):
         b.scratch_bytes += b.taps * LANES * 17
     else:
         b.list_bytes = round_up((b.taps + LANES) * b.itemsize, 64)
-        b.scratch_bytes += LANES * 9 + b.list_bytes + b.taps * 8
+        b.scratch_bytes += LANES * 9 + b.list_bytes
+        if b.rule.function in (B_MODE, B_MEDIAN, B_VAR, B_STD):
+            b.scratch_bytes += b.taps * 8
     b.scratch_bytes = round_up(b.scratch_bytes, 64)
     b.chunks_per_task = imax(1, b.chunks // (threads * TASKS_PER_THREAD))
     tasks = (b.chunks + b.chunks_per_task - 1) // b.chunks_per_task
