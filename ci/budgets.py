@@ -129,7 +129,7 @@ BUDGETS = (
     ("machine code of the largest build", "kB", 1765, 1200, code_kilobytes),
     ("wheel", "kB", 2620, 1900, wheel_kilobytes),
     (
-        *("Cython and C without front ends", "lines", 16510, 11500),
+        *("Cython and C without front ends", "lines", 16515, 11500),
         lambda: lines(*SOURCES, left_out=ELSEWHERE),
     ),
     (
@@ -137,10 +137,10 @@ BUDGETS = (
         lambda: lines("fastpool/onnx/*.c", "fastpool/onnx/*.h"),
     ),
     (
-        *("Python without front ends and programs", "lines", 13280, 9000),
+        *("Python without front ends and programs", "lines", 13300, 9000),
         lambda: lines("fastpool/*.py", left_out=ELSEWHERE),
     ),
-    ("stubs, and what writes them", "lines", 1710, 1600, lambda: lines("stubs/*.py*")),
+    ("stubs, and what writes them", "lines", 1820, 1600, lambda: lines("stubs/*.py*")),
     ("modules of `import fastpool` over NumPy's", "modules", 53, 45, modules),
     (
         *("first call of max_pool", "calls of Python functions", 260, 200),
