@@ -144,3 +144,20 @@ def test_the_least_number_is_not_flushed():
         for numerics in ("exact", "sequential", "pairwise"):
             y = fastpool.avg_pool(x, 4, layout="W", numerics=numerics)
             assert (y.view(np.uint32) == 1).all()
+
+
+@needs_fenv
+@pytest.mark.parametrize("func", ["max", "mean", "sum", "median", "std", "count"])
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_blocks(func, name):
+    least = cases.dtype(name).type(1) * np.finfo(name).smallest_subnormal
+    x = np.array([3 * least, 5 * least, 1, 2, 0, 3 * least, -least, 0.0] * 20, name)
+    where = np.arange(x.size) % 7 > 0
+    # (A subnormal `nodata` is rounded by the state of the caller.)
+    given = [{}, {"nodata": 0}, {"nodata": 1}, {"where": where}, {"nan": "ignore"}]
+    for more in given:
+        expected = fastpool.block_reduce(x, 4, func, **more)
+        for bits in modes():
+            with floating_point(bits):
+                y = fastpool.block_reduce(x, 4, func, **more)
+            assert y.tobytes() == expected.tobytes(), (more, bits)
