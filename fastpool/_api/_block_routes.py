@@ -36,8 +36,8 @@ def reduce_into(plan, x, where, y, counts):
     if adds and is_float(plan.dtype):
         if _is_long(plan):
             raise ValueError(
-                f"block_size: expected at most {MOST // 2} elements along an axis for a {plan.function} "
-                f"of floats, got {max(map(min, plan.blocks, plan.taken))}"
+                f"block_size: expected at most {MOST // 2} elements along an axis for the "
+                f"{plan.function} of floats, got {max(map(min, plan.blocks, plan.taken))}"
             )
         _reduce_slabs(plan, x, where, y, counts)
     else:
