@@ -72,6 +72,7 @@ numpydoc_validation_exclude = {
     r"fastpool\.(dask|files|xarray)\.(global|adaptive)_min_pool$",
     r"fastpool\.onnx\.(Backend|InferenceSession)\b",
     r"fastpool\.conventions\.(Answer|Comparison)\b",
+    r"fastpool\.xarray\.(Coarsen|Rolling)\b",
     r"fastpool\.openvino\.(Adaptive)?(Avg|Max)PoolLayer$",
     r"fastpool\.torch\.Replaced$",
     r"fastpool\.torch\.(Adaptive)?(Avg|Max|LP)(Unp|P)ool\dd$",

@@ -73,7 +73,7 @@ def block_reduce(
         Whether to return the number of elements of each block that are not missing too.
     out : ndarray, optional
         Array for the result, of its exact shape and type, that shares no memory with the input. It
-        is returned.
+        is returned. It cannot be given together with `return_counts`.
     num_threads : int, optional
         As in :func:`max_pool`. The result does not depend on it.
 
@@ -207,7 +207,8 @@ def pyramid(
     levels : int
         Number of reduced levels, 1 to 64.
     factor : int or sequence of int
-        Factor from level to level, for all axes or per axis. 1 leaves an axis as it is.
+        Factor from level to level, for all axes or per axis. 1 leaves an axis as it is: (2, 2, 1)
+        keeps the channels of an image.
     func : str
         As in :func:`block_reduce`.
     edge, dtype, rounding, ddof, numerics, nan, nodata, where, min_count, num_threads

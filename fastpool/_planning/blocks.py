@@ -43,11 +43,6 @@ class Blocks:
     num_threads: int | None
 
     @property
-    def skips(self):
-        """Can an element be missing by its own value?"""
-        return self.ignores_nan or self.nodata is not None
-
-    @property
     def kept(self):
         """The slices of the input that blocks cover."""
         return tuple(map(slice, self.taken))

@@ -39,6 +39,7 @@ _MEANT = {
     "mode": ("border",),
     "cval": ("border_value",),
     "mask": ("where",),
+    **dict.fromkeys(("fill_value", "missing_value", "background", "ignore"), ("nodata",)),
     "skipna": ("nan",),
     # OpenVINO
     "kernel": ("kernel_shape",),

@@ -84,6 +84,7 @@ def _in_order_of_memory(plan, block, x, where, y, counts):
     Outputs and taps go through memory in its order. Taps that are added as floats do not: their
     order is that of the axes, so that results do not depend on strides.
     """
+    # (Axes of stride 0 come first.)
     order = sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]) or -sys.maxsize)
     outputs = [axis for axis in order if y.shape[axis] > 1] or [0]
     adds = plan.function in ("var", "std")

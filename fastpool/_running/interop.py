@@ -48,7 +48,12 @@ def routed(function, x, arguments):
             }
             # The package imports the front end on first access.
             module = getattr(sys.modules["fastpool"], route)
-            front = getattr(module, function.__name__)
+            front = getattr(module, function.__name__, None)
+            if front is None:
+                raise TypeError(
+                    f"x: {module.__name__} has no {function.__name__} of a {library}.{kind}; "
+                    f"{module.__name__}.coarsen reduces blocks, and x.data is an array"
+                )
             try:
                 return front(**given)
             except TypeError:

@@ -52,7 +52,7 @@ def maximum_filter(
     TypeError, ValueError
         An argument is of the wrong kind, or has a wrong value.
     NotImplementedError
-        `footprint` is no box. :func:`scipy.ndimage.maximum_filter` takes it.
+        `footprint` is no box. ``scipy.ndimage.maximum_filter`` takes it.
 
     Examples
     --------

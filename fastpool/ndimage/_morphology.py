@@ -25,7 +25,7 @@ def grey_erosion(
         As in :func:`maximum_filter`.
     structure : array_like, optional
         Zeros in the shape of the box, in place of `size`. Another structure is a
-        NotImplementedError: :func:`scipy.ndimage.grey_erosion` takes it.
+        NotImplementedError: ``scipy.ndimage.grey_erosion`` takes it.
 
     Returns
     -------

@@ -12,6 +12,7 @@ import cases
 xarray = pytest.importorskip("xarray")
 
 import fastpool.xarray as fastpool_xarray  # noqa: E402
+from fastpool import block_reduce, pyramid  # noqa: E402
 
 coarsen, rolling = fastpool_xarray.coarsen, fastpool_xarray.rolling
 BLOCKS = "max", "min", "mean", "sum", "std", "var", "median", "count"
@@ -266,3 +267,10 @@ def test_docstrings(name):
 
 def test_page():
     cases.check_page("coming-from/xarray.md")
+
+
+def test_blocks_name_coarsen():
+    x = xarray.DataArray(np.ones((4, 4)), dims=("y", "x"))
+    for call in (lambda: block_reduce(x, 2, "max"), lambda: pyramid(x, 1)):
+        with pytest.raises(TypeError, match="^x: .*coarsen"):
+            call()
