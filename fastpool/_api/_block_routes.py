@@ -27,13 +27,13 @@ def reduce_into(plan, x, where, y, counts):
     where = None if where is None else where[plan.kept]
     adds = plan.function in ("mean", "sum")
     skips = where is not None or plan.nodata is not None or plan.need > 1
+    # A pooling gives NaN for a sum of nothing, where a block gives 0.
+    skips = skips or (plan.ignores_nan and plan.function == "sum")
     if plan.function in ("max", "min", "mean", "sum") and not skips and not _is_long(plan):
-        if not (plan.ignores_nan and plan.function == "sum"):
-            _pool(plan, x, y)
-            if counts is not None:
-                _count(plan, x, where, counts)
-            return
-    if adds and is_float(plan.dtype):
+        _pool(plan, x, y)
+        if counts is not None:
+            _count(plan, x, where, counts)
+    elif adds and is_float(plan.dtype):
         if _is_long(plan):
             raise ValueError(
                 f"block_size: expected at most {MOST // 2} elements along an axis for the "

@@ -139,8 +139,7 @@ def block_reduce(
     )  # fmt: skip
     where = _mask(where, x.shape)
     (into,) = outputs(out=out)
-    native = x.dtype.newbyteorder("=")
-    native = native if plan.result_dtype == plan.dtype else np.dtype(plan.result_dtype)
+    native = plan.result_dtype_of(x.dtype)
     if into is not None:
         if return_counts:
             raise ValueError("out: given together with return_counts")

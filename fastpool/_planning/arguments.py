@@ -41,6 +41,9 @@ _INTEGER_ACTIVATIONS = ("Relu", "Clip")
 # What stands in padding. Every name but "ignore" and "constant" continues the array.
 BORDERS = ("ignore", "reflect", "mirror", "nearest", "wrap", "constant")
 
+# Rules for integer quotients, in the order of compiled code (kernels/vectors/quotients.h).
+ROUNDINGS = "half_even", "half_away", "trunc", "floor"
+
 # The types that averages of floats may have, besides their own.
 _WIDER_FLOATS = {
     "float16": ("float32", "float64"),
@@ -525,7 +528,7 @@ def result_dtype(value, dtype, name="dtype"):
 
 def rounding(value, dtype=None):
     """Return how integer averages are rounded. Floats of a `dtype` have one way only."""
-    value = choice(value, "rounding", ("half_even", "half_away", "trunc", "floor"))
+    value = choice(value, "rounding", ROUNDINGS)
     if value != "half_even" and dtype is not None and is_float(dtype):
         raise ValueError(
             f'rounding: expected "half_even" for results of type {dtype}, got {shown(value)}'

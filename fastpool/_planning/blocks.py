@@ -42,6 +42,11 @@ class Blocks:
     missing: float | int | bool | None
     num_threads: int | None
 
+    def result_dtype_of(self, dtype):
+        """Return the dtype object of the result, for an array of `dtype`."""
+        same = self.result_dtype == self.dtype  # that of bfloat16 comes from a package
+        return dtype.newbyteorder("=") if same else np.dtype(self.result_dtype)
+
     @property
     def kept(self):
         """The slices of the input that blocks cover."""

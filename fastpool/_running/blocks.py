@@ -9,11 +9,11 @@ from itertools import product
 
 import numpy as np
 
+from .._planning.arguments import ROUNDINGS
 from .._planning.blocks import FUNCTIONS, Blocks
 from .._planning.dtypes import CODES
 from . import builds, threads
 
-ROUNDINGS = "half_even", "half_away", "trunc", "floor"
 # Results of these types are computed as float64, and rounded by NumPy.
 _NARROW = "float16", "bfloat16"
 _ROUNDED = "median", "var", "std"
@@ -40,16 +40,13 @@ def reduce_by_kernels(plan: Blocks, x, where, y, counts):
         ROUNDINGS.index(plan.rounding), plan.ignores_nan, plan.nodata is not None, nodata, missing,
         min(plan.need, 2**62), plan.ddof,
     )  # fmt: skip
+    count = threads.effective_threads(plan.num_threads, work, kernels.max_threads)
+    by_default = threads.rule(plan.num_threads, work)
     for at, read, block in _regions(plan, x.shape):
-        arrays = [None if a is None else _as_bits(a) for a in (x[read], into[at])]
-        more = [None if a is None else _as_bits(a) for a in (where, counts)]
-        more = [None if a is None else a[s] for a, s in zip(more, (read, at), strict=True)]
-        region = _in_order_of_memory(plan, block, arrays[0], more[0], arrays[1], more[1])
-        kernels.reduce_blocks(
-            rule, *region,
-            threads.effective_threads(plan.num_threads, work, kernels.max_threads),
-            threads.rule(plan.num_threads, work),
-        )  # fmt: skip
+        views = zip((x, where, into, counts), (read, read, at, at), strict=True)
+        arrays = [None if a is None else a[part].view(f"u{a.itemsize}") for a, part in views]
+        region = _in_order_of_memory(plan, block, *arrays)
+        kernels.reduce_blocks(rule, *region, count, by_default)
     if into is not y:
         with np.errstate(over="ignore", invalid="ignore"):
             y[...] = into
@@ -58,10 +55,6 @@ def reduce_by_kernels(plan: Blocks, x, where, y, counts):
 def bits_of(value, dtype):
     """Return the bits of a number as an element, as a signed int."""
     return int.from_bytes(np.array(value).astype(dtype).tobytes(), sys.byteorder, signed=True)
-
-
-def _as_bits(array):
-    return array.view(f"u{array.itemsize}")
 
 
 def _regions(plan, shape):

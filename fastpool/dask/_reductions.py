@@ -98,9 +98,8 @@ def block_reduce(
         tuple(-(-length // size) for length in lengths)
         for lengths, size in zip(chunks, plan.blocks, strict=True)
     )
-    kind = x.dtype.newbyteorder("=")
-    kind = kind if plan.result_dtype == plan.dtype else np.dtype(plan.result_dtype)
-    metas = [np.empty((0,) * x.ndim, dtype) for dtype in (kind, np.int64)]
+    kinds = plan.result_dtype_of(x.dtype), np.int64
+    metas = [np.empty((0,) * x.ndim, kind) for kind in kinds]
     reduce = partial(
         _chunk, block_size=plan.blocks, func=func, dtype=dtype, return_counts=return_counts,
         **options,

@@ -39,8 +39,8 @@ def grey_erosion(
     >>> ndi.grey_erosion(np.array([1, 9, 2, 3, 7, 5]), 3)
     array([1, 1, 2, 2, 3, 5])
     """
-    x, window = _prepared(input, size, footprint, structure, mode, origin, axes)
-    return run("min", x, window, cval, target(x, output, result_dtype(x, output)))
+    x, window, into = _prepared(input, size, footprint, structure, output, mode, origin, axes)
+    return run("min", x, window, cval, into)
 
 
 def grey_dilation(
@@ -75,8 +75,8 @@ def grey_dilation(
     >>> ndi.grey_dilation(np.array([1, 9, 2, 3, 7, 5]), 2)
     array([9, 9, 3, 7, 7, 5])
     """
-    x, window = _prepared(input, size, footprint, structure, mode, origin, axes)
-    return run("max", x, window.turned(), cval, target(x, output, result_dtype(x, output)))
+    x, window, into = _prepared(input, size, footprint, structure, output, mode, origin, axes)
+    return run("max", x, window.turned(), cval, into)
 
 
 def grey_opening(
@@ -110,9 +110,8 @@ def grey_opening(
     >>> ndi.grey_opening(np.array([1, 9, 2, 7, 7, 7, 5]), 3)
     array([1, 2, 2, 7, 7, 7, 5])
     """
-    x, window = _prepared(input, size, footprint, structure, mode, origin, axes)
-    into = target(x, output, result_dtype(x, output))
-    return run("max", run("min", x, window, cval), window.turned(), cval, into)
+    x, window, into = _prepared(input, size, footprint, structure, output, mode, origin, axes)
+    return _opening(x, window, cval, into)
 
 
 def grey_closing(
@@ -146,9 +145,8 @@ def grey_closing(
     >>> ndi.grey_closing(np.array([1, 9, 2, 7, 7, 7, 5]), 3)
     array([9, 9, 7, 7, 7, 7, 7])
     """
-    x, window = _prepared(input, size, footprint, structure, mode, origin, axes)
-    into = target(x, output, result_dtype(x, output))
-    return run("min", run("max", x, window.turned(), cval), window, cval, into)
+    x, window, into = _prepared(input, size, footprint, structure, output, mode, origin, axes)
+    return _closing(x, window, cval, into)
 
 
 def white_tophat(
@@ -182,10 +180,8 @@ def white_tophat(
     >>> ndi.white_tophat(np.array([1, 9, 2, 7, 7, 7, 5]), 3)
     array([0, 7, 0, 0, 0, 0, 0])
     """
-    x, window = _prepared(input, size, footprint, structure, mode, origin, axes)
-    into = target(x, output, result_dtype(x, output))
-    opened = run("max", run("min", x, window, cval), window.turned(), cval)
-    return _difference(x, opened, into)
+    x, window, into = _prepared(input, size, footprint, structure, output, mode, origin, axes)
+    return _difference(x, _opening(x, window, cval), into)
 
 
 def black_tophat(
@@ -219,10 +215,8 @@ def black_tophat(
     >>> ndi.black_tophat(np.array([5, 5, 1, 5, 8]), 3)
     array([0, 0, 4, 0, 0])
     """
-    x, window = _prepared(input, size, footprint, structure, mode, origin, axes)
-    into = target(x, output, result_dtype(x, output))
-    closed = run("min", run("max", x, window.turned(), cval), window, cval)
-    return _difference(closed, x, into)
+    x, window, into = _prepared(input, size, footprint, structure, output, mode, origin, axes)
+    return _difference(_closing(x, window, cval), x, into)
 
 
 def morphological_gradient(
@@ -257,17 +251,25 @@ def morphological_gradient(
     >>> ndi.morphological_gradient(np.array([1, 1, 1, 9, 9, 9]), 3)
     array([0, 0, 8, 8, 0, 0])
     """
-    x, window = _prepared(input, size, footprint, structure, mode, origin, axes)
-    into = target(x, output, result_dtype(x, output))
+    x, window, into = _prepared(input, size, footprint, structure, output, mode, origin, axes)
     dilated = run("max", x, window.turned(), cval)
     return _difference(dilated, run("min", x, window, cval), into)
 
 
-def _prepared(input, size, footprint, structure, mode, origin, axes):
-    """Return the array and the window of an erosion."""
+def _prepared(input, size, footprint, structure, output, mode, origin, axes):
+    """Return the array, the window of an erosion, and the array to write results into."""
     x = checked_input(input)
     size = box(size, footprint, structure, axes, x.ndim)
-    return x, window_of(x, size, origin, mode, axes)
+    window = window_of(x, size, origin, mode, axes)
+    return x, window, target(x, output, result_dtype(x, output))
+
+
+def _opening(x, window, cval, into=None):
+    return run("max", run("min", x, window, cval), window.turned(), cval, into)
+
+
+def _closing(x, window, cval, into=None):
+    return run("min", run("max", x, window.turned(), cval), window, cval, into)
 
 
 def _difference(one, other, into):
