@@ -47,7 +47,7 @@ def _planner(make):
     return planned
 
 
-# Of each kind of filter.
+# Plans by kind of filter.
 _PLANS = {
     "max": PlanCache(_planner(_plans.make_plan)),
     "min": PlanCache(_planner(_plans.make_min_plan)),
@@ -155,20 +155,16 @@ def _border(mode):
 def result_dtype(x, output):
     """Return the type that maxima and minima of `x` are wanted in, one that holds them."""
     dtype = x.dtype.newbyteorder("=")
-    wanted = getattr(output, "dtype", None) if _is_array(output) else output
+    wanted = output.dtype if isinstance(output, np.ndarray) else output
     wanted = dtype if wanted is None else np.dtype(wanted)
     if not np.can_cast(dtype, wanted, "safe"):
         raise TypeError(f"output: expected a type that holds {dtype}, got {wanted}")
     return wanted
 
 
-def _is_array(output):
-    return isinstance(output, np.ndarray)
-
-
 def target(x, output, dtype):
     """Return the array to write results into: `output`, or a new one of a type."""
-    if output is None or not _is_array(output):
+    if not isinstance(output, np.ndarray):
         return np.empty(x.shape, dtype)
     if output.shape != x.shape:
         raise ValueError(f"output: expected shape {x.shape}, got {output.shape}")
