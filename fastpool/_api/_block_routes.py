@@ -25,7 +25,6 @@ def reduce_into(plan, x, where, y, counts):
     """Reduce `x` into `y`, and count the elements that are there; `y` is not empty."""
     x = x[plan.kept]
     where = None if where is None else where[plan.kept]
-    adds = plan.function in ("mean", "sum")
     skips = where is not None or plan.nodata is not None or plan.need > 1
     # A pooling gives NaN for a sum of nothing, where a block gives 0.
     skips = skips or (plan.ignores_nan and plan.function == "sum")
@@ -33,7 +32,7 @@ def reduce_into(plan, x, where, y, counts):
         _pool(plan, x, y)
         if counts is not None:
             _count(plan, x, where, counts)
-    elif adds and is_float(plan.dtype):
+    elif plan.function in ("mean", "sum") and is_float(plan.dtype):
         if _is_long(plan):
             raise ValueError(
                 f"block_size: expected at most {MOST // 2} elements along an axis for the "
