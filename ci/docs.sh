@@ -1,8 +1,8 @@
 #!/bin/sh
 # Build the documentation site into build/docs/html. Its examples must run. Warnings and broken
 # links within the site are errors. The tests of the routes run the pages that need torch,
-# onnxruntime or OpenVINO. Works from any folder, and without a network once the environment exists.
-# The environment is .venv-docs next to ci/, or $FASTPOOL_VENV.
+# onnxruntime, OpenVINO or OpenCV. Works from any folder, and without a network once the environment
+# exists. The environment is .venv-docs next to ci/, or $FASTPOOL_VENV.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"
@@ -13,7 +13,9 @@ make_environment docs
 cd "$root"
 rm -rf build/docs docs/gallery docs/_generated # earlier builds, also of pages that were removed
 "$venv/bin/python" -P -m doctest docs/start.md docs/semantics.md docs/averages.md docs/inside.md \
-    docs/coming-from/index.md docs/coming-from/scipy.md docs/coming-from/tensorflow.md
+    docs/blocks.md docs/ndimage.md docs/microscopy.md docs/rasters.md docs/climate.md \
+    docs/morphology.md docs/coming-from/index.md docs/coming-from/scipy.md \
+    docs/coming-from/scikit-image.md docs/coming-from/tensorflow.md
 "$venv/bin/python" -P -m sphinx -q -n -W --keep-going -b html \
     -d build/docs/doctrees docs build/docs/html
 "$venv/bin/python" -P ci/check_links.py build/docs/html
