@@ -7,10 +7,7 @@ from .._planning.average_pool import AvgPool
 from .._planning.lp_pool import LpPool
 from .._planning.max_pool import MaxPool, MinPool
 from .._planning.max_unpool import MaxUnpool
-from .._planning.plan_checks import (
-    check_class,
-    resolved,
-)
+from .._planning.plan_checks import check_class, resolved
 from .._running import execute, unpool
 from .._running.plan_cache import MOST_PART_PLANS
 from .._running.prepare import PreparedAverage, PreparedPool, PreparedUnpool
