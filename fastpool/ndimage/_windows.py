@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import _plans
 from .._planning import arguments
-from .._planning.arguments import shown
+from .._planning.values import as_count, as_int, is_sequence, shown
 from .._running.interop import as_array
 from .._running.plan_cache import PlanCache
 
@@ -68,8 +68,8 @@ def window_of(x, size, origin, mode, axes):
     """Return the `Window` for an array, given one value for all `axes` or one for each."""
     axes = _axes(axes, x.ndim)
     count = len(axes)
-    sizes = [arguments.as_count(n, "size") for n in _each(size, "size", count)]
-    origins = [arguments.as_int(o, "origin") for o in _each(origin, "origin", count)]
+    sizes = [as_count(n, "size") for n in _each(size, "size", count)]
+    origins = [as_int(o, "origin") for o in _each(origin, "origin", count)]
     modes = [_border(m) for m in _each(mode, "mode", count)]
     for n, o in zip(sizes, origins, strict=True):
         if not -(n // 2) <= o <= (n - 1) // 2:
@@ -114,7 +114,7 @@ def box(size, footprint, structure, axes, rank):
 
 
 def _each(value, name, count):
-    if not arguments.is_sequence(value):
+    if not is_sequence(value):
         return (value,) * count
     if len(value) != count:
         raise ValueError(f"{name}: expected one value or {count}, one per axis, got {len(value)}")
@@ -125,8 +125,8 @@ def _axes(axes, rank):
     """Return the positions of axes, counted from the first; None means all."""
     if axes is None:
         return tuple(range(rank))
-    axes = tuple(axes) if arguments.is_sequence(axes) else (axes,)
-    places = [arguments.as_int(axis, "axes") for axis in axes]
+    axes = tuple(axes) if is_sequence(axes) else (axes,)
+    places = [as_int(axis, "axes") for axis in axes]
     for place in places:
         if not -rank <= place < rank:
             raise ValueError(f"axes: expected ints in [{-rank}, {rank - 1}], got {shown(axes)}")
@@ -138,7 +138,7 @@ def _axes(axes, rank):
 
 def axis_of(axis, rank):
     """Return the position of one axis."""
-    place = arguments.as_int(axis, "axis")
+    place = as_int(axis, "axis")
     if not -rank <= place < rank:
         raise ValueError(f"axis: expected an int in [{-rank}, {rank - 1}], got {place}")
     return place % rank

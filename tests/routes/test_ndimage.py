@@ -1,6 +1,7 @@
 """fastpool.ndimage: SciPy's filters, compared with SciPy if it is installed, else with the twin."""
 
 import inspect
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -226,3 +227,19 @@ def test_bad_inputs():
         ndi.maximum_filter1d(np.zeros((2, 2)), 1, axis=2)
     with pytest.raises(AttributeError, match="scipy.ndimage"):
         ndi.gaussian_filter  # noqa: B018
+
+
+@pytest.mark.parametrize("mode", ["reflect", "wrap", "constant"])
+def test_many_axes_of_one_element(mode):
+    """Strips at the edges of 24 axes would have 2**24 elements, or 3**24."""
+    x = np.full((1,) * 24, 3, np.int32)
+    tracemalloc.start()
+    try:
+        mean = ndi.uniform_filter(x, 3, mode=mode, cval=3 if mode == "constant" else 0)
+        least = ndi.minimum_filter(x, 3, mode=mode)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert mean.item() == 3
+    assert least.item() == (0 if mode == "constant" else 3)
+    assert peak < 2**22
