@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import _plans
 from .._planning import arguments
-from .._planning.values import as_count, as_int, is_sequence, shown
+from .._planning.values import MOST, as_count, as_int, is_sequence, shown
 from .._running.interop import as_array
 from .._running.plan_cache import PlanCache
 
@@ -68,7 +68,7 @@ def window_of(x, size, origin, mode, axes):
     """Return the `Window` for an array, given one value for all `axes` or one for each."""
     axes = _axes(axes, x.ndim)
     count = len(axes)
-    sizes = [as_count(n, "size") for n in _each(size, "size", count)]
+    sizes = [as_count(n, "size", most=MOST) for n in _each(size, "size", count)]
     origins = [as_int(o, "origin") for o in _each(origin, "origin", count)]
     modes = [_border(m) for m in _each(mode, "mode", count)]
     for n, o in zip(sizes, origins, strict=True):
@@ -93,7 +93,7 @@ def box(size, footprint, structure, axes, rank):
     for name, array, expected in given:
         if array is None:
             continue
-        array = np.asarray(array)
+        array = as_array(array, name)
         if array.ndim != count:
             raise ValueError(f"{name}: expected {count} axes, got an array of shape {array.shape}")
         if not array.size or (expected and not array.any()):
@@ -156,7 +156,10 @@ def result_dtype(x, output):
     """Return the type that maxima and minima of `x` are wanted in, one that holds them."""
     dtype = x.dtype.newbyteorder("=")
     wanted = output.dtype if isinstance(output, np.ndarray) else output
-    wanted = dtype if wanted is None else np.dtype(wanted)
+    if wanted is None:
+        return dtype
+    arguments.dtype_name(wanted, "output")
+    wanted = np.dtype(wanted)
     if not np.can_cast(dtype, wanted, "safe"):
         raise TypeError(f"output: expected a type that holds {dtype}, got {wanted}")
     return wanted
