@@ -153,7 +153,8 @@ def _result_dtype(value, dtype, func):
             raise ValueError(f'dtype: "{func}" has the type of x, {dtype}, got {shown(value)}')
         return dtype
     if func in ("var", "std") and integers:
-        return arguments.dtype_name(value or "float64", allowed=("float32", "float64"))
+        value = "float64" if value is None else value
+        return arguments.dtype_name(value, allowed=("float32", "float64"))
     if func == "sum" and integers and value is None:
         return "uint64" if dtype.startswith("u") else "int64"
     return arguments.result_dtype(value, dtype)

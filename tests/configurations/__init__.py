@@ -44,6 +44,7 @@ from .science import (
     compare_blocks,
     compare_borders,
     compare_filter,
+    compare_spoiled,
     draw_blocks,
     draw_borders,
     draw_filter,
@@ -82,7 +83,9 @@ BAD += [2**40, 2**62, 2**63, 2**80, -(2**63), float("nan"), np.int8(1), np.float
 
 
 def spoiled(case, choices):
-    """Return a single call with one attribute replaced by one of BAD; any other case unchanged."""
+    """Return a call with one attribute replaced by one of BAD; any other case unchanged."""
+    if type(case) in SCIENCE:
+        return replace(case, spoiled={choices.pick([*case.given()]): choices.pick(BAD)})
     if type(case) not in SINGLE:
         return case
     name = choices.pick(["kernel_shape", *case.attributes])
@@ -108,6 +111,8 @@ def compare(case, counts, builds=cases.BUILDS, threads=None):
         if type(case) in SINGLE:
             threads = (1, case.threads) if threads is None else threads
             SINGLE[type(case)](case, counts, builds, threads)
+        elif type(case) in SCIENCE and case.spoiled:
+            compare_spoiled(case, counts)
         elif type(case) in SCIENCE:
             SCIENCE[type(case)](case, counts, builds, (1, 2) if threads is None else threads)
         elif isinstance(case, Planned):

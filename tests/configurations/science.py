@@ -4,8 +4,9 @@ The twin of a filter pads the array by np.pad and takes each window of what is p
 none of the code that fills borders.
 """
 
+import inspect
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from unittest import mock
 
 import numpy as np
@@ -65,6 +66,17 @@ class Blocks:
     block_size: tuple
     levels: int  # 0: a call of block_reduce
     attributes: dict
+    spoiled: dict = field(default_factory=dict)
+
+    def call(self):
+        return fastpool.pyramid if self.levels else fastpool.block_reduce
+
+    def given(self, x=None):
+        """Return all arguments, by name."""
+        given = {"x": self.x if x is None else x, "func": self.func, **self.attributes}
+        if self.levels:
+            return {**given, "levels": self.levels, "factor": self.block_size}
+        return {**given, "block_size": self.block_size}
 
 
 def _draw_blocks(choices, has_levels):
@@ -105,12 +117,8 @@ def compare_blocks(case, counts, builds, threads):
     dtype = case.x.dtype.newbyteorder("=").name
     ulps = block_cases.ulps_of(case.func, dtype)
     contiguous = np.array(case.x, case.x.dtype.newbyteorder("="), order="C")
-    if case.levels:
-        call, twin, arguments = fastpool.pyramid, _reference.pyramid, (case.levels, case.block_size)
-    else:
-        call, twin, arguments = fastpool.block_reduce, _reference.block_reduce, (case.block_size,)
-    arguments += (case.func,)
-    expected = _parts(twin(case.x, *arguments, **case.attributes))
+    twin = _reference.pyramid if case.levels else _reference.block_reduce
+    expected = _parts(twin(**case.given()))
     before, first = case.x.tobytes(), None
     for build in builds:
         with running.using(build):
@@ -118,8 +126,7 @@ def compare_blocks(case, counts, builds, threads):
                 for how, x in (("plain", contiguous), ("arranged", case.x)):
                     what = f"{build}, {num_threads} threads, {how}"
                     with in_time(x.size * max(case.levels, 1), what):
-                        found = call(x, *arguments, **case.attributes, num_threads=num_threads)
-                    found = _parts(found)
+                        found = _parts(case.call()(**case.given(x), num_threads=num_threads))
                     first = found if first is None else first
                     for y, z, y_of_first in zip(found, expected, first, strict=True):
                         block_cases.assert_close(y, z, ulps if y.dtype.kind == "f" else 0, what)
@@ -148,6 +155,15 @@ class Borders:
     attributes: dict
     memory: Arrangement
     is_far: bool  # by the trees that far padding needs, however near it is
+    spoiled: dict = field(default_factory=dict)
+
+    def call(self):
+        return getattr(fastpool, self.function)
+
+    def given(self, x=None):
+        """Return all arguments, by name."""
+        x = small_values(self.shape, cases.dtype(self.dtype), self.seed) if x is None else x
+        return {"x": x, "kernel_shape": self.kernel_shape, **self.attributes}
 
 
 def draw_borders(choices, dtypes=cases.DTYPE_NAMES):
@@ -197,22 +213,20 @@ def draw_borders(choices, dtypes=cases.DTYPE_NAMES):
 
 def compare_borders(case, counts, builds, threads):
     """Raise unless each configuration gives what the twin gives; count them in `counts`."""
-    plain = small_values(case.shape, cases.dtype(case.dtype), case.seed)
+    plain = case.given()["x"]
     arrays = {"plain": plain, "arranged": case.memory.holding(plain)}
-    call, twin = (getattr(module, case.function) for module in (fastpool, _reference))
     try:
-        expected = _parts(twin(plain, case.kernel_shape, **case.attributes))
+        expected = _parts(getattr(_reference, case.function)(**case.given()))
     except ValueError:
         expected = None
     limits = {"MOST_SHARE": 0, "FEW": 0} if case.is_far else {}
     for build in builds:
         with running.using(build), mock.patch.dict(vars(borders), limits):
             for num_threads in threads:
-                more = {**case.attributes, "num_threads": num_threads}
                 for how, x in arrays.items():
                     what = f"{build}, {num_threads} threads, {how}"
                     try:
-                        found = _parts(call(x, case.kernel_shape, **more))
+                        found = _parts(case.call()(**case.given(x), num_threads=num_threads))
                     except ValueError as refused:
                         assert expected is None, f"{what}: refused with {refused!r}"
                         counts["refused", "as by the twin"] += 1
@@ -249,15 +263,20 @@ class Filter:
     cval: float
     output: str | None
     memory: Arrangement
+    spoiled: dict = field(default_factory=dict)
 
-    def given(self):
-        """Return the arguments, as keywords."""
+    def call(self):
+        return getattr(fastpool.ndimage, self.function)
+
+    def given(self, x=None):
+        """Return all arguments, by name."""
         given = {name: list(getattr(self, name)) for name in ("size", "origin", "mode")}
         if self.function.endswith("1d"):
             given = {name: value for name, (value,) in given.items()} | {"axis": self.axes[0]}
         else:
             given["axes"] = self.axes
-        return {**given, "cval": self.cval, "output": self.output}
+        x = small_values(self.shape, cases.dtype(self.dtype), self.seed) if x is None else x
+        return {"input": x, **given, "cval": self.cval, "output": self.output}
 
     def padded(self, x, turned):
         """Return x with all that its windows reach; `turned` says that they are turned around."""
@@ -345,11 +364,32 @@ def draw_filter(choices):
 
 def compare_filter(case, counts, builds, threads):
     """Raise unless each configuration gives what the twin gives; count them in `counts`."""
-    plain = small_values(case.shape, cases.dtype(case.dtype), case.seed)
+    plain = case.given()["input"]
     arrays = {"plain": plain, "arranged": case.memory.holding(plain)}
-    call, expected = getattr(fastpool.ndimage, case.function), case.expected(plain)
+    expected = case.expected(plain)
     for build in builds:
         with running.using(build):
             for how, x in arrays.items():
-                same(call(x, **case.given()), expected, f"{build}, {how}")
+                same(case.call()(**case.given(x)), expected, f"{build}, {how}")
                 _count(counts, case.function, case.dtype, build, 1, how)
+
+
+# ------------------------------------------------------------------------------------ bad arguments
+
+
+def compare_spoiled(case, counts):
+    """Raise unless the call gives a result, or names an argument in an error and writes nothing."""
+    call, given = case.call(), {**case.given(), **case.spoiled}
+    names = [name for name in inspect.signature(call).parameters if name != "more"]
+    out = None
+    if isinstance(case, Blocks) and not case.levels and not case.attributes["return_counts"]:
+        out = given["out"] = np.ones_like(call(**case.given()))
+    with in_time(1000, f"{case.spoiled}"):
+        try:
+            call(**given)
+        except (TypeError, ValueError, NotImplementedError) as refused:
+            assert any(name in f"{refused}" for name in names), f"{case.spoiled}: {refused!r}"
+            assert out is None or (out == 1).all(), f"{case.spoiled}: written before {refused!r}"
+            counts["refused", "attributes"] += 1
+        else:
+            counts["refused", "by nobody"] += 1

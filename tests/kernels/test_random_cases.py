@@ -28,7 +28,8 @@ def test_sorts(sort):
     counts = Counter()
     for number in range(12):
         choices = configurations.Choices(random.Random(f"5/{number}").randint)
-        configurations.compare(configurations.draw(choices, [sort]), counts)
+        configurations.compare(case := configurations.draw(choices, [sort]), counts)
+        configurations.compare(configurations.spoiled(case, choices), counts)
     assert counts
 
 
