@@ -41,8 +41,9 @@ def _planner(make):
         windows = {"pads": pads, "layout": layout, "border": border, "border_value": value}
         try:
             return make(shape, dtype, sizes, **windows, **attributes)
-        except ValueError as error:  # of the result's type, which has another name here
-            raise ValueError(str(error).replace("dtype:", "output:", 1)) from None
+        except ValueError as error:  # of arguments that have other names here
+            text = str(error).replace("kernel_shape:", "size:", 1)
+            raise ValueError(text.replace("dtype:", "output:", 1)) from None
 
     return planned
 

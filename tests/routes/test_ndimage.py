@@ -221,6 +221,11 @@ def test_bad_arguments(error, text, given):
             ndi.uniform_filter(x, **given)
 
 
+def test_a_mean_of_too_many_taps():
+    with pytest.raises(ValueError, match="^size: expected a product of at most"):
+        ndi.uniform_filter(np.zeros((3, 4)), 2**30)
+
+
 def test_bad_inputs():
     assert ndi.minimum_filter(np.zeros((3, 4), np.uint8), 2, cval=-1).shape == (3, 4)
     with pytest.raises(ValueError, match="input: expected at least one axis"):
