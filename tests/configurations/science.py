@@ -262,6 +262,7 @@ class Filter:
     mode: tuple
     cval: float
     output: str | None
+    more: dict  # of means
     memory: Arrangement
     spoiled: dict = field(default_factory=dict)
 
@@ -276,7 +277,7 @@ class Filter:
         else:
             given["axes"] = self.axes
         x = small_values(self.shape, cases.dtype(self.dtype), self.seed) if x is None else x
-        return {"input": x, **given, "cval": self.cval, "output": self.output}
+        return {"input": x, **given, "cval": self.cval, "output": self.output, **self.more}
 
     def padded(self, x, turned):
         """Return x with all that its windows reach; `turned` says that they are turned around."""
@@ -305,7 +306,7 @@ class Filter:
         if function == "uniform_filter":
             more = {} if output.kind not in "iub" else {"rounding": "trunc"}
             y = self.padded(x, False)[None, None]
-            y = _reference.avg_pool(y, self.taps(), dtype=self.output, **more)
+            y = _reference.avg_pool(y, self.taps(), dtype=self.output, **more, **self.more)
             return y[0, 0]
 
         def eroded(x):
@@ -351,13 +352,16 @@ def draw_filter(choices):
     if "uniform" in function:
         wider = block_cases.WIDER if dtype in _FLOATS else {dtype: ["float64", "float32"]}
         outputs = [None, None, *wider[dtype]]
+        more = {"numerics": pick(["pairwise", "pairwise", "exact", "sequential"])}
     else:
         outputs = [None, None, None, *(["int64"] if dtype in ("int8", "uint16") else [])]
+        more = {}
     return Filter(
         *(function, shape, dtype, choices.integer(0, 2**16), axes, size, origin),
         mode=tuple(pick([*MODES]) for _ in axes),
         cval=pick([0, 1, *[-2.5] * (dtype in _FLOATS)]),
         output=pick(outputs),
+        more=more,
         memory=draw_arrangement(choices, rank),
     )
 
