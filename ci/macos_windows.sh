@@ -16,8 +16,8 @@ case $venv in /*) ;; *) venv=$PWD/$venv ;; esac
 mkdir -p "$work/include"
 make_venv
 install_tools ziglang==0.16.0 "setuptools>=77.0.3" "cython>=3.1"
-tar -C "$root" --exclude='*.so' -cf - setup.py pyproject.toml README.md fastpool stubs |
-    tar -C "$work" -xf -
+tar -C "$root" --exclude='*.so' -cf - setup.py pyproject.toml README.md LICENSE licences fastpool \
+    stubs | tar -C "$work" -xf -
 
 # All of OpenMP that the sources call; clang itself has the pragmas.
 echo "int omp_get_max_threads(void); double omp_get_wtime(void);" >"$work/include/omp.h"
@@ -25,6 +25,7 @@ cat >"$work/include/windows.h" <<'END'
 #define Py_PYCONFIG_H /* instead of pyconfig.h of this system; as in PC/pyconfig.h of CPython */
 #define MS_WIN64
 #define MS_WINDOWS
+#define NT_THREADS
 #define HAVE_DECLSPEC_DLL
 #define HAVE_PY_SSIZE_T 1
 #define HAVE_STDDEF_H 1
