@@ -1,7 +1,8 @@
 #!/bin/sh
 # Build the documentation site into build/docs/html. Its examples must run. Warnings and broken
-# links within the site are errors. The tests of the routes run the pages that need torch,
-# onnxruntime or OpenVINO. asv adds the history of counts. Works from any folder, and without a network once the environment exists.
+# links within the site are errors. asv adds the history of counts. The tests of the routes run the
+# pages that need torch, onnxruntime or OpenVINO. Works from any folder, and without a network once
+# the environment exists.
 # The environment is .venv-docs next to ci/, or $FASTPOOL_VENV.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
