@@ -1,8 +1,8 @@
 #!/bin/sh
 # Build the documentation site into build/docs/html. Its examples must run. Warnings and broken
 # links within the site are errors. asv adds the history of counts. The tests of the routes run the
-# pages that need torch, onnxruntime, OpenVINO or OpenCV. Works from any folder, and without a network
-# once the environment exists. The environment is .venv-docs next to ci/, or $FASTPOOL_VENV.
+# pages that need torch, onnxruntime, OpenVINO or OpenCV. Works from any folder, and without a
+# network once the environment exists. The environment is .venv-docs next to ci/, or $FASTPOOL_VENV.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/ci/environment.sh"
