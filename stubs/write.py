@@ -88,9 +88,12 @@ BY_PACKAGE = {
         "x": "da.Array",
     },
     "files": {
+        "axes": "str | None",
+        "chunks": "t.Ints | None",
         "indices": "_Path | None",
         "max_bytes": "SupportsIndex",
         "progress": "Callable[[int, int], object] | None",
+        "ome_version": 'Literal["0.5", "0.4"]',
         "source": "_Path",
         "target": "_Path",
     },

@@ -1,0 +1,148 @@
+"""Arrays that pyramids are made of: .npy, TIFF and zarr files, read region by region."""
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from .._planning.arguments import shown
+from .._version import __version__
+from ._npy import existing
+from ._replacing import open_regular
+
+# The axes of OME-Zarr, in its order, and their types.
+TYPES = dict(t="time", c="channel", z="space", y="space", x="space")
+
+
+class Volume(NamedTuple):
+    """An array to read: `axes` are the names that its file gives, and `slow` puts slow ones first.
+
+    `read` takes a tuple of slices.
+    """
+
+    shape: tuple
+    dtype: np.dtype
+    axes: str | None
+    slow: tuple
+    read: Callable
+
+    def transposed(self, order):
+        """Return the volume with its axes in another order."""
+        back = sorted(range(len(order)), key=order.__getitem__)
+
+        def read(region):
+            return self.read(tuple(region[axis] for axis in back)).transpose(order)
+
+        shape = tuple(self.shape[axis] for axis in order)
+        return Volume(shape, self.dtype, self.axes, tuple(back[a] for a in self.slow), read)
+
+
+def imported(name):
+    """Return one of the packages of the extra "zarr"."""
+    try:
+        return __import__(name)
+    except ModuleNotFoundError as missing:
+        if missing.name != name:
+            raise
+        raise ImportError(
+            f'fastpool.files.pyramid needs {name}: pip install "fastpool[zarr]"'
+        ) from None
+
+
+@contextmanager
+def opened(path):
+    """Open an array: a zarr array in a folder, or a .npy or TIFF file by its ending."""
+    ending = Path(path).suffix.lower()
+    with ExitStack() as stack:
+        if ending == ".npy":
+            x = stack.enter_context(existing(path))
+            slow = tuple(range(len(x.shape)))[:: -1 if x.order == "F" else 1]
+            yield Volume(x.shape, x.dtype, None, slow, lambda region: x.mapped()[region])
+            return
+        if ending in (".tif", ".tiff"):
+            x, axes = _from_tiff(path, stack)
+        elif ending == ".zarr" or os.path.isdir(path):
+            x, axes = _from_zarr(path)
+        else:
+            raise ValueError(
+                "source: expected a name that ends in .npy, .tif, .tiff or .zarr, or the folder of "
+                f"a zarr array, got {os.fspath(path)!r}"
+            )
+        known = axes if axes and set(axes) <= set(TYPES) else None
+        yield Volume(x.shape, x.dtype, known, tuple(range(x.ndim)), x.__getitem__)
+
+
+def _from_tiff(path, stack):
+    """Return the first image of a TIFF file as a zarr array, and the letters of its axes."""
+    tifffile, zarr = imported("tifffile"), imported("zarr")
+    file = stack.enter_context(open_regular("source", path))
+    try:
+        series = stack.enter_context(tifffile.TiffFile(file)).series[0]
+        store = stack.enter_context(series.aszarr(level=0))
+    except (tifffile.TiffFileError, IndexError) as error:
+        raise ValueError(f"source: {os.fspath(path)!r} is no TIFF file: {error}") from None
+    axes = series.axes.lower()
+    # S are the samples of a pixel: colours.
+    return zarr.open_array(store, mode="r"), axes if "c" in axes else axes.replace("s", "c")
+
+
+def _from_zarr(path):
+    """Return the zarr array in a folder, and the names of its axes if it has them."""
+    zarr = imported("zarr")
+    os.stat(path)
+    try:
+        x = zarr.open_array(os.fspath(path), mode="r")
+    except (FileNotFoundError, TypeError, ValueError, KeyError) as error:
+        raise ValueError(f"source: {os.fspath(path)!r} is no zarr array: {error}") from None
+    names = getattr(x.metadata, "dimension_names", None) or x.attrs.get("_ARRAY_DIMENSIONS")
+    names = names if isinstance(names, (list, tuple)) else ()
+    single = all(isinstance(name, str) and len(name) == 1 for name in names)
+    return x, "".join(names).lower() if single else None
+
+
+def names_of_axes(axes, known, rank):
+    """Return the names of the axes of an array as a string: `axes`, or else what its file says."""
+    if axes is None:
+        axes = known
+    if axes is None:
+        raise ValueError('axes: needed, because source does not name its axes; for example "zyx"')
+    if not isinstance(axes, str):
+        raise TypeError(f"axes: expected a str, got {shown(axes)}")
+    if (
+        len(axes) != rank
+        or len({*axes}) != rank
+        or not {*axes} <= {*TYPES}
+        or not {*"yx"} <= {*axes}
+    ):
+        raise ValueError(
+            f'axes: expected a different letter of "tczyx" for each of {rank} axes, "y" and "x" '
+            f"among them, got {shown(axes)}"
+        )
+    return axes
+
+
+def metadata(name, axes, sizes, func, version):
+    """Return the attributes of an OME-Zarr image; `sizes` are the blocks of each reduced level."""
+    sizes = [(1,) * len(axes), *sizes]
+    image = {
+        "name": name,
+        "axes": [{"name": axis, "type": TYPES[axis]} for axis in axes],
+        "datasets": [
+            {
+                "path": str(level),
+                "coordinateTransformations": [
+                    {"type": "scale", "scale": [float(k) for k in size]},
+                    {"type": "translation", "translation": [(k - 1) / 2 for k in size]},
+                ],
+            }
+            for level, size in enumerate(sizes)
+        ],
+        "type": func,
+        "metadata": {"method": "fastpool.files.pyramid", "version": __version__},
+    }
+    if version == "0.4":
+        return {"multiscales": [{"version": version, **image}]}
+    return {"ome": {"version": version, "multiscales": [image]}}
