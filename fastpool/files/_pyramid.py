@@ -120,7 +120,7 @@ def pyramid(
     ...     fastpool.files.pyramid(f"{folder}/x.npy", f"{folder}/x.zarr", 2, axes="yx")
     ...     zarr.open(f"{folder}/x.zarr")["2"][:]
     array([[14, 18],
-           [34, 38]], dtype=uint8)
+           [38, 42]], dtype=uint8)
     """
     options = {
         "edge": edge, "rounding": rounding, "ddof": ddof, "numerics": numerics, "nan": nan,
@@ -148,6 +148,8 @@ def pyramid(
             else [per_axis(chunks, "chunks", rank)[axis] for axis in order]
         )
         sizes = block_sizes(levels, factor, x.shape)
+        if max(sizes[-1]).bit_length() > sys.float_info.max_exp - 1:  # scales are floats
+            raise ValueError(f"factor: {shown(max(factor))} is too large for {levels} levels")
         plans = [
             resolve(x.shape, name, size, func, result_dtype=dtype, **options) for size in sizes
         ]
