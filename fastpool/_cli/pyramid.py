@@ -6,6 +6,7 @@ import click
 
 import fastpool.files
 
+from .arrays import described
 from .options import AVERAGE, THREADS, Numbers, Size, given, number, text, with_options
 from .program import Command, wrong_input
 from .screen import progress
@@ -72,3 +73,8 @@ def command(source, target, **attributes):
     """
     with wrong_input(), progress("reducing") as update:
         fastpool.files.pyramid(source, target, progress=update, **given(attributes))
+    import zarr
+
+    image = zarr.open_group(target, mode="r")
+    for level in range(attributes["levels"] + 1):
+        click.echo(f"{target}/{level}: {described(image[str(level)])}")
