@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,8 @@ from ._replacing import open_regular
 
 # The axes of OME-Zarr, in its order, and their types.
 TYPES = dict(t="time", c="channel", z="space", y="space", x="space")
+# Bytes of a .npy file that are mapped at a time.
+MAPPED_BYTES = 4 << 20
 
 
 class Volume(NamedTuple):
@@ -60,7 +63,7 @@ def opened(path):
         if ending == ".npy":
             x = stack.enter_context(existing(path))
             slow = tuple(range(len(x.shape)))[:: -1 if x.order == "F" else 1]
-            yield Volume(x.shape, x.dtype, None, slow, lambda region: x.mapped()[region])
+            yield Volume(x.shape, x.dtype, None, slow, partial(_copied, x))
             return
         if ending in (".tif", ".tiff"):
             x, axes = _from_tiff(path, stack)
@@ -73,6 +76,22 @@ def opened(path):
             )
         known = axes if axes and set(axes) <= set(TYPES) else None
         yield Volume(x.shape, x.dtype, known, tuple(range(x.ndim)), x.__getitem__)
+
+
+def _copied(x, region):
+    """Copy a region of an `ArrayFile`, and map few planes at a time.
+
+    The system maps some pages around those that are read, in all up to 16 times as many.
+    """
+    part = np.empty([cut.stop - cut.start for cut in region], x.dtype, x.order)
+    axis, rest = (-1, region[:-1]) if x.order == "F" else (0, region[1:])
+    planes = np.moveaxis(part, axis, 0)
+    step = max(1, MAPPED_BYTES * len(planes) // part.nbytes)
+    for start in range(0, len(planes), step):
+        into, first = planes[start : start + step], region[axis].start + start
+        at = slice(first, first + len(into))
+        into[...] = np.moveaxis(x.mapped(), axis, 0)[(at, *rest)]
+    return part
 
 
 def _from_tiff(path, stack):
