@@ -23,7 +23,7 @@ from .._planning.blocks import levels as block_sizes
 from .._planning.blocks import per_axis, resolve
 from .._planning.dtypes import DTYPES
 from ._npy import new
-from ._volumes import TYPES, Volume, imported, metadata, names_of_axes, opened
+from ._volumes import TYPES, Volume, extra, metadata, names_of_axes, opened
 
 # The default of `max_bytes`.
 MAX_BYTES = 256 << 20
@@ -132,7 +132,8 @@ def pyramid(
         raise TypeError(f"target: expected a str or os.PathLike, got {shown(target)}")
     if progress is not None and not callable(progress):
         raise TypeError(f"progress: expected a callable or None, got {shown(progress)}")
-    zarr = imported("zarr")
+    with extra():
+        import zarr
     with ExitStack() as stack:
         x, is_lazy = stack.enter_context(_volume(source)), not _is_path(source)
         if is_lazy and progress is not None:
@@ -257,7 +258,7 @@ def _passes(x, chunks, plans, max_bytes):
         plan.result_dtype_of(x.dtype).itemsize / prod(map(min, plan.blocks, x.shape))
         for plan in plans
     )
-    most = int(max_bytes / cost)
+    most = int(min(max_bytes, sys.maxsize) / cost)
     both = _extents(x.shape, map(lcm, chunks, blocks), most, x.slow)
     if prod(both) <= most:
         return [(both, True, True)]

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .. import __version__
 from .._planning.arguments import shown
-from .._version import __version__
 from ._npy import existing
 from ._replacing import open_regular
 
@@ -43,15 +43,16 @@ class Volume(NamedTuple):
         return Volume(shape, self.dtype, self.axes, tuple(back[a] for a in self.slow), read)
 
 
-def imported(name):
-    """Return one of the packages of the extra "zarr"."""
+@contextmanager
+def extra():
+    """Say what to install if an import of a package of the extra "zarr" fails."""
     try:
-        return __import__(name)
+        yield
     except ModuleNotFoundError as missing:
-        if missing.name != name:
+        if missing.name not in ("tifffile", "zarr"):
             raise
         raise ImportError(
-            f'fastpool.files.pyramid needs {name}: pip install "fastpool[zarr]"'
+            f'fastpool.files.pyramid needs {missing.name}: pip install "fastpool[zarr]"'
         ) from None
 
 
@@ -96,7 +97,9 @@ def _copied(x, region):
 
 def _from_tiff(path, stack):
     """Return the first image of a TIFF file as a zarr array, and the letters of its axes."""
-    tifffile, zarr = imported("tifffile"), imported("zarr")
+    with extra():
+        import tifffile
+        import zarr
     file = stack.enter_context(open_regular("source", path))
     try:
         series = stack.enter_context(tifffile.TiffFile(file)).series[0]
@@ -110,7 +113,8 @@ def _from_tiff(path, stack):
 
 def _from_zarr(path):
     """Return the zarr array in a folder, and the names of its axes if it has them."""
-    zarr = imported("zarr")
+    import zarr
+
     os.stat(path)
     try:
         x = zarr.open_array(os.fspath(path), mode="r")

@@ -13,6 +13,7 @@ import block_cases
 import cases
 import fastpool
 import fastpool.files
+import limits
 
 zarr = pytest.importorskip("zarr")
 
@@ -190,7 +191,9 @@ def test_zarr_arrays_name_their_axes(folder):
 
 def test_levels_beyond_the_array(folder):
     assert_holds(write(levels=64, func="sum"), X, 64, 2, "sum")
-    assert_holds(write(target="z.zarr", factor=10**18, chunks=2**80), X, 2, 10**18, "mean")
+    assert_holds(
+        write(target="z.zarr", factor=10**18, chunks=2**80, max_bytes=2**1020), X, 2, 10**18, "mean"
+    )
     assert_holds(write(target="a.zarr", levels=1, factor=2**1020), X, 1, 2**1020, "mean")
 
 
@@ -202,6 +205,27 @@ def test_zeros_of_both_signs(folder):
     group = write(axes="yx", chunks=4, func="min")
     assert_holds(group, x, 2, 2, "min")
     assert not Path("y.zarr/0/c/3/3").exists() and Path("y.zarr/0/c/0/0").exists()
+
+
+@pytest.mark.parametrize("source", ["x.npy", "x.zarr"])
+def test_memory_is_bounded(folder, source):
+    """192 MiB, 16 MiB at a time."""
+    x = np.lib.format.open_memmap("x.npy", "w+", np.uint16, (96, 1024, 1024))
+    x[::7] = np.arange(1024)
+    if source == "x.zarr":
+        save_zarr(x, chunks=(32, 64, 64))
+    del x
+    code = """
+import fastpool.files
+def write():
+    fastpool.files.pyramid("{}", "y.zarr", 3, axes="zyx", chunks=32, max_bytes=16 << 20)
+print(added(write))
+"""
+    process = cases.run_python(limits.ADDED + code.format(source))
+    assert process.returncode == 0, process.stderr
+    assert int(process.stdout) < 96 << 20  # zarr, its threads and files that are mapped take most
+    y = zarr.open_array("y.zarr/1", mode="r")
+    assert y.shape == (48, 512, 512) and y[0, 0, 5] == 5
 
 
 def test_progress(folder):
