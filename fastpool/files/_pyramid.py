@@ -213,7 +213,7 @@ def _appearing(target):
         _check_absent(target)
         (part / "image").rename(final)
     finally:
-        shutil.rmtree(part)
+        shutil.rmtree(part, ignore_errors=True)  # a worker of dask may still write
 
 
 def _check_absent(target):

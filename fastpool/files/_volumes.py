@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import __version__
 from .._planning.arguments import shown
-from ._npy import existing
+from ._npy import ArrayFile, existing
 from ._replacing import open_regular
 
 # The axes of OME-Zarr, in its order, and their types.
@@ -62,11 +62,8 @@ def opened(path):
     ending = Path(path).suffix.lower()
     with ExitStack() as stack:
         if ending == ".npy":
-            x = stack.enter_context(existing(path))
-            slow = tuple(range(len(x.shape)))[:: -1 if x.order == "F" else 1]
-            yield Volume(x.shape, x.dtype, None, slow, partial(_copied, x))
-            return
-        if ending in (".tif", ".tiff"):
+            x, axes = stack.enter_context(existing(path)), None
+        elif ending in (".tif", ".tiff"):
             x, axes = _from_tiff(path, stack)
         elif ending == ".zarr" or os.path.isdir(path):
             x, axes = _from_zarr(path)
@@ -75,11 +72,24 @@ def opened(path):
                 "source: expected a name that ends in .npy, .tif, .tiff or .zarr, or the folder of "
                 f"a zarr array, got {os.fspath(path)!r}"
             )
+        is_mapped = isinstance(x, ArrayFile)
+        slow = tuple(range(len(x.shape)))[:: -1 if is_mapped and x.order == "F" else 1]
         known = axes if axes and set(axes) <= set(TYPES) else None
-        yield Volume(x.shape, x.dtype, known, tuple(range(x.ndim)), x.__getitem__)
+        read = partial(_copied if is_mapped else _decoded, x, path)
+        yield Volume(x.shape, x.dtype, known, slow, read)
 
 
-def _copied(x, region):
+def _decoded(x, path, region):
+    """Return a region of a zarr array."""
+    try:
+        return x[region]
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # any of a codec
+        raise ValueError(f"source: {os.fspath(path)!r} cannot be decoded: {error}") from error
+
+
+def _copied(x, path, region):
     """Copy a region of an `ArrayFile`, and map few planes at a time.
 
     The system maps some pages around those that are read, in all up to 16 times as many.
@@ -96,19 +106,27 @@ def _copied(x, region):
 
 
 def _from_tiff(path, stack):
-    """Return the first image of a TIFF file as a zarr array, and the letters of its axes."""
+    """Return the first image of a TIFF file, and the letters of its axes.
+
+    It is an `ArrayFile` if it is in one piece and not compressed, else a zarr array.
+    """
     with extra():
         import tifffile
         import zarr
     file = stack.enter_context(open_regular("source", path))
     try:
-        series = stack.enter_context(tifffile.TiffFile(file)).series[0]
+        tiff = stack.enter_context(tifffile.TiffFile(file))
+        series = tiff.series[0]
         store = stack.enter_context(series.aszarr(level=0))
-    except (tifffile.TiffFileError, IndexError) as error:
+    except OSError:
+        raise
+    except Exception as error:  # tifffile passes on errors of struct and others
         raise ValueError(f"source: {os.fspath(path)!r} is no TIFF file: {error}") from None
-    axes = series.axes.lower()
-    # S are the samples of a pixel: colours.
-    return zarr.open_array(store, mode="r"), axes if "c" in axes else axes.replace("s", "c")
+    axes, x = series.axes.lower(), zarr.open_array(store, mode="r")
+    offset = series.dataoffset
+    if offset is not None and offset + x.nbytes <= os.fstat(file.fileno()).st_size:
+        x = ArrayFile(file, offset, x.shape, x.dtype.newbyteorder(tiff.byteorder), "C", "r")
+    return x, axes if "c" in axes else axes.replace("s", "c")  # S: the samples of a pixel
 
 
 def _from_zarr(path):

@@ -21,7 +21,6 @@ X = np.random.default_rng(0).integers(0, 1000, (9, 21, 17)).astype(np.uint16)
 FUNCTIONS = block_cases.FUNCS
 AXES = {2: ["yx", "xy"], 3: ["zyx", "cyx", "tyx", "yxc", "xyz"], 4: ["czyx", "tzyx", "zcyx"]}
 AXES[5] = ["tczyx", "tzcyx"]
-needs_posix = pytest.mark.skipif(os.name != "posix", reason="permissions and links of POSIX")
 
 
 @pytest.fixture
@@ -142,7 +141,9 @@ def save_zarr(x, path="x.zarr", **more):
     ("metadata", "axes"),
     [({"axes": "ZYX"}, "zyx"), ({"axes": "TYX"}, "tyx"), ({"axes": "CYX"}, "cyx")],
 )
-@pytest.mark.parametrize("kind", [{"ome": True}, {"imagej": True}, {"compression": "zlib"}])
+@pytest.mark.parametrize(
+    "kind", [{"ome": True}, {"imagej": True}, {"compression": "zlib"}, {"rowsperstrip": 2}]
+)
 def test_tiff_files_name_their_axes(folder, metadata, axes, kind):
     source = save_tiff(X, metadata=metadata, **kind)
     assert_holds(write(source, axes=None, max_bytes=20000, chunks=4), X, 2, 2, "mean", axes)
@@ -416,14 +417,16 @@ def test_sources_that_hold_no_array(folder):
     assert cases.names(folder) == before
 
 
-def test_a_tiff_file_that_ends_early(folder):
-    source = save_tiff(
-        np.random.default_rng(0).integers(0, 255, (9, 300, 200), np.uint8), compression="zlib"
-    )
-    whole = Path(source).read_bytes()
-    Path(source).write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(Exception):  # noqa: B017 (tifffile's own)
-        write(source)
+@pytest.mark.parametrize("more", [{"compression": "zlib"}, {}])
+def test_a_tiff_file_that_ends_early(folder, more):
+    x = np.random.default_rng(0).integers(0, 255, (9, 300, 200), np.uint8)
+    whole = Path(save_tiff(x, photometric="minisblack", **more)).read_bytes()
+    Path("x.tif").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError):  # the array, or its decoding
+        write("x.tif")
+    Path("x.tif").write_bytes(whole[:7])
+    with pytest.raises(ValueError, match="^source: .x.tif. is no TIFF file"):
+        write("x.tif")
     assert cases.names(folder) == ["x.npy", "x.tif"]
 
 
@@ -453,6 +456,14 @@ def test_an_error_of_the_writing_thread_leaves_nothing(folder, monkeypatch):
     assert cases.names(folder) == ["x.npy"]
 
 
+def test_chunks_that_are_no_chunks(folder):
+    chunk = Path(save_zarr(X, chunks=(4, 4, 4)), "c/0/0/0")
+    chunk.write_bytes(b"text")
+    with pytest.raises(ValueError, match="^source: .x.zarr. cannot be decoded"):
+        write("x.zarr")
+    assert cases.names(folder) == ["x.npy", "x.zarr"]
+
+
 def test_targets_that_exist_stay(folder):
     Path("empty").mkdir()
     Path("link").symlink_to("nowhere")
@@ -470,15 +481,17 @@ def test_a_target_that_appears_meanwhile_stays(folder):
     assert cases.names(folder) == ["x.npy", "y"] and Path("y").read_bytes() == b"precious"
 
 
-@needs_posix
-def test_folders_that_take_nothing(folder):
+def test_folders_that_take_nothing(folder, monkeypatch):
     with pytest.raises(FileNotFoundError, match="none/y.zarr"):
         write(target="none/y.zarr")
-    if os.geteuid() == 0:
-        pytest.skip("root may write to every folder")
-    Path("locked").mkdir(mode=0o500)
-    with pytest.raises(PermissionError, match="locked/y.zarr"):
-        write(target="locked/y.zarr")
+
+    def refuse(path, *arguments):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)  # (root may write to every folder)
+    with pytest.raises(PermissionError, match="'y.zarr'"):
+        write()
+    assert cases.names(folder) == ["x.npy"]
 
 
 @pytest.mark.parametrize("missing", ["zarr", "tifffile"])
