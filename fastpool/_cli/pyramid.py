@@ -49,7 +49,11 @@ def number_of(text):
             help="Elements of a chunk: for all axes, or each. [to 1 MiB]",
         ),
         text("edge", "The last block: keep what is there, trim it, or be exact. [keep]"),
-        text("dtype", "Type of the levels. [by the function and the type of IN]"),
+        click.option(
+            *("--result-dtype", "dtype"),
+            metavar="NAME",
+            help="Type of the levels. [by the function and the type of IN]",
+        ),
         ROUNDING,
         number("ddof", "What std and var subtract from the number of elements. [0]"),
         NUMERICS,

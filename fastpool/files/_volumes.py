@@ -135,7 +135,9 @@ def _from_zarr(path):
 
     os.stat(path)
     try:
-        x = zarr.open_array(os.fspath(path), mode="r")
+        x = zarr.open(os.fspath(path), mode="r")
+        if isinstance(x, zarr.Group):
+            raise ValueError("it is a group; name one of its arrays, as group.zarr/0")
     except (FileNotFoundError, TypeError, ValueError, KeyError) as error:
         raise ValueError(f"source: {os.fspath(path)!r} is no zarr array: {error}") from None
     names = getattr(x.metadata, "dimension_names", None) or x.attrs.get("_ARRAY_DIMENSIONS")

@@ -52,7 +52,7 @@ def test_all_options(folder):
             {"func": "std", "ddof": 1, "nan": "ignore"},
         ),
         (
-            ["--numerics", "exact", "--dtype", "float64", "--nodata", "-0.5"],
+            ["--numerics", "exact", "--result-dtype", "float64", "--nodata", "-0.5"],
             {"numerics": "exact", "dtype": "float64", "nodata": -0.5},
         ),
     ]:

@@ -409,6 +409,8 @@ def test_sources_that_hold_no_array(folder):
     zarr.create_group("group.zarr")
     zarr.create_array("text.zarr", shape=(3, 4, 5), dtype="U3", zarr_format=2)
     zarr.create_array("complex.zarr", shape=(3, 4, 5), dtype="complex64")
+    Path("spoiled.zarr").mkdir()
+    Path("spoiled.zarr/zarr.json").write_text("{")
     before = cases.names(folder)
     for name in before:
         if name != "x.npy":
