@@ -255,7 +255,7 @@ def _passes(x, chunks, plans, max_bytes):
     """Return (extents of a region, whether it is copied, whether it is reduced) of each pass."""
     blocks = plans[-1].blocks  # those of all levels end where these end
     cost = COPIES * x.dtype.itemsize + sum(
-        plan.result_dtype_of(x.dtype).itemsize / prod(map(min, plan.blocks, x.shape))
+        plan.result_dtype_of(x.dtype).itemsize * prod(plan.output_shape) / max(1, prod(x.shape))
         for plan in plans
     )
     most = int(min(max_bytes, sys.maxsize) / cost)

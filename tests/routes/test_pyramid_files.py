@@ -198,6 +198,16 @@ def test_levels_beyond_the_array(folder):
     assert_holds(write(target="a.zarr", levels=1, factor=2**1020), X, 1, 2**1020, "mean")
 
 
+@pytest.mark.parametrize("shape", [(0, 4, 5), (4, 0, 5), (4, 5, 0), (0, 0, 0), (1, 1, 1)])
+@pytest.mark.parametrize("edge", ["keep", "trim"])
+@pytest.mark.parametrize("version", ["0.5", "0.4"])
+def test_arrays_of_no_elements(folder, shape, edge, version):
+    x = np.ones(shape, np.float32)
+    np.save("x.npy", x)
+    group = write(func="sum", edge=edge, ome_version=version, chunks=3)
+    assert_holds(group, x, 2, 2, "sum", edge=edge)
+
+
 def test_zeros_of_both_signs(folder):
     """Chunks of zeros are not stored, but those of -0.0 are."""
     x = np.zeros((16, 16), np.float32)
