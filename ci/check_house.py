@@ -20,7 +20,7 @@ MOST_ENTRIES = 25
 FRONT_ENDS = {
     "conventions": {"_showing.draw"},
     "dask": set(),
-    "files": set(),
+    "files": {"dask"},
     "ndimage": {"_running.interop", "_running.plan_cache"},
     "onnx": {
         "_running.activation",

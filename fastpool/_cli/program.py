@@ -10,7 +10,7 @@ import click
 from .. import __version__
 
 # Modules of the commands, in the order of the help.
-COMMANDS = ("info", "check", "explain", "pool", "run", "bench", "demo", "mosaic")
+COMMANDS = ("info", "check", "explain", "pool", "pyramid", "run", "bench", "demo", "mosaic")
 
 FAILED, WRONG = 1, 2
 # The exit status of an interrupted program in shells.

@@ -89,7 +89,7 @@ def block_reduce(
         result_dtype=dtype, masked=where is not None, **options,
     )  # fmt: skip
     chunks = [
-        _whole_blocks(lengths, size, taken)
+        whole_blocks(lengths, size, taken)
         for lengths, size, taken in zip(x.chunks, plan.blocks, plan.taken, strict=True)
     ]
     arrays = [x] if where is None else [x, _mask(where, x.shape)]
@@ -198,7 +198,7 @@ def _mask(where, shape):
     return da.broadcast_to(where, shape)
 
 
-def _whole_blocks(lengths, size, taken):
+def whole_blocks(lengths, size, taken):
     """Return chunks up to `taken` that end with a block: each takes all of a block it begins."""
     if size == 1:
         return lengths

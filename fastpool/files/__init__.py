@@ -25,6 +25,7 @@ from .._planning.dtypes import DTYPES, FLOATS
 from .._planning.parts import grid
 from .._planning.values import as_count, shown
 from ._npy import existing, new
+from ._pyramid import MAX_BYTES, pyramid
 from ._replacing import apart as apart
 from ._replacing import open_regular as open_regular
 from ._replacing import replacing
@@ -41,13 +42,11 @@ __all__ = [
     "lp_pool",
     "max_pool",
     "min_pool",
+    "pyramid",
 ]
 
 # The element types that some plans take. Others take all.
 _ELEMENTS = dict.fromkeys((plan_lp_pool, plan_global_lp_pool), FLOATS)
-
-# The default of `max_bytes`.
-MAX_BYTES = 256 << 20
 
 
 def max_pool(

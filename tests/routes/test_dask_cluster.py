@@ -22,6 +22,7 @@ distributed = pytest.importorskip("distributed")
 import dask.array as da  # noqa: E402
 
 import fastpool.dask  # noqa: E402
+import fastpool.files  # noqa: E402
 
 CASES = int(os.environ.get("FASTPOOL_CLUSTER_CASES", 40))
 MEMORY_LIMIT = 512 << 20  # of a worker, of which Python and its packages take a third
@@ -142,6 +143,18 @@ def test_four_times_the_memory(client):
         peaks = client.run(resident, "VmHWM")
         added = [peaks[worker] - before[worker] for worker in before]
         assert max(added) < MEMORY_LIMIT * 3 // 4, added
+
+
+def test_pyramids_in_files(client, tmp_path):
+    """Both workers write chunks of each level, of an array that no process holds in one piece."""
+    zarr = pytest.importorskip("zarr")
+    x = large(900, 700, (130, 90))
+    fastpool.files.pyramid(x, tmp_path / "y.zarr", 3, axes="yx", chunks=64)
+    image = zarr.open_group(tmp_path / "y.zarr", mode="r")
+    whole = x.compute()
+    for level, want in enumerate([whole, *fastpool.pyramid(whole, 3)]):
+        cases.assert_same(image[str(level)][:], want)
+    assert cases.names(tmp_path) == ["y.zarr"]
 
 
 def test_a_worker_is_lost(client):

@@ -92,3 +92,7 @@ def average_file(source: str) -> tuple[str, tuple[int, ...]]:
     plan = fastpool.files.avg_pool(source, "y.npy", 2, layout="HW", dtype="float32", divisor=3)
     whole = fastpool.files.global_max_pool(source, "y.npy", keepdims=False, indices="z.npy")
     return plan.result_dtype, whole.output_shape
+
+
+def write_levels(source: str) -> None:
+    fastpool.files.pyramid(source, "y.zarr", 2, (1, 2, 2), "mode", axes="zyx", nodata=0)

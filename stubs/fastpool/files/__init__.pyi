@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from typing import SupportsIndex, TypeAlias, Unpack
+from typing import Literal, SupportsIndex, TypeAlias, Unpack
 
 from numpy.typing import DTypeLike
 
@@ -35,3 +35,4 @@ def adaptive_avg_pool(
 def adaptive_mxx_pool(
     num_threads: SupportsIndex | None = None, **attributes: Unpack[t.MaximumAttributes]
 ) -> MxxPoolPlan: ...
+def pyramid(source: _Path | t.DaskArray) -> None: ...
