@@ -155,3 +155,44 @@ def _draw_curves(axes, results):
     axes.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
     axes.set_yscale("log")
     plain_numbers(axes.yaxis)
+
+
+def plot_windows(curves, path):
+    """Draw the time over the window: a panel for maxima and one for means, a curve per library.
+
+    The picture has no background. Its colours can be read on white and on black.
+    """
+    grey = "#7f7f7f"
+    style = {"font.size": 10, "text.color": grey, "axes.labelcolor": grey, "axes.edgecolor": grey}
+    style |= {"xtick.color": grey, "ytick.color": grey, "grid.color": grey, "grid.alpha": 0.3}
+    with plt.rc_context(STYLE | style | {"svg.hashsalt": "fastpool"}):
+        figure, panels = plt.subplots(2, figsize=(4.6, 5.6), sharex=True, layout="constrained")
+        for op, axes in zip(("max", "avg"), panels, strict=True):
+            libraries = [*dict.fromkeys(name for of, _, name, _ in curves if of == op)]
+            ends = []
+            for name, colour in zip(libraries, cycle(COLOURS[:6]), strict=False):
+                points = [(k, t / 1e3) for of, k, library, t in curves if (of, library) == (op, name)]
+                own = name == "fastpool"
+                axes.plot(*zip(*points, strict=True), color=colour, lw=2.5 if own else 1.2)
+                ends.append((points[-1], name, colour))
+            _name_ends(axes, ends)
+            axes.set(xscale="log", yscale="log", xlim=(1.9, 250))
+            axes.set_title({"max": "maximum", "avg": "mean"}[op] + ", milliseconds", fontsize=10)
+            plain_numbers(axes.yaxis, subs=(1,))
+        axes.set_xticks([2, 3, 5, 9, 17, 33, 65], labels=[2, 3, 5, 9, 17, 33, 65])
+        axes.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
+        axes.set_xlabel("window, along both axes")
+        figure.savefig(path, transparent=True, metadata={"Date": None})
+        plt.close(figure)
+
+
+def _name_ends(axes, ends):
+    """Write the names of curves after their last points, in the height of a line apart."""
+    low = -float("inf")
+    for (window, at), name, colour in sorted(ends, key=lambda end: end[0][1]):
+        place = axes.transData.transform((window, at))
+        low = max(place[1], low + 13)
+        axes.annotate(
+            *(name, (place[0] + 6, low)),
+            **{"xycoords": "figure pixels", "color": colour, "va": "center", "fontsize": 10},
+        )
