@@ -1,12 +1,17 @@
 """Draw the pictures of the pages while the site is built. Each function returns a figure.
 
-Where possible, fastpool or its planning of passes computes what a picture shows.
+Where possible, fastpool or its planning of passes computes what a picture shows. For the others,
 
-    python docs/pictures.py     # draw speed.svg and random_layers.svg, for the README
+    python -P docs/pictures.py     # in an hour, with fastpool[bench] installed
+
+measures windows.svg and the table of the README (`fastpool bench --readme`), random.json and
+errors.json, and writes the figures of performance.md.
 """
 
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -23,6 +28,7 @@ BLUE, SKY, ORANGE, YELLOW, GREEN, PINK, GREY = (
 COLOURS = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY)
 
 HERE = Path(__file__).parent
+SEED, LAYERS = 2004, 200  # a seed that nobody looked at
 
 
 def canvas(width, height, x, y):
@@ -303,21 +309,6 @@ def short_rows():
 # ------------------------------------------------------------------------------- performance
 
 
-def group(workload):
-    """Return the row of the table in performance.md that counts this workload."""
-    name, dtype, kind = workload.split("/")
-    if name == "tiny":
-        return "a call on\n64 elements"
-    if "+idx" in kind:
-        return "values\nand indices"
-    if "+unpool" in kind:
-        return "unpooling"
-    order = "last" if kind.startswith("nhwc") else "first"
-    if dtype in ("f32", "u8", "i8"):
-        return f"{'float32' if dtype == 'f32' else '8-bit'},\nchannels {order}"
-    return "other types"
-
-
 def plot_ratios(names, series, xlabel, height):
     """Plot strips of ratios: one per name, and in it one per label of `series`.
 
@@ -356,26 +347,11 @@ def plot_ratios(names, series, xlabel, height):
     return figure
 
 
-def speed():
-    """Plot every workload of speed.json: the fastest other library's time over fastpool's."""
-    rows = json.loads((HERE / "speed.json").read_text())["rows"]
-    tiny = "a call on\n64 elements"
-    names = [*dict.fromkeys(group(row["workload"]) for row in rows)]
-    names = [name for name in names if name != tiny] + [tiny]
-    series = {}
-    for row in rows:
-        label = f"{row['threads']} thread{'s' * (row['threads'] > 1)}"
-        point = group(row["workload"]), row["peer_time"] / row["fastpool"]
-        series.setdefault(label, []).append(point)
-    xlabel = "times as fast as the fastest other library (one point is one workload)"
-    return plot_ratios(names, series, xlabel, 5)
-
-
 def random_layers():
     """Plot every layer of random.json: the fastest other library's time over fastpool's."""
     rows = json.loads((HERE / "random.json").read_text())["rows"]
-    names = [*dict.fromkeys(group for _, group, _, _ in rows)]
-    points = [(group, ratio) for _, group, ratio, _ in rows]
+    names = [*dict.fromkeys(group for _, group, *_ in rows)]
+    points = [(group, ratio) for _, group, ratio, *_ in rows]
     xlabel = "times as fast as the fastest other library (a point is a random layer)"
     return plot_ratios(names, {"1 thread": points}, xlabel, 3)
 
@@ -417,9 +393,28 @@ def errors():
     return figure
 
 
+def measure_layers():
+    """Measure random layers on one thread, and write random.json."""
+    from fastpool._cli.bench import PEERS
+    from fastpool.bench import layers, measure, report
+
+    names, drawn = ["fastpool", "limit", *PEERS], layers.random_layers(SEED, LAYERS)
+    results, versions = measure.compare(drawn, names, (1,), 3, 0.01, {}, print)
+    rows = [
+        json.dumps([r["workload"], r["group"], round(r["ratio"], 3), r["best"], r["from_limit"]])
+        for r in report.summary(results)
+    ]
+    facts = {"machine": report.machine(), "versions": versions, "seed": SEED, "count": LAYERS}
+    lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in facts.items()]
+    lines.append(' "rows": [\n  ' + ",\n  ".join(rows) + "\n ]")
+    (HERE / "random.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
 if __name__ == "__main__":
-    # Text stays text, which makes the file small. Without a date, equal builds write equal files.
-    style = {"svg.fonttype": "none", "svg.hashsalt": "fastpool", "figure.facecolor": "white"}
-    with plt.rc_context(style):
-        for draw in (speed, random_layers):
-            draw().savefig(HERE / f"{draw.__name__}.svg", metadata={"Date": None})
+    measure_layers()
+    for command in (
+        ["ci/errors.py", "--json", "docs/errors.json"],
+        ["-m", "fastpool", "bench", "--readme"],
+        ["ci/check_figures.py", "--write"],
+    ):
+        subprocess.check_call([sys.executable, "-P", *command], cwd=HERE.parent)

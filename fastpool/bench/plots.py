@@ -1,5 +1,6 @@
 """Draw the measurements."""
 
+import math
 from itertools import cycle
 
 import matplotlib
@@ -171,15 +172,14 @@ def plot_windows(curves, path):
             libraries = [*dict.fromkeys(name for of, _, name, _ in curves if of == op)]
             ends = []
             for name, colour in zip(libraries, cycle(COLOURS[:6]), strict=False):
-                points = [(k, t / 1e3) for of, k, library, t in curves if (of, library) == (op, name)]
-                own = name == "fastpool"
-                axes.plot(*zip(*points, strict=True), color=colour, lw=2.5 if own else 1.2)
-                ends.append((points[-1], name, colour))
+                points = [(k, t / 1e3) for of, k, peer, t in curves if (of, peer) == (op, name)]
+                axes.plot(*zip(*points, strict=True), color=colour, lw=1 + (name == "fastpool"))
+                ends.append((points[-1][1], name, colour))
+            axes.set(xscale="log", yscale="log")
             _name_ends(axes, ends)
-            axes.set(xscale="log", yscale="log", xlim=(1.9, 250))
             axes.set_title({"max": "maximum", "avg": "mean"}[op] + ", milliseconds", fontsize=10)
             plain_numbers(axes.yaxis, subs=(1,))
-        axes.set_xticks([2, 3, 5, 9, 17, 33, 65], labels=[2, 3, 5, 9, 17, 33, 65])
+        axes.set_xticks([3, 5, 9, 17, 33, 65], labels=[3, 5, 9, 17, 33, 65])
         axes.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
         axes.set_xlabel("window, along both axes")
         figure.savefig(path, transparent=True, metadata={"Date": None})
@@ -187,12 +187,10 @@ def plot_windows(curves, path):
 
 
 def _name_ends(axes, ends):
-    """Write the names of curves after their last points, in the height of a line apart."""
-    low = -float("inf")
-    for (window, at), name, colour in sorted(ends, key=lambda end: end[0][1]):
-        place = axes.transData.transform((window, at))
-        low = max(place[1], low + 13)
-        axes.annotate(
-            *(name, (place[0] + 6, low)),
-            **{"xycoords": "figure pixels", "color": colour, "va": "center", "fontsize": 10},
-        )
+    """Write the names of curves at the right, next to their ends but a line apart."""
+    low, top = map(math.log, axes.get_ylim())
+    place = -1
+    for value, name, colour in sorted(ends):
+        place = max((math.log(value) - low) / (top - low), place + 0.08)
+        style = {"color": colour, "va": "center", "transform": axes.transAxes}
+        axes.text(1.03, place, name, **style)

@@ -1,4 +1,4 @@
-"""Measure the table and the picture of README.md: what people write now, and what they write then.
+"""Measure the table and the picture of README.md: what people write now, and then.
 
 The texts of the table are the code that is timed. Each number of threads has its own process,
 `python -m fastpool.bench.readme THREADS`, which prints a line of JSON.
@@ -9,7 +9,9 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 import time
+import timeit
 from importlib import metadata
 from pathlib import Path
 
@@ -18,10 +20,10 @@ from .workloads import Workload
 
 SECONDS = 2  # for one row of the table
 SETUP = """
-import cv2, fastpool, fastpool.ndimage, fastpool.torch, fastpool.xarray, numpy as np
-import scipy.ndimage as ndi, torch, torch.nn.functional as F, xarray
+import cv2, fastpool, fastpool.ndimage, fastpool.onnx, fastpool.torch, fastpool.xarray
+import numpy as np, scipy.ndimage as ndi, torch, torch.nn.functional as F, xarray
+import skimage.measure
 from PIL import Image
-from skimage import measure
 
 rng = np.random.default_rng(0)
 x = torch.from_numpy(rng.standard_normal((1, 64, 112, 112), np.float32))
@@ -34,6 +36,10 @@ image = Image.fromarray(photo)
 # Segments of 16 x 16, with one other label in every twentieth block: no two are equally frequent.
 labels = np.kron(rng.integers(1, 1000, (125, 125), np.uint32), np.ones((16, 16), np.uint32))
 labels[::2, ::2] += rng.random((1000, 1000)) < 0.05
+small = np.ones((1, 1, 8, 8), np.float32)
+t = torch.from_numpy(small)
+plan = fastpool.plan_max_pool(small.shape, "float32", 2)
+y = plan(small)
 
 def countless(x):  # the most frequent label of 2 x 2, as tinybrain finds it
     a, b, c, d = x[::2, ::2], x[::2, 1::2], x[1::2, ::2], x[1::2, 1::2]
@@ -53,6 +59,7 @@ ROWS = (
     ("F.max_pool2d(x, 3, 2, 1)", "fastpool.torch.max_pool2d(x, 3, 2, 1)", 0),
     ("F.max_pool2d(x, 13, 1, 6)", "fastpool.torch.max_pool2d(x, 13, 1, 6)", 0),
     ("F.max_pool2d(last, 3, 2, 1)", "fastpool.torch.max_pool2d(last, 3, 2, 1)", 0),
+    ("F.max_pool2d(last, 13, 1, 6)", "fastpool.torch.max_pool2d(last, 13, 1, 6)", 0),
     ("F.avg_pool2d(x, 3, 2, 1)", "fastpool.torch.avg_pool2d(x, 3, 2, 1)", 1e-6),
     ("ndi.maximum_filter(a, 15)", "fastpool.ndimage.maximum_filter(a, 15)", 0),
     ("ndi.uniform_filter(a, 15)", "fastpool.ndimage.uniform_filter(a, 15)", 1e-5),
@@ -64,28 +71,54 @@ ROWS = (
         'fastpool.block_reduce(photo, (4, 4, 1), "max")',
         0,
     ),
-    ("measure.block_reduce(a, 2, np.median)", 'fastpool.block_reduce(a, 2, "median")', 1e-6),
+    (
+        "skimage.measure.block_reduce(a, 2, np.median)",
+        'fastpool.block_reduce(a, 2, "median")',
+        1e-6,
+    ),
     ("countless(labels)", 'fastpool.block_reduce(labels, 2, "mode")', 0),
-    ("grid.coarsen(lat=4, lon=4).mean()", "fastpool.xarray.coarsen(grid, lat=4, lon=4).mean()", 1e-6),
-)  # fmt: skip
-PACKAGES = "numpy", "torch", "scipy", "opencv-python-headless", "pillow", "scikit-image", "xarray"
+    (
+        "grid.coarsen(lat=4, lon=4).mean()",
+        "fastpool.xarray.coarsen(grid, lat=4, lon=4).mean()",
+        1e-6,
+    ),
+)
+# What a call costs without any work to speak of.
+CALLS = (
+    "plan(small, out=y)",
+    "fastpool.max_pool(small, 2)",
+    "fastpool.max_pool(small, 2, return_indices=True)",
+    "fastpool.avg_pool(small, 2)",
+    "fastpool.onnx.max_pool(small, kernel_shape=[2, 2])",
+    "fastpool.torch.max_pool2d(t, 2)",
+    'fastpool.block_reduce(small, (1, 1, 2, 2), "max")',
+)
+PACKAGES = {"fastpool": "fastpool", "NumPy": "numpy", "torch": "torch", "SciPy": "scipy"}
+PACKAGES |= {"OpenCV": "opencv-python-headless", "PIL": "pillow", "scikit-image": "scikit-image"}
+PACKAGES |= {"xarray": "xarray"}
 
 # The picture: the time over the window, of the fastest way of each library.
-WINDOWS = 2, 3, 5, 7, 9, 13, 17, 25, 33, 49, 65
+WINDOWS = 3, 5, 9, 13, 17, 33, 49, 65
 CURVES = "fastpool", "torch", "onnxruntime", "openvino", "scipy", "opencv"
 PLANES = (1, 16, 112, 112)
 
 START, END = "<!-- measured: {} -->\n", "<!-- end -->\n"
 
 
-def time_rows(threads):
-    """Check and time all rows in this process; return a list of [milliseconds now, then]."""
+def time_all(threads):
+    """Check and time all rows in this process, and the calls.
+
+    Return a list of [milliseconds now, then] and one of [call, microseconds].
+    """
     names, clock = {}, time.perf_counter
     exec(SETUP, names)
     if threads == 1:
         names["cv2"].setNumThreads(1)  # the others ask the environment
         clock = time.process_time  # which other programs change little
-    return [_time_row(clock, names, *row) for row in ROWS]
+    rows = [_time_row(clock, names, *row) for row in ROWS]
+    timers = [(code, timeit.Timer(code, timer=clock, globals=names)) for code in CALLS]
+    calls = [[code, round(min(timer.repeat(50, 1000)) * 1e3, 3)] for code, timer in timers]
+    return rows, calls
 
 
 def _time_row(clock, names, now, then, allowed):
@@ -113,14 +146,14 @@ def _time_row(clock, names, now, then, allowed):
 
 
 def _in_process(threads):
-    """Return what `time_rows` returns in a new process: with one thread, or with the default."""
+    """Return what `time_all` returns in a new process: with one thread, or with the default."""
     environment = os.environ | ({} if threads > 1 else dict.fromkeys(measure.THREAD_VARIABLES, "1"))
     command = [sys.executable, "-P", "-m", __name__, str(threads)]
     return json.loads(subprocess.check_output(command, env=environment, text=True))
 
 
 def curves(say):
-    """Return one [operator, window, library, microseconds] per window and library, on one thread."""
+    """Return lists of operator, window, library and microseconds, on one thread."""
     workloads = [
         Workload(
             **{"name": f"{kind}-{k}", "group": op, "kind": kind, "shape": PLANES, "layout": "NCHW"},
@@ -129,7 +162,7 @@ def curves(say):
         )
         for op, kind in (("max", "values"), ("avg", "average"))
         for k in WINDOWS
-    ]  # fmt: skip
+    ]
     results, _ = measure.compare(workloads, CURVES, (1,), 3, 0.01, {}, say)
     least = {}
     for result in results:
@@ -143,12 +176,12 @@ def curves(say):
 def measured(say):
     """Measure the table and the curves; return them with the machine and the versions."""
     found = {"machine": report.machine()}
-    found["versions"] = {name: metadata.version(name) for name in ("fastpool", *PACKAGES)}
+    found["versions"] = {name: metadata.version(package) for name, package in PACKAGES.items()}
     found["threads"] = [1, len(os.sched_getaffinity(0))]
     say("the table, on one thread")
-    one = _in_process(1)
+    one, found["calls"] = _in_process(1)
     say("the table, on the default number of threads")
-    more = _in_process(found["threads"][1])
+    more, _ = _in_process(found["threads"][1])
     keys = "now", "then", "milliseconds_one_thread", "milliseconds"
     rows = zip(ROWS, one, more, strict=True)
     found["rows"] = [dict(zip(keys, (*row[:2], *times), strict=True)) for row, *times in rows]
@@ -166,9 +199,21 @@ def table(found):
         numbers = (f"{r:.1f}" if r < 9.95 else f"{r:.0f}" for r in ratios)
         lines.append(" | ".join([f"| `{row['now']}`", f"`{row['then']}`", *numbers]) + " |")
     machine, versions = found["machine"], found["versions"]
-    names = ", ".join(f"{name} {version}" for name, version in versions.items())
-    where = f"Measured on {machine['processors']} processors of {machine['processor']}, with {names}."
-    return "\n".join([*lines, "", DATA, "", where]) + "\n"
+    names = ", ".join(f"{name} {version.split('+')[0]}" for name, version in versions.items())
+    where = f"The machine: {machine['processors']} processors, {machine['processor']}. {names}."
+    return paragraphs(*lines, "", DATA, "", where)
+
+
+def calls_table(found):
+    """Return the part of docs/performance.md that shows what small calls cost."""
+    lines = [f"| `{code}` | {microseconds:.1f} |" for code, microseconds in found["calls"]]
+    where = f"`small` is float32 of 8 x 8. One thread of {found['machine']['processor']}."
+    return paragraphs("| call | microseconds |", "| --- | --: |", *lines, "", where)
+
+
+def paragraphs(*lines):
+    """Return lines of a page; those that are no rows of tables are wrapped."""
+    return "".join(f"{x if x[:1] == '|' else textwrap.fill(x, 100)}\n" for x in lines)
 
 
 def replaced(text, name, new):
@@ -180,18 +225,28 @@ def replaced(text, name, new):
     return before + start + new + end + after
 
 
+# Page and block -> what shows the measurements.
+BLOCKS = {
+    ("README.md", "readme"): table,
+    ("docs/index.md", "readme"): table,
+    ("docs/performance.md", "calls"): calls_table,
+}
+
+
 def write(folder, say):
-    """Measure, and write docs/readme.json, docs/windows.svg and the table of README.md."""
+    """Measure, and write docs/readme.json, docs/windows.svg and the blocks of the pages."""
     from .plots import plot_windows
 
-    page, docs = Path(folder, "README.md"), Path(folder, "docs")
-    text = page.read_text(encoding="utf-8")
-    replaced(text, "readme", "")  # raises before the long work
-    found = measured(say)
+    pages = {page: Path(folder, page) for page, _ in BLOCKS}
+    if missing := [page for page, path in pages.items() if not path.is_file()]:
+        raise ValueError(f"readme: expected a checkout; there is no {missing[0]} here")
+    found, docs = measured(say), Path(folder, "docs")
     lines = [f" {json.dumps(key)}: {_listed(value)}" for key, value in found.items()]
     (docs / "readme.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     plot_windows(found["curves"], docs / "windows.svg")
-    page.write_text(replaced(text, "readme", table(found)), encoding="utf-8")
+    for (page, block), shown in BLOCKS.items():
+        text = pages[page].read_text(encoding="utf-8")
+        pages[page].write_text(replaced(text, block, shown(found)), encoding="utf-8")
 
 
 def _listed(value):
@@ -202,4 +257,4 @@ def _listed(value):
 
 
 if __name__ == "__main__":
-    print(json.dumps(time_rows(int(sys.argv[1]))))
+    print(json.dumps(time_all(int(sys.argv[1]))))

@@ -144,7 +144,7 @@ def prepared(tmp_path, workload, peer):
     arrays = make_arrays(workload)
     worker.save(tmp_path, "input", arrays)
     worker.save(tmp_path, "answer", answers.expected(workload, arrays))
-    one = worker.Worker(peer)
+    one = worker.Worker(peer, 1)
     request = json.loads(json.dumps(dataclasses.asdict(workload)))
     return one, one.prepare(request, str(tmp_path))
 
