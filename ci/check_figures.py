@@ -33,13 +33,15 @@ def random_layers(found):
     ]
     names = "ratio", "ratio_5", "least", "from_limit", "from_limit_95"
     for group in report.distribution(rows, layers.GROUPS):
-        figures = [f"{group[name]:.2g}" if name in group else "" for name in names]
+        figures = [readme.short(group[name]) if name in group else "" for name in names]
         lines.append(f"| {group['group']} | {group['count']} | {' | '.join(figures)} |")
-    machine, versions = found["machine"], found["versions"]
-    names = (f"{name} {version}" for name, version in versions.items() if name != "limit")
-    text = f"Seed {found['seed']}, {found['count']} layers, of which {found['count'] - len(rows)} "
-    text += f"have no other library with the right answer; one thread of {machine['processor']}. "
-    return readme.paragraphs(*lines, "", text + ", ".join(names) + ".")
+    versions = {name: v for name, v in found["versions"].items() if name != "limit"}
+    alone, where = found["count"] - len(rows), found["machine"]["processor"]
+    text = (
+        f"Seed {found['seed']}, {found['count']} layers, one thread of {where}. No other library "
+    )
+    text += f"has the right answer of {alone} layers. "
+    return readme.paragraphs(*lines, "", text + readme.listed(versions))
 
 
 BLOCKS = {key: ("readme.json", shown) for key, shown in readme.BLOCKS.items()}

@@ -309,51 +309,28 @@ def short_rows():
 # ------------------------------------------------------------------------------- performance
 
 
-def plot_ratios(names, series, xlabel, height):
-    """Plot strips of ratios: one per name, and in it one per label of `series`.
-
-    `series` maps a label to a list of (name, ratio). A bar is the geometric mean of a strip. Many
-    points are spread over the width of their strip.
-    """
-    figure, axes = plt.subplots(figsize=(6.5, height), layout="constrained")
-    for number, (label, points) in enumerate(series.items()):
-        colour, shift = COLOURS[number], 0.34 * (number - (len(series) - 1) / 2)
-        many = len(points) > 500
-        spread = [many * 0.5 * (i * 0.618 % 1 - 0.5) for i in range(len(points))]
-        places = [
-            names.index(name) + shift + by for (name, _), by in zip(points, spread, strict=True)
-        ]
-        ratios = [ratio for _, ratio in points]
-        style = {"ms": 3, "alpha": 0.4} if many else {"ms": 4.5, "alpha": 0.6}
-        axes.plot(ratios, places, "o", color=colour, mew=0, label=label, **style)
-        for place, name in enumerate(names):
-            logs = [math.log(ratio) for of, ratio in points if of == name]
-            mean, at = math.exp(sum(logs) / len(logs)), place + shift
-            half = 0.3 if many else 0.15
-            axes.plot([mean] * 2, [at - half, at + half], color=ORANGE if many else colour, lw=2)
+def random_layers():
+    """Plot random.json: the fastest other library's time over fastpool's, and geometric means."""
+    rows = json.loads((HERE / "random.json").read_text())["rows"]
+    groups = {}
+    for _, group, ratio, *_ in rows:
+        groups.setdefault(group.replace(" ", "\n", 1), []).append(ratio)
+    figure, axes = plt.subplots(figsize=(4.6, 4), layout="constrained")
+    for place, ratios in enumerate(groups.values()):
+        spread = [place + 0.5 * (i * 0.618 % 1 - 0.5) for i in range(len(ratios))]
+        axes.plot(ratios, spread, "o", color=BLUE, mew=0, ms=4, alpha=0.5)
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        axes.plot([mean] * 2, [place - 0.3, place + 0.3], color=ORANGE, lw=2)
     axes.axvline(1, color="black", lw=1, zorder=0)
-    axes.set(xscale="log", xlabel=xlabel)
-    low, high = axes.get_xlim()
-    ticks = [0.5, 1, 2, 5, 10, 20, 50, 100] if high < 1000 else [0.01, 0.1, 0.5, 1, 2, 5, 10, 100]
-    ticks = [tick for tick in ticks if low <= tick <= high]
+    axes.set(xscale="log", xlabel="times as fast as the fastest other library")
+    ticks = [0.01, 0.1, 1, 10, 100]
     axes.set_xticks(ticks, labels=map("{:g}".format, ticks))
     axes.minorticks_off()
-    axes.set_yticks(range(len(names)), labels=names)
+    axes.set_yticks(range(len(groups)), labels=groups)
     axes.invert_yaxis()
     axes.grid(axis="x", color="#dddddd", lw=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    if len(series) > 1:
-        axes.legend(frameon=False, loc="upper right")
     return figure
-
-
-def random_layers():
-    """Plot every layer of random.json: the fastest other library's time over fastpool's."""
-    rows = json.loads((HERE / "random.json").read_text())["rows"]
-    names = [*dict.fromkeys(group for _, group, *_ in rows)]
-    points = [(group, ratio) for _, group, ratio, *_ in rows]
-    xlabel = "times as fast as the fastest other library (a point is a random layer)"
-    return plot_ratios(names, {"1 thread": points}, xlabel, 3)
 
 
 def errors():
@@ -369,7 +346,7 @@ def errors():
         "pairwise": ("fastpool", BLUE),
         "exact": ('fastpool, numerics="exact"', ORANGE),
     }
-    figure, panels = plt.subplots(1, 2, figsize=(8, 3.2), sharey=True, layout="constrained")
+    figure, panels = plt.subplots(2, figsize=(4.6, 5.6), sharey=True, layout="constrained")
     for axes, form in zip(panels, ("window", "plane"), strict=True):
         for name, (label, colour) in shown.items():
             points = [
@@ -388,7 +365,7 @@ def errors():
         axes.minorticks_off()
         axes.grid(color="#dddddd", lw=0.6)
         axes.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel("error of 99 of 100 means, below")
+        axes.set_ylabel("error of 99 of 100 means")
     panels[0].legend(frameon=False, fontsize=8)
     return figure
 

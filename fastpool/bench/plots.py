@@ -14,6 +14,7 @@ from .workloads import AVERAGE_GROUPS, MAXIMUM_GROUPS  # noqa: E402
 
 # Colour-blind safe, by Okabe and Ito.
 COLOURS = ("#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#009E73", "#CC79A7", "#000000", "#888888")
+MIDDLING = ("#1f8ad2", *COLOURS[2:6], COLOURS[7])  # can be read on white and on black
 MARKERS = "os^Dv"
 NAMED = 40  # if there are more workloads, there is no room for their names
 
@@ -161,17 +162,17 @@ def _draw_curves(axes, results):
 def plot_windows(curves, path):
     """Draw the time over the window: a panel for maxima and one for means, a curve per library.
 
-    The picture has no background. Its colours can be read on white and on black.
+    The picture has no background.
     """
     grey = "#7f7f7f"
     style = {"font.size": 10, "text.color": grey, "axes.labelcolor": grey, "axes.edgecolor": grey}
     style |= {"xtick.color": grey, "ytick.color": grey, "grid.color": grey, "grid.alpha": 0.3}
     with plt.rc_context(STYLE | style | {"svg.hashsalt": "fastpool"}):
-        figure, panels = plt.subplots(2, figsize=(4.6, 5.6), sharex=True, layout="constrained")
+        figure, panels = plt.subplots(2, figsize=(4.6, 5), sharex=True, layout="constrained")
         for op, axes in zip(("max", "avg"), panels, strict=True):
             libraries = [*dict.fromkeys(name for of, _, name, _ in curves if of == op)]
             ends = []
-            for name, colour in zip(libraries, cycle(COLOURS[:6]), strict=False):
+            for name, colour in zip(libraries, cycle(MIDDLING), strict=False):
                 points = [(k, t / 1e3) for of, k, peer, t in curves if (of, peer) == (op, name)]
                 axes.plot(*zip(*points, strict=True), color=colour, lw=1 + (name == "fastpool"))
                 ends.append((points[-1][1], name, colour))

@@ -7,6 +7,7 @@ The texts of the table are the code that is timed. Each number of threads has it
 import gc
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -192,23 +193,32 @@ def measured(say):
 def table(found):
     """Return the part of README.md that shows what `measured` returned."""
     threads = found["threads"][1]
-    lines = [f"| you write now | you write then | times faster, 1 thread | {threads} threads |"]
-    lines.append("| --- | --- | --: | --: |")
+    # Phones show the first columns.
+    lines = [f"| times faster, 1 thread | {threads} threads | you write now | you write then |"]
+    lines.append("| --: | --: | --- | --- |")
     for row in found["rows"]:
         ratios = (row[key][0] / row[key][1] for key in ("milliseconds_one_thread", "milliseconds"))
-        numbers = (f"{r:.1f}" if r < 9.95 else f"{r:.0f}" for r in ratios)
-        lines.append(" | ".join([f"| `{row['now']}`", f"`{row['then']}`", *numbers]) + " |")
+        lines.append(f"| {' | '.join(map(short, ratios))} | `{row['now']}` | `{row['then']}` |")
     machine, versions = found["machine"], found["versions"]
-    names = ", ".join(f"{name} {version.split('+')[0]}" for name, version in versions.items())
-    where = f"The machine: {machine['processors']} processors, {machine['processor']}. {names}."
-    return paragraphs(*lines, "", DATA, "", where)
+    where = f"The machine: {machine['processors']} processors, {machine['processor']}. "
+    return paragraphs(*lines, "", DATA, "", where + listed(versions))
 
 
 def calls_table(found):
     """Return the part of docs/performance.md that shows what small calls cost."""
-    lines = [f"| `{code}` | {microseconds:.1f} |" for code, microseconds in found["calls"]]
+    lines = [f"| `{code}` | {short(microseconds)} |" for code, microseconds in found["calls"]]
     where = f"`small` is float32 of 8 x 8. One thread of {found['machine']['processor']}."
     return paragraphs("| call | microseconds |", "| --- | --: |", *lines, "", where)
+
+
+def short(number):
+    """Return two digits of a number, or all before the point."""
+    return f"{number:.2g}" if number < 9.95 else f"{number:.0f}"
+
+
+def listed(versions):
+    """Return a sentence of names and versions, without what builds append to them."""
+    return ", ".join(f"{name} {re.split('[-+]', v)[0]}" for name, v in versions.items()) + "."
 
 
 def paragraphs(*lines):
