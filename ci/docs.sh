@@ -1,7 +1,8 @@
 #!/bin/sh
-# Build the documentation site into build/docs/html. Its examples must run. Warnings and broken
-# links within the site are errors. The tests of the routes run the pages that need torch,
-# onnxruntime or OpenVINO. Works from any folder, and without a network once the environment exists.
+# Build the documentation site into build/docs/html. Its examples must run. Warnings, broken links
+# within the site, and figures of speed that were not measured are errors. The tests of the routes
+# run the pages that need torch, onnxruntime or OpenVINO. Works from any folder, and without a
+# network once the environment exists.
 # The environment is .venv-docs next to ci/, or $FASTPOOL_VENV.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
@@ -11,6 +12,7 @@ venv=${FASTPOOL_VENV:-$root/.venv-docs}
 case $venv in /*) ;; *) venv=$PWD/$venv ;; esac
 make_environment docs
 cd "$root"
+"$venv/bin/python" -P ci/check_figures.py
 rm -rf build/docs docs/gallery docs/_generated # earlier builds, also of pages that were removed
 "$venv/bin/python" -P -m doctest docs/start.md docs/semantics.md docs/averages.md docs/inside.md \
     docs/coming-from/index.md docs/coming-from/scipy.md docs/coming-from/tensorflow.md

@@ -75,7 +75,7 @@ class Drawing(SphinxDirective):
         alt = " ".join(self.arguments[0].split())
         image = nodes.image(uri=f"/_generated/{name}", alt=alt, width=f"{width:.2f}in")
         # dark-light: the theme leaves its colours alone, and fastpool.css turns them.
-        image["classes"] = ["drawing", "dark-light"] + ["wide"] * (width > 6)
+        image["classes"] = ["drawing", "dark-light"] + ["wide"] * (width > 5.5)
         image["candidates"] = {"*": image["uri"]}
         self.set_source_info(image)
         return image

@@ -20,6 +20,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 
 import fastpool
 from fastpool._running.passes import chain
+from fastpool.bench.layers import GROUPS
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 BLUE, SKY, ORANGE, YELLOW, GREEN, PINK, GREY = (
@@ -69,7 +70,7 @@ def pooling():
     x = np.array([[1, 3, 2, 4], [5, 6, 8, 7], [3, 2, 1, 0], [1, 2, 3, 4]])
     y, where = fastpool.max_pool(x, 2, strides=2, layout="HW", return_indices=True)
     tints = {int(i): f"{colour}44" for i, colour in zip(where.flat, COLOURS, strict=False)}
-    figure, axes = canvas(6.5, 2.8, (-0.2, 12.2), (-0.9, 4.2))
+    figure, axes = canvas(5, 2.15, (-0.2, 12.2), (-0.9, 4.2))
     grid(axes, 0, 0, x, {divmod(i, 4): tint for i, tint in tints.items()})
     for i, colour in enumerate(COLOURS[:4]):
         outline(axes, i % 2 * 2 + 0.05, i // 2 * 2 + 0.05, 1.9, 1.9, colour)
@@ -313,7 +314,7 @@ def random_layers():
     """Plot random.json: the fastest other library's time over fastpool's, and geometric means."""
     rows = json.loads((HERE / "random.json").read_text())["rows"]
     groups = {}
-    for _, group, ratio, *_ in rows:
+    for _, group, ratio, *_ in sorted(rows, key=lambda row: GROUPS.index(row[1])):
         groups.setdefault(group.replace(" ", "\n", 1), []).append(ratio)
     figure, axes = plt.subplots(figsize=(4.6, 4), layout="constrained")
     for place, ratios in enumerate(groups.values()):

@@ -213,7 +213,7 @@ def calls_table(found):
 
 def short(number):
     """Return two digits of a number, or all before the point."""
-    return f"{number:.2g}" if number < 9.95 else f"{number:.0f}"
+    return f"{number:.2g}" if number < 0.95 else f"{number:.{number < 9.95:d}f}"
 
 
 def listed(versions):
