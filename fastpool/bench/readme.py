@@ -51,7 +51,8 @@ DATA = (
     "`x` is float32 of 1 x 64 x 112 x 112, `last` is `x` with channels last. `a` is float32 of "
     "2000 x 2000, `grid` the same in xarray, `box` 15 x 15 ones. `photo` is uint8 of "
     "6000 x 8000 x 3, 48 megapixels, `image` the same in PIL. `labels` is uint32 of 2000 x 2000, "
-    "`countless` tinybrain's way in NumPy."
+    "`countless` tinybrain's way in NumPy. The picture has 16 planes of 112 x 112 float32, stride 1 "
+    "and one thread."
 )
 THUMBNAIL = 'fastpool.block_reduce(photo, (4, 4, 1), "mean")'
 # What is written now, what then, and by how much results may differ.
