@@ -1,4 +1,4 @@
-"""Check that README.md, docs/index.md and docs/performance.md state measured figures only.
+"""Check that README.md and pages of docs/ state measured figures only.
 
     python ci/check_figures.py            # exits with 1 if one is wrong
     python ci/check_figures.py --write    # replaces them, after a measurement

@@ -339,7 +339,7 @@ def errors():
     found = json.loads((HERE / "errors.json").read_text())
     at = found["figures"].index("99th percentile")
     shown = {
-        "sequential": ("element by element: onnxruntime, OpenVINO", GREY),
+        "sequential": ("element by element", GREY),
         "torch": ("torch", SKY),
         "litert": ("LiteRT", YELLOW),
         "numpy": ("NumPy", GREEN),
@@ -360,7 +360,7 @@ def errors():
         ticks = sorted({extent for extent, _ in points})
         if form == "window":
             ticks = [2, 3, 5, 9, 16, 32, 64]
-        axes.set(xscale="log", yscale="log", xlabel=f"extent of the {form}, along both axes")
+        axes.set(xscale="log", yscale="log", xlabel=f"{form}, along both axes")
         axes.set_xticks(ticks, labels=map(str, ticks))
         axes.set_yticks([0.5, 1, 2, 5, 10, 100, 1000], labels="0.5 1 2 5 10 100 1000".split())
         axes.minorticks_off()

@@ -4,6 +4,7 @@ The texts of the table are the code that is timed. Each number of threads has it
 `python -m fastpool.bench.readme THREADS`, which prints a line of JSON.
 """
 
+import functools
 import gc
 import json
 import os
@@ -51,8 +52,7 @@ DATA = (
     "`x` is float32 of 1 x 64 x 112 x 112, `last` is `x` with channels last. `a` is float32 of "
     "2000 x 2000, `grid` the same in xarray, `box` 15 x 15 ones. `photo` is uint8 of "
     "6000 x 8000 x 3, 48 megapixels, `image` the same in PIL. `labels` is uint32 of 2000 x 2000, "
-    "`countless` tinybrain's way in NumPy. The picture has 16 planes of 112 x 112 float32, stride 1 "
-    "and one thread."
+    "`countless` tinybrain's way in NumPy."
 )
 THUMBNAIL = 'fastpool.block_reduce(photo, (4, 4, 1), "mean")'
 # What is written now, what then, and by how much results may differ.
@@ -65,6 +65,7 @@ ROWS = (
     ("F.avg_pool2d(x, 3, 2, 1)", "fastpool.torch.avg_pool2d(x, 3, 2, 1)", 1e-6),
     ("ndi.maximum_filter(a, 15)", "fastpool.ndimage.maximum_filter(a, 15)", 0),
     ("ndi.uniform_filter(a, 15)", "fastpool.ndimage.uniform_filter(a, 15)", 1e-5),
+    ("ndi.grey_opening(a, 15)", "fastpool.ndimage.grey_opening(a, 15)", 0),
     ("cv2.dilate(a, box)", "fastpool.ndimage.maximum_filter(a, 15)", 0),
     ("cv2.resize(photo, (2000, 1500), interpolation=cv2.INTER_AREA)", THUMBNAIL, 1),
     ("image.reduce(4)", THUMBNAIL, 1),
@@ -180,6 +181,7 @@ def measured(say):
     found = {"machine": report.machine()}
     found["versions"] = {name: metadata.version(package) for name, package in PACKAGES.items()}
     found["threads"] = [1, len(os.sched_getaffinity(0))]
+    found["load"] = round(os.getloadavg()[0], 1)  # of other programs: nothing was started yet
     say("the table, on one thread")
     one, found["calls"] = _in_process(1)
     say("the table, on the default number of threads")
@@ -191,17 +193,21 @@ def measured(say):
     return found
 
 
-def table(found):
-    """Return the part of README.md that shows what `measured` returned."""
+def table(found, then=""):
+    """Return the part of a page that shows the rows whose new code begins with `then`."""
     threads = found["threads"][1]
     # Phones show the first columns.
     lines = [f"| times faster, 1 thread | {threads} threads | you write now | you write then |"]
     lines.append("| --: | --: | --- | --- |")
-    for row in found["rows"]:
+    for row in (row for row in found["rows"] if row["then"].startswith(then)):
         ratios = (row[key][0] / row[key][1] for key in ("milliseconds_one_thread", "milliseconds"))
         lines.append(f"| {' | '.join(map(short, ratios))} | `{row['now']}` | `{row['then']}` |")
     machine, versions = found["machine"], found["versions"]
     where = f"The machine: {machine['processors']} processors, {machine['processor']}. "
+    if found["load"] > 0.5:
+        where += (
+            f"Other programs ran (load {found['load']}), which changes {threads} threads most. "
+        )
     return paragraphs(*lines, "", DATA, "", where + listed(versions))
 
 
@@ -240,6 +246,7 @@ def replaced(text, name, new):
 BLOCKS = {
     ("README.md", "readme"): table,
     ("docs/index.md", "readme"): table,
+    ("docs/ndimage.md", "filters"): functools.partial(table, then="fastpool.ndimage."),
     ("docs/performance.md", "calls"): calls_table,
 }
 

@@ -369,6 +369,7 @@ READMES = {
     "machine": {"processor": "Some Processor", "processors": 4},
     "versions": {"fastpool": "1.0+local", "openvino": "2026.4.1-22982"},
     "threads": [1, 4],
+    "load": 0.0,
     "rows": [
         {"now": "a(x)", "then": "b(x)", "milliseconds_one_thread": [9.0, 2.0]}
         | {"milliseconds": [94.9, 5.0]}
