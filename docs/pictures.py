@@ -4,14 +4,16 @@ Where possible, fastpool or its planning of passes computes what a picture shows
 
     python -P docs/pictures.py     # in an hour, with fastpool[bench] installed
 
-measures windows.svg and the table of the README (`fastpool bench --readme`), random.json and
-errors.json, and writes the figures of performance.md.
+measures windows.svg and the table of the README (`fastpool bench --readme`), costs.json,
+random.json and errors.json, and writes the figures of the pages.
 """
 
+import functools
 import json
 import math
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -388,7 +390,52 @@ def measure_layers():
     (HERE / "random.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
+# Means of these shapes (channels first) under these windows, and what else the call says.
+COSTS = (
+    ((1, 96, 56, 56), 3, {"pads": 1}),
+    ((1, 128, 56, 56), 2, {"strides": 2}),
+    ((1, 64, 112, 112), 3, {"strides": 2, "pads": 1}),
+    ((1, 256, 80, 80), 2, {}),
+    ((1, 16, 224, 224), 15, {}),
+    ((1, 4, 224, 224), 65, {}),
+    ((1, 2048, 7, 7), 7, {}),
+    ((1, 64, 56, 56), 56, {}),
+    ((1, 256, 14, 14), 14, {}),
+    ((1, 16, 16, 28, 28), 3, {"pads": 1}),
+    ((1, 1, 1_000_000), 100, {}),
+    ((1, 96, 56, 56), 3, {"pads": 1, "nan": "ignore"}),
+)
+
+
+def measure_costs():
+    """Measure means in pairs and exact ones on one thread, in turns, and write costs.json."""
+    from fastpool.bench import report
+
+    rows = []
+    for shape, kernel, more in COSTS:
+        x = np.random.default_rng(0).random(shape, np.float32)
+        if "nan" in more:
+            x[np.random.default_rng(1).random(shape) < 0.1] = np.nan
+        calls = []
+        axes = "DHW"[5 - x.ndim :]
+        for array, layout in ((x, f"NC{axes}"), (np.moveaxis(x, 1, -1).copy(), f"N{axes}C")):
+            for numerics in ("exact", "pairwise"):
+                how = {"layout": layout, "numerics": numerics, "num_threads": 1, **more}
+                plan = fastpool.plan_avg_pool(array.shape, "float32", kernel, **how)
+                calls.append(functools.partial(plan, array, out=plan(array)))
+        least = [math.inf] * len(calls)
+        for which in [*range(len(calls))] * 50:
+            start = time.process_time()
+            calls[which]()
+            least[which] = min(least[which], time.process_time() - start)
+        rows.append([list(shape), kernel, more, [round(seconds * 1e6, 1) for seconds in least]])
+    lines = ",\n  ".join(map(json.dumps, rows))
+    machine = json.dumps(report.machine())
+    (HERE / "costs.json").write_text(f'{{\n "machine": {machine},\n "rows": [\n  {lines}\n ]\n}}\n')
+
+
 if __name__ == "__main__":
+    measure_costs()
     measure_layers()
     for command in (
         ["ci/errors.py", "--json", "docs/errors.json"],
