@@ -30,7 +30,7 @@ import fastpool  # noqa: E402
 from fastpool._running import threads  # noqa: E402
 
 # Equal builds give equal files.
-STYLE = {"svg.hashsalt": "fastpool", "font.size": 10, "figure.facecolor": "white"}
+STYLE = {"svg.hashsalt": "fastpool", "font.size": 10, "savefig.transparent": True}
 
 
 def result_of(code):
@@ -62,7 +62,8 @@ class Drawing(SphinxDirective):
             file = io.BytesIO()
             result.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
             plt.close(result)
-        return [*shown, self.image(file.getvalue())]
+        frame = nodes.container("", self.image(file.getvalue()), classes=["drawing-frame"])
+        return [*shown, frame]
 
     def image(self, svg):
         name = f"{hashlib.sha256(svg).hexdigest()[:16]}.svg"
@@ -73,7 +74,8 @@ class Drawing(SphinxDirective):
         width = 1.2 * float(re.search(rb'width="([\d.]+)pt"', svg).group(1)) / 72
         alt = " ".join(self.arguments[0].split())
         image = nodes.image(uri=f"/_generated/{name}", alt=alt, width=f"{width:.2f}in")
-        image["classes"] = ["drawing"]
+        # dark-light: the theme leaves its colours alone, and fastpool.css turns them.
+        image["classes"] = ["drawing", "dark-light"] + ["wide"] * (width > 5.5)
         image["candidates"] = {"*": image["uri"]}
         self.set_source_info(image)
         return image

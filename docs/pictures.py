@@ -1,12 +1,19 @@
 """Draw the pictures of the pages while the site is built. Each function returns a figure.
 
-Where possible, fastpool or its planning of passes computes what a picture shows.
+Where possible, fastpool or its planning of passes computes what a picture shows. For the others,
 
-    python docs/pictures.py     # draw speed.svg and random_layers.svg, for the README
+    python -P docs/pictures.py     # in an hour, with fastpool[bench] installed
+
+measures windows.svg and the table of the README (`fastpool bench --readme`), costs.json,
+random.json and errors.json, and writes the figures of the pages.
 """
 
+import functools
 import json
 import math
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -15,6 +22,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 
 import fastpool
 from fastpool._running.passes import chain
+from fastpool.bench.layers import GROUPS
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 BLUE, SKY, ORANGE, YELLOW, GREEN, PINK, GREY = (
@@ -23,6 +31,7 @@ BLUE, SKY, ORANGE, YELLOW, GREEN, PINK, GREY = (
 COLOURS = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY)
 
 HERE = Path(__file__).parent
+SEED, LAYERS = 2004, 200  # a seed that nobody looked at
 
 
 def canvas(width, height, x, y):
@@ -63,7 +72,7 @@ def pooling():
     x = np.array([[1, 3, 2, 4], [5, 6, 8, 7], [3, 2, 1, 0], [1, 2, 3, 4]])
     y, where = fastpool.max_pool(x, 2, strides=2, layout="HW", return_indices=True)
     tints = {int(i): f"{colour}44" for i, colour in zip(where.flat, COLOURS, strict=False)}
-    figure, axes = canvas(6.5, 2.8, (-0.2, 12.2), (-0.9, 4.2))
+    figure, axes = canvas(5, 2.15, (-0.2, 12.2), (-0.9, 4.2))
     grid(axes, 0, 0, x, {divmod(i, 4): tint for i, tint in tints.items()})
     for i, colour in enumerate(COLOURS[:4]):
         outline(axes, i % 2 * 2 + 0.05, i // 2 * 2 + 0.05, 1.9, 1.9, colour)
@@ -303,81 +312,28 @@ def short_rows():
 # ------------------------------------------------------------------------------- performance
 
 
-def group(workload):
-    """Return the row of the table in performance.md that counts this workload."""
-    name, dtype, kind = workload.split("/")
-    if name == "tiny":
-        return "a call on\n64 elements"
-    if "+idx" in kind:
-        return "values\nand indices"
-    if "+unpool" in kind:
-        return "unpooling"
-    order = "last" if kind.startswith("nhwc") else "first"
-    if dtype in ("f32", "u8", "i8"):
-        return f"{'float32' if dtype == 'f32' else '8-bit'},\nchannels {order}"
-    return "other types"
-
-
-def plot_ratios(names, series, xlabel, height):
-    """Plot strips of ratios: one per name, and in it one per label of `series`.
-
-    `series` maps a label to a list of (name, ratio). A bar is the geometric mean of a strip. Many
-    points are spread over the width of their strip.
-    """
-    figure, axes = plt.subplots(figsize=(6.5, height), layout="constrained")
-    for number, (label, points) in enumerate(series.items()):
-        colour, shift = COLOURS[number], 0.34 * (number - (len(series) - 1) / 2)
-        many = len(points) > 500
-        spread = [many * 0.5 * (i * 0.618 % 1 - 0.5) for i in range(len(points))]
-        places = [
-            names.index(name) + shift + by for (name, _), by in zip(points, spread, strict=True)
-        ]
-        ratios = [ratio for _, ratio in points]
-        style = {"ms": 3, "alpha": 0.4} if many else {"ms": 4.5, "alpha": 0.6}
-        axes.plot(ratios, places, "o", color=colour, mew=0, label=label, **style)
-        for place, name in enumerate(names):
-            logs = [math.log(ratio) for of, ratio in points if of == name]
-            mean, at = math.exp(sum(logs) / len(logs)), place + shift
-            half = 0.3 if many else 0.15
-            axes.plot([mean] * 2, [at - half, at + half], color=ORANGE if many else colour, lw=2)
+def random_layers():
+    """Plot random.json: the fastest other library's time over fastpool's, and geometric means."""
+    rows = json.loads((HERE / "random.json").read_text())["rows"]
+    groups = {}
+    for _, group, ratio, *_ in sorted(rows, key=lambda row: GROUPS.index(row[1])):
+        groups.setdefault(group.replace(" ", "\n", 1), []).append(ratio)
+    figure, axes = plt.subplots(figsize=(4.6, 4), layout="constrained")
+    for place, ratios in enumerate(groups.values()):
+        spread = [place + 0.5 * (i * 0.618 % 1 - 0.5) for i in range(len(ratios))]
+        axes.plot(ratios, spread, "o", color=BLUE, mew=0, ms=4, alpha=0.5)
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        axes.plot([mean] * 2, [place - 0.3, place + 0.3], color=ORANGE, lw=2)
     axes.axvline(1, color="black", lw=1, zorder=0)
-    axes.set(xscale="log", xlabel=xlabel)
-    low, high = axes.get_xlim()
-    ticks = [0.5, 1, 2, 5, 10, 20, 50, 100] if high < 1000 else [0.01, 0.1, 0.5, 1, 2, 5, 10, 100]
-    ticks = [tick for tick in ticks if low <= tick <= high]
+    axes.set(xscale="log", xlabel="times as fast as the fastest other library")
+    ticks = [0.01, 0.1, 1, 10, 100]
     axes.set_xticks(ticks, labels=map("{:g}".format, ticks))
     axes.minorticks_off()
-    axes.set_yticks(range(len(names)), labels=names)
+    axes.set_yticks(range(len(groups)), labels=groups)
     axes.invert_yaxis()
     axes.grid(axis="x", color="#dddddd", lw=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    if len(series) > 1:
-        axes.legend(frameon=False, loc="upper right")
     return figure
-
-
-def speed():
-    """Plot every workload of speed.json: the fastest other library's time over fastpool's."""
-    rows = json.loads((HERE / "speed.json").read_text())["rows"]
-    tiny = "a call on\n64 elements"
-    names = [*dict.fromkeys(group(row["workload"]) for row in rows)]
-    names = [name for name in names if name != tiny] + [tiny]
-    series = {}
-    for row in rows:
-        label = f"{row['threads']} thread{'s' * (row['threads'] > 1)}"
-        point = group(row["workload"]), row["peer_time"] / row["fastpool"]
-        series.setdefault(label, []).append(point)
-    xlabel = "times as fast as the fastest other library (one point is one workload)"
-    return plot_ratios(names, series, xlabel, 5)
-
-
-def random_layers():
-    """Plot every layer of random.json: the fastest other library's time over fastpool's."""
-    rows = json.loads((HERE / "random.json").read_text())["rows"]
-    names = [*dict.fromkeys(group for _, group, _, _ in rows)]
-    points = [(group, ratio) for _, group, ratio, _ in rows]
-    xlabel = "times as fast as the fastest other library (a point is a random layer)"
-    return plot_ratios(names, {"1 thread": points}, xlabel, 3)
 
 
 def errors():
@@ -385,7 +341,7 @@ def errors():
     found = json.loads((HERE / "errors.json").read_text())
     at = found["figures"].index("99th percentile")
     shown = {
-        "sequential": ("element by element: onnxruntime, OpenVINO", GREY),
+        "sequential": ("element by element", GREY),
         "torch": ("torch", SKY),
         "litert": ("LiteRT", YELLOW),
         "numpy": ("NumPy", GREEN),
@@ -393,7 +349,7 @@ def errors():
         "pairwise": ("fastpool", BLUE),
         "exact": ('fastpool, numerics="exact"', ORANGE),
     }
-    figure, panels = plt.subplots(1, 2, figsize=(8, 3.2), sharey=True, layout="constrained")
+    figure, panels = plt.subplots(2, figsize=(4.6, 5.6), sharey=True, layout="constrained")
     for axes, form in zip(panels, ("window", "plane"), strict=True):
         for name, (label, colour) in shown.items():
             points = [
@@ -406,20 +362,84 @@ def errors():
         ticks = sorted({extent for extent, _ in points})
         if form == "window":
             ticks = [2, 3, 5, 9, 16, 32, 64]
-        axes.set(xscale="log", yscale="log", xlabel=f"extent of the {form}, along both axes")
+        axes.set(xscale="log", yscale="log", xlabel=f"{form}, along both axes")
         axes.set_xticks(ticks, labels=map(str, ticks))
         axes.set_yticks([0.5, 1, 2, 5, 10, 100, 1000], labels="0.5 1 2 5 10 100 1000".split())
         axes.minorticks_off()
         axes.grid(color="#dddddd", lw=0.6)
         axes.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel("error of 99 of 100 means, below")
+        axes.set_ylabel("error of 99 of 100 means")
     panels[0].legend(frameon=False, fontsize=8)
     return figure
 
 
+def measure_layers():
+    """Measure random layers on one thread, and write random.json."""
+    from fastpool._cli.bench import PEERS
+    from fastpool.bench import layers, measure, report
+
+    names, drawn = ["fastpool", "limit", *PEERS], layers.random_layers(SEED, LAYERS)
+    results, versions = measure.compare(drawn, names, (1,), 3, 0.01, {}, print)
+    rows = [
+        json.dumps([r["workload"], r["group"], round(r["ratio"], 3), r["best"], r["from_limit"]])
+        for r in report.summary(results)
+    ]
+    facts = {"machine": report.machine(), "versions": versions, "seed": SEED, "count": LAYERS}
+    lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in facts.items()]
+    lines.append(' "rows": [\n  ' + ",\n  ".join(rows) + "\n ]")
+    (HERE / "random.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+# Means of these shapes (channels first) under these windows, and what else the call says.
+COSTS = (
+    ((1, 96, 56, 56), 3, {"pads": 1}),
+    ((1, 128, 56, 56), 2, {"strides": 2}),
+    ((1, 64, 112, 112), 3, {"strides": 2, "pads": 1}),
+    ((1, 256, 80, 80), 2, {}),
+    ((1, 16, 224, 224), 15, {}),
+    ((1, 4, 224, 224), 65, {}),
+    ((1, 2048, 7, 7), 7, {}),
+    ((1, 64, 56, 56), 56, {}),
+    ((1, 256, 14, 14), 14, {}),
+    ((1, 16, 16, 28, 28), 3, {"pads": 1}),
+    ((1, 1, 1_000_000), 100, {}),
+    ((1, 96, 56, 56), 3, {"pads": 1, "nan": "ignore"}),
+)
+
+
+def measure_costs():
+    """Measure means in pairs and exact ones on one thread, in turns, and write costs.json."""
+    from fastpool.bench import report
+
+    rows = []
+    for shape, kernel, more in COSTS:
+        x = np.random.default_rng(0).random(shape, np.float32)
+        if "nan" in more:
+            x[np.random.default_rng(1).random(shape) < 0.1] = np.nan
+        calls = []
+        axes = "DHW"[5 - x.ndim :]
+        for array, layout in ((x, f"NC{axes}"), (np.moveaxis(x, 1, -1).copy(), f"N{axes}C")):
+            for numerics in ("exact", "pairwise"):
+                how = {"layout": layout, "numerics": numerics, "num_threads": 1, **more}
+                plan = fastpool.plan_avg_pool(array.shape, "float32", kernel, **how)
+                calls.append(functools.partial(plan, array, out=plan(array)))
+        least = [math.inf] * len(calls)
+        for which in [*range(len(calls))] * 50:
+            start = time.process_time()
+            calls[which]()
+            least[which] = min(least[which], time.process_time() - start)
+        rows.append([list(shape), kernel, more, [round(seconds * 1e6, 1) for seconds in least]])
+    lines = ",\n  ".join(map(json.dumps, rows))
+    machine = json.dumps(report.machine())
+    (HERE / "costs.json").write_text(f'{{\n "machine": {machine},\n "rows": [\n  {lines}\n ]\n}}\n')
+
+
 if __name__ == "__main__":
-    # Text stays text, which makes the file small. Without a date, equal builds write equal files.
-    style = {"svg.fonttype": "none", "svg.hashsalt": "fastpool", "figure.facecolor": "white"}
-    with plt.rc_context(style):
-        for draw in (speed, random_layers):
-            draw().savefig(HERE / f"{draw.__name__}.svg", metadata={"Date": None})
+    measure_costs()
+    measure_layers()
+    for command in (
+        ["ci/errors.py", "--json", "docs/errors.json"],
+        ["-m", "fastpool", "bench", "--readme"],
+        ["ci/check_figures.py", "--write"],
+    ):
+        subprocess.check_call([sys.executable, "-P", *command], cwd=HERE.parent)

@@ -108,8 +108,9 @@ HOW = [
         "fastpool bench --json speed.json --plot speed.svg    # all, an hour",
         "fastpool bench --workload 'tiny/*' --peer numpy --threads 1 --threads 2",
         "fastpool bench --op avg --workload '*global*'",
+        "fastpool bench --readme    # in a checkout: README.md, docs/readme.json, docs/windows.svg",
         "fastpool bench random --seed 7 --count 100",
-        "fastpool bench sweep --plot windows.svg",
+        "fastpool bench sweep --plot sweep.svg",
     ],
 )
 @QUICKLY
@@ -128,8 +129,13 @@ HOW = [
 )
 @with_options(HOW)
 @with_options(FILES)
+@click.option(
+    "--readme", is_flag=True, help="Only measure and write the table of ./README.md, in 3 minutes."
+)
 @click.pass_context
-def command(context, quick, ops, patterns, peers, thread_counts, rounds, pythons, json, plot):
+def command(
+    context, quick, ops, patterns, peers, thread_counts, rounds, pythons, json, plot, readme
+):
     """Compare the speed with other libraries.
 
     All installed libraries pool and unpool the same arrays, each in its own process. Their maxima
@@ -142,6 +148,11 @@ def command(context, quick, ops, patterns, peers, thread_counts, rounds, pythons
     """
     if context.invoked_subcommand:
         return _refuse_all(context)
+    if readme:
+        from ..bench import readme as page
+
+        with wrong_input():
+            return page.write(".", _say)
     _check_apart(json, plot)
     workloads = _chosen(quick, ops, patterns)
     from ..bench import report
@@ -213,7 +224,7 @@ def random(seed, count, chosen, peers, thread_counts, rounds, pythons, json):
 
 
 @command.command(
-    cls=Command, examples=["fastpool bench sweep --quick --json windows.json --plot windows.svg"]
+    cls=Command, examples=["fastpool bench sweep --quick --json sweep.json --plot sweep.svg"]
 )
 @QUICKLY
 @with_options(FILES)

@@ -1,5 +1,6 @@
 """Draw the measurements."""
 
+import math
 from itertools import cycle
 
 import matplotlib
@@ -13,6 +14,7 @@ from .workloads import AVERAGE_GROUPS, MAXIMUM_GROUPS  # noqa: E402
 
 # Colour-blind safe, by Okabe and Ito.
 COLOURS = ("#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#009E73", "#CC79A7", "#000000", "#888888")
+MIDDLING = ("#1f8ad2", *COLOURS[2:6], COLOURS[7])  # can be read on white and on black
 MARKERS = "os^Dv"
 NAMED = 40  # if there are more workloads, there is no room for their names
 
@@ -155,3 +157,41 @@ def _draw_curves(axes, results):
     axes.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
     axes.set_yscale("log")
     plain_numbers(axes.yaxis)
+
+
+def plot_windows(curves, path):
+    """Draw the time over the window: a panel for maxima and one for means, a curve per library.
+
+    The picture has no background.
+    """
+    grey = "#7f7f7f"
+    style = {"font.size": 10, "text.color": grey, "axes.labelcolor": grey, "axes.edgecolor": grey}
+    style |= {"xtick.color": grey, "ytick.color": grey, "grid.color": grey, "grid.alpha": 0.3}
+    with plt.rc_context(STYLE | style | {"svg.hashsalt": "fastpool"}):
+        figure, panels = plt.subplots(2, figsize=(4.6, 5), sharex=True, layout="constrained")
+        for op, axes in zip(("max", "avg"), panels, strict=True):
+            libraries = [*dict.fromkeys(name for of, _, name, _ in curves if of == op)]
+            ends = []
+            for name, colour in zip(libraries, cycle(MIDDLING), strict=False):
+                points = [(k, t / 1e3) for of, k, peer, t in curves if (of, peer) == (op, name)]
+                axes.plot(*zip(*points, strict=True), color=colour, lw=1 + (name == "fastpool"))
+                ends.append((points[-1][1], name, colour))
+            axes.set(xscale="log", yscale="log")
+            _name_ends(axes, ends)
+            axes.set_title({"max": "maximum", "avg": "mean"}[op] + ", milliseconds", fontsize=10)
+            plain_numbers(axes.yaxis, subs=(1,))
+        axes.set_xticks([3, 5, 9, 17, 33, 65], labels=[3, 5, 9, 17, 33, 65])
+        axes.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
+        axes.set_xlabel("window, along both axes")
+        figure.savefig(path, transparent=True, metadata={"Date": None})
+        plt.close(figure)
+
+
+def _name_ends(axes, ends):
+    """Write the names of curves at the right, next to their ends but a line apart."""
+    low, top = map(math.log, axes.get_ylim())
+    place = -1
+    for value, name, colour in sorted(ends):
+        place = max((math.log(value) - low) / (top - low), place + 0.08)
+        style = {"color": colour, "va": "center", "transform": axes.transAxes}
+        axes.text(1.03, place, name, **style)

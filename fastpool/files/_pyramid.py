@@ -18,10 +18,10 @@ from pathlib import Path
 
 from .._api.blocks import block_reduce
 from .._planning import arguments
-from .._planning.arguments import shown
 from .._planning.blocks import levels as block_sizes
 from .._planning.blocks import per_axis, resolve
 from .._planning.dtypes import DTYPES
+from .._planning.values import as_count, choice, shown
 from ._npy import new
 from ._volumes import TYPES, Volume, extra, metadata, names_of_axes, opened
 
@@ -126,8 +126,8 @@ def pyramid(
         "edge": edge, "rounding": rounding, "ddof": ddof, "numerics": numerics, "nan": nan,
         "nodata": nodata, "min_count": min_count, "num_threads": num_threads,
     }  # fmt: skip
-    max_bytes = arguments.as_count(max_bytes, "max_bytes")
-    ome_version = arguments.choice(ome_version, "ome_version", ("0.5", "0.4"))
+    max_bytes = as_count(max_bytes, "max_bytes")
+    ome_version = choice(ome_version, "ome_version", ("0.5", "0.4"))
     if not isinstance(target, (str, os.PathLike)):
         raise TypeError(f"target: expected a str or os.PathLike, got {shown(target)}")
     if progress is not None and not callable(progress):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import __version__
-from .._planning.arguments import shown
+from .._planning.values import shown
 from ._npy import ArrayFile, existing
 from ._replacing import open_regular
 

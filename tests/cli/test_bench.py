@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,7 +15,18 @@ import pytest
 import cases
 import fastpool
 from fastpool import _reference
-from fastpool.bench import LIBRARIES, OWN, answers, means, measure, peers, report, sweep, worker
+from fastpool.bench import (
+    LIBRARIES,
+    OWN,
+    answers,
+    means,
+    measure,
+    peers,
+    readme,
+    report,
+    sweep,
+    worker,
+)
 from fastpool.bench.workloads import GROUPS, KINDS, QUANTIZED, QUICK, WORKLOADS, make_arrays
 
 BY_NAME = {workload.name: workload for workload in WORKLOADS}
@@ -144,7 +156,7 @@ def prepared(tmp_path, workload, peer):
     arrays = make_arrays(workload)
     worker.save(tmp_path, "input", arrays)
     worker.save(tmp_path, "answer", answers.expected(workload, arrays))
-    one = worker.Worker(peer)
+    one = worker.Worker(peer, 1)
     request = json.loads(json.dumps(dataclasses.asdict(workload)))
     return one, one.prepare(request, str(tmp_path))
 
@@ -351,6 +363,50 @@ def test_pictures(tmp_path):
     plots.plot_comparison(RESULTS + other, tmp_path / "comparison.svg")
     assert "float32, channels last" in (tmp_path / "sweep.svg").read_text()
     assert TINY in (tmp_path / "comparison.svg").read_text()
+
+
+READMES = {
+    "machine": {"processor": "Some Processor", "processors": 4},
+    "versions": {"fastpool": "1.0+local", "openvino": "2026.4.1-22982"},
+    "threads": [1, 4],
+    "load": 0.0,
+    "rows": [
+        {"now": "a(x)", "then": "b(x)", "milliseconds_one_thread": [9.0, 2.0]}
+        | {"milliseconds": [94.9, 5.0]}
+    ],
+    "calls": [["b(x)", 0.456]],
+    "curves": [[op, k, name, 1e3 * k] for op in ("max", "avg") for name in "ab" for k in (3, 65)],
+}
+
+
+def test_the_readme(tmp_path, monkeypatch):
+    """What is measured replaces what is between the marks, and nothing else."""
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    status, _, said = cases.command("bench", "--readme")
+    assert status == 2 and "--readme: expected a checkout; there is no README.md here" in said
+    Path("docs").mkdir()
+    for page, block in readme.BLOCKS:
+        Path(page).write_text(f"before\n{readme.START.format(block)}old\n{readme.END}after\n")
+    monkeypatch.setattr(readme, "measured", lambda say: READMES)
+    assert cases.command("bench", "--readme")[0] == 0
+    assert json.loads(Path("docs/readme.json").read_text()) == READMES
+    assert "maximum, milliseconds" in Path("docs/windows.svg").read_text()
+    text = Path("README.md").read_text()
+    assert text.startswith(
+        "before\n<!-- measured: readme -->\n| times faster, 1 thread | 4 threads"
+    )
+    assert "| 4.5 | 19 | `a(x)` | `b(x)` |\n" in text and "old" not in text
+    assert "4 processors, Some Processor. fastpool 1.0, openvino 2026.4.1." in text
+    assert text.endswith("<!-- end -->\nafter\n")
+    assert "| `b(x)` | 0.46 |\n" in Path("docs/performance.md").read_text()
+
+
+def test_rows_of_the_readme_are_compared():
+    """Both sides are run and compared before they are timed."""
+    names = {"np": np, "a": np.arange(4.0)}
+    with pytest.raises(RuntimeError, match=r"a \+ 1: the result is not that of a$"):
+        readme._time_row(time.process_time, names, "a", "a + 1", 0.5)
 
 
 def test_the_page_of_speed(monkeypatch):

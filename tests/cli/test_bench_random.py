@@ -52,7 +52,7 @@ def test_fastpool_alone_gets_the_gaps(tmp_path):
     worker.save(tmp_path, "input", make_arrays(layer))
     contiguous = {}
     for peer in (peers.Fastpool(1), peers.NumPy(1)):
-        work = worker.Worker(peer)
+        work = worker.Worker(peer, 1)
         work.prepare({**vars(layer)}, tmp_path)
         contiguous[type(peer).__name__] = work.arrays[0].flags.c_contiguous
     assert contiguous == {"Fastpool": False, "NumPy": True}
