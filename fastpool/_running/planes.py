@@ -63,7 +63,7 @@ def in_one_window(work):
 def _whole_width(work):
     """Return the channels of a tile with one window: whole pixels, or pieces for a few threads."""
     pieces = -(-work.channels // WHOLE_CHANNELS) if work.return_indices else 1
-    if work.batch == 1 and work.channels > 64:
+    if work.batch == 1 and work.channels > 64 and not work.problem.alone:
         pieces = max(2, pieces)
     return min(work.channels, -(-work.channels // pieces // 32) * 32)
 
@@ -89,7 +89,7 @@ def interleaved_planes(work):
     """Return how many planes are interleaved at a time."""
     size, planes = ITEMSIZE[work.dtype], work.batch * work.channels
     groups = -(-planes * size // _pixel_bytes(work))
-    if planes * _plane_bytes(work) > SHARED_BYTES:
+    if planes * _plane_bytes(work) > SHARED_BYTES and not work.problem.alone:
         groups = max(groups, min(FEW_TASKS, planes * size // LEAST_PIXEL))
     step = 16 // size
     return -(-planes // (groups * step)) * step
