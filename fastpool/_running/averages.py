@@ -15,6 +15,7 @@ from .pass_sizes import (
     pass_sizes,
 )
 from .passes import trimmed, whole_window
+from .threads import is_always_one
 from .work import NO_ROWS, work_bytes
 
 # Elements along a row of a tile, at most: of single columns, and of pixels. Those that are taken
@@ -277,8 +278,13 @@ def _interleaved_tile(plan, windows, tile_rows):
 def _of_a_task(plan, whole, pieces):
     """Return how many of `whole` planes, or groups of them, a task takes; all have `pieces`."""
     nbytes = _input_bytes(plan)
-    enough = max(1, min(SOME_TASKS, nbytes // FEW_BYTES), min(nbytes // TASK_BYTES, pieces))
+    enough = max(1, min(_some_tasks(plan), nbytes // FEW_BYTES), min(nbytes // TASK_BYTES, pieces))
     return max(1, min(whole, pieces // enough))
+
+
+def _some_tasks(plan):
+    """Return how many tasks are enough for a few threads, or for the only one."""
+    return 1 if is_always_one(plan.num_threads, work_bytes(plan)) else SOME_TASKS
 
 
 def _input_bytes(plan):
@@ -326,12 +332,12 @@ def _tile(plan, windows, channels_last, sequential):
     planes = 1
     whole = plan.batch * (-(-plan.channels // channels) if channels_last else plan.channels)
     pieces = math.prod(w.out for w in leads) * whole * -(-out_cols // columns)
-    if pieces >= SOME_TASKS:
+    if pieces >= _some_tasks(plan):
         if not channels_last and columns == out_cols:
             planes = _of_a_task(plan, whole, pieces)
             if rows.out == cols.out == 1:  # (they are added next to one another)
                 nbytes = _input_bytes(plan)
-                some = max(pieces // SOME_TASKS, whole * ONE_WINDOW_BYTES // max(1, nbytes))
+                some = max(pieces // _some_tasks(plan), whole * ONE_WINDOW_BYTES // max(1, nbytes))
                 planes = max(planes, min(whole, some, WHOLE_PLANES))
         return out_rows, columns, channels, planes
     parts = min(SOME_TASKS // max(1, pieces), -(-_input_bytes(plan) // TASK_BYTES), out_rows)

@@ -63,8 +63,7 @@ def switched_off():
 
 def threads_of_calls(num_threads, nbytes):
     """Return a function that returns the threads of a call, or None if it is always one."""
-    small = num_threads is None and nbytes < threads.SERIAL_BYTES
-    if num_threads == 1 or small or not builds.active().OPENMP:
+    if threads.is_always_one(num_threads, nbytes) or not builds.active().OPENMP:
         return None
     limit = builds.active().max_threads
     return functools.partial(threads.effective_threads, num_threads, nbytes, limit)

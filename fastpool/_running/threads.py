@@ -120,6 +120,11 @@ def most_by_default(kernels):
     return effective_threads(None, 1 << 40, kernels.max_threads)
 
 
+def is_always_one(num_threads, work):
+    """Do all calls that read and write `work` bytes use one thread?"""
+    return num_threads == 1 or (num_threads is None and work < SERIAL_BYTES)
+
+
 def rule(num_threads, work):
     """Return the rule for a call that reads and writes `work` bytes."""
     if num_threads is not None or work < SERIAL_BYTES:

@@ -78,8 +78,11 @@ def _long_tile(rows, cols, element, width, channels_last, pairs):
         parts += max(1, parts // 4)
 
 
-def tile_of(windows, element, batch, channels, channels_last, direct, pairs):
-    """Return the outputs of one task: rows, columns, channels, planes."""
+def tile_of(windows, element, batch, channels, channels_last, direct, pairs, alone):
+    """Return the outputs of one task: rows, columns, channels, planes.
+
+    If one thread takes all tiles (`alone`), there are no more of them than scratch requires.
+    """
     *leads, rows, cols = windows
     out_rows, out_cols = max(1, rows.out), max(1, cols.out)
     separate = rows.out == 1 or rows.stride >= rows.extent  # windows share no rows
@@ -93,7 +96,7 @@ def tile_of(windows, element, batch, channels, channels_last, direct, pairs):
             pixel_bytes = MODERATE_PIXEL_BYTES if moderate else LONG_PIXEL_BYTES
         if rows.out * cols.out == 1 and not pairs:
             # One output of each batch: blocks of channels, so that there are some tasks.
-            shares = batch * channels * element // FEW_TASKS
+            shares = batch * channels * element // (1 if alone else FEW_TASKS)
             pixel_bytes = min(pixel_bytes, max(LONG_PIXEL_BYTES, shares))
         width = _fit(channels, element, pixel_bytes)
     if long:
@@ -117,10 +120,11 @@ def tile_of(windows, element, batch, channels, channels_last, direct, pairs):
     if not channels_last and whole and all(w.out == w.kernel == 1 for w in leads):
         count = batch * channels
         tasks = max(SOME_TASKS, min(MANY_TASKS, count * row_bytes * out_rows // TASK_BYTES))
-        planes = max(1, min(_fit(count, row_bytes * out_rows, budget), count // tasks))
+        most = count if alone else count // tasks
+        planes = max(1, min(_fit(count, row_bytes * out_rows, budget), most))
     pieces = math.prod(w.out for w in leads) * batch * -(-cols.out // out_cols)
     pieces *= -(-channels // (width if channels_last else planes))
-    if pieces * row_bytes * out_rows > SHARED_BYTES:
+    if not alone and pieces * row_bytes * out_rows > SHARED_BYTES:
         # For one or two large planes, make tiles shorter so that there are more than threads.
         tile_rows = max(1, min(tile_rows, out_rows * pieces // FEW_TASKS))
     return tile_rows, out_cols, width, planes

@@ -13,6 +13,7 @@ from .._planning.geometry import Axis
 from .._planning.indexing import index_base, index_strides, is_linear
 from .._planning.windows import Windows
 from .passes import Step, Window, chain, is_empty, is_wide, trimmed
+from .threads import is_always_one
 from .tiles import key_bytes, of_pixels, tile_of
 
 
@@ -24,6 +25,11 @@ class Problem(NamedTuple):
     off: frozenset = frozenset()  # names of strategies that are switched off
     planes: int = 0  # planes that are interleaved as channels, 0 if none are
     composite: str | None = None  # dtype of elements with places, which are pooled as values
+
+    @property
+    def alone(self):
+        """Does one thread take all tiles?"""
+        return self.planes > 0 or is_always_one(self.plan.num_threads, work_bytes(self.plan))
 
 
 class Work(NamedTuple):
@@ -163,7 +169,7 @@ def make_work(problem):
             windows[-1] = windows[-1].strided
     if direct:
         windows[-2:] = (w._replace(steps=(Step(1, 1, 0),)) for w in windows[-2:])
-    arguments = (batch, channels, channels_last, direct, pairs)
+    arguments = (batch, channels, channels_last, direct, pairs, problem.alone)
     element_bytes = 8 if irregular and pairs else itemsize
     tile = tile_of(windows, element_bytes, *arguments)
     if pairs and not irregular:
