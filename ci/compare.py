@@ -1,6 +1,7 @@
 """Compare random cases exactly with the slow twin, fastpool/_reference.
 
     python ci/compare.py --count 1000000 --seed 1 --minutes 60
+    python ci/compare.py blocks pyramids borders filters --count 300000
 
 Runs the installed package until the count or the time is reached, and prints how many
 configurations of each sort were compared. It stops at the first difference, with status 1 and the
@@ -19,16 +20,18 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))  # configurations/
 
 
-def drawn(seed, number):
+def drawn(options, number):
     """Return the case of that number; it does not depend on earlier ones."""
     import configurations  # imports NumPy and fastpool, which the parent process does not need
 
-    return configurations.draw(configurations.Choices(random.Random(f"{seed}/{number}").randint))
+    choices = configurations.Choices(random.Random(f"{options.seed}/{number}").randint)
+    return configurations.draw(choices, options.sorts or configurations.SORTS)
 
 
 def command(options, number):
     where = " --in-process" if options.in_process else ""
-    return f"python ci/compare.py --seed {options.seed} --case {number}{where}"
+    sorts = "".join(f" {sort}" for sort in options.sorts)
+    return f"python ci/compare.py{sorts} --seed {options.seed} --case {number}{where}"
 
 
 def compare(options, current=None):
@@ -40,7 +43,7 @@ def compare(options, current=None):
     while True:
         if current is not None:
             current.value = number
-        case = drawn(options.seed, number)
+        case = drawn(options, number)
         try:
             configurations.compare(case, counts)
         except Exception as error:
@@ -59,6 +62,9 @@ def compare(options, current=None):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "sorts", nargs="*", metavar="SORT", help="only these, of `configurations.SORTS`"
+    )
     parser.add_argument("--count", type=int, default=100_000, help="configurations to compare")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=float("inf"))
@@ -83,7 +89,7 @@ def main():
     child.start()
     child.join()
     if child.exitcode not in (0, 1):
-        print(f"{command(options, current.value)}\n{drawn(options.seed, current.value)}")
+        print(f"{command(options, current.value)}\n{drawn(options, current.value)}")
         print(f"the process ended with status {child.exitcode} in this case, or after an earlier")
         print("one had written where it should not; a build with AddressSanitizer tells which")
     return min(abs(child.exitcode), 1)

@@ -1,35 +1,39 @@
-"""Count the instructions of the shared workloads under valgrind; fail if there are more of them.
+"""Count the instructions and bytes of the shared workloads; fail if there are 3 % more of them.
 
     python ci/instructions.py check     # against ci/instructions.json
     python ci/instructions.py accept    # write the counts of the installed fastpool there
 
-Wall-clock time on a shared machine says little about a change of a few percent. A count shows
-everything but memory, and does not vary. Two things are counted, both without imports and planning:
+Wall-clock time on a shared machine says little about a change of a few percent. Counts do not vary.
+Three things are counted, all without imports and planning:
 
 - kernels: one call of a plan on one thread, from where it enters a compiled module of fastpool to
   where it returns, C library included. The builds are `baseline` and `avx2`: valgrind does not
   support AVX-512.
 - calls: everything, Python included, of 100 tiny calls.
+- bytes: what the first two calls of a plan ask of malloc, mostly scratch, in a separate process.
 
 Exit status: 0 if counts are as stored or lower; 1 if they are higher or some workload has no stored
-count; 77 if nothing was compared, because these modules and the stored counts come from different
-compilers. (Calls are only compared under the same Python and NumPy.) Needs valgrind, and gcc's
-.comment section in the modules.
+count; 77 if no instructions were compared, because valgrind is missing, or because these modules
+and the stored counts come from different compilers. (Calls and bytes are only compared under the
+same Python and NumPy.) Needs glibc, a C compiler, and gcc's .comment section in the modules.
 
-asv keeps the history of these counts (asv_benchmarks/benchmarks/instructions.py). It runs this file
-on the fastpool of other commits, so the file calls public functions only, and reads the workloads
-of its own checkout.
+asv keeps the history of these counts (asv_benchmarks/benchmarks). It runs this file on the fastpool
+of other commits, so the file calls public functions only, and reads the workloads of its own
+checkout.
 """
 
+import ctypes
 import json
 import math
 import os
 import platform
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -41,8 +45,17 @@ BUILDS = ("baseline", "avx2")
 LARGEST = 24_000_000  # bytes read and written: larger arrays take long and show nothing new
 LARGEST_AVERAGE = 4_000_000
 TINY_CALLS = 100
-TOLERANCE = 0.02  # relative; addresses and the C library may differ
+TOLERANCE = 0.03  # relative; addresses and the C library may differ
 NOT_COMPARED = 77
+# A library to preload. glibc's own functions do the work.
+COUNT_BYTES = """
+#include <stddef.h>
+size_t allocated;
+void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+void *malloc(size_t n) { allocated += n; return __libc_malloc(n); }
+void *calloc(size_t m, size_t n) { allocated += m * n; return __libc_calloc(m, n); }
+void *realloc(void *p, size_t n) { allocated += n; return __libc_realloc(p, n); }
+"""
 
 
 def workloads():
@@ -96,17 +109,12 @@ def drive():
 
     A count begins at one system call that nothing else makes, and ends at another.
     """
-    import ml_dtypes  # noqa: F401  (gives NumPy bfloat16)
-
-    import fastpool
-
+    fastpool, known = load()
     for name, module in list(sys.modules.items()):
         if name.startswith("fastpool._kernels") and hasattr(module, "trust_flags"):
             module.trust_flags(True)  # valgrind sets none, and every sum would count as rounded
     counted = []
-    for workload in workloads():
-        if workload.op == "avg" and not hasattr(fastpool, "plan_avg_pool"):
-            continue  # an earlier commit
+    for workload in known:
         for name, call in zip(names(workload), calls(fastpool, workload), strict=False):
             call()  # the first call alone prepares tiles and scratch
             os.getpgrp()
@@ -115,6 +123,38 @@ def drive():
             os.getppid()
             counted.append(name)
     print(json.dumps(counted))
+
+
+def drive_bytes():
+    """Run the first calls of every plan in a new process, which prints its name and their bytes."""
+    fastpool, known = load()
+    allocated = ctypes.c_size_t.in_dll(ctypes.CDLL(None), "allocated")
+    for workload in known:
+        if workload.name.startswith("tiny"):
+            for call in calls(fastpool, workload):
+                call()  # imports what calls need; scratch of tiny ones is on the stack
+    for workload in known:
+        child = os.fork()  # because scratch outlives a call, in one block for all plans
+        if child:
+            if os.waitpid(child, 0)[1]:
+                sys.exit(f"{workload.name}: failed, see above")
+            continue
+        call = calls(fastpool, workload)[0]
+        before = allocated.value
+        call()
+        call()
+        print(json.dumps([workload.name, allocated.value - before]), flush=True)
+        os._exit(0)
+
+
+def load():
+    """Return fastpool and the workloads that it knows: an earlier commit may lack averages."""
+    import ml_dtypes  # noqa: F401  (gives NumPy bfloat16)
+
+    import fastpool
+
+    averages = hasattr(fastpool, "plan_avg_pool")
+    return fastpool, [workload for workload in workloads() if averages or workload.op != "avg"]
 
 
 def read_dump(path):
@@ -148,10 +188,8 @@ def count_build(build):
 
     The dict is empty if the build does not run here.
     """
-    environment = {**os.environ, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
-    environment["FASTPOOL_ISA"] = build
-    imports = [sys.executable, "-c", "import fastpool"]
-    if subprocess.run(imports, env=environment, stderr=subprocess.DEVNULL).returncode:
+    environment = environment_of(build)
+    if environment is None:
         return {}
     with tempfile.TemporaryDirectory() as folder:
         command = (
@@ -169,9 +207,35 @@ def count_build(build):
     return counts
 
 
-def count():
-    """Return all counts to store."""
-    counts = {build: count_build(build) for build in BUILDS}
+def count_bytes(build):
+    """Return what the first two calls of plans allocate: name -> bytes. The dict may be empty."""
+    environment = environment_of(build)
+    if environment is None:
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        library = environment["LD_PRELOAD"] = f"{folder}/count_bytes.so"
+        command = ("cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library)
+        subprocess.run(command, input=COUNT_BYTES, text=True, check=True)
+        command = (sys.executable, __file__, "drive_bytes")
+        driven = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    return dict(map(json.loads, driven.stdout.splitlines()))
+
+
+def environment_of(build):
+    """Return the environment that chooses a build, or None if the build does not run here."""
+    environment = {**os.environ, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
+    environment["FASTPOOL_ISA"] = build
+    imports = [sys.executable, "-c", "import fastpool"]
+    failed = subprocess.run(imports, env=environment, stderr=subprocess.DEVNULL).returncode
+    return None if failed else environment
+
+
+def count(instructions=True):
+    """Return all counts to store, or without those that need valgrind."""
+    counts = {build: {} for build in BUILDS}
+    if instructions:
+        with ThreadPoolExecutor() as pool:
+            counts = dict(zip(BUILDS, pool.map(count_build, BUILDS), strict=True))
     return {
         "compiler": compiler(),
         "python": f"{platform.python_implementation()} {platform.python_version()}, "
@@ -181,6 +245,7 @@ def count():
             for build, found in counts.items()
             if found
         },
+        "bytes": {build: found for build in BUILDS if (found := count_bytes(build))},
         "calls": {
             name: total for name, (total, _) in counts[BUILDS[0]].items() if name.startswith("tiny")
         },
@@ -218,24 +283,26 @@ def differences(title, stored, found):
 
 def check():
     stored = json.loads(STORED.read_text())
-    if stored["compiler"] != compiler():
-        print(f"not compared: the stored counts are of {stored['compiler']}")
-        print(f"              these modules are of {compiler()}")
-        return NOT_COMPARED
-    found = count()
+    why = None
+    if shutil.which("valgrind") is None:
+        why = "valgrind is missing (Debian and Ubuntu: apt install valgrind)"
+    elif stored["compiler"] != compiler():
+        why = f"stored are those of {stored['compiler']}, these modules are of {compiler()}"
+    found = count(instructions=why is None)
     bad = False
-    for build, counts in stored["kernels"].items():
-        if build in found["kernels"]:
-            bad |= differences(build, counts, found["kernels"][build])
-        else:
-            print(f"{build}: does not run here, not compared")
+    for build, counts in found["kernels"].items():
+        bad |= differences(f"instructions, {build}", stored["kernels"][build], counts)
     if stored["python"] == found["python"]:
-        bad |= differences("calls", stored["calls"], found["calls"])
+        bad |= differences("instructions, calls", stored["calls"], found["calls"])
+        for build, counts in found["bytes"].items():
+            bad |= differences(f"bytes, {build}", stored["bytes"][build], counts)
     else:
-        print(f"calls: not compared, stored under {stored['python']}; this is {found['python']}")
+        print(f"calls, bytes: not compared, stored under {stored['python']}, not {found['python']}")
+    if why:
+        print(f"instructions: not compared: {why}")
     if bad:
-        print("More instructions than stored. If that is meant: python ci/instructions.py accept")
-    return int(bad)
+        print("More than stored. If that is meant: python ci/instructions.py accept")
+    return 1 if bad else NOT_COMPARED if why else 0
 
 
 def accept():
@@ -248,7 +315,7 @@ def accept():
 
 
 if __name__ == "__main__":
-    commands = {"check": check, "accept": accept, "drive": drive}
+    commands = {"check": check, "accept": accept, "drive": drive, "drive_bytes": drive_bytes}
     if sys.argv[1:] not in [[name] for name in commands]:
         sys.exit(__doc__)
     sys.exit(commands[sys.argv[1]]())

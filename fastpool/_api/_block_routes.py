@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from .._planning.arguments import MOST
 from .._planning.dtypes import is_float
+from .._planning.values import MOST
 from .._running.blocks import bits_of, reduce_by_kernels
 from .average import avg_pool
 from .maximum import max_pool

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .._planning.values import flag
 from .._planning.words import explicit, unexpected
 from .._running.interop import as_array, bump_versions, routed
 from .._running.outputs import check_output, element_type, outputs, own
@@ -138,6 +139,7 @@ def block_reduce(
         masked=where is not None, min_count=min_count, num_threads=num_threads,
     )  # fmt: skip
     where = _mask(where, x.shape)
+    return_counts = flag(return_counts, "return_counts")
     (into,) = outputs(out=out)
     native = plan.result_dtype_of(x.dtype)
     if into is not None:

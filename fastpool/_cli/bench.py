@@ -108,7 +108,7 @@ HOW = [
         "fastpool bench --json speed.json --plot speed.svg    # all, an hour",
         "fastpool bench --workload 'tiny/*' --peer numpy --threads 1 --threads 2",
         "fastpool bench --op avg --workload '*global*'",
-        "fastpool bench --readme    # in a checkout: README.md, docs/readme.json, docs/windows.svg",
+        "fastpool bench --readme    # in a checkout, for its README.md",
         "fastpool bench random --seed 7 --count 100",
         "fastpool bench sweep --plot sweep.svg",
     ],

@@ -20,7 +20,8 @@ def command(output):
 
     Pools the photographs of scikit-image and all pooling layers of the networks in the onnx package
     through all three interfaces: maxima, means and global means. Checks every value and index, and
-    draws before-and-after pictures. Exits with 1 if anything differs.
+    draws before-and-after pictures. A page, science.html, has three examples of science: labels, a
+    raster with missing values, a photograph. Exits with 1 if anything differs.
     """
     with needing("the demo", "fastpool[demo]", "onnx", "PIL", "skimage"):
         from .photographs import run

@@ -16,12 +16,14 @@ import numpy as np
 import onnx
 import scipy.ndimage
 import skimage.data
-from PIL import Image, ImageDraw, ImageFont
 
 import fastpool
 from fastpool import _reference
 from fastpool.bench.answers import array_difference as difference
 from fastpool.bench.means import tree
+
+from . import science
+from .sheets import sheet_of
 
 PHOTOGRAPHS = ("astronaut", "chelsea", "coffee", "rocket", "camera")
 NETWORKS = (
@@ -363,18 +365,6 @@ def montage(photo, layout):
     return sheet_of(panels, width, height)
 
 
-def sheet_of(panels, width, height):
-    """Draw four pictures of this size, at most, with a caption each."""
-    title, gap = 24, 8
-    sheet = Image.new("RGB", (2 * (width + gap) + gap, 2 * (height + title) + gap), "white")
-    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(14)
-    for number, (caption, panel) in enumerate(panels.items()):
-        left, top = gap + number % 2 * (width + gap), number // 2 * (height + title)
-        draw.text((left, top + 4), caption, fill="black", font=font)
-        sheet.paste(Image.fromarray(panel), (left, top + title))
-    return sheet
-
-
 def without_data(photo):
     """Return a photograph of float32 in which a few pixels have no data."""
     photo = photo.astype(np.float32)
@@ -442,6 +432,11 @@ def run(output):
         f"means.png: of the windows without pixels that have no data, {by_scipy} means by SciPy's "
         f"uniform_filter are wrong, and {by_fastpool} by fastpool"
     )
+
+    lines, found = science.run(output)
+    print("\nscience.html: labels, a raster and a photograph, next to other tools on one thread")
+    print(*lines, sep="\n")
+    problems += found
 
     if problems:
         print(f"{len(problems)} results differ:", *problems, sep="\n  ")

@@ -5,26 +5,30 @@ ValueError for a wrong value. None means the argument's default.
 """
 
 import math
-import operator
-import reprlib
-import sys
-from collections.abc import Sequence
 from itertools import islice
 from numbers import Real
 
 import numpy as np
 
 from .dtypes import DTYPES, INDEX_DTYPES, is_float, is_integer, limits, name_of
-
-# Larger integers are refused: none describes an array, and Python refuses to print some of them.
-LARGEST_BITS = 1024
-
-# Limit for an extent of a kernel, a stride, a dilation, a pad and the magnitude of a divisor, so
-# that compiled code, and the runtimes of these documents, hold every position in the padded input.
-MOST = 2**31 - 1 if sys.maxsize > 2**32 else 2**24 - 1
-
-# NumPy's limit for one array.
-MOST_AXES = 64
+from .values import (
+    MOST,
+    as_count,
+    as_counts,
+    as_float,
+    as_int,
+    choice,
+    flag,
+    is_sequence,
+    length,
+    plain_text,
+    power,
+    quoted,
+    read,
+    shown,
+    value_count,
+    zero_or_one,
+)
 
 # name -> allowed numbers of parameters
 _ACTIVATIONS = {
@@ -53,143 +57,6 @@ _WIDER_FLOATS = {
 }
 
 
-# Types that are shown by their elements or digits, as far as there is room.
-_SHOWN = list, tuple, str, bytes, int, np.ndarray
-
-
-class _Shown(reprlib.Repr):
-    """A repr that is short and fast for any object.
-
-    reprlib alone prints unknown types, bytes and integers in full before it cuts them, and it sorts
-    sets and dicts.
-    """
-
-    def repr1(self, x, level):
-        # (`in` would call the metaclass, which may raise anything.)
-        if not any(type(x) is kind for kind in _SHOWN):
-            try:
-                length = len(x)
-            except Exception:  # an object's __len__ may raise anything
-                length = 0
-            if length > 100:
-                return f"<{type(x).__name__} of length {length}>"
-            if not any(type(x) is kind for kind in (dict, set, frozenset)):
-                # (reprlib would take a class for the one whose name it has)
-                return self.repr_instance(x, level)
-        return super().repr1(x, level)
-
-    def repr_int(self, x, level):
-        if x.bit_length() > LARGEST_BITS:  # Python refuses 4300 digits
-            return f"<int of {x.bit_length()} bits>"
-        return super().repr_int(x, level)
-
-    def repr_bytes(self, x, level):
-        return self.repr_instance(x[: self.maxother], level)
-
-
-shown = _Shown().repr
-
-
-def _quoted(names):
-    return ", ".join(f'"{name}"' for name in names)
-
-
-def _values(count):
-    return f"{count} value" if count == 1 else f"{count} values"
-
-
-# ------------------------------------------------------------------------------- kinds of values
-
-
-def as_int(value, name, expected="an int"):
-    """Return an integer of any type except bool as a Python int."""
-    if not isinstance(value, (bool, np.bool_)) and hasattr(type(value), "__index__"):
-        try:
-            value = operator.index(value)
-        except TypeError:  # arrays have `__index__` even if they are no integer scalars
-            pass
-        else:
-            if value.bit_length() > LARGEST_BITS:
-                raise ValueError(f"{name}: an integer of {value.bit_length()} bits is too large")
-            return value
-    raise TypeError(f"{name}: expected {expected}, got {shown(value)}")
-
-
-def as_count(value, name, least=1, expected="an int", most=math.inf):
-    """Return an integer that is at least `least` and at most `most`."""
-    value = as_int(value, name, expected)
-    if value < least:
-        raise ValueError(f"{name}: expected an int of at least {least}, got {value}")
-    if value > most:
-        raise ValueError(f"{name}: expected an int of at most {_power(most)}, got {value}")
-    return value
-
-
-def _power(limit):
-    """Return a limit as text that says where it comes from: 2**31 - 1 = 2147483647."""
-    bits = (limit + 1).bit_length() - 1
-    return f"2**{bits} - 1 = {limit}" if limit + 1 == 1 << bits else f"{limit}"
-
-
-def is_sequence(value):
-    """Can `value` list the values of several axes? Text and unordered collections cannot."""
-    # Skip abc for exact tuples and lists. Without the GIL, a child made by fork may hang at a lock
-    # of abc (CPython 3.13).
-    if type(value) is tuple or type(value) is list:
-        return True
-    if isinstance(value, np.ndarray):
-        return value.ndim > 0
-    return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
-
-
-def as_counts(
-    value, name, least, lengths=range(MOST_AXES + 1), expected="at most 64 ints", most=math.inf
-):
-    """Return a sequence of integers that are at least `least` and at most `most`, as a tuple."""
-    if not is_sequence(value):
-        raise TypeError(f"{name}: expected a sequence of ints, got {shown(value)}")
-    values = _read(value, name, lengths, expected)
-    # Most values are exact ints of ordinary size.
-    if all(type(v) is int and least <= v <= MOST for v in values):
-        return values
-    return tuple(as_count(v, f"{name}[{i}]", least, most=most) for i, v in enumerate(values))
-
-
-def _read(value, name, lengths, expected):
-    """Return a sequence as a tuple of one of the allowed lengths.
-
-    The length is checked first. Then the values are read once, and only as many as are allowed: the
-    sequence may be longer than its `__len__` says, and another thread may change it.
-    """
-    count = _length(value)
-    if count in lengths:
-        values = tuple(islice(value, max(lengths) + 1))
-        count = len(values)
-        if count in lengths:
-            return values
-    raise ValueError(f"{name}: expected {expected}, got {count}")
-
-
-def _length(value):
-    """Return the length; of a range with more elements than `len` can return, the most it can."""
-    try:
-        return len(value)
-    except OverflowError:
-        return sys.maxsize
-
-
-def choice(value, name, allowed):
-    """Return `value`, one of the strings `allowed`; None means the first."""
-    if value is None:
-        return allowed[0]
-    if not isinstance(value, str):
-        raise TypeError(f"{name}: expected one of {_quoted(allowed)}, got {shown(value)}")
-    value = plain_text(value)
-    if value not in allowed:
-        raise ValueError(f"{name}: expected one of {_quoted(allowed)}, got {shown(value)}")
-    return value
-
-
 def select(value):
     """Return which poolings of a model fastpool is to run: a word, or a function of one."""
     if callable(value):
@@ -197,42 +64,9 @@ def select(value):
     names = "faster", "all", "none"
     if value is not None and not isinstance(value, str):
         raise TypeError(
-            f"select: expected a function or one of {_quoted(names)}, got {shown(value)}"
+            f"select: expected a function or one of {quoted(names)}, got {shown(value)}"
         )
     return choice(value, "select", names)
-
-
-def plain_text(value):
-    """Return a str as an exact str: a subclass may override comparison and conversion."""
-    return str.__str__(value)
-
-
-def zero_or_one(value, name):
-    """Return 0 or 1 as an int; None means 0."""
-    value = 0 if value is None else as_int(value, name, "0 or 1")
-    if value not in (0, 1):
-        raise ValueError(f"{name}: expected 0 or 1, got {value}")
-    return value
-
-
-def flag(value, name):
-    """Return a bool, 0 or 1 as a bool; None means False."""
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    return bool(zero_or_one(value, name))
-
-
-def as_float(number, name):
-    """Return a real number as a float that is not NaN."""
-    if isinstance(number, bool) or not isinstance(number, Real):
-        raise TypeError(f"{name}: expected a float, got {shown(number)}")
-    try:
-        number = float(number)
-    except OverflowError:
-        raise ValueError(f"{name}: too large for a float") from None
-    if math.isnan(number):
-        raise ValueError(f"{name}: expected a number, got nan")
-    return number
 
 
 # --------------------------------------------------------------------------- arrays: what they are
@@ -278,7 +112,7 @@ def _per_axis(value, name, count, default, most=MOST):
         value = default
     if not is_sequence(value):
         return (as_count(value, name, 1, "an int or a sequence of ints", most),) * count
-    expected = f"an int or {_values(count)}, one per spatial axis"
+    expected = f"an int or {value_count(count)}, one per spatial axis"
     return as_counts(value, name, 1, (count,), expected, most)
 
 
@@ -313,8 +147,8 @@ def pads(value, count):
     if not is_sequence(value):
         return (as_count(value, "pads", 0, "an int or a sequence of ints", MOST),) * (2 * count)
     expected = (
-        f"an int, {_values(count)} (both sides of each spatial axis) "
-        f"or {_values(2 * count)} (all begins, then all ends)"
+        f"an int, {value_count(count)} (both sides of each spatial axis) "
+        f"or {value_count(2 * count)} (all begins, then all ends)"
     )
     try:
         values = as_counts(value, "pads", 0, (count, 2 * count), expected, MOST)
@@ -330,7 +164,7 @@ def _check_flat(value, count):
     if not any(map(is_sequence, values)):
         return
     expected = "ints, all begins and then all ends"
-    pairs = [tuple(islice(v, 2)) for v in values if is_sequence(v) and _length(v) == 2]
+    pairs = [tuple(islice(v, 2)) for v in values if is_sequence(v) and length(v) == 2]
     if len(pairs) == len(values) == count:
         ends = (pair[side] for side in (0, 1) for pair in pairs)
         ints = (end.item() if isinstance(end, np.generic) else end for end in ends)
@@ -364,8 +198,8 @@ def output_size(value, sizes):
     if value is None or not is_sequence(value):
         values, names = (value,) * count, (name,) * count
     else:
-        expected = f"an int, None or {_values(count)}, one per spatial axis"
-        values = _read(value, name, (count,), expected)
+        expected = f"an int, None or {value_count(count)}, one per spatial axis"
+        values = read(value, name, (count,), expected)
         names = [f"{name}[{i}]" for i in range(count)]
     result = []
     for size, value, name in zip(sizes, values, names, strict=True):
@@ -397,7 +231,7 @@ def border(value, count):
         return tuple(value)
     if isinstance(value, str) and plain_text(value) not in BORDERS:
         raise ValueError(
-            f"border: expected one of {_quoted(BORDERS)}, got {shown(value)}; of an array abc, "
+            f"border: expected one of {quoted(BORDERS)}, got {shown(value)}; of an array abc, "
             '"reflect" gives cba abc cba (np.pad: symmetric), "mirror" cb abc ba (np.pad: reflect)'
         )
     return (choice(value, "border", BORDERS),) * count
@@ -479,7 +313,7 @@ def index_space(value):
 
 
 def output_shape(value, rank):
-    expected = f"{_values(rank)}, one per axis of x"
+    expected = f"{value_count(rank)}, one per axis of x"
     return None if value is None else as_counts(value, "output_shape", 0, (rank,), expected)
 
 
@@ -501,7 +335,7 @@ def divisor(value):
         raise ValueError("divisor: expected an int other than 0, got 0")
     if value is not None and abs(value) > MOST:
         raise ValueError(
-            f"divisor: expected an int of a magnitude of at most {_power(MOST)}, got {value}"
+            f"divisor: expected an int of a magnitude of at most {power(MOST)}, got {value}"
         )
     return value
 
@@ -521,7 +355,7 @@ def result_dtype(value, dtype, name="dtype"):
         allowed = ("float32", "float64", *filter(is_integer, DTYPES))
     allowed = dict.fromkeys((dtype, *allowed))
     if value not in allowed:
-        expected = f"one of {_quoted(allowed)}" if len(allowed) > 1 else _quoted(allowed)
+        expected = f"one of {quoted(allowed)}" if len(allowed) > 1 else quoted(allowed)
         raise TypeError(f"{name}: expected {expected} for elements of type {dtype}, got {value}")
     return value
 
@@ -606,7 +440,7 @@ def activation(value, params, dtype=None):
     params = () if params is None else params
     if not is_sequence(params):
         raise TypeError(f"activation_params: expected a sequence of floats, got {shown(params)}")
-    given, count = params, _length(params)
+    given, count = params, length(params)
     if count <= max(map(max, _ACTIVATIONS.values())):
         params = tuple(islice(params, count + 1))  # read once, as in as_counts
         count = len(params)

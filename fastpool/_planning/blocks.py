@@ -7,9 +7,9 @@ from numbers import Real
 import numpy as np
 
 from . import arguments
-from .arguments import shown
 from .average_pool import rounded
 from .dtypes import ITEMSIZE, is_float, limits
+from .values import LARGEST_BITS, MOST, as_count, as_counts, choice, is_sequence, shown
 
 # In the order of `enum block_function` (kernels/vectors/blocks.h).
 FUNCTIONS = "max", "min", "mode", "median", "mean", "sum", "var", "std", "count"
@@ -73,7 +73,7 @@ def resolve(
     """Check attributes as the public function takes them; `masked` says that there is a `where`."""
     if func is None:
         raise TypeError('func: expected one of "max", "min", "mean" and others, got None')
-    func = arguments.choice(func, "func", FUNCTIONS)
+    func = choice(func, "func", FUNCTIONS)
     blocks = per_axis(block_size, "block_size", len(input_shape))
     taken, outputs = _extents(input_shape, blocks, edge)
     result = _result_dtype(result_dtype, dtype, func)
@@ -86,7 +86,7 @@ def resolve(
     numerics = arguments.numerics(numerics)
     if numerics != "pairwise" and func not in ("mean", "sum"):
         raise ValueError(f'numerics: only "mean" and "sum" have it, got {numerics!r} for "{func}"')
-    ddof = arguments.as_count(ddof, "ddof", 0, most=arguments.MOST)
+    ddof = as_count(ddof, "ddof", 0, most=MOST)
     if ddof and func not in ("var", "std"):
         raise ValueError(f'ddof: only "var" and "std" have it, got {ddof} for "{func}"')
     ignores_nan = arguments.nan(nan) == "ignore" and is_float(dtype)
@@ -120,14 +120,14 @@ def per_axis(value, name, rank):
     """Return an int for every axis, or one int per axis, as a tuple."""
     if not rank:
         raise ValueError("x: expected an array of at least 1 axis, got one of 0")
-    if not arguments.is_sequence(value):
-        value = (arguments.as_count(value, name, expected="an int, or one per axis"),) * rank
-    return arguments.as_counts(value, name, 1, (rank,), f"one int for each of {rank} axes")
+    if not is_sequence(value):
+        value = (as_count(value, name, expected="an int, or one per axis"),) * rank
+    return as_counts(value, name, 1, (rank,), f"one int for each of {rank} axes")
 
 
 def _extents(shape, blocks, edge):
     """Return the extents that blocks cover, and those of the result."""
-    edge = arguments.choice(edge, "edge", ("keep", "trim", "exact"))
+    edge = choice(edge, "edge", ("keep", "trim", "exact"))
     if edge == "keep":
         return tuple(shape), tuple(-(-n // k) for n, k in zip(shape, blocks, strict=True))
     for axis, (n, k) in enumerate(zip(shape, blocks, strict=True)):
@@ -153,7 +153,8 @@ def _result_dtype(value, dtype, func):
             raise ValueError(f'dtype: "{func}" has the type of x, {dtype}, got {shown(value)}')
         return dtype
     if func in ("var", "std") and integers:
-        return arguments.dtype_name(value or "float64", allowed=("float32", "float64"))
+        value = "float64" if value is None else value
+        return arguments.dtype_name(value, allowed=("float32", "float64"))
     if func == "sum" and integers and value is None:
         return "uint64" if dtype.startswith("u") else "int64"
     return arguments.result_dtype(value, dtype)
@@ -180,7 +181,7 @@ def _need(min_count, func, blocks):
     if func == "count":
         raise ValueError('min_count: given to "count", which is never missing')
     taps = math.prod(blocks)
-    min_count = arguments.as_count(min_count, "min_count")
+    min_count = as_count(min_count, "min_count")
     if min_count > taps:
         raise ValueError(
             f"min_count: expected at most the {taps} elements of a block, got {min_count}"
@@ -245,10 +246,10 @@ def _missing(nodata, dtype, result, func, masked, need):
 
 def levels(levels, factor, shape):
     """Return the blocks of each reduced level of a pyramid."""
-    levels = arguments.as_count(levels, "levels", most=_MOST_LEVELS)
+    levels = as_count(levels, "levels", most=_MOST_LEVELS)
     factor = per_axis(factor, "factor", len(shape))
     if all(f == 1 for f in factor):
         raise ValueError("factor: expected more than 1 for at least one axis, got 1 for all")
-    if max(factor).bit_length() * levels > arguments.LARGEST_BITS:
+    if max(factor).bit_length() * levels > LARGEST_BITS:
         raise ValueError(f"factor: {shown(max(factor))} is too large for {levels} levels")
     return [tuple(f**level for f in factor) for level in range(1, levels + 1)]

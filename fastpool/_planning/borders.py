@@ -8,9 +8,9 @@ leaves it out.
 import math
 
 from . import arguments
-from .arguments import shown
 from .geometry import Border, declared_ends
 from .plan_checks import INTEGER, TEXT, Kind, or_none, record_of, tuple_of
+from .values import shown
 
 _NUMBER = Kind("a number", lambda value: type(value) in (int, float, bool))
 # What the field `borders` of a plan may be.

@@ -8,7 +8,7 @@ import sys
 from typing import Any, NamedTuple
 
 from . import arguments
-from .arguments import shown
+from .values import plain_text, shown
 
 # Limit for elements and bytes of an array: indices and byte offsets below it fit into an int64.
 LARGEST = 2**62
@@ -49,7 +49,7 @@ def layout(value, shape):
     value = "NCHW" if value is None else value
     if not isinstance(value, str):
         raise TypeError(f"layout: expected a str, got {shown(value)}")
-    value = arguments.plain_text(value)
+    value = plain_text(value)
     if value not in _LAYOUTS:
         raise ValueError(
             f'layout: expected [N][C] and then "W", "HW" or "DHW", or the C last, '

@@ -18,6 +18,7 @@ from .plan_checks import (
     or_none,
     tuple_of,
 )
+from .values import as_counts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,7 +143,7 @@ def check_fields(plan):
     """Raise unless each field of a plan is what `resolve` makes of the others."""
     check_kinds(plan, _KINDS)
     with named_plan():
-        arguments.as_counts(plan.x_shape, "x_shape", 0)
+        as_counts(plan.x_shape, "x_shape", 0)
         lengths = {len(plan.windows), len(plan.inferred), len(plan.sizes)}
         if len(lengths) > 1 or {*map(len, plan.windows)} != {3}:
             raise ValueError(f"windows {plan.windows} do not fit the sizes {plan.sizes}")

@@ -3,7 +3,8 @@
 Their inputs always have batch and channels, and their attributes are complete lists.
 """
 
-from . import arguments, geometry
+from . import geometry
+from .values import as_counts, choice
 
 
 def spatial_rank(shape, layout):
@@ -18,11 +19,11 @@ def spatial_rank(shape, layout):
 
 def pads_rule(value):
     """Return what happens to `pads` if there is an `auto_pad` too."""
-    return arguments.choice(value, "pads_with_auto_pad", ("error", "ignore"))
+    return choice(value, "pads_with_auto_pad", ("error", "ignore"))
 
 
 def counts(value, name, count, least, *, required=False):
     """Return an attribute, a list of `count` integers not below `least`; None if absent."""
     if value is None and not required:
         return None
-    return arguments.as_counts(value, name, least, (count,), f"{count} ints")
+    return as_counts(value, name, least, (count,), f"{count} ints")

@@ -12,9 +12,9 @@ from itertools import accumulate, product
 from math import prod
 from typing import Any, NamedTuple
 
-from .arguments import shown
 from .dtypes import ITEMSIZE
 from .geometry import AdaptiveAxis, Axis, along
+from .values import shown
 
 
 class Tile(NamedTuple):

@@ -7,7 +7,7 @@ trust every field. Types are compared exactly: a subclass of int may change its 
 from contextlib import contextmanager
 from operator import is_
 
-from .arguments import LARGEST_BITS, MOST_AXES, shown
+from .values import LARGEST_BITS, MOST_AXES, shown
 
 # Limit for an integer in a plan: extents are products of two attributes.
 _MOST_BITS = 4 * LARGEST_BITS

@@ -1,6 +1,5 @@
 """What the plans of all poolings over windows share: properties of their axes, and their check."""
 
-from .arguments import MOST
 from .geometry import (
     LARGEST,
     AdaptiveAxis,
@@ -25,6 +24,7 @@ from .plan_checks import (
     record_of,
     tuple_of,
 )
+from .values import MOST
 
 # What the fields `axes` and `given` may be.
 AXES = tuple_of(

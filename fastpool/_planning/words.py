@@ -9,7 +9,7 @@ and Python has no hook for its text.
 from itertools import islice
 from types import FunctionType
 
-from .arguments import shown
+from .values import shown
 
 # The word of another library -> what it may be called here. A function has at most one of these.
 _MEANT = {

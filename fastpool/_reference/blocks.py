@@ -9,6 +9,7 @@ import numpy as np
 
 from .._planning import arguments
 from .._planning.dtypes import ELEMENT_TYPES, ITEMSIZE, is_float
+from .._planning.values import is_sequence
 from .average import _tree
 from .exact import Numbers, rounded
 from .lp import _square_root
@@ -125,7 +126,7 @@ def pyramid(x, levels, factor=2, func="mean", **attributes):
 
 def _per_axis(value, rank):
     """Return one integer for every axis."""
-    if arguments.is_sequence(value):
+    if is_sequence(value):
         return tuple(map(int, value))
     return (int(value),) * rank
 

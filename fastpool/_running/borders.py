@@ -51,17 +51,18 @@ def is_far(plan, within):
     """Would a strip read much more than its axes have?"""
     if isinstance(plan, AvgPool) and plan.numerics == "sequential" and is_float(plan.dtype):
         return False  # it adds every tap
-    read = room = 1
+    read = elements = outputs = 1
     for axis, border, ends in zip(plan.axes, plan.borders, within, strict=True):
-        most = axis.size + axis.output
         if ends:
             strips = (*_strips(axis, ends), (0, axis.output))
             longest = max(positions(axis, border, *strip)[2] for strip in strips)
-            if longest > MOST_SHARE * most + FEW:
+            if longest > MOST_SHARE * (axis.size + axis.output) + FEW:
                 return True
             read *= longest
-            room *= most
-    return read > MOST_SHARE * room + FEW**2  # (of several axes, each not far)
+            elements *= axis.size
+            outputs *= axis.output
+    # (of several axes, each not far)
+    return read > MOST_SHARE * (elements + outputs) + FEW**2
 
 
 def _strips(axis, ends):

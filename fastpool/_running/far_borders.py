@@ -62,20 +62,30 @@ class _Places:
 
 def _along(plan, order, arrays, constants, nothing, combine):
     """Reduce the spatial axes of arrays one after another, in an `order`."""
-    # One more element along each of them is the constant, which is reduced along the others.
-    more = [(0, place in plan.spatial) for place in range(len(plan.input_shape))]
-    padded = zip(arrays, constants, strict=True)
-    arrays = [np.pad(array, more, constant_values=constant) for array, constant in padded]
+    # Past an edge every tap is the constant, so along the axes to come one of it is enough.
+    outside = [
+        np.full((1,) * array.ndim, constant, array.dtype)
+        for array, constant in zip(arrays, constants, strict=True)
+    ]
     for i in order:
         axis, border, place = plan.axes[i], plan.borders[i], plan.spatial[i]
-        moved = []
-        for array, absent in zip(arrays, nothing, strict=True):
-            array = np.moveaxis(array, place, 0)
-            row = np.full((1, *array.shape[1:]), absent, array.dtype)
-            moved.append(np.concatenate([array, row]))
         starts = np.arange(axis.output) * axis.stride - axis.begin
-        done = _Places(axis, border).totals(moved, starts, axis.kernel, combine)
-        arrays = [np.moveaxis(array, 0, place) for array in done]
+
+        def reduced(groups, axis=axis, border=border, place=place, starts=starts):
+            moved = []
+            for group, absent in zip(groups, nothing, strict=True):
+                rows = np.concatenate([np.moveaxis(array, place, 0) for array in group])
+                last = np.full((1, *rows.shape[1:]), absent, rows.dtype)
+                moved.append(np.concatenate([rows, last]))
+            done = _Places(axis, border).totals(moved, starts, axis.kernel, combine)
+            return [np.moveaxis(array, 0, place) for array in done]
+
+        groups = []
+        for array, constant in zip(arrays, outside, strict=True):
+            shape = (*array.shape[:place], 1, *array.shape[place + 1 :])
+            groups.append([array, np.broadcast_to(constant, shape)])
+        arrays = reduced(groups)
+        outside = reduced([[constant] * (axis.size + 1) for constant in outside])
     return arrays
 
 

@@ -10,9 +10,9 @@ from itertools import islice
 
 import numpy as np
 
-from .._planning import arguments
-from .._planning.arguments import MOST_AXES, dtype_name
+from .._planning.arguments import dtype_name
 from .._planning.dtypes import DTYPES, NAMES, is_float
+from .._planning.values import MOST_AXES, as_count
 from . import builds
 from .builds import call_key, knows_tensors, tensor_key  # noqa: F401 (for torch)
 from .forks import has_forked, renew_in_child
@@ -90,7 +90,7 @@ def set_plan_cache_limit(nbytes):
     >>> fastpool.set_plan_cache_limit(64 << 20)
     16777216
     """
-    before, _limit[0] = _limit[0], arguments.as_count(nbytes, "nbytes", 0)
+    before, _limit[0] = _limit[0], as_count(nbytes, "nbytes", 0)
     keep_within_limit()
     return before
 

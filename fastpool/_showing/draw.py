@@ -16,10 +16,11 @@ try:
 except ImportError:
     raise ImportError('drawing needs matplotlib: pip install "fastpool[plot]"') from None
 
-from .._planning import arguments, geometry
+from .._planning import geometry
 from .._planning.average_pool import AvgPool
 from .._planning.geometry import GivenSize
 from .._planning.lp_pool import LpPool
+from .._planning.values import is_sequence, shown
 from .._planning.windows import windows_of
 from .axes import is_adaptive
 from .divisors import Divisors
@@ -84,13 +85,11 @@ def _chosen(axes, names):
                 f"{', '.join(names)}"
             )
         return range(len(names))
-    if not arguments.is_sequence(axes) and not isinstance(axes, str):
-        raise TypeError(f"axes: expected names of axes, got {arguments.shown(axes)}")
+    if not is_sequence(axes) and not isinstance(axes, str):
+        raise TypeError(f"axes: expected names of axes, got {shown(axes)}")
     chosen = [axes] if axes in names else list(axes)
     if not 1 <= len(chosen) <= 2 or len(set(chosen)) < len(chosen) or set(chosen) - set(names):
-        raise ValueError(
-            f"axes: expected one or two of {', '.join(names)}, got {arguments.shown(axes)}"
-        )
+        raise ValueError(f"axes: expected one or two of {', '.join(names)}, got {shown(axes)}")
     return [names.index(name) for name in chosen]
 
 
@@ -134,7 +133,7 @@ def figure(panels, names, title, width=None):
     Panels of one axis are drawn one below the other, planes in a grid.
     """
     if width is not None and not 2 <= width <= 100:
-        raise ValueError(f"width: expected 2 to 100 inches, got {arguments.shown(width)}")
+        raise ValueError(f"width: expected 2 to 100 inches, got {shown(width)}")
     with matplotlib.style.context(_STYLE):
         return _Sheet(panels, names, width).draw(title)
 

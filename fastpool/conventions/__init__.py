@@ -8,6 +8,7 @@ import html
 from typing import NamedTuple
 
 from .._planning import arguments
+from .._planning.values import MOST_AXES, as_counts, choice, is_sequence
 from . import _average, _maximum
 from ._answers import Answer, Asked
 
@@ -166,9 +167,9 @@ count_include_pad
     TensorFlow "VALID"  (1,)  no pads, no ceil_mode, no count_include_pad
     TensorFlow "SAME"   (2,)  no pads, no ceil_mode, no count_include_pad
     """
-    if not arguments.is_sequence(sizes):
+    if not is_sequence(sizes):
         sizes = [sizes]
-    sizes = arguments.as_counts(sizes, "sizes", 1, range(1, arguments.MOST_AXES - 1))
+    sizes = as_counts(sizes, "sizes", 1, range(1, MOST_AXES - 1))
     count = len(sizes)
     kernel_shape = arguments.kernel_shape(kernel_shape, count)
     asked = Asked(
@@ -179,7 +180,7 @@ count_include_pad
         arguments.dilations(dilations, count),
         arguments.auto_pad(auto_pad),
         arguments.ceil_mode(ceil_mode),
-        arguments.choice(op, "op", ("max", "average")),
+        choice(op, "op", ("max", "average")),
         arguments.count_include_pad(count_include_pad),
         None if dtype is None else arguments.dtype_name(dtype),
     )

@@ -6,10 +6,6 @@ block costs little more than a call on an array of its size. Each block is compu
 because dask runs several blocks at once.
 """
 
-import operator
-
-import numpy as np
-
 from .._api.adaptive import (
     plan_adaptive_avg_pool,
     plan_adaptive_max_pool,
@@ -26,26 +22,15 @@ from .._planning.dtypes import DTYPES, FLOATS
 from .._planning.max_unpool import check_indices
 from .._planning.parts import check_has_parts
 from .._plans import make_unpool_plan
-from ._chunks import (
-    arranged,
-    cut_out,
-    pool_block,
-    pooled_shares,
-    unpool_block,
-    unpooled_shares,
-)
 
 try:
     import dask.array as da
-    from dask._task_spec import Task, TaskRef
-    from dask.array.overlap import ensure_minimum_chunksize
-    from dask.base import tokenize
-    from dask.highlevelgraph import HighLevelGraph
 except ModuleNotFoundError as missing:
     if missing.name.partition(".")[0] != "dask":
         raise
     raise ImportError('fastpool.dask needs dask: pip install "fastpool[dask]"') from None
 
+from ._graphs import pooled, reduced, unpooled
 from ._reductions import block_reduce, check, pyramid
 
 __all__ = [
@@ -119,7 +104,7 @@ def max_pool(x, kernel_shape, *, num_threads=1, **attributes):
     array([82, 84, 86, 88])
     """
     plan = _planned(plan_max_pool, x, kernel_shape, num_threads=num_threads, **attributes)
-    return _pooled("max_pool", x, plan)
+    return pooled("max_pool", x, plan)
 
 
 def avg_pool(x, kernel_shape, *, dtype=None, num_threads=1, **attributes):
@@ -164,7 +149,7 @@ def avg_pool(x, kernel_shape, *, dtype=None, num_threads=1, **attributes):
     """
     attributes = {"num_threads": num_threads, **attributes}
     plan = _planned(plan_avg_pool, x, kernel_shape, result_dtype=dtype, **attributes)
-    return _pooled("avg_pool", x, plan)
+    return pooled("avg_pool", x, plan)
 
 
 def global_avg_pool(x, *, keepdims=True, dtype=None, num_threads=1, **attributes):
@@ -200,7 +185,7 @@ def global_avg_pool(x, *, keepdims=True, dtype=None, num_threads=1, **attributes
     """
     attributes = {"num_threads": num_threads, **attributes}
     plan = _planned(plan_global_avg_pool, x, result_dtype=dtype, **attributes)
-    return _reduced("global_avg_pool", x, plan, keepdims)
+    return reduced("global_avg_pool", x, plan, keepdims)
 
 
 def lp_pool(x, kernel_shape, p=2, *, num_threads=1, **attributes):
@@ -238,7 +223,7 @@ def lp_pool(x, kernel_shape, p=2, *, num_threads=1, **attributes):
     array([ 5., 13.])
     """
     plan = _planned(plan_lp_pool, x, kernel_shape, p, num_threads=num_threads, **attributes)
-    return _pooled("lp_pool", x, plan)
+    return pooled("lp_pool", x, plan)
 
 
 def global_lp_pool(x, p=2, *, keepdims=True, num_threads=1, **attributes):
@@ -272,7 +257,7 @@ def global_lp_pool(x, p=2, *, keepdims=True, num_threads=1, **attributes):
     array([ 5., 17.])
     """
     plan = _planned(plan_global_lp_pool, x, p, num_threads=num_threads, **attributes)
-    return _reduced("global_lp_pool", x, plan, keepdims)
+    return reduced("global_lp_pool", x, plan, keepdims)
 
 
 def global_max_pool(x, *, keepdims=True, num_threads=1, **attributes):
@@ -308,7 +293,7 @@ def global_max_pool(x, *, keepdims=True, num_threads=1, **attributes):
     array([11, 23])
     """
     plan = _planned(plan_global_max_pool, x, num_threads=num_threads, **attributes)
-    return _reduced("global_max_pool", x, plan, keepdims)
+    return reduced("global_max_pool", x, plan, keepdims)
 
 
 def adaptive_avg_pool(x, output_size, *, dtype=None, num_threads=1, **attributes):
@@ -344,7 +329,7 @@ def adaptive_avg_pool(x, output_size, *, dtype=None, num_threads=1, **attributes
     """
     attributes = {"num_threads": num_threads, **attributes}
     plan = _planned(plan_adaptive_avg_pool, x, output_size, result_dtype=dtype, **attributes)
-    return _pooled("adaptive_avg_pool", x, plan)
+    return pooled("adaptive_avg_pool", x, plan)
 
 
 def adaptive_max_pool(x, output_size, *, num_threads=1, **attributes):
@@ -381,7 +366,7 @@ def adaptive_max_pool(x, output_size, *, num_threads=1, **attributes):
     array([3, 7])
     """
     plan = _planned(plan_adaptive_max_pool, x, output_size, num_threads=num_threads, **attributes)
-    return _pooled("adaptive_max_pool", x, plan)
+    return pooled("adaptive_max_pool", x, plan)
 
 
 def min_pool(x, kernel_shape, *, num_threads=1, **attributes):
@@ -412,7 +397,7 @@ def min_pool(x, kernel_shape, *, num_threads=1, **attributes):
     array([0, 2, 4])
     """
     plan = _planned(plan_min_pool, x, kernel_shape, num_threads=num_threads, **attributes)
-    return _pooled("min_pool", x, plan)
+    return pooled("min_pool", x, plan)
 
 
 def global_min_pool(x, *, keepdims=True, num_threads=1, **attributes):
@@ -429,7 +414,7 @@ def global_min_pool(x, *, keepdims=True, num_threads=1, **attributes):
     array([ 0, 12])
     """
     plan = _planned(plan_global_min_pool, x, num_threads=num_threads, **attributes)
-    return _reduced("global_min_pool", x, plan, keepdims)
+    return reduced("global_min_pool", x, plan, keepdims)
 
 
 def adaptive_min_pool(x, output_size, *, num_threads=1, **attributes):
@@ -445,7 +430,7 @@ def adaptive_min_pool(x, output_size, *, num_threads=1, **attributes):
     array([0, 4])
     """
     plan = _planned(plan_adaptive_min_pool, x, output_size, num_threads=num_threads, **attributes)
-    return _pooled("adaptive_min_pool", x, plan)
+    return pooled("adaptive_min_pool", x, plan)
 
 
 def max_unpool(x, indices, kernel_shape, *, num_threads=1, **attributes):
@@ -500,20 +485,7 @@ def max_unpool(x, indices, kernel_shape, *, num_threads=1, **attributes):
     check(indices, "indices")
     check_indices(indices, x.shape)
     plan = make_unpool_plan(x.shape, kernel_shape, num_threads=num_threads, **attributes)
-    windows = dict(zip(plan.spatial, plan.windows, strict=True))
-    x = _merged(x, {i: -(-kernel // stride) - 1 for i, (kernel, stride, _) in windows.items()})
-    indices = indices.rechunk(x.chunks)
-    parts = [
-        unpooled_shares(windows.get(i, (1, 1, 0)), chunks, plan.output_shape[i])
-        for i, chunks in enumerate(x.chunks)
-    ]
-    name = f"max_unpool-{tokenize(x, indices, plan)}"
-    graph = {}
-    for key, shares in _blocks(name, parts):
-        pieces = [_pieces(graph, key, array, shares) for array in (x, indices)]
-        graph[key] = Task(key, unpool_block, plan, shares, *pieces)
-    graph = HighLevelGraph.from_collections(name, graph, dependencies=[x, indices])
-    return _array(graph, name, parts, x.dtype.newbyteorder("="))
+    return unpooled(x, indices, plan)
 
 
 def _planned(make, x, *windows, num_threads, **attributes):
@@ -524,89 +496,3 @@ def _planned(make, x, *windows, num_threads, **attributes):
     plan = make(x.shape, dtype, *windows, num_threads=num_threads, **attributes)
     check_has_parts(plan)
     return plan
-
-
-def _pooled(function, x, plan):
-    """Return the results of a plan, lazily: an array, or a tuple of two."""
-    axes = dict(zip(plan.spatial, plan.axes, strict=True))
-    x = _merged(x, {place: axis.extent - 1 for place, axis in axes.items()})
-    parts = [pooled_shares(axes.get(i), chunks) for i, chunks in enumerate(x.chunks)]
-    dtypes = plan.result_dtypes(x.dtype)
-    name = f"{function}-{tokenize(x, plan)}"
-    graph = {}
-    for key, shares in _blocks(name, parts):
-        pieces = _pieces(graph, key, x, shares)
-        graph[key] = Task(key, pool_block, plan, dtypes, _outputs(shares), pieces)
-    graph = HighLevelGraph.from_collections(name, graph, dependencies=[x])
-    if len(dtypes) == 1:
-        return _array(graph, name, parts, *dtypes)
-    return tuple(
-        _array(_chosen(graph, name, which, parts), f"{name}-{which}", parts, kind)
-        for which, kind in enumerate(dtypes)
-    )
-
-
-def _reduced(function, x, plan, keepdims):
-    """Return the results of a plan of a global pooling, with or without the spatial axes."""
-    keepdims = arguments.keepdims(keepdims)
-    results = _pooled(function, x, plan)
-    if keepdims:
-        return results
-    if isinstance(results, tuple):
-        return tuple(result.squeeze(plan.spatial) for result in results)
-    return results.squeeze(plan.spatial)
-
-
-def _blocks(name, parts):
-    """Yield the key and the shares of every block."""
-    for index in np.ndindex(*map(len, parts)):
-        yield (name, *index), tuple(axis[i] for axis, i in zip(parts, index, strict=True))
-
-
-def _outputs(shares):
-    return tuple(share.output for share in shares)
-
-
-def _pieces(graph, key, x, shares):
-    """Return what a block is made from: its own chunk, and strips cut on the workers of others."""
-    own = tuple(share.own for share in shares)
-    refs = []
-    for index in np.ndindex(*(len(share.pieces) for share in shares)):
-        chunks, cut = zip(*(s.pieces[i] for s, i in zip(shares, index, strict=True)), strict=True)
-        ref = TaskRef((x.name, *chunks))
-        if index == own:
-            own_cut = cut
-        else:
-            strip = (f"{key[0]}-halo-{x.name}", *key[1:], *index)
-            graph[strip] = Task(strip, cut_out, ref, cut)
-            ref = TaskRef(strip)
-        refs.append(ref)
-    counts = tuple(len(share.pieces) for share in shares)
-    return Task(None, arranged, counts, own, own_cut, *refs)
-
-
-def _chosen(graph, name, which, parts):
-    """Return the graph with one of the two results of every block."""
-    layer = {
-        (f"{name}-{which}", *key[1:]): Task(
-            (f"{name}-{which}", *key[1:]), operator.getitem, TaskRef(key), which
-        )
-        for key, _ in _blocks(name, parts)
-    }
-    layers = {**graph.layers, f"{name}-{which}": layer}
-    return HighLevelGraph(layers, {**graph.dependencies, f"{name}-{which}": {name}})
-
-
-def _array(graph, name, parts, dtype):
-    chunks = tuple(tuple(s.output.stop - s.output.start for s in axis) for axis in parts)
-    return da.Array(graph, name, chunks, meta=np.empty((0,) * len(chunks), dtype))
-
-
-def _merged(x, halos):
-    """Return `x` with chunks merged, so that a block needs only its own chunk and the next."""
-    chunks = list(x.chunks)
-    for place, size in halos.items():
-        size = min(size, x.shape[place])
-        if min(chunks[place][:-1], default=size) < size:
-            chunks[place] = ensure_minimum_chunksize(size, chunks[place])
-    return x.rechunk(tuple(chunks))

@@ -21,9 +21,9 @@ from .._api.lp import plan_lp_pool
 from .._api.maximum import plan_max_pool
 from .._api.minimum import plan_adaptive_min_pool, plan_global_min_pool, plan_min_pool
 from .._planning import arguments
-from .._planning.arguments import shown
 from .._planning.dtypes import DTYPES, FLOATS
 from .._planning.parts import grid
+from .._planning.values import as_count, shown
 from ._npy import existing, new
 from ._replacing import apart as apart
 from ._replacing import open_regular as open_regular
@@ -548,7 +548,7 @@ def _pool(planned, source, target, indices, max_bytes, progress, keepdims=True):
 
     Return it. Without `keepdims` the spatial axes, of one element each, are not in the results.
     """
-    max_bytes = arguments.as_count(max_bytes, "max_bytes")
+    max_bytes = as_count(max_bytes, "max_bytes")
     for name, path in (("source", source), ("target", target)):
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"{name}: expected a str or os.PathLike, got {shown(path)}")

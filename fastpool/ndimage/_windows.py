@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import _plans
 from .._planning import arguments
-from .._planning.arguments import shown
+from .._planning.values import MOST, as_count, as_int, is_sequence, shown
 from .._running.interop import as_array
 from .._running.plan_cache import PlanCache
 
@@ -41,8 +41,9 @@ def _planner(make):
         windows = {"pads": pads, "layout": layout, "border": border, "border_value": value}
         try:
             return make(shape, dtype, sizes, **windows, **attributes)
-        except ValueError as error:  # of the result's type, which has another name here
-            raise ValueError(str(error).replace("dtype:", "output:", 1)) from None
+        except ValueError as error:  # of arguments that have other names here
+            text = str(error).replace("kernel_shape:", "size:", 1)
+            raise ValueError(text.replace("dtype:", "output:", 1)) from None
 
     return planned
 
@@ -68,8 +69,8 @@ def window_of(x, size, origin, mode, axes):
     """Return the `Window` for an array, given one value for all `axes` or one for each."""
     axes = _axes(axes, x.ndim)
     count = len(axes)
-    sizes = [arguments.as_count(n, "size") for n in _each(size, "size", count)]
-    origins = [arguments.as_int(o, "origin") for o in _each(origin, "origin", count)]
+    sizes = [as_count(n, "size", most=MOST) for n in _each(size, "size", count)]
+    origins = [as_int(o, "origin") for o in _each(origin, "origin", count)]
     modes = [_border(m) for m in _each(mode, "mode", count)]
     for n, o in zip(sizes, origins, strict=True):
         if not -(n // 2) <= o <= (n - 1) // 2:
@@ -93,7 +94,7 @@ def box(size, footprint, structure, axes, rank):
     for name, array, expected in given:
         if array is None:
             continue
-        array = np.asarray(array)
+        array = as_array(array, name)
         if array.ndim != count:
             raise ValueError(f"{name}: expected {count} axes, got an array of shape {array.shape}")
         if not array.size or (expected and not array.any()):
@@ -114,7 +115,7 @@ def box(size, footprint, structure, axes, rank):
 
 
 def _each(value, name, count):
-    if not arguments.is_sequence(value):
+    if not is_sequence(value):
         return (value,) * count
     if len(value) != count:
         raise ValueError(f"{name}: expected one value or {count}, one per axis, got {len(value)}")
@@ -125,8 +126,8 @@ def _axes(axes, rank):
     """Return the positions of axes, counted from the first; None means all."""
     if axes is None:
         return tuple(range(rank))
-    axes = tuple(axes) if arguments.is_sequence(axes) else (axes,)
-    places = [arguments.as_int(axis, "axes") for axis in axes]
+    axes = tuple(axes) if is_sequence(axes) else (axes,)
+    places = [as_int(axis, "axes") for axis in axes]
     for place in places:
         if not -rank <= place < rank:
             raise ValueError(f"axes: expected ints in [{-rank}, {rank - 1}], got {shown(axes)}")
@@ -138,7 +139,7 @@ def _axes(axes, rank):
 
 def axis_of(axis, rank):
     """Return the position of one axis."""
-    place = arguments.as_int(axis, "axis")
+    place = as_int(axis, "axis")
     if not -rank <= place < rank:
         raise ValueError(f"axis: expected an int in [{-rank}, {rank - 1}], got {place}")
     return place % rank
@@ -156,7 +157,10 @@ def result_dtype(x, output):
     """Return the type that maxima and minima of `x` are wanted in, one that holds them."""
     dtype = x.dtype.newbyteorder("=")
     wanted = output.dtype if isinstance(output, np.ndarray) else output
-    wanted = dtype if wanted is None else np.dtype(wanted)
+    if wanted is None:
+        return dtype
+    arguments.dtype_name(wanted, "output")
+    wanted = np.dtype(wanted)
     if not np.can_cast(dtype, wanted, "safe"):
         raise TypeError(f"output: expected a type that holds {dtype}, got {wanted}")
     return wanted

@@ -11,6 +11,7 @@ import numpy as np
 from .._planning import arguments, geometry
 from .._planning.dtypes import known_name
 from .._planning.operators import spatial_rank
+from .._planning.values import flag
 from .._plans import make_avg_plan
 from .._running.forks import remember
 from .._running.interop import as_array
@@ -350,7 +351,7 @@ def _plan_qlinear_global_average_pool(shape, dtype, channels_last, num_threads):
 
 
 def _layout(channels_last):
-    return "NHWC" if arguments.flag(channels_last, "channels_last") else "NCHW"
+    return "NHWC" if flag(channels_last, "channels_last") else "NCHW"
 
 
 def _quantized_average(shape, dtype, kernel_shape, **attributes):

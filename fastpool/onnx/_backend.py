@@ -9,7 +9,7 @@ from onnx.backend.base import Backend as BaseBackend
 from onnx.backend.base import BackendRep
 from onnx.reference import ReferenceEvaluator
 
-from .._planning.arguments import shown
+from .._planning.values import shown
 from ._graph import Program, Step, load, read_graph, refuse_external
 from ._nodes import INTERNAL_NHWC, MICROSOFT, check_rules, is_pooling, kind_of, label, pooling_call
 

@@ -3,6 +3,7 @@
 from .._planning import arguments
 from .._planning.dtypes import is_float
 from .._planning.operators import spatial_rank
+from .._planning.values import as_counts, flag, shown
 from .._plans import make_global_avg_plan, make_global_max_plan
 from .._running.interop import as_array
 from .._running.plan_cache import PlanCache
@@ -127,17 +128,17 @@ def are_spatial(axes, rank):
 
 def _check_axes(axes, rank):
     if axes is not None:
-        axes = arguments.as_counts(axes, "axes", -rank)
+        axes = as_counts(axes, "axes", -rank)
     if not are_spatial(axes, rank):
         expected = f"the spatial axes {[*range(2, rank)]}" if rank > 2 else "an x with spatial axes"
         raise ValueError(
-            f"axes: expected {expected}, got {arguments.shown(axes)}; "
+            f"axes: expected {expected}, got {shown(axes)}; "
             "fastpool.onnx.InferenceSession runs other reductions with onnxruntime"
         )
 
 
 def _reduced(y, keepdims):
-    return y if arguments.flag(keepdims, "keepdims") else y.reshape(y.shape[:2])
+    return y if flag(keepdims, "keepdims") else y.reshape(y.shape[:2])
 
 
 def plan_global_average(shape, dtype, layout, rounding, numerics, nan, num_threads):

@@ -7,7 +7,7 @@ import onnx
 from google.protobuf.message import DecodeError, Message
 from onnx.external_data_helper import uses_external_data
 
-from .._planning.arguments import shown
+from .._planning.values import shown
 from .._running.forks import remember
 from .._running.interop import as_array
 from ._nodes import label, opset_version

@@ -18,9 +18,9 @@ import weakref
 import numpy as np
 
 from .._planning import arguments
-from .._planning.arguments import shown
 from .._planning.dtypes import FLOATS, is_float
 from .._planning.operators import counts
+from .._planning.values import choice, shown
 from .._running import capi, plan_cache
 from .._running.forks import remember
 from .._running.outputs import plain_dtype
@@ -49,7 +49,7 @@ OPTIONS = {
     "fastpool.numerics": arguments.numerics,
     "fastpool.nan": arguments.nan,
     "fastpool.select": arguments.select,
-    "fastpool.domains": lambda value: arguments.choice(value, "domains", ("standard", "all")),
+    "fastpool.domains": lambda value: choice(value, "domains", ("standard", "all")),
     "fastpool.report": str,
 }
 _PLANS = {

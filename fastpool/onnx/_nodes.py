@@ -8,8 +8,8 @@ from onnx import AttributeProto
 from onnx.helper import get_attribute_value
 
 from .._planning import arguments
-from .._planning.arguments import shown
 from .._planning.operators import pads_rule
+from .._planning.values import shown
 from ._averages import average_pool, qlinear_average_pool, qlinear_global_average_pool
 from ._global import global_average_pool, global_max_pool, reduce_max, reduce_mean
 from ._lp import global_lp_pool, lp_pool

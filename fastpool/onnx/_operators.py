@@ -11,6 +11,7 @@ from math import prod
 
 from .._planning import arguments
 from .._planning.operators import counts, pads_rule, spatial_rank
+from .._planning.values import as_int
 from .._plans import make_plan, make_unpool_plan
 from .._running.activation import prepared_activation
 from .._running.interop import as_array, as_output, bump_versions
@@ -217,7 +218,7 @@ def plan_max_pool(
     num_threads,
 ):
     n = spatial_rank(shape, layout)
-    if arguments.as_int(n_outputs, "n_outputs") not in (1, 2):
+    if as_int(n_outputs, "n_outputs") not in (1, 2):
         raise ValueError(f"n_outputs: expected 1 (Y) or 2 (Y and Indices), got {n_outputs}")
     windows = kernel_shape, strides, pads, dilations, auto_pad, pads_with_auto_pad
     return make_plan(

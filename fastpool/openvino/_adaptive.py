@@ -5,6 +5,7 @@ import openvino
 from openvino.opset1 import constant
 
 from .._planning import arguments
+from .._planning.values import as_counts
 from .._plans import make_adaptive_avg_plan, make_adaptive_max_plan
 from ._attributes import index_dtype
 from ._extension import Pooling, switches
@@ -16,7 +17,7 @@ class _AdaptivePooling(Pooling):
     def __init__(self, x, output_size, attributes):
         if x is not None and not isinstance(output_size, (openvino.Node, openvino.Output)):
             expected = 0, (1, 2, 3), "a node or 1 to 3 ints"
-            sizes = arguments.as_counts(output_size, "output_size", *expected)
+            sizes = as_counts(output_size, "output_size", *expected)
             output_size = constant(np.array(sizes, np.int64))
         super().__init__([x, output_size], attributes)
 

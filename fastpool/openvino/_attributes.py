@@ -1,8 +1,8 @@
 """Translate the attributes of OpenVINO's poolings into those of the native functions."""
 
 from .._planning import arguments, geometry
-from .._planning.arguments import shown
 from .._planning.operators import counts, spatial_rank
+from .._planning.values import as_int, choice, flag, shown
 
 # The versions of each operation, oldest first.
 VERSIONS = {
@@ -89,7 +89,7 @@ def avg_pool_attributes(
         beyond = "count" if any(attributes.get("pads", ())) else "drop"
     return attributes | {
         "dilations": counts(dilations, "dilations", n, 1),
-        "count_include_pad": not arguments.flag(exclude_pad, "exclude_pad"),
+        "count_include_pad": not flag(exclude_pad, "exclude_pad"),
         "beyond": arguments.beyond(beyond),
     }
 
@@ -129,11 +129,11 @@ def windows_plan(make, shape, dtype, version, *, ceil_mode, ceil_rule, **attribu
 def index_dtype(element_type):
     """Return the native name of an index_element_type."""
     names = tuple(_INDEX_ELEMENT_TYPES)
-    return _INDEX_ELEMENT_TYPES[arguments.choice(element_type, "index_element_type", names)]
+    return _INDEX_ELEMENT_TYPES[choice(element_type, "index_element_type", names)]
 
 
 def _version(version, operation):
-    version, allowed = arguments.as_int(version, "version"), VERSIONS[operation]
+    version, allowed = as_int(version, "version"), VERSIONS[operation]
     if version not in allowed:
         *others, last = allowed
         raise ValueError(
@@ -177,13 +177,11 @@ def _refuse(version, **later):
 
 def _lower_case_choice(value, name, allowed):
     """Return one of `allowed`, the first by default; as in OpenVINO, any case is accepted."""
-    return arguments.choice(
-        value.lower() if isinstance(value, str) else value, name, tuple(allowed)
-    )
+    return choice(value.lower() if isinstance(value, str) else value, name, tuple(allowed))
 
 
 def _axis(value, rank):
-    value = 0 if value is None else arguments.as_int(value, "axis")
+    value = 0 if value is None else as_int(value, "axis")
     if not -rank <= value < rank:
         raise ValueError(
             f"axis: expected an int in [{-rank}, {rank - 1}] for rank {rank}, got {value}"

@@ -3,6 +3,7 @@
 import openvino
 
 from .._planning import arguments
+from .._planning.values import choice
 from .._running.interop import bfloat16
 from .._running.plan_cache import PlanCache
 
@@ -98,7 +99,7 @@ def switches(attributes):
     """Return the checked attributes that are not OpenVINO's, of those that an operation has."""
     checked = {
         "nan": arguments.nan(attributes["nan"]),
-        "layout": arguments.choice(attributes["layout"], "layout", ("NCHW", "NHWC")),
+        "layout": choice(attributes["layout"], "layout", ("NCHW", "NHWC")),
     }
     for name in ("numerics", "return_indices"):
         if name in attributes:

@@ -6,7 +6,7 @@ import openvino
 from openvino.opset1 import convert, transpose
 
 from .._planning import arguments
-from .._planning.arguments import shown
+from .._planning.values import shown
 from ._adaptive import AdaptiveAvgPool, AdaptiveMaxPool
 from ._layers import make_layer
 from ._windows import AvgPool, MaxPool

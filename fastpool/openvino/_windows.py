@@ -2,7 +2,7 @@
 
 import openvino
 
-from .._planning import arguments
+from .._planning.values import as_counts
 from .._plans import make_avg_plan, make_plan
 from ._attributes import avg_pool_attributes, max_pool_attributes, windows_plan
 from ._extension import Pooling, switches
@@ -33,7 +33,7 @@ class _WindowPooling(Pooling):
 
     def _rank(self):
         kernel = self._attributes["kernel"]
-        return len(arguments.as_counts(kernel, "kernel", 1, (1, 2, 3), "1 to 3 ints"))
+        return len(as_counts(kernel, "kernel", 1, (1, 2, 3), "1 to 3 ints"))
 
     def _resolve(self, n):
         own = {name: self._attributes[name] for name in self._before_reading}

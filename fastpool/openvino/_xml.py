@@ -3,7 +3,7 @@
 import os
 import re
 
-from .._planning.arguments import shown
+from .._planning.values import shown
 from ._attributes import VERSIONS, check_attributes
 from ._layers import make_layer
 

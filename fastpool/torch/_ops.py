@@ -11,7 +11,7 @@ import torch
 from torch.autograd import forward_ad
 
 from .._planning import arguments
-from .._planning.arguments import shown
+from .._planning.values import shown
 from .._plans import make_unpool_plan
 from .._running import threads
 from .._running.interop import bfloat16

@@ -6,8 +6,8 @@ torch.compile and torch.export trace all of this code. Extents may be symbols th
 import torch
 
 from .._planning import arguments
-from .._planning.arguments import shown
 from .._planning.geometry import CEIL_HINT
+from .._planning.values import MOST, as_int, shown
 
 # torch's operators take no larger ints.
 _MOST = 2**63 - 1
@@ -33,7 +33,7 @@ def per_axis(value, name, rank, least):
 
 def _int(value, name, expected):
     if isinstance(value, bool) or not isinstance(value, (int, torch.SymInt)):
-        return arguments.as_int(value, name, expected)
+        return as_int(value, name, expected)
     return value
 
 
@@ -94,10 +94,10 @@ def average_windows(
     _check_flag(count_include_pad, "count_include_pad")
     if divisor_override is not None:
         divisor_override = _int(divisor_override, "divisor_override", "an int")
-        if not 0 < abs(divisor_override) <= arguments.MOST:
+        if not 0 < abs(divisor_override) <= MOST:
             raise ValueError(
                 f"divisor_override: expected an int other than 0 of a magnitude of at most "
-                f"{arguments.MOST}, got {shown(divisor_override)}"
+                f"{MOST}, got {shown(divisor_override)}"
             )
     extents = _mean_extents(sizes, kernel_size, stride, padding, ceil_mode)
     rules = ceil_mode, count_include_pad, divisor_override, _numerics(numerics)

@@ -10,7 +10,7 @@ from .._api.average import plan_avg_pool
 from .._api.maximum import max_unpool as _max_unpool
 from .._api.maximum import plan_max_pool
 from .._api.minimum import plan_min_pool
-from .._planning.arguments import shown
+from .._planning.values import shown
 
 try:
     import xarray

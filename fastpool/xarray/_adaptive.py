@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterable
 from .._api.adaptive import plan_adaptive_avg_pool, plan_adaptive_max_pool
 from .._api.minimum import plan_adaptive_min_pool
 from .._planning import arguments
-from .._planning.arguments import shown
+from .._planning.values import shown
 from ._dims import Axes, check, pooled
 
 

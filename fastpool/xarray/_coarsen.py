@@ -7,6 +7,7 @@ import numpy as np
 from .._api.blocks import block_reduce
 from .._planning import arguments
 from .._planning.dtypes import is_float
+from .._planning.values import choice, flag
 from ._labelled import Labelled, kept
 
 # The words of xarray for the rest of a dimension, and of block_reduce.
@@ -85,7 +86,7 @@ class Coarsen(Labelled):
         super().__init__(obj, dim, windows)
 
         def one_of(*allowed):
-            return lambda value, name: arguments.choice(value, name, allowed)
+            return lambda value, name: choice(value, name, allowed)
 
         self._boundary = self._per_dimension(boundary, "boundary", one_of(*_EDGES))
         self._side = self._per_dimension(side, "side", one_of("left", "right"))
@@ -135,7 +136,7 @@ class Coarsen(Labelled):
         return self._reduced("count", None, keep_attrs)
 
     def _reduced(self, func, skipna, keep_attrs, **attributes):
-        ignored = skipna is None or arguments.flag(skipna, "skipna")
+        ignored = skipna is None or flag(skipna, "skipna")
         attributes["nan"] = "ignore" if ignored else "propagate"
         keep_attrs = kept(keep_attrs)
 

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 import numpy as np
 import xarray
 
-from .._planning.arguments import dtype_name, shown
+from .._planning.arguments import dtype_name
 from .._planning.dtypes import DTYPES
 from .._planning.geometry import layout
+from .._planning.values import shown
 
 # The beginning of an error about one value of a list with values per spatial axis.
 _POSITION = r"(?P<name>kernel_shape|strides|pads|dilations|output_size)\[(?P<position>\d+)\]"

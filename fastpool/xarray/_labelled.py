@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import xarray
 
 from .._planning import arguments
-from .._planning.arguments import shown
+from .._planning.values import as_count, flag, shown
 
 
 class Labelled:
@@ -26,9 +26,7 @@ class Labelled:
             )
         self._obj = obj
         self._check_dims(named, "dim")
-        self._windows = {
-            dim: arguments.as_count(window, f"dim[{dim!r}]", 1) for dim, window in named.items()
-        }
+        self._windows = {dim: as_count(window, f"dim[{dim!r}]", 1) for dim, window in named.items()}
         for label, variable in self._pooled():
             arguments.dtype_name(variable.dtype, label)
 
@@ -89,4 +87,4 @@ def kept(keep_attrs):
     """Return whether attributes stay, as they do unless the option of xarray says otherwise."""
     if keep_attrs is None:
         keep_attrs = xarray.get_options()["keep_attrs"]
-    return True if keep_attrs == "default" else arguments.flag(keep_attrs, "keep_attrs")
+    return True if keep_attrs == "default" else flag(keep_attrs, "keep_attrs")

@@ -10,6 +10,7 @@ from .._api.maximum import max_pool
 from .._api.minimum import min_pool
 from .._planning import arguments
 from .._planning.dtypes import is_float
+from .._planning.values import as_count, flag
 from ._labelled import Labelled, kept
 
 
@@ -70,10 +71,10 @@ class Rolling(Labelled):
 
     def __init__(self, obj, dim, windows, min_periods, center):
         super().__init__(obj, dim, windows)
-        self._center = self._per_dimension(center, "center", arguments.flag)
+        self._center = self._per_dimension(center, "center", flag)
         self._min_periods = None
         if min_periods is not None:
-            self._min_periods = arguments.as_count(min_periods, "min_periods", 1)
+            self._min_periods = as_count(min_periods, "min_periods", 1)
             for label, variable in self._pooled():
                 taps = self._taps(variable)
                 if self._min_periods > taps:

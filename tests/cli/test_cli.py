@@ -469,6 +469,18 @@ def test_run_without_onnx(models, monkeypatch):
 # ------------------------------------------------------------------------------- demo and mosaic
 
 
+def test_the_page_of_the_demo(folder):
+    for name in ("PIL", "scipy", "skimage"):
+        pytest.importorskip(name)
+    from fastpool._cli import science
+
+    lines, problems = science.run(folder)
+    assert not problems and len(lines) == 9
+    page = (folder / "science.html").read_text()
+    for name in ("labels", "raster", "photograph"):
+        assert f'src="{name}.png"' in page and (folder / f"{name}.png").stat().st_size > 10_000
+
+
 @pytest.mark.parametrize("words", [["demo"], ["mosaic", "m.npy"]])
 def test_missing_packages_of_the_demo(folder, monkeypatch, words):
     for name in ("mosaic_file", "photographs"):

@@ -13,13 +13,14 @@ the random numbers come from, which a `choices.Choices` object hides:
 
 kernels/test_random_cases.py runs a few cases as the first two programs do.
 
-The five sorts of cases are five modules:
+The sorts of cases, which `SORTS` names, are six modules:
 
 - `pooling`, `unpooling`, `averaging`: one call. It runs in many configurations: every build, one
   thread and several, values alone and with indices, contiguous arrays and parts of larger ones.
 - `plans`: a plan whose fields `changes` has changed. The plan is refused, or computes what its
   fields say.
 - `sequences`: calls that share arguments, plans and outputs, some of them on several threads.
+- `science`: block_reduce, pyramid, poolings with a border, and the filters of fastpool.ndimage.
 
 The other modules are shared: `attributes` draws arguments, `arrays` draws arrangements in memory
 and limits the time, and `oracle` computes the expected results.
@@ -36,16 +37,43 @@ from .averaging import Averaging, compare_averaging, draw_averaging
 from .choices import Choices
 from .plans import Planned, compare_planned, draw_planned
 from .pooling import Pooling, compare_pooling, draw_pooling
+from .science import (
+    Blocks,
+    Borders,
+    Filter,
+    compare_blocks,
+    compare_borders,
+    compare_filter,
+    compare_spoiled,
+    draw_blocks,
+    draw_borders,
+    draw_filter,
+    draw_pyramid,
+)
 from .sequences import compare_sequence, draw_sequence
 from .unpooling import Unpooling, compare_unpooling, draw_unpooling
 
-__all__ = ["Choices", "compare", "configurations", "draw", "report", "spoiled"]
+__all__ = ["SORTS", "Choices", "compare", "configurations", "draw", "report", "spoiled"]
 
 # Single calls and their comparisons.
 SINGLE = {
     Pooling: compare_pooling,
     Unpooling: compare_unpooling,
     Averaging: compare_averaging,
+}
+SCIENCE = {Blocks: compare_blocks, Borders: compare_borders, Filter: compare_filter}
+
+# name -> (function that draws a case, how often it is chosen)
+SORTS = {
+    "poolings": (draw_pooling, 5),
+    "unpoolings": (draw_unpooling, 1),
+    "averages": (draw_averaging, 4),
+    "plans": (draw_planned, 1),
+    "sequences": (draw_sequence, 1),
+    "blocks": (draw_blocks, 1),
+    "pyramids": (draw_pyramid, 1),
+    "borders": (draw_borders, 1),
+    "filters": (draw_filter, 1),
 }
 
 # Values that `spoiled` writes over an attribute. Most have a wrong type or an illegal value; some
@@ -55,7 +83,9 @@ BAD += [2**40, 2**62, 2**63, 2**80, -(2**63), float("nan"), np.int8(1), np.float
 
 
 def spoiled(case, choices):
-    """Return a single call with one attribute replaced by one of BAD; any other case unchanged."""
+    """Return a call with one attribute replaced by one of BAD; any other case unchanged."""
+    if type(case) in SCIENCE:
+        return replace(case, spoiled={choices.pick([*case.given()]): choices.pick(BAD)})
     if type(case) not in SINGLE:
         return case
     name = choices.pick(["kernel_shape", *case.attributes])
@@ -65,10 +95,9 @@ def spoiled(case, choices):
     return replace(case, attributes={**case.attributes, name: bad}, legal=False)
 
 
-def draw(choices):
-    """Return a case of any sort, most often one call of max_pool."""
-    draws = [draw_pooling] * 5 + [draw_unpooling, draw_planned, draw_sequence]
-    draws += [draw_averaging] * 4
+def draw(choices, sorts=SORTS):
+    """Return a case of one of the sorts, by default most often one call of max_pool."""
+    draws = [draw for sort in sorts for draw, times in [SORTS[sort]] for _ in range(times)]
     return choices.pick(draws)(choices)
 
 
@@ -82,6 +111,10 @@ def compare(case, counts, builds=cases.BUILDS, threads=None):
         if type(case) in SINGLE:
             threads = (1, case.threads) if threads is None else threads
             SINGLE[type(case)](case, counts, builds, threads)
+        elif type(case) in SCIENCE and case.spoiled:
+            compare_spoiled(case, counts)
+        elif type(case) in SCIENCE:
+            SCIENCE[type(case)](case, counts, builds, (1, 2) if threads is None else threads)
         elif isinstance(case, Planned):
             compare_planned(case, counts, builds)
         else:

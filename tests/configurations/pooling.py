@@ -7,7 +7,7 @@ import numpy as np
 
 import cases
 import fastpool
-from fastpool._planning.arguments import MOST
+from fastpool._planning.values import MOST
 from fastpool._running import builds as running
 
 from . import oracle

@@ -12,8 +12,8 @@ import cases
 import fastpool
 import limits
 from fastpool import _reference
-from fastpool._planning.arguments import MOST
 from fastpool._planning.dtypes import is_float
+from fastpool._planning.values import MOST
 from fastpool._running.quantized import QuantizedAverage, quantization
 
 KERNELS = [1, 2, 3, 2**20, MOST - 1, MOST]

@@ -234,7 +234,7 @@ BAD = [
     *[(FLOATS, func, {"dtype": "float16"}, TypeError, "dtype") for func in ("mean", "sum", "std")],
     (X, "mean", {"dtype": "int8"}, ValueError, "dtype"),
     (X, "sum", {"dtype": "uint8"}, ValueError, "dtype"),
-    (X, "std", {"dtype": "int64"}, ANY, "dtype"),
+    *[(X, "std", {"dtype": dtype}, TypeError, "dtype") for dtype in ("int64", 0, "", ())],
     (X, "mean", {"dtype": "complex64"}, TypeError, "dtype"),
     *[(X, "max", {"nan": nan}, ANY, "nan") for nan in ("omit", 1)],
     *[(X, "max", {"nodata": number}, ValueError, "nodata") for number in (256, -1, 2.5, 2**70)],
@@ -279,6 +279,12 @@ def test_errors_name_the_argument_and_write_nothing(x, func, bad, exception, nam
 def test_a_masked_array_is_refused_with_advice():
     with pytest.raises(TypeError, match=r"x\.data.*where=~x\.mask"):
         fastpool.block_reduce(np.ma.masked_array(X, X > 3), 2, "max")
+
+
+@pytest.mark.parametrize("flag", [2, "no", X])
+def test_return_counts_is_a_bool(flag):
+    with pytest.raises(ANY, match="^return_counts"):
+        fastpool.block_reduce(X, 2, "max", return_counts=flag)
 
 
 @pytest.mark.parametrize("func", block_cases.FUNCS)

@@ -1,39 +1,21 @@
 """Borders: what stands in padding, compared with the slow twin and with np.pad."""
 
 import pickle
+import random
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
 
+import cases
+import configurations
 import fastpool
-from fastpool import _reference as reference
-from fastpool._planning.dtypes import DTYPES
-from fastpool._running import borders
+from configurations import science
+from configurations.science import PADDED
 
-# border -> mode of np.pad
-PADDED = {
-    "reflect": "symmetric",
-    "mirror": "reflect",
-    "nearest": "edge",
-    "wrap": "wrap",
-    "constant": "constant",
-}
 POOLS = "max_pool", "min_pool", "avg_pool"
-LAYOUTS = {1: "W", 2: "HW", 3: "DHW"}
 NAN = float("nan")
-
-
-def values(rng, shape, dtype):
-    """Return small numbers, so that many are equal; of floats some are special."""
-    if dtype == "bfloat16":
-        dtype = pytest.importorskip("ml_dtypes").bfloat16
-    dtype = np.dtype(dtype)
-    x = rng.integers(0 if dtype.kind in "ub" else -4, 2 if dtype.kind == "b" else 5, shape)
-    x = x.astype(dtype)
-    if dtype.kind not in "iub" and rng.random() < 0.3:
-        x.ravel()[rng.integers(0, x.size, 2)] = [np.nan, np.inf]
-    return x
 
 
 def assert_same(results, expected):
@@ -44,69 +26,14 @@ def assert_same(results, expected):
         np.testing.assert_array_equal(y, z)
 
 
-def random_case(rng, dtype):
-    """Return the name of a function, an array, a window and attributes."""
-
-    def pick(*choices):
-        return choices[rng.integers(len(choices))]
-
-    rank = pick(1, 1, 2, 2, 3)
-    extents = [pick(1, 1, 2, 3, 5, 9) for _ in range(rank)]
-    batch, last = pick("", "N", "NC"), pick(False, False, True)
-    if last:
-        batch = batch[:1]
-    shape = (*[2 for _ in batch], *extents, *[3] * last)
-    layout = batch + LAYOUTS[rank] + "C" * last
-    far = rank < 3 and pick(False, False, True)
-    attributes = {
-        "strides": [pick(1, 1, 2, 3, *[40] * far) for _ in extents],
-        "dilations": [pick(1, 1, 2, 3, *[30] * far) for _ in extents],
-        "pads": [pick(0, 1, 2, 3, *[30, 100] * far) for _ in extents * 2],
-        "ceil_mode": pick(True, False, False),
-        "ceil_rule": pick("clip", "keep"),
-        "border": pick(*PADDED),
-        "nan": pick("propagate", "ignore"),
-        "layout": layout,
-    }
-    floats = dtype in ("float16", "float32", "float64", "bfloat16")
-    if attributes["border"] == "constant":
-        attributes["border_value"] = pick(None, 0, 1, *[-2.5, NAN, np.inf] * floats)
-    if pick(*[False] * 5, True):
-        attributes.update(pads=0, auto_pad=pick("SAME_UPPER", "SAME_LOWER", "VALID"))
-    name = pick(*POOLS)
-    if name == "avg_pool":
-        attributes["numerics"] = pick("pairwise", "pairwise", "exact", "sequential")
-        attributes["beyond"] = pick("drop", "count")
-        if pick(False, False, True):
-            attributes["divisor"] = pick(1, 3, -2)
-            attributes["dtype"] = None if floats else "float64"
-        elif not floats:
-            attributes["rounding"] = pick("half_even", "half_away", "trunc", "floor")
-    elif pick(True, False):
-        attributes.update(return_indices=True, index_axis=pick(0, -1))
-        if last:
-            attributes["index_layout"] = pick("NCHW", "NHWC")
-    kernel = [pick(1, 2, 3, 5, *[17, 200] * far) for _ in extents]
-    return name, values(rng, shape, dtype), kernel, attributes
-
-
-@pytest.mark.parametrize("far", [False, True], ids=["copied", "far"])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_random_configurations(monkeypatch, dtype, far):
-    """Each is compared with the twin: by copies, and by the trees that far padding needs."""
-    if far:
-        monkeypatch.setattr(borders, "MOST_SHARE", 0)
-        monkeypatch.setattr(borders, "FEW", 0)
-    rng = np.random.default_rng(DTYPES.index(dtype))
-    for _ in range(30):
-        name, x, kernel, attributes = random_case(rng, dtype)
-        try:
-            expected = getattr(reference, name)(x, kernel, **attributes)
-        except ValueError:
-            with pytest.raises(ValueError):
-                getattr(fastpool, name)(x, kernel, **attributes)
-            continue
-        assert_same(getattr(fastpool, name)(x, kernel, **attributes), expected)
+@pytest.mark.parametrize("dtype", cases.DTYPE_NAMES)
+def test_random_configurations(dtype):
+    """Each is compared with the twin: by copies, or by the trees that far padding needs."""
+    choices = configurations.Choices(random.Random(dtype).randint)
+    counts = Counter()
+    for _ in range(40):
+        configurations.compare(science.draw_borders(choices, [dtype]), counts)
+    assert configurations.configurations(counts) > 100
 
 
 @pytest.mark.parametrize("border", PADDED)

@@ -23,6 +23,16 @@ def test_cases(is_spoiled):
     assert not is_spoiled or counts["refused", "attributes"]
 
 
+@pytest.mark.parametrize("sort", configurations.SORTS)
+def test_sorts(sort):
+    counts = Counter()
+    for number in range(12):
+        choices = configurations.Choices(random.Random(f"5/{number}").randint)
+        configurations.compare(case := configurations.draw(choices, [sort]), counts)
+        configurations.compare(configurations.spoiled(case, choices), counts)
+    assert counts
+
+
 def test_a_source_of_few_bits_gives_wide_numbers():
     """A fuzzer's provider of bytes knows no more than 64 bits."""
     chance = random.Random(0)

@@ -10,6 +10,7 @@ import pytest
 
 import cases
 from fastpool._planning import arguments, dtypes, geometry
+from fastpool._planning.values import MOST, as_count, as_counts, as_int, shown
 
 
 class Indexable:
@@ -34,28 +35,28 @@ def refused(exception, match, function, *args):
 
 @pytest.mark.parametrize("value", THREE, ids=cases.shown)
 def test_integers(value):
-    for function in (arguments.as_int, arguments.as_count):
+    for function in (as_int, as_count):
         result = function(value, "k")
         assert result == 3 and type(result) is int
 
 
 @pytest.mark.parametrize("value", NOT_INTS, ids=cases.shown)
 def test_what_is_no_integer(value):
-    refused(TypeError, "^k: expected an int, got ", arguments.as_int, value, "k")
+    refused(TypeError, "^k: expected an int, got ", as_int, value, "k")
 
 
 def test_counts():
-    assert arguments.as_count(0, "k", 0) == 0
-    refused(ValueError, "^k: expected an int of at least 1, got 0$", arguments.as_count, 0, "k")
-    refused(ValueError, "^k: .* at least 0, got -1$", arguments.as_count, -1, "k", 0)
+    assert as_count(0, "k", 0) == 0
+    refused(ValueError, "^k: expected an int of at least 1, got 0$", as_count, 0, "k")
+    refused(ValueError, "^k: .* at least 0, got -1$", as_count, -1, "k", 0)
 
 
 def test_integers_of_any_reasonable_size():
-    assert arguments.as_int(-(10**300), "k") == -(10**300)
+    assert as_int(-(10**300), "k") == -(10**300)
     refused(
         ValueError,
         "^k: an integer of 332193 bits is too large",
-        arguments.as_int,
+        as_int,
         10**100_000,
         "k",
     )
@@ -63,7 +64,7 @@ def test_integers_of_any_reasonable_size():
 
 def test_long_values_are_not_printed_in_full():
     with pytest.raises(TypeError) as raised:
-        arguments.as_int("x" * 10**6, "k")
+        as_int("x" * 10**6, "k")
     assert len(str(raised.value)) < 100
 
 
@@ -82,7 +83,7 @@ SEQUENCES = [
 
 @pytest.mark.parametrize("value", SEQUENCES, ids=cases.shown)
 def test_sequences(value):
-    result = arguments.as_counts(value, "s", 1)
+    result = as_counts(value, "s", 1)
     assert result == (1, 2) and set(map(type, result)) == {int}
 
 
@@ -90,7 +91,7 @@ def test_sequences(value):
     "value", ["12", b"12", bytearray(b"12"), {1: 2}, {1, 2}, iter((1, 2)), 12, None]
 )
 def test_what_is_no_sequence(value):
-    refused(TypeError, "^s: expected a sequence of ints, got ", arguments.as_counts, value, "s", 1)
+    refused(TypeError, "^s: expected a sequence of ints, got ", as_counts, value, "s", 1)
 
 
 @pytest.mark.parametrize(
@@ -98,11 +99,11 @@ def test_what_is_no_sequence(value):
     [(1, 2.0), [1, None], (1, True), np.ones(2), np.ones((2, 2), int), np.array([True]), [[1]]],
 )
 def test_sequences_of_something_else(value):
-    refused(TypeError, r"^s\[[01]\]: expected an int, got ", arguments.as_counts, value, "s", 1)
+    refused(TypeError, r"^s\[[01]\]: expected an int, got ", as_counts, value, "s", 1)
 
 
 def test_the_error_names_the_element():
-    refused(ValueError, r"^s\[1\]: .* at least 1, got 0", arguments.as_counts, (1, 0), "s", 1)
+    refused(ValueError, r"^s\[1\]: .* at least 1, got 0", as_counts, (1, 0), "s", 1)
 
 
 # -------------------------------------------------------------------------------------- windows
@@ -383,7 +384,7 @@ def test_output_size():
 
 def test_divisor():
     assert arguments.divisor(None) is None
-    most = arguments.MOST
+    most = MOST
     assert [arguments.divisor(v) for v in (1, -3, np.int8(4), most)] == [1, -3, 4, most]
     refused(ValueError, "^divisor: .* other than 0, got 0", arguments.divisor, 0)
     for wrong in (True, 2.0, "2"):
@@ -516,8 +517,8 @@ def test_types_that_numpy_cannot_read():
 
 def test_what_is_shown_of_a_value():
     for value in (10**5000, [10**5000], {1: 10**5000}, b"x" * 10**7, "x" * 10**7, [[b"x" * 10**7]]):
-        assert len(arguments.shown(value)) < 150
-    assert arguments.shown([1, "a", b"b", 2.5]) == "[1, 'a', b'b', 2.5]"
+        assert len(shown(value)) < 150
+    assert shown([1, "a", b"b", 2.5]) == "[1, 'a', b'b', 2.5]"
 
 
 def test_the_length_is_looked_at_first():

@@ -6,7 +6,7 @@ import itertools
 import pytest
 
 import limits
-from fastpool._planning import arguments
+from fastpool._planning.values import MOST
 from fastpool._plans import (
     make_adaptive_avg_plan,
     make_avg_plan,
@@ -321,7 +321,7 @@ def test_impossible_sizes_are_refused(attributes, at_once):
         make_plan((4,), "float32", layout="W", **attributes)
 
 
-MOST = arguments.MOST
+MOST = MOST
 ACCEPTED = [
     ({"kernel_shape": MOST, "pads": MOST // 2}, 4),
     ({"kernel_shape": MOST, "pads": (MOST - 1, 0)}, 4),

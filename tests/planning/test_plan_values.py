@@ -140,6 +140,7 @@ print(*(name for name in sys.modules if name.startswith("fastpool.")))
     loaded = set(process.stdout.split())
     planning = {
         "arguments",
+        "values",
         "plan_checks",
         "dtypes",
         "geometry",

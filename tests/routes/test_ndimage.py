@@ -1,6 +1,7 @@
 """fastpool.ndimage: SciPy's filters, compared with SciPy if it is installed, else with the twin."""
 
 import inspect
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -195,6 +196,10 @@ def test_other_arrays():
         (ValueError, "footprint: expected some", {"footprint": np.zeros((2, 2))}),
         (ValueError, "footprint: expected some", {"footprint": np.ones((2, 0))}),
         (NotImplementedError, "footprint: .*scipy.ndimage", {"footprint": [[1, 0]]}),
+        (ValueError, "footprint: ", {"footprint": [2, [2]]}),
+        (ValueError, r"size: .* at most 2\*\*", {"size": 2**40}),
+        (TypeError, "output: expected one of", {"size": 2, "output": "NHWC"}),
+        (TypeError, "output: expected one of", {"size": 2, "output": (1, 2)}),
         (ValueError, "mode: expected one of reflect", {"size": 2, "mode": "symmetric"}),
         (TypeError, "mode: expected a str", {"size": 2, "mode": 1}),
         (ValueError, "mode: expected one value or 2", {"size": 2, "mode": ["wrap"]}),
@@ -216,6 +221,11 @@ def test_bad_arguments(error, text, given):
             ndi.uniform_filter(x, **given)
 
 
+def test_a_mean_of_too_many_taps():
+    with pytest.raises(ValueError, match="^size: expected a product of at most"):
+        ndi.uniform_filter(np.zeros((3, 4)), 2**30)
+
+
 def test_bad_inputs():
     assert ndi.minimum_filter(np.zeros((3, 4), np.uint8), 2, cval=-1).shape == (3, 4)
     with pytest.raises(ValueError, match="input: expected at least one axis"):
@@ -226,3 +236,19 @@ def test_bad_inputs():
         ndi.maximum_filter1d(np.zeros((2, 2)), 1, axis=2)
     with pytest.raises(AttributeError, match="scipy.ndimage"):
         ndi.gaussian_filter  # noqa: B018
+
+
+@pytest.mark.parametrize("mode", ["reflect", "wrap", "constant"])
+def test_many_axes_of_one_element(mode):
+    """Strips at the edges of 24 axes would have 2**24 elements, or 3**24."""
+    x = np.full((1,) * 24, 3, np.int32)
+    tracemalloc.start()
+    try:
+        mean = ndi.uniform_filter(x, 3, mode=mode, cval=3 if mode == "constant" else 0)
+        least = ndi.minimum_filter(x, 3, mode=mode)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert mean.item() == 3
+    assert least.item() == (0 if mode == "constant" else 3)
+    assert peak < 2**22

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from typing_extensions import TypeVar
 
-from . import typing as t
-from ._planning.parts import Tile
+from .. import typing as t
+from .._planning.parts import Tile
 
 _T = TypeVar("_T", bound=np.generic)
 _Out = TypeVar("_Out", bound=t.Output)
