@@ -296,17 +296,16 @@ def _regions(shape, extents):
 def _write(x, arrays, plans, passes, folder, max_bytes, progress, options):
     """Write all levels of a volume. A region is written while the next one is reduced."""
     done, every = 0, len(passes) * prod(x.shape) + sum(array.size for array in arrays[1:])
+    progress = progress or (lambda done, every: None)
     with ThreadPoolExecutor(1) as thread:  # which an interrupt waits for
         written = thread.submit(int)
-        if progress is not None:
-            progress(done, every)
+        progress(done, every)
         for array, region, values in _steps(x, arrays, plans, passes, folder, max_bytes, options):
             written.result()
             if array is not None:
                 written = thread.submit(array.__setitem__, region, values)
             done += values.size
-            if progress is not None:
-                progress(done, every)
+            progress(done, every)
         written.result()
 
 
