@@ -26,15 +26,10 @@ cat >"$work/include/windows.h" <<'END'
 #define MS_WIN64
 #define MS_WINDOWS
 #define NT_THREADS
-#define HAVE_DECLSPEC_DLL
 #define HAVE_PY_SSIZE_T 1
-#define HAVE_STDDEF_H 1
-#define SIZEOF_INT 4
 #define SIZEOF_LONG 4
 #define SIZEOF_LONG_LONG 8
-#define SIZEOF_SHORT 2
 #define SIZEOF_SIZE_T 8
-#define SIZEOF_TIME_T 8
 #define SIZEOF_VOID_P 8
 #define SIZEOF_WCHAR_T 2
 #define PY_SSIZE_T_MAX 0x7fffffffffffffffLL
@@ -42,7 +37,8 @@ typedef long long Py_ssize_t;
 END
 
 cd "$work"
-for target in ${*:-aarch64-macos x86_64-macos x86_64-windows-gnu}; do
+[ $# -gt 0 ] || set -- aarch64-macos x86_64-macos x86_64-windows-gnu
+for target; do
     echo "compiling for $target"
     flags="-Wall -Werror -I$work/include"
     case $target in
