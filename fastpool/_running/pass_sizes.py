@@ -22,6 +22,9 @@ BLOCK_COLUMNS = 128  # of these that are added at once (whole_planes.pxi repeats
 WHOLE_PLANES = 64  # planes of one window at a time
 PLANES_AT_ONCE = 8  # of these, halves included: 512x60x60 float32 350 -> 250 us
 WHOLE_ELEMENTS = 2048  # of planes that are converted as one run
+BYTE_LANES = 32  # of the longest vector of sums of bytes
+MOST_BYTE_ROWS = 128  # taps of such a sum, if another one overlaps it (convert.h)
+MOST_IN_FLOATS = 1 << 15  # bytes whose sums are exact in float32, 128 more each
 MOST_LEAF = 7  # taps of a tree that stays in registers (pairwise.h)
 
 
@@ -94,6 +97,9 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     line = -(-under * channels // lanes) * lanes
     if in_place or signals or few or lines * line * item > MOST_LINES:
         lines = 0
+    if _takes_bytes(plan, windows, one_window, item):
+        block_rows, lines = min(tile_rows, long_rows), 0
+        tall = -(-under * (6 * channels + 2 * BYTE_LANES) // 8)  # (shorts, and a row of floats)
     return Sizes(
         span=span,
         pitch=pitch,
@@ -107,6 +113,16 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
         long_rows=long_rows,
         signals=signals,
     )
+
+
+def _takes_bytes(plan, windows, one_window, item):
+    """Are windows of bytes added row by row, and those that overlap from one to the next?"""
+    *leads, rows, _ = windows
+    if plan.dtype not in ("int8", "uint8") or one_window or rows.dilation > 1:
+        return False
+    if any(lead.kernel > 1 for lead in leads) or (item == 4 and rows.kernel <= MOST_LEAF):
+        return False
+    return rows.kernel <= MOST_BYTE_ROWS or (rows.out == 1 and rows.kernel < MOST_IN_FLOATS)
 
 
 def _tall(rows, most, tile_rows, width, item):

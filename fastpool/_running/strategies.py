@@ -24,9 +24,7 @@ from .tiles import MAX_TAPS, ROW_PIXEL_BYTES, TAPS_ALONG, against_all_taps, agai
 from .work import make_work, none_empty
 
 # Limits of the kernels, which export those that their code depends on (LIMITS).
-# Taps along the longer axis of a window whose rows stay in registers. Random layers, AVX-512: 1.7
-# times as fast by 3 to 5 taps (17 layers), 0.8 by 1 or 2 (11 layers), 0.9 by 6 and more (6 layers).
-LEAST_TAPS, SMALL_TAPS = 3, 5
+SMALL_TAPS = 5  # along an axis of the largest windows whose rows stay in registers
 RING = 32  # rows under a window with indices that slides over them
 FLAT_TAPS = 32  # in a window over flattened planes
 FLAT_MASKS = 4096  # masks for flattened planes, and elements of a plane
@@ -199,13 +197,14 @@ def slide_down(work, build):
         return "the build has no masks"
     if rows.stride * cols.stride > 1:
         return f"strides {rows.stride} and {cols.stride} are not 1"
-    if not LEAST_TAPS <= max(rows.kernel, cols.kernel) <= SMALL_TAPS:
-        few = f"{LEAST_TAPS} to {SMALL_TAPS}"
-        return f"the longer side of a window of {rows.kernel} x {cols.kernel} is not {few}"
+    if rows.kernel != cols.kernel or cols.kernel not in (3, SMALL_TAPS):
+        return f"a window of {rows.kernel} x {cols.kernel} is not 3 x 3 or 5 x 5"
+    if rows.begin > (rows.kernel - 1) * rows.dilation:
+        return "some window has no row"
     # Wider rows would be read from memory in small pieces.
     if work.tile[1] * size > 8 * build.vector_bytes:
         return f"a row of {work.tile[1]} outputs is over 8 vectors"
-    if is_float(work.dtype) and not work.keyed and cols.kernel > 2:
+    if is_float(work.dtype) and not work.keyed:
         # It tests two taps for NaN, whose vectors must cover every column of the windows.
         tracked = min(max(cols.begin, 0) // cols.dilation, cols.kernel - 2)
         reach = (cols.kernel - 1 - tracked) * cols.dilation

@@ -28,11 +28,16 @@ from fastpool._running import builds as running
 
 LAYOUTS = {2: "NCHW", 3: "NCDHW"}
 
-# Windows along rows: size, kernel, pads, dilation, stride; "slide_down" takes those of stride 1.
+# Windows along rows: size, kernel, pads, dilation, stride.
 ROWS = [(7, 3, (1, 1), 1, 1), (3, 2, (0, 0), 1, 1), (6, 7, (3, 3), 1, 1), (4, 5, (4, 1), 1, 1)]
 ROWS += [(5, 3, (3, 3), 3, 1), (3, 3, (4, 5), 1, 1), (1, 2, (0, 1), 1, 1), (5, 4, (0, 2), 1, 1)]
 ROWS += [(6, 3, (0, 0), 2, 1), (2, 1, (0, 0), 1, 1), (7, 3, (1, 1), 1, 2), (6, 2, (0, 0), 1, 2)]
 ROWS += [(7, 2, (2, 3), 1, 3), (5, 3, (1, 0), 2, 2)]
+# The same of squares, which "slide_down" takes.
+SQUARES = {
+    3: [(7, 3, (1, 1), 1, 1), (5, 3, (3, 3), 3, 1), (6, 3, (0, 0), 2, 1), (8, 3, (2, 0), 1, 1)],
+    5: [(4, 5, (4, 1), 1, 1), (9, 5, (2, 2), 1, 1), (6, 5, (0, 0), 1, 1), (9, 5, (6, 2), 2, 1)],
+}
 LEADS = [(1, 1, 0), (3, 2, 0), (3, 3, 1)]  # size, kernel, pad: one axis more, never "flat_planes"
 
 
@@ -49,6 +54,8 @@ def slide_down(n, itemsize):
         for kernel, pads, dilation in windows:
             i = next(turn)
             rows = ROWS[i % 10]
+            if kernel in SQUARES:
+                rows = SQUARES[kernel][i % len(SQUARES[kernel])]
             size = out + (kernel - 1) * dilation - sum(pads)
             one = out == 1 and rows[0] + sum(rows[2]) == (rows[1] - 1) * rows[3] + 1
             if size > 0 and not one:
@@ -161,7 +168,7 @@ def planned(strategy, shape, name, kernel, isa, **attributes):
         found = [strategy]
         sizes = shape[-len(kernel) :] if attributes["layout"] != "NHWC" else shape[1:-1]
         cut = any(size <= k for size, k in zip(sizes[-2:], kernel[-2:], strict=True))
-        if strategy == "slide_down" and (cut or not 3 <= max(kernel[-2:]) <= 5):
+        if strategy == "slide_down" and (cut or kernel[-2:] not in ((3, 3), (5, 5))):
             found = ["slide_down", "bands"]  # (taps that are never elements do not count)
         if strategy == "apart" and kernel[-1] == 2 and running.builds()[isa].MASKS:
             found = ["stride_two"]

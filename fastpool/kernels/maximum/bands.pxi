@@ -61,6 +61,11 @@ cdef inline bint planes_inside(const Problem *p, const Tile *tile, const View *x
     return p.batch * p.channels * plane_bytes < FAR_BYTES
 
 
+cdef inline bint has_one_column_each(const Window *cols) noexcept nogil:
+    """Is each window one column, and each column a window's?"""
+    return cols.kernel == 1 and cols.stride == 1 and cols.begin == 0 and cols.out == cols.size
+
+
 cdef vec_flag pool_bands(const number *src, Py_ssize_t src_row, Py_ssize_t first, const View *x,
                          const View *y, const Work *work, Scratch *scratch) noexcept nogil:
     """Pool a channels-first tile. If there is a NaN under it, the outputs are undefined.
@@ -77,6 +82,8 @@ cdef vec_flag pool_bands(const number *src, Py_ssize_t src_row, Py_ssize_t first
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(number), data, plane, r
     cdef Py_ssize_t cols = tile.col_hi - tile.col_lo, pitch = band_pitch(p, tile, lanes, &data)
     cdef vec_flag nan = flag_none()
+    cdef bint in_place = has_one_column_each(&p.cols)   # rows are results
+    cdef number *to
     cdef Planes planes
     cdef Pass run
     if scratch.margins != tile.col:
@@ -86,7 +93,7 @@ cdef vec_flag pool_bands(const number *src, Py_ssize_t src_row, Py_ssize_t first
     dense = band if pool.in_place else <number *>area_of(pool, work.scratch, DENSE)
     set_pass_of_rows(&run, work)
     run.nan = &nan
-    if planes_inside(p, tile, x):
+    if not in_place and planes_inside(p, tile, x):
         planes.count, planes.source, planes.target = tile.planes, x.channel, tile.rows * pitch
         for r in range(tile.rows):
             border_row(band + r * pitch + tile.left, src, src_row, cols, tile.row + r, &planes,
@@ -95,8 +102,11 @@ cdef vec_flag pool_bands(const number *src, Py_ssize_t src_row, Py_ssize_t first
         for plane in range(tile.planes):
             if plane > 0:
                 src = <const number *>x.data + input_offset(p, x, tile, plane) + first
-            row_pass(band + plane * tile.rows * pitch + tile.left, pitch, src, src_row, cols, &run)
-    if flag_any(nan):
+            to = band + plane * tile.rows * pitch + tile.left
+            if in_place:
+                to = y_data + output_offset(p, y, tile, plane)
+            row_pass(to, y.row if in_place else pitch, src, src_row, cols, &run)
+    if in_place or flag_any(nan):
         return nan
     if tile.planes == 1 or planes_touch(p, y):
         column_pass(y_data + output_offset(p, y, tile, 0), y.row, band, dense, pitch, &p.cols,

@@ -1,17 +1,16 @@
-# Takes:   stride 1 along both axes, windows of 3 to 5 taps along the longer one, tiles of at most 8
-#          vectors a row; needs masks
+# Takes:   3 x 3 and 5 x 5 at stride 1, tiles of at most 8 vectors a row; needs masks
 # Reads:   the input in place; lanes outside are replaced as they are loaded
 # Scratch: none; keys of a tile with a NaN (SLAB, POOLED)
 # Wins:    float32 1x192x28x28 k3 99 -> 82 us, 1x512x40x40 k5 855 -> 606; uint8 306 -> 139
 #          (AVX-512). AVX2 loses with blends for masks (1x256x20x20 k5 124 -> 235), so it declines
-#          there. Other windows lose: 0.8 by 2 taps, 0.9 by 6 to 8 (17 random layers, AVX-512).
+#          there. Other windows lose: 0.75 to 0.95 by 1 x 3 to 5 x 4 (30 layers each, AVX-512), but
+#          1.2 of bytes with padding.
 #
 # A column of vectors slides down the rows. The windows of one row are unaligned loads. The last
 # rows stay in registers.
 
 cdef enum:
-    SMALL_TAPS = 5          # along one axis
-    SLIDING_ROWS = 8        # a power of 2, so that a place in a ring needs no division
+    SMALL_TAPS = 5          # along one axis, at most
 
 
 cdef struct Slide:          # a sequence of windows, each one step below the last
@@ -20,22 +19,6 @@ cdef struct Slide:          # a sequence of windows, each one step below the las
     Py_ssize_t count        # windows
     Py_ssize_t target       # elements from one output to the next
     Py_ssize_t nbytes       # of each output
-
-
-cdef inline vec_t max_across(const number *src, Py_ssize_t row, const Source *s, const Taps *taps,
-                             const byte_mask *masks, vec_flag *nan) noexcept nogil:
-    """Return the maximum along one row, a window per lane."""
-    cdef const number *at = src + row * s.row
-    cdef Py_ssize_t count = taps.count, t
-    cdef vec_t best, last
-    if not 0 <= row < s.rows:
-        return vec_lowest(src)
-    best = load_tap(at + taps.offsets[0], mask_of(masks, 0))
-    last = load_tap(at + taps.offsets[count - 1], mask_of(masks, count - 1))
-    for t in range(1, count - 1):
-        best = vec_max(best, load_tap(at + taps.offsets[t], mask_of(masks, t)), src)
-    nan[0] = nan_or(nan[0], best, last, src)
-    return vec_max(best, last, src)
 
 
 cdef struct FewTaps:        # three or five taps of a row, kept in registers
@@ -97,25 +80,6 @@ cdef inline void slide_square(number *dst, const number *src, const Source *s, c
         at, dst = at + 2 * jump, dst + 2 * dst_step
 
 
-cdef void slide(number *dst, const number *src, const Source *s, const Slide *way,
-                const Taps *taps, const byte_mask *masks, Py_ssize_t kernel,
-                vec_flag *nan) noexcept nogil:
-    """Pool windows of `kernel` rows, up to SMALL_TAPS."""
-    cdef vec_t ring[SLIDING_ROWS]
-    cdef vec_t best
-    cdef Py_ssize_t row = way.row, step = way.step, count = way.count, i, t
-    for i in range(kernel - 1):
-        ring[i] = max_across(src, row + i * step, s, taps, masks, nan)
-    row += (kernel - 1) * step
-    for i in range(count):
-        ring[(i + kernel - 1) % SLIDING_ROWS] = max_across(src, row, s, taps, masks, nan)
-        best = ring[i % SLIDING_ROWS]
-        for t in range(1, kernel):
-            best = vec_max(best, ring[(i + t) % SLIDING_ROWS], src)
-        store_lanes(dst, best, way.nbytes)
-        dst, row = dst + way.target, row + step
-
-
 cdef vec_flag pool_slide_down(number *dst, const Target *to, const number *src, const Source *s,
                               const Work *work) noexcept nogil:
     """Pool a tile; `src` is its first element."""
@@ -132,18 +96,15 @@ cdef vec_flag pool_slide_down(number *dst, const Target *to, const number *src, 
     cdef const number *at
     cdef vec_flag nan = flag_none()
     cdef bint inner, five = count == 5
-    cdef bint square = count == rows.kernel and (count == 3 or five)
     cdef FewTaps few
     cdef Slide way
     way.step, way.target = rows.dilation, to.row * rows.dilation
-    square = square and top + (count - 1) * way.step >= 0
     # A NaN survives as the last operand of a maximum. Every column is the last tap of some output,
     # or is met by the tap that reads the first column for output 0 (`tracks_every_nan`). With that
     # tap in the last place but one, a single comparison finds every NaN.
     set_taps(&taps, count, cols.dilation)
-    if count > 2:
-        t = imin(imax(cols.begin, 0) // cols.dilation, count - 2)
-        taps.offsets[t], taps.offsets[count - 2] = taps.offsets[count - 2], taps.offsets[t]
+    t = imin(imax(cols.begin, 0) // cols.dilation, count - 2)
+    taps.offsets[t], taps.offsets[count - 2] = taps.offsets[count - 2], taps.offsets[t]
     while o < n:
         if n >= lanes:
             o = imin(o, n - lanes)
@@ -163,17 +124,13 @@ cdef vec_flag pool_slide_down(number *dst, const Target *to, const number *src, 
                 out = dst + plane * to.plane + residue * to.row + o
                 at = src + plane * s.plane + start + o
                 way.row, way.count = top + residue, ceil_div(tile.rows - residue, way.step)
-                if square and five:
-                    if inner:
-                        slide_square(out, at, s, &way, &few, True, False, &nan)
-                    else:
-                        slide_square(out, at, s, &way, &few, True, True, &nan)
-                elif square:
-                    if inner:
-                        slide_square(out, at, s, &way, &few, False, False, &nan)
-                    else:
-                        slide_square(out, at, s, &way, &few, False, True, &nan)
+                if five and inner:
+                    slide_square(out, at, s, &way, &few, True, False, &nan)
+                elif five:
+                    slide_square(out, at, s, &way, &few, True, True, &nan)
+                elif inner:
+                    slide_square(out, at, s, &way, &few, False, False, &nan)
                 else:
-                    slide(out, at, s, &way, &taps, NULL if inner else masks, rows.kernel, &nan)
+                    slide_square(out, at, s, &way, &few, False, True, &nan)
         o += lanes
     return nan

@@ -1,4 +1,52 @@
-# Add rows of tall windows that overlap. Each row of parts is half of several trees, so the time
+# Add rows of tall windows.
+
+cdef void add_down_bytes(char *bands, Passes *t, const char *src, const Block *b, Py_ssize_t row,
+                         Py_ssize_t stop, bint in_doubles) noexcept nogil:
+    """Set the sums down the columns of rows of windows of bytes, which are exact in any order.
+
+    If windows share most of their rows, others enter and leave the sums of the window before.
+    """
+    cdef const Window *w = &b.average.frame.problem.rows
+    cdef Py_ssize_t cols = b.tile.col_hi - b.tile.col_lo, size = 8 if in_doubles else 4
+    cdef Py_ssize_t c, lo, hi, row_sums
+    cdef char *to
+    cdef bytes_t a
+    a.pitch, a.n = b.x.row, b.tile.channels
+    a.flip = 128 if b.average.frame.problem.code == I8 else 0
+    if t.trees.col == a.n:                  # neighbours in memory are one run
+        a.n, cols = a.n * cols, imin(cols, 1)
+    row_sums = round_up(a.n, VEC_BYTES // 2)
+    src -= b.tile.row_lo * a.pitch
+    while row < stop:
+        lo = imin(w.size, imax(0, window_start(w, row)))
+        hi = imax(lo, imin(w.size, window_stop(w, row)))
+        a.bias = <float>(a.flip * (hi - lo))
+        a.leave = src
+        if t.kept != src or lo < t.lo or hi < t.hi or hi - lo <= lo - t.lo + hi - t.hi:
+            t.lo = t.hi = lo
+            a.leave = NULL                  # sums begin
+        a.entering, a.leaving = hi - t.hi, lo - t.lo
+        t.kept = src
+        if a.entering > MOST_BYTE_ROWS:
+            t.kept = NULL
+        for c in range(cols):
+            to = bands + c * a.n * size
+            a.sums = <int16_t *>doubles(b.average, b.scratch, TALL) + c * row_sums
+            a.to = <float *>to
+            if in_doubles:
+                a.to = <float *>(a.sums + (cols - c) * row_sums)
+            a.enter = src + t.hi * a.pitch + c * t.trees.col
+            if a.leave != NULL:
+                a.leave = src + t.lo * a.pitch + c * t.trees.col
+            add_bytes(&a)
+            if in_doubles:
+                to_doubles_of(F32)(to, a.to, a.n, -1)
+        t.lo, t.hi = lo, hi
+        bands += b.average.band * size
+        row += 1
+
+
+# Those of other elements that overlap. Each row of parts is half of several trees, so the time
 # hardly grows with the window.
 
 cdef void add_tall(acc_t *bands, const acc_t *src, Py_ssize_t pitch, Py_ssize_t col_step,

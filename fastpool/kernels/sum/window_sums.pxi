@@ -25,6 +25,9 @@ cdef struct Passes:                     # what the planes of a tile have in comm
     bint one_run                        # are rows neighbours, which become lines as one?
     bint converts                       # all rows under some rows of windows become lines, once
     bint tall                           # tall_windows.pxi
+    bint bytes                          # rows enter and leave sums (tall_windows.pxi)
+    const char *kept                    # the plane whose sums are kept, and their rows: of bytes
+    Py_ssize_t lo, hi
     bint pixels                         # squares.pxi
 
 
@@ -71,6 +74,7 @@ cdef void begin_passes(Passes *t, const Block *b, part_t *part, int word,
         t.converts &= rows.out > 1 and (a.block_rows * rows.kernel > MOST_TIMES * a.lines
                                         or a.tall > 0)
     t.pixels = False
+    t.bytes, t.kept = a.tall > 0 and (code == I8 or code == U8) and t.flat, NULL
     t.tall = a.tall > 0 and ((trees.direct and t.flat) or t.converts)
     begin_trees(&t.down, n, a.pitch, tag)   # (a copy of all axes would take 0.1 us)
     t.down.cols, t.down.zeros = cols, trees.zeros
@@ -222,7 +226,9 @@ cdef void sum_down(acc_t *bands, Passes *t, const char *src, const Block *b, Py_
     """Set the sums down the columns of some rows of windows. `src` begins the plane of the tile."""
     if not t.has_margins:
         clear_margins(bands, t, b)
-    if t.converts:
+    if t.bytes:
+        add_down_bytes(<char *>(bands + t.left), t, src, b, row, stop, sizeof(acc_t) == 8)
+    elif t.converts:
         add_down_lines(bands + t.left, t, src, b, row, stop)
     else:
         add_down(bands + t.left, &t.trees, t.flat, t.tall, src, b.x.row, b, row, stop)

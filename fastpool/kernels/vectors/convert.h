@@ -172,6 +172,80 @@ static int64_t sum_of_bytes(const char *p, ptrdiff_t n, int is_signed) {
     return is_signed ? sum - 128 * ((n + VEC_BYTES - 1) / VEC_BYTES * VEC_BYTES) : sum;
 }
 
+/* ---- rows of bytes that enter and leave sums of 16 bits, without a sign ---- */
+
+enum { MOST_BYTE_ROWS = 128 }; /* that such a sum holds */
+typedef VECTOR(uint8_t, VEC_BYTES / 2) half_u8;
+INLINE vec_i16 widened(half_u8 v) {
+#if VEC_BYTES == 64
+    return (vec_i16)_mm512_cvtepu8_epi16((__m256i)v);
+#elif VEC_BYTES == 32
+    return (vec_i16)_mm256_cvtepu8_epi16((__m128i)v);
+#else
+    return __builtin_convertvector(v, vec_i16);
+#endif
+}
+INLINE vec_f32 half_as_floats(const int16_t *p) {
+    shorts_t v;
+    memcpy(&v, p, sizeof v);
+#ifdef TO_FLOATS_LANES
+    return (vec_f32)floats_of_shorts(v);
+#else
+    return __builtin_convertvector(__builtin_convertvector(v, vec_i32), vec_f32);
+#endif
+}
+/* Add rows to n sums, and subtract others. Sums that begin here are not kept if they are of more
+ * than MOST_BYTE_ROWS rows. */
+typedef struct {
+    float *to;     /* gets the sums */
+    int16_t *sums; /* a vector for half a vector of bytes, of which the last may overlap */
+    const char *enter, *leave; /* NULL if sums begin here */
+    ptrdiff_t entering, leaving, pitch, n;
+    uint8_t flip; /* 128 is added to signed bytes */
+    float bias;   /* what sums exceed theirs by */
+} bytes_t;
+
+INLINE void add_some_bytes(const bytes_t *a, ptrdiff_t i, size_t some) {
+    enum { L = VEC_BYTES / 2 };
+    int16_t *sums = a->sums + (i + L - 1) / L * L;
+    vec_i16 v = a->leave ? (vec_i16)vec_load(sums) : (vec_i16){0};
+    vec_f32 low = (vec_f32){0} - a->bias, high = low;
+    half_u8 bytes = {0}, flip = (half_u8){0} + a->flip;
+    const char *p = a->enter + i;
+    for (ptrdiff_t left = a->entering; left > 0;) {
+        const ptrdiff_t count = left < MOST_BYTE_ROWS ? left : MOST_BYTE_ROWS;
+        for (ptrdiff_t r = 0; r < count; r++, p += a->pitch) {
+            memcpy(&bytes, p, some);
+            v += widened(bytes ^ flip);
+        }
+        left -= count;
+        if (left > 0) {
+            vec_store(sums, (vec_t)v);
+            low += half_as_floats(sums), high += half_as_floats(sums + L / 2);
+            v = (vec_i16){0};
+        }
+    }
+    p = a->leave + i;
+    for (ptrdiff_t r = 0; r < a->leaving; r++, p += a->pitch) {
+        memcpy(&bytes, p, some);
+        v -= widened(bytes ^ flip);
+    }
+    vec_store(sums, (vec_t)v);
+    vec_f32 all[] = {low + half_as_floats(sums), high + half_as_floats(sums + L / 2)};
+    memcpy(a->to + i, all, some * sizeof(float));
+}
+static void add_bytes(const bytes_t *a) {
+    enum { L = VEC_BYTES / 2 };
+    if (a->n < L) {
+        add_some_bytes(a, 0, (size_t)a->n);
+        return;
+    }
+    for (ptrdiff_t i = 0; i < a->n; i += L) {
+        if (i > a->n - L) i = a->n - L;
+        add_some_bytes(a, i, L);
+    }
+}
+
 /* ---- is one of n floats a NaN? ---- */
 
 #define NANS_FLOAT(V, v) (vec_t)((V)(v) != (V)(v))

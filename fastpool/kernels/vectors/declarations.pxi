@@ -219,6 +219,16 @@ cdef extern from "kernels/vectors/convert.h" nogil:
     convert_t to_floats_of(int)
     convert_t to_doubles_of(int)
     convert_t to_words_of(int)
+    enum: MOST_BYTE_ROWS
+    ctypedef struct bytes_t:
+        float *to
+        int16_t *sums
+        const char *enter
+        const char *leave
+        Py_ssize_t entering, leaving, pitch, n
+        uint8_t flip
+        float bias
+    void add_bytes(const bytes_t *)
     int64_t sum_of_bytes(const char *, Py_ssize_t, bint)
     bint contains_nan(const char *, Py_ssize_t, int)
 
