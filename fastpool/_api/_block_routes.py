@@ -1,8 +1,8 @@
 """Choose how blocks are reduced: by the poolings, or by the kernels of blocks.
 
-Maxima, minima, means and sums of whole arrays are poolings with ``strides=kernel_shape``. Means and
-sums of floats some of which are missing are poolings that ignore NaN: their order of additions is
-that of the poolings. All else is what the kernels of blocks are for.
+Maxima, minima, means and sums of whole arrays are poolings with ``strides=kernel_shape``. If some
+elements are missing, a copy is pooled that has NaN, or the lowest number, in their places. So the
+order of additions is that of the poolings. All else is what the kernels of blocks are for.
 """
 
 import dataclasses
@@ -11,14 +11,15 @@ import math
 import numpy as np
 
 from .._planning.arguments import MOST
-from .._planning.dtypes import is_float
-from .._running.blocks import bits_of, reduce_by_kernels
+from .._planning.dtypes import ELEMENT_TYPES, ITEMSIZE, is_float
+from .._running.blocks import fill, reduce_by_kernels
 from .average import avg_pool
 from .maximum import max_pool
 from .minimum import min_pool
 
 # Elements with missing ones are copied in slabs of blocks, which fit the second-level cache.
 SLAB_BYTES = 1 << 20
+_ROUNDED = {"half_even": np.rint, "trunc": np.trunc, "floor": np.floor}
 
 
 def reduce_into(plan, x, where, y, counts):
@@ -32,13 +33,15 @@ def reduce_into(plan, x, where, y, counts):
         _pool(plan, x, y)
         if counts is not None:
             _count(plan, x, where, counts)
-    elif plan.function in ("mean", "sum") and is_float(plan.dtype):
+        return
+    kind = _kind(plan, counts)
+    if kind is not None:
         if _is_long(plan):
             raise ValueError(
                 f"block_size: expected at most {MOST // 2} elements along an axis for the "
                 f"{plan.function} of floats, got {max(map(min, plan.blocks, plan.taken))}"
             )
-        _reduce_slabs(plan, x, where, y, counts)
+        _reduce_slabs(plan, kind, x, where, y, counts)
     else:
         reduce_by_kernels(plan, x, where, y, counts)
 
@@ -98,52 +101,90 @@ def _window(extent, block):
     return block, max(0, block - extent)
 
 
-def _reduce_slabs(plan, x, where, y, counts):
-    """Add floats of which some may be missing, slab by slab along the first axis."""
+def _kind(plan, counts):
+    """Return the type in which elements are pooled of which some are missing, or None.
+
+    Integers become floats: their sums are exact, and their means so near to those of the integers
+    that they are rounded to the same numbers.
+    """
+    if is_float(plan.dtype) and plan.function in ("mean", "sum"):
+        return plan.dtype
+    if plan.need != 1 or counts is not None or plan.dtype == "bool" or _is_long(plan):
+        return None
+    if plan.function in ("max", "min"):
+        return plan.dtype
+    if plan.function != "mean" or plan.result_dtype != plan.dtype or plan.rounding not in _ROUNDED:
+        return None
+    nbytes, taps = ITEMSIZE[plan.dtype], math.prod(map(min, plan.blocks, plan.taken))
+    if nbytes <= 2 and taps <= 1 << 7:
+        return "float32"
+    return "float64" if nbytes <= 4 and taps <= 1 << 19 else None
+
+
+def _reduce_slabs(plan, kind, x, where, y, counts):
+    """Pool elements of which some are missing, slab by slab along the first axis."""
     block = min(plan.blocks[0], x.shape[0])
-    slab = max(1, SLAB_BYTES // max(1, x.nbytes // x.shape[0] * block))
-    part = dataclasses.replace(plan, ignores_nan=True)
+    slab = max(1, SLAB_BYTES // (x.size // x.shape[0] * ITEMSIZE[kind] * block))
+    native = x.dtype.newbyteorder("=")
+    dtype = native if kind == plan.dtype else kind
+    # (One copy of a slab for all: memory that is new takes as long as the pooling.)
+    copy = np.empty((min(slab * block, x.shape[0]), *x.shape[1:]), dtype)
+    reduce = _add_slab if is_float(plan.dtype) and plan.function in ("mean", "sum") else _pool_slab
     for start in range(0, y.shape[0], slab):
         at, read = slice(start, start + slab), slice(start * block, (start + slab) * block)
+        part = np.require(x[read], native, "CA")
         with np.errstate(all="ignore"):  # signalling NaN
-            _reduce_slab(
-                plan, part, x[read], None if where is None else where[read], y[at],
-                None if counts is None else counts[at],
+            reduce(
+                plan, kind, part, None if where is None else np.ascontiguousarray(where[read]),
+                copy[: len(part)], y[at], None if counts is None else counts[at],
             )  # fmt: skip
 
 
-def _reduce_slab(plan, part, x, where, y, counts):
-    x = x.astype(x.dtype.newbyteorder("="), copy=False)
-    there = where
-    if plan.nodata is not None:
-        there = _differs(x, plan.nodata)
-        if where is not None:
-            there &= where
-    values = x
-    if there is not None:
-        # Set all bits, which makes a NaN, where nothing is there: three times as fast as np.where.
-        lost = np.negative((there.view(np.int8) == 0).view(np.int8))
-        values = np.bitwise_or(x.view(f"i{x.itemsize}"), lost).view(x.dtype)
-    _pool(part, values, y)
+def _pool_slab(plan, kind, x, where, copy, y, counts):
+    """Pool maxima, minima and means of integers. NaN, or the lowest number, is what is missing."""
+    filler = math.nan
+    if plan.function in ("max", "min") and not plan.ignores_nan:
+        filler = getattr(ELEMENT_TYPES[kind], "lowest" if plan.function == "max" else "highest")
+    part = dataclasses.replace(
+        plan, dtype=kind, result_dtype=kind, rounding="half_even", ignores_nan=filler != filler
+    )
+    wild = fill(plan, kind, x, where, copy, filler)
+    pooled = y if kind == plan.dtype else np.empty(y.shape, kind)
+    _pool(part, copy, pooled)
+    if filler == plan.missing:
+        return
+    lost = np.isnan(pooled) if part.ignores_nan else pooled == filler
+    if kind != plan.dtype:
+        _ROUNDED[plan.rounding](pooled, out=pooled)
+    if lost.any():
+        if wild:  # (an element that is there is the filler)
+            return reduce_by_kernels(plan, x, where, y, None)
+        pooled[lost] = plan.missing
+    if pooled is not y:
+        y[...] = pooled
+
+
+def _add_slab(plan, kind, x, where, copy, y, counts):
+    """Add floats, or average them. NaN is what is missing."""
+    part = dataclasses.replace(plan, ignores_nan=True)
+    # (Sums of smaller ones are finite.)
+    large = {"float16": 2.0**15, "float64": 2.0**512}.get(kind, 2.0**64)
+    wild = fill(plan, kind, x, where, copy, math.nan, large)
+    _pool(part, copy, y)
     flags = None
-    if not plan.ignores_nan and np.isnan(x.min()):
+    if wild and not plan.ignores_nan and np.isnan(x.min()):
         spoiled = np.isnan(x)
-        if there is not None:
-            spoiled &= there
+        if where is not None:
+            spoiled &= where
         flags = np.empty(y.shape, bool)
         _pool(dataclasses.replace(part, dtype="bool", function="max"), spoiled, flags)
     # A pooling gives NaN if all is missing.
-    if counts is None and (plan.need > 1 or flags is not None or np.isnan(y).any()):
+    lost = np.isnan(y)
+    if counts is None and (plan.need > 1 or flags is not None or (wild and lost.any())):
         counts = np.empty(y.shape, np.int64)
     if counts is not None:
         _count(plan, x, where, counts)
-        y[counts < max(1, plan.need)] = plan.missing if plan.need else 0
+        lost = counts < max(1, plan.need)
+    y[lost] = plan.missing if plan.need else 0
     if flags is not None:
-        y[flags if counts is None else flags & (counts >= plan.need)] = np.nan
-
-
-def _differs(x, nodata):
-    """Return where floats are not equal to a number, also if the caller flushes subnormals."""
-    integers = x.view(f"i{x.itemsize}")
-    bits = integers.dtype.type(bits_of(nodata, x.dtype))
-    return (integers << 1) != 0 if nodata == 0 else integers != bits
+        y[flags & (counts >= plan.need)] = np.nan

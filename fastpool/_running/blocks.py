@@ -11,7 +11,7 @@ import numpy as np
 
 from .._planning.arguments import ROUNDINGS
 from .._planning.blocks import FUNCTIONS, Blocks
-from .._planning.dtypes import CODES
+from .._planning.dtypes import CODES, is_float
 from . import builds, threads
 
 # Results of these types are computed as float64, and rounded by NumPy.
@@ -50,6 +50,26 @@ def reduce_by_kernels(plan: Blocks, x, where, y, counts):
     if into is not y:
         with np.errstate(over="ignore", invalid="ignore"):
             y[...] = into
+
+
+def fill(plan: Blocks, kind, x, where, to, filler, large=None):
+    """Copy elements to an array of a type, with a filler for those that are missing.
+
+    Return whether one that is there equals the filler, is a NaN, or is larger than `large`. All
+    arrays are contiguous.
+    """
+    nodata = 0 if plan.nodata is None else bits_of(plan.nodata, to.dtype)
+    most = 2 ** (8 * to.itemsize - 1) - 1
+    rule = (
+        CODES[plan.dtype], CODES[kind], plan.nodata is not None, nodata,
+        is_float(kind) and plan.nodata == 0, bits_of(filler, to.dtype),
+        most if large is None else bits_of(large, to.dtype),
+        bits_of(np.inf, to.dtype) if plan.ignores_nan else most,
+    )  # fmt: skip
+    kernels, work = builds.active(), x.nbytes + to.nbytes
+    arrays = (None if a is None else a.view(f"u{a.itemsize}") for a in (x, where, to))
+    count = threads.effective_threads(plan.num_threads, work, kernels.max_threads)
+    return kernels.filled(rule, *arrays, count, threads.rule(plan.num_threads, work))
 
 
 def bits_of(value, dtype):

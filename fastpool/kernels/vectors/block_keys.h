@@ -283,6 +283,29 @@ static KEY *OF_KEY(sort_list)(KEY *list, KEY *other, ptrdiff_t n) {
     return list;
 }
 
+/* Set the mode of a list by a table of counts. Return 0 if that takes many steps: of many keys. */
+static int OF_KEY(tally)(KEY *mode, const KEY *list, ptrdiff_t n) {
+    KEY keys[1 << MOST_SLOT_BITS];
+    ptrdiff_t counts[1 << MOST_SLOT_BITS], most = 0, steps = 2 * n, next;
+    int bits = 6;
+    while (bits < MOST_SLOT_BITS && (ptrdiff_t)1 << bits < 2 * n) bits++;
+    memset(counts, 0, sizeof(*counts) << bits);
+    for (ptrdiff_t i = 0; i < n; i = next) {
+        const KEY key = list[i];
+        size_t at = (size_t)((uint64_t)key * 0x9e3779b97f4a7c15 >> (64 - bits));
+        for (next = i + 1; next < n && list[next] == key; next++) {} /* (labels are in runs) */
+        while (counts[at] && keys[at] != key) {
+            if (--steps < 0) return 0;
+            at = (at + 1) & (((size_t)1 << bits) - 1);
+        }
+        keys[at] = key;
+        counts[at] += next - i;
+        if (counts[at] > most || (counts[at] == most && key < *mode))
+            most = counts[at], *mode = key;
+    }
+    return 1;
+}
+
 static void OF_KEY(list_spread)(block_lanes_t *to, const KEY *keys, double *x, ptrdiff_t n,
                                 const block_rule_t *rule, const key_rule_t *r) {
     double scale = 1, variance;
@@ -330,11 +353,13 @@ static void OF_KEY(list)(block_lanes_t *to, void *elements, void *work, ptrdiff_
         for (ptrdiff_t i = 1; i < n; i++) best = keys[i] > best ? keys[i] : best;
         OF_KEY(restore)(to->bits, &best, 1, &r);
     } else if (function == B_MODE) {
-        ptrdiff_t longest = 0, start = 0;
-        keys = OF_KEY(sort_list)(keys, (KEY *)work, n);
-        for (ptrdiff_t i = 0; i < n; i++) {
-            if (keys[i] != keys[start]) start = i;
-            if (i - start + 1 > longest) longest = i - start + 1, best = keys[i];
+        if (!OF_KEY(tally)(&best, keys, n)) {
+            ptrdiff_t longest = 0, start = 0;
+            keys = OF_KEY(sort_list)(keys, (KEY *)work, n);
+            for (ptrdiff_t i = 0; i < n; i++) {
+                if (keys[i] != keys[start]) start = i;
+                if (i - start + 1 > longest) longest = i - start + 1, best = keys[i];
+            }
         }
         OF_KEY(restore)(to->bits, &best, 1, &r);
     } else if (function == B_MEDIAN) {
@@ -360,6 +385,24 @@ static void OF_KEY(list)(block_lanes_t *to, void *elements, void *work, ptrdiff_
         to->by[0] = function == B_MEAN ? n : 1;
         set_quotients(to, rule, 1, 0);
     }
+}
+
+/* Copy a row of elements, with the filler where one is missing. Return whether one is wild. */
+static VECTORISED int OF_KEY(fill)(void *to, const void *from, const uint8_t *there, ptrdiff_t n,
+                                   const fill_t *f) {
+    const KEY *x = (const KEY *)from;
+    const KEY first = (KEY)f->nodata, most = (KEY)f->most;
+    const KEY second = f->zeros ? (KEY)(first ^ KEY_TOP) : first;
+    const KEY has_nodata = f->has_nodata ? -1 : 0, filler = (KEY)f->filler, last = (KEY)f->last;
+    KEY wild = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        KEY none = (KEY)((x[i] == first || x[i] == second ? -1 : 0) & has_nodata);
+        KEY size = x[i] & KEY_MOST;
+        none |= (KEY)((there[i] ? 0 : -1) | (size > last ? -1 : 0));
+        wild |= (KEY)((size > most || x[i] == filler ? -1 : 0) & ~none);
+        ((KEY *)to)[i] = none ? filler : x[i];
+    }
+    return wild != 0;
 }
 
 #undef KEY_TOP

@@ -14,6 +14,7 @@
 #include "quotients.h"
 
 enum { LANES = 64, MOST_TAPS = 64 }; /* MOST_TAPS: of blocks in columns; fits int8_t */
+enum { MOST_SLOT_BITS = 11 }; /* of a table of keys, which stays in the first-level cache */
 
 /* Compilers that unroll such loops make three times the code. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -50,6 +51,20 @@ typedef struct {
     double x[LANES];
     uint64_t bits[LANES]; /* of results */
 } block_lanes_t;
+
+/* Elements in a row, of which some are missing. */
+typedef struct {
+    int64_t code, result; /* of the elements and of those that they become: integers, or floats */
+    /* Of results. zeros: both zeros are missing. Magnitudes beyond `last` are missing. Those beyond
+     * `most` are wild, and so are elements that equal the filler. */
+    int64_t has_nodata, nodata, zeros, filler, most, last;
+    int wild; /* is one that is there? */
+    const char *x;
+    const uint8_t *where; /* or NULL */
+    char *to;
+    ptrdiff_t n;
+} fill_t;
+enum { FILLED = 1024 }; /* at a time */
 
 static int is_float_code(int code) { return code <= F64; }
 static int is_unsigned_code(int code) { return code >= U8 && code <= U64; }
@@ -442,6 +457,26 @@ static void reduce_list(block_lanes_t *to, void *list, void *work, ptrdiff_t n,
                         const block_rule_t *rule) {
     to->count[0] = n;
     BY_BYTES(dtype_bytes[rule->code], list, to, list, work, n, rule);
+}
+
+/* ---- elements, with a filler where one is missing ---- */
+
+static void fill_missing(fill_t *f, ptrdiff_t at, ptrdiff_t n) {
+    const int size = dtype_bytes[f->result];
+    const convert_t convert = f->code == f->result ? NULL
+                              : f->result == F32   ? to_floats_of((int)f->code)
+                                                   : to_doubles_of((int)f->code);
+    uint8_t ones[FILLED];
+    double row[FILLED];
+    int wild = 0;
+    memset(ones, 1, sizeof(ones));
+    for (ptrdiff_t end = at + n; at < end; at += FILLED) {
+        const ptrdiff_t m = end - at < FILLED ? end - at : FILLED;
+        const void *x = f->x + at * dtype_bytes[f->code];
+        if (convert) convert(row, x, m, 0), x = row;
+        wild |= BY_BYTES(size, fill, f->to + at * size, x, f->where ? f->where + at : ones, m, f);
+    }
+    if (wild) __atomic_store_n(&f->wild, 1, __ATOMIC_RELAXED);
 }
 
 /* ---- results ---- */
