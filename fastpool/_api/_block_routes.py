@@ -34,7 +34,7 @@ def reduce_into(plan, x, where, y, counts):
         if counts is not None:
             _count(plan, x, where, counts)
         return
-    kind = _kind(plan, counts)
+    kind = _kind(plan)
     if kind is not None:
         if _is_long(plan):
             raise ValueError(
@@ -101,7 +101,7 @@ def _window(extent, block):
     return block, max(0, block - extent)
 
 
-def _kind(plan, counts):
+def _kind(plan):
     """Return the type in which elements are pooled of which some are missing, or None.
 
     Integers become floats: their sums are exact, and their means so near to those of the integers
@@ -109,7 +109,7 @@ def _kind(plan, counts):
     """
     if is_float(plan.dtype) and plan.function in ("mean", "sum"):
         return plan.dtype
-    if plan.need != 1 or counts is not None or plan.dtype == "bool" or _is_long(plan):
+    if plan.dtype == "bool" or _is_long(plan) or not plan.need:
         return None
     if plan.function in ("max", "min"):
         return plan.dtype
@@ -126,60 +126,46 @@ def _reduce_slabs(plan, kind, x, where, y, counts):
     block = min(plan.blocks[0], x.shape[0])
     slab = max(1, SLAB_BYTES // (x.size // x.shape[0] * ITEMSIZE[kind] * block))
     native = x.dtype.newbyteorder("=")
-    dtype = native if kind == plan.dtype else kind
     # (One copy of a slab for all: memory that is new takes as long as the pooling.)
-    copy = np.empty((min(slab * block, x.shape[0]), *x.shape[1:]), dtype)
-    reduce = _add_slab if is_float(plan.dtype) and plan.function in ("mean", "sum") else _pool_slab
+    shape = min(slab * block, x.shape[0]), *x.shape[1:]
+    copy = np.empty(shape, native if kind == plan.dtype else kind)
     for start in range(0, y.shape[0], slab):
         at, read = slice(start, start + slab), slice(start * block, (start + slab) * block)
         part = np.require(x[read], native, "CA")
         with np.errstate(all="ignore"):  # signalling NaN
-            reduce(
+            _reduce_slab(
                 plan, kind, part, None if where is None else np.ascontiguousarray(where[read]),
                 copy[: len(part)], y[at], None if counts is None else counts[at],
             )  # fmt: skip
 
 
-def _pool_slab(plan, kind, x, where, copy, y, counts):
-    """Pool maxima, minima and means of integers. NaN, or the lowest number, is what is missing."""
-    filler = math.nan
-    if plan.function in ("max", "min") and not plan.ignores_nan:
+def _reduce_slab(plan, kind, x, where, copy, y, counts):
+    """Pool a copy that has NaN, or the lowest number, where an element is missing."""
+    adds, filler, large = plan.function in ("mean", "sum"), math.nan, None
+    if adds:  # (sums of smaller ones are finite)
+        large = {"float16": 2.0**15, "float64": 2.0**512}.get(kind, 2.0**64)
+    elif not plan.ignores_nan:
         filler = getattr(ELEMENT_TYPES[kind], "lowest" if plan.function == "max" else "highest")
-    part = dataclasses.replace(
-        plan, dtype=kind, result_dtype=kind, rounding="half_even", ignores_nan=filler != filler
-    )
-    wild = fill(plan, kind, x, where, copy, filler)
-    pooled = y if kind == plan.dtype else np.empty(y.shape, kind)
-    _pool(part, copy, pooled)
-    if filler == plan.missing:
-        return
-    lost = np.isnan(pooled) if part.ignores_nan else pooled == filler
+    wild = fill(plan, kind, x, where, copy, filler, large)
+    part = dataclasses.replace(plan, dtype=kind, ignores_nan=filler != filler)
+    pooled = y
     if kind != plan.dtype:
-        _ROUNDED[plan.rounding](pooled, out=pooled)
-    if lost.any():
-        if wild:  # (an element that is there is the filler)
-            return reduce_by_kernels(plan, x, where, y, None)
-        pooled[lost] = plan.missing
-    if pooled is not y:
-        y[...] = pooled
-
-
-def _add_slab(plan, kind, x, where, copy, y, counts):
-    """Add floats, or average them. NaN is what is missing."""
-    part = dataclasses.replace(plan, ignores_nan=True)
-    # (Sums of smaller ones are finite.)
-    large = {"float16": 2.0**15, "float64": 2.0**512}.get(kind, 2.0**64)
-    wild = fill(plan, kind, x, where, copy, math.nan, large)
-    _pool(part, copy, y)
+        part = dataclasses.replace(part, result_dtype=kind, rounding="half_even")
+        pooled = np.empty(y.shape, kind)
+    _pool(part, copy, pooled)
+    if filler == plan.missing and plan.need == 1 and counts is None:
+        return
     flags = None
-    if wild and not plan.ignores_nan and np.isnan(x.min()):
+    if adds and wild and not plan.ignores_nan and np.isnan(x.min()):
         spoiled = np.isnan(x)
         if where is not None:
             spoiled &= where
         flags = np.empty(y.shape, bool)
         _pool(dataclasses.replace(part, dtype="bool", function="max"), spoiled, flags)
-    # A pooling gives NaN if all is missing.
-    lost = np.isnan(y)
+    lost = np.isnan(pooled) if part.ignores_nan else pooled == filler
+    if pooled is not y:
+        y[...] = _ROUNDED[plan.rounding](pooled)
+    # (If an element is wild, it may be what a pooling of nothing gives.)
     if counts is None and (plan.need > 1 or flags is not None or (wild and lost.any())):
         counts = np.empty(y.shape, np.int64)
     if counts is not None:

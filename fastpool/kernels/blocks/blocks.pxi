@@ -37,7 +37,6 @@ cdef extern from "kernels/vectors/blocks.h" nogil:
 cdef enum:
     SHORT_ROW = 32              # outputs: shorter rows are taken together
     TASKS_PER_THREAD = 8
-    MOST_SORTED = 128           # bytes of a block whose mode is found by sorting
     FILLED_PER_TASK = 1 << 16
     FILL_FIELDS = 8             # of fill_t
     RULE_FIELDS = 10            # of block_rule_t, which come from Python
@@ -56,7 +55,6 @@ cdef struct Operand:            # an array; its steps are in bytes
 cdef struct Blocks:
     block_rule_t rule
     int ndim, block_ndim, itemsize
-    bint columns                        # are blocks columns, or lists?
     Py_ssize_t shape[MAX_NDIM]          # outputs
     Py_ssize_t block[MAX_NDIM]
     Py_ssize_t taps, outputs
@@ -209,7 +207,7 @@ cdef void reduce_chunk(const Blocks *b, Py_ssize_t chunk, char *scratch) noexcep
     cdef block_lanes_t *lanes = <block_lanes_t *>scratch
     cdef char *rows = scratch + round_up(sizeof(block_lanes_t), 64)
     place_chunk(b, chunk, &at)
-    if b.columns:
+    if b.taps <= MOST_TAPS:
         reduce_columns_of(b, &at, lanes, rows)
     else:
         reduce_lists_of(b, &at, lanes, rows)
@@ -285,7 +283,7 @@ cdef int set_operand(Operand *to, const Blocks *b, operand, bint written) except
     if tap_steps is None:
         return 0
     read_integers(to.tap_steps, tap_steps, b.block_ndim)
-    for t in range(b.taps if b.columns else 0):
+    for t in range(b.taps if b.taps <= MOST_TAPS else 0):
         rest = t
         for axis in range(b.block_ndim - 1, -1, -1):
             to.taps[t] += rest % b.block[axis] * to.tap_steps[axis]
@@ -321,8 +319,6 @@ def reduce_blocks(rule, shape, block, operands, int threads, int by_default):
     if b.taps > MOST_BYTES // (32 * MAX_THREADS):   # (an array of stride 0)
         raise MemoryError(f"fastpool: no memory for lists of {b.taps} elements")
     b.itemsize = dtype_bytes[b.rule.code]
-    b.columns = b.taps <= MOST_TAPS and (b.rule.function != B_MODE
-                                         or b.taps * b.itemsize <= MOST_SORTED)
     for i in range(4):
         set_operand(&b.x + i, &b, operands[i], i >= 2)
     if b.x.data == NULL or b.y.data == NULL:
@@ -334,7 +330,7 @@ def reduce_blocks(rule, shape, block, operands, int threads, int by_default):
         b.chunks_per_row = (b.row + LANES - 1) // LANES
         b.chunks = b.outputs // b.row * b.chunks_per_row
     b.scratch_bytes = round_up(sizeof(block_lanes_t), 64)
-    if b.columns:                   # elements, doubles, and which of them are there
+    if b.taps <= MOST_TAPS:         # elements, doubles, and which of them are there
         b.scratch_bytes += b.taps * LANES * 17
     else:
         b.list_bytes = round_up((b.taps + LANES) * b.itemsize, 64)

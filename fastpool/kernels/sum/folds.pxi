@@ -15,6 +15,13 @@ cdef void set_part(Tile *tile, const Block *b, Py_ssize_t row, Py_ssize_t rows, 
     set_elements(tile, &b.average.frame.problem)
 
 
+cdef void average_exactly(const View *y, const char *src, Block *b) noexcept nogil:
+    if b.average.small_floats:
+        average_planes_exact(y, src, b, <const float *>NULL)
+    else:
+        average_planes_exact(y, src, b, <const double *>NULL)
+
+
 cdef void average_rest(const View *y, const char *src, const Block *b, Py_ssize_t row,
                        Py_ssize_t rows, Py_ssize_t col, Py_ssize_t cols) noexcept nogil:
     """Pool a part of a tile that is not folded."""
@@ -24,14 +31,11 @@ cdef void average_rest(const View *y, const char *src, const Block *b, Py_ssize_
         set_part(&tile, b, row, rows, col, cols)
         rest.tile = &tile
         set_column_counts(&rest)
-        if b.average.small_floats:
-            average_planes_exact(y, src, &rest, <const float *>NULL)
-        else:
-            average_planes_exact(y, src, &rest, <const double *>NULL)
+        average_exactly(y, src, &rest)
 
 
-cdef void average_folded(const View *y, const char *src, const Block *b) noexcept nogil:
-    """Pool the planes of a tile to means of integers, folded if they may be."""
+cdef void average_folded(const View *y, const char *src, Block *b) noexcept nogil:
+    """Pool the planes of a tile to exact means, folded if they may be."""
     cdef const Average *a = b.average
     cdef const Problem *p = &a.frame.problem
     cdef const Window *rows = &p.rows
@@ -43,6 +47,7 @@ cdef void average_folded(const View *y, const char *src, const Block *b) noexcep
     cdef divisors_t d
     cdef Tile tile
     cdef folds_t f
+    f.flip = 0
     set_divisors(&d, b, b.tile.row)
     m = imin(same_divisors(b, 0, b.tile.rows), m)
     count = b.slabs * rows.kernel
@@ -56,12 +61,14 @@ cdef void average_folded(const View *y, const char *src, const Block *b) noexcep
         d.divisor *= d.counts[0]
         for k in range(n):
             takes &= d.counts[k] == d.counts[0]
+    if p.code == I8 or p.code == I16:       # (their quotients are those of x + 2**(bits - 1))
+        takes &= d.divisor == count * cols.kernel and a.rounding in (HALF_EVEN, FLOOR)
+        f.flip = 1 << (8 * p.size - 1)
     if not (takes and 1 <= d.divisor <= 2 * MOST_FOLDED and is_power_of_two(d.divisor)):
-        average_rest(y, src, b, 0, b.tile.rows, 0, b.tile.cols)
+        average_exactly(y, src, b)
         return
     set_part(&tile, b, 0, m, 0, n)
-    set_shift(&f, log2(<Py_ssize_t>d.divisor), a.rounding, p.code == I8 or p.code == I16,
-              8 * <int>p.size)
+    set_shift(&f, log2(<Py_ssize_t>d.divisor), a.rounding)
     f.count, f.width, f.n = <int>count, <int>cols.kernel, n
     for plane in range(tile.planes):
         for r in range(m):
@@ -70,6 +77,6 @@ cdef void average_folded(const View *y, const char *src, const Block *b) noexcep
                 for k in range(rows.kernel):
                     f.taps[s * rows.kernel + k] = at + b.offsets[s] + k * rows.dilation * b.x.row
             f.to = y.data + (output_offset(p, y, &tile, plane) + r * y.row) * p.size
-            fold(&f, p.code)
+            fold(&f, <int>p.size)
     average_rest(y, src, b, 0, m, n, b.tile.cols - n)
     average_rest(y, src, b, m, b.tile.rows - m, 0, b.tile.cols)

@@ -187,11 +187,15 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
     const int function = (int)rule->function, code = (int)rule->code;
     const int spread = function == B_VAR || function == B_STD;
     double (*x)[LANES] = (double (*)[LANES])work;
+    const int all = !(rule->has_nodata || rule->masked || rule->ignores_nan);
     KEY count[LANES] = {0}, best[LANES];
     for (int t = 0; t < taps; t++) {
         OF_KEY(one_bits)(rows[t], code);
         if (spread && r.fold) to_doubles_of(code)(x[t], rows[t], LANES, 0);
-        OF_KEY(mark)(rows[t], there[t], count, &r);
+        if (spread && r.fold && all)
+            EACH_LANE count[i]++;
+        else
+            OF_KEY(mark)(rows[t], there[t], count, &r);
     }
     EACH_LANE to->count[i] = count[i];
     if (function == B_COUNT) {
@@ -222,7 +226,7 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
         if (is_precise(rule) && !exact)
             precise_variances(to, x, taken, taps, (double)rule->ddof);
         else
-            column_variances(to, x, taken, taps, exact, (double)rule->ddof);
+            column_variances(to, x, taken, taps, all, exact, (double)rule->ddof);
         for (int i = 0; i < n; i++)
             set_variance(&to->bits[i], to->x[i], f64_of_bits(to->bits[i]), rule);
     } else {
@@ -242,8 +246,8 @@ static ptrdiff_t OF_KEY(append)(void *list, void *elements, uint8_t *there, int 
     ptrdiff_t kept = 0;
     OF_KEY(one_bits)(row, (int)rule->code);
     OF_KEY(mark)(row, there, count, &r);
-    for (int i = 0; i < n; i++) kept += count[i];
-    if (kept == n) {
+    for (int i = 0; i < n && !r.all_there; i++) kept += count[i];
+    if (kept == n || r.all_there) {
         memcpy(to, row, (size_t)n * sizeof(KEY));
         return n;
     }
@@ -387,17 +391,17 @@ static void OF_KEY(list)(block_lanes_t *to, void *elements, void *work, ptrdiff_
     }
 }
 
-/* Copy a row of elements, with the filler where one is missing. Return whether one is wild. */
-static VECTORISED int OF_KEY(fill)(void *to, const void *from, const uint8_t *there, ptrdiff_t n,
-                                   const fill_t *f) {
+/* Copy FILLED elements, with the filler where one is missing. Return whether one is wild. */
+static VECTORISED int OF_KEY(fill)(void *restrict to, const void *restrict from,
+                                   const uint8_t *restrict there, const fill_t *f) {
     const KEY *x = (const KEY *)from;
-    const KEY first = (KEY)f->nodata, most = (KEY)f->most;
-    const KEY second = f->zeros ? (KEY)(first ^ KEY_TOP) : first;
-    const KEY has_nodata = f->has_nodata ? -1 : 0, filler = (KEY)f->filler, last = (KEY)f->last;
+    const KEY first = (KEY)f->nodata, most = (KEY)f->most, last = (KEY)f->last;
+    const KEY second = f->zeros ? (KEY)(first ^ KEY_TOP) : first, filler = (KEY)f->filler;
+    const KEY has_nodata = f->has_nodata ? -1 : 0;
     KEY wild = 0;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        KEY none = (KEY)((x[i] == first || x[i] == second ? -1 : 0) & has_nodata);
+    for (int i = 0; i < FILLED; i++) {
         KEY size = x[i] & KEY_MOST;
+        KEY none = (KEY)((x[i] == first || x[i] == second ? -1 : 0) & has_nodata);
         none |= (KEY)((there[i] ? 0 : -1) | (size > last ? -1 : 0));
         wild |= (KEY)((size > most || x[i] == filler ? -1 : 0) & ~none);
         ((KEY *)to)[i] = none ? filler : x[i];

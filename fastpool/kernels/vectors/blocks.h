@@ -221,10 +221,11 @@ INLINE void set_variance(uint64_t *bits, double variance, double scale, const bl
 /* Bytes as wide as the doubles that they choose from: a loop over both is long code. */
 static VECTORISED void widen(int64_t *to, const uint8_t *from) { EACH_LANE to[i] = from[i]; }
 
-/* Set the variances of columns. Exact numbers, integers of at most 17 bits, need no mean. */
+/* Set the variances of columns. Exact numbers, integers of at most 17 bits, need no mean. `all`: is
+ * none missing? */
 static VECTORISED void column_variances(block_lanes_t *to, double (*x)[LANES],
-                                        const uint8_t (*there)[LANES], int taps, int exact,
-                                        double ddof) {
+                                        const uint8_t (*there)[LANES], int taps, int all,
+                                        int exact, double ddof) {
     double most[LANES], mean[LANES], sum[LANES], squares[LANES], part[LANES], low[LANES];
     int64_t taken[LANES];
     EACH_LANE {
@@ -232,7 +233,7 @@ static VECTORISED void column_variances(block_lanes_t *to, double (*x)[LANES],
         low[i] = INFINITY, mean[i] = -INFINITY;
     }
     for (int t = 0; t < taps; t++) {
-        widen(taken, there[t]);
+        if (!all || !t) widen(taken, there[t]);
         EACH_LANE {
             double v = x[t][i], size = v < 0 ? -v : v;
             low[i] = taken[i] && v < low[i] ? v : low[i];
@@ -245,7 +246,7 @@ static VECTORISED void column_variances(block_lanes_t *to, double (*x)[LANES],
         low[i] = mean[i] == low[i]; /* (all equal) */
     }
     for (int t = 0; t < taps; t++) {
-        widen(taken, there[t]);
+        if (!all || !t) widen(taken, there[t]);
         EACH_LANE {
             x[t][i] = taken[i] ? x[t][i] * to->x[i] : 0;
             part[i] += x[t][i];
@@ -258,7 +259,7 @@ static VECTORISED void column_variances(block_lanes_t *to, double (*x)[LANES],
         sum[i] = squares[i] = part[i] = most[i] = 0;
     }
     for (int t = 0; t < taps; t++) {
-        widen(taken, there[t]);
+        if (!all || !t) widen(taken, there[t]);
         EACH_LANE {
             double d = taken[i] ? x[t][i] - mean[i] : 0;
             part[i] += d;
@@ -462,19 +463,32 @@ static void reduce_list(block_lanes_t *to, void *list, void *work, ptrdiff_t n,
 /* ---- elements, with a filler where one is missing ---- */
 
 static void fill_missing(fill_t *f, ptrdiff_t at, ptrdiff_t n) {
-    const int size = dtype_bytes[f->result];
+    const ptrdiff_t size = dtype_bytes[f->result], bytes = dtype_bytes[f->code];
     const convert_t convert = f->code == f->result ? NULL
                               : f->result == F32   ? to_floats_of((int)f->code)
                                                    : to_doubles_of((int)f->code);
-    uint8_t ones[FILLED];
-    double row[FILLED];
+    uint8_t there[FILLED];
+    double row[FILLED], out[FILLED];
     int wild = 0;
-    memset(ones, 1, sizeof(ones));
-    for (ptrdiff_t end = at + n; at < end; at += FILLED) {
-        const ptrdiff_t m = end - at < FILLED ? end - at : FILLED;
-        const void *x = f->x + at * dtype_bytes[f->code];
-        if (convert) convert(row, x, m, 0), x = row;
-        wild |= BY_BYTES(size, fill, f->to + at * size, x, f->where ? f->where + at : ones, m, f);
+    for (ptrdiff_t m; n > 0; at += m, n -= m) {
+        const char *x = f->x + at * bytes;
+        char *to = f->to + at * size;
+        m = n < FILLED ? n : FILLED;
+        if (!f->where || m < FILLED) {
+            memset(there, m == FILLED, FILLED); /* (not there: what is after the last one) */
+            if (f->where)
+                memcpy(there, f->where + at, (size_t)m);
+            else
+                memset(there, 1, (size_t)m);
+        }
+        if (convert)
+            convert(row, x, m, 0);
+        else if (m < FILLED)
+            memcpy(row, x, (size_t)(m * bytes));
+        wild |= BY_BYTES(size, fill, m < FILLED ? (char *)out : to,
+                         convert || m < FILLED ? (const char *)row : x,
+                         f->where && m == FILLED ? f->where + at : there, f);
+        if (m < FILLED) memcpy(to, out, (size_t)(m * size));
     }
     if (wild) __atomic_store_n(&f->wild, 1, __ATOMIC_RELAXED);
 }

@@ -296,9 +296,9 @@ cdef extern from "kernels/vectors/folds.h" nogil:
     ctypedef struct folds_t:
         void *to
         const char *taps[MOST_FOLDED]
-        int count, width
+        int count, width, flip
         Py_ssize_t n
-    void set_shift(folds_t *, int, int, bint, int)
+    void set_shift(folds_t *, int, int)
     void fold(const folds_t *, int)
 
 cdef extern from "kernels/vectors/cpu.h" nogil:
