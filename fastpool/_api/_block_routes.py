@@ -12,7 +12,7 @@ import numpy as np
 
 from .._planning.arguments import MOST
 from .._planning.dtypes import ELEMENT_TYPES, ITEMSIZE, is_float
-from .._running.blocks import fill, reduce_by_kernels
+from .._running.blocks import fill, fill_rule, reduce_by_kernels
 from .average import avg_pool
 from .maximum import max_pool
 from .minimum import min_pool
@@ -122,41 +122,42 @@ def _kind(plan):
 
 
 def _reduce_slabs(plan, kind, x, where, y, counts):
-    """Pool elements of which some are missing, slab by slab along the first axis."""
-    block = min(plan.blocks[0], x.shape[0])
-    slab = max(1, SLAB_BYTES // (x.size // x.shape[0] * ITEMSIZE[kind] * block))
-    native = x.dtype.newbyteorder("=")
-    # (One copy of a slab for all: memory that is new takes as long as the pooling.)
-    shape = min(slab * block, x.shape[0]), *x.shape[1:]
-    copy = np.empty(shape, native if kind == plan.dtype else kind)
-    for start in range(0, y.shape[0], slab):
-        at, read = slice(start, start + slab), slice(start * block, (start + slab) * block)
-        part = np.require(x[read], native, "CA")
-        with np.errstate(all="ignore"):  # signalling NaN
-            _reduce_slab(
-                plan, kind, part, None if where is None else np.ascontiguousarray(where[read]),
-                copy[: len(part)], y[at], None if counts is None else counts[at],
-            )  # fmt: skip
-
-
-def _reduce_slab(plan, kind, x, where, copy, y, counts):
-    """Pool a copy that has NaN, or the lowest number, where an element is missing."""
+    """Pool copies of slabs along the first axis. NaN, or the lowest number, is what is missing."""
     adds, filler, large = plan.function in ("mean", "sum"), math.nan, None
     if adds:  # (sums of smaller ones are finite)
         large = {"float16": 2.0**15, "float64": 2.0**512}.get(kind, 2.0**64)
     elif not plan.ignores_nan:
         filler = getattr(ELEMENT_TYPES[kind], "lowest" if plan.function == "max" else "highest")
-    wild = fill(plan, kind, x, where, copy, filler, large)
     part = dataclasses.replace(plan, dtype=kind, ignores_nan=filler != filler)
-    pooled = y
     if kind != plan.dtype:
         part = dataclasses.replace(part, result_dtype=kind, rounding="half_even")
-        pooled = np.empty(y.shape, kind)
+    block = min(plan.blocks[0], x.shape[0])
+    slab = max(1, SLAB_BYTES // (x.size // x.shape[0] * ITEMSIZE[kind] * block))
+    native = x.dtype.newbyteorder("=")
+    # (One copy for all: memory that is new takes as long as the pooling.)
+    shape = min(slab * block, x.shape[0]), *x.shape[1:]
+    copy = np.empty(shape, native if kind == plan.dtype else kind)
+    rule = fill_rule(plan, kind, copy.dtype, filler, large)
+    for start in range(0, y.shape[0], slab):
+        at, read = slice(start, start + slab), slice(start * block, (start + slab) * block)
+        of_x = np.require(x[read], native, "CA")
+        of_where = None if where is None else np.ascontiguousarray(where[read])
+        to = copy[: len(of_x)]
+        wild = fill(plan, rule, of_x, of_where, to)
+        with np.errstate(all="ignore"):  # signalling NaN
+            _reduce_slab(
+                plan, part, filler, wild, of_x, of_where, to, y[at],
+                None if counts is None else counts[at],
+            )  # fmt: skip
+
+
+def _reduce_slab(plan, part, filler, wild, x, where, copy, y, counts):
+    pooled = y if part.dtype == plan.dtype else np.empty(y.shape, part.dtype)
     _pool(part, copy, pooled)
     if filler == plan.missing and plan.need == 1 and counts is None:
         return
     flags = None
-    if adds and wild and not plan.ignores_nan and np.isnan(x.min()):
+    if plan.function in ("mean", "sum") and wild and not plan.ignores_nan and np.isnan(x.min()):
         spoiled = np.isnan(x)
         if where is not None:
             spoiled &= where

@@ -52,20 +52,26 @@ def reduce_by_kernels(plan: Blocks, x, where, y, counts):
             y[...] = into
 
 
-def fill(plan: Blocks, kind, x, where, to, filler, large=None):
-    """Copy elements to an array of a type, with a filler for those that are missing.
+def fill_rule(plan: Blocks, kind, dtype, filler, large):
+    """Return how elements become those of a type, with a filler for those that are missing.
 
-    Return whether one that is there equals the filler, is a NaN, or is larger than `large`. All
-    arrays are contiguous.
+    `large` is None, or the largest magnitude that is not wild.
     """
-    nodata = 0 if plan.nodata is None else bits_of(plan.nodata, to.dtype)
-    most = 2 ** (8 * to.itemsize - 1) - 1
-    rule = (
-        CODES[plan.dtype], CODES[kind], plan.nodata is not None, nodata,
-        is_float(kind) and plan.nodata == 0, bits_of(filler, to.dtype),
-        most if large is None else bits_of(large, to.dtype),
-        bits_of(np.inf, to.dtype) if plan.ignores_nan else most,
+    most = 2 ** (8 * dtype.itemsize - 1) - 1
+    return (
+        CODES[plan.dtype], CODES[kind], plan.nodata is not None,
+        0 if plan.nodata is None else bits_of(plan.nodata, dtype),
+        is_float(kind) and plan.nodata == 0, bits_of(filler, dtype),
+        most if large is None else bits_of(large, dtype),
+        bits_of(np.inf, dtype) if plan.ignores_nan else most,
     )  # fmt: skip
+
+
+def fill(plan: Blocks, rule, x, where, to):
+    """Fill a copy of elements by a rule. All arrays are contiguous.
+
+    Return whether an element that is there is wild: a NaN, large, or equal to the filler.
+    """
     kernels, work = builds.active(), x.nbytes + to.nbytes
     arrays = (None if a is None else a.view(f"u{a.itemsize}") for a in (x, where, to))
     count = threads.effective_threads(plan.num_threads, work, kernels.max_threads)
