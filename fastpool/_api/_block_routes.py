@@ -1,8 +1,8 @@
 """Choose how blocks are reduced: by the poolings, or by the kernels of blocks.
 
-Maxima, minima, means and sums of whole arrays are poolings with ``strides=kernel_shape``. Means and
-sums of floats some of which are missing are poolings that ignore NaN: their order of additions is
-that of the poolings. All else is what the kernels of blocks are for.
+Maxima, minima, means and sums of whole arrays are poolings with ``strides=kernel_shape``. If some
+elements are missing, a copy is pooled that has NaN, or the lowest number, in their places. So the
+order of additions is that of the poolings. All else is what the kernels of blocks are for.
 """
 
 import dataclasses
@@ -10,15 +10,16 @@ import math
 
 import numpy as np
 
-from .._planning.dtypes import is_float
+from .._planning.dtypes import ELEMENT_TYPES, ITEMSIZE, is_float
 from .._planning.values import MOST
-from .._running.blocks import bits_of, reduce_by_kernels
+from .._running.blocks import fill, fill_rule, reduce_by_kernels
 from .average import avg_pool
 from .maximum import max_pool
 from .minimum import min_pool
 
 # Elements with missing ones are copied in slabs of blocks, which fit the second-level cache.
 SLAB_BYTES = 1 << 20
+_ROUNDED = {"half_even": np.rint, "trunc": np.trunc, "floor": np.floor}
 
 
 def reduce_into(plan, x, where, y, counts):
@@ -32,13 +33,15 @@ def reduce_into(plan, x, where, y, counts):
         _pool(plan, x, y)
         if counts is not None:
             _count(plan, x, where, counts)
-    elif plan.function in ("mean", "sum") and is_float(plan.dtype):
+        return
+    kind = _kind(plan)
+    if kind is not None:
         if _is_long(plan):
             raise ValueError(
                 f"block_size: expected at most {MOST // 2} elements along an axis for the "
                 f"{plan.function} of floats, got {max(map(min, plan.blocks, plan.taken))}"
             )
-        _reduce_slabs(plan, x, where, y, counts)
+        _reduce_slabs(plan, kind, x, where, y, counts)
     else:
         reduce_by_kernels(plan, x, where, y, counts)
 
@@ -98,52 +101,77 @@ def _window(extent, block):
     return block, max(0, block - extent)
 
 
-def _reduce_slabs(plan, x, where, y, counts):
-    """Add floats of which some may be missing, slab by slab along the first axis."""
+def _kind(plan):
+    """Return the type in which elements are pooled of which some are missing, or None.
+
+    Integers become floats: their sums are exact, and their means so near to those of the integers
+    that they are rounded to the same numbers.
+    """
+    if is_float(plan.dtype) and plan.function in ("mean", "sum"):
+        return plan.dtype
+    if plan.dtype == "bool" or _is_long(plan) or not plan.need:
+        return None
+    if plan.function in ("max", "min"):
+        return plan.dtype
+    if plan.function != "mean" or plan.result_dtype != plan.dtype or plan.rounding not in _ROUNDED:
+        return None
+    nbytes, taps = ITEMSIZE[plan.dtype], math.prod(map(min, plan.blocks, plan.taken))
+    if nbytes <= 2 and taps <= 1 << 7:
+        return "float32"
+    return "float64" if nbytes <= 4 and taps <= 1 << 19 else None
+
+
+def _reduce_slabs(plan, kind, x, where, y, counts):
+    """Pool copies of slabs along the first axis. NaN, or the lowest number, is what is missing."""
+    adds, filler, large = plan.function in ("mean", "sum"), math.nan, None
+    if adds:  # (sums of smaller ones are finite)
+        large = {"float16": 2.0**15, "float64": 2.0**512}.get(kind, 2.0**64)
+    elif not plan.ignores_nan:
+        filler = getattr(ELEMENT_TYPES[kind], "lowest" if plan.function == "max" else "highest")
+    part = dataclasses.replace(plan, dtype=kind, ignores_nan=filler != filler)
+    if kind != plan.dtype:
+        part = dataclasses.replace(part, result_dtype=kind, rounding="half_even")
     block = min(plan.blocks[0], x.shape[0])
-    slab = max(1, SLAB_BYTES // max(1, x.nbytes // x.shape[0] * block))
-    part = dataclasses.replace(plan, ignores_nan=True)
+    slab = max(1, SLAB_BYTES // (x.size // x.shape[0] * ITEMSIZE[kind] * block))
+    native = x.dtype.newbyteorder("=")
+    # (One copy for all: memory that is new takes as long as the pooling.)
+    shape = min(slab * block, x.shape[0]), *x.shape[1:]
+    copy = np.empty(shape, native if kind == plan.dtype else kind)
+    rule = fill_rule(plan, kind, copy.dtype, filler, large)
     for start in range(0, y.shape[0], slab):
         at, read = slice(start, start + slab), slice(start * block, (start + slab) * block)
+        of_x = np.require(x[read], native, "CA")
+        of_where = None if where is None else np.ascontiguousarray(where[read])
+        to = copy[: len(of_x)]
+        wild = fill(plan, rule, of_x, of_where, to)
         with np.errstate(all="ignore"):  # signalling NaN
             _reduce_slab(
-                plan, part, x[read], None if where is None else where[read], y[at],
+                plan, part, filler, wild, of_x, of_where, to, y[at],
                 None if counts is None else counts[at],
             )  # fmt: skip
 
 
-def _reduce_slab(plan, part, x, where, y, counts):
-    x = x.astype(x.dtype.newbyteorder("="), copy=False)
-    there = where
-    if plan.nodata is not None:
-        there = _differs(x, plan.nodata)
-        if where is not None:
-            there &= where
-    values = x
-    if there is not None:
-        # Set all bits, which makes a NaN, where nothing is there: three times as fast as np.where.
-        lost = np.negative((there.view(np.int8) == 0).view(np.int8))
-        values = np.bitwise_or(x.view(f"i{x.itemsize}"), lost).view(x.dtype)
-    _pool(part, values, y)
+def _reduce_slab(plan, part, filler, wild, x, where, copy, y, counts):
+    pooled = y if part.dtype == plan.dtype else np.empty(y.shape, part.dtype)
+    _pool(part, copy, pooled)
+    if filler == plan.missing and plan.need == 1 and counts is None:
+        return
     flags = None
-    if not plan.ignores_nan and np.isnan(x.min()):
+    if plan.function in ("mean", "sum") and wild and not plan.ignores_nan and np.isnan(x.min()):
         spoiled = np.isnan(x)
-        if there is not None:
-            spoiled &= there
+        if where is not None:
+            spoiled &= where
         flags = np.empty(y.shape, bool)
         _pool(dataclasses.replace(part, dtype="bool", function="max"), spoiled, flags)
-    # A pooling gives NaN if all is missing.
-    if counts is None and (plan.need > 1 or flags is not None or np.isnan(y).any()):
+    lost = np.isnan(pooled) if part.ignores_nan else pooled == filler
+    if pooled is not y:
+        y[...] = _ROUNDED[plan.rounding](pooled)
+    # (If an element is wild, it may be what a pooling of nothing gives.)
+    if counts is None and (plan.need > 1 or flags is not None or (wild and lost.any())):
         counts = np.empty(y.shape, np.int64)
     if counts is not None:
         _count(plan, x, where, counts)
-        y[counts < max(1, plan.need)] = plan.missing if plan.need else 0
+        lost = counts < max(1, plan.need)
+    y[lost] = plan.missing if plan.need else 0
     if flags is not None:
-        y[flags if counts is None else flags & (counts >= plan.need)] = np.nan
-
-
-def _differs(x, nodata):
-    """Return where floats are not equal to a number, also if the caller flushes subnormals."""
-    integers = x.view(f"i{x.itemsize}")
-    bits = integers.dtype.type(bits_of(nodata, x.dtype))
-    return (integers << 1) != 0 if nodata == 0 else integers != bits
+        y[flags & (counts >= plan.need)] = np.nan

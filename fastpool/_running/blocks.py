@@ -11,7 +11,7 @@ import numpy as np
 
 from .._planning.arguments import ROUNDINGS
 from .._planning.blocks import FUNCTIONS, Blocks
-from .._planning.dtypes import CODES
+from .._planning.dtypes import CODES, is_float
 from . import builds, threads
 
 # Results of these types are computed as float64, and rounded by NumPy.
@@ -50,6 +50,32 @@ def reduce_by_kernels(plan: Blocks, x, where, y, counts):
     if into is not y:
         with np.errstate(over="ignore", invalid="ignore"):
             y[...] = into
+
+
+def fill_rule(plan: Blocks, kind, dtype, filler, large):
+    """Return how elements become those of a type, with a filler for those that are missing.
+
+    `large` is None, or the largest magnitude that is not wild.
+    """
+    most = 2 ** (8 * dtype.itemsize - 1) - 1
+    return (
+        CODES[plan.dtype], CODES[kind], plan.nodata is not None,
+        0 if plan.nodata is None else bits_of(plan.nodata, dtype),
+        is_float(kind) and plan.nodata == 0, bits_of(filler, dtype),
+        most if large is None else bits_of(large, dtype),
+        bits_of(np.inf, dtype) if plan.ignores_nan else most,
+    )  # fmt: skip
+
+
+def fill(plan: Blocks, rule, x, where, to):
+    """Fill a copy of elements by a rule. All arrays are contiguous.
+
+    Return whether an element that is there is wild: a NaN, large, or equal to the filler.
+    """
+    kernels, work = builds.active(), x.nbytes + to.nbytes
+    arrays = (None if a is None else a.view(f"u{a.itemsize}") for a in (x, where, to))
+    count = threads.effective_threads(plan.num_threads, work, kernels.max_threads)
+    return kernels.filled(rule, *arrays, count, threads.rule(plan.num_threads, work))
 
 
 def bits_of(value, dtype):

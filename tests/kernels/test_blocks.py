@@ -56,6 +56,49 @@ def test_one_number_is_the_block_of_every_axis(func):
     assert y.shape == (3, 3, 4)
 
 
+@pytest.mark.parametrize("rounding", ["half_even", "half_away", "trunc", "floor"])
+@pytest.mark.parametrize("name", ["int8", "uint8", "int16", "uint16"])
+def test_means_of_small_integers_in_long_rows(name, rounding):
+    rng = np.random.default_rng(0)
+    info = np.iinfo(name)
+    for block in ((2, 2), (1, 4), (4, 8), (2, 2, 2), (3, 2), (16, 8)):
+        for cols in (64, 129, 200, 513):
+            shape = (2 * block[0] + 1, *block[1:-1], cols * block[-1] - cols % 2)
+            for x in (
+                rng.integers(info.min, info.max, shape, name, endpoint=True),
+                rng.integers(max(info.min, -2), 3, shape, name),
+                np.full(shape, info.min, name),
+                np.full(shape, info.max, name),
+            ):
+                y = fastpool.block_reduce(x, block, "mean", rounding=rounding)
+                cases.assert_same(y, _mean_of_blocks(x, block, rounding), f"{block}, {cols}")
+
+
+def _mean_of_blocks(x, block, rounding):
+    sums, counts = (
+        fastpool.block_reduce(x, block, func).astype(np.int64) for func in ("sum", "count")
+    )
+    down, rest = np.divmod(sums, counts)
+    up = {
+        "floor": 0 * rest,
+        "trunc": (rest > 0) & (sums < 0),
+        "half_even": (2 * rest > counts) | ((2 * rest == counts) & (down % 2 == 1)),
+        "half_away": (2 * rest > counts) | ((2 * rest == counts) & (sums > 0)),
+    }[rounding]
+    return (down + up).astype(x.dtype)
+
+
+@pytest.mark.parametrize("labels", [3, 200, 1500, 1 << 40])
+@pytest.mark.parametrize("name", ["int16", "uint32", "uint64"])
+def test_modes_of_large_blocks(name, labels):
+    rng = np.random.default_rng(labels)
+    x = rng.integers(0, min(labels, np.iinfo(name).max), (2, 3, 4096)) << (16 * (name == "uint64"))
+    for values in (x, np.repeat(x, 5, axis=-1)):
+        values = values.astype(name)
+        y = fastpool.block_reduce(values, (2, 3, 4096), "mode")
+        cases.assert_same(y, _reference.block_reduce(values, (2, 3, 4096), "mode"))
+
+
 @pytest.mark.parametrize("edge, extents", [("keep", (3, 0, 2)), ("trim", (2, 0, 1))])
 def test_no_elements(edge, extents):
     for func in block_cases.FUNCS:

@@ -23,12 +23,22 @@ cdef extern from "kernels/vectors/blocks.h" nogil:
     Py_ssize_t append_keys(void *, void *, uint8_t *, int, const block_rule_t *)
     void reduce_list(block_lanes_t *, void *, void *, Py_ssize_t, const block_rule_t *)
     void choose_results(block_lanes_t *, const block_rule_t *)
+    ctypedef struct fill_t:
+        int64_t code
+        int wild
+        const char *x
+        const uint8_t *where
+        char *to
+        Py_ssize_t n
+    void fill_missing(fill_t *, Py_ssize_t, Py_ssize_t)
     void store_row(char *, Py_ssize_t, const Py_ssize_t *, Py_ssize_t, const uint64_t *, int)
 
 
 cdef enum:
     SHORT_ROW = 32              # outputs: shorter rows are taken together
     TASKS_PER_THREAD = 8
+    FILLED_PER_TASK = 1 << 16
+    FILL_FIELDS = 8             # of fill_t
     RULE_FIELDS = 10            # of block_rule_t, which come from Python
 
 
@@ -125,23 +135,26 @@ cdef Py_ssize_t load_list(char *keys, const Blocks *b, Py_ssize_t x, Py_ssize_t 
                           char *row) noexcept nogil:
     """Load the keys of a block's elements that are there. Return how many there are."""
     cdef Py_ssize_t at_axis[MAX_NDIM]
-    cdef Py_ssize_t kept = 0, i, n
+    cdef Py_ssize_t kept = 0, held = 0, i, n
     cdef int last = b.block_ndim - 1, axis
     cdef uint8_t *there = <uint8_t *>(row + LANES * 8)
     for axis in range(b.block_ndim):
         at_axis[axis] = 0
+    memset(there, 1, LANES)
     while True:
         i = 0
         while i < b.block[last]:
-            n = imin(LANES, b.block[last] - i)
-            gather(row, b.x.data + x + i * b.x.tap_steps[last], b.x.tap_steps[last], n, b.itemsize)
+            n = imin(LANES - held, b.block[last] - i)
+            gather(row + held * b.itemsize, b.x.data + x + i * b.x.tap_steps[last],
+                   b.x.tap_steps[last], n, b.itemsize)
             if b.where.data != NULL:
-                gather(there, b.where.data + where + i * b.where.tap_steps[last],
+                gather(there + held, b.where.data + where + i * b.where.tap_steps[last],
                        b.where.tap_steps[last], n, 1)
-            else:
-                memset(there, 1, n)
-            kept += append_keys(keys + kept * b.itemsize, row, there, <int>n, &b.rule)
-            i += LANES
+            i, held = i + n, held + n
+            if held == LANES:
+                kept += append_keys(keys + kept * b.itemsize, row, there, LANES, &b.rule)
+                memset(there, 1, LANES)
+                held = 0
         axis = last - 1
         while axis >= 0:
             at_axis[axis] += 1
@@ -154,7 +167,7 @@ cdef Py_ssize_t load_list(char *keys, const Blocks *b, Py_ssize_t x, Py_ssize_t 
             at_axis[axis] = 0
             axis -= 1
         if axis < 0:
-            return kept
+            return kept + append_keys(keys + kept * b.itemsize, row, there, <int>held, &b.rule)
 
 
 cdef void reduce_columns_of(const Blocks *b, const Places *at, block_lanes_t *lanes,
@@ -213,19 +226,59 @@ cdef void reduce_task(void *call, Py_ssize_t task, int thread) noexcept nogil:
     fp_leave(&state)
 
 
+cdef int set_fields(int64_t *field, values) except -1:
+    for value in values:            # (of 64 bits also where Py_ssize_t is not)
+        field[0] = value
+        field += 1
+    return 0
+
+
+cdef char *data_of(x, int flags) except NULL:
+    """Return where the data of an array begins, which the caller holds."""
+    cdef Array array
+    if not read_array(&array, x, x.dtype, flags):
+        raise AssertionError("fastpool: the kernels refused an array; please report this")
+    release_array(&array)
+    return array.data
+
+
+cdef void fill_task(void *call, Py_ssize_t task, int thread) noexcept nogil:
+    cdef fill_t *f = <fill_t *>call
+    cdef Py_ssize_t at = task * FILLED_PER_TASK
+    fill_missing(f, at, imin(FILLED_PER_TASK, f.n - at))
+
+
+def filled(rule, x, where, to, int threads, int by_default):
+    """Copy elements, or convert integers, with a filler where one is missing.
+
+    `rule` are the first fields of fill_t. The arrays are contiguous and of one size, but `where`
+    may be None. Return whether an element is wild.
+    """
+    cdef fill_t f
+    cdef Py_ssize_t tasks
+    memset(&f, 0, sizeof(f))
+    if len(rule) != FILL_FIELDS:
+        raise ValueError(f"{len(rule)} fields of a rule, not {FILL_FIELDS}")
+    set_fields(&f.code, rule)
+    f.x, f.to, f.n = data_of(x, ALIGNED), data_of(to, ALIGNED | WRITEABLE), to.size
+    if where is not None:
+        f.where = <const uint8_t *>data_of(where, ALIGNED)
+    tasks = (f.n + FILLED_PER_TASK - 1) // FILLED_PER_TASK
+    threads = thread_count(tasks, threads, by_default)
+    with nogil:
+        run_tasks(fill_task, &f, 0, tasks, threads, by_default)
+    return f.wild != 0
+
+
 cdef int set_operand(Operand *to, const Blocks *b, operand, bint written) except -1:
     """Set an operand from (array, steps, tap steps); None stands for no array."""
-    cdef Array array
     cdef Py_ssize_t t, rest
     cdef int axis
     memset(to, 0, sizeof(Operand))
     if operand is None:
         return 0
     x, steps, tap_steps = operand
-    if not read_array(&array, x, x.dtype, ALIGNED | WRITEABLE if written else ALIGNED):
-        raise AssertionError("fastpool: the kernels refused an array; please report this")
-    to.data = array.data
-    release_array(&array)
+    to.data = data_of(x, ALIGNED | WRITEABLE if written else ALIGNED)
     read_integers(to.steps, steps, b.ndim)
     if tap_steps is None:
         return 0
@@ -247,7 +300,6 @@ def reduce_blocks(rule, shape, block, operands, int threads, int by_default):
     knows that all places are inside of them, and that y and counts share no memory with the others.
     """
     cdef Blocks b
-    cdef int64_t *field = <int64_t *>&b.rule
     cdef int axis, i
     cdef Py_ssize_t tasks
     if not 1 <= len(shape) <= MAX_NDIM or not 1 <= len(block) <= MAX_NDIM:
@@ -255,9 +307,7 @@ def reduce_blocks(rule, shape, block, operands, int threads, int by_default):
     memset(&b, 0, sizeof(b))
     if len(rule) != RULE_FIELDS:
         raise ValueError(f"{len(rule)} fields of a rule, not {RULE_FIELDS}")
-    for value in rule:              # (of 64 bits also where Py_ssize_t is not)
-        field[0] = value
-        field += 1
+    set_fields(&b.rule.code, rule)
     b.ndim, b.block_ndim = <int>len(shape), <int>len(block)
     read_integers(b.shape, shape, b.ndim)
     read_integers(b.block, block, b.block_ndim)

@@ -64,7 +64,7 @@ cdef Py_ssize_t gcd(Py_ssize_t a, Py_ssize_t b) noexcept:
     return a
 
 
-cdef int log2(Py_ssize_t size) noexcept:
+cdef int log2(Py_ssize_t size) noexcept nogil:
     cdef int shift = 0
     while <Py_ssize_t>1 << shift < size:
         shift += 1

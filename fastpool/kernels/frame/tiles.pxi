@@ -12,13 +12,28 @@ cdef inline Py_ssize_t part(Py_ssize_t *task, Py_ssize_t count) noexcept nogil:
     return which
 
 
+cdef void set_elements(Tile *tile, const Problem *problem) noexcept nogil:
+    """Set which elements are under the outputs of a tile."""
+    cdef const Window *rows = &problem.rows
+    cdef const Window *cols = &problem.cols
+    cdef Py_ssize_t lo, stop
+    lo, stop = window_start(rows, tile.row), window_stop(rows, tile.row + tile.rows - 1)
+    tile.row_lo, tile.row_hi = imax(lo, 0), imin(stop, rows.size)
+    lo, stop = window_start(cols, tile.col), window_stop(cols, tile.col + tile.cols - 1)
+    tile.span = stop - lo
+    tile.left = imin(imax(-lo, 0), tile.span)
+    tile.col_lo, tile.col_hi = imax(lo, 0), imin(stop, cols.size)
+    # Without an element under the tile, its range is empty, never reversed.
+    tile.row_hi, tile.col_hi = imax(tile.row_hi, tile.row_lo), imax(tile.col_hi, tile.col_lo)
+
+
 cdef void tile_of(Tile *tile, const Frame *frame, Py_ssize_t task) noexcept nogil:
     """Set the tile of a task."""
     cdef const Problem *problem = &frame.problem
     cdef const Tiling *tiling = &frame.tiling
     cdef const Window *rows = &problem.rows
     cdef const Window *cols = &problem.cols
-    cdef Py_ssize_t lo, stop, which
+    cdef Py_ssize_t which
     which = part(&task, tiling.col_tiles)
     tile.col = which * tiling.cols
     tile.cols = imin(tiling.cols, cols.out - tile.col)
@@ -37,11 +52,4 @@ cdef void tile_of(Tile *tile, const Frame *frame, Py_ssize_t task) noexcept nogi
         tile.batch = 0
         tile.plane = task * tiling.planes
         tile.planes = imin(tiling.planes, problem.batch * problem.channels - tile.plane)
-    lo, stop = window_start(rows, tile.row), window_stop(rows, tile.row + tile.rows - 1)
-    tile.row_lo, tile.row_hi = imax(lo, 0), imin(stop, rows.size)
-    lo, stop = window_start(cols, tile.col), window_stop(cols, tile.col + tile.cols - 1)
-    tile.span = stop - lo
-    tile.left = imin(imax(-lo, 0), tile.span)
-    tile.col_lo, tile.col_hi = imax(lo, 0), imin(stop, cols.size)
-    # Without an element under the tile, its range is empty, never reversed.
-    tile.row_hi, tile.col_hi = imax(tile.row_hi, tile.row_lo), imax(tile.col_hi, tile.col_lo)
+    set_elements(tile, problem)

@@ -17,10 +17,8 @@ cdef void average_planes(const View *y, const char *src, Block *b) noexcept nogi
         average_planes_pairwise(y, src, b, <const double *>NULL)
     elif a.pairwise:
         average_planes_pairwise(y, src, b, <const float *>NULL)
-    elif a.small_floats:
-        average_planes_exact(y, src, b, <const float *>NULL)
     else:
-        average_planes_exact(y, src, b, <const double *>NULL)
+        average_folded(y, src, b)
 
 
 cdef void fill_empty(const View *y, const Block *b) noexcept nogil:

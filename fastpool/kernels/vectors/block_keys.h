@@ -187,11 +187,15 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
     const int function = (int)rule->function, code = (int)rule->code;
     const int spread = function == B_VAR || function == B_STD;
     double (*x)[LANES] = (double (*)[LANES])work;
+    const int all = !(rule->has_nodata || rule->masked || rule->ignores_nan);
     KEY count[LANES] = {0}, best[LANES];
     for (int t = 0; t < taps; t++) {
         OF_KEY(one_bits)(rows[t], code);
         if (spread && r.fold) to_doubles_of(code)(x[t], rows[t], LANES, 0);
-        OF_KEY(mark)(rows[t], there[t], count, &r);
+        if (spread && r.fold && all)
+            EACH_LANE count[i]++;
+        else
+            OF_KEY(mark)(rows[t], there[t], count, &r);
     }
     EACH_LANE to->count[i] = count[i];
     if (function == B_COUNT) {
@@ -222,7 +226,7 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
         if (is_precise(rule) && !exact)
             precise_variances(to, x, taken, taps, (double)rule->ddof);
         else
-            column_variances(to, x, taken, taps, exact, (double)rule->ddof);
+            column_variances(to, x, taken, taps, all, exact, (double)rule->ddof);
         for (int i = 0; i < n; i++)
             set_variance(&to->bits[i], to->x[i], f64_of_bits(to->bits[i]), rule);
     } else {
@@ -242,8 +246,8 @@ static ptrdiff_t OF_KEY(append)(void *list, void *elements, uint8_t *there, int 
     ptrdiff_t kept = 0;
     OF_KEY(one_bits)(row, (int)rule->code);
     OF_KEY(mark)(row, there, count, &r);
-    for (int i = 0; i < n; i++) kept += count[i];
-    if (kept == n) {
+    for (int i = 0; i < n && !r.all_there; i++) kept += count[i];
+    if (kept == n || r.all_there) {
         memcpy(to, row, (size_t)n * sizeof(KEY));
         return n;
     }
@@ -281,6 +285,29 @@ static KEY *OF_KEY(sort_list)(KEY *list, KEY *other, ptrdiff_t n) {
         other = list, list = sorted;
     }
     return list;
+}
+
+/* Set the mode of a list by a table of counts. Return 0 if that takes many steps: of many keys. */
+static int OF_KEY(tally)(KEY *mode, const KEY *list, ptrdiff_t n) {
+    KEY keys[1 << MOST_SLOT_BITS];
+    ptrdiff_t counts[1 << MOST_SLOT_BITS], most = 0, steps = 2 * n, next;
+    int bits = 6;
+    while (bits < MOST_SLOT_BITS && (ptrdiff_t)1 << bits < 2 * n) bits++;
+    memset(counts, 0, sizeof(*counts) << bits);
+    for (ptrdiff_t i = 0; i < n; i = next) {
+        const KEY key = list[i];
+        size_t at = (size_t)((uint64_t)key * 0x9e3779b97f4a7c15 >> (64 - bits));
+        for (next = i + 1; next < n && list[next] == key; next++) {} /* (labels are in runs) */
+        while (counts[at] && keys[at] != key) {
+            if (--steps < 0) return 0;
+            at = (at + 1) & (((size_t)1 << bits) - 1);
+        }
+        keys[at] = key;
+        counts[at] += next - i;
+        if (counts[at] > most || (counts[at] == most && key < *mode))
+            most = counts[at], *mode = key;
+    }
+    return 1;
 }
 
 static void OF_KEY(list_spread)(block_lanes_t *to, const KEY *keys, double *x, ptrdiff_t n,
@@ -330,11 +357,13 @@ static void OF_KEY(list)(block_lanes_t *to, void *elements, void *work, ptrdiff_
         for (ptrdiff_t i = 1; i < n; i++) best = keys[i] > best ? keys[i] : best;
         OF_KEY(restore)(to->bits, &best, 1, &r);
     } else if (function == B_MODE) {
-        ptrdiff_t longest = 0, start = 0;
-        keys = OF_KEY(sort_list)(keys, (KEY *)work, n);
-        for (ptrdiff_t i = 0; i < n; i++) {
-            if (keys[i] != keys[start]) start = i;
-            if (i - start + 1 > longest) longest = i - start + 1, best = keys[i];
+        if (!OF_KEY(tally)(&best, keys, n)) {
+            ptrdiff_t longest = 0, start = 0;
+            keys = OF_KEY(sort_list)(keys, (KEY *)work, n);
+            for (ptrdiff_t i = 0; i < n; i++) {
+                if (keys[i] != keys[start]) start = i;
+                if (i - start + 1 > longest) longest = i - start + 1, best = keys[i];
+            }
         }
         OF_KEY(restore)(to->bits, &best, 1, &r);
     } else if (function == B_MEDIAN) {
@@ -360,6 +389,24 @@ static void OF_KEY(list)(block_lanes_t *to, void *elements, void *work, ptrdiff_
         to->by[0] = function == B_MEAN ? n : 1;
         set_quotients(to, rule, 1, 0);
     }
+}
+
+/* Copy FILLED elements, with the filler where one is missing. Return whether one is wild. */
+static VECTORISED int OF_KEY(fill)(void *restrict to, const void *restrict from,
+                                   const uint8_t *restrict there, const fill_t *f) {
+    const KEY *x = (const KEY *)from;
+    const KEY first = (KEY)f->nodata, most = (KEY)f->most, last = (KEY)f->last;
+    const KEY second = f->zeros ? (KEY)(first ^ KEY_TOP) : first, filler = (KEY)f->filler;
+    const KEY has_nodata = f->has_nodata ? -1 : 0;
+    KEY wild = 0;
+    for (int i = 0; i < FILLED; i++) {
+        KEY size = x[i] & KEY_MOST;
+        KEY none = (KEY)((x[i] == first || x[i] == second ? -1 : 0) & has_nodata);
+        none |= (KEY)((there[i] ? 0 : -1) | (size > last ? -1 : 0));
+        wild |= (KEY)((size > most || x[i] == filler ? -1 : 0) & ~none);
+        ((KEY *)to)[i] = none ? filler : x[i];
+    }
+    return wild != 0;
 }
 
 #undef KEY_TOP

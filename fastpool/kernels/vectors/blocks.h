@@ -14,6 +14,7 @@
 #include "quotients.h"
 
 enum { LANES = 64, MOST_TAPS = 64 }; /* MOST_TAPS: of blocks in columns; fits int8_t */
+enum { MOST_SLOT_BITS = 11 }; /* of a table of keys, which stays in the first-level cache */
 
 /* Compilers that unroll such loops make three times the code. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -50,6 +51,20 @@ typedef struct {
     double x[LANES];
     uint64_t bits[LANES]; /* of results */
 } block_lanes_t;
+
+/* Elements in a row, of which some are missing. */
+typedef struct {
+    int64_t code, result; /* of the elements and of those that they become: integers, or floats */
+    /* Of results. zeros: both zeros are missing. Magnitudes beyond `last` are missing. Those beyond
+     * `most` are wild, and so are elements that equal the filler. */
+    int64_t has_nodata, nodata, zeros, filler, most, last;
+    int wild; /* is one that is there? */
+    const char *x;
+    const uint8_t *where; /* or NULL */
+    char *to;
+    ptrdiff_t n;
+} fill_t;
+enum { FILLED = 1024 }; /* at a time */
 
 static int is_float_code(int code) { return code <= F64; }
 static int is_unsigned_code(int code) { return code >= U8 && code <= U64; }
@@ -206,10 +221,11 @@ INLINE void set_variance(uint64_t *bits, double variance, double scale, const bl
 /* Bytes as wide as the doubles that they choose from: a loop over both is long code. */
 static VECTORISED void widen(int64_t *to, const uint8_t *from) { EACH_LANE to[i] = from[i]; }
 
-/* Set the variances of columns. Exact numbers, integers of at most 17 bits, need no mean. */
+/* Set the variances of columns. Exact numbers, integers of at most 17 bits, need no mean. `all`: is
+ * none missing? */
 static VECTORISED void column_variances(block_lanes_t *to, double (*x)[LANES],
-                                        const uint8_t (*there)[LANES], int taps, int exact,
-                                        double ddof) {
+                                        const uint8_t (*there)[LANES], int taps, int all,
+                                        int exact, double ddof) {
     double most[LANES], mean[LANES], sum[LANES], squares[LANES], part[LANES], low[LANES];
     int64_t taken[LANES];
     EACH_LANE {
@@ -217,7 +233,7 @@ static VECTORISED void column_variances(block_lanes_t *to, double (*x)[LANES],
         low[i] = INFINITY, mean[i] = -INFINITY;
     }
     for (int t = 0; t < taps; t++) {
-        widen(taken, there[t]);
+        if (!all || !t) widen(taken, there[t]);
         EACH_LANE {
             double v = x[t][i], size = v < 0 ? -v : v;
             low[i] = taken[i] && v < low[i] ? v : low[i];
@@ -230,7 +246,7 @@ static VECTORISED void column_variances(block_lanes_t *to, double (*x)[LANES],
         low[i] = mean[i] == low[i]; /* (all equal) */
     }
     for (int t = 0; t < taps; t++) {
-        widen(taken, there[t]);
+        if (!all || !t) widen(taken, there[t]);
         EACH_LANE {
             x[t][i] = taken[i] ? x[t][i] * to->x[i] : 0;
             part[i] += x[t][i];
@@ -243,7 +259,7 @@ static VECTORISED void column_variances(block_lanes_t *to, double (*x)[LANES],
         sum[i] = squares[i] = part[i] = most[i] = 0;
     }
     for (int t = 0; t < taps; t++) {
-        widen(taken, there[t]);
+        if (!all || !t) widen(taken, there[t]);
         EACH_LANE {
             double d = taken[i] ? x[t][i] - mean[i] : 0;
             part[i] += d;
@@ -442,6 +458,39 @@ static void reduce_list(block_lanes_t *to, void *list, void *work, ptrdiff_t n,
                         const block_rule_t *rule) {
     to->count[0] = n;
     BY_BYTES(dtype_bytes[rule->code], list, to, list, work, n, rule);
+}
+
+/* ---- elements, with a filler where one is missing ---- */
+
+static void fill_missing(fill_t *f, ptrdiff_t at, ptrdiff_t n) {
+    const ptrdiff_t size = dtype_bytes[f->result], bytes = dtype_bytes[f->code];
+    const convert_t convert = f->code == f->result ? NULL
+                              : f->result == F32   ? to_floats_of((int)f->code)
+                                                   : to_doubles_of((int)f->code);
+    uint8_t there[FILLED];
+    double row[FILLED], out[FILLED];
+    int wild = 0;
+    for (ptrdiff_t m; n > 0; at += m, n -= m) {
+        const char *x = f->x + at * bytes;
+        char *to = f->to + at * size;
+        m = n < FILLED ? n : FILLED;
+        if (!f->where || m < FILLED) {
+            memset(there, m == FILLED, FILLED); /* (not there: what is after the last one) */
+            if (f->where)
+                memcpy(there, f->where + at, (size_t)m);
+            else
+                memset(there, 1, (size_t)m);
+        }
+        if (convert)
+            convert(row, x, m, 0);
+        else if (m < FILLED)
+            memcpy(row, x, (size_t)(m * bytes));
+        wild |= BY_BYTES(size, fill, m < FILLED ? (char *)out : to,
+                         convert || m < FILLED ? (const char *)row : x,
+                         f->where && m == FILLED ? f->where + at : there, f);
+        if (m < FILLED) memcpy(to, out, (size_t)(m * size));
+    }
+    if (wild) __atomic_store_n(&f->wild, 1, __ATOMIC_RELAXED);
 }
 
 /* ---- results ---- */

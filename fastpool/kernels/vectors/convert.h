@@ -254,8 +254,10 @@ static void add_bytes(const bytes_t *a) {
     static int contains_nan_##name(const char *p, ptrdiff_t n) {                                  \
         vec_t any = {0};                                                                          \
         n *= (ptrdiff_t)sizeof(T);                                                                \
-        for (; n >= VEC_BYTES; n -= VEC_BYTES, p += VEC_BYTES)                                    \
+        for (; n >= VEC_BYTES; n -= VEC_BYTES, p += VEC_BYTES) {                                  \
             any |= NANS(how, vec_load(p));                                                        \
+            if (n % 4096 < VEC_BYTES && vec_any(any)) return 1;                                   \
+        }                                                                                         \
         if (n > 0) any |= NANS(how, vec_load_part(p, (size_t)n));                                 \
         return vec_any(any);                                                                      \
     }

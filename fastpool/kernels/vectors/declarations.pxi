@@ -300,6 +300,17 @@ cdef extern from "kernels/vectors/squares.h" nogil:
     bint slide_sums(...)
     void pixels_f64_of_f32(const squares_t *)
 
+cdef extern from "kernels/vectors/folds.h" nogil:
+    enum:
+        MOST_FOLDED
+    ctypedef struct folds_t:
+        void *to
+        const char *taps[MOST_FOLDED]
+        int count, width, flip
+        Py_ssize_t n
+    void set_shift(folds_t *, int, int)
+    void fold(const folds_t *, int)
+
 cdef extern from "kernels/vectors/cpu.h" nogil:
     int cpu_has(const char *)
 
