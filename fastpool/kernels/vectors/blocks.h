@@ -474,6 +474,7 @@ static void fill_missing(fill_t *f, ptrdiff_t at, ptrdiff_t n) {
         const char *x = f->x + at * bytes;
         char *to = f->to + at * size;
         m = n < FILLED ? n : FILLED;
+        for (ptrdiff_t k = 0; k < m * bytes; k += 64) __builtin_prefetch(x + m * bytes + k);
         if (!f->where || m < FILLED) {
             memset(there, m == FILLED, FILLED); /* (not there: what is after the last one) */
             if (f->where)
