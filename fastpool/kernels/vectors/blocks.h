@@ -289,11 +289,11 @@ INLINE void add_exactly(double *high, double *low, double x) {
 }
 
 /* The parts of a variance in twice the digits of double: for results in double of elements that
- * have fewer. A mean is two doubles too. */
-INLINE void set_mean(double *high, double *low, double n) {
-    double mean = (*high + *low) / n, product = mean * n;
-    *low = ((*high - product) - product_error(mean, n, product) + *low) / n;
-    *high = mean;
+ * have fewer. Quotients are two doubles too. */
+INLINE void divide(double *high, double *low, double n) {
+    double quotient = (*high + *low) / n, product = quotient * n;
+    *low = ((*high - product) - product_error(quotient, n, product) + *low) / n;
+    *high = quotient;
 }
 INLINE void add_square(double *high, double *low, double x, double mean, double rest) {
     double d, error, square;
@@ -316,7 +316,7 @@ static VECTORISED void precise_variances(block_lanes_t *to, double (*x)[LANES],
         widen(taken, there[t]);
         EACH_LANE add_exactly(&mean[i], &rest[i], taken[i] ? x[t][i] : 0);
     }
-    EACH_LANE set_mean(&mean[i], &rest[i], (double)(int32_t)to->count[i]);
+    EACH_LANE divide(&mean[i], &rest[i], (double)(int32_t)to->count[i]);
     for (int t = 0; t < taps; t++) {
         widen(taken, there[t]);
         EACH_LANE add_square(&high[i], &low[i], taken[i] ? x[t][i] : mean[i],
@@ -324,7 +324,8 @@ static VECTORISED void precise_variances(block_lanes_t *to, double (*x)[LANES],
     }
     EACH_LANE {
         double by = (double)(int32_t)to->count[i] - ddof;
-        to->x[i] = by > 0 ? (high[i] + low[i]) / by : NAN;
+        divide(&high[i], &low[i], by);
+        to->x[i] = by > 0 ? high[i] + low[i] : NAN;
         to->bits[i] = f64_bits(1);
     }
 }
@@ -354,9 +355,10 @@ static double list_variance(double *x, ptrdiff_t n, double ddof, int precise, do
     if (precise) {
         double two[2] = {0}, sum[2] = {0};
         for (ptrdiff_t i = 0; i < n; i++) add_exactly(&two[0], &two[1], x[i]);
-        set_mean(&two[0], &two[1], (double)n);
+        divide(&two[0], &two[1], (double)n);
         for (ptrdiff_t i = 0; i < n; i++) add_square(&sum[0], &sum[1], x[i], two[0], two[1]);
-        return (sum[0] + sum[1]) / ((double)n - ddof);
+        divide(&sum[0], &sum[1], (double)n - ddof);
+        return sum[0] + sum[1];
     }
     for (ptrdiff_t i = 0; i < n; i++) {
         most = absolute(x[i]) > most ? absolute(x[i]) : most;
