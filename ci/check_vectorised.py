@@ -54,9 +54,9 @@ NOT_SCALAR = {
     "ordered": (),
     "key_t": (),
 }
-# Functions into which gcc inlines `pool_few`. Its loops are scalar, because its planes are shorter
-# than a vector.
-HAS_POOL_FEW = ("pool_planes", "tile_values")
+# Functions into which gcc may inline `pool_few`. Its loops are scalar, because its planes are
+# shorter than a vector.
+HAS_POOL_FEW = "pool_planes", "tile_values"
 # Functions of other headers: some innermost loop of each uses vectors. The storer of bools is a
 # jump to that of uint8.
 HEADERS = re.compile(
@@ -212,7 +212,7 @@ def check(path):
                 continue
             register = registers(build, element)
             for function in REQUIRED[fused] + WHERE_PRESENT[fused] + NOT_SCALAR[fused]:
-                if build == "neon" and function in HAS_POOL_FEW:
+                if function in HAS_POOL_FEW:
                     continue
                 names = [name for name in function.split("|") if (number, name) in bodies]
                 loops = bodies[number, names[0]] if names else None
