@@ -144,7 +144,7 @@ def pyramid(
         x, axes = x.transposed(order), [axes[axis] for axis in order]
         factor = [per_axis(factor, "factor", rank)[axis] for axis in order]
         chunks = (
-            _default_chunks(axes, x.dtype.itemsize)
+            _default_chunks(x, axes)
             if chunks is None
             else [per_axis(chunks, "chunks", rank)[axis] for axis in order]
         )
@@ -191,9 +191,11 @@ def _volume(source):
     yield Volume(source.shape, source.dtype, None, tuple(range(source.ndim)), None)
 
 
-def _default_chunks(axes, itemsize):
-    bits = (CHUNK_BYTES // itemsize).bit_length() - 1
-    side = 1 << bits // sum(TYPES[axis] == "space" for axis in axes)
+def _default_chunks(x, axes):
+    extents = [n for n, axis in zip(x.shape, axes, strict=True) if TYPES[axis] == "space"]
+    side, most = 1, CHUNK_BYTES // x.dtype.itemsize
+    while side < max(extents) and prod(min(2 * side, n) for n in extents) <= most:
+        side *= 2
     return [side if TYPES[axis] == "space" else 1 for axis in axes]
 
 

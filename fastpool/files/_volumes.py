@@ -121,7 +121,7 @@ def _from_tiff(path, stack):
     except OSError:
         raise
     except Exception as error:  # tifffile passes on errors of struct and others
-        raise ValueError(f"source: {os.fspath(path)!r} is no TIFF file: {error}") from None
+        raise ValueError(f"source: {os.fspath(path)!r} is not a TIFF file: {error}") from None
     axes, x = series.axes.lower(), zarr.open_array(store, mode="r")
     offset = series.dataoffset
     if offset is not None and offset + x.nbytes <= os.fstat(file.fileno()).st_size:
@@ -139,7 +139,7 @@ def _from_zarr(path):
         if isinstance(x, zarr.Group):
             raise ValueError("it is a group; name one of its arrays, as group.zarr/0")
     except (FileNotFoundError, TypeError, ValueError, KeyError) as error:
-        raise ValueError(f"source: {os.fspath(path)!r} is no zarr array: {error}") from None
+        raise ValueError(f"source: {os.fspath(path)!r} is not a zarr array: {error}") from None
     names = getattr(x.metadata, "dimension_names", None) or x.attrs.get("_ARRAY_DIMENSIONS")
     names = names if isinstance(names, (list, tuple)) else ()
     single = all(isinstance(name, str) and len(name) == 1 for name in names)

@@ -437,7 +437,7 @@ def test_a_tiff_file_that_ends_early(folder, more):
     with pytest.raises(ValueError):  # the array, or its decoding
         write("x.tif")
     Path("x.tif").write_bytes(whole[:7])
-    with pytest.raises(ValueError, match="^source: .x.tif. is no TIFF file"):
+    with pytest.raises(ValueError, match="^source: .x.tif. is not a TIFF file"):
         write("x.tif")
     assert cases.names(folder) == ["x.npy", "x.tif"]
 
