@@ -261,17 +261,19 @@ def test_files_are_those_of_the_format(folder):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "axes", "chunks"),
+    ("dtype", "axes", "first", "chunks"),
     [
-        ("uint8", "zyx", (64, 64, 64)),
-        ("float32", "tczyx", (1, 1, 64, 64, 64)),
-        ("float64", "zyx", (32, 32, 32)),
-        ("uint16", "cyx", (1, 512, 512)),
-        ("uint8", "yx", (1024, 1024)),
+        ("uint8", "zyx", (1,), (1, 1024, 1024)),
+        ("uint8", "zyx", (5,), (5, 256, 256)),
+        ("uint8", "zyx", (130,), (64, 64, 64)),
+        ("float32", "tczyx", (1, 1, 40), (1, 1, 40, 64, 64)),
+        ("float64", "zyx", (33,), (32, 32, 32)),
+        ("uint16", "cyx", (3,), (1, 512, 512)),
+        ("uint8", "yx", (), (1024, 1024)),
     ],
 )
-def test_chunks_by_default(folder, dtype, axes, chunks):
-    x = np.lib.format.open_memmap("x.npy", "w+", dtype, (1,) * (len(axes) - 2) + (1100, 1050))
+def test_chunks_by_default(folder, dtype, axes, first, chunks):
+    x = np.lib.format.open_memmap("x.npy", "w+", dtype, (*first, 1100, 1050))
     group = write(axes=axes, levels=1)
     expected = [min(pair) for pair in zip(x.shape, chunks, strict=True)]
     assert group["0"].chunks == tuple(expected)
