@@ -93,6 +93,8 @@ BY_PACKAGE = {
         "indices": "_Path | None",
         "max_bytes": "SupportsIndex",
         "progress": "Callable[[int, int], object] | None",
+        "scale": "Sequence[float] | None",
+        "unit": "str | None",
         "ome_version": 'Literal["0.5", "0.4"]',
         **dict.fromkeys(["source", "target"], "_Path"),
     },

@@ -42,6 +42,12 @@ def number_of(text):
     [
         text("func", "max, min, mean, sum, mode, median, std, var or count. [mean]"),
         text("axes", 'The axes of IN, of "tczyx". [as IN names them]'),
+        click.option(
+            "--scale",
+            type=Numbers(float, "2,0.3,0.3"),
+            help="Size of an element along each axis of IN. [1]",
+        ),
+        text("unit", "Unit of --scale along z, y and x, such as micrometer."),
         text("ome-version", "0.5 or 0.4. [0.5]"),
         click.option(
             "--chunks",

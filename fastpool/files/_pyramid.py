@@ -12,8 +12,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from itertools import product, repeat
-from math import ceil, lcm, prod
-from operator import add
+from math import ceil, inf, lcm, prod
+from operator import add, mul
 from pathlib import Path
 
 from .._api.blocks import block_reduce
@@ -23,7 +23,7 @@ from .._planning.blocks import per_axis, resolve
 from .._planning.dtypes import DTYPES
 from .._planning.values import as_count, choice, shown
 from ._npy import new
-from ._volumes import TYPES, Volume, extra, metadata, names_of_axes, opened
+from ._volumes import TYPES, Volume, element_sizes, extra, metadata, names_of_axes, opened
 
 # The default of `max_bytes`.
 MAX_BYTES = 256 << 20
@@ -43,6 +43,8 @@ def pyramid(
     func="mean",
     *,
     axes=None,
+    scale=None,
+    unit=None,
     ome_version="0.5",
     chunks=None,
     edge="keep",
@@ -81,6 +83,11 @@ def pyramid(
         The axes of the source, a letter for each: "t" for time, "c" for channels, "z", "y" and "x".
         By default those that the file names. A .npy file and a dask array name none. The axes of
         the image are in the order "tczyx", whatever that of the source.
+    scale : sequence of float, optional
+        Size of an element along each axis of the source, which the scales of levels are multiples
+        of. 1 by default, also where a file has sizes of its own.
+    unit : str, optional
+        Unit of `scale` along "z", "y" and "x", such as "micrometer".
     ome_version : {"0.5", "0.4"}
         Version of OME-Zarr. 0.5 is zarr format 3, and 0.4 format 2.
     chunks : int or sequence of int, optional
@@ -130,6 +137,8 @@ def pyramid(
     ome_version = choice(ome_version, "ome_version", ("0.5", "0.4"))
     if not isinstance(target, (str, os.PathLike)):
         raise TypeError(f"target: expected a str or os.PathLike, got {shown(target)}")
+    if unit is not None and not isinstance(unit, str):
+        raise TypeError(f"unit: expected a str or None, got {shown(unit)}")
     if progress is not None and not callable(progress):
         raise TypeError(f"progress: expected a callable or None, got {shown(progress)}")
     with extra():
@@ -143,6 +152,7 @@ def pyramid(
         order = sorted(range(rank), key=lambda axis: [*TYPES].index(axes[axis]))
         x, axes = x.transposed(order), [axes[axis] for axis in order]
         factor = [per_axis(factor, "factor", rank)[axis] for axis in order]
+        scale = [element_sizes(scale, rank)[axis] for axis in order]
         chunks = (
             _default_chunks(x, axes)
             if chunks is None
@@ -151,6 +161,9 @@ def pyramid(
         sizes = block_sizes(levels, factor, x.shape)
         if max(sizes[-1]).bit_length() > sys.float_info.max_exp - 1:  # scales are floats
             raise ValueError(f"factor: {shown(max(factor))} is too large for {levels} levels")
+        scales = [tuple(map(mul, size, scale)) for size in [(1,) * rank, *sizes]]
+        if inf in scales[-1]:
+            raise ValueError(f"scale: {shown(max(scale))} is too large for {levels} levels")
         plans = [
             resolve(x.shape, name, size, func, result_dtype=dtype, **options) for size in sizes
         ]
@@ -160,7 +173,9 @@ def pyramid(
         group = zarr.create_group(
             os.fspath(folder / "image"),
             zarr_format=2 if ome_version == "0.4" else 3,
-            attributes=metadata(Path(target).stem, axes, sizes, plans[0].function, ome_version),
+            attributes=metadata(
+                Path(target).stem, axes, scales, unit, plans[0].function, ome_version
+            ),
         )
         arrays = list(_arrays(group, x, plans, chunks, axes))
         if is_lazy:

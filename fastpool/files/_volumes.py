@@ -1,5 +1,6 @@
 """Arrays that pyramids are made of: .npy, TIFF and zarr files, read region by region."""
 
+import math
 import os
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
@@ -10,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import __version__
-from .._planning.values import shown
+from .._planning.values import as_float, is_sequence, read, shown, value_count
 from ._npy import ArrayFile, existing
 from ._replacing import open_regular
 
@@ -167,21 +168,43 @@ def names_of_axes(axes, known, rank):
     return axes
 
 
-def metadata(name, axes, sizes, func, version):
-    """Return the attributes of an OME-Zarr image; `sizes` are the blocks of each reduced level."""
-    sizes = [(1,) * len(axes), *sizes]
+def element_sizes(scale, rank):
+    """Return the sizes of an element along the axes of an array."""
+    if scale is None:
+        return [1.0] * rank
+    if not is_sequence(scale):
+        raise TypeError(f"scale: expected a sequence of floats, got {shown(scale)}")
+    expected = f"{value_count(rank)}, one per axis of the source"
+    sizes = [
+        as_float(v, f"scale[{i}]") for i, v in enumerate(read(scale, "scale", [rank], expected))
+    ]
+    if not all(0 < size < math.inf for size in sizes):
+        raise ValueError(f"scale: expected positive numbers, got {shown(scale)}")
+    return sizes
+
+
+def metadata(name, axes, scales, unit, func, version):
+    """Return the attributes of an OME-Zarr image; `scales` are those of each level."""
+    units = {"space": {"unit": unit}} if unit else {}
+    types = [TYPES[axis] for axis in axes]
     image = {
         "name": name,
-        "axes": [{"name": axis, "type": TYPES[axis]} for axis in axes],
+        "axes": [
+            {"name": axis, "type": kind, **units.get(kind, {})}
+            for axis, kind in zip(axes, types, strict=True)
+        ],
         "datasets": [
             {
                 "path": str(level),
                 "coordinateTransformations": [
-                    {"type": "scale", "scale": [float(k) for k in size]},
-                    {"type": "translation", "translation": [(k - 1) / 2 for k in size]},
+                    {"type": "scale", "scale": list(scale)},
+                    {
+                        "type": "translation",
+                        "translation": [(a - b) / 2 for a, b in zip(scale, scales[0], strict=True)],
+                    },
                 ],
             }
-            for level, size in enumerate(sizes)
+            for level, scale in enumerate(scales)
         ],
         "type": func,
         "metadata": {"method": "fastpool.files.pyramid", "version": __version__},

@@ -292,6 +292,20 @@ def test_the_metadata_is_valid(folder, version):
         assert multiscale.type == "mean" and len(multiscale.datasets) == 3
 
 
+@pytest.mark.parametrize("version", ["0.5", "0.4"])
+def test_sizes_of_elements(folder, version):
+    """They are for the axes of the source, and units for those of space."""
+    more = {"scale": (0.25, 2, 0.5), "unit": "micrometer", "ome_version": version}
+    image = attributes_of(write(axes="xcy", factor=(2, 1, 4), **more))
+    space = {"type": "space", "unit": "micrometer"}
+    channels = {"name": "c", "type": "channel"}
+    assert image["axes"] == [channels, {"name": "y", **space}, {"name": "x", **space}]
+    transforms = [data["coordinateTransformations"] for data in image["datasets"]]
+    assert [scale["scale"] for scale, _ in transforms] == [[2, 0.5, 0.25], [2, 2, 0.5], [2, 8, 1]]
+    shifts = [shift["translation"] for _, shift in transforms]
+    assert shifts == [[0, 0, 0], [0, 0.75, 0.125], [0, 3.75, 0.375]]
+
+
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("version", ["0.5", "0.4"])
 def test_ome_zarr_reads_it(folder, version):
@@ -355,6 +369,15 @@ BAD = [
     ({"axes": "ZYX"}, ValueError, "axes: "),
     ({"axes": "z" * 10**6}, ValueError, "axes: "),
     ({"axes": ["z", "y", "x"]}, TypeError, "axes: "),
+    ({"scale": 1.0}, TypeError, "scale: expected a sequence of floats, got 1.0"),
+    ({"scale": "123"}, TypeError, "scale: "),
+    ({"scale": (1, 2)}, ValueError, "scale: expected 3 values, one per axis of the source, got 2"),
+    ({"scale": (1, "2", 3)}, TypeError, r"scale\[1\]: expected a float"),
+    ({"scale": (1, 2, float("nan"))}, ValueError, r"scale\[2\]: "),
+    ({"scale": (1, 0, 3)}, ValueError, "scale: expected positive numbers"),
+    ({"scale": (1, 2, float("inf"))}, ValueError, "scale: expected positive numbers"),
+    ({"scale": (1, 2, 1.5e308)}, ValueError, "scale: 1.5e[+]308 is too large for 2 levels"),
+    ({"unit": 1}, TypeError, "unit: expected a str or None, got 1"),
     ({"levels": 0}, ValueError, "levels: "),
     ({"levels": 65}, ValueError, "levels: "),
     ({"levels": 2.0}, TypeError, "levels: "),

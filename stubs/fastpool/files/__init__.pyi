@@ -1,7 +1,7 @@
 """The types of fastpool.files."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, SupportsIndex, TypeAlias, Unpack
 
 from numpy.typing import DTypeLike
