@@ -228,8 +228,8 @@ def _missing(nodata, dtype, result, func, masked, need):
         if nodata is None:
             if masked or need > 1:
                 raise ValueError(
-                    f"nodata: needed, because a result of type {result} may be missing, and no "
-                    "integer stands for that"
+                    f"nodata: needed, because a result of type {result} may be missing, for which "
+                    "only floats have NaN"
                 )
             return None
         low, high = limits(result)

@@ -7,7 +7,7 @@ import numpy as np
 from .._api.blocks import block_reduce
 from .._planning import arguments
 from .._planning.dtypes import is_float
-from .._planning.values import choice, flag
+from .._planning.values import as_count, choice, flag
 from ._labelled import Labelled, kept
 
 # The words of xarray for the rest of a dimension, and of block_reduce.
@@ -148,6 +148,13 @@ class Coarsen(Labelled):
             integers = not is_float(arguments.dtype_name(variable.dtype))
             if func in ("mean", "median") and integers:
                 values["dtype"] = "float64"
+            elif integers and func in ("max", "min", "sum"):
+                need = attributes["min_count"]
+                if need is not None and as_count(need, "min_count") > 1:
+                    raise ValueError(
+                        f"min_count: no {variable.dtype} stands for a missing result; convert obj "
+                        'by astype("float32") first'
+                    )
             return self._blocks(variable, lambda *call: reduce(*call, func, **values))
 
         return self._assembled(
