@@ -240,7 +240,7 @@ def test_bad_windows(make, obj, dim, windows, error, match):
         (lambda: coarsen(X, y=2).var(ddof=-1), ValueError, "^ddof"),
         (lambda: coarsen(X, y=2).max(keep_attrs="all"), TypeError, "^keep_attrs"),
         (lambda: coarsen(X, y=2).count(min_count=1), TypeError, "min_count"),
-        (lambda: coarsen(X.astype(int), y=2).max(min_count=2), ValueError, "^min_count: no int64 stands for"),
+        (lambda: coarsen(X.astype(int), y=2).max(min_count=2), ValueError, "^min_count: no int64"),
         (lambda: rolling(X, y=2, center="y"), TypeError, "^center: "),
         (lambda: rolling(X, y=2, center={"z": True}), ValueError, "^center: .*'z'"),
         (lambda: rolling(X, y=2, min_periods=0), ValueError, "^min_periods"),
