@@ -118,7 +118,7 @@ def as_counts(
         raise TypeError(f"{name}: expected a sequence of ints, got {shown(value)}")
     values = read(value, name, lengths, expected)
     # Most values are exact ints of ordinary size.
-    if all(type(v) is int and least <= v <= MOST for v in values):
+    if all(type(v) is int and least <= v <= min(most, MOST) for v in values):
         return values
     return tuple(as_count(v, f"{name}[{i}]", least, most=most) for i, v in enumerate(values))
 

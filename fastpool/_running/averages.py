@@ -278,13 +278,9 @@ def _interleaved_tile(plan, windows, tile_rows):
 def _of_a_task(plan, whole, pieces):
     """Return how many of `whole` planes, or groups of them, a task takes; all have `pieces`."""
     nbytes = _input_bytes(plan)
-    enough = max(1, min(_some_tasks(plan), nbytes // FEW_BYTES), min(nbytes // TASK_BYTES, pieces))
+    some = 1 if is_always_one(plan.num_threads, work_bytes(plan)) else SOME_TASKS
+    enough = max(1, min(some, nbytes // FEW_BYTES), min(nbytes // TASK_BYTES, pieces))
     return max(1, min(whole, pieces // enough))
-
-
-def _some_tasks(plan):
-    """Return how many tasks are enough for a few threads, or for the only one."""
-    return 1 if is_always_one(plan.num_threads, work_bytes(plan)) else SOME_TASKS
 
 
 def _input_bytes(plan):
@@ -332,13 +328,14 @@ def _tile(plan, windows, channels_last, sequential):
     planes = 1
     whole = plan.batch * (-(-plan.channels // channels) if channels_last else plan.channels)
     pieces = math.prod(w.out for w in leads) * whole * -(-out_cols // columns)
-    if pieces >= _some_tasks(plan):
+    some = 1 if is_always_one(plan.num_threads, work_bytes(plan)) else SOME_TASKS
+    if pieces >= some:
         if not channels_last and columns == out_cols:
             planes = _of_a_task(plan, whole, pieces)
             if rows.out == cols.out == 1:  # (they are added next to one another)
                 nbytes = _input_bytes(plan)
-                some = max(pieces // _some_tasks(plan), whole * ONE_WINDOW_BYTES // max(1, nbytes))
-                planes = max(planes, min(whole, some, WHOLE_PLANES))
+                more = max(pieces // some, whole * ONE_WINDOW_BYTES // max(1, nbytes))
+                planes = max(planes, min(whole, more, WHOLE_PLANES))
         return out_rows, columns, channels, planes
     parts = min(SOME_TASKS // max(1, pieces), -(-_input_bytes(plan) // TASK_BYTES), out_rows)
     if not sequential:  # (of tall windows, parts would share most of their rows)

@@ -1,4 +1,4 @@
-"""Pool arrays in .npy files that need not fit into memory.
+"""Pool arrays in .npy files that need not fit into memory, and write pyramids of any files.
 
 Input and output are mapped tile by tile. A tile's pages are released with its mapping, so never
 more pages are resident than one tile has.

@@ -30,7 +30,7 @@ def test_sorts(sort):
         choices = configurations.Choices(random.Random(f"5/{number}").randint)
         configurations.compare(case := configurations.draw(choices, [sort]), counts)
         configurations.compare(configurations.spoiled(case, choices), counts)
-    assert counts
+    assert configurations.configurations(counts)
 
 
 def test_a_source_of_few_bits_gives_wide_numbers():

@@ -321,7 +321,6 @@ def test_impossible_sizes_are_refused(attributes, at_once):
         make_plan((4,), "float32", layout="W", **attributes)
 
 
-MOST = MOST
 ACCEPTED = [
     ({"kernel_shape": MOST, "pads": MOST // 2}, 4),
     ({"kernel_shape": MOST, "pads": (MOST - 1, 0)}, 4),

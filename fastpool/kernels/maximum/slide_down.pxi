@@ -3,8 +3,8 @@
 # Scratch: none; keys of a tile with a NaN (SLAB, POOLED)
 # Wins:    float32 1x192x28x28 k3 99 -> 82 us, 1x512x40x40 k5 855 -> 606; uint8 306 -> 139
 #          (AVX-512). AVX2 loses with blends for masks (1x256x20x20 k5 124 -> 235), so it declines
-#          there. Other windows lose: 0.75 to 0.95 by 1 x 3 to 5 x 4 (30 layers each, AVX-512), but
-#          1.2 of bytes with padding.
+#          there. Windows of 1 x 3 to 5 x 4 lose (0.75 to 0.95; 30 layers each, AVX-512), except
+#          those of bytes with padding (1.2).
 #
 # A column of vectors slides down the rows. The windows of one row are unaligned loads. The last
 # rows stay in registers.

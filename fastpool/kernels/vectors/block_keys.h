@@ -246,7 +246,8 @@ static ptrdiff_t OF_KEY(append)(void *list, void *elements, uint8_t *there, int 
     ptrdiff_t kept = 0;
     OF_KEY(one_bits)(row, (int)rule->code);
     OF_KEY(mark)(row, there, count, &r);
-    for (int i = 0; i < n && !r.all_there; i++) kept += count[i];
+    if (!r.all_there)
+        for (int i = 0; i < n; i++) kept += count[i];
     if (kept == n || r.all_there) {
         memcpy(to, row, (size_t)n * sizeof(KEY));
         return n;

@@ -225,7 +225,7 @@ INLINE void add_some_bytes(const bytes_t *a, ptrdiff_t i, size_t some) {
             v = (vec_i16){0};
         }
     }
-    p = a->leave + i;
+    if (a->leave) p = a->leave + i;
     for (ptrdiff_t r = 0; r < a->leaving; r++, p += a->pitch) {
         memcpy(&bytes, p, some);
         v -= widened(bytes ^ flip);
