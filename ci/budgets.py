@@ -126,10 +126,10 @@ def print_times():
 
 # Name, unit, limit, goal, and what measures it.
 BUDGETS = (
-    ("machine code of the largest build", "kB", 1765, 1200, code_kilobytes),
-    ("wheel", "kB", 2660, 1900, wheel_kilobytes),
+    ("machine code of the largest build", "kB", 1770, 1200, code_kilobytes),
+    ("wheel", "kB", 2680, 1900, wheel_kilobytes),
     (
-        *("Cython and C without front ends", "lines", 16515, 11500),
+        *("Cython and C without front ends", "lines", 16955, 11500),
         lambda: lines(*SOURCES, left_out=ELSEWHERE),
     ),
     (
@@ -137,17 +137,17 @@ BUDGETS = (
         lambda: lines("fastpool/onnx/*.c", "fastpool/onnx/*.h"),
     ),
     (
-        *("Python without front ends and programs", "lines", 13300, 9000),
+        *("Python without front ends and programs", "lines", 13440, 9000),
         lambda: lines("fastpool/*.py", left_out=ELSEWHERE),
     ),
-    ("stubs, and what writes them", "lines", 1820, 1600, lambda: lines("stubs/*.py*")),
-    ("modules of `import fastpool` over NumPy's", "modules", 53, 45, modules),
+    ("stubs, and what writes them", "lines", 1825, 1600, lambda: lines("stubs/*.py*")),
+    ("modules of `import fastpool` over NumPy's", "modules", 55, 45, modules),
     (
-        *("first call of max_pool", "calls of Python functions", 260, 200),
+        *("first call of max_pool", "calls of Python functions", 265, 200),
         lambda: calls(fastpool.max_pool, maximum._pool_plans),
     ),
     (
-        *("first call of avg_pool", "calls of Python functions", 270, 200),
+        *("first call of avg_pool", "calls of Python functions", 275, 200),
         lambda: calls(fastpool.avg_pool, average._plans),
     ),
 )

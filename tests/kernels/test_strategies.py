@@ -13,7 +13,7 @@ import cases
 import fastpool
 from fastpool import _reference
 from fastpool._running import builds as running
-from fastpool._running import prepare, running_maxima, strategies
+from fastpool._running import pass_sizes, prepare, running_maxima, strategies
 from fastpool._running.instruction_sets import Build
 from fastpool._running.work import make_work, problem_of
 
@@ -204,6 +204,7 @@ def test_the_compiled_object_runs_by_the_choice(isa):
 def test_limits_are_those_of_the_kernels(isa):
     limits = dict(running.builds()[isa].LIMITS)
     assert limits.pop("QUEUE") == running_maxima.QUEUE
+    assert limits.pop("MOST_BYTE_ROWS") == pass_sizes.MOST_BYTE_ROWS
     assert {name: getattr(strategies, name) for name in limits} == limits
     assert running.facts(running.active()) == BUILDS[isa]
 

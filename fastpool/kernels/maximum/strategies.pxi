@@ -13,7 +13,7 @@ STRATEGIES = {
 # What the strategies can take, for the tests of that module.
 LIMITS = {
     "MAX_TAPS": MAX_TAPS, "SMALL_TAPS": SMALL_TAPS, "RING": RING, "QUEUE": QUEUE,
-    "FLAT_TAPS": FLAT_TAPS, "FLAT_MASKS": FLAT_MASKS,
+    "FLAT_TAPS": FLAT_TAPS, "FLAT_MASKS": FLAT_MASKS, "MOST_BYTE_ROWS": MOST_BYTE_ROWS,
 }
 
 

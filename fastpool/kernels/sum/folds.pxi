@@ -3,6 +3,7 @@
 # Takes:   8 and 16 bits, 2, 4 or 8 columns at that stride, at most MOST_FOLDED taps, none over the
 #          edge; divisors that are powers of two; rows of at least a vector
 # Reads:   elements in place, as lanes of twice their width
+# Scratch: none
 # Wins:    one thread, AVX-512: uint8 2048x2048 2x2 442 -> 270 us, 4x4 393 -> 228, uint16 2x2
 #          617 -> 441; uint8 128x512x512 2x2x2 5.7 -> 2.9 ms
 
@@ -47,16 +48,18 @@ cdef void average_folded(const View *y, const char *src, Block *b) noexcept nogi
     cdef divisors_t d
     cdef Tile tile
     cdef folds_t f
+    if p.size > 2 or p.code == BOOL or is_float_code(p.code) or a.result != p.code:
+        average_exactly(y, src, b)
+        return
     f.flip = 0
     set_divisors(&d, b, b.tile.row)
     m = imin(same_divisors(b, 0, b.tile.rows), m)
     count = b.slabs * rows.kernel
-    takes = (not is_float_code(p.code) and p.code != BOOL and p.size <= 2 and a.result == p.code
-             and b.quantization == NULL and b.tile.channels == 1 and y.col == 1
-             and b.x.col == p.size and cols.stride == cols.kernel and cols.kernel in (2, 4, 8)
-             and cols.dilation == 1 and not rows.irregular and not cols.irregular
-             and count * cols.kernel <= MOST_FOLDED and n >= VEC_BYTES // p.size and m > 0
-             and b.tile.row >= rows.inner_lo and b.tile.col >= cols.inner_lo)
+    takes = (b.quantization == NULL and b.tile.channels == 1 and y.col == 1 and b.x.col == p.size
+             and cols.stride == cols.kernel and cols.kernel in (2, 4, 8) and cols.dilation == 1
+             and not rows.irregular and not cols.irregular and count * cols.kernel <= MOST_FOLDED
+             and n >= VEC_BYTES // p.size and m > 0 and b.tile.row >= rows.inner_lo
+             and b.tile.col >= cols.inner_lo)
     if takes and d.counts != NULL:
         d.divisor *= d.counts[0]
         for k in range(n):

@@ -472,25 +472,20 @@ static void fill_missing(fill_t *f, ptrdiff_t at, ptrdiff_t n) {
     uint8_t there[FILLED];
     double row[FILLED], out[FILLED];
     int wild = 0;
+    memset(there, 1, FILLED);
     for (ptrdiff_t m; n > 0; at += m, n -= m) {
         const char *x = f->x + at * bytes;
         char *to = f->to + at * size;
         m = n < FILLED ? n : FILLED;
         for (ptrdiff_t k = 0; k < m * bytes; k += 64) __builtin_prefetch(x + m * bytes + k);
-        if (!f->where || m < FILLED) {
-            memset(there, m == FILLED, FILLED); /* (not there: what is after the last one) */
-            if (f->where)
-                memcpy(there, f->where + at, (size_t)m);
-            else
-                memset(there, 1, (size_t)m);
-        }
+        if (m < FILLED) memset(there + m, 0, (size_t)(FILLED - m));
+        if (f->where) memcpy(there, f->where + at, (size_t)m);
         if (convert)
             convert(row, x, m, 0);
         else if (m < FILLED)
             memcpy(row, x, (size_t)(m * bytes));
         wild |= BY_BYTES(size, fill, m < FILLED ? (char *)out : to,
-                         convert || m < FILLED ? (const char *)row : x,
-                         f->where && m == FILLED ? f->where + at : there, f);
+                         convert || m < FILLED ? (const char *)row : x, there, f);
         if (m < FILLED) memcpy(to, out, (size_t)(m * size));
     }
     if (wild) __atomic_store_n(&f->wild, 1, __ATOMIC_RELAXED);
