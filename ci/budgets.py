@@ -137,7 +137,7 @@ BUDGETS = (
         lambda: lines("fastpool/onnx/*.c", "fastpool/onnx/*.h"),
     ),
     (
-        *("Python without front ends and programs", "lines", 13440, 9000),
+        *("Python without front ends and programs", "lines", 13445, 9000),
         lambda: lines("fastpool/*.py", left_out=ELSEWHERE),
     ),
     ("stubs, and what writes them", "lines", 1825, 1600, lambda: lines("stubs/*.py*")),

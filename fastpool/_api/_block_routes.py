@@ -122,7 +122,7 @@ def _kind(plan):
 
 
 def _reduce_slabs(plan, kind, x, where, y, counts):
-    """Pool copies of slabs along the first axis. NaN, or the lowest number, is what is missing."""
+    """Pool copies of slabs. NaN, or the lowest number, is what is missing."""
     adds, filler, large = plan.function in ("mean", "sum"), math.nan, None
     if adds:  # (sums of smaller ones are finite)
         large = {"float16": 2.0**15, "float64": 2.0**512}.get(kind, 2.0**64)
@@ -131,18 +131,22 @@ def _reduce_slabs(plan, kind, x, where, y, counts):
     part = dataclasses.replace(plan, dtype=kind, ignores_nan=filler != filler)
     if kind != plan.dtype:
         part = dataclasses.replace(part, result_dtype=kind, rounding="half_even")
-    block = min(plan.blocks[0], x.shape[0])
-    slab = max(1, SLAB_BYTES // (x.size // x.shape[0] * ITEMSIZE[kind] * block))
-    native = x.dtype.newbyteorder("=")
+    extents = zip(x.shape, plan.blocks, strict=True)
+    of_blocks = [x.size // n * min(n, k) * ITEMSIZE[kind] for n, k in extents]  # of one each, bytes
+    fitting = (axis for axis, nbytes in enumerate(of_blocks) if nbytes <= SLAB_BYTES)
+    axis = next(fitting, of_blocks.index(min(of_blocks)))
+    block, slab = min(plan.blocks[axis], x.shape[axis]), max(1, SLAB_BYTES // of_blocks[axis])
+    native, before = x.dtype.newbyteorder("="), (slice(None),) * axis
     # (One copy for all: memory that is new takes as long as the pooling.)
-    shape = min(slab * block, x.shape[0]), *x.shape[1:]
-    copy = np.empty(shape, native if kind == plan.dtype else kind)
+    size = x.size // x.shape[axis] * min(slab * block, x.shape[axis])
+    copy = np.empty(size, native if kind == plan.dtype else kind)
     rule = fill_rule(plan, kind, copy.dtype, filler, large)
-    for start in range(0, y.shape[0], slab):
-        at, read = slice(start, start + slab), slice(start * block, (start + slab) * block)
+    for start in range(0, y.shape[axis], slab):
+        at = (*before, slice(start, start + slab))
+        read = (*before, slice(start * block, (start + slab) * block))
         of_x = np.require(x[read], native, "CA")
         of_where = None if where is None else np.ascontiguousarray(where[read])
-        to = copy[: len(of_x)]
+        to = copy[: of_x.size].reshape(of_x.shape)
         wild = fill(plan, rule, of_x, of_where, to)
         with np.errstate(all="ignore"):  # signalling NaN
             _reduce_slab(

@@ -91,6 +91,7 @@ class SumWork(NamedTuple):
     lines: int  # rows that are converted at once before they are added
     line: int  # elements of such a row, at most
     tall: int  # elements of parts that rows of tall windows share
+    byte_rows: bool  # do rows of bytes enter and leave sums?
     long_rows: int  # rows of sums whose columns are added at once
     whole: bool  # have planes one window each?
     signals: bool  # are these planes one row of neighbours?
@@ -229,6 +230,7 @@ def make_sum_work(plan, moves=True):
         lines=sizes.lines,
         line=sizes.line,
         tall=sizes.tall,
+        byte_rows=sizes.byte_rows,
         long_rows=sizes.long_rows,
         whole=sizes.one_window,
         signals=sizes.signals,

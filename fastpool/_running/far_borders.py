@@ -85,7 +85,8 @@ def _along(plan, order, arrays, constants, nothing, combine):
             shape = (*array.shape[:place], 1, *array.shape[place + 1 :])
             groups.append([array, np.broadcast_to(constant, shape)])
         arrays = reduced(groups)
-        outside = reduced([[constant] * (axis.size + 1) for constant in outside])
+        if i != order[-1] and any(border.mode == "constant" for border in plan.borders):
+            outside = reduced([[constant] * (axis.size + 1) for constant in outside])
     return arrays
 
 

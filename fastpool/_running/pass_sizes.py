@@ -40,11 +40,12 @@ class Sizes(NamedTuple):
     lines: int
     line: int
     tall: int
+    byte_rows: bool
     long_rows: int
     signals: bool
 
 
-NO_PASSES = Sizes(0, 0, 1, False, False, 0, 0, 0, 0, 0, False)
+NO_PASSES = Sizes(0, 0, 1, False, False, 0, 0, 0, 0, False, 0, False)
 
 
 def are_signals(plan, windows):
@@ -97,7 +98,8 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     line = -(-under * channels // lanes) * lanes
     if in_place or signals or few or lines * line * item > MOST_LINES:
         lines = 0
-    if _takes_bytes(plan, windows, one_window, item):
+    byte_rows = _takes_bytes(plan, windows, one_window, item)
+    if byte_rows:
         block_rows, lines = min(tile_rows, long_rows), 0
         tall = -(-under * (6 * channels + 2 * BYTE_LANES) // 8)  # (shorts, and a row of floats)
     return Sizes(
@@ -110,6 +112,7 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
         lines=lines,
         line=line,
         tall=tall,
+        byte_rows=byte_rows,
         long_rows=long_rows,
         signals=signals,
     )

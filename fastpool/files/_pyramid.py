@@ -62,7 +62,7 @@ def pyramid(
     """Write an array and smaller levels of it as an OME-Zarr image.
 
     Array "0" of the image is a copy of the source, "1" the first reduced level, and so on. The
-    levels are those of :func:`fastpool.pyramid`, bit for bit.
+    levels are those of :func:`fastpool.pyramid` of that array, bit for bit.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def pyramid(
         passes = None if is_lazy else _passes(x, chunks, plans, max_bytes)
         folder = stack.enter_context(_appearing(target))
         group = zarr.create_group(
-            os.fspath(folder / "image"),
+            folder / "image",
             zarr_format=2 if ome_version == "0.4" else 3,
             attributes=metadata(
                 Path(target).stem, axes, scales, unit, plans[0].function, ome_version
@@ -217,8 +217,8 @@ def _default_chunks(x, axes):
 @contextmanager
 def _appearing(target):
     """Yield a folder next to `target`. If nothing is raised, its "image" becomes the target."""
-    final = Path(os.path.abspath(target))
-    _check_absent(target)
+    final = Path(target).absolute()
+    _check_absent(target, final)
     part = final.with_name(f"{final.name}.{secrets.token_hex(8)}.part")
     try:
         part.mkdir()
@@ -227,14 +227,14 @@ def _appearing(target):
         raise
     try:
         yield part
-        _check_absent(target)
+        _check_absent(target, final)
         (part / "image").rename(final)
     finally:
         shutil.rmtree(part, ignore_errors=True)  # a worker of dask may still write
 
 
-def _check_absent(target):
-    if os.path.lexists(target):
+def _check_absent(target, final):
+    if os.path.lexists(final):
         raise ValueError(f"target: {os.fspath(target)!r} exists, and is never overwritten")
 
 
@@ -304,6 +304,8 @@ def _extents(shape, unit, most, slow):
 
 def _regions(shape, extents):
     """Yield the slices of each region of an array."""
+    if 0 in shape:
+        return
     starts = (range(0, n, extent) for n, extent in zip(shape, extents, strict=True))
     for start in product(*starts):
         ends = map(min, map(add, start, extents), shape)

@@ -136,10 +136,10 @@ def _from_zarr(path):
 
     os.stat(path)
     try:
-        x = zarr.open(os.fspath(path), mode="r")
+        x = zarr.open(Path(path), mode="r")
         if isinstance(x, zarr.Group):
             raise ValueError("it is a group; name one of its arrays, as group.zarr/0")
-    except (FileNotFoundError, TypeError, ValueError, KeyError) as error:
+    except (OSError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"source: {os.fspath(path)!r} is not a zarr array: {error}") from None
     names = getattr(x.metadata, "dimension_names", None) or x.attrs.get("_ARRAY_DIMENSIONS")
     names = names if isinstance(names, (list, tuple)) else ()

@@ -180,6 +180,34 @@ def test_halves_near_the_middle_of_results(dtype, layout):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("layout", ["HW", "HWC"])
+@pytest.mark.parametrize(
+    ("rows", "kernel", "attributes"),
+    [
+        (40, 8, {"dilations": (2, 1)}),
+        (60, 16, {"dilations": (3, 1), "pads": (20, 0, 31, 0)}),
+        (40, 9, {"strides": (2, 1), "pads": (8, 0, 3, 0)}),
+        (140, 128, {"pads": (127, 0, 0, 0)}),
+        (150, 129, {"pads": (128, 0, 0, 0)}),
+        (150, 129, {"pads": (0, 0, 128, 0), "count_include_pad": True}),
+        (300, 300, {}),
+        (300, 300, {"pads": (1, 0, 0, 0)}),
+    ],
+)
+def test_tall_windows_of_bytes(dtype, layout, rows, kernel, attributes):
+    """Rows enter and leave sums of 16 bits, which hold 128 rows of the largest bytes."""
+    shape = (rows, 5) if layout == "HW" else (rows, 2, 3)
+    extremes = np.iinfo(dtype)
+    for x in (
+        np.full(shape, extremes.max, dtype),
+        np.full(shape, extremes.min, dtype),
+        np.random.default_rng(rows).integers(extremes.min, extremes.max, shape, dtype, True),
+    ):
+        for result in ({}, {"dtype": "float32"}):
+            assert_as_the_twin(x, (kernel, 1), {"layout": layout, **attributes, **result})
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_whole_planes_of_bytes(dtype, layout):
     """The least and the greatest sums, around the lengths of vectors."""

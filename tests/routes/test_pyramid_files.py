@@ -417,6 +417,8 @@ BAD = [
     ({"target": 3}, TypeError, "target: "),
     ({"target": "x.npy"}, ValueError, "target: .x.npy. exists, and is never overwritten"),
     ({"target": "."}, ValueError, "target: .*exists"),
+    ({"target": ""}, ValueError, "target: .*exists"),
+    ({"target": "x.npy/"}, ValueError, "target: .*exists"),
     ({"source": X}, TypeError, "source: expected a str, os.PathLike or dask.array.Array"),
     ({"source": "x.png"}, ValueError, "source: expected a name that ends in .npy"),
     ({"source": "none.npy"}, FileNotFoundError, "none.npy"),
@@ -502,6 +504,15 @@ def test_chunks_that_are_no_chunks(folder):
     with pytest.raises(ValueError, match="^source: .x.zarr. cannot be decoded"):
         write("x.zarr")
     assert cases.names(folder) == ["x.npy", "x.zarr"]
+
+
+def test_names_are_no_addresses(folder):
+    """zarr takes text with "::" for a chain of file systems."""
+    Path("a").mkdir()
+    fastpool.files.pyramid("x.npy", "a::b.zarr", 2, axes="zyx")
+    fastpool.files.pyramid("a::b.zarr/0", "y::z.zarr", 2)
+    assert cases.names(folder) == ["a", "a::b.zarr", "x.npy", "y::z.zarr"]
+    assert not list(Path("a").iterdir())
 
 
 def test_targets_that_exist_stay(folder):

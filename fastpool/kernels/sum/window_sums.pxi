@@ -74,7 +74,7 @@ cdef void begin_passes(Passes *t, const Block *b, part_t *part, int word,
         t.converts &= rows.out > 1 and (a.block_rows * rows.kernel > MOST_TIMES * a.lines
                                         or a.tall > 0)
     t.pixels = False
-    t.bytes, t.kept = a.tall > 0 and (code == I8 or code == U8) and t.flat, NULL
+    t.bytes, t.kept = a.byte_rows and t.flat, NULL
     t.tall = a.tall > 0 and ((trees.direct and t.flat) or t.converts)
     begin_trees(&t.down, n, a.pitch, tag)   # (a copy of all axes would take 0.1 us)
     t.down.cols, t.down.zeros = cols, trees.zeros
