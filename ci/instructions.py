@@ -233,7 +233,7 @@ def environment_of(build):
     """Return the environment that chooses a build, or None if the build does not run here."""
     environment = {**os.environ, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
     environment["FASTPOOL_ISA"] = build
-    imports = [sys.executable, "-c", "import fastpool"]
+    imports = [sys.executable, "-P", "-c", "import fastpool"]  # not that of a checkout
     failed = subprocess.run(imports, env=environment, stderr=subprocess.DEVNULL).returncode
     return None if failed else environment
 
@@ -297,6 +297,8 @@ def check():
     elif stored["compiler"] != compiler():
         why = f"stored are those of {stored['compiler']}, these modules are of {compiler()}"
     found = count(instructions=why is None)
+    if not found["bytes"]:
+        sys.exit("no build of fastpool can be imported")
     bad = False
     for build, counts in found["kernels"].items():
         bad |= differences(f"instructions, {build}", stored["kernels"][build], counts)
