@@ -183,7 +183,7 @@ BY_INPUT = {
 
 
 class Module:
-    """The functions and `__all__` of a module, its imports from its own folder followed."""
+    """The functions and `__all__` of a module, its imports from near it followed."""
 
     def __init__(self, path):
         self.path = path
@@ -204,10 +204,13 @@ class Module:
         for node in self.body:
             if isinstance(node, kind) and node.name == name:
                 return node
-            if isinstance(node, ast.ImportFrom) and node.level == 1:
-                if any(alias.name == name for alias in node.names):
-                    path = self.path.parent / (node.module.replace(".", "/") + ".py")
-                    return Module(path).defined(name, kind)
+            # (A front end exports functions of other packages with other parameters.)
+            near = isinstance(node, ast.ImportFrom) and 1 <= node.level <= 1 + (
+                kind is ast.ClassDef
+            )
+            if near and any(alias.name == name for alias in node.names):
+                path = self.path.parents[node.level - 1] / (node.module.replace(".", "/") + ".py")
+                return Module(path).defined(name, kind)
         return None
 
     def fields(self, name):
