@@ -140,7 +140,7 @@ BUDGETS = (
         *("Python without front ends and programs", "lines", 13445, 9000),
         lambda: lines("fastpool/*.py", left_out=ELSEWHERE),
     ),
-    ("stubs, and what writes them", "lines", 1825, 1600, lambda: lines("stubs/*.py*")),
+    ("stubs, and what writes them", "lines", 1835, 1600, lambda: lines("stubs/*.py*")),
     ("modules of `import fastpool` over NumPy's", "modules", 55, 45, modules),
     (
         *("first call of max_pool", "calls of Python functions", 265, 200),

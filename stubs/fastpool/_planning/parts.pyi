@@ -4,7 +4,7 @@ from typing import Generic, NamedTuple
 
 from typing_extensions import TypeVar
 
-from .._plans import _WindowPlan
+from .._plans.base import _WindowPlan
 
 _Plan = TypeVar("_Plan", bound=_WindowPlan, covariant=True)
 

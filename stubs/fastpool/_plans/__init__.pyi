@@ -1,94 +1,21 @@
 """The types of plans."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from types import GenericAlias
-from typing import Any, Generic, Literal, NamedTuple, Self, overload, type_check_only
+from typing import Any, Generic, Literal, overload
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from typing_extensions import TypeVar
 
 from .. import typing as t
-from .._planning.parts import Tile
+from .base import AdaptiveAxis, Axis, Border, Given, GivenSize, _WindowPlan
 
 _T = TypeVar("_T", bound=np.generic)
 _Out = TypeVar("_Out", bound=t.Output)
 _OutIndices = TypeVar("_OutIndices", bound=t.Output)
 # Whether the plan returns indices: Literal[True] or Literal[False] if that is known.
 _WithIndices = TypeVar("_WithIndices", bound=bool, default=bool, covariant=True)
-
-class Given(NamedTuple):
-    pads: tuple[int, ...]
-
-class GivenSize(NamedTuple):
-    output_size: tuple[int, ...]
-
-class Border(NamedTuple):
-    mode: str
-
-class Axis(NamedTuple):
-    @property
-    def extent(self) -> int: ...
-    def span(self, outputs: int) -> int: ...
-    def starting_before(self, place: int) -> int: ...
-    def ending_by(self, place: int) -> int: ...
-    def window(self, output: int) -> tuple[int, int]: ...
-
-class AdaptiveAxis(NamedTuple):
-    @property
-    def kernel(self) -> int: ...
-    @property
-    def stride(self) -> int: ...
-    @property
-    def dilation(self) -> int: ...
-    @property
-    def begin(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-    @property
-    def extent(self) -> int: ...
-    def span(self, outputs: int) -> int: ...
-    def starting_before(self, place: int) -> int: ...
-    def ending_by(self, place: int) -> int: ...
-    def window(self, output: int) -> tuple[int, int]: ...
-    def checked(self) -> AdaptiveAxis: ...
-
-@type_check_only
-class _Pooled:
-    """Properties of all plans of poolings over windows."""
-
-    @property
-    def kernel_shape(self) -> tuple[int, ...]: ...
-    @property
-    def strides(self) -> tuple[int, ...]: ...
-    @property
-    def dilations(self) -> tuple[int, ...]: ...
-    @property
-    def pads(self) -> tuple[int, ...]: ...
-    @property
-    def border(self) -> str | tuple[str, ...]: ...
-    @property
-    def border_value(self) -> float | None: ...
-    @property
-    def batch_axis(self) -> int: ...
-    @property
-    def channel_axis(self) -> int: ...
-    @property
-    def spatial(self) -> tuple[int, ...]: ...
-
-class _WindowPlan(_Pooled):
-    def explain(self, *, verbose: bool = False) -> str: ...
-    def draw(
-        self,
-        *,
-        axes: str | Sequence[str] | None = None,
-        title: str | None = None,
-        width: float | None = None,
-    ) -> Figure: ...
-    def _repr_html_(self) -> str | None: ...
-    def tile(self, outputs: tuple[slice, ...]) -> Tile[Self]: ...
 
 @dataclass(frozen=True, repr=False)
 class MxxPoolPlan(_WindowPlan, Generic[_WithIndices]):
