@@ -34,8 +34,7 @@ def reduce_into(plan, x, where, y, counts):
         if counts is not None:
             _count(plan, x, where, counts)
         return
-    kind = _kind(plan)
-    if kind is not None:
+    if (kind := _kind(plan)) is not None:
         if _is_long(plan):
             raise ValueError(
                 f"block_size: expected at most {MOST // 2} elements along an axis for the "

@@ -274,13 +274,16 @@ def _interleaved_tile(plan, windows, tile_rows):
     *leads, rows, cols = windows
     groups = _groups(plan)
     pieces = groups * math.prod(w.out for w in leads) * -(-rows.out // tile_rows)
-    return tile_rows, cols.out, 1, INTERLEAVED * _of_a_task(plan, groups, pieces)
+    return tile_rows, cols.out, 1, INTERLEAVED * _of_a_task(plan, groups, pieces, _some_tasks(plan))
 
 
-def _of_a_task(plan, whole, pieces):
+def _some_tasks(plan):
+    return 1 if is_always_one(plan.num_threads, work_bytes(plan)) else SOME_TASKS
+
+
+def _of_a_task(plan, whole, pieces, some):
     """Return how many of `whole` planes, or groups of them, a task takes; all have `pieces`."""
     nbytes = _input_bytes(plan)
-    some = 1 if is_always_one(plan.num_threads, work_bytes(plan)) else SOME_TASKS
     enough = max(1, min(some, nbytes // FEW_BYTES), min(nbytes // TASK_BYTES, pieces))
     return max(1, min(whole, pieces // enough))
 
@@ -330,10 +333,10 @@ def _tile(plan, windows, channels_last, sequential):
     planes = 1
     whole = plan.batch * (-(-plan.channels // channels) if channels_last else plan.channels)
     pieces = math.prod(w.out for w in leads) * whole * -(-out_cols // columns)
-    some = 1 if is_always_one(plan.num_threads, work_bytes(plan)) else SOME_TASKS
+    some = _some_tasks(plan)
     if pieces >= some:
         if not channels_last and columns == out_cols:
-            planes = _of_a_task(plan, whole, pieces)
+            planes = _of_a_task(plan, whole, pieces, some)
             if rows.out == cols.out == 1:  # (they are added next to one another)
                 nbytes = _input_bytes(plan)
                 more = max(pieces // some, whole * ONE_WINDOW_BYTES // max(1, nbytes))

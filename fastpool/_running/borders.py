@@ -61,8 +61,7 @@ def is_far(plan, within):
             read *= longest
             elements *= axis.size
             outputs *= axis.output
-    # (of several axes, each not far)
-    return read > MOST_SHARE * (elements + outputs) + FEW**2
+    return read > MOST_SHARE * (elements + outputs) + FEW**2  # (of axes of which none is far)
 
 
 def _strips(axis, ends):

@@ -150,14 +150,17 @@ def pyramid(
         name, rank = arguments.dtype_name(x.dtype, "source", ELEMENTS), len(x.shape)
         axes = names_of_axes(axes, x.axes, rank)
         order = sorted(range(rank), key=lambda axis: [*TYPES].index(axes[axis]))
-        x, axes = x.transposed(order), [axes[axis] for axis in order]
-        factor = [per_axis(factor, "factor", rank)[axis] for axis in order]
-        scale = [element_sizes(scale, rank)[axis] for axis in order]
-        chunks = (
-            _default_chunks(x, axes)
-            if chunks is None
-            else [per_axis(chunks, "chunks", rank)[axis] for axis in order]
-        )
+
+        def ordered(values):
+            return [values[axis] for axis in order]
+
+        x, axes = x.transposed(order), ordered(axes)
+        factor = ordered(per_axis(factor, "factor", rank))
+        scale = ordered(element_sizes(scale, rank))
+        if chunks is None:
+            chunks = _default_chunks(x, axes)
+        else:
+            chunks = ordered(per_axis(chunks, "chunks", rank))
         sizes = block_sizes(levels, factor, x.shape)
         if max(sizes[-1]).bit_length() > sys.float_info.max_exp - 1:  # scales are floats
             raise ValueError(f"factor: {shown(max(factor))} is too large for {levels} levels")
