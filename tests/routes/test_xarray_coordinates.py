@@ -4,9 +4,9 @@ import importlib
 
 import numpy as np
 import pytest
-from data_arrays import DIMS, WINDOWS, located, sample
 
 import fastpool
+from data_arrays import DIMS, WINDOWS, located, sample
 
 xarray = pytest.importorskip("xarray")
 pd = pytest.importorskip("pandas")
