@@ -22,15 +22,15 @@ BLOCK = re.compile(
     r"<!-- measured: (\w+) -->.*?<!-- end -->|```.*?```|^    .*?$", re.DOTALL | re.MULTILINE
 )
 FIGURE = re.compile(
-    r"(?:\d[\d.,]*|two|three|four|five|ten) times(?!\w)"
-    r"|\d[\d.,]*\s*(?:[num]s|seconds?|\w+seconds?|GB/s|%)(?!\w)|\d[\d.,]* s(?!\w)"
+    r"(?:two|three|four|five|ten)\s+times\s+as\s+(?:fast|long)"
+    r"|\d[\d.,]*\s*(?:times|[num]s|seconds?|\w+seconds?|GB/s|%)(?!\w)|\d[\d.,]* s(?!\w)"
     r"|(?<=\| )\d+\.\d+(?= \|)"
 )
 # Figures of the day, with the machine next to them: what was tried before, and what was dropped.
 # The code that most of them were measured with is gone, so no command can repeat them.
 JOURNALS = {"docs/measurements.md"}
-# Figures that are constants of the code, which must have that text.
-THREADS = "fastpool/kernels/frame/threads.pxi"
+# Figures that are constants of the code, or limits of a test, which must have that text.
+FAR, THREADS = "tests/configurations/far.py", "fastpool/kernels/frame/threads.pxi"
 CONSTANTS = {
     ("docs/inside.md", "2 ms"): (THREADS, "SOON_NS = 2000000 "),
     ("docs/inside.md", "50 microseconds"): (THREADS, "LOST_NS = 50000 "),
@@ -38,6 +38,7 @@ CONSTANTS = {
     ("docs/inside.md", "50 times"): (THREADS, "PAUSE_FACTOR = 50 "),
     ("docs/inside.md", "20 ms"): (THREADS, "SHORTEST_PAUSE_NS = 20000000\n"),
     ("docs/inside.md", "1 s"): (THREADS, "LONGEST_PAUSE_NS = 1000000000\n"),
+    ("docs/promises.md", "16 times"): (FAR, "NORM_SECONDS, NORM_ARRAYS = 2, 14\n"),  # and 2
 }
 
 
@@ -56,10 +57,8 @@ def random_layers(found):
         lines.append(f"| {group['group']} | {group['count']} | {' | '.join(figures)} |")
     versions = {name: v for name, v in found["versions"].items() if name != "limit"}
     alone, where = found["count"] - len(rows), found["machine"]["processor"]
-    text = (
-        f"Seed {found['seed']}, {found['count']} layers, one thread of {where}. No other library "
-    )
-    text += f"has the right answer of {alone} layers. "
+    text = f"Seed {found['seed']}, {found['count']} layers, one thread of {where}. "
+    text += f"No other library has the right answer of {alone} layers. "
     return readme.paragraphs(*lines, "", text + readme.listed(versions))
 
 
@@ -79,39 +78,40 @@ def costs(found):
 
 
 def route(found, name):
-    """Return a table of what calls take, in the greatest unit of which each takes one or more."""
+    """Return a table of what calls take on one route."""
     found = found[name]
-    times = [microseconds for _, row in found["rows"] for microseconds in row]
-    unit, size = ("milliseconds", 1e3) if min(times) >= 1e3 else ("microseconds", 1)
+    most = max(microseconds for _, row in found["rows"] for microseconds in row)
+    unit, size = ("milliseconds", 1e3) if most > 5e3 else ("microseconds", 1)
     titles = [f"{title}, {unit}".removeprefix(", ") for title in found["titles"]]
     lines = [f"| {' | '.join(titles)} |{' call |' * len(titles)}"]
     lines.append(f"| {' | '.join(['--:'] * len(titles))} |{' --- |' * len(titles)}")
     for codes, row in found["rows"]:
         cells = [readme.short(microseconds / size) for microseconds in row]
         lines.append(f"| {' | '.join([*cells, *(f'`{code}`' for code in codes)])} |")
-    where = f"One thread of {found['machine']['processor']}, least times of calls in turns. "
+    where = (
+        f"One thread of {found['machine']['processor']}, least processor time of calls in turns. "
+    )
     return readme.paragraphs(*lines, "", where + readme.listed(found["versions"]))
 
 
 def inside(found, name):
     """Return a table of what fastpool gains in sessions of onnxruntime."""
     titles, rows = found[name]["titles"], found[name]["rows"]
-    lines = [f"| {' | '.join(titles)} |", f"| --- |{' --: |' * (len(titles) - 1)}"]
-    for label, *figures in rows:
-        cells = ("" if figure is None else f"{figure:.3g}" for figure in figures)
-        lines.append(f"| {label} | {' | '.join(cells)} |")
-    where = f"{found['machine']['processors']} processors, {found['machine']['processor']}. "
-    return readme.paragraphs(*lines, "", where + readme.listed(found["versions"]))
+    lines = [f"| {' | '.join(titles)} |", f"|{' --: |' * (len(titles) - 1)} --- |"]
+    for *figures, label in rows:
+        cells = ["" if x is None else f"{x:.{2 * (x < 10)}f}" for x in figures]
+        lines.append(f"| {' | '.join([*cells, f'`{label}`'])} |")
+    where = f"{found['machine']['processor']}. {readme.listed(found['versions'])}"
+    return readme.paragraphs(*lines, "", where)
 
 
 BLOCKS = {key: ("readme.json", shown) for key, shown in readme.BLOCKS.items()}
 BLOCKS["docs/performance.md", "layers"] = "random.json", random_layers
 BLOCKS["docs/averages.md", "costs"] = "costs.json", costs
-ROUTES = {"averages": ("digits", "norms"), "torch": ("torch", "networks"), "onnx": ("onnx",)}
-ROUTES |= {name: (name,) for name in ("openvino", "xarray", "dask", "files")}
-for page, names in ROUTES.items():
-    for name in names:
-        BLOCKS[f"docs/{page}.md", name] = "routes.json", functools.partial(route, name=name)
+PAGES = {"digits": "averages", "norms": "averages", "networks": "torch"}  # others: of that name
+for name in json.loads((ROOT / "docs/routes.json").read_text(encoding="utf-8")):
+    key = f"docs/{PAGES.get(name, name)}.md", name
+    BLOCKS[key] = "routes.json", functools.partial(route, name=name)
 for name in ("sessions", "nodes"):
     BLOCKS["docs/onnx.md", name] = "inside.json", functools.partial(inside, name=name)
 
@@ -134,17 +134,16 @@ def unmeasured(name, text):
 
 def main(write):
     wrong = []
-    paths = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    names = {path.relative_to(ROOT).as_posix(): path for path in paths}
-    pages = {name: path.read_text(encoding="utf-8") for name, path in names.items()}
+    paths = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    pages = {p.relative_to(ROOT).as_posix(): p.read_text(encoding="utf-8") for p in paths}
     for (name, block), (file, shown) in BLOCKS.items():
         found = json.loads((ROOT / "docs" / file).read_text(encoding="utf-8"))
         new = readme.replaced(pages[name], block, shown(found))
-        if new != pages[name]:
-            wrong += [f"{name}: the block {block!r} is not what docs/{file} gives"] * (not write)
-            pages[name] = new
-            if write:
-                names[name].write_text(new, encoding="utf-8")
+        if new != pages[name] and not write:
+            wrong.append(f"{name}: the block {block!r} is not what docs/{file} gives")
+        elif new != pages[name]:
+            (ROOT / name).write_text(new, encoding="utf-8")
+        pages[name] = new
     for name in pages.keys() - JOURNALS:
         wrong += unmeasured(name, pages[name])
     print(*sorted(wrong), sep="\n", end="\n" * bool(wrong))
