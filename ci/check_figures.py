@@ -18,9 +18,8 @@ from pathlib import Path
 from fastpool.bench import layers, readme, report
 
 ROOT = Path(__file__).resolve().parents[1]
-BLOCK = re.compile(
-    r"<!-- measured: (\w+) -->.*?<!-- end -->|```.*?```|^    .*?$", re.DOTALL | re.MULTILINE
-)
+CODE = r"```.*?```|(?<=\n\n)    .*?(?=\n\n|\Z)"
+BLOCK = re.compile(r"<!-- measured: (\w+) -->.*?<!-- end -->|" + CODE, re.DOTALL)
 FIGURE = re.compile(
     r"(?:two|three|four|five|ten)\s+times\s+as\s+(?:fast|long)"
     r"|\d[\d.,]*\s*(?:times|[num]s|seconds?|\w+seconds?|GB/s|%)(?!\w)|\d[\d.,]* s(?!\w)"
@@ -48,9 +47,9 @@ def random_layers(found):
     rows = [dict(zip(keys, row, strict=True)) for row in found["rows"]]
     lines = [
         "| layers | count | times faster | 5 of 100 are below | least | from the memory limit "
-        "| 5 of 100 are above |",
-        "| --- | --: | --: | --: | --: | --: | --: |",
     ]
+    lines[0] += "| 5 of 100 are above |"
+    lines.append("| --- |" + " --: |" * 6)
     names = "ratio", "ratio_5", "least", "from_limit", "from_limit_95"
     for group in report.distribution(rows, layers.GROUPS):
         figures = [readme.short(group[name]) if name in group else "" for name in names]
@@ -64,10 +63,8 @@ def random_layers(found):
 
 def costs(found):
     """Return the table of means in pairs and exact ones."""
-    lines = [
-        "| array | window | exact | in pairs | channels last: exact | in pairs |",
-        "| --- | --- | --: | --: | --: | --: |",
-    ]
+    lines = ["| array | window | exact | in pairs | channels last: exact | in pairs |"]
+    lines.append("| --- | --- |" + " --: |" * 4)
     for shape, kernel, more, figures in found["rows"]:
         words = ["x".join([str(kernel)] * (len(shape) - 2))]
         words += ["10 % NaN left out" if key == "nan" else f"{key} {v}" for key, v in more.items()]
@@ -88,9 +85,7 @@ def route(found, name):
     for codes, row in found["rows"]:
         cells = [readme.short(microseconds / size) for microseconds in row]
         lines.append(f"| {' | '.join([*cells, *(f'`{code}`' for code in codes)])} |")
-    where = (
-        f"One thread of {found['machine']['processor']}, least processor time of calls in turns. "
-    )
+    where = f"One thread of {found['machine']['processor']}, least times of calls in turns. "
     return readme.paragraphs(*lines, "", where + readme.listed(found["versions"]))
 
 

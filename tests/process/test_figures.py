@@ -14,7 +14,10 @@ pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="needs ci/check_figu
 
 FIGURES = ("takes 3 ms", "takes 22 s", "2.5 times as fast", "three\ntimes as long", "10 % faster")
 FIGURES += ("0.1 microseconds", "12 GB/s", "| 1x1x8x8 k2 | 0.12 | many |", "3 to 5 times")
-FIGURES += ("<!-- measured: nothing -->\n2 ms\n<!-- end -->",)
+FIGURES += (
+    "- a\n  - b\n    in 3 ms",
+    "<!-- measured: nothing -->\n2 ms\n<!-- end -->",
+)
 OTHERS = ("In 3-D", "k3 s2 d2", "| 0 | exit | 2 |", "| `0.5` | a mean |", "```\n3 ms\n```")
 OTHERS += ("    sleep 3 s", "opset 12", "16 bits", "2026.4 and 1.5")
 
