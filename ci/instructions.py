@@ -23,6 +23,7 @@ checkout.
 """
 
 import ctypes
+import functools
 import gc
 import json
 import math
@@ -36,6 +37,7 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +48,20 @@ BUILDS = ("baseline", "avx2")
 LARGEST = 24_000_000  # bytes read and written: larger arrays take long and show nothing new
 LARGEST_AVERAGE = 4_000_000
 TINY_CALLS = 100
+# Paths that no workload takes: a function of fastpool, an element type, a shape, and arguments.
+IMAGE, PHOTO, MAPS = (512, 512), (512, 512, 3), (1, 64, 56, 56)
+PATHS = {
+    "blocks-mean/f32": ("block_reduce", "float32", IMAGE, (4, "mean")),
+    "blocks-std/f32": ("block_reduce", "float32", IMAGE, (4, "std")),
+    "blocks-median/u8": ("block_reduce", "uint8", IMAGE, (4, "median")),
+    "blocks-mode/u32": ("block_reduce", "uint32", IMAGE, (2, "mode")),
+    "pyramid-mean/u8": ("pyramid", "uint8", PHOTO, (3, (2, 2, 1))),
+    "pyramid-mode/u32": ("pyramid", "uint32", IMAGE, (3, 2, "mode")),
+    "minima/f32": ("min_pool", "float32", MAPS, (3,)),
+    "minima/i16": ("min_pool", "int16", MAPS, (3,)),
+    "border-max/f32": ("ndimage.maximum_filter", "float32", IMAGE, (15,)),
+    "border-mean/f32": ("ndimage.uniform_filter", "float32", IMAGE, (15,)),
+}
 TOLERANCE = 0.03  # relative; addresses and the C library may differ
 NOT_COMPARED = 77
 # A library to preload. glibc's own functions do the work.
@@ -105,6 +121,15 @@ def calls(fastpool, workload):
     return [lambda: plan(x, out=y, out_indices=z), lambda: fastpool.max_pool(x, **keywords)]
 
 
+def paths(fastpool):
+    """Yield the name of each of `PATHS` that this fastpool has, and its call."""
+    for name, (function, dtype, shape, arguments) in PATHS.items():
+        found = functools.reduce(lambda a, b: getattr(a, b, None), function.split("."), fastpool)
+        if found is not None:
+            x = np.resize(np.arange(100).astype(dtype), shape)
+            yield name, functools.partial(found, x, *arguments)
+
+
 def drive():
     """Run the calls under valgrind; print the name of every count.
 
@@ -117,14 +142,14 @@ def drive():
         if name.startswith("fastpool._kernels") and hasattr(module, "trust_flags"):
             module.trust_flags(True)  # valgrind sets none, and every sum would count as rounded
     counted = []
-    for workload in known:
-        for name, call in zip(names(workload), calls(fastpool, workload), strict=False):
-            call()  # the first call alone prepares tiles and scratch
-            os.getpgrp()
-            for _ in range(TINY_CALLS if name.startswith("tiny") else 1):
-                call()
-            os.getppid()
-            counted.append(name)
+    named = (zip(names(workload), calls(fastpool, workload), strict=False) for workload in known)
+    for name, call in chain(*named, paths(fastpool)):
+        call()  # the first call alone prepares tiles and scratch
+        os.getpgrp()
+        for _ in range(TINY_CALLS if name.startswith("tiny") else 1):
+            call()
+        os.getppid()
+        counted.append(name)
     print(json.dumps(counted))
 
 

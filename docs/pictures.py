@@ -2,10 +2,10 @@
 
 Where possible, fastpool or its planning of passes computes what a picture shows. For the others,
 
-    python -P docs/pictures.py     # in an hour, with fastpool[bench] installed
+    python -P docs/pictures.py [costs] [layers]
 
-measures windows.svg and the table of the README (`fastpool bench --readme`), costs.json,
-random.json and errors.json, and writes the figures of the pages.
+measures these, or without names everything, and writes the figures of the pages. docs/releasing.md
+has the steps.
 """
 
 import functools
@@ -435,11 +435,15 @@ def measure_costs():
 
 
 if __name__ == "__main__":
-    measure_costs()
-    measure_layers()
-    for command in (
+    names = sys.argv[1:]
+    for name, measure_it in (("costs", measure_costs), ("layers", measure_layers)):
+        if name in names or not names:
+            measure_it()
+    commands = (
         ["ci/errors.py", "--json", "docs/errors.json"],
+        ["docs/routes.py"],
+        ["examples/inside_onnxruntime.py", "--json", "docs/inside.json"],
         ["-m", "fastpool", "bench", "--readme"],
-        ["ci/check_figures.py", "--write"],
-    ):
+    )
+    for command in (*(() if names else commands), ["ci/check_figures.py", "--write"]):
         subprocess.check_call([sys.executable, "-P", *command], cwd=HERE.parent)

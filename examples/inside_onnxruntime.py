@@ -4,6 +4,7 @@
     python examples/inside_onnxruntime.py --nodes              # single pooling nodes
     python examples/inside_onnxruntime.py --nodes --select all # what decides who runs them
     python examples/inside_onnxruntime.py model.onnx --threads 2
+    python examples/inside_onnxruntime.py --json docs/inside.json      # the tables of docs/onnx.md
 
 The networks are an encoder and decoder with indices (SegNet), one with AveragePool of opset 19, the
 pooling pyramid of YOLO (SPPF), one of 8 bits, and the nine whose graphs are in the onnx package.
@@ -12,6 +13,7 @@ All weights in the onnx package are equal, so the networks get random ones.
 
 import argparse
 import itertools
+import json
 import math
 import statistics
 import time
@@ -23,6 +25,7 @@ import onnx.parser
 import onnxruntime
 
 import fastpool.onnx
+from fastpool.bench import report
 
 RNG = np.random.default_rng(0)
 NETWORKS = Path(onnx.__file__).parent / "backend/test/data/light"
@@ -200,8 +203,10 @@ def interleaved(calls, rounds, pause=0):
     """Return the microseconds of each call in each round, in which they take turns.
 
     With a `pause`, each turn begins with one, and with a run that does not count: threads of the
-    other session spin for some time after its last run.
+    other session spin for some time after its last run. Without one, the time is the processor's,
+    which other programs change little.
     """
+    clock = time.perf_counter if pause else time.process_time
     for call in calls:
         call()
     times, count = [[] for _ in calls], 1
@@ -210,10 +215,10 @@ def interleaved(calls, rounds, pause=0):
             if pause:
                 time.sleep(pause)
                 call()
-            start = time.perf_counter()
+            start = clock()
             for _ in range(count):
                 call()
-            of_call.append((time.perf_counter() - start) / count * 1e6)
+            of_call.append((clock() - start) / count * 1e6)
         if i < 0:  # the first round says how many calls take half a millisecond
             count = max(1, int(500 / min(times)[0]))
             times = [[] for _ in calls]
@@ -221,7 +226,10 @@ def interleaved(calls, rounds, pause=0):
 
 
 def compare(name, model, threads, rounds, select):
-    """Check the outputs of a model, and print its time and the ratios of time and of loading."""
+    """Check the outputs of a model. Print and return times without and with fastpool, and ratios.
+
+    The ratios are those of the least times, of the times of a round (median), and of loading.
+    """
     data = model.SerializeToString()
 
     def load(session_type):
@@ -240,7 +248,7 @@ def compare(name, model, threads, rounds, select):
     except Exception as error:  # onnxruntime has no kernel for it
         (times,) = interleaved([bound(ours, inputs)], rounds, pause)
         print(f"{min(times):9.1f} us, with fastpool ({type(error).__name__})   {name}")
-        return
+        return None, min(times), None, None, None
     for got, expected in zip(ours.run(None, inputs), plain.run(None, inputs), strict=True):
         near = 1e-6 * abs(expected).max()
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=near, strict=True)
@@ -248,8 +256,28 @@ def compare(name, model, threads, rounds, select):
     least, median = min(before) / min(after), statistics.median(map(truediv, before, after))
     loads = [lambda kind=kind: load(kind) for kind in types]
     without, loading = map(min, interleaved(loads, max(3, rounds // 4)))
-    ratios = f"{least:7.2f} {median:7.2f} {loading / without:6.2f}"
-    print(f"{min(before):9.1f} us {ratios}   {name}", flush=True)
+    ratios = least, median, loading / without
+    shown = "{:7.2f} {:7.2f} {:6.2f}".format(*ratios)
+    print(f"{min(before):9.1f} us {shown}   {name}", flush=True)
+    return min(before), min(after), *ratios
+
+
+def write_tables(path):
+    """Measure the tables of docs/onnx.md, and write them as JSON."""
+    found = {"machine": report.machine(), "versions": {"onnxruntime": onnxruntime.__version__}}
+    titles = "onnxruntime, ms", "ratio", "median", "loading", "network"
+    found["sessions"] = {"titles": titles, "rows": []}
+    for name, model in networks():
+        alone, _, *ratios = compare(name, model, 1, 40, "faster")
+        found["sessions"]["rows"].append([alone / 1e3, *ratios, name])
+    titles = "onnxruntime, us", "with fastpool, us", "ratio", "ratio, two threads", "node"
+    found["nodes"] = {"titles": titles, "rows": []}
+    for name, model in single_nodes():
+        alone, inside, ratio, *_ = compare(name, model, 1, 200, "faster")
+        more = compare(name, model, 2, 20, "faster")[2]
+        found["nodes"]["rows"].append([alone, inside, ratio, more, name.partition("; ")[2]])
+    lines = (f" {json.dumps(key)}: {json.dumps(value)}" for key, value in found.items())
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def main():
@@ -259,7 +287,10 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--select", default="faster", help="all: also what is left to onnxruntime")
+    parser.add_argument("--json", type=Path, help="measure the tables of docs/onnx.md")
     given = parser.parse_args()
+    if given.json:
+        return write_tables(given.json)
     models = single_nodes() if given.nodes else networks()
     if given.model:
         models = [(given.model.name, random_weights(onnx.load(given.model)))]

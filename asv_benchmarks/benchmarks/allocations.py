@@ -2,7 +2,9 @@
 
 from math import nan
 
-from .instructions import NAMES, counter
+from .instructions import counter
+
+NAMES = [w.name for w in counter.workloads() if not w.name.startswith("tiny")]
 
 
 def setup_cache():
@@ -13,7 +15,7 @@ def setup_cache():
 class Allocations:
     """Bytes that the first two calls of a plan ask of malloc, on one thread, with `out`."""
 
-    params = (counter.BUILDS, [name for name in NAMES if not name.startswith("tiny")])
+    params = (counter.BUILDS, NAMES)
     param_names = ("build", "workload")
     unit = "bytes"
 

@@ -18,6 +18,7 @@ def _load_counter():
 
 counter = _load_counter()
 NAMES = [name for workload in counter.workloads() for name in counter.names(workload)]
+NAMES += counter.PATHS
 
 
 def setup_cache():

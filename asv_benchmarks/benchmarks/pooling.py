@@ -5,6 +5,7 @@ from functools import lru_cache
 import fastpool
 
 from . import common
+from .instructions import counter
 
 
 @lru_cache(maxsize=1)
@@ -15,6 +16,11 @@ def call(name, num_threads=1):
 @lru_cache(maxsize=1)
 def minima(name):
     return common.prepare(common.WORKLOADS[name], plan_of=fastpool.plan_min_pool)
+
+
+@lru_cache(maxsize=1)
+def path(name):
+    return dict(counter.paths(fastpool))[name]
 
 
 class Values:
@@ -57,6 +63,17 @@ class Averages(Values):
         *("dense/f32/nhwc+seq", "former/u8/nchw+avg", "dense/u8/nhwc+avg", "dense/f64/nchw+avg"),
         *("dense/f16/nchw+avg", "former/f16/nchw+avg", "dense/i16/nchw+avg"),
     )
+
+
+class Paths:
+    """Blocks, pyramids, minima and filters: what no workload of the list is."""
+
+    params = tuple(counter.PATHS)
+    param_names = ("path",)
+    warmup_time = common.WARMUP_TIME
+
+    def time_call(self, name):
+        path(name)()
 
 
 class Threads:

@@ -83,6 +83,7 @@ def test_the_cython_example(cython_package):
 def test_the_page_shows_the_examples():
     page = ROOT / "docs" / "c-api.md"
     shown = ["c/images.c", "c/means.c", "c/setup.py", "cpp/thumbnails.cpp", "cython/peaks.pyx"]
+    shown.append("embedded/program.c")
     for path in shown:
         assert (ROOT / "tests" / "external" / path).read_text() in page.read_text(), path
     cases.check_page("c-api.md", 0)
@@ -132,37 +133,40 @@ def test_another_abi_is_an_import_error_with_both_numbers(part, tmp_path):
         assert f"{which['MAJOR']}.{which['MINOR']}" in str(raised.value)
 
 
-def test_an_interpreter_that_is_started_again(tmp_path):
-    """Functions of one life are not called in the next, where their module is gone."""
-    paths = sysconfig.get_paths()
+def run_embedded(name, folder):
+    """Build and run a program of tests/external/embedded; the lines that it prints, and errors."""
     libraries = sysconfig.get_config_vars("LIBDIR", "LIBPL")
-    version = sysconfig.get_config_var("LDVERSION")
-    flags = [f"-I{paths['include']}", f"-I{HEADER.parent}"]
-    flags += [flag for path in libraries for flag in (f"-L{path}", f"-Wl,-rpath,{path}")]
-    program = tmp_path / "lives"
-    command = [
-        COMPILER,
-        "-std=c99",
-        str(ROOT / "tests" / "external" / "embedded" / "lives.c"),
-        *flags[:2],
-    ]
-    command += ["-o", str(program), *flags[2:], f"-lpython{version}", "-lm", "-ldl", "-lpthread"]
-    if subprocess.run(command, capture_output=True).returncode:
+    folders = [flag for path in libraries for flag in (f"-L{path}", f"-Wl,-rpath,{path}")]
+    flags = [f"-I{sysconfig.get_paths()['include']}", f"-I{HEADER.parent}", "-std=c99", "-Wall"]
+    source, program = ROOT / "tests" / "external" / "embedded" / f"{name}.c", str(folder / name)
+    subprocess.run([COMPILER, *flags, "-Werror", "-c", source, "-o", f"{program}.o"], check=True)
+    link = [COMPILER, f"{program}.o", "-o", program, *folders]
+    link += [f"-lpython{sysconfig.get_config_var('LDVERSION')}", "-lm", "-ldl", "-lpthread"]
+    if subprocess.run(link, capture_output=True).returncode:
         pytest.skip("no Python to link with")
     home = {"PYTHONHOME": f"{sys.base_prefix}:{sys.base_exec_prefix}"}
     path = [str(Path(fastpool.__file__).parents[1]), *filter(None, sys.path)]
     process = subprocess.run(
-        [str(program)],
+        [program],
         env={**os.environ, **home, "PYTHONPATH": os.pathsep.join(path)},
         capture_output=True,
         text=True,
         timeout=limits.HANG,
     )
     assert process.returncode == 0, process.stderr
-    lines = process.stdout.splitlines()
-    assert lines[:2] == ["pooled", "pooled"] and len(lines) == 6, process.stderr
+    return process.stdout.splitlines(), process.stderr
+
+
+def test_a_program(tmp_path):
+    assert run_embedded("program", tmp_path)[0] == ["6 8", "3 4"]
+
+
+def test_an_interpreter_that_is_started_again(tmp_path):
+    """Functions of one life are not called in the next, where their module is gone."""
+    lines, errors = run_embedded("lives", tmp_path)
+    assert lines[:2] == ["pooled", "pooled"] and len(lines) == 6, errors
     # NumPy refuses to be loaded twice in a process; whatever it allows some day is right as well.
-    assert set(lines[2:]) <= {"ImportError", "pooled"}, process.stderr
+    assert set(lines[2:]) <= {"ImportError", "pooled"}, errors
 
 
 # ----------------------------------------------------------------------------------------- pooling
