@@ -438,6 +438,20 @@ def cpu_supports(feature):
     return cpu_has(feature.encode())
 
 
+def enter_usual_floats():
+    """Let this thread round to nearest and keep subnormal numbers; return its state before.
+
+    It is for NumPy's arithmetic: a thread may have been told otherwise, as by -ffast-math.
+    """
+    cdef fp_state state
+    fp_enter(&state)
+    return <bytes>(<char *>&state)[:sizeof(state)]
+
+
+def leave_usual_floats(bytes state):
+    fp_leave(<const fp_state *><const char *>state)
+
+
 def paused():
     """Say why calls on the default number of threads stay serial now, and for how long.
 

@@ -55,13 +55,6 @@ def divide(a, divisor):
     return exact_sum(quotient, ((a[0] - high) - low + a[1]) / divisor)
 
 
-def square_root(a):
-    """Return the double next to the square root of a number above 0, or a neighbour of it."""
-    root = np.sqrt(a[0])
-    square, rest = exact_product(root, root)
-    return root + ((a[0] - square) - rest + a[1]) / (2 * root)
-
-
 def exponential(a):
     """Return a number between 0.7 and 1.5, and the power of 2 that makes it e to the power a."""
     power = np.rint(a[0] / _LN2[0])

@@ -1,12 +1,13 @@
 """Lp pooling: powers of magnitudes by NumPy, and their sums by the kernels of averages.
 
 Magnitudes are the elements without their signs. p of infinity takes their maxima, and p of 1 their
-exact sums. For p of 2 the exact sum of squares is rounded to float64. The root of that is rounded
-to the result type, which is right unless it is next to a middle between two results: then integers
-decide. For other p, powers are summed in the same way. In windows with sums that float64 does not
-hold, they are powers of magnitudes that a power of two brings near 1: the same one for windows
-whose greatest magnitudes are alike. For great p they are relative to the greatest magnitude of each
-window, and so are they for some small p in all windows. That takes time for each tap.
+exact sums. For p of 2 the squares are summed as float64. The root of that is rounded to the result
+type, which is right unless it is next to a middle between two results: then integers decide. For
+other p, powers are summed in the same way, those of float64 exactly. In windows with sums that
+float64 does not hold, they are powers of magnitudes that a power of two brings near 1: the same one
+for windows whose greatest magnitudes are alike. For great p they are relative to the greatest
+magnitude of each window, and so are they for some small p in all windows. That takes time for each
+tap.
 
 Everything is done in parts of the result, so that the scratch is a few MB, or about 30 bytes for
 each element of a window that is larger.
@@ -31,12 +32,15 @@ from .lp_roots import (
     LEAST_SUM,
     MOST_SUM,
     Rounding,
+    are_products,
     as_float64,
     nan_of,
     narrow_norms,
     nearest,
     norms,
     powers,
+    product,
+    root,
     roots,
     row_sums,
 )
@@ -68,7 +72,7 @@ GATHERED = 1 << 15
 DOES = {
     "maxima": "the maxima of magnitudes",
     "sums": "exact sums of magnitudes",
-    "roots": "exact sums of powers of magnitudes, rounded to float64; then integers decide ties",
+    "roots": "sums of powers of magnitudes in float64; then integers decide ties",
     "powers": "sums of powers in float64; windows with extreme sums by bands of magnitudes, or "
     "one by one",
     "by_windows": "window by window, relative to its greatest magnitude",
@@ -141,8 +145,13 @@ class PreparedNorm(Prepared):
         parted = self._parts or self._parted()
         if len(parted) <= _MOST_KEPT and len({part for part, *_ in parted}) <= MOST_PART_PLANS:
             self._parts = parted
-        for norms_of_part, read, write in parted:
-            y[write] = norms_of_part(x[read])
+        kernels = builds.active()
+        state = kernels.enter_usual_floats()
+        try:
+            for norms_of_part, read, write in parted:
+                y[write] = norms_of_part(x[read])
+        finally:
+            kernels.leave_usual_floats(state)
 
     def kernel(self):
         """Return what adds up the windows of a part, or takes their maxima."""
@@ -175,9 +184,10 @@ class Norms:
         how = way(plan)
         self._of = getattr(self, f"_{how}")
         if how == "sums":
-            self._summing = _summing(plan, plan.dtype, dtype)
+            self._summing = _summing(plan, plan.dtype, dtype, "exact")
         elif how in ("roots", "powers"):
-            self._summing = _summing(plan, "float64", None)
+            numerics = "pairwise" if self._is_narrow else "exact"
+            self._summing = _summing(plan, "float64", None, numerics)
         if how in ("maxima", "powers", "by_windows"):
             self._maximising = _maximising(plan, self._format.word.name)
         self.kernel = self._maximising if how in ("maxima", "by_windows") else self._summing
@@ -218,7 +228,7 @@ class Norms:
     def _roots(self, x):
         """Return norms by p of 1 or 2, rounded once to a narrow type."""
         values, power = as_float64(x, self.plan.dtype), int(self.plan.p)
-        y = average_with_care(self._summing, values**power, None)
+        y = average_with_care(self._summing, product(values, power), None)
         if self._is_scaled:
             y *= self._scales()[0]
         if power == 2:
@@ -263,18 +273,24 @@ class Norms:
 
     def _by_sums(self, values):
         """Return norms by sums of powers, and which of them are right: float64 holds the sums."""
-        plan, narrow = self.plan, self._is_narrow
-        high, low = (values**plan.p, None) if narrow else powers(values, plan.p)
+        plan, products = self.plan, are_products(self.plan.p)
+        if products:
+            high = product(values, int(plan.p))
+        else:
+            high, low = (values**plan.p, None) if self._is_narrow else powers(values, plan.p)
         y = average_with_care(self._summing, high, None)
         # In other sums, powers that are not exact would be seen.
         # (Nor are roots below 2**-1000 those of their sums.)
         safe = (y >= max(LEAST_SUM, 2.0 ** (-1000 * plan.p))) & (y <= MOST_SUM)
-        scale = [part[safe] for part in self._scales()] if self._is_scaled else (1.0, 0.0)
-        if narrow:
-            y[safe] = (y[safe] * scale[0]) ** (1 / plan.p)
+        some = ... if safe.all() else safe
+        scale = [part[some] for part in self._scales()] if self._is_scaled else (1.0, 0.0)
+        if self._is_narrow:
+            y[some] = (y[some] * scale[0]) ** (1 / plan.p)
+        elif products:
+            y[some] = root(y[some] * scale[0], int(plan.p))
         else:
             low = average_with_care(self._summing, low, None)
-            y[safe] = roots(multiply((y[safe], low[safe]), scale), plan.p)
+            y[some] = roots(multiply((y[some], low[some]), scale), plan.p)
         return y, safe
 
     def _by_bands_at(self, places, values, y, greatest):
@@ -306,11 +322,11 @@ class Norms:
         if not self._is_narrow:
             return y
         result, is_sure = nearest(y, self._format)
-        places = np.flatnonzero(~is_sure)
-        rounding = Rounding(y.reshape(-1)[places], self._format)
-        if decide:
-            decide(rounding, places)
-        result.reshape(-1)[places] = rounding.patterns()
+        if (places := np.flatnonzero(~is_sure)).size:
+            rounding = Rounding(y.reshape(-1)[places], self._format)
+            if decide:
+                decide(rounding, places)
+            result.reshape(-1)[places] = rounding.patterns()
         return result.view(x.dtype)
 
     def _by_windows_at(self, places, values, y, greatest):
@@ -399,7 +415,7 @@ def _taps(axis, outputs):
     return start + taps * min(axis.dilation, max(1, axis.size)), taps < count
 
 
-def _summing(plan, dtype, array_dtype):
+def _summing(plan, dtype, array_dtype, numerics):
     """Return what adds up the elements of each window, which are of type `dtype`."""
     fields = {
         **_shared(plan),
@@ -410,7 +426,7 @@ def _summing(plan, dtype, array_dtype):
         "counted": average_pool.counted_places(plan.axes, plan.given, False, "drop"),
         "divisor": 1,
         "rounding": "half_even",
-        "numerics": "exact",
+        "numerics": numerics,
     }
     return PreparedAverage(resolved(AvgPool, fields), array_dtype)
 

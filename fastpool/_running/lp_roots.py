@@ -23,8 +23,8 @@ _LEAST_P, _GREATEST_P = 2.0**-900, 2.0**100
 LEAST_SUM, MOST_SUM = 2.0**-800, 2.0**900
 # Powers of e by a smaller exponent are 0 next to 1, and by a greater one infinite.
 _LEAST_EXPONENT, _MOST_EXPONENT = -700.0, 3000.0
-# The bits of the least normal float32.
-_LEAST_NORMAL = np.uint32(2**23)
+# Up to this p, if it is an integer, powers are products.
+_MOST_PRODUCTS = 64
 
 
 class Format(NamedTuple):
@@ -54,18 +54,10 @@ FORMATS = {name: _format(name, digits) for name, digits in _DIGITS.items()}
 
 
 def as_float64(magnitudes, name):
-    """Return magnitudes as float64.
-
-    Subnormal numbers are converted as integers, because flags of the thread can make them 0.
-    """
+    """Return magnitudes as float64."""
     if name == "bfloat16":
         magnitudes = (magnitudes.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-    values = magnitudes.astype(np.float64)
-    if magnitudes.dtype == np.float32:
-        words = magnitudes.view(np.uint32)
-        subnormal = words < _LEAST_NORMAL
-        values[subnormal] = words[subnormal] * 2.0**-149
-    return values
+    return magnitudes.astype(np.float64)
 
 
 def nan_of(target):
@@ -76,9 +68,14 @@ def nan_of(target):
 def nearest(values, target):
     """Return the bits of magnitudes of float64 in a narrower type, and which are sure to be right.
 
-    Those of middles of two numbers, and next to one, are not; nor are those of other than normal
-    numbers. All is done with integers, which no flag of the thread changes.
+    Those of middles of two numbers, and next to one, are not.
     """
+    if target.word == np.uint32:  # others take NumPy longer than integers do
+        low, high = (
+            (values * (1 + ulps * 2.0**-52)).astype(np.float32).view(np.uint32)
+            for ulps in (-_ULPS, _ULPS)
+        )
+        return low, low == high
     dropped, bits = 53 - target.digits, values.view(np.int64)
     half, bias = 1 << (dropped - 1), 2 - target.digits - target.least
     is_sure = abs((bits & (2 * half - 1)) - half) > _ULPS
@@ -159,11 +156,34 @@ def norms(taps, greatest, p, scale):
     return np.ldexp(high + low, power + own_power)
 
 
+def are_products(p):
+    """Are powers by p computed by multiplications alone?"""
+    return p == int(p) <= _MOST_PRODUCTS
+
+
+def product(values, p):
+    """Return powers by an integer p, within (p - 1) / 2 ulp."""
+    result = values if p & 1 else None
+    while p := p >> 1:
+        values = values * values
+        if p & 1:
+            result = values if result is None else result * values
+    return result
+
+
+def root(total, p):
+    """Return roots of numbers by an integer p, within 2 ulp."""
+    if p == 2:
+        return np.sqrt(total)
+    result = total ** (1 / p)
+    # By a step of Newton's: 1 / p was rounded, which great and small numbers multiply.
+    return result - result * (product(result, p) / total - 1) / p
+
+
 def powers(values, p):
     """Return the powers of magnitudes of float64, as the sums of two arrays in one.
 
-    Powers below 2**-900 have fewer digits, or none. By a p other than 2, none but 0 is below
-    2**-1010.
+    Powers below 2**-900 have fewer digits, or none. None but 0 is below 2**-1010.
     """
     results = np.empty((2, values.size))
     flat = values.reshape(-1)
@@ -174,20 +194,15 @@ def powers(values, p):
 
 
 def _powers_of(values, p):
-    if p == 2:
-        high, low = dd.exact_product(values, values)
-    else:
-        positive = (values > 0) & np.isfinite(values)
-        logarithms = dd.logarithm((np.where(positive, values, 1.0), 0.0))
-        high, low = _exponentials(logarithms, p)
-        high = np.where(positive, high, values)
+    positive = (values > 0) & np.isfinite(values)
+    logarithms = dd.logarithm((np.where(positive, values, 1.0), 0.0))
+    high, low = _exponentials(logarithms, p)
+    high = np.where(positive, high, values)
     return high, np.where(np.isfinite(high) & (high > 0), low, 0.0)
 
 
 def roots(total, p):
     """Return the root of a number in two doubles, as float64."""
-    if p == 2:
-        return dd.square_root(total)
     (high, low), power = _root(total, p)
     return np.ldexp(high + low, power)
 
