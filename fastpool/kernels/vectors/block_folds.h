@@ -14,6 +14,7 @@ INLINE VEC OF_KEY(take)(VEC *none, const block_folds_t *a, const key_rule_t *r, 
     const VEC nan = (x & KEY_MOST) > (KEY)r->infinity;
     const int floats = KEY_BITS > 16 || (KEY_BITS == 16 && orders);
     VEC key = x;
+    __builtin_prefetch(a->taps[t] + at * (ptrdiff_t)sizeof(KEY) + 8192); /* (-15 % of the time) */
     if (orders && floats) key ^= key >> (KEY_BITS - 1) & (KEY)r->fold;
     if (orders || !floats) key ^= (KEY)r->flip;
     *none = key == (KEY)r->nodata[0];

@@ -229,7 +229,8 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
         if (is_precise(rule) && !exact)
             precise_variances(to, x, taken, taps, (double)rule->ddof);
         else
-            column_variances(to, x, taken, taps, all, exact, (double)rule->ddof);
+            column_variances(to, x, taken, taps, all, exact, KEY_BITS == 64,
+                             (double)rule->ddof);
         for (int i = 0; i < n; i++)
             set_variance(&to->bits[i], to->x[i], f64_of_bits(to->bits[i]), rule);
     } else {

@@ -235,18 +235,19 @@ INLINE void set_variance(uint64_t *bits, double variance, double scale, const bl
 /* Bytes as wide as the doubles that they choose from: a loop over both is long code. */
 static VECTORISED void widen(int64_t *to, const uint8_t *from) { EACH_LANE to[i] = from[i]; }
 
-/* Set the variances of columns. Exact numbers, integers of at most 17 bits, need no mean. `all`: is
- * none missing? */
+/* Set the variances of columns. Exact numbers, integers of at most 17 bits, need no mean. Squares of
+ * those of 64 bits, `wide`, need a scale, and equal ones a comparison: their sum may be rounded.
+ * `all`: is none missing? */
 static VECTORISED void column_variances(block_lanes_t *to, double (*x)[LANES],
                                         const uint8_t (*there)[LANES], int taps, int all,
-                                        int exact, double ddof) {
+                                        int exact, int wide, double ddof) {
     double most[LANES], mean[LANES], sum[LANES], squares[LANES], part[LANES], low[LANES];
     int64_t taken[LANES];
     EACH_LANE {
         most[i] = sum[i] = part[i] = 0;
         low[i] = INFINITY, mean[i] = -INFINITY;
     }
-    for (int t = 0; t < taps; t++) {
+    for (int t = 0; wide && t < taps; t++) {
         if (!all || !t) widen(taken, there[t]);
         EACH_LANE {
             double v = x[t][i], size = v < 0 ? -v : v;
@@ -256,12 +257,13 @@ static VECTORISED void column_variances(block_lanes_t *to, double (*x)[LANES],
         }
     }
     EACH_LANE {
-        to->x[i] = exact ? 1 : scale_of(most[i]);
+        to->x[i] = wide ? scale_of(most[i]) : 1;
         low[i] = mean[i] == low[i]; /* (all equal) */
     }
-    for (int t = 0; t < taps; t++) {
+    for (int t = 0; !exact && t < taps; t++) {
         if (!all || !t) widen(taken, there[t]);
-        EACH_LANE {
+        if (all && !wide) EACH_LANE part[i] += x[t][i];
+        else EACH_LANE {
             x[t][i] = taken[i] ? x[t][i] * to->x[i] : 0;
             part[i] += x[t][i];
         }
