@@ -235,9 +235,9 @@ INLINE void set_variance(uint64_t *bits, double variance, double scale, const bl
 /* Bytes as wide as the doubles that they choose from: a loop over both is long code. */
 static VECTORISED void widen(int64_t *to, const uint8_t *from) { EACH_LANE to[i] = from[i]; }
 
-/* Set the variances of columns. Exact numbers, integers of at most 17 bits, need no mean. Squares of
- * those of 64 bits, `wide`, need a scale, and equal ones a comparison: their sum may be rounded.
- * `all`: is none missing? */
+/* Set the variances of columns. Exact numbers, integers of at most 17 bits, need no mean. Those of
+ * 64 bits, `wide`, need a scale for their squares, and a comparison of equal ones, whose sum may be
+ * rounded. `all`: is none missing? */
 static VECTORISED void column_variances(block_lanes_t *to, double (*x)[LANES],
                                         const uint8_t (*there)[LANES], int taps, int all,
                                         int exact, int wide, double ddof) {
