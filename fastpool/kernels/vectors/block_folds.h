@@ -25,6 +25,7 @@ INLINE VEC OF_KEY(take)(VEC *none, const block_folds_t *a, const key_rule_t *r, 
     if (orders && floats) key = SELECT(nan, KEY_MOST, key);
     if (a->rule->masked) {
         const uint8_t *where = a->where[t] + at;
+        __builtin_prefetch(where + 8192);
 #if KEY_BITS <= 16
         VECTOR(uint8_t, VEC_BYTES * 8 / KEY_BITS) there;
         memcpy(&there, where, sizeof there);
