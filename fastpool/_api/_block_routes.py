@@ -31,8 +31,10 @@ def reduce_into(plan, x, where, y, counts):
         where = where if where.strides[-1] == 1 else np.ascontiguousarray(where)
     folded = folds(plan, tuple(map(min, plan.blocks, x.shape)), x, where, y, counts)
     skips = where is not None or plan.nodata is not None or plan.need > 1
-    # A pooling gives NaN for a sum of nothing, where a block gives 0.
-    skips = skips or (plan.ignores_nan and (folded or plan.function == "sum"))
+    # A pooling gives NaN for a sum of nothing, where a block gives 0. Means that it makes without
+    # NaN take twice the time of others.
+    without_nans = plan.function == "sum" or (folded and plan.function == "mean")
+    skips = skips or (plan.ignores_nan and without_nans)
     if plan.function in ("max", "min", "mean", "sum") and not skips and not _is_long(plan):
         _pool(plan, x, y)
         if counts is not None:
