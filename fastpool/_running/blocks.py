@@ -4,6 +4,7 @@ A region is a part of the result whose blocks have one shape: the inside, or the
 blocks along some axes. Compiled code sees no edges.
 """
 
+import math
 import sys
 from itertools import product
 
@@ -11,12 +12,14 @@ import numpy as np
 
 from .._planning.arguments import ROUNDINGS
 from .._planning.blocks import FUNCTIONS, Blocks
-from .._planning.dtypes import CODES, is_float
+from .._planning.dtypes import CODES, ITEMSIZE, is_float
 from . import builds, threads
 
 # Results of these types are computed as float64, and rounded by NumPy.
 _NARROW = "float16", "bfloat16"
 _ROUNDED = "median", "var", "std"
+# Of blocks that are folded: their elements fit int8_t, and rows of outputs are vectors.
+MOST_FOLDED, SHORTEST_FOLDED = 127, 64
 
 
 def reduce_by_kernels(plan: Blocks, x, where, y, counts):
@@ -45,8 +48,9 @@ def reduce_by_kernels(plan: Blocks, x, where, y, counts):
     for at, read, block in _regions(plan, x.shape):
         views = zip((x, where, into, counts), (read, read, at, at), strict=True)
         arrays = [None if a is None else a[part].view(f"u{a.itemsize}") for a, part in views]
-        region = _in_order_of_memory(plan, block, *arrays)
-        kernels.reduce_blocks(rule, *region, count, by_default)
+        folded = folds(plan, block, *arrays)
+        region = _in_order_of_memory(plan, block, folded, *arrays)
+        kernels.reduce_blocks(rule, *region, folded, count, by_default)
     if into is not y:
         with np.errstate(over="ignore", invalid="ignore"):
             y[...] = into
@@ -97,17 +101,46 @@ def _regions(plan, shape):
         yield tuple(zip(*parts, strict=True))
 
 
-def _in_order_of_memory(plan, block, x, where, y, counts):
+def folds(plan: Blocks, block, x, where, y, counts):
+    """Can a region be folded: whole vectors of its rows, and then neighbours?
+
+    Rows are contiguous then, and the trees of floats have no odd taps.
+    """
+    sizes = ITEMSIZE[plan.dtype], 1, ITEMSIZE[plan.result_dtype], 8
+    arrays = zip((x, where, y, counts), sizes, strict=True)
+    if (
+        block[-1] not in (2, 4, 8)
+        or math.prod(block) > MOST_FOLDED
+        or x.shape[-1] // block[-1] < SHORTEST_FOLDED
+        or any(a is not None and a.strides[-1] != size for a, size in arrays)
+    ):
+        return False
+    same, adds = plan.result_dtype == plan.dtype, plan.function in ("mean", "sum")
+    if plan.function in ("max", "min") or plan.dtype == "bool":
+        return plan.dtype != "bool"
+    if is_float(plan.dtype):
+        halves = all(k & (k - 1) == 0 for k in (*plan.blocks, *block))
+        return adds and same and sizes[0] >= 4 and plan.numerics == "pairwise" and halves
+    longest = plan.result_dtype in ("int64", "uint64")
+    return adds and sizes[0] <= 2 and (same if plan.function == "mean" else longest)
+
+
+def _in_order_of_memory(plan, block, folded, x, where, y, counts):
     """Return shape, taps and operands of a region for `reduce_blocks`.
 
     Outputs and taps go through memory in its order. Taps that are added as floats do not: their
-    order is that of the axes, so that results do not depend on strides.
+    order is that of the axes, so that results do not depend on strides. Rows that are folded are
+    added along the first axis first.
     """
-    # (Axes of stride 0 come first.)
-    order = sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]) or -sys.maxsize)
+    order = range(x.ndim)
+    if not folded:  # (Axes of stride 0 come first.)
+        order = sorted(order, key=lambda axis: -abs(x.strides[axis]) or -sys.maxsize)
     outputs = [axis for axis in order if y.shape[axis] > 1] or [0]
-    adds = plan.function in ("var", "std")
-    taps = [axis for axis in (range(x.ndim) if adds else order) if block[axis] > 1] or [0]
+    if folded:
+        order = [*reversed(order[:-1]), order[-1]]
+    elif plan.function in ("var", "std"):
+        order = range(x.ndim)
+    taps = [axis for axis in order if block[axis] > 1] or [0]
 
     def operand(array, reads):
         if array is None:

@@ -151,6 +151,35 @@ def test_medians_are_numpys(name):
     cases.assert_same(y, expected.astype(name))
 
 
+# ----------------------------------------------------------------- long rows with missing elements
+
+
+ROUNDED = [{"rounding": rounding} for rounding in block_cases.ROUNDINGS]
+
+
+@pytest.mark.parametrize("name", [*cases.INTEGER_NAMES, *cases.FLOAT_NAMES])
+@pytest.mark.parametrize("func", ["max", "min", "mean", "sum"])
+@pytest.mark.parametrize(
+    "sizes, taps",
+    [((5, 515), (2, 2)), ((6, 530), (4, 4)), ((2, 600), (3, 8)), ((3, 4, 300), (2, 4, 2))],
+)
+def test_long_rows_with_missing_elements(sizes, taps, func, name):
+    rng = np.random.default_rng(3)
+    x = cases.summands(sizes, name, "finite", 4)
+    x[rng.random(sizes) < 0.3] = x.ravel()[0]
+    if block_cases.is_float(name):
+        x[rng.random(sizes) < 0.2] = np.nan
+    nodata = x.ravel()[0].item() if name != "bfloat16" else float(x.ravel()[0])
+    choices = ROUNDED if func == "mean" and name in ("int8", "uint16") else [{}]
+    for attributes in choices:
+        for missing in (
+            {"nodata": nodata},
+            {"nodata": nodata, "where": rng.random(sizes[-1]) < 0.6, "nan": "ignore"},
+            {"nodata": nodata, "min_count": 3, "return_counts": True, "where": x != x.ravel()[1]},
+        ):
+            block_cases.assert_reduces_as_the_twin(x, taps, func, (1, 2), **attributes, **missing)
+
+
 # ----------------------------------------------------------------------------------- sums and means
 
 

@@ -11,7 +11,7 @@ cdef extern from "kernels/vectors/blocks.h" nogil:
     enum:
         LANES, MOST_TAPS, B_MODE, B_MEDIAN, B_VAR, B_STD
     ctypedef struct block_rule_t:
-        int64_t code, function, result, masked
+        int64_t code, function, result, need, masked
     ctypedef struct block_lanes_t:
         int64_t *count
         uint64_t *bits
@@ -23,6 +23,15 @@ cdef extern from "kernels/vectors/blocks.h" nogil:
     Py_ssize_t append_keys(void *, void *, uint8_t *, int, const block_rule_t *)
     void reduce_list(block_lanes_t *, void *, void *, Py_ssize_t, const block_rule_t *)
     void choose_results(block_lanes_t *, const block_rule_t *)
+    ctypedef struct block_folds_t:
+        char *to
+        int64_t *counts
+        const char *taps[64]
+        const uint8_t *where[64]
+        int count, width, need
+        Py_ssize_t n
+        const block_rule_t *rule
+    void fold_blocks(const block_folds_t *)
     ctypedef struct fill_t:
         int64_t code
         int wild
@@ -49,7 +58,7 @@ cdef struct Operand:            # an array; its steps are in bytes
     char *data                  # NULL if there is none
     Py_ssize_t steps[MAX_NDIM]          # from output to output
     Py_ssize_t tap_steps[MAX_NDIM]      # from tap to tap
-    Py_ssize_t taps[64]                 # of a block in columns: where its taps are
+    Py_ssize_t taps[64]                 # of a block in columns or folds: where its taps or rows are
 
 
 cdef struct Blocks:
@@ -57,7 +66,7 @@ cdef struct Blocks:
     int ndim, block_ndim, itemsize
     Py_ssize_t shape[MAX_NDIM]          # outputs
     Py_ssize_t block[MAX_NDIM]
-    Py_ssize_t taps, outputs
+    Py_ssize_t taps, outputs, rows      # rows: of a block that is folded, else its taps
     Operand x, where, y, counts
     Py_ssize_t row, chunks_per_row      # row: 0 if rows are taken together
     Py_ssize_t chunks, chunks_per_task
@@ -226,6 +235,29 @@ cdef void reduce_task(void *call, Py_ssize_t task, int thread) noexcept nogil:
     fp_leave(&state)
 
 
+cdef void fold_task(void *call, Py_ssize_t task, int thread) noexcept nogil:
+    cdef const Blocks *b = <const Blocks *>call
+    cdef Py_ssize_t row, t
+    cdef block_folds_t f
+    cdef fp_state state
+    cdef Places at
+    f.rule, f.n, f.counts = &b.rule, b.row, NULL
+    f.width, f.count = <int>b.block[b.block_ndim - 1], <int>b.rows
+    f.need = <int>imin(b.rule.need, 127)
+    fp_enter(&state)
+    for row in range(task * b.chunks_per_task, imin(b.chunks, (task + 1) * b.chunks_per_task)):
+        place_lane(b, row * b.row, &at, 0)
+        for t in range(b.rows):
+            f.taps[t] = b.x.data + at.x[0] + b.x.taps[t]
+            if b.rule.masked:
+                f.where[t] = <const uint8_t *>b.where.data + at.where[0] + b.where.taps[t]
+        f.to = b.y.data + at.y[0]
+        if b.counts.data != NULL:
+            f.counts = <int64_t *>(b.counts.data + at.counts[0])
+        fold_blocks(&f)
+    fp_leave(&state)
+
+
 cdef int set_fields(int64_t *field, values) except -1:
     for value in values:            # (of 64 bits also where Py_ssize_t is not)
         field[0] = value
@@ -283,16 +315,16 @@ cdef int set_operand(Operand *to, const Blocks *b, operand, bint written) except
     if tap_steps is None:
         return 0
     read_integers(to.tap_steps, tap_steps, b.block_ndim)
-    for t in range(b.taps if b.taps <= MOST_TAPS else 0):
-        rest = t
+    for t in range(b.rows if b.rows <= MOST_TAPS else 0):
+        rest = t * (b.taps // b.rows)
         for axis in range(b.block_ndim - 1, -1, -1):
             to.taps[t] += rest % b.block[axis] * to.tap_steps[axis]
             rest = rest // b.block[axis]
     return 0
 
 
-def reduce_blocks(rule, shape, block, operands, int threads, int by_default):
-    """Reduce all blocks of a region.
+def reduce_blocks(rule, shape, block, operands, bint folds, int threads, int by_default):
+    """Reduce all blocks of a region. `folds`: by rows, as vectors/block_folds.h does.
 
     `rule` are the fields of block_rule_t but the last one, `shape` the outputs per axis and `block`
     the taps per axis, neither of them empty. The operands are x, where, y and counts, each (array,
@@ -316,6 +348,7 @@ def reduce_blocks(rule, shape, block, operands, int threads, int by_default):
         b.outputs *= b.shape[axis]
     for axis in range(b.block_ndim):
         b.taps *= b.block[axis]
+    b.rows = b.taps // b.block[b.block_ndim - 1] if folds else b.taps
     if b.taps > MOST_BYTES // (32 * MAX_THREADS):   # (an array of stride 0)
         raise MemoryError(f"fastpool: no memory for lists of {b.taps} elements")
     b.itemsize = dtype_bytes[b.rule.code]
@@ -327,7 +360,7 @@ def reduce_blocks(rule, shape, block, operands, int threads, int by_default):
     b.row = b.shape[b.ndim - 1] if b.shape[b.ndim - 1] >= SHORT_ROW else 0
     b.chunks = (b.outputs + LANES - 1) // LANES
     if b.row:
-        b.chunks_per_row = (b.row + LANES - 1) // LANES
+        b.chunks_per_row = 1 if folds else (b.row + LANES - 1) // LANES
         b.chunks = b.outputs // b.row * b.chunks_per_row
     b.scratch_bytes = round_up(sizeof(block_lanes_t), 64)
     if b.taps <= MOST_TAPS:         # elements, doubles, and which of them are there
@@ -348,6 +381,6 @@ def reduce_blocks(rule, shape, block, operands, int threads, int by_default):
     try:
         memset(b.scratch, 0, threads * imin(b.scratch_bytes, MOST_TAPS * LANES * 18))
         with nogil:
-            run_tasks(reduce_task, &b, 0, tasks, threads, by_default)
+            run_tasks(fold_task if folds else reduce_task, &b, 0, tasks, threads, by_default)
     finally:
         free(b.scratch)

@@ -6,6 +6,7 @@
 /* Return the constants of a rule. `sorted`: missing elements come last. */
 static key_rule_t OF_KEY(key_rule)(const block_rule_t *rule) {
     const int code = (int)rule->code, floats = is_float_code(code);
+    const int adds = rule->function == B_MEAN || rule->function == B_SUM;
     const int64_t infinity = code == F16    ? 0x7c00
                              : code == BF16 ? 0x7f80
                              : code == F32  ? 0x7f800000
@@ -13,18 +14,20 @@ static key_rule_t OF_KEY(key_rule)(const block_rule_t *rule) {
     key_rule_t r = {0};
     KEY nodata = (KEY)rule->nodata, key;
     r.flip = is_unsigned_code(code) ? KEY_TOP : 0;
-    r.fold = floats ? KEY_MOST : 0;
+    r.fold = floats && !adds ? KEY_MOST : 0;
     r.infinity = floats ? infinity : KEY_MOST;
     key = (KEY)(nodata ^ r.flip ^ (nodata >> (KEY_BITS - 1) & (KEY)r.fold));
     r.nodata[0] = r.nodata[1] = key;
-    if (floats && (key == 0 || key == -1)) r.nodata[0] = 0, r.nodata[1] = -1; /* both zeros */
+    if (floats && !(nodata & KEY_MOST)) /* both zeros */
+        r.nodata[0] = 0, r.nodata[1] = (KEY)(KEY_TOP ^ r.fold);
     r.has_nodata = -(rule->has_nodata != 0);
     r.ignores_nan = -(floats && rule->ignores_nan);
     r.inverted = -(rule->function == B_MIN);
     r.all_there = !floats && !rule->has_nodata && !rule->masked;
     r.filler = rule->function == B_MAX || rule->function == B_MIN           ? KEY_TOP
                : rule->function == B_MODE || rule->function == B_MEDIAN ? KEY_MOST
-                                                                            : 0;
+               : floats && adds                                         ? KEY_TOP /* -0 */
+                                                                        : 0;
     return r;
 }
 
@@ -226,7 +229,8 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
         if (is_precise(rule) && !exact)
             precise_variances(to, x, taken, taps, (double)rule->ddof);
         else
-            column_variances(to, x, taken, taps, all, exact, (double)rule->ddof);
+            column_variances(to, x, taken, taps, all, exact, KEY_BITS == 64,
+                             (double)rule->ddof);
         for (int i = 0; i < n; i++)
             set_variance(&to->bits[i], to->x[i], f64_of_bits(to->bits[i]), rule);
     } else {
@@ -410,6 +414,7 @@ static VECTORISED int OF_KEY(fill)(void *restrict to, const void *restrict from,
     return wild != 0;
 }
 
+#include "block_folds.h"
 #undef KEY_TOP
 #undef KEY_MOST
 #undef KEY_BITS

@@ -11,17 +11,19 @@
 
 #include "loops.h"
 #include "convert.h"
-#include "quotients.h"
+#include "folds.h"
+#include "quick_quotients.h"
 
 enum { LANES = 64, MOST_TAPS = 64 }; /* MOST_TAPS: of blocks in columns; fits int8_t */
 enum { MOST_SLOT_BITS = 11 }; /* of a table of keys, which stays in the first-level cache */
 
 /* Compilers that unroll such loops make three times the code. */
 #if defined(__GNUC__) && !defined(__clang__)
-#define EACH_LANE _Pragma("GCC unroll 1") for (int i = 0; i < LANES; i++)
+#define ROLLED _Pragma("GCC unroll 1")
 #else
-#define EACH_LANE for (int i = 0; i < LANES; i++)
+#define ROLLED
 #endif
+#define EACH_LANE ROLLED for (int i = 0; i < LANES; i++)
 
 /* In the order of FUNCTIONS (fastpool/_planning/blocks.py). */
 enum block_function { B_MAX, B_MIN, B_MODE, B_MEDIAN, B_MEAN, B_SUM, B_VAR, B_STD, B_COUNT };
@@ -65,6 +67,18 @@ typedef struct {
     ptrdiff_t n;
 } fill_t;
 enum { FILLED = 1024 }; /* at a time */
+
+/* A row of outputs that are folded: blocks of `width` neighbours in each of `count` rows. */
+typedef struct {
+    char *to;
+    int64_t *counts; /* or NULL */
+    const char *taps[MOST_TAPS];
+    const uint8_t *where[MOST_TAPS]; /* if the rule is masked */
+    int count, width;
+    int need;    /* of the rule, but it fits int8_t */
+    ptrdiff_t n; /* outputs, of a vector at least */
+    const block_rule_t *rule;
+} block_folds_t;
 
 static int is_float_code(int code) { return code <= F64; }
 static int is_unsigned_code(int code) { return code >= U8 && code <= U64; }
@@ -221,18 +235,19 @@ INLINE void set_variance(uint64_t *bits, double variance, double scale, const bl
 /* Bytes as wide as the doubles that they choose from: a loop over both is long code. */
 static VECTORISED void widen(int64_t *to, const uint8_t *from) { EACH_LANE to[i] = from[i]; }
 
-/* Set the variances of columns. Exact numbers, integers of at most 17 bits, need no mean. `all`: is
- * none missing? */
+/* Set the variances of columns. Exact numbers, integers of at most 17 bits, need no mean. Those of
+ * 64 bits, `wide`, need a scale for their squares, and a comparison of equal ones, whose sum may be
+ * rounded. `all`: is none missing? */
 static VECTORISED void column_variances(block_lanes_t *to, double (*x)[LANES],
                                         const uint8_t (*there)[LANES], int taps, int all,
-                                        int exact, double ddof) {
+                                        int exact, int wide, double ddof) {
     double most[LANES], mean[LANES], sum[LANES], squares[LANES], part[LANES], low[LANES];
     int64_t taken[LANES];
     EACH_LANE {
         most[i] = sum[i] = part[i] = 0;
         low[i] = INFINITY, mean[i] = -INFINITY;
     }
-    for (int t = 0; t < taps; t++) {
+    for (int t = 0; wide && t < taps; t++) {
         if (!all || !t) widen(taken, there[t]);
         EACH_LANE {
             double v = x[t][i], size = v < 0 ? -v : v;
@@ -242,12 +257,13 @@ static VECTORISED void column_variances(block_lanes_t *to, double (*x)[LANES],
         }
     }
     EACH_LANE {
-        to->x[i] = exact ? 1 : scale_of(most[i]);
+        to->x[i] = wide ? scale_of(most[i]) : 1;
         low[i] = mean[i] == low[i]; /* (all equal) */
     }
-    for (int t = 0; t < taps; t++) {
+    for (int t = 0; !exact && t < taps; t++) {
         if (!all || !t) widen(taken, there[t]);
-        EACH_LANE {
+        if (all && !wide) EACH_LANE part[i] += x[t][i];
+        else EACH_LANE {
             x[t][i] = taken[i] ? x[t][i] * to->x[i] : 0;
             part[i] += x[t][i];
         }
@@ -414,6 +430,45 @@ static uint64_t exact_variance(uint64_t n, uint64_t sum, twice_t squares, uint64
     return result == F32 ? f32_bits((float)variance) : f64_bits(variance);
 }
 
+/* ---- rows of outputs that are folded: block_folds.h ---- */
+
+/* The outputs from i on, a vector at a time. The last one may overlap that before it. */
+#define EACH_VECTOR(lanes)                                                                        \
+    for (ptrdiff_t i = 0, last = a->n - lanes, more = 1; more;                                    \
+         more = i != last, i = i + lanes < last ? i + lanes : last)
+
+/* Store sums of integers and their numbers, `step` apart. */
+static NOINLINE void store_folded(const block_folds_t *a, const vec_i32 *both, ptrdiff_t at,
+                                  ptrdiff_t step) {
+    const vec_i32 sums = both[0], kept = both[1];
+    for (int k = 0; k < VEC_BYTES / 4; k++, at += step) {
+        if (a->counts) a->counts[at] = kept[k];
+        if (a->rule->function == B_SUM)
+            ((int64_t *)a->to)[at] = kept[k] < a->need ? a->rule->missing : sums[k];
+    }
+}
+static NOINLINE void round_folded(vec_f32 *q, int rounding) { *q = round_quick_f32(*q, rounding); }
+
+/* Return the means, in their lowest bits, of sums of integers to which `bias` was added. */
+INLINE vec_i32 fold_results(vec_u32 sums, vec_u32 numbers, const block_folds_t *a, int bias,
+                            ptrdiff_t at, ptrdiff_t step) {
+    vec_i32 sum = (vec_i32)sums, kept = (vec_i32)numbers;
+    if (bias) sum -= kept * bias;
+    if (a->counts || a->rule->function == B_SUM) {
+        const vec_i32 both[2] = {sum, kept};
+        store_folded(a, both, at, step);
+    }
+    vec_f32 q = __builtin_convertvector(sum, vec_f32) / __builtin_convertvector(kept, vec_f32);
+    if (a->rule->rounding == HALF_EVEN) {
+        q += 0x1.8p23f; /* (its lowest bit is 1) */
+    } else {
+        vec_f32 copy = q; /* (in memory) */
+        round_folded(&copy, (int)a->rule->rounding);
+        q = copy;
+    }
+    return SELECT(kept < a->need, (vec_i32){0} + (int32_t)a->rule->missing, (vec_i32)q);
+}
+
 /* ---- one set of functions per width ---- */
 
 #define JOINED_(a, b) a##_##b
@@ -460,6 +515,14 @@ static void reduce_list(block_lanes_t *to, void *list, void *work, ptrdiff_t n,
                         const block_rule_t *rule) {
     to->count[0] = n;
     BY_BYTES(dtype_bytes[rule->code], list, to, list, work, n, rule);
+}
+
+/* Reduce a row of outputs. Their function is B_MAX, B_MIN, B_MEAN or B_SUM. */
+static void fold_blocks(const block_folds_t *a) {
+    if (a->rule->function == B_MAX || a->rule->function == B_MIN)
+        BY_BYTES(dtype_bytes[a->rule->code], fold_greatest, a);
+    else
+        BY_BYTES(dtype_bytes[a->rule->code], fold_sums, a);
 }
 
 /* ---- elements, with a filler where one is missing ---- */
