@@ -30,14 +30,15 @@ static key_rule_t OF_KEY(key_rule)(const block_rule_t *rule) {
 
 /* Turn a row of elements into keys. A NaN becomes KEY_MOST. Clear `there` of elements that are
  * missing, which become the filler. Count the others. */
-static VECTORISED void OF_KEY(mark)(KEY *row, uint8_t *there, KEY *count, const key_rule_t *r) {
+static VECTORISED void OF_KEY(mark)(KEY *restrict row, uint8_t *restrict there,
+                                    KEY *restrict count, const key_rule_t *r) {
     const KEY flip = (KEY)r->flip, fold = (KEY)r->fold, infinity = (KEY)r->infinity;
     const KEY first = (KEY)r->nodata[0], second = (KEY)r->nodata[1], inverted = (KEY)r->inverted;
     const KEY has_nodata = (KEY)r->has_nodata, ignores_nan = (KEY)r->ignores_nan;
     const KEY filler = (KEY)r->filler;
     KEY absent[LANES];
     if (r->all_there) {
-        EACH_LANE row[i] ^= (KEY)(flip ^ inverted), count[i]++;
+        EACH_LANE row[i] ^= (KEY)(flip ^ inverted);
         return;
     }
     EACH_LANE absent[i] = there[i] ? 0 : -1;
@@ -54,14 +55,18 @@ static VECTORISED void OF_KEY(mark)(KEY *row, uint8_t *there, KEY *count, const 
     EACH_LANE there[i] = (uint8_t)(absent[i] + 1);
 }
 
+/* Return the element of a key. */
+INLINE KEY OF_KEY(element)(KEY key, KEY flip, KEY fold, KEY inverted) {
+    key = key == KEY_MOST && fold ? KEY_MOST : (KEY)(key ^ inverted);
+    return (KEY)(key ^ flip ^ (key >> (KEY_BITS - 1) & fold));
+}
+
 /* Turn keys back into the bits of elements. */
-static VECTORISED void OF_KEY(restore)(uint64_t *bits, KEY *keys, int n, const key_rule_t *r) {
+static VECTORISED void OF_KEY(restore)(uint64_t *restrict bits, KEY *restrict keys,
+                                       const key_rule_t *r) {
     const KEY flip = (KEY)r->flip, fold = (KEY)r->fold, inverted = (KEY)r->inverted;
-    for (int i = 0; i < n; i++) {
-        KEY key = keys[i] == KEY_MOST && fold ? KEY_MOST : (KEY)(keys[i] ^ inverted);
-        keys[i] = (KEY)(key ^ flip ^ (key >> (KEY_BITS - 1) & fold));
-    }
-    for (int i = 0; i < n; i++) bits[i] = (uint64_t)keys[i];
+    EACH_LANE keys[i] = OF_KEY(element)(keys[i], flip, fold, inverted);
+    EACH_LANE bits[i] = (uint64_t)keys[i];
 }
 
 /* Is a nonzero byte of a bool an element of 1? */
@@ -70,19 +75,12 @@ static void OF_KEY(one_bits)(KEY *row, int code) {
         EACH_LANE row[i] = row[i] != 0;
 }
 
-static VECTORISED void OF_KEY(row_max)(KEY *best, const KEY *row) {
+static VECTORISED void OF_KEY(row_max)(KEY *restrict best, const KEY *restrict row) {
     EACH_LANE best[i] = row[i] > best[i] ? row[i] : best[i];
 }
 
-static VECTORISED void OF_KEY(row_sort)(KEY *lower, KEY *upper) {
-    EACH_LANE {
-        KEY a = lower[i], b = upper[i];
-        lower[i] = a < b ? a : b;
-        upper[i] = a < b ? b : a;
-    }
-}
-
-static VECTORISED void OF_KEY(row_add)(int64_t *high, int64_t *low, const KEY *row) {
+static VECTORISED void OF_KEY(row_add)(int64_t *restrict high, int64_t *restrict low,
+                                      const KEY *restrict row) {
 #if KEY_BITS == 64
     EACH_LANE high[i] += row[i] >> 32, low[i] += row[i] & 0xffffffff;
 #else
@@ -92,28 +90,45 @@ static VECTORISED void OF_KEY(row_add)(int64_t *high, int64_t *low, const KEY *r
 }
 
 /* Batcher's odd-even merge sort, of every column. */
-static void OF_KEY(sort_columns)(KEY (*rows)[LANES], int taps) {
+static VECTORISED void OF_KEY(sort_columns)(KEY (*rows)[LANES], int taps) {
     for (int p = 1; p < taps; p *= 2)
         for (int k = p; k >= 1; k /= 2)
             for (int j = k % p; j + k < taps; j += 2 * k)
-                for (int i = j; i < j + k && i + k < taps; i++)
-                    if (i / (2 * p) == (i + k) / (2 * p))
-                        OF_KEY(row_sort)(rows[i], rows[i + k]);
+                for (int t = j; t < j + k && t + k < taps; t++) {
+                    if ((t ^ (t + k)) >= 2 * p) continue;
+                    KEY *restrict lower = rows[t], *restrict upper = rows[t + k];
+                    EACH_LANE {
+                        KEY a = lower[i], b = upper[i];
+                        lower[i] = a < b ? a : b;
+                        upper[i] = a < b ? b : a;
+                    }
+                }
 }
 
 /* Set `best` to the key with the longest run in each sorted column, the least of several. */
-static VECTORISED void OF_KEY(longest_runs)(KEY *best, KEY (*rows)[LANES], const KEY *count,
-                                            int taps) {
-    KEY run[LANES], longest[LANES];
-    EACH_LANE run[i] = longest[i] = 1, best[i] = rows[0][i];
-    for (int t = 1; t < taps; t++)
-        EACH_LANE {
-            KEY next = (KEY)(rows[t][i] == rows[t - 1][i] ? run[i] + 1 : 1);
-            KEY better = (KEY)(next > longest[i] && count[i] > t ? -1 : 0);
-            run[i] = next;
-            longest[i] = better ? next : longest[i];
-            best[i] = better ? rows[t][i] : best[i];
+static VECTORISED void OF_KEY(longest_runs)(KEY *restrict best, KEY (*restrict rows)[LANES],
+                                            const KEY *restrict count, int taps) {
+    enum { AT_ONCE = VEC_BYTES / sizeof(KEY) < LANES ? VEC_BYTES / sizeof(KEY) : LANES };
+    for (int first = 0; first < LANES; first += AT_ONCE) {
+        KEY run[AT_ONCE], longest[AT_ONCE], winner[AT_ONCE], before[AT_ONCE], n[AT_ONCE];
+        for (int i = 0; i < AT_ONCE; i++) {
+            run[i] = longest[i] = 1, winner[i] = before[i] = rows[0][first + i];
+            n[i] = count[first + i];
         }
+        for (int t = 1; t < taps; t++) {
+            const KEY at = (KEY)t;
+            const KEY *row = rows[t] + first;
+            for (int i = 0; i < AT_ONCE; i++) {
+                KEY key = row[i];
+                run[i] = (KEY)((key == before[i] ? run[i] : 0) + 1);
+                KEY better = (KEY)((run[i] > longest[i] ? -1 : 0) & (n[i] > at ? -1 : 0));
+                longest[i] = better ? run[i] : longest[i];
+                winner[i] = better ? key : winner[i];
+                before[i] = key;
+            }
+        }
+        for (int i = 0; i < AT_ONCE; i++) best[first + i] = winner[i];
+    }
 }
 
 /* Set sums of keys as sums of elements. */
@@ -130,30 +145,51 @@ static void OF_KEY(set_sums)(block_lanes_t *to, const int64_t *by_key, int n, co
     }
 }
 
-/* Set the two middle elements of n sorted keys: their sum, or the mean of two floats. */
-INLINE void OF_KEY(set_middle)(block_lanes_t *to, int i, KEY lower, KEY upper, KEY last,
-                               const block_rule_t *rule, const key_rule_t *r) {
-    if (r->fold) {
-        KEY keys[2] = {last == KEY_MOST ? last : lower, last == KEY_MOST ? last : upper};
-        uint64_t bits[2];
-        double x[2];
-        OF_KEY(restore)(bits, keys, 2, r);
-        for (int k = 0; k < 2; k++) {
-            KEY element = (KEY)bits[k];
-            to_doubles_of((int)rule->code)(&x[k], &element, 1, 0);
+/* Set the mean of the two middle elements, or their sum. The last one tells whether there is a NaN. */
+static VECTORISED void OF_KEY(set_middle)(block_lanes_t *restrict to, KEY *restrict lower,
+                                          KEY *restrict upper, const KEY *restrict last, int n,
+                                          const block_rule_t *rule, const key_rule_t *r) {
+    const KEY flip = (KEY)r->flip, fold = (KEY)r->fold;
+    if (fold) {
+        double x[2][LANES];
+        EACH_LANE {
+            KEY nan = last[i] == KEY_MOST ? -1 : 0;
+            lower[i] = nan ? KEY_MOST : OF_KEY(element)(lower[i], 0, fold, 0);
+            upper[i] = nan ? KEY_MOST : OF_KEY(element)(upper[i], 0, fold, 0);
         }
-        double sum = x[0] + x[1];
-        sum = sum - sum == 0 ? sum * 0.5 : x[0] * 0.5 + x[1] * 0.5;
-        to->bits[i] = rule->result == F32 ? f32_bits((float)sum) : f64_bits(sum);
+        to_doubles_of((int)rule->code)(x[0], lower, LANES, 0);
+        to_doubles_of((int)rule->code)(x[1], upper, LANES, 0);
+        EACH_LANE {
+            double sum = x[0][i] + x[1][i];
+            x[0][i] = sum - sum == 0 ? sum * 0.5 : x[0][i] * 0.5 + x[1][i] * 0.5;
+        }
+        if (rule->result == F32)
+            EACH_LANE to->bits[i] = f32_bits((float)x[0][i]);
+        else
+            memcpy(to->bits, x[0], sizeof(x[0]));
+    } else if (rule->result == rule->code) {
+        const KEY even = rule->rounding == HALF_EVEN, away = rule->rounding == HALF_AWAY;
+        const KEY trunc = rule->rounding == TRUNC, is_signed = flip ? 0 : -1;
+        EACH_LANE {
+            KEY differ = (KEY)(lower[i] ^ upper[i]);
+            KEY mean = (KEY)((lower[i] & upper[i]) + (differ >> 1)); /* (rounded down) */
+            KEY negative = (KEY)(mean >> (KEY_BITS - 1) & is_signed);
+            KEY up = (KEY)((even & mean) | (away & ~negative) | (trunc & negative));
+            lower[i] = (KEY)(mean + (differ & up & 1));
+        }
+        OF_KEY(restore)(to->bits, lower, r);
     } else {
-        to->high[i] = to->low[i] = 0;
+        EACH_LANE {
+            to->by[i] = 2;
 #if KEY_BITS == 64
-        to->high[i] = (lower >> 32) + (upper >> 32);
-        to->low[i] = (lower & 0xffffffff) + (upper & 0xffffffff);
+            to->high[i] = (lower[i] >> 32) + (upper[i] >> 32);
+            to->low[i] = (lower[i] & 0xffffffff) + (upper[i] & 0xffffffff);
 #else
-        to->low[i] = (int64_t)lower + upper;
+            to->low[i] = (int64_t)lower[i] + upper[i];
 #endif
-        to->by[i] = 2;
+        }
+        OF_KEY(set_sums)(to, to->by, n, r);
+        set_quotients(to, rule, n, KEY_BITS < 64);
     }
 }
 
@@ -188,7 +224,8 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
     const int spread = function == B_VAR || function == B_STD;
     double (*x)[LANES] = (double (*)[LANES])work;
     const int all = !(rule->has_nodata || rule->masked || rule->ignores_nan);
-    KEY count[LANES] = {0}, best[LANES];
+    KEY count[LANES], best[LANES];
+    EACH_LANE count[i] = (KEY)(r.all_there ? taps : 0);
     for (int t = 0; t < taps; t++) {
         OF_KEY(one_bits)(rows[t], code);
         if (spread && r.fold) to_doubles_of(code)(x[t], rows[t], LANES, 0);
@@ -203,22 +240,26 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
     } else if (function == B_MAX || function == B_MIN) {
         memcpy(best, rows[0], sizeof(best));
         for (int t = 1; t < taps; t++) OF_KEY(row_max)(best, rows[t]);
-        OF_KEY(restore)(to->bits, best, n, &r);
+        OF_KEY(restore)(to->bits, best, &r);
     } else if (function == B_MODE) {
-        OF_KEY(sort_columns)(rows, taps);
-        OF_KEY(longest_runs)(best, rows, count, taps);
-        OF_KEY(restore)(to->bits, best, n, &r);
+        int equal = 1; /* rows: of large segments */
+        while (equal < taps && !memcmp(rows[equal], rows[0], (size_t)n * sizeof(KEY))) equal++;
+        if (equal < taps) OF_KEY(sort_columns)(rows, taps);
+        OF_KEY(longest_runs)(best, rows, count, equal < taps ? taps : 1);
+        OF_KEY(restore)(to->bits, best, &r);
     } else if (function == B_MEDIAN) {
+        KEY upper[LANES], last[LANES];
         OF_KEY(sort_columns)(rows, taps);
-        for (int i = 0; i < n; i++) {
+        memcpy(best, rows[(taps - 1) / 2], sizeof(best));
+        memcpy(upper, rows[taps / 2], sizeof(best));
+        memcpy(last, rows[taps - 1], sizeof(best));
+        for (int i = 0; i < n && !all; i++) {
             int there_i = count[i] ? count[i] : 1;
-            OF_KEY(set_middle)(to, i, rows[(there_i - 1) / 2][i], rows[there_i / 2][i],
-                               rows[there_i - 1][i], rule, &r);
+            best[i] = rows[(there_i - 1) / 2][i];
+            upper[i] = rows[there_i / 2][i];
+            last[i] = rows[there_i - 1][i];
         }
-        if (!r.fold) {
-            OF_KEY(set_sums)(to, to->by, n, &r);
-            set_quotients(to, rule, n, KEY_BITS < 64);
-        }
+        OF_KEY(set_middle)(to, best, upper, last, n, rule, &r);
     } else if (spread) {
         if (!r.fold) OF_KEY(set_doubles)(x, rows, there, taps);
         const uint8_t(*taken)[LANES] = (const uint8_t(*)[LANES])there;
@@ -246,8 +287,7 @@ static ptrdiff_t OF_KEY(append)(void *list, void *elements, uint8_t *there, int 
     ptrdiff_t kept = 0;
     OF_KEY(one_bits)(row, (int)rule->code);
     OF_KEY(mark)(row, there, count, &r);
-    if (!r.all_there)
-        for (int i = 0; i < n; i++) kept += count[i];
+    for (int i = 0; i < n; i++) kept += count[i];
     if (kept == n || r.all_there) {
         memcpy(to, row, (size_t)n * sizeof(KEY));
         return n;
@@ -332,10 +372,9 @@ static void OF_KEY(list_spread)(block_lanes_t *to, const KEY *keys, double *x, p
             set_variance(to->bits, f64_of_bits(to->bits[0]), 1, rule);
     } else {
         for (ptrdiff_t i = 0; i < n; i++) {
-            uint64_t bits;
             if (r->fold) {
                 KEY element = keys[i];
-                OF_KEY(restore)(&bits, &element, 1, r);
+                element = OF_KEY(element)(element, 0, (KEY)r->fold, 0);
                 to_doubles_of((int)rule->code)(&x[i], &element, 1, 0);
             } else
                 x[i] = OF_KEY(key_difference)(keys[i], keys[0]);
@@ -356,7 +395,7 @@ static void OF_KEY(list)(block_lanes_t *to, void *elements, void *work, ptrdiff_
     if (!n && function != B_SUM) return; /* (the result is missing) */
     if (function == B_MAX || function == B_MIN) {
         for (ptrdiff_t i = 1; i < n; i++) best = keys[i] > best ? keys[i] : best;
-        OF_KEY(restore)(to->bits, &best, 1, &r);
+        to->bits[0] = (uint64_t)OF_KEY(element)(best, (KEY)r.flip, (KEY)r.fold, (KEY)r.inverted);
     } else if (function == B_MODE) {
         if (!OF_KEY(tally)(&best, keys, n)) {
             ptrdiff_t longest = 0, start = 0;
@@ -366,14 +405,12 @@ static void OF_KEY(list)(block_lanes_t *to, void *elements, void *work, ptrdiff_
                 if (i - start + 1 > longest) longest = i - start + 1, best = keys[i];
             }
         }
-        OF_KEY(restore)(to->bits, &best, 1, &r);
+        to->bits[0] = (uint64_t)OF_KEY(element)(best, (KEY)r.flip, (KEY)r.fold, (KEY)r.inverted);
     } else if (function == B_MEDIAN) {
+        KEY lower[LANES] = {0}, upper[LANES] = {0}, last[LANES] = {0};
         keys = OF_KEY(sort_list)(keys, (KEY *)work, n);
-        OF_KEY(set_middle)(to, 0, keys[(n - 1) / 2], keys[n / 2], keys[n - 1], rule, &r);
-        if (!r.fold) {
-            OF_KEY(set_sums)(to, to->by, 1, &r);
-            set_quotients(to, rule, 1, 0);
-        }
+        lower[0] = keys[(n - 1) / 2], upper[0] = keys[n / 2], last[0] = keys[n - 1];
+        OF_KEY(set_middle)(to, lower, upper, last, 1, rule, &r);
     } else if (function == B_VAR || function == B_STD) {
         OF_KEY(list_spread)(to, keys, (double *)work, n, rule, &r);
     } else {
