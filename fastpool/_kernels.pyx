@@ -95,6 +95,7 @@ include "kernels/sum/folds.pxi"
 include "kernels/sum/tile.pxi"
 include "kernels/scatter.pxi"
 include "kernels/blocks/blocks.pxi"
+include "kernels/blocks/levels.pxi"
 
 cdef enum:
     # Work on fewer bytes, or of fewer additions if they are in order, is done before another thread

@@ -6,6 +6,8 @@ blocks along some axes. Compiled code sees no edges.
 
 import sys
 from itertools import product
+from math import prod
+from operator import mul
 
 import numpy as np
 
@@ -17,6 +19,9 @@ from . import builds, threads
 # Results of these types are computed as float64, and rounded by NumPy.
 _NARROW = "float16", "bfloat16"
 _ROUNDED = "median", "var", "std"
+# Levels that are reduced in one go: of kernels/blocks/levels.pxi. The lists of labels of a tile fit
+# the second-level cache if most blocks have one label.
+_MOST_LEVELS, _MOST_TAPS, _ROW, _TILE_ELEMENTS = 16, 64, 64, 1 << 18
 
 
 def reduce_by_kernels(plan: Blocks, x, where, y, counts):
@@ -30,16 +35,9 @@ def reduce_by_kernels(plan: Blocks, x, where, y, counts):
         into, result = np.empty(y.shape, np.float64), "float64"
     elif not y.flags.aligned:
         into = np.empty(y.shape, y.dtype)
-    if not (x.flags.aligned and x.dtype.isnative):
-        x = x.astype(x.dtype.newbyteorder("="))
+    x = _usable(x)
     kernels, work = builds.active(), x.nbytes + y.nbytes
-    nodata = 0 if plan.nodata is None else bits_of(plan.nodata, x.dtype)
-    missing = 0 if plan.missing is None else bits_of(plan.missing, into.dtype)
-    rule = (
-        CODES[plan.dtype], FUNCTIONS.index(plan.function), CODES[result],
-        ROUNDINGS.index(plan.rounding), plan.ignores_nan, plan.nodata is not None, nodata, missing,
-        min(plan.need, 2**62), plan.ddof,
-    )  # fmt: skip
+    rule = _rule(plan, x.dtype, into.dtype, result)
     count = threads.effective_threads(plan.num_threads, work, kernels.max_threads)
     by_default = threads.rule(plan.num_threads, work)
     for at, read, block in _regions(plan, x.shape):
@@ -50,6 +48,65 @@ def reduce_by_kernels(plan: Blocks, x, where, y, counts):
     if into is not y:
         with np.errstate(over="ignore", invalid="ignore"):
             y[...] = into
+
+
+def reduce_levels(plans, x, where):
+    """Return the modes of the first levels of a pyramid: as many as are reduced in one go.
+
+    `plans` are those of all levels. They are reduced so if blocks of the first one are small, and
+    many are in a row of memory.
+    """
+    x = _usable(x)
+    axes = [axis for axis in _order_of_memory(x) if x.shape[axis] > 1]
+    extents = [x.shape[axis] for axis in axes]
+    size = [min(plans[0].blocks[axis], x.shape[axis]) for axis in axes]
+    if not axes or prod(size) > _MOST_TAPS or plans[0].output_shape[axes[-1]] < _ROW // 2:
+        return []
+    sizes, shapes, results, row = [[1] * len(axes)], [extents], [], _ROW * size[-1]
+    for plan in plans[:_MOST_LEVELS]:
+        if results:  # (a block that has all of an axis does not grow)
+            blocks = zip(size, extents, axes, strict=True)
+            size = [k if k >= n else plan.blocks[axis] for k, n, axis in blocks]
+        longer = [*size[:-1], -(-row // size[-1]) * size[-1]]
+        if prod(map(min, longer, extents)) > _TILE_ELEMENTS or 0 in plan.output_shape:
+            break
+        tile = longer
+        sizes.append(size)
+        shapes.append([plan.output_shape[axis] for axis in axes])
+        results.append(np.empty(plan.output_shape, plan.result_dtype_of(x.dtype)))
+    if not results:
+        return []
+
+    def operand(array, size):
+        if array is None:
+            return None
+        steps = [array.strides[axis] for axis in axes]
+        return array.view(f"u{array.itemsize}"), list(map(mul, steps, size)), steps
+
+    kernels = builds.active()
+    count = threads.effective_threads(plan.num_threads, x.nbytes, kernels.max_threads)
+    kernels.reduce_levels(
+        _rule(plan, x.dtype, x.dtype, plan.dtype), tile, sizes, shapes, operand(x, sizes[1]),
+        operand(where, sizes[1]), [operand(y, sizes[0]) for y in results], count,
+        threads.rule(plan.num_threads, x.nbytes),
+    )  # fmt: skip
+    return results
+
+
+def _usable(x):
+    native = x.flags.aligned and x.dtype.isnative
+    return x if native else x.astype(x.dtype.newbyteorder("="))
+
+
+def _rule(plan, dtype, into, result):
+    """Return the fields of block_rule_t but the last one (kernels/vectors/blocks.h)."""
+    nodata = 0 if plan.nodata is None else bits_of(plan.nodata, dtype)
+    missing = 0 if plan.missing is None else bits_of(plan.missing, into)
+    return (
+        CODES[plan.dtype], FUNCTIONS.index(plan.function), CODES[result],
+        ROUNDINGS.index(plan.rounding), plan.ignores_nan, plan.nodata is not None, nodata, missing,
+        min(plan.need, 2**62), plan.ddof,
+    )  # fmt: skip
 
 
 def fill_rule(plan: Blocks, kind, dtype, filler, large):
@@ -97,14 +154,18 @@ def _regions(plan, shape):
         yield tuple(zip(*parts, strict=True))
 
 
+def _order_of_memory(x):
+    """Return the axes of an array, the fastest one last. Those of stride 0 come first."""
+    return sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]) or -sys.maxsize)
+
+
 def _in_order_of_memory(plan, block, x, where, y, counts):
     """Return shape, taps and operands of a region for `reduce_blocks`.
 
     Outputs and taps go through memory in its order. Taps that are added as floats do not: their
     order is that of the axes, so that results do not depend on strides.
     """
-    # (Axes of stride 0 come first.)
-    order = sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]) or -sys.maxsize)
+    order = _order_of_memory(x)
     outputs = [axis for axis in order if y.shape[axis] > 1] or [0]
     adds = plan.function in ("var", "std")
     taps = [axis for axis in (range(x.ndim) if adds else order) if block[axis] > 1] or [0]

@@ -116,7 +116,7 @@ cdef void load_columns(void *rows, const Blocks *b, const Operand *from_, const 
     cdef Py_ssize_t step = from_.steps[b.ndim - 1], t = 0, row_bytes = LANES * itemsize
     cdef Py_ssize_t width = b.block[b.block_ndim - 1]
     cdef char *row = <char *>rows
-    cdef bint neighbours = (b.row and from_.tap_steps[b.block_ndim - 1] == itemsize
+    cdef bint neighbours = (b.row and width > 1 and from_.tap_steps[b.block_ndim - 1] == itemsize
                             and step == width * itemsize)
     while t < b.taps:
         if neighbours:
@@ -270,10 +270,19 @@ def filled(rule, x, where, to, int threads, int by_default):
     return f.wild != 0
 
 
+cdef void place_taps(Operand *of, const Py_ssize_t *block, int ndim) noexcept nogil:
+    """Set where the taps of a block in columns are."""
+    cdef Py_ssize_t taps = 1, t
+    cdef int axis
+    of.taps[0] = 0
+    for axis in range(ndim - 1, -1, -1):
+        for t in range(taps, taps * block[axis]):
+            of.taps[t] = of.taps[t - taps] + of.tap_steps[axis]
+        taps *= block[axis]
+
+
 cdef int set_operand(Operand *to, const Blocks *b, operand, bint written) except -1:
     """Set an operand from (array, steps, tap steps); None stands for no array."""
-    cdef Py_ssize_t t, rest
-    cdef int axis
     memset(to, 0, sizeof(Operand))
     if operand is None:
         return 0
@@ -283,11 +292,8 @@ cdef int set_operand(Operand *to, const Blocks *b, operand, bint written) except
     if tap_steps is None:
         return 0
     read_integers(to.tap_steps, tap_steps, b.block_ndim)
-    for t in range(b.taps if b.taps <= MOST_TAPS else 0):
-        rest = t
-        for axis in range(b.block_ndim - 1, -1, -1):
-            to.taps[t] += rest % b.block[axis] * to.tap_steps[axis]
-            rest = rest // b.block[axis]
+    if b.taps <= MOST_TAPS:
+        place_taps(to, b.block, b.block_ndim)
     return 0
 
 

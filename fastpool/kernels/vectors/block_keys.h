@@ -280,6 +280,29 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
     }
 }
 
+/* Append the labels of n sorted columns as lists. */
+static NOINLINE void OF_KEY(list_columns)(label_lists_t *to, const void *sorted,
+                                          const int64_t *count, int n) {
+    const KEY(*rows)[LANES] = (const KEY(*)[LANES])sorted;
+    ptrdiff_t kept = to->kept, *ends = to->ends + to->lists;
+    int64_t *restrict keys = to->keys;
+    int32_t *restrict counts = to->counts;
+    for (int i = 0; i < n; ends[i++] = kept) {
+        const int taps = (int)count[i];
+        if (taps && rows[0][i] == rows[taps - 1][i]) {
+            keys[kept] = rows[0][i], counts[kept++] = taps;
+            continue;
+        }
+        for (int t = 1, before = 0; t <= taps; t++) { /* (there is one row more) */
+            const int last = (t == taps) | (rows[t - 1][i] != rows[t][i]);
+            keys[kept] = rows[t - 1][i], counts[kept] = t - before;
+            kept += last; /* (no branches: they would be mispredicted) */
+            before += (t - before) & -last;
+        }
+    }
+    to->kept = kept, to->lists += n;
+}
+
 static ptrdiff_t OF_KEY(append)(void *list, void *elements, uint8_t *there, int n,
                                 const block_rule_t *rule) {
     KEY *row = (KEY *)elements, *to = (KEY *)list, count[LANES] = {0};

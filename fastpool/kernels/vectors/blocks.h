@@ -52,6 +52,17 @@ typedef struct {
     uint64_t bits[LANES]; /* of results */
 } block_lanes_t;
 
+/* Lists of different labels, one after the other, and how many elements have each. */
+typedef struct {
+    int64_t *keys;
+    int32_t *counts;
+    ptrdiff_t kept;  /* labels */
+    ptrdiff_t *ends; /* of each list; before the first one is 0 */
+    ptrdiff_t lists;
+    uint32_t *slots; /* a table of the labels of one list */
+    int stopped;     /* are there no lists of what follows? */
+} label_lists_t;
+
 /* Elements in a row, of which some are missing. */
 typedef struct {
     int64_t code, result; /* of the elements and of those that they become: integers, or floats */
@@ -460,6 +471,50 @@ static void reduce_list(block_lanes_t *to, void *list, void *work, ptrdiff_t n,
                         const block_rule_t *rule) {
     to->count[0] = n;
     BY_BYTES(dtype_bytes[rule->code], list, to, list, work, n, rule);
+}
+
+/* Append the lists of n columns that reduce_columns has sorted. */
+static void list_columns(label_lists_t *to, const void *rows, const block_lanes_t *lanes, int n,
+                         const block_rule_t *rule) {
+    BY_BYTES(dtype_bytes[rule->code], list_columns, to, rows, lanes->count, n);
+}
+
+/* Append the sum of the lists at some places. Set the mode and the count of its elements. */
+static NOINLINE void merge_lists(label_lists_t *to, block_lanes_t *lanes, int lane,
+                                 const label_lists_t *from, const ptrdiff_t *places, ptrdiff_t n,
+                                 const block_rule_t *rule) {
+    ptrdiff_t most = 0, total = 0, labels = 0;
+    int64_t *restrict keys = to->keys + to->kept, winner = 0;
+    int32_t *restrict counts = to->counts + to->kept;
+    uint32_t kept = 0, *restrict slots = to->slots;
+    const ptrdiff_t *ends = from->ends;
+    int bits = 4;
+    for (ptrdiff_t i = 0; i < n; i++) labels += ends[places[i]] - ends[places[i] - 1];
+    while ((ptrdiff_t)1 << bits < 2 * labels) bits++;
+    memset(slots, 0, sizeof(*slots) << bits);
+    for (ptrdiff_t i = 0; i < n; i++)
+        for (ptrdiff_t k = ends[places[i] - 1]; k < ends[places[i]]; k++) {
+            const int64_t key = from->keys[k];
+            size_t at = (size_t)((uint64_t)key * 0x9e3779b97f4a7c15 >> (64 - bits));
+            while (slots[at] && keys[slots[at] - 1] != key)
+                at = (at + 1) & (((size_t)1 << bits) - 1);
+            const uint32_t is_new = !slots[at], place = slots[at] - 1 + (-is_new & (kept + 1));
+            slots[at] = place + 1; /* (no branches: they would be mispredicted) */
+            keys[kept] = key, counts[kept] = 0;
+            counts[place] += from->counts[k];
+            kept += is_new;
+        }
+    for (uint32_t k = 0; k < kept; k++) {
+        total += counts[k];
+        if (counts[k] > most || (counts[k] == most && keys[k] < winner))
+            most = counts[k], winner = keys[k];
+    }
+    if (is_unsigned_code((int)rule->code))
+        winner ^= (int64_t)((uint64_t)1 << (dtype_bytes[rule->code] * 8 - 1));
+    lanes->bits[lane] = (uint64_t)winner;
+    lanes->count[lane] = total;
+    to->kept += kept;
+    to->ends[to->lists++] = to->kept;
 }
 
 /* ---- elements, with a filler where one is missing ---- */

@@ -1,0 +1,221 @@
+# The modes of blocks on several levels at once, each from the elements themselves.
+#
+# Takes:   integers, any strides, blocks of up to MOST_TAPS elements on the first level
+# Reads:   each element once. A block's labels, and how many elements have each, make a list. From
+#          level to level the lists of a block's parts are added up.
+# Scratch: per thread, 24 bytes per element of a tile, but pages only for what lists hold
+#
+# A tile is one block of the last level, or several along the last axis, so that rows are long.
+# Axes are in the order of memory. Blocks of the level before are the parts of a block.
+
+cdef extern from "kernels/vectors/blocks.h" nogil:
+    ctypedef struct label_lists_t:
+        int64_t *keys
+        int32_t *counts
+        Py_ssize_t kept
+        Py_ssize_t *ends
+        Py_ssize_t lists
+        uint32_t *slots
+        int stopped
+    void list_columns(label_lists_t *, const void *, const block_lanes_t *, int,
+                      const block_rule_t *)
+    void merge_lists(label_lists_t *, block_lanes_t *, int, const label_lists_t *,
+                     const Py_ssize_t *, Py_ssize_t, const block_rule_t *)
+
+
+cdef enum:
+    MOST_LEVELS = 16            # fastpool/_running/blocks.py knows it
+
+
+cdef struct Levels:
+    Blocks first                # of the first level
+    int levels, of_elements     # up to which level blocks may be reduced in columns
+    Py_ssize_t tiles[MAX_NDIM]
+    Py_ssize_t tile[MAX_NDIM]                       # its elements along each axis
+    Py_ssize_t sizes[MOST_LEVELS + 1][MAX_NDIM]     # of blocks
+    Py_ssize_t shapes[MOST_LEVELS + 1][MAX_NDIM]    # of results
+    Operand y[MOST_LEVELS + 1]
+    Py_ssize_t elements, lists, slots               # of a tile, at most
+    char *scratch
+    Py_ssize_t scratch_bytes                        # per thread
+
+
+cdef struct Part:               # of a level: the blocks of a tile
+    Py_ssize_t first[MAX_NDIM]
+    Py_ssize_t shape[MAX_NDIM]
+    Py_ssize_t at[MAX_NDIM]     # of the next row; block numbers count from `first`
+
+
+cdef Py_ssize_t place_row(const Levels *v, int level, int below, const Part *p, const Part *before,
+                          Py_ssize_t column, Py_ssize_t *block) noexcept nogil:
+    """Set how many parts a block has along each axis. Return how many blocks of a row are such."""
+    cdef int axis, last = v.first.ndim - 1
+    cdef Py_ssize_t n = imin(LANES, p.shape[last] - column), factor, at
+    for axis in range(last + 1):
+        factor = v.sizes[level][axis] // v.sizes[below][axis]
+        at = (column if axis == last else p.at[axis]) * factor
+        if axis == last and n > 1 and at + n * factor > before.shape[axis]:
+            n -= 1              # (the last one has fewer parts, and comes next)
+        block[axis] = imin(factor, before.shape[axis] - at)
+    return n
+
+
+cdef void reduce_row(const Levels *v, int level, int below, Part *p, const Part *before, Blocks *b,
+                     label_lists_t *lists, const label_lists_t *parts,
+                     char *scratch) noexcept nogil:
+    """Reduce the blocks of a row, from elements or, at places of b.counts, lists of `parts`."""
+    cdef block_lanes_t *lanes = <block_lanes_t *>scratch
+    cdef char *rows = scratch + round_up(sizeof(block_lanes_t), 64)
+    cdef Py_ssize_t places[64]
+    cdef Py_ssize_t column = 0, y, i, t, n
+    cdef Places at
+    cdef int axis
+    while column < p.shape[b.ndim - 1]:
+        n = place_row(v, level, below, p, before, column, b.block)
+        p.at[b.ndim - 1] = column
+        b.taps = 1
+        at.n, at.x[0], at.where[0], at.counts[0], y = n, 0, 0, 0, 0
+        for axis in range(b.ndim):
+            b.taps *= b.block[axis]
+            at.x[0] += (p.first[axis] + p.at[axis]) * b.x.steps[axis]
+            at.where[0] += (p.first[axis] + p.at[axis]) * b.where.steps[axis]
+            at.counts[0] += p.at[axis] * b.counts.steps[axis]
+            y += (p.first[axis] + p.at[axis]) * v.y[level].steps[axis]
+        if below == 0:
+            place_taps(&b.x, b.block, b.ndim)
+            place_taps(&b.where, b.block, b.ndim)
+            reduce_columns_of(b, &at, lanes, rows)
+            if not lists.stopped:
+                list_columns(lists, rows, lanes, <int>n, &b.rule)
+                # Long lists, of random labels, are not worth their time.
+                lists.stopped = level < v.of_elements and 2 * lists.kept > lists.lists * b.taps
+        else:
+            place_taps(&b.counts, b.block, b.ndim)
+            for i in range(n):
+                for t in range(b.taps):
+                    places[t] = at.counts[0] + i * b.counts.steps[b.ndim - 1] + b.counts.taps[t]
+                merge_lists(lists, lanes, <int>i, parts, places, b.taps, &b.rule)
+        choose_results(lanes, &b.rule)
+        store_row(v.y[level].data + y, v.y[level].steps[b.ndim - 1], NULL, n, lanes.bits,
+                  b.itemsize)
+        column += n
+
+
+cdef bint place_part(const Levels *v, int level, Py_ssize_t task, Part *p) noexcept nogil:
+    """Set the blocks of a tile. Return whether there are any."""
+    cdef int axis
+    cdef Py_ssize_t tile
+    for axis in range(v.first.ndim - 1, -1, -1):
+        tile, task = task % v.tiles[axis], task // v.tiles[axis]
+        p.at[axis] = 0
+        p.first[axis] = tile * (v.tile[axis] // v.sizes[level][axis])
+        p.shape[axis] = imin(v.tile[axis] // v.sizes[level][axis],
+                             v.shapes[level][axis] - p.first[axis])
+        if p.shape[axis] <= 0:
+            return False
+    return True
+
+
+cdef void reduce_tile(void *call, Py_ssize_t task, int thread) noexcept nogil:
+    cdef const Levels *v = <const Levels *>call
+    cdef char *scratch = v.scratch + thread * v.scratch_bytes
+    cdef char *rest = scratch + v.first.scratch_bytes
+    cdef label_lists_t lists[2]
+    cdef Part parts[3]          # of two levels, and of level 0
+    cdef Part *before
+    cdef Blocks b = v.first
+    cdef Py_ssize_t step
+    cdef int level, below, axis, i
+    for i in range(2):
+        lists[i].keys = <int64_t *>rest + i * v.elements
+        lists[i].ends = <Py_ssize_t *>(rest + v.elements * 16) + i * (v.lists + 1)
+        lists[i].ends[0] = 0
+        lists[i].ends += 1
+        lists[i].counts = <int32_t *>(lists[0].ends + 2 * v.lists + 1) + i * v.elements
+        lists[i].slots = <uint32_t *>(lists[0].counts + 2 * v.elements)
+    place_part(v, 0, task, &parts[2])
+    for level in range(1, v.levels + 1):
+        i = level % 2
+        if not place_part(v, level, task, &parts[i]):
+            break
+        below = 0 if level == 1 or lists[1 - i].stopped else level - 1
+        before = &parts[1 - i if below else 2]
+        step = 1
+        for axis in range(b.ndim - 1, -1, -1):
+            b.x.steps[axis] = b.x.tap_steps[axis] * v.sizes[level][axis]
+            b.where.steps[axis] = b.where.tap_steps[axis] * v.sizes[level][axis]
+            b.counts.tap_steps[axis] = step
+            b.counts.steps[axis] = step * (v.sizes[level][axis] // v.sizes[level - 1][axis])
+            step *= before.shape[axis]
+        lists[i].kept = lists[i].lists = 0
+        lists[i].stopped = level == v.levels
+        while True:
+            reduce_row(v, level, below, &parts[i], before, &b, &lists[i], &lists[1 - i], scratch)
+            axis = b.ndim - 2
+            while axis >= 0:
+                parts[i].at[axis] += 1
+                if parts[i].at[axis] < parts[i].shape[axis]:
+                    break
+                parts[i].at[axis] = 0
+                axis -= 1
+            if axis < 0:
+                break
+
+
+def reduce_levels(rule, tile, sizes, shapes, x, where, results, int threads, int by_default):
+    """Set the modes of all levels.
+
+    `sizes` are the extents of blocks and `shapes` those of results, per level and axis. Level 0 is
+    the input, of blocks of one element. Extents of blocks are multiples of those of the level
+    before, and those of a tile of those of the last one. `x`, `where` and the results are as the
+    operands of `reduce_blocks`, which says what the caller knows.
+    """
+    cdef Levels v
+    cdef int level, axis, ndim = len(shapes[0])
+    cdef Py_ssize_t tasks = 1, labels = 1, taps
+    memset(&v, 0, sizeof(v))
+    v.levels = len(results)
+    if not 1 <= v.levels <= MOST_LEVELS or not 1 <= ndim <= MAX_NDIM or len(rule) != RULE_FIELDS:
+        raise ValueError(f"{v.levels} levels of {ndim} axes, a rule of {len(rule)} fields")
+    set_fields(&v.first.rule.code, rule)
+    v.first.ndim = v.first.block_ndim = ndim
+    v.first.itemsize = dtype_bytes[v.first.rule.code]
+    for level in range(v.levels + 1):
+        read_integers(v.sizes[level], sizes[level], ndim)
+        read_integers(v.shapes[level], shapes[level], ndim)
+        if level:
+            set_operand(&v.y[level], &v.first, results[level - 1], True)
+            taps = 1
+            for axis in range(ndim):
+                taps *= v.sizes[level][axis]
+            v.of_elements += taps <= MOST_TAPS
+    if v.of_elements == 0:
+        raise ValueError(f"blocks of more than {MOST_TAPS} elements on the first level")
+    read_integers(v.tile, tile, ndim)
+    v.elements = v.lists = 1
+    for axis in range(ndim):
+        labels *= imin(v.sizes[v.levels][axis], v.shapes[0][axis])
+        v.first.block[axis] = v.sizes[1][axis]
+        v.elements *= imin(v.tile[axis], v.shapes[0][axis])
+        v.lists *= imin(v.tile[axis] // v.sizes[1][axis], v.shapes[1][axis])
+        v.tiles[axis] = (v.shapes[0][axis] + v.tile[axis] - 1) // v.tile[axis]
+        tasks *= v.tiles[axis]
+    set_operand(&v.first.x, &v.first, x, False)
+    set_operand(&v.first.where, &v.first, where, False)
+    v.first.rule.masked, v.first.row = v.first.where.data != NULL, 1
+    v.slots = 16
+    while v.slots < 2 * labels:
+        v.slots *= 2
+    v.first.scratch_bytes = round_up(sizeof(block_lanes_t), 64) + MOST_TAPS * LANES * 17
+    v.scratch_bytes = round_up(v.first.scratch_bytes + v.elements * 24 + v.slots * 4
+                               + (v.lists + 1) * 2 * sizeof(Py_ssize_t), 64)
+    threads = thread_count(tasks, threads, by_default)
+    v.scratch = <char *>malloc(threads * v.scratch_bytes)
+    if v.scratch == NULL:
+        raise MemoryError(f"fastpool: no memory for the scratch of {threads} threads, "
+                          f"{v.scratch_bytes} bytes each")
+    try:
+        with nogil:
+            run_tasks(reduce_tile, &v, 0, tasks, threads, by_default)
+    finally:
+        free(v.scratch)
