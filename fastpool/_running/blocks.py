@@ -19,9 +19,8 @@ from . import builds, threads
 # Results of these types are computed as float64, and rounded by NumPy.
 _NARROW = "float16", "bfloat16"
 _ROUNDED = "median", "var", "std"
-# Levels that are reduced in one go: of kernels/blocks/levels.pxi. The lists of labels of a tile fit
-# the second-level cache if most blocks have one label.
-_MOST_LEVELS, _MOST_TAPS, _ROW, _TILE_ELEMENTS = 16, 64, 64, 1 << 18
+# Of kernels/blocks/levels.pxi: its limits, the blocks of a row, and the elements of a tile.
+_MOST_LEVELS, _MOST_TAPS, _ROW, _TILE = 16, 64, 64, 1 << 20
 
 
 def reduce_by_kernels(plan: Blocks, x, where, y, counts):
@@ -62,14 +61,19 @@ def reduce_levels(plans, x, where):
     size = [min(plans[0].blocks[axis], x.shape[axis]) for axis in axes]
     if not axes or prod(size) > _MOST_TAPS or plans[0].output_shape[axes[-1]] < _ROW // 2:
         return []
-    sizes, shapes, results, row = [[1] * len(axes)], [extents], [], _ROW * size[-1]
+    kernels = builds.active()
+    count = threads.effective_threads(plans[0].num_threads, x.nbytes, kernels.max_threads)
+    sizes, shapes, results = [[1] * len(axes)], [extents], []
     for plan in plans[:_MOST_LEVELS]:
         if results:  # (a block that has all of an axis does not grow)
             blocks = zip(size, extents, axes, strict=True)
             size = [k if k >= n else plan.blocks[axis] for k, n, axis in blocks]
+        if prod(size) <= _MOST_TAPS:
+            row = _ROW * size[-1]
         longer = [*size[:-1], -(-row // size[-1]) * size[-1]]
-        if prod(map(min, longer, extents)) > _TILE_ELEMENTS or 0 in plan.output_shape:
-            break
+        of_tile = prod(map(min, longer, extents))
+        if of_tile > min(_TILE, x.size // count) or 0 in plan.output_shape:
+            break  # (each thread has a tile)
         tile = longer
         sizes.append(size)
         shapes.append([plan.output_shape[axis] for axis in axes])
@@ -83,8 +87,6 @@ def reduce_levels(plans, x, where):
         steps = [array.strides[axis] for axis in axes]
         return array.view(f"u{array.itemsize}"), list(map(mul, steps, size)), steps
 
-    kernels = builds.active()
-    count = threads.effective_threads(plan.num_threads, x.nbytes, kernels.max_threads)
     kernels.reduce_levels(
         _rule(plan, x.dtype, x.dtype, plan.dtype), tile, sizes, shapes, operand(x, sizes[1]),
         operand(where, sizes[1]), [operand(y, sizes[0]) for y in results], count,
