@@ -7,7 +7,6 @@ blocks along some axes. Compiled code sees no edges.
 import sys
 from itertools import product
 from math import prod
-from operator import mul
 
 import numpy as np
 
@@ -41,7 +40,7 @@ def reduce_by_kernels(plan: Blocks, x, where, y, counts):
     by_default = threads.rule(plan.num_threads, work)
     for at, read, block in _regions(plan, x.shape):
         views = zip((x, where, into, counts), (read, read, at, at), strict=True)
-        arrays = [None if a is None else a[part].view(f"u{a.itemsize}") for a, part in views]
+        arrays = [None if a is None else a[part] for a, part in views]
         region = _in_order_of_memory(plan, block, *arrays)
         kernels.reduce_blocks(rule, *region, count, by_default)
     if into is not y:
@@ -63,7 +62,7 @@ def reduce_levels(plans, x, where):
         return []
     kernels = builds.active()
     count = threads.effective_threads(plans[0].num_threads, x.nbytes, kernels.max_threads)
-    sizes, shapes, results = [[1] * len(axes)], [extents], []
+    tile, levels, results, ones = [], [], [], [1] * len(axes)
     for plan in plans[:_MOST_LEVELS]:
         if results:  # (a block that has all of an axis does not grow)
             blocks = zip(size, extents, axes, strict=True)
@@ -75,23 +74,14 @@ def reduce_levels(plans, x, where):
         if of_tile > min(_TILE, x.size // count) or 0 in plan.output_shape:
             break  # (each thread has a tile)
         tile = longer
-        sizes.append(size)
-        shapes.append([plan.output_shape[axis] for axis in axes])
         results.append(np.empty(plan.output_shape, plan.result_dtype_of(x.dtype)))
-    if not results:
-        return []
-
-    def operand(array, size):
-        if array is None:
-            return None
-        steps = [array.strides[axis] for axis in axes]
-        return array.view(f"u{array.itemsize}"), list(map(mul, steps, size)), steps
-
-    kernels.reduce_levels(
-        _rule(plan, x.dtype, x.dtype, plan.dtype), tile, sizes, shapes, operand(x, sizes[1]),
-        operand(where, sizes[1]), [operand(y, sizes[0]) for y in results], count,
-        threads.rule(plan.num_threads, x.nbytes),
-    )  # fmt: skip
+        shape = [plan.output_shape[axis] for axis in axes]
+        levels.append((size, shape, _operand(results[-1], axes, ones)))
+    if results:
+        rule = _rule(plan, x.dtype, x.dtype, plan.dtype)
+        operands = (_operand(a, axes, levels[0][0], axes) for a in (x, where))
+        by_default = threads.rule(plan.num_threads, x.nbytes)
+        kernels.reduce_levels(rule, [(tile, extents, None), *levels], *operands, count, by_default)
     return results
 
 
@@ -171,16 +161,16 @@ def _in_order_of_memory(plan, block, x, where, y, counts):
     outputs = [axis for axis in order if y.shape[axis] > 1] or [0]
     adds = plan.function in ("var", "std")
     taps = [axis for axis in (range(x.ndim) if adds else order) if block[axis] > 1] or [0]
+    factors, ones = [block[axis] for axis in outputs], [1] * len(outputs)
+    read = [_operand(a, outputs, factors, taps) for a in (x, where)]
+    written = [_operand(a, outputs, ones) for a in (y, counts)]
+    return [y.shape[axis] for axis in outputs], [block[axis] for axis in taps], (*read, *written)
 
-    def operand(array, reads):
-        if array is None:
-            return None
-        factors = block if reads else (1,) * x.ndim
-        steps = [array.strides[axis] * factors[axis] for axis in outputs]
-        return array, steps, [array.strides[axis] for axis in taps] if reads else None
 
-    return (
-        [y.shape[axis] for axis in outputs],
-        [block[axis] for axis in taps],
-        (operand(x, True), operand(where, True), operand(y, False), operand(counts, False)),
-    )
+def _operand(array, axes, factors, taps=None):
+    """Return an array, its steps from block to block, and from element to element if it is read."""
+    if array is None:
+        return None
+    steps = [array.strides[axis] * k for axis, k in zip(axes, factors, strict=True)]
+    taps = taps and [array.strides[axis] for axis in taps]
+    return array.view(f"u{array.itemsize}"), steps, taps

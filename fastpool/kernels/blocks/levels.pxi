@@ -95,8 +95,8 @@ cdef void reduce_row(const Levels *v, int level, int below, Part *p, const Part 
                 for t in range(b.taps):
                     places[t] = at.counts[0] + i * b.counts.steps[b.ndim - 1] + b.counts.taps[t]
                 merge_lists(lists, lanes, <int>i, parts, places, b.taps, &b.rule)
-        choose_results(lanes, &b.rule)
-        store_row(v.y[level].data + y, v.y[level].steps[b.ndim - 1], NULL, n, lanes.bits,
+            choose_results(lanes, &b.rule)
+        store_row(v.y[level].data + y, v.y[level].steps[b.ndim - 1], NULL, n, lanes.row,
                   b.itemsize)
         column += n
 
@@ -162,36 +162,36 @@ cdef void reduce_tile(void *call, Py_ssize_t task, int thread) noexcept nogil:
                 break
 
 
-def reduce_levels(rule, tile, sizes, shapes, x, where, results, int threads, int by_default):
+def reduce_levels(rule, list levels, x, where, int threads, int by_default, /):
     """Set the modes of all levels.
 
-    `sizes` are the extents of blocks and `shapes` those of results, per level and axis. Level 0 is
-    the input, of blocks of one element. Extents of blocks are multiples of those of the level
-    before, and those of a tile of those of the last one. `x`, `where` and the results are as the
-    operands of `reduce_blocks`, which says what the caller knows.
+    `levels` are (extents of blocks, extents of results, operand of results). That of level 0 has
+    the extents of tiles and of the input. Extents of blocks are multiples of those of the level
+    before, and tiles of those of the last one. Operands are those of `reduce_blocks`, which says
+    what the caller knows.
     """
     cdef Levels v
-    cdef int level, axis, ndim = len(shapes[0])
+    cdef int level, axis, ndim
     cdef Py_ssize_t tasks = 1, labels = 1, taps
+    cdef tuple of_level
     memset(&v, 0, sizeof(v))
-    v.levels = len(results)
+    v.levels, ndim = <int>len(levels) - 1, <int>len(levels[0][0])
     if not 1 <= v.levels <= MOST_LEVELS or not 1 <= ndim <= MAX_NDIM or len(rule) != RULE_FIELDS:
-        raise ValueError(f"{v.levels} levels of {ndim} axes, a rule of {len(rule)} fields")
+        raise ValueError("levels, axes, or fields of a rule")
     set_fields(&v.first.rule.code, rule)
     v.first.ndim = v.first.block_ndim = ndim
     v.first.itemsize = dtype_bytes[v.first.rule.code]
     for level in range(v.levels + 1):
-        read_integers(v.sizes[level], sizes[level], ndim)
-        read_integers(v.shapes[level], shapes[level], ndim)
-        if level:
-            set_operand(&v.y[level], &v.first, results[level - 1], True)
-            taps = 1
-            for axis in range(ndim):
-                taps *= v.sizes[level][axis]
-            v.of_elements += taps <= MOST_TAPS
-    if v.of_elements == 0:
-        raise ValueError(f"blocks of more than {MOST_TAPS} elements on the first level")
-    read_integers(v.tile, tile, ndim)
+        of_level = levels[level]
+        read_integers(v.sizes[level], of_level[0], ndim)
+        read_integers(v.shapes[level], of_level[1], ndim)
+        set_operand(&v.y[level], &v.first, of_level[2], True)
+        taps = 1
+        for axis in range(ndim):
+            taps *= v.sizes[level][axis]
+        v.of_elements += level > 0 and taps <= MOST_TAPS
+    for axis in range(ndim):
+        v.tile[axis], v.sizes[0][axis] = v.sizes[0][axis], 1
     v.elements = v.lists = 1
     for axis in range(ndim):
         labels *= imin(v.sizes[v.levels][axis], v.shapes[0][axis])
@@ -210,12 +210,7 @@ def reduce_levels(rule, tile, sizes, shapes, x, where, results, int threads, int
     v.scratch_bytes = round_up(v.first.scratch_bytes + v.elements * 24 + v.slots * 4
                                + (v.lists + 1) * 2 * sizeof(Py_ssize_t), 64)
     threads = thread_count(tasks, threads, by_default)
-    v.scratch = <char *>malloc(threads * v.scratch_bytes)
-    if v.scratch == NULL:
-        raise MemoryError(f"fastpool: no memory for the scratch of {threads} threads, "
-                          f"{v.scratch_bytes} bytes each")
-    try:
-        with nogil:
-            run_tasks(reduce_tile, &v, 0, tasks, threads, by_default)
-    finally:
-        free(v.scratch)
+    v.scratch = scratch_of(threads, v.scratch_bytes)
+    with nogil:
+        run_tasks(reduce_tile, &v, 0, tasks, threads, by_default)
+    free(v.scratch)

@@ -2,6 +2,7 @@
 
 #define KEY_TOP ((KEY)((uint64_t)1 << (KEY_BITS - 1)))
 #define KEY_MOST ((KEY) ~KEY_TOP)
+#define KEY_FOLD(r) ((KEY)(KEY_BITS > 8 ? (r)->fold : 0)) /* (no float has 8 bits) */
 
 /* Return the constants of a rule. `sorted`: missing elements come last. */
 static key_rule_t OF_KEY(key_rule)(const block_rule_t *rule) {
@@ -28,31 +29,41 @@ static key_rule_t OF_KEY(key_rule)(const block_rule_t *rule) {
     return r;
 }
 
-/* Turn a row of elements into keys. A NaN becomes KEY_MOST. Clear `there` of elements that are
+/* Turn rows of elements into keys. A NaN becomes KEY_MOST. Clear `there` of elements that are
  * missing, which become the filler. Count the others. */
-static VECTORISED void OF_KEY(mark)(KEY *restrict row, uint8_t *restrict there,
-                                    KEY *restrict count, const key_rule_t *r) {
-    const KEY flip = (KEY)r->flip, fold = (KEY)r->fold, infinity = (KEY)r->infinity;
+static VECTORISED void OF_KEY(mark)(KEY (*restrict rows)[LANES], uint8_t (*restrict there)[LANES],
+                                    KEY *restrict count, int taps, const key_rule_t *r) {
+    const KEY flip = (KEY)r->flip, fold = KEY_FOLD(r), infinity = (KEY)r->infinity;
     const KEY first = (KEY)r->nodata[0], second = (KEY)r->nodata[1], inverted = (KEY)r->inverted;
     const KEY has_nodata = (KEY)r->has_nodata, ignores_nan = (KEY)r->ignores_nan;
-    const KEY filler = (KEY)r->filler;
-    KEY absent[LANES];
-    if (r->all_there) {
-        EACH_LANE row[i] ^= (KEY)(flip ^ inverted);
-        return;
+    const KEY filler = (KEY)r->filler, all = (KEY)(r->all_there ? taps : 0);
+    EACH_LANE count[i] = all;
+    for (int t = 0; t < taps; t++) {
+        KEY absent[LANES], *row = rows[t];
+        if (all) {
+            EACH_LANE row[i] ^= (KEY)(flip ^ inverted);
+            continue;
+        }
+        EACH_LANE absent[i] = there[t][i] ? 0 : -1;
+        EACH_LANE {
+            KEY b = row[i], key = (KEY)(b ^ flip ^ (b >> (KEY_BITS - 1) & fold));
+            KEY nan = (KEY)(key > infinity || key < (KEY)~infinity ? -1 : 0);
+            KEY none = (KEY)((key == first || key == second ? -1 : 0) & has_nodata);
+            none |= (nan & ignores_nan) | absent[i];
+            key = nan ? KEY_MOST : (KEY)(key ^ inverted);
+            row[i] = none ? filler : key;
+            absent[i] = none;
+            count[i] = (KEY)(count[i] + 1 + none);
+        }
+        EACH_LANE there[t][i] = (uint8_t)(absent[i] + 1);
     }
-    EACH_LANE absent[i] = there[i] ? 0 : -1;
-    EACH_LANE {
-        KEY b = row[i], key = (KEY)(b ^ flip ^ (b >> (KEY_BITS - 1) & fold));
-        KEY nan = (KEY)(key > infinity || key < (KEY)~infinity ? -1 : 0);
-        KEY none = (KEY)((key == first || key == second ? -1 : 0) & has_nodata);
-        none |= (nan & ignores_nan) | absent[i];
-        key = nan ? KEY_MOST : (KEY)(key ^ inverted);
-        row[i] = none ? filler : key;
-        absent[i] = none;
-        count[i] = (KEY)(count[i] + 1 + none);
-    }
-    EACH_LANE there[i] = (uint8_t)(absent[i] + 1);
+}
+
+static VECTORISED void OF_KEY(set_counts)(int64_t *restrict to, const KEY *restrict from, int all) {
+    if (all)
+        EACH_LANE to[i] = all;
+    else
+        EACH_LANE to[i] = from[i];
 }
 
 /* Return the element of a key. */
@@ -61,12 +72,19 @@ INLINE KEY OF_KEY(element)(KEY key, KEY flip, KEY fold, KEY inverted) {
     return (KEY)(key ^ flip ^ (key >> (KEY_BITS - 1) & fold));
 }
 
-/* Turn keys back into the bits of elements. */
-static VECTORISED void OF_KEY(restore)(uint64_t *restrict bits, KEY *restrict keys,
-                                       const key_rule_t *r) {
-    const KEY flip = (KEY)r->flip, fold = (KEY)r->fold, inverted = (KEY)r->inverted;
-    EACH_LANE keys[i] = OF_KEY(element)(keys[i], flip, fold, inverted);
-    EACH_LANE bits[i] = (uint64_t)keys[i];
+/* Set results that are elements by their keys. */
+static VECTORISED void OF_KEY(set_elements)(block_lanes_t *restrict to, const KEY *restrict keys,
+                                            const KEY *restrict count, const block_rule_t *rule,
+                                            const key_rule_t *r) {
+    const KEY flip = (KEY)r->flip, fold = KEY_FOLD(r), inverted = (KEY)r->inverted;
+    const KEY missing = (KEY)rule->missing;
+    const KEY need = (KEY)(rule->need > MOST_TAPS ? MOST_TAPS + 1 : rule->need);
+    KEY *restrict row = (KEY *)to->row;
+    if (fold)
+        EACH_LANE row[i] = OF_KEY(element)(keys[i], flip, fold, inverted);
+    else
+        EACH_LANE row[i] = (KEY)(keys[i] ^ flip ^ inverted);
+    EACH_LANE row[i] = count[i] < need ? missing : row[i];
 }
 
 /* Is a nonzero byte of a bool an element of 1? */
@@ -93,7 +111,7 @@ static VECTORISED void OF_KEY(row_add)(int64_t *restrict high, int64_t *restrict
 static VECTORISED void OF_KEY(sort_columns)(KEY (*rows)[LANES], int taps) {
     for (int p = 1; p < taps; p *= 2)
         for (int k = p; k >= 1; k /= 2)
-            for (int j = k % p; j + k < taps; j += 2 * k)
+            for (int j = k & (p - 1); j + k < taps; j += 2 * k)
                 for (int t = j; t < j + k && t + k < taps; t++) {
                     if ((t ^ (t + k)) >= 2 * p) continue;
                     KEY *restrict lower = rows[t], *restrict upper = rows[t + k];
@@ -145,20 +163,20 @@ static void OF_KEY(set_sums)(block_lanes_t *to, const int64_t *by_key, int n, co
     }
 }
 
-/* Set the mean of the two middle elements, or their sum. The last one tells whether there is a NaN. */
-static VECTORISED void OF_KEY(set_middle)(block_lanes_t *restrict to, KEY *restrict lower,
-                                          KEY *restrict upper, const KEY *restrict last, int n,
-                                          const block_rule_t *rule, const key_rule_t *r) {
-    const KEY flip = (KEY)r->flip, fold = (KEY)r->fold;
+/* Set the means of the two middle elements. The last one tells whether there is a NaN. Return
+ * whether the results are keys, at `means`. */
+static VECTORISED int OF_KEY(set_middle)(block_lanes_t *restrict to, KEY *restrict means,
+                                         const KEY *lower, const KEY *upper, const KEY *last,
+                                         int n, const block_rule_t *rule, const key_rule_t *r) {
+    const KEY flip = (KEY)r->flip, fold = KEY_FOLD(r);
     if (fold) {
         double x[2][LANES];
-        EACH_LANE {
-            KEY nan = last[i] == KEY_MOST ? -1 : 0;
-            lower[i] = nan ? KEY_MOST : OF_KEY(element)(lower[i], 0, fold, 0);
-            upper[i] = nan ? KEY_MOST : OF_KEY(element)(upper[i], 0, fold, 0);
+        for (int k = 0; k < 2; k++) {
+            const KEY *middle = k ? upper : lower;
+            EACH_LANE means[i] = OF_KEY(element)(last[i] == KEY_MOST ? last[i] : middle[i],
+                                                 0, fold, 0);
+            to_doubles_of((int)rule->code)(x[k], means, LANES, 0);
         }
-        to_doubles_of((int)rule->code)(x[0], lower, LANES, 0);
-        to_doubles_of((int)rule->code)(x[1], upper, LANES, 0);
         EACH_LANE {
             double sum = x[0][i] + x[1][i];
             x[0][i] = sum - sum == 0 ? sum * 0.5 : x[0][i] * 0.5 + x[1][i] * 0.5;
@@ -173,11 +191,11 @@ static VECTORISED void OF_KEY(set_middle)(block_lanes_t *restrict to, KEY *restr
         EACH_LANE {
             KEY differ = (KEY)(lower[i] ^ upper[i]);
             KEY mean = (KEY)((lower[i] & upper[i]) + (differ >> 1)); /* (rounded down) */
-            KEY negative = (KEY)(mean >> (KEY_BITS - 1) & is_signed);
+            KEY negative = (KEY)((mean < 0 ? -1 : 0) & is_signed);
             KEY up = (KEY)((even & mean) | (away & ~negative) | (trunc & negative));
-            lower[i] = (KEY)(mean + (differ & up & 1));
+            means[i] = (KEY)(mean + (differ & up & 1));
         }
-        OF_KEY(restore)(to->bits, lower, r);
+        return 1;
     } else {
         EACH_LANE {
             to->by[i] = 2;
@@ -191,6 +209,7 @@ static VECTORISED void OF_KEY(set_middle)(block_lanes_t *restrict to, KEY *restr
         OF_KEY(set_sums)(to, to->by, n, r);
         set_quotients(to, rule, n, KEY_BITS < 64);
     }
+    return 0;
 }
 
 /* The difference of a key to another, rounded to a double. */
@@ -225,41 +244,46 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
     double (*x)[LANES] = (double (*)[LANES])work;
     const int all = !(rule->has_nodata || rule->masked || rule->ignores_nan);
     KEY count[LANES], best[LANES];
-    EACH_LANE count[i] = (KEY)(r.all_there ? taps : 0);
-    for (int t = 0; t < taps; t++) {
-        OF_KEY(one_bits)(rows[t], code);
-        if (spread && r.fold) to_doubles_of(code)(x[t], rows[t], LANES, 0);
-        if (spread && r.fold && all)
-            EACH_LANE count[i]++;
-        else
-            OF_KEY(mark)(rows[t], there[t], count, &r);
-    }
-    EACH_LANE to->count[i] = count[i];
+    if (code == BOOL || (spread && r.fold))
+        for (int t = 0; t < taps; t++) {
+            OF_KEY(one_bits)(rows[t], code);
+            if (spread && r.fold) to_doubles_of(code)(x[t], rows[t], LANES, 0);
+        }
+    if (spread && r.fold && all)
+        EACH_LANE count[i] = (KEY)taps;
+    else
+        OF_KEY(mark)(rows, there, count, taps, &r);
+    OF_KEY(set_counts)(to->count, count, all ? taps : 0);
     if (function == B_COUNT) {
         memcpy(to->bits, to->count, sizeof(to->bits));
-    } else if (function == B_MAX || function == B_MIN) {
+    } else if (function <= B_MODE) {
+        int rest = 1; /* (rows of large segments are equal) */
         memcpy(best, rows[0], sizeof(best));
-        for (int t = 1; t < taps; t++) OF_KEY(row_max)(best, rows[t]);
-        OF_KEY(restore)(to->bits, best, &r);
-    } else if (function == B_MODE) {
-        int equal = 1; /* rows: of large segments */
-        while (equal < taps && !memcmp(rows[equal], rows[0], (size_t)n * sizeof(KEY))) equal++;
-        if (equal < taps) OF_KEY(sort_columns)(rows, taps);
-        OF_KEY(longest_runs)(best, rows, count, equal < taps ? taps : 1);
-        OF_KEY(restore)(to->bits, best, &r);
+        if (function == B_MODE) {
+            while (rest < taps && !memcmp(rows[rest], rows[0], (size_t)n * sizeof(KEY))) rest++;
+            if (rest < taps) {
+                OF_KEY(sort_columns)(rows, taps);
+                OF_KEY(longest_runs)(best, rows, count, taps);
+            }
+        } else
+            for (; rest < taps; rest++) OF_KEY(row_max)(best, rows[rest]);
+        OF_KEY(set_elements)(to, best, count, rule, &r);
+        return;
     } else if (function == B_MEDIAN) {
-        KEY upper[LANES], last[LANES];
+        KEY of_lane[3][LANES];
+        const KEY *middle[] = {rows[(taps - 1) / 2], rows[taps / 2], rows[taps - 1]};
         OF_KEY(sort_columns)(rows, taps);
-        memcpy(best, rows[(taps - 1) / 2], sizeof(best));
-        memcpy(upper, rows[taps / 2], sizeof(best));
-        memcpy(last, rows[taps - 1], sizeof(best));
         for (int i = 0; i < n && !all; i++) {
             int there_i = count[i] ? count[i] : 1;
-            best[i] = rows[(there_i - 1) / 2][i];
-            upper[i] = rows[there_i / 2][i];
-            last[i] = rows[there_i - 1][i];
+            of_lane[0][i] = rows[(there_i - 1) / 2][i];
+            of_lane[1][i] = rows[there_i / 2][i];
+            of_lane[2][i] = rows[there_i - 1][i];
         }
-        OF_KEY(set_middle)(to, best, upper, last, n, rule, &r);
+        for (int k = 0; k < 3 && !all; k++) middle[k] = of_lane[k];
+        if (OF_KEY(set_middle)(to, best, middle[0], middle[1], middle[2], n, rule, &r)) {
+            OF_KEY(set_elements)(to, best, count, rule, &r);
+            return;
+        }
     } else if (spread) {
         if (!r.fold) OF_KEY(set_doubles)(x, rows, there, taps);
         const uint8_t(*taken)[LANES] = (const uint8_t(*)[LANES])there;
@@ -278,6 +302,7 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
         EACH_LANE to->by[i] = function == B_MEAN ? to->count[i] : 1;
         set_quotients(to, rule, n, KEY_BITS < 64);
     }
+    choose_results(to, rule);
 }
 
 /* Append the labels of n sorted columns as lists. */
@@ -305,11 +330,11 @@ static NOINLINE void OF_KEY(list_columns)(label_lists_t *to, const void *sorted,
 
 static ptrdiff_t OF_KEY(append)(void *list, void *elements, uint8_t *there, int n,
                                 const block_rule_t *rule) {
-    KEY *row = (KEY *)elements, *to = (KEY *)list, count[LANES] = {0};
+    KEY *row = (KEY *)elements, *to = (KEY *)list, count[LANES];
     const key_rule_t r = OF_KEY(key_rule)(rule);
     ptrdiff_t kept = 0;
     OF_KEY(one_bits)(row, (int)rule->code);
-    OF_KEY(mark)(row, there, count, &r);
+    OF_KEY(mark)((KEY(*)[LANES])row, (uint8_t(*)[LANES])there, count, 1, &r);
     for (int i = 0; i < n; i++) kept += count[i];
     if (kept == n || r.all_there) {
         memcpy(to, row, (size_t)n * sizeof(KEY));
@@ -430,10 +455,11 @@ static void OF_KEY(list)(block_lanes_t *to, void *elements, void *work, ptrdiff_
         }
         to->bits[0] = (uint64_t)OF_KEY(element)(best, (KEY)r.flip, (KEY)r.fold, (KEY)r.inverted);
     } else if (function == B_MEDIAN) {
-        KEY lower[LANES] = {0}, upper[LANES] = {0}, last[LANES] = {0};
+        KEY means[LANES], middle[3][LANES] = {0};
         keys = OF_KEY(sort_list)(keys, (KEY *)work, n);
-        lower[0] = keys[(n - 1) / 2], upper[0] = keys[n / 2], last[0] = keys[n - 1];
-        OF_KEY(set_middle)(to, lower, upper, last, 1, rule, &r);
+        middle[0][0] = keys[(n - 1) / 2], middle[1][0] = keys[n / 2], middle[2][0] = keys[n - 1];
+        if (OF_KEY(set_middle)(to, means, middle[0], middle[1], middle[2], 1, rule, &r))
+            to->bits[0] = (uint64_t)OF_KEY(element)(means[0], (KEY)r.flip, 0, 0);
     } else if (function == B_VAR || function == B_STD) {
         OF_KEY(list_spread)(to, keys, (double *)work, n, rule, &r);
     } else {
@@ -472,5 +498,6 @@ static VECTORISED int OF_KEY(fill)(void *restrict to, const void *restrict from,
 
 #undef KEY_TOP
 #undef KEY_MOST
+#undef KEY_FOLD
 #undef KEY_BITS
 #undef KEY

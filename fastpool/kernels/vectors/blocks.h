@@ -16,9 +16,10 @@
 enum { LANES = 64, MOST_TAPS = 64 }; /* MOST_TAPS: of blocks in columns; fits int8_t */
 enum { MOST_SLOT_BITS = 11 }; /* of a table of keys, which stays in the first-level cache */
 
-/* Compilers that unroll such loops make three times the code. */
+/* Lanes share nothing. Compilers that ask at run time whether they do, or that unroll such loops,
+ * make three times the code. */
 #if defined(__GNUC__) && !defined(__clang__)
-#define EACH_LANE _Pragma("GCC unroll 1") for (int i = 0; i < LANES; i++)
+#define EACH_LANE _Pragma("GCC unroll 1") _Pragma("GCC ivdep") for (int i = 0; i < LANES; i++)
 #else
 #define EACH_LANE for (int i = 0; i < LANES; i++)
 #endif
@@ -50,6 +51,7 @@ typedef struct {
     int64_t high[LANES], low[LANES], by[LANES], count[LANES];
     double x[LANES];
     uint64_t bits[LANES]; /* of results */
+    uint64_t row[LANES];  /* results, as elements of their type */
 } block_lanes_t;
 
 /* Lists of different labels, one after the other, and how many elements have each. */
@@ -425,6 +427,42 @@ static uint64_t exact_variance(uint64_t n, uint64_t sum, twice_t squares, uint64
     return result == F32 ? f32_bits((float)variance) : f64_bits(variance);
 }
 
+#define BY_BYTES(bytes, name, ...)                                                                \
+    ((bytes) == 1   ? name##_8(__VA_ARGS__)                                                       \
+     : (bytes) == 2 ? name##_16(__VA_ARGS__)                                                      \
+     : (bytes) == 4 ? name##_32(__VA_ARGS__)                                                      \
+                    : name##_64(__VA_ARGS__))
+
+/* ---- results ---- */
+
+#define DEFINE_RESULTS(L)                                                                         \
+    static VECTORISED void choose_results_##L(block_lanes_t *restrict to, int64_t need,           \
+                                              uint64_t missing) {                                 \
+        uint##L##_t *restrict row = (uint##L##_t *)to->row;                                       \
+        EACH_LANE to->bits[i] = to->count[i] < need ? missing : to->bits[i];                      \
+        EACH_LANE row[i] = (uint##L##_t)to->bits[i];                                              \
+    }                                                                                             \
+    static NOINLINE void store_row_##L(char *y, ptrdiff_t step, const ptrdiff_t *places,          \
+                                       ptrdiff_t n, const void *results) {                        \
+        const uint##L##_t *row = (const uint##L##_t *)results;                                    \
+        if (places)                                                                               \
+            for (ptrdiff_t i = 0; i < n; i++) *(uint##L##_t *)(y + places[i]) = row[i];           \
+        else if (step == L / 8)                                                                   \
+            memcpy(y, row, (size_t)n * (L / 8));                                                  \
+        else                                                                                      \
+            for (ptrdiff_t i = 0; i < n; i++) *(uint##L##_t *)(y + i * step) = row[i];            \
+    }
+DEFINE_RESULTS(8) DEFINE_RESULTS(16) DEFINE_RESULTS(32) DEFINE_RESULTS(64)
+
+/* Make elements of the bits of results, or of what stands for those that are missing. */
+static void choose_results(block_lanes_t *to, const block_rule_t *rule) {
+    BY_BYTES(dtype_bytes[rule->result], choose_results, to, rule->need, (uint64_t)rule->missing);
+}
+
+/* Store the first n results of a row, `step` bytes apart, or at `places` unless that is NULL. */
+#define store_row(y, step, places, n, row, bytes)                                                 \
+    BY_BYTES(bytes, store_row, y, step, places, n, row)
+
 /* ---- one set of functions per width ---- */
 
 #define JOINED_(a, b) a##_##b
@@ -443,11 +481,6 @@ static uint64_t exact_variance(uint64_t n, uint64_t sum, twice_t squares, uint64
 #define KEY int64_t
 #include "block_keys.h"
 
-#define BY_BYTES(bytes, name, ...)                                                                \
-    ((bytes) == 1   ? name##_8(__VA_ARGS__)                                                       \
-     : (bytes) == 2 ? name##_16(__VA_ARGS__)                                                      \
-     : (bytes) == 4 ? name##_32(__VA_ARGS__)                                                      \
-                    : name##_64(__VA_ARGS__))
 #define gather(to, from, step, n, bytes) BY_BYTES(bytes, gather, to, from, step, n)
 #define gather_lanes(to, from, places, n, bytes) BY_BYTES(bytes, gather_lanes, to, from, places, n)
 #define split(rows, from, width, n, bytes) BY_BYTES(bytes, split, rows, from, width, n)
@@ -545,30 +578,5 @@ static void fill_missing(fill_t *f, ptrdiff_t at, ptrdiff_t n) {
     }
     if (wild) __atomic_store_n(&f->wild, 1, __ATOMIC_RELAXED);
 }
-
-/* ---- results ---- */
-
-static VECTORISED void choose_results(block_lanes_t *to, const block_rule_t *rule) {
-    const int64_t need = rule->need;
-    const uint64_t missing = (uint64_t)rule->missing;
-    EACH_LANE to->bits[i] = to->count[i] < need ? missing : to->bits[i];
-}
-#define DEFINE_STORE_ROW(L)                                                                     \
-    static VECTORISED void store_row_##L(char *y, ptrdiff_t step, const ptrdiff_t *places,      \
-                                           ptrdiff_t n, const uint64_t *bits) {                   \
-        uint##L##_t row[LANES];                                                                   \
-        EACH_LANE row[i] = (uint##L##_t)bits[i];                                                  \
-        if (places)                                                                               \
-            for (ptrdiff_t i = 0; i < n; i++) *(uint##L##_t *)(y + places[i]) = row[i];           \
-        else if (step == L / 8)                                                                   \
-            memcpy(y, row, (size_t)n * (L / 8));                                                  \
-        else                                                                                      \
-            for (ptrdiff_t i = 0; i < n; i++) *(uint##L##_t *)(y + i * step) = row[i];            \
-    }
-DEFINE_STORE_ROW(8) DEFINE_STORE_ROW(16) DEFINE_STORE_ROW(32) DEFINE_STORE_ROW(64)
-
-/* Store the first n of LANES results, `step` bytes apart, or at `places` unless that is NULL. */
-#define store_row(y, step, places, n, bits, bytes)                                              \
-    BY_BYTES(bytes, store_row, y, step, places, n, bits)
 
 #endif
