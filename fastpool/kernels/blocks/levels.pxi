@@ -25,11 +25,13 @@ cdef extern from "kernels/vectors/blocks.h" nogil:
 
 cdef enum:
     MOST_LEVELS = 16            # fastpool/_running/blocks.py knows it
+    FAST_BYTES = 128            # blocks: lists take as long as columns of 64 elements of 2 bytes
 
 
 cdef struct Levels:
     Blocks first                # of the first level
-    int levels, of_elements     # up to which level blocks may be reduced in columns
+    int levels
+    int fast, possible          # up to which level columns are faster than lists, and possible
     Py_ssize_t tiles[MAX_NDIM]
     Py_ssize_t tile[MAX_NDIM]                       # its elements along each axis
     Py_ssize_t sizes[MOST_LEVELS + 1][MAX_NDIM]     # of blocks
@@ -43,77 +45,68 @@ cdef struct Levels:
 cdef struct Part:               # of a level: the blocks of a tile
     Py_ssize_t first[MAX_NDIM]
     Py_ssize_t shape[MAX_NDIM]
-    Py_ssize_t at[MAX_NDIM]     # of the next row; block numbers count from `first`
-
-
-cdef Py_ssize_t place_row(const Levels *v, int level, int below, const Part *p, const Part *before,
-                          Py_ssize_t column, Py_ssize_t *block) noexcept nogil:
-    """Set how many parts a block has along each axis. Return how many blocks of a row are such."""
-    cdef int axis, last = v.first.ndim - 1
-    cdef Py_ssize_t n = imin(LANES, p.shape[last] - column), factor, at
-    for axis in range(last + 1):
-        factor = v.sizes[level][axis] // v.sizes[below][axis]
-        at = (column if axis == last else p.at[axis]) * factor
-        if axis == last and n > 1 and at + n * factor > before.shape[axis]:
-            n -= 1              # (the last one has fewer parts, and comes next)
-        block[axis] = imin(factor, before.shape[axis] - at)
-    return n
-
-
-cdef void reduce_row(const Levels *v, int level, int below, Part *p, const Part *before, Blocks *b,
-                     label_lists_t *lists, const label_lists_t *parts,
-                     char *scratch) noexcept nogil:
-    """Reduce the blocks of a row, from elements or, at places of b.counts, lists of `parts`."""
-    cdef block_lanes_t *lanes = <block_lanes_t *>scratch
-    cdef char *rows = scratch + round_up(sizeof(block_lanes_t), 64)
-    cdef Py_ssize_t places[64]
-    cdef Py_ssize_t column = 0, y, i, t, n
-    cdef Places at
-    cdef int axis
-    while column < p.shape[b.ndim - 1]:
-        n = place_row(v, level, below, p, before, column, b.block)
-        p.at[b.ndim - 1] = column
-        b.taps = 1
-        at.n, at.x[0], at.where[0], at.counts[0], y = n, 0, 0, 0, 0
-        for axis in range(b.ndim):
-            b.taps *= b.block[axis]
-            at.x[0] += (p.first[axis] + p.at[axis]) * b.x.steps[axis]
-            at.where[0] += (p.first[axis] + p.at[axis]) * b.where.steps[axis]
-            at.counts[0] += p.at[axis] * b.counts.steps[axis]
-            y += (p.first[axis] + p.at[axis]) * v.y[level].steps[axis]
-        if below == 0:
-            place_taps(&b.x, b.block, b.ndim)
-            place_taps(&b.where, b.block, b.ndim)
-            reduce_columns_of(b, &at, lanes, rows)
-            if not lists.stopped:
-                list_columns(lists, rows, lanes, <int>n, &b.rule)
-                # Long lists, of random labels, are not worth their time.
-                lists.stopped = level < v.of_elements and 2 * lists.kept > lists.lists * b.taps
-        else:
-            place_taps(&b.counts, b.block, b.ndim)
-            for i in range(n):
-                for t in range(b.taps):
-                    places[t] = at.counts[0] + i * b.counts.steps[b.ndim - 1] + b.counts.taps[t]
-                merge_lists(lists, lanes, <int>i, parts, places, b.taps, &b.rule)
-            choose_results(lanes, &b.rule)
-        store_row(v.y[level].data + y, v.y[level].steps[b.ndim - 1], NULL, n, lanes.row,
-                  b.itemsize)
-        column += n
 
 
 cdef bint place_part(const Levels *v, int level, Py_ssize_t task, Part *p) noexcept nogil:
     """Set the blocks of a tile. Return whether there are any."""
+    cdef Py_ssize_t n
     cdef int axis
-    cdef Py_ssize_t tile
     for axis in range(v.first.ndim - 1, -1, -1):
-        tile, task = task % v.tiles[axis], task // v.tiles[axis]
-        p.at[axis] = 0
-        p.first[axis] = tile * (v.tile[axis] // v.sizes[level][axis])
-        p.shape[axis] = imin(v.tile[axis] // v.sizes[level][axis],
-                             v.shapes[level][axis] - p.first[axis])
+        n = v.tile[axis] // v.sizes[level][axis]
+        p.first[axis], task = task % v.tiles[axis] * n, task // v.tiles[axis]
+        p.shape[axis] = imin(n, v.shapes[level][axis] - p.first[axis])
         if p.shape[axis] <= 0:
             return False
     return True
+
+
+cdef void reduce_row(const Levels *v, int level, int below, const Part *p, const Part *before,
+                     Py_ssize_t row, Blocks *b, label_lists_t *lists, const label_lists_t *parts,
+                     char *scratch) noexcept nogil:
+    """Reduce the blocks of a row, from elements or, at places of b.counts, lists of `parts`."""
+    cdef block_lanes_t *lanes = <block_lanes_t *>scratch
+    cdef char *rows = scratch + round_up(sizeof(block_lanes_t), 64)
+    cdef Py_ssize_t at[MAX_NDIM]
+    cdef Py_ssize_t places[64]
+    cdef Py_ssize_t n, factor, i, t
+    cdef int axis, last = b.ndim - 1
+    cdef Places chunk
+    for axis in range(last - 1, -1, -1):
+        at[axis], row = row % p.shape[axis], row // p.shape[axis]
+    at[last] = 0
+    while at[last] < p.shape[last]:
+        n = imin(LANES, p.shape[last] - at[last])
+        b.taps = 1
+        chunk.x[0] = chunk.where[0] = chunk.y[0] = chunk.counts[0] = 0
+        for axis in range(b.ndim):
+            factor = v.sizes[level][axis] // v.sizes[below][axis]
+            if axis == last and n > 1 and (at[axis] + n) * factor > before.shape[axis]:
+                n -= 1          # (the last one has fewer parts, and comes next)
+            b.block[axis] = imin(factor, before.shape[axis] - at[axis] * factor)
+            b.taps *= b.block[axis]
+            chunk.x[0] += (p.first[axis] + at[axis]) * b.x.steps[axis]
+            chunk.where[0] += (p.first[axis] + at[axis]) * b.where.steps[axis]
+            chunk.y[0] += (p.first[axis] + at[axis]) * v.y[level].steps[axis]
+            chunk.counts[0] += at[axis] * b.counts.steps[axis]
+        chunk.n = n
+        if below == 0:
+            place_taps(&b.x, b.block, b.ndim)
+            place_taps(&b.where, b.block, b.ndim)
+            reduce_columns_of(b, &chunk, lanes, rows)
+            if not lists.stopped:
+                list_columns(lists, rows, lanes, <int>n, &b.rule)
+                # Long lists, of random labels, are not worth their time.
+                lists.stopped = level < v.possible and 2 * lists.kept > lists.lists * b.taps
+        else:
+            place_taps(&b.counts, b.block, b.ndim)
+            for i in range(n):
+                for t in range(b.taps):
+                    places[t] = chunk.counts[0] + i * b.counts.steps[last] + b.counts.taps[t]
+                merge_lists(lists, lanes, <int>i, parts, places, b.taps, &b.rule)
+            choose_results(lanes, &b.rule)
+        store_row(v.y[level].data + chunk.y[0], v.y[level].steps[last], NULL, n, lanes.row,
+                  b.itemsize)
+        at[last] += n
 
 
 cdef void reduce_tile(void *call, Py_ssize_t task, int thread) noexcept nogil:
@@ -124,7 +117,7 @@ cdef void reduce_tile(void *call, Py_ssize_t task, int thread) noexcept nogil:
     cdef Part parts[3]          # of two levels, and of level 0
     cdef Part *before
     cdef Blocks b = v.first
-    cdef Py_ssize_t step
+    cdef Py_ssize_t step, rows, row
     cdef int level, below, axis, i
     for i in range(2):
         lists[i].keys = <int64_t *>rest + i * v.elements
@@ -140,26 +133,19 @@ cdef void reduce_tile(void *call, Py_ssize_t task, int thread) noexcept nogil:
             break
         below = 0 if level == 1 or lists[1 - i].stopped else level - 1
         before = &parts[1 - i if below else 2]
-        step = 1
+        step = rows = 1
         for axis in range(b.ndim - 1, -1, -1):
             b.x.steps[axis] = b.x.tap_steps[axis] * v.sizes[level][axis]
             b.where.steps[axis] = b.where.tap_steps[axis] * v.sizes[level][axis]
             b.counts.tap_steps[axis] = step
             b.counts.steps[axis] = step * (v.sizes[level][axis] // v.sizes[level - 1][axis])
             step *= before.shape[axis]
+            rows *= parts[i].shape[axis]
         lists[i].kept = lists[i].lists = 0
-        lists[i].stopped = level == v.levels
-        while True:
-            reduce_row(v, level, below, &parts[i], before, &b, &lists[i], &lists[1 - i], scratch)
-            axis = b.ndim - 2
-            while axis >= 0:
-                parts[i].at[axis] += 1
-                if parts[i].at[axis] < parts[i].shape[axis]:
-                    break
-                parts[i].at[axis] = 0
-                axis -= 1
-            if axis < 0:
-                break
+        lists[i].stopped = level == v.levels or level < v.fast
+        for row in range(rows // parts[i].shape[b.ndim - 1]):
+            reduce_row(v, level, below, &parts[i], before, row, &b, &lists[i], &lists[1 - i],
+                       scratch)
 
 
 def reduce_levels(rule, list levels, x, where, int threads, int by_default, /):
@@ -189,7 +175,8 @@ def reduce_levels(rule, list levels, x, where, int threads, int by_default, /):
         taps = 1
         for axis in range(ndim):
             taps *= v.sizes[level][axis]
-        v.of_elements += level > 0 and taps <= MOST_TAPS
+        v.possible += level > 0 and taps <= MOST_TAPS
+        v.fast += level > 0 and taps * v.first.itemsize <= FAST_BYTES and taps <= MOST_TAPS
     for axis in range(ndim):
         v.tile[axis], v.sizes[0][axis] = v.sizes[0][axis], 1
     v.elements = v.lists = 1
@@ -211,6 +198,8 @@ def reduce_levels(rule, list levels, x, where, int threads, int by_default, /):
                                + (v.lists + 1) * 2 * sizeof(Py_ssize_t), 64)
     threads = thread_count(tasks, threads, by_default)
     v.scratch = scratch_of(threads, v.scratch_bytes)
+    for level in range(threads):
+        memset(v.scratch + level * v.scratch_bytes, 0, v.first.scratch_bytes)
     with nogil:
         run_tasks(reduce_tile, &v, 0, tasks, threads, by_default)
     free(v.scratch)
