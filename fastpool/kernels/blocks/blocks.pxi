@@ -279,7 +279,7 @@ def filled(rule, x, where, to, int threads, int by_default):
     return f.wild != 0
 
 
-cdef void place_taps(Operand *of, const Py_ssize_t *block, int ndim) noexcept nogil:
+cdef void place_block(Operand *of, const Py_ssize_t *block, int ndim) noexcept nogil:
     """Set where the taps of a block in columns are."""
     cdef Py_ssize_t taps = 1, t
     cdef int axis
@@ -302,7 +302,7 @@ cdef int set_operand(Operand *to, const Blocks *b, operand, bint written) except
         return 0
     read_integers(to.tap_steps, tap_steps, b.block_ndim)
     if b.taps <= MOST_TAPS:
-        place_taps(to, b.block, b.block_ndim)
+        place_block(to, b.block, b.block_ndim)
     return 0
 
 

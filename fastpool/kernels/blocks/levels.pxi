@@ -42,12 +42,12 @@ cdef struct Levels:
     Py_ssize_t scratch_bytes                        # per thread
 
 
-cdef struct Part:               # of a level: the blocks of a tile
+cdef struct Level:               # of a level: the blocks of a tile
     Py_ssize_t first[MAX_NDIM]
     Py_ssize_t shape[MAX_NDIM]
 
 
-cdef bint place_part(const Levels *v, int level, Py_ssize_t task, Part *p) noexcept nogil:
+cdef bint place_part(const Levels *v, int level, Py_ssize_t task, Level *p) noexcept nogil:
     """Set the blocks of a tile. Return whether there are any."""
     cdef Py_ssize_t n
     cdef int axis
@@ -60,7 +60,7 @@ cdef bint place_part(const Levels *v, int level, Py_ssize_t task, Part *p) noexc
     return True
 
 
-cdef void reduce_row(const Levels *v, int level, int below, const Part *p, const Part *before,
+cdef void reduce_row(const Levels *v, int level, int below, const Level *p, const Level *before,
                      Py_ssize_t row, Blocks *b, label_lists_t *lists, const label_lists_t *parts,
                      char *scratch) noexcept nogil:
     """Reduce the blocks of a row, from elements or, at places of b.counts, lists of `parts`."""
@@ -90,15 +90,15 @@ cdef void reduce_row(const Levels *v, int level, int below, const Part *p, const
             chunk.counts[0] += at[axis] * b.counts.steps[axis]
         chunk.n = n
         if below == 0:
-            place_taps(&b.x, b.block, b.ndim)
-            place_taps(&b.where, b.block, b.ndim)
+            place_block(&b.x, b.block, b.ndim)
+            place_block(&b.where, b.block, b.ndim)
             reduce_columns_of(b, &chunk, lanes, rows)
             if not lists.stopped:
                 list_columns(lists, rows, lanes, <int>n, &b.rule)
                 # Long lists, of random labels, are not worth their time.
                 lists.stopped = level < v.possible and 2 * lists.kept > lists.lists * b.taps
         else:
-            place_taps(&b.counts, b.block, b.ndim)
+            place_block(&b.counts, b.block, b.ndim)
             for i in range(n):
                 for t in range(b.taps):
                     places[t] = chunk.counts[0] + i * b.counts.steps[last] + b.counts.taps[t]
@@ -114,8 +114,8 @@ cdef void reduce_tile(void *call, Py_ssize_t task, int thread) noexcept nogil:
     cdef char *scratch = v.scratch + thread * v.scratch_bytes
     cdef char *rest = scratch + v.first.scratch_bytes
     cdef label_lists_t lists[2]
-    cdef Part parts[3]          # of two levels, and of level 0
-    cdef Part *before
+    cdef Level parts[3]          # of two levels, and of level 0
+    cdef Level *before
     cdef Blocks b = v.first
     cdef Py_ssize_t step, rows, row
     cdef int level, below, axis, i
