@@ -126,26 +126,17 @@ static VECTORISED void OF_KEY(sort_columns)(KEY (*rows)[LANES], int taps) {
 /* Set `best` to the key with the longest run in each sorted column, the least of several. */
 static VECTORISED void OF_KEY(longest_runs)(KEY *restrict best, KEY (*restrict rows)[LANES],
                                             const KEY *restrict count, int taps) {
-    enum { AT_ONCE = VEC_BYTES / sizeof(KEY) < LANES ? VEC_BYTES / sizeof(KEY) : LANES };
-    for (int first = 0; first < LANES; first += AT_ONCE) {
-        KEY run[AT_ONCE], longest[AT_ONCE], winner[AT_ONCE], before[AT_ONCE], n[AT_ONCE];
-        for (int i = 0; i < AT_ONCE; i++) {
-            run[i] = longest[i] = 1, winner[i] = before[i] = rows[0][first + i];
-            n[i] = count[first + i];
+    KEY run[LANES], longest[LANES];
+    EACH_LANE run[i] = longest[i] = 1, best[i] = rows[0][i];
+    for (int t = 1; t < taps; t++) {
+        const KEY *row = rows[t], *before = rows[t - 1], at = (KEY)t;
+        EACH_LANE {
+            KEY next = (KEY)((row[i] == before[i] ? run[i] : 0) + 1);
+            KEY better = (KEY)((next > longest[i] ? -1 : 0) & (count[i] > at ? -1 : 0));
+            run[i] = next;
+            longest[i] = better ? next : longest[i];
+            best[i] = better ? row[i] : best[i];
         }
-        for (int t = 1; t < taps; t++) {
-            const KEY at = (KEY)t;
-            const KEY *row = rows[t] + first;
-            for (int i = 0; i < AT_ONCE; i++) {
-                KEY key = row[i];
-                run[i] = (KEY)((key == before[i] ? run[i] : 0) + 1);
-                KEY better = (KEY)((run[i] > longest[i] ? -1 : 0) & (n[i] > at ? -1 : 0));
-                longest[i] = better ? run[i] : longest[i];
-                winner[i] = better ? key : winner[i];
-                before[i] = key;
-            }
-        }
-        for (int i = 0; i < AT_ONCE; i++) best[first + i] = winner[i];
     }
 }
 
