@@ -95,6 +95,7 @@ include "kernels/sum/folds.pxi"
 include "kernels/sum/tile.pxi"
 include "kernels/scatter.pxi"
 include "kernels/blocks/blocks.pxi"
+include "kernels/blocks/levels.pxi"
 
 cdef enum:
     # Work on fewer bytes, or of fewer additions if they are in order, is done before another thread
@@ -147,7 +148,7 @@ cdef class Framed:
         """Scratch per thread."""
         return self.prepared.frame.scratch.nbytes
 
-    def pool_apart(self, x, y, z, int threads):
+    def pool_apart(self, x, y, z, int threads, /):
         """Pool x into y (and indices into z). The caller knows that they share no memory.
 
         Return whether the arrays could be used as they are.
@@ -273,7 +274,7 @@ cdef class Pooling(Framed):
     def __dealloc__(self):
         free_maximum(&self.pool)
 
-    def run(self, x, out, out_indices):
+    def run(self, x, out, out_indices, /):
         """Return what a plan's call gives, for plain arrays.
 
         For any others, return None with nothing written.
@@ -308,14 +309,14 @@ cdef class Averaging(Framed):
     def __dealloc__(self):
         free_average(&self.average)
 
-    def run(self, x, out):
+    def run(self, x, out, /):
         """Return what a plan's call gives, for plain arrays.
 
         For any others, return None with nothing written.
         """
         return self.run_with(x, out, NULL)
 
-    def quantize(self, x, out, parts):
+    def quantize(self, x, out, parts, /):
         """Return the quantised means of 8-bit elements, as `run` returns means.
 
         `parts` are those of a `fastpool._running.quantized.Quantization`.
@@ -324,7 +325,7 @@ cdef class Averaging(Framed):
         set_quantization(&quantization, parts, self.average.frame.problem.code)
         return self.run_with(x, out, &quantization)
 
-    def quantize_apart(self, parts, x, y, z, int threads):
+    def quantize_apart(self, parts, x, y, z, int threads, /):
         """`pool_apart`, with means that are quantised. `z` is None."""
         cdef quantization_t quantization
         set_quantization(&quantization, parts, self.average.frame.problem.code)
@@ -371,7 +372,7 @@ cdef class Unpooling:
         read_integers(self.x_shape, work.x_shape, self.ndim)
         read_integers(self.y_shape, work.output_shape, self.ndim)
 
-    def run(self, x, indices, out):
+    def run(self, x, indices, out, /):
         """Return the result, for plain arrays.
 
         For any others, and if an index is outside, return None with nothing written.
@@ -382,7 +383,7 @@ cdef class Unpooling:
         threads = threads_of(self.threads, self.unpool.by_default)
         return y if self.unpool_into(x, indices, y, threads, out is None) == DONE else None
 
-    def unpool_apart(self, x, indices, y, int threads):
+    def unpool_apart(self, x, indices, y, int threads, /):
         """Unpool. The caller knows that the arrays share no memory.
 
         Return DONE (-1), REFUSED (-2) or CHANGED (-4). If an index is outside, return the flat

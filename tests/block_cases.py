@@ -106,10 +106,12 @@ def drawn_array(rng, name, most=600):
         shape[rng.randrange(len(shape))] = rng.randint(1, 3)
     if rng.random() < 0.05:
         shape[rng.randrange(len(shape))] = 0
-    kind = rng.choice(["labels", "labels", *cases.SUM_KINDS, *cases.VALUE_KINDS])
-    if kind == "labels":
+    kind = rng.choice(["labels", "segments", *cases.SUM_KINDS, *cases.VALUE_KINDS])
+    if kind in ("labels", "segments"):
         x = np.random.default_rng(rng.randrange(10**6)).choice(LABELS, shape)
         x = x.astype(cases.dtype(name))
+        for axis in range(x.ndim if kind == "segments" else 0):
+            x = x.take(np.arange(shape[axis]) // rng.choice([1, 2, 3, 5]), axis)
     else:
         x = cases.summands(shape, name, kind, rng.randrange(10**6))
     x = cases.arranged(x, rng.choice(cases.ARRANGEMENTS))

@@ -129,14 +129,13 @@ def block_reduce(
     results = routed(block_reduce, x, locals()) if type(x) is not np.ndarray else None
     if results is not None:
         return results
-    from .._planning import blocks  # here, so that importing fastpool stays fast
-    from ._block_routes import reduce_into
+    from ._block_routes import reduce_into  # here, so that importing fastpool stays fast
 
     x = _input(x)
-    plan = blocks.resolve(
-        x.shape, element_type(x), block_size, func, edge=edge, result_dtype=dtype,
-        rounding=rounding, ddof=ddof, numerics=numerics, nan=nan, nodata=nodata,
-        masked=where is not None, min_count=min_count, num_threads=num_threads,
+    plan = _plan(
+        x, block_size, func, edge=edge, dtype=dtype, rounding=rounding, ddof=ddof,
+        numerics=numerics, nan=nan, nodata=nodata, where=where, min_count=min_count,
+        num_threads=num_threads,
     )  # fmt: skip
     where = _mask(where, x.shape)
     return_counts = flag(return_counts, "return_counts")
@@ -160,6 +159,15 @@ def _input(x):
     if issubclass(type(x), np.ma.MaskedArray):
         raise TypeError("x: a masked array's mask would be ignored; give x.data with where=~x.mask")
     return own(as_array(x, "x"))
+
+
+def _plan(x, block_size, func, *, dtype, where, **options):
+    from .._planning.blocks import resolve
+
+    masked = where is not None
+    return resolve(
+        x.shape, element_type(x), block_size, func, result_dtype=dtype, masked=masked, **options
+    )
 
 
 def _mask(where, shape):
@@ -238,7 +246,8 @@ def pyramid(
     results = routed(pyramid, x, locals()) if type(x) is not np.ndarray else None
     if results is not None:
         return results
-    from .._planning.blocks import levels as block_sizes  # here, so that importing stays fast
+    from .._planning import blocks  # here, so that importing fastpool stays fast
+    from .._running.blocks import reduce_levels
 
     x = _input(x)
     options = {
@@ -246,5 +255,9 @@ def pyramid(
         "nan": nan, "nodata": nodata, "where": where, "min_count": min_count,
         "num_threads": num_threads,
     }  # fmt: skip
-    sizes = block_sizes(levels, factor, x.shape)
-    return [block_reduce(x, block_size, func, **options) for block_size in sizes]
+    sizes, reduced = blocks.levels(levels, factor, x.shape), []
+    if func == "mode" and len(sizes) > 1:
+        plans = [_plan(x, block_size, func, **options) for block_size in sizes]
+        reduced = reduce_levels(plans, x, _mask(where, x.shape))
+    sizes = sizes[len(reduced) :]
+    return reduced + [block_reduce(x, block_size, func, **options) for block_size in sizes]

@@ -4,9 +4,9 @@ A region is a part of the result whose blocks have one shape: the inside, or the
 blocks along some axes. Compiled code sees no edges.
 """
 
-import math
 import sys
 from itertools import product
+from math import prod
 
 import numpy as np
 
@@ -20,6 +20,8 @@ _NARROW = "float16", "bfloat16"
 _ROUNDED = "median", "var", "std"
 # Of blocks that are folded: their elements fit int8_t, and rows of outputs are vectors.
 MOST_FOLDED, SHORTEST_FOLDED = 127, 64
+# Of kernels/blocks/levels.pxi: its limits, the blocks of a row, and the elements of a tile.
+_MOST_LEVELS, _MOST_TAPS, _ROW, _TILE = 16, 64, 64, 1 << 20
 
 
 def reduce_by_kernels(plan: Blocks, x, where, y, counts):
@@ -33,27 +35,73 @@ def reduce_by_kernels(plan: Blocks, x, where, y, counts):
         into, result = np.empty(y.shape, np.float64), "float64"
     elif not y.flags.aligned:
         into = np.empty(y.shape, y.dtype)
-    if not (x.flags.aligned and x.dtype.isnative):
-        x = x.astype(x.dtype.newbyteorder("="))
+    x = _usable(x)
     kernels, work = builds.active(), x.nbytes + y.nbytes
-    nodata = 0 if plan.nodata is None else bits_of(plan.nodata, x.dtype)
-    missing = 0 if plan.missing is None else bits_of(plan.missing, into.dtype)
-    rule = (
-        CODES[plan.dtype], FUNCTIONS.index(plan.function), CODES[result],
-        ROUNDINGS.index(plan.rounding), plan.ignores_nan, plan.nodata is not None, nodata, missing,
-        min(plan.need, 2**62), plan.ddof,
-    )  # fmt: skip
+    rule = _rule(plan, x.dtype, into.dtype, result)
     count = threads.effective_threads(plan.num_threads, work, kernels.max_threads)
     by_default = threads.rule(plan.num_threads, work)
     for at, read, block in _regions(plan, x.shape):
         views = zip((x, where, into, counts), (read, read, at, at), strict=True)
-        arrays = [None if a is None else a[part].view(f"u{a.itemsize}") for a, part in views]
+        arrays = [None if a is None else a[part] for a, part in views]
         folded = folds(plan, block, *arrays)
         region = _in_order_of_memory(plan, block, folded, *arrays)
         kernels.reduce_blocks(rule, *region, folded, count, by_default)
     if into is not y:
         with np.errstate(over="ignore", invalid="ignore"):
             y[...] = into
+
+
+def reduce_levels(plans, x, where):
+    """Return the modes of the first levels of a pyramid: as many as are reduced in one go.
+
+    `plans` are those of all levels. They are reduced so if blocks of the first one are small, and
+    many are in a row of memory.
+    """
+    x = _usable(x)
+    axes = [axis for axis in _order_of_memory(x) if x.shape[axis] > 1]
+    extents = [x.shape[axis] for axis in axes]
+    size = [min(plans[0].blocks[axis], x.shape[axis]) for axis in axes]
+    if not axes or prod(size) > _MOST_TAPS or plans[0].output_shape[axes[-1]] < _ROW // 2:
+        return []
+    kernels = builds.active()
+    count = threads.effective_threads(plans[0].num_threads, x.nbytes, kernels.max_threads)
+    tile, levels, results, ones = [], [], [], [1] * len(axes)
+    for plan in plans[:_MOST_LEVELS]:
+        if results:  # (a block that has all of an axis does not grow)
+            blocks = zip(size, extents, axes, strict=True)
+            size = [k if k >= n else plan.blocks[axis] for k, n, axis in blocks]
+        if prod(size) <= _MOST_TAPS:
+            row = _ROW * size[-1]
+        longer = [*size[:-1], -(-row // size[-1]) * size[-1]]
+        of_tile = prod(map(min, longer, extents))
+        if of_tile > min(_TILE, x.size // count) or 0 in plan.output_shape:
+            break  # (each thread has a tile)
+        tile = longer
+        results.append(np.empty(plan.output_shape, plan.result_dtype_of(x.dtype)))
+        shape = [plan.output_shape[axis] for axis in axes]
+        levels.append((size, shape, _operand(results[-1], axes, ones)))
+    if results:
+        rule = _rule(plan, x.dtype, x.dtype, plan.dtype)
+        operands = (_operand(a, axes, levels[0][0], axes) for a in (x, where))
+        by_default = threads.rule(plan.num_threads, x.nbytes)
+        kernels.reduce_levels(rule, [(tile, extents, None), *levels], *operands, count, by_default)
+    return results
+
+
+def _usable(x):
+    native = x.flags.aligned and x.dtype.isnative
+    return x if native else x.astype(x.dtype.newbyteorder("="))
+
+
+def _rule(plan, dtype, into, result):
+    """Return the fields of block_rule_t but the last one (kernels/vectors/blocks.h)."""
+    nodata = 0 if plan.nodata is None else bits_of(plan.nodata, dtype)
+    missing = 0 if plan.missing is None else bits_of(plan.missing, into)
+    return (
+        CODES[plan.dtype], FUNCTIONS.index(plan.function), CODES[result],
+        ROUNDINGS.index(plan.rounding), plan.ignores_nan, plan.nodata is not None, nodata, missing,
+        min(plan.need, 2**62), plan.ddof,
+    )  # fmt: skip
 
 
 def fill_rule(plan: Blocks, kind, dtype, filler, large):
@@ -110,7 +158,7 @@ def folds(plan: Blocks, block, x, where, y, counts):
     arrays = zip((x, where, y, counts), sizes, strict=True)
     if (
         block[-1] not in (2, 4, 8)
-        or math.prod(block) > MOST_FOLDED
+        or prod(block) > MOST_FOLDED
         or x.shape[-1] // block[-1] < SHORTEST_FOLDED
         or any(a is not None and a.strides[-1] != size for a, size in arrays)
     ):
@@ -125,6 +173,11 @@ def folds(plan: Blocks, block, x, where, y, counts):
     return adds and sizes[0] <= 2 and (same if plan.function == "mean" else longest)
 
 
+def _order_of_memory(x):
+    """Return the axes of an array, the fastest one last. Those of stride 0 come first."""
+    return sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]) or -sys.maxsize)
+
+
 def _in_order_of_memory(plan, block, folded, x, where, y, counts):
     """Return shape, taps and operands of a region for `reduce_blocks`.
 
@@ -132,25 +185,23 @@ def _in_order_of_memory(plan, block, folded, x, where, y, counts):
     order is that of the axes, so that results do not depend on strides. Rows that are folded are
     added along the first axis first.
     """
-    order = range(x.ndim)
-    if not folded:  # (Axes of stride 0 come first.)
-        order = sorted(order, key=lambda axis: -abs(x.strides[axis]) or -sys.maxsize)
+    order = list(range(x.ndim)) if folded else _order_of_memory(x)
     outputs = [axis for axis in order if y.shape[axis] > 1] or [0]
     if folded:
         order = [*reversed(order[:-1]), order[-1]]
     elif plan.function in ("var", "std"):
         order = range(x.ndim)
     taps = [axis for axis in order if block[axis] > 1] or [0]
+    factors, ones = [block[axis] for axis in outputs], [1] * len(outputs)
+    read = [_operand(a, outputs, factors, taps) for a in (x, where)]
+    written = [_operand(a, outputs, ones) for a in (y, counts)]
+    return [y.shape[axis] for axis in outputs], [block[axis] for axis in taps], (*read, *written)
 
-    def operand(array, reads):
-        if array is None:
-            return None
-        factors = block if reads else (1,) * x.ndim
-        steps = [array.strides[axis] * factors[axis] for axis in outputs]
-        return array, steps, [array.strides[axis] for axis in taps] if reads else None
 
-    return (
-        [y.shape[axis] for axis in outputs],
-        [block[axis] for axis in taps],
-        (operand(x, True), operand(where, True), operand(y, False), operand(counts, False)),
-    )
+def _operand(array, axes, factors, taps=None):
+    """Return an array, its steps from block to block, and from element to element if it is read."""
+    if array is None:
+        return None
+    steps = [array.strides[axis] * k for axis, k in zip(axes, factors, strict=True)]
+    taps = taps and [array.strides[axis] for axis in taps]
+    return array.view(f"u{array.itemsize}"), steps, taps

@@ -183,7 +183,7 @@ cdef void finish_plan(uintptr_t address, size_t size, fastpool_plan *plan, owner
     memcpy(<void *>address, plan, plan.size)
 
 
-def fill_pool(Framed framed, uintptr_t address, size_t size, int threads):
+def fill_pool(Framed framed, uintptr_t address, size_t size, int threads, /):
     """Write the plan of a pooling into a C struct. `threads` is the default of its runs."""
     cdef fastpool_plan plan
     cdef Prepared *prepared = &framed.prepared

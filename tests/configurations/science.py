@@ -18,7 +18,7 @@ import cases
 import fastpool
 import fastpool.ndimage
 from fastpool import _reference
-from fastpool._running import borders
+from fastpool._running import blocks, borders
 from fastpool._running import builds as running
 
 from .arrays import Arrangement, draw_arrangement, in_time, same
@@ -67,6 +67,7 @@ class Blocks:
     block_size: tuple
     levels: int  # 0: a call of block_reduce
     attributes: dict
+    row: int = 64  # blocks of a tile, if several levels are reduced in one go
     spoiled: dict = field(default_factory=dict)
 
     def call(self):
@@ -97,7 +98,7 @@ def _draw_blocks(choices, has_levels):
         del attributes["return_counts"]
         if attributes["edge"] == "exact":
             attributes["edge"] = "keep"
-    return Blocks(func, x, tuple(taps), levels, attributes)
+    return Blocks(func, x, tuple(taps), levels, attributes, rng.choice([1, 2, 2, 5, 64]))
 
 
 def draw_blocks(choices):
@@ -122,7 +123,7 @@ def compare_blocks(case, counts, builds, threads):
     expected = _parts(twin(**case.given()))
     before, first = case.x.tobytes(), None
     for build in builds:
-        with running.using(build):
+        with running.using(build), mock.patch.object(blocks, "_ROW", case.row):
             for num_threads in threads:
                 for how, x in (("plain", contiguous), ("arranged", case.x)):
                     what = f"{build}, {num_threads} threads, {how}"

@@ -9,6 +9,7 @@ import block_cases
 import cases
 import fastpool
 from fastpool import _reference
+from fastpool._running import blocks as running_blocks
 from fastpool._running import builds as running
 
 ANY = ValueError, TypeError
@@ -226,6 +227,41 @@ def test_levels_are_blocks_of_level_0(func, name):
                     blocks = [taps**level for taps in factors]
                     y_of_blocks = fastpool.block_reduce(x, blocks, func, **attributes)
                     cases.assert_same(y, y_of_blocks, what)
+
+
+# Extents, factors, levels. In one go: rows of memory with more blocks than lanes, and with parts of
+# blocks, that are columns on one, two or three levels; first blocks of 64 elements.
+IN_ONE_GO = [
+    ((5, 9, 301), (2, 2, 2), 5),
+    ((9, 333), (2, 2), 5),
+    ((3, 150), (1, 2), 4),
+    ((70, 8, 70), (4, 4, 4), 2),
+    ((700,), 3, 6),
+    ((1, 64, 1), 2, 7),
+]
+
+
+@pytest.mark.parametrize("row", [1, 64])
+@pytest.mark.parametrize("shape, factor, levels", IN_ONE_GO)
+@pytest.mark.parametrize("name", ["int8", "uint16", "int32", "uint64", "bool"])
+def test_levels_of_modes_in_one_go(name, shape, factor, levels, row, monkeypatch):
+    rng = np.random.default_rng(levels)
+    monkeypatch.setattr(running_blocks, "_ROW", row)  # so that tiles are small
+    segments = np.kron(rng.integers(0, 5, shape), np.ones((1,) * len(shape[1:]) + (7,), int))
+    few, any_number = rng.integers(0, 3, shape), rng.integers(0, 2**62, shape)
+    for x in (segments[..., 3 : 3 + shape[-1]], few, any_number):
+        x = x.astype(name)
+        where = rng.random(shape) < 0.8
+        for missing in ({}, {"nodata": 1}, {"nodata": 0, "where": where, "min_count": 2}):
+            for edge in ("keep", "trim"):
+                given = {**missing, "edge": edge, "func": "mode"}
+                blocks = [np.power(factor, level) for level in range(1, levels + 1)]
+                expected = [fastpool.block_reduce(x, k.tolist(), **given) for k in blocks]
+                for build in cases.BUILDS:
+                    with running.using(build):
+                        found = fastpool.pyramid(x, levels, factor, **given)
+                    for y, z in zip(found, expected, strict=True):
+                        cases.assert_same(y, z, f"{build}, {given}")
 
 
 def test_the_default_pyramid_has_means_by_two():

@@ -15,6 +15,7 @@ cdef extern from "kernels/vectors/blocks.h" nogil:
     ctypedef struct block_lanes_t:
         int64_t *count
         uint64_t *bits
+        uint64_t *row
     void gather(void *, const char *, Py_ssize_t, Py_ssize_t, int)
     void gather_lanes(void *, const char *, const Py_ssize_t *, Py_ssize_t, int)
     void split(void *, const char *, Py_ssize_t, Py_ssize_t, int)
@@ -40,7 +41,7 @@ cdef extern from "kernels/vectors/blocks.h" nogil:
         char *to
         Py_ssize_t n
     void fill_missing(fill_t *, Py_ssize_t, Py_ssize_t)
-    void store_row(char *, Py_ssize_t, const Py_ssize_t *, Py_ssize_t, const uint64_t *, int)
+    void store_row(char *, Py_ssize_t, const Py_ssize_t *, Py_ssize_t, const void *, int)
 
 
 cdef enum:
@@ -96,12 +97,19 @@ cdef void place_lane(const Blocks *b, Py_ssize_t output, Places *at, int lane) n
 
 
 cdef void place_chunk(const Blocks *b, Py_ssize_t chunk, Places *at) noexcept nogil:
+    """Set the places of a chunk. Unless at.n is 0, those of the chunk before are there."""
     cdef Py_ssize_t first
-    cdef int lane
+    cdef int lane, last = b.ndim - 1
     if b.row:
         first = chunk % b.chunks_per_row * LANES
+        if first and at.n:
+            at.x[0] += LANES * b.x.steps[last]
+            at.where[0] += LANES * b.where.steps[last]
+            at.y[0] += LANES * b.y.steps[last]
+            at.counts[0] += LANES * b.counts.steps[last]
+        else:
+            place_lane(b, chunk // b.chunks_per_row * b.row + first, at, 0)
         at.n = imin(LANES, b.row - first)
-        place_lane(b, chunk // b.chunks_per_row * b.row + first, at, 0)
     else:
         first = chunk * LANES
         at.n = imin(LANES, b.outputs - first)
@@ -110,13 +118,13 @@ cdef void place_chunk(const Blocks *b, Py_ssize_t chunk, Places *at) noexcept no
 
 
 cdef void store_chunk(const Blocks *b, const Operand *to, const Py_ssize_t *places, Py_ssize_t n,
-                      const uint64_t *values, int itemsize) noexcept nogil:
+                      const void *row, int itemsize) noexcept nogil:
     if to.data == NULL:
         return
     if b.row:
-        store_row(to.data + places[0], to.steps[b.ndim - 1], NULL, n, values, itemsize)
+        store_row(to.data + places[0], to.steps[b.ndim - 1], NULL, n, row, itemsize)
     else:
-        store_row(to.data, 0, places, n, values, itemsize)
+        store_row(to.data, 0, places, n, row, itemsize)
 
 
 cdef void load_columns(void *rows, const Blocks *b, const Operand *from_, const Py_ssize_t *places,
@@ -125,7 +133,7 @@ cdef void load_columns(void *rows, const Blocks *b, const Operand *from_, const 
     cdef Py_ssize_t step = from_.steps[b.ndim - 1], t = 0, row_bytes = LANES * itemsize
     cdef Py_ssize_t width = b.block[b.block_ndim - 1]
     cdef char *row = <char *>rows
-    cdef bint neighbours = (b.row and from_.tap_steps[b.block_ndim - 1] == itemsize
+    cdef bint neighbours = (b.row and width > 1 and from_.tap_steps[b.block_ndim - 1] == itemsize
                             and step == width * itemsize)
     while t < b.taps:
         if neighbours:
@@ -208,30 +216,31 @@ cdef void reduce_lists_of(const Blocks *b, const Places *at, block_lanes_t *lane
         where += b.where.steps[b.ndim - 1]
     memcpy(lanes.bits, bits, at.n * sizeof(uint64_t))
     memcpy(lanes.count, counts, at.n * sizeof(int64_t))
+    choose_results(lanes, &b.rule)
 
 
-cdef void reduce_chunk(const Blocks *b, Py_ssize_t chunk, char *scratch) noexcept nogil:
+cdef void reduce_chunk(const Blocks *b, const Places *at, char *scratch) noexcept nogil:
     """Reduce up to LANES blocks."""
-    cdef Places at
     cdef block_lanes_t *lanes = <block_lanes_t *>scratch
     cdef char *rows = scratch + round_up(sizeof(block_lanes_t), 64)
-    place_chunk(b, chunk, &at)
     if b.taps <= MOST_TAPS:
-        reduce_columns_of(b, &at, lanes, rows)
+        reduce_columns_of(b, at, lanes, rows)
     else:
-        reduce_lists_of(b, &at, lanes, rows)
-    choose_results(lanes, &b.rule)
-    store_chunk(b, &b.y, at.y, at.n, lanes.bits, dtype_bytes[b.rule.result])
-    store_chunk(b, &b.counts, at.counts, at.n, <uint64_t *>lanes.count, 8)
+        reduce_lists_of(b, at, lanes, rows)
+    store_chunk(b, &b.y, at.y, at.n, lanes.row, dtype_bytes[b.rule.result])
+    store_chunk(b, &b.counts, at.counts, at.n, lanes.count, 8)
 
 
 cdef void reduce_task(void *call, Py_ssize_t task, int thread) noexcept nogil:
     cdef const Blocks *b = <const Blocks *>call
     cdef Py_ssize_t chunk
     cdef fp_state state
+    cdef Places at
+    at.n = 0
     fp_enter(&state)
     for chunk in range(task * b.chunks_per_task, imin(b.chunks, (task + 1) * b.chunks_per_task)):
-        reduce_chunk(b, chunk, b.scratch + thread * b.scratch_bytes)
+        place_chunk(b, chunk, &at)
+        reduce_chunk(b, &at, b.scratch + thread * b.scratch_bytes)
     fp_leave(&state)
 
 
@@ -280,7 +289,7 @@ cdef void fill_task(void *call, Py_ssize_t task, int thread) noexcept nogil:
     fill_missing(f, at, imin(FILLED_PER_TASK, f.n - at))
 
 
-def filled(rule, x, where, to, int threads, int by_default):
+def filled(rule, x, where, to, int threads, int by_default, /):
     """Copy elements, or convert integers, with a filler where one is missing.
 
     `rule` are the first fields of fill_t. The arrays are contiguous and of one size, but `where`
@@ -302,10 +311,19 @@ def filled(rule, x, where, to, int threads, int by_default):
     return f.wild != 0
 
 
+cdef void place_block(Operand *of, const Py_ssize_t *block, int ndim) noexcept nogil:
+    """Set where the taps of a block in columns are."""
+    cdef Py_ssize_t taps = 1, t
+    cdef int axis
+    of.taps[0] = 0
+    for axis in range(ndim - 1, -1, -1):
+        for t in range(taps, taps * block[axis]):
+            of.taps[t] = of.taps[t - taps] + of.tap_steps[axis]
+        taps *= block[axis]
+
+
 cdef int set_operand(Operand *to, const Blocks *b, operand, bint written) except -1:
     """Set an operand from (array, steps, tap steps); None stands for no array."""
-    cdef Py_ssize_t t, rest
-    cdef int axis
     memset(to, 0, sizeof(Operand))
     if operand is None:
         return 0
@@ -315,15 +333,20 @@ cdef int set_operand(Operand *to, const Blocks *b, operand, bint written) except
     if tap_steps is None:
         return 0
     read_integers(to.tap_steps, tap_steps, b.block_ndim)
-    for t in range(b.rows if b.rows <= MOST_TAPS else 0):
-        rest = t * (b.taps // b.rows)
-        for axis in range(b.block_ndim - 1, -1, -1):
-            to.taps[t] += rest % b.block[axis] * to.tap_steps[axis]
-            rest = rest // b.block[axis]
+    if b.rows <= MOST_TAPS:
+        place_block(to, b.block, b.block_ndim - (b.rows < b.taps))
     return 0
 
 
-def reduce_blocks(rule, shape, block, operands, bint folds, int threads, int by_default):
+cdef char *scratch_of(int threads, Py_ssize_t nbytes) except NULL:
+    cdef char *scratch = <char *>malloc(threads * nbytes)
+    if scratch == NULL:
+        raise MemoryError(f"fastpool: no memory for the scratch of {threads} threads, "
+                          f"{nbytes} bytes each")
+    return scratch
+
+
+def reduce_blocks(rule, shape, block, operands, bint folds, int threads, int by_default, /):
     """Reduce all blocks of a region. `folds`: by rows, as vectors/block_folds.h does.
 
     `rule` are the fields of block_rule_t but the last one, `shape` the outputs per axis and `block`
@@ -335,7 +358,7 @@ def reduce_blocks(rule, shape, block, operands, bint folds, int threads, int by_
     cdef int axis, i
     cdef Py_ssize_t tasks
     if not 1 <= len(shape) <= MAX_NDIM or not 1 <= len(block) <= MAX_NDIM:
-        raise ValueError(f"{len(shape)} and {len(block)} axes")
+        raise ValueError("axes of outputs, or of blocks")
     memset(&b, 0, sizeof(b))
     if len(rule) != RULE_FIELDS:
         raise ValueError(f"{len(rule)} fields of a rule, not {RULE_FIELDS}")
@@ -374,13 +397,8 @@ def reduce_blocks(rule, shape, block, operands, bint folds, int threads, int by_
     b.chunks_per_task = imax(1, b.chunks // (threads * TASKS_PER_THREAD))
     tasks = (b.chunks + b.chunks_per_task - 1) // b.chunks_per_task
     threads = thread_count(tasks, threads, by_default)
-    b.scratch = <char *>malloc(threads * b.scratch_bytes)
-    if b.scratch == NULL:
-        raise MemoryError(f"fastpool: no memory for the scratch of {threads} threads, "
-                          f"{b.scratch_bytes} bytes each")
-    try:
-        memset(b.scratch, 0, threads * imin(b.scratch_bytes, MOST_TAPS * LANES * 18))
-        with nogil:
-            run_tasks(fold_task if folds else reduce_task, &b, 0, tasks, threads, by_default)
-    finally:
-        free(b.scratch)
+    b.scratch = scratch_of(threads, b.scratch_bytes)
+    memset(b.scratch, 0, threads * imin(b.scratch_bytes, MOST_TAPS * LANES * 18))
+    with nogil:
+        run_tasks(fold_task if folds else reduce_task, &b, 0, tasks, threads, by_default)
+    free(b.scratch)

@@ -2,6 +2,7 @@
 
 #define KEY_TOP ((KEY)((uint64_t)1 << (KEY_BITS - 1)))
 #define KEY_MOST ((KEY) ~KEY_TOP)
+#define KEY_FOLD(r) ((KEY)(KEY_BITS > 8 ? (r)->fold : 0)) /* (no float has 8 bits) */
 
 /* Return the constants of a rule. `sorted`: missing elements come last. */
 static key_rule_t OF_KEY(key_rule)(const block_rule_t *rule) {
@@ -31,40 +32,62 @@ static key_rule_t OF_KEY(key_rule)(const block_rule_t *rule) {
     return r;
 }
 
-/* Turn a row of elements into keys. A NaN becomes KEY_MOST. Clear `there` of elements that are
+/* Turn rows of elements into keys. A NaN becomes KEY_MOST. Clear `there` of elements that are
  * missing, which become the filler. Count the others. */
-static VECTORISED void OF_KEY(mark)(KEY *row, uint8_t *there, KEY *count, const key_rule_t *r) {
-    const KEY flip = (KEY)r->flip, fold = (KEY)r->fold, infinity = (KEY)r->infinity;
+static VECTORISED void OF_KEY(mark)(KEY (*restrict rows)[LANES], uint8_t (*restrict there)[LANES],
+                                    KEY *restrict count, int taps, const key_rule_t *r) {
+    const KEY flip = (KEY)r->flip, fold = KEY_FOLD(r), infinity = (KEY)r->infinity;
     const KEY first = (KEY)r->nodata[0], second = (KEY)r->nodata[1], inverted = (KEY)r->inverted;
     const KEY has_nodata = (KEY)r->has_nodata, ignores_nan = (KEY)r->ignores_nan;
-    const KEY filler = (KEY)r->filler;
-    KEY absent[LANES];
-    if (r->all_there) {
-        EACH_LANE row[i] ^= (KEY)(flip ^ inverted), count[i]++;
-        return;
+    const KEY filler = (KEY)r->filler, all = (KEY)(r->all_there ? taps : 0);
+    EACH_LANE count[i] = all;
+    for (int t = 0; t < taps; t++) {
+        KEY absent[LANES], *row = rows[t];
+        if (all) {
+            EACH_LANE row[i] ^= (KEY)(flip ^ inverted);
+            continue;
+        }
+        EACH_LANE absent[i] = there[t][i] ? 0 : -1;
+        EACH_LANE {
+            KEY b = row[i], key = (KEY)(b ^ flip ^ (b >> (KEY_BITS - 1) & fold));
+            KEY nan = (KEY)(key > infinity || key < (KEY)~infinity ? -1 : 0);
+            KEY none = (KEY)((key == first || key == second ? -1 : 0) & has_nodata);
+            none |= (nan & ignores_nan) | absent[i];
+            key = nan ? KEY_MOST : (KEY)(key ^ inverted);
+            row[i] = none ? filler : key;
+            absent[i] = none;
+            count[i] = (KEY)(count[i] + 1 + none);
+        }
+        EACH_LANE there[t][i] = (uint8_t)(absent[i] + 1);
     }
-    EACH_LANE absent[i] = there[i] ? 0 : -1;
-    EACH_LANE {
-        KEY b = row[i], key = (KEY)(b ^ flip ^ (b >> (KEY_BITS - 1) & fold));
-        KEY nan = (KEY)(key > infinity || key < (KEY)~infinity ? -1 : 0);
-        KEY none = (KEY)((key == first || key == second ? -1 : 0) & has_nodata);
-        none |= (nan & ignores_nan) | absent[i];
-        key = nan ? KEY_MOST : (KEY)(key ^ inverted);
-        row[i] = none ? filler : key;
-        absent[i] = none;
-        count[i] = (KEY)(count[i] + 1 + none);
-    }
-    EACH_LANE there[i] = (uint8_t)(absent[i] + 1);
 }
 
-/* Turn keys back into the bits of elements. */
-static VECTORISED void OF_KEY(restore)(uint64_t *bits, KEY *keys, int n, const key_rule_t *r) {
-    const KEY flip = (KEY)r->flip, fold = (KEY)r->fold, inverted = (KEY)r->inverted;
-    for (int i = 0; i < n; i++) {
-        KEY key = keys[i] == KEY_MOST && fold ? KEY_MOST : (KEY)(keys[i] ^ inverted);
-        keys[i] = (KEY)(key ^ flip ^ (key >> (KEY_BITS - 1) & fold));
-    }
-    for (int i = 0; i < n; i++) bits[i] = (uint64_t)keys[i];
+static VECTORISED void OF_KEY(set_counts)(int64_t *restrict to, const KEY *restrict from, int all) {
+    if (all)
+        EACH_LANE to[i] = all;
+    else
+        EACH_LANE to[i] = from[i];
+}
+
+/* Return the element of a key. */
+INLINE KEY OF_KEY(element)(KEY key, KEY flip, KEY fold, KEY inverted) {
+    key = key == KEY_MOST && fold ? KEY_MOST : (KEY)(key ^ inverted);
+    return (KEY)(key ^ flip ^ (key >> (KEY_BITS - 1) & fold));
+}
+
+/* Set results that are elements by their keys. */
+static VECTORISED void OF_KEY(set_elements)(block_lanes_t *restrict to, const KEY *restrict keys,
+                                            const KEY *restrict count, const block_rule_t *rule,
+                                            const key_rule_t *r) {
+    const KEY flip = (KEY)r->flip, fold = KEY_FOLD(r), inverted = (KEY)r->inverted;
+    const KEY missing = (KEY)rule->missing;
+    const KEY need = (KEY)(rule->need > MOST_TAPS ? MOST_TAPS + 1 : rule->need);
+    KEY *restrict row = (KEY *)to->row;
+    if (fold)
+        EACH_LANE row[i] = OF_KEY(element)(keys[i], flip, fold, inverted);
+    else
+        EACH_LANE row[i] = (KEY)(keys[i] ^ flip ^ inverted);
+    EACH_LANE row[i] = count[i] < need ? missing : row[i];
 }
 
 /* Is a nonzero byte of a bool an element of 1? */
@@ -73,19 +96,12 @@ static void OF_KEY(one_bits)(KEY *row, int code) {
         EACH_LANE row[i] = row[i] != 0;
 }
 
-static VECTORISED void OF_KEY(row_max)(KEY *best, const KEY *row) {
+static VECTORISED void OF_KEY(row_max)(KEY *restrict best, const KEY *restrict row) {
     EACH_LANE best[i] = row[i] > best[i] ? row[i] : best[i];
 }
 
-static VECTORISED void OF_KEY(row_sort)(KEY *lower, KEY *upper) {
-    EACH_LANE {
-        KEY a = lower[i], b = upper[i];
-        lower[i] = a < b ? a : b;
-        upper[i] = a < b ? b : a;
-    }
-}
-
-static VECTORISED void OF_KEY(row_add)(int64_t *high, int64_t *low, const KEY *row) {
+static VECTORISED void OF_KEY(row_add)(int64_t *restrict high, int64_t *restrict low,
+                                      const KEY *restrict row) {
 #if KEY_BITS == 64
     EACH_LANE high[i] += row[i] >> 32, low[i] += row[i] & 0xffffffff;
 #else
@@ -95,28 +111,36 @@ static VECTORISED void OF_KEY(row_add)(int64_t *high, int64_t *low, const KEY *r
 }
 
 /* Batcher's odd-even merge sort, of every column. */
-static void OF_KEY(sort_columns)(KEY (*rows)[LANES], int taps) {
+static VECTORISED void OF_KEY(sort_columns)(KEY (*rows)[LANES], int taps) {
     for (int p = 1; p < taps; p *= 2)
         for (int k = p; k >= 1; k /= 2)
-            for (int j = k % p; j + k < taps; j += 2 * k)
-                for (int i = j; i < j + k && i + k < taps; i++)
-                    if (i / (2 * p) == (i + k) / (2 * p))
-                        OF_KEY(row_sort)(rows[i], rows[i + k]);
+            for (int j = k & (p - 1); j + k < taps; j += 2 * k)
+                for (int t = j; t < j + k && t + k < taps; t++) {
+                    if ((t ^ (t + k)) >= 2 * p) continue;
+                    KEY *restrict lower = rows[t], *restrict upper = rows[t + k];
+                    EACH_LANE {
+                        KEY a = lower[i], b = upper[i];
+                        lower[i] = a < b ? a : b;
+                        upper[i] = a < b ? b : a;
+                    }
+                }
 }
 
 /* Set `best` to the key with the longest run in each sorted column, the least of several. */
-static VECTORISED void OF_KEY(longest_runs)(KEY *best, KEY (*rows)[LANES], const KEY *count,
-                                            int taps) {
+static VECTORISED void OF_KEY(longest_runs)(KEY *restrict best, KEY (*restrict rows)[LANES],
+                                            const KEY *restrict count, int taps) {
     KEY run[LANES], longest[LANES];
     EACH_LANE run[i] = longest[i] = 1, best[i] = rows[0][i];
-    for (int t = 1; t < taps; t++)
+    for (int t = 1; t < taps; t++) {
+        const KEY *row = rows[t], *before = rows[t - 1], at = (KEY)t;
         EACH_LANE {
-            KEY next = (KEY)(rows[t][i] == rows[t - 1][i] ? run[i] + 1 : 1);
-            KEY better = (KEY)(next > longest[i] && count[i] > t ? -1 : 0);
+            KEY next = (KEY)((row[i] == before[i] ? run[i] : 0) + 1);
+            KEY better = (KEY)((next > longest[i] ? -1 : 0) & (count[i] > at ? -1 : 0));
             run[i] = next;
             longest[i] = better ? next : longest[i];
-            best[i] = better ? rows[t][i] : best[i];
+            best[i] = better ? row[i] : best[i];
         }
+    }
 }
 
 /* Set sums of keys as sums of elements. */
@@ -133,31 +157,53 @@ static void OF_KEY(set_sums)(block_lanes_t *to, const int64_t *by_key, int n, co
     }
 }
 
-/* Set the two middle elements of n sorted keys: their sum, or the mean of two floats. */
-INLINE void OF_KEY(set_middle)(block_lanes_t *to, int i, KEY lower, KEY upper, KEY last,
-                               const block_rule_t *rule, const key_rule_t *r) {
-    if (r->fold) {
-        KEY keys[2] = {last == KEY_MOST ? last : lower, last == KEY_MOST ? last : upper};
-        uint64_t bits[2];
-        double x[2];
-        OF_KEY(restore)(bits, keys, 2, r);
+/* Set the means of the two middle elements. The last one tells whether there is a NaN. Return
+ * whether the results are keys, at `means`. */
+static VECTORISED int OF_KEY(set_middle)(block_lanes_t *restrict to, KEY *restrict means,
+                                         const KEY *lower, const KEY *upper, const KEY *last,
+                                         int n, const block_rule_t *rule, const key_rule_t *r) {
+    const KEY flip = (KEY)r->flip, fold = KEY_FOLD(r);
+    if (fold) {
+        double x[2][LANES];
         for (int k = 0; k < 2; k++) {
-            KEY element = (KEY)bits[k];
-            to_doubles_of((int)rule->code)(&x[k], &element, 1, 0);
+            const KEY *middle = k ? upper : lower;
+            EACH_LANE means[i] = OF_KEY(element)(last[i] == KEY_MOST ? last[i] : middle[i],
+                                                 0, fold, 0);
+            to_doubles_of((int)rule->code)(x[k], means, LANES, 0);
         }
-        double sum = x[0] + x[1];
-        sum = sum - sum == 0 ? sum * 0.5 : x[0] * 0.5 + x[1] * 0.5;
-        to->bits[i] = rule->result == F32 ? f32_bits((float)sum) : f64_bits(sum);
+        EACH_LANE {
+            double sum = x[0][i] + x[1][i];
+            x[0][i] = sum - sum == 0 ? sum * 0.5 : x[0][i] * 0.5 + x[1][i] * 0.5;
+        }
+        if (rule->result == F32)
+            EACH_LANE to->bits[i] = f32_bits((float)x[0][i]);
+        else
+            memcpy(to->bits, x[0], sizeof(x[0]));
+    } else if (rule->result == rule->code) {
+        const KEY even = rule->rounding == HALF_EVEN, away = rule->rounding == HALF_AWAY;
+        const KEY trunc = rule->rounding == TRUNC, is_signed = flip ? 0 : -1;
+        EACH_LANE {
+            KEY differ = (KEY)(lower[i] ^ upper[i]);
+            KEY mean = (KEY)((lower[i] & upper[i]) + (differ >> 1)); /* (rounded down) */
+            KEY negative = (KEY)((mean < 0 ? -1 : 0) & is_signed);
+            KEY up = (KEY)((even & mean) | (away & ~negative) | (trunc & negative));
+            means[i] = (KEY)(mean + (differ & up & 1));
+        }
+        return 1;
     } else {
-        to->high[i] = to->low[i] = 0;
+        EACH_LANE {
+            to->by[i] = 2;
 #if KEY_BITS == 64
-        to->high[i] = (lower >> 32) + (upper >> 32);
-        to->low[i] = (lower & 0xffffffff) + (upper & 0xffffffff);
+            to->high[i] = (lower[i] >> 32) + (upper[i] >> 32);
+            to->low[i] = (lower[i] & 0xffffffff) + (upper[i] & 0xffffffff);
 #else
-        to->low[i] = (int64_t)lower + upper;
+            to->low[i] = (int64_t)lower[i] + upper[i];
 #endif
-        to->by[i] = 2;
+        }
+        OF_KEY(set_sums)(to, to->by, n, r);
+        set_quotients(to, rule, n, KEY_BITS < 64);
     }
+    return 0;
 }
 
 /* The difference of a key to another, rounded to a double. */
@@ -191,36 +237,46 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
     const int spread = function == B_VAR || function == B_STD;
     double (*x)[LANES] = (double (*)[LANES])work;
     const int all = !(rule->has_nodata || rule->masked || rule->ignores_nan);
-    KEY count[LANES] = {0}, best[LANES];
-    for (int t = 0; t < taps; t++) {
-        OF_KEY(one_bits)(rows[t], code);
-        if (spread && r.fold) to_doubles_of(code)(x[t], rows[t], LANES, 0);
-        if (spread && r.fold && all)
-            EACH_LANE count[i]++;
-        else
-            OF_KEY(mark)(rows[t], there[t], count, &r);
-    }
-    EACH_LANE to->count[i] = count[i];
+    KEY count[LANES], best[LANES];
+    if (code == BOOL || (spread && r.fold))
+        for (int t = 0; t < taps; t++) {
+            OF_KEY(one_bits)(rows[t], code);
+            if (spread && r.fold) to_doubles_of(code)(x[t], rows[t], LANES, 0);
+        }
+    if (spread && r.fold && all)
+        EACH_LANE count[i] = (KEY)taps;
+    else
+        OF_KEY(mark)(rows, there, count, taps, &r);
+    OF_KEY(set_counts)(to->count, count, all ? taps : 0);
     if (function == B_COUNT) {
         memcpy(to->bits, to->count, sizeof(to->bits));
-    } else if (function == B_MAX || function == B_MIN) {
+    } else if (function <= B_MODE) {
+        int rest = 1; /* (rows of large segments are equal) */
         memcpy(best, rows[0], sizeof(best));
-        for (int t = 1; t < taps; t++) OF_KEY(row_max)(best, rows[t]);
-        OF_KEY(restore)(to->bits, best, n, &r);
-    } else if (function == B_MODE) {
-        OF_KEY(sort_columns)(rows, taps);
-        OF_KEY(longest_runs)(best, rows, count, taps);
-        OF_KEY(restore)(to->bits, best, n, &r);
+        if (function == B_MODE) {
+            while (rest < taps && !memcmp(rows[rest], rows[0], (size_t)n * sizeof(KEY))) rest++;
+            if (rest < taps) {
+                OF_KEY(sort_columns)(rows, taps);
+                OF_KEY(longest_runs)(best, rows, count, taps);
+            }
+        } else
+            for (; rest < taps; rest++) OF_KEY(row_max)(best, rows[rest]);
+        OF_KEY(set_elements)(to, best, count, rule, &r);
+        return;
     } else if (function == B_MEDIAN) {
+        KEY of_lane[3][LANES];
+        const KEY *middle[] = {rows[(taps - 1) / 2], rows[taps / 2], rows[taps - 1]};
         OF_KEY(sort_columns)(rows, taps);
-        for (int i = 0; i < n; i++) {
+        for (int i = 0; i < n && !all; i++) {
             int there_i = count[i] ? count[i] : 1;
-            OF_KEY(set_middle)(to, i, rows[(there_i - 1) / 2][i], rows[there_i / 2][i],
-                               rows[there_i - 1][i], rule, &r);
+            of_lane[0][i] = rows[(there_i - 1) / 2][i];
+            of_lane[1][i] = rows[there_i / 2][i];
+            of_lane[2][i] = rows[there_i - 1][i];
         }
-        if (!r.fold) {
-            OF_KEY(set_sums)(to, to->by, n, &r);
-            set_quotients(to, rule, n, KEY_BITS < 64);
+        for (int k = 0; k < 3 && !all; k++) middle[k] = of_lane[k];
+        if (OF_KEY(set_middle)(to, best, middle[0], middle[1], middle[2], n, rule, &r)) {
+            OF_KEY(set_elements)(to, best, count, rule, &r);
+            return;
         }
     } else if (spread) {
         if (!r.fold) OF_KEY(set_doubles)(x, rows, there, taps);
@@ -241,17 +297,40 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
         EACH_LANE to->by[i] = function == B_MEAN ? to->count[i] : 1;
         set_quotients(to, rule, n, KEY_BITS < 64);
     }
+    choose_results(to, rule);
+}
+
+/* Append the labels of n sorted columns as lists. */
+static NOINLINE void OF_KEY(list_columns)(label_lists_t *to, const void *sorted,
+                                          const int64_t *count, int n) {
+    const KEY(*rows)[LANES] = (const KEY(*)[LANES])sorted;
+    ptrdiff_t kept = to->kept, *ends = to->ends + to->lists;
+    int64_t *restrict keys = to->keys;
+    int32_t *restrict counts = to->counts;
+    for (int i = 0; i < n; ends[i++] = kept) {
+        const int taps = (int)count[i];
+        if (taps && rows[0][i] == rows[taps - 1][i]) {
+            keys[kept] = rows[0][i], counts[kept++] = taps;
+            continue;
+        }
+        for (int t = 1, before = 0; t <= taps; t++) { /* (there is one row more) */
+            const int last = (t == taps) | (rows[t - 1][i] != rows[t][i]);
+            keys[kept] = rows[t - 1][i], counts[kept] = t - before;
+            kept += last; /* (no branches: they would be mispredicted) */
+            before += (t - before) & -last;
+        }
+    }
+    to->kept = kept, to->lists += n;
 }
 
 static ptrdiff_t OF_KEY(append)(void *list, void *elements, uint8_t *there, int n,
                                 const block_rule_t *rule) {
-    KEY *row = (KEY *)elements, *to = (KEY *)list, count[LANES] = {0};
+    KEY *row = (KEY *)elements, *to = (KEY *)list, count[LANES];
     const key_rule_t r = OF_KEY(key_rule)(rule);
     ptrdiff_t kept = 0;
     OF_KEY(one_bits)(row, (int)rule->code);
-    OF_KEY(mark)(row, there, count, &r);
-    if (!r.all_there)
-        for (int i = 0; i < n; i++) kept += count[i];
+    OF_KEY(mark)((KEY(*)[LANES])row, (uint8_t(*)[LANES])there, count, 1, &r);
+    for (int i = 0; i < n; i++) kept += count[i];
     if (kept == n || r.all_there) {
         memcpy(to, row, (size_t)n * sizeof(KEY));
         return n;
@@ -336,10 +415,9 @@ static void OF_KEY(list_spread)(block_lanes_t *to, const KEY *keys, double *x, p
             set_variance(to->bits, f64_of_bits(to->bits[0]), 1, rule);
     } else {
         for (ptrdiff_t i = 0; i < n; i++) {
-            uint64_t bits;
             if (r->fold) {
                 KEY element = keys[i];
-                OF_KEY(restore)(&bits, &element, 1, r);
+                element = OF_KEY(element)(element, 0, (KEY)r->fold, 0);
                 to_doubles_of((int)rule->code)(&x[i], &element, 1, 0);
             } else
                 x[i] = OF_KEY(key_difference)(keys[i], keys[0]);
@@ -360,7 +438,7 @@ static void OF_KEY(list)(block_lanes_t *to, void *elements, void *work, ptrdiff_
     if (!n && function != B_SUM) return; /* (the result is missing) */
     if (function == B_MAX || function == B_MIN) {
         for (ptrdiff_t i = 1; i < n; i++) best = keys[i] > best ? keys[i] : best;
-        OF_KEY(restore)(to->bits, &best, 1, &r);
+        to->bits[0] = (uint64_t)OF_KEY(element)(best, (KEY)r.flip, (KEY)r.fold, (KEY)r.inverted);
     } else if (function == B_MODE) {
         if (!OF_KEY(tally)(&best, keys, n)) {
             ptrdiff_t longest = 0, start = 0;
@@ -370,14 +448,13 @@ static void OF_KEY(list)(block_lanes_t *to, void *elements, void *work, ptrdiff_
                 if (i - start + 1 > longest) longest = i - start + 1, best = keys[i];
             }
         }
-        OF_KEY(restore)(to->bits, &best, 1, &r);
+        to->bits[0] = (uint64_t)OF_KEY(element)(best, (KEY)r.flip, (KEY)r.fold, (KEY)r.inverted);
     } else if (function == B_MEDIAN) {
+        KEY means[LANES], middle[3][LANES] = {0};
         keys = OF_KEY(sort_list)(keys, (KEY *)work, n);
-        OF_KEY(set_middle)(to, 0, keys[(n - 1) / 2], keys[n / 2], keys[n - 1], rule, &r);
-        if (!r.fold) {
-            OF_KEY(set_sums)(to, to->by, 1, &r);
-            set_quotients(to, rule, 1, 0);
-        }
+        middle[0][0] = keys[(n - 1) / 2], middle[1][0] = keys[n / 2], middle[2][0] = keys[n - 1];
+        if (OF_KEY(set_middle)(to, means, middle[0], middle[1], middle[2], 1, rule, &r))
+            to->bits[0] = (uint64_t)OF_KEY(element)(means[0], (KEY)r.flip, 0, 0);
     } else if (function == B_VAR || function == B_STD) {
         OF_KEY(list_spread)(to, keys, (double *)work, n, rule, &r);
     } else {
@@ -417,5 +494,6 @@ static VECTORISED int OF_KEY(fill)(void *restrict to, const void *restrict from,
 #include "block_folds.h"
 #undef KEY_TOP
 #undef KEY_MOST
+#undef KEY_FOLD
 #undef KEY_BITS
 #undef KEY

@@ -17,13 +17,15 @@
 enum { LANES = 64, MOST_TAPS = 64 }; /* MOST_TAPS: of blocks in columns; fits int8_t */
 enum { MOST_SLOT_BITS = 11 }; /* of a table of keys, which stays in the first-level cache */
 
-/* Compilers that unroll such loops make three times the code. */
+/* Lanes share nothing. Compilers that ask at run time whether they do, or that unroll such loops,
+ * make three times the code. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define ROLLED _Pragma("GCC unroll 1")
+#define EACH_LANE ROLLED _Pragma("GCC ivdep") for (int i = 0; i < LANES; i++)
 #else
 #define ROLLED
+#define EACH_LANE for (int i = 0; i < LANES; i++)
 #endif
-#define EACH_LANE ROLLED for (int i = 0; i < LANES; i++)
 
 /* In the order of FUNCTIONS (fastpool/_planning/blocks.py). */
 enum block_function { B_MAX, B_MIN, B_MODE, B_MEDIAN, B_MEAN, B_SUM, B_VAR, B_STD, B_COUNT };
@@ -52,7 +54,19 @@ typedef struct {
     int64_t high[LANES], low[LANES], by[LANES], count[LANES];
     double x[LANES];
     uint64_t bits[LANES]; /* of results */
+    uint64_t row[LANES];  /* results, as elements of their type */
 } block_lanes_t;
+
+/* Lists of different labels, one after the other, and how many elements have each. */
+typedef struct {
+    int64_t *keys;
+    int32_t *counts;
+    ptrdiff_t kept;  /* labels */
+    ptrdiff_t *ends; /* of each list; before the first one is 0 */
+    ptrdiff_t lists;
+    uint32_t *slots; /* a table of the labels of one list */
+    int stopped;     /* are there no lists of what follows? */
+} label_lists_t;
 
 /* Elements in a row, of which some are missing. */
 typedef struct {
@@ -430,6 +444,42 @@ static uint64_t exact_variance(uint64_t n, uint64_t sum, twice_t squares, uint64
     return result == F32 ? f32_bits((float)variance) : f64_bits(variance);
 }
 
+#define BY_BYTES(bytes, name, ...)                                                                \
+    ((bytes) == 1   ? name##_8(__VA_ARGS__)                                                       \
+     : (bytes) == 2 ? name##_16(__VA_ARGS__)                                                      \
+     : (bytes) == 4 ? name##_32(__VA_ARGS__)                                                      \
+                    : name##_64(__VA_ARGS__))
+
+/* ---- results ---- */
+
+#define DEFINE_RESULTS(L)                                                                         \
+    static VECTORISED void choose_results_##L(block_lanes_t *restrict to, int64_t need,           \
+                                              uint64_t missing) {                                 \
+        uint##L##_t *restrict row = (uint##L##_t *)to->row;                                       \
+        EACH_LANE to->bits[i] = to->count[i] < need ? missing : to->bits[i];                      \
+        EACH_LANE row[i] = (uint##L##_t)to->bits[i];                                              \
+    }                                                                                             \
+    static NOINLINE void store_row_##L(char *y, ptrdiff_t step, const ptrdiff_t *places,          \
+                                       ptrdiff_t n, const void *results) {                        \
+        const uint##L##_t *row = (const uint##L##_t *)results;                                    \
+        if (places)                                                                               \
+            for (ptrdiff_t i = 0; i < n; i++) *(uint##L##_t *)(y + places[i]) = row[i];           \
+        else if (step == L / 8)                                                                   \
+            memcpy(y, row, (size_t)n * (L / 8));                                                  \
+        else                                                                                      \
+            for (ptrdiff_t i = 0; i < n; i++) *(uint##L##_t *)(y + i * step) = row[i];            \
+    }
+DEFINE_RESULTS(8) DEFINE_RESULTS(16) DEFINE_RESULTS(32) DEFINE_RESULTS(64)
+
+/* Make elements of the bits of results, or of what stands for those that are missing. */
+static void choose_results(block_lanes_t *to, const block_rule_t *rule) {
+    BY_BYTES(dtype_bytes[rule->result], choose_results, to, rule->need, (uint64_t)rule->missing);
+}
+
+/* Store the first n results of a row, `step` bytes apart, or at `places` unless that is NULL. */
+#define store_row(y, step, places, n, row, bytes)                                                 \
+    BY_BYTES(bytes, store_row, y, step, places, n, row)
+
 /* ---- rows of outputs that are folded: block_folds.h ---- */
 
 /* The outputs from i on, a vector at a time. The last one may overlap that before it. */
@@ -487,11 +537,6 @@ INLINE vec_i32 fold_results(vec_u32 sums, vec_u32 numbers, const block_folds_t *
 #define KEY int64_t
 #include "block_keys.h"
 
-#define BY_BYTES(bytes, name, ...)                                                                \
-    ((bytes) == 1   ? name##_8(__VA_ARGS__)                                                       \
-     : (bytes) == 2 ? name##_16(__VA_ARGS__)                                                      \
-     : (bytes) == 4 ? name##_32(__VA_ARGS__)                                                      \
-                    : name##_64(__VA_ARGS__))
 #define gather(to, from, step, n, bytes) BY_BYTES(bytes, gather, to, from, step, n)
 #define gather_lanes(to, from, places, n, bytes) BY_BYTES(bytes, gather_lanes, to, from, places, n)
 #define split(rows, from, width, n, bytes) BY_BYTES(bytes, split, rows, from, width, n)
@@ -525,6 +570,50 @@ static void fold_blocks(const block_folds_t *a) {
         BY_BYTES(dtype_bytes[a->rule->code], fold_sums, a);
 }
 
+/* Append the lists of n columns that reduce_columns has sorted. */
+static void list_columns(label_lists_t *to, const void *rows, const block_lanes_t *lanes, int n,
+                         const block_rule_t *rule) {
+    BY_BYTES(dtype_bytes[rule->code], list_columns, to, rows, lanes->count, n);
+}
+
+/* Append the sum of the lists at some places. Set the mode and the count of its elements. */
+static NOINLINE void merge_lists(label_lists_t *to, block_lanes_t *lanes, int lane,
+                                 const label_lists_t *from, const ptrdiff_t *places, ptrdiff_t n,
+                                 const block_rule_t *rule) {
+    ptrdiff_t most = 0, total = 0, labels = 0;
+    int64_t *restrict keys = to->keys + to->kept, winner = 0;
+    int32_t *restrict counts = to->counts + to->kept;
+    uint32_t kept = 0, *restrict slots = to->slots;
+    const ptrdiff_t *ends = from->ends;
+    int bits = 4;
+    for (ptrdiff_t i = 0; i < n; i++) labels += ends[places[i]] - ends[places[i] - 1];
+    while ((ptrdiff_t)1 << bits < 2 * labels) bits++;
+    memset(slots, 0, sizeof(*slots) << bits);
+    for (ptrdiff_t i = 0; i < n; i++)
+        for (ptrdiff_t k = ends[places[i] - 1]; k < ends[places[i]]; k++) {
+            const int64_t key = from->keys[k];
+            size_t at = (size_t)((uint64_t)key * 0x9e3779b97f4a7c15 >> (64 - bits));
+            while (slots[at] && keys[slots[at] - 1] != key)
+                at = (at + 1) & (((size_t)1 << bits) - 1);
+            const uint32_t is_new = !slots[at], place = slots[at] - 1 + (-is_new & (kept + 1));
+            slots[at] = place + 1; /* (no branches: they would be mispredicted) */
+            keys[kept] = key, counts[kept] = 0;
+            counts[place] += from->counts[k];
+            kept += is_new;
+        }
+    for (uint32_t k = 0; k < kept; k++) {
+        total += counts[k];
+        if (counts[k] > most || (counts[k] == most && keys[k] < winner))
+            most = counts[k], winner = keys[k];
+    }
+    if (is_unsigned_code((int)rule->code))
+        winner ^= (int64_t)((uint64_t)1 << (dtype_bytes[rule->code] * 8 - 1));
+    lanes->bits[lane] = (uint64_t)winner;
+    lanes->count[lane] = total;
+    to->kept += kept;
+    to->ends[to->lists++] = to->kept;
+}
+
 /* ---- elements, with a filler where one is missing ---- */
 
 static void fill_missing(fill_t *f, ptrdiff_t at, ptrdiff_t n) {
@@ -553,30 +642,5 @@ static void fill_missing(fill_t *f, ptrdiff_t at, ptrdiff_t n) {
     }
     if (wild) __atomic_store_n(&f->wild, 1, __ATOMIC_RELAXED);
 }
-
-/* ---- results ---- */
-
-static VECTORISED void choose_results(block_lanes_t *to, const block_rule_t *rule) {
-    const int64_t need = rule->need;
-    const uint64_t missing = (uint64_t)rule->missing;
-    EACH_LANE to->bits[i] = to->count[i] < need ? missing : to->bits[i];
-}
-#define DEFINE_STORE_ROW(L)                                                                     \
-    static VECTORISED void store_row_##L(char *y, ptrdiff_t step, const ptrdiff_t *places,      \
-                                           ptrdiff_t n, const uint64_t *bits) {                   \
-        uint##L##_t row[LANES];                                                                   \
-        EACH_LANE row[i] = (uint##L##_t)bits[i];                                                  \
-        if (places)                                                                               \
-            for (ptrdiff_t i = 0; i < n; i++) *(uint##L##_t *)(y + places[i]) = row[i];           \
-        else if (step == L / 8)                                                                   \
-            memcpy(y, row, (size_t)n * (L / 8));                                                  \
-        else                                                                                      \
-            for (ptrdiff_t i = 0; i < n; i++) *(uint##L##_t *)(y + i * step) = row[i];            \
-    }
-DEFINE_STORE_ROW(8) DEFINE_STORE_ROW(16) DEFINE_STORE_ROW(32) DEFINE_STORE_ROW(64)
-
-/* Store the first n of LANES results, `step` bytes apart, or at `places` unless that is NULL. */
-#define store_row(y, step, places, n, bits, bytes)                                              \
-    BY_BYTES(bytes, store_row, y, step, places, n, bits)
 
 #endif
