@@ -92,6 +92,7 @@ class SumWork(NamedTuple):
     line: int  # elements of such a row, at most
     tall: int  # elements of parts that rows of tall windows share
     byte_rows: bool  # do rows of bytes enter and leave sums?
+    shorts: bool  # are these sums added along rows?
     long_rows: int  # rows of sums whose columns are added at once
     whole: bool  # have planes one window each?
     signals: bool  # are these planes one row of neighbours?
@@ -231,6 +232,7 @@ def make_sum_work(plan, moves=True):
         line=sizes.line,
         tall=sizes.tall,
         byte_rows=sizes.byte_rows,
+        shorts=sizes.shorts,
         long_rows=sizes.long_rows,
         whole=sizes.one_window,
         signals=sizes.signals,

@@ -23,7 +23,8 @@ WHOLE_PLANES = 64  # planes of one window at a time
 PLANES_AT_ONCE = 8  # of these, halves included: 512x60x60 float32 350 -> 250 us
 WHOLE_ELEMENTS = 2048  # of planes that are converted as one run
 BYTE_LANES = 32  # of the longest vector of sums of bytes
-MOST_BYTE_ROWS = 128  # taps of such a sum, if another one overlaps it (convert.h)
+MOST_BYTE_ROWS = 128  # taps of such a sum, if another one overlaps it (byte_sums.h)
+MOST_SHORTS = 8  # columns of such sums that are added at once; others as four or eight and the rest
 MOST_IN_FLOATS = 1 << 15  # bytes whose sums are exact in float32, 128 more each
 MOST_LEAF = 7  # taps of a tree that stays in registers (pairwise.h)
 
@@ -41,11 +42,12 @@ class Sizes(NamedTuple):
     line: int
     tall: int
     byte_rows: bool
+    shorts: bool
     long_rows: int
     signals: bool
 
 
-NO_PASSES = Sizes(0, 0, 1, False, False, 0, 0, 0, 0, False, 0, False)
+NO_PASSES = Sizes(0, 0, 1, False, False, 0, 0, 0, 0, False, False, 0, False)
 
 
 def are_signals(plan, windows):
@@ -98,10 +100,13 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     line = -(-under * channels // lanes) * lanes
     if in_place or signals or few or lines * line * item > MOST_LINES:
         lines = 0
-    byte_rows = _takes_bytes(plan, windows, one_window, item)
+    shorts = item == 4 and not walks and _takes_shorts(windows, channels)
+    byte_rows = _takes_bytes(plan, windows, one_window) and (
+        shorts or item == 8 or rows.kernel > MOST_LEAF
+    )
     if byte_rows:
         block_rows, lines = min(tile_rows, long_rows), 0
-        tall = -(-under * (6 * channels + 2 * BYTE_LANES) // 8)  # (shorts, and a row of floats)
+        tall = under * channels + 2 * BYTE_LANES  # (shorts, and a row of floats)
     return Sizes(
         span=span,
         pitch=pitch,
@@ -113,19 +118,31 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
         line=line,
         tall=tall,
         byte_rows=byte_rows,
+        shorts=byte_rows and shorts,
         long_rows=long_rows,
         signals=signals,
     )
 
 
-def _takes_bytes(plan, windows, one_window, item):
+def _takes_bytes(plan, windows, one_window):
     """Are windows of bytes added row by row, and those that overlap from one to the next?"""
     *leads, rows, _ = windows
     if plan.dtype not in ("int8", "uint8") or one_window or rows.dilation > 1:
         return False
-    if any(lead.kernel > 1 for lead in leads) or (item == 4 and rows.kernel <= MOST_LEAF):
+    if any(lead.kernel > 1 for lead in leads):
         return False
     return rows.kernel <= MOST_BYTE_ROWS or (rows.out == 1 and rows.kernel < MOST_IN_FLOATS)
+
+
+def _takes_shorts(windows, channels):
+    """May sums of bytes down columns be added along rows before they are floats?"""
+    *_, rows, cols = windows
+    if rows.kernel > MOST_BYTE_ROWS or (cols.stride == 2 and channels > 1) or cols.stride > 2:
+        return False
+    if cols.stride == 2 and rows.kernel * cols.kernel > MOST_BYTE_ROWS:
+        return False
+    some = 1 if cols.kernel <= MOST_SHORTS else 4 if cols.kernel <= 4 * MOST_SHORTS else 8
+    return some * rows.kernel <= MOST_BYTE_ROWS and cols.kernel <= 8 * MOST_SHORTS
 
 
 def _tall(rows, most, tile_rows, width, item):

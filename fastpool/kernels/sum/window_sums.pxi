@@ -25,8 +25,10 @@ cdef struct Passes:                     # what the planes of a tile have in comm
     bint one_run                        # are rows neighbours, which become lines as one?
     bint converts                       # all rows under some rows of windows become lines, once
     bint tall                           # tall_windows.pxi
-    bint bytes                          # rows enter and leave sums (tall_windows.pxi)
+    bint bytes                          # rows enter and leave sums (byte_rows.pxi)
+    bint shorts                         # these are added along rows
     const char *kept                    # the plane whose sums are kept, and their rows: of bytes
+    const int16_t *sums
     Py_ssize_t lo, hi
     bint pixels                         # squares.pxi
 
@@ -75,6 +77,7 @@ cdef void begin_passes(Passes *t, const Block *b, part_t *part, int word,
                                         or a.tall > 0)
     t.pixels = False
     t.bytes, t.kept = a.byte_rows and t.flat, NULL
+    t.shorts = t.bytes and a.shorts and trees.col == n
     t.tall = a.tall > 0 and ((trees.direct and t.flat) or t.converts)
     begin_trees(&t.down, n, a.pitch, tag)   # (a copy of all axes would take 0.1 us)
     t.down.cols, t.down.zeros = cols, trees.zeros
@@ -86,7 +89,7 @@ cdef void begin_passes(Passes *t, const Block *b, part_t *part, int word,
     t.left = 0
     fill(<acc_t *>trees.zeros, a.pitch, <acc_t>0)
     if not a.walks:
-        t.left = round_up(tile.left * n, lanes)     # (the first column is where vectors begin)
+        t.left = round_up(tile.left * n, VEC_BYTES // 2)    # (the first column is where vectors begin)
     t.has_margins = a.walks
 
 
@@ -208,26 +211,26 @@ cdef void add_down_lines(acc_t *bands, Passes *t, const char *src, const Block *
              b, row, stop)
 
 
-cdef void clear_margins(acc_t *band, Passes *t, const Block *b) noexcept nogil:
-    """Set what bands have of padding, at both ends, to 0."""
+cdef void clear_margins(char *band, Passes *t, const Block *b, Py_ssize_t size) noexcept nogil:
+    """Set what bands have of padding, at both ends, to 0. Their elements have `size` bytes."""
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t n = tile.channels, width = (tile.col_hi - tile.col_lo) * n, r
-    cdef Py_ssize_t right = (tile.span - tile.left) * n - width + VEC_BYTES // sizeof(acc_t)
+    cdef Py_ssize_t right = ((tile.span - tile.left) * n - width) * size + VEC_BYTES
     for r in range(imin(b.average.block_rows, tile.rows)):
-        if t.left:
-            fill(band, t.left, <acc_t>0)
-        fill(band + t.left + width, right, <acc_t>0)
-        band += b.average.band
+        memset(band, 0, t.left * size)
+        memset(band + (t.left + width) * size, 0, right)
+        band += b.average.band * size
     t.has_margins = True
 
 
 cdef void sum_down(acc_t *bands, Passes *t, const char *src, const Block *b, Py_ssize_t row,
                    Py_ssize_t stop) noexcept nogil:
     """Set the sums down the columns of some rows of windows. `src` begins the plane of the tile."""
+    cdef Py_ssize_t size = sizeof(int16_t) if t.shorts else sizeof(acc_t)
     if not t.has_margins:
-        clear_margins(bands, t, b)
+        clear_margins(<char *>bands, t, b, size)
     if t.bytes:
-        add_down_bytes(<char *>(bands + t.left), t, src, b, row, stop, sizeof(acc_t) == 8)
+        add_down_bytes(<char *>bands + t.left * size, t, src, b, row, stop, size)
     elif t.converts:
         add_down_lines(bands + t.left, t, src, b, row, stop)
     else:
