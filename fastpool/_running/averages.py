@@ -92,7 +92,7 @@ class SumWork(NamedTuple):
     line: int  # elements of such a row, at most
     tall: int  # elements of parts that rows of tall windows share
     byte_rows: bool  # do rows of bytes enter and leave sums?
-    shorts: bool  # are these sums added along rows?
+    shorts: int  # columns of these that are added before they are floats
     long_rows: int  # rows of sums whose columns are added at once
     whole: bool  # have planes one window each?
     signals: bool  # are these planes one row of neighbours?

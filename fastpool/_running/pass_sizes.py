@@ -24,7 +24,8 @@ PLANES_AT_ONCE = 8  # of these, halves included: 512x60x60 float32 350 -> 250 us
 WHOLE_ELEMENTS = 2048  # of planes that are converted as one run
 BYTE_LANES = 32  # of the longest vector of sums of bytes
 MOST_BYTE_ROWS = 128  # taps of such a sum, if another one overlaps it (byte_sums.h)
-MOST_SHORTS = 8  # columns of such sums that are added at once; others as four or eight and the rest
+MOST_BYTE_TAPS = 255  # of such a sum, along rows too
+MOST_SHORTS = 8  # columns of such sums that are added at once
 MOST_IN_FLOATS = 1 << 15  # bytes whose sums are exact in float32, 128 more each
 MOST_LEAF = 7  # taps of a tree that stays in registers (pairwise.h)
 
@@ -42,12 +43,12 @@ class Sizes(NamedTuple):
     line: int
     tall: int
     byte_rows: bool
-    shorts: bool
+    shorts: int
     long_rows: int
     signals: bool
 
 
-NO_PASSES = Sizes(0, 0, 1, False, False, 0, 0, 0, 0, False, False, 0, False)
+NO_PASSES = Sizes(0, 0, 1, False, False, 0, 0, 0, 0, False, 0, 0, False)
 
 
 def are_signals(plan, windows):
@@ -100,7 +101,7 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     line = -(-under * channels // lanes) * lanes
     if in_place or signals or few or lines * line * item > MOST_LINES:
         lines = 0
-    shorts = item == 4 and not walks and _takes_shorts(windows, channels)
+    shorts = 0 if item == 8 or walks else _shorts(rows, cols, channels)
     byte_rows = _takes_bytes(plan, windows, one_window) and (
         shorts or item == 8 or rows.kernel > MOST_LEAF
     )
@@ -118,7 +119,7 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
         line=line,
         tall=tall,
         byte_rows=byte_rows,
-        shorts=byte_rows and shorts,
+        shorts=shorts if byte_rows else 0,
         long_rows=long_rows,
         signals=signals,
     )
@@ -134,15 +135,17 @@ def _takes_bytes(plan, windows, one_window):
     return rows.kernel <= MOST_BYTE_ROWS or (rows.out == 1 and rows.kernel < MOST_IN_FLOATS)
 
 
-def _takes_shorts(windows, channels):
-    """May sums of bytes down columns be added along rows before they are floats?"""
-    *_, rows, cols = windows
-    if rows.kernel > MOST_BYTE_ROWS or (cols.stride == 2 and channels > 1) or cols.stride > 2:
-        return False
-    if cols.stride == 2 and rows.kernel * cols.kernel > MOST_BYTE_ROWS:
-        return False
-    some = 1 if cols.kernel <= MOST_SHORTS else 4 if cols.kernel <= 4 * MOST_SHORTS else 8
-    return some * rows.kernel <= MOST_BYTE_ROWS and cols.kernel <= 8 * MOST_SHORTS
+def _shorts(rows, cols, channels):
+    """Return how many columns of sums of bytes are added before they are floats, or 0."""
+    taps = rows.kernel * cols.kernel
+    if cols.stride > 2 or (cols.stride == 2 and (channels > 1 or taps > MOST_BYTE_TAPS)):
+        return 0
+    if cols.kernel <= MOST_SHORTS:
+        return cols.kernel if rows.kernel <= MOST_BYTE_ROWS else 0
+    some = range(3, min(MOST_SHORTS, MOST_BYTE_TAPS // rows.kernel) + 1)
+    # (Each output adds `n` columns, then as many sums, and the rest.)
+    some = min(some, key=lambda n: n + cols.kernel // n + cols.kernel % n, default=0)
+    return some if cols.kernel <= MOST_SHORTS**2 else 0
 
 
 def _tall(rows, most, tile_rows, width, item):

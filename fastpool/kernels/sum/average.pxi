@@ -69,7 +69,7 @@ cdef struct Average:                    # an average pooling, ready to run
     Py_ssize_t parts, lines, line       # elements of trees; rows that are converted at once, of one
     Py_ssize_t tall                     # elements of parts that neighbours share (tall_windows.pxi)
     Py_ssize_t byte_rows                # do rows of bytes enter and leave sums (byte_rows.pxi)?
-    Py_ssize_t shorts                   # are these sums added along rows?
+    Py_ssize_t shorts                   # columns of these that are added before they are floats
     Py_ssize_t long_rows                # rows of sums whose columns are added at once
     Py_ssize_t whole                    # has each plane one window?
     Py_ssize_t signals                  # are these one row of neighbours?

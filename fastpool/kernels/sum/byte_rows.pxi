@@ -61,15 +61,15 @@ cdef void set_taps_along(along_t *d, const Passes *t, const Block *b,
                          Py_ssize_t rows) noexcept nogil:
     """Set the taps of rows of windows: of many neighbours, sums of some are made here."""
     cdef const Window *w = &b.average.frame.problem.cols
-    cdef Py_ssize_t n = b.tile.channels, step = w.dilation * n, some = 1, odd
+    cdef Py_ssize_t n = b.tile.channels, step = w.dilation * n, some = b.average.shorts, odd
     cdef int16_t *band = <int16_t *>doubles(b.average, b.scratch, COLUMNS)
     cdef int16_t *parts = <int16_t *>doubles(b.average, b.scratch, SPLIT)
     band += t.left - b.tile.left * n
     d.rows, d.pitch, d.stride = rows, b.average.band, <int>w.stride
+    d.kept = -1 if b.average.frame.problem.code == I8 else 0xffff
     d.taps[0] = d.taps[1] = band
     d.count[0], d.count[1], d.step[0], d.step[1] = 0, w.kernel, step, step
-    if w.kernel > MOST_SHORTS:
-        some = 8 if w.kernel > 4 * MOST_SHORTS else 4
+    if w.kernel > some:
         d.count[1], d.to, d.to_pitch = some, parts, d.pitch
         d.n = (b.tile.span - (some - 1) * w.dilation) * n
         shorts_along(d)
@@ -118,5 +118,5 @@ cdef bint average_bytes(const View *y, const Passes *t, const Block *b, const Pa
     if divides:
         return True
     d.to, d.n, d.to_pitch = sums, tile.cols * n, tile.cols * n
-    floats_along(&d, taps > MOST_BYTE_ROWS)
+    floats_along(&d, taps > MOST_BYTE_TAPS)
     return False

@@ -77,7 +77,7 @@ cdef void begin_passes(Passes *t, const Block *b, part_t *part, int word,
                                         or a.tall > 0)
     t.pixels = False
     t.bytes, t.kept = a.byte_rows and t.flat, NULL
-    t.shorts = t.bytes and a.shorts and trees.col == n
+    t.shorts = t.bytes and a.shorts > 0 and trees.col == n
     t.tall = a.tall > 0 and ((trees.direct and t.flat) or t.converts)
     begin_trees(&t.down, n, a.pitch, tag)   # (a copy of all axes would take 0.1 us)
     t.down.cols, t.down.zeros = cols, trees.zeros

@@ -6,8 +6,8 @@
 #include "folds.h"
 #include "quick_quotients.h"
 
-enum { MOST_BYTE_ROWS = 128 }; /* that a sum holds beside its sign */
-enum { MOST_BYTE_TAPS = 255 }; /* that a sum without a sign holds, and half of as many */
+enum { MOST_BYTE_ROWS = 128 }; /* that a sum holds beside a sign */
+enum { MOST_BYTE_TAPS = 255 }; /* that a sum holds that has a sign only if bytes have */
 enum { SHORTS = VEC_BYTES / 2 };
 typedef VECTOR(uint8_t, VEC_BYTES / 2) half_u8;
 INLINE vec_i16 widened(half_u8 v) {
@@ -70,7 +70,6 @@ static VECTORISED void shorts_to_floats(float *to, const int16_t *from, ptrdiff_
 
 /* ---- sums along rows ---- */
 
-enum { MOST_SHORTS = 8 }; /* taps that are added at once */
 /* The taps of an output are two groups, each of neighbours that are `step` apart. */
 typedef struct {
     const int16_t *taps[2];
@@ -80,6 +79,7 @@ typedef struct {
     void *to;
     int divisor, times, shift, ties, add; /* of means: see byte_quotients */
     uint8_t flip;
+    int kept; /* bits of sums, if these are extended by their signs */
 } along_t;
 
 INLINE void add_shorts(const along_t *a, ptrdiff_t i, vec_u16 *sums, const int count) {
@@ -122,9 +122,15 @@ static void shorts_along(const along_t *a) {
 
 /* As floats. Of `wide` sums 16 bits hold only the taps. */
 INLINE vec_i32 half_widened(const int16_t *p) {
+#if VEC_BYTES == 64
+    return (vec_i32)_mm512_cvtepi16_epi32(LOAD_LANES(p));
+#elif VEC_BYTES == 32
+    return (vec_i32)_mm256_cvtepi16_epi32(LOAD_LANES(p));
+#else
     shorts_t v;
     memcpy(&v, p, sizeof v);
     return __builtin_convertvector(v, vec_i32);
+#endif
 }
 INLINE void floats_of_row(const along_t *a, const int stride, const int wide) {
     const int part = a->n < SHORTS;
@@ -136,14 +142,16 @@ INLINE void floats_of_row(const along_t *a, const int stride, const int wide) {
             for (int g = 0; g < 2; g++) {
                 const int16_t *p = a->taps[g] + i;
                 for (ptrdiff_t t = a->count[g]; t > 0; t--, p += a->step[g])
-                    low += half_widened(p), high += half_widened(p + SHORTS / 2);
+                    low += half_widened(p) & a->kept,
+                        high += half_widened(p + SHORTS / 2) & a->kept;
             }
         } else {
             vec_u16 sums[1];
             int16_t lanes[SHORTS];
             strided_sums(a, i, sums, 1, stride);
             vec_store(lanes, (vec_t)sums[0]);
-            low = half_widened(lanes), high = half_widened(lanes + SHORTS / 2);
+            low = half_widened(lanes) & a->kept;
+            high = half_widened(lanes + SHORTS / 2) & a->kept;
         }
         floats[0] = __builtin_convertvector(low, vec_f32);
         floats[1] = __builtin_convertvector(high, vec_f32);

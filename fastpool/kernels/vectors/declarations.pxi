@@ -291,7 +291,7 @@ cdef extern from "kernels/vectors/squares.h" nogil:
     void pixels_f64_of_f32(const squares_t *)
 
 cdef extern from "kernels/vectors/byte_sums.h" nogil:
-    enum: MOST_BYTE_ROWS, MOST_BYTE_TAPS, MOST_SHORTS
+    enum: MOST_BYTE_ROWS, MOST_BYTE_TAPS
     ctypedef struct bytes_t:
         int16_t *to
         const int16_t *before
@@ -304,7 +304,7 @@ cdef extern from "kernels/vectors/byte_sums.h" nogil:
         Py_ssize_t count[2]
         Py_ssize_t step[2]
         Py_ssize_t rows, n, pitch, to_pitch
-        int stride
+        int stride, kept
         void *to
     void add_bytes(const bytes_t *)
     void shorts_to_floats(float *, const int16_t *, Py_ssize_t, bint)
