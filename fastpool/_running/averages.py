@@ -54,6 +54,8 @@ FEW_BYTES = 16 << 10
 TASK_BYTES = 64 << 10
 # Of planes of one window, whose columns are added next to one another: 64x56x56 34 -> 24 us.
 ONE_WINDOW_BYTES = 256 << 10
+# What kernels put into the padding of columns (byte_rows.pxi repeats it).
+BORDERS = (None, "nearest", "reflect", "mirror", "wrap")
 
 
 class SumWork(NamedTuple):
@@ -93,6 +95,7 @@ class SumWork(NamedTuple):
     tall: int  # elements of parts that rows of tall windows share
     byte_rows: bool  # do rows of bytes enter and leave sums?
     shorts: int  # columns of these that are added before they are floats
+    border: int  # what stands next to rows (`BORDERS`)
     long_rows: int  # rows of sums whose columns are added at once
     whole: bool  # have planes one window each?
     signals: bool  # are these planes one row of neighbours?
@@ -127,13 +130,14 @@ def interleaves(windows, nbytes, plan):
     return cols.out * nbytes <= (SHORT_ROW if cols.stride <= 2 else LONGER_ROW)
 
 
-def _arranged(plan, in_order, channels_last, moves):
+def _arranged(plan, in_order, channels_last, moves, border):
     """Return windows, places of axes and counts, as the kernels take them: leads, rows, columns.
 
     `moves` says whether the columns may be another axis than the last one, which is contiguous.
     With `in_order` the order of additions depends on all taps and on the order of axes.
     """
-    windows = list(map(whole_window if plan.numerics == "pairwise" else trimmed, plan.axes))
+    all_taps = plan.numerics == "pairwise" or border is not None
+    windows = list(map(whole_window if all_taps else trimmed, plan.axes))
     axes = list(plan.spatial)
     counted = plan.counted or (None,) * len(windows)
     counts = [1.0] * len(windows)
@@ -166,16 +170,17 @@ def _arranged(plan, in_order, channels_last, moves):
     return windows, axes, counts
 
 
-def make_sum_work(plan, moves=True):
+def make_sum_work(plan, moves=True, border=None):
     """Return the work of a plan.
 
-    With `moves`, arrays are contiguous along the last spatial axis of more than one element.
+    With `moves`, arrays are contiguous along the last spatial axis of more than one element. A
+    `Border` stands in the padding of columns (`fills_columns`).
     """
     channels_last = plan.channels_last and plan.channels > 1
     floats = is_float(plan.dtype)
     sequential = plan.numerics == "sequential" and floats
     pairwise = plan.numerics == "pairwise" and floats
-    windows, axes, counts = _arranged(plan, sequential or pairwise, channels_last, moves)
+    windows, axes, counts = _arranged(plan, sequential or pairwise, channels_last, moves, border)
     *leads, rows, cols = windows
     lead_taps = tuple(map(most_taps, leads))
     taps = math.prod(map(most_taps, windows))
@@ -233,6 +238,7 @@ def make_sum_work(plan, moves=True):
         tall=sizes.tall,
         byte_rows=sizes.byte_rows,
         shorts=sizes.shorts,
+        border=0 if border is None else BORDERS.index(border.mode),
         long_rows=sizes.long_rows,
         whole=sizes.one_window,
         signals=sizes.signals,
@@ -242,6 +248,26 @@ def make_sum_work(plan, moves=True):
         terms=float(taps),
         nbytes=work_bytes(plan),
         effort=max(work_bytes(plan), math.prod(plan.output_shape) * taps if sequential else 0),
+    )
+
+
+def fills_columns(plan, border):
+    """Can the kernels fill the padding of the last axis, at a stride of 1?
+
+    They do where sums of bytes down the columns have it in one tile.
+    """
+    axis = plan.axes[-1]
+    if border.mode not in BORDERS or axis.stride != 1 or plan.result_dtype != plan.dtype:
+        return False
+    if plan.dtype not in ("int8", "uint8") or axis.span(axis.output) != sum(
+        (axis.begin, axis.size, border.end)
+    ):
+        return False
+    work = make_sum_work(plan, True, border)
+    return (
+        work.shorts > 0
+        and work.tile[1] == axis.output
+        and (work.spatial_axes[-1] == plan.spatial[-1])
     )
 
 

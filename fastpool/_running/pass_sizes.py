@@ -22,9 +22,8 @@ BLOCK_COLUMNS = 128  # of these that are added at once (whole_planes.pxi repeats
 WHOLE_PLANES = 64  # planes of one window at a time
 PLANES_AT_ONCE = 8  # of these, halves included: 512x60x60 float32 350 -> 250 us
 WHOLE_ELEMENTS = 2048  # of planes that are converted as one run
-BYTE_LANES = 32  # of the longest vector of sums of bytes
-MOST_BYTE_ROWS = 128  # taps of such a sum, if another one overlaps it (byte_sums.h)
-MOST_BYTE_TAPS = 255  # of such a sum, along rows too
+MOST_BYTE_ROWS = 128  # taps of a sum of small integers, if another one overlaps it (byte_sums.h)
+MOST_BYTE_TAPS = 255  # of a sum of bytes, along rows too
 MOST_SHORTS = 8  # columns of such sums that are added at once
 MOST_IN_FLOATS = 1 << 15  # bytes whose sums are exact in float32, 128 more each
 MOST_LEAF = 7  # taps of a tree that stays in registers (pairwise.h)
@@ -101,13 +100,11 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     line = -(-under * channels // lanes) * lanes
     if in_place or signals or few or lines * line * item > MOST_LINES:
         lines = 0
-    shorts = 0 if item == 8 or walks else _shorts(rows, cols, channels)
-    byte_rows = _takes_bytes(plan, windows, one_window) and (
-        shorts or item == 8 or rows.kernel > MOST_LEAF
-    )
+    shorts = 0 if item == 8 or walks or one_window else _shorts(plan, rows, cols, channels)
+    byte_rows = not one_window and _takes_bytes(plan, windows, shorts, item)
     if byte_rows:
         block_rows, lines = min(tile_rows, long_rows), 0
-        tall = under * channels + 2 * BYTE_LANES  # (shorts, and a row of floats)
+        tall = 2 * under * channels + 2 * LINE_BYTES  # (sums, and two rows of floats)
     return Sizes(
         span=span,
         pitch=pitch,
@@ -125,20 +122,24 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     )
 
 
-def _takes_bytes(plan, windows, one_window):
-    """Are windows of bytes added row by row, and those that overlap from one to the next?"""
+def _takes_bytes(plan, windows, shorts, item):
+    """Are windows of small integers added row by row, and those that overlap one by the other?"""
     *leads, rows, _ = windows
-    if plan.dtype not in ("int8", "uint8") or one_window or rows.dilation > 1:
+    if plan.dtype not in ("int8", "uint8", "int16", "uint16") or rows.dilation > 1:
         return False
     if any(lead.kernel > 1 for lead in leads):
         return False
-    return rows.kernel <= MOST_BYTE_ROWS or (rows.out == 1 and rows.kernel < MOST_IN_FLOATS)
+    if not shorts and rows.kernel <= MOST_LEAF and (item == 4 or ITEMSIZE[plan.dtype] == 2):
+        if rows.places or rows.kernel <= 2 * rows.stride + 2:
+            return False  # (rows that enter and leave are hardly fewer)
+    if rows.kernel <= MOST_BYTE_ROWS:
+        return True
+    return rows.out == 1 and rows.kernel < MOST_IN_FLOATS and ITEMSIZE[plan.dtype] == 1
 
 
-def _shorts(rows, cols, channels):
+def _shorts(plan, rows, cols, channels):
     """Return how many columns of sums of bytes are added before they are floats, or 0."""
-    taps = rows.kernel * cols.kernel
-    if cols.stride > 2 or (cols.stride == 2 and (channels > 1 or taps > MOST_BYTE_TAPS)):
+    if ITEMSIZE[plan.dtype] > 1 or cols.stride > 1:
         return 0
     if cols.kernel <= MOST_SHORTS:
         return cols.kernel if rows.kernel <= MOST_BYTE_ROWS else 0

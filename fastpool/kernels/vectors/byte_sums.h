@@ -1,5 +1,6 @@
-/* Sums of bytes whose windows overlap, in 16 bits. Rows enter and leave the sums down columns. These
- * are added along rows, where means of few taps take one multiplication more. */
+/* Sums of small integers whose windows overlap, in lanes of twice their bits. Rows enter and leave
+ * the sums down columns. Those of bytes are added along rows, where means of few taps take one
+ * multiplication more. */
 #ifndef FASTPOOL_BYTE_SUMS_H
 #define FASTPOOL_BYTE_SUMS_H
 
@@ -9,63 +10,82 @@
 enum { MOST_BYTE_ROWS = 128 }; /* that a sum holds beside a sign */
 enum { MOST_BYTE_TAPS = 255 }; /* that a sum holds that has a sign only if bytes have */
 enum { SHORTS = VEC_BYTES / 2 };
-typedef VECTOR(uint8_t, VEC_BYTES / 2) half_u8;
-INLINE vec_i16 widened(half_u8 v) {
-#if VEC_BYTES == 64
-    return (vec_i16)_mm512_cvtepu8_epi16((__m256i)v);
-#elif VEC_BYTES == 32
-    return (vec_i16)_mm256_cvtepu8_epi16((__m128i)v);
-#else
-    return __builtin_convertvector(v, vec_i16);
-#endif
-}
 
 /* ---- n sums down columns, with room for a vector ---- */
 
 typedef struct {
-    int16_t *to;
-    const int16_t *before;     /* sums of the row before; NULL if sums begin */
-    const char *enter, *leave; /* rows of bytes */
+    void *to;
+    const void *before;        /* sums of the row before; NULL if sums begin */
+    const char *enter, *leave; /* rows of elements */
     ptrdiff_t entering, leaving, pitch, n;
-    uint8_t flip; /* of signed bytes: 128 */
+    int flip; /* of elements with a sign: its bit */
 } bytes_t;
 
-INLINE vec_i16 bytes_at(const bytes_t *a, const char *p) {
-    half_u8 bytes;
-    if (a->n < SHORTS) {
-        const vec_t some = vec_load_part(p, (size_t)a->n);
-        memcpy(&bytes, &some, sizeof bytes);
-    } else
-        memcpy(&bytes, p, sizeof bytes);
-    return widened(bytes ^ ((half_u8){0} + a->flip));
-}
-INLINE vec_i16 add_some_bytes(const bytes_t *a, ptrdiff_t i, ptrdiff_t entering,
-                              ptrdiff_t leaving) {
-    vec_i16 v = a->before ? (vec_i16)vec_load(a->before + i) : (vec_i16){0};
-    v -= (int16_t)((entering - leaving) * a->flip);
-    for (ptrdiff_t r = 0; r < entering; r++) v += bytes_at(a, a->enter + r * a->pitch + i);
-    for (ptrdiff_t r = 0; r < leaving; r++) v -= bytes_at(a, a->leave + r * a->pitch + i);
-    return v;
-}
-INLINE void add_rows_of_bytes(const bytes_t *a, ptrdiff_t entering, ptrdiff_t leaving) {
-    const ptrdiff_t last = a->n < SHORTS ? 0 : a->n - SHORTS;
-    const vec_i16 tail = add_some_bytes(a, last, entering, leaving); /* (`to` may be `before`) */
-    for (ptrdiff_t i = 0; i < last; i += SHORTS)
-        vec_store(a->to + i, (vec_t)add_some_bytes(a, i, entering, leaving));
-    vec_store(a->to + last, (vec_t)tail);
-}
-static void add_bytes(const bytes_t *a) {
-    if (a->entering == 1 && a->leaving == 1)
-        add_rows_of_bytes(a, 1, 1);
-    else if (a->entering == 3 && a->leaving == 0)
-        add_rows_of_bytes(a, 3, 0);
-    else
-        add_rows_of_bytes(a, a->entering, a->leaving);
-}
+typedef VECTOR(uint8_t, VEC_BYTES / 2) half_u8;
+typedef VECTOR(uint16_t, VEC_BYTES / 2) half_u16;
+#if VEC_BYTES == 64
+#define WIDENED_u8(v) (vec_i16)_mm512_cvtepu8_epi16((__m256i)(v))
+#define WIDENED_u16(v) (vec_i32)_mm512_cvtepu16_epi32((__m256i)(v))
+#elif VEC_BYTES == 32
+#define WIDENED_u8(v) (vec_i16)_mm256_cvtepu8_epi16((__m128i)(v))
+#define WIDENED_u16(v) (vec_i32)_mm256_cvtepu16_epi32((__m128i)(v))
+#else
+#define WIDENED_u8(v) __builtin_convertvector(v, vec_i16)
+#define WIDENED_u16(v) __builtin_convertvector(v, vec_i32)
+#endif
+#define DEFINE_ADD_ROWS(type, sum, T, S)                                                          \
+    INLINE vec_##sum widened_##type(const bytes_t *a, const T *p) {                               \
+        half_##type v;                                                                            \
+        if (a->n < VEC_BYTES / (ptrdiff_t)sizeof(S)) {                                            \
+            const vec_t some = vec_load_part(p, (size_t)a->n * sizeof(T));                        \
+            memcpy(&v, &some, sizeof v);                                                          \
+        } else                                                                                    \
+            memcpy(&v, p, sizeof v);                                                              \
+        return WIDENED_##type(v ^ ((half_##type){0} + (T)a->flip));                               \
+    }                                                                                             \
+    INLINE vec_##sum sums_of_##type(const bytes_t *a, ptrdiff_t i, ptrdiff_t entering,            \
+                                    ptrdiff_t leaving) {                                          \
+        const ptrdiff_t pitch = a->pitch;                                                         \
+        vec_##sum v = a->before ? (vec_##sum)vec_load((const S *)a->before + i) : (vec_##sum){0}; \
+        v -= (S)((entering - leaving) * a->flip);                                                 \
+        for (ptrdiff_t r = 0; r < entering; r++)                                                  \
+            v += widened_##type(a, (const T *)(a->enter + r * pitch) + i);                        \
+        for (ptrdiff_t r = 0; r < leaving; r++)                                                   \
+            v -= widened_##type(a, (const T *)(a->leave + r * pitch) + i);                        \
+        return v;                                                                                 \
+    }                                                                                             \
+    INLINE void add_rows_by_##type(const bytes_t *a, ptrdiff_t entering, ptrdiff_t leaving) {     \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(S);                                 \
+        const ptrdiff_t last = a->n < lanes ? 0 : a->n - lanes;                                   \
+        /* (first, because `to` may be `before`) */                                               \
+        const vec_##sum tail = sums_of_##type(a, last, entering, leaving);                        \
+        for (ptrdiff_t i = 0; i < last; i += lanes)                                               \
+            vec_store((S *)a->to + i, (vec_t)sums_of_##type(a, i, entering, leaving));            \
+        vec_store((S *)a->to + last, (vec_t)tail);                                                \
+    }                                                                                             \
+    static void add_rows_of_##type(const bytes_t *a) {                                            \
+        if (a->entering == 1 && a->leaving == 1)                                                  \
+            add_rows_by_##type(a, 1, 1);                                                          \
+        else if (a->entering == 2 && a->leaving == 0)                                             \
+            add_rows_by_##type(a, 2, 0);                                                          \
+        else                                                                                      \
+            add_rows_by_##type(a, a->entering, a->leaving);                                       \
+    }
+DEFINE_ADD_ROWS(u8, i16, uint8_t, int16_t)
+DEFINE_ADD_ROWS(u16, i32, uint16_t, int32_t)
 
-/* Set n floats, or add to them. */
-static VECTORISED void shorts_to_floats(float *to, const int16_t *from, ptrdiff_t n, int add) {
-    for (ptrdiff_t i = 0; i < n; i++) to[i] = (add ? to[i] : 0) + (float)from[i];
+static VECTORISED void floats_of_i32(float *to, const int32_t *from, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i++) to[i] = (float)from[i];
+}
+/* Add rows of integers of one or two bytes, and set `floats` to the sums if it is not NULL. */
+static void add_bytes(const bytes_t *a, float *floats, int bytes) {
+    if (bytes == 1) {
+        add_rows_of_u8(a);
+        if (floats) to_floats_i16(floats, a->to, a->n, -1);
+    } else {
+        add_rows_of_u16(a);
+        if (floats) floats_of_i32(floats, (const int32_t *)a->to, a->n);
+    }
 }
 
 /* ---- sums along rows ---- */
@@ -75,158 +95,146 @@ typedef struct {
     const int16_t *taps[2];
     ptrdiff_t count[2], step[2];
     ptrdiff_t rows, n, pitch, to_pitch; /* pitches in elements */
-    int stride;                         /* of outputs: 1 or 2 */
     void *to;
-    int divisor, times, shift, ties, add; /* of means: see byte_quotients */
-    uint8_t flip;
     int kept; /* bits of sums, if these are extended by their signs */
+    /* Means: (sum + add) * times >> 16 >> shift. It is rounded to even: if it is odd, and `divisor`
+     * times it is sum + add, the mean is 1 less. */
+    const uint16_t *times, *add, *divisor; /* of each output of a row, or of all */
+    int shift, one, ties;                  /* of all? rounded to even? */
+    uint8_t flip;
 } along_t;
 
-INLINE void add_shorts(const along_t *a, ptrdiff_t i, vec_u16 *sums, const int count) {
+INLINE void add_shorts(const along_t *a, ptrdiff_t at, vec_u16 *sums, const int count) {
     for (int j = 0; j < count; j++) sums[j] = (vec_u16){0};
     for (int g = 0; g < 2; g++) {
-        const int16_t *p = a->taps[g] + i;
+        const int16_t *p = a->taps[g] + at;
         for (ptrdiff_t t = a->count[g]; t > 0; t--, p += a->step[g])
             for (int j = 0; j < count; j++) sums[j] += (vec_u16)vec_load(p + j * SHORTS);
     }
 }
-INLINE void strided_sums(const along_t *a, ptrdiff_t i, vec_u16 *sums, const int count,
-                         const int stride) {
-    vec_u16 all[8];
-    if (stride == 1) {
-        add_shorts(a, i, sums, count);
-        return;
-    }
-    add_shorts(a, 2 * i, all, 2 * count);
-    for (int j = 0; j < count; j++)
-        sums[j] = (vec_u16)LOW_HALVES(all[2 * j], all[2 * j + 1], (uint16_t *)0);
-}
-INLINE along_t row_along(const along_t *a, ptrdiff_t r, ptrdiff_t size) {
-    along_t row = *a;
-    for (int g = 0; g < 2; g++) row.taps[g] += r * a->pitch;
-    row.to = (char *)a->to + r * a->to_pitch * size;
-    return row;
-}
 
-/* As sums, with room for a vector. */
+/* As sums, with room for four vectors. */
 static void shorts_along(const along_t *a) {
     for (ptrdiff_t r = 0; r < a->rows; r++) {
-        const along_t row = row_along(a, r, 2);
+        int16_t *to = (int16_t *)a->to + r * a->to_pitch;
         vec_u16 sums[4];
         for (ptrdiff_t i = 0; i < a->n; i += 4 * SHORTS) {
-            add_shorts(&row, i, sums, 4);
-            for (int j = 0; j < 4; j++) vec_store((int16_t *)row.to + i + j * SHORTS, (vec_t)sums[j]);
+            add_shorts(a, r * a->pitch + i, sums, 4);
+            for (int j = 0; j < 4; j++) vec_store(to + i + j * SHORTS, (vec_t)sums[j]);
         }
     }
 }
 
-/* As floats. Of `wide` sums 16 bits hold only the taps. */
+/* As floats. */
 INLINE vec_i32 half_widened(const int16_t *p) {
-#if VEC_BYTES == 64
-    return (vec_i32)_mm512_cvtepi16_epi32(LOAD_LANES(p));
-#elif VEC_BYTES == 32
-    return (vec_i32)_mm256_cvtepi16_epi32(LOAD_LANES(p));
-#else
     shorts_t v;
     memcpy(&v, p, sizeof v);
+#if VEC_BYTES == 64
+    return (vec_i32)_mm512_cvtepi16_epi32((__m256i)v);
+#elif VEC_BYTES == 32
+    return (vec_i32)_mm256_cvtepi16_epi32((__m128i)v);
+#else
     return __builtin_convertvector(v, vec_i32);
 #endif
 }
-INLINE void floats_of_row(const along_t *a, const int stride, const int wide) {
-    const int part = a->n < SHORTS;
-    for (ptrdiff_t i = 0; i < a->n; i += SHORTS) {
-        vec_i32 low = {0}, high = {0};
-        vec_f32 floats[2];
-        if (!part && i + SHORTS > a->n) i = a->n - SHORTS;
-        if (wide) {
-            for (int g = 0; g < 2; g++) {
-                const int16_t *p = a->taps[g] + i;
-                for (ptrdiff_t t = a->count[g]; t > 0; t--, p += a->step[g])
-                    low += half_widened(p) & a->kept,
-                        high += half_widened(p + SHORTS / 2) & a->kept;
-            }
-        } else {
-            vec_u16 sums[1];
-            int16_t lanes[SHORTS];
-            strided_sums(a, i, sums, 1, stride);
-            vec_store(lanes, (vec_t)sums[0]);
-            low = half_widened(lanes) & a->kept;
-            high = half_widened(lanes + SHORTS / 2) & a->kept;
-        }
-        floats[0] = __builtin_convertvector(low, vec_f32);
-        floats[1] = __builtin_convertvector(high, vec_f32);
-        for (int j = 0; j < 2; j++) {
-            const ptrdiff_t left = a->n - i - j * SHORTS / 2;
-            float *to = (float *)a->to + i + j * SHORTS / 2;
-            if (left < SHORTS / 2)
-                vec_store_part(to, (vec_t)floats[j], left < 0 ? 0 : (size_t)left * 4);
-            else
-                vec_store(to, (vec_t)floats[j]);
-        }
-    }
-}
-static void floats_along(const along_t *a, int wide) {
+static void floats_along(const along_t *a) {
+    const ptrdiff_t lanes = SHORTS / 2;
     for (ptrdiff_t r = 0; r < a->rows; r++) {
-        const along_t row = row_along(a, r, 4);
-        if (wide)
-            floats_of_row(&row, 1, 1);
-        else if (a->stride == 1)
-            floats_of_row(&row, 1, 0);
-        else
-            floats_of_row(&row, 2, 0);
+        float *to = (float *)a->to + r * a->to_pitch;
+        for (ptrdiff_t i = 0; i < a->n; i += 2 * lanes) {
+            vec_i32 both[2] = {{0}, {0}};
+            if (a->n >= 2 * lanes && i > a->n - 2 * lanes) i = a->n - 2 * lanes;
+            for (int g = 0; g < 2; g++) {
+                const int16_t *p = a->taps[g] + r * a->pitch + i;
+                for (ptrdiff_t t = a->count[g]; t > 0; t--, p += a->step[g])
+                    for (int j = 0; j < 2; j++) both[j] += half_widened(p + j * lanes) & a->kept;
+            }
+            for (int j = 0; j < 2; j++) {
+                const vec_t floats = (vec_t)__builtin_convertvector(both[j], vec_f32);
+                const ptrdiff_t left = a->n - i - j * lanes;
+                if (left >= lanes)
+                    vec_store(to + i + j * lanes, floats);
+                else if (left > 0)
+                    vec_store_part(to + i + j * lanes, floats, (size_t)left * 4);
+            }
+        }
     }
 }
 
 /* As means. */
-INLINE vec_u16 high_product(vec_u16 a, uint16_t b) {
-    const vec_u16 v = (vec_u16){0} + b;
+INLINE vec_u16 high_product(vec_u16 a, vec_u16 b) {
 #if VEC_BYTES == 64
-    return (vec_u16)_mm512_mulhi_epu16((__m512i)a, (__m512i)v);
+    return (vec_u16)_mm512_mulhi_epu16((__m512i)a, (__m512i)b);
 #elif VEC_BYTES == 32
-    return (vec_u16)_mm256_mulhi_epu16((__m256i)a, (__m256i)v);
+    return (vec_u16)_mm256_mulhi_epu16((__m256i)a, (__m256i)b);
 #elif defined(__SSE2__)
-    return (vec_u16)_mm_mulhi_epu16((__m128i)a, (__m128i)v);
+    return (vec_u16)_mm_mulhi_epu16((__m128i)a, (__m128i)b);
 #else
-    const vec_u32 low = ((vec_u32)a & 0xffff) * b >> 16, high = ((vec_u32)a >> 16) * b;
-    return (vec_u16)(low | (high & 0xffff0000));
+    const vec_u32 low = ((vec_u32)a & 0xffff) * ((vec_u32)b & 0xffff) >> 16;
+    return (vec_u16)(low | (((vec_u32)a >> 16) * ((vec_u32)b >> 16) & 0xffff0000));
 #endif
 }
-/* Set how sums of at most `divisor` bytes are divided. Return whether no quotient can be wrong:
- * those by 2**(16 + shift) / times are larger, by less than 1 / divisor. */
-static int set_byte_divisor(along_t *a, double by, int is_signed, int rounding) {
-    const int divisor = by >= 2 && by <= MOST_BYTE_TAPS ? (int)by : 0;
-    const int half = rounding <= HALF_AWAY ? divisor / 2 : 0;
-    if (!divisor || (is_signed && (rounding == HALF_AWAY || rounding == TRUNC))) return 0;
-    a->shift = 0;
-    while (2 << a->shift < divisor) a->shift++;
-    a->times = ((1 << (16 + a->shift)) - 1) / divisor + 1;
-    a->divisor = divisor, a->ties = rounding == HALF_EVEN && divisor % 2 == 0;
-    a->add = half + 128 * divisor * is_signed, a->flip = is_signed ? 128 : 0;
-    return 256 * divisor * (a->times * divisor - (1 << (16 + a->shift))) < 1 << (16 + a->shift);
+/* Set how sums of at most `divisor` bytes are divided: by `by` times the count of each of some
+ * columns of n outputs, or all by `by` if there are no counts. `to` gets three numbers of each
+ * output, `pitch` apart. Return whether no quotient can be wrong: unrounded, those by times /
+ * 2**(16 + shift) are too large by less than 1 / divisor. */
+static int set_byte_divisors(along_t *a, uint16_t *to, ptrdiff_t pitch, double by,
+                             const double *counts, ptrdiff_t columns, ptrdiff_t n, int is_signed,
+                             int rounding) {
+    double least = by * (counts ? counts[0] : 1), most = least;
+    int divisor = 0, unit, times = 0, add = 0;
+    a->one = !counts, a->flip = is_signed ? 128 : 0;
+    a->ties = a->shift = 0;
+    if (a->one) columns = 1, n = SHORTS;
+    for (ptrdiff_t c = 1; c < columns; c++) {
+        least = by * counts[c] < least ? by * counts[c] : least;
+        most = by * counts[c] > most ? by * counts[c] : most;
+    }
+    if (!(least >= 2 && most <= MOST_BYTE_TAPS)) return 0;
+    if (is_signed && (rounding == HALF_AWAY || rounding == TRUNC)) return 0;
+    while (2 << a->shift < least) a->shift++;
+    unit = 1 << (16 + a->shift);
+    for (ptrdiff_t c = 0; c < columns; c++) {
+        const int next = (int)(by * (counts ? counts[c] : 1));
+        const int even = rounding == HALF_EVEN && next % 2 == 0;
+        if (next != divisor) {
+            divisor = next, times = (unit - 1) / divisor + 1;
+            add = (rounding <= HALF_AWAY ? divisor / 2 : 0) + 128 * divisor * is_signed;
+            if (256 * divisor * (times * divisor - unit) >= unit) return 0;
+            a->ties |= even;
+        }
+        for (ptrdiff_t j = 0; j < n; j++, to++) {
+            to[0] = (uint16_t)times, to[pitch] = (uint16_t)add;
+            to[2 * pitch] = (uint16_t)(even ? divisor : 0);
+        }
+    }
+    return 1;
 }
-INLINE vec_u16 byte_quotients(const along_t *a, vec_u16 sums, const int ties) {
-    const vec_u16 x = sums + (uint16_t)a->add;
-    vec_u16 q = high_product(x, (uint16_t)a->times) >> a->shift;
-    if (ties) q -= (vec_u16)(q * (uint16_t)a->divisor == x) & q & 1;
+INLINE vec_u16 byte_quotients(const along_t *a, ptrdiff_t i, vec_u16 sums, const int ties) {
+    const ptrdiff_t each = a->one ? 0 : -1;
+    const vec_u16 x = sums + (vec_u16)vec_load(a->add + (i & each));
+    vec_u16 q = high_product(x, (vec_u16)vec_load(a->times + (i & each))) >> a->shift;
+    if (ties) q -= (vec_u16)(q * (vec_u16)vec_load(a->divisor + (i & each)) == x) & q & 1;
     return q;
 }
-INLINE void means_of_row(const along_t *a, const int stride, const int ties) {
-    const ptrdiff_t n = a->n;
+INLINE void means_of_row(const along_t *a, ptrdiff_t r, const int ties) {
+    const ptrdiff_t n = a->n, from = r * a->pitch;
     const vec_t flip = (vec_t)((vec_u8){0} + a->flip);
-    uint8_t *y = (uint8_t *)a->to;
+    uint8_t *y = (uint8_t *)a->to + r * a->to_pitch;
     vec_u16 sums[4];
     ptrdiff_t i = 0;
 #define MEANS_AT(j)                                                                               \
-    (flip ^ LOW_HALVES(byte_quotients(a, sums[j], ties), byte_quotients(a, sums[j + 1], ties),    \
+    (flip ^ LOW_HALVES(byte_quotients(a, i + (j) * SHORTS, sums[j], ties),                        \
+                       byte_quotients(a, i + ((j) + 1) * SHORTS, sums[(j) + 1], ties),            \
                        (uint8_t *)0))
     for (; i + 2 * VEC_BYTES <= n; i += 2 * VEC_BYTES) {
-        strided_sums(a, i, sums, 4, stride);
+        add_shorts(a, from + i, sums, 4);
         vec_store(y + i, MEANS_AT(0));
         vec_store(y + i + VEC_BYTES, MEANS_AT(2));
     }
     for (; i < n; i += VEC_BYTES) {
         if (n >= VEC_BYTES && i + VEC_BYTES > n) i = n - VEC_BYTES;
-        strided_sums(a, i, sums, 2, stride);
+        add_shorts(a, from + i, sums, 2);
         if (n < VEC_BYTES)
             vec_store_part(y, MEANS_AT(0), (size_t)n);
         else
@@ -234,15 +242,11 @@ INLINE void means_of_row(const along_t *a, const int stride, const int ties) {
     }
 }
 static void means_along(const along_t *a) {
-    for (ptrdiff_t r = 0; r < a->rows; r++) {
-        const along_t row = row_along(a, r, 1);
-        if (a->stride == 1 && !a->ties)
-            means_of_row(&row, 1, 0);
-        else if (a->stride == 1)
-            means_of_row(&row, 1, 1);
+    for (ptrdiff_t r = 0; r < a->rows; r++)
+        if (a->ties)
+            means_of_row(a, r, 1);
         else
-            means_of_row(&row, 2, a->ties);
-    }
+            means_of_row(a, r, 0);
 }
 
 #endif

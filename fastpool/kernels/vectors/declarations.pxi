@@ -293,25 +293,28 @@ cdef extern from "kernels/vectors/squares.h" nogil:
 cdef extern from "kernels/vectors/byte_sums.h" nogil:
     enum: MOST_BYTE_ROWS, MOST_BYTE_TAPS
     ctypedef struct bytes_t:
-        int16_t *to
-        const int16_t *before
+        void *to
+        const void *before
         const char *enter
         const char *leave
         Py_ssize_t entering, leaving, pitch, n
-        uint8_t flip
+        int flip
     ctypedef struct along_t:
         const int16_t *taps[2]
         Py_ssize_t count[2]
         Py_ssize_t step[2]
         Py_ssize_t rows, n, pitch, to_pitch
-        int stride, kept
+        int kept
         void *to
-    void add_bytes(const bytes_t *)
-    void shorts_to_floats(float *, const int16_t *, Py_ssize_t, bint)
+        const uint16_t *times
+        const uint16_t *add
+        const uint16_t *divisor
+    void add_bytes(const bytes_t *, float *, int)
     void shorts_along(const along_t *)
-    void floats_along(const along_t *, bint)
+    void floats_along(const along_t *)
     void means_along(const along_t *)
-    bint set_byte_divisor(along_t *, double, bint, int)
+    bint set_byte_divisors(along_t *, uint16_t *, Py_ssize_t, double, const double *, Py_ssize_t,
+                           Py_ssize_t, bint, int)
 
 cdef extern from "kernels/vectors/folds.h" nogil:
     enum:
