@@ -140,6 +140,8 @@ def _arranged(plan, in_order, channels_last, moves, border):
     windows = list(map(whole_window if all_taps else trimmed, plan.axes))
     axes = list(plan.spatial)
     counted = plan.counted or (None,) * len(windows)
+    if border is not None:
+        counted = (*counted[:-1], None)  # (all of its places count)
     counts = [1.0] * len(windows)
     if plan.divisor is None:
         counts = list(map(counts_of, plan.axes, counted))
@@ -252,23 +254,15 @@ def make_sum_work(plan, moves=True, border=None):
 
 
 def fills_columns(plan, border):
-    """Can the kernels fill the padding of the last axis, at a stride of 1?
-
-    They do where sums of bytes down the columns have it in one tile.
-    """
+    """Do kernels fill the padding of the last axis? They do next to sums of bytes, in one tile."""
     axis = plan.axes[-1]
-    if border.mode not in BORDERS or axis.stride != 1 or plan.result_dtype != plan.dtype:
+    if border.mode not in BORDERS or plan.dtype not in ("int8", "uint8") or axis.stride != 1:
         return False
-    if plan.dtype not in ("int8", "uint8") or axis.span(axis.output) != sum(
-        (axis.begin, axis.size, border.end)
-    ):
+    if axis.begin + axis.size + border.end != axis.span(axis.output):
         return False
     work = make_sum_work(plan, True, border)
-    return (
-        work.shorts > 0
-        and work.tile[1] == axis.output
-        and (work.spatial_axes[-1] == plan.spatial[-1])
-    )
+    one = work.tile[1] == axis.output and work.spatial_axes[-1] == plan.spatial[-1]
+    return one and work.shorts > 0
 
 
 def _interleaved_rows(plan, windows):

@@ -6,8 +6,6 @@ what stands in padding. It is pooled without padding. Kernels fill some rows' pa
 padding, large dilations), `far_borders` takes the whole pooling.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 from .._planning.average_pool import AvgPool
@@ -104,11 +102,8 @@ class Bordered:
             for place, ends in zip(plan.spatial, boxes, strict=True):
                 outputs[place] = slice(*ends)
             self.inner = tile(plain, tuple(outputs))
-            inner, axis = self.inner.plan, plan.axes[-1]
-            if filled and inner.counted is not None:
-                padded = -axis.begin, axis.size + last.end
-                inner = replace(inner, counted=(*inner.counted[:-1], padded))
-            self.inner = self.inner._replace(plan=prepare(inner, *([last] if filled else [])))
+            prepared = prepare(self.inner.plan, *([last] if filled else []))
+            self.inner = self.inner._replace(plan=prepared)
 
     def run(self, pool, x, *into):
         """Pool `x` into arrays of which the last may be None; `pool` is a function of `execute`."""

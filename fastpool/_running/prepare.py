@@ -164,7 +164,7 @@ class PreparedAverage(Prepared):
         plan = self.take_border(dtype, python)
         if plan is None:
             return
-        pooled_once = once(plan) if python else None
+        pooled_once = once(plan) if python and border is None else None
         if pooled_once is not None:
             self.once, self.pooling, self.run = PreparedAverage(pooled_once, dtype), None, _refuse
             return

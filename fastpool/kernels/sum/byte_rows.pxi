@@ -105,9 +105,10 @@ cdef bint average_bytes(const View *y, Passes *t, const Block *b, const Part *pa
         if t.by != by.divisor:
             d.times = <uint16_t *>doubles(a, b.scratch, SPLIT)
             d.add, d.divisor = d.times + a.band, d.times + 2 * a.band
-            divides = set_byte_divisors(d, <uint16_t *>d.times, a.band, by.divisor, by.counts,
-                                        tile.cols, n, p.code == I8, a.rounding)
-            t.by = by.divisor if divides else 0
+            t.by = by.divisor
+            t.divides = set_byte_divisors(d, <uint16_t *>d.times, a.band, by.divisor, by.counts,
+                                          tile.cols, n, p.code == I8, a.rounding)
+        divides = t.divides
         if divides:
             d.rows, d.to = last - r, dst + r * y.row
             means_along(d)

@@ -28,7 +28,8 @@ cdef struct Passes:                     # what the planes of a tile have in comm
     bint bytes                          # rows enter and leave sums (byte_rows.pxi)
     bint shorts                         # these are added along rows
     along_t along
-    double by                           # of the divisors there, or 0
+    double by                           # of the divisors there, or -1
+    bint divides                        # are their quotients right?
     const char *kept                    # the plane whose sums are kept, and their rows
     const char *sums
     Py_ssize_t lo, hi
@@ -81,7 +82,7 @@ cdef void begin_passes(Passes *t, const Block *b, part_t *part, int word,
     t.bytes, t.kept = a.byte_rows and t.flat, NULL
     if b.quantization != NULL and rows.kernel <= MOST_LEAF and a.small_floats:
         t.bytes = False                     # (all of their sums become floats)
-    t.shorts, t.by = t.bytes and a.shorts > 0 and trees.col == n, 0
+    t.shorts, t.by = t.bytes and a.shorts > 0 and trees.col == n, -1
     t.tall = a.tall > 0 and ((trees.direct and t.flat) or t.converts)
     begin_trees(&t.down, n, a.pitch, tag)   # (a copy of all axes would take 0.1 us)
     t.down.cols, t.down.zeros = cols, trees.zeros
