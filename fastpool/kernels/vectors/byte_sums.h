@@ -34,34 +34,31 @@ typedef VECTOR(uint16_t, VEC_BYTES / 2) half_u16;
 #define WIDENED_u16(v) __builtin_convertvector(v, vec_i32)
 #endif
 #define DEFINE_ADD_ROWS(type, sum, T, S)                                                          \
-    INLINE vec_##sum widened_##type(const bytes_t *a, const T *p) {                               \
+    INLINE vec_##sum widened_##type(const void *p, ptrdiff_t n, int flip) {                       \
         half_##type v;                                                                            \
-        if (a->n < VEC_BYTES / (ptrdiff_t)sizeof(S)) {                                            \
-            const vec_t some = vec_load_part(p, (size_t)a->n * sizeof(T));                        \
+        if (n < VEC_BYTES / (ptrdiff_t)sizeof(S)) {                                               \
+            const vec_t some = vec_load_part(p, (size_t)n * sizeof(T));                           \
             memcpy(&v, &some, sizeof v);                                                          \
         } else                                                                                    \
             memcpy(&v, p, sizeof v);                                                              \
-        return WIDENED_##type(v ^ ((half_##type){0} + (T)a->flip));                               \
+        return WIDENED_##type(v ^ ((half_##type){0} + (T)flip));                                  \
     }                                                                                             \
-    INLINE vec_##sum sums_of_##type(const bytes_t *a, ptrdiff_t i, ptrdiff_t entering,            \
-                                    ptrdiff_t leaving) {                                          \
-        const ptrdiff_t pitch = a->pitch;                                                         \
+    INLINE void add_some_##type(const bytes_t *a, ptrdiff_t i, ptrdiff_t n, ptrdiff_t entering,   \
+                                ptrdiff_t leaving) {                                              \
+        const char *enter = a->enter + i * sizeof(T), *leave = a->leave + i * sizeof(T);          \
         vec_##sum v = a->before ? (vec_##sum)vec_load((const S *)a->before + i) : (vec_##sum){0}; \
         v -= (S)((entering - leaving) * a->flip);                                                 \
         for (ptrdiff_t r = 0; r < entering; r++)                                                  \
-            v += widened_##type(a, (const T *)(a->enter + r * pitch) + i);                        \
+            v += widened_##type(enter + r * a->pitch, n, a->flip);                                \
         for (ptrdiff_t r = 0; r < leaving; r++)                                                   \
-            v -= widened_##type(a, (const T *)(a->leave + r * pitch) + i);                        \
-        return v;                                                                                 \
+            v -= widened_##type(leave + r * a->pitch, n, a->flip);                                \
+        vec_store((S *)a->to + i, (vec_t)v);                                                      \
     }                                                                                             \
     INLINE void add_rows_by_##type(const bytes_t *a, ptrdiff_t entering, ptrdiff_t leaving) {     \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(S);                                 \
-        const ptrdiff_t last = a->n < lanes ? 0 : a->n - lanes;                                   \
-        /* (first, because `to` may be `before`) */                                               \
-        const vec_##sum tail = sums_of_##type(a, last, entering, leaving);                        \
-        for (ptrdiff_t i = 0; i < last; i += lanes)                                               \
-            vec_store((S *)a->to + i, (vec_t)sums_of_##type(a, i, entering, leaving));            \
-        vec_store((S *)a->to + last, (vec_t)tail);                                                \
+        ptrdiff_t i = 0;                                                                          \
+        for (; i + lanes <= a->n; i += lanes) add_some_##type(a, i, lanes, entering, leaving);    \
+        if (i < a->n) add_some_##type(a, i, a->n - i, entering, leaving);                         \
     }                                                                                             \
     static void add_rows_of_##type(const bytes_t *a) {                                            \
         if (a->entering == 1 && a->leaving == 1)                                                  \
