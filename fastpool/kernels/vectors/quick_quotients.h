@@ -141,7 +141,8 @@ INLINE __m128i low_halves(__m256i v) { /* of 32-bit integers */
     return _mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_shuffle_epi8(v, low), 0x08));
 }
 INLINE bytes_8 low_bytes(__m256i v) {
-    const __m256i low = _mm256_setr_epi64x(0xc080400, -1, 0xc080400ll << 32, -1);
+    const __m256i low = _mm256_setr_epi64x(
+        (int64_t)0xffffffff0c080400, -1, 0x0c080400ffffffff, -1);
     bytes_8 of;
     v = _mm256_shuffle_epi8(v, low);
     __m128i both = _mm_or_si128(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
