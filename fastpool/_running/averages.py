@@ -210,7 +210,7 @@ def make_sum_work(plan, moves=True, border=None):
         output_shape=plan.output_shape,
         dtype=plan.dtype,
         result=plan.result_dtype,
-        rounding=plan.rounding,
+        rounding=_rounding(plan),
         ignore_nan=plan.nan == "ignore" and floats,
         sequential=sequential,
         pairwise=pairwise,
@@ -251,6 +251,12 @@ def make_sum_work(plan, moves=True, border=None):
         nbytes=work_bytes(plan),
         effort=max(work_bytes(plan), math.prod(plan.output_shape) * taps if sequential else 0),
     )
+
+
+def _rounding(plan):
+    """Return the rule by which means are rounded, the faster one of two if no sum is below 0."""
+    positive = plan.dtype.startswith("uint") and (plan.divisor is None or plan.divisor > 0)
+    return "floor" if positive and plan.rounding == "trunc" else plan.rounding
 
 
 def fills_columns(plan, border):
