@@ -54,6 +54,8 @@ FEW_BYTES = 16 << 10
 TASK_BYTES = 64 << 10
 # Of planes of one window, whose columns are added next to one another: 64x56x56 34 -> 24 us.
 ONE_WINDOW_BYTES = 256 << 10
+# What kernels put into the padding of columns (byte_rows.pxi repeats it).
+BORDERS = (None, "nearest", "reflect", "mirror", "wrap")
 
 
 class SumWork(NamedTuple):
@@ -92,6 +94,8 @@ class SumWork(NamedTuple):
     line: int  # elements of such a row, at most
     tall: int  # elements of parts that rows of tall windows share
     byte_rows: bool  # do rows of bytes enter and leave sums?
+    shorts: int  # columns of these that are added before they are floats
+    border: int  # what stands next to rows (`BORDERS`)
     long_rows: int  # rows of sums whose columns are added at once
     whole: bool  # have planes one window each?
     signals: bool  # are these planes one row of neighbours?
@@ -126,15 +130,18 @@ def interleaves(windows, nbytes, plan):
     return cols.out * nbytes <= (SHORT_ROW if cols.stride <= 2 else LONGER_ROW)
 
 
-def _arranged(plan, in_order, channels_last, moves):
+def _arranged(plan, in_order, channels_last, moves, border):
     """Return windows, places of axes and counts, as the kernels take them: leads, rows, columns.
 
     `moves` says whether the columns may be another axis than the last one, which is contiguous.
     With `in_order` the order of additions depends on all taps and on the order of axes.
     """
-    windows = list(map(whole_window if plan.numerics == "pairwise" else trimmed, plan.axes))
+    all_taps = plan.numerics == "pairwise" or border is not None
+    windows = list(map(whole_window if all_taps else trimmed, plan.axes))
     axes = list(plan.spatial)
     counted = plan.counted or (None,) * len(windows)
+    if border is not None:
+        counted = (*counted[:-1], None)  # (all of its places count)
     counts = [1.0] * len(windows)
     if plan.divisor is None:
         counts = list(map(counts_of, plan.axes, counted))
@@ -165,16 +172,17 @@ def _arranged(plan, in_order, channels_last, moves):
     return windows, axes, counts
 
 
-def make_sum_work(plan, moves=True):
+def make_sum_work(plan, moves=True, border=None):
     """Return the work of a plan.
 
-    With `moves`, arrays are contiguous along the last spatial axis of more than one element.
+    With `moves`, arrays are contiguous along the last spatial axis of more than one element. A
+    `Border` stands in the padding of columns (`fills_columns`).
     """
     channels_last = plan.channels_last and plan.channels > 1
     floats = is_float(plan.dtype)
     sequential = plan.numerics == "sequential" and floats
     pairwise = plan.numerics == "pairwise" and floats
-    windows, axes, counts = _arranged(plan, sequential or pairwise, channels_last, moves)
+    windows, axes, counts = _arranged(plan, sequential or pairwise, channels_last, moves, border)
     *leads, rows, cols = windows
     lead_taps = tuple(map(most_taps, leads))
     taps = math.prod(map(most_taps, windows))
@@ -202,7 +210,7 @@ def make_sum_work(plan, moves=True):
         output_shape=plan.output_shape,
         dtype=plan.dtype,
         result=plan.result_dtype,
-        rounding=plan.rounding,
+        rounding=_rounding(plan),
         ignore_nan=plan.nan == "ignore" and floats,
         sequential=sequential,
         pairwise=pairwise,
@@ -231,6 +239,8 @@ def make_sum_work(plan, moves=True):
         line=sizes.line,
         tall=sizes.tall,
         byte_rows=sizes.byte_rows,
+        shorts=sizes.shorts,
+        border=0 if border is None else BORDERS.index(border.mode),
         long_rows=sizes.long_rows,
         whole=sizes.one_window,
         signals=sizes.signals,
@@ -241,6 +251,24 @@ def make_sum_work(plan, moves=True):
         nbytes=work_bytes(plan),
         effort=max(work_bytes(plan), math.prod(plan.output_shape) * taps if sequential else 0),
     )
+
+
+def _rounding(plan):
+    """Return the rule by which means are rounded, the faster one of two if no sum is below 0."""
+    positive = plan.dtype.startswith("uint") and (plan.divisor is None or plan.divisor > 0)
+    return "floor" if positive and plan.rounding == "trunc" else plan.rounding
+
+
+def fills_columns(plan, border):
+    """Do kernels fill the padding of the last axis? They do next to sums of bytes, in one tile."""
+    axis = plan.axes[-1]
+    if border.mode not in BORDERS or plan.dtype not in ("int8", "uint8") or axis.stride != 1:
+        return False
+    if axis.begin + axis.size + border.end != axis.span(axis.output):
+        return False
+    work = make_sum_work(plan, True, border)
+    one = work.tile[1] == axis.output and work.spatial_axes[-1] == plan.spatial[-1]
+    return one and work.shorts > 0
 
 
 def _interleaved_rows(plan, windows):

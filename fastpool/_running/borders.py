@@ -1,8 +1,9 @@
 """Pool with a border: the windows inside of an array, and strips of outputs at its edges.
 
 A strip reads few elements: those under its windows, in their order, copied into a small array with
-what stands in padding. It is pooled without padding. Where that array would be much larger than the
-axis (long windows, far padding, large dilations), `far_borders` takes the whole pooling.
+what stands in padding. It is pooled without padding. Kernels fill some rows' padding themselves
+(`averages.fills_columns`). Where that array would be much larger than the axis (long windows, far
+padding, large dilations), `far_borders` takes the whole pooling.
 """
 
 import numpy as np
@@ -13,6 +14,7 @@ from .._planning.dtypes import is_float
 from .._planning.indexing import index_base, index_strides
 from .._planning.parts import part, tile
 from .._planning.plan_checks import resolved, state_of
+from .averages import fills_columns
 
 # A strip reads at most so many times the elements and outputs of its axis, and a few more.
 MOST_SHARE, FEW = 4, 256
@@ -77,8 +79,10 @@ class Bordered:
         self.plan, plain = plan, plain_plan(plan)
         boxes = [(0, axis.output) for axis in plan.axes]
         self.parts = []
+        last = plan.borders[-1]
+        filled = bool(within[-1]) and isinstance(plan, AvgPool) and fills_columns(plain, last)
         for i, ends in enumerate(within):
-            if not ends:
+            if not ends or (filled and i == len(within) - 1):
                 continue
             for strip in _strips(plan.axes[i], ends):
                 box = (*boxes[:i], strip, *boxes[i + 1 :])
@@ -98,7 +102,8 @@ class Bordered:
             for place, ends in zip(plan.spatial, boxes, strict=True):
                 outputs[place] = slice(*ends)
             self.inner = tile(plain, tuple(outputs))
-            self.inner = self.inner._replace(plan=prepare(self.inner.plan))
+            prepared = prepare(self.inner.plan, *([last] if filled else []))
+            self.inner = self.inner._replace(plan=prepared)
 
     def run(self, pool, x, *into):
         """Pool `x` into arrays of which the last may be None; `pool` is a function of `execute`."""

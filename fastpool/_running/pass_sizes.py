@@ -22,8 +22,9 @@ BLOCK_COLUMNS = 128  # of these that are added at once (whole_planes.pxi repeats
 WHOLE_PLANES = 64  # planes of one window at a time
 PLANES_AT_ONCE = 8  # of these, halves included: 512x60x60 float32 350 -> 250 us
 WHOLE_ELEMENTS = 2048  # of planes that are converted as one run
-BYTE_LANES = 32  # of the longest vector of sums of bytes
-MOST_BYTE_ROWS = 128  # taps of such a sum, if another one overlaps it (convert.h)
+MOST_BYTE_ROWS = 128  # taps of a sum of small integers, if another one overlaps it (byte_sums.h)
+MOST_BYTE_TAPS = 255  # of a sum of bytes, along rows too
+MOST_SHORTS = 8  # columns of such sums that are added at once
 MOST_IN_FLOATS = 1 << 15  # bytes whose sums are exact in float32, 128 more each
 MOST_LEAF = 7  # taps of a tree that stays in registers (pairwise.h)
 
@@ -41,11 +42,12 @@ class Sizes(NamedTuple):
     line: int
     tall: int
     byte_rows: bool
+    shorts: int
     long_rows: int
     signals: bool
 
 
-NO_PASSES = Sizes(0, 0, 1, False, False, 0, 0, 0, 0, False, 0, False)
+NO_PASSES = Sizes(0, 0, 1, False, False, 0, 0, 0, 0, False, 0, 0, False)
 
 
 def are_signals(plan, windows):
@@ -98,10 +100,11 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     line = -(-under * channels // lanes) * lanes
     if in_place or signals or few or lines * line * item > MOST_LINES:
         lines = 0
-    byte_rows = _takes_bytes(plan, windows, one_window, item)
+    shorts = 0 if item == 8 or walks or one_window else _shorts(plan, rows, cols, channels)
+    byte_rows = not one_window and _takes_bytes(plan, windows, shorts, item)
     if byte_rows:
         block_rows, lines = min(tile_rows, long_rows), 0
-        tall = -(-under * (6 * channels + 2 * BYTE_LANES) // 8)  # (shorts, and a row of floats)
+        tall = 2 * under * channels + 2 * LINE_BYTES  # (sums, and two rows of floats)
     return Sizes(
         span=span,
         pitch=pitch,
@@ -113,19 +116,37 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
         line=line,
         tall=tall,
         byte_rows=byte_rows,
+        shorts=shorts if byte_rows else 0,
         long_rows=long_rows,
         signals=signals,
     )
 
 
-def _takes_bytes(plan, windows, one_window, item):
-    """Are windows of bytes added row by row, and those that overlap from one to the next?"""
+def _takes_bytes(plan, windows, shorts, item):
+    """Are windows of small integers added row by row, and those that overlap one by the other?"""
     *leads, rows, _ = windows
-    if plan.dtype not in ("int8", "uint8") or one_window or rows.dilation > 1:
+    if plan.dtype not in ("int8", "uint8", "int16", "uint16") or rows.dilation > 1:
         return False
-    if any(lead.kernel > 1 for lead in leads) or (item == 4 and rows.kernel <= MOST_LEAF):
+    if any(lead.kernel > 1 for lead in leads):
         return False
-    return rows.kernel <= MOST_BYTE_ROWS or (rows.out == 1 and rows.kernel < MOST_IN_FLOATS)
+    if not shorts and rows.kernel <= MOST_LEAF and (item == 4 or ITEMSIZE[plan.dtype] == 2):
+        if rows.places or rows.kernel <= 2 * rows.stride + 2:
+            return False  # (rows that enter and leave are hardly fewer)
+    if rows.kernel <= MOST_BYTE_ROWS:
+        return True
+    return rows.out == 1 and rows.kernel < MOST_IN_FLOATS and ITEMSIZE[plan.dtype] == 1
+
+
+def _shorts(plan, rows, cols, channels):
+    """Return how many columns of sums of bytes are added before they are floats, or 0."""
+    if ITEMSIZE[plan.dtype] > 1 or cols.stride > 1:
+        return 0
+    if cols.kernel <= MOST_SHORTS:
+        return cols.kernel if rows.kernel <= MOST_BYTE_ROWS else 0
+    some = range(3, min(MOST_SHORTS, MOST_BYTE_TAPS // rows.kernel) + 1)
+    # (Each output adds `n` columns, then as many sums, and the rest.)
+    some = min(some, key=lambda n: n + cols.kernel // n + cols.kernel % n, default=0)
+    return some if cols.kernel <= MOST_SHORTS**2 else 0
 
 
 def _tall(rows, most, tile_rows, width, item):

@@ -114,7 +114,9 @@ class Prepared:
 
             self.bordered = FarBordered(plan)
         else:
-            self.bordered = borders.Bordered(plan, within, lambda part: type(self)(part, dtype))
+            self.bordered = borders.Bordered(
+                plan, within, lambda part, *border: type(self)(part, dtype, True, *border)
+            )
         return None
 
 
@@ -152,8 +154,8 @@ class PreparedPool(Prepared):
 class PreparedAverage(Prepared):
     """What an average pooling plan needs to run on one build."""
 
-    def __init__(self, plan, dtype=None, python=True):
-        """The arguments are those of `PreparedPool`."""
+    def __init__(self, plan, dtype=None, python=True, border=None):
+        """The arguments are those of `PreparedPool`, and what kernels put next to rows."""
         from .averages import make_sum_work  # here, so that importing fastpool stays fast
 
         plan, self.state = checked(AvgPool, plan)
@@ -162,14 +164,14 @@ class PreparedAverage(Prepared):
         plan = self.take_border(dtype, python)
         if plan is None:
             return
-        pooled_once = once(plan) if python else None
+        pooled_once = once(plan) if python and border is None else None
         if pooled_once is not None:
             self.once, self.pooling, self.run = PreparedAverage(pooled_once, dtype), None, _refuse
             return
         plain = plain_dtype(plan.dtype, dtype)
         result = plain if plan.result_dtype == plan.dtype else plain_dtype(plan.result_dtype)
         kernels = builds.builds()[self.build]
-        self.work = make_sum_work(plan, python)
+        self.work = make_sum_work(plan, python, border)
         self.threads = threads_of_calls(plan.num_threads, self.work.nbytes)
         by_default = threads.rule(plan.num_threads, self.work.nbytes)
         self.pooling = kernels.Averaging(self.work, plain, result, self.threads, by_default)

@@ -179,7 +179,7 @@ def test_halves_near_the_middle_of_results(dtype, layout):
         assert_as_the_twin(x, (2, 2), {"strides": 2, "layout": layout})
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
 @pytest.mark.parametrize("layout", ["HW", "HWC"])
 @pytest.mark.parametrize(
     ("rows", "kernel", "attributes"),
@@ -194,7 +194,7 @@ def test_halves_near_the_middle_of_results(dtype, layout):
         (300, 300, {"pads": (1, 0, 0, 0)}),
     ],
 )
-def test_tall_windows_of_bytes(dtype, layout, rows, kernel, attributes):
+def test_tall_windows_of_small_integers(dtype, layout, rows, kernel, attributes):
     """Rows enter and leave sums of 16 bits, which hold 128 rows of the largest bytes."""
     shape = (rows, 5) if layout == "HW" else (rows, 2, 3)
     extremes = np.iinfo(dtype)
@@ -205,6 +205,27 @@ def test_tall_windows_of_bytes(dtype, layout, rows, kernel, attributes):
     ):
         for result in ({}, {"dtype": "float32"}):
             assert_as_the_twin(x, (kernel, 1), {"layout": layout, **attributes, **result})
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize(
+    "kernel", [(2, 1), (2, 2), (3, 3), (5, 3), (2, 8), (1, 9), (15, 17), (16, 16), (2, 64), (3, 65)]
+)
+def test_dense_windows_of_bytes(dtype, kernel):
+    """Sums of 16 bits along rows too: 255 taps and more, around the lengths of vectors."""
+    info, pads = np.iinfo(dtype), tuple(n // 2 for n in kernel) * 2
+    for width, layout in ((9, "HW"), (140, "HW"), (3, "HWC"), (40, "HWC")):
+        shape = (18, width + kernel[1]) + (() if layout == "HW" else (3,))
+        x = np.random.default_rng(width).integers(info.min, info.max, shape, dtype, endpoint=True)
+        x[:9] = info.max if width == 140 else info.min
+        for rounding in ("half_even", "half_away", "trunc", "floor"):
+            assert_as_the_twin(x, kernel, {"layout": layout, "rounding": rounding, "pads": pads})
+        for attributes in (
+            {"strides": 2, "count_include_pad": True, "pads": pads},
+            {"dilations": (1, 2), "pads": (0, kernel[1], 0, kernel[1])},
+            {"divisor": 3 * kernel[0] * kernel[1]},
+        ):
+            assert_as_the_twin(x, kernel, {"layout": layout, **attributes})
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])

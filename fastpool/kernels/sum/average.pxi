@@ -68,7 +68,9 @@ cdef struct Average:                    # an average pooling, ready to run
     Py_ssize_t walks                    # are the columns of each output added alone?
     Py_ssize_t parts, lines, line       # elements of trees; rows that are converted at once, of one
     Py_ssize_t tall                     # elements of parts that neighbours share (tall_windows.pxi)
-    Py_ssize_t byte_rows                # do rows of bytes enter and leave sums (tall_windows.pxi)?
+    Py_ssize_t byte_rows                # do rows of bytes enter and leave sums (byte_rows.pxi)?
+    Py_ssize_t shorts                   # columns of these that are added before they are floats
+    Py_ssize_t border                   # what stands next to rows (`element_next_to`)
     Py_ssize_t long_rows                # rows of sums whose columns are added at once
     Py_ssize_t whole                    # has each plane one window?
     Py_ssize_t signals                  # are these one row of neighbours?
@@ -91,7 +93,7 @@ cdef struct Average:                    # an average pooling, ready to run
 AVERAGE_FIELDS = (
     "ignore_nan", "sequential", "pairwise", "interleaves", "block", "block_rows", "band",
     "digit_bits", "small_floats", "pitch", "walks", "parts", "lines", "line", "tall", "byte_rows",
-    "long_rows", "whole", "signals", "wide_counts",
+    "shorts", "border", "long_rows", "whole", "signals", "wide_counts",
 )
 
 

@@ -76,6 +76,12 @@ cdef bint average_exact(const View *y, Passes *t, const char *src, const Block *
     cdef Sums some
     t.nans = False
     fp_clear()
+    if t.shorts:
+        sum_down(<acc_t *>doubles(a, b.scratch, COLUMNS), t, src, b, b.tile.row + part.row,
+                 b.tile.row + part.stop)
+        if not average_bytes(y, t, b, part, sums):
+            divide_sums(y, <const char *>sums, b, part)
+        return True
     sum_part(sums, t, src, b, part)
     if acc_t is double:
         if a.may_round and fp_inexact():

@@ -25,8 +25,13 @@ cdef struct Passes:                     # what the planes of a tile have in comm
     bint one_run                        # are rows neighbours, which become lines as one?
     bint converts                       # all rows under some rows of windows become lines, once
     bint tall                           # tall_windows.pxi
-    bint bytes                          # rows enter and leave sums (tall_windows.pxi)
-    const char *kept                    # the plane whose sums are kept, and their rows: of bytes
+    bint bytes                          # rows enter and leave sums (byte_rows.pxi)
+    bint shorts                         # these are added along rows
+    along_t along
+    double by                           # of the divisors there, or -1
+    bint divides                        # are their quotients right?
+    const char *kept                    # the plane whose sums are kept, and their rows
+    const char *sums
     Py_ssize_t lo, hi
     bint pixels                         # squares.pxi
 
@@ -75,6 +80,9 @@ cdef void begin_passes(Passes *t, const Block *b, part_t *part, int word,
                                         or a.tall > 0)
     t.pixels = False
     t.bytes, t.kept = a.byte_rows and t.flat, NULL
+    if b.quantization != NULL and rows.kernel <= MOST_LEAF and a.small_floats:
+        t.bytes = False                     # (all of their sums become floats)
+    t.shorts, t.by = t.bytes and a.shorts > 0 and trees.col == n, -1
     t.tall = a.tall > 0 and ((trees.direct and t.flat) or t.converts)
     begin_trees(&t.down, n, a.pitch, tag)   # (a copy of all axes would take 0.1 us)
     t.down.cols, t.down.zeros = cols, trees.zeros
@@ -86,7 +94,7 @@ cdef void begin_passes(Passes *t, const Block *b, part_t *part, int word,
     t.left = 0
     fill(<acc_t *>trees.zeros, a.pitch, <acc_t>0)
     if not a.walks:
-        t.left = round_up(tile.left * n, lanes)     # (the first column is where vectors begin)
+        t.left = round_up(tile.left * n, VEC_BYTES // 2)    # (vectors begin at the first column)
     t.has_margins = a.walks
 
 
@@ -208,30 +216,65 @@ cdef void add_down_lines(acc_t *bands, Passes *t, const char *src, const Block *
              b, row, stop)
 
 
-cdef void clear_margins(acc_t *band, Passes *t, const Block *b) noexcept nogil:
-    """Set what bands have of padding, at both ends, to 0."""
+cdef void clear_margins(char *band, Passes *t, const Block *b, Py_ssize_t size) noexcept nogil:
+    """Set what bands have of padding, at both ends, to 0. Their elements have `size` bytes."""
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t n = tile.channels, width = (tile.col_hi - tile.col_lo) * n, r
-    cdef Py_ssize_t right = (tile.span - tile.left) * n - width + VEC_BYTES // sizeof(acc_t)
+    cdef Py_ssize_t right = ((tile.span - tile.left) * n - width) * size + VEC_BYTES
     for r in range(imin(b.average.block_rows, tile.rows)):
-        if t.left:
-            fill(band, t.left, <acc_t>0)
-        fill(band + t.left + width, right, <acc_t>0)
-        band += b.average.band
+        memset(band, 0, t.left * size)
+        memset(band + (t.left + width) * size, 0, right)
+        band += b.average.band * size
     t.has_margins = True
+
+
+cdef enum:                              # (averages.py: BORDERS)
+    OF_NOTHING, NEAREST, REFLECT, MIRROR, WRAP
+
+
+cdef Py_ssize_t element_next_to(Py_ssize_t place, Py_ssize_t size,
+                                Py_ssize_t border) noexcept nogil:
+    """Return the element that stands at a place next to a row."""
+    cdef Py_ssize_t every = size
+    if border == NEAREST:
+        return 0 if place < 0 else size - 1
+    if border != WRAP:
+        every = 2 * size if border == REFLECT else imax(1, 2 * size - 2)
+    place %= every
+    if place < 0:
+        place += every
+    if border != WRAP and place >= size:
+        place = every - place - (1 if border == REFLECT else 0)
+    return place
+
+
+cdef void fill_borders(char *band, const Passes *t, const Block *b, Py_ssize_t rows,
+                       Py_ssize_t size) noexcept nogil:
+    """Copy sums down columns to where their elements stand in padding. `band` is the first sum."""
+    cdef const Tile *tile = b.tile
+    cdef Py_ssize_t cols = tile.col_hi - tile.col_lo, nbytes = tile.channels * size, r, c, place
+    for r in range(rows):
+        for c in range(tile.span - cols):
+            place = c - tile.left if c < tile.left else c - tile.left + cols
+            memcpy(band + place * nbytes,
+                   band + element_next_to(place, cols, b.average.border) * nbytes, nbytes)
+        band += b.average.band * size
 
 
 cdef void sum_down(acc_t *bands, Passes *t, const char *src, const Block *b, Py_ssize_t row,
                    Py_ssize_t stop) noexcept nogil:
     """Set the sums down the columns of some rows of windows. `src` begins the plane of the tile."""
+    cdef Py_ssize_t size = sizeof(int16_t) if t.shorts else sizeof(acc_t)
     if not t.has_margins:
-        clear_margins(bands, t, b)
+        clear_margins(<char *>bands, t, b, size)
     if t.bytes:
-        add_down_bytes(<char *>(bands + t.left), t, src, b, row, stop, sizeof(acc_t) == 8)
+        add_down_bytes(<char *>bands + t.left * size, t, src, b, row, stop, size)
     elif t.converts:
         add_down_lines(bands + t.left, t, src, b, row, stop)
     else:
         add_down(bands + t.left, &t.trees, t.flat, t.tall, src, b.x.row, b, row, stop)
+    if b.average.border:
+        fill_borders(<char *>bands + t.left * size, t, b, stop - row, size)
 
 
 cdef void sum_along(acc_t *sums, const Passes *t, const Block *b,

@@ -219,16 +219,6 @@ cdef extern from "kernels/vectors/convert.h" nogil:
     convert_t to_floats_of(int)
     convert_t to_doubles_of(int)
     convert_t to_words_of(int)
-    enum: MOST_BYTE_ROWS
-    ctypedef struct bytes_t:
-        float *to
-        int16_t *sums
-        const char *enter
-        const char *leave
-        Py_ssize_t entering, leaving, pitch, n
-        uint8_t flip
-        float bias
-    void add_bytes(const bytes_t *)
     int64_t sum_of_bytes(const char *, Py_ssize_t, bint)
     bint contains_nan(const char *, Py_ssize_t, int)
 
@@ -299,6 +289,32 @@ cdef extern from "kernels/vectors/squares.h" nogil:
     bint squares(...)
     bint slide_sums(...)
     void pixels_f64_of_f32(const squares_t *)
+
+cdef extern from "kernels/vectors/byte_sums.h" nogil:
+    enum: MOST_BYTE_ROWS, MOST_BYTE_TAPS
+    ctypedef struct bytes_t:
+        void *to
+        const void *before
+        const char *enter
+        const char *leave
+        Py_ssize_t entering, leaving, pitch, n
+        int flip
+    ctypedef struct along_t:
+        const int16_t *taps[2]
+        Py_ssize_t count[2]
+        Py_ssize_t step[2]
+        Py_ssize_t rows, n, pitch, to_pitch
+        int kept
+        void *to
+        const uint16_t *times
+        const uint16_t *add
+        const uint16_t *divisor
+    void add_bytes(const bytes_t *, float *, int)
+    void shorts_along(const along_t *)
+    void floats_along(const along_t *)
+    void means_along(const along_t *)
+    bint set_byte_divisors(along_t *, uint16_t *, Py_ssize_t, double, const double *, Py_ssize_t,
+                           Py_ssize_t, bint, int)
 
 cdef extern from "kernels/vectors/folds.h" nogil:
     enum:

@@ -137,15 +137,17 @@ INLINE bytes_8 low_8_of_8(__m512i v) {
 }
 #elif VEC_BYTES == 32
 INLINE __m128i low_halves(__m256i v) { /* of 32-bit integers */
-    v = _mm256_packus_epi32(_mm256_and_si256(v, _mm256_set1_epi32(0xffff)), _mm256_setzero_si256());
-    return _mm256_castsi256_si128(_mm256_permute4x64_epi64(v, 0x08));
+    const __m256i low = _mm256_setr_epi64x(0x0d0c090805040100, -1, 0x0d0c090805040100, -1);
+    return _mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_shuffle_epi8(v, low), 0x08));
 }
 INLINE bytes_8 low_bytes(__m256i v) {
-    bytes_8 low;
-    __m128i halves = _mm_and_si128(low_halves(v), _mm_set1_epi16(0xff));
-    __m128i bytes = _mm_packus_epi16(halves, halves);
-    memcpy(&low, &bytes, 8);
-    return low;
+    const __m256i low = _mm256_setr_epi64x(
+        (int64_t)0xffffffff0c080400, -1, 0x0c080400ffffffff, -1);
+    bytes_8 of;
+    v = _mm256_shuffle_epi8(v, low);
+    __m128i both = _mm_or_si128(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    memcpy(&of, &both, 8);
+    return of;
 }
 INLINE words_4 low_words(__m256i v) { /* of 64-bit integers */
     return (words_4)_mm256_castsi256_si128(
