@@ -9,10 +9,10 @@ from .pass_sizes import (
     INTERLEAVED,
     MOST_LEAF,
     MOST_MARGINS,
-    NO_PASSES,
     WHOLE_PLANES,
     are_signals,
     pass_sizes,
+    sizes_in_order,
 )
 from .passes import trimmed, whole_window
 from .threads import is_always_one
@@ -190,11 +190,11 @@ def make_sum_work(plan, moves=True):
         interleaved = 0
     small_floats = not floats and _sums_fit_floats(plan, taps)
     width = max(1, tile_cols * channels)
-    sizes = NO_PASSES
-    if not sequential:
+    under, span = (tile_rows, tile_cols, channels, planes), _span(cols, tile_cols)
+    if sequential:
+        sizes = sizes_in_order(plan, windows, under, span)
+    else:
         doubles = "float64" in (plan.dtype, plan.result_dtype) if pairwise else not small_floats
-        under = tile_rows, tile_cols, channels, planes
-        span = _span(cols, tile_cols)
         sizes = pass_sizes(plan, windows, under, span, channels_last, moves, 8 if doubles else 4)
     block = sizes.block_rows * width
     return SumWork(

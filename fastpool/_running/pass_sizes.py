@@ -1,5 +1,6 @@
 """Sizes of what the passes of sums need: blocks, rows of parts and of lines."""
 
+import math
 from typing import NamedTuple
 
 from .._planning.dtypes import ITEMSIZE, is_float
@@ -17,6 +18,7 @@ TALL_BYTES = 128 << 10
 TALL_ELEMENTS = 64
 MOST_TALL = 4 << 20
 LINE_BYTES = 64  # of the longest vector, of which lines are multiples
+LINES_BYTES = 256 << 10  # of rows that windows share whose sums are in order, at most
 MOST_LINES = 8 << 20  # bytes of rows that are converted, or added along leading axes
 BLOCK_COLUMNS = 128  # of these that are added at once (whole_planes.pxi repeats it)
 WHOLE_PLANES = 64  # planes of one window at a time
@@ -45,7 +47,39 @@ class Sizes(NamedTuple):
     signals: bool
 
 
-NO_PASSES = Sizes(0, 0, 1, False, False, 0, 0, 0, 0, False, 0, False)
+def sizes_in_order(plan, windows, tile, span):
+    """Return the sizes for sums in order: of lines, which rows of windows share."""
+    *leads, rows, cols = windows
+    tile_rows, tile_cols, channels, _ = tile
+    item = 8 if plan.dtype == "float64" else 4
+    under = min(cols.size, span)
+    walks = bool(cols.places) or span > MOST_MARGINS * (under + tile_cols)
+    # Rows have room for two vectors, and the parts that a stride makes of them for one.
+    room = 2 * LINE_BYTES // item + 2
+    line = (under if walks else span) * channels + room
+    parts = max(4, min(cols.stride, cols.extent))
+    if not walks and channels < INTERLEAVED and 1 < cols.stride and tile_cols > 1:
+        line = max(line, parts * (-(-span // cols.stride) * channels + room))
+    lines = max(
+        1, min(math.prod(lead.kernel for lead in leads) * rows.kernel, LINES_BYTES // (item * line))
+    )
+    if channels >= INTERLEAVED and ITEMSIZE[plan.dtype] == item and plan.nan != "ignore":
+        line = lines = 0  # (pixels are added where they are)
+    band_bytes = item * (tile_cols * channels + 64)
+    return Sizes(
+        span=tile_cols,
+        pitch=1,
+        block_rows=max(1, min(tile_rows, PASS_BYTES // band_bytes)),
+        walks=walks,
+        one_window=False,
+        parts=0,
+        lines=lines + 2,
+        line=line,
+        tall=0,
+        byte_rows=False,
+        long_rows=1,
+        signals=False,
+    )
 
 
 def are_signals(plan, windows):

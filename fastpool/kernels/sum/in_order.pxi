@@ -1,139 +1,146 @@
-# Takes:   windows with numerics="sequential"
-# Reads:   the input in place, one row of windows at a time
-# Scratch: the sums (HIGH), and how many NaN each window leaves out (NANS)
-# Wins:    no other strategy takes them
+# Sums as other libraries make them: one rounded addition per tap, in row-major order. Padding may be
+# added, as 0: sums begin with 0, and no addition makes -0 of that.
 #
-# Sums as other libraries make them: one rounded addition per tap, in row-major order.
+# Takes:   windows with numerics="sequential"
+# Reads:   pixels of a vector at least in place, if they are of the type of sums; others, and rows of
+#          single columns, as lines, with margins of 0, and split by the stride
+# Scratch: two rows, and lines that rows of windows share (ROWS); sums (COLUMNS)
+# Wins:    no other strategy takes them
 
-cdef inline int sum_bytes(int code) noexcept nogil:
-    """Return the bytes of a sum: it is a float, and of doubles a double."""
-    return 8 if code == F64 else 4
+cdef enum:
+    TAPS_AT_ONCE = 64       # of all windows of a run
+    LINES_AT_ONCE = 64
 
 
-cdef void sum_in_order(char *sums, double *nans, const char *src, const Block *b,
-                       Py_ssize_t output, const real *tag) noexcept nogil:
-    """Set the sums of one row of windows. If there are `nans`, count NaN, and add none."""
-    cdef const Problem *p = &b.average.frame.problem
+cdef struct Run:                        # how rows of windows are added
+    bint pixels                         # the taps of each output are told apart
+    bint in_place
+    Py_ssize_t stride, col              # of columns in a line; elements from one to the next
+    Py_ssize_t part                     # elements of every `stride`-th column, with room
+
+
+cdef void begin_run(Run *run, const Passes *t, const Block *b, const acc_t *tag) noexcept nogil:
+    cdef const Window *w = &b.average.frame.problem.cols
     cdef const Tile *tile = b.tile
-    cdef const Window *w = &p.cols
-    cdef Py_ssize_t n = tile.channels, first, count, s, r, t, c, lo, hi, at, col = b.x.col
-    cdef Py_ssize_t begin = 0, end      # taps along a row that some output has on an element
-    cdef Py_ssize_t some = 0, stop = tile.cols      # outputs that have such taps, if not all
-    cdef Py_ssize_t step = p.rows.dilation
-    cdef int size = sum_bytes(p.code)
-    cdef const char *row
-    memset(sums, 0, tile.cols * n * size)
-    if nans != NULL:
-        fill(nans, tile.cols * n, <double>0)
-    count = real_taps(&p.rows, output, &first)
-    at = (tile.col + tile.cols - 1) * w.stride - w.begin
-    if at < 0:
-        begin = ceil_div(-at, w.dilation)
-    at = w.size - 1 - tile.col * w.stride + w.begin
-    end = 0 if at < 0 else imin(w.kernel, at // w.dilation + 1)
-    if not w.irregular:
-        at = w.begin - w.extent + 1
-        some = 0 if at <= 0 else imin(tile.cols, imax(0, ceil_div(at, w.stride) - tile.col))
-        stop = imax(some, imin(tile.cols, ceil_div(w.size + w.begin, w.stride) - tile.col))
-    for s in range(b.slabs):
-        for r in range(count):
-            row = src + b.offsets[s] + (first + r * step - tile.row_lo) * b.x.row
-            if w.irregular or w.stride > w.size:    # (no two windows share a tap)
-                for c in range(some, stop):
-                    hi = real_taps(w, tile.col + c, &at)
-                    at -= tile.col_lo
-                    for t in range(hi):
-                        add_in_order(sums + c * n * size,
-                                     <const real *>(row + (at + t * w.dilation) * col), n, 1,
-                                     nans + c * n if nans != NULL else NULL)
-                continue
-            for t in range(begin, end):
-                # The outputs whose tap t is an element: 0 <= c * stride + at < size.
-                at = tile.col * w.stride - w.begin + t * w.dilation
-                lo = 0 if at >= 0 else ceil_div(-at, w.stride)
-                hi = 0 if at >= w.size else imin(tile.cols, (w.size - 1 - at) // w.stride + 1)
-                at -= tile.col_lo
-                if n == 1 or (w.stride == 1 and col == n * p.size):
-                    if lo < hi:
-                        add_in_order(sums + lo * n * size,
-                                     <const real *>(row + (at + lo * w.stride) * col),
-                                     (hi - lo) * n, w.stride if n == 1 else 1,
-                                     nans + lo * n if nans != NULL else NULL)
-                    continue
-                for c in range(lo, hi):
-                    add_in_order(sums + c * n * size,
-                                 <const real *>(row + (at + c * w.stride) * col), n, 1,
-                                 nans + c * n if nans != NULL else NULL)
+    cdef Py_ssize_t n = tile.channels, lanes = VEC_BYTES // sizeof(acc_t)
+    run.pixels = b.average.walks or n >= lanes
+    run.stride = 1 if run.pixels or tile.cols == 1 else w.stride
+    run.part = ceil_div(tile.span, run.stride) * n + lanes
+    run.in_place = t.trees.direct and (run.pixels or (
+        run.stride == 1 and tile.span == tile.col_hi - tile.col_lo and t.trees.col == n * t.trees.size))
+    run.col = t.trees.col // t.trees.size if run.in_place and run.pixels else n
 
 
-cdef void divide_in_order(char *y, char *sums, const divisors_t *d, Py_ssize_t n, int code,
-                          int result) noexcept nogil:
-    if code == F64:
-        divide_double_f64(<double *>y, <double *>sums, d, n)
-    elif result == F64:
-        divide_float_f64(<double *>y, <float *>sums, d, n)
-    elif result == F32:
-        divide_float_f32(<float *>y, <float *>sums, d, n)
-    elif result == F16:
-        divide_float_f16(<float16_t_ *>y, <float *>sums, d, n)
+cdef void set_line(acc_t *line, const Run *run, const Trees *trees, const char *src,
+                   const Block *b) noexcept nogil:
+    """Set a line to a row of the input, or to 1 for each NaN if these are counted."""
+    cdef const Tile *tile = b.tile
+    cdef const Window *w = &b.average.frame.problem.cols
+    cdef Py_ssize_t n = tile.channels, left = 0 if run.pixels else tile.left * n, t, cols
+    cdef Py_ssize_t width = trees.cols * n, rows
+    cdef acc_t *other = <acc_t *>trees.lines
+    cdef acc_t *row = line if run.stride == 1 else other + b.average.line
+    cdef pairs_of_t pairs
+    if trees.counts:
+        converted(other + left, row + left, trees, src)
     else:
-        divide_float_bf16(<bfloat16_t_ *>y, <float *>sums, d, n)
+        converted(row + left, other + left, trees, src)
+    if run.pixels:
+        return
+    fill(row, left, <acc_t>0)
+    fill(row + left + width, tile.span * n - left - width + VEC_BYTES // sizeof(acc_t), <acc_t>0)
+    if run.stride == 1:
+        return
+    cols = imin(run.stride, w.extent)
+    if n > 1:
+        split_pixels(<char *>line, run.part * sizeof(acc_t), <char *>row, n * sizeof(acc_t),
+                     tile.span, run.stride, cols)
+    elif run.stride == 2:
+        begin_pairs(&pairs, line, run.part, cols, run.part)
+        pairs.count, pairs.stride, pairs.taps[0], pairs.step, pairs.last_step = 1, 2, row, 1, 1
+        add_in_pairs(&pairs, line)
+    else:
+        # (Four columns at least: fewer use no vectors.)
+        rows = (tile.span - cols) // run.stride + 1
+        transpose(line, run.part, row, run.stride, rows, imax(4, cols), sizeof(acc_t))
+        for t in range(imin(cols, tile.span - rows * run.stride)):
+            line[t * run.part + rows] = row[rows * run.stride + t]
 
 
-cdef void leave_out(char *sums, double *nans, const divisors_t *d, const Block *b,
-                    Py_ssize_t output) noexcept nogil:
-    """Turn the numbers of NaN into divisors. If a window holds nothing else, its sum is NaN."""
-    cdef const Average *a = b.average
-    cdef Py_ssize_t n = b.tile.channels, c, i = 0, j, taps, rows, first
-    rows = real_taps(&a.frame.problem.rows, output, &first) * b.slabs
-    for c in range(b.tile.cols):
-        taps = rows * real_taps(&a.frame.problem.cols, b.tile.col + c, &first)
-        for j in range(n):
-            if nans[i] and nans[i] == taps:
-                if a.frame.problem.code == F64:
-                    (<double *>sums)[i] = NAN
-                else:
-                    (<float *>sums)[i] = NAN
-                nans[i] = 0
-            nans[i] = (d.divisor * (d.counts[c] if d.counts != NULL else 1)
-                       - (0 if a.divisor else nans[i]))
-            i += 1
-
-
-cdef void average_in_order(char *y, const View *view, const char *src, const Block *b,
-                           const real *tag) noexcept nogil:
-    """Pool one plane of a tile."""
-    cdef const Average *a = b.average
+cdef void add_rows(acc_t *sums, const Run *run, const acc_t *const *rows, Py_ssize_t count,
+                   const Block *b) noexcept nogil:
+    """Add the taps along some rows to the sums of a row of windows."""
+    cdef const Window *w = &b.average.frame.problem.cols
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t n = tile.channels, r, c, run
-    cdef int size = dtype_bytes[a.result], code = a.frame.problem.code
-    cdef char *sums = <char *>doubles(a, b.scratch, HIGH)
-    cdef double *nans = doubles(a, b.scratch, NANS) if a.ignore_nan else NULL
-    cdef divisors_t d, one
-    for r in range(tile.rows):
-        sum_in_order(sums, nans, src, b, tile.row + r, tag)
-        set_divisors(&d, b, tile.row + r)
-        if a.ignore_nan:
-            leave_out(sums, nans, &d, b, tile.row + r)
-            d.divisor = 1
-        run = tile.cols if n == 1 else 1    # columns with one call
-        c = 0
-        while c < tile.cols:
-            one = d
-            if a.ignore_nan:
-                one.counts = nans + c * n
-            elif n > 1 and d.counts != NULL:
-                one.divisor, one.counts = d.divisor * d.counts[c], NULL
-            divide_in_order(y + (r * view.row + c * view.col) * size,
-                            sums + c * n * sum_bytes(code), &one, run * n, code, a.result)
-            c += run
+    cdef Py_ssize_t n = tile.channels, c = 0, outputs = 1, width = tile.cols * n, at = 0, r, t
+    cdef Py_ssize_t taps = w.kernel, phase, i, step = w.stride * run.col
+    cdef const acc_t *some[TAPS_AT_ONCE]
+    cdef int k
+    if not run.in_place:
+        width = round_up(width, VEC_BYTES // sizeof(acc_t))
+    while c < tile.cols:
+        if run.pixels:
+            width, outputs = n, 1
+            taps = real_taps(w, tile.col + c, &at)
+            if not w.irregular and w.inner_lo <= tile.col + c < w.inner_hi:
+                outputs = imin(tile.cols, w.inner_hi - tile.col) - c
+            at = (at - tile.col_lo) * run.col
+        k = 0
+        for r in range(count):
+            phase, i = 0, at
+            for t in range(taps):
+                some[k] = rows[r] + phase * run.part + i
+                k += 1
+                if k == TAPS_AT_ONCE:
+                    add_taps(sums + c * n, some, k, width, outputs, step)
+                    k = 0
+                i += w.dilation // run.stride * run.col
+                phase += w.dilation % run.stride
+                if phase >= run.stride:
+                    phase, i = phase - run.stride, i + run.col
+        add_taps(sums + c * n, some, k, width, outputs, step)
+        c += outputs if run.pixels else tile.cols
 
 
-cdef void average_planes_in_order(const View *y, const char *src, const Block *b,
-                                  const real *tag) noexcept nogil:
-    """Pool the planes of a tile."""
-    cdef const Problem *p = &b.average.frame.problem
-    cdef Py_ssize_t i
-    for i in range(b.tile.planes):
-        average_in_order(y.data + output_offset(p, y, b.tile, i) * dtype_bytes[b.average.result], y,
-                         src + input_offset(p, b.x, b.tile, i), b, tag)
+cdef void sum_in_order(acc_t *sums, Passes *t, const char *src, const Block *b, Py_ssize_t row,
+                       Py_ssize_t stop) noexcept nogil:
+    """Set the sums of some rows of windows. Lines that they share are kept."""
+    cdef const Average *a = b.average
+    cdef const Window *w = &a.frame.problem.rows
+    cdef const Tile *tile = b.tile
+    cdef Trees *trees = &t.trees
+    cdef acc_t *lines = <acc_t *>trees.lines + 2 * a.line
+    cdef const acc_t *rows[LINES_AT_ONCE]
+    cdef const char *at
+    cdef Py_ssize_t s, k, r, i, first, count, slot, known
+    cdef Py_ssize_t most
+    cdef bint keeps = not trees.ignores and w.dilation == 1 and b.slabs * w.kernel <= a.lines - 2
+    cdef Run run
+    begin_run(&run, t, b, sums)
+    most = LINES_AT_ONCE if run.in_place else imin(LINES_AT_ONCE, a.lines - 2)
+    trees.cols = tile.col_hi - tile.col_lo
+    fill(sums, (stop - row) * a.band, <acc_t>0)
+    while row < stop:
+        count = real_taps(w, row, &first)
+        known = t.hi if keeps and t.kept == src else 0
+        i = 0
+        for s in range(b.slabs):
+            for k in range(count):
+                r = first + k * w.dilation
+                at = src + b.offsets[s] + (r - tile.row_lo) * b.x.row
+                if run.in_place:
+                    rows[i] = <const acc_t *>at
+                else:
+                    slot = s * w.kernel + r % w.kernel if keeps else i
+                    rows[i] = lines + slot * a.line
+                    if r >= known:
+                        set_line(lines + slot * a.line, &run, trees, at, b)
+                i += 1
+                if i == most:
+                    add_rows(sums, &run, rows, i, b)
+                    i = 0
+        if i:
+            add_rows(sums, &run, rows, i, b)
+        t.kept, t.hi = src, first + count
+        sums += a.band
+        row += 1
