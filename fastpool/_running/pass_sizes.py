@@ -18,7 +18,7 @@ TALL_BYTES = 128 << 10
 TALL_ELEMENTS = 64
 MOST_TALL = 4 << 20
 LINE_BYTES = 64  # of the longest vector, of which lines are multiples
-LINES_BYTES = 256 << 10  # of rows that windows share whose sums are in order, at most
+LINES_BYTES = 128 << 10  # of rows whose windows are added in order, a few rows at a time
 MOST_LINES = 8 << 20  # bytes of rows that are converted, or added along leading axes
 BLOCK_COLUMNS = 128  # of these that are added at once (whole_planes.pxi repeats it)
 WHOLE_PLANES = 64  # planes of one window at a time
@@ -54,26 +54,28 @@ def sizes_in_order(plan, windows, tile, span):
     item = 8 if plan.dtype == "float64" else 4
     under = min(cols.size, span)
     walks = bool(cols.places) or span > MOST_MARGINS * (under + tile_cols)
-    # Rows have room for two vectors, and the parts that a stride makes of them for one.
-    room = 2 * LINE_BYTES // item + 2
+    # Lines have room for a vector, and so have the parts that a stride makes of them.
+    room = LINE_BYTES // item
     line = (under if walks else span) * channels + room
-    parts = max(4, min(cols.stride, cols.extent))
     if not walks and channels < INTERLEAVED and 1 < cols.stride and tile_cols > 1:
+        parts = max(4, min(cols.stride, cols.extent))
         line = max(line, parts * (-(-span // cols.stride) * channels + room))
-    lines = max(
-        1, min(math.prod(lead.kernel for lead in leads) * rows.kernel, LINES_BYTES // (item * line))
-    )
+    block_rows = max(1, min(tile_rows, PASS_BYTES // (item * (tile_cols * channels + 64))))
     if channels >= INTERLEAVED and ITEMSIZE[plan.dtype] == item and plan.nan != "ignore":
         line = lines = 0  # (pixels are added where they are)
-    band_bytes = item * (tile_cols * channels + 64)
+    else:
+        most, slabs = max(1, LINES_BYTES // (item * line)), math.prod(w.kernel for w in leads)
+        if not rows.places:
+            block_rows = max(1, min(block_rows, (most // slabs - rows.extent) // rows.stride + 1))
+        lines = max(1, min(most, slabs * min(rows.size, rows.span(block_rows))))
     return Sizes(
         span=tile_cols,
         pitch=1,
-        block_rows=max(1, min(tile_rows, PASS_BYTES // band_bytes)),
+        block_rows=block_rows,
         walks=walks,
         one_window=False,
         parts=0,
-        lines=lines + 2,
+        lines=lines + 1,
         line=line,
         tall=0,
         byte_rows=False,

@@ -2,9 +2,10 @@
 # added, as 0: sums begin with 0, and no addition makes -0 of that.
 #
 # Takes:   windows with numerics="sequential"
-# Reads:   pixels of a vector at least in place, if they are of the type of sums; others, and rows of
-#          single columns, as lines, with margins of 0, and split by the stride
-# Scratch: two rows, and lines that rows of windows share (ROWS); sums (COLUMNS)
+# Reads:   elements of the type of sums in place: pixels of a vector at least, and single columns
+#          without padding, at a stride of 1. Others become lines, with margins of 0, which are split
+#          by the stride
+# Scratch: lines, one more, and converted rows (ROWS); sums (COLUMNS)
 # Wins:    no other strategy takes them
 
 cdef enum:
@@ -12,79 +13,98 @@ cdef enum:
     LINES_AT_ONCE = 64
 
 
-cdef struct Run:                        # how rows of windows are added
+cdef struct Run:                        # how the windows of a tile are added
     bint pixels                         # the taps of each output are told apart
     bint in_place
     Py_ssize_t stride, col              # of columns in a line; elements from one to the next
     Py_ssize_t part                     # elements of every `stride`-th column, with room
+    Py_ssize_t line                     # elements from one line to the next
+    Py_ssize_t same                     # rows of outputs that are added at once
 
 
 cdef void begin_run(Run *run, const Passes *t, const Block *b, const acc_t *tag) noexcept nogil:
-    cdef const Window *w = &b.average.frame.problem.cols
     cdef const Tile *tile = b.tile
+    cdef const Trees *trees = &t.trees
     cdef Py_ssize_t n = tile.channels, lanes = VEC_BYTES // sizeof(acc_t)
     run.pixels = b.average.walks or n >= lanes
-    run.stride = 1 if run.pixels or tile.cols == 1 else w.stride
+    run.stride = 1 if run.pixels or tile.cols == 1 else b.average.frame.problem.cols.stride
     run.part = ceil_div(tile.span, run.stride) * n + lanes
-    run.in_place = t.trees.direct and (run.pixels or (
-        run.stride == 1 and tile.span == tile.col_hi - tile.col_lo and t.trees.col == n * t.trees.size))
-    run.col = t.trees.col // t.trees.size if run.in_place and run.pixels else n
+    run.in_place = trees.direct and (run.pixels or (
+        run.stride == 1 and tile.span == trees.cols and trees.col == n * trees.size))
+    run.line = trees.cols * n if run.pixels else b.average.line
+    run.col = n
+    if run.in_place:
+        run.line = b.x.row // trees.size
+        if run.pixels:
+            run.col = trees.col // trees.size
 
 
-cdef void set_line(acc_t *line, const Run *run, const Trees *trees, const char *src,
-                   const Block *b) noexcept nogil:
-    """Set a line to a row of the input, or to 1 for each NaN if these are counted."""
+cdef void set_lines(acc_t *lines, const Run *run, Trees *trees, const char *src, Py_ssize_t rows,
+                    const Block *b) noexcept nogil:
+    """Set lines to rows of the input, or to 1 for each NaN if these are counted."""
+    cdef const Average *a = b.average
     cdef const Tile *tile = b.tile
-    cdef const Window *w = &b.average.frame.problem.cols
-    cdef Py_ssize_t n = tile.channels, left = 0 if run.pixels else tile.left * n, t, cols
-    cdef Py_ssize_t width = trees.cols * n, rows
-    cdef acc_t *other = <acc_t *>trees.lines
-    cdef acc_t *row = line if run.stride == 1 else other + b.average.line
-    cdef pairs_of_t pairs
-    if trees.counts:
-        converted(other + left, row + left, trees, src)
+    cdef Py_ssize_t n = tile.channels, cols = trees.cols, width = cols * n, pitch = width, r, t
+    cdef Py_ssize_t extent = imin(run.stride, a.frame.problem.cols.extent), count
+    cdef acc_t *other = <acc_t *>trees.lines + (a.lines - 1) * a.line
+    cdef acc_t *to = lines if run.pixels else other + a.line
+    cdef const acc_t *line = to
+    if trees.direct and not run.pixels:
+        line, pitch = <const acc_t *>src, b.x.row // trees.size
+    elif not trees.ignores and b.x.row == cols * trees.col:     # neighbours
+        trees.cols = rows * cols
+        converted(to, other, trees, src)
+        trees.cols = cols
     else:
-        converted(row + left, other + left, trees, src)
+        for r in range(rows):
+            if trees.counts:
+                converted(other, to + r * width, trees, src + r * b.x.row)
+            else:
+                converted(to + r * width, other, trees, src + r * b.x.row)
     if run.pixels:
         return
-    fill(row, left, <acc_t>0)
-    fill(row + left + width, tile.span * n - left - width + VEC_BYTES // sizeof(acc_t), <acc_t>0)
-    if run.stride == 1:
+    if run.stride == 1 or (run.stride == 2 and n == 1):
+        copy_lines(lines, a.line, run.part, line, pitch, rows, tile.left * n, width, tile.span * n,
+                   <int>run.stride)
         return
-    cols = imin(run.stride, w.extent)
-    if n > 1:
-        split_pixels(<char *>line, run.part * sizeof(acc_t), <char *>row, n * sizeof(acc_t),
-                     tile.span, run.stride, cols)
-    elif run.stride == 2:
-        begin_pairs(&pairs, line, run.part, cols, run.part)
-        pairs.count, pairs.stride, pairs.taps[0], pairs.step, pairs.last_step = 1, 2, row, 1, 1
-        add_in_pairs(&pairs, line)
-    else:
-        # (Four columns at least: fewer use no vectors.)
-        rows = (tile.span - cols) // run.stride + 1
-        transpose(line, run.part, row, run.stride, rows, imax(4, cols), sizeof(acc_t))
-        for t in range(imin(cols, tile.span - rows * run.stride)):
-            line[t * run.part + rows] = row[rows * run.stride + t]
+    for r in range(rows):
+        copy_lines(other, 0, 0, line + r * pitch, 0, 1, tile.left * n, width, tile.span * n, 1)
+        if n > 1:
+            split_pixels(<char *>lines, run.part * sizeof(acc_t), <const char *>other,
+                         n * sizeof(acc_t), tile.span, run.stride, extent)
+        else:
+            # (Four columns at least: fewer use no vectors.)
+            count = (tile.span - extent) // run.stride + 1
+            transpose(lines, run.part, other, run.stride, count, imax(4, extent), sizeof(acc_t))
+            for t in range(imin(extent, tile.span - count * run.stride)):
+                lines[t * run.part + count] = other[count * run.stride + t]
+        lines += a.line
 
 
 cdef void add_rows(acc_t *sums, const Run *run, const acc_t *const *rows, Py_ssize_t count,
                    const Block *b) noexcept nogil:
-    """Add the taps along some rows to the sums of a row of windows."""
-    cdef const Window *w = &b.average.frame.problem.cols
-    cdef const Tile *tile = b.tile
-    cdef Py_ssize_t n = tile.channels, c = 0, outputs = 1, width = tile.cols * n, at = 0, r, t
-    cdef Py_ssize_t taps = w.kernel, phase, i, step = w.stride * run.col
+    """Add the taps along some rows to the sums of rows of windows."""
+    cdef const Average *a = b.average
+    cdef const Window *w = &a.frame.problem.cols
+    cdef Py_ssize_t n = b.tile.channels, cols = b.tile.cols, c = 0, taps = w.kernel, at = 0
+    cdef Py_ssize_t down = a.frame.problem.rows.stride * run.line, phase, i, r, t
     cdef const acc_t *some[TAPS_AT_ONCE]
     cdef int k
+    cdef taps_t of
+    of.taps, of.n, of.outputs, of.step, of.to_step = <void *>some, cols * n, run.same, down, a.band
+    of.twin = of.to_twin = 0
     if not run.in_place:
-        width = round_up(width, VEC_BYTES // sizeof(acc_t))
-    while c < tile.cols:
+        of.n = round_up(of.n, VEC_BYTES // sizeof(acc_t))
+    if run.pixels:
+        of.n, of.step, of.to_step = n, w.stride * run.col, n
+        if run.same > 1:
+            of.twin, of.to_twin = down, a.band
+    while c < cols:
         if run.pixels:
-            width, outputs = n, 1
-            taps = real_taps(w, tile.col + c, &at)
-            if not w.irregular and w.inner_lo <= tile.col + c < w.inner_hi:
-                outputs = imin(tile.cols, w.inner_hi - tile.col) - c
-            at = (at - tile.col_lo) * run.col
+            of.outputs, taps = 1, real_taps(w, b.tile.col + c, &at)
+            if not w.irregular and w.inner_lo <= b.tile.col + c < w.inner_hi:
+                of.outputs = imin(cols, w.inner_hi - b.tile.col) - c
+            at = (at - b.tile.col_lo) * run.col
         k = 0
         for r in range(count):
             phase, i = 0, at
@@ -92,55 +112,59 @@ cdef void add_rows(acc_t *sums, const Run *run, const acc_t *const *rows, Py_ssi
                 some[k] = rows[r] + phase * run.part + i
                 k += 1
                 if k == TAPS_AT_ONCE:
-                    add_taps(sums + c * n, some, k, width, outputs, step)
+                    add_taps(sums + c * n, &of, k)
                     k = 0
                 i += w.dilation // run.stride * run.col
                 phase += w.dilation % run.stride
                 if phase >= run.stride:
                     phase, i = phase - run.stride, i + run.col
-        add_taps(sums + c * n, some, k, width, outputs, step)
-        c += outputs if run.pixels else tile.cols
+        add_taps(sums + c * n, &of, k)
+        c += of.outputs if run.pixels else cols
 
 
 cdef void sum_in_order(acc_t *sums, Passes *t, const char *src, const Block *b, Py_ssize_t row,
                        Py_ssize_t stop) noexcept nogil:
-    """Set the sums of some rows of windows. Lines that they share are kept."""
+    """Set the sums of some rows of windows."""
     cdef const Average *a = b.average
     cdef const Window *w = &a.frame.problem.rows
-    cdef const Tile *tile = b.tile
     cdef Trees *trees = &t.trees
-    cdef acc_t *lines = <acc_t *>trees.lines + 2 * a.line
+    cdef Py_ssize_t lo = imax(0, window_start(w, row)), hi = imin(w.size, window_stop(w, stop - 1))
+    cdef Py_ssize_t under = imax(0, hi - lo), most = LINES_AT_ONCE, s, k, i, first, count
+    cdef acc_t *lines = <acc_t *>trees.lines
     cdef const acc_t *rows[LINES_AT_ONCE]
     cdef const char *at
-    cdef Py_ssize_t s, k, r, i, first, count, slot, known
-    cdef Py_ssize_t most
-    cdef bint keeps = not trees.ignores and w.dilation == 1 and b.slabs * w.kernel <= a.lines - 2
+    cdef bint fit = b.slabs * under < a.lines   # all lines at once
     cdef Run run
+    trees.cols = b.tile.col_hi - b.tile.col_lo
     begin_run(&run, t, b, sums)
-    most = LINES_AT_ONCE if run.in_place else imin(LINES_AT_ONCE, a.lines - 2)
-    trees.cols = tile.col_hi - tile.col_lo
     fill(sums, (stop - row) * a.band, <acc_t>0)
+    if not (run.in_place or fit):
+        most = imin(most, a.lines - 1)
+    for s in range(b.slabs if fit and not run.in_place else 0):
+        set_lines(lines + s * under * run.line, &run, trees,
+                  src + b.offsets[s] + (lo - b.tile.row_lo) * b.x.row, under, b)
     while row < stop:
         count = real_taps(w, row, &first)
-        known = t.hi if keeps and t.kept == src else 0
-        i = 0
+        run.same, i = 1, 0
+        if (fit or run.in_place) and w.inner_lo <= row < w.inner_hi and not w.irregular:
+            run.same = imin(stop, w.inner_hi) - row
+            if run.pixels:
+                run.same = imin(run.same, 2)
         for s in range(b.slabs):
             for k in range(count):
-                r = first + k * w.dilation
-                at = src + b.offsets[s] + (r - tile.row_lo) * b.x.row
+                at = src + b.offsets[s] + (first + k * w.dilation - b.tile.row_lo) * b.x.row
                 if run.in_place:
                     rows[i] = <const acc_t *>at
+                elif fit:
+                    rows[i] = lines + (s * under + first + k * w.dilation - lo) * run.line
                 else:
-                    slot = s * w.kernel + r % w.kernel if keeps else i
-                    rows[i] = lines + slot * a.line
-                    if r >= known:
-                        set_line(lines + slot * a.line, &run, trees, at, b)
+                    rows[i] = lines + i * run.line
+                    set_lines(lines + i * run.line, &run, trees, at, 1, b)
                 i += 1
                 if i == most:
                     add_rows(sums, &run, rows, i, b)
                     i = 0
         if i:
             add_rows(sums, &run, rows, i, b)
-        t.kept, t.hi = src, first + count
-        sums += a.band
-        row += 1
+        sums += run.same * a.band
+        row += run.same

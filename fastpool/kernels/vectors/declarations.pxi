@@ -248,7 +248,11 @@ cdef extern from "kernels/vectors/digits.h" nogil:
     void add_to_sums(double *, double *, double *, const double *, double, Py_ssize_t)
 
 cdef extern from "kernels/vectors/in_order.h" nogil:
+    ctypedef struct taps_t:
+        const void *taps
+        Py_ssize_t n, outputs, step, to_step, twin, to_twin
     void add_taps(...)
+    void copy_lines(...)
     void split_pixels(char *, Py_ssize_t, const char *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
                       Py_ssize_t)
     void store_f16(float16_t_ *, const float *, Py_ssize_t)

@@ -4,39 +4,70 @@
 
 #include "pairwise.h"
 
-/* Add `count` taps of n elements to each of some outputs, `step` elements apart. Four sums at a
- * time wait for their additions. */
+/* Taps of n elements of some outputs, `step` elements from one output to the next, and as many
+ * outputs again, `twin` elements on, if that is not 0. */
+typedef struct {
+    const void *taps;
+    ptrdiff_t n, outputs, step, to_step, twin, to_twin;
+} taps_t;
+
+/* Four sums at a time wait for their additions: of one row of outputs, or two of each twin. */
 #define DEFINE_ADD_TAPS(name, T)                                                                  \
-    static NOINLINE void add_taps_##name(T *sums, const T *const *taps, int count, ptrdiff_t n,   \
-                                         ptrdiff_t outputs, ptrdiff_t step) {                     \
-        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), full = n / lanes * lanes;       \
+    static NOINLINE void add_taps_##name(T *sums, const taps_t *a, int count) {                   \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), n = a->n;                       \
+        const ptrdiff_t full = n / lanes * lanes, at_once = a->twin ? 2 : 4;                      \
+        const T *const *taps = (const T *const *)a->taps;                                         \
         ptrdiff_t o = 0, i = 0;                                                                   \
-        for (ptrdiff_t left = outputs * (n / lanes); left > 0; left -= 4) {                       \
+        for (ptrdiff_t left = a->outputs * (n / lanes); left > 0; left -= at_once) {              \
             ptrdiff_t to[4], from[4];                                                             \
             vec_##name v[4];                                                                      \
-            for (int j = 0; j < 4; j++) { /* (the last ones may be the same) */                   \
-                to[j] = o * n + i, from[j] = o * step + i;                                        \
-                v[j] = (vec_##name)vec_load(sums + to[j]);                                        \
+            for (int j = 0; j < at_once; j++) { /* (the last ones may be the same) */             \
+                to[j] = o * a->to_step + i, from[j] = o * a->step + i;                            \
                 if (j + 1 < left) {                                                               \
                     i += lanes;                                                                   \
                     if (i == full) i = 0, o++;                                                    \
                 }                                                                                 \
             }                                                                                     \
+            for (ptrdiff_t j = at_once; j < 4; j++)                                               \
+                to[j] = to[j - 2] + a->to_twin, from[j] = from[j - 2] + a->twin;                  \
+            for (int j = 0; j < 4; j++) v[j] = (vec_##name)vec_load(sums + to[j]);                \
             for (int t = 0; t < count; t++)                                                       \
                 for (int j = 0; j < 4; j++) v[j] += (vec_##name)vec_load(taps[t] + from[j]);      \
             for (int j = 0; j < 4; j++) vec_store(sums + to[j], (vec_t)v[j]);                     \
         }                                                                                         \
-        for (o = 0; full < n && o < outputs; o++) {                                               \
-            vec_##name v = load_first_##name(sums + o * n + full, n - full);                      \
-            for (int t = 0; t < count; t++)                                                       \
-                v += load_first_##name(taps[t] + o * step + full, n - full);                      \
-            store_first_##name(sums + o * n + full, v, n - full);                                 \
+        for (o = 0; full < n && o < a->outputs * (4 / at_once); o++) {                            \
+            const int second = o >= a->outputs;                                                   \
+            const ptrdiff_t at = second ? o - a->outputs : o;                                     \
+            const ptrdiff_t from = at * a->step + (second ? a->twin : 0) + full;                  \
+            T *to = sums + at * a->to_step + (second ? a->to_twin : 0) + full;                    \
+            vec_##name v = load_first_##name(to, n - full);                                       \
+            for (int t = 0; t < count; t++) v += load_first_##name(taps[t] + from, n - full);     \
+            store_first_##name(to, v, n - full);                                                  \
         }                                                                                         \
+    }                                                                                             \
+    /* Copy rows of n elements, with margins of 0: `span` elements in all. At a stride of 2 they  \
+     * become two parts. */                                                                       \
+    static NOINLINE void copy_lines_##name(T *to, ptrdiff_t pitch, ptrdiff_t part, const T *p,    \
+                                           ptrdiff_t step, ptrdiff_t rows, ptrdiff_t left,        \
+                                           ptrdiff_t n, ptrdiff_t span, int stride) {             \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
+        for (; rows > 0; rows--, to += pitch, p += step)                                          \
+            for (ptrdiff_t i = 0; i < span; i += stride * lanes) {                                \
+                const vec_t v = (vec_t)load_within_##name(p, i - left, n);                        \
+                if (stride == 1) {                                                                \
+                    vec_store(to + i, v);                                                         \
+                    continue;                                                                     \
+                }                                                                                 \
+                const vec_t next = (vec_t)load_within_##name(p, i + lanes - left, n);             \
+                vec_store(to + i / 2, vec_concat_even(v, next, p));                               \
+                vec_store(to + i / 2 + part, vec_concat_odd(v, next, p));                         \
+            }                                                                                     \
     }
 DEFINE_ADD_TAPS(f32, float)
 DEFINE_ADD_TAPS(f64, double)
-#define add_taps(sums, taps, count, n, outputs, step)                                             \
-    BY_SUM(add_taps, sums)(sums, (const void *)(taps), count, n, outputs, step)
+#define add_taps(sums, a, count) BY_SUM(add_taps, sums)(sums, a, count)
+#define copy_lines(to, pitch, part, p, step, rows, left, n, span, stride)                         \
+    BY_SUM(copy_lines, to)(to, pitch, part, p, step, rows, left, n, span, stride)
 
 /* Put every `stride`-th pixel of a row of n next to one another, in `parts` parts. 16 bytes are
  * moved at a time: there is room for them. */
