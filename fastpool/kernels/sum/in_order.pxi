@@ -9,7 +9,7 @@
 # Wins:    no other strategy takes them
 
 cdef enum:
-    TAPS_AT_ONCE = 64       # of all windows of a run
+    TAPS_AT_ONCE = 64
     LINES_AT_ONCE = 64
 
 
@@ -82,38 +82,34 @@ cdef void set_lines(acc_t *lines, const Run *run, Trees *trees, const char *src,
 
 
 cdef void add_rows(acc_t *sums, const Run *run, const acc_t *const *rows, Py_ssize_t count,
-                   const Block *b) noexcept nogil:
-    """Add the taps along some rows to the sums of rows of windows."""
+                   bint begins, const Block *b) noexcept nogil:
+    """Add the taps along some rows to the sums of rows of windows, or set these if it `begins`."""
     cdef const Average *a = b.average
     cdef const Window *w = &a.frame.problem.cols
     cdef Py_ssize_t n = b.tile.channels, cols = b.tile.cols, c = 0, taps = w.kernel, at = 0
-    cdef Py_ssize_t down = a.frame.problem.rows.stride * run.line, phase, i, r, t
+    cdef Py_ssize_t phase, i, r, t
     cdef const acc_t *some[TAPS_AT_ONCE]
     cdef int k
     cdef taps_t of
-    of.taps, of.n, of.outputs, of.step, of.to_step = <void *>some, cols * n, run.same, down, a.band
-    of.twin = of.to_twin = 0
-    if not run.in_place:
-        of.n = round_up(of.n, VEC_BYTES // sizeof(acc_t))
+    of.taps, of.n, of.outputs = <void *>some, cols * n, run.same
+    of.step, of.to_step = a.frame.problem.rows.stride * run.line, a.band
     if run.pixels:
         of.n, of.step, of.to_step = n, w.stride * run.col, n
-        if run.same > 1:
-            of.twin, of.to_twin = down, a.band
     while c < cols:
         if run.pixels:
             of.outputs, taps = 1, real_taps(w, b.tile.col + c, &at)
             if not w.irregular and w.inner_lo <= b.tile.col + c < w.inner_hi:
                 of.outputs = imin(cols, w.inner_hi - b.tile.col) - c
             at = (at - b.tile.col_lo) * run.col
-        k = 0
+        of.begins, k = begins, 0
         for r in range(count):
             phase, i = 0, at
             for t in range(taps):
-                some[k] = rows[r] + phase * run.part + i
-                k += 1
                 if k == TAPS_AT_ONCE:
                     add_taps(sums + c * n, &of, k)
-                    k = 0
+                    of.begins, k = False, 0
+                some[k] = rows[r] + phase * run.part + i
+                k += 1
                 i += w.dilation // run.stride * run.col
                 phase += w.dilation % run.stride
                 if phase >= run.stride:
@@ -134,10 +130,10 @@ cdef void sum_in_order(acc_t *sums, Passes *t, const char *src, const Block *b, 
     cdef const acc_t *rows[LINES_AT_ONCE]
     cdef const char *at
     cdef bint fit = b.slabs * under < a.lines   # all lines at once
+    cdef bint begins
     cdef Run run
     trees.cols = b.tile.col_hi - b.tile.col_lo
     begin_run(&run, t, b, sums)
-    fill(sums, (stop - row) * a.band, <acc_t>0)
     if not (run.in_place or fit):
         most = imin(most, a.lines - 1)
     for s in range(b.slabs if fit and not run.in_place else 0):
@@ -145,11 +141,10 @@ cdef void sum_in_order(acc_t *sums, Passes *t, const char *src, const Block *b, 
                   src + b.offsets[s] + (lo - b.tile.row_lo) * b.x.row, under, b)
     while row < stop:
         count = real_taps(w, row, &first)
-        run.same, i = 1, 0
-        if (fit or run.in_place) and w.inner_lo <= row < w.inner_hi and not w.irregular:
-            run.same = imin(stop, w.inner_hi) - row
-            if run.pixels:
-                run.same = imin(run.same, 2)
+        run.same, i, begins = 1, 0, True
+        if (fit or run.in_place) and not run.pixels and w.inner_lo <= row < w.inner_hi:
+            if not w.irregular:
+                run.same = imin(stop, w.inner_hi) - row
         for s in range(b.slabs):
             for k in range(count):
                 at = src + b.offsets[s] + (first + k * w.dilation - b.tile.row_lo) * b.x.row
@@ -162,9 +157,9 @@ cdef void sum_in_order(acc_t *sums, Passes *t, const char *src, const Block *b, 
                     set_lines(lines + i * run.line, &run, trees, at, 1, b)
                 i += 1
                 if i == most:
-                    add_rows(sums, &run, rows, i, b)
-                    i = 0
-        if i:
-            add_rows(sums, &run, rows, i, b)
+                    add_rows(sums, &run, rows, i, begins, b)
+                    i, begins = 0, False
+        if i or begins:
+            add_rows(sums, &run, rows, i, begins, b)
         sums += run.same * a.band
         row += run.same

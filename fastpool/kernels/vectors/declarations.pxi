@@ -250,7 +250,8 @@ cdef extern from "kernels/vectors/digits.h" nogil:
 cdef extern from "kernels/vectors/in_order.h" nogil:
     ctypedef struct taps_t:
         const void *taps
-        Py_ssize_t n, outputs, step, to_step, twin, to_twin
+        Py_ssize_t n, outputs, step, to_step
+        bint begins
     void add_taps(...)
     void copy_lines(...)
     void split_pixels(char *, Py_ssize_t, const char *, Py_ssize_t, Py_ssize_t, Py_ssize_t,

@@ -4,44 +4,45 @@
 
 #include "pairwise.h"
 
-/* Taps of n elements of some outputs, `step` elements from one output to the next, and as many
- * outputs again, `twin` elements on, if that is not 0. */
+/* Taps of n elements of some outputs, `step` elements from one output to the next. */
 typedef struct {
     const void *taps;
-    ptrdiff_t n, outputs, step, to_step, twin, to_twin;
+    ptrdiff_t n, outputs, step, to_step;
+    int begins; /* with 0, not the sums there are */
 } taps_t;
 
-/* Four sums at a time wait for their additions: of one row of outputs, or two of each twin. */
+/* Four sums at a time wait for their additions. (Two rows of outputs that share loads take as long:
+ * additions take the time.) */
 #define DEFINE_ADD_TAPS(name, T)                                                                  \
     static NOINLINE void add_taps_##name(T *sums, const taps_t *a, int count) {                   \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), n = a->n;                       \
-        const ptrdiff_t full = n / lanes * lanes, at_once = a->twin ? 2 : 4;                      \
+        /* The last vector overlaps the one before, unless there are sums: others are parts. */   \
+        const ptrdiff_t full = a->begins && n > lanes ? n : n / lanes * lanes;                    \
         const T *const *taps = (const T *const *)a->taps;                                         \
         ptrdiff_t o = 0, i = 0;                                                                   \
-        for (ptrdiff_t left = a->outputs * (n / lanes); left > 0; left -= at_once) {              \
+        for (ptrdiff_t left = a->outputs * ((full + lanes - 1) / lanes); left > 0; left -= 4) {   \
             ptrdiff_t to[4], from[4];                                                             \
             vec_##name v[4];                                                                      \
-            for (int j = 0; j < at_once; j++) { /* (the last ones may be the same) */             \
+            for (int j = 0; j < 4; j++) { /* (the last ones may be the same) */                   \
                 to[j] = o * a->to_step + i, from[j] = o * a->step + i;                            \
-                if (j + 1 < left) {                                                               \
-                    i += lanes;                                                                   \
-                    if (i == full) i = 0, o++;                                                    \
-                }                                                                                 \
+                v[j] = a->begins ? (vec_##name){0} : (vec_##name)vec_load(sums + to[j]);          \
+                if (j + 1 >= left) continue;                                                      \
+                i += lanes;                                                                       \
+                if (i >= full)                                                                    \
+                    i = 0, o++;                                                                   \
+                else if (i > n - lanes)                                                           \
+                    i = n - lanes;                                                                \
             }                                                                                     \
-            for (ptrdiff_t j = at_once; j < 4; j++)                                               \
-                to[j] = to[j - 2] + a->to_twin, from[j] = from[j - 2] + a->twin;                  \
-            for (int j = 0; j < 4; j++) v[j] = (vec_##name)vec_load(sums + to[j]);                \
             for (int t = 0; t < count; t++)                                                       \
                 for (int j = 0; j < 4; j++) v[j] += (vec_##name)vec_load(taps[t] + from[j]);      \
             for (int j = 0; j < 4; j++) vec_store(sums + to[j], (vec_t)v[j]);                     \
         }                                                                                         \
-        for (o = 0; full < n && o < a->outputs * (4 / at_once); o++) {                            \
-            const int second = o >= a->outputs;                                                   \
-            const ptrdiff_t at = second ? o - a->outputs : o;                                     \
-            const ptrdiff_t from = at * a->step + (second ? a->twin : 0) + full;                  \
-            T *to = sums + at * a->to_step + (second ? a->to_twin : 0) + full;                    \
-            vec_##name v = load_first_##name(to, n - full);                                       \
-            for (int t = 0; t < count; t++) v += load_first_##name(taps[t] + from, n - full);     \
+        for (o = 0; full < n && o < a->outputs; o++) {                                            \
+            T *to = sums + o * a->to_step + full;                                                 \
+            vec_##name v = {0};                                                                   \
+            if (!a->begins) v = load_first_##name(to, n - full);                                  \
+            for (int t = 0; t < count; t++)                                                       \
+                v += load_first_##name(taps[t] + o * a->step + full, n - full);                   \
             store_first_##name(to, v, n - full);                                                  \
         }                                                                                         \
     }                                                                                             \
@@ -70,13 +71,13 @@ DEFINE_ADD_TAPS(f64, double)
     BY_SUM(copy_lines, to)(to, pitch, part, p, step, rows, left, n, span, stride)
 
 /* Put every `stride`-th pixel of a row of n next to one another, in `parts` parts. 16 bytes are
- * moved at a time: there is room for them. */
+ * moved at a time, for which there is room. */
 static void split_pixels(char *to, ptrdiff_t pitch, const char *row, ptrdiff_t bytes, ptrdiff_t n,
                          ptrdiff_t stride, ptrdiff_t parts) {
     for (ptrdiff_t p = 0; p < parts; p++, to += pitch) {
-        char *at = to;
-        for (ptrdiff_t c = p; c < n; c += stride, at += bytes)
-            for (ptrdiff_t i = 0; i < bytes; i += 16) memcpy(at + i, row + c * bytes + i, 16);
+        for (ptrdiff_t i = 0; i < bytes; i += 16)
+            for (ptrdiff_t c = p, at = i; c < n; c += stride, at += bytes)
+                memcpy(to + at, row + c * bytes + i, 16);
     }
 }
 
