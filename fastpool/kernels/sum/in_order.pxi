@@ -2,19 +2,20 @@
 # added, as 0: sums begin with 0, and no addition makes -0 of that.
 #
 # Takes:   windows with numerics="sequential"
-# Reads:   elements of the type of sums in place: pixels of a vector at least, and single columns
-#          without padding, at a stride of 1. Others become lines, with margins of 0, which are split
-#          by the stride
+# Reads:   elements of the type of sums in place: pixels of some vectors, and rows without padding at
+#          a stride of 1. Others become lines, with margins of 0, which are split by the stride
 # Scratch: lines, one more, and converted rows (ROWS); sums (COLUMNS)
 # Wins:    no other strategy takes them
 
 cdef enum:
     TAPS_AT_ONCE = 64
     LINES_AT_ONCE = 64
+    WIDE_PIXEL = 5          # vectors of a pixel in place, if windows slide: others are one row
 
 
 cdef struct Run:                        # how the windows of a tile are added
     bint pixels                         # the taps of each output are told apart
+    bint margins                        # lines have margins, or parts
     bint in_place
     Py_ssize_t stride, col              # of columns in a line; elements from one to the next
     Py_ssize_t part                     # elements of every `stride`-th column, with room
@@ -26,12 +27,14 @@ cdef void begin_run(Run *run, const Passes *t, const Block *b, const acc_t *tag)
     cdef const Tile *tile = b.tile
     cdef const Trees *trees = &t.trees
     cdef Py_ssize_t n = tile.channels, lanes = VEC_BYTES // sizeof(acc_t)
-    run.pixels = b.average.walks or n >= lanes
-    run.stride = 1 if run.pixels or tile.cols == 1 else b.average.frame.problem.cols.stride
+    cdef Py_ssize_t stride = b.average.frame.problem.cols.stride
+    run.pixels = b.average.walks or n >= (lanes if stride > 1 else WIDE_PIXEL * lanes)
+    run.stride = 1 if run.pixels or tile.cols == 1 else stride
     run.part = ceil_div(tile.span, run.stride) * n + lanes
-    run.in_place = trees.direct and (run.pixels or (
-        run.stride == 1 and tile.span == trees.cols and trees.col == n * trees.size))
-    run.line = trees.cols * n if run.pixels else b.average.line
+    run.margins = not run.pixels and (run.stride > 1 or tile.span > trees.cols)
+    run.in_place = trees.direct and not run.margins and (run.pixels
+                                                         or trees.col == n * trees.size)
+    run.line = b.average.line if run.margins else trees.cols * n
     run.col = n
     if run.in_place:
         run.line = b.x.row // trees.size
@@ -47,9 +50,9 @@ cdef void set_lines(acc_t *lines, const Run *run, Trees *trees, const char *src,
     cdef Py_ssize_t n = tile.channels, cols = trees.cols, width = cols * n, pitch = width, r, t
     cdef Py_ssize_t extent = imin(run.stride, a.frame.problem.cols.extent), count
     cdef acc_t *other = <acc_t *>trees.lines + (a.lines - 1) * a.line
-    cdef acc_t *to = lines if run.pixels else other + a.line
+    cdef acc_t *to = other + a.line if run.margins else lines
     cdef const acc_t *line = to
-    if trees.direct and not run.pixels:
+    if trees.direct and run.margins and trees.col == n * trees.size:
         line, pitch = <const acc_t *>src, b.x.row // trees.size
     elif not trees.ignores and b.x.row == cols * trees.col:     # neighbours
         trees.cols = rows * cols
@@ -61,7 +64,7 @@ cdef void set_lines(acc_t *lines, const Run *run, Trees *trees, const char *src,
                 converted(other, to + r * width, trees, src + r * b.x.row)
             else:
                 converted(to + r * width, other, trees, src + r * b.x.row)
-    if run.pixels:
+    if not run.margins:
         return
     if run.stride == 1 or (run.stride == 2 and n == 1):
         copy_lines(lines, a.line, run.part, line, pitch, rows, tile.left * n, width, tile.span * n,
