@@ -24,7 +24,7 @@ BLOCK_COLUMNS = 128  # of these that are added at once (whole_planes.pxi repeats
 WHOLE_PLANES = 64  # planes of one window at a time
 PLANES_AT_ONCE = 8  # of these, halves included: 512x60x60 float32 350 -> 250 us
 WHOLE_ELEMENTS = 2048  # of planes that are converted as one run
-WIDE_PIXEL = 80  # elements of pixels whose sums in order need no lines, if windows slide
+SLIDING_PIXEL = 80  # elements of pixels whose sums in order need no lines, if windows slide
 BYTE_LANES = 32  # of the longest vector of sums of bytes
 MOST_BYTE_ROWS = 128  # taps of such a sum, if another one overlaps it (convert.h)
 MOST_IN_FLOATS = 1 << 15  # bytes whose sums are exact in float32, 128 more each
@@ -62,7 +62,7 @@ def sizes_in_order(plan, windows, tile, span):
         parts = max(4, min(cols.stride, cols.extent))
         line = max(line, parts * (-(-span // cols.stride) * channels + room))
     block_rows = max(1, min(tile_rows, PASS_BYTES // (item * (tile_cols * channels + 64))))
-    wide = channels >= (INTERLEAVED if cols.stride > 1 else WIDE_PIXEL)
+    wide = channels >= (INTERLEAVED if cols.stride > 1 else SLIDING_PIXEL)
     if wide and ITEMSIZE[plan.dtype] == item and plan.nan != "ignore":
         line = lines = 0  # (pixels are added where they are)
     else:

@@ -10,7 +10,7 @@
 cdef enum:
     TAPS_AT_ONCE = 64
     LINES_AT_ONCE = 64
-    WIDE_PIXEL = 5          # vectors of a pixel in place, if windows slide: others are one row
+    SLIDING_PIXEL = 5          # vectors of a pixel in place, if windows slide: others are one row
 
 
 cdef struct Run:                        # how the windows of a tile are added
@@ -28,7 +28,7 @@ cdef void begin_run(Run *run, const Passes *t, const Block *b, const acc_t *tag)
     cdef const Trees *trees = &t.trees
     cdef Py_ssize_t n = tile.channels, lanes = VEC_BYTES // sizeof(acc_t)
     cdef Py_ssize_t stride = b.average.frame.problem.cols.stride
-    run.pixels = b.average.walks or n >= (lanes if stride > 1 else WIDE_PIXEL * lanes)
+    run.pixels = b.average.walks or n >= (lanes if stride > 1 else SLIDING_PIXEL * lanes)
     run.stride = 1 if run.pixels or tile.cols == 1 else stride
     run.part = ceil_div(tile.span, run.stride) * n + lanes
     run.margins = not run.pixels and (run.stride > 1 or tile.span > trees.cols)
