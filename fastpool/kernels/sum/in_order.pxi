@@ -1,9 +1,9 @@
-# Sums as other libraries make them: one rounded addition per tap, in row-major order. Padding may be
-# added, as 0: sums begin with 0, and no addition makes -0 of that.
+# Sums as other libraries make them: one rounded addition per tap, in row-major order. Padding may
+# be added, as 0: sums begin with 0, and no addition makes -0 of that.
 #
 # Takes:   windows with numerics="sequential"
-# Reads:   elements of the type of sums in place: pixels of some vectors, and rows without padding at
-#          a stride of 1. Others become lines, with margins of 0, which are split by the stride
+# Reads:   elements of the type of sums in place: pixels of some vectors, and rows without padding
+#          at a stride of 1. Others become lines, with margins of 0, which are split by the stride
 # Scratch: lines, one more, and converted rows (ROWS); sums (COLUMNS)
 # Wins:    no other strategy takes them
 
