@@ -48,6 +48,9 @@ class Sizes(NamedTuple):
     signals: bool
 
 
+NO_PASSES = Sizes(0, 0, 1, False, False, 0, 0, 0, 0, False, 1, False)
+
+
 def sizes_in_order(plan, windows, tile, span):
     """Return the sizes for sums in order: of lines, which rows of windows share."""
     *leads, rows, cols = windows
@@ -70,19 +73,8 @@ def sizes_in_order(plan, windows, tile, span):
         if not rows.places:
             block_rows = max(1, min(block_rows, (most // slabs - rows.extent) // rows.stride + 1))
         lines = max(1, min(most, slabs * min(rows.size, rows.span(block_rows))))
-    return Sizes(
-        span=tile_cols,
-        pitch=1,
-        block_rows=block_rows,
-        walks=walks,
-        one_window=False,
-        parts=0,
-        lines=lines + 1,
-        line=line,
-        tall=0,
-        byte_rows=False,
-        long_rows=1,
-        signals=False,
+    return NO_PASSES._replace(
+        span=tile_cols, pitch=1, block_rows=block_rows, walks=walks, lines=lines + 1, line=line
     )
 
 

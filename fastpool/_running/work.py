@@ -135,20 +135,18 @@ def none_empty(window):
 
 
 def has_pixels(plan, copies):
-    """Are the channels of a position neighbours? So are those of planes of one element.
-
-    `copies` says whether arrays are copied that kernels cannot use as they are.
-    """
+    """Are channels last, in arrays that may be `copies`? Those of planes of one element are."""
+    if plan.channels_last or plan.channels == 1 or not copies:
+        return plan.channels_last and plan.channels > 1
     planes = plan.batch * plan.channels
-    one = copies and math.prod(plan.input_shape) == planes == math.prod(plan.output_shape)
-    return plan.channels > 1 and (plan.channels_last or one)
+    return math.prod(plan.input_shape) == planes == math.prod(plan.output_shape)
 
 
 def images_as_one(plan, windows, most):
-    """Return the windows of a batch as those of one image; None if it is better left apart.
+    """Return the windows of a batch, channels last, as those of one image, or None.
 
-    Images, channels last, of up to `most` bytes are put below one another if each has one row of
-    windows, over all of its rows: a tile each would take longer than its elements.
+    Images of up to `most` bytes with one row of windows each are taken below one another: a tile
+    for each would take longer than its elements.
     """
     *leads, rows, cols = windows
     nbytes = math.prod(plan.input_shape) * ITEMSIZE[plan.dtype]
@@ -156,8 +154,8 @@ def images_as_one(plan, windows, most):
         return None
     if (rows.out, rows.kernel, rows.begin, rows.dilation) != (1, rows.size, 0, 1):
         return None
-    size, out = plan.batch * rows.size, plan.batch
-    return [rows._replace(size=size, out=out, stride=rows.size), cols]
+    rows = rows._replace(size=plan.batch * rows.size, out=plan.batch, stride=rows.size)
+    return [rows, cols]
 
 
 def problem_of(plan, off=frozenset(), copies=True):
