@@ -401,10 +401,3 @@ ctypedef fused bits:
     uint16_t
     uint32_t
     uint64_t
-
-
-ctypedef fused real:
-    float16_t_
-    bfloat16_t_
-    float
-    double
