@@ -136,10 +136,10 @@ def none_empty(window):
 
 def has_pixels(plan, copies):
     """Are channels last, in arrays that may be `copies`? Those of planes of one element are."""
-    if plan.channels_last or plan.channels == 1 or not copies:
+    if plan.channels_last or plan.channels < 2 or not copies:
         return plan.channels_last and plan.channels > 1
     planes = plan.batch * plan.channels
-    return math.prod(plan.input_shape) == planes == math.prod(plan.output_shape)
+    return 0 < planes == math.prod(plan.input_shape) == math.prod(plan.output_shape)
 
 
 def images_as_one(plan, windows, most):
