@@ -75,9 +75,9 @@ DEFINE_ADD_TAPS(f64, double)
 static void split_pixels(char *to, ptrdiff_t pitch, const char *row, ptrdiff_t bytes, ptrdiff_t n,
                          ptrdiff_t stride, ptrdiff_t parts) {
     for (ptrdiff_t p = 0; p < parts; p++, to += pitch) {
-        for (ptrdiff_t i = 0; i < bytes; i += 16)
-            for (ptrdiff_t c = p, at = i; c < n; c += stride, at += bytes)
-                memcpy(to + at, row + c * bytes + i, 16);
+        char *at = to; /* (what is moved beyond a pixel is written over by the next one) */
+        for (ptrdiff_t c = p; c < n; c += stride, at += bytes)
+            for (ptrdiff_t i = 0; i < bytes; i += 16) memcpy(at + i, row + c * bytes + i, 16);
     }
 }
 
