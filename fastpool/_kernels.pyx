@@ -18,7 +18,6 @@ from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsul
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_SIZE
 from cython.parallel cimport prange
-from libc.math cimport NAN
 from libc.stdint cimport (
     int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t,
 )
@@ -81,12 +80,12 @@ include "kernels/sum/average.pxi"
 include "kernels/sum/divide.pxi"
 include "kernels/sum/quantize.pxi"
 include "kernels/sum/interleaved.pxi"
-include "kernels/sum/in_order.pxi"
 include "kernels/sum/trees.pxi"
 include "kernels/sum/along.pxi"
 include "kernels/sum/tall_windows.pxi"
 include "kernels/sum/byte_rows.pxi"
 include "kernels/sum/window_sums.pxi"
+include "kernels/sum/in_order.pxi"
 include "kernels/sum/whole_planes.pxi"
 include "kernels/sum/pairwise.pxi"
 include "kernels/sum/squares.pxi"

@@ -66,10 +66,11 @@ def _repeats(array):
 
 
 def is_ready(array, unit_axis):
-    """Can kernels work on this array in place?"""
-    unit = (
-        array.ndim == 0 or array.shape[unit_axis] == 1 or array.strides[unit_axis] == array.itemsize
-    )
+    """Can kernels work on this array in place? No `unit_axis`: if it is C-contiguous."""
+    if unit_axis is None or array.ndim == 0:
+        unit = array.flags.c_contiguous
+    else:
+        unit = array.shape[unit_axis] == 1 or array.strides[unit_axis] == array.itemsize
     return array.flags.aligned and array.dtype.isnative and unit
 
 

@@ -1,5 +1,6 @@
 """Sizes of what the passes of sums need: blocks, rows of parts and of lines."""
 
+import math
 from typing import NamedTuple
 
 from .._planning.dtypes import ITEMSIZE, is_float
@@ -17,11 +18,13 @@ TALL_BYTES = 128 << 10
 TALL_ELEMENTS = 64
 MOST_TALL = 4 << 20
 LINE_BYTES = 64  # of the longest vector, of which lines are multiples
+LINES_BYTES = 128 << 10  # of rows whose windows are added in order, a few rows at a time
 MOST_LINES = 8 << 20  # bytes of rows that are converted, or added along leading axes
 BLOCK_COLUMNS = 128  # of these that are added at once (whole_planes.pxi repeats it)
 WHOLE_PLANES = 64  # planes of one window at a time
 PLANES_AT_ONCE = 8  # of these, halves included: 512x60x60 float32 350 -> 250 us
 WHOLE_ELEMENTS = 2048  # of planes that are converted as one run
+SLIDING_PIXEL = 80  # elements of pixels whose sums in order need no lines, if windows slide
 MOST_BYTE_ROWS = 128  # taps of a sum of small integers, if another one overlaps it (byte_sums.h)
 MOST_BYTE_TAPS = 255  # of a sum of bytes, along rows too
 MOST_SHORTS = 8  # columns of such sums that are added at once
@@ -47,7 +50,34 @@ class Sizes(NamedTuple):
     signals: bool
 
 
-NO_PASSES = Sizes(0, 0, 1, False, False, 0, 0, 0, 0, False, 0, 0, False)
+NO_PASSES = Sizes(0, 0, 1, False, False, 0, 0, 0, 0, False, 0, 1, False)
+
+
+def sizes_in_order(plan, windows, tile, span):
+    """Return the sizes for sums in order: of lines, which rows of windows share."""
+    *leads, rows, cols = windows
+    tile_rows, tile_cols, channels, _ = tile
+    item = 8 if plan.dtype == "float64" else 4
+    under = min(cols.size, span)
+    walks = bool(cols.places) or span > MOST_MARGINS * (under + tile_cols)
+    # Lines have room for a vector, and so have the parts that a stride makes of them.
+    room = LINE_BYTES // item
+    line = (under if walks else span) * channels + room
+    if not walks and channels < INTERLEAVED and 1 < cols.stride and tile_cols > 1:
+        parts = max(4, min(cols.stride, cols.extent))
+        line = max(line, parts * (-(-span // cols.stride) * channels + room))
+    block_rows = max(1, min(tile_rows, PASS_BYTES // (item * (tile_cols * channels + 64))))
+    wide = channels >= (INTERLEAVED if cols.stride > 1 else SLIDING_PIXEL)
+    if wide and ITEMSIZE[plan.dtype] == item and plan.nan != "ignore":
+        line = lines = 0  # (pixels are added where they are)
+    else:
+        most, slabs = max(1, LINES_BYTES // (item * line)), math.prod(w.kernel for w in leads)
+        if not rows.places:
+            block_rows = max(1, min(block_rows, (most // slabs - rows.extent) // rows.stride + 1))
+        lines = max(1, min(most, slabs * min(rows.size, rows.span(block_rows))))
+    return NO_PASSES._replace(
+        span=tile_cols, pitch=1, block_rows=block_rows, walks=walks, lines=lines + 1, line=line
+    )
 
 
 def are_signals(plan, windows):

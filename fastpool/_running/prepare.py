@@ -20,14 +20,14 @@ SCRATCH_BYTES = 1 << 20
 MOST_SCRATCH_BYTES = 2 << 20
 
 
-def compiled(plan, kernels, dtype):
+def compiled(plan, kernels, dtype, copies):
     """Return the compiled pooling of a plan, its `Work`, and its `threads_of_calls`.
 
     To bound the scratch of a thread, tiles become smaller or running maxima take the windows.
     """
     # Read once: another thread may change it, and all decisions must fit.
     off = switched_off()
-    work, facts = make_work(problem_of(plan, off)), builds.facts(kernels)
+    work, facts = make_work(problem_of(plan, off, copies)), builds.facts(kernels)
     threads_now = threads_of_calls(plan.num_threads, work.nbytes)
     by_default = threads.rule(plan.num_threads, work.nbytes)
     while True:
@@ -86,9 +86,12 @@ class Prepared:
 
     @property
     def contiguous_axis(self):
-        """The axis along which kernels need arrays contiguous."""
-        if self.plan.channels_last and self.plan.channels > 1:
-            return self.plan.channel_axis
+        """The axis along which kernels need arrays contiguous; None if it is all of them."""
+        plan, work = self.plan, self.work
+        if work.batch != plan.batch or (work.channels_last and not plan.channels_last):
+            return None
+        if work.channels_last:
+            return plan.channel_axis
         columns = self.work.spatial_axes[-1]
         return self.plan.spatial[-1] if columns < 0 else columns
 
@@ -146,7 +149,7 @@ class PreparedPool(Prepared):
             self.once, self.pooling, self.run = PreparedPool(pooled_once, dtype), None, _refuse
             return
         kernels = builds.builds()[self.build]
-        made = compiled(plan, kernels, plain_dtype(plan.dtype, dtype))
+        made = compiled(plan, kernels, plain_dtype(plan.dtype, dtype), python)
         self.pooling, self.work, self.threads = made
         self.run = self.pooling.run if plan.activation is None else _refuse
 

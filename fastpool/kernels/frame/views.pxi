@@ -35,7 +35,7 @@ cdef bint view_array(View *view, const Array *array, const Prepared *prepared,
                      const Py_ssize_t *shape, int shift) noexcept nogil:
     """Set a view, strides in elements. Return False if kernels cannot read the array as it is."""
     cdef const Problem *p = &prepared.frame.problem
-    cdef Py_ssize_t strides = 0
+    cdef Py_ssize_t strides = 0, rows = prepared.axes[p.leads]
     cdef bint empty = False
     cdef int i
     if not has_shape(array, prepared.ndim, shape):
@@ -55,9 +55,14 @@ cdef bint view_array(View *view, const Array *array, const Prepared *prepared,
     view.batch = axis_step(array, prepared.batch_axis, shift, 0)
     view.channel = axis_step(array, prepared.channel_axis, shift,
                              1 if p.channels_last else view.batch)
+    view.row = axis_step(array, rows, shift, view.channel)
     if p.batch == 1:
+        if prepared.batch_axis >= 0 and shape[prepared.batch_axis] > 1:
+            # The images of a batch are one, each below the one before (`images_as_one`).
+            view.row = axis_step(array, rows, shift, view.batch)
+            if view.batch != view.row * (shape[rows] if rows >= 0 else 1):
+                return False
         view.batch = p.channels * view.channel
-    view.row = axis_step(array, prepared.axes[p.leads], shift, view.channel)
     view.col = axis_step(array, prepared.axes[p.leads + 1], shift, 1)
     for i in range(p.leads):
         view.lead[i] = axis_step(array, prepared.axes[i], shift, 0)

@@ -17,7 +17,10 @@ cdef void add_along(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
     cdef Py_ssize_t step = w.dilation * b.tile.channels, t
     cdef const acc_t *band = <const acc_t *>pairs.taps[0]
     cdef bint long = w.kernel > MOST_LEAF or w.stride > MOST_SPLIT
-    if b.average.walks:
+    if b.average.sequential:                # (they are added)
+        pairs.count = 1
+        add_outputs(pairs, b, d, 1, tag)
+    elif b.average.walks:
         add_each(pairs, b, d, tag)
     elif long and w.stride >= w.extent and b.tile.channels == 1 and b.tile.cols >= MIN_APART:
         add_apart(pairs, b, d, tag)

@@ -191,7 +191,7 @@ cdef void set_column_counts(Block *b) noexcept nogil:
             counts[c] = count_of(&a.cols, w, b.tile.col + c)
         for c in range(hi, cols):
             counts[c] = count_of(&a.cols, w, b.tile.col + c)
-    if a.pairwise:
+    if a.pairwise or a.sequential:
         return
     for c in range(cols):
         if c > 0 and counts[c] == counts[c - 1]:    # (most are)

@@ -1,139 +1,168 @@
-# Takes:   windows with numerics="sequential"
-# Reads:   the input in place, one row of windows at a time
-# Scratch: the sums (HIGH), and how many NaN each window leaves out (NANS)
-# Wins:    no other strategy takes them
+# Sums as other libraries make them: one rounded addition per tap, in row-major order. Padding may
+# be added, as 0: sums begin with 0, and no addition makes -0 of that.
 #
-# Sums as other libraries make them: one rounded addition per tap, in row-major order.
+# Takes:   windows with numerics="sequential"
+# Reads:   elements of the type of sums in place: pixels of some vectors, and rows without padding
+#          at a stride of 1. Others become lines, with margins of 0, which are split by the stride
+# Scratch: lines, one more, and converted rows (ROWS); sums (COLUMNS)
+# Wins:    no other strategy takes them
 
-cdef inline int sum_bytes(int code) noexcept nogil:
-    """Return the bytes of a sum: it is a float, and of doubles a double."""
-    return 8 if code == F64 else 4
+cdef enum:
+    TAPS_AT_ONCE = 64
+    LINES_AT_ONCE = 64
+    SLIDING_PIXEL = 5          # vectors of a pixel in place, if windows slide: others are one row
 
 
-cdef void sum_in_order(char *sums, double *nans, const char *src, const Block *b,
-                       Py_ssize_t output, const real *tag) noexcept nogil:
-    """Set the sums of one row of windows. If there are `nans`, count NaN, and add none."""
-    cdef const Problem *p = &b.average.frame.problem
+cdef struct Run:                        # how the windows of a tile are added
+    bint pixels                         # the taps of each output are told apart
+    bint margins                        # lines have margins, or parts
+    bint in_place
+    Py_ssize_t stride, col              # of columns in a line; elements from one to the next
+    Py_ssize_t part                     # elements of every `stride`-th column, with room
+    Py_ssize_t line                     # elements from one line to the next
+    Py_ssize_t same                     # rows of outputs that are added at once
+
+
+cdef void begin_run(Run *run, const Passes *t, const Block *b, const acc_t *tag) noexcept nogil:
     cdef const Tile *tile = b.tile
-    cdef const Window *w = &p.cols
-    cdef Py_ssize_t n = tile.channels, first, count, s, r, t, c, lo, hi, at, col = b.x.col
-    cdef Py_ssize_t begin = 0, end      # taps along a row that some output has on an element
-    cdef Py_ssize_t some = 0, stop = tile.cols      # outputs that have such taps, if not all
-    cdef Py_ssize_t step = p.rows.dilation
-    cdef int size = sum_bytes(p.code)
-    cdef const char *row
-    memset(sums, 0, tile.cols * n * size)
-    if nans != NULL:
-        fill(nans, tile.cols * n, <double>0)
-    count = real_taps(&p.rows, output, &first)
-    at = (tile.col + tile.cols - 1) * w.stride - w.begin
-    if at < 0:
-        begin = ceil_div(-at, w.dilation)
-    at = w.size - 1 - tile.col * w.stride + w.begin
-    end = 0 if at < 0 else imin(w.kernel, at // w.dilation + 1)
-    if not w.irregular:
-        at = w.begin - w.extent + 1
-        some = 0 if at <= 0 else imin(tile.cols, imax(0, ceil_div(at, w.stride) - tile.col))
-        stop = imax(some, imin(tile.cols, ceil_div(w.size + w.begin, w.stride) - tile.col))
-    for s in range(b.slabs):
-        for r in range(count):
-            row = src + b.offsets[s] + (first + r * step - tile.row_lo) * b.x.row
-            if w.irregular or w.stride > w.size:    # (no two windows share a tap)
-                for c in range(some, stop):
-                    hi = real_taps(w, tile.col + c, &at)
-                    at -= tile.col_lo
-                    for t in range(hi):
-                        add_in_order(sums + c * n * size,
-                                     <const real *>(row + (at + t * w.dilation) * col), n, 1,
-                                     nans + c * n if nans != NULL else NULL)
-                continue
-            for t in range(begin, end):
-                # The outputs whose tap t is an element: 0 <= c * stride + at < size.
-                at = tile.col * w.stride - w.begin + t * w.dilation
-                lo = 0 if at >= 0 else ceil_div(-at, w.stride)
-                hi = 0 if at >= w.size else imin(tile.cols, (w.size - 1 - at) // w.stride + 1)
-                at -= tile.col_lo
-                if n == 1 or (w.stride == 1 and col == n * p.size):
-                    if lo < hi:
-                        add_in_order(sums + lo * n * size,
-                                     <const real *>(row + (at + lo * w.stride) * col),
-                                     (hi - lo) * n, w.stride if n == 1 else 1,
-                                     nans + lo * n if nans != NULL else NULL)
-                    continue
-                for c in range(lo, hi):
-                    add_in_order(sums + c * n * size,
-                                 <const real *>(row + (at + c * w.stride) * col), n, 1,
-                                 nans + c * n if nans != NULL else NULL)
+    cdef const Trees *trees = &t.trees
+    cdef Py_ssize_t n = tile.channels, lanes = VEC_BYTES // sizeof(acc_t)
+    cdef Py_ssize_t stride = b.average.frame.problem.cols.stride
+    run.pixels = b.average.walks or n >= (lanes if stride > 1 else SLIDING_PIXEL * lanes)
+    run.stride = 1 if run.pixels or tile.cols == 1 else stride
+    run.part = ceil_div(tile.span, run.stride) * n + lanes
+    run.margins = not run.pixels and (run.stride > 1 or tile.span > trees.cols)
+    run.in_place = trees.direct and not run.margins and (run.pixels
+                                                         or trees.col == n * trees.size)
+    run.line = b.average.line if run.margins else trees.cols * n
+    run.col = n
+    if run.in_place:
+        run.line = b.x.row // trees.size
+        if run.pixels:
+            run.col = trees.col // trees.size
 
 
-cdef void divide_in_order(char *y, char *sums, const divisors_t *d, Py_ssize_t n, int code,
-                          int result) noexcept nogil:
-    if code == F64:
-        divide_double_f64(<double *>y, <double *>sums, d, n)
-    elif result == F64:
-        divide_float_f64(<double *>y, <float *>sums, d, n)
-    elif result == F32:
-        divide_float_f32(<float *>y, <float *>sums, d, n)
-    elif result == F16:
-        divide_float_f16(<float16_t_ *>y, <float *>sums, d, n)
+cdef void set_lines(acc_t *lines, const Run *run, Trees *trees, const char *src, Py_ssize_t rows,
+                    const Block *b) noexcept nogil:
+    """Set lines to rows of the input, or to 1 for each NaN if these are counted."""
+    cdef const Average *a = b.average
+    cdef const Tile *tile = b.tile
+    cdef Py_ssize_t n = tile.channels, cols = trees.cols, width = cols * n, pitch = width, r, t
+    cdef Py_ssize_t extent = imin(run.stride, a.frame.problem.cols.extent), count
+    cdef acc_t *other = <acc_t *>trees.lines + (a.lines - 1) * a.line
+    cdef acc_t *to = other + a.line if run.margins else lines
+    cdef const acc_t *line = to
+    if trees.direct and run.margins and trees.col == n * trees.size:
+        line, pitch = <const acc_t *>src, b.x.row // trees.size
+    elif not trees.ignores and b.x.row == cols * trees.col:     # neighbours
+        trees.cols = rows * cols
+        converted(to, other, trees, src)
+        trees.cols = cols
     else:
-        divide_float_bf16(<bfloat16_t_ *>y, <float *>sums, d, n)
+        for r in range(rows):
+            if trees.counts:
+                converted(other, to + r * width, trees, src + r * b.x.row)
+            else:
+                converted(to + r * width, other, trees, src + r * b.x.row)
+    if not run.margins:
+        return
+    if run.stride == 1 or (run.stride == 2 and n == 1):
+        copy_lines(lines, a.line, run.part, line, pitch, rows, tile.left * n, width, tile.span * n,
+                   <int>run.stride)
+        return
+    for r in range(rows):
+        copy_lines(other, 0, 0, line + r * pitch, 0, 1, tile.left * n, width, tile.span * n, 1)
+        if n > 1:
+            split_pixels(<char *>lines, run.part * sizeof(acc_t), <const char *>other,
+                         n * sizeof(acc_t), tile.span, run.stride, extent)
+        else:
+            # (Four columns at least: fewer use no vectors.)
+            count = (tile.span - extent) // run.stride + 1
+            transpose(lines, run.part, other, run.stride, count, imax(4, extent), sizeof(acc_t))
+            for t in range(imin(extent, tile.span - count * run.stride)):
+                lines[t * run.part + count] = other[count * run.stride + t]
+        lines += a.line
 
 
-cdef void leave_out(char *sums, double *nans, const divisors_t *d, const Block *b,
-                    Py_ssize_t output) noexcept nogil:
-    """Turn the numbers of NaN into divisors. If a window holds nothing else, its sum is NaN."""
+cdef void add_rows(acc_t *sums, const Run *run, const acc_t *const *rows, Py_ssize_t count,
+                   bint begins, const Block *b) noexcept nogil:
+    """Add the taps along some rows to the sums of rows of windows, or set these if it `begins`."""
     cdef const Average *a = b.average
-    cdef Py_ssize_t n = b.tile.channels, c, i = 0, j, taps, rows, first
-    rows = real_taps(&a.frame.problem.rows, output, &first) * b.slabs
-    for c in range(b.tile.cols):
-        taps = rows * real_taps(&a.frame.problem.cols, b.tile.col + c, &first)
-        for j in range(n):
-            if nans[i] and nans[i] == taps:
-                if a.frame.problem.code == F64:
-                    (<double *>sums)[i] = NAN
+    cdef const Window *w = &a.frame.problem.cols
+    cdef Py_ssize_t n = b.tile.channels, cols = b.tile.cols, c = 0, taps = w.kernel, at = 0
+    cdef Py_ssize_t phase, i, r, t
+    cdef const acc_t *some[TAPS_AT_ONCE]
+    cdef int k
+    cdef taps_t of
+    of.taps, of.n, of.outputs = <void *>some, cols * n, run.same
+    of.step, of.to_step = a.frame.problem.rows.stride * run.line, a.band
+    if run.pixels:
+        of.n, of.step, of.to_step = n, w.stride * run.col, n
+    while c < cols:
+        if run.pixels:
+            of.outputs, taps = 1, real_taps(w, b.tile.col + c, &at)
+            if not w.irregular and w.inner_lo <= b.tile.col + c < w.inner_hi:
+                of.outputs = imin(cols, w.inner_hi - b.tile.col) - c
+            at = (at - b.tile.col_lo) * run.col
+        of.begins, k = begins, 0
+        for r in range(count):
+            phase, i = 0, at
+            for t in range(taps):
+                if k == TAPS_AT_ONCE:
+                    add_taps(sums + c * n, &of, k)
+                    of.begins, k = False, 0
+                some[k] = rows[r] + phase * run.part + i
+                k += 1
+                i += w.dilation // run.stride * run.col
+                phase += w.dilation % run.stride
+                if phase >= run.stride:
+                    phase, i = phase - run.stride, i + run.col
+        add_taps(sums + c * n, &of, k)
+        c += of.outputs if run.pixels else cols
+
+
+cdef void sum_in_order(acc_t *sums, Passes *t, const char *src, const Block *b, Py_ssize_t row,
+                       Py_ssize_t stop) noexcept nogil:
+    """Set the sums of some rows of windows."""
+    cdef const Average *a = b.average
+    cdef const Window *w = &a.frame.problem.rows
+    cdef Trees *trees = &t.trees
+    cdef Py_ssize_t lo = imax(0, window_start(w, row)), hi = imin(w.size, window_stop(w, stop - 1))
+    cdef Py_ssize_t under = imax(0, hi - lo), most = LINES_AT_ONCE, s, k, i, first, count
+    cdef acc_t *lines = <acc_t *>trees.lines
+    cdef const acc_t *rows[LINES_AT_ONCE]
+    cdef const char *at
+    cdef bint fit = b.slabs * under < a.lines   # all lines at once
+    cdef bint begins
+    cdef Run run
+    trees.cols = b.tile.col_hi - b.tile.col_lo
+    begin_run(&run, t, b, sums)
+    if not (run.in_place or fit):
+        most = imin(most, a.lines - 1)
+    for s in range(b.slabs if fit and not run.in_place else 0):
+        set_lines(lines + s * under * run.line, &run, trees,
+                  src + b.offsets[s] + (lo - b.tile.row_lo) * b.x.row, under, b)
+    while row < stop:
+        count = real_taps(w, row, &first)
+        run.same, i, begins = 1, 0, True
+        if (fit or run.in_place) and not run.pixels and w.inner_lo <= row < w.inner_hi:
+            if not w.irregular:
+                run.same = imin(stop, w.inner_hi) - row
+        for s in range(b.slabs):
+            for k in range(count):
+                at = src + b.offsets[s] + (first + k * w.dilation - b.tile.row_lo) * b.x.row
+                if run.in_place:
+                    rows[i] = <const acc_t *>at
+                elif fit:
+                    rows[i] = lines + (s * under + first + k * w.dilation - lo) * run.line
                 else:
-                    (<float *>sums)[i] = NAN
-                nans[i] = 0
-            nans[i] = (d.divisor * (d.counts[c] if d.counts != NULL else 1)
-                       - (0 if a.divisor else nans[i]))
-            i += 1
-
-
-cdef void average_in_order(char *y, const View *view, const char *src, const Block *b,
-                           const real *tag) noexcept nogil:
-    """Pool one plane of a tile."""
-    cdef const Average *a = b.average
-    cdef const Tile *tile = b.tile
-    cdef Py_ssize_t n = tile.channels, r, c, run
-    cdef int size = dtype_bytes[a.result], code = a.frame.problem.code
-    cdef char *sums = <char *>doubles(a, b.scratch, HIGH)
-    cdef double *nans = doubles(a, b.scratch, NANS) if a.ignore_nan else NULL
-    cdef divisors_t d, one
-    for r in range(tile.rows):
-        sum_in_order(sums, nans, src, b, tile.row + r, tag)
-        set_divisors(&d, b, tile.row + r)
-        if a.ignore_nan:
-            leave_out(sums, nans, &d, b, tile.row + r)
-            d.divisor = 1
-        run = tile.cols if n == 1 else 1    # columns with one call
-        c = 0
-        while c < tile.cols:
-            one = d
-            if a.ignore_nan:
-                one.counts = nans + c * n
-            elif n > 1 and d.counts != NULL:
-                one.divisor, one.counts = d.divisor * d.counts[c], NULL
-            divide_in_order(y + (r * view.row + c * view.col) * size,
-                            sums + c * n * sum_bytes(code), &one, run * n, code, a.result)
-            c += run
-
-
-cdef void average_planes_in_order(const View *y, const char *src, const Block *b,
-                                  const real *tag) noexcept nogil:
-    """Pool the planes of a tile."""
-    cdef const Problem *p = &b.average.frame.problem
-    cdef Py_ssize_t i
-    for i in range(b.tile.planes):
-        average_in_order(y.data + output_offset(p, y, b.tile, i) * dtype_bytes[b.average.result], y,
-                         src + input_offset(p, b.x, b.tile, i), b, tag)
+                    rows[i] = lines + i * run.line
+                    set_lines(lines + i * run.line, &run, trees, at, 1, b)
+                i += 1
+                if i == most:
+                    add_rows(sums, &run, rows, i, begins, b)
+                    i, begins = 0, False
+        if i or begins:
+            add_rows(sums, &run, rows, i, begins, b)
+        sums += run.same * a.band
+        row += run.same

@@ -1,4 +1,5 @@
-# Sums of the passes (window_sums.pxi), divided in their own type: numerics="pairwise".
+# Sums of the passes (window_sums.pxi), divided in their own type: numerics="pairwise" and
+# "sequential".
 #
 # Scratch: if sums are not divided where they are stored, a block of them (HIGH); divisors
 #          (DIVISORS), and if NaN are left out, their numbers (NANS)
@@ -19,6 +20,8 @@ cdef void store_means(char *y, const acc_t *means, Py_ssize_t n, int result) noe
             store_f16(<float16_t_ *>y, means, n)
         elif result == BF16:
             store_bf16(<bfloat16_t_ *>y, means, n)
+        elif result == F64:
+            to_doubles_of(F32)(y, means, n, 0)
         else:
             memcpy(y, means, n * 4)
     else:
@@ -150,8 +153,7 @@ cdef void average_pairwise(char *y, const View *view, PairTile *t, const char *s
     cdef int size = dtype_bytes[a.result]
     cdef acc_t *sums = <acc_t *>doubles(a, b.scratch, HIGH)
     cdef acc_t *bands = <acc_t *>doubles(a, b.scratch, COLUMNS)
-    cdef bint in_place = ((a.result == F32 or a.result == F64)
-                          and (view.col == n or tile.cols == 1))
+    cdef bint in_place = (size == sizeof(acc_t) and (view.col == n or tile.cols == 1))
     cdef pairs_of_t pairs
     cdef PairDivisors d
     if t.passes.pixels and pool_by_pixels(y, view, t, src, b, tag):
@@ -217,11 +219,13 @@ cdef void average_planes_pairwise(const View *y, const char *src, Block *b,
     cdef Py_ssize_t plane
     begin_tile(&t.passes, src, b, tag)
     t.known, t.taps = 0, -1
-    t.passes.pixels = has_pixels(&t.passes, b, F32 if sizeof(acc_t) == 4 else F64, tag)
+    t.passes.pixels = not b.average.sequential and has_pixels(
+        &t.passes, b, F32 if sizeof(acc_t) == 4 else F64, tag)
     if b.average.whole:
         average_whole_planes(y, &t, src, b, tag)
         return
-    if has_squares(&t.passes, y, b, tag) and pool_squares(y, &t, src, b, tag):
+    if not b.average.sequential and has_squares(&t.passes, y, b, tag) and pool_squares(
+            y, &t, src, b, tag):
         return
     for plane in range(b.tile.planes):
         average_pairwise(y.data + output_offset(p, y, b.tile, plane)

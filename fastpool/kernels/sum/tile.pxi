@@ -4,21 +4,12 @@ cdef void average_planes(const View *y, const char *src, Block *b) noexcept nogi
     """Pool the planes of a tile. `src` is the first element of the array, in the first slab."""
     cdef const Average *a = b.average
     cdef int code = a.frame.problem.code
-    if a.sequential:
-        if code == F32:
-            average_planes_in_order(y, src, b, <const float *>NULL)
-        elif code == F64:
-            average_planes_in_order(y, src, b, <const double *>NULL)
-        elif code == F16:
-            average_planes_in_order(y, src, b, <const float16_t_ *>NULL)
-        else:
-            average_planes_in_order(y, src, b, <const bfloat16_t_ *>NULL)
-    elif a.pairwise and (code == F64 or a.result == F64):
-        average_planes_pairwise(y, src, b, <const double *>NULL)
-    elif a.pairwise:
-        average_planes_pairwise(y, src, b, <const float *>NULL)
-    else:
+    if not (a.pairwise or a.sequential):
         average_folded(y, src, b)
+    elif code == F64 or (a.pairwise and a.result == F64):
+        average_planes_pairwise(y, src, b, <const double *>NULL)
+    else:
+        average_planes_pairwise(y, src, b, <const float *>NULL)
 
 
 cdef void fill_empty(const View *y, const Block *b) noexcept nogil:

@@ -176,12 +176,10 @@ cdef bint add_halves(acc_t *to, Trees *trees, Py_ssize_t first, Py_ssize_t taps,
 cdef bint add_part(acc_t *to, Trees *trees, int a, Py_ssize_t first, Py_ssize_t taps,
                    const char *src, acc_t *spare, bint found) noexcept nogil:
     """Add the tree of some taps of an axis to sums, or set them if none is `found` yet."""
-    cdef Py_ssize_t i
     if not found:
         return add_tree(to, trees, a, first, taps, src, spare)
     if add_tree(spare, trees, a, first, taps, src, spare + trees.pitch):
-        for i in range(trees.planes):
-            add_to(to + i * trees.band, spare + i * trees.band, trees.cols * trees.n)
+        add_to(to, spare, trees.cols * trees.n, trees.planes, trees.band)
     return True
 
 

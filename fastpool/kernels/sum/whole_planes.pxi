@@ -234,10 +234,10 @@ cdef void add_blocks(acc_t *to, Trees *trees, Rows *rows, acc_t *columns, Py_ssi
         return
     add_blocks(to, trees, rows, columns, first, half, spare)
     add_blocks(spare, trees, rows, columns, first + half, half, spare + trees.pitch)
-    add_to(to, spare, trees.n)
+    add_to(to, spare, trees.n, 1, 0)
     if taps % 2:
         take_columns(spare, rows, first + taps - 1, 1, to)
-        add_to(to, spare, trees.n)
+        add_to(to, spare, trees.n, 1, 0)
 
 
 cdef void add_planes(acc_t *bands, Trees *trees, const char *src, Py_ssize_t planes,

@@ -2,7 +2,7 @@
 # the columns of each window (along.pxi). No sum is shared that has another tree, so the order of
 # additions is that of numerics="pairwise" (docs/averages.md), whoever asks for the sums.
 #
-# Takes:   all windows whose additions need not be in order
+# Takes:   all windows; if additions are in order, in_order.pxi makes the sums
 # Reads:   elements in place if they are of the type of sums; others are converted as they are
 #          added, or become rows first (ROWS); whole planes of bytes are added at once
 # Scratch: sums down the columns of some rows of windows, with margins of 0 (COLUMNS); parts of long
@@ -30,9 +30,9 @@ cdef struct Passes:                     # what the planes of a tile have in comm
     along_t along
     double by                           # of the divisors there, or -1
     bint divides                        # are their quotients right?
-    const char *kept                    # the plane whose sums are kept, and their rows
+    const char *kept                    # the plane of what is kept: sums of bytes, and their rows;
     const char *sums
-    Py_ssize_t lo, hi
+    Py_ssize_t lo, hi                   # lines that are added in order, and the row after them
     bint pixels                         # squares.pxi
 
 
@@ -93,9 +93,9 @@ cdef void begin_passes(Passes *t, const Block *b, part_t *part, int word,
     t.line = cols * n if t.one_run else round_up(cols * n, lanes)
     t.left = 0
     fill(<acc_t *>trees.zeros, a.pitch, <acc_t>0)
-    if not a.walks:
+    if not (a.walks or a.sequential):
         t.left = round_up(tile.left * n, VEC_BYTES // 2)    # (vectors begin at the first column)
-    t.has_margins = a.walks
+    t.has_margins = a.walks or a.sequential
 
 
 cdef void begin_tile(Passes *t, const char *src, Block *b, const acc_t *tag) noexcept nogil:
@@ -267,7 +267,9 @@ cdef void sum_down(acc_t *bands, Passes *t, const char *src, const Block *b, Py_
     cdef Py_ssize_t size = sizeof(int16_t) if t.shorts else sizeof(acc_t)
     if not t.has_margins:
         clear_margins(<char *>bands, t, b, size)
-    if t.bytes:
+    if b.average.sequential:
+        sum_in_order(bands, t, src, b, row, stop)
+    elif t.bytes:
         add_down_bytes(<char *>bands + t.left * size, t, src, b, row, stop, size)
     elif t.converts:
         add_down_lines(bands + t.left, t, src, b, row, stop)
@@ -291,7 +293,9 @@ cdef void sum_along(acc_t *sums, const Passes *t, const Block *b,
 cdef inline const acc_t *first_band(const Passes *t, const Block *b,
                                     const acc_t *bands) noexcept nogil:
     """Return where the margin of the first band begins, or its first column if it has none."""
-    return bands if b.average.walks else bands + t.left - b.tile.left * b.tile.channels
+    if b.average.walks or b.average.sequential:
+        return bands
+    return bands + t.left - b.tile.left * b.tile.channels
 
 
 cdef void count_nans(acc_t *nans, Passes *t, const char *src, const Block *b, Py_ssize_t row,

@@ -238,14 +238,16 @@ cdef extern from "kernels/vectors/digits.h" nogil:
     void add_to_sums(double *, double *, double *, const double *, double, Py_ssize_t)
 
 cdef extern from "kernels/vectors/in_order.h" nogil:
-    void add_in_order(...)
-    void divide_float_f16(float16_t_ *, const float *, const divisors_t *, Py_ssize_t)
-    void divide_float_bf16(bfloat16_t_ *, const float *, const divisors_t *, Py_ssize_t)
-    void divide_float_f32(float *, const float *, const divisors_t *, Py_ssize_t)
-    void divide_float_f64(double *, const float *, const divisors_t *, Py_ssize_t)
+    ctypedef struct taps_t:
+        const void *taps
+        Py_ssize_t n, outputs, step, to_step
+        bint begins
+    void add_taps(...)
+    void copy_lines(...)
+    void split_pixels(char *, Py_ssize_t, const char *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
+                      Py_ssize_t)
     void store_f16(float16_t_ *, const float *, Py_ssize_t)
     void store_bf16(bfloat16_t_ *, const float *, Py_ssize_t)
-    void divide_double_f64(double *, const double *, const divisors_t *, Py_ssize_t)
 
 cdef extern from "kernels/vectors/pairwise.h" nogil:
     enum: MOST_LEAF, NO_DIVISION, ONE_DIVISOR, DIVISORS_OF_COLUMNS
@@ -415,10 +417,3 @@ ctypedef fused bits:
     uint16_t
     uint32_t
     uint64_t
-
-
-ctypedef fused real:
-    float16_t_
-    bfloat16_t_
-    float
-    double

@@ -2,52 +2,84 @@
 #ifndef FASTPOOL_IN_ORDER_H
 #define FASTPOOL_IN_ORDER_H
 
-#include "loops.h"
-#include "quick_quotients.h"
+#include "pairwise.h"
 
-/* Add n elements to n sums. If there are `nans`, they count NaN, which are not added. */
-#define DEFINE_ADD_IN_ORDER(name, T, sum_t)                                                       \
-    static VECTORISED void add_run_##name(sum_t *sums, const T *p, ptrdiff_t n) {                 \
-        for (ptrdiff_t i = 0; i < n; i++) sums[i] += (sum_t)as_double_##name(p[i]);               \
+/* Taps of n elements of some outputs, `step` elements from one output to the next. */
+typedef struct {
+    const void *taps;
+    ptrdiff_t n, outputs, step, to_step;
+    int begins; /* with 0, not the sums there are */
+} taps_t;
+
+/* Four sums at a time wait for their additions. (Two rows of outputs that share loads take as long:
+ * additions take the time.) */
+#define DEFINE_ADD_TAPS(name, T)                                                                  \
+    static NOINLINE void add_taps_##name(T *sums, const taps_t *a, int count) {                   \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), n = a->n;                       \
+        /* The last vector overlaps the one before, unless there are sums: others are parts. */   \
+        const ptrdiff_t full = a->begins && n > lanes ? n : n / lanes * lanes;                    \
+        const T *const *taps = (const T *const *)a->taps;                                         \
+        ptrdiff_t o = 0, i = 0;                                                                   \
+        for (ptrdiff_t left = a->outputs * ((full + lanes - 1) / lanes); left > 0; left -= 4) {   \
+            ptrdiff_t to[4], from[4];                                                             \
+            vec_##name v[4];                                                                      \
+            for (int j = 0; j < 4; j++) { /* (the last ones may be the same) */                   \
+                to[j] = o * a->to_step + i, from[j] = o * a->step + i;                            \
+                v[j] = a->begins ? (vec_##name){0} : (vec_##name)vec_load(sums + to[j]);          \
+                if (j + 1 >= left) continue;                                                      \
+                i += lanes;                                                                       \
+                if (i >= full)                                                                    \
+                    i = 0, o++;                                                                   \
+                else if (i > n - lanes)                                                           \
+                    i = n - lanes;                                                                \
+            }                                                                                     \
+            for (int t = 0; t < count; t++)                                                       \
+                for (int j = 0; j < 4; j++) v[j] += (vec_##name)vec_load(taps[t] + from[j]);      \
+            for (int j = 0; j < 4; j++) vec_store(sums + to[j], (vec_t)v[j]);                     \
+        }                                                                                         \
+        for (o = 0; full < n && o < a->outputs; o++) {                                            \
+            T *to = sums + o * a->to_step + full;                                                 \
+            vec_##name v = {0};                                                                   \
+            if (!a->begins) v = load_first_##name(to, n - full);                                  \
+            for (int t = 0; t < count; t++)                                                       \
+                v += load_first_##name(taps[t] + o * a->step + full, n - full);                   \
+            store_first_##name(to, v, n - full);                                                  \
+        }                                                                                         \
     }                                                                                             \
-    static void add_in_order_##name(void *to, const T *p, ptrdiff_t n, ptrdiff_t stride,          \
-                                    double *nans) {                                               \
-        sum_t *sums = (sum_t *)to;                                                                \
-        if (stride == 1 && !nans) {                                                               \
-            add_run_##name(sums, p, n);                                                           \
-            return;                                                                               \
-        }                                                                                         \
-        for (ptrdiff_t i = 0; i < n; i++) {                                                       \
-            sum_t x = (sum_t)as_double_##name(p[i * stride]);                                     \
-            if (nans && x != x)                                                                   \
-                nans[i] += 1;                                                                     \
-            else                                                                                  \
-                sums[i] += x;                                                                     \
-        }                                                                                         \
+    /* Copy rows of n elements, with margins of 0: `span` elements in all. At a stride of 2 they  \
+     * become two parts. */                                                                       \
+    static NOINLINE void copy_lines_##name(T *to, ptrdiff_t pitch, ptrdiff_t part, const T *p,    \
+                                           ptrdiff_t step, ptrdiff_t rows, ptrdiff_t left,        \
+                                           ptrdiff_t n, ptrdiff_t span, int stride) {             \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
+        for (; rows > 0; rows--, to += pitch, p += step)                                          \
+            for (ptrdiff_t i = 0; i < span; i += stride * lanes) {                                \
+                const vec_t v = (vec_t)load_within_##name(p, i - left, n);                        \
+                if (stride == 1) {                                                                \
+                    vec_store(to + i, v);                                                         \
+                    continue;                                                                     \
+                }                                                                                 \
+                const vec_t next = (vec_t)load_within_##name(p, i + lanes - left, n);             \
+                vec_store(to + i / 2, vec_concat_even(v, next, p));                               \
+                vec_store(to + i / 2 + part, vec_concat_odd(v, next, p));                         \
+            }                                                                                     \
     }
-DEFINE_ADD_IN_ORDER(f16, float16_t_, float) DEFINE_ADD_IN_ORDER(bf16, bfloat16_t_, float)
-DEFINE_ADD_IN_ORDER(f32, float, float) DEFINE_ADD_IN_ORDER(f64, double, double)
-#define BY_REAL(f, p)                                                                             \
-    _Generic(*(p), float: f##_f32, double: f##_f64, float16_t_: f##_f16, bfloat16_t_: f##_bf16)
-#define add_in_order(to, p, n, stride, nans) BY_REAL(add_in_order, p)(to, p, n, stride, nans)
+DEFINE_ADD_TAPS(f32, float)
+DEFINE_ADD_TAPS(f64, double)
+#define add_taps(sums, a, count) BY_SUM(add_taps, sums)(sums, a, count)
+#define copy_lines(to, pitch, part, p, step, rows, left, n, span, stride)                         \
+    BY_SUM(copy_lines, to)(to, pitch, part, p, step, rows, left, n, span, stride)
 
-/* Divide n sums, rounded to the type of the sums and then to the result's. */
-#define DEFINE_DIVIDE_IN_ORDER(sum_t, name, T, STORED)                                            \
-    static VECTORISED void divide_##sum_t##_##name(T *y, const sum_t *sums,                       \
-                                                   const divisors_t *d, ptrdiff_t n) {            \
-        for (ptrdiff_t i = 0; i < n; i++) {                                                       \
-            sum_t by = (sum_t)divisor_at(d, i), q = by == 0 ? 0 : sums[i] / by;                   \
-            y[i] = STORED(q);                                                                     \
-        }                                                                                         \
+/* Put every `stride`-th pixel of a row of n next to one another, in `parts` parts. 16 bytes are
+ * moved at a time, for which there is room. */
+static void split_pixels(char *to, ptrdiff_t pitch, const char *row, ptrdiff_t bytes, ptrdiff_t n,
+                         ptrdiff_t stride, ptrdiff_t parts) {
+    for (ptrdiff_t p = 0; p < parts; p++, to += pitch) {
+        char *at = to; /* (what is moved beyond a pixel is written over by the next one) */
+        for (ptrdiff_t c = p; c < n; c += stride, at += bytes)
+            for (ptrdiff_t i = 0; i < bytes; i += 16) memcpy(at + i, row + c * bytes + i, 16);
     }
-#define STORED_AS_IT_IS(q) q
-#define STORED_AS_F16(q) ((float16_t_){f16_bits(q)})
-#define STORED_AS_BF16(q) ((bfloat16_t_){bf16_bits(q)})
-DEFINE_DIVIDE_IN_ORDER(float, f32, float, STORED_AS_IT_IS)
-DEFINE_DIVIDE_IN_ORDER(float, f64, double, STORED_AS_IT_IS)
-DEFINE_DIVIDE_IN_ORDER(float, f16, float16_t_, STORED_AS_F16)
-DEFINE_DIVIDE_IN_ORDER(float, bf16, bfloat16_t_, STORED_AS_BF16)
-DEFINE_DIVIDE_IN_ORDER(double, f64, double, STORED_AS_IT_IS)
+}
 
 /* Round n quotients to half types. */
 #if VEC_BYTES == 64

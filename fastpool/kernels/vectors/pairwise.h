@@ -251,12 +251,14 @@ DEFINE_UP_TO(f64, double)
                 divide_columns_##name(to, by, a->width);                                          \
         }                                                                                         \
     }                                                                                             \
-    /* Add n sums to others. */                                                                   \
-    static void add_to_##name(T *to, const T *sums, ptrdiff_t n) {                                \
+    /* Add rows of n sums to others. */                                                           \
+    static void add_to_##name(T *to, const T *sums, ptrdiff_t n, ptrdiff_t rows,                  \
+                              ptrdiff_t pitch) {                                                  \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
-        for (ptrdiff_t i = 0; i < n; i += lanes)                                                  \
-            store_up_to_##name(to + i, load_up_to_##name(to + i, n - i) +                         \
-                                          load_up_to_##name(sums + i, n - i), n - i);             \
+        for (; rows > 0; rows--, to += pitch, sums += pitch)                                      \
+            for (ptrdiff_t i = 0; i < n; i += lanes)                                              \
+                store_up_to_##name(to + i, load_up_to_##name(to + i, n - i) +                     \
+                                              load_up_to_##name(sums + i, n - i), n - i);         \
     }                                                                                             \
     /* Copy n numbers, NaN as 0; `nans` gets 1 for these. Return whether there was one. */         \
     static int take_nans_##name(T *to, const T *p, T *nans, ptrdiff_t n) {                        \
@@ -416,7 +418,7 @@ static add_converted_t add_converted_of(int code, int in_doubles) {
 #define add_in_pairs(a, tag) BY_SUM(add_in_pairs, tag)(a)
 #define set_pair_reciprocals(by, high, low, n)                                                    \
     BY_SUM(set_pair_reciprocals, by)(by, high, low, n)
-#define add_to(to, sums, n) BY_SUM(add_to, to)(to, sums, n)
+#define add_to(to, sums, n, rows, pitch) BY_SUM(add_to, to)(to, sums, n, rows, pitch)
 #define divide_some(sums, nans, taps, by, one, fixed, n) /* (of doubles, in double) */            \
     _Generic(*(sums), float: BY_SUM(divide_some_f32, nans), double: divide_some_f64_f64)          \
     (sums, (const void *)(nans), (const void *)(taps), (const void *)(by), one, fixed, n)

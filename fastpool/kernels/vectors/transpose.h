@@ -30,8 +30,8 @@ typedef VECTOR(uint64_t, 16) block_8;
 #define UPPER_8 1, 3
 
 #define DEFINE_BLOCK(bytes, T)                                                                    \
-    INLINE void transpose_block_##bytes(T *to, ptrdiff_t to_step, const T *from,                  \
-                                        ptrdiff_t from_step) {                                    \
+    INLINE void transpose_columns_##bytes(T *to, ptrdiff_t to_step, const T *from,                \
+                                          ptrdiff_t from_step, ptrdiff_t cols) {                  \
         enum { K = 16 / bytes };                                                                  \
         block_##bytes block[K], next[K];                                                          \
         for (int i = 0; i < K; i++) memcpy(&block[i], from + i * from_step, 16);                  \
@@ -43,10 +43,29 @@ typedef VECTOR(uint64_t, 16) block_8;
             }                                                                                     \
             for (int i = 0; i < K; i++) block[i] = next[i];                                       \
         }                                                                                         \
-        for (int i = 0; i < K; i++) memcpy(to + i * to_step, &block[i], 16);                      \
+        for (int i = 0; i < cols; i++) memcpy(to + i * to_step, &block[i], 16);                   \
+    }                                                                                             \
+    INLINE void transpose_block_##bytes(T *to, ptrdiff_t to_step, const T *from,                  \
+                                        ptrdiff_t from_step) {                                    \
+        transpose_columns_##bytes(to, to_step, from, from_step, 16 / bytes);                      \
     }
 DEFINE_BLOCK(1, uint8_t) DEFINE_BLOCK(2, uint16_t)
 DEFINE_BLOCK(4, uint32_t) DEFINE_BLOCK(8, uint64_t)
+
+/* Rows of less than a block. All but the last one are read up to the next row. */
+#define DEFINE_NARROW(bytes, T)                                                                   \
+    static void transpose_narrow_##bytes(T *to, ptrdiff_t to_step, const T *from,                 \
+                                         ptrdiff_t from_step, ptrdiff_t rows, ptrdiff_t cols) {   \
+        enum { K = 16 / bytes };                                                                  \
+        for (ptrdiff_t r = 0; r < rows - 1; r += K) {                                             \
+            if (r > rows - 1 - K) r = rows - 1 - K;                                               \
+            transpose_columns_##bytes(to + r, to_step, from + r * from_step, from_step, cols);    \
+        }                                                                                         \
+        for (ptrdiff_t c = 0; c < cols; c++)                                                      \
+            to[c * to_step + rows - 1] = from[(rows - 1) * from_step + c];                        \
+    }
+DEFINE_NARROW(1, uint8_t)
+DEFINE_NARROW(2, uint16_t)
 
 /* Blocks of `k` x `k` elements. */
 #define DEFINE_TRANSPOSE(name, T, k)                                                              \
@@ -124,7 +143,12 @@ DEFINE_TRANSPOSE(wide_4, uint32_t, 8) DEFINE_TRANSPOSE(wide_8, uint64_t, 4)
 static void transpose(void *to, ptrdiff_t to_step, const void *from, ptrdiff_t from_step,
                       ptrdiff_t rows, ptrdiff_t cols, int bytes) {
     const int is_wide = rows * bytes >= 32 && cols * bytes >= 32;
-    if (bytes == 1)
+    const int is_narrow = cols * bytes < 16 && rows * bytes > 16 && from_step * bytes >= 16;
+    if (is_narrow && bytes == 1)
+        transpose_narrow_1(to, to_step, from, from_step, rows, cols);
+    else if (is_narrow && bytes == 2)
+        transpose_narrow_2(to, to_step, from, from_step, rows, cols);
+    else if (bytes == 1)
         transpose_1(to, to_step, from, from_step, rows, cols);
     else if (bytes == 2)
         (is_wide ? WIDE_TRANSPOSE(2) : transpose_2)(to, to_step, from, from_step, rows, cols);
