@@ -40,7 +40,9 @@ cdef void add_down_bytes(char *bands, Passes *t, const char *src, const Block *b
         to = bands if t.shorts else sums
         for c in range(cols):
             i, at = c * a.n, t.hi
-            a.to, a.before = to + i * item, NULL if begins else t.sums + i * item
+            a.to, a.before = to + i * item, NULL
+            if not begins:
+                a.before = t.sums + i * item
             a.leave, a.leaving = src + t.lo * a.pitch + c * t.trees.col, lo - t.lo
             a.enter, a.entering = src + at * a.pitch + c * t.trees.col, hi - at
             if size == 4:
@@ -52,7 +54,7 @@ cdef void add_down_bytes(char *bands, Passes *t, const char *src, const Block *b
                 a.enter, a.entering = src + at * a.pitch + c * t.trees.col, hi - at
                 a.entering = imin(a.entering, MOST_BYTE_ROWS)
                 add_bytes(&a, more, <int>p.size)
-                add_to(floats, more, a.n)
+                add_to(floats, more, a.n, 1, 0)
             if size == 8:
                 to_doubles_of(F32)(<double *>bands + i, floats, a.n, -1)
         t.kept, t.sums, t.lo, t.hi = src, to, lo, hi
