@@ -7,6 +7,7 @@ cdef enum:
     FACTOR_SLOTS = 4        # of rows that are quantised alike
     FACTOR_ARRAYS = 6       # of doubles, in each slot (quantize.pxi)
     MOST_SPLIT = 8          # stride of columns that are split (along.pxi)
+    BYTE_SLOTS = 4          # divisors of rows of means that are kept (byte_rows.pxi)
     MIN_APART = 32          # outputs of a row from which `add_apart` is faster
     PAIR_SLOTS = 4          # rows of divisors that are kept (pairwise.pxi)
 
@@ -300,6 +301,8 @@ cdef int plan_average(Average *a, work) except -1:
     # (Four columns of a stride of 3 are 4/3 of a band.)
     sizes[<int>SPLIT] += MOST_SPLIT * (VEC_BYTES + 1) + ceil_div(a.band, 3)
     sizes[<int>SPLIT] += t.cols         # (of windows apart)
+    if a.shorts:                        # (after three numbers of each output, for a divisor)
+        sizes[<int>SPLIT] += BYTE_SLOTS * a.band
     if a.whole and p.cols.size > BLOCK_COLUMNS:
         i = (FULL_ROW + SOME_ROWS) * BLOCK_COLUMNS + FULL_ROW
         sizes[<int>SPLIT] = imax(sizes[<int>SPLIT], i)

@@ -71,7 +71,7 @@ cdef void set_taps_along(along_t *d, const Passes *t, const Block *b,
     cdef Py_ssize_t n = b.tile.channels, step = w.dilation * n, some = b.average.shorts, odd
     cdef int16_t *parts = <int16_t *>doubles(b.average, b.scratch, SPLIT)
     cdef int16_t *band = <int16_t *>doubles(b.average, b.scratch, COLUMNS)
-    parts += 3 * b.average.band             # (after what set_byte_divisors has)
+    parts += 3 * BYTE_SLOTS * b.average.band    # (after what set_byte_divisors has)
     band += t.left - b.tile.left * n
     d.rows, d.pitch = rows, b.average.band
     d.kept = -1 if b.average.frame.problem.code == I8 else 0xffff
@@ -98,23 +98,26 @@ cdef bint average_bytes(const View *y, Passes *t, const Block *b, const Part *pa
     cdef bint divides = (b.quantization == NULL and a.divisor == 0 and a.result == p.code
                          and p.rows.kernel * p.cols.kernel <= MOST_BYTE_TAPS
                          and (y.col == n or tile.cols == 1))
-    cdef along_t *d = &t.along
+    cdef byte_divisors_t *own
+    cdef uint16_t *of_slots = <uint16_t *>doubles(a, b.scratch, SPLIT)
+    cdef along_t d
     cdef divisors_t by
-    set_taps_along(d, t, b, part.stop - part.row)
+    set_taps_along(&d, t, b, part.stop - part.row)
     d.to_pitch = y.row
     while divides and r < part.stop:        # rows that have the same divisors
         last = same_divisors(b, r, part.stop)
         set_divisors(&by, b, tile.row + r)
-        if t.by != by.divisor:
-            d.times = <uint16_t *>doubles(a, b.scratch, SPLIT)
-            d.add, d.divisor = d.times + a.band, d.times + 2 * a.band
-            t.by = by.divisor
-            t.divides = set_byte_divisors(d, <uint16_t *>d.times, a.band, by.divisor, by.counts,
-                                          tile.cols, n, p.code == I8, a.rounding)
-        divides = t.divides
+        g = 0
+        while g < BYTE_SLOTS - 1 and t.divisors[g].by != by.divisor and t.divisors[g].by >= 0:
+            g += 1
+        own = &t.divisors[g]
+        if own.by != by.divisor:
+            set_byte_divisors(own, of_slots + 3 * g * a.band, a.band, by.divisor, by.counts,
+                              tile.cols, n, p.code == I8, a.rounding)
+        divides = own.fits
         if divides:
             d.rows, d.to = last - r, dst + r * y.row
-            means_along(d)
+            means_along(&d, own)
         for g in range(2):
             d.taps[g] += (last - r) * d.pitch
         r = last
@@ -126,7 +129,7 @@ cdef bint average_bytes(const View *y, Passes *t, const Block *b, const Part *pa
     d.rows, d.to_pitch, d.to = part.stop - part.row, d.n, sums
     if acc_t is double:                     # (floats become doubles in place)
         d.to = <float *>sums + count
-    floats_along(d)
+    floats_along(&d)
     if acc_t is double:
         to_doubles_of(F32)(sums, d.to, count, -1)
     return False

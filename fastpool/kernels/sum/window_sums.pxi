@@ -27,9 +27,7 @@ cdef struct Passes:                     # what the planes of a tile have in comm
     bint tall                           # tall_windows.pxi
     bint bytes                          # rows enter and leave sums (byte_rows.pxi)
     bint shorts                         # these are added along rows
-    along_t along
-    double by                           # of the divisors there, or -1
-    bint divides                        # are their quotients right?
+    byte_divisors_t divisors[BYTE_SLOTS]    # of these, of rows at the edges and inside
     const char *kept                    # the plane of what is kept: sums of bytes, and their rows;
     const char *sums
     Py_ssize_t lo, hi                   # lines that are added in order, and the row after them
@@ -54,6 +52,7 @@ cdef void begin_passes(Passes *t, const Block *b, part_t *part, int word,
     cdef int code = a.frame.problem.code
     cdef const Window *rows = &a.frame.problem.rows
     cdef Trees *trees = &t.trees
+    cdef int slot
     trees.count = <int>a.frame.problem.leads + 1
     trees.n, trees.cols, trees.size, trees.col = n, cols, a.frame.problem.size, b.x.col
     trees.planes, trees.plane, trees.band = 1, 0, 0
@@ -82,7 +81,9 @@ cdef void begin_passes(Passes *t, const Block *b, part_t *part, int word,
     t.bytes, t.kept = a.byte_rows and t.flat, NULL
     if b.quantization != NULL and rows.kernel <= MOST_LEAF and a.small_floats:
         t.bytes = False                     # (all of their sums become floats)
-    t.shorts, t.by = t.bytes and a.shorts > 0 and trees.col == n, -1
+    t.shorts = t.bytes and a.shorts > 0 and trees.col == n
+    for slot in range(BYTE_SLOTS):
+        t.divisors[slot].by = -1
     t.tall = a.tall > 0 and ((trees.direct and t.flat) or t.converts)
     begin_trees(&t.down, n, a.pitch, tag)   # (a copy of all axes would take 0.1 us)
     t.down.cols, t.down.zeros = cols, trees.zeros

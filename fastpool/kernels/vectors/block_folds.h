@@ -58,7 +58,7 @@ static NOINLINE void OF_KEY(fold_greatest)(const block_folds_t *a) {
     const key_rule_t r = OF_KEY(key_rule)(a->rule);
     const VEC zero = {0};
     EACH_VECTOR(FOLD_LANES) {
-        VEC bests[3], kepts[3], best, kept, none;
+        VEC bests[3], kepts[3], best = zero, kept = zero, none;
         for (int j = 0, waiting = 0; j < a->width; j++) {
             best = zero + KEY_TOP, kept = zero + (KEY)a->count;
             for (int t = 0; t < a->count; t++) {
@@ -91,7 +91,7 @@ INLINE void OF_KEY(fold_integers)(const block_folds_t *a, const int width, const
     const int bias = r.flip ? 0 : 1 << (KEY_BITS - 1);
     r.flip ^= KEY_TOP, r.nodata[0] ^= KEY_TOP; /* (unsigned numbers are added) */
     EACH_VECTOR(FOLD_LANES) {
-        TWICE sums[2], kepts[2], sum, kept;
+        TWICE sums[2], kepts[2], sum = {0}, kept = {0};
         vec_t halves[2];
         VEC none;
         for (int half = 0; half < 2; half++) {
@@ -139,7 +139,7 @@ static NOINLINE void OF_KEY(fold_sums)(const block_folds_t *a) {
     const key_rule_t r = OF_KEY(key_rule)(a->rule);
     const FLOATS zero = {0}, one = zero + 1;
     EACH_VECTOR(FOLD_LANES) {
-        FLOATS sums[3], kepts[3], parts[8], sum, kept;
+        FLOATS sums[3], kepts[3], parts[8], sum = zero, kept = zero;
         VEC none;
         for (int j = 0, waiting = 0; j < a->width; j++) {
             int halves = 0;

@@ -87,6 +87,16 @@ static void add_bytes(const bytes_t *a, float *floats, int bytes) {
 
 /* ---- sums along rows ---- */
 
+/* How sums become means: (sum + add) * times >> 16 >> shift. It is rounded to even: if it is odd,
+ * and `divisor` times it is sum + add, the mean is 1 less. */
+typedef struct {
+    double by; /* times the count of a column, the divisor; -1: of no row */
+    const uint16_t *times, *add, *divisor; /* of each output of a row, or of all */
+    int shift, one, ties;                  /* of all? rounded to even? */
+    int fits;                              /* is no quotient wrong? */
+    uint8_t flip;
+} byte_divisors_t;
+
 /* The taps of an output are two groups, each of neighbours that are `step` apart. */
 typedef struct {
     const int16_t *taps[2];
@@ -94,11 +104,6 @@ typedef struct {
     ptrdiff_t rows, n, pitch, to_pitch; /* pitches in elements */
     void *to;
     int kept; /* bits of sums, if these are extended by their signs */
-    /* Means: (sum + add) * times >> 16 >> shift. It is rounded to even: if it is odd, and `divisor`
-     * times it is sum + add, the mean is 1 less. */
-    const uint16_t *times, *add, *divisor; /* of each output of a row, or of all */
-    int shift, one, ties;                  /* of all? rounded to even? */
-    uint8_t flip;
 } along_t;
 
 INLINE void add_shorts(const along_t *a, ptrdiff_t at, vec_u16 *sums, const int count) {
@@ -173,22 +178,23 @@ INLINE vec_u16 high_product(vec_u16 a, vec_u16 b) {
 }
 /* Set how sums of at most `divisor` bytes are divided: by `by` times the count of each of some
  * columns of n outputs, or all by `by` if there are no counts. `to` gets three numbers of each
- * output, `pitch` apart. Return whether no quotient can be wrong: unrounded, those by times /
- * 2**(16 + shift) are too large by less than 1 / divisor. */
-static int set_byte_divisors(along_t *a, uint16_t *to, ptrdiff_t pitch, double by,
-                             const double *counts, ptrdiff_t columns, ptrdiff_t n, int is_signed,
-                             int rounding) {
+ * output, `pitch` apart. Unrounded, quotients by times / 2**(16 + shift) are too large by less than
+ * 1 / divisor if they fit. */
+static void set_byte_divisors(byte_divisors_t *a, uint16_t *to, ptrdiff_t pitch, double by,
+                              const double *counts, ptrdiff_t columns, ptrdiff_t n, int is_signed,
+                              int rounding) {
     double least = by * (counts ? counts[0] : 1), most = least;
     int divisor = 0, unit, times = 0, add = 0;
+    a->times = to, a->add = to + pitch, a->divisor = to + 2 * pitch, a->by = by;
     a->one = !counts, a->flip = is_signed ? 128 : 0;
-    a->ties = a->shift = 0;
+    a->ties = a->shift = a->fits = 0;
     if (a->one) columns = 1, n = SHORTS;
     for (ptrdiff_t c = 1; c < columns; c++) {
         least = by * counts[c] < least ? by * counts[c] : least;
         most = by * counts[c] > most ? by * counts[c] : most;
     }
-    if (!(least >= 2 && most <= MOST_BYTE_TAPS)) return 0;
-    if (is_signed && (rounding == HALF_AWAY || rounding == TRUNC)) return 0;
+    if (!(least >= 2 && most <= MOST_BYTE_TAPS)) return;
+    if (is_signed && (rounding == HALF_AWAY || rounding == TRUNC)) return;
     while (2 << a->shift < least) a->shift++;
     unit = 1 << (16 + a->shift);
     for (ptrdiff_t c = 0; c < columns; c++) {
@@ -197,7 +203,7 @@ static int set_byte_divisors(along_t *a, uint16_t *to, ptrdiff_t pitch, double b
         if (next != divisor) {
             divisor = next, times = (unit - 1) / divisor + 1;
             add = (rounding <= HALF_AWAY ? divisor / 2 : 0) + 128 * divisor * is_signed;
-            if (256 * divisor * (times * divisor - unit) >= unit) return 0;
+            if (256 * divisor * (times * divisor - unit) >= unit) return;
             a->ties |= even;
         }
         for (ptrdiff_t j = 0; j < n; j++, to++) {
@@ -205,24 +211,25 @@ static int set_byte_divisors(along_t *a, uint16_t *to, ptrdiff_t pitch, double b
             to[2 * pitch] = (uint16_t)(even ? divisor : 0);
         }
     }
-    return 1;
+    a->fits = 1;
 }
-INLINE vec_u16 byte_quotients(const along_t *a, ptrdiff_t i, vec_u16 sums, const int ties) {
+INLINE vec_u16 byte_quotients(const byte_divisors_t *a, ptrdiff_t i, vec_u16 sums, const int ties) {
     const ptrdiff_t each = a->one ? 0 : -1;
     const vec_u16 x = sums + (vec_u16)vec_load(a->add + (i & each));
     vec_u16 q = high_product(x, (vec_u16)vec_load(a->times + (i & each))) >> a->shift;
     if (ties) q -= (vec_u16)(q * (vec_u16)vec_load(a->divisor + (i & each)) == x) & q & 1;
     return q;
 }
-INLINE void means_of_row(const along_t *a, ptrdiff_t r, const int ties) {
+INLINE void means_of_row(const along_t *a, const byte_divisors_t *by, ptrdiff_t r,
+                         const int ties) {
     const ptrdiff_t n = a->n, from = r * a->pitch;
-    const vec_t flip = (vec_t)((vec_u8){0} + a->flip);
+    const vec_t flip = (vec_t)((vec_u8){0} + by->flip);
     uint8_t *y = (uint8_t *)a->to + r * a->to_pitch;
     vec_u16 sums[4];
     ptrdiff_t i = 0;
 #define MEANS_AT(j)                                                                               \
-    (flip ^ LOW_HALVES(byte_quotients(a, i + (j) * SHORTS, sums[j], ties),                        \
-                       byte_quotients(a, i + ((j) + 1) * SHORTS, sums[(j) + 1], ties),            \
+    (flip ^ LOW_HALVES(byte_quotients(by, i + (j) * SHORTS, sums[j], ties),                        \
+                       byte_quotients(by, i + ((j) + 1) * SHORTS, sums[(j) + 1], ties),            \
                        (uint8_t *)0))
     for (; i + 2 * VEC_BYTES <= n; i += 2 * VEC_BYTES) {
         add_shorts(a, from + i, sums, 4);
@@ -238,12 +245,12 @@ INLINE void means_of_row(const along_t *a, ptrdiff_t r, const int ties) {
             vec_store(y + i, MEANS_AT(0));
     }
 }
-static void means_along(const along_t *a) {
+static void means_along(const along_t *a, const byte_divisors_t *by) {
     for (ptrdiff_t r = 0; r < a->rows; r++)
-        if (a->ties)
-            means_of_row(a, r, 1);
+        if (by->ties)
+            means_of_row(a, by, r, 1);
         else
-            means_of_row(a, r, 0);
+            means_of_row(a, by, r, 0);
 }
 
 #endif

@@ -308,15 +308,15 @@ cdef extern from "kernels/vectors/byte_sums.h" nogil:
         Py_ssize_t rows, n, pitch, to_pitch
         int kept
         void *to
-        const uint16_t *times
-        const uint16_t *add
-        const uint16_t *divisor
+    ctypedef struct byte_divisors_t:
+        double by
+        bint fits
     void add_bytes(const bytes_t *, float *, int)
     void shorts_along(const along_t *)
     void floats_along(const along_t *)
-    void means_along(const along_t *)
-    bint set_byte_divisors(along_t *, uint16_t *, Py_ssize_t, double, const double *, Py_ssize_t,
-                           Py_ssize_t, bint, int)
+    void means_along(const along_t *, const byte_divisors_t *)
+    void set_byte_divisors(byte_divisors_t *, uint16_t *, Py_ssize_t, double, const double *,
+                           Py_ssize_t, Py_ssize_t, bint, int)
 
 cdef extern from "kernels/vectors/folds.h" nogil:
     enum:
