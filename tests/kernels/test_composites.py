@@ -16,7 +16,7 @@ import fastpool
 from codes import tables
 from fastpool import _reference
 from fastpool._planning.dtypes import ITEMSIZE
-from fastpool._running import composites, planes, strategies
+from fastpool._running import composites, planes, strategies, work
 from fastpool._running.instruction_sets import Build
 from fastpool._running.work import make_work, narrower, problem_of
 
@@ -183,6 +183,7 @@ def test_one_window_over_pixels(name, isa, guarded_memory, monkeypatch):
         chosen = work.strategy == "whole_pixels"
         return None if chosen else planes.against_whole_pixels(work) or planes.in_one_window(work)
 
+    monkeypatch.setattr(work, "IMAGE_BYTES", 0)  # (images of a batch would be one)
     _, *others = strategies.STRATEGIES[False, True]
     monkeypatch.setitem(strategies.STRATEGIES, (False, True), (whole_pixels, *others))
     memories, rng = [guarded_memory(1 << 20) for _ in "xy"], random.Random(name)
