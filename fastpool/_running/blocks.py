@@ -170,6 +170,8 @@ def folds(plan: Blocks, block, x, where, y, counts):
         halves = all(k & (k - 1) == 0 for k in (*plan.blocks, *block))
         return adds and same and sizes[0] >= 4 and plan.numerics == "pairwise" and halves
     longest = plan.result_dtype in ("int64", "uint64")
+    if plan.result_dtype == "uint64" and plan.dtype.startswith("int"):
+        return False  # (sums below 0 saturate)
     return adds and sizes[0] <= 2 and (same if plan.function == "mean" else longest)
 
 
