@@ -449,7 +449,8 @@ def enter_usual_floats():
     return <bytes>(<char *>&state)[:sizeof(state)]
 
 
-def leave_usual_floats(bytes state):
+def leave_usual_floats(bytes state, /):
+    """Restore the state that `enter_usual_floats` returned."""
     fp_leave(<const fp_state *><const char *>state)
 
 

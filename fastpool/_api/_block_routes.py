@@ -28,11 +28,12 @@ def reduce_into(plan, x, where, y, counts):
     x = x[plan.kept]
     if where is not None:
         where = where[plan.kept]
-        where = where if where.strides[-1] == 1 else np.ascontiguousarray(where)
+        if plan.function in ("max", "min", "mean", "sum") and where.strides[-1] != 1:
+            where = np.ascontiguousarray(where)
     folded = folds(plan, tuple(map(min, plan.blocks, x.shape)), x, where, y, counts)
     skips = where is not None or plan.nodata is not None or plan.need > 1
-    # A pooling gives NaN for a sum of nothing, where a block gives 0. Means that it makes without
-    # NaN take twice the time of others.
+    # A pooling gives NaN for a sum of nothing, where a block gives 0. Its means that leave NaN out
+    # take twice the time of folded ones.
     without_nans = plan.function == "sum" or (folded and plan.function == "mean")
     skips = skips or (plan.ignores_nan and without_nans)
     if plan.function in ("max", "min", "mean", "sum") and not skips and not _is_long(plan):
@@ -136,9 +137,7 @@ def _kind(plan):
     if plan.function != "mean" or plan.result_dtype != plan.dtype or plan.rounding not in _ROUNDED:
         return None
     nbytes, taps = ITEMSIZE[plan.dtype], math.prod(map(min, plan.blocks, plan.taken))
-    if nbytes <= 2 and taps <= 1 << 7:
-        return "float32"
-    return "float64" if nbytes <= 4 and taps <= 1 << 19 else None
+    return "float32" if nbytes <= 2 and taps <= 1 << 7 else None
 
 
 def _reduce_slabs(plan, kind, x, where, y, counts):

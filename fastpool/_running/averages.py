@@ -57,7 +57,7 @@ TASK_BYTES = 64 << 10
 IMAGE_BYTES = 16 << 10
 # Of planes of one window, whose columns are added next to one another: 64x56x56 34 -> 24 us.
 ONE_WINDOW_BYTES = 256 << 10
-# What kernels put into the padding of columns (byte_rows.pxi repeats it).
+# What kernels put into the padding of columns (window_sums.pxi repeats it).
 BORDERS = (None, "nearest", "reflect", "mirror", "wrap")
 
 

