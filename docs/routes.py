@@ -236,7 +236,7 @@ x64 = x.astype("f8")
             (f"fastpool.{call}",)
             for call in (
                 *("avg_pool(x, 3)", "lp_pool(x, 3, 1)", "lp_pool(x, 3, 2)", "lp_pool(x, 3, 3)"),
-                *("lp_pool(x64, 3, 2)", "lp_pool(x64, 3, 3)"),
+                *("lp_pool(x64, 3, 2)", "lp_pool(x64, 3, 3)", "lp_pool(x64, 3, 2.5)"),
             )
         ),
     ),

@@ -60,3 +60,8 @@ def test_images_as_one(shape, layout, kernel, strides, one, name, dtype):
                 cases.assert_same(y, expected, f"{build} {x.strides} {y.strides}")
         if "avg" in name:
             assert (plan._prepared_for(x.dtype).work.batch == 1) == one
+
+
+def test_explain_names_no_axis_of_images_as_one():
+    plan = fastpool.plan_avg_pool((32, 2, 2, 8), "float32", 2, layout="NHWC")
+    assert "native byte order and contiguous; else one of x" in plan.explain()
