@@ -451,6 +451,8 @@ def enter_usual_floats():
 
 def leave_usual_floats(bytes state, /):
     """Restore the state that `enter_usual_floats` returned."""
+    if len(state) != sizeof(fp_state):
+        raise ValueError("not a state")
     fp_leave(<const fp_state *><const char *>state)
 
 

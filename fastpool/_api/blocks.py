@@ -4,6 +4,7 @@ import numpy as np
 
 from .._planning.values import flag
 from .._planning.words import explicit, unexpected
+from .._running import builds
 from .._running.interop import as_array, bump_versions, routed
 from .._running.outputs import check_output, element_type, outputs, own
 
@@ -149,7 +150,8 @@ def block_reduce(
     y = np.empty(plan.output_shape, native) if into is None else into
     counts = np.empty(plan.output_shape, np.int64) if return_counts else None
     if y.size:
-        reduce_into(plan, x, where, y, counts)
+        with builds.usual_floats():
+            reduce_into(plan, x, where, y, counts)
     bump_versions(out)
     y = y if out is None else out
     return (y, counts) if return_counts else y
@@ -165,9 +167,10 @@ def _plan(x, block_size, func, *, dtype, where, **options):
     from .._planning.blocks import resolve
 
     masked = where is not None
-    return resolve(
-        x.shape, element_type(x), block_size, func, result_dtype=dtype, masked=masked, **options
-    )
+    with builds.usual_floats():  # (`nodata` is rounded to the type of x)
+        return resolve(
+            x.shape, element_type(x), block_size, func, result_dtype=dtype, masked=masked, **options
+        )
 
 
 def _mask(where, shape):

@@ -97,6 +97,17 @@ def active():
     return _builds[_active]
 
 
+@contextlib.contextmanager
+def usual_floats():
+    """Let NumPy round to nearest and keep subnormal numbers, whatever the thread was told."""
+    kernels = active()
+    state = kernels.enter_usual_floats()
+    try:
+        yield
+    finally:
+        kernels.leave_usual_floats(state)
+
+
 def facts(kernels):
     """Return the `Build` of a compiled module, from which a strategy is chosen."""
     return Build(kernels.VECTOR_BYTES, kernels.MASKS)

@@ -145,13 +145,9 @@ class PreparedNorm(Prepared):
         parted = self._parts or self._parted()
         if len(parted) <= _MOST_KEPT and len({part for part, *_ in parted}) <= MOST_PART_PLANS:
             self._parts = parted
-        kernels = builds.active()
-        state = kernels.enter_usual_floats()
-        try:
+        with builds.usual_floats():
             for norms_of_part, read, write in parted:
                 y[write] = norms_of_part(x[read])
-        finally:
-            kernels.leave_usual_floats(state)
 
     def kernel(self):
         """Return what adds up the windows of a part, or takes their maxima."""

@@ -264,6 +264,17 @@ def test_levels_of_modes_in_one_go(name, shape, factor, levels, row, monkeypatch
                         cases.assert_same(y, z, f"{build}, {given}")
 
 
+@pytest.mark.parametrize(
+    "step", [1, 1134903170, 4807526976, 2**32, pow(0x9E3779B97F4A7C15, -1, 2**64)]
+)
+def test_no_labels_of_a_pyramid_take_long(step):
+    """A table of labels by a multiplication would have them all in one place."""
+    x = (np.arange(1 << 16, dtype=np.uint64) * np.uint64(step)).reshape(256, 256)
+    with cases.bounds():
+        levels = fastpool.pyramid(x, 8, 2, "mode")
+    assert levels[-1] == x.min()
+
+
 def test_the_default_pyramid_has_means_by_two():
     x = cases.values((13, 10), "uint8", "bits", 0)
     found = fastpool.pyramid(x, 3)

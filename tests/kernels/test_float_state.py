@@ -152,8 +152,8 @@ def test_blocks(func, name):
     least = cases.dtype(name).type(1) * np.finfo(name).smallest_subnormal
     x = np.array([3 * least, 5 * least, 1, 2, 0, 3 * least, -least, 0.0] * 20, name)
     where = np.arange(x.size) % 7 > 0
-    # (A subnormal `nodata` is rounded by the state of the caller.)
     given = [{}, {"nodata": 0}, {"nodata": 1}, {"where": where}, {"nan": "ignore"}]
+    given += [{"nodata": float(3 * least)}, {"nodata": 0.1}]
     for more in given:
         expected = fastpool.block_reduce(x, 4, func, **more)
         for bits in modes():

@@ -585,6 +585,8 @@ static NOINLINE void merge_lists(label_lists_t *to, block_lanes_t *lanes, int la
     int32_t *restrict counts = to->counts + to->kept;
     uint32_t kept = 0, *restrict slots = to->slots;
     const ptrdiff_t *ends = from->ends;
+    /* (An address as a seed: nobody can choose labels that all want one slot.) */
+    const uint64_t seed = (uint64_t)(uintptr_t)slots * 0x9e3779b97f4a7c15 | 1;
     int bits = 4;
     for (ptrdiff_t i = 0; i < n; i++) labels += ends[places[i]] - ends[places[i] - 1];
     while ((ptrdiff_t)1 << bits < 2 * labels) bits++;
@@ -592,7 +594,8 @@ static NOINLINE void merge_lists(label_lists_t *to, block_lanes_t *lanes, int la
     for (ptrdiff_t i = 0; i < n; i++)
         for (ptrdiff_t k = ends[places[i] - 1]; k < ends[places[i]]; k++) {
             const int64_t key = from->keys[k];
-            size_t at = (size_t)((uint64_t)key * 0x9e3779b97f4a7c15 >> (64 - bits));
+            const uint64_t mixed = ((uint64_t)key ^ (uint64_t)key >> 32) * seed;
+            size_t at = (size_t)((mixed ^ mixed >> 32) * 0x9e3779b97f4a7c15 >> (64 - bits));
             while (slots[at] && keys[slots[at] - 1] != key)
                 at = (at + 1) & (((size_t)1 << bits) - 1);
             const uint32_t is_new = !slots[at], place = slots[at] - 1 + (-is_new & (kept + 1));
