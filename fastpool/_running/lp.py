@@ -34,7 +34,6 @@ from .lp_roots import (
     Rounding,
     are_products,
     as_float64,
-    nan_of,
     narrow_norms,
     nearest,
     norms,
@@ -185,7 +184,7 @@ class Norms:
             numerics = "pairwise" if self._is_narrow else "exact"
             self._summing = _summing(plan, "float64", None, numerics)
         if how in ("maxima", "powers", "by_windows"):
-            self._maximising = _maximising(plan, self._format.word.name)
+            self._maximising = _maximising(plan)
         self.kernel = self._maximising if how in ("maxima", "by_windows") else self._summing
 
     def of(self, x):
@@ -196,16 +195,8 @@ class Norms:
             return self._of(words.view(x.dtype))
 
     def _maxima(self, x):
-        """Return the greatest of magnitudes, which is that of their bits as integers."""
-        # No flag of the thread can make integers 0. A window without elements gives 0, and a NaN
-        # the greatest integer. One that is ignored becomes 1, which is less than any number + 2.
-        words, ignores = x.view(self._format.word), self.plan.nan == "ignore"
-        if ignores:
-            words = np.where(words > self._format.infinity, 1, words + 2)
-        y = pool_with_care(self._maximising, words, None, None)
-        if ignores:
-            y = np.where(y == 1, y.dtype.type(nan_of(self._format)), np.maximum(y, 2) - 2)
-        return y.view(x.dtype)
+        """Return the greatest of magnitudes: 0 if a window has no element."""
+        return np.maximum(pool_with_care(self._maximising, x, None, None), x.dtype.type(0))
 
     def _sums(self, x):
         y = average_with_care(self._summing, x, None)
@@ -427,11 +418,11 @@ def _summing(plan, dtype, array_dtype, numerics):
     return PreparedAverage(resolved(AvgPool, fields), array_dtype)
 
 
-def _maximising(plan, dtype):
-    """Return what takes the maximum of each window, for elements of type `dtype`."""
+def _maximising(plan):
+    """Return what takes the maximum of each window."""
     fields = {
         **_shared(plan),
-        "dtype": dtype,
+        "dtype": plan.dtype,
         "return_indices": False,
         "storage_order": 0,
         "index_axis": 0,
