@@ -49,7 +49,7 @@ cdef void add_down_bytes(char *bands, Passes *t, const char *src, const Block *b
                 floats = <float *>bands + i
             a.entering = imin(a.entering, MOST_BYTE_ROWS)
             add_bytes(&a, NULL if t.shorts else floats, <int>p.size)
-            while a.entering < hi - at:     # (sums hold so many rows)
+            while a.entering < hi - at:     # (one sum holds no more rows)
                 at += a.entering
                 a.enter, a.entering = src + at * a.pitch + c * t.trees.col, hi - at
                 a.entering = imin(a.entering, MOST_BYTE_ROWS)
