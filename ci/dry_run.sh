@@ -17,6 +17,16 @@ install_tools auditwheel build check-wheel-contents "readme-renderer[md]" twine 
 rm -rf "$folder"
 mkdir -p "$folder/dist"
 git clone --quiet "$root" "$folder/checkout" # only what is committed
+wrong=
+project=$folder/checkout/pyproject.toml
+if ! grep -q '^\[project.urls\]' "$project"; then
+    wrong=yes
+    echo "[project.urls] is missing in pyproject.toml; all else is tried with those of an example" >&2
+    printf '\n[project.urls]\n' >>"$project"
+    for name in Repository Documentation Changelog; do
+        echo "$name = \"https://example.org/fastpool\"" >>"$project"
+    done
+fi
 "$venv/bin/python" -m build --sdist --outdir "$folder/dist" "$folder/checkout" \
     >"$folder/sdist.log" 2>&1 || {
     cat "$folder/sdist.log" >&2
@@ -29,9 +39,8 @@ else
     quiet_pip wheel --no-deps --wheel-dir "$folder/dist" "$folder"/dist/*.tar.gz
 fi
 
-wrong=
 "$venv/bin/python" "$root/ci/check_dist.py" --release "$folder"/dist/* || wrong=yes
-"$venv/bin/validate-pyproject" "$root/pyproject.toml" || wrong=yes
+"$venv/bin/validate-pyproject" "$project" || wrong=yes
 "$venv/bin/twine" check --strict "$folder"/dist/* || wrong=yes
 "$venv/bin/check-wheel-contents" --config "$root/pyproject.toml" "$folder"/dist/*.whl || wrong=yes
 venv=$folder/empty
