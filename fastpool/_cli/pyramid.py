@@ -36,7 +36,7 @@ def number_of(text):
 @click.option(
     "--factor",
     type=Numbers(example="2 or 1,2,2"),
-    help="From level to level: for all axes, or each. [2]",
+    help="From level to level: for z, y and x, or for each axis of IN. [2]",
 )
 @with_options(
     [

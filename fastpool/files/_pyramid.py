@@ -21,7 +21,7 @@ from .._planning import arguments
 from .._planning.blocks import levels as block_sizes
 from .._planning.blocks import per_axis, resolve
 from .._planning.dtypes import DTYPES
-from .._planning.values import as_count, choice, shown
+from .._planning.values import as_count, choice, is_sequence, shown
 from ._npy import new
 from ._volumes import TYPES, Volume, element_sizes, extra, metadata, names_of_axes, opened
 
@@ -75,8 +75,8 @@ def pyramid(
     levels : int
         Number of reduced levels, 1 to 64.
     factor : int or sequence of int
-        Factor from level to level, for all axes, channels and times too, or per axis of the source.
-        1 leaves an axis as it is.
+        Factor from level to level: for "z", "y" and "x", or per axis of the source. 1 leaves an
+        axis as it is, as an int leaves times and channels.
     func : str
         As in :func:`fastpool.block_reduce`.
     axes : str, optional
@@ -87,7 +87,8 @@ def pyramid(
         Size of an element along each axis of the source, which the scales of levels are multiples
         of. 1 by default, also where a file has sizes of its own.
     unit : str, optional
-        Unit of `scale` along "z", "y" and "x", such as "micrometer".
+        Unit of `scale` along "z", "y" and "x". OME-Zarr wants words such as "micrometer", not
+        "um"; this is not checked.
     ome_version : {"0.5", "0.4"}
         Version of OME-Zarr. 0.5 is zarr format 3, and 0.4 format 2.
     chunks : int or sequence of int, optional
@@ -154,8 +155,10 @@ def pyramid(
         def ordered(values):
             return [values[axis] for axis in order]
 
-        x, axes = x.transposed(order), ordered(axes)
-        factor = ordered(per_axis(factor, "factor", rank))
+        factors = per_axis(factor, "factor", rank)
+        if not is_sequence(factor):
+            factors = [f if TYPES[a] == "space" else 1 for f, a in zip(factors, axes, strict=True)]
+        x, axes, factor = x.transposed(order), ordered(axes), ordered(factors)
         scale = ordered(element_sizes(scale, rank))
         if chunks is None:
             chunks = _default_chunks(x, axes)

@@ -35,6 +35,11 @@ def write(source="x.npy", target="y.zarr", levels=2, factor=2, func="mean", axes
     return zarr.open_group(target, mode="r")
 
 
+def per_axis(factor, axes):
+    """Return the factors of `axes`. An int leaves times and channels as they are."""
+    return [1 if a in "tc" else factor for a in axes] if isinstance(factor, int) else factor
+
+
 def attributes_of(group):
     attributes = dict(group.attrs)
     return attributes.get("ome", attributes)["multiscales"][0]
@@ -45,7 +50,7 @@ def assert_holds(group, x, levels, factor, func, axes=None, **more):
     axes = axes or "tczyx"[-x.ndim :]
     order = sorted(range(x.ndim), key=lambda axis: "tczyx".index(axes[axis]))
     x = x.transpose(order)
-    factor = (factor,) * x.ndim if isinstance(factor, int) else [factor[axis] for axis in order]
+    factor = [per_axis(factor, axes)[axis] for axis in order]
     expected = [x.astype(x.dtype.newbyteorder("="))]
     expected += fastpool.pyramid(x, levels, factor, func, **more)
     assert {*group.array_keys()} == {str(level) for level in range(levels + 1)}
@@ -110,7 +115,7 @@ def test_any_array_and_attributes(folder, seed):
         sizes["chunks"] = rng.integers(1, 9, x.ndim).tolist() if rng.random() < 0.7 else 4
     given = {**more, **sizes, "ome_version": version}
     try:
-        fastpool.pyramid(x, levels, factor, func, **more)
+        fastpool.pyramid(x, levels, per_axis(factor, axes), func, **more)
     except (TypeError, ValueError) as error:
         with pytest.raises(type(error)):
             write(levels=levels, factor=factor, func=func, axes=axes, **given)
@@ -332,7 +337,7 @@ def test_dask_arrays(folder, seed):
     chunks = [np.diff([0, *cut, n]).tolist() for cut, n in zip(cuts, x.shape, strict=True)]
     lazy = da.from_array(x, tuple(map(tuple, chunks)))
     try:
-        fastpool.pyramid(x, levels, factor, func, **more)
+        fastpool.pyramid(x, levels, per_axis(factor, axes), func, **more)
     except (TypeError, ValueError) as refused:
         with pytest.raises(type(refused), match=re.escape(str(refused))):
             write(lazy, "y.zarr", levels, factor, func, axes, chunks=4, **more)
