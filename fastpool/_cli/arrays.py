@@ -74,7 +74,8 @@ def read_image(argument, path):
         except Image.DecompressionBombError as error:
             raise ValueError(f"{str(path)!r}: {error}") from None
         if getattr(image, "n_frames", 1) > 1:
-            raise ValueError(f"{str(path)!r}: expected one picture, got {image.n_frames}")
+            count = image.n_frames
+            raise ValueError(f"{str(path)!r}: expected one picture, or a .npy file, got {count}")
         ImageOps.exif_transpose(image, in_place=True)
         if image.mode == "1":
             image = image.convert("L")

@@ -198,7 +198,7 @@ def test_turned_photographs_are_turned(folder):
         ("text.npy y.png --kernel 2", 2, "IN: 'text.npy' is no .npy file"),
         ("text.txt y.npy --kernel 2", 2, "'text.txt' is no .npy or .npz file, nor a known image"),
         ("short.png y.npy --kernel 2", 1, "image file is truncated"),
-        ("two.gif y.npy --kernel 2", 2, "'two.gif': expected one picture, got 2"),
+        ("two.gif y.npy --kernel 2", 2, "'two.gif': expected one picture, or a .npy file, got 2"),
         ("in.png y.npy --kernel 2 --layout HW", 2, "--layout: expected none"),
     ],
 )
