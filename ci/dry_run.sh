@@ -21,7 +21,7 @@ wrong=
 project=$folder/checkout/pyproject.toml
 if ! grep -q '^\[project.urls\]' "$project"; then
     wrong=yes
-    echo "[project.urls] is missing in pyproject.toml; all else is tried with those of an example" >&2
+    echo "[project.urls] is missing in pyproject.toml; the rest is tried with an example of it" >&2
     printf '\n[project.urls]\n' >>"$project"
     for name in Repository Documentation Changelog; do
         echo "$name = \"https://example.org/fastpool\"" >>"$project"
