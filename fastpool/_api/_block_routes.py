@@ -46,10 +46,7 @@ class Reduction:
         if self._pools:
             if self._pooling is None:
                 self._pooling = _pooling(plan, x, y)
-            _run(self._pooling, x, y)
-            if counts is not None:
-                _count(plan, x, where, counts)
-            return
+            return _pool(plan, x, where, y, counts, self._pooling)
         if where is not None and where.strides[-1] != 1 and plan.function in _POOLED:
             where = np.ascontiguousarray(where)
         with builds.usual_floats():
@@ -68,15 +65,11 @@ def _count(plan, x, where, counts):
     reduce_by_kernels(count, x, where, counts, None)
 
 
-def _pool(plan, x, where, y, counts):
+def _pool(plan, x, where, y, counts, pooling=None):
     """Pool the blocks of x into y, as windows, and count their elements if `counts` is given."""
-    _run(_pooling(plan, x, y), x, y)
     if counts is not None:
         _count(plan, x, where, counts)
-
-
-def _run(pooling, x, y):
-    pool, of_x, of_y = pooling
+    pool, of_x, of_y = pooling or _pooling(plan, x, y)
     into = y.reshape(of_y) if y.flags.c_contiguous else None
     pooled = pool(x.reshape(of_x), into)
     if into is None:

@@ -166,11 +166,7 @@ def _make_plan(shape, dtype, block_size, func, *values):
     from .._planning.blocks import resolve  # here, so that importing fastpool stays fast
     from ._block_routes import Reduction
 
-    names = (
-        "edge", "result_dtype", "rounding", "ddof", "numerics", "nan", "nodata", "masked",
-        "min_count", "num_threads",
-    )  # fmt: skip
-    options = dict(zip(names, values, strict=True))
+    options = dict(zip(resolve.__kwdefaults__, values, strict=True))
     with builds.usual_floats():  # (`nodata` is rounded to the type of x)
         plan = resolve(shape, dtype_name(dtype), block_size, func, **options)
     return Reduction(plan, options["masked"])

@@ -43,6 +43,9 @@ def reduce_by_kernels(plan: Blocks, x, where, y, counts, otherwise=None):
     count = threads.effective_threads(plan.num_threads, work, kernels.max_threads)
     by_default = threads.rule(plan.num_threads, work)
     adds_floats = is_float(plan.dtype) and plan.function in ("mean", "sum")
+    # (Columns and lists take elements in the order of memory; a pooling would copy them.)
+    if not adds_floats and x.strides[-1] != x.itemsize:
+        otherwise = None
     for at, read, block in _regions(plan, x.shape):
         views = zip((x, where, into, counts), (read, read, at, at), strict=True)
         arrays = [None if a is None else a[part] for a, part in views]
@@ -183,17 +186,16 @@ def _fold(plan: Blocks, block, x, where, y, counts):
 
 def _has_fold(plan, width):
     same, adds = plan.result_dtype == plan.dtype, plan.function in ("mean", "sum")
-    itemsize = ITEMSIZE[plan.dtype]
+    small = ITEMSIZE[plan.dtype] <= 2
     if plan.function in ("max", "min") or plan.dtype == "bool":
         return plan.dtype != "bool"
     if is_float(plan.dtype):
-        odd = width // (width & -width)
-        adds = adds and plan.numerics == "pairwise" and odd <= _MOST_ODD
-        return adds and same and itemsize >= 4
+        few = width // (width & -width) <= _MOST_ODD
+        return adds and same and not small and few and plan.numerics == "pairwise"
     if plan.result_dtype == "uint64" and plan.dtype.startswith("int"):
         return False  # (sums below 0 saturate)
     longest = plan.result_dtype in ("int64", "uint64")
-    return adds and itemsize <= 2 and (same if plan.function == "mean" else longest)
+    return adds and small and (same if plan.function == "mean" else longest)
 
 
 def _sums(size, taken):
