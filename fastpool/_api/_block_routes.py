@@ -13,58 +13,46 @@ import numpy as np
 
 from .._planning.dtypes import ELEMENT_TYPES, ITEMSIZE, is_float
 from .._planning.values import MOST
-from .._running.blocks import fill, fill_rule, folds, reduce_by_kernels
-from .average import avg_pool
-from .maximum import max_pool
-from .minimum import min_pool
+from .._plans import make_avg_plan, make_min_plan, make_plan
+from .._running import builds
+from .._running.blocks import fill, fill_rule, reduce_by_kernels
+from .._running.plan_cache import PlanCache
 
 # Elements with missing ones are copied in slabs of blocks, which fit the second-level cache.
 SLAB_BYTES = 1 << 20
-_ROUNDED = {"half_even": np.rint, "trunc": np.trunc, "floor": np.floor}
+_POOLED = "max", "min", "mean", "sum"
 
 
-def reduce_into(plan, x, where, y, counts):
-    """Reduce `x` into `y`, and count the elements that are there; `y` is not empty."""
-    x = x[plan.kept]
-    if where is not None:
-        where = where[plan.kept]
-        if plan.function in ("max", "min", "mean", "sum") and where.strides[-1] != 1:
+class Reduction:
+    """A block reduction of one shape and type, ready to run. `masked`: there is a `where`."""
+
+    def __init__(self, plan, masked):
+        self.plan = plan
+        skips = masked or plan.nodata is not None or plan.need > 1
+        # (A pooling gives NaN for a sum of nothing, where a block gives 0.)
+        skips = skips or (plan.ignores_nan and plan.function == "sum")
+        pools = plan.function in _POOLED and not skips and not _is_long(plan)
+        self._otherwise = _pool if pools else None
+        if not pools and _has_slabs(plan):
+            self._otherwise = _reduce_slabs
+        # (Of small floats, poolings leave NaN out of maxima in less time than folds: AVX2, 2 / 3.)
+        small = plan.function in ("max", "min") and ITEMSIZE[plan.dtype] <= 4
+        self._pools = pools and (small or not plan.ignores_nan)
+        self._pooling = None  # of all, once it is known
+
+    def __call__(self, x, where, y, counts):
+        """Reduce `x` into `y`, and count the elements that are there; `y` is not empty."""
+        plan = self.plan
+        if plan.taken != x.shape:
+            x, where = x[plan.kept], None if where is None else where[plan.kept]
+        if self._pools:
+            if self._pooling is None:
+                self._pooling = _pooling(plan, x, y)
+            return _pool(plan, x, where, y, counts, self._pooling)
+        if where is not None and where.strides[-1] != 1 and plan.function in _POOLED:
             where = np.ascontiguousarray(where)
-    folded = folds(plan, tuple(map(min, plan.blocks, x.shape)), x, where, y, counts)
-    skips = where is not None or plan.nodata is not None or plan.need > 1
-    # A pooling gives NaN for a sum of nothing, where a block gives 0. Its means that leave NaN out
-    # take twice the time of folded ones.
-    without_nans = plan.function == "sum" or (folded and plan.function == "mean")
-    skips = skips or (plan.ignores_nan and without_nans)
-    if plan.function in ("max", "min", "mean", "sum") and not skips and not _is_long(plan):
-        _pool(plan, x, y)
-        if counts is not None:
-            _count(plan, x, where, counts)
-        return
-    if folded and is_float(plan.dtype) and plan.function in ("mean", "sum"):
-        for axis, (extent, block) in enumerate(zip(x.shape, plan.blocks, strict=True)):
-            rest = extent % block
-            if rest < extent and (rest if axis == x.ndim - 1 else rest & (rest - 1)):
-                _reduce_parts(plan, axis, extent // block, x, where, y, counts)
-                return
-    if not folded and (kind := _kind(plan)) is not None:
-        if _is_long(plan):
-            raise ValueError(
-                f"block_size: expected at most {MOST // 2} elements along an axis for the "
-                f"{plan.function} of floats, got {max(map(min, plan.blocks, plan.taken))}"
-            )
-        _reduce_slabs(plan, kind, x, where, y, counts)
-    else:
-        reduce_by_kernels(plan, x, where, y, counts)
-
-
-def _reduce_parts(plan, axis, count, x, where, y, counts):
-    """Reduce the full blocks along an axis, and then the last ones."""
-    before, stop = (slice(None),) * axis, count * plan.blocks[axis]
-    for to, of in ((slice(count), slice(stop)), (slice(count, None), slice(stop, None))):
-        to, of = (*before, to), (*before, of)
-        parts = zip((x, where, y, counts), (of, of, to, to), strict=True)
-        reduce_into(plan, *(None if a is None else a[part] for a, part in parts))
+        with builds.usual_floats():
+            reduce_by_kernels(plan, x, where, y, counts, self._otherwise)
 
 
 def _is_long(plan):
@@ -79,8 +67,19 @@ def _count(plan, x, where, counts):
     reduce_by_kernels(count, x, where, counts, None)
 
 
-def _pool(plan, x, y):
-    """Pool the blocks of x into y, as windows.
+def _pool(plan, x, where, y, counts, pooling=None):
+    """Pool the blocks of x into y, as windows, and count their elements if `counts` is given."""
+    if counts is not None:
+        _count(plan, x, where, counts)
+    pool, of_x, of_y = pooling or _pooling(plan, x, y)
+    into = y.reshape(of_y) if y.flags.c_contiguous else None
+    pooled = pool(x.reshape(of_x), into)
+    if into is None:
+        y[...] = pooled.reshape(y.shape)
+
+
+def _pooling(plan, x, y):
+    """Return a plan that pools blocks as windows, and the shapes of its input and output.
 
     Axes that stay as they are become batch and channels. Axes of one element are left out, so that
     64 axes have room for these two.
@@ -93,23 +92,29 @@ def _pool(plan, x, y):
     kernel, pads = zip(*windows, strict=True)
     lead, channels = math.prod(x.shape[:first]), math.prod(x.shape[stop:])
     before, after = ((lead,), (channels,)) if channels > 1 else ((lead, 1), ())
+    of_x, of_y = ((*before, *(a.shape[axis] for axis in axes), *after) for a in (x, y))
+    arguments = (
+        plan.function, kernel, (0,) * len(kernel) + pads, "NHWC" if after else "NCHW",
+        "ignore" if plan.ignores_nan else "propagate", plan.num_threads, plan.result_dtype,
+        plan.rounding, plan.numerics,
+    )  # fmt: skip
+    return _poolings.find(x.reshape(of_x), arguments), of_x, of_y
+
+
+def _make_pooling(shape, dtype, function, kernel, pads, layout, nan, num_threads, *means):
     options = {
-        "strides": kernel, "pads": (0,) * len(kernel) + pads, "ceil_mode": True,
-        "layout": "NHWC" if after else "NCHW", "num_threads": plan.num_threads,
-        "nan": "ignore" if plan.ignores_nan else "propagate",
+        "strides": kernel, "pads": pads, "ceil_mode": True, "layout": layout, "nan": nan,
+        "num_threads": num_threads,
     }  # fmt: skip
-    x = x.reshape(*before, *(x.shape[axis] for axis in axes), *after)
-    if y.flags.c_contiguous:
-        options["out"] = y.reshape(*before, *(y.shape[axis] for axis in axes), *after)
-    if plan.function in ("max", "min"):
-        pooled = (max_pool if plan.function == "max" else min_pool)(x, kernel, **options)
-    else:
-        pooled = avg_pool(
-            x, kernel, dtype=plan.result_dtype, rounding=plan.rounding,
-            divisor=1 if plan.function == "sum" else None, numerics=plan.numerics, **options,
-        )  # fmt: skip
-    if "out" not in options:
-        y[...] = pooled.reshape(y.shape)
+    if function in ("max", "min"):
+        make = make_plan if function == "max" else make_min_plan
+        return make(shape, dtype, kernel, **options)
+    options.update(zip(("result_dtype", "rounding", "numerics"), means, strict=True))
+    divisor = 1 if function == "sum" else None
+    return make_avg_plan(shape, dtype, kernel, divisor=divisor, **options)
+
+
+_poolings = PlanCache(_make_pooling)
 
 
 def _window(extent, block):
@@ -122,44 +127,38 @@ def _window(extent, block):
     return block, max(0, block - extent)
 
 
-def _kind(plan):
-    """Return the type in which elements are pooled of which some are missing, or None.
-
-    Integers become floats: their sums are exact, and their means so near to those of the integers
-    that they are rounded to the same numbers.
-    """
+def _has_slabs(plan):
+    """Are copies pooled if some elements are missing, where blocks are not folded?"""
     if is_float(plan.dtype) and plan.function in ("mean", "sum"):
-        return plan.dtype
-    if plan.dtype == "bool" or _is_long(plan) or not plan.need:
-        return None
-    if plan.function in ("max", "min"):
-        return plan.dtype
-    if plan.function != "mean" or plan.result_dtype != plan.dtype or plan.rounding not in _ROUNDED:
-        return None
-    nbytes, taps = ITEMSIZE[plan.dtype], math.prod(map(min, plan.blocks, plan.taken))
-    return "float32" if nbytes <= 2 and taps <= 1 << 7 else None
+        return True
+    extremes = plan.function in ("max", "min") and plan.dtype != "bool"
+    return extremes and plan.need and not _is_long(plan)
 
 
-def _reduce_slabs(plan, kind, x, where, y, counts):
+def _reduce_slabs(plan, x, where, y, counts):
     """Pool copies of slabs. NaN, or the lowest number, is what is missing."""
-    adds, filler, large = plan.function in ("mean", "sum"), math.nan, None
-    if adds:  # (sums of smaller ones are finite)
-        large = {"float16": 2.0**15, "float64": 2.0**512}.get(kind, 2.0**64)
+    if _is_long(plan):
+        raise ValueError(
+            f"block_size: expected at most {MOST // 2} elements along an axis for the "
+            f"{plan.function} of floats, got {max(map(min, plan.blocks, plan.taken))}"
+        )
+    filler, large, itemsize = math.nan, None, ITEMSIZE[plan.dtype]
+    if plan.function in ("mean", "sum"):  # (sums of smaller ones are finite)
+        large = {"float16": 2.0**15, "float64": 2.0**512}.get(plan.dtype, 2.0**64)
     elif not plan.ignores_nan:
-        filler = getattr(ELEMENT_TYPES[kind], "lowest" if plan.function == "max" else "highest")
-    part = dataclasses.replace(plan, dtype=kind, ignores_nan=filler != filler)
-    if kind != plan.dtype:
-        part = dataclasses.replace(part, result_dtype=kind, rounding="half_even")
+        lowest = "lowest" if plan.function == "max" else "highest"
+        filler = getattr(ELEMENT_TYPES[plan.dtype], lowest)
+    part = dataclasses.replace(plan, ignores_nan=filler != filler)
     extents = zip(x.shape, plan.blocks, strict=True)
-    of_blocks = [x.size // n * min(n, k) * ITEMSIZE[kind] for n, k in extents]  # of one each, bytes
+    of_blocks = [x.size // n * min(n, k) * itemsize for n, k in extents]  # of one each, bytes
     fitting = (axis for axis, nbytes in enumerate(of_blocks) if nbytes <= SLAB_BYTES)
     axis = next(fitting, of_blocks.index(min(of_blocks)))
     block, slab = min(plan.blocks[axis], x.shape[axis]), max(1, SLAB_BYTES // of_blocks[axis])
     native, before = x.dtype.newbyteorder("="), (slice(None),) * axis
     # (One copy for all: memory that is new takes as long as the pooling.)
     size = x.size // x.shape[axis] * min(slab * block, x.shape[axis])
-    copy = np.empty(size, native if kind == plan.dtype else kind)
-    rule = fill_rule(plan, kind, copy.dtype, filler, large)
+    copy = np.empty(size, native)
+    rule = fill_rule(plan, native, filler, large)
     for start in range(0, y.shape[axis], slab):
         at = (*before, slice(start, start + slab))
         read = (*before, slice(start * block, (start + slab) * block))
@@ -175,8 +174,7 @@ def _reduce_slabs(plan, kind, x, where, y, counts):
 
 
 def _reduce_slab(plan, part, filler, wild, x, where, copy, y, counts):
-    pooled = y if part.dtype == plan.dtype else np.empty(y.shape, part.dtype)
-    _pool(part, copy, pooled)
+    _pool(part, copy, None, y, None)
     if filler == plan.missing and plan.need == 1 and counts is None:
         return
     flags = None
@@ -185,10 +183,8 @@ def _reduce_slab(plan, part, filler, wild, x, where, copy, y, counts):
         if where is not None:
             spoiled &= where
         flags = np.empty(y.shape, bool)
-        _pool(dataclasses.replace(part, dtype="bool", function="max"), spoiled, flags)
-    lost = np.isnan(pooled) if part.ignores_nan else pooled == filler
-    if pooled is not y:
-        y[...] = _ROUNDED[plan.rounding](pooled)
+        _pool(dataclasses.replace(part, dtype="bool", function="max"), spoiled, None, flags, None)
+    lost = np.isnan(y) if part.ignores_nan else y == filler
     # (If an element is wild, it may be what a pooling of nothing gives.)
     if counts is None and (plan.need > 1 or flags is not None or (wild and lost.any())):
         counts = np.empty(y.shape, np.int64)

@@ -2,11 +2,13 @@
 
 import numpy as np
 
+from .._planning.arguments import dtype_name
 from .._planning.values import flag
 from .._planning.words import explicit, unexpected
 from .._running import builds
 from .._running.interop import as_array, bump_versions, routed
-from .._running.outputs import check_output, element_type, outputs, own
+from .._running.outputs import check_output, outputs, own
+from .._running.plan_cache import PlanCache
 
 
 @explicit
@@ -130,15 +132,12 @@ def block_reduce(
     results = routed(block_reduce, x, locals()) if type(x) is not np.ndarray else None
     if results is not None:
         return results
-    from ._block_routes import reduce_into  # here, so that importing fastpool stays fast
-
     x = _input(x)
-    plan = _plan(
-        x, block_size, func, edge=edge, dtype=dtype, rounding=rounding, ddof=ddof,
-        numerics=numerics, nan=nan, nodata=nodata, where=where, min_count=min_count,
-        num_threads=num_threads,
-    )  # fmt: skip
-    where = _mask(where, x.shape)
+    reduction = _plans.find(x, (
+        block_size, func, edge, dtype, rounding, ddof, numerics, nan, nodata, where is not None,
+        min_count, num_threads,
+    ))  # fmt: skip
+    plan, where = reduction.plan, _mask(where, x.shape)
     return_counts = flag(return_counts, "return_counts")
     (into,) = outputs(out=out)
     native = plan.result_dtype_of(x.dtype)
@@ -150,10 +149,10 @@ def block_reduce(
     y = np.empty(plan.output_shape, native) if into is None else into
     counts = np.empty(plan.output_shape, np.int64) if return_counts else None
     if y.size:
-        with builds.usual_floats():
-            reduce_into(plan, x, where, y, counts)
-    bump_versions(out)
-    y = y if out is None else out
+        reduction(x, where, y, counts)
+    if out is not None:
+        bump_versions(out)
+        return out
     return (y, counts) if return_counts else y
 
 
@@ -163,29 +162,28 @@ def _input(x):
     return own(as_array(x, "x"))
 
 
-def _plan(x, block_size, func, *, dtype, where, **options):
-    from .._planning.blocks import resolve
+def _make_plan(shape, dtype, block_size, func, *values):
+    from .._planning.blocks import resolve  # here, so that importing fastpool stays fast
+    from ._block_routes import Reduction
 
-    masked = where is not None
+    options = dict(zip(resolve.__kwdefaults__, values, strict=True))
     with builds.usual_floats():  # (`nodata` is rounded to the type of x)
-        return resolve(
-            x.shape, element_type(x), block_size, func, result_dtype=dtype, masked=masked, **options
-        )
+        plan = resolve(shape, dtype_name(dtype), block_size, func, **options)
+    return Reduction(plan, options["masked"])
+
+
+_plans = PlanCache(_make_plan)
 
 
 def _mask(where, shape):
     """Return `where` as an array of bool of a shape, or None."""
     if where is None:
         return None
+    from .._planning.blocks import check_mask
+
     where = as_array(where, "where")
-    if where.dtype != np.bool_:
-        raise TypeError(f"where: expected bool, got {where.dtype}")
-    try:
-        return np.broadcast_to(where, shape)
-    except ValueError:
-        raise ValueError(
-            f"where: expected a shape that broadcasts to {shape}, got {where.shape}"
-        ) from None
+    check_mask(where, shape)
+    return where if where.shape == shape else np.broadcast_to(where, shape)
 
 
 @explicit
@@ -260,7 +258,8 @@ def pyramid(
     }  # fmt: skip
     sizes, reduced = blocks.levels(levels, factor, x.shape), []
     if func == "mode" and len(sizes) > 1:
-        plans = [_plan(x, block_size, func, **options) for block_size in sizes]
+        values = {**options, "where": where is not None}.values()
+        plans = [_plans.find(x, (block_size, func, *values)).plan for block_size in sizes]
         reduced = reduce_levels(plans, x, _mask(where, x.shape))
     sizes = sizes[len(reduced) :]
     return reduced + [block_reduce(x, block_size, func, **options) for block_size in sizes]

@@ -44,8 +44,10 @@ class Blocks:
 
     def result_dtype_of(self, dtype):
         """Return the dtype object of the result, for an array of `dtype`."""
-        same = self.result_dtype == self.dtype  # that of bfloat16 comes from a package
-        return dtype.newbyteorder("=") if same else np.dtype(self.result_dtype)
+        if self.result_dtype != self.dtype:
+            return np.dtype(self.result_dtype)
+        # (That of bfloat16 comes from a package. Kernels take a new object for another type.)
+        return dtype if dtype.isnative else dtype.newbyteorder("=")
 
     @property
     def kept(self):
@@ -123,6 +125,18 @@ def per_axis(value, name, rank):
     if not is_sequence(value):
         value = (as_count(value, name, expected="an int, or one per axis"),) * rank
     return as_counts(value, name, 1, (rank,), f"one int for each of {rank} axes")
+
+
+def check_mask(where, shape):
+    """Raise an error unless an array of any library is bool and broadcasts to a shape."""
+    if where.dtype != np.bool_:
+        raise TypeError(f"where: expected bool, got {where.dtype}")
+    try:
+        fits = np.broadcast_shapes(where.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(f"where: expected a shape that broadcasts to {shape}, got {where.shape}")
 
 
 def _extents(shape, blocks, edge):

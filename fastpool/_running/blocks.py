@@ -18,17 +18,19 @@ from . import builds, threads
 # Results of these types are computed as float64, and rounded by NumPy.
 _NARROW = "float16", "bfloat16"
 _ROUNDED = "median", "var", "std"
-# Of blocks that are folded: their elements fit int8_t, and rows of outputs are vectors.
-_MOST_ELEMENTS, _SHORTEST_ROW = 127, 64
+# Of blocks that are folded: their elements fit int8_t, MOST_WIDTH of kernels/vectors, factors of it
+# in trees of floats, and rows of outputs are vectors.
+_MOST_ELEMENTS, _MOST_WIDTH, _MOST_ODD, _MOST_ROWS, _SHORTEST_ROW = 127, 56, 7, 64, 64
 # Of kernels/blocks/levels.pxi: its limits, the blocks of a row, and the elements of a tile.
 _MOST_LEVELS, _MOST_TAPS, _ROW, _TILE = 16, 64, 64, 1 << 20
 
 
-def reduce_by_kernels(plan: Blocks, x, where, y, counts):
+def reduce_by_kernels(plan: Blocks, x, where, y, counts, otherwise=None):
     """Reduce `x` into `y`, and count the elements of each block that are there.
 
     `where` has the shape of x, and `counts` that of y, or they are None. x covers whole blocks but
-    for the last ones along an axis (`Blocks.kept`).
+    for the last ones along an axis (`Blocks.kept`). `otherwise` is what reduces all, with these
+    arguments, if the inside is not folded; and other regions, if floats are added.
     """
     into, result = y, plan.result_dtype
     if result in _NARROW and plan.function in _ROUNDED:
@@ -40,12 +42,23 @@ def reduce_by_kernels(plan: Blocks, x, where, y, counts):
     rule = _rule(plan, x.dtype, into.dtype, result)
     count = threads.effective_threads(plan.num_threads, work, kernels.max_threads)
     by_default = threads.rule(plan.num_threads, work)
+    adds_floats = is_float(plan.dtype) and plan.function in ("mean", "sum")
+    # (Columns and lists take elements in the order of memory; a pooling would copy them.)
+    if not adds_floats and x.strides[-1] != x.itemsize:
+        otherwise = None
     for at, read, block in _regions(plan, x.shape):
         views = zip((x, where, into, counts), (read, read, at, at), strict=True)
         arrays = [None if a is None else a[part] for a, part in views]
-        folded = folds(plan, block, *arrays)
-        region = _in_order_of_memory(plan, block, folded, *arrays)
-        kernels.reduce_blocks(rule, *region, folded, count, by_default)
+        sums = _fold(plan, block, *arrays)
+        if sums is None and otherwise is not None:
+            if not any(part.start for part in at):
+                otherwise(plan, x, where, into, counts)
+                break
+            if adds_floats:
+                otherwise(plan, *arrays)
+                continue
+        region = _in_order_of_memory(plan, block, sums is not None, *arrays)
+        kernels.reduce_blocks(rule, *region, sums, count, by_default)
     if into is not y:
         with np.errstate(over="ignore", invalid="ignore"):
             y[...] = into
@@ -104,16 +117,16 @@ def _rule(plan, dtype, into, result):
     )  # fmt: skip
 
 
-def fill_rule(plan: Blocks, kind, dtype, filler, large):
-    """Return how elements become those of a type, with a filler for those that are missing.
+def fill_rule(plan: Blocks, dtype, filler, large):
+    """Return how elements are copied, with a filler for those that are missing.
 
     `large` is None, or the largest magnitude that is not wild.
     """
     most = 2 ** (8 * dtype.itemsize - 1) - 1
     return (
-        CODES[plan.dtype], CODES[kind], plan.nodata is not None,
+        CODES[plan.dtype], plan.nodata is not None,
         0 if plan.nodata is None else bits_of(plan.nodata, dtype),
-        is_float(kind) and plan.nodata == 0, bits_of(filler, dtype),
+        is_float(plan.dtype) and plan.nodata == 0, bits_of(filler, dtype),
         most if large is None else bits_of(large, dtype),
         bits_of(np.inf, dtype) if plan.ignores_nan else most,
     )  # fmt: skip
@@ -149,30 +162,51 @@ def _regions(plan, shape):
         yield tuple(zip(*parts, strict=True))
 
 
-def folds(plan: Blocks, block, x, where, y, counts):
-    """Can a region be folded: whole vectors of its rows, and then neighbours?
+def _fold(plan: Blocks, block, x, where, y, counts):
+    """Return how rows of a region are added, if it can be folded, or None.
 
-    Rows are contiguous then, and the trees of floats have no odd taps.
+    That is: whole vectors of its rows are combined, and then neighbours. Rows are contiguous. Of
+    the sums that wait, entry t of the bytes is how many are added to row t.
     """
     sizes = ITEMSIZE[plan.dtype], 1, ITEMSIZE[plan.result_dtype], 8
     arrays = zip((x, where, y, counts), sizes, strict=True)
+    width, elements = block[-1], prod(block)
     if (
-        block[-1] not in (2, 4, 8)
-        or prod(block) > _MOST_ELEMENTS
-        or x.shape[-1] // block[-1] < _SHORTEST_ROW
+        (width > _MOST_WIDTH or elements > _MOST_ELEMENTS or elements // width > _MOST_ROWS)
+        or x.shape[-1] // width < _SHORTEST_ROW
         or any(a is not None and a.strides[-1] != size for a, size in arrays)
+        or not _has_fold(plan, width)
     ):
-        return False
+        return None
+    sums = [0]
+    for size, taken in zip(plan.blocks[:-1], block[:-1], strict=True):
+        sums = [n for last in _sums(size, taken) for n in (*sums[:-1], sums[-1] + last)]
+    return bytes(sums)
+
+
+def _has_fold(plan, width):
     same, adds = plan.result_dtype == plan.dtype, plan.function in ("mean", "sum")
+    small = ITEMSIZE[plan.dtype] <= 2
     if plan.function in ("max", "min") or plan.dtype == "bool":
         return plan.dtype != "bool"
     if is_float(plan.dtype):
-        halves = all(k & (k - 1) == 0 for k in (*plan.blocks, *block))
-        return adds and same and sizes[0] >= 4 and plan.numerics == "pairwise" and halves
-    longest = plan.result_dtype in ("int64", "uint64")
+        few = width // (width & -width) <= _MOST_ODD
+        return adds and same and not small and few and plan.numerics == "pairwise"
     if plan.result_dtype == "uint64" and plan.dtype.startswith("int"):
         return False  # (sums below 0 saturate)
-    return adds and sizes[0] <= 2 and (same if plan.function == "mean" else longest)
+    longest = plan.result_dtype in ("int64", "uint64")
+    return adds and small and (same if plan.function == "mean" else longest)
+
+
+def _sums(size, taken):
+    """Return, for each of the first taps of an axis, how many sums its tree adds to it."""
+    if size == 1:
+        return [0]
+    first = size - 1 if size % 2 else size // 2
+    if taken <= first:
+        return _sums(first, taken)
+    *sums, last = _sums(first, first) + _sums(size - first, taken - first)
+    return [*sums, last + 1]
 
 
 def _order_of_memory(x):
@@ -193,7 +227,8 @@ def _in_order_of_memory(plan, block, folded, x, where, y, counts):
         order = [*reversed(order[:-1]), order[-1]]
     elif plan.function in ("var", "std"):
         order = range(x.ndim)
-    taps = [axis for axis in order if block[axis] > 1] or [0]
+    last = x.ndim - 1 if folded else None  # (rows have it)
+    taps = [axis for axis in order if block[axis] > 1 or axis == last] or [0]
     factors, ones = [block[axis] for axis in outputs], [1] * len(outputs)
     read = [_operand(a, outputs, factors, taps) for a in (x, where)]
     written = [_operand(a, outputs, ones) for a in (y, counts)]

@@ -124,8 +124,9 @@ def _living():
 
 def keep_within_limit():
     """Forget plans until the rest takes no more than the limit."""
-    while plan_cache_bytes() > _limit[0]:
-        most = max(_living(), key=lambda cache: cache.nbytes)
+    caches = _living()
+    while sum(cache.nbytes for cache in caches) > _limit[0]:
+        most = max(caches, key=lambda cache: cache.nbytes)
         if not most.nbytes:
             return
         most.clear()

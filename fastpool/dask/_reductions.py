@@ -13,8 +13,8 @@ import numpy as np
 
 from .._api import blocks
 from .._planning import arguments
+from .._planning.blocks import check_mask, resolve
 from .._planning.blocks import levels as block_sizes
-from .._planning.blocks import resolve
 
 
 def block_reduce(
@@ -182,14 +182,7 @@ def check(x, name):
 def _mask(where, shape):
     """Return `where` as a dask array of bool of a shape."""
     where = where if isinstance(where, da.Array) else np.asarray(where)
-    if where.dtype != np.bool_:
-        raise TypeError(f"where: expected bool, got {where.dtype}")
-    try:
-        fits = np.broadcast_shapes(where.shape, shape) == shape
-    except ValueError:
-        fits = False
-    if not fits:
-        raise ValueError(f"where: expected a shape that broadcasts to {shape}, got {where.shape}")
+    check_mask(where, shape)
     # dask 2026.8 does not broadcast empty chunks, or to an array without elements.
     if 0 in shape:
         return da.zeros(shape, dtype=bool)

@@ -169,7 +169,19 @@ def test_sums_in_long_rows_saturate(name, dtype):
 @pytest.mark.parametrize("func", ["max", "min", "mean", "sum"])
 @pytest.mark.parametrize(
     "sizes, taps",
-    [((5, 515), (2, 2)), ((6, 530), (4, 4)), ((2, 600), (3, 8)), ((3, 4, 300), (2, 4, 2))],
+    [
+        ((5, 515), (2, 2)),
+        ((6, 530), (4, 4)),
+        ((2, 600), (3, 8)),
+        ((3, 4, 300), (2, 4, 2)),
+        ((4, 200), (3, 3)),
+        ((11, 325), (6, 5)),
+        ((3, 5, 390), (2, 3, 6)),
+        ((2, 450), (2, 7)),
+        ((7, 70), (5, 1)),
+        ((1, 1400), (7, 20)),
+        ((2, 720), (4, 11)),
+    ],  # fmt: skip
 )
 def test_long_rows_with_missing_elements(sizes, taps, func, name):
     rng = np.random.default_rng(3)

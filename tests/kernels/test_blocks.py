@@ -9,6 +9,7 @@ import block_cases
 import cases
 import fastpool
 from fastpool import _reference
+from fastpool._planning import blocks as planning
 from fastpool._running import blocks as running_blocks
 from fastpool._running import builds as running
 
@@ -410,6 +411,17 @@ def test_errors_of_pyramids(bad, name):
     levels = arguments.pop("levels")
     with cases.bounds(), pytest.raises(ANY, match=rf"^{name}\b"):
         fastpool.pyramid(X, levels, **arguments)
+
+
+def test_a_repeated_call_does_not_plan_again(monkeypatch):
+    planned, per_axis = [], planning.per_axis
+    monkeypatch.setattr(planning, "per_axis", lambda *a: planned.append(a) or per_axis(*a))
+    x = np.arange(7 * 9, dtype=np.uint8).reshape(7, 9)
+    for nodata in (3, np.uint8(4)):
+        for _ in range(3):
+            fastpool.block_reduce(x, [2, 3], "mean")
+            fastpool.block_reduce(x, (2, 3), "max", where=x > 5, nodata=nodata)
+    assert len(planned) <= 3
 
 
 def test_axes_of_one_element():

@@ -29,7 +29,8 @@ cdef extern from "kernels/vectors/blocks.h" nogil:
         int64_t *counts
         const char *taps[64]
         const uint8_t *where[64]
-        int count, width, need
+        const uint8_t *sums
+        int count, width, pairs, odd, need
         Py_ssize_t n
         const block_rule_t *rule
     void fold_blocks(const block_folds_t *)
@@ -48,7 +49,7 @@ cdef enum:
     SHORT_ROW = 32              # outputs: shorter rows are taken together
     TASKS_PER_THREAD = 8
     FILLED_PER_TASK = 1 << 16
-    FILL_FIELDS = 8             # of fill_t
+    FILL_FIELDS = 7             # of fill_t
     RULE_FIELDS = 10            # of block_rule_t, which come from Python
 
 
@@ -68,6 +69,7 @@ cdef struct Blocks:
     Py_ssize_t shape[MAX_NDIM]          # outputs
     Py_ssize_t block[MAX_NDIM]
     Py_ssize_t taps, outputs, rows      # rows: of a block that is folded, else its taps
+    const uint8_t *sums                 # of a block that is folded, else NULL
     Operand x, where, y, counts
     Py_ssize_t row, chunks_per_row      # row: 0 if rows are taken together
     Py_ssize_t chunks, chunks_per_task
@@ -251,7 +253,9 @@ cdef void fold_task(void *call, Py_ssize_t task, int thread) noexcept nogil:
     cdef fp_state state
     cdef Places at
     f.rule, f.n, f.counts = &b.rule, b.row, NULL
-    f.width, f.count = <int>b.block[b.block_ndim - 1], <int>b.rows
+    f.sums, f.width, f.count = b.sums, <int>b.block[b.block_ndim - 1], <int>b.rows
+    f.pairs = f.width & -f.width
+    f.odd = f.width // f.pairs
     f.need = <int>imin(b.rule.need, 127)
     fp_enter(&state)
     for row in range(task * b.chunks_per_task, imin(b.chunks, (task + 1) * b.chunks_per_task)):
@@ -290,7 +294,7 @@ cdef void fill_task(void *call, Py_ssize_t task, int thread) noexcept nogil:
 
 
 def filled(rule, x, where, to, int threads, int by_default, /):
-    """Copy elements, or convert integers, with a filler where one is missing.
+    """Copy elements, with a filler where one is missing.
 
     `rule` are the first fields of fill_t. The arrays are contiguous and of one size, but `where`
     may be None. Return whether an element is wild.
@@ -346,8 +350,8 @@ cdef char *scratch_of(int threads, Py_ssize_t nbytes) except NULL:
     return scratch
 
 
-def reduce_blocks(rule, shape, block, operands, bint folds, int threads, int by_default, /):
-    """Reduce all blocks of a region. `folds`: by rows, as vectors/block_folds.h does.
+def reduce_blocks(rule, shape, block, operands, bytes sums, int threads, int by_default, /):
+    """Reduce all blocks of a region; unless `sums` is None, by rows, as vectors/block_folds.h does.
 
     `rule` are the fields of block_rule_t but the last one, `shape` the outputs per axis and `block`
     the taps per axis, neither of them empty. The operands are x, where, y and counts, each (array,
@@ -371,7 +375,12 @@ def reduce_blocks(rule, shape, block, operands, bint folds, int threads, int by_
         b.outputs *= b.shape[axis]
     for axis in range(b.block_ndim):
         b.taps *= b.block[axis]
-    b.rows = b.taps // b.block[b.block_ndim - 1] if folds else b.taps
+    b.rows = b.taps
+    if sums is not None:
+        b.rows //= b.block[b.block_ndim - 1]
+        if len(sums) != b.rows or b.rows > MOST_TAPS:
+            raise ValueError(f"{len(sums)} sums of {b.rows} rows")
+        b.sums = <const uint8_t *><const char *>sums
     if b.taps > MOST_BYTES // (32 * MAX_THREADS):   # (an array of stride 0)
         raise MemoryError(f"fastpool: no memory for lists of {b.taps} elements")
     b.itemsize = dtype_bytes[b.rule.code]
@@ -383,7 +392,7 @@ def reduce_blocks(rule, shape, block, operands, bint folds, int threads, int by_
     b.row = b.shape[b.ndim - 1] if b.shape[b.ndim - 1] >= SHORT_ROW else 0
     b.chunks = (b.outputs + LANES - 1) // LANES
     if b.row:
-        b.chunks_per_row = 1 if folds else (b.row + LANES - 1) // LANES
+        b.chunks_per_row = 1 if b.sums != NULL else (b.row + LANES - 1) // LANES
         b.chunks = b.outputs // b.row * b.chunks_per_row
     b.scratch_bytes = round_up(sizeof(block_lanes_t), 64)
     if b.taps <= MOST_TAPS:         # elements, doubles, and which of them are there
@@ -400,5 +409,5 @@ def reduce_blocks(rule, shape, block, operands, bint folds, int threads, int by_
     b.scratch = scratch_of(threads, b.scratch_bytes)
     memset(b.scratch, 0, threads * imin(b.scratch_bytes, MOST_TAPS * LANES * 18))
     with nogil:
-        run_tasks(fold_task if folds else reduce_task, &b, 0, tasks, threads, by_default)
+        run_tasks(fold_task if b.sums != NULL else reduce_task, &b, 0, tasks, threads, by_default)
     free(b.scratch)

@@ -2,41 +2,13 @@
 
 #define KEY_TOP ((KEY)((uint64_t)1 << (KEY_BITS - 1)))
 #define KEY_MOST ((KEY) ~KEY_TOP)
-#define KEY_FOLD(r) ((KEY)(KEY_BITS > 8 ? (r)->fold : 0)) /* (no float has 8 bits) */
-
-/* Return the constants of a rule. `sorted`: missing elements come last. */
-static key_rule_t OF_KEY(key_rule)(const block_rule_t *rule) {
-    const int code = (int)rule->code, floats = is_float_code(code);
-    const int adds = rule->function == B_MEAN || rule->function == B_SUM;
-    const int64_t infinity = code == F16    ? 0x7c00
-                             : code == BF16 ? 0x7f80
-                             : code == F32  ? 0x7f800000
-                                            : 0x7ff0000000000000;
-    key_rule_t r = {0};
-    KEY nodata = (KEY)rule->nodata, key;
-    r.flip = is_unsigned_code(code) ? KEY_TOP : 0;
-    r.fold = floats && !adds ? KEY_MOST : 0;
-    r.infinity = floats ? infinity : KEY_MOST;
-    key = (KEY)(nodata ^ r.flip ^ (nodata >> (KEY_BITS - 1) & (KEY)r.fold));
-    r.nodata[0] = r.nodata[1] = key;
-    if (floats && !(nodata & KEY_MOST)) /* both zeros */
-        r.nodata[0] = 0, r.nodata[1] = (KEY)(KEY_TOP ^ r.fold);
-    r.has_nodata = -(rule->has_nodata != 0);
-    r.ignores_nan = -(floats && rule->ignores_nan);
-    r.inverted = -(rule->function == B_MIN);
-    r.all_there = !floats && !rule->has_nodata && !rule->masked;
-    r.filler = rule->function == B_MAX || rule->function == B_MIN           ? KEY_TOP
-               : rule->function == B_MODE || rule->function == B_MEDIAN ? KEY_MOST
-               : floats && adds                                         ? KEY_TOP /* -0 */
-                                                                        : 0;
-    return r;
-}
+#define KEY_MIRROR(r) ((KEY)(KEY_BITS > 8 ? (r)->mirror : 0)) /* (no float has 8 bits) */
 
 /* Turn rows of elements into keys. A NaN becomes KEY_MOST. Clear `there` of elements that are
  * missing, which become the filler. Count the others. */
 static VECTORISED void OF_KEY(mark)(KEY (*restrict rows)[LANES], uint8_t (*restrict there)[LANES],
                                     KEY *restrict count, int taps, const key_rule_t *r) {
-    const KEY flip = (KEY)r->flip, fold = KEY_FOLD(r), infinity = (KEY)r->infinity;
+    const KEY flip = (KEY)r->flip, mirror = KEY_MIRROR(r), infinity = (KEY)r->infinity;
     const KEY first = (KEY)r->nodata[0], second = (KEY)r->nodata[1], inverted = (KEY)r->inverted;
     const KEY has_nodata = (KEY)r->has_nodata, ignores_nan = (KEY)r->ignores_nan;
     const KEY filler = (KEY)r->filler, all = (KEY)(r->all_there ? taps : 0);
@@ -49,9 +21,9 @@ static VECTORISED void OF_KEY(mark)(KEY (*restrict rows)[LANES], uint8_t (*restr
         }
         EACH_LANE absent[i] = there[t][i] ? 0 : -1;
         EACH_LANE {
-            KEY b = row[i], key = (KEY)(b ^ flip ^ (b >> (KEY_BITS - 1) & fold));
+            KEY b = row[i], key = (KEY)(b ^ flip ^ (b >> (KEY_BITS - 1) & mirror));
             KEY nan = (KEY)(key > infinity || key < (KEY)~infinity ? -1 : 0);
-            KEY none = (KEY)((key == first || key == second ? -1 : 0) & has_nodata);
+            KEY none = (KEY)((b == first || b == second ? -1 : 0) & has_nodata);
             none |= (nan & ignores_nan) | absent[i];
             key = nan ? KEY_MOST : (KEY)(key ^ inverted);
             row[i] = none ? filler : key;
@@ -70,21 +42,21 @@ static VECTORISED void OF_KEY(set_counts)(int64_t *restrict to, const KEY *restr
 }
 
 /* Return the element of a key. */
-INLINE KEY OF_KEY(element)(KEY key, KEY flip, KEY fold, KEY inverted) {
-    key = key == KEY_MOST && fold ? KEY_MOST : (KEY)(key ^ inverted);
-    return (KEY)(key ^ flip ^ (key >> (KEY_BITS - 1) & fold));
+INLINE KEY OF_KEY(element)(KEY key, KEY flip, KEY mirror, KEY inverted) {
+    key = key == KEY_MOST && mirror ? KEY_MOST : (KEY)(key ^ inverted);
+    return (KEY)(key ^ flip ^ (key >> (KEY_BITS - 1) & mirror));
 }
 
 /* Set results that are elements by their keys. */
 static VECTORISED void OF_KEY(set_elements)(block_lanes_t *restrict to, const KEY *restrict keys,
                                             const KEY *restrict count, const block_rule_t *rule,
                                             const key_rule_t *r) {
-    const KEY flip = (KEY)r->flip, fold = KEY_FOLD(r), inverted = (KEY)r->inverted;
+    const KEY flip = (KEY)r->flip, mirror = KEY_MIRROR(r), inverted = (KEY)r->inverted;
     const KEY missing = (KEY)rule->missing;
     const KEY need = (KEY)(rule->need > MOST_TAPS ? MOST_TAPS + 1 : rule->need);
     KEY *restrict row = (KEY *)to->row;
-    if (fold)
-        EACH_LANE row[i] = OF_KEY(element)(keys[i], flip, fold, inverted);
+    if (mirror)
+        EACH_LANE row[i] = OF_KEY(element)(keys[i], flip, mirror, inverted);
     else
         EACH_LANE row[i] = (KEY)(keys[i] ^ flip ^ inverted);
     EACH_LANE row[i] = count[i] < need ? missing : row[i];
@@ -162,13 +134,13 @@ static void OF_KEY(set_sums)(block_lanes_t *to, const int64_t *by_key, int n, co
 static VECTORISED int OF_KEY(set_middle)(block_lanes_t *restrict to, KEY *restrict means,
                                          const KEY *lower, const KEY *upper, const KEY *last,
                                          int n, const block_rule_t *rule, const key_rule_t *r) {
-    const KEY flip = (KEY)r->flip, fold = KEY_FOLD(r);
-    if (fold) {
+    const KEY flip = (KEY)r->flip, mirror = KEY_MIRROR(r);
+    if (mirror) {
         double x[2][LANES];
         for (int k = 0; k < 2; k++) {
             const KEY *middle = k ? upper : lower;
             EACH_LANE means[i] = OF_KEY(element)(last[i] == KEY_MOST ? last[i] : middle[i],
-                                                 0, fold, 0);
+                                                 0, mirror, 0);
             to_doubles_of((int)rule->code)(x[k], means, LANES, 0);
         }
         EACH_LANE {
@@ -232,18 +204,18 @@ static VECTORISED void OF_KEY(set_doubles)(double (*x)[LANES], KEY (*rows)[LANES
 static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[LANES], void *work,
                             int taps, int n, const block_rule_t *rule) {
     KEY(*rows)[LANES] = (KEY(*)[LANES])elements;
-    const key_rule_t r = OF_KEY(key_rule)(rule);
+    const key_rule_t r = key_rule_of(rule, KEY_BITS);
     const int function = (int)rule->function, code = (int)rule->code;
     const int spread = function == B_VAR || function == B_STD;
     double (*x)[LANES] = (double (*)[LANES])work;
     const int all = !(rule->has_nodata || rule->masked || rule->ignores_nan);
     KEY count[LANES], best[LANES];
-    if (code == BOOL || (spread && r.fold))
+    if (code == BOOL || (spread && r.mirror))
         for (int t = 0; t < taps; t++) {
             OF_KEY(one_bits)(rows[t], code);
-            if (spread && r.fold) to_doubles_of(code)(x[t], rows[t], LANES, 0);
+            if (spread && r.mirror) to_doubles_of(code)(x[t], rows[t], LANES, 0);
         }
-    if (spread && r.fold && all)
+    if (spread && r.mirror && all)
         EACH_LANE count[i] = (KEY)taps;
     else
         OF_KEY(mark)(rows, there, count, taps, &r);
@@ -279,9 +251,9 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
             return;
         }
     } else if (spread) {
-        if (!r.fold) OF_KEY(set_doubles)(x, rows, there, taps);
+        if (!r.mirror) OF_KEY(set_doubles)(x, rows, there, taps);
         const uint8_t(*taken)[LANES] = (const uint8_t(*)[LANES])there;
-        const int exact = KEY_BITS < 32 && !r.fold;
+        const int exact = KEY_BITS < 32 && !r.mirror;
         if (is_precise(rule) && !exact)
             precise_variances(to, x, taken, taps, (double)rule->ddof);
         else
@@ -326,7 +298,7 @@ static NOINLINE void OF_KEY(list_columns)(label_lists_t *to, const void *sorted,
 static ptrdiff_t OF_KEY(append)(void *list, void *elements, uint8_t *there, int n,
                                 const block_rule_t *rule) {
     KEY *row = (KEY *)elements, *to = (KEY *)list, count[LANES];
-    const key_rule_t r = OF_KEY(key_rule)(rule);
+    const key_rule_t r = key_rule_of(rule, KEY_BITS);
     ptrdiff_t kept = 0;
     OF_KEY(one_bits)(row, (int)rule->code);
     OF_KEY(mark)((KEY(*)[LANES])row, (uint8_t(*)[LANES])there, count, 1, &r);
@@ -399,7 +371,7 @@ static void OF_KEY(list_spread)(block_lanes_t *to, const KEY *keys, double *x, p
     double scale = 1, variance;
     if (n <= rule->ddof) {
         set_variance(to->bits, NAN, 1, rule);
-    } else if (!r->fold && KEY_BITS < 32) {
+    } else if (!r->mirror && KEY_BITS < 32) {
         twice_t squares = {0, 0};
         uint64_t sum = 0;
         KEY least = KEY_MOST;
@@ -415,9 +387,9 @@ static void OF_KEY(list_spread)(block_lanes_t *to, const KEY *keys, double *x, p
             set_variance(to->bits, f64_of_bits(to->bits[0]), 1, rule);
     } else {
         for (ptrdiff_t i = 0; i < n; i++) {
-            if (r->fold) {
+            if (r->mirror) {
                 KEY element = keys[i];
-                element = OF_KEY(element)(element, 0, (KEY)r->fold, 0);
+                element = OF_KEY(element)(element, 0, (KEY)r->mirror, 0);
                 to_doubles_of((int)rule->code)(&x[i], &element, 1, 0);
             } else
                 x[i] = OF_KEY(key_difference)(keys[i], keys[0]);
@@ -430,17 +402,16 @@ static void OF_KEY(list_spread)(block_lanes_t *to, const KEY *keys, double *x, p
 static void OF_KEY(list)(block_lanes_t *to, void *elements, void *work, ptrdiff_t n,
                          const block_rule_t *rule) {
     KEY *keys = (KEY *)elements, best = n ? keys[0] : 0;
-    const key_rule_t r = OF_KEY(key_rule)(rule);
+    const key_rule_t r = key_rule_of(rule, KEY_BITS);
     const int function = (int)rule->function;
     to->bits[0] = (uint64_t)n;
     to->high[0] = to->low[0] = 0;
     if (function == B_COUNT) return;
     if (!n && function != B_SUM) return; /* (the result is missing) */
-    if (function == B_MAX || function == B_MIN) {
-        for (ptrdiff_t i = 1; i < n; i++) best = keys[i] > best ? keys[i] : best;
-        to->bits[0] = (uint64_t)OF_KEY(element)(best, (KEY)r.flip, (KEY)r.fold, (KEY)r.inverted);
-    } else if (function == B_MODE) {
-        if (!OF_KEY(tally)(&best, keys, n)) {
+    if (function <= B_MODE) {
+        for (ptrdiff_t i = 1; i < n && function != B_MODE; i++)
+            best = keys[i] > best ? keys[i] : best;
+        if (function == B_MODE && !OF_KEY(tally)(&best, keys, n)) {
             ptrdiff_t longest = 0, start = 0;
             keys = OF_KEY(sort_list)(keys, (KEY *)work, n);
             for (ptrdiff_t i = 0; i < n; i++) {
@@ -448,7 +419,7 @@ static void OF_KEY(list)(block_lanes_t *to, void *elements, void *work, ptrdiff_
                 if (i - start + 1 > longest) longest = i - start + 1, best = keys[i];
             }
         }
-        to->bits[0] = (uint64_t)OF_KEY(element)(best, (KEY)r.flip, (KEY)r.fold, (KEY)r.inverted);
+        to->bits[0] = (uint64_t)OF_KEY(element)(best, (KEY)r.flip, (KEY)r.mirror, (KEY)r.inverted);
     } else if (function == B_MEDIAN) {
         KEY means[LANES], middle[3][LANES] = {0};
         keys = OF_KEY(sort_list)(keys, (KEY *)work, n);
@@ -494,6 +465,6 @@ static VECTORISED int OF_KEY(fill)(void *restrict to, const void *restrict from,
 #include "block_folds.h"
 #undef KEY_TOP
 #undef KEY_MOST
-#undef KEY_FOLD
+#undef KEY_MIRROR
 #undef KEY_BITS
 #undef KEY

@@ -131,13 +131,7 @@ static void shorts_along(const along_t *a) {
 INLINE vec_i32 half_widened(const int16_t *p) {
     shorts_t v;
     memcpy(&v, p, sizeof v);
-#if VEC_BYTES == 64
-    return (vec_i32)_mm512_cvtepi16_epi32((__m256i)v);
-#elif VEC_BYTES == 32
-    return (vec_i32)_mm256_cvtepi16_epi32((__m128i)v);
-#else
-    return __builtin_convertvector(v, vec_i32);
-#endif
+    return WORDS_OF(v);
 }
 static void floats_along(const along_t *a) {
     const ptrdiff_t lanes = SHORTS / 2;

@@ -36,9 +36,7 @@ INLINE shorts_t shorts_i8(const int8_t *p) {
 INLINE shorts_t shorts_u8(const uint8_t *p) {
     return (shorts_t)_mm256_cvtepu8_epi16(LOAD_BYTES(p));
 }
-INLINE vec_t floats_of_shorts(shorts_t v) {
-    return FLOATS_OF(_mm512_cvtepi16_epi32((__m256i)v));
-}
+#define WORDS_OF(shorts) (vec_i32)_mm512_cvtepi16_epi32((__m256i)(shorts))
 #elif VEC_BYTES == 32
 #define TO_FLOATS_LANES 8
 #define LOAD_LANES(p) _mm_loadu_si128((const __m128i *)(p))
@@ -62,10 +60,13 @@ INLINE shorts_t shorts_i8(const int8_t *p) {
 INLINE shorts_t shorts_u8(const uint8_t *p) {
     return (shorts_t)_mm_cvtepu8_epi16(LOAD_BYTES(p));
 }
-INLINE vec_t floats_of_shorts(shorts_t v) {
-    return FLOATS_OF(_mm256_cvtepi16_epi32((__m128i)v));
-}
+#define WORDS_OF(shorts) (vec_i32)_mm256_cvtepi16_epi32((__m128i)(shorts))
+#else
+#define WORDS_OF(shorts) __builtin_convertvector(shorts, vec_i32)
 #endif
+INLINE vec_t floats_of_shorts(shorts_t v) {
+    return (vec_t)__builtin_convertvector(WORDS_OF(v), vec_f32);
+}
 #ifdef TO_FLOATS_LANES
 #define DEFINE_TO_FLOATS(name, T)                                                                 \
     static void to_floats_##name(void *sums, const void *elements, ptrdiff_t n, int word) {       \
