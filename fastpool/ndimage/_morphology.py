@@ -330,6 +330,6 @@ def _difference(one, other, x, window, cval, into):
                 steps += _steps(kinds, x, arrays[-1], window, cval, first, stop, room)
             else:
                 arrays[-1] = x[first:stop]
-        steps.append((np.logical_xor if dtype == bool else subtract, *arrays, y))
+        steps.append((np.logical_xor if dtype.kind == "b" else subtract, *arrays, y))
     _run(steps)
     return into

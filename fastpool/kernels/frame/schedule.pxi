@@ -75,6 +75,13 @@ cdef int set_problem(Problem *p, schedule) except -1:
     read_fields(&p.batch, schedule, PROBLEM_FIELDS)
     p.code = CODES[schedule.dtype]
     p.size = dtype_bytes[p.code]
+    beyond, outside = schedule.beyond
+    if beyond:
+        p.beyond = <Py_ssize_t *>malloc(len(beyond) * sizeof(Py_ssize_t))
+        if p.beyond == NULL:
+            raise MemoryError("fastpool: no memory for a border")
+        read_integers(p.beyond, beyond, len(beyond))
+        read_integers(<Py_ssize_t *>&p.outside, (outside,), 1)
     return 0
 
 
@@ -101,3 +108,4 @@ cdef int set_frame(Frame *frame, schedule) except -1:
 
 cdef void free_frame(Frame *frame) noexcept:
     free(frame.problem.lead)
+    free(frame.problem.beyond)

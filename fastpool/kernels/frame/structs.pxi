@@ -12,6 +12,8 @@ cdef struct Problem:                    # windows and dtype: the same for every 
     Window *lead                        # apart: a Window is 1.6 KB, and thousands of plans are kept
     Py_ssize_t leads, lead_outs
     int code, size                      # dtype, and bytes of an element
+    Py_ssize_t *beyond                  # of each column of padding: its element, or -1. Or NULL
+    int64_t outside                     # begins with the constant that stands there
 
 
 cdef struct Tiling:
