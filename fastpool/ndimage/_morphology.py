@@ -297,39 +297,36 @@ def _steps(kinds, x, y, window, cval, first, stop, room):
     return [*steps, step(kind, source, y, of_rows, cval)]
 
 
-def _run(steps):
-    """Run steps that are ready: Python is slow where each one empties the caches."""
-    for function, *arrays in steps:
-        function(*arrays)
-
-
 def _chain(kinds, x, window, cval, into):
     """Filter by `kinds`, one after the other."""
     strips = _strips(x, window, into)
     room, steps = _room(x, window, strips), []
     for first, stop in strips:
         steps += _steps(kinds, x, into[first:stop], window, cval, first, stop, room)
-    _run(steps)
-    return into
+    return _run(steps, into)
 
 
 def _difference(one, other, x, window, cval, into):
     """Write the difference of two chains, of which () is the array, in the arithmetic of `into`."""
     strips = _strips(x, window, into)
     room, *rooms = (_room(x, window, strips) for _ in range(3))
-    if into.dtype == x.dtype and not np.may_share_memory(x, into):
-        rooms[0] = None
     dtype = into.dtype.newbyteorder("=")
     subtract = functools.partial(np.subtract, dtype=dtype, casting="unsafe")
+    if dtype.kind == "b":
+        subtract = np.logical_xor
     steps = []
     for first, stop in strips:
-        y, arrays = into[first:stop], []
+        arrays = []
         for kinds, place in zip((one, other), rooms, strict=True):
-            arrays.append(y if place is None else place[: stop - first])
+            arrays.append(place[: stop - first] if kinds else x[first:stop])
             if kinds:
                 steps += _steps(kinds, x, arrays[-1], window, cval, first, stop, room)
-            else:
-                arrays[-1] = x[first:stop]
-        steps.append((np.logical_xor if dtype.kind == "b" else subtract, *arrays, y))
-    _run(steps)
+        steps.append((subtract, *arrays, into[first:stop]))
+    return _run(steps, into)
+
+
+def _run(steps, into):
+    """Run steps that are ready: between filters, which empty the caches, Python is slow."""
+    for function, *arrays in steps:
+        function(*arrays)
     return into

@@ -59,6 +59,7 @@ cdef int set_window(Window *w, window) except -1:
 
 cdef int set_problem(Problem *p, schedule) except -1:
     cdef Py_ssize_t i
+    cdef tuple beyond = schedule.beyond
     windows = schedule.windows
     p.leads = len(windows) - 2
     if p.leads:
@@ -75,13 +76,11 @@ cdef int set_problem(Problem *p, schedule) except -1:
     read_fields(&p.batch, schedule, PROBLEM_FIELDS)
     p.code = CODES[schedule.dtype]
     p.size = dtype_bytes[p.code]
-    beyond, outside = schedule.beyond
     if beyond:
         p.beyond = <Py_ssize_t *>malloc(len(beyond) * sizeof(Py_ssize_t))
         if p.beyond == NULL:
             raise MemoryError("fastpool: no memory for a border")
         read_integers(p.beyond, beyond, len(beyond))
-        read_integers(<Py_ssize_t *>&p.outside, (outside,), 1)
     return 0
 
 

@@ -81,7 +81,7 @@ cdef void begin_passes(Passes *t, const Block *b, part_t *part, int word,
     t.bytes, t.kept = a.byte_rows and t.flat, NULL
     if b.quantization != NULL and rows.kernel <= MOST_LEAF and a.small_floats:
         t.bytes = False                     # (all of their sums become floats)
-    t.shorts = t.bytes and a.shorts > 0 and trees.col == n
+    t.shorts = t.bytes and a.shorts > 0 and trees.col == n * trees.size
     for slot in range(BYTE_SLOTS):
         t.divisors[slot].by = -1
     t.tall = a.tall > 0 and ((trees.direct and t.flat) or t.converts)
@@ -232,7 +232,7 @@ cdef void clear_margins(char *band, Passes *t, const Block *b, Py_ssize_t size) 
 cdef void sum_down(acc_t *bands, Passes *t, const char *src, const Block *b, Py_ssize_t row,
                    Py_ssize_t stop) noexcept nogil:
     """Set the sums down the columns of some rows of windows. `src` begins the plane of the tile."""
-    cdef Py_ssize_t size = sizeof(int16_t) if t.shorts else sizeof(acc_t)
+    cdef Py_ssize_t size = 2 * t.trees.size if t.shorts else sizeof(acc_t)
     if not t.has_margins:
         clear_margins(<char *>bands, t, b, size)
     if b.average.sequential:
@@ -244,7 +244,7 @@ cdef void sum_down(acc_t *bands, Passes *t, const char *src, const Block *b, Py_
     else:
         add_down(bands + t.left, &t.trees, t.flat, t.tall, src, b.x.row, b, row, stop)
     fill_beyond(<char *>bands + t.left * size, b.average.band * size, &b.average.frame.problem,
-                b.tile, stop - row, b.tile.channels * size)
+                b.tile, stop - row, b.tile.channels * size, NULL)
 
 
 cdef void sum_along(acc_t *sums, const Passes *t, const Block *b,
