@@ -10,6 +10,7 @@ from .._planning.max_unpool import MaxUnpool
 from .._planning.plan_checks import checked, has_state
 from . import builds, strategies, threads
 from .outputs import plain_dtype
+from .passes import chain, whole_window
 from .repeats import once
 from .running_maxima import in_running_maxima
 from .work import UnpoolWork, make_work, narrower, problem_of
@@ -161,7 +162,11 @@ class PreparedPool(Prepared):
     def fills_columns(self, plan, border):
         """Return the work of kernels that fill the padding of columns, or None."""
         facts = builds.facts(builds.builds()[self.build])
-        return strategies.filling_columns(make_work(problem_of(plan, switched_off())), facts)
+        problem = problem_of(plan, switched_off())
+        columns = whole_window(plan.axes[-1])
+        columns = columns._replace(steps=chain(columns.kernel, columns.dilation))
+        problem = problem._replace(windows=(*problem.windows[:-1], columns))
+        return strategies.filling_columns(make_work(problem), facts)
 
 
 class PreparedAverage(Prepared):
