@@ -88,7 +88,9 @@ class Bordered:
         if within[-1] is not None:
             inner = [ends or box for ends, box in zip(within[:-1], boxes, strict=False)]
             inner = self._inner(plain, [*inner, boxes[-1]])
-            if inner and (work := _filling(inner.plan, plan.borders[-1], fills)):
+            if inner and inner.plan.axes[-1].size == plan.axes[-1].size:
+                work = _filling(inner.plan, plan.borders[-1], fills)
+            if work:
                 within = [*within[:-1], boxes[-1]]  # (strips at other edges copy it)
         for i, ends in enumerate(within):
             if not ends or ends == boxes[i]:
