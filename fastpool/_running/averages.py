@@ -9,6 +9,7 @@ from .pass_sizes import (
     INTERLEAVED,
     MOST_LEAF,
     MOST_MARGINS,
+    SMALL_INTEGERS,
     WHOLE_PLANES,
     are_signals,
     pass_sizes,
@@ -57,8 +58,6 @@ TASK_BYTES = 64 << 10
 IMAGE_BYTES = 16 << 10
 # Of planes of one window, whose columns are added next to one another: 64x56x56 34 -> 24 us.
 ONE_WINDOW_BYTES = 256 << 10
-# What kernels put into the padding of columns (window_sums.pxi repeats it).
-BORDERS = (None, "nearest", "reflect", "mirror", "wrap")
 
 
 class SumWork(NamedTuple):
@@ -98,7 +97,6 @@ class SumWork(NamedTuple):
     tall: int  # elements of parts that rows of tall windows share
     byte_rows: bool  # do rows of bytes enter and leave sums?
     shorts: int  # columns of these that are added before they are floats
-    border: int  # what stands next to rows (`BORDERS`)
     long_rows: int  # rows of sums whose columns are added at once
     whole: bool  # have planes one window each?
     signals: bool  # are these planes one row of neighbours?
@@ -110,6 +108,7 @@ class SumWork(NamedTuple):
     effort: int  # bytes, or additions if they are in order: what decides about the GIL
     return_indices: bool = False
     index_bytes: int = 8
+    beyond: tuple = ()  # as in `Work`
 
 
 def most_taps(window):
@@ -246,7 +245,6 @@ def make_sum_work(plan, moves=True, border=None):
         tall=sizes.tall,
         byte_rows=sizes.byte_rows,
         shorts=sizes.shorts,
-        border=0 if border is None else BORDERS.index(border.mode),
         long_rows=sizes.long_rows,
         whole=sizes.one_window,
         signals=sizes.signals,
@@ -266,15 +264,15 @@ def _rounding(plan):
 
 
 def fills_columns(plan, border):
-    """Do kernels fill the padding of the last axis? They do next to sums of bytes, in one tile."""
-    axis = plan.axes[-1]
-    if border.mode not in BORDERS or plan.dtype not in ("int8", "uint8") or axis.stride != 1:
-        return False
-    if axis.begin + axis.size + border.end != axis.span(axis.output):
-        return False
+    """Return the work of kernels that fill the padding of columns, next to sums of bytes, or None.
+
+    `border` stands there. The tile has all columns.
+    """
+    if border.mode == "constant" or plan.dtype not in SMALL_INTEGERS:
+        return None
     work = make_sum_work(plan, True, border)
-    one = work.tile[1] == axis.output and work.spatial_axes[-1] == plan.spatial[-1]
-    return one and work.shorts > 0
+    one = work.tile[1] == plan.axes[-1].output and work.spatial_axes[-1] == plan.spatial[-1]
+    return work if one and work.shorts > 0 and plan.axes[-1].stride == 1 else None
 
 
 def _interleaved_rows(plan, windows):
@@ -328,7 +326,7 @@ def _input_bytes(plan):
 
 def _sums_fit_floats(plan, taps):
     """Are sums of elements exact in float32, and means of their type?"""
-    if plan.result_dtype != plan.dtype or plan.dtype not in ("int8", "uint8", "int16", "uint16"):
+    if plan.result_dtype != plan.dtype or plan.dtype not in SMALL_INTEGERS:
         return False
     return taps * 2 ** (8 * ITEMSIZE[plan.dtype]) < 2**24
 

@@ -1,8 +1,8 @@
 """Pool with a border: the windows inside of an array, and strips of outputs at its edges.
 
 A strip reads few elements: those under its windows, in their order, copied into a small array with
-what stands in padding. It is pooled without padding. Kernels fill some rows' padding themselves
-(`averages.fills_columns`). Where that array would be much larger than the axis (long windows, far
+what stands in padding. It is pooled without padding. Kernels fill the padding of some columns
+themselves (`fills_columns`). Where that array would be much larger than the axis (long windows, far
 padding, large dilations), `far_borders` takes the whole pooling.
 """
 
@@ -14,10 +14,11 @@ from .._planning.dtypes import is_float
 from .._planning.indexing import index_base, index_strides
 from .._planning.parts import part, tile
 from .._planning.plan_checks import resolved, state_of
-from .averages import fills_columns
 
 # A strip reads at most so many times the elements and outputs of its axis, and a few more.
 MOST_SHARE, FEW = 4, 256
+# Columns of padding that kernels fill, at most: a plan keeps a number for each.
+MOST_BEYOND = 256
 
 
 def plain_plan(plan, keeps_activation=False):
@@ -74,15 +75,25 @@ def _strips(axis, ends):
 class Bordered:
     """The parts of a plan with borders: a tile of the windows inside, and strips."""
 
-    def __init__(self, plan, within, prepare):
-        """`within` are the `edges`; ``prepare(plan)`` returns what a part needs to run."""
+    def __init__(self, plan, within, fills, prepare):
+        """`within` are the `edges`; ``prepare(plan)`` returns what a part needs to run.
+
+        ``fills(plan, border)`` returns the work of kernels that fill the padding of columns, or
+        None. It is the second argument of `prepare`.
+        """
         self.plan, plain = plan, plain_plan(plan)
         boxes = [(0, axis.output) for axis in plan.axes]
         self.parts = []
-        last = plan.borders[-1]
-        filled = bool(within[-1]) and isinstance(plan, AvgPool) and fills_columns(plain, last)
+        work = None
+        if within[-1] is not None:
+            inner = [ends or box for ends, box in zip(within[:-1], boxes, strict=False)]
+            inner = self._inner(plain, [*inner, boxes[-1]])
+            if inner and inner.plan.axes[-1].size == plan.axes[-1].size:
+                work = _filling(inner.plan, plan.borders[-1], fills)
+            if work:
+                within = [*within[:-1], boxes[-1]]  # (strips at other edges copy it)
         for i, ends in enumerate(within):
-            if not ends or (filled and i == len(within) - 1):
+            if not ends or ends == boxes[i]:
                 continue
             for strip in _strips(plan.axes[i], ends):
                 box = (*boxes[:i], strip, *boxes[i + 1 :])
@@ -96,14 +107,19 @@ class Bordered:
             )
             if ends == ()
         ]
-        self.inner = None
-        if all(first < stop for first, stop in boxes):
-            outputs = [slice(None)] * len(plan.output_shape)
-            for place, ends in zip(plan.spatial, boxes, strict=True):
-                outputs[place] = slice(*ends)
-            self.inner = tile(plain, tuple(outputs))
-            prepared = prepare(self.inner.plan, *([last] if filled else []))
-            self.inner = self.inner._replace(plan=prepared)
+        self.inner = self._inner(plain, boxes)
+        if self.inner:
+            self.inner = self.inner._replace(plan=prepare(self.inner.plan, work))
+
+    @staticmethod
+    def _inner(plan, boxes):
+        """Return the tile of some outputs along each axis, or None if there are none."""
+        if not all(first < stop for first, stop in boxes):
+            return None
+        outputs = [slice(None)] * len(plan.output_shape)
+        for place, ends in zip(plan.spatial, boxes, strict=True):
+            outputs[place] = slice(*ends)
+        return tile(plan, tuple(outputs))
 
     def run(self, pool, x, *into):
         """Pool `x` into arrays of which the last may be None; `pool` is a function of `execute`."""
@@ -130,6 +146,27 @@ class Bordered:
     def kernel(self):
         """What was prepared for most of the outputs."""
         return self.inner.plan if self.inner else self.parts[0].prepared
+
+
+def _filling(plan, border, fills):
+    """Return the work of kernels that fill the padding of columns, or None."""
+    axis = plan.axes[-1]
+    begin, end = axis.begin, border.end
+    around = 0 <= begin and 0 <= end and begin + axis.size + end == axis.span(axis.output)
+    if not (around and axis.size and 0 < begin + end <= MOST_BEYOND):
+        return None
+    if border.value is not None and border.value != border.value:
+        return None
+    work = fills(plan, border)
+    if work is None:
+        return None
+    places = np.concatenate([np.arange(-begin, 0), np.arange(axis.size, axis.size + end)])
+    outside = np.zeros(8, np.uint8)
+    if border.mode == "constant":
+        value = np.array([border.value], plan.dtype).view(np.uint8)
+        outside[: value.size] = value
+    constant = int(outside.view(np.int64)[0])
+    return work._replace(beyond=(constant, *element_at(places, axis.size, border.mode).tolist()))
 
 
 class _Strip:

@@ -27,6 +27,7 @@ WHOLE_ELEMENTS = 2048  # of planes that are converted as one run
 SLIDING_PIXEL = 80  # elements of pixels whose sums in order need no lines, if windows slide
 MOST_BYTE_ROWS = 128  # taps of a sum of small integers, if another one overlaps it (byte_sums.h)
 MOST_BYTE_TAPS = 255  # of a sum of bytes, along rows too
+SMALL_INTEGERS = "int8", "uint8", "int16", "uint16"
 MOST_SHORTS = 8  # columns of such sums that are added at once
 MOST_IN_FLOATS = 1 << 15  # bytes whose sums are exact in float32, 128 more each
 MOST_LEAF = 7  # taps of a tree that stays in registers (pairwise.h)
@@ -152,7 +153,7 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
 def _takes_bytes(plan, windows, shorts, item):
     """Are windows of small integers added row by row, and those that overlap one by the other?"""
     *leads, rows, _ = windows
-    if plan.dtype not in ("int8", "uint8", "int16", "uint16") or rows.dilation > 1:
+    if plan.dtype not in SMALL_INTEGERS or rows.dilation > 1:
         return False
     if any(lead.kernel > 1 for lead in leads):
         return False
@@ -165,8 +166,8 @@ def _takes_bytes(plan, windows, shorts, item):
 
 
 def _shorts(plan, rows, cols, channels):
-    """Return how many columns of sums of bytes are added before they are floats, or 0."""
-    if ITEMSIZE[plan.dtype] > 1 or cols.stride > 1:
+    """Return how many columns of sums of integers are added before they are floats, or 0."""
+    if plan.dtype not in SMALL_INTEGERS or cols.stride > 1:
         return 0
     if cols.kernel <= MOST_SHORTS:
         return cols.kernel if rows.kernel <= MOST_BYTE_ROWS else 0

@@ -10,6 +10,7 @@ from .._planning.max_unpool import MaxUnpool
 from .._planning.plan_checks import checked, has_state
 from . import builds, strategies, threads
 from .outputs import plain_dtype
+from .passes import chain, whole_window
 from .repeats import once
 from .running_maxima import in_running_maxima
 from .work import UnpoolWork, make_work, narrower, problem_of
@@ -20,20 +21,22 @@ SCRATCH_BYTES = 1 << 20
 MOST_SCRATCH_BYTES = 2 << 20
 
 
-def compiled(plan, kernels, dtype, copies):
+def compiled(plan, kernels, dtype, copies, work=None):
     """Return the compiled pooling of a plan, its `Work`, and its `threads_of_calls`.
 
-    To bound the scratch of a thread, tiles become smaller or running maxima take the windows.
+    To bound the scratch of a thread, tiles become smaller or running maxima take the windows. A
+    given `work` has its tiles.
     """
-    # Read once: another thread may change it, and all decisions must fit.
-    off = switched_off()
-    work, facts = make_work(problem_of(plan, off, copies)), builds.facts(kernels)
+    fixed, facts = work is not None, builds.facts(kernels)
+    if not fixed:
+        # Read once: another thread may change it, and all decisions must fit.
+        work = make_work(problem_of(plan, switched_off(), copies))
     threads_now = threads_of_calls(plan.num_threads, work.nbytes)
     by_default = threads.rule(plan.num_threads, work.nbytes)
     while True:
-        work = strategies.decide(work, facts)
+        work = work if fixed else strategies.decide(work, facts)
         pooling = kernels.Pooling(work, dtype, threads_now, by_default)
-        if pooling.scratch_bytes <= SCRATCH_BYTES:
+        if fixed or pooling.scratch_bytes <= SCRATCH_BYTES:
             return pooling, work, threads_now
         smaller = narrower(work)
         if smaller is None:
@@ -118,7 +121,10 @@ class Prepared:
             self.bordered = FarBordered(plan)
         else:
             self.bordered = borders.Bordered(
-                plan, within, lambda part, *border: type(self)(part, dtype, True, *border)
+                plan,
+                within,
+                self.fills_columns,
+                lambda part, work=None: type(self)(part, dtype, True, work),
             )
         return None
 
@@ -131,11 +137,11 @@ def _refuse(*arrays):
 class PreparedPool(Prepared):
     """What a pooling plan needs to run on one build; it is stored on the plan."""
 
-    def __init__(self, plan, dtype=None, python=True):
+    def __init__(self, plan, dtype=None, python=True, work=None):
         """`dtype` is that of an array, for element types whose dtype a package defines.
 
         `python` says whether calls come from Python, which copies arrays and repeats results where
-        compiled code alone cannot.
+        compiled code alone cannot. A `work` that `fills_columns` returned is compiled as it is.
         """
         kind = MinPool if isinstance(plan, MinPool) else MaxPool
         plan, self.state = checked(kind, plan)
@@ -144,21 +150,30 @@ class PreparedPool(Prepared):
         plan = self.take_border(dtype, python)
         if plan is None:
             return
-        pooled_once = once(plan) if python else None
+        pooled_once = once(plan) if python and work is None else None
         if pooled_once is not None:
             self.once, self.pooling, self.run = PreparedPool(pooled_once, dtype), None, _refuse
             return
         kernels = builds.builds()[self.build]
-        made = compiled(plan, kernels, plain_dtype(plan.dtype, dtype), python)
+        made = compiled(plan, kernels, plain_dtype(plan.dtype, dtype), python, work)
         self.pooling, self.work, self.threads = made
         self.run = self.pooling.run if plan.activation is None else _refuse
+
+    def fills_columns(self, plan, border):
+        """Return the work of kernels that fill the padding of columns, or None."""
+        facts = builds.facts(builds.builds()[self.build])
+        problem = problem_of(plan, switched_off())
+        columns = whole_window(plan.axes[-1])
+        columns = columns._replace(steps=chain(columns.kernel, columns.dilation))
+        problem = problem._replace(windows=(*problem.windows[:-1], columns))
+        return strategies.filling_columns(make_work(problem), facts)
 
 
 class PreparedAverage(Prepared):
     """What an average pooling plan needs to run on one build."""
 
-    def __init__(self, plan, dtype=None, python=True, border=None):
-        """The arguments are those of `PreparedPool`, and what kernels put next to rows."""
+    def __init__(self, plan, dtype=None, python=True, work=None):
+        """The arguments are those of `PreparedPool`."""
         from .averages import make_sum_work  # here, so that importing fastpool stays fast
 
         plan, self.state = checked(AvgPool, plan)
@@ -167,18 +182,24 @@ class PreparedAverage(Prepared):
         plan = self.take_border(dtype, python)
         if plan is None:
             return
-        pooled_once = once(plan) if python and border is None else None
+        pooled_once = once(plan) if python and work is None else None
         if pooled_once is not None:
             self.once, self.pooling, self.run = PreparedAverage(pooled_once, dtype), None, _refuse
             return
         plain = plain_dtype(plan.dtype, dtype)
         result = plain if plan.result_dtype == plan.dtype else plain_dtype(plan.result_dtype)
         kernels = builds.builds()[self.build]
-        self.work = make_sum_work(plan, python, border)
+        self.work = work or make_sum_work(plan, python)
         self.threads = threads_of_calls(plan.num_threads, self.work.nbytes)
         by_default = threads.rule(plan.num_threads, self.work.nbytes)
         self.pooling = kernels.Averaging(self.work, plain, result, self.threads, by_default)
         self.run = self.pooling.run if plan.activation is None else _refuse
+
+    def fills_columns(self, plan, border):
+        """Return the work of kernels that fill the padding of columns, or None."""
+        from .averages import fills_columns
+
+        return fills_columns(plan, border)
 
 
 class PreparedUnpool(Prepared):

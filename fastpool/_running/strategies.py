@@ -83,6 +83,13 @@ def decide(work, build):
         declined.append((name, found))
 
 
+def filling_columns(work, build):
+    """Return the work with its strategy if that can fill the padding of columns, else None."""
+    work = decide(work, build)
+    fills = work.strategy == "bands" and not (work.keyed or work.channels_last)
+    return work if fills and work.tile[1] == work.windows[-1].out else None
+
+
 # ---------------------------------------------------------------------------------- any of them
 
 

@@ -68,6 +68,9 @@ class Work(NamedTuple):
     # The work of interleaved planes as channels, or (composed) of elements with places as values.
     inner: "Work | None" = None
     composed: bool = False
+    # What kernels put into the padding of columns: the bits of a constant, then of each column its
+    # element, or -1 for the constant.
+    beyond: tuple = ()
 
     @property
     def effort(self):

@@ -204,9 +204,9 @@ def uniform_filter(
     name = arguments.dtype_name(x.dtype)
     is_array = isinstance(output, np.ndarray)
     wanted = arguments.result_dtype(output.dtype if is_array else output, name, "output")
-    dtype = x.dtype.newbyteorder("=") if wanted == name else np.dtype(wanted)
+    dtype = np.dtype(x.dtype.type) if wanted == name else np.dtype(wanted)
     rounding = "half_even" if dtype.kind not in "iub" else "trunc"
-    return run("mean", x, window, cval, target(x, output, dtype), wanted, rounding, numerics)
+    return run("mean", x, target(x, output, dtype), window, cval, wanted, rounding, numerics)
 
 
 def uniform_filter1d(
@@ -246,4 +246,4 @@ def _filtered(kind, input, size, footprint, output, mode, cval, origin, axes):
     x = checked_input(input)
     size = box(size, footprint, None, axes, x.ndim)
     window = window_of(x, size, origin, mode, axes)
-    return run(kind, x, window, cval, target(x, output, result_dtype(x, output)))
+    return run(kind, x, target(x, output, result_dtype(x, output)), window, cval)

@@ -1,8 +1,15 @@
 """Grey morphology of SciPy with flat boxes: erosion, dilation, and what is made of these."""
 
+import functools
+
 import numpy as np
 
-from ._windows import box, checked_input, result_dtype, run, target, window_of
+from ._windows import box, checked_input, result_dtype, run, step, target, window_of
+
+# Bytes of a strip: what is between two filters stays in the second-level cache. Its windows are
+# this many times shorter, at least: their rows are filtered for two strips.
+STRIP_BYTES = 512 << 10
+MOST_OVERLAP = 4
 
 
 def grey_erosion(
@@ -40,7 +47,7 @@ def grey_erosion(
     array([1, 1, 2, 2, 3, 5])
     """
     x, window, into = _prepared(input, size, footprint, structure, output, mode, origin, axes)
-    return run("min", x, window, cval, into)
+    return run("min", x, into, window, cval)
 
 
 def grey_dilation(
@@ -76,7 +83,7 @@ def grey_dilation(
     array([9, 9, 3, 7, 7, 5])
     """
     x, window, into = _prepared(input, size, footprint, structure, output, mode, origin, axes)
-    return run("max", x, window.turned(), cval, into)
+    return run("max", x, into, window.turned(), cval)
 
 
 def grey_opening(
@@ -111,7 +118,7 @@ def grey_opening(
     array([1, 2, 2, 7, 7, 7, 5])
     """
     x, window, into = _prepared(input, size, footprint, structure, output, mode, origin, axes)
-    return _opening(x, window, cval, into)
+    return _chain(("min", "max"), x, window, cval, into)
 
 
 def grey_closing(
@@ -146,7 +153,7 @@ def grey_closing(
     array([9, 9, 7, 7, 7, 7, 7])
     """
     x, window, into = _prepared(input, size, footprint, structure, output, mode, origin, axes)
-    return _closing(x, window, cval, into)
+    return _chain(("max", "min"), x, window, cval, into)
 
 
 def white_tophat(
@@ -181,7 +188,7 @@ def white_tophat(
     array([0, 7, 0, 0, 0, 0, 0])
     """
     x, window, into = _prepared(input, size, footprint, structure, output, mode, origin, axes)
-    return _difference(x, _opening(x, window, cval), into)
+    return _difference((), ("min", "max"), x, window, cval, into)
 
 
 def black_tophat(
@@ -216,7 +223,7 @@ def black_tophat(
     array([0, 0, 4, 0, 0])
     """
     x, window, into = _prepared(input, size, footprint, structure, output, mode, origin, axes)
-    return _difference(_closing(x, window, cval), x, into)
+    return _difference(("max", "min"), (), x, window, cval, into)
 
 
 def morphological_gradient(
@@ -252,8 +259,7 @@ def morphological_gradient(
     array([0, 0, 8, 8, 0, 0])
     """
     x, window, into = _prepared(input, size, footprint, structure, output, mode, origin, axes)
-    dilated = run("max", x, window.turned(), cval)
-    return _difference(dilated, run("min", x, window, cval), into)
+    return _difference(("max",), ("min",), x, window, cval, into)
 
 
 def _prepared(input, size, footprint, structure, output, mode, origin, axes):
@@ -264,17 +270,63 @@ def _prepared(input, size, footprint, structure, output, mode, origin, axes):
     return x, window, target(x, output, result_dtype(x, output))
 
 
-def _opening(x, window, cval, into=None):
-    return run("max", run("min", x, window, cval), window.turned(), cval, into)
+def _strips(x, window, into):
+    """Return the first row of each part that is filtered at once, and the one after its last."""
+    count = len(x) // max(1, STRIP_BYTES // max(1, x[:1].nbytes), MOST_OVERLAP * window.sizes[0])
+    if count == 0 or window.borders[0] == "wrap" or np.may_share_memory(x, into):
+        count = 1
+    bounds = [len(x) * i // count for i in range(count + 1)]
+    return list(zip(bounds, bounds[1:], strict=False))
 
 
-def _closing(x, window, cval, into=None):
-    return run("min", run("max", x, window.turned(), cval), window, cval, into)
+def _room(x, window, strips):
+    """Return an array for what a filter makes of any of these strips, and of the rows around it."""
+    rows = min(len(x), max(stop - first for first, stop in strips) + window.sizes[0])
+    return np.empty((rows, *x.shape[1:]), np.dtype(x.dtype.type))
 
 
-def _difference(one, other, into):
-    """Write a difference into an array, in the arithmetic of its type."""
-    if into.dtype == bool:
-        return np.logical_xor(one, other, out=into)
+def _steps(kinds, x, y, window, cval, first, stop, room):
+    """Return the steps that filter by `kinds`, one after the other, into some rows."""
+    *before, kind = kinds
+    of_rows = window.turned() if kind == "max" else window
+    (low, high), of_rows = of_rows.rows(first, stop, len(x))
+    source, steps = x[low:high], []
+    if before:
+        source = room[: high - low]
+        steps = _steps(before, x, source, window, cval, low, high, None)
+    return [*steps, step(kind, source, y, of_rows, cval)]
+
+
+def _chain(kinds, x, window, cval, into):
+    """Filter by `kinds`, one after the other."""
+    strips = _strips(x, window, into)
+    room, steps = _room(x, window, strips), []
+    for first, stop in strips:
+        steps += _steps(kinds, x, into[first:stop], window, cval, first, stop, room)
+    return _run(steps, into)
+
+
+def _difference(one, other, x, window, cval, into):
+    """Write the difference of two chains, of which () is the array, in the arithmetic of `into`."""
+    strips = _strips(x, window, into)
+    room, *rooms = (_room(x, window, strips) for _ in range(3))
     dtype = into.dtype.newbyteorder("=")
-    return np.subtract(one, other, out=into, dtype=dtype, casting="unsafe")
+    subtract = functools.partial(np.subtract, dtype=dtype, casting="unsafe")
+    if dtype.kind == "b":
+        subtract = np.logical_xor
+    steps = []
+    for first, stop in strips:
+        arrays = []
+        for kinds, place in zip((one, other), rooms, strict=True):
+            arrays.append(place[: stop - first] if kinds else x[first:stop])
+            if kinds:
+                steps += _steps(kinds, x, arrays[-1], window, cval, first, stop, room)
+        steps.append((subtract, *arrays, into[first:stop]))
+    return _run(steps, into)
+
+
+def _run(steps, into):
+    """Run steps that are ready: between filters, which empty the caches, Python is slow."""
+    for function, *arrays in steps:
+        function(*arrays)
+    return into

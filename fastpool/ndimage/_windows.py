@@ -1,5 +1,6 @@
 """Turn SciPy's arguments of a filter into a plan of fastpool, and run it."""
 
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -16,22 +17,24 @@ MODES |= {"grid-mirror": "reflect", "grid-wrap": "wrap", "grid-constant": "const
 
 
 class Window(NamedTuple):
-    """What a filter takes along every axis of an array: taps, origin and border."""
+    """What a filter takes along every axis of an array: taps, some of them before and after it."""
 
     sizes: tuple
-    origins: tuple
+    begins: tuple
+    ends: tuple
     borders: tuple
 
     def turned(self):
         """Return the window of a dilation: that of an erosion, turned around."""
-        pairs = zip(self.sizes, self.origins, strict=True)
-        return self._replace(origins=tuple(-o - (n % 2 == 0) for n, o in pairs))
+        return self._replace(begins=self.ends, ends=self.begins)
 
-    def pads(self):
-        """Return all begins, then all ends."""
-        pairs = zip(self.sizes, self.origins, strict=True)
-        begins = [size // 2 + origin for size, origin in pairs]
-        return (*begins, *(n - 1 - b for n, b in zip(self.sizes, begins, strict=True)))
+    def rows(self, first, stop, count):
+        """Return the rows of an array of `count` that some of a result read, and their window."""
+        begin, end = self.begins[0], self.ends[0]
+        begins = max(0, begin - first), *self.begins[1:]
+        ends = max(0, stop + end - count), *self.ends[1:]
+        under = max(0, first - begin), min(count, stop + end)
+        return under, self._replace(begins=begins, ends=ends)
 
 
 def _planner(make):
@@ -77,9 +80,9 @@ def window_of(x, size, origin, mode, axes):
             raise ValueError(
                 f"origin: expected an int in [{-(n // 2)}, {(n - 1) // 2}] for {n} taps, got {o}"
             )
-    whole = [(1, 0, "nearest")] * x.ndim
-    for axis, *values in zip(axes, sizes, origins, modes, strict=True):
-        whole[axis] = tuple(values)
+    whole = [(1, 0, 0, "nearest")] * x.ndim
+    for axis, n, o, mode in zip(axes, sizes, origins, modes, strict=True):
+        whole[axis] = n, n // 2 + o, n - 1 - n // 2 - o, mode
     return Window(*zip(*whole, strict=True))
 
 
@@ -155,7 +158,7 @@ def _border(mode):
 
 def result_dtype(x, output):
     """Return the type that maxima and minima of `x` are wanted in, one that holds them."""
-    dtype = x.dtype.newbyteorder("=")
+    dtype = np.dtype(x.dtype.type)  # (quick calls know this object)
     wanted = output.dtype if isinstance(output, np.ndarray) else output
     if wanted is None:
         return dtype
@@ -177,30 +180,38 @@ def target(x, output, dtype):
     return output
 
 
-def run(kind, x, window, cval, into=None, *more):
-    """Filter an array into another one, or a new one of its type; `more` are those of means."""
+def step(kind, x, y, window, cval, *more):
+    """Return a function that filters an array into another one, and its arguments.
+
+    `more` are those of means. If the window is that of some rows, `y` has these.
+    """
     value = None
     if "constant" in window.borders:
         value = arguments.border_value(cval, window.borders, arguments.dtype_name(x.dtype), "cval")
-    y = np.empty(x.shape, x.dtype.newbyteorder("=")) if into is None else into
-    if not x.size:
-        return y
-    if max(window.sizes) == 1 and not more:
-        y[...] = x
-        return y
+    if not x.size or (max(window.sizes) == 1 and not more):
+        return _assign, y, x
     layout, shape, axes = _layout(window.sizes, x.shape)
-    window = Window(*(tuple(values[axis] for axis in axes) for values in window))
-    sizes, _, borders = window
+    sizes, begins, ends, borders = (values[axes] for values in window)
     if "constant" not in borders:
         value = None
-    attributes = layout, sizes, window.pads(), borders, value, *more
-    plan = _PLANS[kind].find(x.reshape(shape), attributes)
+    attributes = layout, sizes, begins + ends, borders, value, *more
+    of_layout = x.reshape(shape)
+    plan = _PLANS[kind].find(of_layout, attributes)
     kept = y.dtype == plan.result_dtypes(x.dtype)[0] and y.dtype.isnative
     if kept and y.flags.c_contiguous and not np.may_share_memory(x, y):
-        plan(x.reshape(shape), y.reshape(shape))
-    else:
-        y[...] = plan(x.reshape(shape)).reshape(x.shape)
-    return y
+        return plan, of_layout, y.reshape(plan.output_shape)
+    return _assign, y, of_layout, plan
+
+
+def _assign(y, x, plan=None):
+    y[...] = x if plan is None else plan(x).reshape(y.shape)
+
+
+def run(*arguments):
+    """Filter an array into another one, as :func:`step` says, and return that."""
+    function, *arrays = step(*arguments)
+    function(*arrays)
+    return arguments[2]
 
 
 def _layout(sizes, shape):
@@ -211,9 +222,10 @@ def _layout(sizes, shape):
     rank = len(sizes)
     first = int(sizes[0] == 1 and rank > 1)
     last = int(sizes[-1] == 1 and rank - first > 1)
-    axes = range(first, rank - last)
-    if len(axes) <= 3:
-        return "N" * first + "DHW"[-len(axes) :] + "C" * last, shape, axes
+    axes, count = slice(first, rank - last), rank - last - first
+    if count <= 3:
+        # (An interned name is one object, which keys of calls are quick with.)
+        return sys.intern("N" * first + "DHW"[-count:] + "C" * last), shape, axes
     ones = (1,) * (1 - first)
     if last:
         return "NHWC", (*ones, *shape), axes

@@ -10,6 +10,7 @@ import fastpool
 import fastpool.ndimage as ndi
 from fastpool import _reference as reference
 from fastpool._planning.dtypes import DTYPES
+from fastpool.ndimage import _morphology
 
 try:
     import scipy.ndimage as scipy_ndimage
@@ -162,6 +163,23 @@ def test_outputs(name):
         function(x, 3, output=np.uint8)
     with pytest.raises(ValueError, match="output: expected shape"):
         function(x, 3, output=np.empty((5, 5), np.int8))
+
+
+@pytest.mark.parametrize("name", [*MORPHOLOGY[2:], *DIFFERENCES])
+def test_strips(name, monkeypatch):
+    """Large arrays are filtered strip by strip, with the results of whole ones."""
+    rng = np.random.default_rng(len(name))
+    for mode in MODES:
+        size = (int(rng.integers(1, 6)), 3)
+        origin = (int(rng.integers(-(size[0] // 2), (size[0] - 1) // 2 + 1)), 0)
+        given = {"size": size, "mode": mode, "origin": origin, "cval": 50}
+        x = rng.integers(0, 100, (int(rng.integers(40, 80)), 6)).astype(np.uint8)
+        whole = getattr(ndi, name)(x, **given)
+        with monkeypatch.context() as small:
+            small.setattr(_morphology, "STRIP_BYTES", 40)
+            np.testing.assert_array_equal(getattr(ndi, name)(x, **given), whole)
+            y = np.empty((len(x), 12), np.uint8)[:, ::2]
+            np.testing.assert_array_equal(getattr(ndi, name)(x, output=y, **given), whole)
 
 
 def test_wide_differences():

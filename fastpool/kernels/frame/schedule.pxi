@@ -59,6 +59,7 @@ cdef int set_window(Window *w, window) except -1:
 
 cdef int set_problem(Problem *p, schedule) except -1:
     cdef Py_ssize_t i
+    cdef tuple beyond = schedule.beyond
     windows = schedule.windows
     p.leads = len(windows) - 2
     if p.leads:
@@ -75,6 +76,11 @@ cdef int set_problem(Problem *p, schedule) except -1:
     read_fields(&p.batch, schedule, PROBLEM_FIELDS)
     p.code = CODES[schedule.dtype]
     p.size = dtype_bytes[p.code]
+    if beyond:
+        p.beyond = <Py_ssize_t *>malloc(len(beyond) * sizeof(Py_ssize_t))
+        if p.beyond == NULL:
+            raise MemoryError("fastpool: no memory for a border")
+        read_integers(p.beyond, beyond, len(beyond))
     return 0
 
 
@@ -101,3 +107,4 @@ cdef int set_frame(Frame *frame, schedule) except -1:
 
 cdef void free_frame(Frame *frame) noexcept:
     free(frame.problem.lead)
+    free(frame.problem.beyond)

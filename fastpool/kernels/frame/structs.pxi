@@ -12,6 +12,7 @@ cdef struct Problem:                    # windows and dtype: the same for every 
     Window *lead                        # apart: a Window is 1.6 KB, and thousands of plans are kept
     Py_ssize_t leads, lead_outs
     int code, size                      # dtype, and bytes of an element
+    Py_ssize_t *beyond                  # in padding (`Work.beyond`); NULL if that is left out
 
 
 cdef struct Tiling:

@@ -53,3 +53,21 @@ cdef void tile_of(Tile *tile, const Frame *frame, Py_ssize_t task) noexcept nogi
         tile.plane = task * tiling.planes
         tile.planes = imin(tiling.planes, problem.batch * problem.channels - tile.plane)
     set_elements(tile, problem)
+
+
+cdef void fill_beyond(char *row, Py_ssize_t pitch, const Problem *p, const Tile *tile,
+                      Py_ssize_t rows, Py_ssize_t nbytes, const void *outside) noexcept nogil:
+    """Copy columns, of `nbytes` each, to where they stand in padding. The tile has all of them.
+
+    `row` is the first one, `pitch` the bytes from one row to the next, `outside` the constant.
+    """
+    cdef Py_ssize_t cols = tile.col_hi - tile.col_lo, i, place
+    cdef const char *source
+    if p.beyond == NULL:
+        return
+    for i in range(tile.span - cols):
+        place, source = i if i < tile.left else i + cols, <const char *>outside
+        if p.beyond[1 + i] >= 0:
+            source = row + p.beyond[1 + i] * nbytes
+        copy_column(row + (place - tile.left) * nbytes, pitch, source,
+                    pitch if p.beyond[1 + i] >= 0 else 0, rows, nbytes)

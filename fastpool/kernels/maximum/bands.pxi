@@ -108,6 +108,8 @@ cdef vec_flag pool_bands(const number *src, Py_ssize_t src_row, Py_ssize_t first
             row_pass(to, y.row if in_place else pitch, src, src_row, cols, &run)
     if in_place or flag_any(nan):
         return nan
+    fill_beyond(<char *>(band + tile.left), pitch * sizeof(number), p, tile,
+                tile.planes * tile.rows, sizeof(number), p.beyond)
     if tile.planes == 1 or planes_touch(p, y):
         column_pass(y_data + output_offset(p, y, tile, 0), y.row, band, dense, pitch, &p.cols,
                     tile.planes * tile.rows, tile.cols)

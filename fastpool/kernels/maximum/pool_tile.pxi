@@ -142,6 +142,7 @@ cdef void tile_keys(const Pool *pool, const View *x, const View *y, const Tile *
     cdef Target target
     cdef Work work
     cdef Keys keys
+    cdef any_key outside
     cdef Pass run
     if pool.strategy == IRREGULAR:
         tile_irregular_keys(pool, x, y, tile, scratch, tag)
@@ -190,6 +191,10 @@ cdef void tile_keys(const Pool *pool, const View *x, const View *y, const Tile *
             if plane == 0 or pool.in_place:
                 fill_margins(band, pitch, data, tile, tile.rows)
             row_pass(band + data + tile.left, pitch, src, source.row, cols, &run)
+            if p.beyond != NULL:
+                keys.load(&outside, 0, p.beyond, 0, 1, 1, pool.rule)
+            fill_beyond(<char *>(band + data + tile.left), pitch * sizeof(any_key), p, tile,
+                        tile.rows, sizeof(any_key), &outside)
         r = tile.rows
         while r > 0:                    # from the last on: a chain may write after its rows
             count = imin(pooled_rows(pool), r)

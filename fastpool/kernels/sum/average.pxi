@@ -71,7 +71,6 @@ cdef struct Average:                    # an average pooling, ready to run
     Py_ssize_t tall                     # elements of parts that neighbours share (tall_windows.pxi)
     Py_ssize_t byte_rows                # do rows of bytes enter and leave sums (byte_rows.pxi)?
     Py_ssize_t shorts                   # columns of these that are added before they are floats
-    Py_ssize_t border                   # what stands next to rows (`element_next_to`)
     Py_ssize_t long_rows                # rows of sums whose columns are added at once
     Py_ssize_t whole                    # has each plane one window?
     Py_ssize_t signals                  # are these one row of neighbours?
@@ -94,7 +93,7 @@ cdef struct Average:                    # an average pooling, ready to run
 AVERAGE_FIELDS = (
     "ignore_nan", "sequential", "pairwise", "interleaves", "block", "block_rows", "band",
     "digit_bits", "small_floats", "pitch", "walks", "parts", "lines", "line", "tall", "byte_rows",
-    "shorts", "border", "long_rows", "whole", "signals", "wide_counts",
+    "shorts", "long_rows", "whole", "signals", "wide_counts",
 )
 
 
@@ -302,7 +301,7 @@ cdef int plan_average(Average *a, work) except -1:
     sizes[<int>SPLIT] += MOST_SPLIT * (VEC_BYTES + 1) + ceil_div(a.band, 3)
     sizes[<int>SPLIT] += t.cols         # (of windows apart)
     if a.shorts:                        # (after three numbers of each output, for a divisor)
-        sizes[<int>SPLIT] += BYTE_SLOTS * a.band
+        sizes[<int>SPLIT] += BYTE_SLOTS * (a.band * p.size + VEC_BYTES)
     if a.whole and p.cols.size > BLOCK_COLUMNS:
         i = (FULL_ROW + SOME_ROWS) * BLOCK_COLUMNS + FULL_ROW
         sizes[<int>SPLIT] = imax(sizes[<int>SPLIT], i)

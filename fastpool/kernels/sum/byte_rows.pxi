@@ -1,8 +1,8 @@
 # Sums of integers of 8 and 16 bits, in twice their bits (byte_sums.h): rows enter and leave those
 # down columns.
 #
-# Takes:   windows without leading taps and dilated rows. Sums of bytes are added along rows too if
-#          columns are neighbours and their stride is 1
+# Takes:   windows without leading taps and dilated rows. Sums are added along rows too if columns
+#          are neighbours and their stride is 1
 # Reads:   elements in place
 # Scratch: sums down the columns of some rows of windows, with margins of 0 (COLUMNS) or, if they
 #          become floats, of one row and these floats (TALL); sums of some neighbours (SPLIT)
@@ -64,26 +64,34 @@ cdef void add_down_bytes(char *bands, Passes *t, const char *src, const Block *b
         row += 1
 
 
+cdef inline Py_ssize_t divisors_of(Py_ssize_t n, Py_ssize_t size) noexcept nogil:
+    """Return the bytes of what set_byte_divisors has of a row."""
+    return 3 * round_up(n * size, VEC_BYTES)
+
+
 cdef void set_taps_along(along_t *d, const Passes *t, const Block *b,
                          Py_ssize_t rows) noexcept nogil:
     """Set the taps of rows of windows: of many neighbours, sums of some are made here."""
-    cdef const Window *w = &b.average.frame.problem.cols
+    cdef const Problem *p = &b.average.frame.problem
+    cdef const Window *w = &p.cols
     cdef Py_ssize_t n = b.tile.channels, step = w.dilation * n, some = b.average.shorts, odd
-    cdef int16_t *parts = <int16_t *>doubles(b.average, b.scratch, SPLIT)
-    cdef int16_t *band = <int16_t *>doubles(b.average, b.scratch, COLUMNS)
-    parts += 3 * BYTE_SLOTS * b.average.band    # (after what set_byte_divisors has)
-    band += t.left - b.tile.left * n
+    cdef Py_ssize_t size = 2 * p.size
+    cdef char *band = <char *>doubles(b.average, b.scratch, COLUMNS)
+    band += (t.left - b.tile.left * n) * size
     d.rows, d.pitch = rows, b.average.band
-    d.kept = -1 if b.average.frame.problem.code == I8 else 0xffff
+    d.kept = 0xffff if p.code == U8 else -1
     d.taps[0] = d.taps[1] = band
     d.count[0], d.count[1], d.step[0], d.step[1] = 0, w.kernel, step, step
     if w.kernel > some:
-        d.count[1], d.to, d.to_pitch = some, parts, d.pitch
+        # (after what set_byte_divisors has)
+        d.to = <char *>doubles(b.average, b.scratch, SPLIT)
+        d.to = <char *>d.to + BYTE_SLOTS * divisors_of(d.pitch, size)
+        d.count[1], d.to_pitch = some, d.pitch
         d.n = (b.tile.span - (some - 1) * w.dilation) * n
-        shorts_along(d)
+        sums_along(d, <int>p.size)
         odd = w.kernel % some
-        d.taps[0], d.count[0], d.step[0] = parts, w.kernel // some, some * step
-        d.taps[1], d.count[1] = band + (w.kernel - odd) * step, odd
+        d.taps[0], d.count[0], d.step[0] = <char *>d.to, w.kernel // some, some * step
+        d.taps[1], d.count[1] = band + (w.kernel - odd) * step * size, odd
     d.n = b.tile.cols * n
 
 
@@ -93,13 +101,13 @@ cdef bint average_bytes(const View *y, Passes *t, const Block *b, const Part *pa
     cdef const Average *a = b.average
     cdef const Problem *p = &a.frame.problem
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t n = tile.channels, r = part.row, last, g, count
-    cdef char *dst = y.data + output_offset(p, y, tile, part.plane)
+    cdef Py_ssize_t n = tile.channels, r = part.row, last, g, count, size = 2 * p.size
+    cdef char *dst = y.data + output_offset(p, y, tile, part.plane) * p.size
     cdef bint divides = (b.quantization == NULL and a.divisor == 0 and a.result == p.code
                          and p.rows.kernel * p.cols.kernel <= MOST_BYTE_TAPS
                          and (y.col == n or tile.cols == 1))
     cdef byte_divisors_t *own
-    cdef uint16_t *of_slots = <uint16_t *>doubles(a, b.scratch, SPLIT)
+    cdef char *of_slots = <char *>doubles(a, b.scratch, SPLIT)
     cdef along_t d
     cdef divisors_t by
     set_taps_along(&d, t, b, part.stop - part.row)
@@ -112,24 +120,25 @@ cdef bint average_bytes(const View *y, Passes *t, const Block *b, const Part *pa
             g += 1
         own = &t.divisors[g]
         if own.by != by.divisor:
-            set_byte_divisors(own, of_slots + 3 * g * a.band, a.band, by.divisor, by.counts,
-                              tile.cols, n, p.code == I8, a.rounding)
+            set_byte_divisors(own, of_slots + g * divisors_of(a.band, size), a.band, by.divisor,
+                              by.counts, tile.cols, n, <int>p.size,
+                              p.code == I8 or p.code == I16, a.rounding)
         divides = own.fits
         if divides:
-            d.rows, d.to = last - r, dst + r * y.row
-            means_along(&d, own)
+            d.rows, d.to = last - r, dst + r * y.row * p.size
+            means_along(&d, own, <int>p.size)
         for g in range(2):
-            d.taps[g] += (last - r) * d.pitch
+            d.taps[g] += (last - r) * d.pitch * size
         r = last
     if divides:
         return True
     for g in range(2):
-        d.taps[g] -= (r - part.row) * d.pitch
+        d.taps[g] -= (r - part.row) * d.pitch * size
     count = (part.stop - part.row) * d.n
     d.rows, d.to_pitch, d.to = part.stop - part.row, d.n, sums
     if acc_t is double:                     # (floats become doubles in place)
         d.to = <float *>sums + count
-    floats_along(&d)
+    floats_along(&d, <int>p.size)
     if acc_t is double:
-        to_doubles_of(F32)(sums, d.to, count, -1)
+        to_doubles_of(F32)(sums, <const float *>d.to, count, -1)
     return False

@@ -112,7 +112,7 @@ cdef void average_planes_exact(const View *y, const char *src, Block *b,
     cdef Passes t
     cdef Part part
     begin_tile(&t, src, b, tag)
-    t.pixels = pixels = sizeof(acc_t) == 8 and has_pixels(&t, b, F32, tag)
+    t.pixels = pixels = sizeof(acc_t) == 8 and takes_pixels(&t, b, F32, tag)
     part.plane = 0
     while part.plane < tile.planes:
         part.planes = 1

@@ -219,7 +219,7 @@ cdef void average_planes_pairwise(const View *y, const char *src, Block *b,
     cdef Py_ssize_t plane
     begin_tile(&t.passes, src, b, tag)
     t.known, t.taps = 0, -1
-    t.passes.pixels = not b.average.sequential and has_pixels(
+    t.passes.pixels = not b.average.sequential and takes_pixels(
         &t.passes, b, F32 if sizeof(acc_t) == 4 else F64, tag)
     if b.average.whole:
         average_whole_planes(y, &t, src, b, tag)

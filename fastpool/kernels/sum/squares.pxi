@@ -13,7 +13,7 @@ cdef enum:
     MOST_PIXEL_BYTES = 256              # of 3x3 at a stride of 2: 112x112x32 173 -> 116 us
 
 
-cdef bint has_pixels(const Passes *t, const Block *b, int code, const acc_t *tag) noexcept nogil:
+cdef bint takes_pixels(const Passes *t, const Block *b, int code, const acc_t *tag) noexcept nogil:
     """May windows of elements of one type be pooled by pixels?"""
     cdef const Problem *p = &b.average.frame.problem
     cdef const Window *rows = &p.rows

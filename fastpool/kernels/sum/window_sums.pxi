@@ -81,7 +81,7 @@ cdef void begin_passes(Passes *t, const Block *b, part_t *part, int word,
     t.bytes, t.kept = a.byte_rows and t.flat, NULL
     if b.quantization != NULL and rows.kernel <= MOST_LEAF and a.small_floats:
         t.bytes = False                     # (all of their sums become floats)
-    t.shorts = t.bytes and a.shorts > 0 and trees.col == n
+    t.shorts = t.bytes and a.shorts > 0 and trees.col == n * trees.size
     for slot in range(BYTE_SLOTS):
         t.divisors[slot].by = -1
     t.tall = a.tall > 0 and ((trees.direct and t.flat) or t.converts)
@@ -229,43 +229,10 @@ cdef void clear_margins(char *band, Passes *t, const Block *b, Py_ssize_t size) 
     t.has_margins = True
 
 
-cdef enum:                              # (averages.py: BORDERS)
-    OF_NOTHING, NEAREST, REFLECT, MIRROR, WRAP
-
-
-cdef Py_ssize_t element_next_to(Py_ssize_t place, Py_ssize_t size,
-                                Py_ssize_t border) noexcept nogil:
-    """Return the element that stands at a place next to a row."""
-    cdef Py_ssize_t every = size
-    if border == NEAREST:
-        return 0 if place < 0 else size - 1
-    if border != WRAP:
-        every = 2 * size if border == REFLECT else imax(1, 2 * size - 2)
-    place %= every
-    if place < 0:
-        place += every
-    if border != WRAP and place >= size:
-        place = every - place - (1 if border == REFLECT else 0)
-    return place
-
-
-cdef void fill_borders(char *band, const Passes *t, const Block *b, Py_ssize_t rows,
-                       Py_ssize_t size) noexcept nogil:
-    """Copy sums down columns to where their elements stand in padding. `band` is the first sum."""
-    cdef const Tile *tile = b.tile
-    cdef Py_ssize_t cols = tile.col_hi - tile.col_lo, nbytes = tile.channels * size, r, c, place
-    for r in range(rows):
-        for c in range(tile.span - cols):
-            place = c - tile.left if c < tile.left else c - tile.left + cols
-            memcpy(band + place * nbytes,
-                   band + element_next_to(place, cols, b.average.border) * nbytes, nbytes)
-        band += b.average.band * size
-
-
 cdef void sum_down(acc_t *bands, Passes *t, const char *src, const Block *b, Py_ssize_t row,
                    Py_ssize_t stop) noexcept nogil:
     """Set the sums down the columns of some rows of windows. `src` begins the plane of the tile."""
-    cdef Py_ssize_t size = sizeof(int16_t) if t.shorts else sizeof(acc_t)
+    cdef Py_ssize_t size = 2 * t.trees.size if t.shorts else sizeof(acc_t)
     if not t.has_margins:
         clear_margins(<char *>bands, t, b, size)
     if b.average.sequential:
@@ -276,8 +243,8 @@ cdef void sum_down(acc_t *bands, Passes *t, const char *src, const Block *b, Py_
         add_down_lines(bands + t.left, t, src, b, row, stop)
     else:
         add_down(bands + t.left, &t.trees, t.flat, t.tall, src, b.x.row, b, row, stop)
-    if b.average.border:
-        fill_borders(<char *>bands + t.left * size, t, b, stop - row, size)
+    fill_beyond(<char *>bands + t.left * size, b.average.band * size, &b.average.frame.problem,
+                b.tile, stop - row, b.tile.channels * size, NULL)
 
 
 cdef void sum_along(acc_t *sums, const Passes *t, const Block *b,

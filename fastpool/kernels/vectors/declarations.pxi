@@ -70,6 +70,7 @@ cdef extern from "kernels/vectors/loops.h" nogil:
     void fill(...)
     void fill_lowest(...)
     void prefetch_bytes(const char *, Py_ssize_t)
+    void copy_column(char *, Py_ssize_t, const char *, Py_ssize_t, Py_ssize_t, Py_ssize_t) noexcept
     void fill_positions(...)
     void store_bools(uint8_t *, Py_ssize_t)
     int64_t greatest(...)
@@ -302,7 +303,7 @@ cdef extern from "kernels/vectors/byte_sums.h" nogil:
         Py_ssize_t entering, leaving, pitch, n
         int flip
     ctypedef struct along_t:
-        const int16_t *taps[2]
+        const char *taps[2]
         Py_ssize_t count[2]
         Py_ssize_t step[2]
         Py_ssize_t rows, n, pitch, to_pitch
@@ -312,11 +313,11 @@ cdef extern from "kernels/vectors/byte_sums.h" nogil:
         double by
         bint fits
     void add_bytes(const bytes_t *, float *, int)
-    void shorts_along(const along_t *)
-    void floats_along(const along_t *)
-    void means_along(const along_t *, const byte_divisors_t *)
-    void set_byte_divisors(byte_divisors_t *, uint16_t *, Py_ssize_t, double, const double *,
-                           Py_ssize_t, Py_ssize_t, bint, int)
+    void sums_along(const along_t *, int)
+    void floats_along(const along_t *, int)
+    void means_along(const along_t *, const byte_divisors_t *, int)
+    void set_byte_divisors(byte_divisors_t *, char *, Py_ssize_t, double, const double *,
+                           Py_ssize_t, Py_ssize_t, int, bint, int)
 
 cdef extern from "kernels/vectors/folds.h" nogil:
     enum:

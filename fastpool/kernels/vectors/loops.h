@@ -49,6 +49,17 @@ DEFINE_FILL_OF_MIN(f32) DEFINE_FILL_OF_MIN(f64) DEFINE_FILL_OF_MIN(u8) DEFINE_FI
 #define fill(to, n, value) BY_TYPE(fill, to)(to, n, value)
 #define fill_lowest(to, n) fill(to, n, lowest(to))
 
+/* ---- a column of rows, `nbytes` wide ---- */
+
+static void copy_column(char *to, ptrdiff_t pitch, const char *from, ptrdiff_t from_pitch,
+                        ptrdiff_t rows, ptrdiff_t nbytes) {
+    for (; rows > 0; rows--, to += pitch, from += from_pitch)
+        if (nbytes == 1)
+            *to = *from;
+        else
+            memcpy(to, from, (size_t)nbytes);
+}
+
 /* ---- prefetch ---- */
 
 INLINE void prefetch_bytes(const char *from, ptrdiff_t nbytes) {
