@@ -48,10 +48,10 @@ typedef VECTOR(uint16_t, VEC_BYTES / 2) half_u16;
         const char *enter = a->enter + i * sizeof(T), *leave = a->leave + i * sizeof(T);          \
         vec_##sum v = a->before ? (vec_##sum)vec_load((const S *)a->before + i) : (vec_##sum){0}; \
         v -= (S)((entering - leaving) * a->flip);                                                 \
+        for (ptrdiff_t r = 0; r < leaving; r++) /* before others enter: S holds 128 rows */       \
+            v -= widened_##type(leave + r * a->pitch, n, a->flip);                                \
         for (ptrdiff_t r = 0; r < entering; r++)                                                  \
             v += widened_##type(enter + r * a->pitch, n, a->flip);                                \
-        for (ptrdiff_t r = 0; r < leaving; r++)                                                   \
-            v -= widened_##type(leave + r * a->pitch, n, a->flip);                                \
         vec_store((S *)a->to + i, (vec_t)v);                                                      \
     }                                                                                             \
     INLINE void add_rows_by_##type(const bytes_t a, ptrdiff_t entering, ptrdiff_t leaving) {      \
@@ -62,9 +62,9 @@ typedef VECTOR(uint16_t, VEC_BYTES / 2) half_u16;
     }                                                                                             \
     static void add_rows_of_##type(const bytes_t *a) {                                            \
         if (a->entering == 1 && a->leaving == 1)                                                  \
-            add_rows_by_##type(*a, 1, 1);                                                          \
+            add_rows_by_##type(*a, 1, 1);                                                         \
         else if (a->entering == 2 && a->leaving == 0)                                             \
-            add_rows_by_##type(*a, 2, 0);                                                          \
+            add_rows_by_##type(*a, 2, 0);                                                         \
         else                                                                                      \
             add_rows_by_##type(*a, a->entering, a->leaving);                                       \
     }
