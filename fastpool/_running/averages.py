@@ -16,7 +16,7 @@ from .pass_sizes import (
     sizes_in_order,
 )
 from .passes import trimmed, whole_window
-from .threads import is_always_one
+from .threads import THREAD_BYTES, is_always_one
 from .work import NO_ROWS, has_pixels, images_as_one, work_bytes
 
 # Elements along a row of a tile, at most: of single columns, and of pixels. Those that are taken
@@ -49,10 +49,12 @@ MOST_OFFSETS = 4096
 MOST_OUTPUTS = 1 << 14
 # Elements of dilated windows along a row: their tiles are this long, or a quarter of a window.
 LONG_ROW = 1 << 17
-# Tiles for threads: some, if they have a few bytes of input, and more of more bytes.
+# Tiles for threads: some, if they have a few bytes of input, and more of more bytes. A thread has
+# two of planes in parts, at least (THREAD_BYTES): 4x256x256 48 -> 43 us on one thread.
 SOME_TASKS = 16
 FEW_BYTES = 16 << 10
 TASK_BYTES = 64 << 10
+PART_BYTES = THREAD_BYTES // 2
 # Of images of a batch that are pooled as one, at most: 32x2x2x8 float32 5.6 -> 1.3 us, 32x7x7x64
 # 10.7 -> 7.0, but 8x28x28x64 20.7 -> 19.7, which threads can share.
 IMAGE_BYTES = 16 << 10
@@ -374,7 +376,8 @@ def _tile(plan, batch, windows, channels_last, sequential):
                 more = max(pieces // some, whole * ONE_WINDOW_BYTES // max(1, nbytes))
                 planes = max(planes, min(whole, more, WHOLE_PLANES))
         return out_rows, columns, channels, planes
-    parts = min(SOME_TASKS // max(1, pieces), -(-_input_bytes(plan) // TASK_BYTES), out_rows)
+    pieces = max(1, pieces)
+    parts = min(SOME_TASKS // pieces, -(-_input_bytes(plan) // (pieces * PART_BYTES)), out_rows)
     if not sequential:  # (of tall windows, parts would share most of their rows)
         parts = min(parts, max(1, out_rows * rows.stride // rows.extent))
     return -(-out_rows // max(1, parts)), columns, channels, planes

@@ -58,6 +58,11 @@ class Window(NamedTuple):
         return self.size == self.out == self.kernel == 1 and self.begin == 0
 
     @property
+    def takes_all(self):
+        """Has the axis one window, of all of its elements?"""
+        return (self.out, self.kernel, self.begin, self.dilation) == (1, self.size, 0, 1)
+
+    @property
     def inner(self):
         """The outputs whose taps are all elements: (first, stop)."""
         first = min(self.out, -(-max(self.begin, 0) // self.stride))

@@ -24,9 +24,8 @@ LEAST_PIXEL = 64
 MOST_PIXEL = 256
 INTERLEAVED_BYTES = 128 << 10
 SLABS_BYTES = 512 << 10  # with indices, and taps along leading axes: nothing else is fast
-# Most elements of an interleaved plane of 16-bit floats: with several outputs, with one.
+# Most elements of an interleaved plane of 16-bit floats, unless it is taken whole.
 KEYED_ELEMENTS = 1300
-KEYED_WHOLE = 144
 # Least elements of an interleaved plane of another type, and most if a quarter are outputs.
 FEW_ELEMENTS = 16
 MOST_ELEMENTS = 64
@@ -45,9 +44,8 @@ INDEXED_ROW = 64
 
 def against_one_window(work, least=None):
     """Return why planes do not have one window each, over more than a few elements, or None."""
-    for w in work.windows:
-        if (w.out, w.kernel, w.begin, w.dilation) != (1, w.size, 0, 1):
-            return "one window does not take all of a plane"
+    if not all([w.takes_all for w in work.windows]):
+        return "one window does not take all of a plane"
     elements = math.prod(w.size for w in work.windows)
     if least is None:
         short = work.return_indices and ITEMSIZE[work.dtype] <= 2
@@ -144,8 +142,10 @@ def _against_small_planes(work):
         near = cols.stride <= 2 and size >= 4 and not slabs
         return long if near and row_bytes >= INDEXED_ROW else None
     if all(window.out == 1 for window in work.windows):
-        keyed = KEYED_ELEMENTS if slabs else KEYED_WHOLE
-        if elements > (keyed if work.keyed else slabs * WHOLE_SLABS // size):
+        most = slabs * WHOLE_SLABS // size
+        if work.keyed and (slabs or not (rows.takes_all and cols.takes_all)):
+            most = KEYED_ELEMENTS
+        if elements > most:
             return "a plane has one window"
     if slabs:
         return None

@@ -133,9 +133,8 @@ def planes_as_pixels(work, build):
 
 def whole_plane(work, build):
     *_, rows, cols = work.windows
-    for axis in (rows, cols):
-        if axis.out != 1 or axis.kernel != axis.size or axis.begin != 0 or axis.dilation != 1:
-            return "one window does not take all of a plane"
+    if rows.out > 1 or not (rows.takes_all and cols.takes_all):
+        return "one window does not take all of a plane"
     nbytes = rows.size * cols.size * ITEMSIZE[work.dtype]
     if nbytes > WHOLE_BYTES:
         return f"a plane of {nbytes} bytes is more than {WHOLE_BYTES}"

@@ -147,6 +147,9 @@ cdef void tile_keys(const Pool *pool, const View *x, const View *y, const Tile *
     if pool.strategy == IRREGULAR:
         tile_irregular_keys(pool, x, y, tile, scratch, tag)
         return
+    if planes_are_one_run(pool, x, y):
+        tile_planes_of_keys(pool, x, y, tile, scratch, tag)
+        return
     if pool.strategy == FLAT_PLANES and rows * cols != p.rows.size * p.cols.size:
         small = False
     keys.load, keys.size = keys_loader(p.code, <int>sizeof(any_key)), p.size
@@ -239,6 +242,9 @@ cdef void values_scratch(const Pool *p, Py_ssize_t *size) noexcept nogil:
         size[<int>SPARE] = size[<int>SLAB]
     if in_keys:
         size[<int>POOLED] = pooled_rows(p) * p.frame.tiling.cols * n
+    if in_keys and p.strategy == WHOLE_PLANE:
+        size[<int>SLAB] = imax(size[<int>SLAB], POOLED_KEYS)
+        size[<int>POOLED] = POOLED_KEYS
     if p.strategy == PIXELS_AS_ROW:
         pixels_as_row_scratch(p, size, lanes)
     elif p.strategy == BANDS or p.strategy == WHOLE_PLANE or p.strategy == FLAT_PLANES:
