@@ -49,8 +49,8 @@ MOST_OFFSETS = 4096
 MOST_OUTPUTS = 1 << 14
 # Elements of dilated windows along a row: their tiles are this long, or a quarter of a window.
 LONG_ROW = 1 << 17
-# Tiles for threads: some, if they have a few bytes of input, and more of more bytes. A thread has
-# two of planes in parts, at least (THREAD_BYTES): 4x256x256 48 -> 43 us on one thread.
+# Tiles for threads: some, if they have a few bytes of input, and more of more bytes. A part of a
+# plane has at least half of what a thread moves: 4x256x256 48 -> 43 us on one thread.
 SOME_TASKS = 16
 FEW_BYTES = 16 << 10
 TASK_BYTES = 64 << 10

@@ -18,9 +18,9 @@ from . import builds, threads
 # Results of these types are computed as float64, and rounded by NumPy.
 _NARROW = "float16", "bfloat16"
 _ROUNDED = "median", "var", "std"
-# Of blocks that are folded: their elements fit int8_t, MOST_WIDTH of kernels/vectors, factors of it
-# in trees of floats, and rows of outputs are vectors.
-_MOST_ELEMENTS, _MOST_WIDTH, _MOST_ODD, _MOST_ROWS, _SHORTEST_ROW = 127, 56, 7, 64, 64
+# Of blocks that are folded: their elements fit int8_t, limits of kernels/vectors/block_neighbours.h,
+# and rows of outputs are vectors.
+_MOST_ELEMENTS, _MOST_WIDTH, _MOST_ODD, _SHORTEST_ROW = 127, 56, 7, 64
 # Of kernels/blocks/levels.pxi: its limits, the blocks of a row, and the elements of a tile.
 _MOST_LEVELS, _MOST_TAPS, _ROW, _TILE = 16, 64, 64, 1 << 20
 
@@ -107,7 +107,7 @@ def _usable(x):
 
 
 def _rule(plan, dtype, into, result):
-    """Return the fields of block_rule_t but the last one (kernels/vectors/blocks.h)."""
+    """Return the fields of block_rule_t but the last one (kernels/vectors/block_types.h)."""
     nodata = 0 if plan.nodata is None else bits_of(plan.nodata, dtype)
     missing = 0 if plan.missing is None else bits_of(plan.missing, into)
     return (
@@ -172,7 +172,7 @@ def _fold(plan: Blocks, block, x, where, y, counts):
     arrays = zip((x, where, y, counts), sizes, strict=True)
     width, elements = block[-1], prod(block)
     if (
-        (width > _MOST_WIDTH or elements > _MOST_ELEMENTS or elements // width > _MOST_ROWS)
+        (width > _MOST_WIDTH or elements > _MOST_ELEMENTS or elements // width > _MOST_TAPS)
         or x.shape[-1] // width < _SHORTEST_ROW
         or any(a is not None and a.strides[-1] != size for a, size in arrays)
         or not _has_fold(plan, width)
@@ -187,11 +187,12 @@ def _fold(plan: Blocks, block, x, where, y, counts):
 def _has_fold(plan, width):
     same, adds = plan.result_dtype == plan.dtype, plan.function in ("mean", "sum")
     small = ITEMSIZE[plan.dtype] <= 2
+    if width // (width & -width) > _MOST_ODD:
+        return False
     if plan.function in ("max", "min") or plan.dtype == "bool":
         return plan.dtype != "bool"
     if is_float(plan.dtype):
-        few = width // (width & -width) <= _MOST_ODD
-        return adds and same and not small and few and plan.numerics == "pairwise"
+        return adds and same and not small and plan.numerics == "pairwise"
     if plan.result_dtype == "uint64" and plan.dtype.startswith("int"):
         return False  # (sums below 0 saturate)
     longest = plan.result_dtype in ("int64", "uint64")

@@ -26,7 +26,8 @@ PLANES_AT_ONCE = 8  # of these, halves included: 512x60x60 float32 350 -> 250 us
 WHOLE_ELEMENTS = 2048  # of planes that are converted as one run
 SLIDING_PIXEL = 80  # elements of pixels whose sums in order need no lines, if windows slide
 MOST_BYTE_ROWS = 128  # taps of a sum of small integers, if another one overlaps it (byte_sums.h)
-MOST_BYTE_TAPS = 255  # of a sum of bytes, along rows too
+MOST_BYTE_TAPS = 255  # of a sum of small integers, along rows too
+SHORT_TAPS = 25  # of sums of 16 bits whose quotients fit floats, which take less time
 SMALL_INTEGERS = "int8", "uint8", "int16", "uint16"
 MOST_SHORTS = 8  # columns of such sums that are added at once
 MOST_IN_FLOATS = 1 << 15  # bytes whose sums are exact in float32, 128 more each
@@ -168,6 +169,8 @@ def _takes_bytes(plan, windows, shorts, item):
 def _shorts(plan, rows, cols, channels):
     """Return how many columns of sums of integers are added before they are floats, or 0."""
     if plan.dtype not in SMALL_INTEGERS or cols.stride > 1:
+        return 0
+    if ITEMSIZE[plan.dtype] == 2 and rows.kernel * cols.kernel <= SHORT_TAPS:
         return 0
     if cols.kernel <= MOST_SHORTS:
         return cols.kernel if rows.kernel <= MOST_BYTE_ROWS else 0

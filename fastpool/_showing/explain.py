@@ -266,7 +266,7 @@ def _call(plan, prepared, verbose):
         return
     how, declined = of_kind(kernel.plan, kernel)
     if prepared.bordered:
-        filled = bool(getattr(kernel.work, "border", 0))
+        filled = bool(kernel.work.beyond)
         where = " of all axes but the last" if filled else ""
         how += f"; windows over the edges{where} are pooled apart, in copies of what they read"
     if prepared.once:

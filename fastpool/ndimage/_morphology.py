@@ -6,10 +6,10 @@ import numpy as np
 
 from ._windows import box, checked_input, result_dtype, run, step, target, window_of
 
-# Bytes of a strip: what is between two filters stays in the second-level cache. Its windows are
-# this many times shorter, at least: their rows are filtered for two strips.
+# Bytes of a strip: what is between two filters stays in the second-level cache. A strip has at
+# least this many times the rows of a window, because neighbouring strips filter shared rows twice.
 STRIP_BYTES = 512 << 10
-MOST_OVERLAP = 4
+ROWS_PER_WINDOW = 4
 
 
 def grey_erosion(
@@ -272,7 +272,7 @@ def _prepared(input, size, footprint, structure, output, mode, origin, axes):
 
 def _strips(x, window, into):
     """Return the first row of each part that is filtered at once, and the one after its last."""
-    count = len(x) // max(1, STRIP_BYTES // max(1, x[:1].nbytes), MOST_OVERLAP * window.sizes[0])
+    count = len(x) // max(1, STRIP_BYTES // max(1, x[:1].nbytes), ROWS_PER_WINDOW * window.sizes[0])
     if count == 0 or window.borders[0] == "wrap" or np.may_share_memory(x, into):
         count = 1
     bounds = [len(x) * i // count for i in range(count + 1)]

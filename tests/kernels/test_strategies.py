@@ -13,7 +13,7 @@ import cases
 import fastpool
 from fastpool import _reference
 from fastpool._running import builds as running
-from fastpool._running import pass_sizes, prepare, running_maxima, strategies
+from fastpool._running import blocks, pass_sizes, prepare, running_maxima, strategies
 from fastpool._running.instruction_sets import Build
 from fastpool._running.work import make_work, problem_of
 
@@ -206,6 +206,8 @@ def test_limits_are_those_of_the_kernels(isa):
     assert limits.pop("QUEUE") == running_maxima.QUEUE
     for name in ("MOST_BYTE_ROWS", "MOST_BYTE_TAPS"):
         assert limits.pop(name) == getattr(pass_sizes, name)
+    for name in ("MOST_WIDTH", "MOST_ODD"):
+        assert limits.pop(name) == getattr(blocks, "_" + name)
     assert {name: getattr(strategies, name) for name in limits} == limits
     assert running.facts(running.active()) == BUILDS[isa]
 

@@ -14,6 +14,7 @@ from fastpool import (
     plan_adaptive_max_pool,
     plan_avg_pool,
     plan_global_avg_pool,
+    plan_min_pool,
 )
 from fastpool._planning.windows import AdaptiveWindows, windows_of
 from fastpool._plans import make_plan
@@ -529,3 +530,12 @@ def test_a_photograph_without_a_layout(colours):
     ):
         text = make_plan(shape, dtype, 1, layout=layout).explain()
         assert "\nlayout " not in text
+
+
+def test_borders_that_kernels_fill():
+    """Kernels fill the padding of columns; windows over other edges are pooled apart."""
+    for make in (plan_avg_pool, plan_min_pool):
+        border = "reflect" if make is plan_avg_pool else "wrap"
+        plan = make((1, 1, 64, 64), "uint8", 7, pads=3, border=border)
+        text = in_one_line(plan.explain())
+        assert "windows over the edges of all axes but the last are pooled apart" in text

@@ -9,7 +9,7 @@
 
 cdef extern from "kernels/vectors/blocks.h" nogil:
     enum:
-        LANES, MOST_TAPS, B_MODE, B_MEDIAN, B_VAR, B_STD
+        LANES, MOST_TAPS, MOST_WIDTH, MOST_ODD, B_MODE, B_MEDIAN, B_VAR, B_STD
     ctypedef struct block_rule_t:
         int64_t code, function, result, need, masked
     ctypedef struct block_lanes_t:
@@ -51,6 +51,8 @@ cdef enum:
     FILLED_PER_TASK = 1 << 16
     FILL_FIELDS = 7             # of fill_t
     RULE_FIELDS = 10            # of block_rule_t, which come from Python
+
+LIMITS |= {"MOST_WIDTH": MOST_WIDTH, "MOST_ODD": MOST_ODD}
 
 
 cdef Py_ssize_t MOST_BYTES = <Py_ssize_t>((<size_t>-1) >> 1)
@@ -360,7 +362,7 @@ def reduce_blocks(rule, shape, block, operands, bytes sums, int threads, int by_
     """
     cdef Blocks b
     cdef int axis, i
-    cdef Py_ssize_t tasks
+    cdef Py_ssize_t tasks, width
     if not 1 <= len(shape) <= MAX_NDIM or not 1 <= len(block) <= MAX_NDIM:
         raise ValueError("axes of outputs, or of blocks")
     memset(&b, 0, sizeof(b))
@@ -377,9 +379,11 @@ def reduce_blocks(rule, shape, block, operands, bytes sums, int threads, int by_
         b.taps *= b.block[axis]
     b.rows = b.taps
     if sums is not None:
-        b.rows //= b.block[b.block_ndim - 1]
-        if len(sums) != b.rows or b.rows > MOST_TAPS:
-            raise ValueError(f"{len(sums)} sums of {b.rows} rows")
+        width = b.block[b.block_ndim - 1]
+        b.rows //= width
+        if (len(sums) != b.rows or b.rows > MOST_TAPS or width > MOST_WIDTH
+                or width // (width & -width) > MOST_ODD):
+            raise ValueError(f"{len(sums)} sums of {b.rows} rows of {width}")
         b.sums = <const uint8_t *><const char *>sums
     if b.taps > MOST_BYTES // (32 * MAX_THREADS):   # (an array of stride 0)
         raise MemoryError(f"fastpool: no memory for lists of {b.taps} elements")

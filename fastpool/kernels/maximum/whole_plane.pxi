@@ -1,13 +1,14 @@
 # Takes:   one window over all of a plane of at most 512 KiB, whose rows are contiguous
 # Reads:   the input in place
-# Scratch: keys of a tile with a NaN (SLAB, POOLED); a band where rows are not contiguous
+# Scratch: keys of some planes (SLAB, POOLED); a band where rows are not contiguous
 # Wins:    float32 1x2048x7x7 k7: 44 -> 20 us (AVX-512), 63 -> 31 (AVX2), 127 -> 26 (baseline);
 #          planes of up to FEW_ELEMENTS that do not fill a vector, one by one:
-#          uint32 2x2 18 -> 2 ns a plane, uint8 3x3 43 -> 3 (AVX2)
+#          uint32 2x2 18 -> 2 ns a plane, uint8 3x3 43 -> 3 (AVX2); keys of several planes at a
+#          time: bfloat16 1x768x16x17 36 -> 18 us
 
 cdef enum:
     FEW_ELEMENTS = 16
-    FEW_MASKED = 6          # where masks are (float32 3x3 6.1 -> 3 ns)
+    FEW_MASKED = 6          # where masks are (float32 3x3 6.1 -> 3 ns a plane by masked loads)
     MAX_VEC_BYTES = 64
 
 
@@ -76,7 +77,7 @@ cdef inline bint planes_are_one_run(const Pool *pool, const View *x, const View 
 
 cdef void tile_planes_of_keys(const Pool *pool, const View *x, const View *y, const Tile *tile,
                               Scratch *scratch, any_key *tag) noexcept nogil:
-    """Pool whole planes as keys, some at a time: bfloat16 1x768x16x17 36 -> 18 us."""
+    """Pool whole planes as keys, some at a time."""
     cdef const Problem *p = &pool.frame.problem
     cdef any_key *keys = <any_key *>area_of(pool, scratch.area, SLAB)
     cdef any_key *pooled = <any_key *>area_of(pool, scratch.area, POOLED)

@@ -7,7 +7,7 @@
 # Scratch: sums down the columns of some rows of windows, with margins of 0 (COLUMNS) or, if they
 #          become floats, of one row and these floats (TALL); sums of some neighbours (SPLIT)
 # Wins:    one thread, AVX-512 and AVX2, 2048x2048: uint8 3x3 1.6 and 2.4 ms -> 0.5 and 0.7, 7x7 2.4
-#          and 3.3 -> 0.7 and 0.9; uint16 7x7 4.6 and 5.5 -> 4.0 and 4.4, 15x15 11.2 -> 5.0
+#          and 3.3 -> 0.7 and 0.9; uint16 7x7 4.5 -> 1.8 (AVX-512)
 
 cdef void add_down_bytes(char *bands, Passes *t, const char *src, const Block *b, Py_ssize_t row,
                          Py_ssize_t stop, Py_ssize_t size) noexcept nogil:

@@ -48,7 +48,7 @@ static NOINLINE void OF_KEY(fold_greatest)(const block_folds_t *a) {
     const int pairs = a->pairs, odd = a->odd, width = pairs * odd, count = a->count;
     const VEC zero = {0};
     EACH_VECTOR(FOLD_LANES) {
-        VEC bests[MOST_WIDTH + 1], kepts[MOST_WIDTH + 1];
+        VEC bests[MOST_VECTORS], kepts[MOST_VECTORS];
         for (int j = 0; j < width; j++) {
             VEC best = zero + KEY_TOP, kept = zero + (KEY)count;
             for (int t = 0; t < count; t++) {
@@ -92,7 +92,7 @@ INLINE void OF_KEY(fold_integers)(const block_folds_t *a, const int pairs, const
     const int bias = r.flip ? 0 : 1 << (KEY_BITS - 1), width = pairs * odd << !apart;
     r.flip ^= KEY_TOP; /* (unsigned numbers are added) */
     EACH_VECTOR(FOLD_LANES) {
-        TWICE sums[MOST_WIDTH + 1], kepts[MOST_WIDTH + 1];
+        TWICE sums[MOST_VECTORS], kepts[MOST_VECTORS];
         vec_t halves[2];
         for (int j = 0; j < width; j++) {
             VEC there = (VEC){0} + (KEY)count, none;
@@ -156,8 +156,8 @@ static NOINLINE void OF_KEY(fold_sums)(const block_folds_t *a) {
     const int pairs = a->pairs, odd = a->odd, width = pairs * odd, count = a->count;
     const FLOATS integers = (FLOATS){0} + INTEGERS; /* (their lowest bit is 1) */
     EACH_VECTOR(FOLD_LANES) {
-        FLOATS sums[MOST_WIDTH + 1], rows[8];
-        VEC kepts[MOST_WIDTH + 1];
+        FLOATS sums[MOST_VECTORS], rows[8];
+        VEC kepts[MOST_VECTORS];
         for (int j = 0; j < width; j++) {
             VEC kept = (VEC){0} + (KEY)count, none;
             FLOATS sum = {0};

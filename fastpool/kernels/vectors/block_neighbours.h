@@ -6,7 +6,9 @@
 #include "byte_sums.h"
 #include "pairwise.h"
 
-enum { MOST_WIDTH = 56 }; /* of blocks that are folded: 8 times 7 */
+/* Of blocks that are folded: the width, 8 times 7, its odd factor, and vectors of a row of blocks.
+ * (Of neighbours past the last vector, MOST_ODD - 1 are read: 3 vectors, if these have 2 lanes.) */
+enum { MOST_WIDTH = 56, MOST_ODD = 7, MOST_VECTORS = MOST_WIDTH + 3 };
 
 #define GREATER_OF(a, b)                                                                          \
     (__typeof__(a))vec_max((vec_t)(a), (vec_t)(b), (__typeof__((a)[0]) *)0)
@@ -55,8 +57,8 @@ INLINE vec_u16 shuffled_16(vec_u16 v, vec_u16 order) { return SHUFFLED(v, order)
 INLINE vec_u32 shuffled_32(vec_u32 v, vec_u32 order) { return SHUFFLED(v, order); }
 INLINE vec_u64 shuffled_64(vec_u64 v, vec_u64 order) { return SHUFFLED(v, order); }
 
-/* Combine `odd` neighbours in rows of as many vectors, and then `pairs` vectors of these. There is
- * one more vector, which is read. */
+/* Combine `odd` neighbours in rows of as many vectors, and then `pairs` vectors of these. Of what
+ * is past the last vector, odd - 1 elements are read. */
 #define DEFINE_COMBINED(name, T, L, op, COMBINED)                                                 \
     static NOINLINE vec_t name(void *row, int pairs, int odd, const odd_lanes_t *lanes) {         \
         typedef VECTOR(T, VEC_BYTES) typed;                                                       \

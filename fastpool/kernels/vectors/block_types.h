@@ -73,8 +73,8 @@ typedef struct {
 } fill_t;
 enum { FILLED = 1024 }; /* at a time */
 
-/* A row of outputs that are folded: blocks of `width` neighbours in each of `count` rows. Of the
- * sums of rows that wait, sums[t] are added to row t of floats. */
+/* A row of outputs that are folded: blocks of `width` neighbours in each of `count` rows. After row
+ * t of floats is read, the last sums[t] partial sums are added to it. */
 typedef struct {
     char *to;
     int64_t *counts; /* or NULL */

@@ -176,12 +176,14 @@ static void set_byte_divisors(byte_divisors_t *a, char *to, ptrdiff_t pitch, dou
             if (range * divisor * (numbers[0] * divisor - unit) >= unit) return;
             a->ties |= even;
         }
-        for (ptrdiff_t j = 0; j < n; j++, to += 2 * bytes)
-            for (int k = 0; k < 3; k++) {
-                const uint16_t half = (uint16_t)numbers[k];
-                const uint32_t word = (uint32_t)numbers[k];
-                memcpy(to + k * pitch, bytes == 1 ? (const void *)&half : &word, 2 * bytes);
-            }
+        for (int k = 0; k < 3; k++)
+            if (bytes == 1)
+                for (ptrdiff_t j = 0; j < n; j++)
+                    ((uint16_t *)(to + k * pitch))[j] = (uint16_t)numbers[k];
+            else
+                for (ptrdiff_t j = 0; j < n; j++)
+                    ((uint32_t *)(to + k * pitch))[j] = (uint32_t)numbers[k];
+        to += 2 * bytes * n;
     }
     a->fits = 1;
 }
