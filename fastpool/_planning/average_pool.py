@@ -127,7 +127,8 @@ def resolve(
     resolved = borders.resolve(border, border_value, shape, axes, given, dtype)
     if resolved and count_include_pad:
         raise ValueError("count_include_pad: expected False with a border, whose padding counts")
-    if resolved and all(border.mode == "constant" and border.value == 0 for border in resolved):
+    zeros = all(border.mode == "constant" and border.value == 0 for border in resolved)
+    if resolved and zeros and nan != "ignore":  # (which would leave out padding next to NaN alone)
         resolved, count_include_pad = (), True  # zeros are what padding is worth
     counted = counted_places(axes, given, count_include_pad or bool(resolved), beyond)
     rules = count_include_pad, beyond, counted, arguments.divisor(divisor)

@@ -18,8 +18,8 @@ from . import builds, threads
 # Results of these types are computed as float64, and rounded by NumPy.
 _NARROW = "float16", "bfloat16"
 _ROUNDED = "median", "var", "std"
-# Of blocks that are folded: their elements fit int8_t, limits of kernels/vectors/block_neighbours.h,
-# and rows of outputs are vectors.
+# Of blocks that are folded: their elements fit int8_t, two limits of block_neighbours.h, and rows
+# of outputs are vectors.
 _MOST_ELEMENTS, _MOST_WIDTH, _MOST_ODD, _SHORTEST_ROW = 127, 56, 7, 64
 # Of kernels/blocks/levels.pxi: its limits, the blocks of a row, and the elements of a tile.
 _MOST_LEVELS, _MOST_TAPS, _ROW, _TILE = 16, 64, 64, 1 << 20

@@ -36,6 +36,14 @@ def test_random_configurations(dtype):
     assert configurations.configurations(counts) > 100
 
 
+@pytest.mark.parametrize("value", [0, 5])
+def test_a_constant_counts_where_nan_is_ignored(value):
+    x = np.full(5, np.nan, np.float32)
+    attributes = {"pads": 2, "layout": "W", "border": "constant", "border_value": value}
+    y = fastpool.avg_pool(x, 3, nan="ignore", **attributes)
+    np.testing.assert_array_equal(y, [value, value, np.nan, np.nan, np.nan, value, value])
+
+
 @pytest.mark.parametrize("border", PADDED)
 @pytest.mark.parametrize("name", POOLS)
 def test_np_pad(name, border):

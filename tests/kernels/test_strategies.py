@@ -12,8 +12,8 @@ import pytest
 import cases
 import fastpool
 from fastpool import _reference
-from fastpool._running import builds as running
 from fastpool._running import blocks, pass_sizes, prepare, running_maxima, strategies
+from fastpool._running import builds as running
 from fastpool._running.instruction_sets import Build
 from fastpool._running.work import make_work, problem_of
 

@@ -242,7 +242,7 @@ cdef void values_scratch(const Pool *p, Py_ssize_t *size) noexcept nogil:
         size[<int>SPARE] = size[<int>SLAB]
     if in_keys:
         size[<int>POOLED] = pooled_rows(p) * p.frame.tiling.cols * n
-    if in_keys and p.strategy == WHOLE_PLANE:
+    if p.keyed and p.strategy == WHOLE_PLANE:
         size[<int>SLAB] = imax(size[<int>SLAB], POOLED_KEYS)
         size[<int>POOLED] = POOLED_KEYS
     if p.strategy == PIXELS_AS_ROW:

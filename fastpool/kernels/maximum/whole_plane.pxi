@@ -68,9 +68,9 @@ cdef vec_flag pool_whole_plane(number *dst, const Target *to, const number *src,
 
 
 cdef inline bint planes_are_one_run(const Pool *pool, const View *x, const View *y) noexcept nogil:
-    """Has each plane one window, and are planes, and their results, without gaps in memory?"""
+    """Are planes of keys taken whole, and are these, and their results, without gaps in memory?"""
     cdef const Problem *p = &pool.frame.problem
-    return (pool.strategy == WHOLE_PLANE and p.leads == 0 and evenly_spaced(p, x)
+    return (pool.strategy == WHOLE_PLANE and pool.keyed and p.leads == 0 and evenly_spaced(p, x)
             and evenly_spaced(p, y) and (x.row == p.cols.size or p.rows.size == 1)
             and x.channel == p.rows.size * p.cols.size and y.channel == 1)
 

@@ -66,7 +66,7 @@ typedef VECTOR(uint16_t, VEC_BYTES / 2) half_u16;
         else if (a->entering == 2 && a->leaving == 0)                                             \
             add_rows_by_##type(*a, 2, 0);                                                         \
         else                                                                                      \
-            add_rows_by_##type(*a, a->entering, a->leaving);                                       \
+            add_rows_by_##type(*a, a->entering, a->leaving);                                      \
     }
 DEFINE_ADD_ROWS(u8, i16, uint8_t, int16_t)
 DEFINE_ADD_ROWS(u16, i32, uint16_t, int32_t)
@@ -235,21 +235,24 @@ static void set_byte_divisors(byte_divisors_t *a, char *to, ptrdiff_t pitch, dou
             }                                                                                     \
         }                                                                                         \
     }                                                                                             \
-    INLINE vec_##sum quotients_##type(const byte_divisors_t *a, ptrdiff_t i, vec_##sum sums) {    \
+    INLINE vec_##sum quotients_##type(const byte_divisors_t *a, ptrdiff_t i, vec_##sum sums,      \
+                                      const int ties) {                                           \
         const ptrdiff_t at = a->one ? 0 : i * (ptrdiff_t)sizeof(S);                               \
         const vec_##sum x = sums + (vec_##sum)vec_load(a->add + at);                              \
         vec_##sum q = high_product_##type(x, (vec_##sum)vec_load(a->times + at)) >> a->shift;     \
-        if (a->ties)                                                                              \
+        if (ties)                                                                                 \
             q -= (vec_##sum)(q * (vec_##sum)vec_load(a->divisor + at) == x) & q & 1;              \
         return q;                                                                                 \
     }                                                                                             \
-    INLINE vec_t means_at_##type(const byte_divisors_t *by, ptrdiff_t i, const vec_##sum *sums) { \
+    INLINE vec_t means_at_##type(const byte_divisors_t *by, ptrdiff_t i, const vec_##sum *sums,   \
+                                 const int ties) {                                                \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(S);                                 \
         return (vec_t)((vec_##type){0} + (T)by->flip) ^                                           \
-            LOW_HALVES(quotients_##type(by, i, sums[0]),                                          \
-                       quotients_##type(by, i + lanes, sums[1]), (T *)0);                         \
+            LOW_HALVES(quotients_##type(by, i, sums[0], ties),                                    \
+                       quotients_##type(by, i + lanes, sums[1], ties), (T *)0);                   \
     }                                                                                             \
-    static void means_along_##type(const along_t along, const byte_divisors_t divisors) {         \
+    INLINE void means_of_##type(const along_t along, const byte_divisors_t divisors,              \
+                                const int ties) {                                                 \
         const along_t *a = &along; /* (copies, which no store may change) */                      \
         const byte_divisors_t *by = &divisors;                                                    \
         const ptrdiff_t n = a->n, lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                       \
@@ -260,25 +263,31 @@ static void set_byte_divisors(byte_divisors_t *a, char *to, ptrdiff_t pitch, dou
             ptrdiff_t i = 0;                                                                      \
             for (; i + 2 * lanes <= n; i += 2 * lanes) {                                          \
                 add_along_##type(a, from + i, sums, 4);                                           \
-                vec_store(y + i, means_at_##type(by, i, sums));                                   \
-                vec_store(y + i + lanes, means_at_##type(by, i + lanes, sums + 2));               \
+                vec_store(y + i, means_at_##type(by, i, sums, ties));                             \
+                vec_store(y + i + lanes, means_at_##type(by, i + lanes, sums + 2, ties));         \
             }                                                                                     \
             for (; i < n; i += lanes) {                                                           \
                 if (n >= lanes && i + lanes > n) i = n - lanes;                                   \
                 add_along_##type(a, from + i, sums, 2);                                           \
                 if (n < lanes)                                                                    \
-                    vec_store_part(y, means_at_##type(by, 0, sums), (size_t)n * sizeof(T));       \
+                    vec_store_part(y, means_at_##type(by, 0, sums, ties), (size_t)n * sizeof(T)); \
                 else                                                                              \
-                    vec_store(y + i, means_at_##type(by, i, sums));                               \
+                    vec_store(y + i, means_at_##type(by, i, sums, ties));                         \
             }                                                                                     \
         }                                                                                         \
+    }                                                                                             \
+    static void means_along_##type(const along_t *a, const byte_divisors_t *by) {                 \
+        if (by->ties)                                                                             \
+            means_of_##type(*a, *by, 1);                                                          \
+        else                                                                                      \
+            means_of_##type(*a, *by, 0);                                                          \
     }
 DEFINE_ALONG(u8, u16, uint8_t, int16_t)
 DEFINE_ALONG(u16, u32, uint16_t, int32_t)
 
 #define sums_along(a, bytes) ((bytes) == 1 ? sums_along_u8(a) : sums_along_u16(a))
 #define floats_along(a, bytes) ((bytes) == 1 ? floats_along_u8(a) : floats_along_u16(a))
-#define means_along(a, by, bytes) \
-    ((bytes) == 1 ? means_along_u8(*(a), *(by)) : means_along_u16(*(a), *(by)))
+#define means_along(a, by, bytes)                                                                 \
+    ((bytes) == 1 ? means_along_u8(a, by) : means_along_u16(a, by))
 
 #endif
