@@ -102,6 +102,8 @@ def drawn_array(rng, name, most=600):
     shape = [rng.randint(1, 13) for _ in range(rng.randint(1, 5))]
     if rng.random() < 0.1:  # (whole vectors of them are reduced at a time)
         shape, most = [*shape[:2], rng.randint(128, 300)], 6 * most
+        if rng.random() < 0.2:  # (wide blocks, too)
+            shape, most = [rng.randint(1, 3), rng.randint(1000, 4200)], 20 * most
     while math.prod(shape) > most:
         shape[rng.randrange(len(shape))] = rng.randint(1, 3)
     if rng.random() < 0.05:
@@ -127,7 +129,8 @@ def drawn_blocks(rng, shape):
     """Return the taps of a block along each axis."""
     some = [1, 1, 2, 2, 3, 4, 5, 7, 8]
     if shape[-1] >= 128:
-        return [*(rng.choice(some) for _ in shape[:-1]), rng.choice([2, 2, 2, 4, 4, 8, 3])]
+        wide = rng.randint(1, max(1, shape[-1] // 64))
+        return [*(rng.choice(some) for _ in shape[:-1]), rng.choice([2, 2, 4, 4, 8, 3, wide, wide])]
     return [rng.choice([*some, *([max(n, 1), n + 1, n + 3] * 2), 2**62]) for n in shape]
 
 
