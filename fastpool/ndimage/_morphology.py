@@ -8,7 +8,7 @@ from ._windows import box, checked_input, result_dtype, run, step, target, windo
 
 # Bytes of a strip: what is between two filters stays in the second-level cache. A strip has at
 # least this many times the rows of a window, because neighbouring strips filter shared rows twice.
-STRIP_BYTES = 512 << 10
+STRIP_BYTES = 1 << 20
 ROWS_PER_WINDOW = 4
 
 
