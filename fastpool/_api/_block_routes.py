@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from .._planning.blocks import Blocks
 from .._planning.dtypes import ELEMENT_TYPES, ITEMSIZE, is_float
 from .._planning.values import MOST
 from .._plans import make_avg_plan, make_min_plan, make_plan
@@ -39,10 +40,16 @@ class Reduction:
         small = plan.function in ("max", "min") and ITEMSIZE[plan.dtype] <= 4
         self._pools = pools and (small or not plan.ignores_nan)
         self._pooling = None  # of all, once it is known
+        self._transposed = None if plan.has_order else plan.transposed()
 
     def __call__(self, x, where, y, counts):
         """Reduce `x` into `y`, and count the elements that are there; `y` is not empty."""
         plan = self.plan
+        if x.flags.fnc and self._transposed is not None:  # (2048x2048 uint8 2x2: 52 -> 0.2 ms)
+            if isinstance(self._transposed, Blocks):
+                self._transposed = Reduction(self._transposed, where is not None)
+            self._transposed(*(a if a is None else a.T for a in (x, where, y, counts)))
+            return
         if plan.taken != x.shape:
             x, where = x[plan.kept], None if where is None else where[plan.kept]
         if self._pools:

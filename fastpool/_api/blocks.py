@@ -146,8 +146,9 @@ def block_reduce(
             raise ValueError("out: given together with return_counts")
         others = {"x": x} if where is None else {"x": x, "where": where}
         check_output("out", into, plan.output_shape, native, others)
-    y = np.empty(plan.output_shape, native) if into is None else into
-    counts = np.empty(plan.output_shape, np.int64) if return_counts else None
+    order = "F" if x.flags.fnc else "C"
+    y = np.empty(plan.output_shape, native, order) if into is None else into
+    counts = np.empty(plan.output_shape, np.int64, order) if return_counts else None
     if y.size:
         reduction(x, where, y, counts)
     if out is not None:

@@ -1,7 +1,7 @@
 """Resolve the arguments of a block reduction: blocks per axis, types, and what is missing."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 
 import numpy as np
@@ -48,6 +48,16 @@ class Blocks:
             return np.dtype(self.result_dtype)
         # (That of bfloat16 comes from a package. Kernels take a new object for another type.)
         return dtype if dtype.isnative else dtype.newbyteorder("=")
+
+    @property
+    def has_order(self):
+        """Does the order of axes decide about the last bit of a result?"""
+        return is_float(self.dtype) and self.function in ("mean", "sum", "var", "std")
+
+    def transposed(self):
+        """Return the reduction of the transposed array."""
+        names = "input_shape", "blocks", "taken", "output_shape"
+        return replace(self, **{name: getattr(self, name)[::-1] for name in names})
 
     @property
     def kept(self):

@@ -90,7 +90,8 @@ def reduce_levels(plans, x, where):
         if of_tile > min(_TILE, x.size // count) or 0 in plan.output_shape:
             break  # (each thread has a tile)
         tile = longer
-        results.append(np.empty(plan.output_shape, plan.result_dtype_of(x.dtype)))
+        result, order = plan.result_dtype_of(x.dtype), "F" if x.flags.fnc else "C"
+        results.append(np.empty(plan.output_shape, result, order))
         shape = [plan.output_shape[axis] for axis in axes]
         levels.append((size, shape, _operand(results[-1], axes, ones)))
     if results:

@@ -430,6 +430,27 @@ def test_long_rows_of_blocks_of_any_width(name, isa):
             np.testing.assert_array_equal(y[0], expected, f"{func} {width}")
 
 
+@pytest.mark.parametrize("func", block_cases.FUNCS)
+def test_fortran_order(func):
+    """Blocks of a transposed array have the same bits. They need no copy of integers in C order."""
+    rng = np.random.default_rng(len(func))
+    for name in ("uint8", "int32", "float32"):
+        if func == "mode" and name == "float32":
+            continue
+        x = rng.integers(0, 9, (70, 33, 3)).astype(name)
+        turned, where = np.asfortranarray(x), x > 1
+        for attributes in ({}, {"where": where}, {"edge": "trim"}):
+            attributes = {"nodata": 3, **attributes}
+            y, counts = fastpool.block_reduce(x, (2, 3, 1), func, return_counts=True, **attributes)
+            found = fastpool.block_reduce(turned, (2, 3, 1), func, return_counts=True, **attributes)
+            for a, b in zip(found, (y, counts), strict=True):
+                assert a.flags.f_contiguous
+                cases.assert_same(np.ascontiguousarray(a), b, f"{func} {name}")
+            into = np.empty(y.shape, y.dtype)
+            fastpool.block_reduce(turned, (2, 3, 1), func, out=into, **attributes)
+            cases.assert_same(into, y, "out")
+
+
 def test_a_repeated_call_does_not_plan_again(monkeypatch):
     fastpool._api.blocks._plans.clear()
     planned, per_axis = [], planning.per_axis
