@@ -52,7 +52,8 @@ class Blocks:
     @property
     def has_order(self):
         """Does the order of axes decide about the last bit of a result?"""
-        return is_float(self.dtype) and self.function in ("mean", "sum", "var", "std")
+        adds = ("mean", "sum", "var", "std") if is_float(self.dtype) else ("var", "std")
+        return self.function in adds
 
     def transposed(self):
         """Return the reduction of the transposed array."""
