@@ -87,7 +87,7 @@ def pyramid(
         Size of an element along each axis of the source, which the scales of levels are multiples
         of. 1 by default, also where a file has sizes of its own.
     unit : str, optional
-        Unit of `scale` along "z", "y" and "x". OME-Zarr wants words such as "micrometer", not
+        Unit of `scale` along "z", "y" and "x". OME-Zarr requires words such as "micrometer", not
         "um"; this is not checked.
     ome_version : {"0.5", "0.4"}
         Version of OME-Zarr. 0.5 is zarr format 3, and 0.4 format 2.
