@@ -232,6 +232,36 @@ def test_levels_are_blocks_of_level_0(func, name):
 
 # Extents, factors, levels. In one go: rows of memory with more blocks than lanes, and with parts of
 # blocks, that are columns on one, two or three levels; first blocks of 64 elements.
+def _segments(rng, shape, size):
+    """Return labels from 0 to 2 of cubes that begin anywhere."""
+    starts = rng.integers(0, size, len(shape))
+    places = [(np.arange(n) + at) // size for n, at in zip(shape, starts, strict=True)]
+    return rng.integers(0, 3, [place[-1] + 1 for place in places])[np.ix_(*places)]
+
+
+@pytest.mark.parametrize("block", [(1, 2, 2), (2, 2, 2), (2, 1, 2), (1, 1, 2), (1, 2, 4)])
+@pytest.mark.parametrize("name", ["int8", "uint16", "int32", "uint64", "bool"])
+def test_modes_of_segments(name, block):
+    """Most vectors hold one label: of the others some blocks are of one."""
+    rng = np.random.default_rng(len(name))
+    labels = np.array([cases.lowest(name), 1, cases.highest(name)], name)
+    for columns in (62, 128, 391):
+        x = labels[_segments(rng, (4, 6, columns), int(rng.integers(2, 90)))]
+        where = rng.random(x.shape) < 0.9
+        for missing in ({}, *({"nodata": k} for k in labels), {"nodata": 1, "where": where}):
+            for need in (None, 2) if missing else (None,):
+                given = {**missing, "min_count": need, "return_counts": True}
+                expected = _reference.block_reduce(x, block, "mode", **given)
+                turned = {**given, "where": where.T} if "where" in given else given
+                for build in cases.BUILDS:
+                    with running.using(build):
+                        found = fastpool.block_reduce(x, block, "mode", **given)
+                        transposed = fastpool.block_reduce(x.T, block[::-1], "mode", **turned)
+                    for y, z, of_twin in zip(found, transposed, expected, strict=True):
+                        cases.assert_same(y, of_twin, f"{build}, {given}")
+                        cases.assert_same(z.T, of_twin, f"{build}, {given}, transposed")
+
+
 IN_ONE_GO = [
     ((5, 9, 301), (2, 2, 2), 5),
     ((9, 333), (2, 2), 5),
@@ -250,7 +280,8 @@ def test_levels_of_modes_in_one_go(name, shape, factor, levels, row, monkeypatch
     monkeypatch.setattr(running_blocks, "_ROW", row)  # so that tiles are small
     segments = np.kron(rng.integers(0, 5, shape), np.ones((1,) * len(shape[1:]) + (7,), int))
     few, any_number = rng.integers(0, 3, shape), rng.integers(0, 2**62, shape)
-    for x in (segments[..., 3 : 3 + shape[-1]], few, any_number):
+    large = _segments(rng, shape, 40)
+    for x in (segments[..., 3 : 3 + shape[-1]], large, few, any_number):
         x = x.astype(name)
         where = rng.random(shape) < 0.8
         for missing in ({}, {"nodata": 1}, {"nodata": 0, "where": where, "min_count": 2}):

@@ -21,6 +21,8 @@ cdef extern from "kernels/vectors/blocks.h" nogil:
     void split(void *, const char *, Py_ssize_t, Py_ssize_t, int)
     void reduce_columns(block_lanes_t *, void *, uint8_t *, void *, int, int,
                         const block_rule_t *)
+    bint reduce_labels(block_lanes_t *, void *, const char *, const Py_ssize_t *, int, int, bint,
+                       const block_rule_t *)
     Py_ssize_t append_keys(void *, void *, uint8_t *, int, const block_rule_t *)
     void reduce_list(block_lanes_t *, void *, void *, Py_ssize_t, const block_rule_t *)
     void choose_results(block_lanes_t *, const block_rule_t *)
@@ -131,14 +133,20 @@ cdef void store_chunk(const Blocks *b, const Operand *to, const Py_ssize_t *plac
         store_row(to.data, 0, places, n, row, itemsize)
 
 
+cdef bint are_adjacent(const Blocks *b, const Operand *x, int itemsize) noexcept nogil:
+    """Are the blocks of a row, and the taps of each of their rows, next to each other?"""
+    cdef Py_ssize_t width = b.block[b.block_ndim - 1]
+    return (b.row and width > 1 and x.tap_steps[b.block_ndim - 1] == itemsize
+            and x.steps[b.ndim - 1] == width * itemsize)
+
+
 cdef void load_columns(void *rows, const Blocks *b, const Operand *from_, const Py_ssize_t *places,
                        Py_ssize_t n, int itemsize) noexcept nogil:
     """Load the taps of n blocks, one row of LANES elements per tap."""
     cdef Py_ssize_t step = from_.steps[b.ndim - 1], t = 0, row_bytes = LANES * itemsize
     cdef Py_ssize_t width = b.block[b.block_ndim - 1]
     cdef char *row = <char *>rows
-    cdef bint neighbours = (b.row and width > 1 and from_.tap_steps[b.block_ndim - 1] == itemsize
-                            and step == width * itemsize)
+    cdef bint neighbours = are_adjacent(b, from_, itemsize)
     while t < b.taps:
         if neighbours:
             split(row + t * row_bytes, from_.data + places[0] + from_.taps[t], width, n, itemsize)
@@ -191,10 +199,15 @@ cdef Py_ssize_t load_list(char *keys, const Blocks *b, Py_ssize_t x, Py_ssize_t 
             return kept + append_keys(keys + kept * b.itemsize, row, there, <int>held, &b.rule)
 
 
-cdef void reduce_columns_of(const Blocks *b, const Places *at, block_lanes_t *lanes,
-                            char *rows) noexcept nogil:
+cdef void reduce_columns_of(const Blocks *b, const Places *at, block_lanes_t *lanes, char *rows,
+                            bint details) noexcept nogil:
     cdef char *work = rows + b.taps * LANES * 8
     cdef uint8_t *there = <uint8_t *>(work + b.taps * LANES * 8)
+    if (b.rule.function == B_MODE and (b.taps == 4 or b.taps == 8) and b.block[b.block_ndim - 1] == 2
+            and are_adjacent(b, &b.x, b.itemsize)
+            and reduce_labels(lanes, rows, b.x.data + at.x[0], b.x.taps, <int>b.taps, <int>at.n,
+                              details, &b.rule)):
+        return
     load_columns(rows, b, &b.x, at.x, at.n, b.itemsize)
     if b.where.data != NULL:
         load_columns(there, b, &b.where, at.where, at.n, 1)
@@ -228,7 +241,7 @@ cdef void reduce_chunk(const Blocks *b, const Places *at, char *scratch) noexcep
     cdef block_lanes_t *lanes = <block_lanes_t *>scratch
     cdef char *rows = scratch + round_up(sizeof(block_lanes_t), 64)
     if b.taps <= MOST_TAPS:
-        reduce_columns_of(b, at, lanes, rows)
+        reduce_columns_of(b, at, lanes, rows, b.counts.data != NULL)
     else:
         reduce_lists_of(b, at, lanes, rows)
     store_chunk(b, &b.y, at.y, at.n, lanes.row, dtype_bytes[b.rule.result])

@@ -3,10 +3,6 @@
  * its `pairs` parts, a power of two. All loops are short, and few are unrolled: that made three
  * times the code. block_keys.h includes this file once per width. */
 
-#define VEC OF_KEY(vec)
-typedef VECTOR(KEY, VEC_BYTES) VEC;
-#define FOLD_LANES ((ptrdiff_t)(VEC_BYTES / sizeof(KEY)))
-
 /* Load the keys of a vector of row t, and set where an element is missing. `orders`: keys of any
  * type are compared. Else they are added: floats as they are, or integers. */
 INLINE VEC OF_KEY(take)(VEC *none, const block_folds_t *a, const key_rule_t *r, const int orders,
@@ -47,12 +43,12 @@ static NOINLINE void OF_KEY(fold_greatest)(const block_folds_t *a) {
     const odd_lanes_t lanes = OF_KEY(odd_lanes)(a->odd);
     const int pairs = a->pairs, odd = a->odd, width = pairs * odd, count = a->count;
     const VEC zero = {0};
-    EACH_VECTOR(FOLD_LANES) {
+    EACH_VECTOR(VEC_KEYS, a->n) {
         VEC bests[MOST_VECTORS], kepts[MOST_VECTORS];
         for (int j = 0; j < width; j++) {
             VEC best = zero + KEY_TOP, kept = zero + (KEY)count;
             for (int t = 0; t < count; t++) {
-                VEC none, key = OF_KEY(take)(&none, a, &r, 1, t, i * width + j * FOLD_LANES);
+                VEC none, key = OF_KEY(take)(&none, a, &r, 1, t, i * width + j * VEC_KEYS);
                 best = GREATER_OF(best, key);
                 kept += none;
             }
@@ -67,7 +63,7 @@ static NOINLINE void OF_KEY(fold_greatest)(const block_folds_t *a) {
         }
         key = SELECT(kept < (KEY)a->need, zero + (KEY)a->rule->missing, key ^ (KEY)r.flip);
         vec_store((KEY *)a->to + i, (vec_t)key);
-        for (int k = 0; a->counts && k < FOLD_LANES; k++) a->counts[i + k] = kept[k];
+        for (int k = 0; a->counts && k < VEC_KEYS; k++) a->counts[i + k] = kept[k];
     }
 }
 
@@ -91,7 +87,7 @@ INLINE void OF_KEY(fold_integers)(const block_folds_t *a, const int pairs, const
     const odd_lanes_t lanes = OF_TWICE(odd_lanes)(odd);
     const int bias = r.flip ? 0 : 1 << (KEY_BITS - 1), width = pairs * odd << !apart;
     r.flip ^= KEY_TOP; /* (unsigned numbers are added) */
-    EACH_VECTOR(FOLD_LANES) {
+    EACH_VECTOR(VEC_KEYS, a->n) {
         TWICE sums[MOST_VECTORS], kepts[MOST_VECTORS];
         vec_t halves[2];
         for (int j = 0; j < width; j++) {
@@ -99,7 +95,7 @@ INLINE void OF_KEY(fold_integers)(const block_folds_t *a, const int pairs, const
             TWICE sum = {0}, other = sum;
             HALF part[2];
             for (int t = 0; t < count; t++) {
-                VEC key = OF_KEY(take)(&none, a, &r, 0, t, i * width + j * FOLD_LANES);
+                VEC key = OF_KEY(take)(&none, a, &r, 0, t, i * width + j * VEC_KEYS);
                 memcpy(part, &key, sizeof part);
                 sum += apart ? WIDENED(part[0]) : PAIRS(key);
                 if (apart) other += WIDENED(part[1]);
@@ -110,7 +106,7 @@ INLINE void OF_KEY(fold_integers)(const block_folds_t *a, const int pairs, const
             if (apart) sums[2 * j + 1] = other, kepts[2 * j + 1] = WIDENED(part[1]);
         }
         for (int half = 0; half < 2; half++) {
-            const ptrdiff_t to = i + half * FOLD_LANES / 2;
+            const ptrdiff_t to = i + half * VEC_KEYS / 2;
             TWICE sum = sums[half], kept = kepts[half];
             if (pairs * odd > 1) {
                 sum = (TWICE)OF_TWICE(sum)(sums + half * (pairs * odd), pairs, odd, &lanes);
@@ -155,14 +151,14 @@ static NOINLINE void OF_KEY(fold_sums)(const block_folds_t *a) {
     const odd_lanes_t lanes = OF_KEY(odd_lanes)(a->odd);
     const int pairs = a->pairs, odd = a->odd, width = pairs * odd, count = a->count;
     const FLOATS integers = (FLOATS){0} + INTEGERS; /* (their lowest bit is 1) */
-    EACH_VECTOR(FOLD_LANES) {
+    EACH_VECTOR(VEC_KEYS, a->n) {
         FLOATS sums[MOST_VECTORS], rows[8];
         VEC kepts[MOST_VECTORS];
         for (int j = 0; j < width; j++) {
             VEC kept = (VEC){0} + (KEY)count, none;
             FLOATS sum = {0};
             for (int t = 0, waiting = 0; t < count; t++) {
-                const ptrdiff_t at = i * width + j * FOLD_LANES;
+                const ptrdiff_t at = i * width + j * VEC_KEYS;
                 sum = (FLOATS)OF_KEY(take)(&none, a, &r, 0, t, at);
                 ROLLED for (int m = a->sums[t]; m; m--) sum = rows[--waiting] + sum;
                 rows[waiting++] = sum;
@@ -177,7 +173,7 @@ static NOINLINE void OF_KEY(fold_sums)(const block_folds_t *a) {
             result = (VEC)(sum / ((FLOATS)(kept + (VEC)integers) - integers));
         result = SELECT(kept < (KEY)a->need, (VEC){0} + (KEY)a->rule->missing, result);
         vec_store((KEY *)a->to + i, (vec_t)result);
-        for (int k = 0; a->counts && k < FOLD_LANES; k++) a->counts[i + k] = kept[k];
+        for (int k = 0; a->counts && k < VEC_KEYS; k++) a->counts[i + k] = kept[k];
     }
 }
 #undef FLOATS
@@ -185,4 +181,3 @@ static NOINLINE void OF_KEY(fold_sums)(const block_folds_t *a) {
 #undef INTEGERS
 #endif
 #undef FOLD
-#undef VEC

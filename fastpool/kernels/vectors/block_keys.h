@@ -201,6 +201,11 @@ static VECTORISED void OF_KEY(set_doubles)(double (*x)[LANES], KEY (*rows)[LANES
 #endif
 }
 
+static VECTORISED void OF_KEY(set_labels)(block_lanes_t *restrict to, const KEY *restrict keys,
+                                          const KEY *restrict differ) {
+    EACH_LANE to->low[i] = keys[i], to->by[i] = !differ[i];
+}
+
 static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[LANES], void *work,
                             int taps, int n, const block_rule_t *rule) {
     KEY(*rows)[LANES] = (KEY(*)[LANES])elements;
@@ -231,6 +236,9 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
                 OF_KEY(sort_columns)(rows, taps);
                 OF_KEY(longest_runs)(best, rows, count, taps);
             }
+            KEY differ[LANES];
+            EACH_LANE differ[i] = (KEY)(rows[0][i] != rows[taps - 1][i] || count[i] != taps);
+            OF_KEY(set_labels)(to, rows[0], differ);
         } else
             for (; rest < taps; rest++) OF_KEY(row_max)(best, rows[rest]);
         OF_KEY(set_elements)(to, best, count, rule, &r);
@@ -270,29 +278,6 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
         set_quotients(to, rule, n, KEY_BITS < 64);
     }
     choose_results(to, rule);
-}
-
-/* Append the labels of n sorted columns as lists. */
-static NOINLINE void OF_KEY(list_columns)(label_lists_t *to, const void *sorted,
-                                          const int64_t *count, int n) {
-    const KEY(*rows)[LANES] = (const KEY(*)[LANES])sorted;
-    ptrdiff_t kept = to->kept, *ends = to->ends + to->lists;
-    int64_t *restrict keys = to->keys;
-    int32_t *restrict counts = to->counts;
-    for (int i = 0; i < n; ends[i++] = kept) {
-        const int taps = (int)count[i];
-        if (taps && rows[0][i] == rows[taps - 1][i]) {
-            keys[kept] = rows[0][i], counts[kept++] = taps;
-            continue;
-        }
-        for (int t = 1, before = 0; t <= taps; t++) { /* (there is one row more) */
-            const int last = (t == taps) | (rows[t - 1][i] != rows[t][i]);
-            keys[kept] = rows[t - 1][i], counts[kept] = t - before;
-            kept += last; /* (no branches: they would be mispredicted) */
-            before += (t - before) & -last;
-        }
-    }
-    to->kept = kept, to->lists += n;
 }
 
 static ptrdiff_t OF_KEY(append)(void *list, void *elements, uint8_t *there, int n,
@@ -462,7 +447,13 @@ static VECTORISED int OF_KEY(fill)(void *restrict to, const void *restrict from,
     return wild != 0;
 }
 
+#define VEC OF_KEY(vec)
+typedef VECTOR(KEY, VEC_BYTES) VEC;
+#define VEC_KEYS ((ptrdiff_t)(VEC_BYTES / sizeof(KEY)))
 #include "block_folds.h"
+#include "block_modes.h"
+#undef VEC_KEYS
+#undef VEC
 #undef KEY_TOP
 #undef KEY_MOST
 #undef KEY_MIRROR

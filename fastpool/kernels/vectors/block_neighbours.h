@@ -116,8 +116,8 @@ INLINE vec_t wide_bytes_64(const uint8_t *p) {
 /* ---- rows of outputs ---- */
 
 /* The outputs from i on, a vector at a time. The last one may overlap that before it. */
-#define EACH_VECTOR(lanes)                                                                        \
-    for (ptrdiff_t i = 0, last = a->n - lanes, more = 1; more;                                    \
+#define EACH_VECTOR(lanes, n)                                                                     \
+    for (ptrdiff_t i = 0, last = (n) - lanes, more = 1; more;                                     \
          more = i != last, i = i + lanes < last ? i + lanes : last)
 
 /* Store sums of integers and their numbers, `step` apart. */

@@ -6,6 +6,7 @@
 #include "convert.h"
 
 enum { LANES = 64, MOST_TAPS = 64 }; /* MOST_TAPS: of blocks in columns; fits int8_t */
+enum { FEW_LABELS = 12 }; /* are searched from the first to the last */
 enum { MOST_SLOT_BITS = 11 }; /* of a table of keys, which stays in the first-level cache */
 
 /* Lanes share nothing. Compilers that ask at run time whether they do, or that unroll such loops,
@@ -40,7 +41,8 @@ typedef struct {
     int all_there; /* integers none of which is missing */
 } key_rule_t;
 
-/* What a column or a list comes to: sums or other values, and how many elements they are of. */
+/* What a column or a list comes to: sums or other values, and how many elements they are of. Of
+ * modes of columns, `low` are the first keys, and `by` whether all elements are equal. */
 typedef struct {
     int64_t high[LANES], low[LANES], by[LANES], count[LANES];
     double x[LANES];
@@ -48,11 +50,16 @@ typedef struct {
     uint64_t row[LANES];  /* results, as elements of their type */
 } block_lanes_t;
 
-/* Lists of different labels, one after the other, and how many elements have each. */
+/* The labels of blocks. If all elements of a block are equal, that is its label, which may stand for
+ * missing elements. The others have lists of different labels, one after the other, and of how many
+ * elements have each. */
 typedef struct {
+    int64_t *labels;
+    int32_t *list_of; /* -1 if all elements are equal */
+    ptrdiff_t blocks;
     int64_t *keys;
     int32_t *counts;
-    ptrdiff_t kept;  /* labels */
+    ptrdiff_t kept;  /* labels in lists */
     ptrdiff_t *ends; /* of each list; before the first one is 0 */
     ptrdiff_t lists;
     uint32_t *slots; /* a table of the labels of one list */

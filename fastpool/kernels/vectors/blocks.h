@@ -89,51 +89,129 @@ static void fold_blocks(const block_folds_t *a) {
         BY_BYTES(dtype_bytes[a->rule->code], fold_sums, a);
 }
 
-/* Append the lists of n columns that reduce_columns has sorted. */
-static void list_columns(label_lists_t *to, const void *rows, const block_lanes_t *lanes, int n,
-                         const block_rule_t *rule) {
-    BY_BYTES(dtype_bytes[rule->code], list_columns, to, rows, lanes->count, n);
+/* Reduce n blocks of labels. Their rows are two neighbours, two or four of them, and
+ * blocks are next to each other. `places` are those of a block's taps. Sort blocks of several labels
+ * into `rows`. details: set counts and labels too. Return 0 if there is a mask, or less than a vector
+ * of blocks, or of bools. */
+static int reduce_labels(block_lanes_t *to, void *rows, const char *x, const ptrdiff_t *places,
+                         int taps, int n, int details, const block_rule_t *rule) {
+    const int bytes = dtype_bytes[rule->code];
+    if (n * bytes < VEC_BYTES || rule->masked || rule->code == BOOL) return 0;
+    BY_BYTES(bytes, small_modes, to, rows, x, places, taps, n, details, rule);
+    return 1;
 }
 
-/* Append the sum of the lists at some places. Set the mode and the count of its elements. */
+/* Append n columns that are reduced. Are they those of blocks of the full size? */
+static void list_columns(label_lists_t *to, const void *rows, const block_lanes_t *lanes, int n,
+                         int whole, const block_rule_t *rule) {
+    BY_BYTES(dtype_bytes[rule->code], list_columns, to, rows, lanes, n, whole);
+}
+
+/* Return the key of `nodata`. */
+static int64_t nodata_key(const block_rule_t *rule, uint64_t flip) {
+    const int spare = 64 - dtype_bytes[rule->code] * 8;
+    return (int64_t)(((uint64_t)rule->nodata ^ flip) << spare) >> spare;
+}
+
+static uint64_t label_flip(const block_rule_t *rule) {
+    const int bits = dtype_bytes[rule->code] * 8;
+    return is_unsigned_code((int)rule->code) ? (uint64_t)1 << (bits - 1) : 0;
+}
+
+/* Add n whole blocks whose rows are two blocks, `places` from the first one on, which have `size`
+ * elements if they have no list. Set their labels, and where those differ, 0 as the list. */
+static NOINLINE void join_labels(label_lists_t *to, block_lanes_t *lanes,
+                                 const label_lists_t *from, ptrdiff_t first,
+                                 const ptrdiff_t *places, int taps, int n, int32_t size,
+                                 const block_rule_t *rule) {
+    const uint64_t flip = label_flip(rule);
+    const int64_t nodata = nodata_key(rule, flip), all = (int64_t)taps * size;
+    int64_t label[LANES], differs[LANES];
+    EACH_VECTOR(VEC_BYTES / 8, n) {
+        vec_t best = {0}, others = best;
+        for (int t = 0; t < taps; t += 2) {
+            const ptrdiff_t at = first + places[t] + 2 * i;
+            const int64_t *row = from->labels + at;
+            const vec_t a = vec_load(row), b = vec_load(row + VEC_BYTES / 8);
+            const vec_t even = vec_concat_even(a, b, row), odd = vec_concat_odd(a, b, row);
+            if (t == 0) best = even;
+            others |= (even ^ best) | (odd ^ best) | ~vec_load(from->list_of + at);
+        }
+        vec_store(label + i, best);
+        vec_store(differs + i, others);
+    }
+    for (int i = 0; i < n; i++) {
+        to->labels[to->blocks + i] = label[i];
+        to->list_of[to->blocks + i] = differs[i] ? 0 : -1;
+        lanes->bits[i] = (uint64_t)label[i] ^ flip;
+        lanes->count[i] = rule->has_nodata && label[i] == nodata ? 0 : all;
+    }
+}
+
+/* Set a block to the blocks at n places, which have `size` elements if they have no list. Set its
+ * mode, and the count of its elements. */
 static NOINLINE void merge_lists(label_lists_t *to, block_lanes_t *lanes, int lane,
                                  const label_lists_t *from, const ptrdiff_t *places, ptrdiff_t n,
-                                 const block_rule_t *rule) {
-    ptrdiff_t most = 0, total = 0, labels = 0;
-    int64_t *restrict keys = to->keys + to->kept, winner = 0;
+                                 int32_t size, int whole, const block_rule_t *rule) {
+    const uint64_t flip = label_flip(rule);
+    const int64_t nodata = nodata_key(rule, flip);
+    ptrdiff_t most = 0, total = 0, labels = 0, list = -1;
+    int64_t *restrict keys = to->keys + to->kept, winner = from->labels[places[0]];
     int32_t *restrict counts = to->counts + to->kept;
     uint32_t kept = 0, *restrict slots = to->slots;
-    const ptrdiff_t *ends = from->ends;
-    /* (An address as a seed: nobody can choose labels that all want one slot.) */
-    const uint64_t seed = (uint64_t)(uintptr_t)slots * 0x9e3779b97f4a7c15 | 1;
-    int bits = 4;
-    for (ptrdiff_t i = 0; i < n; i++) labels += ends[places[i]] - ends[places[i] - 1];
-    while ((ptrdiff_t)1 << bits < 2 * labels) bits++;
-    memset(slots, 0, sizeof(*slots) << bits);
+    int slot_bits = 4, equal = whole;
     for (ptrdiff_t i = 0; i < n; i++)
-        for (ptrdiff_t k = ends[places[i] - 1]; k < ends[places[i]]; k++) {
-            const int64_t key = from->keys[k];
-            const uint64_t mixed = ((uint64_t)key ^ (uint64_t)key >> 32) * seed;
-            size_t at = (size_t)((mixed ^ mixed >> 32) * 0x9e3779b97f4a7c15 >> (64 - bits));
-            while (slots[at] && keys[slots[at] - 1] != key)
-                at = (at + 1) & (((size_t)1 << bits) - 1);
-            const uint32_t is_new = !slots[at], place = slots[at] - 1 + (-is_new & (kept + 1));
-            slots[at] = place + 1; /* (no branches: they would be mispredicted) */
-            keys[kept] = key, counts[kept] = 0;
-            counts[place] += from->counts[k];
-            kept += is_new;
+        equal &= from->list_of[places[i]] < 0 && from->labels[places[i]] == winner;
+    if (equal) {
+        total = rule->has_nodata && winner == nodata ? 0 : n * size;
+    } else {
+        /* (An address as a seed: nobody can choose labels that all want one slot.) */
+        const uint64_t seed = (uint64_t)(uintptr_t)slots * 0x9e3779b97f4a7c15 | 1;
+        const ptrdiff_t *ends = from->ends;
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const int32_t of = from->list_of[places[i]];
+            labels += of < 0 ? 1 : ends[of] - ends[of - 1];
         }
-    for (uint32_t k = 0; k < kept; k++) {
-        total += counts[k];
-        if (counts[k] > most || (counts[k] == most && keys[k] < winner))
-            most = counts[k], winner = keys[k];
+        const int few = labels <= FEW_LABELS;
+        while ((ptrdiff_t)1 << slot_bits < 2 * labels) slot_bits++;
+        if (!few) memset(slots, 0, sizeof(*slots) << slot_bits);
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const int32_t of = from->list_of[places[i]];
+            const int64_t *key_of = of < 0 ? &from->labels[places[i]] : from->keys + ends[of - 1];
+            const int32_t *count_of = of < 0 ? &size : from->counts + ends[of - 1];
+            ptrdiff_t m = of < 0 ? 1 : ends[of] - ends[of - 1];
+            if (of < 0 && rule->has_nodata && *key_of == nodata) continue;
+            for (; m; m--) {
+                const int64_t key = *key_of++;
+                uint32_t place = 0;
+                if (few) {
+                    while (place < kept && keys[place] != key) place++;
+                } else {
+                    const uint64_t mixed = ((uint64_t)key ^ (uint64_t)key >> 32) * seed;
+                    size_t at = (size_t)((mixed ^ mixed >> 32) * 0x9e3779b97f4a7c15 >>
+                                         (64 - slot_bits));
+                    while (slots[at] && keys[slots[at] - 1] != key)
+                        at = (at + 1) & (((size_t)1 << slot_bits) - 1);
+                    place = slots[at] ? slots[at] - 1 : kept;
+                    slots[at] = place + 1;
+                }
+                if (place == kept) keys[kept] = key, counts[kept++] = 0;
+                counts[place] += *count_of++;
+            }
+        }
+        for (uint32_t k = 0; k < kept; k++) {
+            total += counts[k];
+            if (counts[k] > most || (counts[k] == most && keys[k] < winner))
+                most = counts[k], winner = keys[k];
+        }
+        to->kept += kept;
+        list = to->lists++;
+        to->ends[list] = to->kept;
     }
-    if (is_unsigned_code((int)rule->code))
-        winner ^= (int64_t)((uint64_t)1 << (dtype_bytes[rule->code] * 8 - 1));
-    lanes->bits[lane] = (uint64_t)winner;
+    to->list_of[to->blocks + lane] = (int32_t)list;
+    to->labels[to->blocks + lane] = winner;
+    lanes->bits[lane] = (uint64_t)winner ^ flip;
     lanes->count[lane] = total;
-    to->kept += kept;
-    to->ends[to->lists++] = to->kept;
 }
 
 /* ---- elements, with a filler where one is missing ---- */
