@@ -126,10 +126,10 @@ def print_times():
 
 # Name, unit, limit, goal, and what measures it.
 BUDGETS = (
-    ("machine code of the largest build", "kB", 1802, 1200, code_kilobytes),
-    ("wheel", "kB", 2835, 1900, wheel_kilobytes),
+    ("machine code of the largest build", "kB", 1816, 1200, code_kilobytes),
+    ("wheel", "kB", 2850, 1900, wheel_kilobytes),
     (
-        *("Cython and C without front ends", "lines", 18310, 11500),
+        *("Cython and C without front ends", "lines", 18514, 11500),
         lambda: lines(*SOURCES, left_out=ELSEWHERE),
     ),
     (

@@ -203,7 +203,7 @@ cdef void reduce_columns_of(const Blocks *b, const Places *at, block_lanes_t *la
                             bint details) noexcept nogil:
     cdef char *work = rows + b.taps * LANES * 8
     cdef uint8_t *there = <uint8_t *>(work + b.taps * LANES * 8)
-    if (b.rule.function == B_MODE and (b.taps == 4 or b.taps == 8) and b.block[b.block_ndim - 1] == 2
+    if (b.rule.function == B_MODE and b.block[b.block_ndim - 1] == 2
             and are_adjacent(b, &b.x, b.itemsize)
             and reduce_labels(lanes, rows, b.x.data + at.x[0], b.x.taps, <int>b.taps, <int>at.n,
                               details, &b.rule)):

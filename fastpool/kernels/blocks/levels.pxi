@@ -1,8 +1,8 @@
 # The modes of blocks on several levels at once, each from the elements themselves.
 #
 # Takes:   integers, any strides, blocks of up to MOST_TAPS elements on the first level
-# Reads:   each element once. A block whose elements are equal has a label. The labels of others, and
-#          how many elements have each, make a list. From level to level parts are added up.
+# Reads:   each element once. A block whose elements are equal has a label. The labels of others,
+#          and how many elements have each, make a list. From level to level parts are added up.
 # Scratch: per thread, up to 60 bytes per element of a tile, but pages only for what lists hold
 # Wins:    pyramid of 5 of 64x512x512 uint64, labels of 8^3, one thread, AVX-512: 220 -> 15 ms
 #

@@ -46,8 +46,9 @@ static void OF_KEY(small_modes)(block_lanes_t *to, void *sorted, const char *x,
     const key_rule_t r = key_rule_of(rule, KEY_BITS);
     KEY(*rows)[LANES] = (KEY(*)[LANES])sorted;
     KEY first[LANES], best[LANES], count[LANES], differ[LANES];
+    VEC k[8] = {{0}};
     EACH_VECTOR(VEC_KEYS, n) {
-        VEC k[8], others = {0}, there = others + (KEY)taps, label, mode;
+        VEC others = {0}, there = others + (KEY)taps, label, mode;
         for (int t = 0; t < taps; t += 2) {
             const KEY *from = (const KEY *)(x + places[t]) + 2 * i;
             const vec_t a = vec_load(from), b = vec_load(from + VEC_KEYS);

@@ -50,9 +50,9 @@ typedef struct {
     uint64_t row[LANES];  /* results, as elements of their type */
 } block_lanes_t;
 
-/* The labels of blocks. If all elements of a block are equal, that is its label, which may stand for
- * missing elements. The others have lists of different labels, one after the other, and of how many
- * elements have each. */
+/* The labels of blocks. If all elements of a block are equal, that is its label, which may stand
+ * for missing elements. The others have lists of different labels, one after the other, and of how
+ * many elements have each. */
 typedef struct {
     int64_t *labels;
     int32_t *list_of; /* -1 if all elements are equal */

@@ -89,14 +89,15 @@ static void fold_blocks(const block_folds_t *a) {
         BY_BYTES(dtype_bytes[a->rule->code], fold_sums, a);
 }
 
-/* Reduce n blocks of labels. Their rows are two neighbours, two or four of them, and
- * blocks are next to each other. `places` are those of a block's taps. Sort blocks of several labels
- * into `rows`. details: set counts and labels too. Return 0 if there is a mask, or less than a vector
- * of blocks, or of bools. */
+/* Reduce n blocks of labels, whose rows are two neighbours. Blocks are next to each other. `places`
+ * are those of a block's taps. Sort blocks of several labels into `rows`. details: set counts and
+ * labels too. Return 0 unless there are two or four rows, a vector of blocks and no mask, or of
+ * bools. */
 static int reduce_labels(block_lanes_t *to, void *rows, const char *x, const ptrdiff_t *places,
                          int taps, int n, int details, const block_rule_t *rule) {
     const int bytes = dtype_bytes[rule->code];
-    if (n * bytes < VEC_BYTES || rule->masked || rule->code == BOOL) return 0;
+    if ((taps != 4 && taps != 8) || n * bytes < VEC_BYTES || rule->masked || rule->code == BOOL)
+        return 0;
     BY_BYTES(bytes, small_modes, to, rows, x, places, taps, n, details, rule);
     return 1;
 }
