@@ -124,10 +124,12 @@ def interleaves(windows, nbytes, plan):
     Then a vector holds a column of planes, whatever the stride. Bands are faster for long rows.
     `nbytes` are those of an element, planes that a group lacks included.
     """
-    *_, rows, cols = windows
+    *leads, rows, cols = windows
     if rows.out == cols.out == 1 and not (plan.numerics == "sequential" and is_float(plan.dtype)):
         return False  # (sums of columns are, which are fewer)
-    if plan.numerics == "pairwise" and plan.dtype in ("float32", "float64"):
+    # (Volumes of 2x2x2 over 32x224x7x6x7 float64 11.4 -> 3.2 ms: no square has leading axes.)
+    flat = all(lead.kernel == 1 for lead in leads)
+    if flat and plan.numerics == "pairwise" and plan.dtype in ("float32", "float64"):
         if rows.kernel == cols.kernel and cols.stride == 1 and cols.dilation == 1:
             most = SHORT_ROW_OF_PAIRS if cols.kernel == 2 else SHORT_ROW_OF_SQUARES
             return cols.out * nbytes <= most
