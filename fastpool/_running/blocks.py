@@ -21,8 +21,8 @@ _ROUNDED = "median", "var", "std"
 # Of blocks that are folded: their elements fit int8_t, two limits of block_neighbours.h, and rows
 # of outputs are vectors.
 _MOST_ELEMENTS, _MOST_WIDTH, _MOST_ODD, _SHORTEST_ROW = 127, 56, 7, 64
-# Of kernels/blocks/levels.pxi: its limits, the blocks of a row, and the elements of a tile.
-_MOST_LEVELS, _MOST_TAPS, _ROW, _TILE = 16, 64, 128, 1 << 20
+# Of kernels/blocks/levels.pxi: its limits, the blocks of a row, the fewest, elements of a tile.
+_MOST_LEVELS, _MOST_TAPS, _ROW, _FEWEST, _TILE = 16, 64, 128, 32, 1 << 20
 
 
 def reduce_by_kernels(plan: Blocks, x, where, y, counts, otherwise=None):
@@ -74,7 +74,7 @@ def reduce_levels(plans, x, where):
     axes = [axis for axis in _order_of_memory(x) if x.shape[axis] > 1]
     extents = [x.shape[axis] for axis in axes]
     size = [min(plans[0].blocks[axis], x.shape[axis]) for axis in axes]
-    if not axes or prod(size) > _MOST_TAPS or plans[0].output_shape[axes[-1]] < _ROW // 4:
+    if not axes or prod(size) > _MOST_TAPS or plans[0].output_shape[axes[-1]] < _FEWEST:
         return []
     kernels = builds.active()
     count = threads.effective_threads(plans[0].num_threads, x.nbytes, kernels.max_threads)

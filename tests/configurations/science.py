@@ -123,7 +123,8 @@ def compare_blocks(case, counts, builds, threads):
     expected = _parts(twin(**case.given()))
     before, first = case.x.tobytes(), None
     for build in builds:
-        with running.using(build), mock.patch.object(blocks, "_ROW", case.row):
+        tiles = mock.patch.multiple(blocks, _ROW=case.row, _FEWEST=case.row // 4)
+        with running.using(build), tiles:
             for num_threads in threads:
                 for how, x in (("plain", contiguous), ("arranged", case.x)):
                     what = f"{build}, {num_threads} threads, {how}"

@@ -1,6 +1,7 @@
 """Blocks and pyramids give exactly what the slow twin gives, and refuse bad arguments."""
 
 import random
+from itertools import product
 
 import numpy as np
 import pytest
@@ -230,8 +231,6 @@ def test_levels_are_blocks_of_level_0(func, name):
                     cases.assert_same(y, y_of_blocks, what)
 
 
-# Extents, factors, levels. In one go: rows of memory with more blocks than lanes, and with parts of
-# blocks, that are columns on one, two or three levels; first blocks of 64 elements.
 def _segments(rng, shape, size):
     """Return labels from 0 to 2 of cubes that begin anywhere."""
     starts = rng.integers(0, size, len(shape))
@@ -242,11 +241,11 @@ def _segments(rng, shape, size):
 @pytest.mark.parametrize("block", [(1, 2, 2), (2, 2, 2), (2, 1, 2), (1, 1, 2), (1, 2, 4)])
 @pytest.mark.parametrize("name", ["int8", "uint16", "int32", "uint64", "bool"])
 def test_modes_of_segments(name, block):
-    """Most vectors hold one label: of the others some blocks are of one."""
-    rng = np.random.default_rng(len(name))
+    """Vectors hold one label, or blocks of one, or of several. Rows end in parts of vectors."""
+    rng = np.random.default_rng(sum(map(ord, name)))
     labels = np.array([cases.lowest(name), 1, cases.highest(name)], name)
-    for columns in (62, 128, 391):
-        x = labels[_segments(rng, (4, 6, columns), int(rng.integers(2, 90)))]
+    for columns, size in product((128, 202, 391), (1, 2, 7, 40)):
+        x = labels[_segments(rng, (4, 6, columns), size)]
         where = rng.random(x.shape) < 0.9
         for missing in ({}, *({"nodata": k} for k in labels), {"nodata": 1, "where": where}):
             for need in (None, 2) if missing else (None,):
@@ -257,11 +256,17 @@ def test_modes_of_segments(name, block):
                     with running.using(build):
                         found = fastpool.block_reduce(x, block, "mode", **given)
                         transposed = fastpool.block_reduce(x.T, block[::-1], "mode", **turned)
+                        alone = fastpool.block_reduce(
+                            x, block, "mode", **{**given, "return_counts": False}
+                        )
+                    cases.assert_same(alone, expected[0], f"{build}, {given}, without counts")
                     for y, z, of_twin in zip(found, transposed, expected, strict=True):
                         cases.assert_same(y, of_twin, f"{build}, {given}")
                         cases.assert_same(z.T, of_twin, f"{build}, {given}, transposed")
 
 
+# Extents, factors, levels. In one go: rows of memory with more blocks than lanes, and with parts of
+# blocks, that are columns on one, two or three levels; first blocks of 64 elements.
 IN_ONE_GO = [
     ((5, 9, 301), (2, 2, 2), 5),
     ((9, 333), (2, 2), 5),
@@ -278,6 +283,7 @@ IN_ONE_GO = [
 def test_levels_of_modes_in_one_go(name, shape, factor, levels, row, monkeypatch):
     rng = np.random.default_rng(levels)
     monkeypatch.setattr(running_blocks, "_ROW", row)  # so that tiles are small
+    monkeypatch.setattr(running_blocks, "_FEWEST", row // 2)
     segments = np.kron(rng.integers(0, 5, shape), np.ones((1,) * len(shape[1:]) + (7,), int))
     few, any_number = rng.integers(0, 3, shape), rng.integers(0, 2**62, shape)
     large = _segments(rng, shape, 40)

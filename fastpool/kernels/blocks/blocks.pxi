@@ -200,13 +200,13 @@ cdef Py_ssize_t load_list(char *keys, const Blocks *b, Py_ssize_t x, Py_ssize_t 
 
 
 cdef void reduce_columns_of(const Blocks *b, const Places *at, block_lanes_t *lanes, char *rows,
-                            bint details) noexcept nogil:
+                            bint counts) noexcept nogil:
     cdef char *work = rows + b.taps * LANES * 8
     cdef uint8_t *there = <uint8_t *>(work + b.taps * LANES * 8)
     if (b.rule.function == B_MODE and b.block[b.block_ndim - 1] == 2
             and are_adjacent(b, &b.x, b.itemsize)
             and reduce_labels(lanes, rows, b.x.data + at.x[0], b.x.taps, <int>b.taps, <int>at.n,
-                              details, &b.rule)):
+                              counts, &b.rule)):
         return
     load_columns(rows, b, &b.x, at.x, at.n, b.itemsize)
     if b.where.data != NULL:

@@ -1,8 +1,9 @@
 # The modes of blocks on several levels at once, each from the elements themselves.
 #
 # Takes:   integers, any strides, blocks of up to MOST_TAPS elements on the first level
-# Reads:   each element once. A block whose elements are equal has a label. The labels of others,
-#          and how many elements have each, make a list. From level to level parts are added up.
+# Reads:   each element once; random labels once a level, as long as blocks are columns. A block
+#          whose elements are equal has a label. The labels of others, and how many elements have
+#          each, make a list. From level to level parts are added up.
 # Scratch: per thread, up to 60 bytes per element of a tile, but pages only for what lists hold
 # Wins:    pyramid of 5 of 64x512x512 uint64, labels of 8^3, one thread, AVX-512: 220 -> 15 ms
 #
@@ -21,7 +22,7 @@ cdef extern from "kernels/vectors/blocks.h" nogil:
         Py_ssize_t lists
         uint32_t *slots
         int stopped
-    void list_columns(label_lists_t *, const void *, const block_lanes_t *, int, bint,
+    void list_columns(label_lists_t *, const void *, const int64_t *, int, int, bint,
                       const block_rule_t *)
     void join_labels(label_lists_t *, block_lanes_t *, const label_lists_t *, Py_ssize_t,
                      const Py_ssize_t *, int, int, int32_t, const block_rule_t *)
@@ -31,12 +32,13 @@ cdef extern from "kernels/vectors/blocks.h" nogil:
 
 cdef enum:
     MOST_LEVELS = 16            # fastpool/_running/blocks.py knows it
+    FAST_BYTES = 128            # blocks: lists take as long as columns of 64 elements of 2 bytes
 
 
 cdef struct Levels:
     Blocks first                # of the first level
     int levels
-    int possible                # up to which level blocks can be columns
+    int fast, possible          # up to which level columns are faster than lists, and possible
     Py_ssize_t tiles[MAX_NDIM]
     Py_ssize_t tile[MAX_NDIM]                       # its elements along each axis
     Py_ssize_t sizes[MOST_LEVELS + 1][MAX_NDIM]     # of blocks
@@ -69,7 +71,7 @@ cdef bint place_part(const Levels *v, int level, Py_ssize_t task, Level *p) noex
 cdef void reduce_row(const Levels *v, int level, int below, const Level *p, const Level *before,
                      Py_ssize_t row, Blocks *b, label_lists_t *lists, const label_lists_t *parts,
                      char *scratch) noexcept nogil:
-    """Reduce the blocks of a row, from elements or, at places of b.counts, lists of `parts`."""
+    """Reduce the blocks of a row, from elements or, at places of b.counts, `parts`."""
     cdef block_lanes_t *lanes = <block_lanes_t *>scratch
     cdef char *rows = scratch + round_up(sizeof(block_lanes_t), 64)
     cdef Py_ssize_t at[MAX_NDIM]
@@ -100,9 +102,9 @@ cdef void reduce_row(const Levels *v, int level, int below, const Level *p, cons
         if below == 0:
             place_block(&b.x, b.block, b.ndim)
             place_block(&b.where, b.block, b.ndim)
-            reduce_columns_of(b, &chunk, lanes, rows, True)
+            reduce_columns_of(b, &chunk, lanes, rows, not lists.stopped)
             if not lists.stopped:
-                list_columns(lists, rows, lanes, <int>n, whole, &b.rule)
+                list_columns(lists, rows, lanes.count, <int>b.taps, <int>n, whole, &b.rule)
                 # Long lists, of random labels, are not worth their time.
                 lists.stopped = level < v.possible and 2 * lists.kept > lists.blocks * b.taps
         else:
@@ -160,7 +162,7 @@ cdef void reduce_tile(void *call, Py_ssize_t task, int thread) noexcept nogil:
             step *= before.shape[axis]
             rows *= parts[i].shape[axis]
         lists[i].kept = lists[i].lists = lists[i].blocks = 0
-        lists[i].stopped = level == v.levels
+        lists[i].stopped = level == v.levels or level < v.fast
         for row in range(rows // parts[i].shape[b.ndim - 1]):
             reduce_row(v, level, below, &parts[i], before, row, &b, &lists[i], &lists[1 - i],
                        scratch)
@@ -194,7 +196,11 @@ def reduce_levels(rule, list levels, x, where, int threads, int by_default, /):
         for axis in range(ndim):
             taps *= v.sizes[level][axis]
         v.possible += level > 0 and taps <= MOST_TAPS
+        v.fast += level > 0 and taps * v.first.itemsize <= FAST_BYTES and taps <= MOST_TAPS
         v.elements_of[level] = <int32_t>taps    # (of a tile at most, if there are whole blocks)
+    if where is None and v.sizes[1][ndim - 1] == 2 and (v.elements_of[1] == 4
+                                                        or v.elements_of[1] == 8):
+        v.fast = 0              # (in registers: 4 levels of 2x2 uint8 cells 8.3 -> 7.5 ms)
     for axis in range(ndim):
         v.tile[axis], v.sizes[0][axis] = v.sizes[0][axis], 1
     v.elements = v.lists = 1

@@ -201,11 +201,6 @@ static VECTORISED void OF_KEY(set_doubles)(double (*x)[LANES], KEY (*rows)[LANES
 #endif
 }
 
-static VECTORISED void OF_KEY(set_labels)(block_lanes_t *restrict to, const KEY *restrict keys,
-                                          const KEY *restrict differ) {
-    EACH_LANE to->low[i] = keys[i], to->by[i] = !differ[i];
-}
-
 static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[LANES], void *work,
                             int taps, int n, const block_rule_t *rule) {
     KEY(*rows)[LANES] = (KEY(*)[LANES])elements;
@@ -236,9 +231,6 @@ static void OF_KEY(columns)(block_lanes_t *to, void *elements, uint8_t (*there)[
                 OF_KEY(sort_columns)(rows, taps);
                 OF_KEY(longest_runs)(best, rows, count, taps);
             }
-            KEY differ[LANES];
-            EACH_LANE differ[i] = (KEY)(rows[0][i] != rows[taps - 1][i] || count[i] != taps);
-            OF_KEY(set_labels)(to, rows[0], differ);
         } else
             for (; rest < taps; rest++) OF_KEY(row_max)(best, rows[rest]);
         OF_KEY(set_elements)(to, best, count, rule, &r);

@@ -39,16 +39,17 @@ INLINE VEC OF_KEY(modes_of)(VEC *k, VEC *count, const key_rule_t *r, const int t
     return best;
 }
 
-/* (Vectors of one label need no order: segments are large.) */
+/* Set the modes of n blocks, a vector at a time. Segments are large: vectors of one label need no
+ * order. */
 static void OF_KEY(small_modes)(block_lanes_t *to, void *sorted, const char *x,
-                                const ptrdiff_t *places, int taps, int n, int details,
+                                const ptrdiff_t *places, int taps, int n, int counts,
                                 const block_rule_t *rule) {
     const key_rule_t r = key_rule_of(rule, KEY_BITS);
     KEY(*rows)[LANES] = (KEY(*)[LANES])sorted;
-    KEY first[LANES], best[LANES], count[LANES], differ[LANES];
+    KEY best[LANES], count[LANES];
     VEC k[8] = {{0}};
     EACH_VECTOR(VEC_KEYS, n) {
-        VEC others = {0}, there = others + (KEY)taps, label, mode;
+        VEC others = {0}, there = others + (KEY)taps, mode;
         for (int t = 0; t < taps; t += 2) {
             const KEY *from = (const KEY *)(x + places[t]) + 2 * i;
             const vec_t a = vec_load(from), b = vec_load(from + VEC_KEYS);
@@ -58,39 +59,40 @@ static void OF_KEY(small_modes)(block_lanes_t *to, void *sorted, const char *x,
             k[t + 1] = (VEC)vec_concat_odd(a, b, from);
             others |= (k[t] ^ k[0]) | (k[t + 1] ^ k[0]);
         }
-        mode = label = k[0] ^ (KEY)r.flip;
         if (vec_any((vec_t)others)) {
             mode = taps == 4 ? OF_KEY(modes_of)(k, &there, &r, 4)
                              : OF_KEY(modes_of)(k, &there, &r, 8);
             for (int t = 0; t < taps; t++) vec_store(rows[t] + i, (vec_t)k[t]);
         } else {
+            mode = k[0] ^ (KEY)r.flip;
             there &= (k[0] != (KEY)r.nodata[0]) | (KEY)~r.has_nodata;
+            vec_store(rows[0] + i, (vec_t)mode), vec_store(rows[taps - 1] + i, (vec_t)mode);
         }
-        vec_store(first + i, (vec_t)label);
         vec_store(best + i, (vec_t)mode);
         vec_store(count + i, (vec_t)there);
-        vec_store(differ + i, (vec_t)others);
     }
     OF_KEY(set_elements)(to, best, count, rule, &r);
-    if (!details) return; /* (-12 % of the time of uint8) */
-    OF_KEY(set_counts)(to->count, count, 0);
-    OF_KEY(set_labels)(to, first, differ);
+    if (counts) OF_KEY(set_counts)(to->count, count, 0); /* (12 % of the time of uint8) */
 }
 
 /* Append n columns of sorted keys: those of one label, and lists of the labels of the others. */
 static NOINLINE void OF_KEY(list_columns)(label_lists_t *to, const void *sorted,
-                                          const block_lanes_t *lanes, int n, int whole) {
+                                          const int64_t *count, int taps, int n, int whole,
+                                          const block_rule_t *rule) {
     const KEY(*rows)[LANES] = (const KEY(*)[LANES])sorted;
+    const int64_t nodata = nodata_key(rule), has_nodata = rule->has_nodata;
     ptrdiff_t kept = to->kept, lists = to->lists;
     int64_t *restrict keys = to->keys, *restrict labels = to->labels + to->blocks;
     int32_t *restrict counts = to->counts, *restrict list_of = to->list_of + to->blocks;
     for (int i = 0; i < n; i++) {
-        const int equal = (int)lanes->by[i], taps = (int)lanes->count[i];
-        labels[i] = lanes->low[i], list_of[i] = -1;
+        const int held = (int)count[i];
+        const int equal = held == taps ? rows[0][i] == rows[taps - 1][i] : !held && has_nodata;
+        labels[i] = held ? rows[0][i] : nodata, list_of[i] = -1;
         if (whole && equal) continue;
-        if (equal) keys[kept] = labels[i], counts[kept] = taps, kept += taps > 0;
-        for (int t = 1, before = 0; t <= taps && !equal; t++) { /* (there is one row more) */
-            const int last = (t == taps) | (rows[t - 1][i] != rows[t][i]);
+        const int one = held && rows[0][i] == rows[held - 1][i];
+        if (one) keys[kept] = labels[i], counts[kept++] = held;
+        for (int t = 1, before = 0; t <= held && !one; t++) { /* (there is one row more) */
+            const int last = (t == held) | (rows[t - 1][i] != rows[t][i]);
             keys[kept] = rows[t - 1][i], counts[kept] = t - before;
             kept += last; /* (no branches: they would be mispredicted) */
             before += (t - before) & -last;

@@ -6,7 +6,7 @@
 #include "convert.h"
 
 enum { LANES = 64, MOST_TAPS = 64 }; /* MOST_TAPS: of blocks in columns; fits int8_t */
-enum { FEW_LABELS = 12 }; /* are searched from the first to the last */
+enum { FEW_LABELS = 12 }; /* searched without a table: 4 levels of 2x2 cells 9.0 -> 8.3 ms */
 enum { MOST_SLOT_BITS = 11 }; /* of a table of keys, which stays in the first-level cache */
 
 /* Lanes share nothing. Compilers that ask at run time whether they do, or that unroll such loops,
@@ -41,8 +41,7 @@ typedef struct {
     int all_there; /* integers none of which is missing */
 } key_rule_t;
 
-/* What a column or a list comes to: sums or other values, and how many elements they are of. Of
- * modes of columns, `low` are the first keys, and `by` whether all elements are equal. */
+/* What a column or a list comes to: sums or other values, and how many elements they are of. */
 typedef struct {
     int64_t high[LANES], low[LANES], by[LANES], count[LANES];
     double x[LANES];
@@ -50,9 +49,9 @@ typedef struct {
     uint64_t row[LANES];  /* results, as elements of their type */
 } block_lanes_t;
 
-/* The labels of blocks. If all elements of a block are equal, that is its label, which may stand
- * for missing elements. The others have lists of different labels, one after the other, and of how
- * many elements have each. */
+/* The labels of blocks. A whole block of equal elements has a label, which is the key of `nodata`
+ * if all are missing. Any other block has a list: its different labels, and how many elements have
+ * each. */
 typedef struct {
     int64_t *labels;
     int32_t *list_of; /* -1 if all elements are equal */

@@ -42,6 +42,13 @@ static NOINLINE key_rule_t key_rule_of(const block_rule_t *rule, int bits) {
     };
 }
 
+/* Return the bits in which labels and their keys differ, sign-extended as `nodata` is. */
+static int64_t label_flip(const block_rule_t *rule) {
+    return is_unsigned_code((int)rule->code) ? -1LL << (dtype_bytes[rule->code] * 8 - 1) : 0;
+}
+
+static int64_t nodata_key(const block_rule_t *rule) { return rule->nodata ^ label_flip(rule); }
+
 /* ---- one set of functions per width ---- */
 
 #define JOINED_(a, b) a##_##b
@@ -90,33 +97,22 @@ static void fold_blocks(const block_folds_t *a) {
 }
 
 /* Reduce n blocks of labels, whose rows are two neighbours. Blocks are next to each other. `places`
- * are those of a block's taps. Sort blocks of several labels into `rows`. details: set counts and
- * labels too. Return 0 unless there are two or four rows, a vector of blocks and no mask, or of
- * bools. */
+ * are those of a block's taps. Sort blocks of several labels into `rows`. Of blocks of one label
+ * only the first and the last row are set. counts: set counts too. If there are not two or four
+ * rows, if n is less than a vector, or of masked elements or bools, return 0. */
 static int reduce_labels(block_lanes_t *to, void *rows, const char *x, const ptrdiff_t *places,
-                         int taps, int n, int details, const block_rule_t *rule) {
+                         int taps, int n, int counts, const block_rule_t *rule) {
     const int bytes = dtype_bytes[rule->code];
     if ((taps != 4 && taps != 8) || n * bytes < VEC_BYTES || rule->masked || rule->code == BOOL)
         return 0;
-    BY_BYTES(bytes, small_modes, to, rows, x, places, taps, n, details, rule);
+    BY_BYTES(bytes, small_modes, to, rows, x, places, taps, n, counts, rule);
     return 1;
 }
 
 /* Append n columns that are reduced. Are they those of blocks of the full size? */
-static void list_columns(label_lists_t *to, const void *rows, const block_lanes_t *lanes, int n,
-                         int whole, const block_rule_t *rule) {
-    BY_BYTES(dtype_bytes[rule->code], list_columns, to, rows, lanes, n, whole);
-}
-
-/* Return the key of `nodata`. */
-static int64_t nodata_key(const block_rule_t *rule, uint64_t flip) {
-    const int spare = 64 - dtype_bytes[rule->code] * 8;
-    return (int64_t)(((uint64_t)rule->nodata ^ flip) << spare) >> spare;
-}
-
-static uint64_t label_flip(const block_rule_t *rule) {
-    const int bits = dtype_bytes[rule->code] * 8;
-    return is_unsigned_code((int)rule->code) ? (uint64_t)1 << (bits - 1) : 0;
+static void list_columns(label_lists_t *to, const void *rows, const int64_t *count, int taps,
+                         int n, int whole, const block_rule_t *rule) {
+    BY_BYTES(dtype_bytes[rule->code], list_columns, to, rows, count, taps, n, whole, rule);
 }
 
 /* Add n whole blocks whose rows are two blocks, `places` from the first one on, which have `size`
@@ -125,8 +121,7 @@ static NOINLINE void join_labels(label_lists_t *to, block_lanes_t *lanes,
                                  const label_lists_t *from, ptrdiff_t first,
                                  const ptrdiff_t *places, int taps, int n, int32_t size,
                                  const block_rule_t *rule) {
-    const uint64_t flip = label_flip(rule);
-    const int64_t nodata = nodata_key(rule, flip), all = (int64_t)taps * size;
+    const int64_t nodata = nodata_key(rule), flip = label_flip(rule), all = (int64_t)taps * size;
     int64_t label[LANES], differs[LANES];
     EACH_VECTOR(VEC_BYTES / 8, n) {
         vec_t best = {0}, others = best;
@@ -136,6 +131,7 @@ static NOINLINE void join_labels(label_lists_t *to, block_lanes_t *lanes,
             const vec_t a = vec_load(row), b = vec_load(row + VEC_BYTES / 8);
             const vec_t even = vec_concat_even(a, b, row), odd = vec_concat_odd(a, b, row);
             if (t == 0) best = even;
+            /* (Two entries of list_of, -1 without a list, are as wide as a label.) */
             others |= (even ^ best) | (odd ^ best) | ~vec_load(from->list_of + at);
         }
         vec_store(label + i, best);
@@ -144,7 +140,7 @@ static NOINLINE void join_labels(label_lists_t *to, block_lanes_t *lanes,
     for (int i = 0; i < n; i++) {
         to->labels[to->blocks + i] = label[i];
         to->list_of[to->blocks + i] = differs[i] ? 0 : -1;
-        lanes->bits[i] = (uint64_t)label[i] ^ flip;
+        lanes->bits[i] = (uint64_t)(label[i] ^ flip);
         lanes->count[i] = rule->has_nodata && label[i] == nodata ? 0 : all;
     }
 }
@@ -154,8 +150,7 @@ static NOINLINE void join_labels(label_lists_t *to, block_lanes_t *lanes,
 static NOINLINE void merge_lists(label_lists_t *to, block_lanes_t *lanes, int lane,
                                  const label_lists_t *from, const ptrdiff_t *places, ptrdiff_t n,
                                  int32_t size, int whole, const block_rule_t *rule) {
-    const uint64_t flip = label_flip(rule);
-    const int64_t nodata = nodata_key(rule, flip);
+    const int64_t nodata = nodata_key(rule), flip = label_flip(rule);
     ptrdiff_t most = 0, total = 0, labels = 0, list = -1;
     int64_t *restrict keys = to->keys + to->kept, winner = from->labels[places[0]];
     int32_t *restrict counts = to->counts + to->kept;
@@ -211,7 +206,7 @@ static NOINLINE void merge_lists(label_lists_t *to, block_lanes_t *lanes, int la
     }
     to->list_of[to->blocks + lane] = (int32_t)list;
     to->labels[to->blocks + lane] = winner;
-    lanes->bits[lane] = (uint64_t)winner ^ flip;
+    lanes->bits[lane] = (uint64_t)(winner ^ flip);
     lanes->count[lane] = total;
 }
 
