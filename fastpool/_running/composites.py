@@ -15,9 +15,11 @@ DTYPES = {2: "int32", 4: "int64"}
 MOST_PLACES = {2: 2**16 - 1, 4: 2**22}
 MOST_INDEX = 2**31  # distance of two indices under a tile
 MOST_MORE = 8  # times the elements, under tiles that are smaller for the sake of their places
-# Taps in registers take less time than composites for pixels of at least these bytes of keys, and
-# for windows whose rows plus columns are at most LONG.
+# Taps in registers take less time than composites for pixels of at least these bytes of keys, for
+# planes with at most these bytes of outputs, as keys (0.8 times as long, 30 random layers), and for
+# windows whose rows plus columns are at most LONG.
 PIXEL_BYTES = 32
+OUTPUT_BYTES = 48
 LONG = 14
 # Elements of a byte at a stride: taps take less time for rows of at least these outputs.
 ROW = 32
@@ -59,6 +61,9 @@ def against_composites(work):
         pixel = work.channels * max(2, ITEMSIZE[work.dtype])
         if work.direct and pixel >= PIXEL_BYTES:
             return f"taps of a pixel of {pixel} bytes of keys take less time in registers"
+        outputs = math.prod(w.out for w in work.windows) * pixel
+        if work.direct and outputs <= OUTPUT_BYTES:
+            return f"taps for {outputs} bytes of outputs, as keys, take less time in registers"
         return None
     return "few taps take less time in registers" if _few_taps(work) else None
 

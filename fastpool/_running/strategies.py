@@ -118,7 +118,8 @@ def _tiles(work):
 
 
 def planes_as_pixels(work, build):
-    if reason := against_interleaving(work):
+    flat = not work.return_indices and flat_planes(work, build) is None
+    if reason := against_interleaving(work, flat):
         return reason
     if work.problem.composite:
         return "planes of composites are taken one by one"

@@ -93,7 +93,9 @@ def test_one_window_over_a_plane(name, isa):
     """Parts of planes are compared one after another: equal maxima, NaN and -inf in any of them."""
     rng = random.Random(name)
     for layout, channels in (("NCHW", 3), ("NHWC", 3), ("NHWC", 70), ("NCDHW", 2), ("NDHWC", 9)):
-        for sizes in ((9, 17), (41, 130), (1, 4500)):
+        for sizes in ((9, 17), (41, 130), (1, 4500), (290, 300)):
+            if sizes == (290, 300) and (layout, channels) != ("NHWC", 3):
+                continue  # (more pixels than the shortest keys count, of one layout)
             sizes = sizes if len(layout) == 4 else (3, *sizes)
             kind = rng.choice(cases.VALUE_KINDS)
             x = cases.values(cases.array_shape(layout, 2, channels, sizes), name, kind, 0)

@@ -1,24 +1,31 @@
 # Takes:   one window over all of a plane, with its index, whatever the axes and strides
 # Reads:   keys of some pixels at a time (keys.h)
-# Scratch: these keys (SLAB); of each channel the greatest key and its pixel, among these (BAND,
-#          BAND_PLACES) and among all so far (POOLED, POOLED_PLACES)
+# Scratch: these keys (SLAB); of each channel the greatest key and its pixel, among up to MOST_PLACES
+#          pixels (BAND, BAND_PLACES) and among all so far (POOLED, POOLED_PLACES)
 # Wins:    AVX-512, an EPYC: float32 32x3x56x56 k56 358 -> 49 us, 1x5x17x21x12 k17x21x12 41 -> 4,
 #          channels last 1x37x37x88 k37 75 -> 24, int16 1x1979x1979x1 5970 -> 180
 
 cdef enum:
     KEYS_AT_ONCE = 4096
+    MOST_PLACES = 1 << 16  # pixels that a place of the shortest keys tells apart
 
 
 cdef inline void greatest_pixels(key_t *best, key_t *places, const key_t *keys, Py_ssize_t pixels,
-                                 Py_ssize_t n) noexcept nogil:
-    """Set the greatest key of each of n channels, and the number of its pixel."""
+                                 Py_ssize_t n, Py_ssize_t before) noexcept nogil:
+    """Set the greatest key of each of n channels, and the number of its pixel.
+
+    If there are pixels `before` these, `best` and `places` are theirs.
+    """
     cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(key_t), i = 0, t
     cdef vec_t key, place, other, count, one = vec_set_int(1, keys)
     cdef vec_mask greater
     while i < n:
         key, place = vec_load(keys + i), vec_set_int(0, keys)
         count = place
-        for t in range(1, pixels):
+        if before:
+            key, place = vec_load(best + i), vec_load(places + i)
+            count = vec_set_int(<key_t>(before - 1), keys)
+        for t in range(1 if before == 0 else 0, pixels):
             other, count = vec_load(keys + t * n + i), vec_add_int(count, one, keys)
             greater = vec_gt(other, key, keys)
             key, place = vec_max(key, other, keys), vec_select(greater, count, place, keys)
@@ -33,7 +40,7 @@ cdef inline void tile_one_window(const Pool *p, const Job *job, const Tile *tile
     cdef const Problem *problem = &p.frame.problem
     cdef const View *x = &job.x
     cdef Py_ssize_t n = tile.channels, size = problem.size, most = imax(1, KEYS_AT_ONCE // n)
-    cdef Py_ssize_t plane, r, i, c, at, pixels, done, some_runs, lines = 1, step = 0
+    cdef Py_ssize_t plane, r, i, c, at, pixels, done, since, some_runs, lines = 1, step = 0
     cdef keys_load_t load = keys_loader(problem.code, <int>sizeof(key_t))
     cdef key_t *keys = <key_t *>area_of(p, scratch.area, SLAB)
     cdef key_t *some = <key_t *>area_of(p, scratch.area, BAND)
@@ -47,7 +54,7 @@ cdef inline void tile_one_window(const Pool *p, const Job *job, const Tile *tile
         lines = extent_of(problem, runs.axes - 1, False)
         step = step_of(x, problem, runs.axes - 1)
     for plane in range(tile.planes):
-        done = 0                        # pixels
+        done = since = 0                # pixels; of these, not yet compared with `best`
         r = 0
         while r < runs.count:           # some runs, or a part of one
             some_runs = imin(lines - r % lines, imax(1, most // runs.length))
@@ -67,7 +74,11 @@ cdef inline void tile_one_window(const Pool *p, const Job *job, const Tile *tile
                 if n == 1:
                     some[0] = greatest(keys, pixels)
                 else:
-                    greatest_pixels(some, some_places, keys, pixels, n)
+                    greatest_pixels(some, some_places, keys, pixels, n, since)
+                since += pixels
+                if n > 1 and since + KEYS_AT_ONCE <= MOST_PLACES:
+                    if r < runs.count or i < runs.length:
+                        continue
                 for c in range(n):
                     if done == 0 or some[c] > best[c]:
                         best[c], places[c] = some[c], done
@@ -79,7 +90,8 @@ cdef inline void tile_one_window(const Pool *p, const Job *job, const Tile *tile
                             places[c] += <uint32_t>some_places[c]
                         else:
                             places[c] += some_places[c]
-                done += pixels
+                done += since
+                since = 0
         store_keys(&job.y, tile, plane, 0, 1, <const key_t *>best, p)
         base = tile_base(p, tile)
         if not problem.channels_last:
