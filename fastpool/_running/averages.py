@@ -33,10 +33,15 @@ FEWEST_CHANNELS = 8
 # others (rows of 20 columns 24 -> 14 us, of 40 columns 48 -> 52: 64 planes, 3x3, AVX-512).
 SHORT_ROW = 96
 LONGER_ROW = 256
+# The same at a stride of 2, or of two columns: bands take few steps (64 planes of 56x56, 2x2,
+# AVX-512: uint8 33 -> 22 us, bfloat16 39 -> 28). Elements of a byte count twice.
+SHORT_ROW_OF_FEW = 48
 # The same of windows that kernels/sum/squares.pxi takes at a stride of 1: 2x2, and larger squares
-# (256x14x14 float32, 2x2 36 -> 19 us; 64x20x20, 3x3 28 -> 19, 64x12x12 9 -> 17; AVX2).
+# (256x14x14 float32, 2x2 36 -> 19 us; 64x20x20, 3x3 28 -> 19, 64x12x12 9 -> 17; AVX2); and at a
+# stride of 2 (64x28x28, 2x2 12 -> 6, 3x3 14 -> 10).
 SHORT_ROW_OF_PAIRS = 44
 SHORT_ROW_OF_SQUARES = 64
+SHORT_ROW_OF_HALVES = 32
 # Bytes of results of interleaved planes.
 MOST_RESULTS = 1 << 20
 # Of planes that are interleaved: bytes of a group under a tile that stay in the second-level cache,
@@ -130,10 +135,23 @@ def interleaves(windows, nbytes, plan):
     # (Volumes of 2x2x2 over 32x224x7x6x7 float64 11.4 -> 3.2 ms: no square has leading axes.)
     flat = all(lead.kernel == 1 for lead in leads)
     if flat and plan.numerics == "pairwise" and plan.dtype in ("float32", "float64"):
-        if rows.kernel == cols.kernel and cols.stride == 1 and cols.dilation == 1:
-            most = SHORT_ROW_OF_PAIRS if cols.kernel == 2 else SHORT_ROW_OF_SQUARES
-            return cols.out * nbytes <= most
-    return cols.out * nbytes <= (SHORT_ROW if cols.stride <= 2 else LONGER_ROW)
+        if rows.kernel == cols.kernel and cols.dilation == 1:
+            if cols.stride == 1:
+                most = SHORT_ROW_OF_PAIRS if cols.kernel == 2 else SHORT_ROW_OF_SQUARES
+                return cols.out * nbytes <= most
+            if cols.stride == 2 and cols.kernel <= 3:
+                return cols.out * nbytes <= SHORT_ROW_OF_HALVES
+    if cols.stride > 2:
+        return cols.out * nbytes <= LONGER_ROW
+    if (cols.stride == 2 or (cols.kernel == 2 and nbytes >= 2)) and not _takes_long(plan):
+        return cols.out * max(2, nbytes) <= SHORT_ROW_OF_FEW
+    return cols.out * nbytes <= SHORT_ROW
+
+
+def _takes_long(plan):
+    """Do additions take longer than interleaving: in order, or of digits?"""
+    exact = plan.numerics == "exact" and plan.dtype == "float64"
+    return exact or (plan.numerics == "sequential" and is_float(plan.dtype))
 
 
 def _arranged(plan, in_order, channels_last, moves, border):

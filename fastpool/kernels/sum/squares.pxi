@@ -3,7 +3,7 @@
 #
 # Takes:   2x2 and 3x3 of pixels that windows do not share, 3x3 at a stride of 2 if they are small;
 #          2 and 3 pixels of one row, of two vectors at least; single columns at a stride of 1, 2x2
-#          and 3x3 at a stride of 2
+#          and 3x3 at a stride of 2, with outputs of half a vector at least
 # Reads:   elements in place
 # Wins:    against bands, one thread, AVX2: 2x2 s2 last 56x56x64 64 -> 33 us, 3x3 s1 first
 #          64x56x56 102 -> 77, 7x7 205 -> 143; but 3x3 s1 last 80x80x256 904 -> 1422. AVX-512: 3 s3
@@ -92,17 +92,11 @@ cdef bint pool_squares(const View *y, PairTile *t, const char *src, const Block 
     cdef const Window *rows = &p.rows
     cdef const Window *cols = &p.cols
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t lo = imax(0, cols.inner_lo - tile.col), r = 0, last, plane, k, shift
-    cdef Py_ssize_t hi = imin(tile.cols, cols.inner_hi - tile.col)
-    cdef Py_ssize_t first = window_start(cols, tile.col) - tile.col_lo
-    cdef Py_ssize_t size = tile.col_hi - tile.col_lo, lanes = VEC_BYTES // sizeof(acc_t)
-    cdef bint slides = cols.stride == 1
+    cdef Py_ssize_t r = 0, last, plane, k, shift
     cdef PairDivisors d
     cdef squares_t a, of_plane
-    if not slides:                          # (pairs of vectors are read)
-        hi = imin(hi, (size - first - 2 * (cols.kernel - 2)) // 2)
-        if hi - lo < lanes or lo > lanes or tile.cols - hi > lanes:
-            return False
+    if cols.stride == 2 and 2 * tile.cols * <Py_ssize_t>sizeof(acc_t) < VEC_BYTES:
+        return False
     fp_clear()
     while r < tile.rows:
         last = r + 1                        # rows that are alike take one call
@@ -123,7 +117,7 @@ cdef bint pool_squares(const View *y, PairTile *t, const char *src, const Block 
             for k in range(rows.kernel):
                 if a.steps[k]:              # (others are zeros)
                     of_plane.taps[k] = <const char *>a.taps[k] + shift
-            if not (slide_sums(&of_plane, tag) if slides else squares(&of_plane, lo, hi, tag)):
+            if not slide_sums(&of_plane, tag):
                 return False
         r = last
     return not fp_unsure()

@@ -289,7 +289,6 @@ cdef extern from "kernels/vectors/squares.h" nogil:
         bint vary
         Py_ssize_t runs, step, to_row
     void pixels(...)
-    bint squares(...)
     bint slide_sums(...)
     void pixels_f64_of_f32(const squares_t *)
 
