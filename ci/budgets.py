@@ -126,7 +126,7 @@ def print_times():
 
 # Name, unit, limit, goal, and what measures it.
 BUDGETS = (
-    ("machine code of the largest build", "kB", 1815, 1200, code_kilobytes),
+    ("machine code of the largest build", "kB", 1819, 1200, code_kilobytes),
     ("wheel", "kB", 2850, 1900, wheel_kilobytes),
     (
         *("Cython and C without front ends", "lines", 18508, 11500),
@@ -137,7 +137,7 @@ BUDGETS = (
         lambda: lines("fastpool/onnx/*.c", "fastpool/onnx/*.h"),
     ),
     (
-        *("Python without front ends and programs", "lines", 13875, 9000),
+        *("Python without front ends and programs", "lines", 13900, 9000),
         lambda: lines("fastpool/*.py", left_out=ELSEWHERE),
     ),
     ("stubs, and what writes them", "lines", 1835, 1600, lambda: lines("stubs/*.py*")),

@@ -33,9 +33,9 @@ FEWEST_CHANNELS = 8
 # others (rows of 20 columns 24 -> 14 us, of 40 columns 48 -> 52: 64 planes, 3x3, AVX-512).
 SHORT_ROW = 96
 LONGER_ROW = 256
-# The same at a stride of 2, or of two columns: bands take few steps (64 planes of 56x56, 2x2,
-# AVX-512: uint8 33 -> 22 us, bfloat16 39 -> 28). Elements of a byte count twice.
-SHORT_ROW_OF_FEW = 48
+# The same of at most FEW_TAPS, at a stride of 2 or of two columns (uint8 64x56x56 2x2 33 -> 22 us,
+# bfloat16 39 -> 28, AVX-512). Elements of a byte count twice.
+SHORT_ROW_OF_FEW, FEW_TAPS = 48, 9
 # The same of windows that kernels/sum/squares.pxi takes at a stride of 1: 2x2, and larger squares
 # (256x14x14 float32, 2x2 36 -> 19 us; 64x20x20, 3x3 28 -> 19, 64x12x12 9 -> 17; AVX2); and at a
 # stride of 2 (64x28x28, 2x2 12 -> 6, 3x3 14 -> 10).
@@ -143,15 +143,11 @@ def interleaves(windows, nbytes, plan):
                 return cols.out * nbytes <= SHORT_ROW_OF_HALVES
     if cols.stride > 2:
         return cols.out * nbytes <= LONGER_ROW
-    if (cols.stride == 2 or (cols.kernel == 2 and nbytes >= 2)) and not _takes_long(plan):
+    fast = plan.numerics == "pairwise" or not is_float(plan.dtype)
+    few = fast and math.prod(map(most_taps, windows)) <= FEW_TAPS
+    if few and (cols.stride == 2 or (cols.kernel == 2 and nbytes >= 2)):
         return cols.out * max(2, nbytes) <= SHORT_ROW_OF_FEW
     return cols.out * nbytes <= SHORT_ROW
-
-
-def _takes_long(plan):
-    """Do additions take longer than interleaving: in order, or of digits?"""
-    exact = plan.numerics == "exact" and plan.dtype == "float64"
-    return exact or (plan.numerics == "sequential" and is_float(plan.dtype))
 
 
 def _arranged(plan, in_order, channels_last, moves, border):

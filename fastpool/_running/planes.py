@@ -111,8 +111,8 @@ def _pixel_bytes(work):
     return min(MOST_PIXEL, room // _plane_bytes(work) * ITEMSIZE[work.dtype])
 
 
-def against_interleaving(work, flat):
-    """Return why planes are not interleaved, or None; could they be pooled as one row (`flat`)?"""
+def against_interleaving(work, split):
+    """Return why planes are not interleaved, or None. Does a stride `split` columns of all rows?"""
     planes, (batch, channel, *_) = work.batch * work.channels, work.index_strides
     if work.channels_last:
         return "channels are last"
@@ -127,10 +127,10 @@ def against_interleaving(work, flat):
         return f"planes are too few: {planes}"
     if _pixel_bytes(work) < least:
         return f"a plane of {_plane_bytes(work)} bytes, with its outputs, is too large"
-    return _against_small_planes(work, flat)
+    return _against_small_planes(work, split)
 
 
-def _against_small_planes(work, flat):
+def _against_small_planes(work, split):
     """Return why single planes take less time, or None. Measured on random layers."""
     *leads, rows, cols = work.windows
     size, elements = ITEMSIZE[work.dtype], math.prod(w.size for w in work.windows)
@@ -162,7 +162,7 @@ def _against_small_planes(work, flat):
         low, high = cols.inner
         if cols.kernel == cols.stride > 2 and high - low < cols.out:  # (some hang over the sides)
             return None
-        if size < 8 and elements >= FEW_ELEMENTS and _takes_less_interleaved(work, flat):
+        if size < 8 and elements >= FEW_ELEMENTS and (split or _takes_less_interleaved(work)):
             return None
         return "windows are short"
     if size == 8:
@@ -172,16 +172,13 @@ def _against_small_planes(work, flat):
     return None
 
 
-def _takes_less_interleaved(work, flat):
+def _takes_less_interleaved(work):
     """Do interleaved planes take less time, under windows of one pass per axis?
 
-    They do if columns of every row are split by a stride, which takes long (0.55 of the time, 90
-    random planes, AVX-512 and AVX2), or of short rows, if many taps share rows that leave most of a
+    They do if rows are short and split by a stride, if many taps share rows that leave most of a
     vector empty, and if most of what flattened planes pool is no output.
     """
     *_, rows, cols = work.windows
-    if not flat and rows.stride == 1 and cols.stride > 2:
-        return True
     size, taps = ITEMSIZE[work.dtype], rows.kernel + cols.kernel
     short = SPLIT_ROW if size < 4 else SPLIT_ROW_OF_4
     if rows.stride > 1 and cols.stride > 1 and cols.size <= short:

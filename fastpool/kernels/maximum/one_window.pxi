@@ -1,7 +1,7 @@
 # Takes:   one window over all of a plane, with its index, whatever the axes and strides
 # Reads:   keys of some pixels at a time (keys.h)
-# Scratch: these keys (SLAB); of each channel the greatest key and its pixel, among up to MOST_PLACES
-#          pixels (BAND, BAND_PLACES) and among all so far (POOLED, POOLED_PLACES)
+# Scratch: these keys (SLAB); of each channel the greatest key and its pixel, among MOST_PLACES at
+#          most (BAND, BAND_PLACES) and among all so far (POOLED, POOLED_PLACES)
 # Wins:    AVX-512, an EPYC: float32 32x3x56x56 k56 358 -> 49 us, 1x5x17x21x12 k17x21x12 41 -> 4,
 #          channels last 1x37x37x88 k37 75 -> 24, int16 1x1979x1979x1 5970 -> 180
 

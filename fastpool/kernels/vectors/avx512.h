@@ -101,7 +101,9 @@ INLINE vec_t vec_shift_in_8(vec_t a, vec_t b) {
     return (vec_t)_mm512_alignr_epi64((__m512i)b, (__m512i)a, 1);
 }
 #define vec_shift(a, b, n)                                                                        \
-    ((n) < 64 ? (vec_t)_mm512_alignr_epi32((__m512i)(b), (__m512i)(a), (n) / 4 & 15) : (b))
+    ((n) == 0   ? (a)                                                                             \
+     : (n) < 64 ? (vec_t)_mm512_alignr_epi32((__m512i)(b), (__m512i)(a), (n) / 4 & 15)            \
+                : (b))
 
 /* ---- comparison and selection ---- */
 

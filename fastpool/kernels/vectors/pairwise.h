@@ -111,6 +111,19 @@ DEFINE_LOAD_WITHIN(f64, double)
 #define load_first_f32(p, n) load_within_f32(p, 0, n)
 #define load_first_f64(p, n) load_within_f64(p, 0, n)
 
+/* The same of at most half a vector: 64 bytes that are not aligned take two lines each. */
+#if VEC_BYTES == 64
+INLINE vec_f32 load_half_f32(const float *p, ptrdiff_t n) {
+    return (vec_f32)_mm512_zextps256_ps512(_mm256_maskz_loadu_ps((__mmask8)((1u << n) - 1), p));
+}
+INLINE vec_f64 load_half_f64(const double *p, ptrdiff_t n) {
+    return (vec_f64)_mm512_zextpd256_pd512(_mm256_maskz_loadu_pd((__mmask8)((1u << n) - 1), p));
+}
+#else
+#define load_half_f32 load_first_f32
+#define load_half_f64 load_first_f64
+#endif
+
 /* Store the first n lanes of a vector. */
 #if VEC_BYTES == 32
 INLINE void store_first_f32(float *p, vec_f32 v, ptrdiff_t n) {
@@ -178,7 +191,9 @@ DEFINE_UP_TO(f64, double)
                 p[t] = (const T *)a->taps[t] + r * (t < count - 1 ? a->step : a->last_step);      \
             if (last < 0) {                                                                       \
                 vec_##name sum = zero;                                                            \
-                if (stride == 1)                                                                  \
+                if (stride == 1 && !division && VEC_BYTES == 64 && 2 * n <= lanes)                \
+                    sum = TREE(count, HALF_##name);                                               \
+                else if (stride == 1)                                                             \
                     sum = TREE(count, FIRST_##name);                                              \
                 else                                                                              \
                     for (ptrdiff_t i = 0; i < n; i++) sum[i] = TREE(count, ONE_ELEMENT);          \
@@ -326,6 +341,8 @@ static void leave_nans_out(double *sums, double *by, double *reciprocals, const 
 #define ONE_ELEMENT(t) p[t][i * stride]
 #define FIRST_f32(t) load_first_f32(p[t], n)
 #define FIRST_f64(t) load_first_f64(p[t], n)
+#define HALF_f32(t) load_half_f32(p[t], n)
+#define HALF_f64(t) load_half_f64(p[t], n)
 #define ONE_VECTOR_f32(t) (vec_f32)vec_load(p[t] + i)
 #define ONE_VECTOR_f64(t) (vec_f64)vec_load(p[t] + i)
 #define EVEN_OF(t) vec_concat_even(vec_load(p[t] + 2 * i), vec_load(p[t] + 2 * i + lanes), p[t])

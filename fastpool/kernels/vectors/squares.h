@@ -1,8 +1,8 @@
 /* Rows of square windows, whose sums down the columns stay in registers.
  *
  * `pixels` takes windows of 2x2 and 3x3, and of one row of 2 or 3, whose channels are neighbours: n
- * elements of at least a vector. `slide_sums` takes rows of single columns: runs, step and to_row are
- * its own. Means are divided, but not sums in double of floats. */
+ * elements of at least a vector. `slide_sums` takes rows of single columns: only it has runs, step
+ * and to_row. Means are divided, but not sums in double of floats. */
 #ifndef FASTPOOL_SQUARES_H
 #define FASTPOOL_SQUARES_H
 
@@ -71,9 +71,9 @@ DEFINE_PIXELS(f32, vec_f32, float, float, ONE_VECTOR_f32, DIVIDED_f32)
 DEFINE_PIXELS(f64, vec_f64, double, double, ONE_VECTOR_f64, DIVIDED_f64)
 DEFINE_PIXELS(f64_of_f32, vec_f64, double, float, WIDE_F32, sum)
 
-/* Means of rows of square windows of single columns, at a stride of 1 or 2. The sums down the columns
- * of a vector of outputs, and of the next one, are made once, and shifted. At a stride of 2 they are
- * two vectors each, of every other column. */
+/* Means of rows of square windows of single columns, at a stride of 1 or 2. The sums down the
+ * columns of a vector of outputs, and of the next one, are made once, and shifted. At a stride of 2
+ * they are two vectors each, of every other column. */
 #define DEFINE_SLIDE(name, T)                                                                     \
     INLINE vec_##name slide_column_##name(const T *const *p, const int k, ptrdiff_t i,            \
                                           ptrdiff_t n) {                                          \
