@@ -36,12 +36,11 @@ LONGER_ROW = 256
 # The same of at most FEW_TAPS, at a stride of 2 or of two columns (uint8 64x56x56 2x2 33 -> 22 us,
 # bfloat16 39 -> 28, AVX-512). Elements of a byte count twice.
 SHORT_ROW_OF_FEW, FEW_TAPS = 48, 9
-# The same of windows that kernels/sum/squares.pxi takes at a stride of 1: 2x2, and larger squares
-# (256x14x14 float32, 2x2 36 -> 19 us; 64x20x20, 3x3 28 -> 19, 64x12x12 9 -> 17; AVX2); and at a
-# stride of 2 (64x28x28, 2x2 12 -> 6, 3x3 14 -> 10).
-SHORT_ROW_OF_PAIRS = 44
-SHORT_ROW_OF_SQUARES = 64
-SHORT_ROW_OF_HALVES = 32
+# The same of square windows whose sums slide along rows (kernels/sum/squares.pxi), by strides: 64
+# planes of 14x14, float32, 3x3 7.6 -> 5.1 us, 2x2 at a stride of 2 of 28x28 12 -> 6 (AVX-512).
+SHORT_ROW_OF_SQUARES = 32
+SLIDING = {1: (2, 3, 5, 7), 2: (2, 3)}
+MOST_SHIFT = 32  # bytes of a vector, AVX2: 7x7 of float64 shifts by more
 # Bytes of results of interleaved planes.
 MOST_RESULTS = 1 << 20
 # Of planes that are interleaved: bytes of a group under a tile that stay in the second-level cache,
@@ -135,12 +134,11 @@ def interleaves(windows, nbytes, plan):
     # (Volumes of 2x2x2 over 32x224x7x6x7 float64 11.4 -> 3.2 ms: no square has leading axes.)
     flat = all(lead.kernel == 1 for lead in leads)
     if flat and plan.numerics == "pairwise" and plan.dtype in ("float32", "float64"):
-        if rows.kernel == cols.kernel and cols.dilation == 1:
-            if cols.stride == 1:
-                most = SHORT_ROW_OF_PAIRS if cols.kernel == 2 else SHORT_ROW_OF_SQUARES
-                return cols.out * nbytes <= most
-            if cols.stride == 2 and cols.kernel <= 3:
-                return cols.out * nbytes <= SHORT_ROW_OF_HALVES
+        shift = (cols.kernel - 1) // cols.stride * ITEMSIZE[plan.dtype]
+        slides = cols.dilation == 1 and shift <= MOST_SHIFT and plan.nan != "ignore"
+        slides &= not (rows.places or cols.places)
+        if slides and rows.kernel == cols.kernel in SLIDING.get(cols.stride, ()):
+            return cols.out * nbytes <= SHORT_ROW_OF_SQUARES
     if cols.stride > 2:
         return cols.out * nbytes <= LONGER_ROW
     fast = plan.numerics == "pairwise" or not is_float(plan.dtype)

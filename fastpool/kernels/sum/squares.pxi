@@ -3,7 +3,7 @@
 #
 # Takes:   2x2 and 3x3 of pixels that windows do not share, 3x3 at a stride of 2 if they are small;
 #          2 and 3 pixels of one row, of two vectors at least; single columns at a stride of 1, 2x2
-#          and 3x3 at a stride of 2, with outputs of half a vector at least
+#          and 3x3 at a stride of 2
 # Reads:   elements in place
 # Wins:    against bands, one thread, AVX2: 2x2 s2 last 56x56x64 64 -> 33 us, 3x3 s1 first
 #          64x56x56 102 -> 77, 7x7 205 -> 143; but 3x3 s1 last 80x80x256 904 -> 1422. AVX-512: 3 s3
@@ -90,13 +90,10 @@ cdef bint pool_squares(const View *y, PairTile *t, const char *src, const Block 
     cdef const Average *average = b.average
     cdef const Problem *p = &average.frame.problem
     cdef const Window *rows = &p.rows
-    cdef const Window *cols = &p.cols
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t r = 0, last, plane, k, shift
     cdef PairDivisors d
     cdef squares_t a, of_plane
-    if cols.stride == 2 and 2 * tile.cols * <Py_ssize_t>sizeof(acc_t) < VEC_BYTES:
-        return False
     fp_clear()
     while r < tile.rows:
         last = r + 1                        # rows that are alike take one call
