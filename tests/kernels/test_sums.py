@@ -517,6 +517,27 @@ def test_what_is_interleaved():
     assert not is_interleaved(plan((1, 4, 14, 14), "float32", 3, pads=1))
     assert not is_interleaved(plan((1, 14, 14, 64), "float32", 3, pads=1, layout="NHWC"))
     assert not is_interleaved(whole((1, 64, 7, 7), "float32"))
+    assert is_interleaved(plan((1, 64, 48, 48), "float32", 2, strides=2))
+    assert not is_interleaved(plan((1, 64, 50, 50), "float32", 2, strides=2))
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel", "stride", "most"),
+    [
+        # Squares whose sums are shifted, at a stride of 1 and of 2.
+        *(("float32", 2, 1, 11), ("float32", 3, 1, 16), ("float64", 3, 1, 8)),
+        *(("float32", 2, 2, 8), ("float32", 3, 2, 8), ("float64", 2, 2, 4)),
+        # Few taps, then more, then a stride of 3.
+        *(("uint8", 2, 2, 24), ("float16", 2, 2, 24), ("float16", 2, 1, 24), ("uint8", 2, 1, 96)),
+        *(("float32", 4, 2, 24), ("uint8", 4, 2, 96), ("float32", 3, 3, 64)),
+    ],
+)
+def test_the_longest_rows_that_are_interleaved(name, kernel, stride, most):
+    """In outputs. The numerics are those by default."""
+    for outputs in (most, most + 1):
+        size = (outputs - 1) * stride + kernel
+        plan = fastpool.plan_avg_pool((1, 64, size, size), name, kernel, strides=stride)
+        assert is_interleaved(plan) is (outputs == most)
 
 
 @pytest.mark.parametrize(
