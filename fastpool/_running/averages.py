@@ -33,15 +33,16 @@ FEWEST_CHANNELS = 8
 # others (rows of 20 columns 24 -> 14 us, of 40 columns 48 -> 52: 64 planes, 3x3, AVX-512).
 SHORT_ROW = 96
 LONGER_ROW = 256
-# The same of at most FEW_TAPS, at a stride of 2 or of two columns (uint8 64x56x56 2x2 33 -> 22 us,
-# bfloat16 39 -> 28, AVX-512). Elements of a byte count twice.
+# Bytes of such a row of windows of at most FEW_TAPS, at a stride of 2 or of two columns (not
+# interleaved, uint8 64x56x56 2x2 33 -> 22 us, bfloat16 39 -> 28, AVX-512). A byte counts twice.
 SHORT_ROW_OF_FEW, FEW_TAPS = 48, 9
-# The same of windows that kernels/sum/squares.pxi takes at a stride of 1: 2x2, and larger squares
-# (256x14x14 float32, 2x2 36 -> 19 us; 64x20x20, 3x3 28 -> 19, 64x12x12 9 -> 17; AVX2); and at a
-# stride of 2 (64x28x28, 2x2 12 -> 6, 3x3 14 -> 10).
+# Bytes of such a row of windows that kernels/sum/squares.pxi takes at a stride of 1: 2x2, and
+# larger squares (not interleaved, 256x14x14 float32, 2x2 36 -> 19 us; 64x20x20, 3x3 28 -> 19,
+# 64x12x12 9 -> 17; AVX2); and of 2x2 and 3x3 at a stride of 2 (64x28x28, 2x2 12 -> 6, 3x3 14 ->
+# 10).
 SHORT_ROW_OF_PAIRS = 44
 SHORT_ROW_OF_SQUARES = 64
-SHORT_ROW_OF_HALVES = 32
+SHORT_ROW_AT_STRIDE_2 = 32
 # Bytes of results of interleaved planes.
 MOST_RESULTS = 1 << 20
 # Of planes that are interleaved: bytes of a group under a tile that stay in the second-level cache,
@@ -133,21 +134,24 @@ def interleaves(windows, nbytes, plan):
     if rows.out == cols.out == 1 and not (plan.numerics == "sequential" and is_float(plan.dtype)):
         return False  # (sums of columns are, which are fewer)
     # (Volumes of 2x2x2 over 32x224x7x6x7 float64 11.4 -> 3.2 ms: no square has leading axes.)
-    flat = all(lead.kernel == 1 for lead in leads)
-    if flat and plan.numerics == "pairwise" and plan.dtype in ("float32", "float64"):
-        if rows.kernel == cols.kernel and cols.dilation == 1:
-            if cols.stride == 1:
-                most = SHORT_ROW_OF_PAIRS if cols.kernel == 2 else SHORT_ROW_OF_SQUARES
-                return cols.out * nbytes <= most
-            if cols.stride == 2 and cols.kernel <= 3:
-                return cols.out * nbytes <= SHORT_ROW_OF_HALVES
-    if cols.stride > 2:
-        return cols.out * nbytes <= LONGER_ROW
+    square = rows.kernel == cols.kernel and all(lead.kernel == 1 for lead in leads)
+    square &= plan.numerics == "pairwise" and plan.dtype in ("float32", "float64")
     fast = plan.numerics == "pairwise" or not is_float(plan.dtype)
-    few = fast and math.prod(map(most_taps, windows)) <= FEW_TAPS
-    if few and (cols.stride == 2 or (cols.kernel == 2 and nbytes >= 2)):
-        return cols.out * max(2, nbytes) <= SHORT_ROW_OF_FEW
-    return cols.out * nbytes <= SHORT_ROW
+    if square and cols.stride == cols.dilation == 1:
+        most = SHORT_ROW_OF_PAIRS if cols.kernel == 2 else SHORT_ROW_OF_SQUARES
+    elif square and cols.stride == 2 and cols.kernel <= 3 and cols.dilation == 1:
+        most = SHORT_ROW_AT_STRIDE_2
+    elif cols.stride > 2:
+        most = LONGER_ROW
+    elif (
+        fast
+        and (cols.stride == 2 or (cols.kernel == 2 and nbytes >= 2))
+        and math.prod(map(most_taps, windows)) <= FEW_TAPS
+    ):
+        most, nbytes = SHORT_ROW_OF_FEW, max(2, nbytes)
+    else:
+        most = SHORT_ROW
+    return cols.out * nbytes <= most
 
 
 def _arranged(plan, in_order, channels_last, moves, border):
@@ -227,7 +231,6 @@ def make_sum_work(plan, moves=True, border=None):
     else:
         doubles = "float64" in (plan.dtype, plan.result_dtype) if pairwise else not small_floats
         sizes = pass_sizes(plan, windows, under, span, channels_last, moves, 8 if doubles else 4)
-    block = sizes.block_rows * width
     return SumWork(
         input_shape=plan.input_shape,
         output_shape=plan.output_shape,
@@ -251,27 +254,15 @@ def make_sum_work(plan, moves=True, border=None):
         interleaves=interleaved_rows > 0,
         interleaved=interleaved,
         tile=tile,
-        block=block,
-        block_rows=sizes.block_rows,
+        block=sizes.block_rows * width,
         divisors=divisors(plan, counts, cols.out),
         small_floats=small_floats,
-        pitch=sizes.pitch,
-        walks=sizes.walks,
-        parts=sizes.parts,
-        lines=sizes.lines,
-        line=sizes.line,
-        tall=sizes.tall,
-        byte_rows=sizes.byte_rows,
-        shorts=sizes.shorts,
-        long_rows=sizes.long_rows,
-        whole=sizes.one_window,
-        signals=sizes.signals,
         wide_counts=max(taps, abs(most_divisor(plan))) > 2**24,
-        band=sizes.span * channels + 64,
         digit_bits=51 - math.ceil(math.log2(max(2, taps))),
         terms=float(taps),
         nbytes=work_bytes(plan),
         effort=max(work_bytes(plan), math.prod(plan.output_shape) * taps if sequential else 0),
+        **sizes._asdict(),
     )
 
 

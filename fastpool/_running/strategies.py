@@ -291,10 +291,8 @@ def taps(work, build):
     slabs = math.prod(w.kernel for w in leads)
     if slabs > MAX_TAPS:
         return f"{slabs} slabs are over {MAX_TAPS}"
-    strides = (*work.index_strides[2:],)
-    furthest = sum(
-        (w.kernel - 1) * w.dilation * s for w, s in zip(work.windows, strides, strict=True)
-    )
+    pairs_along = zip(work.windows, work.index_strides[2:], strict=True)
+    furthest = sum((w.extent - 1) * stride for w, stride in pairs_along)
     if furthest >> (8 * work.key_bytes - 1):
         return f"a key of {work.key_bytes} bytes does not hold the place {furthest}"
     if cols.stride == 4:

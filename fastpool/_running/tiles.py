@@ -146,10 +146,7 @@ def key_bytes(windows, tile, itemsize, strides, direct):
     for lead in reversed(leads):
         places += min(lead.extent, lead.size) * plane
         plane *= lead.size
-    for nbytes in (2, 4):
-        if nbytes >= itemsize and places < 1 << (8 * nbytes):
-            return nbytes
-    return 8
+    return next((n for n in (2, 4) if n >= itemsize and places < 1 << (8 * n)), 8)
 
 
 def against_row(cols, pixel_bytes):
