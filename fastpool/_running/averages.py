@@ -136,18 +136,15 @@ def interleaves(windows, nbytes, plan):
     # (Volumes of 2x2x2 over 32x224x7x6x7 float64 11.4 -> 3.2 ms: no square has leading axes.)
     square = rows.kernel == cols.kernel and all(lead.kernel == 1 for lead in leads)
     square &= plan.numerics == "pairwise" and plan.dtype in ("float32", "float64")
-    fast = plan.numerics == "pairwise" or not is_float(plan.dtype)
+    few = math.prod(map(most_taps, windows)) <= FEW_TAPS
+    few &= plan.numerics == "pairwise" or not is_float(plan.dtype)
     if square and cols.stride == cols.dilation == 1:
         most = SHORT_ROW_OF_PAIRS if cols.kernel == 2 else SHORT_ROW_OF_SQUARES
     elif square and cols.stride == 2 and cols.kernel <= 3 and cols.dilation == 1:
         most = SHORT_ROW_AT_STRIDE_2
     elif cols.stride > 2:
         most = LONGER_ROW
-    elif (
-        fast
-        and (cols.stride == 2 or (cols.kernel == 2 and nbytes >= 2))
-        and math.prod(map(most_taps, windows)) <= FEW_TAPS
-    ):
+    elif few and (cols.stride == 2 or (cols.kernel == 2 and nbytes >= 2)):
         most, nbytes = SHORT_ROW_OF_FEW, max(2, nbytes)
     else:
         most = SHORT_ROW
@@ -290,7 +287,8 @@ def _interleaved_rows(plan, windows):
     planes, itemsize = plan.batch * plan.channels, ITEMSIZE[plan.dtype]
     if planes < INTERLEAVED // 2 or 0 in plan.output_shape:  # (most of a group would be zeros)
         return 0
-    nbytes = itemsize * _groups(plan) * INTERLEAVED / planes  # zeros of the last group included
+    groups = -(-planes // INTERLEAVED)
+    nbytes = itemsize * groups * INTERLEAVED / planes  # zeros of the last group included
     if not interleaves(windows, nbytes, plan):
         return 0
     if _span(cols, cols.out) > max(ROW_ELEMENTS, 4 * cols.size):  # (nearly all of it is padding)
@@ -305,15 +303,10 @@ def _interleaved_rows(plan, windows):
     return _part(rows.out, most)
 
 
-def _groups(plan):
-    """Return how many groups of planes there are to interleave; the last may lack some."""
-    return -(-plan.batch * plan.channels // INTERLEAVED)
-
-
 def _interleaved_tile(plan, windows, tile_rows):
     """Return the output rows, output columns, channels and planes of a tile."""
     *leads, rows, cols = windows
-    groups = _groups(plan)
+    groups = -(-plan.batch * plan.channels // INTERLEAVED)  # (the last one may lack planes)
     pieces = groups * math.prod(w.out for w in leads) * -(-rows.out // tile_rows)
     return tile_rows, cols.out, 1, INTERLEAVED * _of_a_task(plan, groups, pieces, _some_tasks(plan))
 
