@@ -82,12 +82,10 @@ DEFINE_PIXELS(f64_of_f32, vec_f64, double, float, WIDE_F32, sum)
         if (i >= n || i + lanes <= 0) return (vec_##name){0};                                     \
         return TREE(k, WITHIN_##name);                                                            \
     }                                                                                             \
-    /* Set sums down columns from i on: a vector, or at a stride of 2 one of every other column,  \
-     * and one of those between them. */                                                          \
     INLINE void slide_columns_##name(vec_##name *v, const T *const *p, const int k,               \
-                                     const int stride, const int inside, ptrdiff_t i,             \
-                                     ptrdiff_t n) {                                               \
+                                     const int stride, ptrdiff_t i, ptrdiff_t n) {                \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
+        const int inside = k <= stride && i >= 0 && i + stride * lanes <= n;                      \
         v[0] = inside ? TREE(k, ONE_VECTOR_##name) : slide_column_##name(p, k, i, n);             \
         if (stride == 2) {                                                                        \
             i += lanes;                                                                           \
@@ -98,43 +96,37 @@ DEFINE_PIXELS(f64_of_f32, vec_f64, double, float, WIDE_F32, sum)
         }                                                                                         \
     }                                                                                             \
     INLINE void slide_by_##name(const squares_t *a, const int k, const int stride) {              \
-        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), each = a->vary ? -1 : 0;        \
         const ptrdiff_t n = a->outputs, first = a->first, size = a->size;                         \
-        /* If windows share columns, those of the next vector are made, too. If they do not, and  \
-         * no vector is at an edge, none is looked at (2x2 at a stride of 2 13.7 -> 12.8 us). */  \
-        const ptrdiff_t ahead = k > stride ? lanes : 0;                                           \
-        const int inside = !ahead && first >= 0 && n >= lanes && first + n * stride <= size;      \
         const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
-        const vec_##name zero = {0}, all_by = zero + by[0];                                       \
-        const vec_##name all_high = zero + high[0], all_low = zero + low[0];                      \
-        const int vary = a->vary;                                                                 \
+        const vec_##name zero = {0};                                                              \
         const T *p[MOST_LEAF];                                                                    \
         T *to = (T *)a->to;                                                                       \
-        (void)all_by, (void)all_high, (void)all_low;                                              \
+        SPREAD(name, T)                                                                           \
         for (int t = 0; t < k; t++) p[t] = (const T *)a->taps[t];                                 \
         for (ptrdiff_t r = 0; r < a->runs; r++) {                                                 \
             /* (The next row writes over what a vector stores after this one.) */                 \
-            const int spills = ahead && r + 1 < a->runs && a->to_row == n && n >= lanes;          \
+            const int spills =                                                                    \
+                k > stride && r + 1 < a->runs && a->to_row == n && n >= lanes;                    \
             vec_##name v[2] = {zero, zero}, next[2] = {zero, zero};                               \
-            if (ahead) slide_columns_##name(v, p, k, stride, inside, first, size);                \
+            slide_columns_##name(v, p, k, stride, first, size);                                   \
             for (ptrdiff_t i = 0;;) {                                                             \
-                slide_columns_##name(ahead ? next : v, p, k, stride, inside,                      \
-                                     first + (i + ahead) * stride, size);                         \
+                if (k > stride)                                                                   \
+                    slide_columns_##name(next, p, k, stride, first + (i + lanes) * stride, size); \
                 const vec_##name sum = TREE(k, SHIFTED_##name);                                   \
-                const vec_##name result = QUOTIENT(name, sum, DIVISOR(name, by),                  \
-                                                   DIVISOR(name, high), DIVISOR(name, low));      \
+                const vec_##name result = QUOTIENT(name, sum, COLUMNS_OF(name, by),               \
+                                                   COLUMNS_OF(name, high), COLUMNS_OF(name, low));\
                 if (i + lanes <= n || spills)                                                     \
                     vec_store(to + i, (vec_t)result);                                             \
                 else                                                                              \
                     store_first_##name(to + i, result, n - i);                                    \
                 i += lanes;                                                                       \
                 if (i >= n) break;                                                                \
-                v[0] = next[0], v[1] = next[1];                                                   \
-                if (i + lanes > n && !spills) {                                                   \
-                    i = n - lanes;                                                                \
-                    if (ahead)                                                                    \
-                        slide_columns_##name(v, p, k, stride, inside, first + i * stride, size);  \
-                }                                                                                 \
+                const int overlaps = i + lanes > n && !spills;                                    \
+                if (overlaps) i = n - lanes;                                                      \
+                v[0] = next[0], v[1] = next[stride - 1];                                          \
+                if (overlaps || k <= stride)                                                      \
+                    slide_columns_##name(v, p, k, stride, first + i * stride, size);              \
             }                                                                                     \
             to += a->to_row;                                                                      \
             for (int t = 0; t < k; t++) p[t] += a->step;                                          \
@@ -154,7 +146,6 @@ DEFINE_PIXELS(f64_of_f32, vec_f64, double, float, WIDE_F32, sum)
         }                                                                                         \
         return 1;                                                                                 \
     }
-#define DIVISOR(name, p) (vary ? (vec_##name)vec_load(p + i) : all_##p)
 #define WITHIN_f32(t) load_within_f32(p[t], i, n)
 #define WITHIN_f64(t) load_within_f64(p[t], i, n)
 /* (Both numbers of bytes are constants, as some compilers ask.) */
