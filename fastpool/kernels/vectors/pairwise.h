@@ -77,37 +77,47 @@ INLINE uint32_t lanes_within(ptrdiff_t i, ptrdiff_t n, int lanes) {
     const ptrdiff_t lo = i < 0 ? -i : 0, hi = n - i < lanes ? n - i : lanes;
     return lo < hi ? ((1u << hi) - 1) & ~((1u << lo) - 1) : 0;
 }
-INLINE vec_f32 load_within_f32(const float *p, ptrdiff_t i, ptrdiff_t n) {
-    return (vec_f32)_mm512_maskz_loadu_ps((__mmask16)lanes_within(i, n, 16), p + i);
-}
-INLINE vec_f64 load_within_f64(const double *p, ptrdiff_t i, ptrdiff_t n) {
-    return (vec_f64)_mm512_maskz_loadu_pd((__mmask8)lanes_within(i, n, 8), p + i);
-}
+typedef __mmask16 lanes_f32;
+typedef __mmask8 lanes_f64;
+#define lanes_within_f32(i, n) (lanes_f32)lanes_within(i, n, 16)
+#define lanes_within_f64(i, n) (lanes_f64)lanes_within(i, n, 8)
+#define load_lanes_f32(p, lanes) (vec_f32)_mm512_maskz_loadu_ps(lanes, p)
+#define load_lanes_f64(p, lanes) (vec_f64)_mm512_maskz_loadu_pd(lanes, p)
 #elif VEC_BYTES == 32
-INLINE vec_f32 load_within_f32(const float *p, ptrdiff_t i, ptrdiff_t n) {
+typedef __m256i lanes_f32, lanes_f64;
+INLINE lanes_f32 lanes_within_f32(ptrdiff_t i, ptrdiff_t n) {
     const __m256i at = _mm256_add_epi32(_mm256_set1_epi32((int)i),
                                         _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-    const __m256i below = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), at);
-    return (vec_f32)_mm256_maskload_ps(p + i, _mm256_andnot_si256(at, below));
+    return _mm256_andnot_si256(at, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), at));
 }
-INLINE vec_f64 load_within_f64(const double *p, ptrdiff_t i, ptrdiff_t n) {
+INLINE lanes_f64 lanes_within_f64(ptrdiff_t i, ptrdiff_t n) {
     const __m256i at = _mm256_add_epi64(_mm256_set1_epi64x(i), _mm256_setr_epi64x(0, 1, 2, 3));
-    const __m256i below = _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), at);
-    return (vec_f64)_mm256_maskload_pd(p + i, _mm256_andnot_si256(at, below));
+    return _mm256_andnot_si256(at, _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), at));
 }
+/* (Of a mask the highest bit of a lane counts.) */
+#define load_lanes_f32(p, lanes) (vec_f32)_mm256_maskload_ps(p, lanes)
+#define load_lanes_f64(p, lanes) (vec_f64)_mm256_maskload_pd(p, lanes)
 #else
-#define DEFINE_LOAD_WITHIN(name, T)                                                               \
-    INLINE vec_##name load_within_##name(const T *p, ptrdiff_t i, ptrdiff_t n) {                  \
+typedef struct {
+    ptrdiff_t lo, hi;
+} lanes_f32, lanes_f64;
+#define DEFINE_LOAD_LANES(name, T)                                                                \
+    INLINE lanes_##name lanes_within_##name(ptrdiff_t i, ptrdiff_t n) {                           \
+        return (lanes_##name){-i, n - i};                                                         \
+    }                                                                                             \
+    INLINE vec_##name load_lanes_##name(const T *p, lanes_##name within) {                        \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
         vec_##name v = {0};                                                                       \
-        if (i >= 0 && i + lanes <= n) return (vec_##name)vec_load(p + i);                         \
+        if (within.lo <= 0 && within.hi >= lanes) return (vec_##name)vec_load(p);                 \
         for (ptrdiff_t j = 0; j < lanes; j++)                                                     \
-            if (i + j >= 0 && i + j < n) v[j] = p[i + j];                                         \
+            if (j >= within.lo && j < within.hi) v[j] = p[j];                                     \
         return v;                                                                                 \
     }
-DEFINE_LOAD_WITHIN(f32, float)
-DEFINE_LOAD_WITHIN(f64, double)
+DEFINE_LOAD_LANES(f32, float)
+DEFINE_LOAD_LANES(f64, double)
 #endif
+#define load_within_f32(p, i, n) load_lanes_f32((p) + (i), lanes_within_f32(i, n))
+#define load_within_f64(p, i, n) load_lanes_f64((p) + (i), lanes_within_f64(i, n))
 #define load_first_f32(p, n) load_within_f32(p, 0, n)
 #define load_first_f64(p, n) load_within_f64(p, 0, n)
 

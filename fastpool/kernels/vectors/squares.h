@@ -73,81 +73,120 @@ DEFINE_PIXELS(f64_of_f32, vec_f64, double, float, WIDE_F32, sum)
 
 /* Means of rows of square windows of single columns, at a stride of 1 or 2. The sums down the
  * columns of a vector of outputs, and of the next one, are made once, and shifted. At a stride of 2
- * they are two vectors each, of every other column. */
+ * they are two vectors each, of every other column. Up to `most` rows of outputs share loads.
+ * Elements may be missing under the first vector and from the last one on. */
 #define DEFINE_SLIDE(name, T)                                                                     \
-    INLINE vec_##name slide_column_##name(const T *const *p, const int k, ptrdiff_t i,            \
-                                          ptrdiff_t n) {                                          \
-        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
-        if (i >= 0 && i + lanes <= n) return TREE(k, ONE_VECTOR_##name);                          \
-        if (i >= n || i + lanes <= 0) return (vec_##name){0};                                     \
-        return TREE(k, WITHIN_##name);                                                            \
-    }                                                                                             \
-    INLINE void slide_columns_##name(vec_##name *v, const T *const *p, const int k,               \
-                                     const int stride, ptrdiff_t i, ptrdiff_t n) {                \
-        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
-        const int inside = k <= stride && i >= 0 && i + stride * lanes <= n;                      \
-        v[0] = inside ? TREE(k, ONE_VECTOR_##name) : slide_column_##name(p, k, i, n);             \
+    /* Set the sums of the columns from i on: some lanes, or all if `some` is NULL. */            \
+    INLINE void slide_columns_##name(vec_##name (*v)[2], const T *const *p, const int k,          \
+                                     const int stride, const int rows, ptrdiff_t i,               \
+                                     const lanes_##name *some) {                                  \
+        for (int s = 0; s < stride; s++, i += VEC_BYTES / (ptrdiff_t)sizeof(T)) {                 \
+            vec_##name x[MOST_LEAF + 1];                                                          \
+            for (int t = 0; t < k + rows - 1; t++)                                                \
+                x[t] = some ? load_lanes_##name(p[t] + i, some[s]) : VEC_##name(p[t] + i);        \
+            v[0][s] = TREE(k, LOADED);                                                            \
+            if (rows == 2) v[1][s] = TREE(k, LOADED_BELOW);                                       \
+        }                                                                                         \
         if (stride == 2) {                                                                        \
-            i += lanes;                                                                           \
-            v[1] = inside ? TREE(k, ONE_VECTOR_##name) : slide_column_##name(p, k, i, n);         \
-            const vec_t a = (vec_t)v[0], b = (vec_t)v[1];                                         \
-            v[0] = (vec_##name)vec_concat_even(a, b, p[0]);                                       \
-            v[1] = (vec_##name)vec_concat_odd(a, b, p[0]);                                        \
+            const vec_t a = (vec_t)v[0][0], b = (vec_t)v[0][1];                                   \
+            v[0][0] = (vec_##name)vec_concat_even(a, b, p[0]);                                    \
+            v[0][1] = (vec_##name)vec_concat_odd(a, b, p[0]);                                     \
         }                                                                                         \
     }                                                                                             \
-    INLINE void slide_by_##name(const squares_t *a, const int k, const int stride) {              \
-        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), each = a->vary ? -1 : 0;        \
-        const ptrdiff_t n = a->outputs, first = a->first, size = a->size;                         \
+    INLINE vec_##name slide_mean_##name(const vec_##name *v, const vec_##name *next, const int k, \
+                                        const int stride, const T *by, const T *high,             \
+                                        const T *low) {                                           \
+        const vec_##name sum = TREE(k, SHIFTED_##name);                                           \
+        (void)by, (void)high, (void)low;                                                          \
+        return QUOTIENT(name, sum, VEC_##name(by), VEC_##name(high), VEC_##name(low));            \
+    }                                                                                             \
+    INLINE void slide_by_##name(const squares_t *a, const int k, const int stride,                \
+                                const int most) {                                                 \
+        enum { LANES = VEC_BYTES / sizeof(T) };                                                   \
+        const ptrdiff_t each = a->vary ? -1 : 0, n = a->outputs, first = a->first;                \
+        const ptrdiff_t last = (n - 1) / LANES * LANES, rest = n - last;                          \
         const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
         const vec_##name zero = {0};                                                              \
-        const T *p[MOST_LEAF];                                                                    \
+        const int shares = most == 2 && (const T *)a->taps[1] == (const T *)a->taps[0] + a->step; \
+        const int beyond = k > stride && first + (last + LANES) * stride < a->size;               \
+        const T *p[MOST_LEAF + 1];                                                                \
         T *to = (T *)a->to;                                                                       \
+        lanes_##name begin[2], end[2], after[2];                                                  \
         SPREAD(name, T)                                                                           \
+        for (int s = 0; s < stride; s++) {                                                        \
+            const ptrdiff_t i = first + s * LANES;                                                \
+            begin[s] = lanes_within_##name(i, a->size);                                           \
+            end[s] = lanes_within_##name(i + last * stride, a->size);                             \
+            after[s] = lanes_within_##name(i + (last + LANES) * stride, a->size);                 \
+        }                                                                                         \
         for (int t = 0; t < k; t++) p[t] = (const T *)a->taps[t];                                 \
-        for (ptrdiff_t r = 0; r < a->runs; r++) {                                                 \
+        for (ptrdiff_t r = 0, some; r < a->runs; r += some) {                                     \
+            some = shares && r + 1 < a->runs ? 2 : 1;                                             \
             /* (The next row writes over what a vector stores after this one.) */                 \
-            const int spills =                                                                    \
-                k > stride && r + 1 < a->runs && a->to_row == n && n >= lanes;                    \
-            vec_##name v[2] = {zero, zero}, next[2] = {zero, zero};                               \
-            slide_columns_##name(v, p, k, stride, first, size);                                   \
-            for (ptrdiff_t i = 0;;) {                                                             \
-                if (k > stride)                                                                   \
-                    slide_columns_##name(next, p, k, stride, first + (i + lanes) * stride, size); \
-                const vec_##name sum = TREE(k, SHIFTED_##name);                                   \
-                const vec_##name result = QUOTIENT(name, sum, COLUMNS_OF(name, by),               \
-                                                   COLUMNS_OF(name, high), COLUMNS_OF(name, low));\
-                if (i + lanes <= n || spills)                                                     \
-                    vec_store(to + i, (vec_t)result);                                             \
+            const int room = rest == LANES, fits = room || (a->to_row == n && n >= LANES);        \
+            const int spills = room || (fits && r + some < a->runs);                              \
+            vec_##name v[2][2] = {{zero, zero}, {zero, zero}}, next[2][2], held = zero;           \
+            p[k] = some == 2 ? p[k - 1] + a->step : (const T *)a->zeros;                          \
+            slide_columns_##name(v, p, k, stride, most, first, begin);                            \
+            for (ptrdiff_t i = 0, j; i < last; i = j) {                                           \
+                j = i + LANES;                                                                    \
+                if (j < last)                                                                     \
+                    slide_columns_##name(next, p, k, stride, most, first + j * stride, NULL);     \
                 else                                                                              \
-                    store_first_##name(to + i, result, n - i);                                    \
-                i += lanes;                                                                       \
-                if (i >= n) break;                                                                \
-                const int overlaps = i + lanes > n && !spills;                                    \
-                if (overlaps) i = n - lanes;                                                      \
-                v[0] = next[0], v[1] = next[stride - 1];                                          \
-                if (overlaps || k <= stride)                                                      \
-                    slide_columns_##name(v, p, k, stride, first + i * stride, size);              \
+                    slide_columns_##name(next, p, k, stride, most, first + j * stride, end);      \
+                for (int y = 0; y < most && y < some; y++) {                                      \
+                    const vec_##name mean = slide_mean_##name(                                    \
+                        v[y], next[y], k, stride, by + (i & each), high + (i & each),             \
+                        low + (i & each));                                                        \
+                    if (y == 1 && i == 0) held = mean;                                            \
+                    vec_store(to + y * a->to_row + i, (vec_t)mean);                               \
+                    v[y][0] = next[y][0], v[y][1] = next[y][1];                                   \
+                }                                                                                 \
             }                                                                                     \
-            to += a->to_row;                                                                      \
-            for (int t = 0; t < k; t++) p[t] += a->step;                                          \
+            for (int y = 0; y < 2; y++) next[y][0] = next[y][1] = zero;                           \
+            if (beyond)                                                                           \
+                slide_columns_##name(next, p, k, stride, most, first + (last + LANES) * stride,   \
+                                     after);                                                      \
+            for (int y = 0; y < most && y < some; y++) {                                          \
+                const vec_##name mean = slide_mean_##name(                                        \
+                    v[y], next[y], k, stride, by + (last & each), high + (last & each),           \
+                    low + (last & each));                                                         \
+                if (y + 1 < some ? fits : spills)                                                 \
+                    vec_store(to + last, (vec_t)mean);                                            \
+                else                                                                              \
+                    store_first_##name(to + last, mean, rest);                                    \
+                to += a->to_row;                                                                  \
+                if (y == 0 && some == 2 && last > 0) vec_store(to, (vec_t)held);                  \
+            }                                                                                     \
+            for (int t = 0; t < k; t++) p[t] += some * a->step;                                   \
         }                                                                                         \
     }                                                                                             \
     /* Return 0 if there is no loop for these windows. */                                         \
     static NOINLINE int slide_sums_##name(const squares_t *a) {                                   \
-        if ((a->rows - 1) / a->stride * (ptrdiff_t)sizeof(T) > VEC_BYTES) return 0;               \
+        enum { LANES = VEC_BYTES / sizeof(T) };                                                   \
+        const ptrdiff_t last = (a->outputs - 1) / LANES * LANES;                                  \
+        if ((a->rows - 1) / a->stride > LANES || a->first + LANES < 0) return 0;                  \
+        if (a->first + last * a->stride > a->size) return 0;                                      \
         switch (8 * a->stride + a->rows) {                                                        \
-        case 8 + 2: slide_by_##name(a, 2, 1); break;                                              \
-        case 8 + 3: slide_by_##name(a, 3, 1); break;                                              \
-        case 8 + 5: slide_by_##name(a, 5, 1); break;                                              \
-        case 8 + 7: slide_by_##name(a, 7, 1); break;                                              \
-        case 16 + 2: slide_by_##name(a, 2, 2); break;                                             \
-        case 16 + 3: slide_by_##name(a, 3, 2); break;                                             \
+        case 8 + 2: slide_by_##name(a, 2, 1, 1); break;                                           \
+        case 8 + 3: /* (Longer rows take 1.08 times as long in pairs.) */                         \
+            if (last <= 8 * LANES)                                                                \
+                slide_by_##name(a, 3, 1, 2);                                                      \
+            else                                                                                  \
+                slide_by_##name(a, 3, 1, 1);                                                      \
+            break;                                                                                \
+        case 8 + 5: slide_by_##name(a, 5, 1, 2); break;                                           \
+        case 8 + 7: slide_by_##name(a, 7, 1, 2); break;                                           \
+        case 16 + 2: slide_by_##name(a, 2, 2, 1); break;                                          \
+        case 16 + 3: slide_by_##name(a, 3, 2, 1); break;                                          \
         default: return 0;                                                                        \
         }                                                                                         \
         return 1;                                                                                 \
     }
-#define WITHIN_f32(t) load_within_f32(p[t], i, n)
-#define WITHIN_f64(t) load_within_f64(p[t], i, n)
+#define LOADED(t) x[t]
+#define LOADED_BELOW(t) x[(t) + 1]
+#define VEC_f32(p) (vec_f32)vec_load(p)
+#define VEC_f64(p) (vec_f64)vec_load(p)
 /* (Both numbers of bytes are constants, as some compilers ask.) */
 #define SHIFTED(name, t, bytes)                                                                   \
     (vec_##name)(stride == 1 ? vec_shift((vec_t)v[0], (vec_t)next[0], (t) * bytes)                \
