@@ -266,6 +266,20 @@ def test_edges_of_rows(dtype, kernel, stride):
                     cases.assert_same(y, expected, f"{build} {shape} {attributes}")
 
 
+@pytest.mark.parametrize(("kernel", "stride"), [(2, 1), (3, 1), (5, 1), (2, 2), (3, 2)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gaps_between_rows_are_not_written(dtype, kernel, stride, isa):
+    """Of squares, whose vectors are stored over the end of a row if the next one follows."""
+    for outputs in (*range(7, 20), 33):
+        size = (outputs - 1) * stride + kernel
+        x = cases.summands((3, 9, size), dtype, "finite", outputs)
+        expected = _reference.avg_pool(x, kernel, strides=stride, layout="CHW")
+        out = np.full((*expected.shape[:2], outputs + 3), 7, dtype)
+        fastpool.avg_pool(x, kernel, strides=stride, layout="CHW", out=out[:, :, :outputs])
+        cases.assert_same(out[:, :, :outputs], expected, f"{outputs} outputs")
+        assert (out[:, :, outputs:] == 7).all(), f"nothing else is written, {outputs} outputs"
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("stride", range(2, 11))
 def test_rows_that_are_split(dtype, stride):
