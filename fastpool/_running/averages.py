@@ -34,12 +34,12 @@ FEWEST_CHANNELS = 8
 SHORT_ROW = 96
 LONGER_ROW = 256
 # Bytes of such a row of windows of at most FEW_TAPS, at a stride of 2 or of two columns (not
-# interleaved, uint8 64x56x56 2x2 33 -> 22 us, bfloat16 39 -> 28, AVX-512). A byte counts twice.
+# interleaved, uint8 64x56x56 2x2 33 -> 22 us, bfloat16 39 -> 28, exact float32 64x40x40 3x3 32 ->
+# 24, but float64 64x24x24 50 -> 78; in order 24 -> 32; AVX-512). A byte counts twice.
 SHORT_ROW_OF_FEW, FEW_TAPS = 48, 9
 # Bytes of such a row of windows that kernels/sum/squares.pxi takes at a stride of 1: 2x2, and
 # larger squares (not interleaved, 256x14x14 float32, 2x2 36 -> 19 us; 64x20x20, 3x3 28 -> 19,
-# 64x12x12 9 -> 17; AVX2); and of 2x2 and 3x3 at a stride of 2 (64x28x28, 2x2 12 -> 6, 3x3 14 ->
-# 10).
+# 64x12x12 9 -> 17; AVX2); and at a stride of 2 (64x28x28, 2x2 12 -> 6, 3x3 14 -> 10).
 SHORT_ROW_OF_PAIRS = 44
 SHORT_ROW_OF_SQUARES = 64
 SHORT_ROW_AT_STRIDE_2 = 32
@@ -131,13 +131,14 @@ def interleaves(windows, nbytes, plan):
     `nbytes` are those of an element, planes that a group lacks included.
     """
     *leads, rows, cols = windows
-    if rows.out == cols.out == 1 and not (plan.numerics == "sequential" and is_float(plan.dtype)):
+    in_order = plan.numerics == "sequential" and is_float(plan.dtype)
+    if rows.out == cols.out == 1 and not in_order:
         return False  # (sums of columns are, which are fewer)
     # (Volumes of 2x2x2 over 32x224x7x6x7 float64 11.4 -> 3.2 ms: no square has leading axes.)
     square = rows.kernel == cols.kernel and all(lead.kernel == 1 for lead in leads)
     square &= plan.numerics == "pairwise" and plan.dtype in ("float32", "float64")
-    few = math.prod(map(most_taps, windows)) <= FEW_TAPS
-    few &= plan.numerics == "pairwise" or not is_float(plan.dtype)
+    few = math.prod(map(most_taps, windows)) <= FEW_TAPS and not in_order
+    few &= plan.numerics == "pairwise" or plan.dtype != "float64"
     if square and cols.stride == cols.dilation == 1:
         most = SHORT_ROW_OF_PAIRS if cols.kernel == 2 else SHORT_ROW_OF_SQUARES
     elif square and cols.stride == 2 and cols.kernel <= 3 and cols.dilation == 1:

@@ -266,9 +266,8 @@ def pixels_as_row(work, build):
 
 
 def direct_pixels(work, build):
-    if work.direct:
-        return None
-    return against_all_taps(work.windows, work.channels * ITEMSIZE[work.dtype], False)
+    pixel_bytes = work.channels * ITEMSIZE[work.dtype]
+    return None if work.direct else against_all_taps(work.windows, pixel_bytes, False)
 
 
 def bands(work, build):

@@ -531,8 +531,9 @@ def test_what_is_interleaved():
     assert not is_interleaved(plan((1, 4, 14, 14), "float32", 3, pads=1))
     assert not is_interleaved(plan((1, 14, 14, 64), "float32", 3, pads=1, layout="NHWC"))
     assert not is_interleaved(whole((1, 64, 7, 7), "float32"))
-    assert is_interleaved(plan((1, 64, 48, 48), "float32", 2, strides=2))
-    assert not is_interleaved(plan((1, 64, 50, 50), "float32", 2, strides=2))
+    assert is_interleaved(plan((1, 64, 24, 24), "float64", 3, strides=2))
+    for name, size in (("float32", 25), ("float16", 50)):  # (rows of more than 48 bytes)
+        assert not is_interleaved(plan((1, 64, size + 2, size + 2), name, 3, strides=2))
 
 
 @pytest.mark.parametrize(
