@@ -63,7 +63,7 @@ HEADERS = re.compile(
     r"(?!b8_L\d+_store)[a-z]+\d+_L\d+_(load|store)|has_(nan|margin)_\w+|store_indices_\w+"
     r"|fill_(bytes|positions_\w+)|store_bools|plane_outside_\w+"
     r"|add_to_sums|take_parts|quick_divide_\w+|to_(floats|doubles)_(f16|bf16|f64)"
-    r"|add_counted_\w+|add_f64_of_\w+|pixels_f\w+|squares_f\w+|slide_sums_f\w+"
+    r"|add_counted_\w+|add_f64_of_\w+|pixels_f\w+|slide_sums_f\w+"
     r"|indices_of_32_\w+|keys_of_\w+|fold_[12]"
 )
 

@@ -33,14 +33,16 @@ FEWEST_CHANNELS = 8
 # others (rows of 20 columns 24 -> 14 us, of 40 columns 48 -> 52: 64 planes, 3x3, AVX-512).
 SHORT_ROW = 96
 LONGER_ROW = 256
-# The same of at most FEW_TAPS, at a stride of 2 or of two columns (uint8 64x56x56 2x2 33 -> 22 us,
-# bfloat16 39 -> 28, AVX-512). Elements of a byte count twice.
+# Bytes of such a row of windows of at most FEW_TAPS, at a stride of 2 or of two columns (not
+# interleaved, uint8 64x56x56 2x2 33 -> 22 us, bfloat16 39 -> 28, exact float32 64x40x40 3x3 32 ->
+# 24, but float64 64x24x24 50 -> 78; in order 24 -> 32; AVX-512). A byte counts twice.
 SHORT_ROW_OF_FEW, FEW_TAPS = 48, 9
-# The same of square windows whose sums slide along rows (kernels/sum/squares.pxi), by strides: 64
-# planes of 14x14, float32, 3x3 7.6 -> 5.1 us, 2x2 at a stride of 2 of 28x28 12 -> 6 (AVX-512).
+# Bytes of such a row of square windows whose sums slide along rows (kernels/sum/squares.pxi), by
+# strides (not interleaved, 64 planes of float32, AVX-512: 14x14 3x3 7.6 -> 5.1 us, 28x28 2x2 at a
+# stride of 2 12 -> 6). 7x7 of float64 shifts vectors by more than AVX2 has bytes.
 SHORT_ROW_OF_SQUARES = 32
 SLIDING = {1: (2, 3, 5, 7), 2: (2, 3)}
-MOST_SHIFT = 32  # bytes of a vector, AVX2: 7x7 of float64 shifts by more
+MOST_SHIFT = 32
 # Bytes of results of interleaved planes.
 MOST_RESULTS = 1 << 20
 # Of planes that are interleaved: bytes of a group under a tile that stay in the second-level cache,
@@ -129,23 +131,25 @@ def interleaves(windows, nbytes, plan):
     `nbytes` are those of an element, planes that a group lacks included.
     """
     *leads, rows, cols = windows
-    if rows.out == cols.out == 1 and not (plan.numerics == "sequential" and is_float(plan.dtype)):
+    in_order = plan.numerics == "sequential" and is_float(plan.dtype)
+    if rows.out == cols.out == 1 and not in_order:
         return False  # (sums of columns are, which are fewer)
     # (Volumes of 2x2x2 over 32x224x7x6x7 float64 11.4 -> 3.2 ms: no square has leading axes.)
-    flat = all(lead.kernel == 1 for lead in leads)
-    if flat and plan.numerics == "pairwise" and plan.dtype in ("float32", "float64"):
-        shift = (cols.kernel - 1) // cols.stride * ITEMSIZE[plan.dtype]
-        slides = cols.dilation == 1 and shift <= MOST_SHIFT and plan.nan != "ignore"
-        slides &= not (rows.places or cols.places)
-        if slides and rows.kernel == cols.kernel in SLIDING.get(cols.stride, ()):
-            return cols.out * nbytes <= SHORT_ROW_OF_SQUARES
-    if cols.stride > 2:
-        return cols.out * nbytes <= LONGER_ROW
-    fast = plan.numerics == "pairwise" or not is_float(plan.dtype)
-    few = fast and math.prod(map(most_taps, windows)) <= FEW_TAPS
-    if few and (cols.stride == 2 or (cols.kernel == 2 and nbytes >= 2)):
-        return cols.out * max(2, nbytes) <= SHORT_ROW_OF_FEW
-    return cols.out * nbytes <= SHORT_ROW
+    square = rows.kernel == cols.kernel in SLIDING.get(cols.stride, ()) and cols.dilation == 1
+    square &= plan.numerics == "pairwise" and plan.dtype in ("float32", "float64")
+    square &= (cols.kernel - 1) // cols.stride * ITEMSIZE[plan.dtype] <= MOST_SHIFT
+    square &= plan.nan != "ignore" and not (rows.places or cols.places)
+    few = math.prod(map(most_taps, windows)) <= FEW_TAPS and not in_order
+    few &= plan.numerics == "pairwise" or plan.dtype != "float64"
+    if square and all(lead.kernel == 1 for lead in leads):
+        most = SHORT_ROW_OF_SQUARES
+    elif cols.stride > 2:
+        most = LONGER_ROW
+    elif few and (cols.stride == 2 or (cols.kernel == 2 and nbytes >= 2)):
+        most, nbytes = SHORT_ROW_OF_FEW, max(2, nbytes)
+    else:
+        most = SHORT_ROW
+    return cols.out * nbytes <= most
 
 
 def _arranged(plan, in_order, channels_last, moves, border):
@@ -225,7 +229,6 @@ def make_sum_work(plan, moves=True, border=None):
     else:
         doubles = "float64" in (plan.dtype, plan.result_dtype) if pairwise else not small_floats
         sizes = pass_sizes(plan, windows, under, span, channels_last, moves, 8 if doubles else 4)
-    block = sizes.block_rows * width
     return SumWork(
         input_shape=plan.input_shape,
         output_shape=plan.output_shape,
@@ -249,27 +252,15 @@ def make_sum_work(plan, moves=True, border=None):
         interleaves=interleaved_rows > 0,
         interleaved=interleaved,
         tile=tile,
-        block=block,
-        block_rows=sizes.block_rows,
+        block=sizes.block_rows * width,
         divisors=divisors(plan, counts, cols.out),
         small_floats=small_floats,
-        pitch=sizes.pitch,
-        walks=sizes.walks,
-        parts=sizes.parts,
-        lines=sizes.lines,
-        line=sizes.line,
-        tall=sizes.tall,
-        byte_rows=sizes.byte_rows,
-        shorts=sizes.shorts,
-        long_rows=sizes.long_rows,
-        whole=sizes.one_window,
-        signals=sizes.signals,
         wide_counts=max(taps, abs(most_divisor(plan))) > 2**24,
-        band=sizes.span * channels + 64,
         digit_bits=51 - math.ceil(math.log2(max(2, taps))),
         terms=float(taps),
         nbytes=work_bytes(plan),
         effort=max(work_bytes(plan), math.prod(plan.output_shape) * taps if sequential else 0),
+        **sizes._asdict(),
     )
 
 
@@ -297,7 +288,8 @@ def _interleaved_rows(plan, windows):
     planes, itemsize = plan.batch * plan.channels, ITEMSIZE[plan.dtype]
     if planes < INTERLEAVED // 2 or 0 in plan.output_shape:  # (most of a group would be zeros)
         return 0
-    nbytes = itemsize * _groups(plan) * INTERLEAVED / planes  # zeros of the last group included
+    groups = -(-planes // INTERLEAVED)
+    nbytes = itemsize * groups * INTERLEAVED / planes  # zeros of the last group included
     if not interleaves(windows, nbytes, plan):
         return 0
     if _span(cols, cols.out) > max(ROW_ELEMENTS, 4 * cols.size):  # (nearly all of it is padding)
@@ -312,15 +304,10 @@ def _interleaved_rows(plan, windows):
     return _part(rows.out, most)
 
 
-def _groups(plan):
-    """Return how many groups of planes there are to interleave; the last may lack some."""
-    return -(-plan.batch * plan.channels // INTERLEAVED)
-
-
 def _interleaved_tile(plan, windows, tile_rows):
     """Return the output rows, output columns, channels and planes of a tile."""
     *leads, rows, cols = windows
-    groups = _groups(plan)
+    groups = -(-plan.batch * plan.channels // INTERLEAVED)  # (the last one may lack planes)
     pieces = groups * math.prod(w.out for w in leads) * -(-rows.out // tile_rows)
     return tile_rows, cols.out, 1, INTERLEAVED * _of_a_task(plan, groups, pieces, _some_tasks(plan))
 

@@ -15,9 +15,9 @@ DTYPES = {2: "int32", 4: "int64"}
 MOST_PLACES = {2: 2**16 - 1, 4: 2**22}
 MOST_INDEX = 2**31  # distance of two indices under a tile
 MOST_MORE = 8  # times the elements, under tiles that are smaller for the sake of their places
-# Taps in registers take less time than composites for pixels of at least these bytes of keys, for
-# planes with at most these bytes of outputs, as keys (0.8 times as long, 30 random layers), and for
-# windows whose rows plus columns are at most LONG.
+# Taps in registers take less time than composites, channels last, for pixels of at least these
+# bytes of keys, and for images with at most these bytes of outputs, as keys (0.8 of the time, 30
+# random layers); channels first, for windows whose rows plus columns are at most LONG.
 PIXEL_BYTES = 32
 OUTPUT_BYTES = 48
 LONG = 14

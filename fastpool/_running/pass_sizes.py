@@ -35,15 +35,15 @@ MOST_LEAF = 7  # taps of a tree that stays in registers (pairwise.h)
 
 
 class Sizes(NamedTuple):
-    """What `SumWork` has of the passes."""
+    """What a `SumWork` has of the passes, under the same names."""
 
-    span: int  # elements along a row of a tile
+    band: int
     pitch: int
     block_rows: int
     walks: bool
     lines: int
     line: int
-    one_window: bool = False
+    whole: bool = False
     parts: int = 0
     tall: int = 0
     byte_rows: bool = False
@@ -65,7 +65,8 @@ def sizes_in_order(plan, windows, tile, span):
     if not walks and channels < INTERLEAVED and 1 < cols.stride and tile_cols > 1:
         parts = max(4, min(cols.stride, cols.extent))
         line = max(line, parts * (-(-span // cols.stride) * channels + room))
-    block_rows = max(1, min(tile_rows, PASS_BYTES // (item * (tile_cols * channels + 64))))
+    band = tile_cols * channels + 64
+    block_rows = max(1, min(tile_rows, PASS_BYTES // (item * band)))
     wide = channels >= (INTERLEAVED if cols.stride > 1 else SLIDING_PIXEL)
     if wide and ITEMSIZE[plan.dtype] == item and plan.nan != "ignore":
         line = lines = 0  # (pixels are added where they are)
@@ -74,9 +75,7 @@ def sizes_in_order(plan, windows, tile, span):
         if not rows.places:
             block_rows = max(1, min(block_rows, (most // slabs - rows.extent) // rows.stride + 1))
         lines = max(1, min(most, slabs * min(rows.size, rows.span(block_rows))))
-    return Sizes(
-        span=tile_cols, pitch=1, block_rows=block_rows, walks=walks, lines=lines + 1, line=line
-    )
+    return Sizes(band=band, pitch=1, block_rows=block_rows, walks=walks, lines=lines + 1, line=line)
 
 
 def are_signals(plan, windows):
@@ -99,47 +98,47 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     walks = bool(cols.places) or span > MOST_MARGINS * (under + tile_cols)
     walks |= cols.out == 1 and cols.kernel > MOST_LEAF and channels > 1  # (no parts are shared)
     span = under if walks else span
-    one_window = channels == 1 and plan.nan != "ignore" and rows.out == cols.out == 1
-    signals = one_window and are_signals(plan, windows)
+    whole = channels == 1 and plan.nan != "ignore" and rows.out == cols.out == 1
+    signals = whole and are_signals(plan, windows)
     if signals:
         span = BLOCK_COLUMNS
     # (Halves of tall windows are added next to one another.)
     pitch = PASS_ELEMENTS if rows.kernel > MOST_LEAF else min(PASS_ELEMENTS, span * channels)
     pitch = max(channels, pitch)
-    if one_window:
+    if whole:
         pitch = max(WHOLE_PLANES, min(2 * PASS_ELEMENTS, PLANES_AT_ONCE * (span + 64)), pitch)
     # A part for each halving, and one more: `other` of `add_halves`.
     depth = sum(w.kernel.bit_length() for w in windows) + len(windows) + 1
-    band_bytes = item * (span * channels + 64)
-    long_rows = max(1, PASS_BYTES // band_bytes)
-    if one_window:
+    band = span * channels + 64
+    long_rows = max(1, PASS_BYTES // (item * band))
+    if whole:
         some = WHOLE_PLANES if rows.size == 1 else max(WHOLE_PLANES // 4, 4 * long_rows)
         block_rows, tall = min(planes, WHOLE_PLANES, some), 0
     else:
         block_rows, tall = _tall(rows, min(tile_rows, long_rows), tile_rows, span * channels, item)
     lines = min(rows.size, rows.span(block_rows))
-    if one_window:
+    if whole:
         lines = rows.size * max(1, min(planes, WHOLE_ELEMENTS // max(1, rows.size * cols.size)))
     in_place = ITEMSIZE[plan.dtype] == item and plan.nan != "ignore" and moves
     in_place &= plan.numerics == "pairwise" and is_float(plan.dtype)
     in_place &= all(lead.kernel == 1 for lead in leads)
     in_place &= not channels_last or channels in (plan.channels, max(channels, INTERLEAVED))
-    few = rows.places or (not one_window and lines > block_rows * rows.kernel)
+    few = rows.places or (not whole and lines > block_rows * rows.kernel)
     lanes = LINE_BYTES // item
     line = -(-under * channels // lanes) * lanes
     if in_place or signals or few or lines * line * item > MOST_LINES:
         lines = 0
-    shorts = 0 if item == 8 or walks or one_window else _shorts(plan, rows, cols, channels)
-    byte_rows = not one_window and _takes_bytes(plan, windows, shorts, item)
+    shorts = 0 if item == 8 or walks or whole else _shorts(plan, rows, cols, channels)
+    byte_rows = not whole and _takes_bytes(plan, windows, shorts, item)
     if byte_rows:
         block_rows, lines = min(tile_rows, long_rows), 0
         tall = 2 * under * channels + 2 * LINE_BYTES  # (sums, and two rows of floats)
     return Sizes(
-        span=span,
+        band=band,
         pitch=pitch,
         block_rows=block_rows,
         walks=walks,
-        one_window=one_window,
+        whole=whole,
         parts=pitch * depth,
         lines=lines,
         line=line,

@@ -150,15 +150,7 @@ def _against_small_planes(work, split):
     if slabs:
         return None
     slides = rows.stride * cols.stride == 1 and 2 * cols.kernel <= cols.size
-    if work.keyed:
-        if size == 8:
-            return "a vector holds few elements"
-        if slides and row_bytes > SLIDING_KEYS:
-            return long
-        if max(elements, 4 * cols.size) <= KEYED_ELEMENTS:
-            return None
-        return f"a plane of {elements} elements is taken row by row"
-    if against_one_pass(work.windows) is None:
+    if not work.keyed and against_one_pass(work.windows) is None:
         low, high = cols.inner
         if cols.kernel == cols.stride > 2 and high - low < cols.out:  # (some hang over the sides)
             return None
@@ -167,8 +159,10 @@ def _against_small_planes(work, split):
         return "windows are short"
     if size == 8:
         return "a vector holds few elements"
-    if slides and row_bytes > SLIDING_ROW:
+    if slides and row_bytes > (SLIDING_KEYS if work.keyed else SLIDING_ROW):
         return long
+    if work.keyed and max(elements, 4 * cols.size) > KEYED_ELEMENTS:
+        return f"a plane of {elements} elements is taken row by row"
     return None
 
 

@@ -102,11 +102,24 @@ class Prepared:
         """Return the threads of a call that begins now."""
         return 1 if self.threads is None else self.threads()
 
-    def take_border(self, dtype, python):
+    def take(self, kind, plan, dtype, python, work):
+        """Take a plan of a `kind`. Return the plan to compile; None if `once` or `bordered` runs.
+
+        The other arguments are those of `PreparedPool`.
+        """
+        plan, self.state = checked(kind, plan)
+        self.plan, self.build = plan, builds.active_name()
+        if plan.borders:
+            plan = self._take_border(dtype, python)
+        pooled_once = once(plan) if plan is not None and python and work is None else None
+        if pooled_once is None:
+            return plan
+        self.once, self.pooling, self.run = type(self)(pooled_once, dtype), None, _refuse
+        return None
+
+    def _take_border(self, dtype, python):
         """Return the plan to compile; None if `bordered` has its parts."""
         plan = self.plan
-        if not plan.borders:
-            return plan
         if not python:
             raise ValueError(f'border: expected "ignore" for a run from C, got {plan.border!r}')
         from . import borders  # here, so that importing fastpool stays fast
@@ -144,15 +157,8 @@ class PreparedPool(Prepared):
         compiled code alone cannot. A `work` that `fills_columns` returned is compiled as it is.
         """
         kind = MinPool if isinstance(plan, MinPool) else MaxPool
-        plan, self.state = checked(kind, plan)
-        self.plan = plan
-        self.build = builds.active_name()
-        plan = self.take_border(dtype, python)
+        plan = self.take(kind, plan, dtype, python, work)
         if plan is None:
-            return
-        pooled_once = once(plan) if python and work is None else None
-        if pooled_once is not None:
-            self.once, self.pooling, self.run = PreparedPool(pooled_once, dtype), None, _refuse
             return
         kernels = builds.builds()[self.build]
         made = compiled(plan, kernels, plain_dtype(plan.dtype, dtype), python, work)
@@ -176,15 +182,8 @@ class PreparedAverage(Prepared):
         """The arguments are those of `PreparedPool`."""
         from .averages import make_sum_work  # here, so that importing fastpool stays fast
 
-        plan, self.state = checked(AvgPool, plan)
-        self.plan = plan
-        self.build = builds.active_name()
-        plan = self.take_border(dtype, python)
+        plan = self.take(AvgPool, plan, dtype, python, work)
         if plan is None:
-            return
-        pooled_once = once(plan) if python and work is None else None
-        if pooled_once is not None:
-            self.once, self.pooling, self.run = PreparedAverage(pooled_once, dtype), None, _refuse
             return
         plain = plain_dtype(plan.dtype, dtype)
         result = plain if plan.result_dtype == plan.dtype else plain_dtype(plan.result_dtype)

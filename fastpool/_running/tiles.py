@@ -31,11 +31,13 @@ SHARED_BYTES = 256 << 10
 # Taps of a window that kernels take at once, and along one axis.
 MAX_TAPS = 64
 TAPS_ALONG = 8
-# All taps of a pixel are taken at once up to this many. With indices they take half the time of two
-# passes over pairs. Of values, windows of more taps take 1.3 times as long as by passes (the
-# geometric mean of 20 random layers, AVX2), unless no two share an element: 0.8 times (60 random
-# layers, AVX-512 and AVX2).
-AT_ONCE_TAPS = 12
+# All taps of a pixel are taken at once up to this many, with indices up to MAX_TAPS: they take half
+# the time of two passes over pairs. Values of more taps take 1.3 times as long as by passes (20
+# random layers, AVX2), unless no two windows share an element and pixels have APART_PIXEL_BYTES:
+# 0.85 times (96 random layers, AVX-512 and AVX2; others up to 2.3 times). Values of less than
+# NARROW_PIXEL_BYTES, up to NARROW_TAPS: float32 1x60x60x6 k3 s2 58 -> 3.5 us by passes (AVX2).
+AT_ONCE_TAPS, NARROW_TAPS = 12, 3
+APART_PIXEL_BYTES, NARROW_PIXEL_BYTES = 128, 32
 # Pixels of at most this many bytes are taken as one row.
 ROW_PIXEL_BYTES = 20
 
@@ -146,10 +148,7 @@ def key_bytes(windows, tile, itemsize, strides, direct):
     for lead in reversed(leads):
         places += min(lead.extent, lead.size) * plane
         plane *= lead.size
-    for nbytes in (2, 4):
-        if nbytes >= itemsize and places < 1 << (8 * nbytes):
-            return nbytes
-    return 8
+    return next((n for n in (2, 4) if n >= itemsize and places < 1 << (8 * n)), 8)
 
 
 def against_row(cols, pixel_bytes):
@@ -161,14 +160,16 @@ def against_row(cols, pixel_bytes):
     return None
 
 
-def against_all_taps(windows, return_indices):
+def against_all_taps(windows, pixel_bytes, return_indices):
     """Return why the taps of a pixel are not taken all at once, or None."""
     *_, rows, cols = windows
     all_taps, taps = math.prod(w.kernel for w in windows), rows.kernel * cols.kernel
-    apart = all([w.stride >= w.extent for w in windows])
+    apart = pixel_bytes >= APART_PIXEL_BYTES and all([w.stride >= w.extent for w in windows])
     most = MAX_TAPS if return_indices or apart else AT_ONCE_TAPS
+    if pixel_bytes < NARROW_PIXEL_BYTES and not return_indices:
+        most = NARROW_TAPS
     if all_taps > most:
-        return f"{all_taps} taps are over {most}"
+        return f"{all_taps} taps are over {most}, for pixels of {pixel_bytes} bytes"
     columns_per_output = cols.span(cols.out) / max(1, cols.out)
     few = return_indices and all_taps <= AT_ONCE_TAPS
     if not few and taps > rows.cost * columns_per_output + cols.cost:
@@ -185,4 +186,4 @@ def of_pixels(windows, pixel_bytes, return_indices, off):
         if against_row(windows[-1], pixel_bytes) is None:
             return True, False
     name = "taps" if return_indices else "direct_pixels"
-    return False, name not in off and against_all_taps(windows, return_indices) is None
+    return False, name not in off and against_all_taps(windows, pixel_bytes, return_indices) is None

@@ -152,10 +152,8 @@ def images_as_one(plan, windows, most):
     for each would take longer than its elements.
     """
     *leads, rows, cols = windows
-    nbytes = math.prod(plan.input_shape) * ITEMSIZE[plan.dtype]
-    if leads or rows.places or not 0 < nbytes <= plan.batch * most or plan.batch == 1:
-        return None
-    if (rows.out, rows.kernel, rows.begin, rows.dilation) != (1, rows.size, 0, 1):
+    small = 0 < math.prod(plan.input_shape) * ITEMSIZE[plan.dtype] <= plan.batch * most
+    if leads or rows.places or not small or plan.batch == 1 or not rows.takes_all:
         return None
     rows = rows._replace(size=plan.batch * rows.size, out=plan.batch, stride=rows.size)
     return [rows, cols]

@@ -173,6 +173,7 @@ SEPARATE = [  # layout, extents, channels, window, strides, pads: windows share 
     ("NHWC", (9, 11), 70, (9, 11), 1, 0),
     ("NHWC", (30, 5), 300, (11, 2), (12, 1), (3, 0, 3, 0)),
     ("NHWC", (9, 130), 70, (9, 130), 1, 0),  # keys: more columns than are copied at once
+    ("NHWC", (37, 17), 37, (8, 8), (8, 9), (3, 1, 0, 0)),  # all of the most taps at once
     ("NCHW", (20, 8300), 1, (17, 2), (17, 2), (4, 0, 0, 0)),
     ("NCHW", (19, 70), 2, (19, 9), (1, 9), 0),
 ]

@@ -217,6 +217,8 @@ REASONS = [  # shape, kernel, attributes, strategy, how its reason begins
     ((1, 20, 20, 8), 2, {"layout": "NHWC"}, "pixels_as_row", "a pixel of 32 bytes is over 20"),
     ((1, 26, 26, 16), 13, {"layout": "NHWC", "strides": 13}, "direct_pixels", "169 taps"),
     ((1, 26, 26, 16), 3, {"layout": "NHWC"}, "direct_pixels", "one axis after the other"),
+    ((1, 26, 26, 32), 4, {"layout": "NHWC", "strides": 3}, "direct_pixels", "16 taps are over 12"),
+    ((8, 64, 7, 7), (1, 3), {"strides": (1, 3)}, "planes_as_pixels", "windows are short"),
     ((1, 26, 26, 16), 13, {"layout": "NHWC", "return_indices": True}, "taps", "169 taps"),
     ((1, 1, 40, 40), 19, {"return_indices": True}, "taps", "a window of 19 x 19 is over 16"),
     ((1, 1, 60, 60), 3, {"return_indices": True, "dilations": 17}, "taps", "the rows of a window"),
@@ -232,3 +234,29 @@ def test_reasons(shape, kernel, attributes, strategy, reason):
     plan = fastpool.plan_max_pool(shape, dtype, kernel, **attributes)
     declined = dict(work_of(plan, BUILDS["avx512"]).declined)
     assert declined[strategy].startswith(reason)
+
+
+# Calls next to the limits of a choice, and the strategy of all builds.
+AT_LIMITS = [
+    # All taps at once: MAX_TAPS if no two windows share an element, of pixels of 128 bytes. (The
+    # kernels have no room for more taps.)
+    ((1, 64, 64, 32), "float32", 8, {"layout": "NHWC", "strides": 8}, "direct_pixels"),
+    ((1, 64, 64, 31), "float32", 8, {"layout": "NHWC", "strides": 8}, "bands"),
+    # Of narrow pixels few taps: more took up to 19 times as long (AVX2).
+    ((1, 60, 60, 8), "float32", 2, {"layout": "NHWC", "strides": 2}, "direct_pixels"),
+    ((1, 60, 60, 7), "float32", 2, {"layout": "NHWC", "strides": 2}, "bands"),
+    ((1, 60, 60, 7), "float32", (1, 3), {"layout": "NHWC"}, "direct_pixels"),
+    ((1, 65, 65, 32), "float32", (5, 13), {"layout": "NHWC", "strides": (5, 13)}, "bands"),
+    # Planes interleaved: the columns of all rows are split by a stride, from 3 on.
+    ((8, 64, 18, 20), "float32", (1, 3), {"strides": (1, 3)}, "planes_as_pixels"),
+    ((8, 64, 18, 20), "float32", (1, 3), {"strides": (2, 3)}, "bands"),
+    # Taps with indices: OUTPUT_BYTES of outputs, as keys.
+    ((8, 8, 1, 3), "int8", 1, {"layout": "NHWC", "return_indices": True}, "taps"),
+    ((8, 9, 1, 3), "int8", 1, {"layout": "NHWC", "return_indices": True}, "composites"),
+]
+
+
+@pytest.mark.parametrize(("shape", "dtype", "kernel", "attributes", "strategy"), AT_LIMITS)
+def test_choices_at_limits(shape, dtype, kernel, attributes, strategy):
+    plan = fastpool.plan_max_pool(shape, dtype, kernel, **attributes)
+    assert {work_of(plan, build).strategy for build in BUILDS.values()} == {strategy}

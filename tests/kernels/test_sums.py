@@ -266,6 +266,20 @@ def test_edges_of_rows(dtype, kernel, stride):
                     cases.assert_same(y, expected, f"{build} {shape} {attributes}")
 
 
+@pytest.mark.parametrize(("kernel", "stride"), [(2, 1), (3, 1), (5, 1), (2, 2), (3, 2)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gaps_between_rows_are_not_written(dtype, kernel, stride, isa):
+    """Of squares, whose vectors are stored over the end of a row if the next one follows."""
+    for outputs in (*range(7, 20), 33):
+        size = (outputs - 1) * stride + kernel
+        x = cases.summands((3, 9, size), dtype, "finite", outputs)
+        expected = _reference.avg_pool(x, kernel, strides=stride, layout="CHW")
+        out = np.full((*expected.shape[:2], outputs + 3), 7, dtype)
+        fastpool.avg_pool(x, kernel, strides=stride, layout="CHW", out=out[:, :, :outputs])
+        cases.assert_same(out[:, :, :outputs], expected, f"{outputs} outputs")
+        assert (out[:, :, outputs:] == 7).all(), f"nothing else is written, {outputs} outputs"
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("stride", range(2, 11))
 def test_rows_that_are_split(dtype, stride):
@@ -517,6 +531,28 @@ def test_what_is_interleaved():
     assert not is_interleaved(plan((1, 4, 14, 14), "float32", 3, pads=1))
     assert not is_interleaved(plan((1, 14, 14, 64), "float32", 3, pads=1, layout="NHWC"))
     assert not is_interleaved(whole((1, 64, 7, 7), "float32"))
+    assert is_interleaved(plan((1, 64, 24, 24), "float64", 3, strides=2))
+    for name, size in (("float32", 25), ("float16", 50)):  # (rows of more than 48 bytes)
+        assert not is_interleaved(plan((1, 64, size + 2, size + 2), name, 3, strides=2))
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel", "stride", "most"),
+    [
+        # Squares whose sums are shifted, at a stride of 1 and of 2.
+        *(("float32", 2, 1, 11), ("float32", 3, 1, 16), ("float64", 3, 1, 8)),
+        *(("float32", 2, 2, 8), ("float32", 3, 2, 8), ("float64", 2, 2, 4)),
+        # Few taps, then more, then a stride of 3.
+        *(("uint8", 2, 2, 24), ("float16", 2, 2, 24), ("float16", 2, 1, 24), ("uint8", 2, 1, 96)),
+        *(("float32", 4, 2, 24), ("uint8", 4, 2, 96), ("float32", 3, 3, 64)),
+    ],
+)
+def test_the_longest_rows_that_are_interleaved(name, kernel, stride, most):
+    """In outputs. The numerics are those by default."""
+    for outputs in (most, most + 1):
+        size = (outputs - 1) * stride + kernel
+        plan = fastpool.plan_avg_pool((1, 64, size, size), name, kernel, strides=stride)
+        assert is_interleaved(plan) is (outputs == most)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
-# Takes:   channels last, windows to 12 taps where one axis after the other takes more loads
+# Takes:   channels last, windows to 12 taps where one axis after the other takes more loads; to 64
+#          of pixels of 128 bytes if no two windows share an element; to 3 of less than 32 bytes
 # Reads:   the input in place
 # Scratch: slabs of leading axes, where they are gathered first, and keys (SLAB, POOLED)
-# Wins:    strided windows: 1.19 times as fast (63 random layers, AVX2). Bands win at stride 1
-#          (float32 1x28x28x192 k3 105 us, 172 so) and with more taps (uint8 1x38x133x88 k7 s7
-#          9.2 us, 15 so).
+# Wins:    strided windows: 1.19 times as fast (63 random layers, AVX2); float64 1x19x19x19x184,
+#          3x3x3 at strides 7, 7, 5: 168 -> 21 us. Bands win at stride 1 (float32 1x28x28x192 k3
+#          105 us, 172 so) and with more taps of narrow pixels (AVX-512, uint8 1x38x133x88 k7 s7
+#          5.1 us, 7.7 so).
 
 cdef vec_flag pool_direct_pixels(number *dst, const Target *to, const number *src, const Source *s,
                                  const Work *work) noexcept nogil:

@@ -54,7 +54,7 @@ cdef inline void tile_one_window(const Pool *p, const Job *job, const Tile *tile
         lines = extent_of(problem, runs.axes - 1, False)
         step = step_of(x, problem, runs.axes - 1)
     for plane in range(tile.planes):
-        done = since = 0                # pixels; of these, not yet compared with `best`
+        done = since = 0                # pixels compared with `best`, and those after them
         r = 0
         while r < runs.count:           # some runs, or a part of one
             some_runs = imin(lines - r % lines, imax(1, most // runs.length))

@@ -3,7 +3,8 @@
 # Scratch: the copy (SLAB), its results (POOLED, POOLED_PLACES), what pools the copy (CHAIN)
 # Wins:    AVX-512, an EPYC: float16 8x168x3x3 k3 37 -> 5 us, bfloat16 1x576x15x15 k8 s2 92 -> 31,
 #          uint8 1x256x20x20 k13 44 -> 22; with indices int16 32x768x3x3x2, one window, 5870 -> 113,
-#          float32 1x136x14x14 k2 56 -> 23. It declines float32 1x64x16x16 k3 (3 -> 11).
+#          float32 1x136x14x14 k2 56 -> 23, 8x208x18x20 k1x3 s1x3 323 -> 211 (a Xeon). It declines
+#          float32 1x64x16x16 k3 (3 -> 11).
 #
 # The planes of a task become the channels of one image, and another Pool pools it, by any strategy
 # for channels that are last. So rows of a few elements, gaps and strides cost no more than others.

@@ -86,7 +86,7 @@ cdef bint has_squares(const Passes *t, const View *y, const Block *b,
 
 cdef bint pool_squares(const View *y, PairTile *t, const char *src, const Block *b,
                        const acc_t *tag) noexcept nogil:
-    """Pool the planes of a tile. Return False if a mean may be wrong, or rows are too short."""
+    """Pool the planes of a tile. Return False if a mean may be wrong, or there is no loop."""
     cdef const Average *average = b.average
     cdef const Problem *p = &average.frame.problem
     cdef const Window *rows = &p.rows

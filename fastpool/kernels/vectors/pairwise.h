@@ -121,7 +121,7 @@ DEFINE_LOAD_LANES(f64, double)
 #define load_first_f32(p, n) load_within_f32(p, 0, n)
 #define load_first_f64(p, n) load_within_f64(p, 0, n)
 
-/* The same of at most half a vector: 64 bytes that are not aligned take two lines each. */
+/* Load the first n lanes, at most half: 64 bytes that are not aligned are in two cache lines. */
 #if VEC_BYTES == 64
 INLINE vec_f32 load_half_f32(const float *p, ptrdiff_t n) {
     return (vec_f32)_mm512_zextps256_ps512(_mm256_maskz_loadu_ps((__mmask8)((1u << n) - 1), p));
