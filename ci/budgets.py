@@ -129,7 +129,7 @@ BUDGETS = (
     ("machine code of the largest build", "kB", 1819, 1200, code_kilobytes),
     ("wheel", "kB", 2850, 1900, wheel_kilobytes),
     (
-        *("Cython and C without front ends", "lines", 18540, 11500),
+        *("Cython and C without front ends", "lines", 18543, 11500),
         lambda: lines(*SOURCES, left_out=ELSEWHERE),
     ),
     (

@@ -539,8 +539,8 @@ def test_what_is_interleaved():
 @pytest.mark.parametrize(
     ("name", "kernel", "stride", "most"),
     [
-        # Squares whose sums are shifted, at a stride of 1 and of 2.
-        *(("float32", 2, 1, 11), ("float32", 3, 1, 16), ("float64", 3, 1, 8)),
+        # Squares whose sums slide along rows, at a stride of 1 and of 2, and one whose do not.
+        *(("float32", 2, 1, 8), ("float32", 7, 1, 8), ("float64", 5, 1, 4), ("float64", 7, 1, 12)),
         *(("float32", 2, 2, 8), ("float32", 3, 2, 8), ("float64", 2, 2, 4)),
         # Few taps, then more, then a stride of 3.
         *(("uint8", 2, 2, 24), ("float16", 2, 2, 24), ("float16", 2, 1, 24), ("uint8", 2, 1, 96)),
