@@ -36,7 +36,7 @@ LONGER_ROW = 256
 # Bytes of such a row of windows of at most FEW_TAPS, at a stride of 2 or of two columns (not
 # interleaved, uint8 64x56x56 2x2 33 -> 22 us, bfloat16 39 -> 28, exact float32 64x40x40 3x3 32 ->
 # 24, but float64 64x24x24 50 -> 78; in order 24 -> 32; AVX-512). A byte counts twice.
-SHORT_ROW_OF_FEW, FEW_TAPS = 48, 9
+SHORT_ROW_OF_FEW, FEW_TAPS, FEW_ROWS = 48, 9, 6  # (of one row, 256x4x57 int16 3x3 7 -> 18)
 # Bytes of such a row of square windows whose sums slide along rows (kernels/sum/squares.pxi), by
 # strides (not interleaved, 64 planes of float32, AVX-512: 14x14 3x3 7.6 -> 5.1 us, 28x28 2x2 at a
 # stride of 2 12 -> 6). 7x7 of float64 shifts vectors by more than AVX2 has bytes.
@@ -139,7 +139,7 @@ def interleaves(windows, nbytes, plan):
     square &= plan.numerics == "pairwise" and plan.dtype in ("float32", "float64")
     square &= (cols.kernel - 1) // cols.stride * ITEMSIZE[plan.dtype] <= MOST_SHIFT
     square &= plan.nan != "ignore" and not (rows.places or cols.places)
-    few = math.prod(map(most_taps, windows)) <= FEW_TAPS and not in_order
+    few = math.prod(map(most_taps, windows)) <= FEW_TAPS and not in_order and rows.out >= FEW_ROWS
     few &= plan.numerics == "pairwise" or plan.dtype != "float64"
     if square and all(lead.kernel == 1 for lead in leads):
         most = SHORT_ROW_OF_SQUARES

@@ -81,7 +81,7 @@ cdef bint has_squares(const Passes *t, const View *y, const Block *b,
             and not rows.irregular and not cols.irregular and cols.dilation == 1
             and rows.kernel == cols.kernel and rows.kernel <= MOST_LEAF
             and (cols.stride == 1 or (cols.kernel <= 3 and cols.stride == 2))
-            and b.x.col == t.trees.size and cols.size <= b.average.pitch)
+            and b.x.col == t.trees.size and b.tile.col_hi - b.tile.col_lo <= b.average.pitch)
 
 
 cdef bint pool_squares(const View *y, PairTile *t, const char *src, const Block *b,
