@@ -132,8 +132,12 @@ def interleaves(windows, nbytes, plan):
     """
     *leads, rows, cols = windows
     in_order = plan.numerics == "sequential" and is_float(plan.dtype)
-    if rows.out == cols.out == 1 and not in_order:
-        return False  # (sums of columns are, which are fewer)
+    if rows.out == cols.out == 1 and not in_order and plan.nan != "ignore":
+        # Sums of columns are, which are fewer, if these are whole (of 209 random layers that are
+        # not, and of NaN left out, 0.37 of the time, AVX2; 64x1600x3x2x3 float16 22 -> 4.6 ms).
+        cut = any(not w.places and w.inner != (0, w.out) for w in windows[:-1])
+        slabs = any(lead.kernel > 1 for lead in leads)
+        return cut or (slabs and not (rows.takes_all and cols.takes_all))
     # (Volumes of 2x2x2 over 32x224x7x6x7 float64 11.4 -> 3.2 ms: no square has leading axes.)
     square = rows.kernel == cols.kernel in SLIDING.get(cols.stride, ()) and cols.dilation == 1
     square &= plan.numerics == "pairwise" and plan.dtype in ("float32", "float64")
@@ -221,7 +225,9 @@ def make_sum_work(plan, moves=True, border=None):
         tile = _tile(plan, batch, windows, channels_last, sequential)
         tile_rows, tile_cols, channels, planes = tile
         interleaved = 0
-    small_floats = not floats and _sums_fit_floats(plan, taps)
+    # Are sums of elements exact in float32, and means of their type?
+    small_floats = plan.result_dtype == plan.dtype and plan.dtype in SMALL_INTEGERS
+    small_floats = small_floats and taps << 8 * ITEMSIZE[plan.dtype] < 2**24
     width = max(1, tile_cols * channels)
     under, span = (tile_rows, tile_cols, channels, planes), _span(cols, tile_cols)
     if sequential:
@@ -325,13 +331,6 @@ def _of_a_task(plan, whole, pieces, some):
 
 def _input_bytes(plan):
     return math.prod(plan.input_shape) * ITEMSIZE[plan.dtype]
-
-
-def _sums_fit_floats(plan, taps):
-    """Are sums of elements exact in float32, and means of their type?"""
-    if plan.result_dtype != plan.dtype or plan.dtype not in SMALL_INTEGERS:
-        return False
-    return taps * 2 ** (8 * ITEMSIZE[plan.dtype]) < 2**24
 
 
 def _span(window, outputs):

@@ -23,7 +23,7 @@ WHOLE_CHANNELS = 256  # of a tile, so that each has some pixels at a time
 LEAST_PIXEL = 64
 MOST_PIXEL = 256
 INTERLEAVED_BYTES = 128 << 10
-SLABS_BYTES = 512 << 10  # with indices, and taps along leading axes: nothing else is fast
+SLABS_BYTES = 512 << 10  # and taps along leading axes: 0.30 of the time (65 random ones, AVX2)
 # Most elements of an interleaved plane of 16-bit floats, unless it is taken whole.
 KEYED_ELEMENTS = 1300
 # Least elements of an interleaved plane of another type, and most if a quarter are outputs.
@@ -106,9 +106,9 @@ def _plane_bytes(work):
 
 def _pixel_bytes(work):
     """Return the most bytes of a pixel of planes for which there is room in the cache."""
-    slabs = work.return_indices and any(w.kernel > 1 for w in work.windows[:-2])
-    room = SLABS_BYTES if slabs else INTERLEAVED_BYTES
-    return min(MOST_PIXEL, room // _plane_bytes(work) * ITEMSIZE[work.dtype])
+    size, slabs = ITEMSIZE[work.dtype], any(w.kernel > 1 for w in work.windows[:-2])
+    more = slabs and (work.return_indices or size < 8)  # (a vector holds few elements of 8 bytes)
+    return min(MOST_PIXEL, (SLABS_BYTES if more else INTERLEAVED_BYTES) // _plane_bytes(work) * size)
 
 
 def against_interleaving(work, split):

@@ -31,11 +31,12 @@ SHARED_BYTES = 256 << 10
 # Taps of a window that kernels take at once, and along one axis.
 MAX_TAPS = 64
 TAPS_ALONG = 8
-# All taps of a pixel are taken at once up to this many, with indices up to MAX_TAPS: they take half
-# the time of two passes over pairs. Values of more taps take 1.3 times as long as by passes (20
-# random layers, AVX2), unless no two windows share an element and pixels have APART_PIXEL_BYTES:
-# 0.85 times (96 random layers, AVX-512 and AVX2; others up to 2.3 times). Values of less than
-# NARROW_PIXEL_BYTES, up to NARROW_TAPS: float32 1x60x60x6 k3 s2 58 -> 3.5 us by passes (AVX2).
+# All taps of a pixel are taken at once up to this many, with indices up to MAX_TAPS (half the time
+# of two passes over pairs), along each axis if no two windows share an element: 0.66 of the time of
+# composites (78 random layers, AVX2; 1x64x23x500 int32 31x11 327 -> 115 us). Values of more taps
+# take 1.3 times as long as by passes (20 random layers, AVX2), unless windows share nothing and
+# pixels have APART_PIXEL_BYTES: 0.85 times (96 random layers, AVX-512 and AVX2; others up to 2.3).
+# Values of less than NARROW_PIXEL_BYTES, up to NARROW_TAPS: 1x60x60x6 k3 s2 58 -> 3.5 us (AVX2).
 AT_ONCE_TAPS, NARROW_TAPS = 12, 3
 APART_PIXEL_BYTES, NARROW_PIXEL_BYTES = 128, 32
 # Pixels of at most this many bytes are taken as one row.
@@ -162,12 +163,14 @@ def against_row(cols, pixel_bytes):
 
 def against_all_taps(windows, pixel_bytes, return_indices):
     """Return why the taps of a pixel are not taken all at once, or None."""
-    *_, rows, cols = windows
-    all_taps, taps = math.prod(w.kernel for w in windows), rows.kernel * cols.kernel
-    apart = pixel_bytes >= APART_PIXEL_BYTES and all([w.stride >= w.extent for w in windows])
-    most = MAX_TAPS if return_indices or apart else AT_ONCE_TAPS
-    if pixel_bytes < NARROW_PIXEL_BYTES and not return_indices:
-        most = NARROW_TAPS
+    *leads, rows, cols = windows
+    slabs, taps = math.prod(w.kernel for w in leads), rows.kernel * cols.kernel
+    all_taps, apart = slabs * taps, all([w.stride >= w.extent for w in windows])
+    if return_indices and apart and max(slabs, rows.kernel, cols.kernel) <= MAX_TAPS:
+        return None
+    most = NARROW_TAPS if pixel_bytes < NARROW_PIXEL_BYTES else AT_ONCE_TAPS
+    if return_indices or (apart and pixel_bytes >= APART_PIXEL_BYTES):
+        most = MAX_TAPS
     if all_taps > most:
         return f"{all_taps} taps are over {most}, for pixels of {pixel_bytes} bytes"
     columns_per_output = cols.span(cols.out) / max(1, cols.out)

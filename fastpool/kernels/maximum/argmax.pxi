@@ -177,12 +177,11 @@ cdef inline void next_rows(Outputs *to, Py_ssize_t count, int64_t base,
 
 
 cdef inline void argmax_column(const Outputs *first, const ordered *src, const WindowColumns *cols,
-                               const WindowRows *rows, Py_ssize_t down, Py_ssize_t count,
-                               const Compared *c, vec_flag *nan) noexcept nogil:
-    """Pool `count` rows of windows, `down` rows apart, that are inside, one vector wide."""
+                               const WindowRows *rows, Py_ssize_t step, int64_t base_step,
+                               Py_ssize_t count, const Compared *c, vec_flag *nan) noexcept nogil:
+    """Pool `count` vectors of windows that are inside, `step` elements apart."""
     cdef Py_ssize_t r, n = first.n, row = first.row, index_row = first.index_row
-    cdef Py_ssize_t step = down * rows.step
-    cdef int64_t base = first.base, base_row = down * rows.place
+    cdef int64_t base = first.base
     cdef ordered *values = <ordered *>first.values
     cdef char *indices = first.indices
     cdef const Indices *how = first.how
@@ -190,4 +189,4 @@ cdef inline void argmax_column(const Outputs *first, const ordered *src, const W
     for r in range(count):
         argmax_rows(&best, src, cols, rows, c, nan)
         store_best(values, indices, &best, n, base, how)
-        values, indices, src, base = values + row, indices + index_row, src + step, base + base_row
+        values, indices, src, base = values + row, indices + index_row, src + step, base + base_step

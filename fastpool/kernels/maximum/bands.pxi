@@ -41,11 +41,6 @@ cdef vec_flag pool_pixels(number *dst, const Target *to, const number *src, cons
     return nan
 
 
-cdef inline bint planes_touch(const Problem *p, const View *y) noexcept nogil:
-    """Do the rows of one plane go on in the next? (Tiles of several planes hold whole planes.)"""
-    return y.channel == p.rows.out * y.row and evenly_spaced(p, y)
-
-
 cdef inline bint planes_inside(const Problem *p, const Tile *tile, const View *x) noexcept nogil:
     """Is a row pooled in each plane of a tile before the next row?
 
@@ -110,7 +105,8 @@ cdef vec_flag pool_bands(const number *src, Py_ssize_t src_row, Py_ssize_t first
         return nan
     fill_beyond(<char *>(band + tile.left), pitch * sizeof(number), p, tile,
                 tile.planes * tile.rows, sizeof(number), p.beyond)
-    if tile.planes == 1 or planes_touch(p, y):
+    # (Do the rows of one plane go on in the next? Tiles of several planes hold whole planes.)
+    if tile.planes == 1 or (y.channel == p.rows.out * y.row and evenly_spaced(p, y)):
         column_pass(y_data + output_offset(p, y, tile, 0), y.row, band, dense, pitch, &p.cols,
                     tile.planes * tile.rows, tile.cols)
     else:

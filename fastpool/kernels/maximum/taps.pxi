@@ -10,37 +10,40 @@
 # argmax.pxi compares the taps, sliding_taps.pxi keeps rows that windows share.
 
 cdef inline void argmax_inner(const Outputs *to, const ordered *src, const WindowColumns *cols,
-                              const WindowRows *rows, const Pool *p, Py_ssize_t count,
-                              vec_flag *nan) noexcept nogil:
-    """Pool `count` inner rows of windows that share no rows, or few."""
-    cdef Py_ssize_t down = p.frame.problem.rows.stride, kernel = p.frame.problem.rows.kernel
+                              const WindowRows *rows, const Pool *p, Py_ssize_t step,
+                              int64_t base_step, Py_ssize_t count, vec_flag *nan) noexcept nogil:
+    """Pool `count` vectors of inner windows that share no rows, or few, `step` elements apart."""
+    cdef Py_ssize_t kernel = p.frame.problem.rows.kernel
     cdef Compared c
     c.slabs, c.rows, c.taps, c.stride = rows.slabs, kernel, cols.taps, 2
     if p.taps.tracks_nan and cols.stride == 4:
         c.taps, c.stride = 4, 4
-        argmax_column(to, src, cols, rows, down, count, &c, nan)
+        argmax_column(to, src, cols, rows, step, base_step, count, &c, nan)
     elif p.taps.tracks_nan:
         c.slabs, c.rows, c.taps = 1, 2, 2
-        argmax_column(to, src, cols, rows, down, count, &c, nan)
+        argmax_column(to, src, cols, rows, step, base_step, count, &c, nan)
     elif cols.stride == 1:
         c.stride = 1
-        argmax_column(to, src, cols, rows, down, count, &c, NULL)
+        argmax_column(to, src, cols, rows, step, base_step, count, &c, NULL)
     elif cols.taps == 3 and kernel == 3 and rows.slabs == 1:
         c.slabs, c.rows, c.taps = 1, 3, 3
-        argmax_column(to, src, cols, rows, down, count, &c, NULL)
+        argmax_column(to, src, cols, rows, step, base_step, count, &c, NULL)
     else:
-        argmax_column(to, src, cols, rows, down, count, &c, NULL)
+        argmax_column(to, src, cols, rows, step, base_step, count, &c, NULL)
 
 
-cdef inline void argmax_down(const Outputs *first, const ordered *src, const WindowColumns *cols,
-                             const WindowRows *rows, const Pool *p, const Tile *tile,
-                             vec_flag *nan) noexcept nogil:
-    """Pool the rows of a tile, one vector of windows wide.
+cdef inline Py_ssize_t argmax_down(const Outputs *first, const ordered *src,
+                                   const WindowColumns *cols, const WindowRows *rows, const Pool *p,
+                                   const Tile *tile, Py_ssize_t across,
+                                   vec_flag *nan) noexcept nogil:
+    """Pool the rows of a tile, one vector of windows wide, or a tile's only row, `across` wide.
 
-    `src` is in the first row under the tile, as the base of the outputs is.
+    `src` is in the first row under the tile, as the base of the outputs is. Return the width.
     """
     cdef const Window *w = &p.frame.problem.rows
-    cdef Py_ssize_t last = tile.row + tile.rows, o = tile.row, count, real, row
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(ordered), step = w.stride * rows.step
+    cdef Py_ssize_t last = tile.row + tile.rows, o = tile.row, count, real, row, wide = 1
+    cdef int64_t base_step = w.stride * rows.place
     cdef Py_ssize_t begin = imax(o, imin(w.inner_lo, last))
     cdef Py_ssize_t end = imax(begin, imin(w.inner_hi, last))
     cdef int64_t base = first.base
@@ -51,6 +54,9 @@ cdef inline void argmax_down(const Outputs *first, const ordered *src, const Win
     if p.taps.slides:
         slide_taps_down(first, src, cols, rows, p, tile)
         o = last
+    elif tile.rows == 1:                # (a call for each vector took half of the time)
+        step = lanes * p.frame.problem.cols.stride
+        to.row, to.index_row, base_step = lanes, lanes * to.how.bytes, step * p.indexing.col
     while o < last:
         real = real_taps(w, o, &row)
         row -= tile.row_lo
@@ -59,8 +65,9 @@ cdef inline void argmax_down(const Outputs *first, const ordered *src, const Win
         if real == 0:
             store_none(&to, src)
         elif o == begin and end > begin:
-            count = end - begin
-            argmax_inner(&to, src + row * rows.step, cols, rows, p, count, &seen)
+            count, wide = end - begin, across if tile.rows == 1 else 1
+            argmax_inner(&to, src + row * rows.step, cols, rows, p, step, base_step,
+                         imax(count, wide), &seen)
         else:
             c.slabs, c.rows, c.taps, c.stride = rows.slabs, real, cols.taps, cols.stride
             argmax_rows(&best, src + row * rows.step, cols, rows, &c, &seen)
@@ -68,6 +75,7 @@ cdef inline void argmax_down(const Outputs *first, const ordered *src, const Win
         o += count
         next_rows(&to, count, 0, src)
     nan[0] = seen
+    return wide
 
 
 cdef inline vec_t least_places(Py_ssize_t start, const Pool *p, const ordered *tag) noexcept nogil:
@@ -94,21 +102,23 @@ cdef inline void argmax_plane(const Outputs *plane, const ordered *src, WindowCo
     `src` is its first element. The base of the outputs is that of column 0.
     """
     cdef const Window *w = &p.frame.problem.cols
-    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(ordered), n = tile.cols, o = 0, start
+    cdef Py_ssize_t lanes = VEC_BYTES // <Py_ssize_t>sizeof(ordered), n = tile.cols, o = 0
+    cdef Py_ssize_t start, across
     cdef Outputs to = plane[0]
     while True:
         start = (tile.col + o) * w.stride - w.begin
-        cols.least = vec_set_int(0, src)
+        cols.least, across = vec_set_int(0, src), imax(1, (n - o) // lanes)
         if start < 0:
+            across = 1
             cols.least = cols.first_least if o == 0 else least_places(start, p, src)
         to.values = <ordered *>plane.values + o
         to.indices = plane.indices + o * to.how.bytes
         to.base = plane.base + start * p.indexing.col
         to.n = imin(lanes, n - o)
-        argmax_down(&to, src + start - tile.col_lo, cols, rows, p, tile, nan)
-        if o + lanes >= n:
+        o += lanes * argmax_down(&to, src + start - tile.col_lo, cols, rows, p, tile, across, nan)
+        if o >= n:
             return
-        o = imin(o + lanes, n - lanes)
+        o = imin(o, n - lanes)
 
 
 cdef void copy_taps(ordered *slab, Py_ssize_t pitch, const View *x, Py_ssize_t at, const Pool *p,
@@ -319,9 +329,10 @@ cdef bint tile_taps(const Pool *p, const Job *job, const Tile *tile, Scratch *sc
             to.base = base + plane_base(p, tile.plane + plane)
             argmax_plane(&to, src, &columns, &each, p, tile,
                          &nan if slabs.in_place and p.taps.tracks_nan else &unused)
-    if in_keys:
-        for plane in range(tile.planes):
-            store_taps(y, tile, plane, <const ordered *>pooled + plane * tile.rows * out, p)
+    if ordered is int16_t or ordered is int32_t or ordered is int64_t:
+        for plane in range(tile.planes if in_keys else 0):
+            at = plane * tile.rows * out
+            store_keys(y, tile, plane, 0, tile.rows, <const ordered *>pooled + at, p)
     return not flag_any(nan)
 
 
@@ -335,12 +346,6 @@ cdef inline void store_none_tile(const Outputs *first, const Tile *tile,
             to.values = <ordered *>first.values + r * to.row + c * to.col
             to.indices = first.indices + r * to.index_row + c * to.index_col
             store_none(&to, tag)
-
-
-cdef inline void store_taps(const View *y, const Tile *tile, Py_ssize_t plane,
-                            const ordered *pooled, const Pool *p) noexcept nogil:
-    if ordered is int16_t or ordered is int32_t or ordered is int64_t:
-        store_keys(y, tile, plane, 0, tile.rows, pooled, p)
 
 
 cdef int plan_taps(Pool *p, schedule) except -1:
