@@ -225,9 +225,8 @@ def make_sum_work(plan, moves=True, border=None):
         tile = _tile(plan, batch, windows, channels_last, sequential)
         tile_rows, tile_cols, channels, planes = tile
         interleaved = 0
-    # Are sums of elements exact in float32, and means of their type?
     small_floats = plan.result_dtype == plan.dtype and plan.dtype in SMALL_INTEGERS
-    small_floats = small_floats and taps << 8 * ITEMSIZE[plan.dtype] < 2**24
+    small_floats = small_floats and taps << 8 * ITEMSIZE[plan.dtype] < 2**24  # (sums are exact)
     width = max(1, tile_cols * channels)
     under, span = (tile_rows, tile_cols, channels, planes), _span(cols, tile_cols)
     if sequential:

@@ -108,7 +108,8 @@ def _pixel_bytes(work):
     """Return the most bytes of a pixel of planes for which there is room in the cache."""
     size, slabs = ITEMSIZE[work.dtype], any(w.kernel > 1 for w in work.windows[:-2])
     more = slabs and (work.return_indices or size < 8)  # (a vector holds few elements of 8 bytes)
-    return min(MOST_PIXEL, (SLABS_BYTES if more else INTERLEAVED_BYTES) // _plane_bytes(work) * size)
+    room = SLABS_BYTES if more else INTERLEAVED_BYTES
+    return min(MOST_PIXEL, room // _plane_bytes(work) * size)
 
 
 def against_interleaving(work, split):
