@@ -412,10 +412,11 @@ def test_options_are_those_of_their_session():
 
 # ---------------------------------------------------------------------------------------- explain
 
+# (onnxruntime's optimiser takes means of 16 channels on AVX-512, and of 8 on AVX2.)
 NET = """
     <ir_version: 8, opset_import: ["": {opset}]>
-    net (float[1, 8, 32, 32] x, bool b)
-        => (float[1, 8, 1, 1] z, int64[n, c, h, w] where, float[n, c, h, w] v) {{
+    net (float[1, 3, 32, 32] x, bool b)
+        => (float[1, 3, 1, 1] z, int64[n, c, h, w] where, float[n, c, h, w] v) {{
         y, where = MaxPool <kernel_shape = [2, 2]> (x)
         a = AveragePool <kernel_shape = [2, 2]> (y)
         z = GlobalAveragePool (a)
