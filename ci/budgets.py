@@ -126,10 +126,10 @@ def print_times():
 
 # Name, unit, limit, goal, and what measures it.
 BUDGETS = (
-    ("machine code of the largest build", "kB", 1819, 1200, code_kilobytes),
+    ("machine code of the largest build", "kB", 1826, 1200, code_kilobytes),
     ("wheel", "kB", 2865, 1900, wheel_kilobytes),
     (
-        *("Cython and C without front ends", "lines", 18543, 11500),
+        *("Cython and C without front ends", "lines", 18600, 11500),
         lambda: lines(*SOURCES, left_out=ELSEWHERE),
     ),
     (
@@ -137,13 +137,13 @@ BUDGETS = (
         lambda: lines("fastpool/onnx/*.c", "fastpool/onnx/*.h"),
     ),
     (
-        *("Python without front ends and programs", "lines", 13875, 9000),
+        *("Python without front ends and programs", "lines", 13900, 9000),
         lambda: lines("fastpool/*.py", left_out=ELSEWHERE),
     ),
     ("stubs, and what writes them", "lines", 1835, 1600, lambda: lines("stubs/*.py*")),
     ("modules of `import fastpool` over NumPy's", "modules", 55, 45, modules),
     (
-        *("first call of max_pool", "calls of Python functions", 271, 200),  # (AVX-512: 265)
+        *("first call of max_pool", "calls of Python functions", 271, 200),  # (AVX2; AVX-512 265)
         lambda: calls(fastpool.max_pool, maximum._pool_plans),
     ),
     (

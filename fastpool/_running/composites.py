@@ -59,10 +59,13 @@ def against_composites(work):
         return "windows are very long, or have no elements"
     if work.channels_last:
         pixel = work.channels * max(2, ITEMSIZE[work.dtype])
+        if work.direct and pixel >= PIXEL_BYTES:
+            return f"taps of a pixel of {pixel} bytes of keys take less time in registers"
         outputs = math.prod(w.out for w in work.windows) * pixel
-        if not work.direct or (pixel < PIXEL_BYTES and outputs > OUTPUT_BYTES):
-            return None
-        return f"taps for {outputs} bytes of outputs, as keys, take less time in registers"
+        few = work.direct and math.prod(w.kernel for w in work.windows) <= MAX_TAPS
+        if few and outputs <= OUTPUT_BYTES:
+            return f"taps for {outputs} bytes of outputs, as keys, take less time in registers"
+        return None
     return "few taps take less time in registers" if _few_taps(work) else None
 
 

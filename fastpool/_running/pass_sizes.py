@@ -78,13 +78,16 @@ def sizes_in_order(plan, windows, tile, span):
     return Sizes(band=band, pitch=1, block_rows=block_rows, walks=walks, lines=lines + 1, line=line)
 
 
+def leaves_out_nan(plan):
+    return plan.nan == "ignore" and is_float(plan.dtype)
+
+
 def are_signals(plan, windows):
     """Has each plane one row, and one window that takes more than a block of its elements?"""
     *others, cols = windows
-    if plan.nan == "ignore" or plan.numerics == "sequential":
-        return False
     whole = cols.out == cols.dilation == 1 and 0 <= cols.begin <= cols.size - cols.kernel
-    return whole and cols.kernel > BLOCK_COLUMNS and all(other.is_trivial for other in others)
+    whole = whole and cols.kernel > BLOCK_COLUMNS and all(other.is_trivial for other in others)
+    return whole and plan.numerics != "sequential" and not leaves_out_nan(plan)
 
 
 def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
@@ -98,7 +101,7 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     walks = bool(cols.places) or span > MOST_MARGINS * (under + tile_cols)
     walks |= cols.out == 1 and cols.kernel > MOST_LEAF and channels > 1  # (no parts are shared)
     span = under if walks else span
-    whole = channels == 1 and plan.nan != "ignore" and rows.out == cols.out == 1
+    whole = channels == 1 and rows.out == cols.out == 1 and not leaves_out_nan(plan)
     signals = whole and are_signals(plan, windows)
     if signals:
         span = BLOCK_COLUMNS

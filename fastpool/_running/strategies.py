@@ -266,8 +266,9 @@ def pixels_as_row(work, build):
 
 
 def direct_pixels(work, build):
-    pixel_bytes = work.channels * ITEMSIZE[work.dtype]
-    return None if work.direct else against_all_taps(work.windows, pixel_bytes, False)
+    if work.direct:
+        return None
+    return against_all_taps(work.windows, work.channels, ITEMSIZE[work.dtype])
 
 
 def bands(work, build):
@@ -289,7 +290,8 @@ def taps(work, build):
     if work.direct:
         return None
     if work.channels_last:
-        return against_all_taps(work.windows, work.channels * ITEMSIZE[work.dtype], True)
+        size, strides = ITEMSIZE[work.dtype], work.index_strides
+        return against_all_taps(work.windows, work.channels, size, strides)
     slabs = math.prod(w.kernel for w in leads)
     if slabs > MAX_TAPS:
         return f"{slabs} slabs are over {MAX_TAPS}"

@@ -32,13 +32,15 @@ SHARED_BYTES = 256 << 10
 MAX_TAPS = 64
 TAPS_ALONG = 8
 # All taps of a pixel are taken at once up to this many, with indices up to MAX_TAPS (half the time
-# of two passes over pairs), along each axis if no two windows share an element: 0.66 of the time of
-# composites (78 random layers, AVX2; 1x64x23x500 int32 31x11 327 -> 115 us). Values of more taps
+# of two passes over pairs), along each axis if no two windows share an element, their elements are
+# no more than WINDOW_BYTES and keys are no wider for them: 0.66 of the time of composites (78
+# random layers, AVX2; channels last 1x64x23x500 int32 31x11 327 -> 115 us). Values of more taps
 # take 1.3 times as long as by passes (20 random layers, AVX2), unless windows share nothing and
 # pixels have APART_PIXEL_BYTES: 0.85 times (96 random layers, AVX-512 and AVX2; others up to 2.3).
 # Values of less than NARROW_PIXEL_BYTES, up to NARROW_TAPS: 1x60x60x6 k3 s2 58 -> 3.5 us (AVX2).
 AT_ONCE_TAPS, NARROW_TAPS = 12, 3
 APART_PIXEL_BYTES, NARROW_PIXEL_BYTES = 128, 32
+WINDOW_BYTES = 1 << 20
 # Pixels of at most this many bytes are taken as one row.
 ROW_PIXEL_BYTES = 20
 
@@ -161,32 +163,36 @@ def against_row(cols, pixel_bytes):
     return None
 
 
-def against_all_taps(windows, pixel_bytes, return_indices):
-    """Return why the taps of a pixel are not taken all at once, or None."""
+def against_all_taps(windows, channels, itemsize, strides=None):
+    """Return why the taps of a pixel are not taken all at once, or None: with `strides` indices."""
     *leads, rows, cols = windows
     slabs, taps = math.prod(w.kernel for w in leads), rows.kernel * cols.kernel
-    all_taps, apart = slabs * taps, all([w.stride >= w.extent for w in windows])
-    if return_indices and apart and max(slabs, rows.kernel, cols.kernel) <= MAX_TAPS:
-        return None
-    most = NARROW_TAPS if pixel_bytes < NARROW_PIXEL_BYTES else AT_ONCE_TAPS
-    if return_indices or (apart and pixel_bytes >= APART_PIXEL_BYTES):
+    all_taps, pixel_bytes, most = slabs * taps, channels * itemsize, AT_ONCE_TAPS
+    apart = all([w.out == 1 or w.stride >= w.extent for w in windows])
+    if strides and apart and max(slabs, rows.kernel, cols.kernel) <= MAX_TAPS:
+        narrow = key_bytes(windows, None, itemsize, strides, True) <= max(2, itemsize)
+        if all_taps <= MAX_TAPS or (narrow and all_taps * pixel_bytes <= WINDOW_BYTES):
+            return None
+    if strides or (apart and pixel_bytes >= APART_PIXEL_BYTES):
         most = MAX_TAPS
+    elif pixel_bytes < NARROW_PIXEL_BYTES:
+        most = NARROW_TAPS
     if all_taps > most:
         return f"{all_taps} taps are over {most}, for pixels of {pixel_bytes} bytes"
     columns_per_output = cols.span(cols.out) / max(1, cols.out)
-    few = return_indices and all_taps <= AT_ONCE_TAPS
+    few = strides and all_taps <= AT_ONCE_TAPS
     if not few and taps > rows.cost * columns_per_output + cols.cost:
         return "one axis after the other takes fewer loads than all taps"
     return None
 
 
-def of_pixels(windows, pixel_bytes, return_indices, off):
+def of_pixels(windows, channels, itemsize, strides, off):
     """Return whether pixels are taken as one row, and whether all taps of a pixel at once.
 
     Both decide the tiles, so they are asked before tiling.
     """
-    if not return_indices and "pixels_as_row" not in off:
-        if against_row(windows[-1], pixel_bytes) is None:
+    if not strides and "pixels_as_row" not in off:
+        if against_row(windows[-1], channels * itemsize) is None:
             return True, False
-    name = "taps" if return_indices else "direct_pixels"
-    return False, name not in off and against_all_taps(windows, pixel_bytes, return_indices) is None
+    name = "taps" if strides else "direct_pixels"
+    return False, name not in off and not against_all_taps(windows, channels, itemsize, strides)

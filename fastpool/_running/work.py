@@ -192,7 +192,7 @@ def make_work(problem):
     if irregular:  # its strategy has no chains
         windows = [window._replace(steps=chain(1, 1)) for window in windows]
     elif channels_last:
-        pixels_as_row, direct = of_pixels(windows, channels * itemsize, pairs, off)
+        pixels_as_row, direct = of_pixels(windows, channels, itemsize, pairs and strides, off)
     minimum = plan.minimum and not composite  # (whose keys are inverted already)
     keyed = is_float(dtype) and (itemsize == 2 or plan.nan == "ignore")
     keyed |= minimum and (pairs or irregular or dtype not in MINIMA)

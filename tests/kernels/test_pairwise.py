@@ -84,6 +84,24 @@ def test_the_order_is_the_one_of_the_definition(name, taps, isa):
         cases.assert_same(y if layout == "WC" else y.T, expected, layout)
 
 
+@pytest.mark.parametrize("taps", [4, 5, 7, 8, 9, 100, 127, 128, 129, 131, 255, 1000, 1023, 2046])
+@pytest.mark.parametrize("name", ["float32", "float64", "float16"])
+def test_rows_of_taps(name, taps, isa):
+    """Of one window and of windows that share none: fewer rows than lanes, and more by one."""
+    x = cases.summands((34, taps + 3), name, "finite", taps)
+    with np.errstate(all="ignore"):
+        wide = x.astype(np.float64 if name == "float64" else np.float32)
+        expected = (tree([*wide[:, :taps].T]) / wide.dtype.type(taps)).astype(x.dtype)
+    for rows in (1, 3, 17, 33):
+        for one in (x[:rows, :taps], x[:rows, :taps].copy()):
+            y = fastpool.global_avg_pool(one, layout="CW")
+            cases.assert_same(y[:, 0], expected[:rows], rows)
+        whole = fastpool.avg_pool(one[:, None], (1, taps), layout="CHW")
+        cases.assert_same(whole[:, 0, 0], expected[:rows], rows)
+    y = fastpool.avg_pool(x.reshape(1, -1), taps, strides=taps + 3, layout="CW")
+    cases.assert_same(y[0], expected)
+
+
 def test_rows_are_added_before_columns(isa):
     x = cases.summands((3, 3), "float32", "finite", 1)
     expected = tree([*tree(list(x))]) / np.float32(9)

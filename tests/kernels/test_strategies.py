@@ -237,6 +237,7 @@ def test_reasons(shape, kernel, attributes, strategy, reason):
 
 
 # Calls next to the limits of a choice, and the strategy of all builds.
+APART = {"layout": "NHWC", "return_indices": True}
 AT_LIMITS = [
     # All taps at once: MAX_TAPS if no two windows share an element, of pixels of 128 bytes. (The
     # kernels have no room for more taps.)
@@ -253,6 +254,27 @@ AT_LIMITS = [
     # Taps with indices: OUTPUT_BYTES of outputs, as keys.
     ((8, 8, 1, 3), "int8", 1, {"layout": "NHWC", "return_indices": True}, "taps"),
     ((8, 9, 1, 3), "int8", 1, {"layout": "NHWC", "return_indices": True}, "composites"),
+    ((1, 128, 128, 3), "float32", 64, APART | {"strides": 64}, "composites"),
+    # Windows with indices that share no element: to 64 taps along each axis, or slabs in all.
+    ((1, 130, 8, 16), "float32", (64, 2), APART | {"strides": (64, 2)}, "taps"),
+    ((1, 130, 8, 16), "float32", (65, 2), APART | {"strides": (65, 2)}, "composites"),
+    ((1, 8, 130, 16), "float32", (2, 64), APART | {"strides": (2, 64)}, "taps"),
+    ((1, 8, 130, 16), "float32", (2, 65), APART | {"strides": (2, 65)}, "composites"),
+    ((1, 9, 500, 64), "float32", (9, 11), APART | {"strides": 11}, "taps"),  # (one along an axis)
+    ((1, 16, 16, 4, 4, 16), "float32", (8, 8, 2, 2), APART | {"strides": (8, 8, 2, 2)}, "taps"),
+    ((1, 26, 10, 4, 4, 16), "float32", (13, 5, 2, 2), APART | {"strides": (13, 5, 2, 2)}, "pairs"),
+    # Their elements, and their places in keys of 16 bits.
+    ((1, 32, 32, 32, 64), "float32", 16, APART | {"strides": 16}, "taps"),
+    ((1, 34, 32, 32, 64), "float32", (17, 16, 16), APART | {"strides": 17}, "composites"),
+    ((1, 64, 2000, 32), "uint8", (16, 17), APART | {"strides": 17}, "taps"),
+    ((1, 64, 2200, 32), "uint8", (16, 17), APART | {"strides": 17}, "composites"),
+    # Planes of volumes interleaved, larger than others: rows of 12 bytes of outputs, and of 32 if
+    # windows share slabs.
+    ((1, 256, 30, 10, 9), "float32", 3, {"strides": 3}, "planes_as_pixels"),
+    ((1, 256, 30, 10, 12), "float32", 3, {"strides": 3}, "bands"),
+    ((1, 256, 13, 17, 24), "float32", 3, {"strides": (2, 3, 3)}, "planes_as_pixels"),
+    ((1, 256, 13, 17, 27), "float32", 3, {"strides": (2, 3, 3)}, "bands"),
+    ((1, 256, 40, 20, 3), "float64", 2, {"strides": 2}, "bands"),
 ]
 
 

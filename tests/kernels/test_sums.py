@@ -531,6 +531,17 @@ def test_what_is_interleaved():
     assert not is_interleaved(plan((1, 4, 14, 14), "float32", 3, pads=1))
     assert not is_interleaved(plan((1, 14, 14, 64), "float32", 3, pads=1, layout="NHWC"))
     assert not is_interleaved(whole((1, 64, 7, 7), "float32"))
+    # One window that padding cuts, or without NaN: planes of 2 and 4 KiB, a group's lack included.
+    plan, whole = fastpool.plan_avg_pool, fastpool.plan_global_avg_pool
+    assert is_interleaved(plan((1, 64, 7, 7), "float32", 9, pads=1))
+    assert not is_interleaved(plan((1, 64, 7, 7), "float32", (7, 9), pads=(0, 1)))
+    assert is_interleaved(plan((1, 64, 4, 5, 6), "float32", (4, 5, 5)))
+    assert not is_interleaved(plan((1, 64, 4, 5, 6), "float32", (4, 5, 6)))
+    assert not is_interleaved(plan((1, 64, 33, 16), "float32", (35, 16), pads=(1, 0)))
+    for planes, rows, found in ((64, 32, True), (64, 33, False), (17, 32, False)):
+        assert is_interleaved(whole((1, planes, rows, 32), "float32", nan="ignore")) is found
+    assert not is_interleaved(whole((1, 64, 7, 7), "uint8", nan="ignore"))
+    plan = functools.partial(fastpool.plan_avg_pool, **EXACT)
     assert is_interleaved(plan((1, 64, 24, 24), "float64", 3, strides=2))
     for name, size in (("float32", 25), ("float16", 50)):  # (rows of more than 48 bytes)
         assert not is_interleaved(plan((1, 64, size + 2, size + 2), name, 3, strides=2))

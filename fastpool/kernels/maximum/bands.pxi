@@ -105,7 +105,7 @@ cdef vec_flag pool_bands(const number *src, Py_ssize_t src_row, Py_ssize_t first
         return nan
     fill_beyond(<char *>(band + tile.left), pitch * sizeof(number), p, tile,
                 tile.planes * tile.rows, sizeof(number), p.beyond)
-    # (Do the rows of one plane go on in the next? Tiles of several planes hold whole planes.)
+    # (Tiles of several planes hold whole planes, whose rows may go on in the next plane.)
     if tile.planes == 1 or (y.channel == p.rows.out * y.row and evenly_spaced(p, y)):
         column_pass(y_data + output_offset(p, y, tile, 0), y.row, band, dense, pitch, &p.cols,
                     tile.planes * tile.rows, tile.cols)

@@ -1,11 +1,13 @@
-# Takes:   small windows with indices, all taps in registers: windows that slide to 8 x 8 (16 x 16
-#          with masks), others to 64 taps; channels first, columns at stride 1, 2 or 4
+# Takes:   windows with indices, all taps in registers: windows that slide to 8 x 8 (16 x 16 with
+#          masks), others to 64 taps, channels last to 64 along each axis if no two share an
+#          element; channels first, columns at stride 1, 2 or 4
 # Reads:   the input in place, or from a copy with margins where windows hang over the sides
 # Scratch: the copy (SLAB); keys of the outputs (POOLED)
 # Wins:    AVX-512: float32 1x64x112x112 k3 s2 902 -> 480 us, 1x64x224x224 k2 s2 3840 -> 2630,
 #          1x192x28x28 k3 430 -> 218, channels last 1x112x112x64 k3 s2 597 -> 255. AVX2, baseline:
 #          1x64x112x112 k2 s2 923, 1510 -> 375, 539. Windows that slide, k16: 577 -> 528 (AVX-512);
-#          above 8 AVX2 loses (1x64x40x40 k9 539 -> 592).
+#          above 8 AVX2 loses (1x64x40x40 k9 539 -> 592). Channels last, int32 1x23x500x64 k31x11
+#          s31x11 327 -> 115 (AVX2).
 #
 # argmax.pxi compares the taps, sliding_taps.pxi keeps rows that windows share.
 
@@ -54,7 +56,7 @@ cdef inline Py_ssize_t argmax_down(const Outputs *first, const ordered *src,
     if p.taps.slides:
         slide_taps_down(first, src, cols, rows, p, tile)
         o = last
-    elif tile.rows == 1:                # (a call for each vector took half of the time)
+    elif tile.rows == 1:                # (uint8 1x136x398 k7: 207 -> 109 us)
         step = lanes * p.frame.problem.cols.stride
         to.row, to.index_row, base_step = lanes, lanes * to.how.bytes, step * p.indexing.col
     while o < last:
@@ -330,9 +332,10 @@ cdef bint tile_taps(const Pool *p, const Job *job, const Tile *tile, Scratch *sc
             argmax_plane(&to, src, &columns, &each, p, tile,
                          &nan if slabs.in_place and p.taps.tracks_nan else &unused)
     if ordered is int16_t or ordered is int32_t or ordered is int64_t:
-        for plane in range(tile.planes if in_keys else 0):
-            at = plane * tile.rows * out
-            store_keys(y, tile, plane, 0, tile.rows, <const ordered *>pooled + at, p)
+        if in_keys:
+            for plane in range(tile.planes):
+                at = plane * tile.rows * out
+                store_keys(y, tile, plane, 0, tile.rows, <const ordered *>pooled + at, p)
     return not flag_any(nan)
 
 
@@ -355,10 +358,12 @@ cdef int plan_taps(Pool *p, schedule) except -1:
     cdef const Window *cols = &problem.cols
     cdef TapsChoice *taps = &p.taps
     cdef Py_ssize_t slabs = 1, i
-    if problem.channels_last:
-        return 0
     for i in range(problem.leads):
         slabs *= problem.lead[i].kernel
+    if max(slabs, rows.kernel, cols.kernel) > MAX_TAPS:     # (the arrays of `place_taps`)
+        raise ValueError(f"taps: {slabs} slabs of {rows.kernel} x {cols.kernel}")
+    if problem.channels_last:
+        return 0
     taps.slides, taps.slides_square = schedule.slides, schedule.slides_square
     # Windows that share nothing read everything once, from memory: a search for NaN before would
     # cost a fifth (1x64x224x224 k2 s2 2035 -> 2550 us).

@@ -16,13 +16,13 @@ cdef void add_along(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
     cdef const Window *w = &b.average.frame.problem.cols
     cdef Py_ssize_t step = w.dilation * b.tile.channels, t
     cdef const acc_t *band = <const acc_t *>pairs.taps[0]
-    cdef bint long = w.kernel > MOST_LEAF or w.stride > MOST_SPLIT
+    cdef bint apart = w.dilation == 1 and w.stride >= w.kernel and b.tile.channels == 1
     if b.average.sequential:                # (they are added)
         pairs.count = 1
         add_outputs(pairs, b, d, 1, tag)
     elif b.average.walks:
         add_each(pairs, b, d, tag)
-    elif long and w.stride >= w.extent and b.tile.channels == 1 and b.tile.cols >= MIN_APART:
+    elif apart and imax(w.kernel, w.stride - 1) > MOST_LEAF and b.tile.cols >= MIN_APART:
         add_apart(pairs, b, d, tag)
     elif w.kernel > MOST_LEAF:
         add_long(pairs, b, d, tag)
@@ -119,29 +119,15 @@ cdef void add_split(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
 
 cdef void add_apart(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
                     const acc_t *tag) noexcept nogil:
-    """Add single columns of windows that share none: they become rows of sums, for many trees."""
-    cdef const Average *a = b.average
-    cdef const Window *w = &a.frame.problem.cols
-    cdef Py_ssize_t cols = b.tile.cols, r, c, count
-    cdef acc_t *sums = <acc_t *>doubles(a, b.scratch, SPLIT)
-    cdef acc_t *columns = sums + cols
-    cdef const acc_t *band
+    """Add single columns of windows that share none: they are rows of taps."""
+    cdef const Window *w = &b.average.frame.problem.cols
+    cdef acc_t *sums = <acc_t *>doubles(b.average, b.scratch, SPLIT)
+    cdef const acc_t *band = <const acc_t *>pairs.taps[0]
     cdef pairs_of_t part = pairs[0]
-    cdef Trees trees
-    part.count, part.stride, part.width, part.rows, part.taps[0] = 1, 1, cols, 1, sums
+    cdef Py_ssize_t r
+    part.count, part.stride, part.width, part.rows, part.taps[0] = 1, 1, b.tile.cols, 1, sums
     for r in range(pairs.rows):
-        band = <const acc_t *>pairs.taps[0] + r * pairs.step
-        c = 0
-        while c < cols:
-            count = imin(a.pitch, cols - c)
-            transpose(columns, count, band + c * w.stride, w.stride, count, w.extent,
-                      sizeof(acc_t))
-            begin_trees(&trees, count, a.pitch, tag)
-            trees.axes[0].lo, trees.axes[0].hi, trees.axes[0].base = 0, w.kernel, 0
-            trees.axes[0].step = w.dilation * trees.col
-            add_tree(sums + c, &trees, 0, 0, w.kernel, <const char *>columns,
-                     <acc_t *>doubles(a, b.scratch, PARTS))
-            c += count
+        add_row_trees(sums, band + r * pairs.step, w.stride, b.tile.cols, w.kernel, True)
         part.to = <acc_t *>pairs.to + r * pairs.pitch
         add_divided(&part, d, 0, b, tag)
 
@@ -154,10 +140,10 @@ cdef void add_long(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
     cdef Py_ssize_t width = b.tile.span * n, lanes = VEC_BYTES // sizeof(acc_t)
     cdef int shift
     cdef acc_t *parts = <acc_t *>doubles(b.average, b.scratch, SPLIT)
-    cdef const acc_t *band
+    cdef acc_t *band
     cdef pairs_of_t part
     while r < pairs.rows:
-        band = <const acc_t *>pairs.taps[0] + r * pairs.step
+        band = <acc_t *>pairs.taps[0] + r * pairs.step
         part = pairs[0]
         part.rows = imin(b.average.long_rows, pairs.rows - r)
         shift = leaf_shift(w.kernel)
@@ -166,6 +152,10 @@ cdef void add_long(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
             part.taps[t] = band + t * step
         part.to, part.pitch, part.division, part.count = parts, pairs.step, NO_DIVISION, <int>size
         part.stride = 1
+        for t in range(part.rows):          # (what is after rows is added too, and raises flags)
+            fill(band + t * pairs.step + width, lanes, <acc_t>0)
+            fill(parts + t * pairs.step + round_up(width - (size - 1) * step, lanes), lanes,
+                 <acc_t>0)
         while shift > 0:
             # (In place, so that no vector may overlap another one.)
             part.width = round_up(width - (size - 1) * step, lanes)

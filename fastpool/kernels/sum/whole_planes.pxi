@@ -4,6 +4,7 @@ cdef enum:
     BLOCK_COLUMNS = 128                 # that stay in the first-level cache
     FULL_ROW = 64                       # sums that are added with one call, if halves are added
     SOME_ROWS = 16                      # of a block, which stays in that cache, too
+    SOME_PLANES = 8                     # from which trees of rows take less time
 
 
 cdef struct Rows:                       # whose columns are added
@@ -35,7 +36,7 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
     cdef acc_t *sums = columns + cols * planes
     cdef acc_t *parts = <acc_t *>doubles(a, b.scratch, PARTS)
     cdef Py_ssize_t pitch = a.band, item = t.trees.size, lanes = VEC_BYTES // sizeof(acc_t)
-    cdef bint all_real, room = True         # for a vector after a band?
+    cdef bint room = True                   # for a vector after a band?
     cdef int last = t.trees.count - 2
     size = cols * (tile.row_hi - tile.row_lo)
     if (p.code == I8 or p.code == U8) and is_whole_run(t, b):
@@ -81,10 +82,13 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
     begin_trees(&trees, planes, t.trees.pitch, bands)
     trees.zeros = t.trees.zeros
     set_pair_axis(&trees.axes[0], &p.cols, tile.col, trees.col)
-    all_real = p.cols.dilation == 1 and trees.axes[0].hi - trees.axes[0].lo == trees.axes[0].taps
-    if cols > BLOCK_COLUMNS and all_real:
-        begin_trees(&run, 1, a.pitch, bands)
-        return sum_rows(&run, <const char *>bands, pitch * sizeof(acc_t), planes, cols, b, tag)
+    if p.cols.dilation == 1 and trees.axes[0].hi - trees.axes[0].lo == trees.axes[0].taps:
+        if cols > BLOCK_COLUMNS:
+            begin_trees(&run, 1, a.pitch, bands)
+            return sum_rows(&run, <const char *>bands, pitch * sizeof(acc_t), planes, cols, b, tag)
+        if cols > MOST_LEAF and planes >= SOME_PLANES:
+            add_row_trees(columns, bands, pitch, planes, cols, room)
+            return columns
     i = cols
     if room:
         i = round_up(cols, lanes)
@@ -146,10 +150,8 @@ cdef inline bint takes_whole(const Window *w) noexcept nogil:
 cdef acc_t *sum_rows(const Trees *trees, const char *src, Py_ssize_t channel, Py_ssize_t planes,
                      Py_ssize_t cols, const Block *b, const acc_t *tag) noexcept nogil:
     """Return the trees of the columns of rows, one of each plane. `trees` makes elements sums."""
-    cdef acc_t *columns = <acc_t *>doubles(b.average, b.scratch, SPLIT)
-    cdef acc_t *sums = columns + FULL_ROW * BLOCK_COLUMNS
+    cdef acc_t *sums = <acc_t *>doubles(b.average, b.scratch, SPLIT)
     cdef Py_ssize_t i, size = cols
-    cdef Trees down
     cdef Rows rows
     rows.trees, rows.src, rows.channel, rows.planes = trees[0], src, channel, planes
     rows.cols, rows.halves, rows.block, rows.offsets[0] = cols, 1, sums + FULL_ROW, 0
@@ -167,35 +169,31 @@ cdef acc_t *sum_rows(const Trees *trees, const char *src, Py_ssize_t channel, Py
     if trees.direct and size * rows.halves == cols and channel % trees.size == 0:
         if rows.halves == 1 or channel == cols * trees.size:
             rows.pitch = channel // trees.size // rows.halves
-    begin_trees(&down, rows.halves * planes, b.average.pitch, tag)
-    down.axes[0].step = down.col
-    add_blocks(sums, &down, &rows, columns, 0, size,
-               <acc_t *>doubles(b.average, b.scratch, PARTS))
+    add_blocks(sums, &rows, 0, size, <acc_t *>doubles(b.average, b.scratch, PARTS))
     for i in range(planes):
         sums[i] = sum_of_halves(sums + i * rows.halves, &rows, i)
     return sums
 
 
-cdef void take_columns(acc_t *columns, Rows *rows, Py_ssize_t first, Py_ssize_t taps,
-                       const acc_t *tag) noexcept nogil:
-    """Set columns of all rows, next to one another, as sums."""
-    cdef Py_ssize_t count = rows.halves * rows.planes, size = rows.trees.size, row = 0, i
+cdef void add_block(acc_t *to, Rows *rows, Py_ssize_t first, Py_ssize_t taps) noexcept nogil:
+    """Set sums to the trees of some neighbouring columns of rows."""
+    cdef Py_ssize_t count = rows.halves * rows.planes, size = rows.trees.size, row = 0, i, some
     cdef Py_ssize_t half = 0
     cdef acc_t *block = <acc_t *>rows.block
     cdef const char *src = rows.src + first * size
     if rows.pitch:
-        transpose(columns, count, src, rows.pitch, count, taps, size)
+        add_row_trees(to, <const acc_t *>src, rows.pitch, count, taps, False)
         return
     rows.trees.cols = taps
     while row < count:
-        for i in range(imin(count - row, SOME_ROWS)):
+        some = imin(count - row, SOME_ROWS)
+        for i in range(some):
             take_row(block + i * BLOCK_COLUMNS, &rows.trees, src + rows.offsets[half] * size)
             half += 1
             if half == rows.halves:
                 half, src = 0, src + rows.channel
-        transpose(columns + row, count, block, BLOCK_COLUMNS, imin(count - row, SOME_ROWS), taps,
-                  sizeof(acc_t))
-        row += SOME_ROWS
+        add_row_trees(to + row, block, BLOCK_COLUMNS, some, taps, False)
+        row += some
 
 
 cdef inline void take_row(acc_t *line, const Trees *trees, const char *src) noexcept nogil:
@@ -223,21 +221,19 @@ cdef acc_t sum_of_halves(acc_t *sums, const Rows *rows, Py_ssize_t plane) noexce
     return sums[0]
 
 
-cdef void add_blocks(acc_t *to, Trees *trees, Rows *rows, acc_t *columns, Py_ssize_t first,
-                     Py_ssize_t taps, acc_t *spare) noexcept nogil:
+cdef void add_blocks(acc_t *to, Rows *rows, Py_ssize_t first, Py_ssize_t taps,
+                     acc_t *spare) noexcept nogil:
     """Set sums to the trees of neighbouring columns of rows, some columns at a time."""
-    cdef Py_ssize_t half = taps // 2
-    if taps <= BLOCK_COLUMNS:
-        take_columns(columns, rows, first, taps, to)
-        trees.axes[0].lo, trees.axes[0].hi, trees.axes[0].base = 0, taps, 0
-        add_tree(to, trees, 0, 0, taps, <const char *>columns, spare)
+    cdef Py_ssize_t half = taps // 2, count = rows.halves * rows.planes
+    if taps <= BLOCK_COLUMNS or rows.pitch:
+        add_block(to, rows, first, taps)
         return
-    add_blocks(to, trees, rows, columns, first, half, spare)
-    add_blocks(spare, trees, rows, columns, first + half, half, spare + trees.pitch)
-    add_to(to, spare, trees.n, 1, 0)
+    add_blocks(to, rows, first, half, spare)
+    add_blocks(spare, rows, first + half, half, spare + count)
+    add_to(to, spare, count, 1, 0)
     if taps % 2:
-        take_columns(spare, rows, first + taps - 1, 1, to)
-        add_to(to, spare, trees.n, 1, 0)
+        add_block(spare, rows, first + taps - 1, 1)
+        add_to(to, spare, count, 1, 0)
 
 
 cdef void add_planes(acc_t *bands, Trees *trees, const char *src, Py_ssize_t planes,

@@ -20,7 +20,7 @@
 static NOINLINE key_rule_t key_rule_of(const block_rule_t *rule, int bits) {
     const int code = (int)rule->code, floats = is_float_code(code), function = (int)rule->function;
     const int adds = function == B_MEAN || function == B_SUM;
-    const int64_t top = -1LL << (bits - 1), most = ~top, nodata = rule->nodata;
+    const int64_t top = (int64_t)(~0ULL << (bits - 1)), most = ~top, nodata = rule->nodata;
     const int64_t infinity = code == F16    ? 0x7c00
                              : code == BF16 ? 0x7f80
                              : code == F32  ? 0x7f800000

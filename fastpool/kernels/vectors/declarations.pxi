@@ -270,6 +270,7 @@ cdef extern from "kernels/vectors/pairwise.h" nogil:
     ctypedef void (*add_converted_t)(const pairs_of_t *) noexcept
     add_converted_t add_converted_of(int, bint)
     void add_to(...)
+    void add_row_trees(...)
     bint take_nans(...)
     void leave_nans_out(double *, double *, double *, const double *, bint, Py_ssize_t)
     void divide_some(...)

@@ -13,8 +13,10 @@
 #include "convert.h"
 #include "loops.h"
 #include "quick_quotients.h"
+#include "transpose.h"
 
 #define MOST_LEAF 7 /* taps of a tree that stays in registers */
+#define TREE_COLUMNS 128 /* of vectors that stay in the first-level cache */
 #define MOST_QUICK_DIVISOR (1 << 18)
 #define FEW_QUOTIENTS 64 /* reading flags takes longer than dividing these */
 enum { NO_DIVISION, ONE_DIVISOR, DIVISORS_OF_COLUMNS };
@@ -285,7 +287,7 @@ DEFINE_UP_TO(f64, double)
                 store_up_to_##name(to + i, load_up_to_##name(to + i, n - i) +                     \
                                               load_up_to_##name(sums + i, n - i), n - i);         \
     }                                                                                             \
-    /* Copy n numbers, NaN as 0; `nans` gets 1 for these. Return whether there was one. */         \
+    /* Copy n numbers, NaN as 0; `nans` gets 1 for these. Return whether there was one. */        \
     static int take_nans_##name(T *to, const T *p, T *nans, ptrdiff_t n) {                        \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
         const vec_##name one = (vec_##name){0} + 1;                                               \
@@ -299,6 +301,67 @@ DEFINE_UP_TO(f64, double)
         }                                                                                         \
         return vec_any(any);                                                                      \
     }
+
+/* Set sums to the trees of rows of taps: these are transposed, so that a vector has a tap of each
+ * row. Leaf i of a tree ends as many halves as i has ones at its end. `has_room`: a vector may be
+ * read after a row. */
+#define DEFINE_ADD_ROW_TREES(name, T)                                                             \
+    INLINE vec_##name tree_of_columns_##name(const vec_##name *x, ptrdiff_t step,                 \
+                                             ptrdiff_t taps) {                                    \
+        vec_##name parts[8], sum = {0};                                                           \
+        int shift = 0;                                                                            \
+        while (taps >> shift > MOST_LEAF) shift++;                                                \
+        const int leaf = (int)(taps >> shift);                                                    \
+        for (int i = 0; i < 1 << shift; i++) {                                                    \
+            int k = 0;                                                                            \
+            sum = TREE(leaf, IN_TURN);                                                            \
+            x += leaf * step;                                                                     \
+            for (; i >> k & 1; k++) {                                                             \
+                sum = parts[k] + sum;                                                             \
+                if (taps >> (shift - k - 1) & 1) sum += *x, x += step;                            \
+            }                                                                                     \
+            parts[k] = sum;                                                                       \
+        }                                                                                         \
+        return sum;                                                                               \
+    }                                                                                             \
+    static vec_##name tree_of_rows_##name(vec_##name *columns, const T *from, ptrdiff_t pitch,    \
+                                          ptrdiff_t rows, ptrdiff_t taps, int has_room) {         \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), half = taps / 2;                \
+        if (taps > TREE_COLUMNS) {                                                                \
+            vec_##name sum = tree_of_rows_##name(columns, from, pitch, rows, half, 1);            \
+            sum += tree_of_rows_##name(columns, from + half, pitch, rows, half, has_room);        \
+            if (taps % 2)                                                                         \
+                sum += tree_of_rows_##name(columns, from + taps - 1, pitch, rows, 1, has_room);   \
+            return sum;                                                                           \
+        }                                                                                         \
+        transpose(columns, lanes, from, pitch, rows < lanes ? rows : lanes,                       \
+                  has_room ? (taps + lanes - 1) / lanes * lanes : taps, sizeof(T));               \
+        return tree_of_columns_##name(columns, 1, taps);                                          \
+    }                                                                                             \
+    static void add_row_trees_##name(T *to, const T *from, ptrdiff_t pitch, ptrdiff_t rows,       \
+                                     ptrdiff_t taps, int has_room) {                              \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
+        const ptrdiff_t n = has_room ? (taps + lanes - 1) / lanes * lanes : taps;                 \
+        vec_##name columns[TREE_COLUMNS];                                                         \
+        if (rows < lanes) memset(columns, 0, sizeof(columns)); /* (other lanes raise no flags) */ \
+        for (ptrdiff_t r = 0, some = 1; r < rows; r += some * lanes) {                            \
+            if (r > 0 && r > rows - lanes) r = rows - lanes;                                      \
+            some = (rows - r) / lanes < TREE_COLUMNS / n ? (rows - r) / lanes : TREE_COLUMNS / n; \
+            if (some < 2) {                                                                       \
+                some = 1;                                                                         \
+                store_up_to_##name(to + r, tree_of_rows_##name(columns, from + r * pitch, pitch,  \
+                                                               rows, taps, has_room), rows - r);  \
+                continue;                                                                         \
+            }                                                                                     \
+            transpose(columns, some * lanes, from + r * pitch, pitch, some * lanes, n, sizeof(T));\
+            for (ptrdiff_t i = 0; i < some; i++)                                                  \
+                vec_store(to + r + i * lanes,                                                     \
+                          (vec_t)tree_of_columns_##name(columns + i, some, taps));                \
+        }                                                                                         \
+    }
+#define IN_TURN(t) x[(t) * step]
+DEFINE_ADD_ROW_TREES(f32, float)
+DEFINE_ADD_ROW_TREES(f64, double)
 
 /* Divide n sums by `by` less the number of NaN, unless `fixed`. Sums of NaN alone become NaN.
  * `taps` and `by` are one number, or one of each sum. */
@@ -446,6 +509,8 @@ static add_converted_t add_converted_of(int code, int in_doubles) {
 #define set_pair_reciprocals(by, high, low, n)                                                    \
     BY_SUM(set_pair_reciprocals, by)(by, high, low, n)
 #define add_to(to, sums, n, rows, pitch) BY_SUM(add_to, to)(to, sums, n, rows, pitch)
+#define add_row_trees(to, from, pitch, rows, taps, has_room)                                      \
+    BY_SUM(add_row_trees, to)(to, from, pitch, rows, taps, has_room)
 #define divide_some(sums, nans, taps, by, one, fixed, n) /* (of doubles, in double) */            \
     _Generic(*(sums), float: BY_SUM(divide_some_f32, nans), double: divide_some_f64_f64)          \
     (sums, (const void *)(nans), (const void *)(taps), (const void *)(by), one, fixed, n)
