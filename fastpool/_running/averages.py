@@ -44,8 +44,8 @@ SHORT_ROW_OF_FEW, FEW_TAPS, FEW_ROWS = 48, 9, 6  # (of one row, 256x4x57 int16 3
 SHORT_ROW_OF_SQUARES = 32
 SLIDING = {1: (2, 3, 5, 7), 2: (2, 3)}
 MOST_SHIFT = 32
-# Bytes of a plane of one window, planes that a group lacks included. Twice that without NaN.
-SMALL_PLANE = 2 << 10  # (8x56x56 float32 without NaN 5 -> 14 us, 8x13x6x13 int8 2.8 -> 5.5)
+SMALL_PLANE = 2 << 10  # bytes of a plane of one window (8x13x6x13 int8 2.8 -> 5.5 us)
+IN_ORDER = "sequential", True  # numerics of floats
 # Bytes of results of interleaved planes.
 MOST_RESULTS = 1 << 20
 # Of planes that are interleaved: bytes of a group under a tile that stay in the second-level cache,
@@ -136,13 +136,15 @@ def interleaves(windows, nbytes, plan):
     *leads, rows, cols = windows
     in_order = plan.numerics == "sequential" and is_float(plan.dtype)
     if rows.out == cols.out == 1 and not in_order:
-        # Columns are added first, as planes of sums. They are not if NaN are left out or padding
-        # cuts the rows. Then small planes take 0.33 of the time (3,140 random layers).
-        ignores = leaves_out_nan(plan)
-        if math.prod(w.size for w in windows) * nbytes > SMALL_PLANE << ignores:
+        # Columns are added first, as planes of sums. They are not if NaN are left out, padding cuts
+        # the rows or slabs are not whole. Then small planes take 0.35 of the time (3,700 random
+        # layers): those of 2 KiB, a group's lack included, of 8 KiB if NaN are left out (8x56x56
+        # float32 5 -> 14 us), of 16 KiB if parts of slabs' columns are (64x7x28x15 float16 93).
+        ignores, slabs = leaves_out_nan(plan), any(lead.kernel > 1 for lead in leads)
+        more = 2 if ignores else 3 * (slabs and cols.kernel < cols.size)
+        if math.prod(w.size for w in windows) * nbytes > SMALL_PLANE << more:
             return False
         cut = any(not w.places and w.inner != (0, w.out) for w in windows[:-1])
-        slabs = any(lead.kernel > 1 for lead in leads)
         return ignores or cut or (slabs and not (rows.takes_all and cols.takes_all))
     # (Volumes of 2x2x2 over 32x224x7x6x7 float64 11.4 -> 3.2 ms: no square has leading axes.)
     square = rows.kernel == cols.kernel in SLIDING.get(cols.stride, ()) and cols.dilation == 1
@@ -196,9 +198,12 @@ def _arranged(plan, in_order, channels_last, moves, border):
     cols = windows[-1]
     most = MOST_LEAF if channels_last else LONG_ROW
     signals = not channels_last and are_signals(plan, windows)
-    if windows[-2].is_trivial and cols.out == 1 and most_taps(cols) > most and not signals:
-        # Sums of columns take scratch for each of them, and those of rows do not: 8x1000x256,
-        # channels last, 1056 -> 440 us. (An axis of one element changes no order of additions.)
+    few = channels_last and plan.channels >= INTERLEAVED and (plan.numerics, in_order) != IN_ORDER
+    few = cols.out == 1 or (few and (cols.places or 3 * cols.stride >= cols.extent))
+    if windows[-2].is_trivial and few and most_taps(cols) > most and not signals:
+        # Sums of columns take scratch for each of them, those of rows do not: 8x1000x256, channels
+        # last, 1056 -> 440 us; windows that share little 0.3 of the time (1,020 random signals), 3
+        # channels 1.6. (An axis of one element changes no order of additions.)
         for values in (windows, axes, counts):
             values[-2], values[-1] = values[-1], values[-2]
     return windows, axes, counts

@@ -12,6 +12,7 @@ INTERLEAVED = 16
 PASS_BYTES = 16 << 10
 PASS_ELEMENTS = 512
 MOST_MARGINS = 8
+APART_ELEMENTS = 1024  # 0.7 of the time of shared halves (535 random layers), 500 up to 2.2
 # Of tall windows: bytes of rows of parts that stay in the second-level cache, the fewest elements
 # of such a row, and the most bytes.
 TALL_BYTES = 128 << 10
@@ -99,6 +100,8 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     tile_rows, tile_cols, channels, planes = tile
     under = min(cols.size, span)
     walks = bool(cols.places) or span > MOST_MARGINS * (under + tile_cols)
+    long = cols.kernel > MOST_LEAF and cols.kernel * channels >= APART_ELEMENTS
+    walks |= long and channels >= INTERLEAVED and 2 * cols.stride >= cols.extent
     walks |= cols.out == 1 and cols.kernel > MOST_LEAF and channels > 1  # (no parts are shared)
     span = under if walks else span
     whole = channels == 1 and rows.out == cols.out == 1 and not leaves_out_nan(plan)

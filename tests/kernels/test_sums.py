@@ -531,20 +531,46 @@ def test_what_is_interleaved():
     assert not is_interleaved(plan((1, 4, 14, 14), "float32", 3, pads=1))
     assert not is_interleaved(plan((1, 14, 14, 64), "float32", 3, pads=1, layout="NHWC"))
     assert not is_interleaved(whole((1, 64, 7, 7), "float32"))
-    # One window that padding cuts, or without NaN: planes of 2 and 4 KiB, a group's lack included.
+    # One window: planes of 2 KiB that padding cuts, of 8 without NaN, of 16 whose columns are cut.
     plan, whole = fastpool.plan_avg_pool, fastpool.plan_global_avg_pool
     assert is_interleaved(plan((1, 64, 7, 7), "float32", 9, pads=1))
     assert not is_interleaved(plan((1, 64, 7, 7), "float32", (7, 9), pads=(0, 1)))
     assert is_interleaved(plan((1, 64, 4, 5, 6), "float32", (4, 5, 5)))
     assert not is_interleaved(plan((1, 64, 4, 5, 6), "float32", (4, 5, 6)))
     assert not is_interleaved(plan((1, 64, 33, 16), "float32", (35, 16), pads=(1, 0)))
-    for planes, rows, found in ((64, 32, True), (64, 33, False), (17, 32, False)):
+    one = functools.partial(plan, strides=99)
+    assert is_interleaved(one((1, 64, 8, 8, 8), "float32", (8, 7, 8)))
+    assert not is_interleaved(one((1, 64, 9, 8, 8), "float32", (9, 7, 8)))
+    assert is_interleaved(one((1, 64, 8, 32, 16), "float32", (8, 32, 15)))
+    assert not is_interleaved(one((1, 64, 8, 33, 16), "float32", (8, 33, 15)))
+    for planes, rows, found in ((64, 64, True), (64, 65, False), (17, 64, False)):
         assert is_interleaved(whole((1, planes, rows, 32), "float32", nan="ignore")) is found
     assert not is_interleaved(whole((1, 64, 7, 7), "uint8", nan="ignore"))
     plan = functools.partial(fastpool.plan_avg_pool, **EXACT)
     assert is_interleaved(plan((1, 64, 24, 24), "float64", 3, strides=2))
     for name, size in (("float32", 25), ("float16", 50)):  # (rows of more than 48 bytes)
         assert not is_interleaved(plan((1, 64, size + 2, size + 2), name, 3, strides=2))
+
+
+def test_windows_that_share_little_channels_last():
+    """Elements of signals are rows then, and the columns of images are added for each output."""
+
+    def work(shape, dtype, *window, **attributes):
+        layout = "NHWC" if len(shape) == 4 else "NWC"
+        plan = fastpool.plan_avg_pool(shape, dtype, *window, layout=layout, **attributes)
+        return averages.make_sum_work(plan)
+
+    signals = functools.partial(work, (1, 1000, 16), "float32")
+    assert signals(12, strides=4).windows[-2].kernel == 12
+    assert signals(12, strides=3).windows[-1].kernel == 12
+    assert signals(12, strides=4, numerics="sequential").windows[-1].kernel == 12
+    assert work((1, 1000, 15), "float32", 12, strides=4).windows[-1].kernel == 12
+    assert work((1, 1000, 16), "uint8", 12, strides=4, numerics="sequential").windows[-2].kernel > 1
+    images = functools.partial(work, (1, 3, 1000, 16), "float32")
+    assert images((1, 64), strides=(1, 32)).walks
+    assert not images((1, 64), strides=(1, 31)).walks
+    assert not images((1, 63), strides=(1, 32)).walks
+    assert not work((1, 3, 1000, 15), "float32", (1, 80), strides=(1, 80)).walks
 
 
 @pytest.mark.parametrize(

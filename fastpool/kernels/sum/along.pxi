@@ -148,14 +148,14 @@ cdef void add_long(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
         part.rows = imin(b.average.long_rows, pairs.rows - r)
         shift = leaf_shift(w.kernel)
         size = w.kernel >> shift
+        part.width = round_up(width - (size - 1) * step, lanes)
         for t in range(size):
             part.taps[t] = band + t * step
         part.to, part.pitch, part.division, part.count = parts, pairs.step, NO_DIVISION, <int>size
         part.stride = 1
         for t in range(part.rows):          # (what is after rows is added too, and raises flags)
-            fill(band + t * pairs.step + width, lanes, <acc_t>0)
-            fill(parts + t * pairs.step + round_up(width - (size - 1) * step, lanes), lanes,
-                 <acc_t>0)
+            memset(band + t * pairs.step + width, 0, VEC_BYTES)
+            memset(parts + t * pairs.step + part.width, 0, VEC_BYTES)
         while shift > 0:
             # (In place, so that no vector may overlap another one.)
             part.width = round_up(width - (size - 1) * step, lanes)

@@ -25,6 +25,9 @@ INLINE float bits_to_f32(uint32_t bits) {
     BITS_OF(value, bits);
     return value;
 }
+#ifdef __F16C__ /* (random signs are not predicted) */
+INLINE double as_double_f16(float16_t_ x) { return _cvtsh_ss(x.bits); }
+#else
 INLINE double as_double_f16(float16_t_ x) {
     uint32_t bits = (uint32_t)(x.bits & 0x7fff) << 13, sign = (uint32_t)(x.bits & 0x8000) << 16;
     float value;
@@ -32,6 +35,7 @@ INLINE double as_double_f16(float16_t_ x) {
     value = bits_to_f32(bits) * 0x1p112f; /* (rebias the exponent; subnormals become right) */
     return sign ? -value : value;
 }
+#endif
 INLINE double as_double_bf16(bfloat16_t_ x) { return bits_to_f32((uint32_t)x.bits << 16); }
 INLINE double as_double_bool(bool_t_ x) { return x.bits != 0; }
 #define AS_DOUBLE(name, T)                                                                        \
