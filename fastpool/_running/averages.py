@@ -137,7 +137,7 @@ def interleaves(windows, nbytes, plan):
     in_order = plan.numerics == "sequential" and is_float(plan.dtype)
     if rows.out == cols.out == 1 and not in_order:
         # Columns are added first, as planes of sums. They are not if NaN are left out, padding cuts
-        # the rows or slabs are not whole. Then small planes take 0.35 of the time (3,700 random
+        # the rows or slabs are not whole. Then small planes take 0.35 of the time (3,577 random
         # layers): those of 2 KiB, a group's lack included, of 8 KiB if NaN are left out (8x56x56
         # float32 5 -> 14 us), of 16 KiB if parts of slabs' columns are (64x7x28x15 float16 93).
         ignores, slabs = leaves_out_nan(plan), any(lead.kernel > 1 for lead in leads)
