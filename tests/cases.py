@@ -375,3 +375,8 @@ def another_thread_runs_during(call):
         return False
     finally:
         sys.setswitchinterval(interval)
+
+
+def is_interleaved(plan):
+    """Does a plan of means take small planes, channels first, as channels that are last?"""
+    return "planes interleaved" in plan.explain()

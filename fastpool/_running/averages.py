@@ -45,7 +45,6 @@ SHORT_ROW_OF_SQUARES = 32
 SLIDING = {1: (2, 3, 5, 7), 2: (2, 3)}
 MOST_SHIFT = 32
 SMALL_PLANE = 2 << 10  # bytes of a plane of one window (8x13x6x13 int8 2.8 -> 5.5 us)
-IN_ORDER = "sequential", True  # numerics of floats
 # Bytes of results of interleaved planes.
 MOST_RESULTS = 1 << 20
 # Of planes that are interleaved: bytes of a group under a tile that stay in the second-level cache,
@@ -198,8 +197,9 @@ def _arranged(plan, in_order, channels_last, moves, border):
     cols = windows[-1]
     most = MOST_LEAF if channels_last else LONG_ROW
     signals = not channels_last and are_signals(plan, windows)
-    few = channels_last and plan.channels >= INTERLEAVED and (plan.numerics, in_order) != IN_ORDER
-    few = cols.out == 1 or (few and (cols.places or 3 * cols.stride >= cols.extent))
+    few = channels_last and plan.channels >= INTERLEAVED
+    few = few and (cols.places or 3 * cols.stride >= cols.extent)
+    few = cols.out == 1 or (few and not (in_order and plan.numerics == "sequential"))
     if windows[-2].is_trivial and few and most_taps(cols) > most and not signals:
         # Sums of columns take scratch for each of them, those of rows do not: 8x1000x256, channels
         # last, 1056 -> 440 us; windows that share little 0.3 of the time (1,020 random signals), 3

@@ -1,10 +1,7 @@
 """The passes of sums are right at their edges: of vectors, types, blocks and interleaved planes."""
 
-import functools
 import itertools
 import random
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +14,7 @@ from fastpool._planning.dtypes import is_float
 from fastpool._planning.geometry import Axis
 from fastpool._running import averages, pass_sizes
 from fastpool._running import builds as running
-from fastpool._running.divisor_counts import MOST_DIVISORS, counts_of
-
-KERNELS = Path(__file__).parents[2] / "fastpool" / "kernels"
+from fastpool._running.divisor_counts import counts_of
 
 EXACT = {"numerics": "exact"}
 
@@ -433,16 +428,12 @@ INTERLEAVED = [
 ]
 
 
-def is_interleaved(plan):
-    return "planes interleaved" in plan.explain()
-
-
 def test_scratch_of_interleaved_planes_is_bounded():
     """Of tall results of small planes, by padding or by windows that repeat."""
     padded = fastpool.plan_avg_pool(
         (1, 8, 1, 4), "float32", (2, 1), pads=(2**18, 0, 2**18, 0), **EXACT
     )
-    assert is_interleaved(padded)
+    assert cases.is_interleaved(padded)
     parts = fastpool.plan_adaptive_avg_pool((1, 8, 4, 4), "float32", (2**18, 4), **EXACT)
     for plan in (padded, parts):
         prepared = plan._prepared_for(np.dtype("float32"))
@@ -487,7 +478,7 @@ def test_interleaved_batches():
     """Batches whose planes are not evenly spaced, and results that are not contiguous."""
     x = cases.summands((3, 2, 20, 6, 5), "float32", "finite", 2)[:, 1]
     plan = fastpool.plan_avg_pool(x.shape, x.dtype, 3, strides=2, **EXACT)
-    assert is_interleaved(plan)
+    assert cases.is_interleaved(plan)
     expected = _reference.avg_pool(x, 3, strides=2, **EXACT)
     assert_as_the_twin(x, (3, 3), {"strides": 2})
     for order in itertools.permutations(range(4)):
@@ -507,7 +498,7 @@ def test_interleaved_results_with_gaps(batch, channels):
     for build in cases.BUILDS:
         with running.using(build):
             plan = fastpool.plan_avg_pool(x.shape, x.dtype, 2, strides=2, **EXACT)
-            assert is_interleaved(plan)
+            assert cases.is_interleaved(plan)
             plan(x, out=out[:, :channels])
         cases.assert_same(out[:, :channels], expected, build)
         assert not out[:, channels].any(), "nothing else is written"
@@ -519,90 +510,6 @@ def test_many_planes_without_outputs(output_size, numerics):
     x = np.ones((2, 16, 5, 5), np.float32)
     y = fastpool.adaptive_avg_pool(x, output_size, numerics=numerics)
     assert y.shape == (2, 16, *output_size)
-
-
-def test_what_is_interleaved():
-    """Short rows and strides are; long rows, few planes, channels last and whole planes are not."""
-    plan = functools.partial(fastpool.plan_avg_pool, **EXACT)
-    whole = functools.partial(fastpool.plan_global_avg_pool, **EXACT)
-    assert is_interleaved(plan((1, 64, 14, 14), "float32", 3, pads=1))
-    assert is_interleaved(plan((1, 64, 56, 56), "uint8", 3, pads=1))
-    assert not is_interleaved(plan((1, 64, 56, 56), "float32", 3, pads=1))
-    assert not is_interleaved(plan((1, 4, 14, 14), "float32", 3, pads=1))
-    assert not is_interleaved(plan((1, 14, 14, 64), "float32", 3, pads=1, layout="NHWC"))
-    assert not is_interleaved(whole((1, 64, 7, 7), "float32"))
-    # One window: planes of 2 KiB that padding cuts, of 8 without NaN, of 16 whose columns are cut.
-    plan, whole = fastpool.plan_avg_pool, fastpool.plan_global_avg_pool
-    assert is_interleaved(plan((1, 64, 7, 7), "float32", 9, pads=1))
-    assert not is_interleaved(plan((1, 64, 7, 7), "float32", (7, 9), pads=(0, 1)))
-    assert is_interleaved(plan((1, 64, 4, 5, 6), "float32", (4, 5, 5)))
-    assert not is_interleaved(plan((1, 64, 4, 5, 6), "float32", (4, 5, 6)))
-    assert not is_interleaved(plan((1, 64, 33, 16), "float32", (35, 16), pads=(1, 0)))
-    one = functools.partial(plan, strides=99)
-    assert is_interleaved(one((1, 64, 8, 8, 8), "float32", (8, 7, 8)))
-    assert not is_interleaved(one((1, 64, 9, 8, 8), "float32", (9, 7, 8)))
-    assert is_interleaved(one((1, 64, 8, 32, 16), "float32", (8, 32, 15)))
-    assert not is_interleaved(one((1, 64, 8, 33, 16), "float32", (8, 33, 15)))
-    for planes, rows, found in ((64, 64, True), (64, 65, False), (17, 64, False)):
-        assert is_interleaved(whole((1, planes, rows, 32), "float32", nan="ignore")) is found
-    assert not is_interleaved(whole((1, 64, 7, 7), "uint8", nan="ignore"))
-    plan = functools.partial(fastpool.plan_avg_pool, **EXACT)
-    assert is_interleaved(plan((1, 64, 24, 24), "float64", 3, strides=2))
-    for name, size in (("float32", 25), ("float16", 50)):  # (rows of more than 48 bytes)
-        assert not is_interleaved(plan((1, 64, size + 2, size + 2), name, 3, strides=2))
-
-
-def test_windows_that_share_little_channels_last():
-    """Elements of signals are rows then, and the columns of images are added for each output."""
-
-    def work(shape, dtype, *window, **attributes):
-        layout = "NHWC" if len(shape) == 4 else "NWC"
-        plan = fastpool.plan_avg_pool(shape, dtype, *window, layout=layout, **attributes)
-        return averages.make_sum_work(plan)
-
-    signals = functools.partial(work, (1, 1000, 16), "float32")
-    assert signals(12, strides=4).windows[-2].kernel == 12
-    assert signals(12, strides=3).windows[-1].kernel == 12
-    assert signals(12, strides=4, numerics="sequential").windows[-1].kernel == 12
-    assert work((1, 1000, 15), "float32", 12, strides=4).windows[-1].kernel == 12
-    assert work((1, 1000, 16), "uint8", 12, strides=4, numerics="sequential").windows[-2].kernel > 1
-    images = functools.partial(work, (1, 3, 1000, 16), "float32")
-    assert images((1, 64), strides=(1, 32)).walks
-    assert not images((1, 64), strides=(1, 31)).walks
-    assert not images((1, 63), strides=(1, 32)).walks
-    assert not work((1, 3, 1000, 15), "float32", (1, 80), strides=(1, 80)).walks
-
-
-@pytest.mark.parametrize(
-    ("name", "kernel", "stride", "most"),
-    [
-        # Squares whose sums slide along rows, at a stride of 1 and of 2, and one whose do not.
-        *(("float32", 2, 1, 8), ("float32", 7, 1, 8), ("float64", 5, 1, 4), ("float64", 7, 1, 12)),
-        *(("float32", 2, 2, 8), ("float32", 3, 2, 8), ("float64", 2, 2, 4)),
-        # Few taps, then more, then a stride of 3.
-        *(("uint8", 2, 2, 24), ("float16", 2, 2, 24), ("float16", 2, 1, 24), ("uint8", 2, 1, 96)),
-        *(("float32", 4, 2, 24), ("uint8", 4, 2, 96), ("float32", 3, 3, 64)),
-    ],
-)
-def test_the_longest_rows_that_are_interleaved(name, kernel, stride, most):
-    """In outputs. The numerics are those by default."""
-    for outputs in (most, most + 1):
-        size = (outputs - 1) * stride + kernel
-        plan = fastpool.plan_avg_pool((1, 64, size, size), name, kernel, strides=stride)
-        assert is_interleaved(plan) is (outputs == most)
-
-
-@pytest.mark.parametrize(
-    ("source", "name", "value"),
-    [
-        ("sum/average.pxi", "INTERLEAVED", averages.INTERLEAVED),
-        ("sum/average.pxi", "MOST_DIVISORS", MOST_DIVISORS),
-        ("vectors/pairwise.h", "MOST_LEAF", pass_sizes.MOST_LEAF),
-    ],
-)
-def test_sizes_agree_with_the_kernels(source, name, value):
-    """Arrays of the kernels have these sizes, and compiled code does not check them."""
-    assert re.findall(rf"\b{name} (?:= )?(\d+)", (KERNELS / source).read_text()) == [str(value)]
 
 
 @pytest.mark.parametrize("build", cases.BUILDS)

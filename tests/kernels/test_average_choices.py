@@ -1,0 +1,100 @@
+"""What decides how means are taken: interleaved planes, windows as rows, sizes kernels repeat."""
+
+import functools
+import re
+from pathlib import Path
+
+import pytest
+
+import cases
+import fastpool
+from fastpool._running import averages, pass_sizes
+from fastpool._running.divisor_counts import MOST_DIVISORS
+
+KERNELS = Path(__file__).parents[2] / "fastpool" / "kernels"
+
+EXACT = {"numerics": "exact"}
+
+
+def test_what_is_interleaved():
+    """Short rows and strides are; long rows, few planes, channels last and whole planes are not."""
+    plan = functools.partial(fastpool.plan_avg_pool, **EXACT)
+    whole = functools.partial(fastpool.plan_global_avg_pool, **EXACT)
+    assert cases.is_interleaved(plan((1, 64, 14, 14), "float32", 3, pads=1))
+    assert cases.is_interleaved(plan((1, 64, 56, 56), "uint8", 3, pads=1))
+    assert not cases.is_interleaved(plan((1, 64, 56, 56), "float32", 3, pads=1))
+    assert not cases.is_interleaved(plan((1, 4, 14, 14), "float32", 3, pads=1))
+    assert not cases.is_interleaved(plan((1, 14, 14, 64), "float32", 3, pads=1, layout="NHWC"))
+    assert not cases.is_interleaved(whole((1, 64, 7, 7), "float32"))
+    # One window: planes of 2 KiB that padding cuts, of 8 without NaN, of 16 whose columns are cut.
+    plan, whole = fastpool.plan_avg_pool, fastpool.plan_global_avg_pool
+    assert cases.is_interleaved(plan((1, 64, 7, 7), "float32", 9, pads=1))
+    assert not cases.is_interleaved(plan((1, 64, 7, 7), "float32", (7, 9), pads=(0, 1)))
+    assert cases.is_interleaved(plan((1, 64, 4, 5, 6), "float32", (4, 5, 5)))
+    assert not cases.is_interleaved(plan((1, 64, 4, 5, 6), "float32", (4, 5, 6)))
+    assert not cases.is_interleaved(plan((1, 64, 33, 16), "float32", (35, 16), pads=(1, 0)))
+    one = functools.partial(plan, strides=99)
+    assert cases.is_interleaved(one((1, 64, 8, 8, 8), "float32", (8, 7, 8)))
+    assert not cases.is_interleaved(one((1, 64, 9, 8, 8), "float32", (9, 7, 8)))
+    assert cases.is_interleaved(one((1, 64, 8, 32, 16), "float32", (8, 32, 15)))
+    assert not cases.is_interleaved(one((1, 64, 8, 33, 16), "float32", (8, 33, 15)))
+    for planes, rows, found in ((64, 64, True), (64, 65, False), (17, 64, False)):
+        assert cases.is_interleaved(whole((1, planes, rows, 32), "float32", nan="ignore")) is found
+    assert not cases.is_interleaved(whole((1, 64, 7, 7), "uint8", nan="ignore"))
+    plan = functools.partial(fastpool.plan_avg_pool, **EXACT)
+    assert cases.is_interleaved(plan((1, 64, 24, 24), "float64", 3, strides=2))
+    for name, size in (("float32", 25), ("float16", 50)):  # (rows of more than 48 bytes)
+        assert not cases.is_interleaved(plan((1, 64, size + 2, size + 2), name, 3, strides=2))
+
+
+def test_windows_that_share_little_channels_last():
+    """Elements of signals are rows then, and the columns of images are added for each output."""
+
+    def work(shape, dtype, *window, **attributes):
+        layout = "NHWC" if len(shape) == 4 else "NWC"
+        plan = fastpool.plan_avg_pool(shape, dtype, *window, layout=layout, **attributes)
+        return averages.make_sum_work(plan)
+
+    signals = functools.partial(work, (1, 1000, 16), "float32")
+    assert signals(12, strides=4).windows[-2].kernel == 12
+    assert signals(12, strides=3).windows[-1].kernel == 12
+    assert signals(12, strides=4, numerics="sequential").windows[-1].kernel == 12
+    assert work((1, 1000, 15), "float32", 12, strides=4).windows[-1].kernel == 12
+    assert work((1, 1000, 16), "uint8", 12, strides=4, numerics="sequential").windows[-2].kernel > 1
+    images = functools.partial(work, (1, 3, 1000, 16), "float32")
+    assert images((1, 64), strides=(1, 32)).walks
+    assert not images((1, 64), strides=(1, 31)).walks
+    assert not images((1, 63), strides=(1, 32)).walks
+    assert not work((1, 3, 1000, 15), "float32", (1, 80), strides=(1, 80)).walks
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel", "stride", "most"),
+    [
+        # Squares whose sums slide along rows, at a stride of 1 and of 2, and one whose do not.
+        *(("float32", 2, 1, 8), ("float32", 7, 1, 8), ("float64", 5, 1, 4), ("float64", 7, 1, 12)),
+        *(("float32", 2, 2, 8), ("float32", 3, 2, 8), ("float64", 2, 2, 4)),
+        # Few taps, then more, then a stride of 3.
+        *(("uint8", 2, 2, 24), ("float16", 2, 2, 24), ("float16", 2, 1, 24), ("uint8", 2, 1, 96)),
+        *(("float32", 4, 2, 24), ("uint8", 4, 2, 96), ("float32", 3, 3, 64)),
+    ],
+)
+def test_the_longest_rows_that_are_interleaved(name, kernel, stride, most):
+    """In outputs. The numerics are those by default."""
+    for outputs in (most, most + 1):
+        size = (outputs - 1) * stride + kernel
+        plan = fastpool.plan_avg_pool((1, 64, size, size), name, kernel, strides=stride)
+        assert cases.is_interleaved(plan) is (outputs == most)
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "value"),
+    [
+        ("sum/average.pxi", "INTERLEAVED", averages.INTERLEAVED),
+        ("sum/average.pxi", "MOST_DIVISORS", MOST_DIVISORS),
+        ("vectors/pairwise.h", "MOST_LEAF", pass_sizes.MOST_LEAF),
+    ],
+)
+def test_sizes_agree_with_the_kernels(source, name, value):
+    """Arrays of the kernels have these sizes, and compiled code does not check them."""
+    assert re.findall(rf"\b{name} (?:= )?(\d+)", (KERNELS / source).read_text()) == [str(value)]
