@@ -386,3 +386,15 @@ def test_zeros_of_both_signs_are_equal_and_infinities_have_places(kernel, name, 
             plan = planned(x.shape, name, (kernel, kernel), isa, pads=pad)
             check(plan, x, *expected, f"{x.shape}, {kernel}, {pad}")
             assert expected[1].min() >= 0
+
+
+def test_more_taps_than_arrays_hold_are_refused(isa):
+    """The planner makes no such work, and the kernels would write after their arrays."""
+    window = {"strides": (64, 2), "layout": "NHWC", "return_indices": True}
+    plan = fastpool.plan_max_pool((1, 130, 8, 16), "float32", (64, 2), **window)
+    work = plan._prepare(None).work
+    assert work.strategy == "taps"
+    rows, cols = work.windows
+    for windows in ((rows._replace(kernel=65), cols), (rows, cols._replace(kernel=65))):
+        with pytest.raises(ValueError, match="taps: 1 slabs of"):
+            running.builds()[isa].Pooling(work._replace(windows=windows), np.dtype("float32"))
