@@ -14,11 +14,15 @@ import numpy as np
 import fastpool
 import limits
 from fastpool._running import builds as running
+from fastpool._running import threads as rules
 
 try:
     import ml_dtypes
 except ImportError:
     ml_dtypes = None
+
+# Small cases run on several threads too, if they ask for them.
+rules.HANDED_BYTES = 0
 
 INTEGER_NAMES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 FLOAT_NAMES = ["float16", "float32", "float64"] + (["bfloat16"] if ml_dtypes else [])

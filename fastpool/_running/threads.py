@@ -6,8 +6,10 @@ number of processors, and a limit set through threadpoolctl bound it. By default
 on one thread, and a thread has at least THREAD_BYTES of work. Work below LARGE_BYTES stays on one
 thread unless another call has just ended: to wake threads takes longer than such a call gains.
 
-It also stays on one thread for a while (a *pause*) after a call lost time to other programs, or
-after two calls met (kernels/frame/threads.pxi).
+After a call that lost time to other programs, or two calls that met, it stays on one thread for a
+while (a *pause*, kernels/frame/threads.pxi).
+
+A given `num_threads` overrides all of this, except for work below HANDED_BYTES.
 
 After ``fork``, a child always pools on one thread, even with an explicit `num_threads`: gcc's
 OpenMP runtime waits for threads that do not exist in the child.
@@ -22,6 +24,9 @@ THREAD_BYTES = 256 << 10
 SERIAL_BYTES = 2 * THREAD_BYTES
 # Bytes read and written from which a call gains more than waking threads takes (200 us).
 LARGE_BYTES = 3 << 20
+# Bytes read and written below which a given `num_threads` is 1 too: to hand work to a thread that
+# spins takes 2 us, and 32 KiB take 1.5 to 5 us.
+HANDED_BYTES = 32 << 10
 # Rules of a call (kernels/frame/threads.pxi says what they are).
 AS_GIVEN, SHARED, SHARED_SOON = range(3)
 
@@ -122,7 +127,7 @@ def most_by_default(kernels):
 
 def is_always_one(num_threads, work):
     """Do all calls that read and write `work` bytes use one thread?"""
-    return num_threads == 1 or (num_threads is None and work < SERIAL_BYTES)
+    return num_threads == 1 or work < (SERIAL_BYTES if num_threads is None else HANDED_BYTES)
 
 
 def rule(num_threads, work):
@@ -144,9 +149,9 @@ def effective_threads(num_threads, work, omp_limit):
     omp_limit : callable
         Returns OpenMP's current limit.
     """
-    if num_threads is None:
-        if work < SERIAL_BYTES or has_forked():
-            return 1
-        most = work // THREAD_BYTES
-        return min(default_threads(), most, omp_limit(), *(limit() for limit in limits))
-    return 1 if has_forked() else min(num_threads, MOST_THREADS)
+    if is_always_one(num_threads, work) or has_forked():
+        return 1
+    if num_threads is not None:
+        return min(num_threads, MOST_THREADS)
+    most = work // THREAD_BYTES
+    return min(default_threads(), most, omp_limit(), *(limit() for limit in limits))

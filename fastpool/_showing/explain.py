@@ -340,6 +340,7 @@ def _copies(plan, axis):
 
 def _threads_of(plan, prepared):
     asked = prepared.threads_now()
+    fewest = threads.SERIAL_BYTES if plan.num_threads is None else threads.HANDED_BYTES
     tasks, most = prepared.pooling.tasks, prepared.pooling.most_threads
     count = min(asked, max(1, most))
     work = prepared.work.nbytes
@@ -349,8 +350,8 @@ def _threads_of(plan, prepared):
         why = f"{asked} asked for, more than there are tiles"
     elif plan.num_threads != 1 and not builds.active().OPENMP:
         why = "this fastpool was built without OpenMP"
-    elif plan.num_threads is None and work < threads.SERIAL_BYTES:
-        why = f"a call that moves less than {_bytes(threads.SERIAL_BYTES)} takes no other"
+    elif plan.num_threads != 1 and work < fewest:
+        why = f"a call that moves less than {_bytes(fewest)} takes no other"
     elif plan.num_threads != 1 and has_forked():
         why = "a child made by fork has only one"
     elif plan.num_threads is not None:

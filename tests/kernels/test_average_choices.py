@@ -43,6 +43,12 @@ def test_what_is_interleaved():
     assert not cases.is_interleaved(whole((1, 64, 7, 7), "uint8", nan="ignore"))
     plan = functools.partial(fastpool.plan_avg_pool, **EXACT)
     assert cases.is_interleaved(plan((1, 64, 24, 24), "float64", 3, strides=2))
+    # Pairs of columns are folded, but not of 6 taps, cut ones, or with a divisor.
+    plan = functools.partial(fastpool.plan_avg_pool, (1, 64, 48, 32), "int8", strides=2)
+    assert not cases.is_interleaved(plan((4, 2)))
+    assert cases.is_interleaved(plan((3, 2))) and cases.is_interleaved(plan(2, divisor=4))
+    assert cases.is_interleaved(plan(2, pads=(0, 1))) and cases.is_interleaved(plan(2, dilations=2))
+    plan = functools.partial(fastpool.plan_avg_pool, **EXACT)
     for name, size in (("float32", 25), ("float16", 50)):  # (rows of more than 48 bytes)
         assert not cases.is_interleaved(plan((1, 64, size + 2, size + 2), name, 3, strides=2))
 
@@ -55,17 +61,24 @@ def test_windows_that_share_little_channels_last():
         plan = fastpool.plan_avg_pool(shape, dtype, *window, layout=layout, **attributes)
         return averages.make_sum_work(plan)
 
-    signals = functools.partial(work, (1, 1000, 16), "float32")
+    signals = functools.partial(work, (1, 1000, 96), "float32")
     assert signals(12, strides=4).windows[-2].kernel == 12
     assert signals(12, strides=3).windows[-1].kernel == 12
     assert signals(12, strides=4, numerics="sequential").windows[-1].kernel == 12
-    assert work((1, 1000, 15), "float32", 12, strides=4).windows[-1].kernel == 12
-    assert work((1, 1000, 16), "uint8", 12, strides=4, numerics="sequential").windows[-2].kernel > 1
+    assert work((1, 1000, 95), "float32", 12, strides=4).windows[-1].kernel == 12
+    assert work((1, 1000, 96), "uint8", 12, strides=4, numerics="sequential").windows[-2].kernel > 1
+    for size, rows in ((48, True), (47, False)):  # (parts of 8 or, mostly, 7)
+        plan = fastpool.plan_adaptive_avg_pool((1, size, 48), "float32", 6, layout="NWC")
+        assert (averages.make_sum_work(plan).windows[-2].kernel > 1) is rows
     images = functools.partial(work, (1, 3, 1000, 16), "float32")
     assert images((1, 64), strides=(1, 32)).walks
     assert not images((1, 64), strides=(1, 31)).walks
     assert not images((1, 63), strides=(1, 32)).walks
     assert not work((1, 3, 1000, 15), "float32", (1, 80), strides=(1, 80)).walks
+    # Planes that are interleaved are added so only if windows share nothing.
+    planes = functools.partial(fastpool.plan_avg_pool, (1, 64, 6, 1000), "float32", (1, 80))
+    assert averages.make_sum_work(planes(strides=(1, 80))).walks
+    assert not averages.make_sum_work(planes(strides=(1, 79))).walks
 
 
 @pytest.mark.parametrize(
@@ -75,7 +88,9 @@ def test_windows_that_share_little_channels_last():
         *(("float32", 2, 1, 8), ("float32", 7, 1, 8), ("float64", 5, 1, 4), ("float64", 7, 1, 12)),
         *(("float32", 2, 2, 8), ("float32", 3, 2, 8), ("float64", 2, 2, 4)),
         # Few taps, then more, then a stride of 3.
-        *(("uint8", 2, 2, 24), ("float16", 2, 2, 24), ("float16", 2, 1, 24), ("uint8", 2, 1, 96)),
+        *(("float16", 2, 2, 24), ("float16", 2, 1, 24), ("uint8", 3, 2, 24), ("uint8", 2, 1, 96)),
+        # Pairs of columns that are folded.
+        *(("uint8", 2, 2, 15), ("int16", 2, 2, 7)),
         *(("float32", 4, 2, 24), ("uint8", 4, 2, 96), ("float32", 3, 3, 64)),
     ],
 )

@@ -6,7 +6,7 @@
 # OpenMP's join still waits for such a thread, for milliseconds if another program has its
 # processor. So a call on the default number of threads measures what it lost. If it lost much, such
 # calls stay serial for a while (a pause), as TCP backs off. They also do if two of them meet: then
-# the program starts threads itself. An explicit number of threads is never overruled.
+# the program starts threads itself. No pause overrules an explicit number of threads.
 #
 # OpenMP's threads sleep some milliseconds after a call. Waking them takes up to 0.2 ms, more than a
 # medium call gains. So a medium call wakes them only soon after another call: more may follow.

@@ -1,11 +1,13 @@
 # Means of small integers whose windows share no column, without a band: they are shifted sums.
 #
-# Takes:   8 and 16 bits, 2, 4 or 8 columns at that stride, at most MOST_FOLDED taps, none over the
-#          edge; divisors that are powers of two; rows of at least a vector
+# Takes:   8 and 16 bits, at most MOST_FOLDED taps, none over the edge; divisors that are powers of
+#          two; 2, 4 or 8 columns at that stride, in rows of at least a vector, or of 2 columns half
+#          a vector (a quarter with masks); pixels of at least a vector (half with masks)
 # Reads:   elements in place, as lanes of twice their width
 # Scratch: none
 # Wins:    one thread, AVX-512: uint8 2048x2048 2x2 442 -> 270 us, 4x4 393 -> 228, uint16 2x2
-#          617 -> 441; uint8 128x512x512 2x2x2 5.7 -> 2.9 ms
+#          617 -> 441; uint8 128x512x512 2x2x2 5.7 -> 2.9 ms, 64x56x56 2x2 24 -> 9 us, last int8
+#          56x56x128 33 -> 9
 
 cdef void set_part(Tile *tile, const Block *b, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t col,
                    Py_ssize_t cols) noexcept nogil:
@@ -23,8 +25,8 @@ cdef void average_exactly(const View *y, const char *src, Block *b) noexcept nog
         average_planes_exact(y, src, b, <const double *>NULL)
 
 
-cdef void average_rest(const View *y, const char *src, const Block *b, Py_ssize_t row,
-                       Py_ssize_t rows, Py_ssize_t col, Py_ssize_t cols) noexcept nogil:
+cdef void average_rest(const View *y, const char *src, Block *b, Py_ssize_t row, Py_ssize_t rows,
+                       Py_ssize_t col, Py_ssize_t cols) noexcept nogil:
     """Pool a part of a tile that is not folded."""
     cdef Block rest = b[0]
     cdef Tile tile
@@ -33,6 +35,7 @@ cdef void average_rest(const View *y, const char *src, const Block *b, Py_ssize_
         rest.tile = &tile
         set_column_counts(&rest)
         average_exactly(y, src, &rest)
+        set_column_counts(b)                # (for the next group of planes)
 
 
 cdef void average_folded(const View *y, const char *src, Block *b) noexcept nogil:
@@ -41,10 +44,10 @@ cdef void average_folded(const View *y, const char *src, Block *b) noexcept nogi
     cdef const Problem *p = &a.frame.problem
     cdef const Window *rows = &p.rows
     cdef const Window *cols = &p.cols
-    cdef Py_ssize_t n = imin(b.tile.cols, cols.inner_hi - b.tile.col), plane, r, k, s, count
-    cdef Py_ssize_t m = imin(b.tile.rows, rows.inner_hi - b.tile.row)
-    cdef bint takes
-    cdef const char *at
+    cdef Py_ssize_t n = imin(b.tile.cols, cols.inner_hi - b.tile.col), plane, r, k, t, taps
+    cdef Py_ssize_t m = imin(b.tile.rows, rows.inner_hi - b.tile.row), least = VEC_BYTES // p.size
+    cdef Py_ssize_t count = b.slabs * rows.kernel, across
+    cdef bint takes, pixels = b.tile.channels > 1
     cdef divisors_t d
     cdef Tile tile
     cdef folds_t f
@@ -54,32 +57,47 @@ cdef void average_folded(const View *y, const char *src, Block *b) noexcept nogi
     f.flip = 0
     set_divisors(&d, b, b.tile.row)
     m = imin(same_divisors(b, 0, b.tile.rows), m)
-    count = b.slabs * rows.kernel
-    takes = (b.quantization == NULL and b.tile.channels == 1 and y.col == 1 and b.x.col == p.size
-             and cols.stride == cols.kernel and cols.kernel in (2, 4, 8) and cols.dilation == 1
-             and not rows.irregular and not cols.irregular and count * cols.kernel <= MOST_FOLDED
-             and n >= VEC_BYTES // p.size and m > 0 and b.tile.row >= rows.inner_lo
+    taps = count * cols.kernel
+    takes = (b.quantization == NULL and not rows.irregular and not cols.irregular
+             and taps <= MOST_FOLDED and m > 0 and n > 0 and b.tile.row >= rows.inner_lo
              and b.tile.col >= cols.inner_lo)
+    if pixels:
+        least //= 2 if VEC_MASKS else 1
+        takes &= (rows.stride >= rows.kernel and cols.stride >= cols.kernel
+                  and b.tile.channels >= least)
+    else:
+        if cols.kernel == 2:
+            least //= 4 if VEC_MASKS else 2
+        takes &= (y.col == 1 and b.x.col == p.size and cols.stride == cols.kernel
+                  and cols.kernel in (2, 4, 8) and cols.dilation == 1 and n >= least)
     if takes and d.counts != NULL:
         d.divisor *= d.counts[0]
         for k in range(n):
             takes &= d.counts[k] == d.counts[0]
     if p.code == I8 or p.code == I16:       # (their quotients are those of x + 2**(bits - 1))
-        takes &= d.divisor == count * cols.kernel and a.rounding in (HALF_EVEN, FLOOR)
+        takes &= d.divisor == taps and a.rounding in (HALF_EVEN, FLOOR)
         f.flip = 1 << (8 * p.size - 1)
     if not (takes and 1 <= d.divisor <= 2 * MOST_FOLDED and is_power_of_two(d.divisor)):
         average_exactly(y, src, b)
         return
     set_part(&tile, b, 0, m, 0, n)
     set_shift(&f, log2(<Py_ssize_t>d.divisor), a.rounding)
+    across = cols.kernel if pixels else 1
     f.count, f.width, f.n = <int>count, <int>cols.kernel, n
+    f.rows, f.step, f.pitch = m, rows.stride * b.x.row, y.row * p.size
+    if pixels:                              # each tap is a row of elements, each output one too
+        f.count, f.width, f.n = <int>taps, 1, b.tile.channels
+        f.rows, f.step, f.pitch = n, cols.stride * b.x.col, y.col * p.size
+    for t in range(f.count):
+        k = t // across
+        f.taps[t] = (src + b.offsets[k // rows.kernel] + t % across * cols.dilation * b.x.col
+                     + k % rows.kernel * rows.dilation * b.x.row)
     for plane in range(tile.planes):
-        for r in range(m):
-            at = src + input_offset(p, b.x, &tile, plane) + r * rows.stride * b.x.row
-            for s in range(b.slabs):
-                for k in range(rows.kernel):
-                    f.taps[s * rows.kernel + k] = at + b.offsets[s] + k * rows.dilation * b.x.row
-            f.to = y.data + (output_offset(p, y, &tile, plane) + r * y.row) * p.size
+        f.at = input_offset(p, b.x, &tile, plane)
+        f.to = y.data + output_offset(p, y, &tile, plane) * p.size
+        for r in range(m if pixels else 1):
             fold(&f, <int>p.size)
+            f.at += rows.stride * b.x.row
+            f.to += y.row * p.size
     average_rest(y, src, b, 0, m, n, b.tile.cols - n)
     average_rest(y, src, b, m, b.tile.rows - m, 0, b.tile.cols)

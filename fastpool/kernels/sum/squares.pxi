@@ -1,16 +1,19 @@
 # Square windows whose sums down the columns stay in registers, without a band: of pixels whose
 # channels are neighbours, and of rows of single columns.
 #
-# Takes:   2x2 and 3x3 of pixels that windows do not share, 3x3 at a stride of 2 if they are small;
-#          2 and 3 pixels of one row, of two vectors at least; single columns at a stride of 1, 2x2
-#          and 3x3 at a stride of 2
+# Takes:   2x2 and 3x3 of pixels that windows do not share or at a stride of 1, 3x3 at a stride of 2
+#          if they are small; 2 and 3 pixels of one row, of two vectors at least; single columns at
+#          a stride of 1, 2x2 and 3x3 at a stride of 2
 # Reads:   elements in place
 # Wins:    against bands, one thread, AVX2: 2x2 s2 last 56x56x64 64 -> 33 us, 3x3 s1 first
-#          64x56x56 102 -> 77, 7x7 205 -> 143; but 3x3 s1 last 80x80x256 904 -> 1422. AVX-512: 3 s3
-#          of 15567x269 3665 -> 1382, 3 s2 of 8x500x64 60 -> 30; but 2 s1 of 4x200x16 3.9 -> 5.4
+#          64x56x56 102 -> 77, 7x7 205 -> 143. AVX-512: 3 s3 of 15567x269 3665 -> 1382, 3 s2 of
+#          8x500x64 60 -> 30, 3x3 s1 last 56x56x96 109 -> 67; but 2 s1 of 4x200x16 3.9 -> 5.4
 
 cdef enum:
     MOST_PIXEL_BYTES = 256              # of 3x3 at a stride of 2: 112x112x32 173 -> 116 us
+    # At a stride of 1: pixels of 4 KiB share one set of the first-level cache (2x2 of 14x14x512
+    # float64 44 -> 55 us).
+    MOST_SLIDING_BYTES = 4096 - 64
 
 
 cdef bint takes_pixels(const Passes *t, const Block *b, int code, const acc_t *tag) noexcept nogil:
@@ -74,13 +77,18 @@ cdef void sum_pixels(double *sums, const Passes *t, const char *src, const Block
 cdef bint has_squares(const Passes *t, const View *y, const Block *b,
                       const acc_t *tag) noexcept nogil:
     """May `pool_squares` take the windows of a tile?"""
-    cdef const Window *rows = &b.average.frame.problem.rows
-    cdef const Window *cols = &b.average.frame.problem.cols
-    return (b.tile.channels == 1 and t.trees.direct and t.flat and y.col == 1
-            and b.average.result == b.average.frame.problem.code
+    cdef const Problem *p = &b.average.frame.problem
+    cdef const Window *rows = &p.rows
+    cdef const Window *cols = &p.cols
+    cdef Py_ssize_t n = b.tile.channels, lanes = VEC_BYTES // <Py_ssize_t>sizeof(acc_t)
+    if not (t.trees.direct and t.flat and b.average.result == p.code
             and not rows.irregular and not cols.irregular and cols.dilation == 1
-            and rows.kernel == cols.kernel and rows.kernel <= MOST_LEAF
-            and (cols.stride == 1 or (cols.kernel <= 3 and cols.stride == 2))
+            and rows.kernel == cols.kernel and rows.kernel <= MOST_LEAF):
+        return False
+    if n > 1:
+        return (not t.pixels and n >= lanes and cols.stride == 1 and cols.kernel in (2, 3)
+                and n * p.size <= MOST_SLIDING_BYTES)
+    return (y.col == 1 and (cols.stride == 1 or (cols.kernel <= 3 and cols.stride == 2))
             and b.x.col == t.trees.size and b.tile.col_hi - b.tile.col_lo <= b.average.pitch)
 
 
@@ -104,7 +112,7 @@ cdef bint pool_squares(const View *y, PairTile *t, const char *src, const Block 
         if d.high == NULL:
             return False
         a.by, a.high, a.low, a.vary = d.by, d.high, d.low, d.vary
-        a.runs, a.to_row = last - r, y.row
+        a.runs, a.to_row, a.to_col = last - r, y.row, y.col
         a.step = rows.stride * (b.x.row // t.passes.trees.size)
         of_plane = a
         for plane in range(tile.planes):
@@ -114,7 +122,9 @@ cdef bint pool_squares(const View *y, PairTile *t, const char *src, const Block 
             for k in range(rows.kernel):
                 if a.steps[k]:              # (others are zeros)
                     of_plane.taps[k] = <const char *>a.taps[k] + shift
-            if not slide_sums(&of_plane, tag):
+            if tile.channels > 1:
+                slide_pixels(&of_plane, tag)
+            elif not slide_sums(&of_plane, tag):
                 return False
         r = last
     return not fp_unsure()

@@ -44,7 +44,8 @@ static NOINLINE key_rule_t key_rule_of(const block_rule_t *rule, int bits) {
 
 /* Return the bits in which labels and their keys differ, sign-extended as `nodata` is. */
 static int64_t label_flip(const block_rule_t *rule) {
-    return is_unsigned_code((int)rule->code) ? -1LL << (dtype_bytes[rule->code] * 8 - 1) : 0;
+    const int bits = dtype_bytes[rule->code] * 8;
+    return is_unsigned_code((int)rule->code) ? (int64_t)(~0ULL << (bits - 1)) : 0;
 }
 
 static int64_t nodata_key(const block_rule_t *rule) { return rule->nodata ^ label_flip(rule); }

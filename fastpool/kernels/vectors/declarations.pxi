@@ -291,6 +291,7 @@ cdef extern from "kernels/vectors/squares.h" nogil:
         Py_ssize_t runs, step, to_row
     void pixels(...)
     bint slide_sums(...)
+    void slide_pixels(...)
     void pixels_f64_of_f32(const squares_t *)
 
 cdef extern from "kernels/vectors/byte_sums.h" nogil:
@@ -323,10 +324,10 @@ cdef extern from "kernels/vectors/folds.h" nogil:
     enum:
         MOST_FOLDED
     ctypedef struct folds_t:
-        void *to
+        char *to
         const char *taps[MOST_FOLDED]
         int count, width, flip
-        Py_ssize_t n
+        Py_ssize_t at, n, rows, step, pitch
     void set_shift(folds_t *, int, int)
     void fold(const folds_t *, int)
 

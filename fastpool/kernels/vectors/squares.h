@@ -1,8 +1,9 @@
 /* Rows of square windows, whose sums down the columns stay in registers.
  *
  * `pixels` takes windows of 2x2 and 3x3, and of one row of 2 or 3, whose channels are neighbours: n
- * elements of at least a vector. `slide_sums` takes rows of single columns: only it has runs, step
- * and to_row. Means are divided, but not sums in double of floats. */
+ * elements of at least a vector. `slide_pixels` takes those at a stride of 1, and `slide_sums` rows
+ * of single columns: only these have runs, step and to_row. Means are divided, but not sums in
+ * double of floats. */
 #ifndef FASTPOOL_SQUARES_H
 #define FASTPOOL_SQUARES_H
 
@@ -200,7 +201,86 @@ DEFINE_PIXELS(f64_of_f32, vec_f64, double, float, WIDE_F32, sum)
 DEFINE_SLIDE(f32, float)
 DEFINE_SLIDE(f64, double)
 
+/* Means of rows of windows of 2x2 and 3x3 at a stride of 1, of pixels whose channels are
+ * neighbours: n elements of at least a vector. The sums down the columns of a window stay in
+ * registers. Two rows of outputs share loads. Some pixels are pooled at a time, so that memory is
+ * read as it lies. */
+enum { SOME_PIXEL_BYTES = 4096, LEAST_PIXELS = 8 };
+#define DEFINE_SLIDE_PIXELS(name, T)                                                              \
+    /* Set the sums of a column of windows, one below the other. */                               \
+    INLINE void pixel_columns_##name(vec_##name *v, const squares_t *a, const T *const *p,        \
+                                     const int k, const int rows, ptrdiff_t col) {                \
+        vec_##name x[4];                                                                          \
+        v[0] = v[1] = (vec_##name){0};                                                            \
+        if (col < 0 || col >= a->size) return;                                                    \
+        for (int t = 0; t < k + rows - 1; t++)                                                    \
+            x[t] = VEC_##name(p[t] + col * a->steps[t < k ? t : k - 1]);                          \
+        v[0] = TREE(k, LOADED);                                                                   \
+        if (rows == 2) v[1] = TREE(k, LOADED_BELOW);                                              \
+    }                                                                                             \
+    INLINE void slide_pixels_of_##name(const squares_t *a, const T *const *rows, T *to,           \
+                                       const int k, const int some) {                             \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), last = a->n - lanes;            \
+        const T *by = (const T *)a->by, *high = (const T *)a->high, *low = (const T *)a->low;     \
+        const ptrdiff_t to_col = a->to_col, to_row = a->to_row, outputs = a->outputs;             \
+        const ptrdiff_t some_cols = SOME_PIXEL_BYTES / (a->n * (ptrdiff_t)sizeof(T));             \
+        const ptrdiff_t part = some_cols < LEAST_PIXELS ? LEAST_PIXELS : some_cols;               \
+        const vec_##name zero = {0};                                                              \
+        for (ptrdiff_t lo = 0, hi; lo < outputs; lo = hi) {                                       \
+            hi = outputs - lo > part ? lo + part : outputs;                                       \
+            for (ptrdiff_t i = 0;;) {                                                             \
+                const T *p[4];                                                                    \
+                vec_##name v[2][3], next[2];                                                      \
+                for (int t = 0; t < k + some - 1; t++) p[t] = rows[t] + i;                        \
+                for (int j = 1; j < k; j++) {                                                     \
+                    pixel_columns_##name(next, a, p, k, some, a->first + lo + j - 1);             \
+                    for (int y = 0; y < some; y++) v[y][j] = next[y];                             \
+                }                                                                                 \
+                for (ptrdiff_t c = lo, d = lo * a->vary; c < hi; c++, d += a->vary) {             \
+                    const vec_##name all_by = zero + by[d], all_high = zero + high[d];            \
+                    const vec_##name all_low = zero + low[d];                                     \
+                    (void)all_by, (void)all_high, (void)all_low;                                  \
+                    pixel_columns_##name(next, a, p, k, some, a->first + k - 1 + c);              \
+                    for (int y = 0; y < some; y++) {                                              \
+                        for (int j = 1; j < k; j++) v[y][j - 1] = v[y][j];                        \
+                        v[y][k - 1] = next[y];                                                    \
+                        const vec_##name sum = TREE(k, OF_ROW);                                   \
+                        vec_store(to + y * to_row + c * to_col + i,                               \
+                                  (vec_t)QUOTIENT(name, sum, all_by, all_high, all_low));         \
+                    }                                                                             \
+                }                                                                                 \
+                if (i == last) break;                                                             \
+                i = i + lanes < last ? i + lanes : last;                                          \
+            }                                                                                     \
+        }                                                                                         \
+    }                                                                                             \
+    INLINE void slide_pixels_by_##name(const squares_t *a, const int k) {                         \
+        const int shares = (const T *)a->taps[1] == (const T *)a->taps[0] + a->step;              \
+        const T *p[4];                                                                            \
+        for (ptrdiff_t r = 0; r < a->runs; r++) {                                                 \
+            for (int t = 0; t < k; t++) p[t] = (const T *)a->taps[t] + r * a->step;               \
+            T *to = (T *)a->to + r * a->to_row;                                                   \
+            if (shares && r + 1 < a->runs) {                                                      \
+                p[k] = p[k - 1] + a->step;                                                        \
+                slide_pixels_of_##name(a, p, to, k, 2);                                           \
+                r++;                                                                              \
+            } else {                                                                              \
+                slide_pixels_of_##name(a, p, to, k, 1);                                           \
+            }                                                                                     \
+        }                                                                                         \
+    }                                                                                             \
+    static NOINLINE void slide_pixels_##name(const squares_t *a) {                                \
+        if (a->rows == 2)                                                                         \
+            slide_pixels_by_##name(a, 2);                                                         \
+        else                                                                                      \
+            slide_pixels_by_##name(a, 3);                                                         \
+    }
+#define OF_ROW(j) v[y][j]
+DEFINE_SLIDE_PIXELS(f32, float)
+DEFINE_SLIDE_PIXELS(f64, double)
+
 #define pixels(a, tag) BY_SUM(pixels, tag)(a)
 #define slide_sums(a, tag) BY_SUM(slide_sums, tag)(a)
+#define slide_pixels(a, tag) BY_SUM(slide_pixels, tag)(a)
 
 #endif
