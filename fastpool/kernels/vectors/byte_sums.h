@@ -216,16 +216,17 @@ static void set_byte_divisors(byte_divisors_t *a, char *to, ptrdiff_t pitch, dou
         for (ptrdiff_t r = 0; r < a->rows; r++) {                                                 \
             float *to = (float *)a->to + r * a->to_pitch;                                         \
             for (ptrdiff_t i = 0; i < a->n; i += 2 * lanes) {                                     \
-                vec_i32 both[2] = {{0}, {0}};                                                     \
+                vec_u32 both[2] = {{0}, {0}}; /* (lanes after the row may overflow) */            \
                 if (a->n >= 2 * lanes && i > a->n - 2 * lanes) i = a->n - 2 * lanes;              \
                 for (int g = 0; g < 2; g++) {                                                     \
                     const S *p = (const S *)a->taps[g] + r * a->pitch + i;                        \
                     for (ptrdiff_t t = a->count[g]; t > 0; t--, p += a->step[g])                  \
                         for (int j = 0; j < 2; j++)                                               \
-                            both[j] += widened_sums_##type(p + j * lanes) & a->kept;              \
+                            both[j] += (vec_u32)(widened_sums_##type(p + j * lanes) & a->kept);   \
                 }                                                                                 \
                 for (int j = 0; j < 2; j++) {                                                     \
-                    const vec_t floats = (vec_t)__builtin_convertvector(both[j], vec_f32);        \
+                    const vec_i32 sums = (vec_i32)both[j];                                        \
+                    const vec_t floats = (vec_t)__builtin_convertvector(sums, vec_f32);           \
                     const ptrdiff_t left = a->n - i - j * lanes;                                  \
                     if (left >= lanes)                                                            \
                         vec_store(to + i + j * lanes, floats);                                    \
