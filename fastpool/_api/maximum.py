@@ -114,7 +114,8 @@ def max_pool(
         Array for the indices, under the rules of `out`.
     num_threads : int, optional
         The number of threads, at least 1. By default all processors that this process may use, and
-        fewer for small work or on a busy machine: `plan.explain()` says how many, and why.
+        fewer for small work or on a busy machine. A call that moves less than 32 KiB takes one
+        thread: `plan.explain()` says how many, and why.
 
     Returns
     -------

@@ -12,6 +12,7 @@ import fastpool
 
 from .. import _reference
 from .._planning.dtypes import DTYPES, is_float, is_integer
+from .._running import threads as rules
 from .._running.builds import builds, using
 from .._running.threads import MOST_THREADS, available_cpus
 from ..bench.answers import difference
@@ -68,6 +69,7 @@ def command(threads):
     implementation in plain Python. Exits with 1 if anything differs.
     """
     start = time.perf_counter()
+    rules.HANDED_BYTES = 0  # (else arrays that are so small take one thread)
     threads = threads or max(2, available_cpus())
     dtypes = [name for name in DTYPES if name != "bfloat16" or util.find_spec("ml_dtypes")]
     names = list(builds())

@@ -65,7 +65,7 @@ def avg_pool(
     if border != "ignore" and count_include_pad:
         raise ValueError(f"count_include_pad with border {border}")
     count_include_pad = count_include_pad or border != "ignore"
-    if border == "ignore" or (constant == 0 and nan != "ignore"):  # padding is worth 0
+    if border == "ignore" or (constant == 0 and nan != "ignore"):  # padding adds 0
         axes = windows.pooled(sizes_of(x, order), attributes)
     else:
         axes, places = windows.bordered(sizes_of(x, order), attributes, border)

@@ -44,9 +44,9 @@ SHORT_ROW_OF_FEW, FEW_TAPS, FEW_ROWS = 48, 9, 6  # (of one row, 256x4x57 int16 3
 SHORT_ROW_OF_SQUARES = 32
 SLIDING = {1: (2, 3, 5, 7), 2: (2, 3)}
 MOST_SHIFT = 32
-# Bytes of such a row whose pairs of columns are folded as they are (kernels/sum/folds.pxi), at
-# least: 64x32x32 uint8 13 -> 5 us, but 24x24 8.0 -> 10 (AVX2).
-FOLDED_ROW = 16
+# Bytes of a row of outputs whose pairs of columns are folded as they are, at least: 64x32x32 uint8
+# 13 -> 5 us, but 24x24 8.0 -> 10 (AVX2). Taps of these windows, at most (kernels/sum/folds.pxi).
+FOLDED_ROW, MOST_FOLDED = 16, 128
 SMALL_PLANE = 2 << 10  # bytes of a plane of one window (8x13x6x13 int8 2.8 -> 5.5 us)
 # Bytes of results of interleaved planes.
 MOST_RESULTS = 1 << 20
@@ -59,7 +59,8 @@ MOST_OFFSETS = 4096
 # Outputs of a tile along a row that are more than the elements under them.
 MOST_OUTPUTS = 1 << 14
 # Elements from one window of a signal, channels last, to the next, from which the columns of each
-# are added as rows (3006x16 float32 k9 s3 63 -> 13 us by sums that windows share).
+# are added as rows. Of 2,139 random signals 166 took more than 1.15 times as long with no limit, 26
+# with this one (3006x16 float32 k9 s3 63 -> 13 us by sums that windows share; AVX-512).
 ROW_OF_STEP = 384
 # Elements of dilated windows along a row: their tiles are this long, or a quarter of a window.
 LONG_ROW = 1 << 17
@@ -166,19 +167,24 @@ def interleaves(windows, nbytes, plan):
         most, nbytes = SHORT_ROW_OF_FEW, max(2, nbytes)
     else:
         most = SHORT_ROW
-    if plan.dtype in SMALL_INTEGERS and cols.out * ITEMSIZE[plan.dtype] >= FOLDED_ROW:
-        return cols.out * nbytes <= most and not _folds(windows, plan)
-    return cols.out * nbytes <= most
+    return cols.out * nbytes <= most and not _folds(windows, plan)
 
 
 def _folds(windows, plan):
-    """Are windows of two columns of small integers folded (kernels/sum/folds.pxi)?"""
+    """Are rows of windows of two columns folded as they are (kernels/sum/folds.pxi)?"""
+    if plan.dtype not in SMALL_INTEGERS or plan.result_dtype != plan.dtype:
+        return False
     *_, rows, cols = windows
+    if cols.out * ITEMSIZE[plan.dtype] < FOLDED_ROW or rows.places or cols.places:
+        return False
     taps = math.prod(w.kernel for w in windows)
-    folds = cols.kernel == cols.stride == 2 and cols.dilation == 1 and taps & taps - 1 == 0
-    folds &= plan.divisor is None and plan.rounding in ("half_even", "floor")
-    folds &= plan.result_dtype == plan.dtype and not (rows.places or cols.places)
-    return folds and rows.inner[0] == cols.inner[0] == 0
+    if plan.divisor not in (None, taps) or taps > MOST_FOLDED or taps & taps - 1:
+        return False
+    if plan.dtype.startswith("int") and plan.rounding not in ("half_even", "floor"):
+        return False
+    # (Columns that are cut take longer than those of interleaved planes: 64x33x33 14 -> 24 us.)
+    whole = rows.inner == (0, rows.out) and cols.inner == (0, cols.out)
+    return whole and cols.kernel == cols.stride == 2 and cols.dilation == 1
 
 
 def _arranged(plan, in_order, channels_last, moves, border):
@@ -216,7 +222,7 @@ def _arranged(plan, in_order, channels_last, moves, border):
     most = MOST_LEAF if channels_last else LONG_ROW
     signals = not channels_last and are_signals(plan, windows)
     step = cols.size // max(1, cols.out) if cols.places else cols.stride
-    few = channels_last and plan.channels * min(step, cols.size) >= ROW_OF_STEP
+    few = channels_last and plan.channels >= max(INTERLEAVED, ROW_OF_STEP / max(1, step))
     few = few and (cols.places or 3 * cols.stride >= cols.extent)
     few = cols.out == 1 or (few and not (in_order and plan.numerics == "sequential"))
     if windows[-2].is_trivial and few and most_taps(cols) > most and not signals:

@@ -6,8 +6,8 @@ number of processors, and a limit set through threadpoolctl bound it. By default
 on one thread, and a thread has at least THREAD_BYTES of work. Work below LARGE_BYTES stays on one
 thread unless another call has just ended: to wake threads takes longer than such a call gains.
 
-After a call that lost time to other programs, or two calls that met, it stays on one thread for a
-while (a *pause*, kernels/frame/threads.pxi).
+After a call that lost time to other programs, or two calls that met, all such work stays on one
+thread for a while (a *pause*, kernels/frame/threads.pxi).
 
 A given `num_threads` overrides all of this, except for work below HANDED_BYTES.
 
@@ -25,7 +25,7 @@ SERIAL_BYTES = 2 * THREAD_BYTES
 # Bytes read and written from which a call gains more than waking threads takes (200 us).
 LARGE_BYTES = 3 << 20
 # Bytes read and written below which a given `num_threads` is 1 too: to hand work to a thread that
-# spins takes 2 us, and 32 KiB take 1.5 to 5 us.
+# spins takes 2 us, and 32 KiB mostly take 1.5 to 5 us.
 HANDED_BYTES = 32 << 10
 # Rules of a call (kernels/frame/threads.pxi says what they are).
 AS_GIVEN, SHARED, SHARED_SOON = range(3)

@@ -43,11 +43,19 @@ def test_what_is_interleaved():
     assert not cases.is_interleaved(whole((1, 64, 7, 7), "uint8", nan="ignore"))
     plan = functools.partial(fastpool.plan_avg_pool, **EXACT)
     assert cases.is_interleaved(plan((1, 64, 24, 24), "float64", 3, strides=2))
-    # Pairs of columns are folded, but not of 6 taps, cut ones, or with a divisor.
-    plan = functools.partial(fastpool.plan_avg_pool, (1, 64, 48, 32), "int8", strides=2)
-    assert not cases.is_interleaved(plan((4, 2)))
-    assert cases.is_interleaved(plan((3, 2))) and cases.is_interleaved(plan(2, divisor=4))
-    assert cases.is_interleaved(plan(2, pads=(0, 1))) and cases.is_interleaved(plan(2, dilations=2))
+    # Pairs of columns are folded, but not of 6 or 256 taps, cut ones, or with another divisor.
+    plan = functools.partial(fastpool.plan_avg_pool, (1, 64, 48, 40), "int8", strides=2)
+    assert not cases.is_interleaved(plan((4, 2))) and not cases.is_interleaved(plan(2, divisor=4))
+    for kernel, more in (
+        *(((3, 2), {}), (2, {"divisor": 8}), (2, {"dilations": (1, 2)}), (2, {"pads": (0, 1)})),
+        *((2, {"pads": (1, 0)}), (2, {"rounding": "half_away"}), (2, {"result_dtype": "float32"})),
+    ):
+        assert cases.is_interleaved(plan(kernel, **more)), (kernel, more)
+    plan = functools.partial(fastpool.plan_avg_pool, strides=2)
+    assert cases.is_interleaved(plan((1, 64, 33, 33), "uint8", 2, ceil_mode=True))
+    assert not cases.is_interleaved(plan((1, 64, 40, 40), "uint8", 2, rounding="half_away"))
+    assert cases.is_interleaved(plan((1, 64, 256, 32), "uint8", (128, 2)))
+    assert not cases.is_interleaved(plan((1, 64, 256, 32), "uint8", (64, 2)))
     plan = functools.partial(fastpool.plan_avg_pool, **EXACT)
     for name, size in (("float32", 25), ("float16", 50)):  # (rows of more than 48 bytes)
         assert not cases.is_interleaved(plan((1, 64, size + 2, size + 2), name, 3, strides=2))
@@ -63,7 +71,8 @@ def test_windows_that_share_little_channels_last():
 
     signals = functools.partial(work, (1, 1000, 96), "float32")
     assert signals(12, strides=4).windows[-2].kernel == 12
-    assert signals(12, strides=3).windows[-1].kernel == 12
+    assert signals(13, strides=4).windows[-1].kernel == 13
+    assert work((1, 1000, 15), "float32", 99, strides=99).windows[-1].kernel == 99
     assert signals(12, strides=4, numerics="sequential").windows[-1].kernel == 12
     assert work((1, 1000, 95), "float32", 12, strides=4).windows[-1].kernel == 12
     assert work((1, 1000, 96), "uint8", 12, strides=4, numerics="sequential").windows[-2].kernel > 1
@@ -108,6 +117,7 @@ def test_the_longest_rows_that_are_interleaved(name, kernel, stride, most):
         ("sum/average.pxi", "INTERLEAVED", averages.INTERLEAVED),
         ("sum/average.pxi", "MOST_DIVISORS", MOST_DIVISORS),
         ("vectors/pairwise.h", "MOST_LEAF", pass_sizes.MOST_LEAF),
+        ("vectors/folds.h", "MOST_FOLDED", averages.MOST_FOLDED),
     ],
 )
 def test_sizes_agree_with_the_kernels(source, name, value):

@@ -23,7 +23,7 @@ def assert_as_the_twin(x, kernel, layout, **attributes):
 
 
 @pytest.mark.parametrize("dtype", SMALL_INTEGERS)
-@pytest.mark.parametrize("rounding", ["half_even", "floor", "half_away"])
+@pytest.mark.parametrize("rounding", ["half_even", "floor", "half_away", "trunc"])
 def test_folded(dtype, rounding, isa):
     for size in SIZES:
         for kernel in ((2, 2), (1, 2), (3, 2), (4, 4)):
@@ -33,6 +33,7 @@ def test_folded(dtype, rounding, isa):
             assert_as_the_twin(x, kernel, "CHW", ceil_mode=True, **attributes)
             x = cases.values((9, 5, size), dtype, "bits", size)
             assert_as_the_twin(x, kernel, "HWC", ceil_mode=True, **attributes)
+            assert_as_the_twin(x, kernel, "HWC", pads=(kernel[0] - 1, 1), **attributes)
 
 
 @pytest.mark.parametrize("dtype", SMALL_INTEGERS)
@@ -42,6 +43,9 @@ def test_folded_along_leading_axes(dtype, isa):
         strides = {"strides": (1, 2, 3), "ceil_mode": True, **attributes}
         assert_as_the_twin(x, 2, "DHWC", **strides)
         assert_as_the_twin(x, 2, "CDHW", **strides)
+    x = cases.values((34, 17, 70), dtype, "bits", 1)
+    assert_as_the_twin(x, 16, "HWC", strides=16)  # (256 taps)
+    assert_as_the_twin(x, 2, "HWC", strides=5, pads=2, count_include_pad=True)
 
 
 @pytest.mark.parametrize("dtype", SMALL_INTEGERS)

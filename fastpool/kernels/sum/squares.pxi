@@ -1,9 +1,9 @@
 # Square windows whose sums down the columns stay in registers, without a band: of pixels whose
 # channels are neighbours, and of rows of single columns.
 #
-# Takes:   2x2 and 3x3 of pixels that windows do not share or at a stride of 1, 3x3 at a stride of 2
-#          if they are small; 2 and 3 pixels of one row, of two vectors at least; single columns at
-#          a stride of 1, 2x2 and 3x3 at a stride of 2
+# Takes:   2x2 and 3x3 of pixels, of a vector at least, that windows do not share, at a stride of 1
+#          unless they are large, 3x3 at a stride of 2 if they are small; 2 and 3 pixels of one row,
+#          of two vectors at least; single columns at a stride of 1, 2x2 and 3x3 at a stride of 2
 # Reads:   elements in place
 # Wins:    against bands, one thread, AVX2: 2x2 s2 last 56x56x64 64 -> 33 us, 3x3 s1 first
 #          64x56x56 102 -> 77, 7x7 205 -> 143. AVX-512: 3 s3 of 15567x269 3665 -> 1382, 3 s2 of
@@ -11,9 +11,9 @@
 
 cdef enum:
     MOST_PIXEL_BYTES = 256              # of 3x3 at a stride of 2: 112x112x32 173 -> 116 us
-    # At a stride of 1: pixels of 4 KiB share one set of the first-level cache (2x2 of 14x14x512
-    # float64 44 -> 55 us).
-    MOST_SLIDING_BYTES = 4096 - 64
+    # Vectors of pixels at a stride of 1: those of 4 KiB share one set of the first-level cache (2x2
+    # of 14x14x512 float64 44 -> 55 us; 3x3 of 14x56x256 144 -> 197, AVX2).
+    MOST_SLIDING = 63
 
 
 cdef bint takes_pixels(const Passes *t, const Block *b, int code, const acc_t *tag) noexcept nogil:
@@ -86,8 +86,8 @@ cdef bint has_squares(const Passes *t, const View *y, const Block *b,
             and rows.kernel == cols.kernel and rows.kernel <= MOST_LEAF):
         return False
     if n > 1:
-        return (not t.pixels and n >= lanes and cols.stride == 1 and cols.kernel in (2, 3)
-                and n * p.size <= MOST_SLIDING_BYTES)
+        return (not t.pixels and cols.kernel in (2, 3) and cols.stride == rows.stride == 1
+                and rows.dilation == 1 and lanes <= n <= MOST_SLIDING * lanes)
     return (y.col == 1 and (cols.stride == 1 or (cols.kernel <= 3 and cols.stride == 2))
             and b.x.col == t.trees.size and b.tile.col_hi - b.tile.col_lo <= b.average.pitch)
 

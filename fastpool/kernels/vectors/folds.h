@@ -1,5 +1,5 @@
-/* Means of small integers whose windows share no column: neighbours are added in lanes of twice
- * their width, and the sums are shifted, which rounds them too. */
+/* Means of small integers whose windows share no column: neighbours, or pixels, are added in lanes
+ * of twice their width, and the sums are shifted, which rounds them too. */
 #ifndef FASTPOOL_FOLDS_H
 #define FASTPOOL_FOLDS_H
 
@@ -15,7 +15,7 @@ typedef struct {
     int count, width;              /* 1, 2, 4 or 8 */
     ptrdiff_t at;                  /* bytes from the taps to the first row */
     ptrdiff_t n;                   /* outputs of a row, of a vector at least if width > 2 */
-    ptrdiff_t rows, step, pitch;   /* bytes between rows of elements and of outputs */
+    ptrdiff_t rows, step, pitch;   /* and the bytes between them, of elements and of outputs */
     int shift, keep, add;          /* a quotient is (sum + add + (sum >> shift & keep)) >> shift */
     int flip;                      /* bits of elements and of results */
 } folds_t;
@@ -33,7 +33,7 @@ static void set_shift(folds_t *a, int shift, int rounding) {
     (HIGH_HALF_FIRST ? vec_concat_odd((vec_t)(a), (vec_t)(b), tag)                                \
                      : vec_concat_even((vec_t)(a), (vec_t)(b), tag))
 /* Rows of a vector at least; rows of half a vector at least, whose second vector and half of the
- * means end with the row; shorter ones, which need VEC_MASKS. */
+ * means end with the row; rows shorter than a vector, by masks. */
 enum { WHOLE, HALVES, MASKED };
 /* Of `left` bytes, those in a vector. */
 INLINE size_t in_vector(ptrdiff_t left) {

@@ -1,8 +1,8 @@
 /* Rows of square windows, whose sums down the columns stay in registers.
  *
  * `pixels` takes windows of 2x2 and 3x3, and of one row of 2 or 3, whose channels are neighbours: n
- * elements of at least a vector. `slide_pixels` takes those at a stride of 1, and `slide_sums` rows
- * of single columns: only these have runs, step and to_row. Means are divided, but not sums in
+ * elements of at least a vector. `slide_pixels` takes 2x2 and 3x3 at a stride of 1, `slide_sums`
+ * rows of single columns: only these have runs, step and to_row. Means are divided, but not sums in
  * double of floats. */
 #ifndef FASTPOOL_SQUARES_H
 #define FASTPOOL_SQUARES_H
@@ -255,19 +255,15 @@ enum { SOME_PIXEL_BYTES = 4096, LEAST_PIXELS = 8 };
         }                                                                                         \
     }                                                                                             \
     INLINE void slide_pixels_by_##name(const squares_t *a, const int k) {                         \
-        const int shares = (const T *)a->taps[1] == (const T *)a->taps[0] + a->step;              \
         const T *p[4];                                                                            \
-        for (ptrdiff_t r = 0; r < a->runs; r++) {                                                 \
-            for (int t = 0; t < k; t++) p[t] = (const T *)a->taps[t] + r * a->step;               \
-            T *to = (T *)a->to + r * a->to_row;                                                   \
-            if (shares && r + 1 < a->runs) {                                                      \
-                p[k] = p[k - 1] + a->step;                                                        \
-                slide_pixels_of_##name(a, p, to, k, 2);                                           \
-                r++;                                                                              \
-            } else {                                                                              \
-                slide_pixels_of_##name(a, p, to, k, 1);                                           \
-            }                                                                                     \
+        T *to = (T *)a->to;                                                                       \
+        for (int t = 0; t < k; t++) p[t] = (const T *)a->taps[t];                                 \
+        for (ptrdiff_t r = 0; r + 1 < a->runs; r += 2, to += 2 * a->to_row) {                     \
+            p[k] = p[k - 1] + a->step;                                                            \
+            slide_pixels_of_##name(a, p, to, k, 2);                                               \
+            for (int t = 0; t < k; t++) p[t] += 2 * a->step;                                      \
         }                                                                                         \
+        if (a->runs % 2) slide_pixels_of_##name(a, p, to, k, 1);                                  \
     }                                                                                             \
     static NOINLINE void slide_pixels_##name(const squares_t *a) {                                \
         if (a->rows == 2)                                                                         \
