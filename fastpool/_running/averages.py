@@ -62,8 +62,8 @@ MOST_OFFSETS = 4096
 # Outputs of a tile along a row that are more than the elements under them.
 MOST_OUTPUTS = 1 << 14
 # Elements from one window of a signal, channels last, to the next, from which the columns of each
-# are added as rows. Of 2,139 random signals 166 took more than 1.15 times as long with no limit, 26
-# with this one (3006x16 float32 k9 s3 63 -> 13 us by sums that windows share; AVX-512).
+# are added as rows. Of 2,139 random signals 166 took more than 1.15 times as long with no limit,
+# 26 of the same with 1536 bytes (3006x16 float32 k9 s3 63 -> 13 us by shared sums; AVX-512).
 ROW_OF_STEP = 384
 # Elements of dilated windows along a row: their tiles are this long, or a quarter of a window.
 LONG_ROW = 1 << 17
