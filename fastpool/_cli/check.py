@@ -14,7 +14,6 @@ from .. import _reference
 from .._planning.dtypes import DTYPES, is_float, is_integer
 from .._running import threads as rules
 from .._running.builds import builds, using
-from .._running.threads import MOST_THREADS, available_cpus
 from ..bench.answers import difference
 from .program import FAILED, Command
 from .screen import progress, show, table
@@ -58,7 +57,7 @@ MOST_SHOWN = 10
     "--num-threads",
     "threads",
     metavar="N",
-    type=click.IntRange(min=1, max=MOST_THREADS),
+    type=click.IntRange(min=1, max=rules.MOST_THREADS),
     help="Compare on one thread and on this many. [the processors, at least 2]",
 )
 def command(threads):
@@ -70,7 +69,7 @@ def command(threads):
     """
     start = time.perf_counter()
     rules.HANDED_BYTES = 0  # (else arrays that are so small take one thread)
-    threads = threads or max(2, available_cpus())
+    threads = threads or max(2, rules.available_cpus())
     dtypes = [name for name in DTYPES if name != "bfloat16" or util.find_spec("ml_dtypes")]
     names = list(builds())
     counts, problems = Counter(), []
