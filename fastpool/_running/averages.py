@@ -40,13 +40,15 @@ LONGER_ROW = 256
 SHORT_ROW_OF_FEW, FEW_TAPS, FEW_ROWS = 48, 9, 6  # (of one row, 256x4x57 int16 3x3 7 -> 18)
 # Bytes of such a row of square windows whose sums slide along rows (kernels/sum/squares.pxi), by
 # strides (not interleaved, 64 planes of float32, AVX-512: 14x14 3x3 7.6 -> 5.1 us, 28x28 2x2 at a
-# stride of 2 12 -> 6). 7x7 of float64 shifts vectors by more than AVX2 has bytes.
-SHORT_ROW_OF_SQUARES = 32
+# stride of 2 12 -> 6). 7x7 of float64 shifts vectors by more than AVX2 has bytes. More of 2x2 and
+# 3x3 at a stride of 1 with padding (10x10 3x3, 216 planes, 17 -> 10).
+SHORT_ROW_OF_SQUARES, SHORT_ROW_OF_CUT = 32, 48
 SLIDING = {1: (2, 3, 5, 7), 2: (2, 3)}
 MOST_SHIFT = 32
-# Bytes of a row of outputs whose pairs of columns are folded as they are, at least: 64x32x32 uint8
-# 13 -> 5 us, but 24x24 8.0 -> 10 (AVX2). Taps of these windows, at most (kernels/sum/folds.pxi).
-FOLDED_ROW, MOST_FOLDED = 16, 128
+# Bytes of a row of outputs that are folded as they are, at least, by columns of a window: 64x32x32
+# uint8 2x2 13 -> 5 us, but 24x24 8.0 -> 10 (AVX2). More columns take rows of a vector: 64x256x256
+# 4x4 574 -> 203. Taps of these windows, at most (kernels/sum/folds.pxi).
+FOLDED_ROWS, MOST_FOLDED = {2: 16, 4: 64, 8: 64}, 128
 SMALL_PLANE = 2 << 10  # bytes of a plane of one window (8x13x6x13 int8 2.8 -> 5.5 us)
 # Bytes of results of interleaved planes.
 MOST_RESULTS = 1 << 20
@@ -161,16 +163,19 @@ def interleaves(windows, nbytes, plan):
         under = math.prod(w.size for w in windows) / math.prod(w.out for w in windows)
         if under * nbytes <= IRREGULAR_ELEMENTS * INTERLEAVED * ITEMSIZE[plan.dtype]:
             return True
-    # (Volumes of 2x2x2 over 32x224x7x6x7 float64 11.4 -> 3.2 ms: no square has leading axes.)
-    square = rows.kernel == cols.kernel in SLIDING.get(cols.stride, ()) and cols.dilation == 1
+    # (Volumes of 2x2x2 over 32x224x7x6x7 float64 11.4 -> 3.2 ms, at a stride of 1 over 32x14x14x14
+    # float32 147 -> 62 us: neither squares nor windows of few taps have leading axes.)
+    flat = all(lead.kernel == 1 for lead in leads)
+    square = flat and rows.kernel == cols.kernel in SLIDING.get(cols.stride, ())
     square &= plan.numerics == "pairwise" and plan.dtype in ("float32", "float64")
     square &= (cols.kernel - 1) // cols.stride * ITEMSIZE[plan.dtype] <= MOST_SHIFT
-    square &= plan.nan != "ignore" and not (rows.places or cols.places)
-    few = math.prod(map(most_taps, windows)) <= FEW_TAPS and not in_order and rows.out >= FEW_ROWS
-    few &= plan.numerics == "pairwise" or plan.dtype != "float64"
-    if square and all(lead.kernel == 1 for lead in leads):
-        most = SHORT_ROW_OF_SQUARES
-    elif cols.stride > 2:
+    square &= plan.nan != "ignore" and cols.dilation == 1 and not (rows.places or cols.places)
+    few = flat and math.prod(map(most_taps, windows)) <= FEW_TAPS and rows.out >= FEW_ROWS
+    few &= not in_order and (plan.numerics == "pairwise" or plan.dtype != "float64")
+    if square:
+        padded = cols.stride == 1 and cols.kernel <= 3 and cols.inner != (0, cols.out)
+        most = SHORT_ROW_OF_CUT if padded else SHORT_ROW_OF_SQUARES
+    elif cols.stride > 2 or (flat and rows.is_trivial):
         most = LONGER_ROW
     elif few and (cols.stride == 2 or (cols.kernel == 2 and nbytes >= 2)):
         most, nbytes = SHORT_ROW_OF_FEW, max(2, nbytes)
@@ -180,11 +185,13 @@ def interleaves(windows, nbytes, plan):
 
 
 def _folds(windows, plan):
-    """Are rows of windows of two columns folded as they are (kernels/sum/folds.pxi)?"""
+    """Are rows of windows folded as they are (kernels/sum/folds.pxi)?"""
     if plan.dtype not in SMALL_INTEGERS or plan.result_dtype != plan.dtype:
         return False
     *_, rows, cols = windows
-    if cols.out * ITEMSIZE[plan.dtype] < FOLDED_ROW or rows.places or cols.places:
+    if cols.out * ITEMSIZE[plan.dtype] < FOLDED_ROWS.get(cols.kernel, math.inf):
+        return False
+    if rows.places or cols.places or cols.kernel != cols.stride or cols.dilation > 1:
         return False
     taps = math.prod(w.kernel for w in windows)
     if plan.divisor not in (None, taps) or taps > MOST_FOLDED or taps & taps - 1:
@@ -192,8 +199,7 @@ def _folds(windows, plan):
     if plan.dtype.startswith("int") and plan.rounding not in ("half_even", "floor"):
         return False
     # (Columns that are cut take longer than those of interleaved planes: 64x33x33 14 -> 24 us.)
-    whole = rows.inner == (0, rows.out) and cols.inner == (0, cols.out)
-    return whole and cols.kernel == cols.stride == 2 and cols.dilation == 1
+    return rows.inner == (0, rows.out) and cols.inner == (0, cols.out)
 
 
 def _arranged(plan, in_order, channels_last, moves, border):

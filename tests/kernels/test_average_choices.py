@@ -109,8 +109,9 @@ def test_windows_that_share_little_channels_last():
         *(("float32", 2, 2, 8), ("float32", 3, 2, 8), ("float64", 2, 2, 4)),
         # Few taps, then more, then a stride of 3.
         *(("float16", 2, 2, 24), ("float16", 2, 1, 24), ("uint8", 3, 2, 24), ("uint8", 2, 1, 96)),
-        # Pairs of columns that are folded.
-        *(("uint8", 2, 2, 15), ("int16", 2, 2, 7)),
+        # Columns that are folded: two, four and eight.
+        *(("uint8", 2, 2, 15), ("int16", 2, 2, 7), ("uint8", 4, 4, 63), ("int16", 4, 4, 31)),
+        ("int8", 8, 8, 63),
         *(("float32", 4, 2, 24), ("uint8", 4, 2, 96), ("float32", 3, 3, 64)),
     ],
 )
@@ -120,6 +121,39 @@ def test_the_longest_rows_that_are_interleaved(name, kernel, stride, most):
         size = (outputs - 1) * stride + kernel
         plan = fastpool.plan_avg_pool((1, 64, size, size), name, kernel, strides=stride)
         assert cases.is_interleaved(plan) is (outputs == most)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "kernel", "stride", "pad", "most"),
+    [
+        # Signals: planes of one row. (A row of two with one output is none.)
+        *(
+            ("float32", "L", 3, 1, 0, 64),
+            ("float64", "L", 5, 2, 2, 32),
+            ("uint8", "L", 3, 1, 0, 256),
+        ),
+        *(("float32", "1L", (1, 3), 1, 0, 64), ("float32", "2L", (2, 3), 1, 0, 24)),
+        # Volumes, whose windows have few taps, or are squares if they have none along one axis.
+        *(("float32", "4LL", 2, 1, 0, 24), ("int16", "4LL", (2, 1, 2), 2, 0, 7)),
+        ("float32", "4LL", (1, 3, 3), 1, 0, 8),
+        # Squares over padding, at a stride of 1 and of 2.
+        *(
+            ("float32", "LL", 2, 1, 1, 12),
+            ("float64", "LL", 3, 1, 1, 6),
+            ("float32", "LL", 5, 1, 2, 8),
+        ),
+        ("float32", "LL", 3, 2, 1, 8),
+    ],
+)
+def test_the_longest_rows_of_signals_volumes_and_padded_squares(
+    name, shape, kernel, stride, pad, most
+):
+    for outputs in (most, most + 1):
+        last = kernel if isinstance(kernel, int) else kernel[-1]
+        size = (outputs - 1) * stride + last - 2 * pad
+        sizes = [size if extent == "L" else int(extent) for extent in shape]
+        plan = fastpool.plan_avg_pool((1, 64, *sizes), name, kernel, strides=stride, pads=pad)
+        assert cases.is_interleaved(plan) is (outputs == most), plan
 
 
 @pytest.mark.parametrize(

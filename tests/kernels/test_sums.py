@@ -463,6 +463,22 @@ def test_interleaved_planes(dtype, shape, kernel, attributes, monkeypatch):
                 assert_as_the_twin(spread[every], kernel, attributes)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("columns", [1, 31, 64, 65, 130])
+def test_means_of_planes_of_bytes_with_gaps(dtype, columns):
+    """Rows, slabs and planes apart, rows from the last to the first, and one row many times."""
+    x = cases.values((3, 4, 5, 6, 2 * columns), dtype, "bits", columns)
+    ends = np.where(np.arange(columns) % 3, -128, 127).astype(np.int8).view(dtype)
+    same = np.broadcast_to(ends, (3, 4, 5, 6, columns))
+    for view in (
+        *(x[..., :columns], x[:, :, ::2, :, :columns], x[:, ::3, :, ::-1, 1 : 1 + columns]),
+        *(x[:, :, :, 3, None, :columns], x[:, :, 2, None, ::5, -columns:], same),
+    ):
+        for layout, kernel in (("NCDHW", view.shape[2:]), ("NCHW", view.shape[3:])):
+            part = view if layout == "NCDHW" else view[:, :, 1 % view.shape[2]]
+            assert_as_the_twin(part, kernel, {"layout": layout})
+
+
 def test_the_last_channels_fill_vectors(monkeypatch):
     """Channels whose parts of up to 512 would leave 7 for the last: fewer than avx512 adds."""
     monkeypatch.setattr(averages, "PIXEL_ELEMENTS", 512)

@@ -27,7 +27,7 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
     cdef const Average *a = b.average
     cdef const Problem *p = &a.frame.problem
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t cols = tile.col_hi - tile.col_lo, size, i, most = 0, plane = 0, count
+    cdef Py_ssize_t cols = tile.col_hi - tile.col_lo, size, i, most = 0, plane = 0, count, s
     cdef acc_t *lines = <acc_t *>t.trees.lines + 2 * MOST_LEAF * a.pitch
     cdef const char *at
     cdef Trees run, slabs, trees
@@ -36,12 +36,17 @@ cdef acc_t *sum_whole_planes(Passes *t, const char *src, const Block *b,
     cdef acc_t *sums = columns + cols * planes
     cdef acc_t *parts = <acc_t *>doubles(a, b.scratch, PARTS)
     cdef Py_ssize_t pitch = a.band, item = t.trees.size, lanes = VEC_BYTES // sizeof(acc_t)
-    cdef bint room = True                   # for a vector after a band?
+    cdef bint whole, room = True            # (is there room for a vector after a band?)
     cdef int last = t.trees.count - 2
     size = cols * (tile.row_hi - tile.row_lo)
-    if (p.code == I8 or p.code == U8) and is_whole_run(t, b):
+    if (p.code == I8 or p.code == U8) and b.x.col == item and takes_whole_planes(p):
+        whole = is_whole_run(t, b)
         for i in range(planes):
-            columns[i] = <acc_t>sum_of_bytes(src + i * b.x.channel, b.slabs * size, p.code == I8)
+            at = src + i * b.x.channel
+            columns[i] = <acc_t>sum_of_bytes(at, b.slabs * size, p.code == I8) if whole else 0
+            for s in range(0 if whole else b.slabs):
+                columns[i] += <acc_t>sum_of_rows_of_bytes(at + b.offsets[s], cols, p.rows.size,
+                                                          b.x.row, p.code == I8)
         return columns
     if a.signals:
         run = t.trees
@@ -131,14 +136,19 @@ cdef Py_ssize_t begin_slabs(Trees *slabs, const Passes *t, Py_ssize_t size, Py_s
 cdef bint is_whole_run(const Passes *t, const Block *b) noexcept nogil:
     """Are the taps of a plane's one window all of its elements, which are one run?"""
     cdef const Problem *p = &b.average.frame.problem
-    cdef Py_ssize_t s, i
-    for i in range(p.leads):
-        if not takes_whole(&p.lead[i]):
-            return False
+    cdef Py_ssize_t s
     for s in range(b.slabs):
         if b.offsets[s] != s * p.rows.size * p.cols.size * t.trees.size:
             return False
-    return t.one_run and takes_whole(&p.rows) and takes_whole(&p.cols)
+    return t.one_run and takes_whole_planes(p)
+
+
+cdef bint takes_whole_planes(const Problem *p) noexcept nogil:
+    cdef int i
+    for i in range(p.leads):
+        if not takes_whole(&p.lead[i]):
+            return False
+    return takes_whole(&p.rows) and takes_whole(&p.cols)
 
 
 cdef inline bint takes_whole(const Window *w) noexcept nogil:

@@ -162,15 +162,28 @@ INLINE vec_u64 sums_of_eight(vec_t v) { /* neighbours */
 #endif
 }
 /* 128 is added to signed bytes. Lanes past the end have it too. */
-static int64_t sum_of_bytes(const char *p, ptrdiff_t n, int is_signed) {
+INLINE vec_u64 sums_with_bytes(vec_u64 sums, const char *p, ptrdiff_t n, int is_signed) {
     const vec_t bias = (vec_t)((vec_u8){0} + (uint8_t)(is_signed ? 128 : 0));
-    vec_u64 sums = {0};
-    int64_t sum = 0;
     ptrdiff_t i = 0;
     for (; i + VEC_BYTES <= n; i += VEC_BYTES) sums += sums_of_eight(vec_load(p + i) ^ bias);
-    if (i < n) sums += sums_of_eight(vec_load_part(p + i, (size_t)(n - i)) ^ bias);
+    return i < n ? sums + sums_of_eight(vec_load_part(p + i, (size_t)(n - i)) ^ bias) : sums;
+}
+INLINE int64_t total_of_bytes(vec_u64 sums, ptrdiff_t n, ptrdiff_t rows, int is_signed) {
+    int64_t sum = 0;
     for (int lane = 0; lane < VEC_BYTES / 8; lane++) sum += (int64_t)sums[lane];
-    return is_signed ? sum - 128 * ((n + VEC_BYTES - 1) / VEC_BYTES * VEC_BYTES) : sum;
+    return is_signed ? sum - 128 * rows * ((n + VEC_BYTES - 1) / VEC_BYTES * VEC_BYTES) : sum;
+}
+static int64_t sum_of_bytes(const char *p, ptrdiff_t n, int is_signed) {
+    /* (Two loops: unsigned bytes need no bias, 0.88 of the instructions of 64x56x56, SSE2.) */
+    if (is_signed) return total_of_bytes(sums_with_bytes((vec_u64){0}, p, n, 1), n, 1, 1);
+    return total_of_bytes(sums_with_bytes((vec_u64){0}, p, n, 0), n, 1, 0);
+}
+static int64_t sum_of_rows_of_bytes(const char *p, ptrdiff_t n, ptrdiff_t rows, ptrdiff_t pitch,
+                                    int is_signed) {
+    vec_u64 sums = {0};
+    for (ptrdiff_t r = 0; r < rows; r++, p += pitch)
+        sums = sums_with_bytes(sums, p, n, is_signed);
+    return total_of_bytes(sums, n, rows, is_signed);
 }
 
 /* ---- is one of n floats a NaN? ---- */

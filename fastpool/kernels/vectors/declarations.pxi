@@ -221,6 +221,7 @@ cdef extern from "kernels/vectors/convert.h" nogil:
     convert_t to_doubles_of(int)
     convert_t to_words_of(int)
     int64_t sum_of_bytes(const char *, Py_ssize_t, bint)
+    int64_t sum_of_rows_of_bytes(const char *, Py_ssize_t, Py_ssize_t, Py_ssize_t, bint)
     bint contains_nan(const char *, Py_ssize_t, int)
 
 cdef extern from "kernels/vectors/digits.h" nogil:
