@@ -31,7 +31,8 @@ LEAST_EXTENTS = 3
 # Channels of a tile, at least as many as there are doubles in the longest vectors.
 FEWEST_CHANNELS = 8
 # Bytes of a row of outputs of planes that are interleaved, at most: at strides of 1 and 2, and at
-# others (rows of 20 columns 24 -> 14 us, of 40 columns 48 -> 52: 64 planes, 3x3, AVX-512).
+# others or of one row (20 columns 24 -> 14 us, 40 columns 48 -> 52: 64 planes, 3x3; 4x192x45 k4 71
+# -> 26; AVX-512).
 SHORT_ROW = 96
 LONGER_ROW = 256
 # Bytes of such a row of windows of at most FEW_TAPS, at a stride of 2 or of two columns (not
@@ -40,14 +41,14 @@ LONGER_ROW = 256
 SHORT_ROW_OF_FEW, FEW_TAPS, FEW_ROWS = 48, 9, 6  # (of one row, 256x4x57 int16 3x3 7 -> 18)
 # Bytes of such a row of square windows whose sums slide along rows (kernels/sum/squares.pxi), by
 # strides (not interleaved, 64 planes of float32, AVX-512: 14x14 3x3 7.6 -> 5.1 us, 28x28 2x2 at a
-# stride of 2 12 -> 6). 7x7 of float64 shifts vectors by more than AVX2 has bytes. More of 2x2 and
-# 3x3 at a stride of 1 with padding (10x10 3x3, 216 planes, 17 -> 10).
+# stride of 2 12 -> 6). 7x7 of float64 shifts vectors by more than AVX2 has bytes. Rows of 2x2 and
+# 3x3 at a stride of 1 that padding cuts may be longer (216x10x10 3x3 17 -> 10).
 SHORT_ROW_OF_SQUARES, SHORT_ROW_OF_CUT = 32, 48
 SLIDING = {1: (2, 3, 5, 7), 2: (2, 3)}
 MOST_SHIFT = 32
 # Bytes of a row of outputs that are folded as they are, at least, by columns of a window: 64x32x32
-# uint8 2x2 13 -> 5 us, but 24x24 8.0 -> 10 (AVX2). More columns take rows of a vector: 64x256x256
-# 4x4 574 -> 203. Taps of these windows, at most (kernels/sum/folds.pxi).
+# uint8 2x2 13 -> 5 us, but 24x24 8.0 -> 10 (AVX2). More columns need a vector of AVX-512:
+# 64x256x256 4x4 574 -> 203. Taps of these windows, at most (kernels/sum/folds.pxi).
 FOLDED_ROWS, MOST_FOLDED = {2: 16, 4: 64, 8: 64}, 128
 SMALL_PLANE = 2 << 10  # bytes of a plane of one window (8x13x6x13 int8 2.8 -> 5.5 us)
 # Bytes of results of interleaved planes.
@@ -163,22 +164,22 @@ def interleaves(windows, nbytes, plan):
         under = math.prod(w.size for w in windows) / math.prod(w.out for w in windows)
         if under * nbytes <= IRREGULAR_ELEMENTS * INTERLEAVED * ITEMSIZE[plan.dtype]:
             return True
-    # (Volumes of 2x2x2 over 32x224x7x6x7 float64 11.4 -> 3.2 ms, at a stride of 1 over 32x14x14x14
-    # float32 147 -> 62 us: neither squares nor windows of few taps have leading axes.)
+    # (Volumes of 2x2x2 over 32x224x7x6x7 float64 11.4 -> 3.2 ms: no square has leading axes. Few
+    # taps in volumes may have longer rows: 32x14x14x14 float32 at a stride of 1 147 -> 62 us.)
     flat = all(lead.kernel == 1 for lead in leads)
     square = flat and rows.kernel == cols.kernel in SLIDING.get(cols.stride, ())
     square &= plan.numerics == "pairwise" and plan.dtype in ("float32", "float64")
     square &= (cols.kernel - 1) // cols.stride * ITEMSIZE[plan.dtype] <= MOST_SHIFT
     square &= plan.nan != "ignore" and cols.dilation == 1 and not (rows.places or cols.places)
-    few = flat and math.prod(map(most_taps, windows)) <= FEW_TAPS and rows.out >= FEW_ROWS
-    few &= not in_order and (plan.numerics == "pairwise" or plan.dtype != "float64")
+    few = math.prod(map(most_taps, windows)) <= FEW_TAPS and not in_order and rows.out >= FEW_ROWS
+    few &= plan.numerics == "pairwise" or plan.dtype != "float64"
+    cut = cols.stride == 1 and cols.inner != (0, cols.out)
     if square:
-        padded = cols.stride == 1 and cols.kernel <= 3 and cols.inner != (0, cols.out)
-        most = SHORT_ROW_OF_CUT if padded else SHORT_ROW_OF_SQUARES
-    elif cols.stride > 2 or (flat and rows.is_trivial):
-        most = LONGER_ROW
+        most = SHORT_ROW_OF_CUT if cut and cols.kernel <= 3 else SHORT_ROW_OF_SQUARES
+    elif cols.stride > 2 or (rows.is_trivial and not (cut and ITEMSIZE[plan.dtype] == 1)):
+        most = LONGER_ROW  # (but 64x250 uint8 k5, padded, 8.9 -> 16.5: each column has a divisor)
     elif few and (cols.stride == 2 or (cols.kernel == 2 and nbytes >= 2)):
-        most, nbytes = SHORT_ROW_OF_FEW, max(2, nbytes)
+        most, nbytes = SHORT_ROW_OF_FEW if flat else SHORT_ROW, max(2, nbytes)
     else:
         most = SHORT_ROW
     return cols.out * nbytes <= most and not _folds(windows, plan)
@@ -191,7 +192,7 @@ def _folds(windows, plan):
     *_, rows, cols = windows
     if cols.out * ITEMSIZE[plan.dtype] < FOLDED_ROWS.get(cols.kernel, math.inf):
         return False
-    if rows.places or cols.places or cols.kernel != cols.stride or cols.dilation > 1:
+    if rows.places or cols.kernel != cols.stride or cols.dilation > 1:
         return False
     taps = math.prod(w.kernel for w in windows)
     if plan.divisor not in (None, taps) or taps > MOST_FOLDED or taps & taps - 1:

@@ -124,36 +124,56 @@ def test_the_longest_rows_that_are_interleaved(name, kernel, stride, most):
 
 
 @pytest.mark.parametrize(
-    ("name", "shape", "kernel", "stride", "pad", "most"),
+    ("name", "shape", "kernel", "stride", "pads", "most"),
     [
-        # Signals: planes of one row. (A row of two with one output is none.)
-        *(
-            ("float32", "L", 3, 1, 0, 64),
-            ("float64", "L", 5, 2, 2, 32),
-            ("uint8", "L", 3, 1, 0, 256),
-        ),
-        *(("float32", "1L", (1, 3), 1, 0, 64), ("float32", "2L", (2, 3), 1, 0, 24)),
+        # Signals: planes of one row. Rows of windows of one row are longer than those of squares.
+        ("float32", "L", (3,), 1, (0,), 64),
+        ("float64", "L", (5,), 2, (2,), 32),
+        ("uint8", "L", (3,), 1, (0,), 256),
+        ("uint8", "L", (3,), 1, (1,), 96),
+        ("uint8", "L", (3,), 2, (1,), 256),
+        ("int16", "L", (3,), 1, (1,), 128),
+        ("float32", "1L", (1, 3), 1, (0, 0), 64),
+        ("float32", "1L", (3, 3), 1, (1, 0), 8),
+        ("float32", "8L", (1, 3), 1, (0, 0), 24),
+        ("float32", "2L", (2, 3), 1, (0, 0), 24),
         # Volumes, whose windows have few taps, or are squares if they have none along one axis.
-        *(("float32", "4LL", 2, 1, 0, 24), ("int16", "4LL", (2, 1, 2), 2, 0, 7)),
-        ("float32", "4LL", (1, 3, 3), 1, 0, 8),
-        # Squares over padding, at a stride of 1 and of 2.
-        *(
-            ("float32", "LL", 2, 1, 1, 12),
-            ("float64", "LL", 3, 1, 1, 6),
-            ("float32", "LL", 5, 1, 2, 8),
-        ),
-        ("float32", "LL", 3, 2, 1, 8),
+        ("float32", "4LL", (2, 2, 2), 1, (0, 0, 0), 24),
+        ("uint8", "4LL", (3, 1, 2), 2, (0, 0, 0), 48),
+        ("int16", "4LL", (2, 1, 2), 2, (0, 0, 0), 7),
+        ("float32", "4LL", (1, 3, 3), 1, (0, 0, 0), 8),
+        # Squares whose columns padding cuts, at a stride of 1, of up to 3x3.
+        ("float32", "LL", (2, 2), 1, (1, 1), 12),
+        ("float64", "LL", (3, 3), 1, (0, 1), 6),
+        ("float32", "LL", (3, 3), 1, (1, 0), 8),
+        ("float32", "LL", (5, 5), 1, (2, 2), 8),
+        ("float32", "LL", (3, 3), 2, (1, 1), 8),
     ],
 )
-def test_the_longest_rows_of_signals_volumes_and_padded_squares(
-    name, shape, kernel, stride, pad, most
+def test_the_longest_rows_of_signals_volumes_and_cut_squares(
+    name, shape, kernel, stride, pads, most
 ):
     for outputs in (most, most + 1):
-        last = kernel if isinstance(kernel, int) else kernel[-1]
-        size = (outputs - 1) * stride + last - 2 * pad
+        size = (outputs - 1) * stride + kernel[-1] - 2 * pads[-1]
         sizes = [size if extent == "L" else int(extent) for extent in shape]
-        plan = fastpool.plan_avg_pool((1, 64, *sizes), name, kernel, strides=stride, pads=pad)
+        plan = fastpool.plan_avg_pool((1, 64, *sizes), name, kernel, strides=stride, pads=pads)
         assert cases.is_interleaved(plan) is (outputs == most), plan
+
+
+def test_rows_that_are_interleaved_because_one_condition_fails():
+    """Of squares, of windows of few taps, and of those that are folded."""
+    plan = functools.partial(fastpool.plan_avg_pool, strides=1)
+    assert cases.is_interleaved(plan((1, 64, 14, 14), "float32", 3, dilations=(1, 2)))
+    assert cases.is_interleaved(plan((1, 64, 12, 12), "float32", 3, nan="ignore"))
+    adaptive = fastpool.plan_adaptive_avg_pool
+    assert cases.is_interleaved(adaptive((1, 64, 7, 21), "float32", (4, 10)))
+    plan = functools.partial(fastpool.plan_avg_pool, strides=2)
+    assert cases.is_interleaved(plan((1, 64, 29, 29), "float32", 3, numerics="sequential"))
+    assert cases.is_interleaved(plan((1, 64, 11, 57), "float16", 3))
+    assert not cases.is_interleaved(plan((1, 64, 13, 57), "float16", 3))
+    plan = functools.partial(fastpool.plan_avg_pool, (1, 64, 64, 1024), "uint8")
+    assert cases.is_interleaved(plan((1, 16), strides=(1, 16)))
+    assert cases.is_interleaved(adaptive((1, 64, 8, 40), "uint8", (3, 20)))
 
 
 @pytest.mark.parametrize(

@@ -464,19 +464,30 @@ def test_interleaved_planes(dtype, shape, kernel, attributes, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
-@pytest.mark.parametrize("columns", [1, 31, 64, 65, 130])
+@pytest.mark.parametrize("columns", [1, 31, 64, 65, 160])
 def test_means_of_planes_of_bytes_with_gaps(dtype, columns):
-    """Rows, slabs and planes apart, rows from the last to the first, and one row many times."""
+    """Columns, rows, slabs and planes apart, some from the last to the first, one many times."""
     x = cases.values((3, 4, 5, 6, 2 * columns), dtype, "bits", columns)
+    whole = np.ascontiguousarray(x[..., :columns])
     ends = np.where(np.arange(columns) % 3, -128, 127).astype(np.int8).view(dtype)
-    same = np.broadcast_to(ends, (3, 4, 5, 6, columns))
     for view in (
         *(x[..., :columns], x[:, :, ::2, :, :columns], x[:, ::3, :, ::-1, 1 : 1 + columns]),
-        *(x[:, :, :, 3, None, :columns], x[:, :, 2, None, ::5, -columns:], same),
+        *(x[:, :, :, 3, None, :columns], x[:, :, 2, None, ::5, -columns:], x[..., ::2]),
+        *(whole[:, :, ::2], whole[:, :, ::-1], np.broadcast_to(whole[:, :, :1], whole.shape)),
+        np.broadcast_to(ends, whole.shape),
     ):
-        for layout, kernel in (("NCDHW", view.shape[2:]), ("NCHW", view.shape[3:])):
-            part = view if layout == "NCDHW" else view[:, :, 1 % view.shape[2]]
-            assert_as_the_twin(part, kernel, {"layout": layout})
+        assert_as_the_twin(view, view.shape[2:], {"layout": "NCDHW"})
+        plane = view[:, :, 1 % view.shape[2]]
+        assert_as_the_twin(plane, plane.shape[2:], {"layout": "NCHW"})
+        one = {"layout": "NHWC"}
+        assert_as_the_twin(view[:, :1, 0].transpose(0, 2, 3, 1), plane.shape[2:], one)
+    # Windows that take less than all elements, or more.
+    rows, cols = x.shape[3] - 1, columns
+    assert_as_the_twin(x[:, :, 0, :, :columns], (rows, cols), {"strides": 2})
+    padded = {"pads": (1, 0, 0, 0, 0, 0), "layout": "NCDHW"}
+    assert_as_the_twin(x[..., :columns], (6, 6, columns), padded)
+    if columns > 1:
+        assert_as_the_twin(x[:, :, 0, :, :columns], (6, columns - 1), {"strides": 2})
 
 
 def test_the_last_channels_fill_vectors(monkeypatch):

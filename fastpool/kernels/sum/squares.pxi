@@ -2,8 +2,9 @@
 # channels are neighbours, and of rows of single columns.
 #
 # Takes:   2x2 and 3x3 of pixels, of a vector at least, that windows do not share, at a stride of 1
-#          unless they are large, 3x3 at a stride of 2 if they are small; 2 and 3 pixels of one row,
-#          of two vectors at least; single columns at a stride of 1, 2x2 and 3x3 at a stride of 2
+#          unless they share a set of the cache, 3x3 at a stride of 2 if they are small; 2 and 3
+#          pixels of one row, of two vectors at least; single columns at a stride of 1, 2x2 and 3x3
+#          at a stride of 2
 # Reads:   elements in place
 # Wins:    against bands, one thread, AVX2: 2x2 s2 last 56x56x64 64 -> 33 us, 3x3 s1 first
 #          64x56x56 102 -> 77, 7x7 205 -> 143. AVX-512: 3 s3 of 15567x269 3665 -> 1382, 3 s2 of
@@ -11,8 +12,8 @@
 
 cdef enum:
     MOST_PIXEL_BYTES = 256              # of 3x3 at a stride of 2: 112x112x32 173 -> 116 us
-    # Pixels of a multiple of 4 KiB, at a stride of 1, share one set of the first-level cache: 1.1
-    # to 1.75 times as long (others 0.85 of the time, 40 images of 4 to 8 KiB a pixel).
+    # Pixels a multiple of 4 KiB apart share one set of the first-level cache. At a stride of 1 they
+    # take 1.36 times as long in registers (AVX2; others above 4 KiB 0.9 of the time).
     SET_BYTES = 4096
 
 
@@ -87,7 +88,7 @@ cdef bint has_squares(const Passes *t, const View *y, const Block *b,
         return False
     if n > 1:
         return (not t.pixels and cols.kernel in (2, 3) and cols.stride == rows.stride == 1
-                and rows.dilation == 1 and n >= lanes and n * p.size % SET_BYTES != 0)
+                and rows.dilation == 1 and n >= lanes and b.x.col % SET_BYTES != 0)
     return (y.col == 1 and (cols.stride == 1 or (cols.kernel <= 3 and cols.stride == 2))
             and b.x.col == t.trees.size and b.tile.col_hi - b.tile.col_lo <= b.average.pitch)
 

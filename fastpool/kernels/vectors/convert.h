@@ -146,7 +146,7 @@ DEFINE_TO_DOUBLES(bool, bool_t_)
 DEFINE_TO_WORDS(i32, int32_t) DEFINE_TO_WORDS(u32, uint32_t)
 DEFINE_TO_WORDS(i64, int64_t) DEFINE_TO_WORDS(u64, uint64_t)
 
-/* ---- whole runs of bytes, whose sums are exact in any order ---- */
+/* ---- runs and rows of bytes, whose sums are exact in any order ---- */
 
 INLINE vec_u64 sums_of_eight(vec_t v) { /* neighbours */
 #if VEC_BYTES == 64
@@ -161,7 +161,7 @@ INLINE vec_u64 sums_of_eight(vec_t v) { /* neighbours */
     return ((vec_u64)fours & 0xffffffff) + ((vec_u64)fours >> 32);
 #endif
 }
-/* 128 is added to signed bytes. Lanes past the end have it too. */
+/* 128 is added to signed bytes, and to lanes past the end. `total_of_bytes` subtracts it. */
 INLINE vec_u64 sums_with_bytes(vec_u64 sums, const char *p, ptrdiff_t n, int is_signed) {
     const vec_t bias = (vec_t)((vec_u8){0} + (uint8_t)(is_signed ? 128 : 0));
     ptrdiff_t i = 0;
