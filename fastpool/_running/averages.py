@@ -59,7 +59,7 @@ INTERLEAVED_BYTES = 256 << 10
 FEWEST_ROWS = 4
 # Bytes of a group, and of its results, of windows of several lengths along a row, and elements for
 # each of its outputs, zeros included: a sixteenth of those of a plane.
-IRREGULAR_BYTES, IRREGULAR_ELEMENTS = 16 << 20, 5
+IRREGULAR_BYTES, IRREGULAR_ELEMENTS = 4 << 20, 5
 # Taps along leading axes, whose offsets are kept, from which the longest of them become rows.
 MOST_OFFSETS = 4096
 # Outputs of a tile along a row that are more than the elements under them.
