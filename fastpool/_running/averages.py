@@ -57,9 +57,10 @@ MOST_RESULTS = 1 << 20
 # and output rows of a tile: fewer read too many elements twice.
 INTERLEAVED_BYTES = 256 << 10
 FEWEST_ROWS = 4
-# Bytes of a group, and of its results, of windows of several lengths along a row, and elements for
-# each of its outputs, zeros included: a sixteenth of those of a plane.
-IRREGULAR_BYTES, IRREGULAR_ELEMENTS = 4 << 20, 5
+# Bytes of a group, and of its results, of windows of several lengths along a row, columns of such a
+# row (whose sums are doubles), and elements for each of its outputs, zeros included: a sixteenth of
+# those of a plane.
+IRREGULAR_BYTES, IRREGULAR_COLUMNS, IRREGULAR_ELEMENTS = 4 << 20, 32 << 10, 5
 # Taps along leading axes, whose offsets are kept, from which the longest of them become rows.
 MOST_OFFSETS = 4096
 # Outputs of a tile along a row that are more than the elements under them.
@@ -345,6 +346,8 @@ def _interleaved_rows(plan, windows):
     planes, itemsize = plan.batch * plan.channels, ITEMSIZE[plan.dtype]
     if 0 in plan.output_shape or planes < (2 if cols.places else INTERLEAVED // 2):
         return 0  # (most of a group would be zeros)
+    if cols.places and cols.size > IRREGULAR_COLUMNS:
+        return 0
     groups = -(-planes // INTERLEAVED)
     nbytes = itemsize * groups * INTERLEAVED / planes  # zeros of the last group included
     if not interleaves(windows, nbytes, plan):

@@ -69,6 +69,7 @@ def test_rows_of_windows_of_several_lengths_are_interleaved():
         *((64, (181, 181), 85, True), (64, (183, 183), 85, False), (64, (100, 100), 60, True)),
         *((2, (100, 100), 60, True), (1, (100, 100), 60, False)),
         *((2, (100, 100), 33, True), (2, (100, 100), 31, False)),
+        *((2, (1, 32_768), (1, 32_767), True), (2, (1, 32_769), (1, 32_767), False)),
     ):
         made = plan((1, planes, *size), output_size=outputs)
         assert cases.is_interleaved(made) is found, made
