@@ -6,7 +6,7 @@ from typing import NamedTuple
 from .._planning.average_pool import count
 from .._planning.geometry import AdaptiveAxis
 
-# Divisors of rows whose reciprocals are kept (average.pxi repeats it), and of columns.
+# Divisors of rows whose reciprocals are kept, and of columns (average.pxi repeats both).
 MOST_DIVISORS = 16
 MOST_RECIPROCALS = 1 << 16
 # Outputs at both ends of an axis whose counts are looked at one by one.
@@ -78,7 +78,8 @@ def values_of(counts):
 def divisors(plan, counts, columns):
     """Return the different products of counts of all axes but the last; () if they are too many.
 
-    `columns` are the outputs along the last axis, each of which has a reciprocal per product.
+    `columns` are the outputs along the last axis. Each has a reciprocal per product. If these were
+    too many, products are those of all axes.
     """
     if plan.result_dtype in ("float64", "int64", "uint64", "bool"):
         return ()
@@ -92,5 +93,6 @@ def divisors(plan, counts, columns):
         if not 0 < len(products) <= MOST_DIVISORS:
             return ()
     if not isinstance(cols, float) and columns * len(products) > MOST_RECIPROCALS:
-        return ()
-    return tuple(products)
+        values = cols.values if cols.inner[1] else ()
+        products = {product * value for product in products for value in values}
+    return tuple(products) if len(products) <= MOST_DIVISORS else ()

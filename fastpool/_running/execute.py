@@ -18,6 +18,19 @@ def input_of(plan, x):
     return x
 
 
+def run(prepared, x, *into):
+    """Run compiled code, on a copy of `x` if that is all it lacks. Return None if it refuses."""
+    results = prepared.run(x, *into)
+    plan = prepared.plan
+    if results is None and prepared.pooling and not plan.activation:
+        unit = prepared.contiguous_axis
+        given = [y for y in into if y is not None]
+        fit = all([y.shape == plan.output_shape and is_ready(y, unit) for y in given])
+        if fit and not is_ready(x, unit) and not any([np.may_share_memory(x, y) for y in given]):
+            results = prepared.run(readable(x, unit), *into)
+    return results
+
+
 def max_pool(plan, x, out, out_indices):
     """Run a plan of maxima or minima at its first call, or on arrays that `_run` did not take.
 
@@ -27,7 +40,7 @@ def max_pool(plan, x, out, out_indices):
     prepared = plan._prepared_for(x.dtype)
     plan = prepared.plan
     into = outputs(out=out, out_indices=out_indices)
-    results = prepared.run(x, *into)
+    results = run(prepared, x, *into)
     if results is None:
         results = pool_with_care(prepared, x, *into)
     bump_versions(out, out_indices)
@@ -115,7 +128,7 @@ def avg_pool(plan, x, out):
     prepared = plan._prepared_for(x.dtype)
     plan = prepared.plan
     (into,) = outputs(out=out)
-    y = prepared.run(x, into)
+    y = run(prepared, x, into)
     if y is None:
         y = average_with_care(prepared, x, into)
     bump_versions(out)

@@ -12,7 +12,7 @@ from codes import means
 from fastpool import _reference
 from fastpool._planning.dtypes import is_float
 from fastpool._planning.geometry import Axis
-from fastpool._running import averages, pass_sizes
+from fastpool._running import averages, divisor_counts, pass_sizes
 from fastpool._running import builds as running
 from fastpool._running.divisor_counts import counts_of
 
@@ -273,6 +273,68 @@ def test_gaps_between_rows_are_not_written(dtype, kernel, stride, isa):
         fastpool.avg_pool(x, kernel, strides=stride, layout="CHW", out=out[:, :, :outputs])
         cases.assert_same(out[:, :, :outputs], expected, f"{outputs} outputs")
         assert (out[:, :, outputs:] == 7).all(), f"nothing else is written, {outputs} outputs"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kernel", [1, 2, 5, 7, 8])
+@pytest.mark.parametrize("layout", ["CHW", "HWC"])
+def test_windows_of_one_column(dtype, kernel, layout):
+    """Rows are added to results without a band, but for those over padding."""
+    edges = {"pads": (kernel // 2, 0, (kernel - 1) // 2, 0)}
+    for columns in (1, 5, 19, 64):
+        shape = (2, 23, columns) if layout == "CHW" else (23, columns, 2)
+        x = cases.summands(shape, dtype, "finite", kernel)
+        wild = cases.values(shape, dtype, "bits", columns)
+        gaps = np.stack([x] * 3, -2)[..., 1, :]
+        given = {"strides": (1 + columns % 2, 1), "layout": layout, "numerics": "pairwise"}
+        for view in (x, wild, gaps, x[::-1], np.asfortranarray(x)):
+            for more in ({}, edges, {"dilations": (3, 1)}, {"nan": "ignore"}):
+                assert_as_the_twin(view, (kernel, 1), given | more)
+        for more in ({"strides": 2}, {"pads": (0, 1, 0, 1)} if kernel > 1 else {}):
+            assert_as_the_twin(x, (kernel, 1), given | more)
+        expected = _reference.avg_pool(x, (kernel, 1), **given)
+        out = np.full([*expected.shape[:-2], expected.shape[-2] + 3, expected.shape[-1]], 7, dtype)
+        fastpool.avg_pool(x, (kernel, 1), out=out[..., 3:, :], **given)
+        cases.assert_same(out[..., 3:, :], expected)
+        assert (out[..., :3, :] == 7).all(), "nothing else is written"
+
+
+@pytest.mark.parametrize("dtype", cases.DTYPE_NAMES)
+@pytest.mark.parametrize(("kernel", "pads"), [(3, (1, 1)), (9, (8, 0))])
+def test_long_rows_over_padding(dtype, kernel, pads):
+    """Columns that padding does not cut have one divisor: a tile is pooled in three parts."""
+    for shape, layout in (((2, 900), "CW"), ((1, 4700), "CW"), ((500, 2), "WC")):
+        x = cases.summands(shape, dtype, "finite", kernel)
+        given = {"pads": pads, "layout": layout}
+        assert_as_the_twin(x, kernel, given)
+        if x.size < 2000:
+            given |= {"strides": 2, "ceil_mode": True}
+            for more in (
+                {"numerics": "sequential"},
+                {"count_include_pad": True},
+                {"nan": "ignore"},
+            ):
+                assert_as_the_twin(x, kernel, given | more)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "float16", "float32"])
+def test_rows_with_more_columns_than_reciprocals(dtype):
+    """Divisors have them then, not columns: if they are few, and for all sums that are floats."""
+    most = divisor_counts.MOST_RECIPROCALS
+    x = cases.summands((1, most + 9), dtype, "finite", 1)
+    for kernel, pads in ((3, (1, 1)), (34, (33, 0))):
+        given = {"pads": pads, "layout": "CW", **EXACT}
+        plan = fastpool.plan_avg_pool(x.shape, x.dtype, kernel, **given)
+        divisors = plan._prepared_for(x.dtype).work.divisors
+        assert sorted(divisors) == ([2, 3] if kernel == 3 else [])
+        y = plan(x)
+        # The ends as those of short rows, and the rest as the same windows without padding.
+        n = 2 * kernel
+        short = fastpool.avg_pool(x[:, :n], kernel, **given)
+        cases.assert_same(y[:, :kernel], short[:, :kernel])
+        cases.assert_same(
+            y[:, pads[0] : y.shape[1] - pads[1]], fastpool.avg_pool(x, kernel, layout="CW", **EXACT)
+        )
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])

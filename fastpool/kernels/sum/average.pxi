@@ -4,6 +4,7 @@ cdef enum:
     MOST_WORDS = 4          # of an integer
     INTERLEAVED = 16        # planes (pass_sizes.py says so too)
     MOST_DIVISORS = 16      # of rows, whose reciprocals are kept
+    MOST_RECIPROCALS = 1 << 16              # of columns
     FACTOR_SLOTS = 4        # of rows that are quantised alike
     FACTOR_ARRAYS = 6       # of doubles, in each slot (quantize.pxi)
     MOST_SPLIT = 8          # stride of columns that are split (along.pxi)
@@ -88,6 +89,7 @@ cdef struct Average:                    # an average pooling, ready to run
     Reciprocals reciprocals[MOST_DIVISORS]
     Py_ssize_t table_bytes              # of all reciprocals
     int divisors                        # for which there are reciprocals; 0 if not for all
+    bint by_value                       # has each divisor one, not each column?
 
 
 AVERAGE_FIELDS = (
@@ -118,7 +120,8 @@ cdef struct Block:                      # some rows of a tile's outputs, of one 
     char *scratch
     const Py_ssize_t *offsets           # of slabs, in bytes
     Py_ssize_t slabs
-    const double *counts                # of the tile's columns; NULL if they do not vary
+    const double *counts                # of the tile's columns; NULL if they do not vary, then
+    double count                        # that of all of them
     const double *reciprocals           # 0 for a count of 0
     const quantization_t *quantization  # if results are quantised, else NULL
     bint ignores                        # is a NaN left out? Not if the tile has none
@@ -166,7 +169,7 @@ cdef double count_of(const Counts *c, const Window *w, Py_ssize_t output) noexce
 
 
 cdef void set_column_counts(Block *b) noexcept nogil:
-    """Set the counts of a tile's columns, if the divisors of a row vary."""
+    """Set the counts of a tile's columns, if the divisors of a row vary there."""
     cdef const Average *a = b.average
     cdef const Window *w = &a.frame.problem.cols
     cdef Py_ssize_t cols = b.tile.cols, c
@@ -175,7 +178,11 @@ cdef void set_column_counts(Block *b) noexcept nogil:
     cdef Py_ssize_t lo, hi
     cdef Walk walk
     b.counts = b.reciprocals = NULL
+    b.count = a.cols.value
     if a.divisor or not a.cols.vary:
+        return
+    if a.cols.first <= b.tile.col and b.tile.col + cols <= a.cols.last:
+        b.count = <double>a.cols.kernel
         return
     b.counts, b.reciprocals = counts, reciprocals
     if w.irregular:
@@ -221,7 +228,7 @@ cdef int set_reciprocals(Average *a, Reciprocals *parts, double by) except -1:
     cdef const Window *cols = &a.frame.problem.cols
     cdef int result_bits = 24 if is_float_code(a.result) else 8 * dtype_bytes[a.result]
     parts.by = by
-    parts.count = 1 if a.divisor or not a.cols.vary else a.frame.problem.cols.out
+    parts.count = a.frame.problem.cols.out if a.cols.vary and not a.by_value else 1
     free(parts.high)
     nbytes = parts.count * 8 + VEC_BYTES
     a.table_bytes += 2 * nbytes
@@ -250,6 +257,7 @@ cdef int set_all_reciprocals(Average *a, divisors) except -1:
     """Set the reciprocals of all divisors, or of none."""
     cdef Py_ssize_t i
     a.divisors, a.table_bytes = 0, 0
+    a.by_value = a.cols.vary and a.frame.problem.cols.out * len(divisors) > MOST_RECIPROCALS
     for i, by in enumerate(divisors):
         if not HAS_FMA or not set_reciprocals(a, &a.reciprocals[i], by):
             a.divisors = 0

@@ -23,14 +23,13 @@ cdef void set_divisors(divisors_t *d, const Block *b, Py_ssize_t output) noexcep
     d.rounding = a.rounding
     if a.divisor:
         by = a.divisor
-        d.powers_of_two = is_power_of_two(by)
     else:
         by = divisor_of_row(a, b.tile, output)
-        d.powers_of_two = is_power_of_two(by) and a.cols.powers_of_two
         if b.counts == NULL:
-            by *= a.cols.value
+            by *= b.count
         else:
             d.counts, d.reciprocals = b.counts, b.reciprocals
+    d.powers_of_two = is_power_of_two(by) and (d.counts == NULL or a.cols.powers_of_two)
     d.divisor, d.reciprocal = by, 1 / by if by else 0
 
 
@@ -181,14 +180,16 @@ cdef bint quick_divide(char *y, const quick_t *d, const Average *a) noexcept nog
     return quick_divide_32(y, d)
 
 
-cdef const Reciprocals *reciprocals_of(const Block *b, Py_ssize_t row) noexcept nogil:
-    """Return those of a row of a tile."""
+cdef const Reciprocals *reciprocals_of(const Block *b, Py_ssize_t row, double count) noexcept nogil:
+    """Return those of a row of a tile, whose columns have a `count`, or all of their counts."""
     cdef const Average *a = b.average
-    cdef divisors_t d
+    cdef double by
     cdef int i = 0
-    if a.divisors > 1:
-        set_divisors(&d, b, b.tile.row + row)
-        while i < a.divisors - 1 and a.reciprocals[i].by != d.divisor:
+    if a.divisors > 1:                      # (that of all windows is one)
+        by = divisor_of_row(a, b.tile, b.tile.row + row)
+        if not a.cols.vary or a.by_value:
+            by *= count
+        while i < a.divisors - 1 and a.reciprocals[i].by != by:
             i += 1
     return &a.reciprocals[i]
 
@@ -207,21 +208,22 @@ cdef bint quick_divide_rows(char *y, const View *view, const char *sums, const B
     if a.divisors == 0:
         return False
     while r < stop:
-        last, by = same_divisors(b, r, stop), reciprocals_of(b, r)
+        last = same_divisors(b, r, stop)
         d.rows, d.pitch = last - r, view.row * size
         c = 0
         while c < tile.cols:                # columns that are divided with one call
             stop_col = tile.cols
             if not lies:
                 stop_col = c + 1
-            elif n > 1 and by.count > 1:
+            elif b.counts != NULL and (n > 1 or a.by_value):
                 stop_col = c + 1
                 while (stop_col < tile.cols
                        and b.counts[stop_col] == b.counts[c]):
                     stop_col += 1
+            by = reciprocals_of(b, r, b.count if b.counts == NULL else b.counts[c])
             d.n = (stop_col - c) * n
             d.sums = sums + ((r - done) * width + c * n) * item
-            d.one = by.count == 1 or n > 1
+            d.one = b.counts == NULL or n > 1 or by.count == 1
             first = 0 if by.count == 1 else (tile.col + c) * item
             d.high, d.low = by.high + first, by.low + first
             sure &= quick_divide(y + (r * view.row + c * view.col) * size, &d, a)

@@ -144,6 +144,40 @@ cdef bint pool_by_pixels(char *y, const View *view, PairTile *t, const char *src
     return not fp_unsure()
 
 
+cdef bint has_columns(const Passes *t, const Block *b) noexcept nogil:
+    """Are the windows of a tile a few neighbours of one column, which need no band?"""
+    cdef const Window *rows = &b.average.frame.problem.rows
+    cdef const Window *cols = &b.average.frame.problem.cols
+    return (cols.kernel == cols.stride == 1 and cols.inner_lo == 0 and cols.inner_hi == cols.out
+            and rows.kernel <= MOST_LEAF and 2 * (rows.inner_hi - rows.inner_lo) > rows.out
+            and not (rows.irregular or cols.irregular or b.average.sequential)
+            and t.flat and t.trees.direct
+            and (t.trees.col == b.tile.channels * t.trees.size or b.tile.cols == 1))
+
+
+cdef Py_ssize_t average_columns(char *y, Py_ssize_t pitch, PairTile *t, const char *src,
+                                const Block *b, Py_ssize_t row, const acc_t *tag) noexcept nogil:
+    """Pool rows of windows that `has_columns` takes. Return the row up to which they are alike.
+
+    `y` is the first mean of `row`, `pitch` from one row of means to the next.
+    """
+    cdef const Window *w = &b.average.frame.problem.rows
+    cdef Py_ssize_t last = same_divisors(b, row, b.tile.rows), k
+    cdef Py_ssize_t first = b.tile.row + row
+    cdef PairDivisors d
+    cdef pairs_of_t pairs
+    last = imin(last, w.inner_hi - b.tile.row)
+    set_pair_divisors(&d, t, b, first, tag)
+    begin_pairs(&pairs, <acc_t *>y, pitch, last - row, 0)
+    pairs.step = pairs.last_step = w.stride * (b.x.row // t.passes.trees.size)
+    pairs.count = <int>w.kernel
+    src += (window_start(w, first) - b.tile.row_lo) * b.x.row
+    for k in range(w.kernel):
+        pairs.taps[k] = src + k * w.dilation * b.x.row
+    add_outputs(&pairs, b, &d, 1, tag)
+    return last
+
+
 cdef void average_pairwise(char *y, const View *view, PairTile *t, const char *src,
                            const Block *b, const acc_t *tag) noexcept nogil:
     """Pool one plane of a tile. `src` is its first element."""
@@ -154,12 +188,20 @@ cdef void average_pairwise(char *y, const View *view, PairTile *t, const char *s
     cdef acc_t *sums = <acc_t *>doubles(a, b.scratch, HIGH)
     cdef acc_t *bands = <acc_t *>doubles(a, b.scratch, COLUMNS)
     cdef bint in_place = (size == sizeof(acc_t) and (view.col == n or tile.cols == 1))
+    cdef const Window *rows = &a.frame.problem.rows
+    cdef bint in_columns = in_place and has_columns(&t.passes, b)
     cdef pairs_of_t pairs
     cdef PairDivisors d
     if t.passes.pixels and pool_by_pixels(y, view, t, src, b, tag):
         return
     while done < tile.rows:
+        r = tile.row + done
+        if in_columns and rows.inner_lo <= r < rows.inner_hi:
+            done = average_columns(y + done * view.row * size, view.row, t, src, b, done, tag)
+            continue
         stop = imin(tile.rows, done + a.block_rows)
+        if in_columns and r < rows.inner_lo:
+            stop = imin(stop, rows.inner_lo - tile.row)
         t.passes.nans = False
         sum_down(bands, &t.passes, src, b, tile.row + done, tile.row + stop)
         r = done

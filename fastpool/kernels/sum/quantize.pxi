@@ -51,7 +51,7 @@ cdef FactorArrays factors_of(const Block *b, Py_ssize_t row, Py_ssize_t columns)
     for c in range(columns):
         to.zeros[c] = b.quantization.x_zero * <double>(
             taps * real_taps(&p.cols, b.tile.col + c, &first))
-        to.by[c] = others * (a.cols.value if b.counts == NULL else b.counts[c])
+        to.by[c] = others * (b.count if b.counts == NULL else b.counts[c])
         if c > 0 and to.by[c] == to.by[c - 1]:
             to.high[c], to.low[c] = to.high[c - 1], to.low[c - 1]
             to.high_f[c], to.low_f[c] = to.high_f[c - 1], to.low_f[c - 1]

@@ -1,5 +1,11 @@
 # Pool one tile to averages.
 
+cdef enum:
+    # Columns of a tile whose windows are not cut are pooled apart, with one divisor. In the time
+    # that the others take, for each row and once, the divisors of some columns are set.
+    COLUMNS_OF_A_ROW = 64
+    OTHER_ROWS = 4
+
 cdef void average_planes(const View *y, const char *src, Block *b) noexcept nogil:
     """Pool the planes of a tile. `src` is the first element of the array, in the first slab."""
     cdef const Average *a = b.average
@@ -30,6 +36,28 @@ cdef void fill_empty(const View *y, const Block *b) noexcept nogil:
                 memset(dst + (r * y.row + c * y.col) * size, byte, n * size)
 
 
+cdef void average_tile(const View *y, const char *src, Block *b) noexcept nogil:
+    """Pool a tile, or a part of it."""
+    b.factors.count = 0
+    set_column_counts(b)
+    if b.tile.row_hi == b.tile.row_lo or b.tile.col_hi == b.tile.col_lo:
+        fill_empty(y, b)
+    elif b.average.interleaves:
+        average_interleaved(y, src, b)
+    else:
+        average_planes(y, src, b)
+
+
+cdef void average_some_columns(const View *y, const char *src, const Block *b, Py_ssize_t col,
+                               Py_ssize_t stop) noexcept nogil:
+    cdef Block some = b[0]
+    cdef Tile tile
+    if col < stop:
+        set_part(&tile, b, 0, b.tile.rows, col, stop - col)
+        some.tile = &tile
+        average_tile(y, src, &some)
+
+
 cdef void run_average(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogil:
     """Pool the tile of a task."""
     cdef const Average *a = <const Average *>job.frame
@@ -37,6 +65,7 @@ cdef void run_average(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogi
     cdef Py_ssize_t *offsets = <Py_ssize_t *>doubles(a, scratch.area, OFFSETS)
     cdef Py_ssize_t counts[MAX_LEADS]
     cdef Py_ssize_t first, s
+    cdef Py_ssize_t lo, hi
     cdef View x = job.x
     cdef Factors factors
     cdef Tile tile
@@ -47,19 +76,26 @@ cdef void run_average(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogi
     for s in range(p.leads):
         x.lead[s] *= p.size
     tile_of(&tile, &a.frame, task)
-    factors.count, b.factors = 0, &factors
     b.average, b.tile, b.x, b.scratch, b.offsets = a, &tile, &x, scratch.area, offsets
-    b.quantization = <const quantization_t *>job.more
-    set_column_counts(&b)
+    b.quantization, b.factors = <const quantization_t *>job.more, &factors
     b.slabs = lead_taps(p, &x, tile.lead, counts, &first)
     for s in range(b.slabs):
         offsets[s] = lead_offset(p, x.lead, counts, s)
-    if not b.slabs or tile.row_hi == tile.row_lo or tile.col_hi == tile.col_lo:
+    if not b.slabs:
         fill_empty(&job.y, &b)
         return
+    lo, hi = 0, tile.cols
+    if a.cols.vary:
+        lo = imin(tile.cols, imax(0, a.cols.first - tile.col))
+        hi = imin(tile.cols, imax(lo, a.cols.last - tile.col))
+        if a.interleaves or hi - lo < imax(
+                p.cols.extent, COLUMNS_OF_A_ROW * (OTHER_ROWS + tile.rows * tile.planes)):
+            lo, hi = 0, tile.cols
     fp_enter(&state)
-    if a.interleaves:
-        average_interleaved(&job.y, x.data + first, &b)
+    if hi - lo == tile.cols:
+        average_tile(&job.y, x.data + first, &b)
     else:
-        average_planes(&job.y, x.data + first, &b)
+        average_some_columns(&job.y, x.data + first, &b, 0, lo)
+        average_some_columns(&job.y, x.data + first, &b, lo, hi)
+        average_some_columns(&job.y, x.data + first, &b, hi, tile.cols)
     fp_leave(&state)

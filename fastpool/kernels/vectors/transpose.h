@@ -31,10 +31,11 @@ typedef VECTOR(uint64_t, 16) block_8;
 
 #define DEFINE_BLOCK(bytes, T)                                                                    \
     INLINE void transpose_columns_##bytes(T *to, ptrdiff_t to_step, const T *from,                \
-                                          ptrdiff_t from_step, ptrdiff_t cols) {                  \
+                                          ptrdiff_t from_step, ptrdiff_t rows, ptrdiff_t cols) {  \
         enum { K = 16 / bytes };                                                                  \
         block_##bytes block[K], next[K];                                                          \
-        for (int i = 0; i < K; i++) memcpy(&block[i], from + i * from_step, 16);                  \
+        for (int i = 0; i < K; i++) /* (the last half of the rows after the first) */             \
+            memcpy(&block[i], from + (i < K / 2 ? i : i + rows - K) * from_step, 16);             \
         for (int round = 1; round < K; round *= 2) {                                              \
             for (int i = 0; i < K / 2; i++) {                                                     \
                 block_##bytes a = block[i], b = block[i + K / 2];                                 \
@@ -43,11 +44,19 @@ typedef VECTOR(uint64_t, 16) block_8;
             }                                                                                     \
             for (int i = 0; i < K; i++) block[i] = next[i];                                       \
         }                                                                                         \
-        for (int i = 0; i < cols; i++) memcpy(to + i * to_step, &block[i], 16);                   \
+        for (int i = 0; i < cols; i++) {                                                          \
+            T *column = to + i * to_step;                                                         \
+            if (rows == K) {                                                                      \
+                memcpy(column, &block[i], 16);                                                    \
+            } else {                                                                              \
+                memcpy(column, &block[i], 8);                                                     \
+                memcpy(column + rows - K / 2, (const char *)&block[i] + 8, 8);                    \
+            }                                                                                     \
+        }                                                                                         \
     }                                                                                             \
     INLINE void transpose_block_##bytes(T *to, ptrdiff_t to_step, const T *from,                  \
                                         ptrdiff_t from_step) {                                    \
-        transpose_columns_##bytes(to, to_step, from, from_step, 16 / bytes);                      \
+        transpose_columns_##bytes(to, to_step, from, from_step, 16 / bytes, 16 / bytes);          \
     }
 DEFINE_BLOCK(1, uint8_t) DEFINE_BLOCK(2, uint16_t)
 DEFINE_BLOCK(4, uint32_t) DEFINE_BLOCK(8, uint64_t)
@@ -59,13 +68,22 @@ DEFINE_BLOCK(4, uint32_t) DEFINE_BLOCK(8, uint64_t)
         enum { K = 16 / bytes };                                                                  \
         for (ptrdiff_t r = 0; r < rows - 1; r += K) {                                             \
             if (r > rows - 1 - K) r = rows - 1 - K;                                               \
-            transpose_columns_##bytes(to + r, to_step, from + r * from_step, from_step, cols);    \
+            transpose_columns_##bytes(to + r, to_step, from + r * from_step, from_step, K, cols); \
         }                                                                                         \
         for (ptrdiff_t c = 0; c < cols; c++)                                                      \
             to[c * to_step + rows - 1] = from[(rows - 1) * from_step + c];                        \
     }
 DEFINE_NARROW(1, uint8_t)
 DEFINE_NARROW(2, uint16_t)
+
+/* From 8 to 15 rows of bytes. */
+static void transpose_few(uint8_t *to, ptrdiff_t to_step, const uint8_t *from, ptrdiff_t from_step,
+                          ptrdiff_t rows, ptrdiff_t cols) {
+    for (ptrdiff_t c = 0; c < cols; c += 16) {
+        if (c > cols - 16) c = cols - 16;
+        transpose_columns_1(to + c * to_step, to_step, from + c, from_step, rows, 16);
+    }
+}
 
 /* Blocks of `k` x `k` elements. */
 #define DEFINE_TRANSPOSE(name, T, k)                                                              \
@@ -148,6 +166,8 @@ static void transpose(void *to, ptrdiff_t to_step, const void *from, ptrdiff_t f
         transpose_narrow_1(to, to_step, from, from_step, rows, cols);
     else if (is_narrow && bytes == 2)
         transpose_narrow_2(to, to_step, from, from_step, rows, cols);
+    else if (bytes == 1 && 8 <= rows && rows < 16 && cols >= 16)
+        transpose_few(to, to_step, from, from_step, rows, cols);
     else if (bytes == 1)
         transpose_1(to, to_step, from, from_step, rows, cols);
     else if (bytes == 2)
