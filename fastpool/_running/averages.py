@@ -113,7 +113,8 @@ class SumWork(NamedTuple):
     tile: tuple  # output rows, output columns, channels, planes
     block: int  # outputs that are summed, and then divided
     block_rows: int
-    divisors: tuple  # what those of a row have in common; empty if there are too many
+    divisors: tuple  # of rows, without the counts of columns; empty if there are too many
+    by_value: bool  # with these counts, because columns are too many
     small_floats: bool  # sums are floats, which are exact
     pitch: int  # elements of a part of a row
     walks: bool  # are the columns of each output added on their own?
@@ -293,6 +294,7 @@ def make_sum_work(plan, moves=True, border=None):
         tile = _tile(plan, batch, windows, channels_last, sequential)
         tile_rows, tile_cols, channels, planes = tile
         interleaved = 0
+    reciprocals, by_value = divisors(plan, counts, cols.out)
     small_floats = plan.result_dtype == plan.dtype and plan.dtype in SMALL_INTEGERS
     small_floats = small_floats and taps << 8 * ITEMSIZE[plan.dtype] < 2**24  # (sums are exact)
     width = max(1, tile_cols * channels)
@@ -326,7 +328,8 @@ def make_sum_work(plan, moves=True, border=None):
         interleaved=interleaved,
         tile=tile,
         block=sizes.block_rows * width,
-        divisors=divisors(plan, counts, cols.out),
+        divisors=reciprocals,
+        by_value=by_value,
         small_floats=small_floats,
         wide_counts=max(taps, abs(most_divisor(plan))) > 2**24,
         digit_bits=51 - math.ceil(math.log2(max(2, taps))),

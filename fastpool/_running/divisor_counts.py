@@ -6,7 +6,7 @@ from typing import NamedTuple
 from .._planning.average_pool import count
 from .._planning.geometry import AdaptiveAxis
 
-# Divisors of rows whose reciprocals are kept, and of columns (average.pxi repeats both).
+# Divisors of rows whose reciprocals are kept (average.pxi repeats it), and reciprocals in all.
 MOST_DIVISORS = 16
 MOST_RECIPROCALS = 1 << 16
 # Outputs at both ends of an axis whose counts are looked at one by one.
@@ -78,21 +78,22 @@ def values_of(counts):
 def divisors(plan, counts, columns):
     """Return the different products of counts of all axes but the last; () if they are too many.
 
-    `columns` are the outputs along the last axis. Each has a reciprocal per product. If these were
-    too many, products are those of all axes.
+    `columns` are the outputs along the last axis, each of which has a reciprocal per product. Rows
+    that are too long have one per divisor: then return the products of all axes, and True.
     """
     if plan.result_dtype in ("float64", "int64", "uint64", "bool"):
-        return ()
+        return (), False
     if plan.divisor is not None:
-        return (float(plan.divisor),)
+        return (float(plan.divisor),), False
     *others, cols = counts
     products = {cols if isinstance(cols, float) else 1.0}
     for axis in others:
         values = values_of(axis)
         products = {product * value for product in products for value in values}
         if not 0 < len(products) <= MOST_DIVISORS:
-            return ()
-    if not isinstance(cols, float) and columns * len(products) > MOST_RECIPROCALS:
+            return (), False
+    by_value = not isinstance(cols, float) and columns * len(products) > MOST_RECIPROCALS
+    if by_value:  # (windows of several lengths take turns: each column would take a call)
         values = cols.values if cols.inner[1] else ()
         products = {product * value for product in products for value in values}
-    return tuple(products) if len(products) <= MOST_DIVISORS else ()
+    return (tuple(products) if len(products) <= MOST_DIVISORS else ()), by_value

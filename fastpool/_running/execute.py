@@ -18,17 +18,21 @@ def input_of(plan, x):
     return x
 
 
-def run(prepared, x, *into):
-    """Run compiled code, on a copy of `x` if that is all it lacks. Return None if it refuses."""
-    results = prepared.run(x, *into)
-    plan = prepared.plan
-    if results is None and prepared.pooling and not plan.activation:
-        unit = prepared.contiguous_axis
-        given = [y for y in into if y is not None]
-        fit = all([y.shape == plan.output_shape and is_ready(y, unit) for y in given])
-        if fit and not is_ready(x, unit) and not any([np.may_share_memory(x, y) for y in given]):
-            results = prepared.run(readable(x, unit), *into)
-    return results
+def run_or_copy(prepared, x, *into):
+    """Run compiled code, on a copy of `x` if only that is missing. Return None if it refuses.
+
+    Checking arrays with care takes longer than small ones: 8x112x1x1 of wider rows 18 -> 8 us.
+    """
+    results, plan = prepared.run(x, *into), prepared.plan
+    if results is not None or not prepared.pooling or plan.activation:
+        return results
+    unit, types = prepared.contiguous_axis, plan.result_dtypes(x.dtype)
+    fits = [len(into) == len(types) or into[-1] is None, not is_ready(x, unit)]
+    for y, dtype in zip(into, types, strict=False):  # (others are refused before `x` is copied)
+        if y is not None:
+            fits += (y.shape, y.dtype) == (plan.output_shape, dtype), y.flags.writeable
+            fits += all(fits) and is_ready(y, unit), not np.may_share_memory(x, y)
+    return prepared.run(readable(x, unit), *into) if all(fits) else None
 
 
 def max_pool(plan, x, out, out_indices):
@@ -40,7 +44,7 @@ def max_pool(plan, x, out, out_indices):
     prepared = plan._prepared_for(x.dtype)
     plan = prepared.plan
     into = outputs(out=out, out_indices=out_indices)
-    results = run(prepared, x, *into)
+    results = run_or_copy(prepared, x, *into)
     if results is None:
         results = pool_with_care(prepared, x, *into)
     bump_versions(out, out_indices)
@@ -128,7 +132,7 @@ def avg_pool(plan, x, out):
     prepared = plan._prepared_for(x.dtype)
     plan = prepared.plan
     (into,) = outputs(out=out)
-    y = run(prepared, x, into)
+    y = run_or_copy(prepared, x, into)
     if y is None:
         y = average_with_care(prepared, x, into)
     bump_versions(out)

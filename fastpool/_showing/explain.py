@@ -314,6 +314,8 @@ def _kernel_of_means(plan, prepared):
     """Return how tiles are averaged, and (): there is no other way."""
     work = prepared.work
     text = "columns added in pairs, then these along rows"
+    if work.windows[-1].kernel == 1:
+        text = "columns added in pairs"
     if work.sequential:
         text = "tap by tap, four vectors of windows at a time"
     elif work.byte_rows:

@@ -13,6 +13,7 @@ import cases
 import fastpool
 import limits
 from fastpool import _reference
+from fastpool._running import execute
 
 WIDTHS = range(1, 131)
 # To four vectors of 64 bytes and two elements, at least.
@@ -376,6 +377,25 @@ def test_wrong_outputs_are_refused_before_anything_is_written(argument, isa):
             with pytest.raises((TypeError, ValueError), match=r"\bout\b"):
                 fastpool.max_pool(x, 2, strides=2, out=wrong)
             assert np.array_equal(before, np.array(wrong)), f"written: {what}"
+
+
+def test_wrong_outputs_are_refused_before_x_is_copied(monkeypatch):
+    """Of arrays in another order of memory, which kernels need copies of."""
+    x, y, indices = pool_inputs()
+    x = np.asfortranarray(x)
+    expected = fastpool.max_pool(np.ascontiguousarray(x), 2, strides=2)
+    cases.assert_same(fastpool.max_pool(x, 2, strides=2, out=y), expected)
+    cases.assert_same(fastpool.max_pool(x, 2, strides=2, out=y[..., ::-1][..., ::-1]), expected)
+    monkeypatch.setattr(execute, "readable", lambda *_: pytest.fail("copied"))
+    for what, wrong in wrong_outputs(y.copy()):
+        for pool in (fastpool.max_pool, fastpool.avg_pool):
+            with pytest.raises((TypeError, ValueError), match=r"\bout\b"):
+                pool(x, 2, strides=2, out=wrong)
+                pytest.fail(f"accepted: {what}")
+    with pytest.raises(ValueError, match="out_indices"):
+        fastpool.max_pool(x, 2, strides=2, out=y.copy(), out_indices=indices)
+    with pytest.raises(ValueError, match="out: overlaps x"):
+        fastpool.max_pool(x, 2, strides=2, out=x[:, :, :4, :4])
 
 
 def test_out_indices_without_indices_is_refused():

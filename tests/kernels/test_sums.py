@@ -14,7 +14,7 @@ from fastpool._planning.dtypes import is_float
 from fastpool._planning.geometry import Axis
 from fastpool._running import averages, divisor_counts, pass_sizes
 from fastpool._running import builds as running
-from fastpool._running.divisor_counts import counts_of
+from fastpool._running.divisor_counts import MOST_DIVISORS, counts_of
 
 EXACT = {"numerics": "exact"}
 
@@ -281,6 +281,7 @@ def test_gaps_between_rows_are_not_written(dtype, kernel, stride, isa):
 def test_windows_of_one_column(dtype, kernel, layout):
     """Rows are added to results without a band, but for those over padding."""
     edges = {"pads": (kernel // 2, 0, (kernel - 1) // 2, 0)}
+    counted = {"count_include_pad": True}
     for columns in (1, 5, 19, 64):
         shape = (2, 23, columns) if layout == "CHW" else (23, columns, 2)
         x = cases.summands(shape, dtype, "finite", kernel)
@@ -288,9 +289,10 @@ def test_windows_of_one_column(dtype, kernel, layout):
         gaps = np.stack([x] * 3, -2)[..., 1, :]
         given = {"strides": (1 + columns % 2, 1), "layout": layout, "numerics": "pairwise"}
         for view in (x, wild, gaps, x[::-1], np.asfortranarray(x)):
-            for more in ({}, edges, {"dilations": (3, 1)}, {"nan": "ignore"}):
+            for more in ({}, edges, edges | counted, {"dilations": (3, 1)}, {"nan": "ignore"}):
                 assert_as_the_twin(view, (kernel, 1), given | more)
-        for more in ({"strides": 2}, {"pads": (0, 1, 0, 1)} if kernel > 1 else {}):
+        sides = [{"pads": (0, 1, 0, 0)}, {"pads": (0, 0, 0, 1)}] if kernel > 1 else []
+        for more in (*sides, {"strides": 2}, {"numerics": "sequential"}):
             assert_as_the_twin(x, (kernel, 1), given | more)
         expected = _reference.avg_pool(x, (kernel, 1), **given)
         out = np.full([*expected.shape[:-2], expected.shape[-2] + 3, expected.shape[-1]], 7, dtype)
@@ -299,11 +301,31 @@ def test_windows_of_one_column(dtype, kernel, layout):
         assert (out[..., :3, :] == 7).all(), "nothing else is written"
 
 
+def test_windows_of_one_column_in_tiles():
+    """Tiles that begin inside a plane, leading axes, and means of another type."""
+    pads = {"pads": (2, 0, 2, 0), "numerics": "pairwise"}
+    x = cases.summands((1, 600, 300), "float32", "finite", 1)
+    plan = fastpool.plan_avg_pool(x.shape, x.dtype, (5, 1), layout="CHW", **pads)
+    assert plan._prepared_for(x.dtype).work.tile[0] < 600
+    assert_as_the_twin(x, (5, 1), {"layout": "CHW", **pads})
+    x = cases.summands((1, 2, 8, 20, 60), "float32", "finite", 2)
+    for kernel, becomes in (((3, 1, 1), True), ((3, 2, 1), False), ((2, 3, 1), False)):
+        plan = fastpool.plan_avg_pool(x.shape, x.dtype, kernel)
+        axes = plan._prepared_for(x.dtype).work.spatial_axes
+        assert axes == ((3, 2, 4) if becomes else (2, 3, 4)), "the leading axis becomes the rows"
+        for numerics in ("pairwise", "sequential"):
+            assert_as_the_twin(x, kernel, {"layout": "NCDHW", "numerics": numerics})
+    for dtype, result in (("float16", "float32"), ("float32", "float64")):
+        x = cases.summands((2, 23, 19), dtype, "finite", 3)
+        given = {"dtype": result, "layout": "CHW", "numerics": "pairwise"}
+        assert_as_the_twin(x, (5, 1), given)
+
+
 @pytest.mark.parametrize("dtype", cases.DTYPE_NAMES)
 @pytest.mark.parametrize(("kernel", "pads"), [(3, (1, 1)), (9, (8, 0))])
 def test_long_rows_over_padding(dtype, kernel, pads):
     """Columns that padding does not cut have one divisor: a tile is pooled in three parts."""
-    for shape, layout in (((2, 900), "CW"), ((1, 4700), "CW"), ((500, 2), "WC")):
+    for shape, layout in (((2, 900), "CW"), ((1, 4700), "CW"), ((900, 2), "WC")):
         x = cases.summands(shape, dtype, "finite", kernel)
         given = {"pads": pads, "layout": layout}
         assert_as_the_twin(x, kernel, given)
@@ -315,26 +337,50 @@ def test_long_rows_over_padding(dtype, kernel, pads):
                 {"nan": "ignore"},
             ):
                 assert_as_the_twin(x, kernel, given | more)
+    x = cases.summands((2, 3, 900), dtype, "finite", kernel)
+    assert_as_the_twin(x, (2, kernel), {"pads": (1, pads[0], 0, pads[1]), "layout": "CHW"})
+
+
+def test_long_quantised_rows_over_padding():
+    x = cases.values((1, 1, 900), "int8", "bits", 1)
+    for counted in (False, True):
+        given = {"kernel_shape": (3,), "pads": (1, 1), "count_include_pad": counted}
+        scales = 0.5, 3, 0.25, -2
+        y = fastpool.onnx.qlinear_average_pool(x, *scales, **given)
+        for i in (0, 1, 450, 898, 899):
+            part = x[:, :, max(0, i - 2) : i + 3]
+            alone = fastpool.onnx.qlinear_average_pool(part, *scales, **given)
+            assert y[0, 0, i] == alone[0, 0, min(i, 2)]
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "float16", "float32"])
 def test_rows_with_more_columns_than_reciprocals(dtype):
-    """Divisors have them then, not columns: if they are few, and for all sums that are floats."""
-    most = divisor_counts.MOST_RECIPROCALS
-    x = cases.summands((1, most + 9), dtype, "finite", 1)
-    for kernel, pads in ((3, (1, 1)), (34, (33, 0))):
-        given = {"pads": pads, "layout": "CW", **EXACT}
-        plan = fastpool.plan_avg_pool(x.shape, x.dtype, kernel, **given)
-        divisors = plan._prepared_for(x.dtype).work.divisors
-        assert sorted(divisors) == ([2, 3] if kernel == 3 else [])
-        y = plan(x)
-        # The ends as those of short rows, and the rest as the same windows without padding.
-        n = 2 * kernel
-        short = fastpool.avg_pool(x[:, :n], kernel, **given)
-        cases.assert_same(y[:, :kernel], short[:, :kernel])
-        cases.assert_same(
-            y[:, pads[0] : y.shape[1] - pads[1]], fastpool.avg_pool(x, kernel, layout="CW", **EXACT)
-        )
+    """Few divisors have one reciprocal each, not one for each column."""
+    columns = divisor_counts.MOST_RECIPROCALS + 9
+    for kernel, pads in ((3, 1), (16, 15), (17, 16)):
+        for rows, below in ((1, 0), (3, 1)):
+            x = cases.summands((1, rows, columns), dtype, "finite", 1)
+            given = {"layout": "CHW", **EXACT}
+            window = (rows, kernel)
+            padded = given | {"pads": (below, pads, 0, 0)}
+            plan = fastpool.plan_avg_pool(x.shape, x.dtype, window, **padded)
+            work = plan._prepared_for(x.dtype).work
+            assert work.by_value
+            products = itertools.product(
+                range(rows - below, rows + 1), range(kernel - pads, kernel + 1)
+            )
+            expected = {row * column for row, column in products}
+            assert set(work.divisors) == (expected if len(expected) <= MOST_DIVISORS else set())
+            y = plan(x)
+            # The ends as those of short rows, and the rest as windows without padding.
+            short = fastpool.avg_pool(x[..., : 2 * kernel], window, **padded)
+            cases.assert_same(y[..., : kernel + 1], short[..., : kernel + 1])
+            inner = fastpool.avg_pool(x, window, **(given | {"pads": (below, 0, 0, 0)}))
+            cases.assert_same(y[..., pads:], inner)
+            pixels = np.stack([x[0], x[0][:, ::-1]], -1)
+            out = np.zeros((*y.shape[1:], 3), y.dtype)[..., :2]
+            fastpool.avg_pool(pixels, window, out=out, **(padded | {"layout": "HWC"}))
+            cases.assert_same(out[..., 0], y[0])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
@@ -591,6 +637,19 @@ def test_interleaved_results_with_gaps(batch, channels):
             plan(x, out=out[:, :channels])
         cases.assert_same(out[:, :channels], expected, build)
         assert not out[:, channels].any(), "nothing else is written"
+
+
+@pytest.mark.parametrize(("dtype", "rows"), [("uint8", 92), ("int16", 64), ("float32", 46)])
+def test_interleaved_planes_of_the_last_task(dtype, rows):
+    """They are pooled with planes of the task before, if these are evenly spaced."""
+    x = cases.summands((3, 13, rows, rows), dtype, "finite", 2)
+    window = {"kernel_shape": 5, "strides": 3, "pads": 2}
+    plan = fastpool.plan_avg_pool((1, 37, rows, rows), x.dtype, **window)
+    assert cases.is_interleaved(plan)
+    assert plan._prepared_for(x.dtype).work.tile[3] == 16
+    given = {"strides": 3, "pads": 2}
+    assert_as_the_twin(x.reshape(1, 39, rows, rows)[:, :37], (5, 5), given)
+    assert_as_the_twin(x[:, :12], (5, 5), given)
 
 
 @pytest.mark.parametrize("numerics", ["exact", "sequential", "pairwise"])

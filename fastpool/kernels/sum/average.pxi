@@ -4,7 +4,6 @@ cdef enum:
     MOST_WORDS = 4          # of an integer
     INTERLEAVED = 16        # planes (pass_sizes.py says so too)
     MOST_DIVISORS = 16      # of rows, whose reciprocals are kept
-    MOST_RECIPROCALS = 1 << 16              # of columns
     FACTOR_SLOTS = 4        # of rows that are quantised alike
     FACTOR_ARRAYS = 6       # of doubles, in each slot (quantize.pxi)
     MOST_SPLIT = 8          # stride of columns that are split (along.pxi)
@@ -51,8 +50,8 @@ cdef struct Counts:                     # of one axis: what each output's diviso
 
 
 cdef struct Reciprocals:                # of the divisors of a row of outputs, in two parts
-    double by                           # what the divisors have in common
-    Py_ssize_t count                    # of columns, or 1 if all are equal
+    double by                           # what the divisors have in common; all of one `by_value`
+    Py_ssize_t count                    # of columns, or 1 if all are equal or `by_value`
     char *high                          # numbers of the type of sums, and 0 for a vector after them
     char *low
 
@@ -76,6 +75,7 @@ cdef struct Average:                    # an average pooling, ready to run
     Py_ssize_t whole                    # has each plane one window?
     Py_ssize_t signals                  # are these one row of neighbours?
     Py_ssize_t wide_counts              # do only doubles hold the numbers of NaN?
+    Py_ssize_t by_value                 # has each divisor one reciprocal, not each column?
     # The rest:
     int result                          # code of the result's dtype
     int rounding
@@ -89,13 +89,12 @@ cdef struct Average:                    # an average pooling, ready to run
     Reciprocals reciprocals[MOST_DIVISORS]
     Py_ssize_t table_bytes              # of all reciprocals
     int divisors                        # for which there are reciprocals; 0 if not for all
-    bint by_value                       # has each divisor one, not each column?
 
 
 AVERAGE_FIELDS = (
     "ignore_nan", "sequential", "pairwise", "interleaves", "block", "block_rows", "band",
     "digit_bits", "small_floats", "pitch", "walks", "parts", "lines", "line", "tall", "byte_rows",
-    "shorts", "long_rows", "whole", "signals", "wide_counts",
+    "shorts", "long_rows", "whole", "signals", "wide_counts", "by_value",
 )
 
 
@@ -120,8 +119,8 @@ cdef struct Block:                      # some rows of a tile's outputs, of one 
     char *scratch
     const Py_ssize_t *offsets           # of slabs, in bytes
     Py_ssize_t slabs
-    const double *counts                # of the tile's columns; NULL if they do not vary, then
-    double count                        # that of all of them
+    const double *counts                # of the tile's columns; NULL if all are equal
+    double count                        # of each column, if `counts` is NULL
     const double *reciprocals           # 0 for a count of 0
     const quantization_t *quantization  # if results are quantised, else NULL
     bint ignores                        # is a NaN left out? Not if the tile has none
@@ -168,8 +167,15 @@ cdef double count_of(const Counts *c, const Window *w, Py_ssize_t output) noexce
     return <double>imax(0, imin(c.kernel, ceil_div(c.high - start, c.dilation)) - skipped)
 
 
+cdef void uncut_columns(Py_ssize_t *lo, Py_ssize_t *hi, const Average *a,
+                        const Tile *tile) noexcept nogil:
+    """Set which columns of a tile have all of their taps; none of an irregular axis."""
+    lo[0] = imin(tile.cols, imax(0, a.cols.first - tile.col))
+    hi[0] = imin(tile.cols, imax(lo[0], a.cols.last - tile.col))
+
+
 cdef void set_column_counts(Block *b) noexcept nogil:
-    """Set the counts of a tile's columns, if the divisors of a row vary there."""
+    """Set the counts of a tile's columns, or the one that all of them have."""
     cdef const Average *a = b.average
     cdef const Window *w = &a.frame.problem.cols
     cdef Py_ssize_t cols = b.tile.cols, c
@@ -181,7 +187,8 @@ cdef void set_column_counts(Block *b) noexcept nogil:
     b.count = a.cols.value
     if a.divisor or not a.cols.vary:
         return
-    if a.cols.first <= b.tile.col and b.tile.col + cols <= a.cols.last:
+    uncut_columns(&lo, &hi, a, b.tile)
+    if hi - lo == cols:
         b.count = <double>a.cols.kernel
         return
     b.counts, b.reciprocals = counts, reciprocals
@@ -191,8 +198,6 @@ cdef void set_column_counts(Block *b) noexcept nogil:
             counts[c] = <double>(walk.stop - walk.start)
             next_window(&walk, w)
     else:
-        lo = imin(cols, imax(0, a.cols.first - b.tile.col))
-        hi = imin(cols, imax(lo, a.cols.last - b.tile.col))
         fill(counts + lo, hi - lo, <double>a.cols.kernel)
         for c in range(lo):
             counts[c] = count_of(&a.cols, w, b.tile.col + c)
@@ -257,7 +262,6 @@ cdef int set_all_reciprocals(Average *a, divisors) except -1:
     """Set the reciprocals of all divisors, or of none."""
     cdef Py_ssize_t i
     a.divisors, a.table_bytes = 0, 0
-    a.by_value = a.cols.vary and a.frame.problem.cols.out * len(divisors) > MOST_RECIPROCALS
     for i, by in enumerate(divisors):
         if not HAS_FMA or not set_reciprocals(a, &a.reciprocals[i], by):
             a.divisors = 0

@@ -185,7 +185,7 @@ cdef const Reciprocals *reciprocals_of(const Block *b, Py_ssize_t row, double co
     cdef const Average *a = b.average
     cdef double by
     cdef int i = 0
-    if a.divisors > 1:                      # (that of all windows is one)
+    if a.divisors > 1:                      # (`divisor` is the only one)
         by = divisor_of_row(a, b.tile, b.tile.row + row)
         if not a.cols.vary or a.by_value:
             by *= count

@@ -76,7 +76,7 @@ DEFINE_BLOCK(4, uint32_t) DEFINE_BLOCK(8, uint64_t)
 DEFINE_NARROW(1, uint8_t)
 DEFINE_NARROW(2, uint16_t)
 
-/* From 8 to 15 rows of bytes. */
+/* Transpose 8 to 15 rows of bytes as two halves of 8, which overlap. */
 static void transpose_few(uint8_t *to, ptrdiff_t to_step, const uint8_t *from, ptrdiff_t from_step,
                           ptrdiff_t rows, ptrdiff_t cols) {
     for (ptrdiff_t c = 0; c < cols; c += 16) {
