@@ -12,9 +12,9 @@ from codes import means
 from fastpool import _reference
 from fastpool._planning.dtypes import is_float
 from fastpool._planning.geometry import Axis
-from fastpool._running import averages, divisor_counts, pass_sizes
+from fastpool._running import averages, pass_sizes
 from fastpool._running import builds as running
-from fastpool._running.divisor_counts import MOST_DIVISORS, counts_of
+from fastpool._running.divisor_counts import MOST_DIVISORS, MOST_RECIPROCALS, counts_of
 
 EXACT = {"numerics": "exact"}
 
@@ -356,7 +356,7 @@ def test_long_quantised_rows_over_padding():
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "float16", "float32"])
 def test_rows_with_more_columns_than_reciprocals(dtype):
     """Few divisors have one reciprocal each, not one for each column."""
-    columns = divisor_counts.MOST_RECIPROCALS + 9
+    columns = MOST_RECIPROCALS + 9
     for kernel, pads in ((3, 1), (16, 15), (17, 16)):
         for rows, below in ((1, 0), (3, 1)):
             x = cases.summands((1, rows, columns), dtype, "finite", 1)

@@ -52,6 +52,7 @@ cdef void average_tile(const View *y, const char *src, Block *b) noexcept nogil:
 
 cdef void average_some_columns(const View *y, const char *src, const Block *b, Py_ssize_t col,
                                Py_ssize_t stop) noexcept nogil:
+    """Pool the columns of a tile from `col` to `stop`, if there are any."""
     cdef Block some = b[0]
     cdef Tile tile
     if col < stop:
@@ -66,8 +67,7 @@ cdef void run_average(Job *job, Py_ssize_t task, Scratch *scratch) noexcept nogi
     cdef const Problem *p = &a.frame.problem
     cdef Py_ssize_t *offsets = <Py_ssize_t *>doubles(a, scratch.area, OFFSETS)
     cdef Py_ssize_t counts[MAX_LEADS]
-    cdef Py_ssize_t first, s
-    cdef Py_ssize_t lo, hi
+    cdef Py_ssize_t first, s, lo, hi
     cdef View x = job.x
     cdef Factors factors
     cdef Tile tile
