@@ -136,6 +136,7 @@ class SumWork(NamedTuple):
     return_indices: bool = False
     index_bytes: int = 8
     beyond: tuple = ()  # as in `Work`
+    joined: int = 0
 
 
 def most_taps(window):

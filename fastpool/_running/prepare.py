@@ -9,6 +9,7 @@ from .._planning.max_pool import MaxPool, MinPool
 from .._planning.max_unpool import MaxUnpool
 from .._planning.plan_checks import checked, has_state
 from . import builds, strategies, threads
+from .arrangement import Arrangement, arranged
 from .outputs import plain_dtype
 from .passes import chain, whole_window
 from .repeats import once
@@ -28,20 +29,27 @@ def compiled(plan, kernels, dtype, copies, work=None):
     given `work` has its tiles.
     """
     fixed, facts = work is not None, builds.facts(kernels)
-    if not fixed:
+    if fixed:
+        arrangement = Arrangement(plan)
+    else:
         # Read once: another thread may change it, and all decisions must fit.
-        work = make_work(problem_of(plan, switched_off(), copies))
+        problem = problem_of(plan, switched_off(), copies)
+        arrangement = arranged(plan, copies, lambda: strategies.decide(make_work(problem), facts))
+        if arrangement.axes:
+            problem = problem_of(arrangement.plan, problem.off, copies)
+        work = make_work(problem)
     threads_now = threads_of_calls(plan.num_threads, work.nbytes)
     by_default = threads.rule(plan.num_threads, work.nbytes)
     while True:
         work = work if fixed else strategies.decide(work, facts)
-        pooling = kernels.Pooling(work, dtype, threads_now, by_default)
+        made = arrangement.placed(work, plan)
+        pooling = kernels.Pooling(made, dtype, threads_now, by_default)
         if fixed or pooling.scratch_bytes <= SCRATCH_BYTES:
-            return pooling, work, threads_now
+            return pooling, made, threads_now
         smaller = narrower(work)
         if smaller is None:
             if work.axes or pooling.scratch_bytes <= MOST_SCRATCH_BYTES:
-                return pooling, work, threads_now
+                return pooling, made, threads_now
             smaller = in_running_maxima(work)
         work = smaller
 
@@ -91,7 +99,8 @@ class Prepared:
     def contiguous_axis(self):
         """The axis along which kernels need arrays contiguous; None if it is all of them."""
         plan, work = self.plan, self.work
-        if work.batch != plan.batch or (work.channels_last and not plan.channels_last):
+        images_as_one = plan.channels_last and work.batch != plan.batch
+        if work.joined or images_as_one or (work.channels_last and not plan.channels_last):
             return None
         if work.channels_last:
             return plan.channel_axis
@@ -188,7 +197,10 @@ class PreparedAverage(Prepared):
         plain = plain_dtype(plan.dtype, dtype)
         result = plain if plan.result_dtype == plan.dtype else plain_dtype(plan.result_dtype)
         kernels = builds.builds()[self.build]
-        self.work = work or make_sum_work(plan, python)
+        if work is None:
+            arrangement = arranged(plan, python)
+            work = arrangement.placed(make_sum_work(arrangement.plan, python), plan)
+        self.work = work
         self.threads = threads_of_calls(plan.num_threads, self.work.nbytes)
         by_default = threads.rule(plan.num_threads, self.work.nbytes)
         self.pooling = kernels.Averaging(self.work, plain, result, self.threads, by_default)

@@ -71,6 +71,7 @@ class Work(NamedTuple):
     # What kernels put into the padding of columns: the bits of a constant, then of each column its
     # element, or -1 for the constant.
     beyond: tuple = ()
+    joined: int = 0  # axes that arrays must have evenly spaced, as if they were one
 
     @property
     def effort(self):

@@ -265,6 +265,11 @@ def _call(plan, prepared, verbose):
         yield "threads", ["1"]
         return
     how, declined = of_kind(kernel.plan, kernel)
+    work = kernel.work
+    if work.joined == len(plan.input_shape):
+        how += "; windows are pooled as those of one row"
+    elif work.channel_axis != plan.channel_axis:
+        how += "; planes along leading axes are pooled as channels"
     if prepared.bordered:
         filled = bool(kernel.work.beyond)
         where = " of all axes but the last" if filled else ""

@@ -19,7 +19,8 @@ LAYERS = [
     ((5, 2, 3, 3000), "NHWC", (2, 3), 1, False),
     ((7, 9, 33), "NWC", (4,), 3, True),
     ((6, 40, 1, 1), "NCHW", (1, 1), 2, True),
-    ((6, 40, 1, 2), "NCHW", (1, 2), 1, False),
+    ((6, 40, 1, 2), "NCHW", (1, 2), 1, True),  # (windows of a row)
+    ((6, 40, 1, 3), "NCHW", (1, 2), 1, False),
 ]
 FUNCTIONS = {
     "max_pool": {},

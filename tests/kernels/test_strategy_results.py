@@ -24,6 +24,7 @@ from codes import (
     with_planes,
 )
 from fastpool import _reference
+from fastpool._running import arrangement, prepare
 from fastpool._running import builds as running
 
 LAYOUTS = {2: "NCHW", 3: "NCDHW"}
@@ -154,12 +155,16 @@ def geometries(strategy, isa, name):
 
 
 def planned(strategy, shape, name, kernel, isa, **attributes):
-    """Return a plan of that strategy, or of the one that replaces it in builds without masks."""
+    """Return a plan of that strategy, or of the one that replaces it in builds without masks.
+
+    Its axes are taken as they are.
+    """
     attributes.setdefault("layout", LAYOUTS.get(len(kernel)))
     plan = fastpool.plan_max_pool(shape, cases.dtype(name), kernel, **attributes)
     with pytest.MonkeyPatch.context() as patch:
         others = ",-slide_down" if strategy == "flat_planes" else ""  # (which may be faster)
         patch.setenv("FASTPOOL_STRATEGY", f"-planes_as_pixels,-composites{others}")
+        patch.setattr(prepare, "arranged", lambda plan, *_: arrangement.Arrangement(plan))
         plan(np.zeros(shape, cases.dtype(name)))
     found = {
         "slide_down": ["bands"],

@@ -3,7 +3,7 @@
 cdef struct Prepared:               # all that a call needs
     const Frame *frame
     bint with_indices
-    Py_ssize_t batch_axis, channel_axis             # AXIS_FIELDS
+    Py_ssize_t batch_axis, channel_axis, joined     # AXIS_FIELDS
     Py_ssize_t axes[MAX_LEADS + 2]                  # leading axes, rows, columns
     int ndim
     Py_ssize_t x_shape[MAX_NDIM]
@@ -15,7 +15,7 @@ cdef struct Prepared:               # all that a call needs
     const void *more                                # of a Job: of all runs from C
 
 
-AXIS_FIELDS = "batch_axis", "channel_axis"
+AXIS_FIELDS = "batch_axis", "channel_axis", "joined"
 
 
 cdef int set_arrays(Prepared *prepared, const Frame *frame, schedule) except -1:
@@ -50,6 +50,12 @@ cdef bint view_array(View *view, const Array *array, const Prepared *prepared,
     if strides & ((<Py_ssize_t>1 << shift) - 1):
         return False
     view.data = array.data
+    view.col = joined_step(array, prepared.joined, shift, shape)
+    if view.col == 0:
+        return False
+    if prepared.joined == prepared.ndim:
+        view.batch = view.channel = view.row = 0
+        return view.col == 1
     # An axis of one element continues its neighbour, so that planes look as evenly spaced as they
     # are.
     view.batch = axis_step(array, prepared.batch_axis, shift, 0)
@@ -69,6 +75,23 @@ cdef bint view_array(View *view, const Array *array, const Prepared *prepared,
     if p.channels_last:
         return view.channel == 1
     return view.col == 1
+
+
+cdef inline Py_ssize_t joined_step(const Array *array, Py_ssize_t axes, int shift,
+                                   const Py_ssize_t *shape) noexcept nogil:
+    """Return the elements from one index to the next of the first axes, joined into one.
+
+    If they are not evenly spaced, return 0.
+    """
+    cdef Py_ssize_t first = 0, step = 0, i
+    for i in range(axes - 1, -1, -1):
+        if shape[i] > 1:
+            if first == 0:
+                first = step = array.strides[i]
+            if first == 0 or array.strides[i] != step:
+                return 0
+            step *= shape[i]
+    return first >> shift if first else 1
 
 
 cdef inline Py_ssize_t axis_step(const Array *array, Py_ssize_t axis, int shift,

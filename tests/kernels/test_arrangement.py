@@ -1,0 +1,163 @@
+"""Plans that kernels take as those of fewer axes: windows as those of a row, axes as channels."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+import cases
+import fastpool
+from fastpool import _reference
+from fastpool._running import arrangement
+
+POOLS = {
+    "max": (fastpool.plan_max_pool, _reference.max_pool),
+    "min": (fastpool.plan_min_pool, _reference.min_pool),
+    "avg": (fastpool.plan_avg_pool, _reference.avg_pool),
+}
+
+
+def joined(plan, **more):
+    """Return the axes of a plan that arrays must have evenly spaced; None if it is not arranged."""
+    made = arrangement.arranged(plan, more.pop("copies", True), **more)
+    return made.joined if made.axes else None
+
+
+def test_windows_of_a_row():
+    """Few consecutive elements, next to one another: no padding, gap, index, order of columns."""
+    maxima, means = fastpool.plan_max_pool, fastpool.plan_avg_pool
+    assert joined(maxima((1, 8, 2, 2), "float32", 2)) == 4
+    assert joined(maxima((1, 8, 3, 3), "float32", 3)) is None
+    assert joined(maxima((1, 8, 4, 4), "uint8", 4)) == joined(maxima((1, 8, 2, 2), "int64", 2)) == 4
+    assert joined(maxima((1, 8, 2, 2), "float32", 2), copies=False) is None
+    assert joined(maxima((1, 8, 2, 2), "float32", 2, return_indices=True)) is None
+    assert joined(maxima((1, 2, 2, 8), "float32", 2, layout="NHWC")) is None
+    # Of several windows: short rows, and longer ones if taps are a power of two.
+    for taps, size, name, found in (
+        *((2, 64, "float32", 3), (2, 66, "float32", None), (3, 15, "float32", 3)),
+        *(
+            (3, 18, "float32", None),
+            (3, 63, "uint8", 3),
+            (4, 256, "int8", 3),
+            (4, 260, "int8", None),
+        ),
+    ):
+        assert joined(maxima((1, 9, size), name, taps, strides=taps)) == found, (taps, size, name)
+    row = (1, 9, 12), "uint8", 4
+    assert joined(maxima(*row, strides=4)) == 3
+    for more in ({"strides": 3}, {"strides": 4, "pads": (4, 0)}, {"strides": 4, "dilations": 2}):
+        assert joined(maxima(*row, **more)) is None, more
+    assert joined(maxima((1, 9, 13), "uint8", 4, strides=4)) is None
+    assert joined(fastpool.plan_adaptive_max_pool((1, 9, 5), "uint8", 3)) is None
+    assert joined(maxima((1, 9, 4, 6), "uint8", (2, 6), strides=(2, 6))) == 4
+    assert joined(maxima((1, 9, 4, 6), "uint8", (2, 3), strides=(2, 3))) is None
+    # Means of floats: columns are added before rows.
+    for order, found in (("pairwise", None), ("exact", 4), ("sequential", 4)):
+        assert joined(means((1, 8, 2, 2), "float32", 2, numerics=order)) == found, order
+    assert joined(means((1, 8, 1, 4), "float32", (1, 4))) == joined(means((1, 8, 2, 2), "int8", 2))
+    assert joined(means((1, 8, 16), "float32", 16, numerics="sequential")) == 3
+    assert joined(means((1, 8, 17), "float32", 17, numerics="sequential")) is None
+    assert joined(means((1, 8, 32), "float32", 4, strides=4)) == 3
+    assert joined(means((1, 8, 36), "float32", 4, strides=4)) is None
+    assert joined(means((1, 8, 9), "float32", 3, strides=3)) == 3
+    assert joined(means((1, 8, 2, 9), "float32", (1, 3), strides=(1, 3))) is None
+
+
+def test_axes_as_channels():
+    """Those before the rows, of one tap: joined if batch and channels are several, and small."""
+    plan = fastpool.plan_max_pool
+    k, more = (1, 3, 3), {"strides": (1, 2, 2)}
+    assert joined(plan((1, 4, 5, 8, 8), "float32", k, **more)) == 0
+    assert joined(plan((2, 1, 5, 8, 8), "float32", k, **more)) == 0
+    assert joined(plan((2, 4, 5, 8, 8), "float32", k, **more)) == 2
+    assert joined(plan((2, 4, 5, 8, 8), "float32", k, **more), copies=False) is None
+    assert joined(plan((1, 4, 5, 8, 8), "float32", k, **more), copies=False) == 0
+    assert joined(plan((2, 4, 5, 32, 32), "float32", k)) == 2
+    assert joined(plan((2, 4, 5, 32, 33), "float32", k)) is None
+    assert joined(plan((1, 4, 2, 5, 8, 8), "float32", (1, *k), layout="NCHW")) == 3
+    for layout, shape in (("CDHW", (4, 5, 8, 8)), ("NDHW", (4, 5, 8, 8)), ("DHW", (5, 8, 8))):
+        assert joined(plan(shape, "float32", k, layout=layout)) == 0
+    assert joined(plan((1, 5, 8, 8, 4), "float32", k, layout="NDHWC")) is None
+    for kernel, axes in ((2, 1), (1, 2)):  # (of axes that windows or strides do not leave alone)
+        more = {"strides": (axes, 1, 1)}
+        assert joined(plan((1, 4, 5, 8, 8), "float32", (kernel, 3, 3), **more)) is None
+    assert joined(plan((1, 4, 5, 8, 1), "float32", (1, 3, 1))) is None
+    assert joined(plan((3, 4, 1, 8, 1), "float32", (1, 3, 1))) == 0
+    # Indices count in planes, in volumes or in all of the array.
+    index = {"return_indices": True}
+    for axis, found in ((0, 2), (1, None), (2, 2), (3, 2), (4, 2)):
+        assert joined(plan((2, 4, 5, 8, 8), "float32", k, **index, index_axis=axis)) == found, axis
+    assert joined(plan((1, 4, 5, 8, 8), "float32", k, **index, index_axis=1)) == 0
+    assert joined(plan((1, 4, 5, 8, 8), "float32", k, **index, storage_order=1)) is None
+    tile, *_ = plan((1, 4, 5, 8, 8), "float32", k, **index).tile(np.s_[1:3])
+    assert joined(tile) is None
+    # Volumes that are interleaved stay as they are.
+    small = plan((1, 64, 3, 5, 5), "int16", k, pads=(0, 1, 1) * 2)
+    assert small(np.zeros(small.input_shape, "int16")).size
+    assert small._prepared.work.channel_axis == 1 and small._prepared.work.inner
+
+
+def some(rng):
+    """Return a shape, kernel and attributes of which most are arranged."""
+    outer, attributes = (rng.randint(1, 4), rng.randint(1, 5)), {}
+    if rng.random() < 0.5:  # windows of a row
+        rank = rng.randint(1, 3)
+        before = rng.randrange(rank)
+        kernel = [1] * before + [rng.randint(1, 4) for _ in range(rank - before)]
+        outputs = [rng.randint(1, 4) if i <= before else 1 for i in range(rank)]
+        sizes = [taps * output for taps, output in zip(kernel, outputs, strict=True)]
+        attributes["strides"] = kernel
+    else:
+        sizes = (
+            *(rng.randint(1, 4) for _ in range(rng.randint(1, 2))),
+            *rng.choices(range(5, 9), k=2),
+        )
+        kernel = [1] * (len(sizes) - 2) + rng.choices(range(2, 5), k=2)
+        attributes["strides"] = [1] * (len(sizes) - 2) + rng.choices((1, 2, 3), k=2)
+        attributes["pads"] = [*([0] * (len(sizes) - 2)), 1, 0] * 2
+    return (*outer, *sizes), tuple(kernel), attributes
+
+
+@pytest.mark.parametrize("how", cases.ARRANGEMENTS)
+def test_results(how, isa):
+    """Every arrangement in memory has the twin's results, also in outputs with gaps."""
+    rng, taken = random.Random(how), []
+    for seed, name in enumerate(("float32", "uint8", "float16", "int64", "float64", "bool") * 12):
+        shape, kernel, attributes = some(rng)
+        pool = rng.choice(["max", "min", "avg"] if name != "bool" else ["max", "min"])
+        attributes["nan"] = rng.choice(["propagate", "ignore"])
+        if pool == "avg":
+            attributes["numerics"] = rng.choice(["pairwise", "exact", "sequential"])
+        elif rng.random() < 0.4:
+            attributes |= {"return_indices": True, "index_axis": rng.randint(0, 2)}
+        plan, twin = POOLS[pool]
+        plan = plan(shape, name, kernel, **attributes)
+        make = cases.summands if pool == "avg" else cases.values
+        x = cases.arranged(make(shape, name, "bits" if seed % 2 else "ties", seed), how)
+        want = twin(x, kernel, **attributes)
+        wanted = want if isinstance(want, tuple) else (want,)
+        got = plan(x)
+        for one, two in zip(got if isinstance(got, tuple) else (got,), wanted, strict=True):
+            cases.assert_same(one, two, f"{plan}")
+        outs = [
+            np.repeat(np.zeros_like(y), 2, axis=seed % 3)[(np.s_[:],) * (seed % 3) + np.s_[::2,]]
+            for y in wanted
+        ]
+        plan(x, *outs)
+        for one, two in zip(outs, wanted, strict=True):
+            cases.assert_same(one, two, f"{plan}, with outputs")
+        work = plan._prepared.work
+        taken.append(work.joined == len(shape) or 2 * (work.channel_axis != plan.channel_axis))
+    assert min(taken.count(True), taken.count(2)) > 5, taken
+
+
+def test_repeated_elements_are_no_row(isa):
+    """A step of 0 along an axis is evenly spaced with no other one."""
+    means = fastpool.plan_avg_pool((4, 6, 2, 2), "uint8", 2)
+    planes = fastpool.plan_max_pool((3, 4, 5, 6, 6), "float32", (1, 2, 2))
+    for plan, axes in itertools.product((means, planes), ((0,), (1,), (0, 1), (2, 3))):
+        x = np.arange(np.prod(plan.input_shape)).reshape(plan.input_shape).astype(plan.dtype)
+        for axis in axes:
+            x = np.broadcast_to(x.take([0], axis), x.shape)
+        cases.assert_same(plan(x), plan(x.copy()), (plan, axes))
