@@ -126,10 +126,10 @@ def print_times():
 
 # Name, unit, limit, goal, and what measures it.
 BUDGETS = (
-    ("machine code of the largest build", "kB", 1838, 1200, code_kilobytes),
+    ("machine code of the largest build", "kB", 1841, 1200, code_kilobytes),
     ("wheel", "kB", 2900, 1900, wheel_kilobytes),
     (
-        *("Cython and C without front ends", "lines", 18955, 11500),
+        *("Cython and C without front ends", "lines", 18961, 11500),
         lambda: lines(*SOURCES, left_out=ELSEWHERE),
     ),
     (
@@ -137,17 +137,17 @@ BUDGETS = (
         lambda: lines("fastpool/onnx/*.c", "fastpool/onnx/*.h"),
     ),
     (
-        *("Python without front ends and programs", "lines", 14195, 9000),
+        *("Python without front ends and programs", "lines", 14225, 9000),
         lambda: lines("fastpool/*.py", left_out=ELSEWHERE),
     ),
     ("stubs, and what writes them", "lines", 1835, 1600, lambda: lines("stubs/*.py*")),
     ("modules of `import fastpool` over NumPy's", "modules", 56, 45, modules),
     (
-        *("first call of max_pool", "calls of Python functions", 275, 200),  # (AVX2; AVX-512 269)
+        *("first call of max_pool", "calls of Python functions", 280, 200),  # (AVX2; AVX-512 274)
         lambda: calls(fastpool.max_pool, maximum._pool_plans),
     ),
     (
-        *("first call of avg_pool", "calls of Python functions", 280, 200),
+        *("first call of avg_pool", "calls of Python functions", 282, 200),
         lambda: calls(fastpool.avg_pool, average._plans),
     ),
 )

@@ -84,7 +84,7 @@ if [ $# -eq 0 ]; then
             tests/kernels/test_float_state.py tests/kernels/test_averages.py \
             tests/kernels/test_composites.py tests/kernels/test_digits.py \
             tests/kernels/test_pairwise.py tests/kernels/test_small_planes.py \
-            tests/kernels/test_arrangement.py \
+            tests/kernels/test_fewer_axes.py \
             tests/kernels/test_minima.py tests/kernels/test_borders.py \
             tests/kernels/test_blocks.py tests/kernels/test_block_statistics.py \
             tests/routes/test_onnx_quantized.py \

@@ -115,6 +115,7 @@ cdef class Framed:
     """A reduction on the frame, ready to run on arrays of its shapes."""
     cdef Prepared prepared
     cdef object output_shape, index_dtype, threads
+    cdef Framed otherwise       # takes arrays that this one does not, or None
     cdef readonly object dtype, result_dtype
 
     cdef int prepare(self, Frame *frame, work, dtype, result_dtype, threads,
@@ -181,6 +182,8 @@ cdef class Framed:
             release_array(&arrays[0])
             release_array(&arrays[1])
             release_array(&arrays[2])
+        if not fit and self.otherwise is not None:
+            return self.otherwise.pool_into(x, y, z, threads, apart, more)
         return fit
 
     cdef int run_views(self, Job *job, int threads) except -1:
@@ -236,7 +239,7 @@ cdef class Framed:
                 fit &= view_array(&job.z, &z.array, prepared, prepared.y_shape,
                                   prepared.index_shift)
             if not fit:
-                return None
+                return self.otherwise and self.otherwise.run_tensor(capsule, tensor, last)
             self.run_views(&job, threads_of(self.threads, prepared.by_default))
             made, values = values, NULL
             result = as_tensor(made, functions)
@@ -265,9 +268,10 @@ cdef class Pooling(Framed):
     cdef Pool pool
     cdef readonly object strategy
 
-    def __cinit__(self, work, dtype, threads=None, by_default=0):
+    def __cinit__(self, work, dtype, threads=None, by_default=0, Framed otherwise=None):
         check_axes(work)
         plan_maximum(&self.pool, work)
+        self.otherwise = otherwise
         self.prepare(&self.pool.frame, work, dtype, dtype, threads, by_default)
         self.strategy = work.strategy
 
@@ -300,10 +304,14 @@ cdef class Averaging(Framed):
     cdef quantization_t quantization        # of runs from C, if they quantise
     cdef readonly Py_ssize_t table_bytes    # of its reciprocals: a plan that is kept counts them
 
-    def __cinit__(self, work, dtype, result_dtype, threads=None, by_default=0):
+    def __cinit__(self, work, dtype, result_dtype, threads=None, by_default=0,
+                  Averaging otherwise=None):
         check_axes(work)
         plan_average(&self.average, work)
         self.table_bytes = self.average.table_bytes
+        self.otherwise = otherwise
+        if otherwise is not None:
+            self.table_bytes += otherwise.table_bytes
         self.prepare(&self.average.frame, work, dtype, result_dtype, threads, by_default)
 
     def __dealloc__(self):

@@ -136,7 +136,7 @@ class SumWork(NamedTuple):
     return_indices: bool = False
     index_bytes: int = 8
     beyond: tuple = ()  # as in `Work`
-    joined: int = 0
+    joined: int = 0  # as in `Work`
 
 
 def most_taps(window):

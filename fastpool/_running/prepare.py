@@ -9,12 +9,12 @@ from .._planning.max_pool import MaxPool, MinPool
 from .._planning.max_unpool import MaxUnpool
 from .._planning.plan_checks import checked, has_state
 from . import builds, strategies, threads
-from .arrangement import Arrangement, arranged
+from .fewer_axes import FewerAxes, with_fewer_axes
 from .outputs import plain_dtype
 from .passes import chain, whole_window
 from .repeats import once
 from .running_maxima import in_running_maxima
-from .work import UnpoolWork, make_work, narrower, problem_of
+from .work import UnpoolWork, make_work, narrower, problem_of, work_bytes
 
 # Target for scratch per thread. Smaller tiles cannot reach it for windows of thousands of taps.
 SCRATCH_BYTES = 1 << 20
@@ -23,33 +23,48 @@ MOST_SCRATCH_BYTES = 2 << 20
 
 
 def compiled(plan, kernels, dtype, copies, work=None):
-    """Return the compiled pooling of a plan, its `Work`, and its `threads_of_calls`.
+    """Return the compiled pooling of a plan, its `Work`, the same of its own axes, and threads.
 
-    To bound the scratch of a thread, tiles become smaller or running maxima take the windows. A
-    given `work` has its tiles.
+    Work of fewer axes may need these (`FewerAxes.joined`); the next to last is None if it does not.
+    The threads are `threads_of_calls`. A given `work` has its tiles.
     """
-    fixed, facts = work is not None, builds.facts(kernels)
-    if fixed:
-        arrangement = Arrangement(plan)
-    else:
-        # Read once: another thread may change it, and all decisions must fit.
-        problem = problem_of(plan, switched_off(), copies)
-        arrangement = arranged(plan, copies, lambda: strategies.decide(make_work(problem), facts))
-        if arrangement.axes:
-            problem = problem_of(arrangement.plan, problem.off, copies)
-        work = make_work(problem)
-    threads_now = threads_of_calls(plan.num_threads, work.nbytes)
-    by_default = threads.rule(plan.num_threads, work.nbytes)
+    threads_now = threads_of_calls(plan.num_threads, work_bytes(plan))
+    by_default = threads.rule(plan.num_threads, work_bytes(plan))
+    make = functools.partial(
+        kernels.Pooling, dtype=dtype, threads=threads_now, by_default=by_default
+    )
+    if work is not None:
+        return make(work), work, None, threads_now
+    facts = builds.facts(kernels)
+    # Read once: another thread may change it, and all decisions must fit.
+    problem = problem_of(plan, switched_off(), copies)
+    fewer = with_fewer_axes(plan, copies, lambda: strategies.decide(make_work(problem), facts))
+    own = None, None
+    if fewer.joined:
+        own = _with_little_scratch(make, problem, FewerAxes(plan), plan, facts)
+    if fewer.axes:
+        problem = problem_of(fewer.plan, problem.off, copies)
+    make = functools.partial(make, otherwise=own[0])
+    pooling, work = _with_little_scratch(make, problem, fewer, plan, facts)
+    return pooling, work, own[1], threads_now
+
+
+def _with_little_scratch(make, problem, fewer, plan, facts):
+    """Return a compiled pooling, and its work, with the axes of a plan.
+
+    To bound the scratch of a thread, tiles become smaller or running maxima take the windows.
+    """
+    work = make_work(problem)
     while True:
-        work = work if fixed else strategies.decide(work, facts)
-        made = arrangement.placed(work, plan)
-        pooling = kernels.Pooling(made, dtype, threads_now, by_default)
-        if fixed or pooling.scratch_bytes <= SCRATCH_BYTES:
-            return pooling, made, threads_now
+        work = strategies.decide(work, facts)
+        placed = fewer.placed(work, plan)
+        pooling = make(placed)
+        if pooling.scratch_bytes <= SCRATCH_BYTES:
+            return pooling, placed
         smaller = narrower(work)
         if smaller is None:
             if work.axes or pooling.scratch_bytes <= MOST_SCRATCH_BYTES:
-                return pooling, made, threads_now
+                return pooling, placed
             smaller = in_running_maxima(work)
         work = smaller
 
@@ -87,6 +102,8 @@ class Prepared:
     once = None
     # What runs a plan with borders, in parts. Nothing is compiled for the plan then.
     bordered = None
+    # The work of the plan's own axes, if arrays may need it (`FewerAxes.joined`).
+    own_work = None
 
     def fits(self, plan):
         """Was it made on the active build, from the plan's present fields?
@@ -98,13 +115,13 @@ class Prepared:
     @property
     def contiguous_axis(self):
         """The axis along which kernels need arrays contiguous; None if it is all of them."""
-        plan, work = self.plan, self.work
+        plan, work = self.plan, self.own_work or self.work
         images_as_one = plan.channels_last and work.batch != plan.batch
-        if work.joined or images_as_one or (work.channels_last and not plan.channels_last):
+        if images_as_one or (work.channels_last and not plan.channels_last):
             return None
         if work.channels_last:
             return plan.channel_axis
-        columns = self.work.spatial_axes[-1]
+        columns = work.spatial_axes[-1]
         return self.plan.spatial[-1] if columns < 0 else columns
 
     def threads_now(self):
@@ -171,7 +188,7 @@ class PreparedPool(Prepared):
             return
         kernels = builds.builds()[self.build]
         made = compiled(plan, kernels, plain_dtype(plan.dtype, dtype), python, work)
-        self.pooling, self.work, self.threads = made
+        self.pooling, self.work, self.own_work, self.threads = made
         self.run = self.pooling.run if plan.activation is None else _refuse
 
     def fills_columns(self, plan, border):
@@ -197,13 +214,23 @@ class PreparedAverage(Prepared):
         plain = plain_dtype(plan.dtype, dtype)
         result = plain if plan.result_dtype == plan.dtype else plain_dtype(plan.result_dtype)
         kernels = builds.builds()[self.build]
+        nbytes = work_bytes(plan)
+        self.threads = threads_of_calls(plan.num_threads, nbytes)
+        make = functools.partial(
+            kernels.Averaging,
+            dtype=plain,
+            result_dtype=result,
+            threads=self.threads,
+            by_default=threads.rule(plan.num_threads, nbytes),
+        )
+        otherwise = None
         if work is None:
-            arrangement = arranged(plan, python)
-            work = arrangement.placed(make_sum_work(arrangement.plan, python), plan)
-        self.work = work
-        self.threads = threads_of_calls(plan.num_threads, self.work.nbytes)
-        by_default = threads.rule(plan.num_threads, self.work.nbytes)
-        self.pooling = kernels.Averaging(self.work, plain, result, self.threads, by_default)
+            fewer = with_fewer_axes(plan, python)
+            if fewer.joined:
+                self.own_work = make_sum_work(plan, python)
+                otherwise = make(self.own_work)
+            work = fewer.placed(make_sum_work(fewer.plan, python), plan)
+        self.work, self.pooling = work, make(work, otherwise=otherwise)
         self.run = self.pooling.run if plan.activation is None else _refuse
 
     def fills_columns(self, plan, border):

@@ -71,7 +71,7 @@ class Work(NamedTuple):
     # What kernels put into the padding of columns: the bits of a constant, then of each column its
     # element, or -1 for the constant.
     beyond: tuple = ()
-    joined: int = 0  # axes that arrays must have evenly spaced, as if they were one
+    joined: int = 0  # first axes, which arrays must have evenly spaced
 
     @property
     def effort(self):

@@ -265,11 +265,7 @@ def _call(plan, prepared, verbose):
         yield "threads", ["1"]
         return
     how, declined = of_kind(kernel.plan, kernel)
-    work = kernel.work
-    if work.joined == len(plan.input_shape):
-        how += "; windows are pooled as those of one row"
-    elif work.channel_axis != plan.channel_axis:
-        how += "; planes along leading axes are pooled as channels"
+    how = _axes_taken(kernel.plan, kernel.work) + how
     if prepared.bordered:
         filled = bool(kernel.work.beyond)
         where = " of all axes but the last" if filled else ""
@@ -290,6 +286,16 @@ def _call(plan, prepared, verbose):
             f"{_bytes(kernel.pooling.scratch_bytes)} of scratch per thread"
         ],
     )
+
+
+def _axes_taken(plan, work):
+    """Return how axes are taken, if other than they are (`FewerAxes`)."""
+    if work.joined == len(plan.input_shape):
+        return f"windows as those of one row of {math.prod(plan.input_shape)} elements: "
+    names = geometry.layout(plan.layout, plan.input_shape).spatial_names
+    places = zip(plan.spatial[:-2], names, strict=False)
+    some = [n for at, n in places if at not in work.spatial_axes and plan.input_shape[at] > 1]
+    return f"planes along {', '.join(some)} as channels: " if some else ""
 
 
 def _kernel(plan, prepared):

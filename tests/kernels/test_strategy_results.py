@@ -24,8 +24,9 @@ from codes import (
     with_planes,
 )
 from fastpool import _reference
-from fastpool._running import arrangement, prepare
 from fastpool._running import builds as running
+from fastpool._running import prepare
+from fastpool._running.fewer_axes import FewerAxes
 
 LAYOUTS = {2: "NCHW", 3: "NCDHW"}
 
@@ -164,7 +165,7 @@ def planned(strategy, shape, name, kernel, isa, **attributes):
     with pytest.MonkeyPatch.context() as patch:
         others = ",-slide_down" if strategy == "flat_planes" else ""  # (which may be faster)
         patch.setenv("FASTPOOL_STRATEGY", f"-planes_as_pixels,-composites{others}")
-        patch.setattr(prepare, "arranged", lambda plan, *_: arrangement.Arrangement(plan))
+        patch.setattr(prepare, "with_fewer_axes", lambda plan, *_: FewerAxes(plan))
         plan(np.zeros(shape, cases.dtype(name)))
     found = {
         "slide_down": ["bands"],

@@ -3,7 +3,8 @@
 cdef struct Prepared:               # all that a call needs
     const Frame *frame
     bint with_indices
-    Py_ssize_t batch_axis, channel_axis, joined     # AXIS_FIELDS
+    Py_ssize_t batch_axis, channel_axis     # AXIS_FIELDS
+    Py_ssize_t joined       # first axes that must be evenly spaced; also AXIS_FIELDS
     Py_ssize_t axes[MAX_LEADS + 2]                  # leading axes, rows, columns
     int ndim
     Py_ssize_t x_shape[MAX_NDIM]
@@ -50,12 +51,12 @@ cdef bint view_array(View *view, const Array *array, const Prepared *prepared,
     if strides & ((<Py_ssize_t>1 << shift) - 1):
         return False
     view.data = array.data
-    view.col = joined_step(array, prepared.joined, shift, shape)
-    if view.col == 0:
-        return False
     if prepared.joined == prepared.ndim:
         view.batch = view.channel = view.row = 0
-        return view.col == 1
+        view.col = 1
+        return are_joined(array, prepared.ndim, <Py_ssize_t>1 << shift, shape)
+    if not are_joined(array, prepared.joined, 0, shape):
+        return False
     # An axis of one element continues its neighbour, so that planes look as evenly spaced as they
     # are.
     view.batch = axis_step(array, prepared.batch_axis, shift, 0)
@@ -77,21 +78,18 @@ cdef bint view_array(View *view, const Array *array, const Prepared *prepared,
     return view.col == 1
 
 
-cdef inline Py_ssize_t joined_step(const Array *array, Py_ssize_t axes, int shift,
-                                   const Py_ssize_t *shape) noexcept nogil:
-    """Return the elements from one index to the next of the first axes, joined into one.
-
-    If they are not evenly spaced, return 0.
-    """
-    cdef Py_ssize_t first = 0, step = 0, i
+cdef inline bint are_joined(const Array *array, Py_ssize_t axes, Py_ssize_t step,
+                            const Py_ssize_t *shape) noexcept nogil:
+    """Are the first axes evenly spaced, from the last one's `step` in bytes on? 0 is any step."""
+    cdef Py_ssize_t i
     for i in range(axes - 1, -1, -1):
         if shape[i] > 1:
-            if first == 0:
-                first = step = array.strides[i]
-            if first == 0 or array.strides[i] != step:
-                return 0
+            if step == 0:
+                step = array.strides[i]
+            if step == 0 or array.strides[i] != step:
+                return False
             step *= shape[i]
-    return first >> shift if first else 1
+    return True
 
 
 cdef inline Py_ssize_t axis_step(const Array *array, Py_ssize_t axis, int shift,

@@ -9,7 +9,7 @@ import pytest
 import cases
 import fastpool
 from fastpool import _reference
-from fastpool._running import arrangement
+from fastpool._running.fewer_axes import with_fewer_axes
 
 POOLS = {
     "max": (fastpool.plan_max_pool, _reference.max_pool),
@@ -18,10 +18,10 @@ POOLS = {
 }
 
 
-def joined(plan, **more):
-    """Return the axes of a plan that arrays must have evenly spaced; None if it is not arranged."""
-    made = arrangement.arranged(plan, more.pop("copies", True), **more)
-    return made.joined if made.axes else None
+def joined(plan, several=True):
+    """Return how many axes of arrays are joined; None if the plan keeps its axes."""
+    fewer = with_fewer_axes(plan, several)
+    return fewer.joined if fewer.axes else None
 
 
 def test_windows_of_a_row():
@@ -30,7 +30,7 @@ def test_windows_of_a_row():
     assert joined(maxima((1, 8, 2, 2), "float32", 2)) == 4
     assert joined(maxima((1, 8, 3, 3), "float32", 3)) is None
     assert joined(maxima((1, 8, 4, 4), "uint8", 4)) == joined(maxima((1, 8, 2, 2), "int64", 2)) == 4
-    assert joined(maxima((1, 8, 2, 2), "float32", 2), copies=False) is None
+    assert joined(maxima((1, 8, 2, 2), "float32", 2), several=False) is None
     assert joined(maxima((1, 8, 2, 2), "float32", 2, return_indices=True)) is None
     assert joined(maxima((1, 2, 2, 8), "float32", 2, layout="NHWC")) is None
     # Of several windows: short rows, and longer ones if taps are a power of two.
@@ -46,8 +46,15 @@ def test_windows_of_a_row():
         assert joined(maxima((1, 9, size), name, taps, strides=taps)) == found, (taps, size, name)
     row = (1, 9, 12), "uint8", 4
     assert joined(maxima(*row, strides=4)) == 3
-    for more in ({"strides": 3}, {"strides": 4, "pads": (4, 0)}, {"strides": 4, "dilations": 2}):
-        assert joined(maxima(*row, **more)) is None, more
+    for taps, more in (
+        (4, {"strides": 3}),
+        (4, {"strides": 4, "pads": (4, 0)}),
+        (4, {"strides": 4, "pads": (1, 0)}),
+        (2, {"strides": 2, "dilations": 2, "pads": (0, 1)}),
+    ):
+        assert joined(maxima(*row[:2], taps, **more)) is None, more
+    assert joined(maxima(*row[:2], (1,), dilations=2, layout="NCW")) is None
+    assert joined(maxima((1, 9, 2, 4), "uint8", (1, 4), dilations=(2, 1))) == 4
     assert joined(maxima((1, 9, 13), "uint8", 4, strides=4)) is None
     assert joined(fastpool.plan_adaptive_max_pool((1, 9, 5), "uint8", 3)) is None
     assert joined(maxima((1, 9, 4, 6), "uint8", (2, 6), strides=(2, 6))) == 4
@@ -56,6 +63,7 @@ def test_windows_of_a_row():
     for order, found in (("pairwise", None), ("exact", 4), ("sequential", 4)):
         assert joined(means((1, 8, 2, 2), "float32", 2, numerics=order)) == found, order
     assert joined(means((1, 8, 1, 4), "float32", (1, 4))) == joined(means((1, 8, 2, 2), "int8", 2))
+    assert joined(means((1, 8, 2, 1, 2), "float32", (2, 1, 2))) is None
     assert joined(means((1, 8, 16), "float32", 16, numerics="sequential")) == 3
     assert joined(means((1, 8, 17), "float32", 17, numerics="sequential")) is None
     assert joined(means((1, 8, 32), "float32", 4, strides=4)) == 3
@@ -71,10 +79,9 @@ def test_axes_as_channels():
     assert joined(plan((1, 4, 5, 8, 8), "float32", k, **more)) == 0
     assert joined(plan((2, 1, 5, 8, 8), "float32", k, **more)) == 0
     assert joined(plan((2, 4, 5, 8, 8), "float32", k, **more)) == 2
-    assert joined(plan((2, 4, 5, 8, 8), "float32", k, **more), copies=False) is None
-    assert joined(plan((1, 4, 5, 8, 8), "float32", k, **more), copies=False) == 0
-    assert joined(plan((2, 4, 5, 32, 32), "float32", k)) == 2
-    assert joined(plan((2, 4, 5, 32, 33), "float32", k)) is None
+    assert joined(plan((2, 4, 5, 8, 8), "float32", k, **more), several=False) is None
+    assert joined(plan((1, 4, 5, 8, 8), "float32", k, **more), several=False) == 0
+    assert joined(plan((1, 4, 3, 5, 8, 8), "float32", (1, 2, 3, 3), layout="NCHW")) == 0
     assert joined(plan((1, 4, 2, 5, 8, 8), "float32", (1, *k), layout="NCHW")) == 3
     for layout, shape in (("CDHW", (4, 5, 8, 8)), ("NDHW", (4, 5, 8, 8)), ("DHW", (5, 8, 8))):
         assert joined(plan(shape, "float32", k, layout=layout)) == 0
@@ -92,10 +99,14 @@ def test_axes_as_channels():
     assert joined(plan((1, 4, 5, 8, 8), "float32", k, **index, storage_order=1)) is None
     tile, *_ = plan((1, 4, 5, 8, 8), "float32", k, **index).tile(np.s_[1:3])
     assert joined(tile) is None
-    # Volumes that are interleaved stay as they are.
-    small = plan((1, 64, 3, 5, 5), "int16", k, pads=(0, 1, 1) * 2)
-    assert small(np.zeros(small.input_shape, "int16")).size
-    assert small._prepared.work.channel_axis == 1 and small._prepared.work.inner
+    # Volumes that are interleaved stay as they are, but not composites.
+    for shape, name, kernel, more, channels in (
+        ((1, 64, 3, 5, 5), "int16", (1, 3, 3), {}, 1),
+        ((1, 4, 5, 40, 40), "uint8", (1, 7, 7), index, 2),
+    ):
+        small = plan(shape, name, kernel, pads=(0, 1, 1) * 2, **more)
+        work = small._prepared_for(np.dtype(name)).work
+        assert work.channel_axis == channels and work.inner
 
 
 def some(rng):
@@ -130,7 +141,7 @@ def test_results(how, isa):
         if pool == "avg":
             attributes["numerics"] = rng.choice(["pairwise", "exact", "sequential"])
         elif rng.random() < 0.4:
-            attributes |= {"return_indices": True, "index_axis": rng.randint(0, 2)}
+            attributes |= {"return_indices": True, "index_axis": rng.randint(0, len(shape) - 1)}
         plan, twin = POOLS[pool]
         plan = plan(shape, name, kernel, **attributes)
         make = cases.summands if pool == "avg" else cases.values
@@ -150,6 +161,32 @@ def test_results(how, isa):
         work = plan._prepared.work
         taken.append(work.joined == len(shape) or 2 * (work.channel_axis != plan.channel_axis))
     assert min(taken.count(True), taken.count(2)) > 5, taken
+
+
+@pytest.mark.parametrize("make", [fastpool.plan_max_pool, fastpool.plan_avg_pool])
+def test_arrays_with_gaps_are_read_in_place(make, isa):
+    """Those that cannot be joined are pooled with the axes as they are, by compiled code."""
+    for shape, kernel, more in (((2, 4, 5, 8, 8), (1, 3, 3), {}), ((4, 6, 8), 2, {"strides": 2})):
+        plan = make(shape, "float32", kernel, **more)
+        x = np.random.default_rng(0).random([2 * size for size in shape], "float32")
+        for axis in range(len(shape)):
+            gaps = x[tuple(np.s_[::2] if i == axis else np.s_[:n] for i, n in enumerate(shape))]
+            y = plan(gaps)
+            cases.assert_same(y, plan(gaps.copy()))
+            out = np.repeat(np.zeros_like(y), 2, axis=axis).swapaxes(0, axis)[::2].swapaxes(0, axis)
+            nothing = (None,) * (make is fastpool.plan_max_pool)
+            in_place = plan._prepared.run(gaps, out, *nothing)
+            assert (in_place is None) is (axis == len(shape) - 1), (shape, axis)
+            assert in_place is None or (out == y).all()
+
+
+def test_explain():
+    whole = fastpool.plan_global_avg_pool((1, 1024, 2, 2), "uint8").explain()
+    assert "windows as those of one row of 4096 elements: columns" in " ".join(whole.split())
+    volumes = fastpool.plan_max_pool((2, 64, 4, 40, 40), "uint8", (1, 3, 3)).explain()
+    assert "planes along D as channels: " in volumes and "contiguous along W; else" in volumes
+    flat = fastpool.plan_max_pool((2, 64, 1, 14, 14), "uint8", (1, 3, 3)).explain()
+    assert "as channels" not in flat
 
 
 def test_repeated_elements_are_no_row(isa):
