@@ -227,7 +227,7 @@ cdef class Framed:
         if not (read_tensor(&t, functions, tensor)
                 and set_tensor_array(&x, &t, last, prepared.shift)
                 and view_array(&job.x, &x.array, prepared, prepared.x_shape, prepared.shift)):
-            return None
+            return self.otherwise and self.otherwise.run_tensor(capsule, tensor, last)
         job.frame, job.more = prepared.frame, NULL
         try:
             values = make_tensor(&y, functions, &t, prepared.y_shape, prepared.y_shift)

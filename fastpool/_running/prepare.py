@@ -28,8 +28,9 @@ def compiled(plan, kernels, dtype, copies, work=None):
     Work of fewer axes may need these (`FewerAxes.joined`); the next to last is None if it does not.
     The threads are `threads_of_calls`. A given `work` has its tiles.
     """
-    threads_now = threads_of_calls(plan.num_threads, work_bytes(plan))
-    by_default = threads.rule(plan.num_threads, work_bytes(plan))
+    nbytes = work_bytes(plan)
+    threads_now = threads_of_calls(plan.num_threads, nbytes)
+    by_default = threads.rule(plan.num_threads, nbytes)
     make = functools.partial(
         kernels.Pooling, dtype=dtype, threads=threads_now, by_default=by_default
     )
