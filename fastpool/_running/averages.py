@@ -57,10 +57,13 @@ MOST_RESULTS = 1 << 20
 # and output rows of a tile: fewer read too many elements twice.
 INTERLEAVED_BYTES = 256 << 10
 FEWEST_ROWS = 4
-# Bytes of a group, and of its results, of windows of several lengths along a row, columns of such a
-# row (whose sums are doubles), and elements for each of its outputs, zeros included: a sixteenth of
-# those of a plane.
-IRREGULAR_BYTES, IRREGULAR_COLUMNS, IRREGULAR_ELEMENTS = 4 << 20, 32 << 10, 5
+# Bytes of a group, and of its results, of windows of several lengths along a row, and at most if
+# its tiles had fewer rows (18x447x497 to 223x248 float32 44 -> 8.5 ms, with 4 MiB 9.9; 16x1000x1000
+# to 333x401 float64 119 -> 25).
+IRREGULAR_BYTES, MOST_IRREGULAR = 1 << 20, 4 << 20
+# Columns of such a row (whose sums are doubles), and elements for each of its outputs, zeros
+# included: a sixteenth of those of a plane.
+IRREGULAR_COLUMNS, IRREGULAR_ELEMENTS = 32 << 10, 5
 # Taps along leading axes, whose offsets are kept, from which the longest of them become rows.
 MOST_OFFSETS = 4096
 # Outputs of a tile along a row that are more than the elements under them, and of leading axes that
@@ -374,12 +377,15 @@ def _interleaved_rows(plan, windows):
     if _span(cols, cols.out) > max(ROW_ELEMENTS, 4 * cols.size):  # (nearly all of it is padding)
         return 0
     row_bytes = math.prod(map(most_taps, leads)) * cols.size * INTERLEAVED * itemsize
-    group, results = (IRREGULAR_BYTES,) * 2 if cols.places else (INTERLEAVED_BYTES, MOST_RESULTS)
+    group, results = INTERLEAVED_BYTES, MOST_RESULTS
+    if cols.places:
+        group = min(MOST_IRREGULAR, max(IRREGULAR_BYTES, rows.span(FEWEST_ROWS) * row_bytes))
+        results = MOST_IRREGULAR
     room = group // max(1, row_bytes)
     most = rows.out if room >= rows.size else (room - rows.extent) // rows.stride + 1
     # Rows of padding or of parts may be many more than those of the input.
     most = min(most, results // max(1, cols.out * INTERLEAVED * ITEMSIZE[plan.result_dtype]))
-    if most < min(FEWEST_ROWS, rows.out) or (rows.places and most < rows.out):
+    if most < min(FEWEST_ROWS, rows.out):
         return 0
     return _part(rows.out, most)
 

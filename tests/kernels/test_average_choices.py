@@ -1,6 +1,7 @@
 """What decides how means are taken: interleaved planes, windows as rows, sizes kernels repeat."""
 
 import functools
+import itertools
 import re
 from pathlib import Path
 
@@ -8,12 +9,27 @@ import pytest
 
 import cases
 import fastpool
+from fastpool import _reference
 from fastpool._running import averages, pass_sizes
 from fastpool._running.divisor_counts import MOST_DIVISORS
 
 KERNELS = Path(__file__).parents[2] / "fastpool" / "kernels"
 
 EXACT = {"numerics": "exact"}
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "float16", "uint8", "int64"])
+def test_irregular_windows_in_several_tiles(name, isa, monkeypatch):
+    """Planes of windows of several lengths are interleaved some rows at a time."""
+    monkeypatch.setattr(averages, "IRREGULAR_BYTES", 1 << 10)
+    for (planes, *sizes), output_size in (((18, 31, 17), (14, 9)), ((20, 2, 40, 5), (2, 33, 4))):
+        x = cases.summands((1, planes, *sizes), name, "normal", 0)
+        for order, nan in itertools.product(("pairwise", "exact", "sequential"), ("ignore", None)):
+            rules = {"numerics": order, "nan": nan or "propagate"}
+            plan = fastpool.plan_adaptive_avg_pool(x.shape, name, output_size, **rules)
+            expected = _reference.adaptive_avg_pool(x, output_size, **rules)
+            cases.assert_same(plan(x), expected, f"{plan}")
+            assert 4 <= plan._prepared.work.tile[0] < output_size[-2], plan
 
 
 def test_what_is_interleaved():
@@ -66,7 +82,8 @@ def test_rows_of_windows_of_several_lengths_are_interleaved():
     plan = functools.partial(fastpool.plan_adaptive_avg_pool, dtype="float64")
     for planes, size, outputs, found in (
         *((64, (20, 295), (2, 37), True), (64, (20, 300), (2, 37), False)),
-        *((64, (181, 181), 85, True), (64, (183, 183), 85, False), (64, (100, 100), 60, True)),
+        *((64, (183, 183), 85, True), (64, (100, 100), 60, True)),
+        *((64, (40, 2500), (17, 1400), True), (64, (40, 2600), (17, 1400), False)),
         *((2, (100, 100), 60, True), (1, (100, 100), 60, False)),
         *((2, (100, 100), 33, True), (2, (100, 100), 31, False)),
         *((2, (1, 32_768), (1, 32_767), True), (2, (1, 32_769), (1, 32_767), False)),
