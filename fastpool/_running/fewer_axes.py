@@ -80,7 +80,7 @@ def _in_row(plan):
             most = ROW_WINDOW_IN_ORDER
     elif not means and plan.return_indices:
         return None
-    if taps < 2 or (taps * itemsize > most and taps != 4) or 0 in plan.output_shape:
+    if (taps * itemsize > most and taps != 4) or 0 in plan.output_shape:
         return None
     several, row = False, itemsize
     for axis in reversed(plan.axes):
@@ -91,7 +91,7 @@ def _in_row(plan):
     longest = ROW_OF_MEANS if means else ROW_OF_MAXIMA
     if taps & taps - 1:  # (short rows of images are interleaved for means)
         longest = 0 if means and len(plan.axes) > 1 else ROW_OF_WINDOWS
-    if several and row > longest:
+    if row > longest if several else taps == 1:
         return None
     outputs, rank = math.prod(plan.output_shape), len(plan.input_shape)
     size, fields = outputs * taps, {"counted": None} if means else {}

@@ -53,12 +53,14 @@ def test_windows_of_a_row():
         (2, {"strides": 2, "dilations": 2, "pads": (0, 1)}),
     ):
         assert joined(maxima(*row[:2], taps, **more)) is None, more
-    assert joined(maxima(*row[:2], (1,), dilations=2, layout="NCW")) is None
+    assert joined(maxima(*row[:2], 1, dilations=2)) == 3
     assert joined(maxima((1, 9, 2, 4), "uint8", (1, 4), dilations=(2, 1))) == 4
     assert joined(maxima((1, 9, 13), "uint8", 4, strides=4)) is None
     assert joined(fastpool.plan_adaptive_max_pool((1, 9, 5), "uint8", 3)) is None
     assert joined(maxima((1, 9, 4, 6), "uint8", (2, 6), strides=(2, 6))) == 4
     assert joined(maxima((1, 9, 4, 6), "uint8", (2, 3), strides=(2, 3))) is None
+    assert joined(fastpool.plan_adaptive_avg_pool((1, 9, 5, 6), "uint8", (5, 6))) == 4
+    assert joined(maxima((2, 9, 1, 1), "uint8", 1)) is None
     # Means of floats: columns are added before rows.
     for order, found in (("pairwise", None), ("exact", 4), ("sequential", 4)):
         assert joined(means((1, 8, 2, 2), "float32", 2, numerics=order)) == found, order
