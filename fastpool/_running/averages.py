@@ -61,9 +61,10 @@ FEWEST_ROWS = 4
 # its tiles had fewer rows (18x447x497 to 223x248 float32 44 -> 8.5 ms, with 4 MiB 9.9; 16x1000x1000
 # to 333x401 float64 119 -> 25).
 IRREGULAR_BYTES, MOST_IRREGULAR = 1 << 20, 4 << 20
-# Columns of such a row (whose sums are doubles), and elements for each of its outputs, zeros
-# included: a sixteenth of those of a plane.
-IRREGULAR_COLUMNS, IRREGULAR_ELEMENTS = 32 << 10, 5
+# Columns of such a row (whose sums are doubles), of planes that are cut into tiles without and with
+# a part of the bytes of the input (scratch takes up to 2300 bytes each, docs/promises.md), and
+# elements for each of its outputs, zeros included: a sixteenth of those of a plane.
+IRREGULAR_COLUMNS, CUT_COLUMNS, CUT_BYTES, IRREGULAR_ELEMENTS = 32 << 10, 6 << 10, 1200, 5
 # Taps along leading axes, whose offsets are kept, from which the longest of them become rows.
 MOST_OFFSETS = 4096
 # Outputs of a tile along a row that are more than the elements under them, and of leading axes that
@@ -387,6 +388,9 @@ def _interleaved_rows(plan, windows):
     most = min(most, results // max(1, cols.out * INTERLEAVED * ITEMSIZE[plan.result_dtype]))
     if most < min(FEWEST_ROWS, rows.out):
         return 0
+    if cols.places and most < rows.out:
+        if cols.size > CUT_COLUMNS + _input_bytes(plan) // CUT_BYTES:
+            return 0
     return _part(rows.out, most)
 
 

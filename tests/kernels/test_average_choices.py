@@ -79,7 +79,7 @@ def test_what_is_interleaved():
 
 def test_rows_of_windows_of_several_lengths_are_interleaved():
     """Long ones too, of two planes and more, if there are an output for 80 elements of a group."""
-    plan = functools.partial(fastpool.plan_adaptive_avg_pool, dtype="float64")
+    plan = fastpool.plan_adaptive_avg_pool
     for planes, size, outputs, found in (
         *((64, (20, 295), (2, 37), True), (64, (20, 300), (2, 37), False)),
         *((64, (183, 183), 85, True), (64, (100, 100), 60, True)),
@@ -88,7 +88,10 @@ def test_rows_of_windows_of_several_lengths_are_interleaved():
         *((2, (100, 100), 33, True), (2, (100, 100), 31, False)),
         *((2, (1, 32_768), (1, 32_767), True), (2, (1, 32_769), (1, 32_767), False)),
     ):
-        made = plan((1, planes, *size), output_size=outputs)
+        made = plan((1, planes, *size), "float64", outputs)
+        assert cases.is_interleaved(made) is found, made
+    for planes, found in ((2, False), (64, True)):  # (tiles of long rows of few planes: scratch)
+        made = plan((1, planes, 40, 20_000), "uint8", (17, 19_000))
         assert cases.is_interleaved(made) is found, made
 
 
