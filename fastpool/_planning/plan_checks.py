@@ -147,6 +147,11 @@ def resolved(kind, state):
     return plan
 
 
+def changed(plan, changes):
+    """Return a plan with other values of some fields, which are not resolved again."""
+    return resolved(type(plan), {**state_of(plan), **changes})
+
+
 def checked(kind, plan):
     """Return the fields of a plan as a `kind`, which no caller holds, and as a dict.
 

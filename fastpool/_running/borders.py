@@ -13,7 +13,7 @@ from .._planning.borders import adds_nothing, inside, period, positions
 from .._planning.dtypes import is_float
 from .._planning.indexing import index_base, index_strides
 from .._planning.parts import part, tile
-from .._planning.plan_checks import resolved, state_of
+from .._planning.plan_checks import changed
 
 # A strip reads at most so many times the elements and outputs of its axis, and a few more.
 MOST_SHARE, FEW = 4, 256
@@ -30,7 +30,7 @@ def plain_plan(plan, keeps_activation=False):
         every = plan.beyond == "count"
         counted = None if every else tuple((0, axis.size) for axis in plan.axes)
         changes.update(count_include_pad=every, counted=counted)
-    return resolved(type(plan), {**state_of(plan), **changes})
+    return changed(plan, changes)
 
 
 def edges(plan):
@@ -213,7 +213,7 @@ class _Strip:
                 index_layout="NHWC" if plan.channels_last else "NCHW",
                 index_dtype="int64",
             )
-        self.prepared = prepare(resolved(type(plan), {**state_of(plain), **changes}))
+        self.prepared = prepare(changed(plain, changes))
         self.shape = tuple(shape)
 
     def run(self, pool, x, y, *indices):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from .._planning.average_pool import AvgPool
 from .._planning.dtypes import ITEMSIZE, is_float
 from .._planning.geometry import AdaptiveAxis, Axis
-from .._planning.plan_checks import resolved, state_of
+from .._planning.plan_checks import changed
 
 # Bytes of a window that becomes one of a row, at most, but for 4 taps: maxima of 2048x2x2 float64
 # take 0.4 of the time, of 2048x3x3 1.7 times as long.
@@ -96,7 +96,7 @@ def _in_row(plan):
     outputs, rank = math.prod(plan.output_shape), len(plan.input_shape)
     size, fields = outputs * taps, {"counted": None} if means else {}
     axes = (Axis(size, outputs, taps, taps, 1, 0, 0),)
-    plan = _changed(plan, (1, 1, size), (1, 1, outputs), axes, fields)
+    plan = _of_planes(plan, (1, 1, size), (1, 1, outputs), axes, fields)
     return FewerAxes(plan, (-1, -1, rank - 1), rank)
 
 
@@ -145,17 +145,16 @@ def _in_planes(plan, several, work_of_maxima):
         fields["index_axis"] = (dropped > batch) + (dropped > channel) + max(0, dropped - start)
         fields["index_shape"], fields["index_origin"] = input_shape, (0,) * len(input_shape)
     output_shape = *extents, *plan.output_shape[start:]
-    planes = _changed(plan, input_shape, output_shape, plan.axes[len(axes) :], fields)
+    planes = _of_planes(plan, input_shape, output_shape, plan.axes[len(axes) :], fields)
     count = batch + 1 if len(joined) > 1 else 0
     return FewerAxes(planes, (batch, channel, *plan.spatial[len(axes) :]), count)
 
 
-def _changed(plan, input_shape, output_shape, axes, fields):
+def _of_planes(plan, input_shape, output_shape, axes, fields):
     """Return a plan of planes, channels first, with other shapes, axes and fields."""
-    return resolved(
-        type(plan),
+    return changed(
+        plan,
         {
-            **state_of(plan),
             "layout": "NCHW",
             "input_shape": input_shape,
             "output_shape": output_shape,

@@ -39,25 +39,26 @@ def compiled(plan, kernels, dtype, copies, work=None):
     facts = builds.facts(kernels)
     # Read once: another thread may change it, and all decisions must fit.
     problem = problem_of(plan, switched_off(), copies)
-    fewer = with_fewer_axes(plan, copies, lambda: strategies.decide(make_work(problem), facts))
+    own_work = functools.cache(lambda: strategies.decide(make_work(problem), facts))
+    fewer = with_fewer_axes(plan, copies, own_work)
     own = None, None
     if fewer.joined:
-        own = _with_little_scratch(make, problem, FewerAxes(plan), plan, facts)
+        own = _with_little_scratch(make, own_work(), FewerAxes(plan), plan, facts)
     if fewer.axes:
-        problem = problem_of(fewer.plan, problem.off, copies)
+        work = strategies.decide(make_work(problem_of(fewer.plan, problem.off, copies)), facts)
+    else:
+        work = own_work()
     make = functools.partial(make, otherwise=own[0])
-    pooling, work = _with_little_scratch(make, problem, fewer, plan, facts)
+    pooling, work = _with_little_scratch(make, work, fewer, plan, facts)
     return pooling, work, own[1], threads_now
 
 
-def _with_little_scratch(make, problem, fewer, plan, facts):
-    """Return a compiled pooling, and its work, with the axes of a plan.
+def _with_little_scratch(make, work, fewer, plan, facts):
+    """Return a compiled pooling, and its work, with the axes of a plan, of a work of `fewer`.
 
     To bound the scratch of a thread, tiles become smaller or running maxima take the windows.
     """
-    work = make_work(problem)
     while True:
-        work = strategies.decide(work, facts)
         placed = fewer.placed(work, plan)
         pooling = make(placed)
         if pooling.scratch_bytes <= SCRATCH_BYTES:
@@ -67,7 +68,7 @@ def _with_little_scratch(make, problem, fewer, plan, facts):
             if work.axes or pooling.scratch_bytes <= MOST_SCRATCH_BYTES:
                 return pooling, placed
             smaller = in_running_maxima(work)
-        work = smaller
+        work = strategies.decide(smaller, facts)
 
 
 def switched_off():

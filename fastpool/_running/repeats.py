@@ -18,7 +18,7 @@ import numpy as np
 from .._planning.average_pool import AvgPool
 from .._planning.dtypes import is_float
 from .._planning.geometry import AdaptiveAxis, Axis
-from .._planning.plan_checks import resolved, state_of
+from .._planning.plan_checks import changed
 from .divisor_counts import counts_of
 
 # Outputs per window from which on pooling once takes less time.
@@ -47,7 +47,7 @@ def once(plan):
     for place, axis in zip(plan.spatial, axes, strict=True):
         shape[place] = axis.output
     changes.update(axes=axes, output_shape=tuple(shape), given=None)
-    return resolved(type(plan), {**state_of(plan), **changes})
+    return changed(plan, changes)
 
 
 def _rule(plan):

@@ -37,6 +37,7 @@ def test_windows_of_a_row():
     for taps, size, name, found in (
         *((2, 64, "float32", 3), (2, 66, "float32", None), (3, 15, "float32", 3)),
         *(
+            (6, 72, "uint8", None),
             (3, 18, "float32", None),
             (3, 63, "uint8", 3),
             (4, 256, "int8", 3),
@@ -75,7 +76,7 @@ def test_windows_of_a_row():
 
 
 def test_axes_as_channels():
-    """Those before the rows, of one tap: joined if batch and channels are several, and small."""
+    """Those before the rows, of one tap: joined if batch and channels are both several."""
     plan = fastpool.plan_max_pool
     k, more = (1, 3, 3), {"strides": (1, 2, 2)}
     assert joined(plan((1, 4, 5, 8, 8), "float32", k, **more)) == 0
@@ -112,7 +113,7 @@ def test_axes_as_channels():
 
 
 def some(rng):
-    """Return a shape, kernel and attributes of which most are arranged."""
+    """Return a shape, kernel and attributes of which most are taken with fewer axes."""
     outer, attributes = (rng.randint(1, 4), rng.randint(1, 5)), {}
     if rng.random() < 0.5:  # windows of a row
         rank = rng.randint(1, 3)
