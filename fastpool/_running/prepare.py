@@ -26,11 +26,9 @@ def compiled(plan, kernels, dtype, copies, work=None):
     """Return the compiled pooling of a plan, its `Work`, the same of its own axes, and threads.
 
     Work of fewer axes may need these (`FewerAxes.joined`); the next to last is None if it does not.
-    The threads are `threads_of_calls`. A given `work` has its tiles.
+    The threads are those of `threads_of_calls`. A given `work` has its tiles.
     """
-    nbytes = work_bytes(plan)
-    threads_now = threads_of_calls(plan.num_threads, nbytes)
-    by_default = threads.rule(plan.num_threads, nbytes)
+    threads_now, by_default = threads_of_calls(plan, work_bytes(plan))
     make = functools.partial(
         kernels.Pooling, dtype=dtype, threads=threads_now, by_default=by_default
     )
@@ -89,12 +87,13 @@ def switched_off():
     return frozenset(choice[1:] for choice in chosen)
 
 
-def threads_of_calls(num_threads, nbytes):
-    """Return a function that returns the threads of a call, or None if it is always one."""
-    if threads.is_always_one(num_threads, nbytes) or not builds.active().OPENMP:
-        return None
+def threads_of_calls(plan, nbytes):
+    """Return a function that returns the threads of a call, None if it is always one; the rule."""
+    count, rule = plan.num_threads, threads.rule(plan.num_threads, nbytes)
+    if threads.is_always_one(count, nbytes) or not builds.active().OPENMP:
+        return None, rule
     limit = builds.active().max_threads
-    return functools.partial(threads.effective_threads, num_threads, nbytes, limit)
+    return functools.partial(threads.effective_threads, count, nbytes, limit), rule
 
 
 class Prepared:
@@ -216,14 +215,13 @@ class PreparedAverage(Prepared):
         plain = plain_dtype(plan.dtype, dtype)
         result = plain if plan.result_dtype == plan.dtype else plain_dtype(plan.result_dtype)
         kernels = builds.builds()[self.build]
-        nbytes = work_bytes(plan)
-        self.threads = threads_of_calls(plan.num_threads, nbytes)
+        self.threads, by_default = threads_of_calls(plan, work_bytes(plan))
         make = functools.partial(
             kernels.Averaging,
             dtype=plain,
             result_dtype=result,
             threads=self.threads,
-            by_default=threads.rule(plan.num_threads, nbytes),
+            by_default=by_default,
         )
         otherwise = None
         if work is None:
@@ -272,8 +270,7 @@ class PreparedUnpool(Prepared):
         values = math.prod(plan.x_shape)
         itemsize = plain.itemsize
         work = values * (itemsize + 8) + math.prod(plan.output_shape) * itemsize
-        self.threads = threads_of_calls(plan.num_threads, work)
+        self.threads, by_default = threads_of_calls(plan, work)
         kernels = builds.builds()[self.build]
-        by_default = threads.rule(plan.num_threads, work)
         self.unpooling = kernels.Unpooling(unpool_work, plain, self.threads, by_default)
         self.run = _refuse if self.block else self.unpooling.run

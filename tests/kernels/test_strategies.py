@@ -251,6 +251,10 @@ AT_LIMITS = [
     # Planes interleaved: the columns of all rows are split by a stride, from 3 on.
     ((8, 64, 18, 20), "float32", (1, 3), {"strides": (1, 3)}, "planes_as_pixels"),
     ((8, 64, 18, 20), "float32", (1, 3), {"strides": (2, 3)}, "bands"),
+    # Few short rows of keys: those of SLIDING_PLANE bytes of outputs.
+    ((1, 192, 43), "bfloat16", 2, {}, "planes_as_pixels"),
+    ((1, 192, 8, 41), "float16", 2, {}, "planes_as_pixels"),
+    ((1, 192, 8, 42), "float16", 2, {}, "bands"),
     # Taps with indices: OUTPUT_BYTES of outputs, as keys.
     ((8, 8, 1, 3), "int8", 1, {"layout": "NHWC", "return_indices": True}, "taps"),
     ((8, 9, 1, 3), "int8", 1, {"layout": "NHWC", "return_indices": True}, "composites"),
