@@ -32,9 +32,10 @@ LEAST_EXTENTS = 3
 FEWEST_CHANNELS = 8
 # Bytes of a row of outputs of planes that are interleaved, at most: at strides of 1 and 2, and at
 # others or of one row (20 columns 24 -> 14 us, 40 columns 48 -> 52: 64 planes, 3x3; 4x192x45 k4 71
-# -> 26; AVX-512).
+# -> 26; AVX-512); of signals, at strides that are shorter than their windows.
 SHORT_ROW = 96
 LONGER_ROW = 256
+SHARED_ROW = 2 << 10
 # Bytes of such a row of windows of at most FEW_TAPS, at a stride of 2 or of two columns (not
 # interleaved, uint8 64x56x56 2x2 33 -> 22 us, bfloat16 39 -> 28, exact float32 64x40x40 3x3 32 ->
 # 24, but float64 64x24x24 50 -> 78; in order 24 -> 32; AVX-512). A byte counts twice.
@@ -62,9 +63,11 @@ FEWEST_ROWS = 4
 # to 333x401 float64 119 -> 25).
 IRREGULAR_BYTES, MOST_IRREGULAR = 1 << 20, 4 << 20
 # Columns of such a row (whose sums are doubles), of planes that are cut into tiles without and with
-# a part of the bytes of the input (scratch takes up to 2300 bytes each, docs/promises.md), and
-# elements for each of its outputs, zeros included: a sixteenth of those of a plane.
-IRREGULAR_COLUMNS, CUT_COLUMNS, CUT_BYTES, IRREGULAR_ELEMENTS = 32 << 10, 6 << 10, 1200, 5
+# a part of the bytes of the input (scratch takes up to 2300 bytes each, docs/promises.md).
+IRREGULAR_COLUMNS, CUT_COLUMNS, CUT_BYTES = 32 << 10, 6 << 10, 1200
+# Elements of interleaved planes for each output: at most, if no group lacks planes (0.6 of the time
+# of 2,600 of 9,000 random adaptive layers; AVX-512, AVX2), and to which rows may be long.
+MOST_UNDER, IRREGULAR_ELEMENTS = 2 << 10, 5
 # Taps along leading axes, whose offsets are kept, from which the longest of them become rows.
 MOST_OFFSETS = 4096
 # Outputs of a tile along a row that are more than the elements under them, and of leading axes that
@@ -156,23 +159,29 @@ def interleaves(windows, nbytes, plan):
     """
     *leads, rows, cols = windows
     in_order = plan.numerics == "sequential" and is_float(plan.dtype)
+    cut = [not w.places and w.inner != (0, w.out) for w in windows]
     if rows.out == cols.out == 1 and not in_order:
         # Columns are added first, as planes of sums. They are not if NaN are left out, padding cuts
         # the rows or slabs are not whole. Then small planes take 0.35 of the time (3,577 random
         # layers): those of 2 KiB, a group's lack included, of 8 KiB if NaN are left out (8x56x56
-        # float32 5 -> 14 us), of 16 KiB if parts of slabs' columns are (64x7x28x15 float16 93).
+        # float32 5 -> 14 us), of 16 KiB if padding or parts cut slabs' columns (64x7x28x15 float16
+        # 93; 0.25 to 0.5 of the time, 270 random volumes).
         ignores, slabs = leaves_out_nan(plan), any(lead.kernel > 1 for lead in leads)
-        more = 2 if ignores else 3 * (slabs and cols.kernel < cols.size)
+        more = 2 if ignores else 3 * (slabs and not cols.takes_all)
         if math.prod(w.size for w in windows) * nbytes > SMALL_PLANE << more:
             return False
-        cut = any(not w.places and w.inner != (0, w.out) for w in windows[:-1])
-        return ignores or cut or (slabs and not (rows.takes_all and cols.takes_all))
-    if cols.places:
-        # Windows of several lengths are added one by one, but those of a group at once: 64x100x100
-        # to 60x60 float32 18 -> 0.8 ms, 3x224x224 to 100x100 1.34 -> 0.81. Elements take longer.
-        under = math.prod(w.size for w in windows) / math.prod(w.out for w in windows)
-        if under * nbytes <= IRREGULAR_ELEMENTS * INTERLEAVED * ITEMSIZE[plan.dtype]:
-            return True
+        return ignores or any(cut[:-1]) or (slabs and not (rows.takes_all and cols.takes_all))
+    # Windows of several lengths are added one by one, but those of a group at once: 64x100x100 to
+    # 60x60 float32 18 -> 0.8 ms. Elements for each output take longer, above all if a group lacks
+    # planes: 3x382x343 to 6x6 float16 48 -> 383 us.
+    size = ITEMSIZE[plan.dtype]
+    under = math.prod(w.size for w in windows) / math.prod(w.out for w in windows)
+    power, most = (4, MOST_UNDER << 6) if in_order else (2.5, MOST_UNDER)
+    few = under * (nbytes / size) ** power <= most
+    if cols.places and (in_order or under * nbytes <= IRREGULAR_ELEMENTS * INTERLEAVED * size):
+        return few
+    if not (few or in_order or any(cut)):
+        return False
     # (Volumes of 2x2x2 over 32x224x7x6x7 float64 11.4 -> 3.2 ms: no square has leading axes. Few
     # taps in volumes may have longer rows: 32x14x14x14 float32 at a stride of 1 147 -> 62 us.)
     flat = all(lead.kernel == 1 for lead in leads)
@@ -182,10 +191,17 @@ def interleaves(windows, nbytes, plan):
     square &= plan.nan != "ignore" and cols.dilation == 1 and not (rows.places or cols.places)
     few = math.prod(map(most_taps, windows)) <= FEW_TAPS and not in_order and rows.out >= FEW_ROWS
     few &= plan.numerics == "pairwise" or plan.dtype != "float64"
-    cut = cols.stride == 1 and cols.inner != (0, cols.out)
+    cut_sides = cut[-1] and cols.stride == 1
+    signals = rows.is_trivial and not (cut_sides and size == 1)
     if square:
-        most = SHORT_ROW_OF_CUT if cut and cols.kernel <= 3 else SHORT_ROW_OF_SQUARES
-    elif cols.stride > 2 or (rows.is_trivial and not (cut and ITEMSIZE[plan.dtype] == 1)):
+        most = SHORT_ROW_OF_CUT if cut_sides and cols.kernel <= 3 else SHORT_ROW_OF_SQUARES
+    elif signals and 2 < cols.stride < cols.kernel:
+        most = SHARED_ROW
+    elif signals and cols.stride >= cols.kernel > 16 and not in_order:
+        most = SHORT_ROW
+    elif signals and size > 1 and not cols.stride >= cols.kernel > 4:
+        most = 2 * LONGER_ROW
+    elif signals or cols.stride > 2:
         most = LONGER_ROW  # (but 64x250 uint8 k5, padded, 8.9 -> 16.5: each column has a divisor)
     elif few and (cols.stride == 2 or (cols.kernel == 2 and nbytes >= 2)):
         most, nbytes = SHORT_ROW_OF_FEW if flat else SHORT_ROW, max(2, nbytes)

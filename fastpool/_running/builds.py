@@ -1,7 +1,6 @@
 """Load the builds of the compiled module that run here, and choose the one that plans run on."""
 
 import contextlib
-import ctypes
 import importlib
 import os
 import sys
@@ -11,7 +10,6 @@ import numpy as np
 from .._planning.dtypes import CODES, ITEMSIZE
 from .._version import __version__
 from . import threads
-from .forks import has_forked, remember
 from .instruction_sets import BUILDS, Build
 
 
@@ -143,30 +141,6 @@ def using(name):
         yield kernels
     finally:
         _activate(before)
-
-
-def end_workers():
-    """End the threads that OpenMP keeps for the calling thread. The next pooling starts new ones.
-
-    Between poolings they spin for milliseconds, and take processors from what runs next. New ones
-    take about 50 microseconds. Threads of other libraries with the same OpenMP runtime end too.
-    After a fork there are none, and OpenMP would wait for them without end.
-    """
-    pause = _omp_pause()
-    if pause is not None and not has_forked():
-        pause(_SOFT)
-
-
-_SOFT = 1  # omp_pause_soft: keep what the program has set
-
-
-@remember(1)
-def _omp_pause():
-    """Return OpenMP's function, from the library of compiled code; None if it has none (MSVC's)."""
-    try:
-        return ctypes.CDLL(active().__file__).omp_pause_resource_all
-    except (OSError, AttributeError):
-        return None
 
 
 def show_config():

@@ -49,6 +49,9 @@ def test_what_is_interleaved():
     assert cases.is_interleaved(plan((1, 64, 4, 5, 6), "float32", (4, 5, 5)))
     assert not cases.is_interleaved(plan((1, 64, 4, 5, 6), "float32", (4, 5, 6)))
     assert not cases.is_interleaved(plan((1, 64, 33, 16), "float32", (35, 16), pads=(1, 0)))
+    for rows, found in ((31, True), (33, False)):  # (padding cuts slabs' columns)
+        made = plan((1, 64, 8, rows, 16), "float32", (8, rows, 16), pads=(0, 0, 1), strides=99)
+        assert cases.is_interleaved(made) is found, made
     one = functools.partial(plan, strides=99)
     assert cases.is_interleaved(one((1, 64, 8, 8, 8), "float32", (8, 7, 8)))
     assert not cases.is_interleaved(one((1, 64, 9, 8, 8), "float32", (9, 7, 8)))
@@ -93,6 +96,25 @@ def test_rows_of_windows_of_several_lengths_are_interleaved():
     for planes, found in ((2, False), (64, True)):  # (tiles of long rows of few planes: scratch)
         made = plan((1, planes, 40, 20_000), "uint8", (17, 19_000))
         assert cases.is_interleaved(made) is found, made
+
+
+def test_large_windows_of_planes_are_not_interleaved():
+    """Those of a few thousand elements, fewer if a group lacks planes; in order, they are."""
+    adaptive = fastpool.plan_adaptive_avg_pool
+    for planes, size, outputs, found in (
+        *((64, (64, 64), (2, 1), True), (64, (66, 64), (2, 1), False)),
+        *((64, (65, 63), (2, 1), True), (64, (65, 64), (2, 1), False)),
+        *((8, (26, 27), (2, 1), True), (8, (28, 27), (2, 1), False), (3, (8, 15), (1, 4), True)),
+        *((3, (8, 17), (1, 4), False), (3, (382, 343), 6, False)),
+    ):
+        made = adaptive((1, planes, *size), "float16", outputs)
+        assert cases.is_interleaved(made) is found, made
+    in_order = functools.partial(adaptive, dtype="float16", numerics="sequential")
+    assert cases.is_interleaved(in_order((1, 64, 66, 64), output_size=(2, 1)))
+    assert cases.is_interleaved(in_order((1, 64, 66, 65), output_size=(2, 2)))
+    assert not cases.is_interleaved(in_order((1, 3, 66, 65), output_size=(2, 2)))
+    cut = fastpool.plan_avg_pool((1, 64, 70, 64), "float16", 64, strides=64, pads=(29, 0))
+    assert cases.is_interleaved(cut)
 
 
 def test_windows_that_share_little_channels_last():
@@ -150,13 +172,17 @@ def test_the_longest_rows_that_are_interleaved(name, kernel, stride, most):
     ("name", "shape", "kernel", "stride", "pads", "most"),
     [
         # Signals: planes of one row. Rows of windows of one row are longer than those of squares.
-        ("float32", "L", (3,), 1, (0,), 64),
-        ("float64", "L", (5,), 2, (2,), 32),
+        ("float32", "L", (3,), 1, (0,), 128),
+        ("float64", "L", (5,), 2, (2,), 64),
         ("uint8", "L", (3,), 1, (0,), 256),
         ("uint8", "L", (3,), 1, (1,), 96),
         ("uint8", "L", (3,), 2, (1,), 256),
-        ("int16", "L", (3,), 1, (1,), 128),
-        ("float32", "1L", (1, 3), 1, (0, 0), 64),
+        ("int16", "L", (3,), 1, (1,), 256),
+        ("float32", "1L", (1, 3), 1, (0, 0), 128),
+        # Signals at longer strides: windows that share elements, and next to one another.
+        *(("float32", "L", (5,), 3, (0,), 512), ("uint8", "L", (4,), 3, (1,), 2048)),
+        *(("float32", "L", (4,), 4, (0,), 128), ("float32", "L", (5,), 5, (0,), 64)),
+        *(("float32", "L", (16,), 16, (0,), 64), ("float32", "L", (17,), 17, (0,), 24)),
         ("float32", "1L", (3, 3), 1, (1, 0), 8),
         ("float32", "8L", (1, 3), 1, (0, 0), 24),
         ("float32", "2L", (2, 3), 1, (0, 0), 24),
