@@ -105,7 +105,7 @@ def test_one_window_over_a_plane(name, isa):
             lowest = np.zeros_like(x)
             for array in (x, lowest, x[::-1]):
                 want = twin(plan, array, attributes)
-                assert check(plan, array, attributes, want) == "one_window"
+                assert check(plan, array, attributes, want) in ("one_window", "taps")
             for _ in range(3):  # the greatest, at places of different parts
                 lowest.reshape(-1)[rng.randrange(math.prod(x.shape))] = 1
                 check(plan, lowest, attributes, twin(plan, lowest, attributes))

@@ -255,6 +255,10 @@ AT_LIMITS = [
     ((1, 192, 43), "bfloat16", 2, {}, "planes_as_pixels"),
     ((1, 192, 8, 41), "float16", 2, {}, "planes_as_pixels"),
     ((1, 192, 8, 42), "float16", 2, {}, "bands"),
+    # One window with indices, channels last: pixels of a vector, of 4 bytes and more.
+    ((1, 16, 16, 16), "float32", 16, APART, "taps"),
+    ((1, 16, 16, 3), "float32", 16, APART, "one_window"),
+    ((1, 16, 16, 32), "int16", 16, APART, "one_window"),
     # Taps with indices: OUTPUT_BYTES of outputs, as keys.
     ((8, 8, 1, 3), "int8", 1, {"layout": "NHWC", "return_indices": True}, "taps"),
     ((8, 9, 1, 3), "int8", 1, {"layout": "NHWC", "return_indices": True}, "composites"),
@@ -286,3 +290,16 @@ AT_LIMITS = [
 def test_choices_at_limits(shape, dtype, kernel, attributes, strategy):
     plan = fastpool.plan_max_pool(shape, dtype, kernel, **attributes)
     assert {work_of(plan, build).strategy for build in BUILDS.values()} == {strategy}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "width", "kernel", "stride", "strategy"),
+    [
+        *(("int16", 128, 2, 1, "flat_planes"), ("int16", 129, 2, 1, "bands")),
+        *(("uint8", 127, 3, 2, "flat_planes"), ("uint8", 129, 3, 2, "stride_two")),
+        *(("uint8", 129, 4, 2, "flat_planes"), ("uint8", 519, 4, 2, "bands")),
+    ],
+)
+def test_signals_that_are_flattened(dtype, width, kernel, stride, strategy):
+    plan = fastpool.plan_max_pool((1, 4, width), dtype, kernel, strides=stride)
+    assert work_of(plan, BUILDS["avx512"]).strategy == strategy
