@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from .._planning.dtypes import ITEMSIZE, is_float
 from .divisor_counts import counts_of, divisors, most_divisor
+from .interleaving import interleaves, most_taps
 from .pass_sizes import (
     INTERLEAVED,
     MOST_LEAF,
@@ -12,7 +13,6 @@ from .pass_sizes import (
     SMALL_INTEGERS,
     WHOLE_PLANES,
     are_signals,
-    leaves_out_nan,
     pass_sizes,
     sizes_in_order,
 )
@@ -30,28 +30,6 @@ PIXEL_ELEMENTS = 1 << 15
 LEAST_EXTENTS = 3
 # Channels of a tile, at least as many as there are doubles in the longest vectors.
 FEWEST_CHANNELS = 8
-# Bytes of a row of outputs of planes that are interleaved, at most: at strides of 1 and 2, and at
-# others or of one row (20 columns 24 -> 14 us, 40 columns 48 -> 52: 64 planes, 3x3; 4x192x45 k4 71
-# -> 26; AVX-512); of signals, at strides that are shorter than their windows.
-SHORT_ROW = 96
-LONGER_ROW = 256
-SHARED_ROW = 2 << 10
-# Bytes of such a row of windows of at most FEW_TAPS, at a stride of 2 or of two columns (not
-# interleaved, uint8 64x56x56 2x2 33 -> 22 us, bfloat16 39 -> 28, exact float32 64x40x40 3x3 32 ->
-# 24, but float64 64x24x24 50 -> 78; in order 24 -> 32; AVX-512). A byte counts twice.
-SHORT_ROW_OF_FEW, FEW_TAPS, FEW_ROWS = 48, 9, 6  # (of one row, 256x4x57 int16 3x3 7 -> 18)
-# Bytes of such a row of square windows whose sums slide along rows (kernels/sum/squares.pxi), by
-# strides (not interleaved, 64 planes of float32, AVX-512: 14x14 3x3 7.6 -> 5.1 us, 28x28 2x2 at a
-# stride of 2 12 -> 6). 7x7 of float64 shifts vectors by more than AVX2 has bytes. Rows of 2x2 and
-# 3x3 at a stride of 1 that padding cuts may be longer (216x10x10 3x3 17 -> 10).
-SHORT_ROW_OF_SQUARES, SHORT_ROW_OF_CUT = 32, 48
-SLIDING = {1: (2, 3, 5, 7), 2: (2, 3)}
-MOST_SHIFT = 32
-# Bytes of a row of outputs that are folded as they are, at least, by columns of a window: 64x32x32
-# uint8 2x2 13 -> 5 us, but 24x24 8.0 -> 10 (AVX2). More columns need a vector of AVX-512:
-# 64x256x256 4x4 574 -> 203. Taps of these windows, at most (kernels/sum/folds.pxi).
-FOLDED_ROWS, MOST_FOLDED = {2: 16, 4: 64, 8: 64}, 128
-SMALL_PLANE = 2 << 10  # bytes of a plane of one window (8x13x6x13 int8 2.8 -> 5.5 us)
 # Bytes of results of interleaved planes.
 MOST_RESULTS = 1 << 20
 # Of planes that are interleaved: bytes of a group under a tile that stay in the second-level cache,
@@ -65,9 +43,6 @@ IRREGULAR_BYTES, MOST_IRREGULAR = 1 << 20, 4 << 20
 # Columns of such a row (whose sums are doubles), of planes that are cut into tiles without and with
 # a part of the bytes of the input (scratch takes up to 2300 bytes each, docs/promises.md).
 IRREGULAR_COLUMNS, CUT_COLUMNS, CUT_BYTES = 32 << 10, 6 << 10, 1200
-# Elements of interleaved planes for each output: at most, if no group lacks planes (0.6 of the time
-# of 2,600 of 9,000 random adaptive layers; AVX-512, AVX2), and to which rows may be long.
-MOST_UNDER, IRREGULAR_ELEMENTS = 2 << 10, 5
 # Taps along leading axes, whose offsets are kept, from which the longest of them become rows.
 MOST_OFFSETS = 4096
 # Outputs of a tile along a row that are more than the elements under them, and of leading axes that
@@ -144,88 +119,6 @@ class SumWork(NamedTuple):
     index_bytes: int = 8
     beyond: tuple = ()  # as in `Work`
     joined: int = 0  # as in `Work`
-
-
-def most_taps(window):
-    """Return an upper bound of the elements under a window."""
-    return min(window.kernel, max(1, window.size))
-
-
-def interleaves(windows, nbytes, plan):
-    """Are planes, channels first, better interleaved, and pooled as channels that are last?
-
-    Then a vector holds a column of planes, whatever the stride. Bands are faster for long rows.
-    `nbytes` are those of an element, planes that a group lacks included.
-    """
-    *leads, rows, cols = windows
-    in_order = plan.numerics == "sequential" and is_float(plan.dtype)
-    cut = [not w.places and w.inner != (0, w.out) for w in windows]
-    if rows.out == cols.out == 1 and not in_order:
-        # Columns are added first, as planes of sums. They are not if NaN are left out, padding cuts
-        # the rows or slabs are not whole. Then small planes take 0.35 of the time (3,577 random
-        # layers): those of 2 KiB, a group's lack included, of 8 KiB if NaN are left out (8x56x56
-        # float32 5 -> 14 us), of 16 KiB if padding or parts cut slabs' columns (64x7x28x15 float16
-        # 93; 0.25 to 0.5 of the time, 270 random volumes).
-        ignores, slabs = leaves_out_nan(plan), any(lead.kernel > 1 for lead in leads)
-        more = 2 if ignores else 3 * (slabs and not cols.takes_all)
-        if math.prod(w.size for w in windows) * nbytes > SMALL_PLANE << more:
-            return False
-        return ignores or any(cut[:-1]) or (slabs and not (rows.takes_all and cols.takes_all))
-    # Windows of several lengths are added one by one, but those of a group at once: 64x100x100 to
-    # 60x60 float32 18 -> 0.8 ms. Elements for each output take longer, above all if a group lacks
-    # planes: 3x382x343 to 6x6 float16 48 -> 383 us.
-    size = ITEMSIZE[plan.dtype]
-    under = math.prod(w.size for w in windows) / math.prod(w.out for w in windows)
-    power, most = (4, MOST_UNDER << 6) if in_order else (2.5, MOST_UNDER)
-    few = under * (nbytes / size) ** power <= most
-    if cols.places and (in_order or under * nbytes <= IRREGULAR_ELEMENTS * INTERLEAVED * size):
-        return few
-    if not (few or in_order or any(cut)):
-        return False
-    # (Volumes of 2x2x2 over 32x224x7x6x7 float64 11.4 -> 3.2 ms: no square has leading axes. Few
-    # taps in volumes may have longer rows: 32x14x14x14 float32 at a stride of 1 147 -> 62 us.)
-    flat = all(lead.kernel == 1 for lead in leads)
-    square = flat and rows.kernel == cols.kernel in SLIDING.get(cols.stride, ())
-    square &= plan.numerics == "pairwise" and plan.dtype in ("float32", "float64")
-    square &= (cols.kernel - 1) // cols.stride * ITEMSIZE[plan.dtype] <= MOST_SHIFT
-    square &= plan.nan != "ignore" and cols.dilation == 1 and not (rows.places or cols.places)
-    few = math.prod(map(most_taps, windows)) <= FEW_TAPS and not in_order and rows.out >= FEW_ROWS
-    few &= plan.numerics == "pairwise" or plan.dtype != "float64"
-    cut_sides = cut[-1] and cols.stride == 1
-    signals = rows.is_trivial and not (cut_sides and size == 1)
-    if square:
-        most = SHORT_ROW_OF_CUT if cut_sides and cols.kernel <= 3 else SHORT_ROW_OF_SQUARES
-    elif signals and 2 < cols.stride < cols.kernel:
-        most = SHARED_ROW
-    elif signals and cols.stride >= cols.kernel > 16 and not in_order:
-        most = SHORT_ROW
-    elif signals and size > 1 and not cols.stride >= cols.kernel > 4:
-        most = 2 * LONGER_ROW
-    elif signals or cols.stride > 2:
-        most = LONGER_ROW  # (but 64x250 uint8 k5, padded, 8.9 -> 16.5: each column has a divisor)
-    elif few and (cols.stride == 2 or (cols.kernel == 2 and nbytes >= 2)):
-        most, nbytes = SHORT_ROW_OF_FEW if flat else SHORT_ROW, max(2, nbytes)
-    else:
-        most = SHORT_ROW
-    return cols.out * nbytes <= most and not _folds(windows, plan)
-
-
-def _folds(windows, plan):
-    """Are rows of windows folded as they are (kernels/sum/folds.pxi)?"""
-    if plan.dtype not in SMALL_INTEGERS or plan.result_dtype != plan.dtype:
-        return False
-    *_, rows, cols = windows
-    if cols.out * ITEMSIZE[plan.dtype] < FOLDED_ROWS.get(cols.kernel, math.inf):
-        return False
-    if rows.places or cols.kernel != cols.stride or cols.dilation > 1:
-        return False
-    taps = math.prod(w.kernel for w in windows)
-    if plan.divisor not in (None, taps) or taps > MOST_FOLDED or taps & taps - 1:
-        return False
-    if plan.dtype.startswith("int") and plan.rounding not in ("half_even", "floor"):
-        return False
-    # (Columns that are cut take longer than those of interleaved planes: 64x33x33 14 -> 24 us.)
-    return rows.inner == (0, rows.out) and cols.inner == (0, cols.out)
 
 
 def _arranged(plan, in_order, channels_last, moves, border):

@@ -38,8 +38,9 @@ WHOLE_SLABS = 1024
 # single planes (90 random planes, AVX-512).
 SPLIT_ROW, SPLIT_ROW_OF_4 = 24, 10
 # Bytes of a row of outputs: at most, for long windows at stride 1 of values, and of keys; fewer
-# than, with indices. Keys also if all rows have at most SLIDING_PLANE: signals 0.56 of the time,
-# planes of 3, 5 and 8 rows 0.59, 0.71 and 0.79 (5,200 random layers, AVX-512; AVX2: 0.44 to 0.77).
+# than, with indices. Keys also if that, times the rows of the input, is at most SLIDING_PLANE:
+# signals 0.56 of the time, planes of 3, 5 and 8 rows 0.59, 0.71 and 0.79 (5,200 random layers,
+# AVX-512; AVX2: 0.44 to 0.77).
 SLIDING_ROW = 40
 SLIDING_KEYS = 52
 SLIDING_PLANE = 640
@@ -167,8 +168,8 @@ def _against_small_planes(work, split):
         return "windows are short"
     if size == 8:
         return "a vector holds few elements"
-    few = work.keyed and rows.size * row_bytes <= SLIDING_PLANE
-    if slides and not few and row_bytes > (SLIDING_KEYS if work.keyed else SLIDING_ROW):
+    most = max(SLIDING_KEYS, SLIDING_PLANE // rows.size) if work.keyed else SLIDING_ROW
+    if slides and row_bytes > most:
         return long
     if work.keyed and max(elements, 4 * cols.size) > KEYED_ELEMENTS:
         return f"a plane of {elements} elements is taken row by row"

@@ -88,7 +88,10 @@ def switched_off():
 
 
 def threads_of_calls(plan, nbytes):
-    """Return a function that returns the threads of a call, None if it is always one; the rule."""
+    """Return a function that returns the threads of a call, or None if it is always one; a rule.
+
+    The rule is `threads.rule`: what the threads of a call depend on besides.
+    """
     count, rule = plan.num_threads, threads.rule(plan.num_threads, nbytes)
     if threads.is_always_one(count, nbytes) or not builds.active().OPENMP:
         return None, rule

@@ -10,7 +10,7 @@ import pytest
 import cases
 import fastpool
 from fastpool import _reference
-from fastpool._running import averages, pass_sizes
+from fastpool._running import averages, interleaving, pass_sizes
 from fastpool._running.divisor_counts import MOST_DIVISORS
 
 KERNELS = Path(__file__).parents[2] / "fastpool" / "kernels"
@@ -49,8 +49,9 @@ def test_what_is_interleaved():
     assert cases.is_interleaved(plan((1, 64, 4, 5, 6), "float32", (4, 5, 5)))
     assert not cases.is_interleaved(plan((1, 64, 4, 5, 6), "float32", (4, 5, 6)))
     assert not cases.is_interleaved(plan((1, 64, 33, 16), "float32", (35, 16), pads=(1, 0)))
-    for rows, found in ((31, True), (33, False)):  # (padding cuts slabs' columns)
-        made = plan((1, 64, 8, rows, 16), "float32", (8, rows, 16), pads=(0, 0, 1), strides=99)
+    for rows, columns, found in ((34, 15, True), (35, 15, False), (20, 16, False)):
+        kernel = 8, rows, columns  # (padding cuts slabs' columns)
+        made = plan((1, 64, *kernel), "float32", kernel, pads=(0, 0, 1), strides=99)
         assert cases.is_interleaved(made) is found, made
     one = functools.partial(plan, strides=99)
     assert cases.is_interleaved(one((1, 64, 8, 8, 8), "float32", (8, 7, 8)))
@@ -81,14 +82,14 @@ def test_what_is_interleaved():
 
 
 def test_rows_of_windows_of_several_lengths_are_interleaved():
-    """Long ones too, of two planes and more, if there are an output for 80 elements of a group."""
+    """Long ones too, of two planes and more, if outputs add few rows, zero planes included."""
     plan = fastpool.plan_adaptive_avg_pool
     for planes, size, outputs, found in (
-        *((64, (20, 295), (2, 37), True), (64, (20, 300), (2, 37), False)),
+        *((64, (64, 100), (1, 33), True), (64, (66, 100), (1, 33), False)),
         *((64, (183, 183), 85, True), (64, (100, 100), 60, True)),
         *((64, (40, 2500), (17, 1400), True), (64, (40, 2600), (17, 1400), False)),
         *((2, (100, 100), 60, True), (1, (100, 100), 60, False)),
-        *((2, (100, 100), 33, True), (2, (100, 100), 31, False)),
+        *((2, (100, 100), (13, 33), True), (2, (100, 100), (12, 33), False)),
         *((2, (1, 32_768), (1, 32_767), True), (2, (1, 32_769), (1, 32_767), False)),
     ):
         made = plan((1, planes, *size), "float64", outputs)
@@ -98,23 +99,49 @@ def test_rows_of_windows_of_several_lengths_are_interleaved():
         assert cases.is_interleaved(made) is found, made
 
 
-def test_large_windows_of_planes_are_not_interleaved():
-    """Those of a few thousand elements, fewer if a group lacks planes; in order, they are."""
-    adaptive = fastpool.plan_adaptive_avg_pool
+def test_planes_whose_outputs_add_many_rows():
+    """They are not interleaved, above all if a group lacks planes. Fewer columns have more rows."""
+    adaptive, plan = fastpool.plan_adaptive_avg_pool, fastpool.plan_avg_pool
     for planes, size, outputs, found in (
-        *((64, (64, 64), (2, 1), True), (64, (66, 64), (2, 1), False)),
-        *((64, (65, 63), (2, 1), True), (64, (65, 64), (2, 1), False)),
-        *((8, (26, 27), (2, 1), True), (8, (28, 27), (2, 1), False), (3, (8, 15), (1, 4), True)),
-        *((3, (8, 17), (1, 4), False), (3, (382, 343), 6, False)),
+        *((64, (84, 64), (2, 1), True), (64, (86, 64), (2, 1), False)),
+        *((64, (90, 63), 2, True), (64, (92, 63), 2, False)),
+        *((8, (42, 64), (2, 1), True), (8, (44, 64), (2, 1), False)),
+        *((3, (16, 63), 2, True), (3, (18, 63), 2, False)),
+        *((64, (6000, 8), (1, 3), True), (64, (6800, 8), (1, 3), False)),
     ):
         made = adaptive((1, planes, *size), "float16", outputs)
         assert cases.is_interleaved(made) is found, made
+    assert cases.is_interleaved(adaptive((1, 192, 2827), "float64", 18))
+    assert cases.is_interleaved(adaptive((1, 32, 5227), "float16", 2))
+    # In order, windows of several lengths are limited only, and so are those without padding.
     in_order = functools.partial(adaptive, dtype="float16", numerics="sequential")
-    assert cases.is_interleaved(in_order((1, 64, 66, 64), output_size=(2, 1)))
-    assert cases.is_interleaved(in_order((1, 64, 66, 65), output_size=(2, 2)))
-    assert not cases.is_interleaved(in_order((1, 3, 66, 65), output_size=(2, 2)))
-    cut = fastpool.plan_avg_pool((1, 64, 70, 64), "float16", 64, strides=64, pads=(29, 0))
-    assert cases.is_interleaved(cut)
+    assert cases.is_interleaved(in_order((1, 64, 86, 64), output_size=(2, 1)))
+    assert cases.is_interleaved(in_order((1, 3, 60, 63), output_size=2))
+    assert not cases.is_interleaved(in_order((1, 3, 62, 63), output_size=2))
+    window = functools.partial(plan, (1, 64, 100, 64), "float16", (100, 32), strides=(100, 32))
+    assert cases.is_interleaved(window(pads=(10, 0))) and cases.is_interleaved(window(pads=(0, 16)))
+    assert not cases.is_interleaved(window())
+
+
+def test_the_longest_rows_of_long_signals():
+    """Windows of 64 elements have longer rows only if additions are in pairs."""
+    plan = functools.partial(fastpool.plan_avg_pool, dtype="float32", strides=3)
+    for numerics, kernel, most in (
+        *(("pairwise", 65, 512), ("exact", 64, 512), ("exact", 65, 64), ("sequential", 65, 64)),
+    ):
+        for outputs in (most, most + 1):
+            size = (outputs - 1) * 3 + kernel
+            made = plan((1, 64, size), kernel_shape=kernel, numerics=numerics)
+            assert cases.is_interleaved(made) is (outputs == most), made
+    apart = functools.partial(plan, kernel_shape=17, strides=17, numerics="sequential")
+    assert cases.is_interleaved(apart((1, 64, 64 * 17)))
+    assert not cases.is_interleaved(apart((1, 64, 65 * 17)))
+    dilated = functools.partial(plan, kernel_shape=3, dilations=2)  # (the stride is not below 3)
+    assert cases.is_interleaved(dilated((1, 64, 127 * 3 + 5)))
+    assert not cases.is_interleaved(dilated((1, 64, 128 * 3 + 5)))
+    # A group that lacks half of its planes has rows of a quarter of the bytes.
+    assert cases.is_interleaved(plan((1, 8, 127 * 3 + 5), kernel_shape=5))
+    assert not cases.is_interleaved(plan((1, 8, 128 * 3 + 5), kernel_shape=5))
 
 
 def test_windows_that_share_little_channels_last():
@@ -231,7 +258,7 @@ def test_rows_that_are_interleaved_because_one_condition_fails():
         ("sum/average.pxi", "INTERLEAVED", averages.INTERLEAVED),
         ("sum/average.pxi", "MOST_DIVISORS", MOST_DIVISORS),
         ("vectors/pairwise.h", "MOST_LEAF", pass_sizes.MOST_LEAF),
-        ("vectors/folds.h", "MOST_FOLDED", averages.MOST_FOLDED),
+        ("vectors/folds.h", "MOST_FOLDED", interleaving.MOST_FOLDED),
     ],
 )
 def test_sizes_agree_with_the_kernels(source, name, value):

@@ -255,6 +255,7 @@ AT_LIMITS = [
     ((1, 192, 43), "bfloat16", 2, {}, "planes_as_pixels"),
     ((1, 192, 8, 41), "float16", 2, {}, "planes_as_pixels"),
     ((1, 192, 8, 42), "float16", 2, {}, "bands"),
+    ((1, 192, 3, 70), "int16", (1, 9), {}, "bands"),
     # One window with indices, channels last: pixels of a vector, of 4 bytes and more.
     ((1, 16, 16, 16), "float32", 16, APART, "taps"),
     ((1, 16, 16, 3), "float32", 16, APART, "one_window"),

@@ -1,7 +1,7 @@
 # Small planes, channels first, are interleaved element by element, INTERLEAVED of them at a time.
 # Then they are pooled as channels that are last: a vector holds planes, whatever the stride.
 #
-# Takes:   what `interleaves` of fastpool/_running/averages.py says
+# Takes:   what `interleaves` of fastpool/_running/interleaving.py says
 # Reads:   a transposed copy of the input under a tile
 # Scratch: the copy and its results (ELEMENTS, RESULTS)
 # Wins:    against single planes, one thread of an EPYC: 1x64x14x14 k3 pads 1 float32 15 -> 9 us

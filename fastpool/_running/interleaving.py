@@ -1,0 +1,138 @@
+"""Decide whether planes of averages, channels first, are interleaved, and pooled as pixels are.
+
+The limits were measured on random layers.
+"""
+
+import math
+
+from .._planning.dtypes import ITEMSIZE, is_float
+from .pass_sizes import SMALL_INTEGERS, leaves_out_nan
+
+# Bytes of a row of outputs of planes that are interleaved, at most: at strides of 1 and 2, and at
+# others (20 columns 24 -> 14 us, 40 columns 48 -> 52: 64 planes, 3x3, AVX-512).
+SHORT_ROW = 96
+LONGER_ROW = 256
+# Bytes of such a row of signals at strides above 2 that are shorter than the window, and the most
+# taps of these, and of rows of 512 bytes, if sums are exact or in order (64x1957 float16 k1305 s6,
+# padded, 1.1 -> 5 ms). Windows next to one another over more than 16 elements are added one by one
+# faster: 0.65 of the time (AVX-512; AVX2), and all signals that these limits concern.
+SHARED_ROW = 2 << 10
+LONG_SIGNAL = 64
+# Bytes of such a row of windows of at most FEW_TAPS, at a stride of 2 or of two columns (not
+# interleaved, uint8 64x56x56 2x2 33 -> 22 us, bfloat16 39 -> 28, exact float32 64x40x40 3x3 32 ->
+# 24, but float64 64x24x24 50 -> 78; in order 24 -> 32; AVX-512). A byte counts twice.
+SHORT_ROW_OF_FEW, FEW_TAPS, FEW_ROWS = 48, 9, 6  # (of one row, 256x4x57 int16 3x3 7 -> 18)
+# Bytes of such a row of square windows whose sums slide along rows (kernels/sum/squares.pxi), by
+# strides (not interleaved, 64 planes of float32, AVX-512: 14x14 3x3 7.6 -> 5.1 us, 28x28 2x2 at a
+# stride of 2 12 -> 6). 7x7 of float64 shifts vectors by more than AVX2 has bytes. Rows of 2x2 and
+# 3x3 at a stride of 1 that padding cuts may be longer (216x10x10 3x3 17 -> 10).
+SHORT_ROW_OF_SQUARES, SHORT_ROW_OF_CUT = 32, 48
+SLIDING = {1: (2, 3, 5, 7), 2: (2, 3)}
+MOST_SHIFT = 32
+# Bytes of a row of outputs that are folded as they are, at least, by columns of a window: 64x32x32
+# uint8 2x2 13 -> 5 us, but 24x24 8.0 -> 10 (AVX2). More columns need a vector of AVX-512:
+# 64x256x256 4x4 574 -> 203. Taps of these windows, at most (kernels/sum/folds.pxi).
+FOLDED_ROWS, MOST_FOLDED = {2: 16, 4: 64, 8: 64}, 128
+SMALL_PLANE = 2 << 10  # bytes of a plane of one window (8x13x6x13 int8 2.8 -> 5.5 us)
+# Rows for each output (`_adds_few_rows`), at most, and columns of floats that fill vectors. Where
+# these decide otherwise than the bytes of outputs: 0.6 of the time (3,600 random adaptive layers).
+MOST_ROWS, MOST_ROWS_OF_DOUBLES, MOST_ROWS_IN_ORDER, LONG_ROW = 40, 28, 4096, 32
+
+
+def most_taps(window):
+    """Return an upper bound of the elements under a window."""
+    return min(window.kernel, max(1, window.size))
+
+
+def interleaves(windows, nbytes, plan):
+    """Are planes, channels first, better interleaved, and pooled as channels that are last?
+
+    Then a vector holds a column of planes, whatever the stride. Bands are faster for long rows.
+    `nbytes` are those of an element, planes that a group lacks included.
+    """
+    *leads, rows, cols = windows
+    in_order = plan.numerics == "sequential" and is_float(plan.dtype)
+    cut = [not w.places and w.inner != (0, w.out) for w in windows]
+    size = ITEMSIZE[plan.dtype]
+    lack = nbytes / size  # above 1 if the last group lacks planes
+    if rows.out == cols.out == 1 and not in_order:
+        # Columns are added first, as planes of sums. They are not if NaN are left out, padding cuts
+        # the rows or slabs are not whole. Then small planes take 0.35 of the time (3,577 random
+        # layers): those of 2 KiB, a group's lack included, of 8 KiB if NaN are left out (8x56x56
+        # float32 5 -> 14 us), of 16 KiB if parts of slabs' columns are (64x7x28x15 float16 93), or
+        # padding cuts short ones (0.12 to 0.4 of the time; of 128 bytes, 64x4x8x32 float32, 2.9).
+        ignores, slabs = leaves_out_nan(plan), any(lead.kernel > 1 for lead in leads)
+        short = cols.kernel < cols.size or (cols.size * size < 64 and cut[-1])
+        more = 2 if ignores else 3 * (slabs and short)
+        if math.prod(w.size for w in windows) * nbytes > SMALL_PLANE << more:
+            return False
+        return ignores or any(cut[:-1]) or (slabs and not (rows.takes_all and cols.takes_all))
+    if cols.places or not (in_order or any(cut)):
+        few = _adds_few_rows(windows, lack, plan)
+        if cols.places or not few:
+            return few
+    # (Volumes of 2x2x2 over 32x224x7x6x7 float64 11.4 -> 3.2 ms: no square has leading axes. Few
+    # taps in volumes may have longer rows: 32x14x14x14 float32 at a stride of 1 147 -> 62 us.)
+    flat = all(lead.kernel == 1 for lead in leads)
+    square = flat and rows.kernel == cols.kernel in SLIDING.get(cols.stride, ())
+    square &= plan.numerics == "pairwise" and plan.dtype in ("float32", "float64")
+    square &= (cols.kernel - 1) // cols.stride * size <= MOST_SHIFT
+    square &= plan.nan != "ignore" and cols.dilation == 1 and not rows.places
+    few = math.prod(map(most_taps, windows)) <= FEW_TAPS and not in_order and rows.out >= FEW_ROWS
+    few &= plan.numerics == "pairwise" or plan.dtype != "float64"
+    cut_sides = cut[-1] and cols.stride == 1
+    if square:
+        most = SHORT_ROW_OF_CUT if cut_sides and cols.kernel <= 3 else SHORT_ROW_OF_SQUARES
+    elif rows.is_trivial and not (cut_sides and size == 1):
+        most = _row_of_signals(cols, lack, plan)
+    elif cols.stride > 2:
+        most = LONGER_ROW
+    elif few and (cols.stride == 2 or (cols.kernel == 2 and nbytes >= 2)):
+        most, nbytes = SHORT_ROW_OF_FEW if flat else SHORT_ROW, max(2, nbytes)
+    else:
+        most = SHORT_ROW
+    return cols.out * nbytes <= most and not _folds(windows, plan)
+
+
+def _adds_few_rows(windows, lack, plan):
+    """Are few rows added for each output, and so planes interleaved if windows differ in length?
+
+    These are added one by one along a row, but those of a group at once: 64x100x100 to 60x60
+    float32 18 -> 0.8 ms. Single planes add many rows faster, of a vector and more, above all if a
+    group lacks planes: 3x382x343 to 6x6 float16 383 -> 48 us.
+    """
+    *others, cols = windows
+    tall = math.prod(w.size / w.out for w in others) * cols.size / (cols.size + 4 * cols.out)
+    doubles = plan.numerics == "exact" or plan.dtype == "float64"
+    tall *= min(1, cols.size / (LONG_ROW >> doubles)) ** 3
+    if plan.numerics == "sequential" and is_float(plan.dtype):
+        return tall * lack**3 <= MOST_ROWS_IN_ORDER
+    return tall * lack <= (MOST_ROWS_OF_DOUBLES if doubles else MOST_ROWS)
+
+
+def _row_of_signals(cols, lack, plan):
+    """Return the most bytes of a row of outputs of signals that are interleaved."""
+    long = plan.numerics != "pairwise" and most_taps(cols) > LONG_SIGNAL
+    if 2 < cols.stride < cols.kernel and not long:
+        return SHARED_ROW / lack
+    if cols.stride >= cols.kernel > 4:  # (taps: dilated windows are added as others)
+        return SHORT_ROW if cols.kernel > 16 and plan.numerics != "sequential" else LONGER_ROW
+    return LONGER_ROW if long or ITEMSIZE[plan.dtype] == 1 else 2 * LONGER_ROW
+
+
+def _folds(windows, plan):
+    """Are rows of windows folded as they are (kernels/sum/folds.pxi)?"""
+    if plan.dtype not in SMALL_INTEGERS or plan.result_dtype != plan.dtype:
+        return False
+    *_, rows, cols = windows
+    if cols.out * ITEMSIZE[plan.dtype] < FOLDED_ROWS.get(cols.kernel, math.inf):
+        return False
+    if rows.places or cols.kernel != cols.stride or cols.dilation > 1:
+        return False
+    taps = math.prod(w.kernel for w in windows)
+    if plan.divisor not in (None, taps) or taps > MOST_FOLDED or taps & taps - 1:
+        return False
+    if plan.dtype.startswith("int") and plan.rounding not in ("half_even", "floor"):
+        return False
+    # (Columns that are cut take longer than those of interleaved planes: 64x33x33 14 -> 24 us.)
+    return rows.inner == (0, rows.out) and cols.inner == (0, cols.out)
