@@ -49,10 +49,11 @@ MOST_OFFSETS = 4096
 # become rows at least.
 MOST_OUTPUTS = 1 << 14
 FEWEST_OUTPUTS = 256
-# Elements from one window of a signal, channels last, to the next, from which the columns of each
-# are added as rows. Of 2,139 random signals 166 took more than 1.15 times as long with no limit,
-# 26 of the same with 1536 bytes (3006x16 float32 k9 s3 63 -> 13 us by shared sums; AVX-512).
-ROW_OF_STEP = 384
+# Of signals, channels last, the columns of a window are added as rows from some elements from one
+# window to the next, if few overlap (3006x16 float32 k9 s3 takes 13 us by shared sums, not 63), and
+# from some bytes of a pixel for each window over it, to some windows, of small integers in all:
+# 0.67 of the time (2,800 random signals that this changes, AVX-512; AVX2 0.76).
+ROW_OF_STEP, ROW_PIXEL, MOST_OVER = 384, 64, 6
 # Elements of dilated windows along a row: their tiles are this long, or a quarter of a window.
 LONG_ROW = 1 << 17
 # Tiles for threads: some, if they have a few bytes of input, and more of more bytes. A part of a
@@ -153,20 +154,35 @@ def _arranged(plan, in_order, channels_last, moves, border):
         if windows[longest].out > 1 or slabs > MOST_OFFSETS:
             for values in (windows, axes, counts):
                 values[longest], values[-2] = values[-2], values[longest]
-    cols = windows[-1]
-    most = MOST_LEAF if channels_last else LONG_ROW
-    signals = not channels_last and are_signals(plan, windows)
-    step = cols.size // max(1, cols.out) if cols.places else cols.stride
-    few = channels_last and plan.channels >= max(INTERLEAVED, ROW_OF_STEP / max(1, step))
-    few = few and (cols.places or 3 * cols.stride >= cols.extent)
-    few = cols.out == 1 or (few and not (in_order and plan.numerics == "sequential"))
-    if windows[-2].is_trivial and few and most_taps(cols) > most and not signals:
-        # Sums of columns take scratch for each of them, those of rows do not: 8x1000x256, channels
-        # last, 1056 -> 440 us; windows that share little 0.3 of the time (1,020 random signals), 3
-        # channels 1.6. (An axis of one element changes no order of additions.)
+    if windows[-2].is_trivial and _columns_become_rows(windows, in_order, channels_last, plan):
+        # (An axis of one element changes no order of additions.)
         for values in (windows, axes, counts):
             values[-2], values[-1] = values[-1], values[-2]
     return windows, axes, counts
+
+
+def _columns_become_rows(windows, in_order, channels_last, plan):
+    """Are the columns of signals better added as rows, which take no scratch for each of them?
+
+    8x1000x256, channels last, to one 1056 -> 440 us. Columns that windows share are added once.
+    """
+    cols = windows[-1]
+    many = most_taps(cols) > (MOST_LEAF if channels_last else LONG_ROW)
+    if cols.out == 1:
+        return many and (channels_last or not are_signals(plan, windows))
+    if not channels_last or (in_order and plan.numerics == "sequential"):
+        return False
+    step = cols.size // max(1, cols.out) if cols.places else cols.stride
+    if many and (cols.places or 3 * step >= cols.extent):
+        if plan.channels >= max(INTERLEAVED, ROW_OF_STEP / max(1, step)):
+            return True
+    pixel = plan.channels * ITEMSIZE[plan.dtype]
+    if cols.places or (plan.batch > 1 and cols.size * pixel <= IMAGE_BYTES):
+        return False
+    each = max(1, cols.extent / step)  # windows over a column
+    if plan.dtype in SMALL_INTEGERS and (many or (step == 1 and ITEMSIZE[plan.dtype] == 1)):
+        return many and pixel >= ROW_PIXEL * (4 if step == 1 else 1)
+    return each <= MOST_OVER and pixel >= ROW_PIXEL * each
 
 
 def _becomes_rows(windows, axis, plan):

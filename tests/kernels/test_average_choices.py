@@ -154,10 +154,21 @@ def test_windows_that_share_little_channels_last():
 
     signals = functools.partial(work, (1, 1000, 96), "float32")
     assert signals(12, strides=4).windows[-2].kernel == 12
-    assert signals(13, strides=4).windows[-1].kernel == 13
+    assert signals(24, strides=4).windows[-2].kernel == 24
+    assert signals(25, strides=4).windows[-1].kernel == 25
+    for shape, dtype, window, stride, rows in (
+        *(((1, 1000, 48), "float32", 12, 4, True), ((1, 1000, 47), "float32", 12, 4, False)),
+        *(((1, 1000, 16), "float32", 3, 5, True), ((1, 1000, 15), "float32", 3, 5, False)),
+        *(((1, 1000, 256), "uint8", 8, 1, True), ((1, 1000, 255), "uint8", 8, 1, False)),
+        *(((1, 1000, 64), "uint8", 30, 2, True), ((1, 1000, 63), "uint8", 30, 2, False)),
+        *(((1, 1000, 2000), "uint8", 7, 1, False), ((1, 1000, 224), "int16", 7, 1, False)),
+        *(((1, 1000, 192), "int16", 6, 1, True), ((1, 1000, 191), "int16", 6, 1, False)),
+        *(((2, 79, 52), "float32", 2, 1, True), ((2, 78, 52), "float32", 2, 1, False)),
+    ):
+        last = work(shape, dtype, window, strides=stride).windows[-1].kernel
+        assert (last == 1) is rows, (shape, dtype, window)
     assert work((1, 1000, 15), "float32", 99, strides=99).windows[-1].kernel == 99
     assert signals(12, strides=4, numerics="sequential").windows[-1].kernel == 12
-    assert work((1, 1000, 95), "float32", 12, strides=4).windows[-1].kernel == 12
     assert work((1, 1000, 96), "uint8", 12, strides=4, numerics="sequential").windows[-2].kernel > 1
     for size, rows in ((48, True), (47, False)):  # (parts of 8 or, mostly, 7)
         plan = fastpool.plan_adaptive_avg_pool((1, size, 48), "float32", 6, layout="NWC")
