@@ -54,6 +54,9 @@ FEWEST_OUTPUTS = 256
 # from some bytes of a pixel for each window over it, to some windows, of small integers in all:
 # 0.67 of the time (2,800 random signals that this changes, AVX-512; AVX2 0.76).
 ROW_OF_STEP, ROW_PIXEL, MOST_OVER = 384, 64, 6
+# Elements under a window of such a signal, at most, whose columns are not added as rows: scratch
+# has room for them (1x144521x50 uint8 k176505 s5993, padded, 268 -> 0.3 MiB, 2.5 -> 0.1 s).
+MOST_COLUMNS = 1 << 16
 # Elements of dilated windows along a row: their tiles are this long, or a quarter of a window.
 LONG_ROW = 1 << 17
 # Tiles for threads: some, if they have a few bytes of input, and more of more bytes. A part of a
@@ -176,6 +179,9 @@ def _columns_become_rows(windows, in_order, channels_last, plan):
     if many and (cols.places or 3 * step >= cols.extent):
         if plan.channels >= max(INTERLEAVED, ROW_OF_STEP / max(1, step)):
             return True
+    under = cols.extent if cols.span(cols.out) <= 2 * cols.size else max(cols.extent, cols.size)
+    if not cols.places and under * plan.channels > MOST_COLUMNS:
+        return True  # (and if most taps are padding, whose elements a tile has, too)
     pixel = plan.channels * ITEMSIZE[plan.dtype]
     if cols.places or (plan.batch > 1 and cols.size * pixel <= IMAGE_BYTES):
         return False
