@@ -54,9 +54,9 @@ FEWEST_OUTPUTS = 256
 # from some bytes of a pixel for each window over it, to some windows, of small integers in all:
 # 0.67 of the time (2,800 random signals that this changes, AVX-512; AVX2 0.76).
 ROW_OF_STEP, ROW_PIXEL, MOST_OVER = 384, 64, 6
-# Elements under a window of such a signal, at most, whose columns are not added as rows: scratch
-# has room for them (1x144521x50 uint8 k176505 s5993, padded, 268 -> 0.3 MiB, 2.5 -> 0.1 s).
-MOST_COLUMNS = 1 << 16
+# Elements of a long window, channels included, whose columns have room in scratch: of others they
+# are added as rows (1x144521x50 uint8 k176505 s5993, padded, 268 -> 0.3 MiB, 2.5 -> 0.1 s).
+LONG_WINDOW, MOST_COLUMNS = 1 << 12, 1 << 18
 # Elements of dilated windows along a row: their tiles are this long, or a quarter of a window.
 LONG_ROW = 1 << 17
 # Tiles for threads: some, if they have a few bytes of input, and more of more bytes. A part of a
@@ -165,9 +165,10 @@ def _arranged(plan, in_order, channels_last, moves, border):
 
 
 def _columns_become_rows(windows, in_order, channels_last, plan):
-    """Are the columns of signals better added as rows, which take no scratch for each of them?
+    """Are the columns of signals better added as rows?
 
-    8x1000x256, channels last, to one 1056 -> 440 us. Columns that windows share are added once.
+    8x1000x256, channels last, to one 1056 -> 440 us. Columns that many windows share are added once
+    for all of them, if they are not rows.
     """
     cols = windows[-1]
     many = most_taps(cols) > (MOST_LEAF if channels_last else LONG_ROW)
@@ -179,15 +180,16 @@ def _columns_become_rows(windows, in_order, channels_last, plan):
     if many and (cols.places or 3 * step >= cols.extent):
         if plan.channels >= max(INTERLEAVED, ROW_OF_STEP / max(1, step)):
             return True
-    under = cols.extent if cols.span(cols.out) <= 2 * cols.size else max(cols.extent, cols.size)
-    if not cols.places and under * plan.channels > MOST_COLUMNS:
-        return True  # (and if most taps are padding, whose elements a tile has, too)
-    pixel = plan.channels * ITEMSIZE[plan.dtype]
-    if cols.places or (plan.batch > 1 and cols.size * pixel <= IMAGE_BYTES):
+    if cols.places:
         return False
+    if cols.extent > LONG_WINDOW and cols.extent * plan.channels > MOST_COLUMNS:
+        return True
+    pixel = plan.channels * ITEMSIZE[plan.dtype]
+    if cols.span(cols.out) > 2 * cols.size or (plan.batch > 1 and cols.size * pixel <= IMAGE_BYTES):
+        return False  # (most taps are padding, or images are pooled as one)
     each = max(1, cols.extent / step)  # windows over a column
     if plan.dtype in SMALL_INTEGERS and (many or (step == 1 and ITEMSIZE[plan.dtype] == 1)):
-        return many and pixel >= ROW_PIXEL * (4 if step == 1 else 1)
+        return many and each <= 4 * MOST_OVER and pixel >= ROW_PIXEL * (4 if step == 1 else 1)
     return each <= MOST_OVER and pixel >= ROW_PIXEL * each
 
 

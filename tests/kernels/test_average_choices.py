@@ -163,15 +163,16 @@ def test_windows_that_share_little_channels_last():
         *(((1, 1000, 64), "uint8", 30, 2, True), ((1, 1000, 63), "uint8", 30, 2, False)),
         *(((1, 1000, 2000), "uint8", 7, 1, False), ((1, 1000, 224), "int16", 7, 1, False)),
         *(((1, 1000, 192), "int16", 6, 1, True), ((1, 1000, 191), "int16", 6, 1, False)),
-        *(((1, 9000, 8), "float32", 8193, 1, True), ((1, 9000, 8), "float32", 8192, 1, False)),
+        *(((1, 9000, 64), "float32", 4097, 1, True), ((1, 9000, 64), "float32", 4096, 1, False)),
+        *(((1, 9000, 63), "float32", 4097, 1, False), ((1, 1000, 64), "int16", 49, 2, False)),
         *(((2, 79, 52), "float32", 2, 1, True), ((2, 78, 52), "float32", 2, 1, False)),
     ):
         last = work(shape, dtype, window, strides=stride).windows[-1].kernel
         assert (last == 1) is rows, (shape, dtype, window)
     assert work((1, 1000, 15), "float32", 99, strides=99).windows[-1].kernel == 99
-    padded = functools.partial(work, (1, 9000, 8), "float32", 99, strides=50)
-    assert padded(pads=4500).windows[-1].kernel == 99
-    assert padded(pads=4600).windows[-2].kernel == 99
+    padded = functools.partial(work, (1, 1000, 64), "float32", 5, strides=5)
+    assert padded(pads=500).windows[-2].kernel == 5
+    assert padded(pads=505).windows[-1].kernel == 5
     assert signals(12, strides=4, numerics="sequential").windows[-1].kernel == 12
     assert work((1, 1000, 96), "uint8", 12, strides=4, numerics="sequential").windows[-2].kernel > 1
     for size, rows in ((48, True), (47, False)):  # (parts of 8 or, mostly, 7)
