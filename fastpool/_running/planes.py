@@ -12,8 +12,6 @@ from .tiles import FEW_TASKS, MAX_TAPS, SHARED_BYTES
 
 # With indices, a plane with one window is interleaved up to this many elements.
 WHOLE_ELEMENTS = 128
-# Bytes of pixels, without indices, of which two do not fit into WIDE_PIXEL (whole_pixels.pxi).
-SLOW_PIXELS = range(129, 256)
 # Planes of pixels of more bytes than WIDE_PIXEL are taken whole if there are more than WIDE_PIXELS:
 # 1.5 times as fast as by passes (191 random planes, AVX-512), 1.4 (113, AVX2). With 9 to 16 pixels
 # 1.1, but some planes 0.6.
@@ -45,6 +43,7 @@ SLIDING_ROW = 40
 SLIDING_KEYS = 52
 SLIDING_PLANE = 640
 INDEXED_ROW = 64
+APART_ROW = 48  # of values: windows apart over longer ones take 0.74 of the time (280 layers)
 
 
 def against_one_window(work, least=None):
@@ -84,12 +83,7 @@ def against_whole_pixels(work):
     """Return why pixels are not pooled to one, or None."""
     if not work.channels_last:
         return "channels are not last"
-    if is_wide_pixel(work):
-        return against_one_window(work, WIDE_PIXELS)
-    pixel = _whole_width(work) * ITEMSIZE[work.dtype]
-    if pixel in SLOW_PIXELS:
-        return f"a pixel of {pixel} bytes is too long for several at once, and too short for one"
-    return against_one_window(work)
+    return against_one_window(work, WIDE_PIXELS if is_wide_pixel(work) else None)
 
 
 def interleaved_planes(work):
@@ -158,6 +152,9 @@ def _against_small_planes(work, split):
             return "a plane has one window"
     if slabs:
         return None
+    apart = all([w.extent <= w.stride and w.kernel < w.size for w in (rows, cols)])
+    if apart and rows.kernel > 1 and not work.keyed and cols.size * size > APART_ROW:
+        return f"windows apart take less time along rows of {cols.size * size} bytes"
     slides = rows.stride * cols.stride == 1 and 2 * cols.kernel <= cols.size
     if not work.keyed and against_one_pass(work.windows) is None:
         low, high = cols.inner

@@ -251,6 +251,18 @@ AT_LIMITS = [
     # Planes interleaved: the columns of all rows are split by a stride, from 3 on.
     ((8, 64, 18, 20), "float32", (1, 3), {"strides": (1, 3)}, "planes_as_pixels"),
     ((8, 64, 18, 20), "float32", (1, 3), {"strides": (2, 3)}, "bands"),
+    # Of windows apart, rows of 48 bytes of values; those of keys, and windows of all rows, longer.
+    ((8, 64, 40, 48), "uint8", 9, {"strides": 9}, "planes_as_pixels"),
+    ((8, 64, 40, 49), "uint8", 9, {"strides": 9}, "bands"),
+    ((8, 64, 40, 16), "float32", (9, 5), {"strides": 9}, "bands"),
+    ((8, 64, 9, 36), "float32", 9, {"strides": 9}, "planes_as_pixels"),
+    ((8, 64, 40, 32), "float16", 9, {"strides": 9}, "planes_as_pixels"),
+    # One window, channels last: keys are taken whole, and long signals.
+    ((1, 16, 16, 4), "float32", 16, {"layout": "NHWC"}, "bands"),
+    ((1, 16, 16, 4), "float16", 16, {"layout": "NHWC"}, "whole_pixels"),
+    ((1, 560, 4), "uint8", 560, {"layout": "NHWC"}, "whole_pixels"),
+    ((1, 560, 40), "float32", 560, {"layout": "NHWC"}, "whole_pixels"),
+    ((1, 16, 16, 65), "float16", 16, {"layout": "NHWC"}, "bands"),
     # Few short rows of keys: those of SLIDING_PLANE bytes of outputs.
     ((1, 192, 43), "bfloat16", 2, {}, "planes_as_pixels"),
     ((1, 192, 8, 41), "float16", 2, {}, "planes_as_pixels"),
@@ -260,6 +272,9 @@ AT_LIMITS = [
     ((1, 16, 16, 16), "float32", 16, APART, "taps"),
     ((1, 16, 16, 3), "float32", 16, APART, "one_window"),
     ((1, 16, 16, 32), "int16", 16, APART, "one_window"),
+    # Taps with indices at a stride, of bytes: rows of 24 outputs.
+    ((1, 1, 200, 48), "uint8", 2, {"return_indices": True, "strides": 2}, "taps"),
+    ((1, 1, 200, 47), "uint8", 2, {"return_indices": True, "strides": 2}, "composites"),
     # Taps with indices: OUTPUT_BYTES of outputs, as keys.
     ((8, 8, 1, 3), "int8", 1, {"layout": "NHWC", "return_indices": True}, "taps"),
     ((8, 9, 1, 3), "int8", 1, {"layout": "NHWC", "return_indices": True}, "composites"),

@@ -175,13 +175,12 @@ static void set_byte_divisors(byte_divisors_t *a, char *to, ptrdiff_t pitch, dou
         numbers[2] = even ? divisor : 0;
         if (range * divisor * (numbers[0] * divisor - unit) >= unit) return;
         a->ties |= even;
-        for (int k = 0; k < 3; k++)
-            if (bytes == 1)
-                for (ptrdiff_t j = 0; j < run * n; j++)
-                    ((uint16_t *)(to + k * pitch))[j] = (uint16_t)numbers[k];
-            else
-                for (ptrdiff_t j = 0; j < run * n; j++)
-                    ((uint32_t *)(to + k * pitch))[j] = (uint32_t)numbers[k];
+        for (int k = 0; k < 3; k++) {       /* (a vector more: 177x160 uint8 k3 19 -> 4 us) */
+            const vec_t number = bytes == 1 ? (vec_t)((vec_u16){0} + (uint16_t)numbers[k])
+                                            : (vec_t)((vec_u32){0} + (uint32_t)numbers[k]);
+            for (ptrdiff_t j = 0; j < 2 * bytes * run * n; j += VEC_BYTES)
+                vec_store(to + k * pitch + j, number);
+        }
         to += 2 * bytes * run * n;
     }
     a->fits = 1;
