@@ -50,9 +50,8 @@ MOST_OFFSETS = 4096
 MOST_OUTPUTS = 1 << 14
 FEWEST_OUTPUTS = 256
 # Of signals, channels last, the columns of a window are added as rows from some elements from one
-# window to the next, if few overlap (3006x16 float32 k9 s3 takes 13 us by shared sums, not 63), and
-# from some bytes of a pixel for each window over it, to some windows, of small integers in all:
-# 0.67 of the time (2,800 random signals that this changes, AVX-512; AVX2 0.76).
+# window to the next, if few overlap, and from some bytes of a pixel for each window over it, to
+# some windows, of small integers in all: 0.67 of the time (2,800 random signals, AVX2 0.76).
 ROW_OF_STEP, ROW_PIXEL, MOST_OVER = 384, 64, 6
 # Elements of a long window, channels included, whose columns have room in scratch: of others they
 # are added as rows (1x144521x50 uint8 k176505 s5993, padded, 268 -> 0.3 MiB, 2.5 -> 0.1 s).
@@ -368,6 +367,7 @@ def _tile(plan, batch, windows, channels_last, sequential):
         if limit // channels < LEAST_EXTENTS * max(cols.extent, cols.stride):
             under = min(cols.size, _span(cols, out_cols))
             channels = _part(plan.channels, max(64, limit // max(1, under)))
+            channels = min(plan.channels, -(-channels // 64) * 64)  # (41x38x1984 4.0 -> 2.9 ms)
         while 0 < plan.channels % channels < FEWEST_CHANNELS:
             channels -= 1  # the last part is as wide as vectors are, too
     columns = out_cols
