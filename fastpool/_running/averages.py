@@ -367,7 +367,7 @@ def _tile(plan, batch, windows, channels_last, sequential):
         if limit // channels < LEAST_EXTENTS * max(cols.extent, cols.stride):
             under = min(cols.size, _span(cols, out_cols))
             channels = _part(plan.channels, max(64, limit // max(1, under)))
-            channels = min(plan.channels, -(-channels // 64) * 64)  # (41x38x1984 4.0 -> 2.9 ms)
+            channels = min(plan.channels, -(-channels // 64) * 64)  # (whole vectors)
         while 0 < plan.channels % channels < FEWEST_CHANNELS:
             channels -= 1  # the last part is as wide as vectors are, too
     columns = out_cols

@@ -28,9 +28,6 @@ WHOLE_ELEMENTS = 2048  # of planes that are converted as one run
 SLIDING_PIXEL = 80  # elements of pixels whose sums in order need no lines, if windows slide
 MOST_BYTE_ROWS = 128  # taps of a sum of small integers, if another one overlaps it (byte_sums.h)
 MOST_BYTE_TAPS = 255  # of a sum of small integers, along rows too
-# Elements of short rows of bytes, of FEW_ROWS in a window, that share none, and that do: 0.83 and
-# 0.87 of the time of sums that rows enter and leave (1,400 and 250 random layers; AVX2 0.8, 0.77).
-SHORT_BYTES, FEW_ROWS, SHARED_BYTES = 224, 3, 64
 SHORT_TAPS = 25  # of sums of 16 bits whose quotients fit floats, which take less time
 SMALL_INTEGERS = "int8", "uint8", "int16", "uint16"
 MOST_SHORTS = 8  # columns of such sums that are added at once
@@ -140,7 +137,7 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     if in_place or signals or few or lines * line * item > MOST_LINES:
         lines = 0
     shorts = 0 if item == 8 or walks or whole else _shorts(plan, rows, cols, channels)
-    byte_rows = not whole and _takes_bytes(plan, windows, shorts, item, span * channels)
+    byte_rows = not whole and _takes_bytes(plan, windows, shorts, item)
     if byte_rows:
         block_rows, lines = min(tile_rows, long_rows), 0
         tall = 2 * under * channels + 2 * LINE_BYTES  # (sums, and two rows of floats)
@@ -161,14 +158,13 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     )
 
 
-def _takes_bytes(plan, windows, shorts, item, width):
+def _takes_bytes(plan, windows, shorts, item):
     """Are windows of small integers added row by row, and those that overlap one by the other?"""
     *leads, rows, _ = windows
-    if plan.dtype not in SMALL_INTEGERS or max([rows.dilation, *(w.kernel for w in leads)]) > 1:
+    if plan.dtype not in SMALL_INTEGERS or rows.dilation > 1:
         return False
-    short = SHORT_BYTES if rows.kernel <= 2 * rows.stride else SHARED_BYTES
-    if rows.kernel <= FEW_ROWS and width <= short and not rows.is_trivial:
-        return ITEMSIZE[plan.dtype] == 2 and shorts > 0
+    if any(lead.kernel > 1 for lead in leads):
+        return False
     if not shorts and rows.kernel <= MOST_LEAF and (item == 4 or ITEMSIZE[plan.dtype] == 2):
         if rows.places or rows.kernel <= 2 * rows.stride + 2:
             return False  # (rows that enter and leave are hardly fewer)

@@ -18,9 +18,8 @@ from .planes import (
     against_whole_pixels,
     in_one_window,
     interleaved_planes,
-    is_wide_pixel,
 )
-from .tiles import MAX_TAPS, ROW_PIXEL_BYTES, TAPS_ALONG, against_all_taps, against_row
+from .tiles import MAX_TAPS, TAPS_ALONG, against_all_taps, against_row
 from .work import make_work, none_empty
 
 # Limits of the kernels, which export those that their code depends on (LIMITS).
@@ -31,8 +30,6 @@ FLAT_MASKS = 4096  # masks for flattened planes, and elements of a plane
 # Bytes of outputs of a signal that is not flattened, at least, and of 2 or 3 columns at stride 2
 # (0.92 and 0.74 of the time, 380 random signals, AVX-512).
 SIGNAL, SIGNAL_BY_TWO = 256, 64
-# Bytes of pixels of keys of which two do not fit into WIDE_PIXEL (whole_pixels.pxi).
-SLOW_KEYS = range(129, 256)
 # Bytes of a plane that is pooled to one value in one pass. (A plane with a NaN is copied.)
 WHOLE_BYTES = 512 << 10
 
@@ -253,17 +250,7 @@ def stride_two(work, build):
 def whole_pixels(work, build):
     if work.strategy == "whole_pixels":
         return None
-    if reason := against_whole_pixels(work):
-        return reason
-    *leads, rows, cols = work.windows
-    pixel, long = work.channels * ITEMSIZE[work.dtype], build.vector_bytes == 64
-    by_rows = not is_wide_pixel(work) and (long or ITEMSIZE[work.dtype] > 1)
-    if not long and pixel > ROW_PIXEL_BYTES and rows.size * cols.size > MAX_TAPS:
-        by_rows |= all(w.kernel == 1 for w in leads)
-    if by_rows and rows.kernel > 1 and not (work.keyed and pixel not in SLOW_KEYS):
-        # (0.88 of the time, 555 random planes, AVX-512; AVX2 0.9.)
-        return f"pixels of {pixel} bytes take less time by rows, then columns"
-    return in_one_window(work)
+    return against_whole_pixels(work) or in_one_window(work)
 
 
 def pixels_as_row(work, build):

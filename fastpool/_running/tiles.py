@@ -13,7 +13,8 @@ PIXEL_BAND_BYTES = 128 << 10  # channels last: whole pixels, for which rows and 
 PIXEL_BYTES = 4 << 10
 DIRECT_PIXEL_BYTES = 16 << 10  # all taps at once, without a band: signals 1.3, images 1.1 times
 LONG_BAND_BYTES = 512 << 10
-LONG_PIXEL_BYTES, LINE_BYTES = 384, 64  # and of a line, of which parts of pixels are multiples
+LONG_PIXEL_BYTES = 384  # (256: 8x17x17x72 float32 k15, padded, 73 -> 204 us)
+LINE_BYTES = 64  # of the longest vector: parts of pixels are whole lines
 # The limit for values of long windows of at most MODERATE_TAPS along an axis, without leading axes:
 # 1.2 times as fast (80 random layers, AVX-512). Tiles of longer windows would be too small.
 MODERATE_TAPS, MODERATE_PIXEL_BYTES = 10, 1 << 10
@@ -104,7 +105,7 @@ def tile_of(windows, element, batch, channels, channels_last, direct, pairs, alo
             # One output of each batch: blocks of channels, so that there are some tasks.
             shares = batch * channels * element // (1 if alone else FEW_TASKS)
             pixel_bytes = min(pixel_bytes, max(LONG_PIXEL_BYTES, shares))
-        lanes = LINE_BYTES // element  # (8x17x17x72 float32 k15, padded, 204 -> 73 us)
+        lanes = LINE_BYTES // element
         width = min(channels, -(-_fit(channels, element, pixel_bytes) // lanes) * lanes)
     if long:
         tile_rows, out_cols = _long_tile(rows, cols, element, width, channels_last, pairs)

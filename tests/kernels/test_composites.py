@@ -181,7 +181,7 @@ def test_one_window_over_pixels(name, isa, guarded_memory, monkeypatch):
 
     def whole_pixels(work, build):
         chosen = work.strategy == "whole_pixels"
-        return None if chosen else planes.against_whole_pixels(work) or planes.in_one_window(work)
+        return None if chosen else planes.against_one_window(work, 16) or planes.in_one_window(work)
 
     monkeypatch.setattr(work, "IMAGE_BYTES", 0)  # (images of a batch would be one)
     _, *others = strategies.STRATEGIES[False, True]

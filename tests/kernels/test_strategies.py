@@ -251,18 +251,41 @@ AT_LIMITS = [
     # Planes interleaved: the columns of all rows are split by a stride, from 3 on.
     ((8, 64, 18, 20), "float32", (1, 3), {"strides": (1, 3)}, "planes_as_pixels"),
     ((8, 64, 18, 20), "float32", (1, 3), {"strides": (2, 3)}, "bands"),
-    # Of windows apart, rows of 48 bytes of values; those of keys, and windows of all rows, longer.
-    ((8, 64, 40, 48), "uint8", 9, {"strides": 9}, "planes_as_pixels"),
-    ((8, 64, 40, 49), "uint8", 9, {"strides": 9}, "bands"),
-    ((8, 64, 40, 16), "float32", (9, 5), {"strides": 9}, "bands"),
+    # Windows apart over rows of more than 64 bytes of values, of 4 columns 96, and over 8 rows.
+    ((8, 64, 20, 64), "uint8", 9, {"strides": 9}, "planes_as_pixels"),
+    ((8, 64, 20, 65), "uint8", 9, {"strides": 9}, "bands"),
+    ((8, 64, 40, 32), "int16", (9, 4), {"strides": 9}, "planes_as_pixels"),
+    ((8, 64, 40, 48), "int16", (9, 4), {"strides": 9}, "planes_as_pixels"),
+    ((8, 64, 40, 49), "int16", (9, 4), {"strides": 9}, "bands"),
+    ((8, 64, 7, 65), "uint8", (2, 9), {"strides": (2, 9)}, "planes_as_pixels"),
+    ((8, 64, 8, 65), "uint8", (2, 9), {"strides": (2, 9)}, "bands"),
+    ((8, 64, 20, 66), "uint8", (1, 9), {"strides": (1, 9)}, "planes_as_pixels"),
     ((8, 64, 9, 36), "float32", 9, {"strides": 9}, "planes_as_pixels"),
-    ((8, 64, 40, 32), "float16", 9, {"strides": 9}, "planes_as_pixels"),
-    # One window, channels last: keys are taken whole, and long signals.
+    ((8, 64, 40, 40), "float32", 9, {"strides": 10, "dilations": 2}, "planes_as_pixels"),
+    ((8, 64, 20, 20), "float32", 9, {"strides": (9, 4)}, "planes_as_pixels"),
+    ((8, 64, 20, 64), "float16", 9, {"strides": 9}, "planes_as_pixels"),
+    # One window, channels last: planes of 4 rows and columns, and rows of 256 KiB, are taken by
+    # rows, but not all keys and bytes. Columns alone are.
     ((1, 16, 16, 4), "float32", 16, {"layout": "NHWC"}, "bands"),
-    ((1, 16, 16, 4), "float16", 16, {"layout": "NHWC"}, "whole_pixels"),
+    ((1, 4, 100, 16), "float32", (4, 100), {"layout": "NHWC"}, "bands"),
+    ((1, 3, 100, 16), "float32", (3, 100), {"layout": "NHWC"}, "whole_pixels"),
+    ((1, 100, 4, 16), "float32", (100, 4), {"layout": "NHWC"}, "bands"),
+    ((1, 100, 3, 16), "float32", (100, 3), {"layout": "NHWC"}, "whole_pixels"),
+    ((1, 100, 1, 16), "float32", (100, 1), {"layout": "NHWC"}, "bands"),
+    ((1, 100, 1, 100), "float32", (100, 1), {"layout": "NHWC"}, "bands"),
+    ((1, 4, 4097, 16), "float32", (4, 4097), {"layout": "NHWC"}, "whole_pixels"),
     ((1, 560, 4), "uint8", 560, {"layout": "NHWC"}, "whole_pixels"),
     ((1, 560, 40), "float32", 560, {"layout": "NHWC"}, "whole_pixels"),
+    ((1, 40, 40), "float32", 40, {"layout": "NHWC"}, "direct_pixels"),
+    ((1, 16, 16, 20), "uint8", 16, {"layout": "NHWC"}, "whole_pixels"),
+    ((1, 16, 16, 21), "uint8", 16, {"layout": "NHWC"}, "bands"),
+    ((1, 16, 16, 4), "int16", 16, {"layout": "NHWC"}, "bands"),
+    ((1, 16, 16, 64), "float32", 16, {"layout": "NHWC"}, "bands"),
+    ((1, 5, 5, 65), "float32", 5, {"layout": "NHWC"}, "whole_pixels"),
+    ((1, 16, 16, 64), "float16", 16, {"layout": "NHWC"}, "whole_pixels"),
     ((1, 16, 16, 65), "float16", 16, {"layout": "NHWC"}, "bands"),
+    ((1, 16, 16, 127), "float16", 16, {"layout": "NHWC"}, "bands"),
+    ((1, 16, 16, 128), "float16", 16, {"layout": "NHWC"}, "whole_pixels"),
     # Few short rows of keys: those of SLIDING_PLANE bytes of outputs.
     ((1, 192, 43), "bfloat16", 2, {}, "planes_as_pixels"),
     ((1, 192, 8, 41), "float16", 2, {}, "planes_as_pixels"),
@@ -319,3 +342,17 @@ def test_choices_at_limits(shape, dtype, kernel, attributes, strategy):
 def test_signals_that_are_flattened(dtype, width, kernel, stride, strategy):
     plan = fastpool.plan_max_pool((1, 4, width), dtype, kernel, strides=stride)
     assert work_of(plan, BUILDS["avx512"]).strategy == strategy
+
+
+@pytest.mark.parametrize(("channels", "width"), [(72, 72), (200, 80)])
+def test_parts_of_pixels(channels, width):
+    """Long windows take parts of pixels, which are whole vectors."""
+    plan = fastpool.plan_max_pool((1, 40, 40, channels), "float32", 15, layout="NHWC")
+    assert work_of(plan, BUILDS["avx512"]).tile[2] == width
+
+
+def test_long_rows_have_no_bands():
+    """Bands of a few long rows would need more scratch than a call may have (prepare.py)."""
+    plan = fastpool.plan_max_pool((1, 2, 20000, 32), "float32", (2, 20000), layout="NHWC")
+    plan(np.zeros(plan.input_shape, "float32"))
+    assert plan._prepared.pooling.strategy == "whole_pixels"
