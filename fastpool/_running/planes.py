@@ -43,9 +43,9 @@ SLIDING_ROW = 40
 SLIDING_KEYS = 52
 SLIDING_PLANE = 640
 INDEXED_ROW = 64
-# Rows of the input, and more than so many bytes of one, also of 4 columns next to one another, from
-# which on values are not interleaved under windows apart: 0.61 of the time (6,100 layers, AVX-512
-# and AVX2; 95th percentile 1.1; below, up to 4).
+# Under windows apart, planes of values are not interleaved if they have so many rows, of more than
+# so many bytes, or under windows of 4 columns: 0.61 of the time (6,100 layers, AVX-512 and AVX2;
+# 95th percentile 1.1; of smaller planes up to 4).
 APART_ROWS, APART_ROW, APART_BY_FOUR = 8, 64, 96
 # One window, channels last, is taken by rows, then columns, if planes have so many, and rows
 # at most so many bytes: 0.87 of the time of all pixels at once (560 random planes, AVX-512; AVX2
