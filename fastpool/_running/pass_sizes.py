@@ -4,6 +4,7 @@ import math
 from typing import NamedTuple
 
 from .._planning.dtypes import ITEMSIZE, is_float
+from .tiles import LINE_BYTES
 
 # Planes of a group that is interleaved (average.pxi repeats it).
 INTERLEAVED = 16
@@ -18,7 +19,6 @@ APART_ELEMENTS = 1024  # 0.7 of the time of shared halves (535 random layers), 5
 TALL_BYTES = 128 << 10
 TALL_ELEMENTS = 64
 MOST_TALL = 4 << 20
-LINE_BYTES = 64  # of the longest vector, of which lines are multiples
 LINES_BYTES = 128 << 10  # of rows whose windows are added in order, a few rows at a time
 MOST_LINES = 8 << 20  # bytes of rows that are converted, or added along leading axes
 BLOCK_COLUMNS = 128  # of these that are added at once (whole_planes.pxi repeats it)

@@ -8,7 +8,7 @@ import math
 from .._planning.dtypes import ITEMSIZE
 from .composites import takes_longer
 from .passes import against_one_pass
-from .tiles import FEW_TASKS, MAX_TAPS, SHARED_BYTES
+from .tiles import FEW_TASKS, MAX_TAPS, ROW_PIXEL_BYTES, SHARED_BYTES
 
 # With indices, a plane with one window is interleaved up to this many elements.
 WHOLE_ELEMENTS = 128
@@ -43,16 +43,16 @@ SLIDING_ROW = 40
 SLIDING_KEYS = 52
 SLIDING_PLANE = 640
 INDEXED_ROW = 64
-# Under windows apart, planes of values are not interleaved if they have so many rows, of more than
-# so many bytes, or under windows of 4 columns: 0.61 of the time (6,100 layers, AVX-512 and AVX2;
-# 95th percentile 1.1; of smaller planes up to 4).
+# Rows of planes, and bytes of a row, also under windows of 4 columns, from which on values under
+# windows apart are not interleaved: 0.61 of the time (6,100 layers, AVX-512 and AVX2; 95th
+# percentile 1.1; of smaller planes up to 4).
 APART_ROWS, APART_ROW, APART_BY_FOUR = 8, 64, 96
-# One window, channels last, is taken by rows, then columns, if planes have so many, and rows
-# at most so many bytes: 0.87 of the time of all pixels at once (560 random planes, AVX-512; AVX2
-# 0.93). Others take up to 100 times as long by rows (2x100000x10 float32 17 ms, at once 0.4), but
-# planes of one column do at once (5000x1x10 74 us, 7.6). Pixels of bytes to BYTES_PIXEL, of keys,
-# and over WIDE_PIXEL are taken at once. (Of SLOW_KEYS bytes, two do not fit into WIDE_PIXEL.)
-LEAST_SIDE, LONGEST_ROW, BYTES_PIXEL, SLOW_KEYS = 4, 256 << 10, 20, range(129, 256)
+# One window, channels last, is taken by rows, then columns, from LEAST_SIDE rows and columns on, up
+# to LONGEST_ROW bytes of a row: 0.87 of the time of all pixels at once (560 random planes, AVX-512;
+# AVX2 0.93). Others take up to 100 times as long by rows (2x100000x10 float32 17 ms, at once 0.4),
+# but planes of one column do at once (5000x1x10 74 us, 7.6). Pixels of bytes that fit into a row of
+# pixels, of keys, and over WIDE_PIXEL are taken at once. (Of SLOW_KEYS, two do not fit into it.)
+LEAST_SIDE, LONGEST_ROW, SLOW_KEYS = 4, 256 << 10, range(129, 256)
 
 
 def against_one_window(work, least=None):
@@ -93,7 +93,7 @@ def against_whole_pixels(work):
     *_, rows, cols = work.windows
     by_rows = cols.size == 1 < rows.size
     if min(rows.size, cols.size) >= LEAST_SIDE and cols.size * pixel <= LONGEST_ROW:
-        least = BYTES_PIXEL if ITEMSIZE[work.dtype] == 1 else 0
+        least = ROW_PIXEL_BYTES if ITEMSIZE[work.dtype] == 1 else 0
         by_rows = pixel in SLOW_KEYS or (least < pixel <= WIDE_PIXEL and not work.keyed)
     if by_rows:
         return f"pixels of {pixel} bytes take less time by rows, then columns"

@@ -14,7 +14,7 @@ PIXEL_BYTES = 4 << 10
 DIRECT_PIXEL_BYTES = 16 << 10  # all taps at once, without a band: signals 1.3, images 1.1 times
 LONG_BAND_BYTES = 512 << 10
 LONG_PIXEL_BYTES = 384  # (256: 8x17x17x72 float32 k15, padded, 73 -> 204 us)
-LINE_BYTES = 64  # of the longest vector: parts of pixels are whole lines
+LINE_BYTES = 64  # of the longest vector: parts of pixels, and lines of sums, are whole ones
 # The limit for values of long windows of at most MODERATE_TAPS along an axis, without leading axes:
 # 1.2 times as fast (80 random layers, AVX-512). Tiles of longer windows would be too small.
 MODERATE_TAPS, MODERATE_PIXEL_BYTES = 10, 1 << 10
