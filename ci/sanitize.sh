@@ -72,6 +72,7 @@ if [ $# -eq 0 ]; then
         set -- tests/process/test_threads.py tests/kernels/test_unpool.py \
             tests/kernels/test_strategy_results.py tests/kernels/test_tiles.py \
             tests/kernels/test_far.py tests/kernels/test_sums.py \
+            tests/kernels/test_narrow_sums.py tests/kernels/test_interleaved_planes.py \
             -k "one_to_eight or duplicate or python_threads or blocks or outside or parts or \
 (tiles and uint8) or running_maxima or interleaved or digits"
     else
@@ -80,7 +81,8 @@ if [ $# -eq 0 ]; then
             tests/kernels/test_edges.py tests/kernels/test_unpool.py tests/kernels/test_bool.py \
             tests/kernels/test_tiles.py tests/kernels/test_against_reference.py \
             tests/kernels/test_sweep.py tests/kernels/test_far.py \
-            tests/kernels/test_sums.py tests/kernels/test_average_exactness.py \
+            tests/kernels/test_sums.py tests/kernels/test_narrow_sums.py \
+            tests/kernels/test_interleaved_planes.py tests/kernels/test_average_exactness.py \
             tests/kernels/test_float_state.py tests/kernels/test_averages.py \
             tests/kernels/test_composites.py tests/kernels/test_digits.py \
             tests/kernels/test_pairwise.py tests/kernels/test_small_planes.py \
