@@ -1,7 +1,8 @@
 """fastpool: fast pooling on CPUs, with the same bits everywhere.
 
 The public functions are `max_pool`, `min_pool`, `avg_pool`, `lp_pool`, the global forms of these,
-the adaptive forms of the first three, `max_unpool`, and `plan_...` of each. `fastpool.onnx` and
+the adaptive forms of the first three, `max_unpool`, and `plan_...` of each; `block_reduce` and
+`pyramid`; `show_config`, `get_include` and `set_plan_cache_limit`. `fastpool.onnx` and
 `fastpool.openvino` take those operators' attributes by their own names, and run inside their
 models. `fastpool.torch`, `fastpool.dask` and `fastpool.xarray` take the arrays of those libraries,
 and `fastpool.files` takes arrays in .npy files. `fastpool.ndimage` has filters of scipy.ndimage.

@@ -162,7 +162,7 @@ class Windows(TypedDict, total=False):
 
 
 class Borders(TypedDict, total=False):
-    """What stands in padding."""
+    """The values of padding."""
 
     border: Border
     border_value: float | None

@@ -36,7 +36,7 @@ class Reduction:
         self._otherwise = _pool if pools else None
         if not pools and _has_slabs(plan):
             self._otherwise = _reduce_slabs
-        # (Of small floats, poolings leave NaN out of maxima in less time than folds: AVX2, 2 / 3.)
+        # Poolings skip NaN in small floats faster than folds do: 2/3 of the time, AVX2.
         small = plan.function in ("max", "min") and ITEMSIZE[plan.dtype] <= 4
         self._pools = pools and (small or not plan.ignores_nan)
         self._pooling = None  # of all, once it is known

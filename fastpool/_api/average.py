@@ -52,7 +52,7 @@ def avg_pool(
     kernel_shape, strides, pads, dilations, auto_pad, ceil_mode, ceil_rule
         The windows, as in :func:`max_pool`. Padding is worth 0.
     border, border_value
-        What stands in padding, as in :func:`max_pool`. With any border but "ignore" padding counts
+        The values of padding, as in :func:`max_pool`. With any border but "ignore" padding counts
         for the divisor, and `count_include_pad` is not to be given.
     count_include_pad : bool
         Whether taps on padding count for the divisor, as elements do.
@@ -96,8 +96,8 @@ def avg_pool(
     Raises
     ------
     TypeError
-        An argument is of the wrong kind, `dtype` is narrower than the type of `x`, or an array is
-        not in the memory of the CPU.
+        An argument is of the wrong kind, `dtype` is a float narrower than the type of `x`, or an
+        array is not in the memory of the CPU.
     ValueError
         An argument has a wrong value, a window is larger than the padded input, `dtype` does not
         hold every possible result, or the result is larger than any memory.

@@ -75,7 +75,7 @@ def max_pool(
         With `ceil_mode`, a last window that starts in the padding at the end or past it is dropped
         ("clip") or kept ("keep").
     border : {"ignore", "reflect", "mirror", "nearest", "wrap", "constant"}
-        What stands in padding, by SciPy's names. "ignore": nothing. The others continue an array
+        The values of padding, by SciPy's names. "ignore": none. The others continue an array
         abcd at both sides: "reflect" with dcba, "mirror" with dcb and cba, "nearest" with aaa and
         ddd, "wrap" with bcd and abc, "constant" with `border_value`. Padding wider than the array
         repeats the pattern. Taps past the padding, which `ceil_mode` may add, are left out.
@@ -154,8 +154,7 @@ def max_pool(
       is not Fortran order of the whole array).
 
     Results are exact in every type. -0.0 and 0.0 are equal: an index names the first of them. The
-    sign of a zero among the maxima is not defined (with indices it is always positive), nor are the
-    sign and payload of a NaN.
+    sign of a zero among the maxima is not defined, nor are the sign and payload of a NaN.
 
     Plans of recent geometries are cached, so that repeated calls do not plan again.
 

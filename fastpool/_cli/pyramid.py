@@ -25,7 +25,7 @@ def number_of(text):
 @click.command(
     cls=Command,
     examples=[
-        "fastpool pyramid a.tif a.zarr --levels 5 --factor 1,2,2 --func mode --nodata 0",
+        "fastpool pyramid labels.npy a.zarr --levels 5 --axes zyx --factor 1,2,2 --func mode",
         "fastpool pyramid a.npy a.zarr --levels 4 --axes zyx --max-bytes 1G",
         "fastpool pyramid a.zarr/0 b.zarr --levels 3 --ome-version 0.4 --chunks 128",
     ],

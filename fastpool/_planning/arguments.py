@@ -42,7 +42,7 @@ _ACTIVATIONS = {
 }
 _INTEGER_ACTIVATIONS = ("Relu", "Clip")
 
-# What stands in padding. Every name but "ignore" and "constant" continues the array.
+# The values of padding. Every name but "ignore" and "constant" continues the array.
 BORDERS = ("ignore", "reflect", "mirror", "nearest", "wrap", "constant")
 
 # Rules for integer quotients, in the order of compiled code (kernels/vectors/quotients.h).
@@ -85,7 +85,7 @@ def dtype_name(dtype, name="dtype", allowed=DTYPES):
     elif known is None and getattr(found, "name", None) == "bfloat16" and found.isbuiltin == 2:
         known = "bfloat16"  # isbuiltin 2: registered by a package, so not a record of that name
     if known not in allowed:
-        what = shown(dtype) if found is None else found
+        what = shown(dtype) if found is None else f"dtype {found}"
         raise TypeError(f"{name}: expected one of {', '.join(allowed)}, got {what}")
     return known
 
@@ -226,7 +226,7 @@ class Borders(tuple):
 
 
 def border(value, count):
-    """Return what stands in the padding of each of `count` spatial axes."""
+    """Return the values of the padding of each of `count` spatial axes."""
     if type(value) is Borders:
         return tuple(value)
     if isinstance(value, str) and plain_text(value) not in BORDERS:
@@ -238,7 +238,7 @@ def border(value, count):
 
 
 def border_value(value, borders, dtype, name="border_value"):
-    """Return the constant that stands in padding, if that is a border, else None.
+    """Return the constant in padding, if that is a border, else None.
 
     An integer type holds it. Floats round it, but not here.
     """

@@ -84,7 +84,7 @@ class AvgPool(Pooled):
         return (dtype.newbyteorder("=") if same else np.dtype(self.result_dtype),)
 
     def in_part(self, read):
-        """Return the fields that say where a part lies which takes the slices `read` of x."""
+        """Return the fields that locate the part which takes the slices `read` of x."""
         if self.counted is None:
             return {}
         if self.count_include_pad:

@@ -194,8 +194,8 @@ def _check_holds(dtype, result, func, rounding, blocks, shape):
     low, high = limits(result)
     if least < low or greatest > high:
         raise ValueError(
-            f"dtype: {result} does not hold {least} to {greatest}, which the {func} of {most} "
-            f"elements of type {dtype} can be"
+            f"dtype: {result} does not hold {least} to {greatest}, which the {func} of "
+            f"{most if func == 'sum' else math.prod(blocks)} elements of type {dtype} can be"
         )
 
 

@@ -1,4 +1,4 @@
-"""Resolve what stands in padding, and find the outputs that depend on it.
+"""Resolve the values of padding, and find the outputs that depend on it.
 
 A window takes the taps of its padding from elements: position p of an axis stands for one element,
 or for a constant. So only outputs whose windows touch padding differ from those of a pooling that

@@ -52,7 +52,7 @@ def layout(value, shape):
     value = plain_text(value)
     if value not in _LAYOUTS:
         raise ValueError(
-            f'layout: expected [N][C] and then "W", "HW" or "DHW", or the C last, '
+            f'layout: expected "NCHW", "NHWC", or [N][C] and "W", "HW" or "DHW", or the C last, '
             f"got {shown(value)}"
         )
     batch, channels, count = _LAYOUTS[value]
@@ -67,9 +67,7 @@ def layout(value, shape):
                 f"got an input of shape {shape}{hint}"
             )
     elif rank != len(value):
-        raise ValueError(
-            f'layout: "{value}" names {len(value)} axes, the input of shape {shape} has {rank}'
-        )
+        raise ValueError(f'layout: expected a letter for each axis of shape {shape}, got "{value}"')
     first = batch + (channels == "first")
     if count in _SPATIAL_NAMES:
         spatial_names = _SPATIAL_NAMES[count]
@@ -205,7 +203,7 @@ class GivenSize(NamedTuple):
 
 
 class Border(NamedTuple):
-    """What stands in the padding of an axis.
+    """The values of the padding of an axis.
 
     `mode` is a name of `arguments.BORDERS` other than "ignore". `end` is how far past the elements
     padding goes: taps further out are left out. `value` is what "constant" stands for, else None.

@@ -60,7 +60,7 @@ class LpPool(Pooled):
         return (dtype.newbyteorder("="),)
 
     def in_part(self, read):
-        """Return the fields that say where a part lies which takes the slices `read` of x."""
+        """Return the fields that locate the part which takes the slices `read` of x."""
         return {} if self.counted is None else {"counted": counted_in_part(self, read)}
 
     @property

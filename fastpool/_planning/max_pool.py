@@ -79,7 +79,7 @@ class MaxPool(Pooled):
         return (native, np.dtype(self.index_dtype)) if self.return_indices else (native,)
 
     def in_part(self, read):
-        """Return the fields that say where a part lies which takes the slices `read` of x."""
+        """Return the fields that locate the part which takes the slices `read` of x."""
         origin = zip(self.index_origin, read, strict=True)
         return {"index_origin": tuple(at + start for at, (start, _) in origin)}
 

@@ -60,13 +60,13 @@ class Pooled(Data):
 
     @property
     def border(self):
-        """What stands in padding; with several borders, their names along the spatial axes."""
+        """The values of padding; with several borders, their names along the spatial axes."""
         modes = tuple(border.mode for border in self.borders)
         return modes if len({*modes}) > 1 else (modes or ("ignore",))[0]
 
     @property
     def border_value(self):
-        """The constant that stands in padding, or None."""
+        """The constant in padding, or None."""
         return next((b.value for b in self.borders if b.mode == "constant"), None)
 
     @property

@@ -1,7 +1,7 @@
 """Name the argument or function that is meant, if a caller uses the word of another library.
 
-Each public function takes unknown words in ``**unknown``, and too many arguments without a word in
-``*more``. Its signature shows neither. Its first statement is ``if unknown or more: raise
+Each function of `fastpool` takes unknown words in ``**unknown``, and too many arguments without a
+word in ``*more``. Its signature shows neither. Its first statement is ``if unknown or more: raise
 unexpected(function, unknown, more)``. Python's own TypeError would not say which argument is meant,
 and Python has no hook for its text.
 """
@@ -48,7 +48,6 @@ _MEANT = {
     # fastpool's own words, in the functions that have another one
     "kernel_shape": ("output_size", "block_size"),
     "output_size": ("output_shape",),
-    "dtype": ("result_dtype",),
     "result_dtype": ("dtype",),
 }
 
@@ -64,7 +63,6 @@ _MEANINGLESS = {
     "origin": "origin has no counterpart: pads move the windows",
 }
 
-
 # The function of another library -> the one of fastpool.
 _FUNCTIONS = {
     "average_pool": "avg_pool",
@@ -79,7 +77,10 @@ _FUNCTIONS = {
     "avgpool": "avg_pool",
     "maxpool": "max_pool",
     "minpool": "min_pool",
-    "maxunpool": "max_unpool",
+    **dict.fromkeys(("maxunpool", "unpool"), "max_unpool"),
+    **dict.fromkeys(("sum_pool", "moving_average", "blur"), "avg_pool"),
+    **dict.fromkeys(("median_pool", "mode_pool", "resize"), "block_reduce"),
+    "adaptive_pool": "adaptive_max_pool",
 }
 
 _TAKES_MORE = 0x04 | 0x08  # inspect.CO_VARARGS and CO_VARKEYWORDS

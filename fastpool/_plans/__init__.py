@@ -114,7 +114,7 @@ num_threads
         `pads`, `auto_pad`, `ceil_mode` and `ceil_rule` as given, for explanations only. Equality
         ignores them. None for a tile.
     borders : tuple of Border
-        What stands in the padding of each spatial axis; () if nothing does. `border` and
+        The values of the padding of each spatial axis; () if there are none. `border` and
         `border_value` say it as the arguments do.
 
     Examples

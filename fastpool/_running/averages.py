@@ -20,42 +20,35 @@ from .passes import trimmed, whole_window
 from .threads import THREAD_BYTES, is_always_one
 from .work import NO_ROWS, has_pixels, images_as_one, work_bytes
 
-# Elements along a row of a tile, at most: of single columns, and of pixels. Those that are taken
-# whole are read in one run: 3x3 over 56x56x128 float16 216 -> 126 us, uint8 over 56x56x96 235 ->
-# 140, 2x2 over 80x80x256 1826 -> 1275 (AVX2).
+# Elements along a row of a tile, at most: of single columns, and of pixels, which are read in one
+# run if they are whole (56x56x128 float16 3x3 216 -> 126 us, AVX2).
 ROW_ELEMENTS = 1 << 12
 PIXEL_ELEMENTS = 1 << 15
-# Extents of a window for which a row of a tile has room, if it keeps all channels: it is contiguous
-# then. Fewer channels take 1.8 times as long (80 signals), 1.7 (140 images, AVX-512), 1.5 (AVX2).
+# A tile keeps all channels if a row has room for this many extents of a window. It is contiguous
+# then: with fewer channels, 220 random signals and images take 1.7 times as long.
 LEAST_EXTENTS = 3
-# Channels of a tile: as many as there are doubles in the longest vectors, at least, and bytes, of
-# which parts are multiples (41x38x1984 float32 1x7, exact, 4.0 -> 2.9 ms).
+# Least channels of a tile (a vector of doubles), and the bytes of which parts are multiples.
 FEWEST_CHANNELS, WHOLE_VECTORS = 8, 64
-# Bytes of results of interleaved planes.
-MOST_RESULTS = 1 << 20
-# Of planes that are interleaved: bytes of a group under a tile that stay in the second-level cache,
-# and output rows of a tile: fewer read too many elements twice.
+MOST_RESULTS = 1 << 20  # bytes, of interleaved planes
+# Of interleaved planes: bytes of a group under a tile, and least output rows of a tile.
 INTERLEAVED_BYTES = 256 << 10
 FEWEST_ROWS = 4
-# Bytes of a group, and of its results, of windows of several lengths along a row, and at most if
-# its tiles had fewer rows (18x447x497 to 223x248 float32 44 -> 8.5 ms, with 4 MiB 9.9; 16x1000x1000
-# to 333x401 float64 119 -> 25).
+# INTERLEAVED_BYTES of windows that differ in length along a row, and the most if tiles had fewer
+# rows otherwise: 16x1000x1000 to 333x401 float64 119 -> 25 ms.
 IRREGULAR_BYTES, MOST_IRREGULAR = 1 << 20, 4 << 20
 # Columns of such a row (whose sums are doubles), of planes that are cut into tiles without and with
 # a part of the bytes of the input (scratch takes up to 2300 bytes each, docs/promises.md).
 IRREGULAR_COLUMNS, CUT_COLUMNS, CUT_BYTES = 32 << 10, 6 << 10, 1200
 # Taps along leading axes, whose offsets are kept, from which the longest of them become rows.
 MOST_OFFSETS = 4096
-# Outputs of a tile along a row that are more than the elements under them, and of leading axes that
-# become rows at least.
+# Outputs of a tile along a row that are more than the elements under them.
 MOST_OUTPUTS = 1 << 14
-FEWEST_OUTPUTS = 256
-# Of signals, channels last, the columns of a window are added as rows from some elements from one
-# window to the next, if few overlap, and from some bytes of a pixel for each window over it, to
-# some windows, of small integers in all: 0.67 of the time (2,800 random signals, AVX2 0.76).
+# Columns of signals, channels last, are added as rows if few windows overlap and begin ROW_OF_STEP
+# elements apart, or if pixels have ROW_PIXEL bytes for each of up to MOST_OVER windows over them:
+# 0.67 of the time (2,800 random signals, AVX2 0.76).
 ROW_OF_STEP, ROW_PIXEL, MOST_OVER = 384, 64, 6
-# Elements of a long window, channels included, whose columns have room in scratch: of others they
-# are added as rows (1x144521x50 uint8 k176505 s5993, padded, 268 -> 0.3 MiB, 2.5 -> 0.1 s).
+# Columns of windows longer than LONG_WINDOW have room in scratch up to MOST_COLUMNS elements. More
+# are added as rows (1x144521x50 uint8 k176505 s5993, padded, 268 -> 0.3 MiB).
 LONG_WINDOW, MOST_COLUMNS = 1 << 12, 1 << 18
 # Elements of dilated windows along a row: their tiles are this long, or a quarter of a window.
 LONG_ROW = 1 << 17
@@ -151,7 +144,7 @@ def _arranged(plan, in_order, channels_last, moves, border):
         counts.insert(0, 1.0)
     taps = list(map(most_taps, windows[:-1])) if len(windows) > 2 else [1]
     longest = taps.index(max(taps))
-    if taps[longest] > taps[-1] and (not in_order or _becomes_rows(windows, longest, plan)):
+    if taps[longest] > taps[-1] and not in_order:
         # Windows that overlap share sums along rows, but not along leading axes.
         slabs = math.prod(map(most_taps, windows[:-2]))
         if windows[longest].out > 1 or slabs > MOST_OFFSETS:
@@ -191,18 +184,6 @@ def _columns_become_rows(windows, in_order, channels_last, plan):
     if plan.dtype in SMALL_INTEGERS and (many or (step == 1 and ITEMSIZE[plan.dtype] == 1)):
         return many and each <= 4 * MOST_OVER and pixel >= ROW_PIXEL * (4 if step == 1 else 1)
     return each <= MOST_OVER and pixel >= ROW_PIXEL * each
-
-
-def _becomes_rows(windows, axis, plan):
-    """May a leading axis become the rows, if the order of axes is that of additions?
-
-    Axes of one tap change no order. Many windows of a few taps are faster as rows: 1x12x16x56x56
-    3x1x1 float32 442 -> 313 us, but 16x16x16 8x1x1 30 -> 107, and 3x4x32x4, in order, 2 -> 17.
-    """
-    if plan.numerics == "sequential" or windows[axis].kernel > MOST_LEAF:
-        return False
-    outputs = windows[axis].out * windows[-1].out * (plan.channels if plan.channels_last else 1)
-    return outputs >= FEWEST_OUTPUTS and all([w.kernel == 1 for w in windows[axis + 1 : -1]])
 
 
 def make_sum_work(plan, moves=True, border=None):

@@ -1,7 +1,7 @@
 """Pool with a border: the windows inside of an array, and strips of outputs at its edges.
 
 A strip reads few elements: those under its windows, in their order, copied into a small array with
-what stands in padding. It is pooled without padding. Kernels fill the padding of some columns
+the values of padding. It is pooled without padding. Kernels fill the padding of some columns
 themselves (`fills_columns`). Where that array would be much larger than the axis (long windows, far
 padding, large dilations), `far_borders` takes the whole pooling.
 """
@@ -15,7 +15,7 @@ from .._planning.indexing import index_base, index_strides
 from .._planning.parts import part, tile
 from .._planning.plan_checks import changed
 
-# A strip reads at most so many times the elements and outputs of its axis, and a few more.
+# A strip reads at most MOST_SHARE times the elements and outputs of its axis, and FEW more.
 MOST_SHARE, FEW = 4, 256
 # Columns of padding that kernels fill, at most: a plan keeps a number for each.
 MOST_BEYOND = 256

@@ -8,24 +8,22 @@ import math
 from .._planning.dtypes import ITEMSIZE, is_float
 from .pass_sizes import SMALL_INTEGERS, leaves_out_nan
 
-# Bytes of a row of outputs of planes that are interleaved, at most: at strides of 1 and 2, and at
-# others (20 columns 24 -> 14 us, 40 columns 48 -> 52: 64 planes, 3x3, AVX-512).
+# Planes are interleaved if a row of outputs has at most this many bytes, at strides of 1 and 2, and
+# at other strides (64 planes, 3x3, AVX-512: 20 columns 24 -> 14 us, 40 columns 48 -> 52).
 SHORT_ROW = 96
 LONGER_ROW = 256
-# Bytes of such a row of signals at strides above 2 that are shorter than the window, and the most
-# taps of these, and of rows of 512 bytes, if sums are exact or in order (64x1957 float16 k1305 s6,
-# padded, 1.1 -> 5 ms). Rows of windows next to one another over more than 16 elements are short.
-# 0.66 of the time (2,100 random signals that these limits concern, AVX-512; AVX2 0.70).
+# The limit of signals at strides above 2 whose windows overlap and are longer than the row: 0.66 of
+# the time (2,100 random signals, AVX-512; AVX2 0.70). Others have the limits above.
 SHARED_ROW = 2 << 10
+# Most taps of these, and of rows of 512 bytes, if numerics is "exact" or "sequential": 64x1957
+# float16 k1305 s6, padded, 1.1 -> 5 ms.
 LONG_SIGNAL = 64
-# Bytes of such a row of windows of at most FEW_TAPS, at a stride of 2 or of two columns (not
-# interleaved, uint8 64x56x56 2x2 33 -> 22 us, bfloat16 39 -> 28, exact float32 64x40x40 3x3 32 ->
-# 24, but float64 64x24x24 50 -> 78; in order 24 -> 32; AVX-512). A byte counts twice.
-SHORT_ROW_OF_FEW, FEW_TAPS, FEW_ROWS = 48, 9, 6  # (of one row, 256x4x57 int16 3x3 7 -> 18)
-# Bytes of such a row of square windows whose sums slide along rows (kernels/sum/squares.pxi), by
-# strides (not interleaved, 64 planes of float32, AVX-512: 14x14 3x3 7.6 -> 5.1 us, 28x28 2x2 at a
-# stride of 2 12 -> 6). 7x7 of float64 shifts vectors by more than AVX2 has bytes. Rows of 2x2 and
-# 3x3 at a stride of 1 that padding cuts may be longer (216x10x10 3x3 17 -> 10).
+# The limit of windows of at most FEW_TAPS, of two columns or at a stride of 2, over FEW_ROWS rows
+# and more: uint8 64x56x56 2x2 33 -> 22 us; one row of int16 256x4x57 3x3 7 -> 18. (Bytes are two.)
+SHORT_ROW_OF_FEW, FEW_TAPS, FEW_ROWS = 48, 9, 6
+# The limit of squares whose sums slide along rows (kernels/sum/squares.pxi), by stride: 64x14x14
+# float32 3x3 7.6 -> 5.1 us. 7x7 of float64 shifts vectors by more than AVX2 has bytes. That of
+# padded 2x2 and 3x3 at a stride of 1 is SHORT_ROW_OF_CUT: 216x10x10 17 -> 10 us.
 SHORT_ROW_OF_SQUARES, SHORT_ROW_OF_CUT = 32, 48
 SLIDING = {1: (2, 3, 5, 7), 2: (2, 3)}
 MOST_SHIFT = 32
@@ -57,10 +55,9 @@ def interleaves(windows, nbytes, plan):
     lack = nbytes / size  # above 1 if the last group lacks planes
     if rows.out == cols.out == 1 and not in_order:
         # Columns are added first, as planes of sums. They are not if NaN are left out, padding cuts
-        # the rows or slabs are not whole. Then small planes take 0.35 of the time (3,577 random
-        # layers): those of 2 KiB, a group's lack included, of 8 KiB if NaN are left out (8x56x56
-        # float32 5 -> 14 us), of 16 KiB if parts of slabs' columns are (64x7x28x15 float16 93), or
-        # padding cuts short ones (0.12 to 0.4 of the time; of 128 bytes, 64x4x8x32 float32, 2.9).
+        # the rows or slabs are not whole: then small planes take 0.35 of the time (3,577 random
+        # layers), of up to 2 KiB with what a group lacks, of 8 KiB if NaN are left out, of 16 KiB
+        # if parts of slabs' columns are, or padding cuts short ones.
         ignores, slabs = leaves_out_nan(plan), any(lead.kernel > 1 for lead in leads)
         short = cols.kernel < cols.size or (cols.size * size < 64 and cut[-1])
         more = 2 if ignores else 3 * (slabs and short)
@@ -71,8 +68,7 @@ def interleaves(windows, nbytes, plan):
         few = _adds_few_rows(windows, lack, plan)
         if cols.places or not few:
             return few
-    # (Volumes of 2x2x2 over 32x224x7x6x7 float64 11.4 -> 3.2 ms: no square has leading axes. Few
-    # taps in volumes may have longer rows: 32x14x14x14 float32 at a stride of 1 147 -> 62 us.)
+    # (Squares have no leading axes: 32x224x7x6x7 float64 2x2x2 11.4 -> 3.2 ms.)
     flat = all(lead.kernel == 1 for lead in leads)
     square = flat and rows.kernel == cols.kernel in SLIDING.get(cols.stride, ())
     square &= plan.numerics == "pairwise" and plan.dtype in ("float32", "float64")

@@ -13,16 +13,15 @@ from .tiles import FEW_TASKS, MAX_TAPS, ROW_PIXEL_BYTES, SHARED_BYTES
 # With indices, a plane with one window is interleaved up to this many elements.
 WHOLE_ELEMENTS = 128
 # Planes of pixels of more bytes than WIDE_PIXEL are taken whole if there are more than WIDE_PIXELS:
-# 1.5 times as fast as by passes (191 random planes, AVX-512), 1.4 (113, AVX2). With 9 to 16 pixels
-# 1.1, but some planes 0.6.
+# 1.4 times as fast as by passes (300 random planes). With 9 to 16 pixels 1.1, but some 0.6.
 WIDE_PIXEL, WIDE_PIXELS = 256, 16
 WHOLE_CHANNELS = 256  # of a tile, so that each has some pixels at a time
 # Bytes of a pixel of interleaved planes, and of planes that are interleaved and their outputs.
 LEAST_PIXEL = 64
 MOST_PIXEL = 256
 INTERLEAVED_BYTES = 128 << 10
-# The same with taps along leading axes, with indices, or of values with short rows of outputs, in
-# bytes: shorter ones if no two windows share a slab. 0.50 of the time (1,964 random layers).
+# INTERLEAVED_BYTES if taps lie along leading axes, with indices, or of values whose rows of outputs
+# have up to SLAB_ROW bytes (SLAB_ROW_APART, if windows share no slab): 0.5 of the time.
 SLABS_BYTES, SLAB_ROW, SLAB_ROW_APART = 512 << 10, 32, 12
 # Most elements of an interleaved plane of 16-bit floats, unless it is taken whole.
 KEYED_ELEMENTS = 1300
@@ -32,26 +31,22 @@ MOST_ELEMENTS = 64
 # Most bytes of an interleaved plane of another type with one output and taps on leading axes:
 # float32 8x1408x4x4x5 655 -> 222 us, but 1x256x8x8x8 18 -> 36.
 WHOLE_SLABS = 1024
-# Most elements of a row at strides above 1, of less than 4 bytes and of 4: 1.4 times as fast as
-# single planes (90 random planes, AVX-512).
+# Most elements of a row at strides above 1, of less than 4 bytes and of 4: 0.7 of the time.
 SPLIT_ROW, SPLIT_ROW_OF_4 = 24, 10
-# Bytes of a row of outputs: at most, for long windows at stride 1 of values, and of keys; fewer
-# than, with indices. Keys also if that, times the rows of the input, is at most SLIDING_PLANE:
-# signals 0.56 of the time, planes of 3, 5 and 8 rows 0.59, 0.71 and 0.79 (5,200 random layers,
-# AVX-512; AVX2: 0.44 to 0.77).
+# Bytes of a row of outputs, at most, of long windows at a stride of 1: of values, of keys (or if
+# these times the rows are at most SLIDING_PLANE: 0.56 to 0.79 of the time, 5,200 random layers),
+# and with indices, below INDEXED_ROW.
 SLIDING_ROW = 40
 SLIDING_KEYS = 52
 SLIDING_PLANE = 640
 INDEXED_ROW = 64
-# Rows of planes, and bytes of a row, also under windows of 4 columns, from which on values under
-# windows apart are not interleaved: 0.61 of the time (6,100 layers, AVX-512 and AVX2; 95th
-# percentile 1.1; of smaller planes up to 4).
+# Values under windows apart are not interleaved from APART_ROWS rows of APART_ROW bytes on (of
+# APART_BY_FOUR under 4 columns): 0.61 of the time (6,100 layers), of smaller planes up to 4.
 APART_ROWS, APART_ROW, APART_BY_FOUR = 8, 64, 96
 # One window, channels last, is taken by rows, then columns, from LEAST_SIDE rows and columns on, up
-# to LONGEST_ROW bytes of a row: 0.87 of the time of all pixels at once (560 random planes, AVX-512;
-# AVX2 0.93). Others take up to 100 times as long by rows (2x100000x10 float32 17 ms, at once 0.4),
-# but planes of one column do at once (5000x1x10 74 us, 7.6). Pixels of bytes that fit into a row of
-# pixels, of keys, and over WIDE_PIXEL are taken at once. (Of SLOW_KEYS, two do not fit into it.)
+# to LONGEST_ROW bytes of a row: 0.87 of the time of all pixels at once (560 random planes). Longer
+# rows take up to 40 times as long (2x100000x10 float32), one column at once 10 times (5000x1x10).
+# Of pixels of SLOW_KEYS bytes, two do not fit into a row of pixels.
 LEAST_SIDE, LONGEST_ROW, SLOW_KEYS = 4, 256 << 10, range(129, 256)
 
 

@@ -23,7 +23,7 @@ MOST_SCRATCH_BYTES = 2 << 20
 
 
 def compiled(plan, kernels, dtype, copies, work=None):
-    """Return the compiled pooling of a plan, its `Work`, the same of its own axes, and threads.
+    """Return the compiled pooling of a plan, its `Work`, the `Work` of its own axes, and threads.
 
     Work of fewer axes may need these (`FewerAxes.joined`); the next to last is None if it does not.
     The threads are those of `threads_of_calls`. A given `work` has its tiles.

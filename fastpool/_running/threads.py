@@ -29,6 +29,7 @@ LARGE_BYTES = 3 << 20
 HANDED_BYTES = 32 << 10
 # Rules of a call (kernels/frame/threads.pxi says what they are).
 AS_GIVEN, SHARED, SHARED_SOON = range(3)
+SOON_MS = 2  # after the end of a call (threads.pxi repeats it)
 
 # Limit for any call, also with an explicit `num_threads`.
 MOST_THREADS = 256

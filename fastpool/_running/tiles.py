@@ -15,8 +15,7 @@ DIRECT_PIXEL_BYTES = 16 << 10  # all taps at once, without a band: signals 1.3, 
 LONG_BAND_BYTES = 512 << 10
 LONG_PIXEL_BYTES = 384  # (256: 8x17x17x72 float32 k15, padded, 73 -> 204 us)
 LINE_BYTES = 64  # of the longest vector: parts of pixels, and lines of sums, are whole ones
-# The limit for values of long windows of at most MODERATE_TAPS along an axis, without leading axes:
-# 1.2 times as fast (80 random layers, AVX-512). Tiles of longer windows would be too small.
+# The limit for values of long windows of at most MODERATE_TAPS along an axis: 0.8 of the time.
 MODERATE_TAPS, MODERATE_PIXEL_BYTES = 10, 1 << 10
 # Loads and stores per output of a running maximum, plus one load per element under the tile.
 VAN_HERK_COST = 4
@@ -32,15 +31,13 @@ SHARED_BYTES = 256 << 10
 # Taps of a window that kernels take at once, and along one axis.
 MAX_TAPS = 64
 TAPS_ALONG = 8
-# All taps of a pixel are taken at once up to this many, with indices up to MAX_TAPS (half the time
-# of two passes over pairs), along each axis if no two windows share an element, their elements are
-# no more than WINDOW_BYTES and keys are no wider for them: 0.66 of the time of composites (78
-# random layers, AVX2; channels last 1x64x23x500 int32 31x11 327 -> 115 us). Values of more taps
-# take 1.3 times as long as by passes (20 random layers, AVX2), unless windows share nothing and
-# pixels have APART_PIXEL_BYTES: 0.85 times (96 random layers, AVX-512 and AVX2; others up to 2.3).
-# Values of less than NARROW_PIXEL_BYTES, up to NARROW_TAPS: 1x60x60x6 k3 s2 58 -> 3.5 us (AVX2).
+# All taps of a pixel are taken at once up to AT_ONCE_TAPS (more take 1.3 times the time of passes),
+# pixels below NARROW_PIXEL_BYTES up to NARROW_TAPS, and up to MAX_TAPS with indices (0.5 times), or
+# if windows share nothing and pixels have APART_PIXEL_BYTES (0.85 times).
 AT_ONCE_TAPS, NARROW_TAPS = 12, 3
 APART_PIXEL_BYTES, NARROW_PIXEL_BYTES = 128, 32
+# With indices even up to MAX_TAPS along each axis, if windows share nothing, have at most this many
+# bytes, and keys are no wider for them: 0.66 of the time of composites.
 WINDOW_BYTES = 1 << 20
 # Pixels of at most this many bytes are taken as one row.
 ROW_PIXEL_BYTES = 20

@@ -291,7 +291,7 @@ def _call(plan, prepared, verbose):
 def _axes_taken(plan, work):
     """Return how axes are taken, if other than they are (`FewerAxes`)."""
     if work.joined == len(plan.input_shape):
-        return f"windows as those of one row of {math.prod(plan.input_shape)} elements: "
+        return f"the last axes as one of {work.windows[-1].size} elements: "
     names = geometry.layout(plan.layout, plan.input_shape).spatial_names
     places = zip(plan.spatial[:-2], names, strict=False)
     some = [n for at, n in places if at not in work.spatial_axes and plan.input_shape[at] > 1]
@@ -373,7 +373,7 @@ def _threads_of(plan, prepared):
         count, why = 1, pause
     elif count > 1 and threads.rule(None, work) == threads.SHARED_SOON:
         why = (
-            f"soon after another call; else 1, as a call that moves less than "
+            f"within {threads.SOON_MS} ms of another call, else 1: a call that moves less than "
             f"{_bytes(threads.LARGE_BYTES)} does not wake threads"
         )
     elif count == work // threads.THREAD_BYTES:

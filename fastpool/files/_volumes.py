@@ -152,7 +152,10 @@ def names_of_axes(axes, known, rank):
     if axes is None:
         axes = known
     if axes is None:
-        raise ValueError('axes: needed, because source does not name its axes; for example "zyx"')
+        raise ValueError(
+            f"axes: needed, because source does not name its {rank} axes; for example "
+            f'"{"tczyx"[-rank:]}"'
+        )
     if not isinstance(axes, str):
         raise TypeError(f"axes: expected a str, got {shown(axes)}")
     if (

@@ -112,6 +112,76 @@ def test_axes_as_channels():
         assert work.channel_axis == channels and work.inner
 
 
+def test_last_axes_as_one():
+    """Of two and more that windows take element by element: no pixel longer than a short row."""
+    maxima, means, time = fastpool.plan_max_pool, fastpool.plan_avg_pool, (3, 1, 1)
+    shape = 1, 4, 5, 6, 7
+    for plan in (maxima(shape, "float32", time), means(shape, "float32", time, pads=(1, 0, 0) * 2)):
+        fewer = with_fewer_axes(plan, True)
+        assert fewer == (fewer.plan, (0, 1, 2, 4), 5)
+        assert fewer.plan.input_shape == (1, 4, 5, 42)
+        assert fewer.plan.output_shape == (1, 4, plan.output_shape[2], 42)
+    assert joined(maxima(shape, "float32", time), several=False) is None
+    fewer = with_fewer_axes(maxima((2, 5, 6, 7, 4), "float32", time, layout="NDHWC"), True)
+    assert (fewer.axes, fewer.plan.input_shape) == ((0, 1, 3, 4), (2, 5, 42, 4))
+    assert (fewer.plan.channels, fewer.plan.output_shape) == (4, (2, 3, 42, 4))
+    volume = with_fewer_axes(maxima((5, 6, 7), "int8", time, layout="DHW"), True)
+    assert volume.axes == (-1, -1, 0, 2)
+    flat = with_fewer_axes(maxima((1, 4, 5, 6, 3, 1), "int8", (3, 1, 1, 1), layout="NCHW"), True)
+    assert (flat.axes, flat.plan.input_shape) == ((0, 1, 2, 4), (1, 4, 5, 18))
+    assert joined(maxima((1, 4, 5, 6, 1), "int8", time)) is None  # (columns are one already)
+    for channels, found in ((64, 5), (65, None)):  # (16 columns: 1 KiB)
+        for plan in (maxima, means):
+            plan = plan((1, 5, 9, 16, channels), "int8", time, layout="NDHWC")
+            assert joined(plan) == found, plan
+    assert joined(maxima((1, 4, 5, 600, 600), "float32", time)) == 5
+    for kernel, more in (
+        ((3, 2, 1), {}),
+        ((3, 1, 2), {}),
+        (time, {"strides": (1, 2, 1)}),
+        (time, {"strides": (1, 1, 2)}),
+        (time, {"pads": (0, 0, 1, 0, 0, 0)}),
+        (time, {"pads": (0, 0, 0, 0, 1, 0)}),
+    ):
+        plan = means(shape, "int8", kernel, count_include_pad=True, **more)
+        assert joined(plan) is None, plan
+    index = {"return_indices": True}
+    assert joined(maxima(shape, "int8", time, **index)) == 5
+    assert joined(maxima(shape, "int8", time, **index, index_axis=2)) is None
+    assert joined(maxima(shape, "int8", time, **index, storage_order=1)) is None
+    tile, *_ = maxima(shape, "int8", time, **index).tile(np.s_[1:3])
+    assert joined(tile) is None
+
+
+@pytest.mark.parametrize("layout", ["NCDHW", "NDHWC", "DHW", "CDHW", "DHWC"])
+def test_results_of_last_axes_as_one(layout, isa):
+    rng = random.Random(layout)
+    for seed, name in enumerate(("float32", "uint8", "float16", "int64", "float64", "int16") * 8):
+        sizes = {"N": rng.randint(1, 3), "C": rng.choice([1, 3, 40]), "D": rng.randint(1, 9)}
+        sizes |= {"H": rng.randint(1, 9), "W": rng.choice([1, 2, 7, 70])}
+        shape = tuple(sizes[axis] for axis in layout)
+        kernel = min(rng.randint(1, 4), sizes["D"])
+        attributes = {"strides": (rng.randint(1, 3), 1, 1), "pads": (kernel // 2, 0, 0, 0, 0, 0)}
+        attributes |= {"layout": layout, "nan": rng.choice(["propagate", "ignore"])}
+        pool = rng.choice(["max", "min", "avg", "avg"])
+        if pool == "avg":
+            attributes["numerics"] = rng.choice(["pairwise", "exact", "sequential"])
+            attributes["count_include_pad"] = rng.random() < 0.5
+        elif rng.random() < 0.5:
+            order = rng.choice(["NCHW", "NHWC"][: 1 + (layout[-1] == "C")])
+            attributes |= {"return_indices": True, "index_layout": order}
+        plan, twin = POOLS[pool]
+        plan = plan(shape, name, (kernel, 1, 1), **attributes)
+        make = cases.summands if pool == "avg" else cases.values
+        x = make(shape, name, "bits" if seed % 2 else "ties", seed)
+        for how in ("contiguous", rng.choice(cases.ARRANGEMENTS)):
+            array = cases.arranged(x, how)
+            got, want = plan(array), twin(array, (kernel, 1, 1), **attributes)
+            several = isinstance(want, tuple)
+            for one, two in zip(*(y if several else (y,) for y in (got, want)), strict=True):
+                cases.assert_same(one, two, f"{plan}, {how}")
+
+
 def some(rng):
     """Return a shape, kernel and attributes of which most are taken with fewer axes."""
     outer, attributes = (rng.randint(1, 4), rng.randint(1, 5)), {}
@@ -185,7 +255,7 @@ def test_arrays_with_gaps_are_read_in_place(make, isa):
 
 def test_explain():
     whole = fastpool.plan_global_avg_pool((1, 1024, 2, 2), "uint8").explain()
-    assert "windows as those of one row of 4096 elements: columns" in " ".join(whole.split())
+    assert "the last axes as one of 4096 elements: columns" in " ".join(whole.split())
     volumes = fastpool.plan_max_pool((2, 64, 4, 40, 40), "uint8", (1, 3, 3)).explain()
     assert "planes along D as channels: " in volumes and "contiguous along W; else" in volumes
     flat = fastpool.plan_max_pool((2, 64, 1, 14, 14), "uint8", (1, 3, 3)).explain()

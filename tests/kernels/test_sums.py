@@ -92,10 +92,7 @@ def test_windows_of_one_column_in_tiles():
     assert plan._prepared_for(x.dtype).work.tile[0] < 600
     assert_as_the_twin(x, (5, 1), {"layout": "CHW", **pads})
     x = cases.summands((1, 2, 8, 20, 60), "float32", "finite", 2)
-    for kernel, becomes in (((3, 1, 1), True), ((3, 2, 1), False), ((2, 3, 1), False)):
-        plan = fastpool.plan_avg_pool(x.shape, x.dtype, kernel)
-        axes = plan._prepared_for(x.dtype).work.spatial_axes
-        assert axes == ((3, 2, 4) if becomes else (2, 3, 4)), "the leading axis becomes the rows"
+    for kernel in ((3, 1, 1), (3, 2, 1), (2, 3, 1)):
         for numerics in ("pairwise", "sequential"):
             assert_as_the_twin(x, kernel, {"layout": "NCDHW", "numerics": numerics})
     for dtype, result in (("float16", "float32"), ("float32", "float64")):

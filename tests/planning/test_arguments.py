@@ -265,7 +265,7 @@ def test_bfloat16_is_known_by_its_name():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     assert arguments.dtype_name(ml_dtypes.bfloat16) == "bfloat16"
     assert arguments.dtype_name(np.dtype(ml_dtypes.bfloat16)) == "bfloat16"
-    refused(TypeError, "^dtype: .*got float8_e5m2", arguments.dtype_name, ml_dtypes.float8_e5m2)
+    refused(TypeError, "^dtype: .*got dtype float8_e5m2", arguments.dtype_name, ml_dtypes.float8_e5m2)
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def test_layouts_and_ranks():
         for rank in range(3):
             refused(ValueError, f'^layout: "{name}" needs ', geometry.layout, name, (2,) * rank)
     for name in ("NCW", "NCDHW", "HW", "CHW"):
-        refused(ValueError, f'^layout: "{name}" names .* has 4$', geometry.layout, name, (2,) * 4)
+        refused(ValueError, f'^layout: .* got "{name}"$', geometry.layout, name, (2,) * 4)
     refused(ValueError, "^layout: .*'nchw'", geometry.layout, "nchw", (2,) * 4)
     for wrong in (1, b"NCHW", ("N", "C")):
         refused(TypeError, "^layout: expected a str", geometry.layout, wrong, (2,) * 4)

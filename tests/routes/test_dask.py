@@ -371,7 +371,7 @@ X = da.zeros((8, 8), chunks=4)
         (
             lambda: fastpool.dask.max_pool(X.astype(complex), 2, layout="HW"),
             TypeError,
-            "got complex128",
+            "got dtype complex128",
         ),
         (
             lambda: fastpool.dask.max_unpool(X, X, 2, layout="HW"),

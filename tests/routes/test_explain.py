@@ -247,7 +247,7 @@ def test_threads_and_copies_and_pieces(monkeypatch):
     assert two[1] in make_plan(large, "float32", 2, strides=2).explain()
     monkeypatch.setattr(threads, "effective_threads", lambda asked, work, limit: asked or 2)
     medium = in_one_line(make_plan((8, 64, 30, 30), "float32", 2, strides=2).explain())
-    why = "soon after another call; else 1, as a call that moves less than 3 MiB"
+    why = "within 2 ms of another call, else 1: a call that moves less than 3 MiB"
     assert f"threads 2 ({why} does not wake threads)" in medium or not cases.OPENMP
     monkeypatch.setattr(threads, "why_paused", lambda kernels: "for 1 s: a reason")
     medium = in_one_line(make_plan((8, 64, 30, 30), "float32", 2, strides=2).explain())

@@ -223,7 +223,7 @@ def test_bad_arguments(folder):
     with pytest.raises(ValueError, match="source: 'objects.npy' is no .npy file"):
         call("objects.npy", "y.npy", **POOL)
     np.save("complex.npy", X.astype(complex))
-    with pytest.raises(TypeError, match="^source: expected one of float16, .*, got complex128"):
+    with pytest.raises(TypeError, match="^source: expected one of float16, .*, got dtype complex"):
         call("complex.npy", "y.npy", **POOL)
     assert "y.npy" not in cases.names(folder)
 

@@ -384,7 +384,7 @@ def test_tensors_that_are_not_plain_numbers_in_memory():
 
 def test_complex_tensors_are_refused():
     torch = pytest.importorskip("torch")
-    with pytest.raises(TypeError, match="^x: expected one of float16, .*, got complex64"):
+    with pytest.raises(TypeError, match="^x: expected one of float16, .*, got dtype complex64"):
         fastpool.max_pool(torch.zeros((1, 1, 4, 4), dtype=torch.complex64), 2)
 
 

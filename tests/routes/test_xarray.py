@@ -360,7 +360,7 @@ def test_bad_arrays():
             fastpool_xarray.max_pool(wrong, {"lat": 2})
     with pytest.raises(TypeError, match="map"):
         fastpool_xarray.max_pool(x.to_dataset(name="v"), {"lat": 2})
-    with pytest.raises(TypeError, match="^x: expected one of float16, .*, got complex"):
+    with pytest.raises(TypeError, match="^x: expected one of float16, .*, got dtype complex"):
         fastpool_xarray.max_pool(x.astype(complex), {"lat": 2})
     y, indices = fastpool_xarray.max_pool(x, {"lat": 2}, return_indices=True)
     swapped = indices.transpose()

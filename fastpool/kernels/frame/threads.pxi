@@ -20,7 +20,7 @@ cdef enum:
     PAUSE_FACTOR = 50           # a pause is this often what was lost,
     SHORTEST_PAUSE_NS = 20000000
     LONGEST_PAUSE_NS = 1000000000
-    SOON_NS = 2000000           # after a call
+    SOON_NS = 2000000           # after a call (SOON_MS of threads.py)
 
 
 cdef enum ByDefault:            # is the number of threads the default?

@@ -37,6 +37,7 @@ cdef bint view_array(View *view, const Array *array, const Prepared *prepared,
     """Set a view, strides in elements. Return False if kernels cannot read the array as it is."""
     cdef const Problem *p = &prepared.frame.problem
     cdef Py_ssize_t strides = 0, rows = prepared.axes[p.leads]
+    cdef Py_ssize_t step = 0            # of joined axes, 0 if any
     cdef bint empty = False
     cdef int i
     if not has_shape(array, prepared.ndim, shape):
@@ -52,10 +53,8 @@ cdef bint view_array(View *view, const Array *array, const Prepared *prepared,
         return False
     view.data = array.data
     if prepared.joined == prepared.ndim:
-        view.batch = view.channel = view.row = 0
-        view.col = 1
-        return are_joined(array, prepared.ndim, <Py_ssize_t>1 << shift, shape)
-    if not are_joined(array, prepared.joined, 0, shape):
+        step = <Py_ssize_t>1 << shift
+    if not are_joined(array, prepared.joined, step, shape):
         return False
     # An axis of one element continues its neighbour, so that planes look as evenly spaced as they
     # are.
