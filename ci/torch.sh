@@ -15,7 +15,7 @@ make_venv
         opencv-python-headless rasterio scikit-image tinybrain
 touch "$venv/.installed-torch"
 make_environment test,torch
-[ $# -gt 0 ] || set -- tests/routes/test_torch.py tests/routes/test_torch_graphs.py \
+[ $# -gt 0 ] || set -- -n 2 tests/routes/test_torch.py tests/routes/test_torch_graphs.py \
     tests/routes/test_torch_errors.py tests/routes/test_torch_averages.py \
     tests/routes/test_torch_average_graphs.py tests/routes/test_torch_lp.py \
     tests/routes/test_torch_samples.py tests/routes/test_torch_select.py \

@@ -27,13 +27,12 @@ SHORT_ROW_OF_FEW, FEW_TAPS, FEW_ROWS = 48, 9, 6
 SHORT_ROW_OF_SQUARES, SHORT_ROW_OF_CUT = 32, 48
 SLIDING = {1: (2, 3, 5, 7), 2: (2, 3)}
 MOST_SHIFT = 32
-# Bytes of a row of outputs that are folded as they are, at least, by columns of a window: 64x32x32
-# uint8 2x2 13 -> 5 us, but 24x24 8.0 -> 10 (AVX2). More columns need a vector of AVX-512:
-# 64x256x256 4x4 574 -> 203. Taps of these windows, at most (kernels/sum/folds.pxi).
+# Bytes of a row of outputs that is folded as it is (kernels/sum/folds.pxi), at least, by columns of
+# a window: 64x32x32 uint8 2x2 13 -> 5 us, but 24x24 8 -> 10; and the most taps of a window.
 FOLDED_ROWS, MOST_FOLDED = {2: 16, 4: 64, 8: 64}, 128
 SMALL_PLANE = 2 << 10  # bytes of a plane of one window (8x13x6x13 int8 2.8 -> 5.5 us)
-# Rows for each output (`_adds_few_rows`), at most, and columns of floats that fill vectors. Where
-# these decide otherwise than the bytes of outputs: 0.6 of the time (3,600 random adaptive layers).
+# Rows for each output (`_adds_few_rows`), at most, and columns of floats that fill vectors: 0.6 of
+# the time (3,600 random adaptive layers).
 MOST_ROWS, MOST_ROWS_OF_DOUBLES, MOST_ROWS_IN_ORDER, LONG_ROW = 40, 28, 4096, 32
 
 
@@ -94,8 +93,7 @@ def _adds_few_rows(windows, lack, plan):
     """Are few rows added for each output, and so planes interleaved if windows differ in length?
 
     These are added one by one along a row, but those of a group at once: 64x100x100 to 60x60
-    float32 18 -> 0.8 ms. Single planes add many rows faster, of a vector and more, above all if a
-    group lacks planes: 3x382x343 to 6x6 float16 383 -> 48 us.
+    float32 18 -> 0.8 ms. Single planes add many rows faster: 3x382x343 to 6x6 float16 383 -> 48 us.
     """
     *others, cols = windows
     tall = math.prod(w.size / w.out for w in others) * cols.size / (cols.size + 4 * cols.out)

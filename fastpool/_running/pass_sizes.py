@@ -4,10 +4,8 @@ import math
 from typing import NamedTuple
 
 from .._planning.dtypes import ITEMSIZE, is_float
-from .tiles import LINE_BYTES
+from .tiles import INTERLEAVED, LINE_BYTES
 
-# Planes of a group that is interleaved (average.pxi repeats it).
-INTERLEAVED = 16
 # Bytes of rows of sums that stay in the first-level cache, elements of a part of a
 # row, and the columns of padding per column and output from which each output is added on its own.
 PASS_BYTES = 16 << 10

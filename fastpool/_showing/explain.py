@@ -292,6 +292,8 @@ def _axes_taken(plan, work):
     """Return how axes are taken, if other than they are (`FewerAxes`)."""
     if work.joined == len(plan.input_shape):
         return f"the last axes as one of {work.windows[-1].size} elements: "
+    if work.channel_axis == work.spatial_axes[0] >= 0:
+        return f"rows as those of planes of {work.windows[0].size}: "
     names = geometry.layout(plan.layout, plan.input_shape).spatial_names
     places = zip(plan.spatial[:-2], names, strict=False)
     some = [n for at, n in places if at not in work.spatial_axes and plan.input_shape[at] > 1]

@@ -153,6 +153,78 @@ def test_last_axes_as_one():
     assert joined(tile) is None
 
 
+def test_rows_as_those_of_tall_planes():
+    """Means of short rows: more rows for each plane, which divide all rows."""
+    means = fastpool.plan_avg_pool
+
+    def rows(*args, several=True, **more):
+        fewer = with_fewer_axes(means(*args, **more), several)
+        return fewer.plan.input_shape[1:3] if len(fewer.axes) == 4 else None
+
+    assert rows((1, 2112, 5), "float32", 3) == (16, 132)
+    assert rows((1, 2112, 5), "float32", 3, several=False) == (16, 132)
+    assert rows((4, 528, 5), "float32", 3) == rows((4, 132, 4, 5), "float32", (1, 3)) == (16, 132)
+    assert rows((4, 528, 5), "float32", 3, several=False) is None
+    assert joined(means((4, 528, 5), "float32", 3)) == 2
+    assert joined(means((1, 2112, 5), "float32", 3)) == 0
+    assert with_fewer_axes(means((2, 96, 4, 1, 5), "int8", (1, 1, 3)), True).axes == (-1, 2, 2, 4)
+    assert rows((2112, 5), "float32", 3, layout="CW", nan="ignore") == (16, 132)
+    assert rows((1, 16, 132, 5), "float32", (1, 3)) is None  # (they have the rows already)
+    assert rows((1, 2111, 5), "float32", 3) is None  # (a prime)
+    assert rows((1, 512, 64), "uint8", 3) == (32, 16)  # (1024 columns)
+    assert rows((1, 512, 600), "uint8", 3) is None
+    for kernel, more in ((5, {}), (1, {"strides": 9})):
+        assert rows((1, 2112, 5), "float32", kernel, **more) is None, "one output"
+    assert rows((1, 96, 12, 5), "float32", (2, 3)) is None
+    assert rows((1, 96, 12, 5), "float32", (1, 3), strides=(2, 1)) is None
+    assert rows((1, 96, 12, 5), "float32", (1, 3), pads=(1, 0, 0, 0)) is None
+    assert with_fewer_axes(fastpool.plan_max_pool((1, 2112, 5), "float32", 3), True).axes == ()
+    assert with_fewer_axes(means((1, 5, 2112), "int8", 3, layout="NWC"), True).axes == ()
+    adaptive = fastpool.plan_adaptive_avg_pool((1, 2112, 5), "float32", 2)
+    assert with_fewer_axes(adaptive, True).axes == ()
+    text = " ".join(means((1, 2112, 5), "float32", 3).explain().split())
+    assert "rows as those of planes of 132: 16 planes interleaved" in text
+
+
+@pytest.mark.parametrize("numerics", ["pairwise", "exact", "sequential"])
+def test_results_of_tall_planes(numerics, isa):
+    rng, taken = random.Random(numerics), 0
+    for seed, name in enumerate(("float32", "uint8", "float16", "float64", "int16") * 10):
+        layout = rng.choice(["NCW", "CW", "NCHW", "NCDHW", "HW"])
+        sizes = {"N": rng.randint(1, 4), "C": rng.choice([16, 33, 96]), "D": rng.randint(1, 3)}
+        sizes |= {"H": rng.randint(1, 4) if "C" in layout else 48, "W": rng.randint(2, 40)}
+        shape = tuple(sizes[axis] for axis in layout)
+        rank = sum(axis in "DHW" for axis in layout)
+        kernel, stride, pad = (
+            min(rng.randint(1, 9), sizes["W"]),
+            rng.randint(1, 3),
+            rng.randint(0, 2),
+        )
+        attributes = {"layout": layout, "numerics": numerics, "ceil_mode": rng.random() < 0.5}
+        attributes |= {
+            "strides": (*(1,) * (rank - 1), stride),
+            "nan": ["propagate", "ignore"][seed % 2],
+        }
+        attributes["pads"] = (*(0,) * (rank - 1), pad, *(0,) * rank)
+        attributes["count_include_pad"] = rng.random() < 0.5
+        windows = (*(1,) * (rank - 1), kernel)
+        plan = fastpool.plan_avg_pool(shape, name, windows, **attributes)
+        x = cases.summands(shape, name, "finite" if seed % 3 else "rare", seed)
+        for how in ("contiguous", rng.choice(cases.ARRANGEMENTS)):
+            array = cases.arranged(x, how)
+            want = _reference.avg_pool(array, windows, **attributes)
+            cases.assert_same(plan(array), want, f"{plan}, {how}")
+            out = np.full([size + 1 for size in want.shape], 7, want.dtype)
+            inside = (np.s_[:-1],) * want.ndim
+            plan(array, out=out[inside])
+            cases.assert_same(out[inside], want, f"{plan}, {how}")
+            out[inside] = 7
+            assert (out == 7).all(), "nothing else is written"
+        work = plan._prepared_for(np.dtype(name)).work
+        taken += work.channel_axis == work.spatial_axes[0]
+    assert taken > 15, taken
+
+
 @pytest.mark.parametrize("layout", ["NCDHW", "NDHWC", "DHW", "CDHW", "DHWC"])
 def test_results_of_last_axes_as_one(layout, isa):
     rng = random.Random(layout)

@@ -56,12 +56,13 @@ cdef bint view_array(View *view, const Array *array, const Prepared *prepared,
         step = <Py_ssize_t>1 << shift
     if not are_joined(array, prepared.joined, step, shape):
         return False
-    # An axis of one element continues its neighbour, so that planes look as evenly spaced as they
-    # are.
+    # An axis of one element continues its neighbour: planes look as evenly spaced as they are.
     view.batch = axis_step(array, prepared.batch_axis, shift, 0)
     view.channel = axis_step(array, prepared.channel_axis, shift,
                              1 if p.channels_last else view.batch)
     view.row = axis_step(array, rows, shift, view.channel)
+    if rows >= 0 and rows == prepared.channel_axis:     # planes and their rows are one axis
+        view.channel = p.rows.size * view.row
     if p.batch == 1:
         if prepared.batch_axis >= 0 and shape[prepared.batch_axis] > 1:
             # The images of a batch are one, each below the one before (`images_as_one`).
