@@ -308,6 +308,8 @@ BASES = {
     "vol-k2": _base((1, 16, 64, 64, 64), 2, 2),
     "vol-k3": _base((1, 16, 64, 64, 64), 3, 1, pad=1),
     "audio": _base((8, 64, 16000), 4, 4),
+    "video": _base((1, 64, 16, 28, 28), (3, 1, 1), 1, pad=(1, 0, 0, 1, 0, 0)),
+    "short": _base((8, 256, 12), 3, 1, pad=1),
     "global": _base((1, 2048, 7, 7), 7, 7),
     "dil": _base((1, 64, 56, 56), 3, 1, pad=2, dilation=2),
     "dil-p1": _base((1, 64, 56, 56), 3, 1, pad=1, dilation=2),
@@ -425,6 +427,8 @@ _TABLE = (
     ),
     ("f32", "nhwc+seq", "dense former incep shuffle adown aux odd-c3 any-1 any-4"),
     ("f64 f16 bf16", "nchw+seq", "dense former"),
+    ("f32 u8", "nchw nhwc nchw+idx nchw+avg nhwc+avg", "video"),
+    ("f32 u8", "nchw+avg", "short"),
 )
 
 
