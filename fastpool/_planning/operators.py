@@ -10,7 +10,9 @@ from .values import as_counts, choice
 def spatial_rank(shape, layout):
     """Return the number of spatial axes of an input with batch and channels."""
     if len(shape) < 3:
-        raise ValueError(f"x: expected batch, channels and spatial axes, got shape {shape}")
+        raise ValueError(
+            f"layout: needs batch, channels and at least one spatial axis, got shape {shape}"
+        )
     order = geometry.layout(layout, shape)
     if order.batch_axis < 0 or order.channel_axis < 0:
         raise ValueError(

@@ -18,6 +18,7 @@ from .pass_sizes import (
 )
 from .passes import trimmed, whole_window
 from .threads import THREAD_BYTES, is_always_one
+from .tiles import GROUP_COLUMNS
 from .work import NO_ROWS, has_pixels, images_as_one, work_bytes
 
 # Elements along a row of a tile, at most: of single columns, and of pixels, which are read in one
@@ -33,6 +34,8 @@ MOST_RESULTS = 1 << 20  # bytes, of interleaved planes
 # Of interleaved planes: bytes of a group under a tile, and least output rows of a tile.
 INTERLEAVED_BYTES = 256 << 10
 FEWEST_ROWS = 4
+# Bytes of a group of more than 16 planes, and how many times 16 they are, at most.
+GROUP_BYTES, MOST_GROUP = 12 << 10, 4
 # INTERLEAVED_BYTES of windows that differ in length along a row, and the most if tiles had fewer
 # rows otherwise: 16x1000x1000 to 333x401 float64 119 -> 25 ms.
 IRREGULAR_BYTES, MOST_IRREGULAR = 1 << 20, 4 << 20
@@ -87,7 +90,7 @@ class SumWork(NamedTuple):
     batch: int
     channels: int
     channels_last: bool
-    interleaves: bool  # planes, channels first
+    group: int  # planes, channels first, that are interleaved, or 0
     interleaved: int  # elements of these under a tile
     tile: tuple  # output rows, output columns, channels, planes
     block: int  # outputs that are summed, and then divided
@@ -205,14 +208,15 @@ def make_sum_work(plan, moves=True, border=None):
     taps = math.prod(map(most_taps, windows))
     interleaved_rows = 0 if channels_last else _interleaved_rows(plan, windows)
     if interleaved_rows:
-        tile = _interleaved_tile(plan, windows, interleaved_rows)
-        tile_rows, tile_cols, channels, planes = *tile[:2], INTERLEAVED, 1
+        group = _group(plan, windows)
+        tile = _interleaved_tile(plan, windows, interleaved_rows, group)
+        tile_rows, tile_cols, channels, planes = *tile[:2], group, 1
         under = min(rows.size, rows.span(tile_rows)) * cols.size
-        interleaved = math.prod(lead_taps) * under * INTERLEAVED
+        interleaved = math.prod(lead_taps) * under * group
     else:
         tile = _tile(plan, batch, windows, channels_last, sequential)
         tile_rows, tile_cols, channels, planes = tile
-        interleaved = 0
+        group = interleaved = 0
     reciprocals, by_value = divisors(plan, counts, cols.out)
     small_floats = plan.result_dtype == plan.dtype and plan.dtype in SMALL_INTEGERS
     small_floats = small_floats and taps << 8 * ITEMSIZE[plan.dtype] < 2**24  # (sums are exact)
@@ -243,7 +247,7 @@ def make_sum_work(plan, moves=True, border=None):
         batch=batch,
         channels=plan.channels,
         channels_last=channels_last,
-        interleaves=interleaved_rows > 0,
+        group=group,
         interleaved=interleaved,
         tile=tile,
         block=sizes.block_rows * width,
@@ -308,12 +312,25 @@ def _interleaved_rows(plan, windows):
     return _part(rows.out, most)
 
 
-def _interleaved_tile(plan, windows, tile_rows):
+def _group(plan, windows):
+    """Return how many planes are interleaved at a time: more, if they are small.
+
+    0.57 of the time of 16 (380 random layers, AVX-512; AVX2 0.63; 95th percentile 0.95).
+    """
+    planes, elements = plan.batch * plan.channels, math.prod(w.size for w in windows)
+    larger = max(1, elements, math.prod(w.out for w in windows))
+    most = 1 if windows[-1].places else GROUP_BYTES // (ITEMSIZE[plan.dtype] * larger)
+    some = range(1, max(1, min(MOST_GROUP, most // INTERLEAVED)) + 1)
+    times = {n: -(-planes // (n * INTERLEAVED)) * (GROUP_COLUMNS + n * elements) for n in some}
+    return INTERLEAVED * min(times, key=times.get)
+
+
+def _interleaved_tile(plan, windows, tile_rows, group):
     """Return the output rows, output columns, channels and planes of a tile."""
     *leads, rows, cols = windows
-    groups = -(-plan.batch * plan.channels // INTERLEAVED)  # (the last one may lack planes)
+    groups = -(-plan.batch * plan.channels // group)  # (the last one may lack planes)
     pieces = groups * math.prod(w.out for w in leads) * -(-rows.out // tile_rows)
-    return tile_rows, cols.out, 1, INTERLEAVED * _of_a_task(plan, groups, pieces, _some_tasks(plan))
+    return tile_rows, cols.out, 1, group * _of_a_task(plan, groups, pieces, _some_tasks(plan))
 
 
 def _some_tasks(plan):

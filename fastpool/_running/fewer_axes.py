@@ -11,7 +11,7 @@ from .._planning.average_pool import AvgPool
 from .._planning.dtypes import ITEMSIZE, is_float
 from .._planning.geometry import AdaptiveAxis, Axis
 from .._planning.plan_checks import changed
-from .tiles import INTERLEAVED
+from .tiles import GROUP_COLUMNS, INTERLEAVED
 
 # Bytes of a window that becomes one of a row, at most, but for 4 taps: float64 2048x3x3 1.7 times.
 ROW_WINDOW = 16
@@ -23,8 +23,11 @@ ROW_OF_WINDOWS = 64
 ROW_OF_MEANS, ROW_OF_MAXIMA = 128, 256
 # Bytes of rows of pixels that become one row, at most: longer ones of means take 1.1 times as long.
 SHORT_ROW = 1 << 10
+# Taps of their windows along an axis, at most (rows of long windows are added in more time), and
+# bytes of volumes whose maxima are not taken so if they are interleaved (uint8 2x2x8 3.3 -> 15 us).
+MOST_TAPS, SMALL_VOLUME = 16, 256
 # Columns of a plane that is made of signals, at most, and how much less time makes it worth while.
-GROUP_COLUMNS, MOST_COLUMNS, ENOUGH = 20, 1024, 0.8
+MOST_COLUMNS, ENOUGH = 1024, 0.8
 
 
 class FewerAxes(NamedTuple):
@@ -61,7 +64,9 @@ def with_fewer_axes(plan, several, work_of_maxima=None):
     """
     fewer = None
     if several:
-        fewer = (None if plan.channels_last else _in_row(plan)) or _in_long_rows(plan)
+        fewer = (None if plan.channels_last else _in_row(plan)) or _in_long_rows(
+            plan, work_of_maxima
+        )
     if fewer or plan.channels_last:
         return fewer or FewerAxes(plan)
     if isinstance(plan, AvgPool) and (len(plan.axes) < 2 or plan.axes[-2].kernel == 1):
@@ -74,12 +79,12 @@ def with_fewer_axes(plan, several, work_of_maxima=None):
 def _in_tall_planes(plan, several):
     """Take means along rows as those of planes of more rows: 0.55 of the time (900 random signals).
 
-    A group of interleaved planes takes GROUP_COLUMNS longer than its columns.
+    A group of interleaved planes takes as long as its columns and GROUP_COLUMNS more.
     """
     *outer, cols = plan.axes
     lengths = plan.input_shape[:-1]
     joined = [i for i, size in enumerate(lengths) if size > 1]
-    if isinstance(cols, AdaptiveAxis) or cols.output < 2 or not cols.size or not joined:
+    if isinstance(cols, AdaptiveAxis) or cols.output < 2 or 0 in plan.input_shape or not joined:
         return None
     if not all([axis.kernel == 1 and _is_tiled(axis) for axis in outer]):
         return None
@@ -101,7 +106,7 @@ def _in_tall_planes(plan, several):
     return FewerAxes(tall, (-1, last, last, len(lengths)), last + 1 if len(joined) > 1 else 0)
 
 
-def _in_long_rows(plan):
+def _in_long_rows(plan, work_of_maxima):
     """Take the last axes as one, if windows take them element by element.
 
     Windows along time (3x1x1) take 0.42 of the time (1,500 random layers; AVX2 0.47).
@@ -112,6 +117,14 @@ def _in_long_rows(plan):
     if len(long) < 2 or (plan.channels_last and long[0] * pixel > SHORT_ROW):
         return None
     kept, size, fields = plan.axes[: -len(last)], math.prod(long), {}
+    if max([axis.kernel for axis in kept]) not in range(2, MOST_TAPS + 1):
+        return None
+    if any([axis.extent > max(1, axis.size) or axis.begin > axis.size for axis in kept]):
+        return None  # (of hardly any elements)
+    nbytes = math.prod([axis.size for axis in kept]) * size * ITEMSIZE[plan.dtype]
+    if nbytes <= SMALL_VOLUME and work_of_maxima and work_of_maxima().inner:
+        if not plan.return_indices:
+            return None
     if isinstance(plan, AvgPool):
         fields["counted"] = plan.counted and (*plan.counted[: len(kept)], (0, size))
     elif plan.return_indices:

@@ -15,7 +15,9 @@ DIRECT_PIXEL_BYTES = 16 << 10  # all taps at once, without a band: signals 1.3, 
 LONG_BAND_BYTES = 512 << 10
 LONG_PIXEL_BYTES = 384  # (256: 8x17x17x72 float32 k15, padded, 73 -> 204 us)
 LINE_BYTES = 64  # of the longest vector: parts of pixels, and lines of sums, are whole ones
-INTERLEAVED = 16  # planes of a group, for sums (average.pxi repeats it)
+# Of planes that are interleaved for sums, these at least, and the columns whose time a group takes
+# besides its own.
+INTERLEAVED, GROUP_COLUMNS = 16, 20
 # The limit for values of long windows of at most MODERATE_TAPS along an axis: 0.8 of the time.
 MODERATE_TAPS, MODERATE_PIXEL_BYTES = 10, 1 << 10
 # Loads and stores per output of a running maximum, plus one load per element under the tile.

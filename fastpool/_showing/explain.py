@@ -8,7 +8,7 @@ from .._planning import geometry
 from .._planning.average_pool import AvgPool
 from .._planning.dtypes import ITEMSIZE, is_float, is_integer
 from .._planning.lp_pool import LpPool
-from .._running import averages, builds, lp, strategies, threads
+from .._running import builds, lp, strategies, threads
 from .._running.forks import has_forked
 from .._running.passes import is_empty
 from .._running.work import work_bytes
@@ -290,6 +290,8 @@ def _call(plan, prepared, verbose):
 
 def _axes_taken(plan, work):
     """Return how axes are taken, if other than they are (`FewerAxes`)."""
+    if work.joined == len(plan.input_shape) and work.spatial_axes[0] < 0:
+        return f"windows as those of one row of {work.windows[-1].size} elements: "
     if work.joined == len(plan.input_shape):
         return f"the last axes as one of {work.windows[-1].size} elements: "
     if work.channel_axis == work.spatial_axes[0] >= 0:
@@ -333,8 +335,8 @@ def _kernel_of_means(plan, prepared):
         text = "tap by tap, four vectors of windows at a time"
     elif work.byte_rows:
         text = "rows enter and leave sums down columns; these are added along rows"
-    if work.interleaves:
-        text = f"{averages.INTERLEAVED} planes interleaved; {text}"
+    if work.group:
+        text = f"{work.group} planes interleaved; {text}"
     if work.sequential or work.pairwise:
         text += "; each addition is rounded"
     elif is_float(plan.dtype) or ITEMSIZE[plan.dtype] >= 4:

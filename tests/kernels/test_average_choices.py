@@ -271,7 +271,6 @@ def test_rows_that_are_interleaved_because_one_condition_fails():
 @pytest.mark.parametrize(
     ("source", "name", "value"),
     [
-        ("sum/average.pxi", "INTERLEAVED", averages.INTERLEAVED),
         ("sum/average.pxi", "MOST_DIVISORS", MOST_DIVISORS),
         ("vectors/pairwise.h", "MOST_LEAF", pass_sizes.MOST_LEAF),
         ("vectors/folds.h", "MOST_FOLDED", interleaving.MOST_FOLDED),

@@ -145,6 +145,20 @@ def test_last_axes_as_one():
     ):
         plan = means(shape, "int8", kernel, count_include_pad=True, **more)
         assert joined(plan) is None, plan
+    long = 1, 4, 40, 9, 9
+    for kernel, more, found in (
+        ((16, 1, 1), {}, 5),
+        ((17, 1, 1), {}, None),
+        (1, {"strides": (2, 1, 1)}, None),
+        ((4, 1, 1), {"dilations": (13, 1, 1)}, 5),  # (an extent of 40)
+        ((4, 1, 1), {"dilations": (14, 1, 1), "pads": (2, 0, 0, 1, 0, 0)}, None),
+        ((3, 1, 1), {"pads": (41, 0, 0, 0, 0, 0)}, None),
+    ):
+        assert joined(means(long, "int8", kernel, **more)) == found, (kernel, more)
+    small = (2, 351, 2, 2, 8), "uint8", (2, 1, 1)  # (interleaved: 3.3 us, as rows 15)
+    assert maxima(*small)._prepared_for(np.dtype("uint8")).work.joined == 0
+    assert maxima(*small, return_indices=True)._prepared_for(np.dtype("uint8")).work.joined == 5
+    assert maxima((2, 3, 2, 2, 8), *small[1:])._prepared_for(np.dtype("uint8")).work.joined == 5
     index = {"return_indices": True}
     assert joined(maxima(shape, "int8", time, **index)) == 5
     assert joined(maxima(shape, "int8", time, **index, index_axis=2)) is None
@@ -171,6 +185,8 @@ def test_rows_as_those_of_tall_planes():
     assert rows((2112, 5), "float32", 3, layout="CW", nan="ignore") == (16, 132)
     assert rows((1, 16, 132, 5), "float32", (1, 3)) is None  # (they have the rows already)
     assert rows((1, 2111, 5), "float32", 3) is None  # (a prime)
+    empty, *_ = means((2, 3, 4, 6), "float32", (1, 3)).tile(np.s_[:, :, 1:1, :])
+    assert empty(np.ones(empty.input_shape, np.float32)).shape == (2, 3, 0, 4)
     assert rows((1, 512, 64), "uint8", 3) == (32, 16)  # (1024 columns)
     assert rows((1, 512, 600), "uint8", 3) is None
     for kernel, more in ((5, {}), (1, {"strides": 9})):
@@ -327,7 +343,7 @@ def test_arrays_with_gaps_are_read_in_place(make, isa):
 
 def test_explain():
     whole = fastpool.plan_global_avg_pool((1, 1024, 2, 2), "uint8").explain()
-    assert "the last axes as one of 4096 elements: columns" in " ".join(whole.split())
+    assert "windows as those of one row of 4096 elements: columns" in " ".join(whole.split())
     volumes = fastpool.plan_max_pool((2, 64, 4, 40, 40), "uint8", (1, 3, 3)).explain()
     assert "planes along D as channels: " in volumes and "contiguous along W; else" in volumes
     flat = fastpool.plan_max_pool((2, 64, 1, 14, 14), "uint8", (1, 3, 3)).explain()

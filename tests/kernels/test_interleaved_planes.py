@@ -22,6 +22,9 @@ INTERLEAVED = [
     ((24, 9, 8), (5, 7), {"strides": 3, "count_include_pad": True}),
     ((17, 5, 9), (5, 9), {}),
     ((33, 9, 4), (3, 2), {"dilations": 2, "pads": 2}),
+    ((130, 4, 3), (3, 2), {"pads": 1}),
+    ((95, 3, 3), (3, 3), {"pads": (1, 0, 1, 0)}),
+    ((67, 2, 3, 2), (2, 2, 1), {}),
     ((16, 3, 5, 4), (2, 3, 2), {"strides": (2, 1, 1), "pads": 1}),
     ((20, 31), (4,), {"strides": 3}),
 ]
@@ -111,3 +114,22 @@ def test_many_planes_without_outputs(output_size, numerics):
     x = np.ones((2, 16, 5, 5), np.float32)
     y = fastpool.adaptive_avg_pool(x, output_size, numerics=numerics)
     assert y.shape == (2, 16, *output_size)
+
+
+def test_groups_of_planes():
+    """Small planes: up to 64, of 12 KiB in all, results too; no more than fill groups."""
+
+    def group(*args, make=fastpool.plan_avg_pool, **more):
+        prepared = make(*args, **more)._prepared_for(np.dtype(args[1]))
+        return (prepared.once or prepared).work.group
+
+    assert group((1, 2112, 4, 4), "float32", 2) == 64
+    assert group((1, 2112, 7, 7), "float32", 3) == 48
+    assert group((1, 2112, 7, 7), "float64", 3, numerics="exact") == 16
+    assert group((1, 2112, 4, 4), "float64", 3, pads=2, numerics="exact") == 32
+    assert group((4, 12, 4, 4), "uint8", 3) == 48
+    assert group((3, 11, 7, 7), "int8", 3) == 48
+    assert group((1, 17, 7, 7), "int8", 3) == 32
+    assert group((1, 2112, 5), "int8", 3, make=fastpool.plan_adaptive_avg_pool, layout="NCW") == 16
+    assert group((1, 8, 1, 4), "float32", (2, 1), pads=(2**18, 0, 2**18, 0)) == 16
+    assert group((1, 7, 4, 4), "float32", 2) == 0

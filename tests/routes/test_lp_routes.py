@@ -38,7 +38,7 @@ def test_names(p):
     assert y.name == "field" and y.d.values[:3].tolist() == [1, 3, 5]
     whole = module.global_lp_pool(x, ["c", "d"], p, keepdims=False)
     assert whole.dims == ("a", "b")
-    with pytest.raises(TypeError, match="^x: expected one of float16, .*, got int64"):
+    with pytest.raises(TypeError, match="^x: expected one of float16, .*, got dtype int64"):
         module.global_lp_pool(x.astype(int), "c", p)
     assert_same(whole.values, fastpool.global_lp_pool(X, p, keepdims=False))
     with pytest.raises(ValueError, match="^dims: expected dimensions among"):

@@ -2,7 +2,6 @@
 
 cdef enum:
     MOST_WORDS = 4          # of an integer
-    INTERLEAVED = 16        # planes (pass_sizes.py says so too)
     MOST_DIVISORS = 16      # of rows, whose reciprocals are kept
     FACTOR_SLOTS = 4        # of rows that are quantised alike
     FACTOR_ARRAYS = 6       # of doubles, in each slot (quantize.pxi)
@@ -60,7 +59,7 @@ cdef struct Average:                    # an average pooling, ready to run
     Frame frame                         # (first: a Job points to it)
     # AVERAGE_FIELDS:
     Py_ssize_t ignore_nan, sequential, pairwise
-    Py_ssize_t interleaves              # small planes (interleaved.pxi)
+    Py_ssize_t group                    # planes that are interleaved, or 0 (interleaved.pxi)
     Py_ssize_t block, block_rows        # outputs that are summed, and then divided
     Py_ssize_t band                     # elements in COLUMNS, of one row
     Py_ssize_t digit_bits               # of elements whose sums a double does not hold
@@ -92,7 +91,7 @@ cdef struct Average:                    # an average pooling, ready to run
 
 
 AVERAGE_FIELDS = (
-    "ignore_nan", "sequential", "pairwise", "interleaves", "block", "block_rows", "band",
+    "ignore_nan", "sequential", "pairwise", "group", "block", "block_rows", "band",
     "digit_bits", "small_floats", "pitch", "walks", "parts", "lines", "line", "tall", "byte_rows",
     "shorts", "long_rows", "whole", "signals", "wide_counts", "by_value",
 )
@@ -306,7 +305,7 @@ cdef int plan_average(Average *a, work) except -1:
             set_all_reciprocals(a, work.divisors)
     for i in range(<int>SUM_AREAS):
         sizes[i] = 0
-    sizes[<int>OFFSETS] = slabs * (1 + a.interleaves)
+    sizes[<int>OFFSETS] = slabs * (2 if a.group else 1)
     sizes[<int>COLUMNS] = a.block_rows * a.band
     sizes[<int>SPLIT] = imax(a.long_rows, a.block_rows if a.whole else 1) * a.band
     # (Four columns of a stride of 3 are 4/3 of a band.)
@@ -331,8 +330,7 @@ cdef int plan_average(Average *a, work) except -1:
     if p.size == 1 and not is_float_code(a.result):
         sizes[<int>FACTORS] = FACTOR_SLOTS * FACTOR_ARRAYS * (t.cols + VEC_BYTES // 4)
     sizes[<int>ELEMENTS] = ceil_div(work.interleaved * p.size, 8)
-    if a.interleaves:
-        sizes[<int>RESULTS] = ceil_div(t.rows * t.cols * INTERLEAVED * dtype_bytes[a.result], 8)
+    sizes[<int>RESULTS] = ceil_div(t.rows * t.cols * a.group * dtype_bytes[a.result], 8)
     for i in range(<int>SUM_AREAS):
         sizes[i] *= 8
     lay_out_scratch(&a.frame.scratch, sizes, SUM_AREAS)

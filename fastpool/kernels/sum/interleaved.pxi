@@ -1,4 +1,4 @@
-# Small planes, channels first, are interleaved element by element, INTERLEAVED of them at a time.
+# Small planes, channels first, are interleaved element by element, a group of 16 to 64 at a time.
 # Then they are pooled as channels that are last: a vector holds planes, whatever the stride.
 #
 # Takes:   what `interleaves` of fastpool/_running/interleaving.py says
@@ -28,12 +28,12 @@ cdef void interleave(char *to, const char *src, const Block *b, Py_ssize_t plane
     """Interleave neighbouring planes of a tile, in every slab. `src` is where the first begins."""
     cdef Py_ssize_t rows = b.tile.row_hi - b.tile.row_lo, cols = b.tile.col_hi - b.tile.col_lo
     cdef Py_ssize_t size = b.average.frame.problem.size, pitch = row_pitch(b), s, r
-    cdef Py_ssize_t row = pitch * INTERLEAVED * size, slab = rows * row
+    cdef Py_ssize_t group = b.average.group, row = pitch * group * size, slab = rows * row
     if b.x.row == pitch * size and rows > 0:    # rows that are neighbours in memory are one run
         rows, cols = 1, (rows - 1) * pitch + cols
     for s in range(b.slabs):
         for r in range(rows):
-            transpose(to + s * slab + r * row, INTERLEAVED, src + b.offsets[s] + r * b.x.row,
+            transpose(to + s * slab + r * row, group, src + b.offsets[s] + r * b.x.row,
                       b.x.channel // size, planes, cols, <int>size)
 
 
@@ -41,19 +41,19 @@ cdef void separate(char *to, const View *y, const char *results, const Block *b,
                    Py_ssize_t planes) noexcept nogil:
     """Write the results of neighbouring planes. `to` is the first output of the first one."""
     cdef const Tile *tile = b.tile
-    cdef Py_ssize_t rows = tile.rows, cols = tile.cols, r, c
+    cdef Py_ssize_t rows = tile.rows, cols = tile.cols, group = b.average.group, r, c
     cdef int size = dtype_bytes[b.average.result]
     if y.row == cols and y.col == 1:
         rows, cols = 1, rows * cols
     for r in range(rows):
         if y.col == 1:
-            transpose(to + r * y.row * size, y.channel, results, INTERLEAVED, cols, planes, size)
-            results += cols * INTERLEAVED * size
+            transpose(to + r * y.row * size, y.channel, results, group, cols, planes, size)
+            results += cols * group * size
             continue
         for c in range(cols):
-            transpose(to + (r * y.row + c * y.col) * size, y.channel, results, INTERLEAVED, 1,
+            transpose(to + (r * y.row + c * y.col) * size, y.channel, results, group, 1,
                       planes, size)
-            results += INTERLEAVED * size
+            results += group * size
 
 
 cdef void average_interleaved(const View *y, const char *src, const Block *b) noexcept nogil:
@@ -63,6 +63,7 @@ cdef void average_interleaved(const View *y, const char *src, const Block *b) no
     cdef Py_ssize_t *offsets = <Py_ssize_t *>doubles(a, b.scratch, OFFSETS) + b.slabs
     cdef const Problem *p = &a.frame.problem
     cdef Py_ssize_t rows = tile.row_hi - tile.row_lo, plane = 0, planes, lane, run, s, more = 0
+    cdef Py_ssize_t group = a.group
     cdef bint spaced = evenly_spaced(p, b.x) and evenly_spaced(p, y)
     cdef int size = dtype_bytes[a.result]
     cdef char *elements = <char *>doubles(a, b.scratch, ELEMENTS)
@@ -70,22 +71,22 @@ cdef void average_interleaved(const View *y, const char *src, const Block *b) no
     cdef View x, to
     cdef Tile all_of = tile[0]
     cdef Block block = b[0]
-    all_of.channels, all_of.plane, all_of.planes = INTERLEAVED, 0, 1
+    all_of.channels, all_of.plane, all_of.planes = group, 0, 1
     memset(&x, 0, sizeof(View))
     to = x
-    x.row, to.row = row_pitch(b) * INTERLEAVED * p.size, tile.cols * INTERLEAVED
-    x.col, to.col = INTERLEAVED * p.size, INTERLEAVED
+    x.row, to.row = row_pitch(b) * group * p.size, tile.cols * group
+    x.col, to.col = group * p.size, group
     to.data = results - (tile.row * to.row + tile.col * to.col) * size
     for s in range(b.slabs):
         offsets[s] = s * rows * x.row
     block.tile, block.x, block.offsets = &all_of, &x, offsets
-    planes = imin(INTERLEAVED, tile.planes)
-    if planes < INTERLEAVED and spaced and tile.plane > 0:
+    planes = imin(group, tile.planes)
+    if planes < group and spaced and tile.plane > 0:
         # Planes of another task are pooled again, but not stored: 7 rows of bytes are transposed in
         # 2.6 times the time of 16, 15 rows of 16 bits in 1.6 times.
-        more = INTERLEAVED - planes
-        plane, planes = -more, INTERLEAVED
-    elif planes < INTERLEAVED:
+        more = group - planes
+        plane, planes = -more, group
+    elif planes < group:
         memset(elements, 0, b.slabs * rows * x.row)
     while plane < tile.planes:
         plane = imin(plane, tile.planes - planes)   # (some planes are pooled again)

@@ -44,7 +44,7 @@ cdef void average_tile(const View *y, const char *src, Block *b) noexcept nogil:
     set_column_counts(b)
     if b.tile.row_hi == b.tile.row_lo or b.tile.col_hi == b.tile.col_lo:
         fill_empty(y, b)
-    elif b.average.interleaves:
+    elif b.average.group:
         average_interleaved(y, src, b)
     else:
         average_planes(y, src, b)
