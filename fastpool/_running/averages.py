@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from .._planning.dtypes import ITEMSIZE, is_float
 from .divisor_counts import counts_of, divisors, most_divisor
-from .interleaving import interleaves, most_taps
+from .interleaving import group_of, interleaves, most_taps
 from .pass_sizes import (
     INTERLEAVED,
     MOST_LEAF,
@@ -18,7 +18,6 @@ from .pass_sizes import (
 )
 from .passes import trimmed, whole_window
 from .threads import THREAD_BYTES, is_always_one
-from .tiles import GROUP_COLUMNS
 from .work import NO_ROWS, has_pixels, images_as_one, work_bytes
 
 # Elements along a row of a tile, at most: of single columns, and of pixels, which are read in one
@@ -34,8 +33,6 @@ MOST_RESULTS = 1 << 20  # bytes, of interleaved planes
 # Of interleaved planes: bytes of a group under a tile, and least output rows of a tile.
 INTERLEAVED_BYTES = 256 << 10
 FEWEST_ROWS = 4
-# Bytes of a group of more than 16 planes, and how many times 16 they are, at most.
-GROUP_BYTES, MOST_GROUP = 12 << 10, 4
 # INTERLEAVED_BYTES of windows that differ in length along a row, and the most if tiles had fewer
 # rows otherwise: 16x1000x1000 to 333x401 float64 119 -> 25 ms.
 IRREGULAR_BYTES, MOST_IRREGULAR = 1 << 20, 4 << 20
@@ -208,7 +205,7 @@ def make_sum_work(plan, moves=True, border=None):
     taps = math.prod(map(most_taps, windows))
     interleaved_rows = 0 if channels_last else _interleaved_rows(plan, windows)
     if interleaved_rows:
-        group = _group(plan, windows)
+        group = group_of(plan, windows)
         tile = _interleaved_tile(plan, windows, interleaved_rows, group)
         tile_rows, tile_cols, channels, planes = *tile[:2], group, 1
         under = min(rows.size, rows.span(tile_rows)) * cols.size
@@ -310,19 +307,6 @@ def _interleaved_rows(plan, windows):
         if cols.size > CUT_COLUMNS + _input_bytes(plan) // CUT_BYTES:
             return 0
     return _part(rows.out, most)
-
-
-def _group(plan, windows):
-    """Return how many planes are interleaved at a time: more, if they are small.
-
-    0.57 of the time of 16 (380 random layers, AVX-512; AVX2 0.63; 95th percentile 0.95).
-    """
-    planes, elements = plan.batch * plan.channels, math.prod(w.size for w in windows)
-    larger = max(1, elements, math.prod(w.out for w in windows))
-    most = 1 if windows[-1].places else GROUP_BYTES // (ITEMSIZE[plan.dtype] * larger)
-    some = range(1, max(1, min(MOST_GROUP, most // INTERLEAVED)) + 1)
-    times = {n: -(-planes // (n * INTERLEAVED)) * (GROUP_COLUMNS + n * elements) for n in some}
-    return INTERLEAVED * min(times, key=times.get)
 
 
 def _interleaved_tile(plan, windows, tile_rows, group):

@@ -10,7 +10,7 @@ import numpy as np
 import cases
 import fastpool
 from fastpool import _reference
-from fastpool._running import averages, pass_sizes
+from fastpool._running import averages, interleaving, pass_sizes
 from fastpool._running import builds as running
 
 from .arrays import draw_arrangement, in_time, same, untouched
@@ -216,7 +216,7 @@ def _compare_average(case, build, threads, x, arranged, expected, counts):
     assert isinstance(expected, np.ndarray), f"{what}: planned what the twin refuses"
     elements = x.size + expected.size
     with in_time(elements, what), contextlib.ExitStack() as stack:
-        for module in (averages, pass_sizes):
+        for module in (averages, interleaving, pass_sizes):
             limits = {name: value for name, value in case.limits.items() if hasattr(module, name)}
             stack.enter_context(mock.patch.dict(vars(module), limits))
         y = plan(x)

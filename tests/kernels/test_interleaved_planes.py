@@ -117,19 +117,23 @@ def test_many_planes_without_outputs(output_size, numerics):
 
 
 def test_groups_of_planes():
-    """Small planes: up to 64, of 12 KiB in all, results too; no more than fill groups."""
+    """Small planes: up to 256, of 20 KiB in all, results too; no more than fill groups."""
 
     def group(*args, make=fastpool.plan_avg_pool, **more):
         prepared = make(*args, **more)._prepared_for(np.dtype(args[1]))
         return (prepared.once or prepared).work.group
 
-    assert group((1, 2112, 4, 4), "float32", 2) == 64
-    assert group((1, 2112, 7, 7), "float32", 3) == 48
-    assert group((1, 2112, 7, 7), "float64", 3, numerics="exact") == 16
-    assert group((1, 2112, 4, 4), "float64", 3, pads=2, numerics="exact") == 32
+    assert group((1, 2112, 4, 4), "float32", 2) == 192
+    assert group((1, 2112, 7, 7), "float32", 3) == 96
+    assert group((1, 2112, 7, 7), "float64", 3, numerics="exact") == 48
+    assert group((1, 2112, 4, 4), "float64", 3, pads=2, numerics="exact") == 64
+    assert group((1, 4096, 2, 2), "int8", (2, 1)) == 256
     assert group((4, 12, 4, 4), "uint8", 3) == 48
     assert group((3, 11, 7, 7), "int8", 3) == 48
     assert group((1, 17, 7, 7), "int8", 3) == 32
     assert group((1, 2112, 5), "int8", 3, make=fastpool.plan_adaptive_avg_pool, layout="NCW") == 16
     assert group((1, 8, 1, 4), "float32", (2, 1), pads=(2**18, 0, 2**18, 0)) == 16
     assert group((1, 7, 4, 4), "float32", 2) == 0
+    # Of groups of 16, rows of 8 outputs are the longest.
+    assert group((1, 32, 9, 9), "float32", 2) == 32
+    assert group((1, 16, 9, 10), "float32", 2) == 0

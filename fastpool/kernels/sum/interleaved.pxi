@@ -1,4 +1,4 @@
-# Small planes, channels first, are interleaved element by element, a group of 16 to 64 at a time.
+# Small planes, channels first, are interleaved element by element, a group of 16 to 256 at a time.
 # Then they are pooled as channels that are last: a vector holds planes, whatever the stride.
 #
 # Takes:   what `interleaves` of fastpool/_running/interleaving.py says
