@@ -102,7 +102,8 @@ def group_of(plan, windows):
     """
     planes, elements = plan.batch * plan.channels, math.prod(w.size for w in windows)
     larger = max(1, elements, math.prod(w.out for w in windows))
-    most = 1 if windows[-1].places else GROUP_BYTES // (ITEMSIZE[plan.dtype] * larger)
+    alone = windows[-1].places or any([w.kernel > w.size for w in windows])  # (of few elements)
+    most = 1 if alone else GROUP_BYTES // (ITEMSIZE[plan.dtype] * larger)
     some = range(1, max(1, min(MOST_GROUP, most // INTERLEAVED)) + 1)
     times = {n: -(-planes // (n * INTERLEAVED)) * (GROUP_COLUMNS + n * elements) for n in some}
     return INTERLEAVED * min(times, key=times.get)
