@@ -63,10 +63,10 @@ def with_fewer_axes(plan, several, work_of_maxima=None):
     `work_of_maxima` returns the `Work` of that.
     """
     fewer = None
-    if several:
-        fewer = (None if plan.channels_last else _in_row(plan)) or _in_long_rows(
-            plan, work_of_maxima
-        )
+    if several and not plan.channels_last:
+        fewer = _in_row(plan)
+    if several and not fewer:
+        fewer = _in_long_rows(plan, work_of_maxima)
     if fewer or plan.channels_last:
         return fewer or FewerAxes(plan)
     if isinstance(plan, AvgPool) and (len(plan.axes) < 2 or plan.axes[-2].kernel == 1):
@@ -122,9 +122,9 @@ def _in_long_rows(plan, work_of_maxima):
     if any([axis.extent > max(1, axis.size) or axis.begin > axis.size for axis in kept]):
         return None  # (of hardly any elements)
     nbytes = math.prod([axis.size for axis in kept]) * size * ITEMSIZE[plan.dtype]
-    if nbytes <= SMALL_VOLUME and work_of_maxima and work_of_maxima().inner:
-        if not plan.return_indices:
-            return None
+    values = work_of_maxima and not plan.return_indices
+    if values and nbytes <= SMALL_VOLUME and work_of_maxima().inner:
+        return None
     if isinstance(plan, AvgPool):
         fields["counted"] = plan.counted and (*plan.counted[: len(kept)], (0, size))
     elif plan.return_indices:
