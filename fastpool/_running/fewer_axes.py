@@ -11,7 +11,6 @@ from .._planning.average_pool import AvgPool
 from .._planning.dtypes import ITEMSIZE, is_float
 from .._planning.geometry import AdaptiveAxis, Axis
 from .._planning.plan_checks import changed
-from .tiles import GROUP_COLUMNS, INTERLEAVED
 
 # Bytes of a window that becomes one of a row, at most, but for 4 taps: float64 2048x3x3 1.7 times.
 ROW_WINDOW = 16
@@ -21,13 +20,13 @@ ROW_WINDOW_IN_ORDER = 64
 ROW_OF_WINDOWS = 64
 # ROW_OF_WINDOWS if taps are a power of two: uint8 k2 s2 maxima of 256x256 take 0.2 of the time.
 ROW_OF_MEANS, ROW_OF_MAXIMA = 128, 256
-# Bytes of rows of pixels that become one row, at most: longer ones of means take 1.1 times as long.
-SHORT_ROW = 1 << 10
-# Taps of their windows along an axis, at most (rows of long windows are added in more time), and
-# bytes of volumes whose maxima are not taken so if they are interleaved (uint8 2x2x8 3.3 -> 15 us).
+# Taps of a window along an axis, at most, for the last axes to be joined. Maxima of volumes of at
+# most SMALL_VOLUME bytes are not joined if these are interleaved (uint8 2x2x8 3.3 -> 15 us).
 MOST_TAPS, SMALL_VOLUME = 16, 256
-# Columns of a plane that is made of signals, at most, and how much less time makes it worth while.
-MOST_COLUMNS, ENOUGH = 1024, 0.8
+# Bytes of a plane or volume whose columns become channels, at least (5x433x4x2 float16 3x1 7 -> 83
+# us), of its slabs, at least (39x31x4x3 float32 2x4x1 9 -> 44), and of its rows under windows along
+# rows, at most (of values: 0.55 of the time; longer ones 0.97).
+PLANE_OF_PIXELS, SLAB_OF_PIXELS, ROW_OF_PIXELS = 1 << 10, 128, 64
 
 
 class FewerAxes(NamedTuple):
@@ -40,6 +39,14 @@ class FewerAxes(NamedTuple):
     plan: object
     axes: tuple = ()
     joined: int = 0
+
+    def in_arrays_of(self, whole):
+        """Return this, which takes the plan of `whole`, for the arrays of `whole`."""
+        if not whole.axes:
+            return self
+        axes = *whole.axes, -1
+        joined = max(whole.axes[: self.joined], default=-1) + 1
+        return self._replace(axes=tuple([axes[axis] for axis in self.axes]), joined=joined)
 
     def placed(self, work, plan):
         """Return a work of `self.plan` with the shapes and axes of the arrays of `plan`."""
@@ -56,54 +63,38 @@ class FewerAxes(NamedTuple):
         )
 
 
-def with_fewer_axes(plan, several, work_of_maxima=None):
-    """Return the `FewerAxes` of a plan that take the least time.
+def without_single_axes(plan, several):
+    """Return the `FewerAxes` of a plan without the axes of one element, or the plan itself.
+
+    Columns of one element leave most of a vector empty: maxima of float32 64x3000x1 3x1, AVX2,
+    1950 -> 40 us. Arrays for a plan that has not `several` works may have gaps after these axes.
+    """
+    axes, fields = plan.axes, {}
+    kept = [i for i, axis in enumerate(axes) if axis.size != 1 or not _is_taken_singly(axis)]
+    single = len(kept) < len(axes) or (plan.channels_last and plan.channels == 1)
+    if not several or not single or _counts_otherwise(plan):
+        return FewerAxes(plan)
+    kept = kept or [len(axes) - 1]
+    if isinstance(plan, AvgPool):
+        fields["counted"] = plan.counted and tuple([plan.counted[i] for i in kept])
+    axes = tuple([axes[i] for i in kept])
+    fewer = _with_axes(plan, plan.batch, plan.channels, axes, fields)
+    return FewerAxes(fewer, _places(plan, [plan.spatial[i] for i in kept]))
+
+
+def with_fewer_axes(whole, several, work_of_maxima=None):
+    """Return the first `FewerAxes` that takes the plan of `whole`, or `whole` itself.
 
     Axes are joined only if it may have `several` works, as arrays may need the plan as it is.
     `work_of_maxima` returns the `Work` of that.
     """
-    fewer = None
-    if several and not plan.channels_last:
-        fewer = _in_row(plan)
-    if several and not fewer:
-        fewer = _in_long_rows(plan, work_of_maxima)
-    if fewer or plan.channels_last:
-        return fewer or FewerAxes(plan)
-    if isinstance(plan, AvgPool) and (len(plan.axes) < 2 or plan.axes[-2].kernel == 1):
-        fewer = _in_tall_planes(plan, several)
+    plan, fewer = whole.plan, None
+    if several:
+        fewer = _in_row(plan) or _in_long_rows(plan, work_of_maxima)
+        fewer = fewer or _in_pixels(plan, work_of_maxima)
     if not fewer and len(plan.axes) > 2:
         fewer = _in_planes(plan, several, work_of_maxima)
-    return fewer or FewerAxes(plan)
-
-
-def _in_tall_planes(plan, several):
-    """Take means along rows as those of planes of more rows: 0.55 of the time (900 random signals).
-
-    A group of interleaved planes takes as long as its columns and GROUP_COLUMNS more.
-    """
-    *outer, cols = plan.axes
-    lengths = plan.input_shape[:-1]
-    joined = [i for i, size in enumerate(lengths) if size > 1]
-    if isinstance(cols, AdaptiveAxis) or cols.output < 2 or 0 in plan.input_shape or not joined:
-        return None
-    if not all([axis.kernel == 1 and _is_tiled(axis) for axis in outer]):
-        return None
-    if len(joined) > 1 and not several:
-        return None
-    count, own = math.prod(lengths), outer[-1].size if outer else 1
-
-    def cost(rows):
-        return -(-count // rows // INTERLEAVED) * (GROUP_COLUMNS + rows * cols.size)
-
-    more = range(own + 1, min(count, MOST_COLUMNS // cols.size) + 1)
-    rows = min([n for n in more if count % n == 0], key=cost, default=own)
-    if cost(rows) > ENOUGH * cost(own):
-        return None
-    axes = Axis(rows, rows, 1, 1, 1, 0, 0), cols
-    fields = {"counted": plan.counted and ((0, rows), plan.counted[-1])}
-    tall = _with_axes(plan, 1, count // rows, axes, fields)
-    last = joined[-1]  # (planes and their rows are parts of it)
-    return FewerAxes(tall, (-1, last, last, len(lengths)), last + 1 if len(joined) > 1 else 0)
+    return fewer.in_arrays_of(whole) if fewer else whole
 
 
 def _in_long_rows(plan, work_of_maxima):
@@ -111,31 +102,69 @@ def _in_long_rows(plan, work_of_maxima):
 
     Windows along time (3x1x1) take 0.42 of the time (1,500 random layers; AVX2 0.47).
     """
-    last = [*takewhile(lambda axis: axis.kernel == 1 and _is_tiled(axis), plan.axes[:0:-1])]
+    last = [*takewhile(_is_taken_singly, plan.axes[:0:-1])]
     long = [axis.size for axis in last if axis.size > 1]
-    pixel = plan.channels * ITEMSIZE[plan.dtype]
-    if len(long) < 2 or (plan.channels_last and long[0] * pixel > SHORT_ROW):
+    if len(long) < 2:
         return None
     kept, size, fields = plan.axes[: -len(last)], math.prod(long), {}
     if max([axis.kernel for axis in kept]) not in range(2, MOST_TAPS + 1):
         return None
     if any([axis.extent > max(1, axis.size) or axis.begin > axis.size for axis in kept]):
-        return None  # (of hardly any elements)
+        return None  # (most taps are padding)
     nbytes = math.prod([axis.size for axis in kept]) * size * ITEMSIZE[plan.dtype]
     values = work_of_maxima and not plan.return_indices
     if values and nbytes <= SMALL_VOLUME and work_of_maxima().inner:
         return None
     if isinstance(plan, AvgPool):
         fields["counted"] = plan.counted and (*plan.counted[: len(kept)], (0, size))
-    elif plan.return_indices:
-        if plan.index_axis or plan.storage_order or plan.index_shape != plan.input_shape:
-            return None
+    elif _counts_otherwise(plan):
+        return None
     axes = *kept, Axis(size, size, 1, 1, 1, 0, 0)
     rows = _with_axes(plan, plan.batch, plan.channels, axes, fields)
     columns = [i for i in plan.spatial if plan.input_shape[i] > 1][-1]
-    places = [plan.batch_axis, *plan.spatial[: len(kept)], columns]
-    places.insert(len(places) if plan.channels_last else 1, plan.channel_axis)
-    return FewerAxes(rows, tuple(places), len(plan.input_shape))
+    places = _places(plan, [*plan.spatial[: len(kept)], columns])
+    return FewerAxes(rows, places, len(plan.input_shape))
+
+
+def _in_pixels(plan, work_of_maxima):
+    """Take the columns of planes as channels that are last, if windows take them one by one.
+
+    Windows along rows (3x1) take 0.7 of the time, those over slabs and rows (3x3x1) 0.4 (4,000
+    random layers, AVX-512; AVX2 0.6 and 0.35).
+    """
+    *axes, cols = plan.axes
+    if cols.kernel > 1 or not _is_taken_singly(cols) or plan.channels_last:
+        return None
+    means, row = isinstance(plan, AvgPool), cols.size * ITEMSIZE[plan.dtype]
+    outer = [*takewhile(_is_taken_singly, axes)]
+    start = plan.spatial[0] + len(outer)
+    axes = axes[len(outer) :]
+    if not axes or _is_taken_singly(axes[-1]):
+        return None
+    if math.prod(plan.input_shape[start:-1]) * row < PLANE_OF_PIXELS:
+        return None
+    if axes[-1].size * row < SLAB_OF_PIXELS:
+        return None
+    fields, indices = {}, not means and plan.return_indices
+    if means:
+        fields["counted"] = plan.counted and plan.counted[len(outer) : -1]
+    elif indices:
+        if plan.storage_order or plan.index_shape != plan.input_shape:
+            return None
+        if plan.index_axis not in (0, start):
+            return None
+        fields["index_axis"] = int(plan.index_axis > 0)
+    if len(axes) == 1 and means and axes[0].stride > 1:
+        return None
+    if len(axes) == 1 and not (means or indices or row < ROW_OF_PIXELS or work_of_maxima().keyed):
+        return None
+    joined = [i for i in range(start) if plan.input_shape[i] != 1]
+    batch = joined[-1] if joined else -1
+    fields["layout"] = "NHWC"
+    count = math.prod(plan.input_shape[:start])
+    pixels = _with_axes(plan, count, cols.size, tuple(axes), fields)
+    places = batch, *range(start, len(plan.input_shape))
+    return FewerAxes(pixels, places, batch + 1 if len(joined) > 1 else 0)
 
 
 def _in_row(plan):
@@ -152,7 +181,7 @@ def _in_row(plan):
             most = ROW_WINDOW_IN_ORDER
     elif not means and plan.return_indices:
         return None
-    if (taps * itemsize > most and taps != 4) or 0 in plan.output_shape:
+    if (taps * itemsize > most and taps != 4) or 0 in plan.output_shape or plan.channels_last:
         return None
     several, row = False, itemsize
     for axis in reversed(plan.axes):
@@ -180,14 +209,34 @@ def _is_tiled(axis):
     return size == output * kernel and begin == 0 and near and (dilation == 1 or kernel == 1)
 
 
+def _is_taken_singly(axis):
+    """Do windows take the elements of an axis one by one?"""
+    return axis.kernel == 1 and _is_tiled(axis)
+
+
+def _counts_otherwise(plan):
+    """Do indices of maxima count otherwise than the elements of the array?"""
+    if isinstance(plan, AvgPool) or not plan.return_indices:
+        return False
+    return plan.index_axis or plan.storage_order or plan.index_shape != plan.input_shape
+
+
+def _places(plan, spatial):
+    """Return where the axes of a plan, of these spatial ones, are in its arrays."""
+    last = plan.channels_last and plan.channels > 1
+    places = [plan.batch_axis, *spatial]
+    places.insert(len(places) if last else 1, plan.channel_axis)
+    return tuple(places)
+
+
 def _in_planes(plan, several, work_of_maxima):
     """Take axes before the rows as channels, if windows take them element by element.
 
     A tile has several planes of channels, but only one of volumes: 1x64x16x14x14 uint8 1x3x3 at a
     stride of 2 82 -> 20 us. Of more than two axes before the rows, all but the last are joined.
     """
-    axes = [*takewhile(lambda axis: axis.kernel == 1 and _is_tiled(axis), plan.axes[:-2])]
-    if not axes:
+    axes = [*takewhile(_is_taken_singly, plan.axes[:-2])]
+    if not axes or plan.channels_last:
         return None
     start = plan.spatial[0] + len(axes)
     if any([axis.size > 1 for axis in axes]):
@@ -220,16 +269,21 @@ def _in_planes(plan, several, work_of_maxima):
 def _with_axes(plan, batch, channels, axes, fields):
     """Return a plan of an array with batch and channels, with other axes and fields."""
     shapes = [axis.size for axis in axes], [axis.output for axis in axes]
-    if plan.channels_last:
+    last = fields.get("layout") == "NHWC" or (plan.channels_last and channels > 1)
+    if last:
         shapes = [(batch, *sizes, channels) for sizes in shapes]
     else:
         shapes = [(batch, channels, *sizes) for sizes in shapes]
+    layout = "NHWC" if last else "NCHW"
     if not isinstance(plan, AvgPool) and plan.return_indices:
         fields |= {"index_shape": shapes[0], "index_origin": (0,) * len(shapes[0])}
+        if last != plan.channels_last:  # (so that indices count elements in their order in memory)
+            fields["index_layout"] = layout
     return changed(
         plan,
         {
-            "layout": "NHWC" if plan.channels_last else "NCHW",
+            "layout": layout,
+            "channels_last": last,
             "input_shape": shapes[0],
             "output_shape": shapes[1],
             "batch": batch,

@@ -9,7 +9,7 @@ from .._planning.max_pool import MaxPool, MinPool
 from .._planning.max_unpool import MaxUnpool
 from .._planning.plan_checks import checked, has_state
 from . import builds, strategies, threads
-from .fewer_axes import FewerAxes, with_fewer_axes
+from .fewer_axes import with_fewer_axes, without_single_axes
 from .outputs import plain_dtype
 from .passes import chain, whole_window
 from .repeats import once
@@ -36,16 +36,18 @@ def compiled(plan, kernels, dtype, copies, work=None):
         return make(work), work, None, threads_now
     facts = builds.facts(kernels)
     # Read once: another thread may change it, and all decisions must fit.
-    problem = problem_of(plan, switched_off(), copies)
-    own_work = functools.cache(lambda: strategies.decide(make_work(problem), facts))
-    fewer = with_fewer_axes(plan, copies, own_work)
+    off = switched_off()
+
+    @functools.cache
+    def work_of(fewer):
+        return strategies.decide(make_work(problem_of(fewer.plan, off, copies)), facts)
+
+    whole = without_single_axes(plan, copies)
+    fewer = with_fewer_axes(whole, copies, functools.partial(work_of, whole))
     own = None, None
     if fewer.joined:
-        own = _with_little_scratch(make, own_work(), FewerAxes(plan), plan, facts)
-    if fewer.axes:
-        work = strategies.decide(make_work(problem_of(fewer.plan, problem.off, copies)), facts)
-    else:
-        work = own_work()
+        own = _with_little_scratch(make, work_of(whole), whole, plan, facts)
+    work = work_of(fewer)
     make = functools.partial(make, otherwise=own[0])
     pooling, work = _with_little_scratch(make, work, fewer, plan, facts)
     return pooling, work, own[1], threads_now
@@ -119,12 +121,11 @@ class Prepared:
     @property
     def contiguous_axis(self):
         """The axis along which kernels need arrays contiguous; None if it is all of them."""
-        plan, work = self.plan, self.own_work or self.work
-        images_as_one = plan.channels_last and work.batch != plan.batch
-        if images_as_one or (work.channels_last and not plan.channels_last):
-            return None
+        work = self.own_work or self.work
+        if work.batch_axis >= 0 and work.batch < self.plan.input_shape[work.batch_axis]:
+            return None  # (`images_as_one`)
         if work.channels_last:
-            return plan.channel_axis
+            return work.channel_axis
         columns = work.spatial_axes[-1]
         return self.plan.spatial[-1] if columns < 0 else columns
 
@@ -228,9 +229,10 @@ class PreparedAverage(Prepared):
         )
         otherwise = None
         if work is None:
-            fewer = with_fewer_axes(plan, python)
+            whole = without_single_axes(plan, python)
+            fewer = with_fewer_axes(whole, python)
             if fewer.joined:
-                self.own_work = make_sum_work(plan, python)
+                self.own_work = whole.placed(make_sum_work(whole.plan, python), plan)
                 otherwise = make(self.own_work)
             work = fewer.placed(make_sum_work(fewer.plan, python), plan)
         self.work, self.pooling = work, make(work, otherwise=otherwise)

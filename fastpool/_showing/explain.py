@@ -290,12 +290,13 @@ def _call(plan, prepared, verbose):
 
 def _axes_taken(plan, work):
     """Return how axes are taken, if other than they are (`FewerAxes`)."""
-    if work.joined == len(plan.input_shape) and work.spatial_axes[0] < 0:
+    all_joined = work.joined > work.spatial_axes[-1]
+    if all_joined and work.spatial_axes[0] < 0:
         return f"windows as those of one row of {work.windows[-1].size} elements: "
-    if work.joined == len(plan.input_shape):
+    if all_joined:
         return f"the last axes as one of {work.windows[-1].size} elements: "
-    if work.channel_axis == work.spatial_axes[0] >= 0:
-        return f"rows as those of planes of {work.windows[0].size}: "
+    if work.channel_axis == plan.spatial[-1]:
+        return "columns as channels that are last: "
     names = geometry.layout(plan.layout, plan.input_shape).spatial_names
     places = zip(plan.spatial[:-2], names, strict=False)
     some = [n for at, n in places if at not in work.spatial_axes and plan.input_shape[at] > 1]

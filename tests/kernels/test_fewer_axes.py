@@ -9,7 +9,8 @@ import pytest
 import cases
 import fastpool
 from fastpool import _reference
-from fastpool._running.fewer_axes import with_fewer_axes
+from fastpool._running.fewer_axes import with_fewer_axes, without_single_axes
+from fastpool._running.work import make_work, problem_of
 
 POOLS = {
     "max": (fastpool.plan_max_pool, _reference.max_pool),
@@ -18,9 +19,17 @@ POOLS = {
 }
 
 
+def taken(plan, several=True):
+    """Return the `FewerAxes` of a plan."""
+    whole = without_single_axes(plan, several)
+    maxima = hasattr(plan, "return_indices")
+    work = (lambda: make_work(problem_of(whole.plan))) if maxima else None
+    return with_fewer_axes(whole, several, work)
+
+
 def joined(plan, several=True):
     """Return how many axes of arrays are joined; None if the plan keeps its axes."""
-    fewer = with_fewer_axes(plan, several)
+    fewer = taken(plan, several)
     return fewer.joined if fewer.axes else None
 
 
@@ -61,7 +70,7 @@ def test_windows_of_a_row():
     assert joined(maxima((1, 9, 4, 6), "uint8", (2, 6), strides=(2, 6))) == 4
     assert joined(maxima((1, 9, 4, 6), "uint8", (2, 3), strides=(2, 3))) is None
     assert joined(fastpool.plan_adaptive_avg_pool((1, 9, 5, 6), "uint8", (5, 6))) == 4
-    assert joined(maxima((2, 9, 1, 1), "uint8", 1)) is None
+    assert joined(maxima((2, 9, 1, 1), "uint8", 1)) == 0
     # Means of floats: columns are added before rows.
     for order, found in (("pairwise", None), ("exact", 4), ("sequential", 4)):
         assert joined(means((1, 8, 2, 2), "float32", 2, numerics=order)) == found, order
@@ -92,7 +101,7 @@ def test_axes_as_channels():
     for kernel, axes in ((2, 1), (1, 2)):  # (of axes that windows or strides do not leave alone)
         more = {"strides": (axes, 1, 1)}
         assert joined(plan((1, 4, 5, 8, 8), "float32", (kernel, 3, 3), **more)) is None
-    assert joined(plan((1, 4, 5, 8, 1), "float32", (1, 3, 1))) is None
+    assert joined(plan((1, 4, 5, 8, 1), "float32", (1, 3, 1))) == 0
     assert joined(plan((3, 4, 1, 8, 1), "float32", (1, 3, 1))) == 0
     # Indices count in planes, in volumes or in all of the array.
     index = {"return_indices": True}
@@ -117,23 +126,21 @@ def test_last_axes_as_one():
     maxima, means, time = fastpool.plan_max_pool, fastpool.plan_avg_pool, (3, 1, 1)
     shape = 1, 4, 5, 6, 7
     for plan in (maxima(shape, "float32", time), means(shape, "float32", time, pads=(1, 0, 0) * 2)):
-        fewer = with_fewer_axes(plan, True)
+        fewer = taken(plan)
         assert fewer == (fewer.plan, (0, 1, 2, 4), 5)
         assert fewer.plan.input_shape == (1, 4, 5, 42)
         assert fewer.plan.output_shape == (1, 4, plan.output_shape[2], 42)
     assert joined(maxima(shape, "float32", time), several=False) is None
-    fewer = with_fewer_axes(maxima((2, 5, 6, 7, 4), "float32", time, layout="NDHWC"), True)
+    fewer = taken(maxima((2, 5, 6, 7, 4), "float32", time, layout="NDHWC"))
     assert (fewer.axes, fewer.plan.input_shape) == ((0, 1, 3, 4), (2, 5, 42, 4))
     assert (fewer.plan.channels, fewer.plan.output_shape) == (4, (2, 3, 42, 4))
-    volume = with_fewer_axes(maxima((5, 6, 7), "int8", time, layout="DHW"), True)
+    volume = taken(maxima((5, 6, 7), "int8", time, layout="DHW"))
     assert volume.axes == (-1, -1, 0, 2)
-    flat = with_fewer_axes(maxima((1, 4, 5, 6, 3, 1), "int8", (3, 1, 1, 1), layout="NCHW"), True)
+    flat = taken(maxima((1, 4, 5, 6, 3, 1), "int8", (3, 1, 1, 1), layout="NCHW"))
     assert (flat.axes, flat.plan.input_shape) == ((0, 1, 2, 4), (1, 4, 5, 18))
     assert joined(maxima((1, 4, 5, 6, 1), "int8", time)) is None  # (columns are one already)
-    for channels, found in ((64, 5), (65, None)):  # (16 columns: 1 KiB)
-        for plan in (maxima, means):
-            plan = plan((1, 5, 9, 16, channels), "int8", time, layout="NDHWC")
-            assert joined(plan) == found, plan
+    for plan in (maxima, means):
+        assert joined(plan((1, 5, 9, 16, 65), "int8", time, layout="NDHWC")) == 5, plan
     assert joined(maxima((1, 4, 5, 600, 600), "float32", time)) == 5
     for kernel, more in (
         ((3, 2, 1), {}),
@@ -167,78 +174,104 @@ def test_last_axes_as_one():
     assert joined(tile) is None
 
 
-def test_rows_as_those_of_tall_planes():
-    """Means of short rows: more rows for each plane, which divide all rows."""
-    means = fastpool.plan_avg_pool
+def test_axes_of_one_element():
+    """They are left out, wherever they are, but one; channels that are last may be one of them."""
+    maxima, means = fastpool.plan_max_pool, fastpool.plan_avg_pool
 
-    def rows(*args, several=True, **more):
-        fewer = with_fewer_axes(means(*args, **more), several)
-        return fewer.plan.input_shape[1:3] if len(fewer.axes) == 4 else None
+    def left(*args, make=maxima, several=True, **more):
+        fewer = without_single_axes(make(*args, **more), several)
+        return (fewer.plan.input_shape, *fewer.axes)
 
-    assert rows((1, 2112, 5), "float32", 3) == (16, 132)
-    assert rows((1, 2112, 5), "float32", 3, several=False) == (16, 132)
-    assert rows((4, 528, 5), "float32", 3) == rows((4, 132, 4, 5), "float32", (1, 3)) == (16, 132)
-    assert rows((4, 528, 5), "float32", 3, several=False) is None
-    assert joined(means((4, 528, 5), "float32", 3)) == 2
-    assert joined(means((1, 2112, 5), "float32", 3)) == 0
-    assert with_fewer_axes(means((2, 96, 4, 1, 5), "int8", (1, 1, 3)), True).axes == (-1, 2, 2, 4)
-    assert rows((2112, 5), "float32", 3, layout="CW", nan="ignore") == (16, 132)
-    assert rows((1, 16, 132, 5), "float32", (1, 3)) is None  # (they have the rows already)
-    assert rows((1, 2111, 5), "float32", 3) is None  # (a prime)
-    empty, *_ = means((2, 3, 4, 6), "float32", (1, 3)).tile(np.s_[:, :, 1:1, :])
-    assert empty(np.ones(empty.input_shape, np.float32)).shape == (2, 3, 0, 4)
-    assert rows((1, 512, 64), "uint8", 3) == (32, 16)  # (1024 columns)
-    assert rows((1, 512, 600), "uint8", 3) is None
-    for kernel, more in ((5, {}), (1, {"strides": 9})):
-        assert rows((1, 2112, 5), "float32", kernel, **more) is None, "one output"
-    assert rows((1, 96, 12, 5), "float32", (2, 3)) is None
-    assert rows((1, 96, 12, 5), "float32", (1, 3), strides=(2, 1)) is None
-    assert rows((1, 96, 12, 5), "float32", (1, 3), pads=(1, 0, 0, 0)) is None
-    assert with_fewer_axes(fastpool.plan_max_pool((1, 2112, 5), "float32", 3), True).axes == ()
-    assert with_fewer_axes(means((1, 5, 2112), "int8", 3, layout="NWC"), True).axes == ()
-    adaptive = fastpool.plan_adaptive_avg_pool((1, 2112, 5), "float32", 2)
-    assert with_fewer_axes(adaptive, True).axes == ()
-    text = " ".join(means((1, 2112, 5), "float32", 3).explain().split())
-    assert "rows as those of planes of 132: 16 planes interleaved" in text
+    assert left((2, 4, 9, 1), "float32", (3, 1)) == ((2, 4, 9), 0, 1, 2)
+    assert left((2, 4, 1, 9), "float32", (1, 3), make=means) == ((2, 4, 9), 0, 1, 3)
+    assert left((2, 4, 9, 1, 7), "float32", (3, 1, 2)) == ((2, 4, 9, 7), 0, 1, 2, 4)
+    assert left((2, 9, 1, 7, 4), "int8", (3, 1, 2), layout="NDHWC") == ((2, 9, 7, 4), 0, 1, 3, 4)
+    assert left((2, 9, 7, 1), "int8", 3, layout="NHWC", make=means) == ((2, 1, 9, 7), 0, 3, 1, 2)
+    assert left((9, 1), "int8", (3, 1), layout="HW") == ((1, 1, 9), -1, -1, 0)
+    assert left((1, 1, 1), "int8", 1, layout="DHW") == ((1, 1, 1), -1, -1, 2)
+    for shape, kernel, more in (
+        ((2, 4, 9, 1), (3, 1), {"several": False}),
+        ((2, 4, 9, 1), (3, 2), {"pads": (0, 0, 0, 1)}),
+        ((2, 4, 9, 1), (3, 1), {"return_indices": True, "storage_order": 1}),
+        ((2, 4, 9, 2), (3, 1), {}),
+    ):
+        assert left(shape, "int8", kernel, **more) == (shape,), (shape, more)
 
 
-@pytest.mark.parametrize("numerics", ["pairwise", "exact", "sequential"])
-def test_results_of_tall_planes(numerics, isa):
-    rng, taken = random.Random(numerics), 0
-    for seed, name in enumerate(("float32", "uint8", "float16", "float64", "int16") * 10):
-        layout = rng.choice(["NCW", "CW", "NCHW", "NCDHW", "HW"])
-        sizes = {"N": rng.randint(1, 4), "C": rng.choice([16, 33, 96]), "D": rng.randint(1, 3)}
-        sizes |= {"H": rng.randint(1, 4) if "C" in layout else 48, "W": rng.randint(2, 40)}
+def test_columns_as_channels():
+    """Of planes of 1 KiB whose windows take columns one by one; of images, not in every case."""
+    maxima, means, index = fastpool.plan_max_pool, fastpool.plan_avg_pool, {"return_indices": True}
+
+    def pixels(make, *args, several=True, **more):
+        fewer = taken(make(*args, **more), several)
+        return (fewer.plan.input_shape, fewer.axes) if fewer.plan.channels_last else None
+
+    plane = 1, 64, 30, 10
+    as_pixels = (64, 30, 10), (1, 2, 3)
+    for make, name, more in (
+        *((maxima, "float32", {}), (fastpool.plan_min_pool, "float32", {})),
+        *((maxima, "float32", index), (means, "float32", {}), (maxima, "int64", index)),
+        *((maxima, "float32", {"strides": (2, 1)}), (maxima, "int32", {**index, "index_axis": 2})),
+    ):
+        assert pixels(make, plane, name, (3, 1), **more) == as_pixels, (name, more)
+    for make, name, kernel, more in (
+        *((maxima, "uint8", (3, 1), {}), (maxima, "float32", (3, 2), {})),
+        *((maxima, "float32", (1, 1), {}), (maxima, "int64", (3, 1), {})),
+        *((means, "float32", (3, 1), {"strides": (2, 1)}),),
+        *((maxima, "float32", (3, 1), {"strides": (1, 2)}),),
+        *((maxima, "float32", (3, 1), {"several": False}),),
+        *((maxima, "int32", (3, 1), {**index, "index_axis": 1}),),
+        *((maxima, "int32", (3, 1), {**index, "storage_order": 1}),),
+    ):
+        assert pixels(make, plane, name, kernel, **more) is None, (name, kernel, more)
+    assert pixels(maxima, (1, 64, 30, 40), "float16", (3, 1)) == ((64, 30, 40), (1, 2, 3))  # (keys)
+    assert pixels(maxima, (1, 64, 30, 40), "int16", (3, 1)) is None
+    volume = (1, 4, 5, 9, 60), "int16", (3, 3, 1)
+    for make, more in ((maxima, {}), (means, {"strides": (1, 2, 1)}), (maxima, index)):
+        assert pixels(make, *volume, **more) == ((4, 5, 9, 60), (1, 2, 3, 4)), more
+    assert pixels(maxima, (1, 4, 50, 9, 7), *volume[1:]) is None  # (slabs of 126 bytes)
+    assert taken(maxima((2, 3, 5, 30, 15), "float32", (1, 3, 1))).axes == (2, 3, 4)
+    assert taken(maxima((2, 3, 5, 30, 15), "float32", (1, 3, 1))).joined == 3
+    text = " ".join(maxima(plane, "float32", (3, 1)).explain().split())
+    assert "columns as channels that are last: " in text and "contiguous along W" in text
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "HW", "NCDHW", "DHW", "NHWC", "NDHWC"])
+def test_results_of_single_columns(layout, isa):
+    """Windows over rows, and slabs, of columns one by one; axes of one element; every index."""
+    rng = random.Random(layout)
+    for seed, name in enumerate(("float32", "uint8", "float16", "int64", "float64", "int16") * 10):
+        sizes = {"N": rng.randint(1, 3), "C": rng.choice([1, 1, 3, 17])}
+        sizes |= {"D": rng.choice([1, 2, 5]), "H": rng.choice([1, 9, 40])}
+        sizes |= {"W": rng.choice([1, 1, 2, 7, 30])}
         shape = tuple(sizes[axis] for axis in layout)
-        rank = sum(axis in "DHW" for axis in layout)
-        kernel, stride, pad = (
-            min(rng.randint(1, 9), sizes["W"]),
-            rng.randint(1, 3),
-            rng.randint(0, 2),
-        )
-        attributes = {"layout": layout, "numerics": numerics, "ceil_mode": rng.random() < 0.5}
-        attributes |= {
-            "strides": (*(1,) * (rank - 1), stride),
-            "nan": ["propagate", "ignore"][seed % 2],
-        }
-        attributes["pads"] = (*(0,) * (rank - 1), pad, *(0,) * rank)
-        attributes["count_include_pad"] = rng.random() < 0.5
-        windows = (*(1,) * (rank - 1), kernel)
-        plan = fastpool.plan_avg_pool(shape, name, windows, **attributes)
-        x = cases.summands(shape, name, "finite" if seed % 3 else "rare", seed)
+        some = [min(rng.randint(1, 4), sizes[axis]) for axis in layout if axis in "DHW"]
+        kernel = tuple(some[:-1]) + (1 + (rng.random() < 0.1),)
+        pads = [taps // 2 for taps in kernel]
+        strides = [rng.randint(1, 3) if taps > 1 else 1 for taps in kernel]
+        attributes = {"layout": layout, "pads": (*pads, *pads), "strides": strides}
+        pool = rng.choice(["max", "max", "min", "avg", "avg"])
+        attributes["nan"] = rng.choice(["propagate", "ignore"])
+        if pool == "avg":
+            attributes["numerics"] = rng.choice(["pairwise", "exact", "sequential"])
+            attributes["count_include_pad"] = rng.random() < 0.5
+        elif rng.random() < 0.6:
+            axis = rng.choice([0, 0, rng.randrange(len(shape))])
+            attributes |= {"return_indices": True, "index_axis": axis}
+        plan, twin = POOLS[pool]
+        plan = plan(shape, name, kernel, **attributes)
+        make = cases.summands if pool == "avg" else cases.values
+        x = make(shape, name, "bits" if seed % 2 else "ties", seed)
         for how in ("contiguous", rng.choice(cases.ARRANGEMENTS)):
             array = cases.arranged(x, how)
-            want = _reference.avg_pool(array, windows, **attributes)
-            cases.assert_same(plan(array), want, f"{plan}, {how}")
-            out = np.full([size + 1 for size in want.shape], 7, want.dtype)
-            inside = (np.s_[:-1],) * want.ndim
-            plan(array, out=out[inside])
-            cases.assert_same(out[inside], want, f"{plan}, {how}")
-            out[inside] = 7
-            assert (out == 7).all(), "nothing else is written"
-        work = plan._prepared_for(np.dtype(name)).work
-        taken += work.channel_axis == work.spatial_axes[0]
-    assert taken > 15, taken
+            got, want = plan(array), twin(array, kernel, **attributes)
+            several = isinstance(want, tuple)
+            for one, two in zip(*(y if several else (y,) for y in (got, want)), strict=True):
+                cases.assert_same(one, two, f"{plan}, {how}")
+                out = np.full([size + 1 for size in two.shape], 7, two.dtype)
+                if not several:
+                    plan(array, out=out[(np.s_[:-1],) * two.ndim])
+                    cases.assert_same(out[(np.s_[:-1],) * two.ndim], two, f"{plan}, {how}, out")
 
 
 @pytest.mark.parametrize("layout", ["NCDHW", "NDHWC", "DHW", "CDHW", "DHWC"])

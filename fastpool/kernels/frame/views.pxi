@@ -52,7 +52,7 @@ cdef bint view_array(View *view, const Array *array, const Prepared *prepared,
     if strides & ((<Py_ssize_t>1 << shift) - 1):
         return False
     view.data = array.data
-    if prepared.joined == prepared.ndim:
+    if prepared.axes[p.leads + 1] < prepared.joined:
         step = <Py_ssize_t>1 << shift
     if not are_joined(array, prepared.joined, step, shape):
         return False
@@ -61,8 +61,6 @@ cdef bint view_array(View *view, const Array *array, const Prepared *prepared,
     view.channel = axis_step(array, prepared.channel_axis, shift,
                              1 if p.channels_last else view.batch)
     view.row = axis_step(array, rows, shift, view.channel)
-    if rows >= 0 and rows == prepared.channel_axis:     # planes and their rows are one axis
-        view.channel = p.rows.size * view.row
     if p.batch == 1:
         if prepared.batch_axis >= 0 and shape[prepared.batch_axis] > 1:
             # The images of a batch are one, each below the one before (`images_as_one`).
