@@ -168,7 +168,8 @@ def _means(plan):
     elif plan.numerics == "pairwise" and is_float(plan.dtype):
         yield _pairwise(plan)
     else:
-        yield f"{_types(plan)}: {mean}, rounded once"
+        exact = ', numerics "exact"' if is_float(plan.dtype) else ""
+        yield f"{_types(plan)}{exact}: {mean}, rounded once"
     if plan.divisor is not None and is_integer(plan.result_dtype):
         if ITEMSIZE[plan.result_dtype] == 8:
             yield f"what {plan.result_dtype} does not hold becomes its least or greatest value"
@@ -377,8 +378,8 @@ def _threads_of(plan, prepared):
         count, why = 1, pause
     elif count > 1 and threads.rule(None, work) == threads.SHARED_SOON:
         why = (
-            f"within {threads.SOON_MS} ms of another call, else 1: a call that moves less than "
-            f"{_bytes(threads.LARGE_BYTES)} does not wake threads"
+            f"within {threads.SOON_MS} ms of another call of {_bytes(fewest)} or more, else 1: a "
+            f"call that moves less than {_bytes(threads.LARGE_BYTES)} does not wake threads"
         )
     elif count == work // threads.THREAD_BYTES:
         why = f"a thread moves at least {_bytes(threads.THREAD_BYTES)}"
