@@ -8,6 +8,7 @@ from .._planning import geometry
 from .._planning.average_pool import AvgPool
 from .._planning.dtypes import ITEMSIZE, is_float, is_integer
 from .._planning.lp_pool import LpPool
+from .._planning.values import flag
 from .._running import builds, lp, strategies, threads
 from .._running.forks import has_forked
 from .._running.passes import is_empty
@@ -49,7 +50,7 @@ def explain(plan, verbose=False):
     prepared = _prepared(plan)
     plan = prepared.plan  # its fields are checked
     lines = [_title(plan)]
-    for label, sentences in _sections(plan, prepared, verbose):
+    for label, sentences in _sections(plan, prepared, flag(verbose, "verbose")):
         for i, sentence in enumerate(sentences):
             lines += textwrap.wrap(
                 sentence,

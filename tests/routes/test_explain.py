@@ -539,3 +539,8 @@ def test_borders_that_kernels_fill():
         plan = make((1, 1, 64, 64), "uint8", 7, pads=3, border=border)
         text = in_one_line(plan.explain())
         assert "windows over the edges of all axes but the last are pooled apart" in text
+
+
+def test_verbose_is_a_flag():
+    with pytest.raises(TypeError, match="^verbose: expected 0 or 1, got 'yes'$"):
+        make_plan((4,), "int8", 2, layout="W").explain(verbose="yes")
