@@ -429,8 +429,8 @@ def plan_global_avg_pool(
     """
     if unknown or more:
         raise unexpected(plan_global_avg_pool, unknown, more)
-    values = result_dtype, rounding, numerics, nan, num_threads
-    return _plans.make_global_avg_plan(input_shape, dtype, layout, *values)
+    values = layout, result_dtype, rounding, numerics, nan, num_threads
+    return _plans.make_global_avg_plan(input_shape, dtype, *values, name="result_dtype")
 
 
 @explicit
@@ -518,8 +518,8 @@ def plan_adaptive_avg_pool(
     """
     if unknown or more:
         raise unexpected(plan_adaptive_avg_pool, unknown, more)
-    values = result_dtype, rounding, numerics, nan, num_threads
-    return _plans.make_adaptive_avg_plan(input_shape, dtype, output_size, layout, *values)
+    values = output_size, layout, result_dtype, rounding, numerics, nan, num_threads
+    return _plans.make_adaptive_avg_plan(input_shape, dtype, *values, name="result_dtype")
 
 
 @explicit

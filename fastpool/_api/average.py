@@ -252,5 +252,5 @@ activation_params, num_threads
         count_include_pad=count_include_pad, beyond=beyond, divisor=divisor,
         result_dtype=result_dtype, rounding=rounding, numerics=numerics, nan=nan, layout=layout,
         activation=activation, activation_params=activation_params, num_threads=num_threads,
-        border=border, border_value=border_value,
+        border=border, border_value=border_value, name="result_dtype",
     )  # fmt: skip

@@ -110,6 +110,8 @@ def _thread_limits():
         "default": default,
         "because": because,
         "serial_bytes": threads.SERIAL_BYTES,
+        "large_bytes": threads.LARGE_BYTES,
+        "soon_ms": threads.SOON_MS,
         "limits": limits,
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS"),
     }
@@ -152,8 +154,10 @@ def _rows(found):
     )
     yield "builds", ", ".join(f"{name}: {state}" for name, state in builds["all"].items())
     yield "threads", f"{threads['default']} by default ({', '.join(threads['because'])})"
-    small = f"1 below {threads['serial_bytes'] >> 10} KiB"
-    yield "", f"{small}, and for a while if processors are busy: see plan.explain()"
+    small, large = f"{threads['serial_bytes'] >> 10} KiB", f"{threads['large_bytes'] >> 20} MiB"
+    soon = f"another call of {small} or more ended within {threads['soon_ms']} ms"
+    busy = "for a while if processors are busy: see plan.explain()"
+    yield "", f"1 below {small}, below {large} unless {soon}, and {busy}"
     limits = [f"{name}: {limit or 'none'}" for name, limit in threads["limits"].items()]
     limits.append(f"OMP_NUM_THREADS: {threads['OMP_NUM_THREADS'] or 'none'}")
     yield "limits", ", ".join(limits)

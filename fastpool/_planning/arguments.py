@@ -72,11 +72,11 @@ def select(value):
 # --------------------------------------------------------------------------- arrays: what they are
 
 
-def dtype_name(dtype, name="dtype", allowed=DTYPES):
+def dtype_name(dtype, name="dtype", allowed=DTYPES, of=""):
     """Return the canonical name of an element type of either byte order, one of those `allowed`.
 
-    `name` is that of the argument: the type or an array. bfloat16 is recognised by name, so
-    ml_dtypes need not be installed.
+    `name` is that of the argument: the type or an array. `of` says in errors when these types are
+    allowed. bfloat16 is recognised by name, so ml_dtypes need not be installed.
     """
     found = None if dtype is None else _numpy_dtype(dtype)
     known = None if found is None else name_of(found)
@@ -85,8 +85,9 @@ def dtype_name(dtype, name="dtype", allowed=DTYPES):
     elif known is None and getattr(found, "name", None) == "bfloat16" and found.isbuiltin == 2:
         known = "bfloat16"  # isbuiltin 2: registered by a package, so not a record of that name
     if known not in allowed:
-        what = shown(dtype) if found is None else f"dtype {found}"
-        raise TypeError(f"{name}: expected one of {', '.join(allowed)}, got {what}")
+        what = shown(dtype) if found is None or isinstance(dtype, str) else f"dtype {found}"
+        one = "one of " if len(allowed) > 1 else ""
+        raise TypeError(f"{name}: expected {one}{', '.join(allowed)}{of}, got {what}")
     return known
 
 
@@ -348,16 +349,12 @@ def result_dtype(value, dtype, name="dtype"):
     """
     if value is None:
         return dtype
-    value = dtype_name(value, name)
     if is_float(dtype):
         allowed = _WIDER_FLOATS[dtype]
     else:
         allowed = ("float32", "float64", *filter(is_integer, DTYPES))
     allowed = dict.fromkeys((dtype, *allowed))
-    if value not in allowed:
-        expected = f"one of {quoted(allowed)}" if len(allowed) > 1 else quoted(allowed)
-        raise TypeError(f"{name}: expected {expected} for elements of type {dtype}, got {value}")
-    return value
+    return dtype_name(value, name, allowed, f" for elements of type {dtype}")
 
 
 def rounding(value, dtype=None):

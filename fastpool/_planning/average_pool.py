@@ -116,6 +116,7 @@ def resolve(
     num_threads=None,
     border=None,
     border_value=None,
+    name="dtype",  # of result_dtype, in errors
 ):
     """Check attributes as the public function takes them; return the fields of a plan as a dict."""
     shape = arguments.input_shape(input_shape)
@@ -133,10 +134,10 @@ def resolve(
     counted = counted_places(axes, given, count_include_pad or bool(resolved), beyond)
     rules = count_include_pad, beyond, counted, arguments.divisor(divisor)
     values = result_dtype, rounding, numerics, nan, activation, activation_params, num_threads
-    return _fields(shape, dtype, order, axes, given, rules, values, resolved)
+    return _fields(shape, dtype, order, axes, given, rules, values, name, resolved)
 
 
-def resolve_global(input_shape, dtype, layout=None, *values):
+def resolve_global(input_shape, dtype, layout=None, *values, name="dtype"):
     """Return the fields of a plan whose window is all of the spatial axes.
 
     `values` are result_dtype, rounding, numerics, nan and num_threads.
@@ -144,33 +145,33 @@ def resolve_global(input_shape, dtype, layout=None, *values):
     shape = arguments.input_shape(input_shape)
     order = geometry.layout(layout, shape)
     axes, given = pooled_axes(shape, order, Attributes(geometry.whole_window(shape, order)))
-    return _without_padding(shape, dtype, order, axes, given, values)
+    return _without_padding(shape, dtype, order, axes, given, values, name)
 
 
-def resolve_adaptive(input_shape, dtype, output_size, layout=None, *values):
+def resolve_adaptive(input_shape, dtype, output_size, layout=None, *values, name="dtype"):
     """Return the fields of a plan for an output size; `values` are those of `resolve_global`."""
     shape = arguments.input_shape(input_shape)
     order = geometry.layout(layout, shape)
     axes, given = adaptive_axes(shape, order, output_size)
-    return _without_padding(shape, dtype, order, axes, given, values)
+    return _without_padding(shape, dtype, order, axes, given, values, name)
 
 
-def _without_padding(shape, dtype, order, axes, given, values):
+def _without_padding(shape, dtype, order, axes, given, values, name):
     *values, num_threads = values
     rules = False, "drop", counted_places(axes, given, False, "drop"), None
-    return _fields(shape, dtype, order, axes, given, rules, (*values, None, (), num_threads))
+    return _fields(shape, dtype, order, axes, given, rules, (*values, None, (), num_threads), name)
 
 
-def _fields(shape, dtype, order, axes, given, rules, values, of_padding=()):
+def _fields(shape, dtype, order, axes, given, rules, values, name, of_padding=()):
     """Return the fields of a plan.
 
-    `rules` say what each window is divided by, `values` what becomes of the quotient, and
-    `of_padding` are the borders. If a result or an array would not fit, raise ValueError.
+    `rules` say what each window is divided by, `values` what becomes of the quotient, and `name`
+    what errors call its type. If a result or an array would not fit, raise ValueError.
     """
     result_dtype, rounding, numerics, nan, activation, params, num_threads = values
     count_include_pad, beyond, counted, divisor = rules
     dtype = arguments.dtype_name(dtype)
-    result_dtype = arguments.result_dtype(result_dtype, dtype)
+    result_dtype = arguments.result_dtype(result_dtype, dtype, name)
     activation, params = arguments.activation(activation, params, result_dtype)
     output = replaced(shape, order, [axis.output for axis in axes])
     check_size("input_shape", shape, ITEMSIZE[dtype])
@@ -187,7 +188,7 @@ def _fields(shape, dtype, order, axes, given, rules, values, of_padding=()):
         if of_padding:  # what stands there may be the greatest element
             windows = [*map(borders.padded, axes, of_padding)]
             places = counted and [(0, axis.size) for axis in windows]
-        _check_range(dtype, result_dtype, rounding, windows, places, divisor)
+        _check_range(dtype, result_dtype, rounding, windows, places, divisor, name)
     return {
         "input_shape": shape,
         "dtype": dtype,
@@ -263,7 +264,7 @@ def _largest_share(axis, places, divisor):
     return max((Fraction(taps, total) for taps, total in pairs if taps), default=0)
 
 
-def _check_range(dtype, result_dtype, rounding, axes, counted, divisor):
+def _check_range(dtype, result_dtype, rounding, axes, counted, divisor, name):
     """Raise ValueError unless the result of every window fits its type, whatever the input."""
     low, high = limits(result_dtype)
     least, greatest = limits(dtype)
@@ -278,7 +279,7 @@ def _check_range(dtype, result_dtype, rounding, axes, counted, divisor):
     if min(extremes) < low or max(extremes) > high:
         by = "" if divisor is None else f" and a divisor of {divisor}"
         raise ValueError(
-            f"dtype: {result_dtype} does not hold {min(extremes)} to {max(extremes)}, which "
+            f"{name}: {result_dtype} does not hold {min(extremes)} to {max(extremes)}, which "
             f"elements of type {dtype}{by} can give"
         )
 
@@ -323,16 +324,14 @@ def check_fields(plan):
         shape = arguments.input_shape(plan.input_shape)
         order = geometry.layout(plan.layout, shape)
         axes = axes_again(plan, order)
-        divisor = arguments.divisor(plan.divisor)
         beyond = arguments.beyond(plan.beyond)
         include = plan.count_include_pad or bool(plan.borders)
         counted = counted_again(plan, axes, include, beyond)
-        rules = plan.count_include_pad, beyond, counted, divisor
+        rules = plan.count_include_pad, beyond, counted, arguments.divisor(plan.divisor)
         values = plan.result_dtype, plan.rounding, plan.numerics, plan.nan
-        more = plan.activation, plan.activation_params, plan.num_threads
-        of_padding = borders.again(plan, axes)
-        values = *values, *more
-        expected = _fields(shape, plan.dtype, order, axes, plan.given, rules, values, of_padding)
+        values = *values, plan.activation, plan.activation_params, plan.num_threads
+        more = plan.given, rules, values, "result_dtype", borders.again(plan, axes)
+        expected = _fields(shape, plan.dtype, order, axes, *more)
         compare_fields(plan, expected)
 
 

@@ -181,7 +181,7 @@ def flag(value, name):
 def as_float(number, name):
     """Return a real number as a float that is not NaN."""
     if isinstance(number, bool) or not isinstance(number, Real):
-        raise TypeError(f"{name}: expected a float, got {shown(number)}")
+        raise TypeError(f"{name}: expected a number, got {shown(number)}")
     try:
         number = float(number)
     except OverflowError:

@@ -23,18 +23,14 @@ _MEANT = {
     "keepdim": ("keepdims",),
     # Keras, TensorFlow, JAX, Flax
     "pool_size": ("kernel_shape", "output_size"),
-    "ksize": ("kernel_shape",),
-    "dilation_rate": ("dilations",),
-    "data_format": ("layout",),
-    "window_shape": ("kernel_shape",),
-    "window_dimensions": ("kernel_shape",),
+    **dict.fromkeys(("ksize", "window_shape", "window_dimensions"), ("kernel_shape",)),
     "window_strides": ("strides",),
-    "window_dilation": ("dilations",),
+    **dict.fromkeys(("dilation_rate", "window_dilation"), ("dilations",)),
+    "data_format": ("layout",),
     # SciPy, scikit-image, NumPy
     "size": ("kernel_shape", "output_size", "block_size"),
     "block_size": ("kernel_shape",),
-    "axis": ("layout",),
-    "axes": ("layout",),
+    **dict.fromkeys(("axis", "axes"), ("layout",)),
     "output": ("out",),
     "mode": ("border",),
     "cval": ("border_value",),
@@ -59,26 +55,18 @@ _REMARKS = {
     ("padding", "auto_pad"): ', "VALID", "SAME_UPPER" or "SAME_LOWER"',
 }
 # Words that mean nothing here, and why.
-_MEANINGLESS = {
-    "origin": "origin has no counterpart: pads move the windows",
-}
+_MEANINGLESS = {"origin": "origin has no counterpart: pads move the windows"}
 
 # The function of another library -> the one of fastpool.
 _FUNCTIONS = {
-    "average_pool": "avg_pool",
-    "mean_pool": "avg_pool",
-    "maximum_filter": "max_pool",
-    "minimum_filter": "min_pool",
-    **dict.fromkeys(("grey_erosion", "erosion", "erode", "amin", "minimum"), "min_pool"),
-    **dict.fromkeys(("grey_dilation", "dilation", "dilate", "amax", "maximum"), "max_pool"),
-    "min_unpool": "max_unpool",
-    **dict.fromkeys(("coarsen", "downscale_local_mean", "downsample"), "block_reduce"),
-    "uniform_filter": "avg_pool",
-    "avgpool": "avg_pool",
-    "maxpool": "max_pool",
-    "minpool": "min_pool",
-    **dict.fromkeys(("maxunpool", "unpool"), "max_unpool"),
+    **dict.fromkeys(("average_pool", "avgpool", "mean_pool", "uniform_filter"), "avg_pool"),
     **dict.fromkeys(("sum_pool", "moving_average", "blur"), "avg_pool"),
+    **dict.fromkeys(("minpool", "minimum_filter", "amin", "minimum"), "min_pool"),
+    **dict.fromkeys(("grey_erosion", "erosion", "erode"), "min_pool"),
+    **dict.fromkeys(("maxpool", "maximum_filter", "amax", "maximum"), "max_pool"),
+    **dict.fromkeys(("grey_dilation", "dilation", "dilate"), "max_pool"),
+    **dict.fromkeys(("maxunpool", "unpool", "min_unpool"), "max_unpool"),
+    **dict.fromkeys(("coarsen", "downscale_local_mean", "downsample"), "block_reduce"),
     **dict.fromkeys(("median_pool", "mode_pool", "resize"), "block_reduce"),
     "adaptive_pool": "adaptive_max_pool",
 }
@@ -100,9 +88,8 @@ def explicit(function):
     Otherwise ``max_pool(x, kernel_size=2)`` would be refused for lack of kernel_shape, by an error
     that does not say what kernel_size is.
     """
-    # inspect.signature, and whatever uses it, looks at `__wrapped__`. Nothing calls that: its code
-    # reads `more` and `unknown`, which it does not have. A Signature in `__signature__` would do
-    # too, but making 20 of them takes 0.4 ms of an import, and 20 of these 0.02 ms.
+    # Nothing calls `__wrapped__`: its code reads `more` and `unknown`, which it does not have.
+    # inspect.signature reads it. (20 Signatures take 0.4 ms of an import, and 20 of these 0.02.)
     code = function.__code__
     code = code.replace(co_flags=code.co_flags & ~_TAKES_MORE)
     visible = FunctionType(code, function.__globals__, function.__name__, function.__defaults__)
@@ -116,10 +103,10 @@ def explicit(function):
     return function
 
 
-def unexpected(function, unknown, more):
+def unexpected(function, unknown, more=(), others=()):
     """Return the TypeError for a call with unknown keywords or too many arguments without one."""
     code = function.__code__
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    names = (*words_of(function), *others)  # (others are in ``**attributes``)
     if more:
         keyword = names[code.co_argcount]
         return TypeError(
@@ -129,11 +116,23 @@ def unexpected(function, unknown, more):
     # (of a few: looking for close names takes long, and there may be any number of words)
     some = islice(unknown.items(), _MOST_HINTS)
     hints = [hint for word, value in some if (hint := _hint(word, value, names))]
-    first = next(iter(unknown))
-    text = f"{function.__name__}() got an unexpected keyword argument {shown(first)}"
-    if not hints:
-        hints = [f"expected {', '.join(names)}"]
-    return TypeError(f"{text}; {'; '.join(hints)}")
+    hints = "; ".join(hints) or f"expected {', '.join(names)}"
+    first = shown(next(iter(unknown)))
+    return TypeError(f"{function.__name__}() got an unexpected keyword argument {first}; {hints}")
+
+
+def refuse_unknown(function, plan_of, attributes, given):
+    """Raise TypeError unless `attributes` are words of `plan_of` that are not `given` already."""
+    others = [word for word in words_of(plan_of)[2:] if word not in given]
+    unknown = {word: value for word, value in attributes.items() if word not in others}
+    if unknown:
+        raise unexpected(function, unknown, others=others)
+
+
+def words_of(function):
+    """Return the names of a function's arguments."""
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def meant_by(name, names):
@@ -152,6 +151,8 @@ def _hint(word, value, names):
     meant = [name for name in _MEANT.get(word, ()) if name in names]
     if word == "padding" and isinstance(value, str) and "auto_pad" in names:
         meant = ["auto_pad"]  # Keras: "same" or "valid"
+    if word == "result_dtype" and "input_shape" in names:
+        meant = []  # (where `dtype` is the type of the array)
     if meant:
         return f"write {meant[0]} for {word}{_REMARKS.get((word, meant[0]), '')}"
     if word in _MEANT or word in _MEANINGLESS:

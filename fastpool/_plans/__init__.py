@@ -419,12 +419,12 @@ def make_avg_plan(*arguments, **attributes):
     return resolved(AvgPoolPlan, average_pool.resolve(*arguments, **attributes))
 
 
-def make_adaptive_avg_plan(*arguments):
-    return resolved(AvgPoolPlan, average_pool.resolve_adaptive(*arguments))
+def make_adaptive_avg_plan(*arguments, **name):
+    return resolved(AvgPoolPlan, average_pool.resolve_adaptive(*arguments, **name))
 
 
-def make_global_avg_plan(*arguments):
-    return resolved(AvgPoolPlan, average_pool.resolve_global(*arguments))
+def make_global_avg_plan(*arguments, **name):
+    return resolved(AvgPoolPlan, average_pool.resolve_global(*arguments, **name))
 
 
 def make_lp_plan(*arguments, **attributes):

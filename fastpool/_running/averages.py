@@ -190,7 +190,7 @@ def make_sum_work(plan, moves=True, border=None):
     """Return the work of a plan.
 
     With `moves`, arrays are contiguous along the last spatial axis of more than one element. A
-    `Border` stands in the padding of columns (`fills_columns`).
+    `Border` fills the padding of columns (`fills_columns`).
     """
     channels_last = has_pixels(plan, moves)
     floats = is_float(plan.dtype)
@@ -269,7 +269,7 @@ def _rounding(plan):
 def fills_columns(plan, border):
     """Return the work of kernels that fill the padding of columns, next to sums of bytes, or None.
 
-    `border` stands there. The tile has all columns.
+    It is filled by `border`. The tile has all columns.
     """
     if border.mode == "constant" or plan.dtype not in SMALL_INTEGERS:
         return None
@@ -322,7 +322,7 @@ def _some_tasks(plan):
 
 
 def _of_a_task(plan, whole, pieces, some):
-    """Return how many of `whole` planes, or groups of them, a task takes; all have `pieces`."""
+    """Return how many of `whole` planes, or groups, a task takes; all tasks have `pieces` tiles."""
     nbytes = _input_bytes(plan)
     enough = max(1, min(some, nbytes // FEW_BYTES), min(nbytes // TASK_BYTES, pieces))
     return max(1, min(whole, pieces // enough))

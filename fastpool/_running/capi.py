@@ -70,16 +70,17 @@ def max_pool(address, size, input_shape, dtype, kernel_shape, *, minimum=0, **at
 
 def avg_pool(address, size, input_shape, dtype, output_size, **attributes):
     """Fill the struct of an average pooling, over windows or, given an output size, adaptive."""
+    name = "result_dtype"
     if output_size is None:
-        fields = averaging.resolve(input_shape, _given(dtype), **attributes)
+        fields = averaging.resolve(input_shape, _given(dtype), **attributes, name=name)
     else:
-        values = [attributes.pop(name) for name in _VALUES]
-        for name, value in attributes.items():
+        values = output_size, *[attributes.pop(word) for word in _VALUES]
+        for word, value in attributes.items():
             if value:
                 raise ValueError(
-                    f"output_size: it sets the windows, so {name} must be NULL or 0, got {value!r}"
+                    f"output_size: it sets the windows, so {word} must be NULL or 0, got {value!r}"
                 )
-        fields = averaging.resolve_adaptive(input_shape, _given(dtype), output_size, *values)
+        fields = averaging.resolve_adaptive(input_shape, _given(dtype), *values, name=name)
     from_plan(resolved(averaging.AvgPool, fields), address, size)
 
 

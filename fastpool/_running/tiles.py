@@ -5,8 +5,8 @@ Channels last, how pixels are taken decides the tiles.
 
 import math
 
-# Limits for the scratch of one tile's band. It should stay in the first-level cache (32 to 48 KiB).
-# For long windows, whose tiles overlap by nearly a window, it may fill the second-level cache.
+# Limits for the scratch of one tile's band. 24 KiB stay in the first-level cache. The others may
+# fill the second-level cache.
 BAND_BYTES = 24 << 10
 PAIRS_BYTES = 64 << 10
 PIXEL_BAND_BYTES = 128 << 10  # channels last: whole pixels, for which rows and columns share loads

@@ -8,6 +8,7 @@ from .._planning import geometry
 from .._planning.average_pool import AvgPool
 from .._planning.dtypes import ITEMSIZE, is_float, is_integer
 from .._planning.lp_pool import LpPool
+from .._planning.values import flag
 from .._running import builds, lp, strategies, threads
 from .._running.forks import has_forked
 from .._running.passes import is_empty
@@ -49,7 +50,7 @@ def explain(plan, verbose=False):
     prepared = _prepared(plan)
     plan = prepared.plan  # its fields are checked
     lines = [_title(plan)]
-    for label, sentences in _sections(plan, prepared, verbose):
+    for label, sentences in _sections(plan, prepared, flag(verbose, "verbose")):
         for i, sentence in enumerate(sentences):
             lines += textwrap.wrap(
                 sentence,
@@ -168,7 +169,8 @@ def _means(plan):
     elif plan.numerics == "pairwise" and is_float(plan.dtype):
         yield _pairwise(plan)
     else:
-        yield f"{_types(plan)}: {mean}, rounded once"
+        exact = ', numerics "exact"' if is_float(plan.dtype) else ""
+        yield f"{_types(plan)}{exact}: {mean}, rounded once"
     if plan.divisor is not None and is_integer(plan.result_dtype):
         if ITEMSIZE[plan.result_dtype] == 8:
             yield f"what {plan.result_dtype} does not hold becomes its least or greatest value"
@@ -378,8 +380,8 @@ def _threads_of(plan, prepared):
         count, why = 1, pause
     elif count > 1 and threads.rule(None, work) == threads.SHARED_SOON:
         why = (
-            f"within {threads.SOON_MS} ms of another call, else 1: a call that moves less than "
-            f"{_bytes(threads.LARGE_BYTES)} does not wake threads"
+            f"within {threads.SOON_MS} ms of another call of {_bytes(fewest)} or more, else 1: a "
+            f"call that moves less than {_bytes(threads.LARGE_BYTES)} does not wake threads"
         )
     elif count == work // threads.THREAD_BYTES:
         why = f"a thread moves at least {_bytes(threads.THREAD_BYTES)}"

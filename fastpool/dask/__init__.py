@@ -21,6 +21,7 @@ from .._planning import arguments
 from .._planning.dtypes import DTYPES, FLOATS
 from .._planning.max_unpool import check_indices
 from .._planning.parts import check_has_parts
+from .._planning.words import refuse_unknown
 from .._plans import make_unpool_plan
 
 try:
@@ -103,7 +104,8 @@ def max_pool(x, kernel_shape, *, num_threads=1, **attributes):
     >>> indices[-1].compute()
     array([82, 84, 86, 88])
     """
-    plan = _planned(plan_max_pool, x, kernel_shape, num_threads=num_threads, **attributes)
+    given = {"kernel_shape": kernel_shape, "num_threads": num_threads}
+    plan = _planned(max_pool, plan_max_pool, x, attributes, **given)
     return pooled("max_pool", x, plan)
 
 
@@ -147,8 +149,8 @@ def avg_pool(x, kernel_shape, *, dtype=None, num_threads=1, **attributes):
     >>> fastpool.dask.avg_pool(x, 3, strides=3, pads=1, layout="W").compute()
     array([0.5, 3. , 6. , 8.5])
     """
-    attributes = {"num_threads": num_threads, **attributes}
-    plan = _planned(plan_avg_pool, x, kernel_shape, result_dtype=dtype, **attributes)
+    given = {"kernel_shape": kernel_shape, "result_dtype": dtype, "num_threads": num_threads}
+    plan = _planned(avg_pool, plan_avg_pool, x, attributes, **given)
     return pooled("avg_pool", x, plan)
 
 
@@ -183,8 +185,8 @@ def global_avg_pool(x, *, keepdims=True, dtype=None, num_threads=1, **attributes
     >>> fastpool.dask.global_avg_pool(x, layout="CHW", keepdims=False, dtype="float64").compute()
     array([ 5.5, 17.5])
     """
-    attributes = {"num_threads": num_threads, **attributes}
-    plan = _planned(plan_global_avg_pool, x, result_dtype=dtype, **attributes)
+    given = {"result_dtype": dtype, "num_threads": num_threads}
+    plan = _planned(global_avg_pool, plan_global_avg_pool, x, attributes, **given)
     return reduced("global_avg_pool", x, plan, keepdims)
 
 
@@ -222,7 +224,8 @@ def lp_pool(x, kernel_shape, p=2, *, num_threads=1, **attributes):
     >>> fastpool.dask.lp_pool(x, 2, strides=2, layout="W").compute()
     array([ 5., 13.])
     """
-    plan = _planned(plan_lp_pool, x, kernel_shape, p, num_threads=num_threads, **attributes)
+    given = {"kernel_shape": kernel_shape, "p": p, "num_threads": num_threads}
+    plan = _planned(lp_pool, plan_lp_pool, x, attributes, **given)
     return pooled("lp_pool", x, plan)
 
 
@@ -256,7 +259,8 @@ def global_lp_pool(x, p=2, *, keepdims=True, num_threads=1, **attributes):
     >>> fastpool.dask.global_lp_pool(x, layout="CW", keepdims=False).compute()
     array([ 5., 17.])
     """
-    plan = _planned(plan_global_lp_pool, x, p, num_threads=num_threads, **attributes)
+    given = {"p": p, "num_threads": num_threads}
+    plan = _planned(global_lp_pool, plan_global_lp_pool, x, attributes, **given)
     return reduced("global_lp_pool", x, plan, keepdims)
 
 
@@ -292,7 +296,7 @@ def global_max_pool(x, *, keepdims=True, num_threads=1, **attributes):
     >>> fastpool.dask.global_max_pool(x, layout="CHW", keepdims=False).compute()
     array([11, 23])
     """
-    plan = _planned(plan_global_max_pool, x, num_threads=num_threads, **attributes)
+    plan = _planned(global_max_pool, plan_global_max_pool, x, attributes, num_threads=num_threads)
     return reduced("global_max_pool", x, plan, keepdims)
 
 
@@ -327,8 +331,8 @@ def adaptive_avg_pool(x, output_size, *, dtype=None, num_threads=1, **attributes
     >>> fastpool.dask.adaptive_avg_pool(da.arange(7.0, chunks=4), 3, layout="W").compute()
     array([1., 3., 5.])
     """
-    attributes = {"num_threads": num_threads, **attributes}
-    plan = _planned(plan_adaptive_avg_pool, x, output_size, result_dtype=dtype, **attributes)
+    given = {"output_size": output_size, "result_dtype": dtype, "num_threads": num_threads}
+    plan = _planned(adaptive_avg_pool, plan_adaptive_avg_pool, x, attributes, **given)
     return pooled("adaptive_avg_pool", x, plan)
 
 
@@ -365,7 +369,8 @@ def adaptive_max_pool(x, output_size, *, num_threads=1, **attributes):
     >>> fastpool.dask.adaptive_max_pool(da.arange(8, chunks=3), 2, layout="W").compute()
     array([3, 7])
     """
-    plan = _planned(plan_adaptive_max_pool, x, output_size, num_threads=num_threads, **attributes)
+    given = {"output_size": output_size, "num_threads": num_threads}
+    plan = _planned(adaptive_max_pool, plan_adaptive_max_pool, x, attributes, **given)
     return pooled("adaptive_max_pool", x, plan)
 
 
@@ -396,7 +401,8 @@ def min_pool(x, kernel_shape, *, num_threads=1, **attributes):
     >>> fastpool.dask.min_pool(da.arange(8, chunks=3), 3, strides=2, layout="W").compute()
     array([0, 2, 4])
     """
-    plan = _planned(plan_min_pool, x, kernel_shape, num_threads=num_threads, **attributes)
+    given = {"kernel_shape": kernel_shape, "num_threads": num_threads}
+    plan = _planned(min_pool, plan_min_pool, x, attributes, **given)
     return pooled("min_pool", x, plan)
 
 
@@ -413,7 +419,7 @@ def global_min_pool(x, *, keepdims=True, num_threads=1, **attributes):
     >>> fastpool.dask.global_min_pool(x, layout="CHW", keepdims=False).compute()
     array([ 0, 12])
     """
-    plan = _planned(plan_global_min_pool, x, num_threads=num_threads, **attributes)
+    plan = _planned(global_min_pool, plan_global_min_pool, x, attributes, num_threads=num_threads)
     return reduced("global_min_pool", x, plan, keepdims)
 
 
@@ -429,7 +435,8 @@ def adaptive_min_pool(x, output_size, *, num_threads=1, **attributes):
     >>> fastpool.dask.adaptive_min_pool(da.arange(8, chunks=3), 2, layout="W").compute()
     array([0, 4])
     """
-    plan = _planned(plan_adaptive_min_pool, x, output_size, num_threads=num_threads, **attributes)
+    given = {"output_size": output_size, "num_threads": num_threads}
+    plan = _planned(adaptive_min_pool, plan_adaptive_min_pool, x, attributes, **given)
     return pooled("adaptive_min_pool", x, plan)
 
 
@@ -488,11 +495,18 @@ def max_unpool(x, indices, kernel_shape, *, num_threads=1, **attributes):
     return unpooled(x, indices, plan)
 
 
-def _planned(make, x, *windows, num_threads, **attributes):
-    """Return the plan that `make` returns for the array in one piece."""
+def _planned(function, make, x, attributes, num_threads, **given):
+    """Return the plan that `make` returns for the array in one piece.
+
+    `given` are arguments of `function`. Refuse `attributes` that it does not take.
+    """
     check(x, "x")
-    num_threads = 1 if num_threads is None else num_threads
+    given["num_threads"] = 1 if num_threads is None else num_threads
+    refuse_unknown(function, make, attributes, given)
     dtype = arguments.dtype_name(x.dtype, "x", _ELEMENTS.get(make, DTYPES))
-    plan = make(x.shape, dtype, *windows, num_threads=num_threads, **attributes)
+    try:
+        plan = make(x.shape, dtype, **given, **attributes)
+    except (TypeError, ValueError) as error:  # here, `dtype` is the type of the result
+        raise type(error)(str(error).removeprefix("result_")) from None
     check_has_parts(plan)
     return plan

@@ -24,6 +24,7 @@ from .._planning import arguments
 from .._planning.dtypes import DTYPES, FLOATS
 from .._planning.parts import grid
 from .._planning.values import as_count, shown
+from .._planning.words import refuse_unknown
 from ._npy import existing, new
 from ._pyramid import MAX_BYTES, pyramid
 from ._replacing import apart as apart
@@ -114,7 +115,7 @@ def max_pool(
     array([[ 7,  9, 11],
            [19, 21, 23]])
     """
-    planned = _with_indices(plan_max_pool, indices, kernel_shape=kernel_shape, **attributes)
+    planned = _with_indices(max_pool, plan_max_pool, indices, attributes, kernel_shape=kernel_shape)
     return _pool(planned, source, target, indices, max_bytes, progress)
 
 
@@ -158,7 +159,7 @@ def min_pool(
     array([[ 0,  2,  4],
            [12, 14, 16]])
     """
-    planned = _with_indices(plan_min_pool, indices, kernel_shape=kernel_shape, **attributes)
+    planned = _with_indices(min_pool, plan_min_pool, indices, attributes, kernel_shape=kernel_shape)
     return _pool(planned, source, target, indices, max_bytes, progress)
 
 
@@ -209,7 +210,8 @@ def avg_pool(
     array([[ 3.5,  5.5,  7.5],
            [15.5, 17.5, 19.5]])
     """
-    planned = partial(plan_avg_pool, kernel_shape=kernel_shape, result_dtype=dtype, **attributes)
+    given = {"kernel_shape": kernel_shape, "result_dtype": dtype}
+    planned = _planned(avg_pool, plan_avg_pool, attributes, **given)
     return _pool(planned, source, target, None, max_bytes, progress)
 
 
@@ -254,7 +256,7 @@ def global_avg_pool(
     ...     np.load(f"{folder}/y.npy")
     array([ 5.5, 17.5])
     """
-    planned = partial(plan_global_avg_pool, result_dtype=dtype, **attributes)
+    planned = _planned(global_avg_pool, plan_global_avg_pool, attributes, result_dtype=dtype)
     return _pool(planned, source, target, None, max_bytes, progress, keepdims)
 
 
@@ -292,7 +294,7 @@ def lp_pool(source, target, kernel_shape, p=2, *, max_bytes=MAX_BYTES, progress=
     ...     np.load(f"{folder}/y.npy")
     array([ 5., 13.])
     """
-    planned = partial(plan_lp_pool, kernel_shape=kernel_shape, p=p, **attributes)
+    planned = _planned(lp_pool, plan_lp_pool, attributes, kernel_shape=kernel_shape, p=p)
     return _pool(planned, source, target, None, max_bytes, progress)
 
 
@@ -330,7 +332,7 @@ def global_lp_pool(
     ...     np.load(names[1])
     array([[5.]])
     """
-    planned = partial(plan_global_lp_pool, p=p, **attributes)
+    planned = _planned(global_lp_pool, plan_global_lp_pool, attributes, p=p)
     return _pool(planned, source, target, None, max_bytes, progress, keepdims)
 
 
@@ -375,7 +377,7 @@ def global_max_pool(
     ...     np.load(names[1])
     array([11, 23])
     """
-    planned = _with_indices(plan_global_max_pool, indices, **attributes)
+    planned = _with_indices(global_max_pool, plan_global_max_pool, indices, attributes)
     return _pool(planned, source, target, indices, max_bytes, progress, keepdims)
 
 
@@ -406,7 +408,7 @@ def global_min_pool(
     ...     np.load(names[1])
     array([ 0, 12])
     """
-    planned = _with_indices(plan_global_min_pool, indices, **attributes)
+    planned = _with_indices(global_min_pool, plan_global_min_pool, indices, attributes)
     return _pool(planned, source, target, indices, max_bytes, progress, keepdims)
 
 
@@ -452,9 +454,8 @@ def adaptive_avg_pool(
     array([[ 4.,  7.],
            [16., 19.]])
     """
-    planned = partial(
-        plan_adaptive_avg_pool, output_size=output_size, result_dtype=dtype, **attributes
-    )
+    given = {"output_size": output_size, "result_dtype": dtype}
+    planned = _planned(adaptive_avg_pool, plan_adaptive_avg_pool, attributes, **given)
     return _pool(planned, source, target, None, max_bytes, progress)
 
 
@@ -501,7 +502,8 @@ def adaptive_max_pool(
     array([[ 8, 11],
            [20, 23]])
     """
-    planned = _with_indices(plan_adaptive_max_pool, indices, output_size=output_size, **attributes)
+    planner = adaptive_max_pool, plan_adaptive_max_pool
+    planned = _with_indices(*planner, indices, attributes, output_size=output_size)
     return _pool(planned, source, target, indices, max_bytes, progress)
 
 
@@ -533,13 +535,20 @@ def adaptive_min_pool(
     array([[ 0,  3],
            [12, 15]])
     """
-    planned = _with_indices(plan_adaptive_min_pool, indices, output_size=output_size, **attributes)
+    planner = adaptive_min_pool, plan_adaptive_min_pool
+    planned = _with_indices(*planner, indices, attributes, output_size=output_size)
     return _pool(planned, source, target, indices, max_bytes, progress)
 
 
-def _with_indices(plan_of, indices, /, **attributes):
+def _with_indices(function, plan_of, indices, attributes, **given):
     """Return a function that plans a pooling with indices, if there is a file for them."""
-    return partial(plan_of, return_indices=indices is not None, **attributes)
+    return _planned(function, plan_of, attributes, return_indices=indices is not None, **given)
+
+
+def _planned(function, plan_of, attributes, **given):
+    """Return a function that plans a pooling; refuse words that `function` does not take."""
+    refuse_unknown(function, plan_of, attributes, given)
+    return partial(plan_of, **given, **attributes)
 
 
 def _pool(planned, source, target, indices, max_bytes, progress, keepdims=True):
@@ -559,7 +568,11 @@ def _pool(planned, source, target, indices, max_bytes, progress, keepdims=True):
     with ExitStack() as stack:
         x = stack.enter_context(existing(source))
         allowed = _ELEMENTS.get(planned.func, DTYPES)
-        plan = planned(x.shape, arguments.dtype_name(x.dtype, "source", allowed))
+        dtype = arguments.dtype_name(x.dtype, "source", allowed)
+        try:
+            plan = planned(x.shape, dtype)
+        except (TypeError, ValueError) as error:  # here, `dtype` is the type of the result
+            raise type(error)(str(error).removeprefix("result_")) from None
         gone = () if keepdims else plan.spatial
         shape = [extent for axis, extent in enumerate(plan.output_shape) if axis not in gone]
         paths = stack.enter_context(replacing(target=target, indices=indices))

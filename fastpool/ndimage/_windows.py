@@ -7,7 +7,7 @@ import numpy as np
 
 from .. import _plans
 from .._planning import arguments
-from .._planning.values import MOST, as_count, as_int, is_sequence, shown
+from .._planning.values import MOST, as_count, as_int, is_sequence, quoted, shown
 from .._running.interop import as_array
 from .._running.plan_cache import PlanCache
 
@@ -152,7 +152,7 @@ def _border(mode):
     if not isinstance(mode, str):
         raise TypeError(f"mode: expected a str, got {shown(mode)}")
     if mode not in MODES:
-        raise ValueError(f"mode: expected one of {', '.join(MODES)}, got {shown(mode)}")
+        raise ValueError(f"mode: expected one of {quoted(MODES)}, got {shown(mode)}")
     return MODES[mode]
 
 

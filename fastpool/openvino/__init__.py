@@ -9,7 +9,7 @@ writes. None of these imports the openvino package. `MaxPool`, `AvgPool`, `Adapt
 and runs.
 """
 
-import importlib
+from importlib import import_module as _import
 
 from ._layers import AdaptiveAvgPoolLayer, AdaptiveMaxPoolLayer, AvgPoolLayer, MaxPoolLayer
 from ._operator import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool
@@ -40,9 +40,13 @@ def __getattr__(name):
     if name not in _IN_MODELS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        return getattr(importlib.import_module(_IN_MODELS[name], __name__), name)
+        return getattr(_import(_IN_MODELS[name], __name__), name)
     except ModuleNotFoundError as error:
         if error.name != "openvino":
             raise
         message = f'fastpool.openvino.{name} needs openvino: pip install "fastpool[openvino]"'
         raise ImportError(message) from None
+
+
+def __dir__():
+    return sorted([*__all__, *_IN_MODELS])

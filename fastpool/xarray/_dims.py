@@ -90,7 +90,7 @@ class Axes:
         text = re.sub(axis, lambda found: f"dimension {dims[found[1]]!r}", text)
         found = re.match(_POSITION, text)
         if found is None:
-            return text
+            return text.removeprefix("result_")  # here, `dtype` is the type of the result
         # In `pads` all begins come before all ends.
         dim = self.spatial[int(found["position"]) % count]
         return f"{found['name']}[{dim!r}]{text[found.end() :]}"

@@ -357,6 +357,7 @@ def test_explain_draws(folder, more):
         ("--shape 6 --kernel 3", '--layout: "NCHW" needs batch'),
         ("--shape 6 --layout W --kernel 9", "--kernel-shape[0]: window (9"),
         ("--shape 6 --layout W --kernel 3 --dtype complex64", "--dtype: expected one of"),
+        ("--shape 6 --layout W --op avg --kernel 3 --result-dtype f2", "--result-dtype: expected"),
         ("--shape 6 --layout W --kernel 3 --conventions --nan ignore", "--nan: has no meaning"),
         ("--shape 6 --layout W --kernel 3 --conventions --axes W", "--axes: has no meaning"),
         ("--shape 6 --layout W --op avg", "Missing option '--kernel-shape'"),

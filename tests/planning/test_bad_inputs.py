@@ -224,6 +224,24 @@ def test_element_types(x):
     refused(fastpool.plan_max_pool, TypeError, "dtype", x.shape, x.dtype, 2)
 
 
+def test_the_type_of_results_by_its_name():
+    x = np.zeros((1, 1, 4, 4), np.uint8)
+    for planned, given in (
+        (fastpool.plan_avg_pool, (x.shape, x.dtype, 2)),
+        (fastpool.plan_global_avg_pool, (x.shape, x.dtype)),
+        (fastpool.plan_adaptive_avg_pool, (x.shape, x.dtype, 2)),
+    ):
+        with pytest.raises(TypeError, match="^result_dtype: expected one of uint8, .* uint8, got"):
+            planned(*given, result_dtype="float16")
+    holds = "uint8 does not hold 0 to 1020"
+    with pytest.raises(ValueError, match=f"^result_dtype: {holds}"):
+        fastpool.plan_avg_pool(x.shape, x.dtype, 2, divisor=1)
+    with pytest.raises(ValueError, match=f"^dtype: {holds}"):
+        fastpool.avg_pool(x, 2, divisor=1)
+    with pytest.raises(TypeError, match="got 'flaot32'$"):
+        fastpool.avg_pool(x, 2, dtype="flaot32")
+
+
 def test_norms_of_integers():
     x = X.astype(np.int32)
     for call in (partial(fastpool.lp_pool, x, 2), partial(fastpool.global_lp_pool, x)):

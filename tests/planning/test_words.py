@@ -52,6 +52,8 @@ def test_words_of_other_libraries(name):
             continue
         text = refusal(function, *FIRST[name], **{word: 2})
         assert text.startswith(f"{name}() got an unexpected keyword argument {word!r}")
+        if word == "result_dtype" and "input_shape" in known:
+            meant = ()  # its `dtype` is the type of the array
         found = re.findall(rf"write (\w+) for {word}\b", text)
         assert found[:1] == [argument for argument in meant if argument in known][:1]
 

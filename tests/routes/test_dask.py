@@ -356,7 +356,17 @@ X = da.zeros((8, 8), chunks=4)
         (
             lambda: fastpool.dask.avg_pool(X, 2, layout="HW", dtype="float32"),
             TypeError,
-            'dtype: expected "float64" for elements of type float64, got float32',
+            "^dtype: expected float64 for elements of type float64, got 'float32'",
+        ),
+        (
+            lambda: fastpool.dask.avg_pool(X, 2, layout="HW", result_dtype="f8"),
+            TypeError,
+            r"^avg_pool\(\) .* argument 'result_dtype'; write dtype for result_dtype$",
+        ),
+        (
+            lambda: fastpool.dask.max_pool(X, 2, layout="HW", stride=2),
+            TypeError,
+            r"^max_pool\(\) .* argument 'stride'; write strides for stride$",
         ),
         (
             lambda: fastpool.dask.adaptive_avg_pool(X, -1, layout="HW"),

@@ -247,8 +247,8 @@ def test_threads_and_copies_and_pieces(monkeypatch):
     assert two[1] in make_plan(large, "float32", 2, strides=2).explain()
     monkeypatch.setattr(threads, "effective_threads", lambda asked, work, limit: asked or 2)
     medium = in_one_line(make_plan((8, 64, 30, 30), "float32", 2, strides=2).explain())
-    why = "within 2 ms of another call, else 1: a call that moves less than 3 MiB"
-    assert f"threads 2 ({why} does not wake threads)" in medium or not cases.OPENMP
+    why = "within 2 ms of another call of 512 KiB or more, else 1: a call that moves less than"
+    assert f"threads 2 ({why} 3 MiB does not wake threads)" in medium or not cases.OPENMP
     monkeypatch.setattr(threads, "why_paused", lambda kernels: "for 1 s: a reason")
     medium = in_one_line(make_plan((8, 64, 30, 30), "float32", 2, strides=2).explain())
     assert "threads 1 (for 1 s: a reason)" in medium or not cases.OPENMP
@@ -378,11 +378,11 @@ ONE_BY_ONE = (
     "once; each step is rounded to float32 nan"
 )
 MEANS = {
-    "float32 to float64: the true mean, rounded once nan": {
+    'float32 to float64, numerics "exact": the true mean, rounded once nan': {
         "result_dtype": "float64",
         "numerics": "exact",
     },
-    "the true quotient, rounded once nan": {"divisor": 3, "numerics": "exact"},
+    'numerics "exact": the true quotient, rounded once nan': {"divisor": 3, "numerics": "exact"},
     "by trees, in float32, and the sum is divided once; a mean is off by at most 3 * 2**-24": {},
     "in float64, and the sum is divided once; a mean is off by at most 3 * 2**-53 times": {
         "result_dtype": "float64"
@@ -539,3 +539,8 @@ def test_borders_that_kernels_fill():
         plan = make((1, 1, 64, 64), "uint8", 7, pads=3, border=border)
         text = in_one_line(plan.explain())
         assert "windows over the edges of all axes but the last are pooled apart" in text
+
+
+def test_verbose_is_a_flag():
+    with pytest.raises(TypeError, match="^verbose: expected 0 or 1, got 'yes'$"):
+        make_plan((4,), "int8", 2, layout="W").explain(verbose="yes")

@@ -91,8 +91,14 @@ def test_bad_arguments_of_others(folder):
     names = cases.names(folder)
     for call, error, match in (
         (lambda f: f.avg_pool("x.npy", "y.npy", 2, indices="z.npy"), TypeError, "indices"),
-        (lambda f: f.avg_pool("x.npy", "y.npy", 2, result_dtype="int8"), TypeError, "result_dtype"),
-        (lambda f: f.avg_pool("x.npy", "y.npy", 2, dtype="float16"), TypeError, "dtype: expected"),
+        (
+            lambda f: f.avg_pool("x.npy", "y.npy", 2, result_dtype="int8"),
+            TypeError,
+            r"^avg_pool\(\) got an .* 'result_dtype'; write dtype for result_dtype$",
+        ),
+        (lambda f: f.avg_pool("x.npy", "y.npy", 2, stride=2), TypeError, r"^avg_pool\(.* strides"),
+        (lambda f: f.max_pool("x.npy", "y.npy", 2, stride=2), TypeError, r"^max_pool\(.* strides"),
+        (lambda f: f.avg_pool("x.npy", "y.npy", 2, dtype="float16"), TypeError, "^dtype: expected"),
         (lambda f: f.global_avg_pool("x.npy", "y.npy", keepdims=2), ValueError, "keepdims"),
         (lambda f: f.adaptive_avg_pool("x.npy", "y.npy", -1), ValueError, "output_size"),
         (lambda f: f.adaptive_max_pool("x.npy", 5, 1), TypeError, "target: expected a str"),

@@ -85,8 +85,8 @@ def test_threads_are_those_of_the_kernel_of_a_part(p, monkeypatch):
     monkeypatch.setattr(threads, "effective_threads", lambda asked, work, limit: asked or 2)
     few = "1 (a call that moves less than 512 KiB takes no other)"
     if p not in (1, np.inf):  # their kernels take float64, twice the bytes
-        few = "2 (within 2 ms of another call, else 1: a call that moves less than 3 MiB does not"
-        few += " wake threads)"
+        few = "2 (within 2 ms of another call of 512 KiB or more, else 1: a call that moves less"
+        few += " than 3 MiB does not wake threads)"
     assert f"threads {few} {of_part}" in explained(shape, "float32", 3, p)
     assert f"threads 2 (set by num_threads) {of_part}" in (
         explained(shape, "float32", 3, p, num_threads=2)

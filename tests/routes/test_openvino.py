@@ -65,6 +65,12 @@ def test_is_the_native_call(attributes, native, version):
     assert_same_outputs(got, expected)
 
 
+def test_names_that_are_listed():
+    listed = dir(fastpool.openvino)
+    assert {*fastpool.openvino.__all__, "MaxPool", "replace_pooling"} <= {*listed}
+    assert "importlib" not in listed
+
+
 def test_version_1_has_one_output():
     expected = fastpool.max_pool(X, (3, 2), strides=(2, 1), pads=(1, 0, 2, 1))
     assert_same(fastpool.openvino.max_pool(X, version=1, **EXPLICIT), expected)

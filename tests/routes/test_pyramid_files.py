@@ -380,7 +380,7 @@ BAD = [
     ({"scale": 1.0}, TypeError, "scale: expected a sequence of floats, got 1.0"),
     ({"scale": "123"}, TypeError, "scale: "),
     ({"scale": (1, 2)}, ValueError, "scale: expected 3 values, one per axis of the source, got 2"),
-    ({"scale": (1, "2", 3)}, TypeError, r"scale\[1\]: expected a float"),
+    ({"scale": (1, "2", 3)}, TypeError, r"scale\[1\]: expected a number"),
     ({"scale": (1, 2, float("nan"))}, ValueError, r"scale\[2\]: "),
     ({"scale": (1, 0, 3)}, ValueError, "scale: expected positive numbers"),
     ({"scale": (1, 2, float("inf"))}, ValueError, "scale: expected positive numbers"),

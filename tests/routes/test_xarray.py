@@ -308,7 +308,7 @@ def test_bad_attributes(change, error, match):
     ("call", "error", "match"),
     [
         (lambda f, x: f.avg_pool(x, 2), TypeError, "kernel_shape.*mapping"),
-        (lambda f, x: f.avg_pool(x, {"lat": 2}, dtype="f2"), TypeError, "dtype: expected"),
+        (lambda f, x: f.avg_pool(x, {"lat": 2}, dtype="f2"), TypeError, "^dtype: expected"),
         (lambda f, x: f.avg_pool(x, {"lat": 2}, divisor=0), ValueError, "divisor"),
         (lambda f, x: f.adaptive_avg_pool(x, 2), TypeError, "output_size.*mapping"),
         (lambda f, x: f.adaptive_avg_pool(x, {"height": 2}), ValueError, "output_size.*'height'"),

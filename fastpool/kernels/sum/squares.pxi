@@ -6,6 +6,7 @@
 #          pixels of one row, of two vectors at least; single columns at a stride of 1, 2x2 and 3x3
 #          at a stride of 2
 # Reads:   elements in place
+# Scratch: none
 # Wins:    against bands, one thread, AVX2: 2x2 s2 last 56x56x64 64 -> 33 us, 3x3 s1 first
 #          64x56x56 102 -> 77, 7x7 205 -> 143. AVX-512: 3 s3 of 15567x269 3665 -> 1382, 3 s2 of
 #          8x500x64 60 -> 30, 3x3 s1 last 56x56x96 109 -> 67; but 2 s1 of 4x200x16 3.9 -> 5.4

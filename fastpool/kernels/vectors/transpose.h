@@ -4,7 +4,7 @@
  * rounds that interleave row i with row i + K / 2. Each round moves the highest bit of a row's
  * number to the end of the column's, and that of the column's to the end of the row's. Shuffles of
  * 64 bytes would not gain: they begin half as often. With AVX2, the rows of two blocks are the
- * halves of one vector (not of bytes: 16 planes, which are taken at once, are one block). */
+ * halves of one vector (not of bytes: not measured). */
 #ifndef FASTPOOL_TRANSPOSE_H
 #define FASTPOOL_TRANSPOSE_H
 
