@@ -137,7 +137,7 @@ BUDGETS = (
         lambda: lines("fastpool/onnx/*.c", "fastpool/onnx/*.h"),
     ),
     (
-        *("Python without front ends and programs", "lines", 14370, 9000),
+        *("Python without front ends and programs", "lines", 14432, 9000),
         lambda: lines("fastpool/*.py", left_out=ELSEWHERE),
     ),
     ("stubs, and what writes them", "lines", 1835, 1600, lambda: lines("stubs/*.py*")),
@@ -147,7 +147,7 @@ BUDGETS = (
         lambda: calls(fastpool.max_pool, maximum._pool_plans),
     ),
     (
-        *("first call of avg_pool", "calls of Python functions", 282, 200),
+        *("first call of avg_pool", "calls of Python functions", 283, 200),
         lambda: calls(fastpool.avg_pool, average._plans),
     ),
 )

@@ -90,8 +90,9 @@ def with_fewer_axes(whole, several, work_of_maxima=None):
     """
     plan, fewer = whole.plan, None
     if several:
-        fewer = _in_row(plan) or _in_long_rows(plan, work_of_maxima)
-        fewer = fewer or _in_pixels(plan, work_of_maxima)
+        fewer = _in_row(plan)
+        if not fewer and _is_taken_singly(plan.axes[-1]):
+            fewer = _in_long_rows(plan, work_of_maxima) or _in_pixels(plan, work_of_maxima)
     if not fewer and len(plan.axes) > 2:
         fewer = _in_planes(plan, several, work_of_maxima)
     return fewer.in_arrays_of(whole) if fewer else whole
@@ -133,13 +134,11 @@ def _in_pixels(plan, work_of_maxima):
     random layers, AVX-512; AVX2 0.6 and 0.35).
     """
     *axes, cols = plan.axes
-    if cols.kernel > 1 or not _is_taken_singly(cols) or plan.channels_last:
-        return None
     means, row = isinstance(plan, AvgPool), cols.size * ITEMSIZE[plan.dtype]
     outer = [*takewhile(_is_taken_singly, axes)]
     start = plan.spatial[0] + len(outer)
     axes = axes[len(outer) :]
-    if not axes or _is_taken_singly(axes[-1]):
+    if not axes or plan.channels_last or _is_taken_singly(axes[-1]):
         return None
     if math.prod(plan.input_shape[start:-1]) * row < PLANE_OF_PIXELS:
         return None

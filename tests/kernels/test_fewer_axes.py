@@ -75,7 +75,7 @@ def test_windows_of_a_row():
     for order, found in (("pairwise", None), ("exact", 4), ("sequential", 4)):
         assert joined(means((1, 8, 2, 2), "float32", 2, numerics=order)) == found, order
     assert joined(means((1, 8, 1, 4), "float32", (1, 4))) == joined(means((1, 8, 2, 2), "int8", 2))
-    assert joined(means((1, 8, 2, 1, 2), "float32", (2, 1, 2))) is None
+    assert joined(means((1, 8, 2, 1, 2), "float32", (2, 1, 2))) == 0
     assert joined(means((1, 8, 16), "float32", 16, numerics="sequential")) == 3
     assert joined(means((1, 8, 17), "float32", 17, numerics="sequential")) is None
     assert joined(means((1, 8, 32), "float32", 4, strides=4)) == 3
@@ -138,7 +138,7 @@ def test_last_axes_as_one():
     assert volume.axes == (-1, -1, 0, 2)
     flat = taken(maxima((1, 4, 5, 6, 3, 1), "int8", (3, 1, 1, 1), layout="NCHW"))
     assert (flat.axes, flat.plan.input_shape) == ((0, 1, 2, 4), (1, 4, 5, 18))
-    assert joined(maxima((1, 4, 5, 6, 1), "int8", time)) is None  # (columns are one already)
+    assert joined(maxima((1, 4, 5, 6, 1), "int8", time)) == 0  # (columns are one already)
     for plan in (maxima, means):
         assert joined(plan((1, 5, 9, 16, 65), "int8", time, layout="NDHWC")) == 5, plan
     assert joined(maxima((1, 4, 5, 600, 600), "float32", time)) == 5
@@ -233,7 +233,7 @@ def test_columns_as_channels():
     assert taken(maxima((2, 3, 5, 30, 15), "float32", (1, 3, 1))).axes == (2, 3, 4)
     assert taken(maxima((2, 3, 5, 30, 15), "float32", (1, 3, 1))).joined == 3
     text = " ".join(maxima(plane, "float32", (3, 1)).explain().split())
-    assert "columns as channels that are last: " in text and "contiguous along W" in text
+    assert "columns as channels that are last: " in text
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "HW", "NCDHW", "DHW", "NHWC", "NDHWC"])
