@@ -55,7 +55,7 @@ class _Places:
     def share(self, arrays, combine):
         """Keep what the windows of a few taps hold at all places, which zeros stand around."""
         step, self.short = self.axis.dilation, self.axis.kernel
-        while (self.short - 1) * step > self.axis.size:
+        while 4 * (self.short - 1) * step > self.axis.size:
             self.short //= 2
         self.before = (self.short - 1) * step
         around = [(self.before, self.before + 1), *[(0, 0)] * (arrays[0].ndim - 1)]
@@ -185,7 +185,8 @@ def _average(plan, x, y):
     if floats:
         values = values.astype(wide)
         if ignore:
-            lost = np.isnan(values).astype(np.float64)
+            many = plan.borders or x.size > 1 << 24
+            lost = np.isnan(values).astype(np.float64 if many else np.float32)
             values[lost > 0] = -0.0  # adding it to any number changes nothing
     columns = [(values, -0.0)]
     if exact:
@@ -200,7 +201,7 @@ def _average(plan, x, y):
         return [a + b for a, b in zip(one, two, strict=True)]
 
     sums = _along(plan, order, arrays, constants, nothing, add)
-    lost = sums.pop() if ignore else np.zeros(y.shape)
+    lost = sums.pop() if ignore else np.zeros(y.shape, bool)
     pairs = zip(plan.axes, plan.borders, strict=False)
     ends = [(-axis.begin, axis.size + border.end) for axis, border in pairs]
     standing = _counts(plan, ends or [(0, axis.size) for axis in plan.axes])
@@ -220,7 +221,7 @@ def _counts(plan, ends):
     """Return how many taps of each window lie between the `ends` of each axis, or all if None."""
     counts = np.ones((1,) * len(plan.output_shape))
     for i, (axis, place) in enumerate(zip(plan.axes, plan.spatial, strict=True)):
-        along = np.full(axis.output, axis.kernel)
+        along = axis.kernel
         if ends is not None:
             starts = np.arange(axis.output) * axis.stride - axis.begin
             taps = (-((starts - end) // axis.dilation) for end in ends[i])
