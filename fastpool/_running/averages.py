@@ -4,6 +4,7 @@ import math
 from typing import NamedTuple
 
 from .._planning.dtypes import ITEMSIZE, is_float
+from .borders import MOST_SHARE
 from .divisor_counts import counts_of, divisors, most_divisor
 from .interleaving import group_of, interleaves, most_taps
 from .pass_sizes import (
@@ -63,6 +64,9 @@ PART_BYTES = THREAD_BYTES // 2
 IMAGE_BYTES = 16 << 10
 # Of planes of one window, whose columns are added next to one another: 64x56x56 34 -> 24 us.
 ONE_WINDOW_BYTES = 256 << 10
+# Taps, and these per element and output, from which NumPy adds windows in pairs that are mostly
+# padding; outputs from which kernels cut rows: 2x16000 float16 k67108865 950 -> 40 ms.
+MANY_TAPS, FEW_TAPS, CUT_OUTPUTS = 1 << 22, 1 << 8, 1 << 17
 
 
 class SumWork(NamedTuple):
@@ -124,7 +128,7 @@ def _arranged(plan, in_order, channels_last, moves, border):
     `moves` says whether the columns may be another axis than the last one, which is contiguous.
     With `in_order` the order of additions depends on all taps and on the order of axes.
     """
-    all_taps = plan.numerics == "pairwise" or border is not None
+    all_taps = (in_order and plan.numerics == "pairwise") or border is not None
     windows = list(map(whole_window if all_taps else trimmed, plan.axes))
     axes = list(plan.spatial)
     counted = plan.counted or (None,) * len(windows)
@@ -257,6 +261,20 @@ def make_sum_work(plan, moves=True, border=None):
         nbytes=work_bytes(plan),
         effort=max(work_bytes(plan), math.prod(plan.output_shape) * taps if sequential else 0),
         **sizes._asdict(),
+    )
+
+
+def is_far(plan):
+    """Are windows in pairs mostly padding, and too many for each to be added alone?"""
+    if plan.numerics != "pairwise" or not is_float(plan.dtype):
+        return False
+    sizes, outputs = zip(*[(axis.size, axis.output) for axis in plan.axes], strict=True)
+    between = [math.prod(outputs[:i] + sizes[i:]) for i in range(len(sizes) + 1)]
+    return max(between) <= MOST_SHARE * (between[0] + between[-1]) and any(
+        axis.span(axis.output) > MOST_MARGINS * (axis.size + min(axis.output, CUT_OUTPUTS))
+        and axis.size * axis.output > FEW_TAPS * (axis.size + axis.output)
+        and axis.size * math.prod(plan.output_shape) > MANY_TAPS
+        for axis in plan.axes
     )
 
 

@@ -1,4 +1,4 @@
-"""Pool with a border where windows or padding are much longer than an array, axis by axis.
+"""Pool where windows or padding are much longer than an array, axis by axis.
 
 The taps of a window are taken by a tree of two halves and an odd tap, which is the order that means
 in pairs are added in. Windows of one length repeat: after a period, or once all of their taps are
@@ -11,10 +11,17 @@ from fractions import Fraction
 
 import numpy as np
 
-from .._planning.average_pool import AvgPool, count, rounded
+from .._planning.average_pool import AvgPool, rounded
 from .._planning.borders import period
 from .._planning.dtypes import is_float, limits
+from .._planning.geometry import Border
+from .._planning.parts import tile
 from .borders import element_at, fill_empty, index_of
+
+# Without a border: what stands around arrays; outputs along an axis, and elements, at a time; more
+# elements if parts would be more.
+ZEROS = Border("constant", 0, 0)
+OUTPUTS, ELEMENTS, PARTS = 1 << 12, 1 << 18, 16
 
 
 class _Places:
@@ -24,6 +31,7 @@ class _Places:
         self.axis, self.mode = axis, border.mode
         self.limit = axis.size + border.end  # from there on nothing stands
         self.period = period(axis.size, border.mode)
+        self.short, self.table = 0, None
 
     def alike(self, starts, taps):
         """Return for each window the start of one that holds the very same."""
@@ -44,12 +52,31 @@ class _Places:
         rows = np.where(rows < 0, size, rows)
         return np.where(places < self.limit, rows, size + 1)
 
+    def share(self, arrays, combine):
+        """Keep what the windows of a few taps hold at all places, which zeros stand around."""
+        step, self.short = self.axis.dilation, self.axis.kernel
+        while 4 * (self.short - 1) * step > self.axis.size:
+            self.short //= 2
+        self.before = (self.short - 1) * step
+        around = [(self.before, self.before + 1), *[(0, 0)] * (arrays[0].ndim - 1)]
+        self.table = lines = [np.pad(array[: self.axis.size], around) for array in arrays]
+        for shift in range(self.short.bit_length() - 1)[::-1]:
+            taps = self.short >> shift
+            far = taps // 2 * step
+            self.table = combine([a[:-far] for a in self.table], [a[far:] for a in self.table])
+            if taps % 2:
+                last = [line[2 * far :] for line in lines]
+                self.table = combine([a[:-step] for a in self.table], last)
+
     def totals(self, arrays, starts, taps, combine):
         """Return arrays of a row for each window: `combine` of its taps."""
-        starts, back = np.unique(self.alike(starts, taps), return_inverse=True)
+        if taps == self.short:
+            rows = np.where(starts < -self.before, self.axis.size, starts) + self.before
+            return [sums[np.minimum(rows, len(sums) - 1)] for sums in self.table]
         if taps == 1:
-            rows = self.rows(starts)[back]
+            rows = self.rows(starts)
             return [array[rows] for array in arrays]
+        starts, back = np.unique(self.alike(starts, taps), return_inverse=True)
         half, step = taps // 2, self.axis.dilation
         both = self.totals(arrays, np.concatenate([starts, starts + half * step]), half, combine)
         n = len(starts)
@@ -68,7 +95,8 @@ def _along(plan, order, arrays, constants, nothing, combine):
         for array, constant in zip(arrays, constants, strict=True)
     ]
     for i in order:
-        axis, border, place = plan.axes[i], plan.borders[i], plan.spatial[i]
+        axis, place = plan.axes[i], plan.spatial[i]
+        border = plan.borders[i] if plan.borders else ZEROS
         starts = np.arange(axis.output) * axis.stride - axis.begin
 
         def reduced(groups, axis=axis, border=border, place=place, starts=starts):
@@ -77,7 +105,12 @@ def _along(plan, order, arrays, constants, nothing, combine):
                 rows = np.concatenate([np.moveaxis(array, place, 0) for array in group])
                 last = np.full((1, *rows.shape[1:]), absent, rows.dtype)
                 moved.append(np.concatenate([rows, last]))
-            done = _Places(axis, border).totals(moved, starts, axis.kernel, combine)
+            places = _Places(axis, border)
+            if not plan.borders:
+                places.share(moved, combine)
+            blocks = [starts[at : at + OUTPUTS] for at in range(0, axis.output, OUTPUTS)]
+            done = [places.totals(moved, block, axis.kernel, combine) for block in blocks]
+            done = map(np.concatenate, zip(*done, strict=True))
             return [np.moveaxis(array, 0, place) for array in done]
 
         groups = []
@@ -100,7 +133,19 @@ class FarBordered:
 
     def run(self, pool, x, *into):
         """Pool `x` into arrays of which the last may be None, without `pool`."""
-        (_average if isinstance(self.plan, AvgPool) else _select)(self.plan, x, *into)
+        plan = self.plan
+        if not isinstance(plan, AvgPool) or plan.borders:
+            return (_average if isinstance(plan, AvgPool) else _select)(plan, x, *into)
+        # In parts of the longest axis that windows take element by element.
+        kernels = {i: axis.kernel for i, axis in zip(plan.spatial, plan.axes, strict=True)}
+        along = max(range(x.ndim), key=lambda i: kernels.get(i, 1) == 1 and x.shape[i])
+        outputs, stop = [slice(0, n) for n in plan.output_shape], plan.output_shape[along]
+        most = max(1, stop // PARTS, ELEMENTS * stop // max(1, x.size))
+        most = most if kernels.get(along, 1) == 1 else stop
+        for first in range(0, stop, most):
+            outputs[along] = slice(first, min(first + most, stop))
+            part = tile(plan, tuple(outputs))
+            _average(part.plan, x[part.read], into[0][part.write])
 
 
 def _select(plan, x, y, z):
@@ -129,51 +174,59 @@ def _select(plan, x, y, z):
         fill_empty(plan, (z, -1))
 
 
+@np.errstate(all="ignore")
 def _average(plan, x, y):
     """Write means into `y`."""
     floats, order = is_float(plan.dtype), range(len(plan.axes))
-    exact = not floats or plan.numerics == "exact"
+    exact, ignore = not floats or plan.numerics == "exact", floats and plan.nan == "ignore"
     wide = np.float64 if exact or "float64" in (plan.dtype, plan.result_dtype) else np.float32
     # The constant is an element more.
-    values = np.append(x, np.array(plan.border_value or 0).astype(x.dtype))
-    lost = np.zeros(values.shape)
+    values, lost = np.append(x, np.array(plan.border_value or 0).astype(x.dtype)), 0.0
     if floats:
         values = values.astype(wide)
-        if plan.nan == "ignore":
-            lost = np.isnan(values).astype(np.float64)
+        if ignore:
+            many = plan.borders or x.size > 1 << 24
+            lost = np.isnan(values).astype(np.float64 if many else np.float32)
             values[lost > 0] = -0.0  # adding it to any number changes nothing
     columns = [(values, -0.0)]
     if exact:
         finite = np.isfinite(values)
         numbers = np.where(finite, values, 0) if floats else values
         columns = [(_fractions(numbers), Fraction(0)), (np.where(finite, 0, values) * 1.0, -0.0)]
-    arrays, nothing = zip(*columns, (lost, 0.0), strict=True)
+    arrays, nothing = zip(*columns, *[(lost, 0.0)] * ignore, strict=True)
     constants = [array[-1] for array in arrays]
     arrays = [array[:-1].reshape(x.shape) for array in arrays]
 
     def add(one, two):
         return [a + b for a, b in zip(one, two, strict=True)]
 
-    with np.errstate(all="ignore"):
-        *sums, lost = _along(plan, order, arrays, constants, nothing, add)
-        standing, divisors = _counts(plan, "drop"), _counts(plan, plan.beyond) - lost
-        if plan.divisor is not None:
-            divisors = np.full(lost.shape, float(plan.divisor))
-        if exact:
-            _divide_exactly(plan, *sums, divisors, y)
-        else:
-            y[...] = sums[0] / divisors.astype(wide)
-        if floats:
-            y[lost == standing] = math.nan
-    fill_empty(plan, (y, 0))
+    sums = _along(plan, order, arrays, constants, nothing, add)
+    lost = sums.pop() if ignore else np.zeros(y.shape, bool)
+    pairs = zip(plan.axes, plan.borders, strict=False)
+    ends = [(-axis.begin, axis.size + border.end) for axis, border in pairs]
+    standing = _counts(plan, ends or [(0, axis.size) for axis in plan.axes])
+    divisors = _counts(plan, plan.counted) - lost
+    if plan.divisor is not None:
+        divisors = np.full(lost.shape, float(plan.divisor))
+    if exact:
+        _divide_exactly(plan, *sums, divisors, y)
+    else:
+        y[...] = sums[0] / divisors.astype(wide)
+    if floats:
+        y[lost == standing] = math.nan
+    y[np.broadcast_to(standing == 0, y.shape)] = 0
 
 
-def _counts(plan, beyond):
-    """Return how many taps of each window stand for something, or all if those beyond count."""
+def _counts(plan, ends):
+    """Return how many taps of each window lie between the `ends` of each axis, or all if None."""
     counts = np.ones((1,) * len(plan.output_shape))
-    for axis, border, place in zip(plan.axes, plan.borders, plan.spatial, strict=True):
-        ends = None if beyond == "count" else (-axis.begin, axis.size + border.end)
-        along = [count(axis, ends, output) for output in range(axis.output)]
+    for i, (axis, place) in enumerate(zip(plan.axes, plan.spatial, strict=True)):
+        along = axis.kernel
+        if ends is not None:
+            starts = np.arange(axis.output) * axis.stride - axis.begin
+            taps = (-((starts - end) // axis.dilation) for end in ends[i])
+            first, stop = (np.clip(tap, 0, axis.kernel) for tap in taps)
+            along = np.maximum(stop - first, 0)
         counts = counts * np.reshape(along, [-1 if i == place else 1 for i in range(counts.ndim)])
     return counts
 

@@ -148,6 +148,12 @@ class Prepared:
         self.once, self.pooling, self.run = type(self)(pooled_once, dtype), None, _refuse
         return None
 
+    def _take_far(self):
+        """Let NumPy run the plan."""
+        from .far_borders import FarBordered  # here, so that importing fastpool stays fast
+
+        self.pooling, self.run, self.bordered = None, _refuse, FarBordered(self.plan)
+
     def _take_border(self, dtype, python):
         """Return the plan to compile; None if `bordered` has its parts."""
         plan = self.plan
@@ -160,9 +166,7 @@ class Prepared:
             return borders.plain_plan(plan, keeps_activation=True)
         self.pooling, self.run = None, _refuse
         if borders.is_far(plan, within):
-            from .far_borders import FarBordered
-
-            self.bordered = FarBordered(plan)
+            self._take_far()
         else:
             self.bordered = borders.Bordered(
                 plan,
@@ -211,10 +215,14 @@ class PreparedAverage(Prepared):
 
     def __init__(self, plan, dtype=None, python=True, work=None):
         """The arguments are those of `PreparedPool`."""
-        from .averages import make_sum_work  # here, so that importing fastpool stays fast
+        # Here, so that importing fastpool stays fast.
+        from .averages import FEW_TAPS, is_far, make_sum_work
 
         plan = self.take(AvgPool, plan, dtype, python, work)
         if plan is None:
+            return
+        if python and work is None and max(plan.output_shape) > FEW_TAPS and is_far(plan):
+            self._take_far()
             return
         plain = plain_dtype(plan.dtype, dtype)
         result = plain if plan.result_dtype == plan.dtype else plain_dtype(plan.result_dtype)

@@ -254,14 +254,13 @@ def _call(plan, prepared, verbose):
         yield "kernel", [f"{build}; {lp.DOES[lp.way(plan)]}"]
         yield "copies", [f"one of each part of x and its result, of {_bytes(lp.PART_BYTES)}"]
         part = prepared.kernel()
-        of_part = _threads_of(part.plan, part)
+        of_part = _threads_of(part.plan, part) if part.pooling else "1"
         yield "threads", [f"{of_part} for the kernel of each part; NumPy takes 1"]
         return
     of_kind = _kernel_of_means if isinstance(plan, AvgPool) else _kernel
-    kernel = prepared.once or prepared
-    if prepared.bordered:
-        kernel = prepared.bordered.kernel
-        kernel = kernel and (kernel.once or kernel)
+    kernel = prepared
+    while kernel and (kernel.once or kernel.bordered):
+        kernel = kernel.once or kernel.bordered.kernel
     if kernel is None:
         yield "kernel", ["NumPy, tap by tap of a tree, as padding is much longer than the array"]
         yield "threads", ["1"]

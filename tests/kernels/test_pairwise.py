@@ -9,6 +9,7 @@ import pytest
 import cases
 import fastpool
 from fastpool import _reference
+from fastpool._running import averages, far_borders
 
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
 
@@ -55,6 +56,41 @@ def drawn(rng, name):
         "divisor": rng.choice([None, None, None, 7, -3]),
     }
     return x, "avg_pool", (kernel,), attributes
+
+
+@pytest.mark.parametrize("name", FLOATS)
+@pytest.mark.parametrize("outputs", [1, 5, 4096])
+def test_windows_mostly_padding(name, outputs, monkeypatch):
+    """NumPy adds them, in blocks of outputs and in parts of the array."""
+    for limit, value in (("FEW_TAPS", -1), ("MANY_TAPS", -1), ("MOST_MARGINS", 1)):
+        monkeypatch.setattr(averages, limit, value)
+    monkeypatch.setattr(far_borders, "OUTPUTS", outputs)
+    monkeypatch.setattr(far_borders, "ELEMENTS", 8 * outputs)
+    rng, far = random.Random(outputs), 0
+    while far < 12:
+        rank, nan = rng.choice([1, 1, 2]), rng.choice(["propagate", "ignore"])
+        sizes = [rng.randint(1, 24 // rank**2) for _ in range(rank)]
+        kernel = [rng.choice([1, rng.randint(n, 20 * n), 2**8]) for n in sizes]
+        attributes = {
+            "layout": rng.choice(cases.layouts(rank)),
+            "dilations": [rng.choice([1, 1, 2, 5]) for _ in sizes],
+            "strides": [rng.choice([1, 1, 2, 9, 30]) for _ in sizes],
+            "auto_pad": rng.choice(["SAME_UPPER", "SAME_LOWER"]),
+            "count_include_pad": rng.random() < 0.5,
+            "divisor": rng.choice([None, None, 7, -3]),
+            "nan": nan,
+        }
+        if rng.random() < 0.5:
+            extents = zip(kernel, attributes["dilations"], strict=True)
+            pads = [(k - 1) * d for k, d in extents]
+            attributes |= {"auto_pad": None, "pads": [*pads, *(rng.randint(0, n) for n in pads)]}
+        shape = cases.array_shape(attributes["layout"], 2, 3, sizes)
+        x = cases.summands(shape, name, rng.choice(cases.VALUE_KINDS), far)
+        x = cases.arranged(x, rng.choice(cases.ARRANGEMENTS))
+        plan = fastpool.plan_avg_pool(x.shape, x.dtype, kernel, **attributes)
+        expected = _reference.avg_pool(x, kernel, **attributes)
+        cases.assert_same(plan(x), expected, f"{shape} {kernel} {attributes}")
+        far += averages.is_far(plan)
 
 
 @pytest.mark.parametrize("name", FLOATS)

@@ -77,6 +77,16 @@ call = lambda: fastpool.adaptive_max_pool(x, 2 * 10**7)
 """,
         *(0.5, 16),
     ),
+    "windows in pairs, mostly padding": (
+        """x = np.ones((1, 2, 32000), np.float16)
+pads = dict(auto_pad="SAME_UPPER", count_include_pad=True, num_threads=1)
+def call():
+    fastpool.avg_pool(x, 67108865, **pads)
+    fastpool.avg_pool(x.astype("float32"), 10**8, pads=(10**8 - 1, 0), num_threads=1)
+    fastpool.avg_pool(np.ones((1, 2, 32000, 1), np.uint8), (67108865, 10**7), **pads)
+""",
+        *(0.5, 20),
+    ),
     "many leading taps": (
         """x = np.ones((1, 1, 10**7, 1, 1), np.float32)
 call = lambda: fastpool.global_avg_pool(x, numerics="exact")
