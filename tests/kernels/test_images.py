@@ -20,7 +20,6 @@ LAYERS = [
     ((7, 9, 33), "NWC", (4,), 3, True),
     ((6, 40, 1, 1), "NCHW", (1, 1), 2, True),
     ((6, 40, 1, 2), "NCHW", (1, 2), 1, True),  # (windows of a row)
-    ((6, 40, 1, 3), "NCHW", (1, 2), 1, True),  # (rows of planes)
 ]
 FUNCTIONS = {
     "max_pool": {},

@@ -165,7 +165,8 @@ def planned(strategy, shape, name, kernel, isa, **attributes):
     with pytest.MonkeyPatch.context() as patch:
         others = ",-slide_down" if strategy == "flat_planes" else ""  # (which may be faster)
         patch.setenv("FASTPOOL_STRATEGY", f"-planes_as_pixels,-composites{others}")
-        patch.setattr(prepare, "with_fewer_axes", lambda plan, *_: FewerAxes(plan))
+        patch.setattr(prepare, "without_single_axes", lambda plan, _: FewerAxes(plan))
+        patch.setattr(prepare, "with_fewer_axes", lambda whole, *_: whole)
         plan(np.zeros(shape, cases.dtype(name)))
     found = {
         "slide_down": ["bands"],

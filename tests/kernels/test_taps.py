@@ -27,6 +27,8 @@ from codes import oracle as greatest_codes
 from fastpool import _reference
 from fastpool._planning.geometry import layout as order_of
 from fastpool._running import builds as running
+from fastpool._running import prepare
+from fastpool._running.fewer_axes import FewerAxes
 from fastpool._running.work import make_work, problem_of
 
 INDEXING = [
@@ -174,6 +176,8 @@ def planned(shape, name, kernel, isa, strategy="taps", **attributes):
     plan = fastpool.plan_max_pool(shape, dtype, kernel, return_indices=True, **attributes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FASTPOOL_STRATEGY", "-one_window,-planes_as_pixels,-composites")
+        patch.setattr(prepare, "without_single_axes", lambda plan, _: FewerAxes(plan))
+        patch.setattr(prepare, "with_fewer_axes", lambda whole, *_: whole)
         plan(np.zeros(shape, dtype))
     found = [strategy]
     if max(kernel) > 8 and running.builds()[isa].VECTOR_BYTES < 64:
