@@ -137,13 +137,13 @@ BUDGETS = (
         lambda: lines("fastpool/onnx/*.c", "fastpool/onnx/*.h"),
     ),
     (
-        *("Python without front ends and programs", "lines", 14509, 9000),
+        *("Python without front ends and programs", "lines", 14522, 9000),
         lambda: lines("fastpool/*.py", left_out=ELSEWHERE),
     ),
     ("stubs, and what writes them", "lines", 1835, 1600, lambda: lines("stubs/*.py*")),
     ("modules of `import fastpool` over NumPy's", "modules", 56, 45, modules),
     (
-        *("first call of max_pool", "calls of Python functions", 283, 200),  # (AVX2; AVX-512 277)
+        *("first call of max_pool", "calls of Python functions", 285, 200),  # (AVX2; AVX-512 281)
         lambda: calls(fastpool.max_pool, maximum._pool_plans),
     ),
     (

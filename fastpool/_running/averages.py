@@ -128,7 +128,9 @@ def _arranged(plan, in_order, channels_last, moves, border):
     `moves` says whether the columns may be another axis than the last one, which is contiguous.
     With `in_order` the order of additions depends on all taps and on the order of axes.
     """
-    all_taps = (in_order and plan.numerics == "pairwise") or border is not None
+    # (Integers keep no taps that no element ever stands under, if these are most of the taps.)
+    far = any([axis.kernel > MOST_MARGINS * axis.size for axis in plan.axes])
+    all_taps = border is not None or (plan.numerics == "pairwise" and (in_order or not far))
     windows = list(map(whole_window if all_taps else trimmed, plan.axes))
     axes = list(plan.spatial)
     counted = plan.counted or (None,) * len(windows)

@@ -26,7 +26,7 @@ MOST_TAPS, SMALL_VOLUME = 16, 256
 # Bytes of a plane or volume whose columns become channels, at least (5x433x4x2 float16 3x1 7 -> 83
 # us), of its slabs, at least (39x31x4x3 float32 2x4x1 9 -> 44), and of its rows under windows along
 # rows, at most (of values: 0.55 of the time; longer ones 0.97).
-PLANE_OF_PIXELS, SLAB_OF_PIXELS, ROW_OF_PIXELS = 1 << 10, 128, 64
+PLANE_OF_PIXELS, SLAB_OF_PIXELS, ROW_OF_PIXELS = 1 << 10, 384, 64
 
 
 class FewerAxes(NamedTuple):
@@ -45,7 +45,9 @@ class FewerAxes(NamedTuple):
         if not whole.axes:
             return self
         axes = *whole.axes, -1
-        joined = max(whole.axes[: self.joined], default=-1) + 1
+        sizes = whole.plan.input_shape[: self.joined]
+        several = [at for at, size in zip(whole.axes, sizes, strict=False) if size > 1]
+        joined = max(several, default=-1) + 1
         return self._replace(axes=tuple([axes[axis] for axis in self.axes]), joined=joined)
 
     def placed(self, work, plan):
@@ -140,10 +142,14 @@ def _in_pixels(plan, work_of_maxima):
     axes = axes[len(outer) :]
     if not axes or plan.channels_last or _is_taken_singly(axes[-1]):
         return None
+    if any([isinstance(axis, AdaptiveAxis) for axis in axes]):
+        return None
     if math.prod(plan.input_shape[start:-1]) * row < PLANE_OF_PIXELS:
         return None
-    if axes[-1].size * row < SLAB_OF_PIXELS:
-        return None
+    slab = axes[-1].size * row
+    if slab < SLAB_OF_PIXELS and len(axes) > 1:
+        if means or slab < SLAB_OF_PIXELS // 3 or work_of_maxima().inner:
+            return None
     fields, indices = {}, not means and plan.return_indices
     if means:
         fields["counted"] = plan.counted and plan.counted[len(outer) : -1]
@@ -153,7 +159,7 @@ def _in_pixels(plan, work_of_maxima):
         if plan.index_axis not in (0, start):
             return None
         fields["index_axis"] = int(plan.index_axis > 0)
-    if len(axes) == 1 and means and axes[0].stride > 1:
+    if len(axes) == 1 and (axes[0].output == 1 or (means and axes[0].stride > 1)):
         return None
     if len(axes) == 1 and not (means or indices or row < ROW_OF_PIXELS or work_of_maxima().keyed):
         return None

@@ -103,7 +103,7 @@ def group_of(plan, windows):
     planes, elements = plan.batch * plan.channels, math.prod(w.size for w in windows)
     larger = max(1, elements, math.prod(w.out for w in windows))
     # (Long windows of few elements would take much scratch: uint8 241x66 k7 d144, padded, 13 MB.)
-    alone = windows[-1].places or any([(w.kernel - 1) * w.dilation >= w.size for w in windows])
+    alone = windows[-1].places or any([max(w.kernel, w.extent // 2) > w.size for w in windows])
     most = 1 if alone else GROUP_BYTES // (ITEMSIZE[plan.dtype] * larger)
     some = range(1, max(1, min(MOST_GROUP, most // INTERLEAVED)) + 1)
     # (16 bytes are converted in the time of 48: 257x17x17 uint8 2x2 s2 12 us by 16, by 64 7.)

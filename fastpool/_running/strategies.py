@@ -25,6 +25,7 @@ from .work import make_work, none_empty
 # Limits of the kernels, which export those that their code depends on (LIMITS).
 SMALL_TAPS = 5  # along an axis of the largest windows whose rows stay in registers
 RING = 32  # rows under a window with indices that slides over them
+NARROW = 5  # columns of outputs of planes that are interleaved, if flattening them takes longer
 FLAT_TAPS = 32  # in a window over flattened planes
 FLAT_MASKS = 4096  # masks for flattened planes, and elements of a plane
 # Bytes of outputs of a signal that is not flattened, at least, and of 2 or 3 columns at stride 2.
@@ -119,10 +120,14 @@ def _tiles(work):
 
 
 def planes_as_pixels(work, build):
-    *_, rows, cols = work.windows
+    *leads, rows, cols = work.windows
     # Of planes with such columns, interleaved ones take 0.55 of the time (90 random planes, AVX-512
-    # and AVX2), but not if whole planes are one row, and twice that of `apart` (AVX2).
-    split = rows.stride == 1 and cols.stride > 2 and flat_planes(work, build) and apart(work, build)
+    # and AVX2), and of up to NARROW columns of outputs 0.5 (2,000; AVX2 0.24), but not if whole
+    # planes are one row, and twice that of `apart` (AVX2).
+    split = rows.stride == 1 and cols.stride > 2 and apart(work, build)
+    narrow = cols.out <= NARROW and max(cols.kernel, rows.stride) > 1
+    narrow &= not leads or any([lead.kernel > 1 for lead in leads])  # (as planes, `_in_planes`)
+    split = (split or narrow) and flat_planes(work, build)
     if reason := against_interleaving(work, split):
         return reason
     if work.problem.composite:

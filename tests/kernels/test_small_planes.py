@@ -109,3 +109,16 @@ def test_one_window_over_a_plane(name, isa):
             for _ in range(3):  # the greatest, at places of different parts
                 lowest.reshape(-1)[rng.randrange(math.prod(x.shape))] = 1
                 check(plan, lowest, attributes, twin(plan, lowest, attributes))
+
+
+def test_narrow_planes_are_interleaved(isa):
+    """Those of up to five columns of outputs, unless whole planes are pooled as one row."""
+    for shape, kernel, more in (
+        ((16, 8, 101, 3), (7, 2), {"strides": (7, 2), "pads": (3, 0, 3, 0)}),
+        ((16, 256, 40, 8), (3, 2), {"strides": 2}),
+        ((2, 64, 5, 60, 3), (2, 3, 3), {"pads": 1}),
+    ):
+        for size, strategy in ((shape[-1], "planes_as_pixels"), (shape[-1] + 20, "bands")):
+            plan = fastpool.plan_max_pool((*shape[:-1], size), "float32", kernel, **more)
+            found = plan._prepared_for(np.dtype("float32")).work.strategy
+            assert (found == "planes_as_pixels") == (strategy == "planes_as_pixels"), plan
