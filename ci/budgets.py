@@ -127,7 +127,7 @@ def print_times():
 # Name, unit, limit, goal, and what measures it.
 BUDGETS = (
     ("machine code of the largest build", "kB", 1841, 1200, code_kilobytes),
-    ("wheel", "kB", 2910, 1900, wheel_kilobytes),
+    ("wheel", "kB", 2915, 1900, wheel_kilobytes),
     (
         *("Cython and C without front ends", "lines", 18961, 11500),
         lambda: lines(*SOURCES, left_out=ELSEWHERE),
