@@ -24,8 +24,8 @@ ROW_OF_MEANS, ROW_OF_MAXIMA = 128, 256
 # most SMALL_VOLUME bytes are not joined if these are interleaved (uint8 2x2x8 3.3 -> 15 us).
 MOST_TAPS, SMALL_VOLUME = 16, 256
 # Bytes of a plane or volume whose columns become channels, at least (5x433x4x2 float16 3x1 7 -> 83
-# us), of its slabs, at least (39x31x4x3 float32 2x4x1 9 -> 44), and of its rows under windows along
-# rows, at most (of values: 0.55 of the time; longer ones 0.97).
+# us), of the slabs of a volume, at least (39x31x4x3 float32 2x4x1 9 -> 44; a third of maxima that
+# are not interleaved), and of rows under windows along rows, at most (0.55; longer ones 0.97).
 PLANE_OF_PIXELS, SLAB_OF_PIXELS, ROW_OF_PIXELS = 1 << 10, 384, 64
 
 
@@ -132,8 +132,8 @@ def _in_long_rows(plan, work_of_maxima):
 def _in_pixels(plan, work_of_maxima):
     """Take the columns of planes as channels that are last, if windows take them one by one.
 
-    Windows along rows (3x1) take 0.7 of the time, those over slabs and rows (3x3x1) 0.4 (4,000
-    random layers, AVX-512; AVX2 0.6 and 0.35).
+    Windows along rows (3x1) take 0.7 of the time, those over slabs and rows (3x3x1) 0.5 (4,000
+    random layers, AVX-512; AVX2 0.65 and 0.5).
     """
     *axes, cols = plan.axes
     means, row = isinstance(plan, AvgPool), cols.size * ITEMSIZE[plan.dtype]
