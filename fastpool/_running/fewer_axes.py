@@ -150,19 +150,17 @@ def _in_pixels(plan, work_of_maxima):
     if slab < SLAB_OF_PIXELS and len(axes) > 1:
         if means or slab < SLAB_OF_PIXELS // 3 or work_of_maxima().inner:
             return None
-    fields, indices = {}, not means and plan.return_indices
-    if means:
-        fields["counted"] = plan.counted and plan.counted[len(outer) : -1]
-    elif indices:
-        if plan.storage_order or plan.index_shape != plan.input_shape:
-            return None
-        if plan.index_axis not in (0, start):
-            return None
-        fields["index_axis"] = int(plan.index_axis > 0)
+    indices, fields = not means and plan.return_indices, {}
     if len(axes) == 1 and (axes[0].output == 1 or (means and axes[0].stride > 1)):
         return None
     if len(axes) == 1 and not (means or indices or row < ROW_OF_PIXELS or work_of_maxima().keyed):
         return None
+    if means:
+        fields["counted"] = plan.counted and plan.counted[len(outer) : -1]
+    elif indices:
+        if _counts_otherwise(plan, (0, start)):
+            return None
+        fields["index_axis"] = int(plan.index_axis > 0)
     joined = [i for i in range(start) if plan.input_shape[i] != 1]
     batch = joined[-1] if joined else -1
     fields["layout"] = "NHWC"
@@ -219,11 +217,12 @@ def _is_taken_singly(axis):
     return axis.kernel == 1 and _is_tiled(axis)
 
 
-def _counts_otherwise(plan):
-    """Do indices of maxima count otherwise than the elements of the array?"""
+def _counts_otherwise(plan, axes=(0,)):
+    """Do indices count otherwise than the elements of the array, from one of `axes` on?"""
     if isinstance(plan, AvgPool) or not plan.return_indices:
         return False
-    return plan.index_axis or plan.storage_order or plan.index_shape != plan.input_shape
+    whole = plan.index_shape == plan.input_shape
+    return plan.index_axis not in axes or plan.storage_order or not whole
 
 
 def _places(plan, spatial):
