@@ -15,6 +15,7 @@
 #include "quick_quotients.h"
 #include "transpose.h"
 
+#define LONG_ROW 32 /* vectors, from which these are aligned */
 #define MOST_LEAF 7 /* taps of a tree that stays in registers */
 #define TREE_COLUMNS 128 /* of vectors that stay in the first-level cache */
 #define MOST_QUICK_DIVISOR (1 << 18)
@@ -250,6 +251,25 @@ DEFINE_UP_TO(f64, double)
         default: add_divided_##name(a, 7);                                                        \
         }                                                                                         \
     }                                                                                             \
+    /* Add long rows by vectors that begin where cache lines do. The first and the last one of a      \
+     * row overlap these. Return 0 if there are no such vectors in all rows, or already. */       \
+    static int add_aligned_##name(const pairs_of_t *a) {                                          \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), n = a->width;                   \
+        const ptrdiff_t off = (ptrdiff_t)((uintptr_t)a->taps[0] % VEC_BYTES / sizeof(T));         \
+        const ptrdiff_t from[3] = {0, lanes - off, n - lanes};                                    \
+        const ptrdiff_t widths[3] = {lanes, (n - from[1]) / lanes * lanes, lanes};                \
+        if (off == 0 || n < LONG_ROW * lanes || a->stride > 1) return 0;                          \
+        if (a->rows > 1 && (a->step % lanes || a->last_step % lanes)) return 0;                   \
+        for (int t = 1; t < a->count; t++)                                                        \
+            if (((uintptr_t)a->taps[t] - (uintptr_t)a->taps[0]) % VEC_BYTES) return 0;            \
+        for (int i = 0; i < 3; i++) {                                                             \
+            pairs_of_t part = *a;                                                                 \
+            part.to = (T *)a->to + from[i], part.width = widths[i];                               \
+            for (int t = 0; t < a->count; t++) part.taps[t] = (const T *)a->taps[t] + from[i];    \
+            add_counted_##name(&part);                                                            \
+        }                                                                                         \
+        return 1;                                                                                 \
+    }                                                                                             \
     static VECTORISED void divide_columns_##name(T *to, const T *by, ptrdiff_t n) {               \
         for (ptrdiff_t i = 0; i < n; i++) to[i] /= by[i];                                         \
     }                                                                                             \
@@ -259,6 +279,7 @@ DEFINE_UP_TO(f64, double)
     static void add_in_pairs_##name(const pairs_of_t *a) {                                        \
         const T *by = (const T *)a->by;                                                           \
         pairs_of_t sums = *a;                                                                     \
+        if (a->division == NO_DIVISION && add_aligned_##name(a)) return;                          \
         if (a->division == NO_DIVISION || !HAS_FMA) {                                             \
             add_counted_##name(a);                                                                \
             return;                                                                               \
