@@ -35,8 +35,9 @@ GROUP_BYTES, MOST_GROUP = 20 << 10, 16
 FOLDED_ROWS, MOST_FOLDED = {2: 16, 4: 64, 8: 64}, 128
 SMALL_PLANE = 2 << 10  # bytes of a plane of one window (8x13x6x13 int8 2.8 -> 5.5 us)
 # Rows for each output (`_adds_few_rows`), at most, and columns of floats that fill vectors: 0.6 of
-# the time (3,600 random adaptive layers).
+# the time (3,600 random adaptive layers). Taps along a row that count as one more row, by bytes.
 MOST_ROWS, MOST_ROWS_OF_DOUBLES, MOST_ROWS_IN_ORDER, LONG_ROW = 40, 28, 4096, 32
+ROW_TAPS = {1: 200, 2: 50, 4: 50, 8: 50}
 
 
 def most_taps(window):
@@ -117,8 +118,9 @@ def group_of(plan, windows):
 def _adds_few_rows(windows, lack, plan):
     """Are few rows added for each output, and so planes interleaved if windows differ in length?
 
-    These are added one by one along a row, but those of a group at once: 64x100x100 to 60x60
-    float32 18 -> 0.8 ms. Single planes add many rows faster: 3x382x343 to 6x6 float16 383 -> 48 us.
+    Few taps along a row are added one by one, but those of a group at once: 64x100x100 to 60x60
+    float32 18 -> 0.8 ms. Single planes add many rows faster (3x382x343 to 6x6 float16 383 -> 48 us),
+    and many taps (8x12785 to 2 float32 71 -> 28).
     """
     *others, cols = windows
     tall = math.prod(w.size / w.out for w in others) * cols.size / (cols.size + 4 * cols.out)
@@ -126,6 +128,7 @@ def _adds_few_rows(windows, lack, plan):
     tall *= min(1, cols.size / (LONG_ROW >> doubles)) ** 3
     if plan.numerics == "sequential" and is_float(plan.dtype):
         return tall * lack**3 <= MOST_ROWS_IN_ORDER
+    tall *= 1 + cols.size / cols.out / ROW_TAPS[ITEMSIZE[plan.dtype]]
     return tall * lack <= (MOST_ROWS_OF_DOUBLES if doubles else MOST_ROWS)
 
 

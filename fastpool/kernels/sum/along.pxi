@@ -1,5 +1,9 @@
 # Sums along rows of sums: a tree over the columns of each window.
 
+cdef enum:
+    LEAST_TOGETHER = 128                # taps of rows of one output that are added at once
+
+
 cdef struct PairDivisors:               # of a row of outputs
     const void *by                      # one, or one of each column
     const void *high                    # parts of their reciprocals; NULL if these are too short
@@ -182,10 +186,10 @@ cdef void add_each(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
                    const acc_t *tag) noexcept nogil:
     """Add the columns of each output alone: windows of several lengths, or mostly on padding."""
     cdef const Window *w = &b.average.frame.problem.cols
-    cdef Py_ssize_t n = b.tile.channels, r, c, base = 0, count = 0
-    cdef bint same
-    cdef acc_t *sums = <acc_t *>doubles(b.average, b.scratch, SPLIT)
+    cdef Py_ssize_t n = b.tile.channels, r, c, base = 0, count = 0, i
+    cdef bint same, together
     cdef acc_t *parts = <acc_t *>doubles(b.average, b.scratch, PARTS)
+    cdef acc_t *sums = <acc_t *>doubles(b.average, b.scratch, SPLIT)
     cdef const acc_t *band
     cdef pairs_of_t one = pairs[0]
     cdef Trees trees
@@ -201,13 +205,31 @@ cdef void add_each(pairs_of_t *pairs, const Block *b, const PairDivisors *d,
         same = c > 0 and d == NULL and not b.average.pairwise and trees.axes[0].base == base
         same &= trees.axes[0].hi - trees.axes[0].lo == count
         base, count = trees.axes[0].base, trees.axes[0].hi - trees.axes[0].lo
+        together = (n == 1 and w.dilation == 1 and count == trees.axes[0].taps
+                    and count * pairs.rows >= LEAST_TOGETHER)
         for r in range(pairs.rows):
+            one.to = <acc_t *>pairs.to + r * pairs.pitch + c * n
             if same:
-                one.to = <acc_t *>pairs.to + r * pairs.pitch + c * n
                 memcpy(one.to, <acc_t *>one.to - n, n * sizeof(acc_t))
                 continue
             band = <const acc_t *>pairs.taps[0] + r * pairs.step
-            if not add_tree(sums, &trees, 0, 0, trees.axes[0].taps, <const char *>band, parts):
+            i = r % FULL_ROW if together else 0
+            if together and i == 0:
+                add_row_of_each(sums, band + base // <Py_ssize_t>sizeof(acc_t), pairs.step,
+                                imin(FULL_ROW, pairs.rows - r), count, b)
+            elif not together and not add_tree(sums, &trees, 0, 0, trees.axes[0].taps,
+                                               <const char *>band, parts):
                 fill(sums, n, <acc_t>0)
-            one.taps[0], one.to = sums, <acc_t *>pairs.to + r * pairs.pitch + c * n
+            one.taps[0] = sums + i
             add_divided(&one, d, c, b, tag)
+
+
+cdef void add_row_of_each(acc_t *sums, const acc_t *band, Py_ssize_t step, Py_ssize_t rows,
+                          Py_ssize_t taps, const Block *b) noexcept nogil:
+    """Set sums to the trees of some neighbouring columns of rows. `sums` are those of SPLIT."""
+    cdef Trees run
+    if b.average.band < FULL_ROW + SOME_ROWS * BLOCK_COLUMNS:   # (no room for rows of halves)
+        add_row_trees(sums, band, step, rows, taps, False)
+        return
+    begin_trees(&run, 1, b.average.pitch, sums)
+    sum_rows(&run, <const char *>band, step * sizeof(acc_t), rows, taps, b, sums)

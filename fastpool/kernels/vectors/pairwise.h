@@ -258,7 +258,7 @@ DEFINE_UP_TO(f64, double)
         const ptrdiff_t off = (ptrdiff_t)((uintptr_t)a->taps[0] % VEC_BYTES / sizeof(T));         \
         const ptrdiff_t from[3] = {0, lanes - off, n - lanes};                                    \
         const ptrdiff_t widths[3] = {lanes, (n - from[1]) / lanes * lanes, lanes};                \
-        if (off == 0 || n < LONG_ROW * lanes || a->stride > 1) return 0;                          \
+        if (off == 0 || a->stride > 1) return 0;                                                  \
         if (a->rows > 1 && (a->step % lanes || a->last_step % lanes)) return 0;                   \
         for (int t = 1; t < a->count; t++)                                                        \
             if (((uintptr_t)a->taps[t] - (uintptr_t)a->taps[0]) % VEC_BYTES) return 0;            \
@@ -277,9 +277,12 @@ DEFINE_UP_TO(f64, double)
         for (ptrdiff_t i = 0; i < n; i++) to[i] /= by;                                            \
     }                                                                                             \
     static void add_in_pairs_##name(const pairs_of_t *a) {                                        \
+        const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
         const T *by = (const T *)a->by;                                                           \
         pairs_of_t sums = *a;                                                                     \
-        if (a->division == NO_DIVISION && add_aligned_##name(a)) return;                          \
+        if (a->division == NO_DIVISION && a->width >= LONG_ROW * lanes &&                         \
+            add_aligned_##name(a))                                                                \
+            return;                                                                               \
         if (a->division == NO_DIVISION || !HAS_FMA) {                                             \
             add_counted_##name(a);                                                                \
             return;                                                                               \
@@ -364,7 +367,8 @@ DEFINE_UP_TO(f64, double)
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
         const ptrdiff_t n = has_room ? (taps + lanes - 1) / lanes * lanes : taps;                 \
         vec_##name columns[TREE_COLUMNS];                                                         \
-        if (rows < lanes) memset(columns, 0, sizeof(columns)); /* (other lanes raise no flags) */ \
+        if (rows < lanes) /* (other lanes raise no flags) */                                      \
+            memset(columns, 0, (size_t)(n < TREE_COLUMNS ? n : TREE_COLUMNS) * VEC_BYTES);        \
         for (ptrdiff_t r = 0, some = 1; r < rows; r += some * lanes) {                            \
             if (r > 0 && r > rows - lanes) r = rows - lanes;                                      \
             some = (rows - r) / lanes < TREE_COLUMNS / n ? (rows - r) / lanes : TREE_COLUMNS / n; \
