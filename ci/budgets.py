@@ -126,10 +126,10 @@ def print_times():
 
 # Name, unit, limit, goal, and what measures it.
 BUDGETS = (
-    ("machine code of the largest build", "kB", 1841, 1200, code_kilobytes),
-    ("wheel", "kB", 2915, 1900, wheel_kilobytes),
+    ("machine code of the largest build", "kB", 1843, 1200, code_kilobytes),
+    ("wheel", "kB", 2918, 1900, wheel_kilobytes),
     (
-        *("Cython and C without front ends", "lines", 18961, 11500),
+        *("Cython and C without front ends", "lines", 19006, 11500),
         lambda: lines(*SOURCES, left_out=ELSEWHERE),
     ),
     (
@@ -137,7 +137,7 @@ BUDGETS = (
         lambda: lines("fastpool/onnx/*.c", "fastpool/onnx/*.h"),
     ),
     (
-        *("Python without front ends and programs", "lines", 14522, 9000),
+        *("Python without front ends and programs", "lines", 14531, 9000),
         lambda: lines("fastpool/*.py", left_out=ELSEWHERE),
     ),
     ("stubs, and what writes them", "lines", 1835, 1600, lambda: lines("stubs/*.py*")),

@@ -34,6 +34,10 @@ GROUP_BYTES, MOST_GROUP = 20 << 10, 16
 # a window: 64x32x32 uint8 2x2 13 -> 5 us, but 24x24 8 -> 10; and the most taps of a window.
 FOLDED_ROWS, MOST_FOLDED = {2: 16, 4: 64, 8: 64}, 128
 SMALL_PLANE = 2 << 10  # bytes of a plane of one window (8x13x6x13 int8 2.8 -> 5.5 us)
+# Columns of a plane or volume that its window takes whole, and bytes of it, at most, by bytes of an
+# element: 0.71 of the time (2,000 random planes; AVX2 0.77), of float16 7x7 0.59.
+TINY_ROW = 12
+TINY_PLANE = {1: (31, 16), 2: (224, 144), 4: (96, 144), 8: (96, 144)}
 # Rows for each output (`_adds_few_rows`), at most, and columns of floats that fill vectors: 0.6 of
 # the time (3,600 random adaptive layers). Taps along a row that count as one more row, by bytes.
 MOST_ROWS, MOST_ROWS_OF_DOUBLES, MOST_ROWS_IN_ORDER, LONG_ROW = 40, 28, 4096, 32
@@ -57,16 +61,19 @@ def interleaves(windows, nbytes, plan):
     size = ITEMSIZE[plan.dtype]
     lack = nbytes / size  # above 1 if the last group lacks planes
     if rows.out == cols.out == 1 and not in_order:
-        # Columns are added first, as planes of sums. They are not if NaN are left out, padding cuts
-        # the rows or slabs are not whole: then small planes take 0.35 of the time (3,577 random
-        # layers), of up to 2 KiB with what a group lacks, of 8 KiB if NaN are left out, of 16 KiB
-        # if parts of slabs' columns are, or padding cuts short ones.
+        # Columns of planes that are not tiny are added first, as planes of sums, but not if NaN are
+        # left out, padding cuts the rows or slabs are not whole: then small planes take 0.35 of the
+        # time (3,577 random layers), of up to 2 KiB with what a group lacks, of 8 KiB if NaN are
+        # left out, of 16 KiB if parts of slabs' columns are, or padding cuts short ones.
         ignores, slabs = leaves_out_nan(plan), any(lead.kernel > 1 for lead in leads)
+        whole = rows.takes_all and cols.takes_all
+        plane = math.prod(w.size for w in windows) * nbytes
+        if whole and 1 < rows.size and cols.size <= TINY_ROW and plane <= TINY_PLANE[size][slabs]:
+            return True
         short = cols.kernel < cols.size or (cols.size * size < 64 and cut[-1])
-        more = 2 if ignores else 3 * (slabs and short)
-        if math.prod(w.size for w in windows) * nbytes > SMALL_PLANE << more:
+        if plane > SMALL_PLANE << (2 if ignores else 3 * (slabs and short)):
             return False
-        return ignores or any(cut[:-1]) or (slabs and not (rows.takes_all and cols.takes_all))
+        return ignores or any(cut[:-1]) or (slabs and not whole)
     if cols.places or not (in_order or any(cut)):
         few = _adds_few_rows(windows, lack, plan)
         if cols.places or not few:
@@ -119,8 +126,8 @@ def _adds_few_rows(windows, lack, plan):
     """Are few rows added for each output, and so planes interleaved if windows differ in length?
 
     Few taps along a row are added one by one, but those of a group at once: 64x100x100 to 60x60
-    float32 18 -> 0.8 ms. Single planes add many rows faster (3x382x343 to 6x6 float16 383 -> 48 us),
-    and many taps (8x12785 to 2 float32 71 -> 28).
+    float32 18 -> 0.8 ms. Single planes add many rows faster (3x382x343 to 6x6 float16 383 -> 48
+    us), and many taps (8x12785 to 2 float32 71 -> 28).
     """
     *others, cols = windows
     tall = math.prod(w.size / w.out for w in others) * cols.size / (cols.size + 4 * cols.out)
