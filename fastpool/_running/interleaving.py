@@ -41,7 +41,7 @@ TINY_PLANE = {1: (31, 16), 2: (224, 144), 4: (96, 144), 8: (96, 144)}
 # Rows for each output (`_adds_few_rows`), at most, and columns of floats that fill vectors: 0.6 of
 # the time (3,600 random adaptive layers). Taps along a row that count as one more row, by bytes.
 MOST_ROWS, MOST_ROWS_OF_DOUBLES, MOST_ROWS_IN_ORDER, LONG_ROW = 40, 28, 4096, 32
-ROW_TAPS = {1: 200, 2: 50, 4: 50, 8: 50}
+ROW_TAPS = {1: 200, 2: 55, 4: 55, 8: 55}
 
 
 def most_taps(window):
@@ -135,7 +135,8 @@ def _adds_few_rows(windows, lack, plan):
     tall *= min(1, cols.size / (LONG_ROW >> doubles)) ** 3
     if plan.numerics == "sequential" and is_float(plan.dtype):
         return tall * lack**3 <= MOST_ROWS_IN_ORDER
-    tall *= 1 + cols.size / cols.out / ROW_TAPS[ITEMSIZE[plan.dtype]]
+    if cols.places:
+        tall *= 1 + cols.size / cols.out / ROW_TAPS[ITEMSIZE[plan.dtype]]
     return tall * lack <= (MOST_ROWS_OF_DOUBLES if doubles else MOST_ROWS)
 
 

@@ -61,6 +61,13 @@ def test_what_is_interleaved():
     for planes, rows, found in ((64, 64, True), (64, 65, False), (17, 64, False)):
         assert cases.is_interleaved(whole((1, planes, rows, 32), "float32", nan="ignore")) is found
     assert not cases.is_interleaved(whole((1, 64, 7, 7), "uint8", nan="ignore"))
+    # Tiny planes and volumes of one window are, too, if rows are short.
+    for name, size, found in (
+        *(("float16", (7, 16), False), ("float16", (9, 12), True), ("float16", (10, 12), False)),
+        *(("float32", (6, 4), True), ("float32", (5, 5), False), ("float32", (4, 3, 3), True)),
+        *(("float32", (4, 3, 4), False), ("int8", (6, 5), True), ("int8", (8, 4), False)),
+    ):
+        assert cases.is_interleaved(whole((1, 64, *size), name)) is found, (name, size)
     plan = functools.partial(fastpool.plan_avg_pool, **EXACT)
     assert cases.is_interleaved(plan((1, 64, 24, 24), "float64", 3, strides=2))
     # Pairs of columns are folded, but not of 6 or 256 taps, cut ones, or with another divisor.
@@ -85,7 +92,7 @@ def test_rows_of_windows_of_several_lengths_are_interleaved():
     """Long ones too, of two planes and more, if outputs add few rows, zero planes included."""
     plan = fastpool.plan_adaptive_avg_pool
     for planes, size, outputs, found in (
-        *((64, (64, 100), (1, 33), True), (64, (66, 100), (1, 33), False)),
+        *((64, (61, 100), (1, 33), True), (64, (62, 100), (1, 33), False)),
         *((64, (183, 183), 85, True), (64, (100, 100), 60, True)),
         *((64, (40, 2500), (17, 1400), True), (64, (40, 2600), (17, 1400), False)),
         *((2, (100, 100), 60, True), (1, (100, 100), 60, False)),
@@ -100,19 +107,28 @@ def test_rows_of_windows_of_several_lengths_are_interleaved():
 
 
 def test_planes_whose_outputs_add_many_rows():
-    """They are not interleaved, above all if a group lacks planes. Fewer columns have more rows."""
+    """They are not interleaved, above all if a group lacks planes, and so are long rows of taps.
+
+    Fewer columns have more rows.
+    """
     adaptive, plan = fastpool.plan_adaptive_avg_pool, fastpool.plan_avg_pool
     for planes, size, outputs, found in (
         *((64, (84, 64), (2, 1), True), (64, (86, 64), (2, 1), False)),
-        *((64, (90, 63), 2, True), (64, (92, 63), 2, False)),
+        *((64, (57, 63), 2, True), (64, (58, 63), 2, False)),
         *((8, (42, 64), (2, 1), True), (8, (44, 64), (2, 1), False)),
-        *((3, (16, 63), 2, True), (3, (18, 63), 2, False)),
+        *((3, (10, 63), 2, True), (3, (11, 63), 2, False)),
         *((64, (6000, 8), (1, 3), True), (64, (6800, 8), (1, 3), False)),
     ):
         made = adaptive((1, planes, *size), "float16", outputs)
         assert cases.is_interleaved(made) is found, made
     assert cases.is_interleaved(adaptive((1, 192, 2827), "float64", 18))
-    assert cases.is_interleaved(adaptive((1, 32, 5227), "float16", 2))
+    for planes, size, found in (
+        (32, 2301, True),
+        (32, 4403, False),
+        (3, 701, True),
+        (3, 901, False),
+    ):
+        assert cases.is_interleaved(adaptive((1, planes, size), "float16", 2)) is found, size
     # In order, windows of several lengths are limited only, and so are those without padding.
     in_order = functools.partial(adaptive, dtype="float16", numerics="sequential")
     assert cases.is_interleaved(in_order((1, 64, 86, 64), output_size=(2, 1)))

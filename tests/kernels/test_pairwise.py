@@ -138,6 +138,34 @@ def test_rows_of_taps(name, taps, isa):
     cases.assert_same(y[0], expected)
 
 
+@pytest.mark.parametrize("width", [127, 128, 256, 511, 512, 515, 528, 700])
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_long_rows_begin_anywhere_in_a_cache_line(name, width, isa):
+    """Their vectors are aligned (kernels/vectors/pairwise.h)."""
+    plan = fastpool.plan_global_avg_pool((1, 5, 2, width), name, layout="NHWC", num_threads=1)
+    x = cases.summands((1, 5, 2, width), name, "normal", width)
+    expected = _reference.global_avg_pool(x, layout="NHWC")
+    room = np.zeros(x.nbytes + 192, np.uint8)
+    for at in range(0, 128, x.itemsize):
+        moved = room[at : at + x.nbytes].view(name).reshape(x.shape)
+        moved[...] = x
+        cases.assert_same(plan(moved), expected)
+
+
+@pytest.mark.parametrize("shape", [(1, 5000), (3, 301), (1, 9, 700), (70, 7, 90), (2, 130, 2300)])
+@pytest.mark.parametrize("numerics", ["pairwise", "exact"])
+@pytest.mark.parametrize("name", ["float32", "float64", "float16", "int16"])
+def test_adaptive_parts_of_many_taps(name, numerics, shape, isa):
+    """Those along a row are added together, of rows that have one divisor at once."""
+    x = cases.summands(shape, name, "normal", 3)
+    for outs in (2, 3, 7):
+        attributes = {"layout": "CW" if len(shape) == 2 else "CHW", "numerics": numerics}
+        cases.assert_same(
+            fastpool.adaptive_avg_pool(x, outs, num_threads=1, **attributes),
+            _reference.adaptive_avg_pool(x, outs, **attributes),
+        )
+
+
 def test_rows_are_added_before_columns(isa):
     x = cases.summands((3, 3), "float32", "finite", 1)
     expected = tree([*tree(list(x))]) / np.float32(9)

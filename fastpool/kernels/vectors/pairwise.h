@@ -251,7 +251,7 @@ DEFINE_UP_TO(f64, double)
         default: add_divided_##name(a, 7);                                                        \
         }                                                                                         \
     }                                                                                             \
-    /* Add long rows by vectors that begin where cache lines do. The first and the last one of a      \
+    /* Add long rows by vectors that begin where cache lines do. The first and the last one of a  \
      * row overlap these. Return 0 if there are no such vectors in all rows, or already. */       \
     static int add_aligned_##name(const pairs_of_t *a) {                                          \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), n = a->width;                   \
