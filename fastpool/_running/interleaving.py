@@ -34,8 +34,9 @@ GROUP_BYTES, MOST_GROUP = 20 << 10, 16
 # a window: 64x32x32 uint8 2x2 13 -> 5 us, but 24x24 8 -> 10; and the most taps of a window.
 FOLDED_ROWS, MOST_FOLDED = {2: 16, 4: 64, 8: 64}, 128
 SMALL_PLANE = 2 << 10  # bytes of a plane of one window (8x13x6x13 int8 2.8 -> 5.5 us)
-# Columns of a plane or volume that its window takes whole, and bytes of it, at most, by bytes of an
-# element: 0.71 of the time (2,000 random planes; AVX2 0.77), of float16 7x7 0.59.
+# Of planes whose one window takes rows and columns whole: columns, and bytes of a plane and of a
+# volume by bytes of an element, at most. 0.68 of the time (2,000 random planes; AVX2 0.77), of
+# float16 7x7 0.59. (One row is a signal.)
 TINY_ROW = 12
 TINY_PLANE = {1: (31, 16), 2: (224, 144), 4: (96, 144), 8: (96, 144)}
 # Rows for each output (`_adds_few_rows`), at most, and columns of floats that fill vectors: 0.6 of

@@ -66,7 +66,9 @@ def sizes_in_order(plan, windows, tile, span):
         line = max(line, parts * (-(-span // cols.stride) * channels + room))
     band = tile_cols * channels + 64
     block_rows = max(1, min(tile_rows, PASS_BYTES // (item * band)))
-    wide = channels >= (INTERLEAVED if cols.stride > 1 else SLIDING_PIXEL)
+    # (The last of several parts of pixels is narrower.)
+    least = plan.channels_last and plan.channels % channels or channels
+    wide = least >= (INTERLEAVED if cols.stride > 1 else SLIDING_PIXEL)
     if wide and ITEMSIZE[plan.dtype] == item and plan.nan != "ignore":
         line = lines = 0  # (pixels are added where they are)
     else:

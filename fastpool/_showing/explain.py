@@ -185,12 +185,20 @@ def _pairwise(plan):
     wide = "float64" in (plan.dtype, plan.result_dtype)
     accumulator, digits = ("float64", 53) if wide else ("float32", 24)
     names = geometry.layout(plan.layout, plan.input_shape).spatial_names
-    depth = sum(map(_depth, plan.kernel_shape))
+    depth = sum(map(_most_depth, plan.axes))
+    result = plan.result_dtype
+    last = "" if result == accumulator else f", and by the rounding to {result}"
     return (
         f'{_types(plan)}, numerics "pairwise": taps along {", then along ".join(names)} are added '
         f"by trees, in {accumulator}, and the sum is divided once; a mean is off by at most "
-        f"{depth + 1} * 2**-{digits} times the sum of magnitudes over the divisor"
+        f"{depth + 1} * 2**-{digits} times the sum of magnitudes over the divisor{last}"
     )
+
+
+def _most_depth(axis):
+    """Return the depth of a window along an axis; a shorter one may be deeper (7 and 8 taps)."""
+    shorter = axis.kernel - isinstance(axis, geometry.AdaptiveAxis)
+    return max(_depth(axis.kernel), _depth(shorter))
 
 
 def _depth(taps):

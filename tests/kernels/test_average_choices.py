@@ -107,7 +107,7 @@ def test_rows_of_windows_of_several_lengths_are_interleaved():
 
 
 def test_planes_whose_outputs_add_many_rows():
-    """They are not interleaved, above all if a group lacks planes, and so are long rows of taps.
+    """They are not interleaved, above all if a group lacks planes or taps along rows are many.
 
     Fewer columns have more rows.
     """

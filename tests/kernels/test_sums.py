@@ -314,6 +314,18 @@ def test_the_last_channels_fill_vectors(monkeypatch):
     cases.assert_same(plan(x), np.stack(expected, 1))
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_the_last_channels_in_order(name, stride, isa, monkeypatch):
+    """Fewer than the other parts have, they become lines first: 8 of 70, or of 14,155."""
+    for limit, shape in ((16, (49, 70)), (1 << 15, (40, 14_155)), (16, (49, 101))):
+        monkeypatch.setattr(averages, "PIXEL_ELEMENTS", limit)
+        x = cases.summands(shape, name, "normal", 3)
+        window = {"kernel_shape": 4, "strides": stride, "layout": "WC", "numerics": "sequential"}
+        plan = fastpool.plan_avg_pool(x.shape, name, num_threads=1, **window)
+        cases.assert_same(plan(x), _reference.avg_pool(x, **window))
+
+
 @pytest.mark.parametrize("build", cases.BUILDS)
 def test_padding_alone_after_nan(build):
     """What another call had left in scratch is not read."""

@@ -313,7 +313,7 @@ cdef int plan_average(Average *a, work) except -1:
     sizes[<int>SPLIT] += t.cols         # (of windows apart)
     if a.shorts:                        # (after three numbers of each output, for a divisor)
         sizes[<int>SPLIT] += BYTE_SLOTS * (a.band * p.size + VEC_BYTES)
-    if a.whole and p.cols.size > BLOCK_COLUMNS:
+    if (a.whole or a.walks) and p.cols.size > BLOCK_COLUMNS:
         i = FULL_ROW + SOME_ROWS * BLOCK_COLUMNS
         sizes[<int>SPLIT] = imax(sizes[<int>SPLIT], i)
     sizes[<int>PARTS], sizes[<int>TALL], sizes[<int>NO_ROW] = a.parts, a.tall, a.pitch

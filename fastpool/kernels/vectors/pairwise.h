@@ -15,7 +15,7 @@
 #include "quick_quotients.h"
 #include "transpose.h"
 
-#define LONG_ROW 32 /* vectors, from which these are aligned */
+#define ALIGNED_ROW 32 /* vectors, from which these are aligned, at least */
 #define MOST_LEAF 7 /* taps of a tree that stays in registers */
 #define TREE_COLUMNS 128 /* of vectors that stay in the first-level cache */
 #define MOST_QUICK_DIVISOR (1 << 18)
@@ -251,8 +251,10 @@ DEFINE_UP_TO(f64, double)
         default: add_divided_##name(a, 7);                                                        \
         }                                                                                         \
     }                                                                                             \
-    /* Add long rows by vectors that begin where cache lines do. The first and the last one of a  \
-     * row overlap these. Return 0 if there are no such vectors in all rows, or already. */       \
+    /* Add long rows by aligned vectors, which lie in one cache line each: float32 1x7x7x1280,    \
+     * channels last, 3.55 -> 2.72 us. The first and the last one of a row overlap them. (Sums    \
+     * in place are scratch, which is aligned.) Return 0 if not all rows have such vectors, or    \
+     * if all are aligned as they are. */                                                         \
     static int add_aligned_##name(const pairs_of_t *a) {                                          \
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T), n = a->width;                   \
         const ptrdiff_t off = (ptrdiff_t)((uintptr_t)a->taps[0] % VEC_BYTES / sizeof(T));         \
@@ -280,7 +282,7 @@ DEFINE_UP_TO(f64, double)
         const ptrdiff_t lanes = VEC_BYTES / (ptrdiff_t)sizeof(T);                                 \
         const T *by = (const T *)a->by;                                                           \
         pairs_of_t sums = *a;                                                                     \
-        if (a->division == NO_DIVISION && a->width >= LONG_ROW * lanes &&                         \
+        if (a->division == NO_DIVISION && a->width >= ALIGNED_ROW * lanes &&                      \
             add_aligned_##name(a))                                                                \
             return;                                                                               \
         if (a->division == NO_DIVISION || !HAS_FMA) {                                             \
