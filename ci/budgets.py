@@ -129,7 +129,7 @@ BUDGETS = (
     ("machine code of the largest build", "kB", 1843, 1200, code_kilobytes),
     ("wheel", "kB", 2918, 1900, wheel_kilobytes),
     (
-        *("Cython and C without front ends", "lines", 19006, 11500),
+        *("Cython and C without front ends", "lines", 18998, 11500),
         lambda: lines(*SOURCES, left_out=ELSEWHERE),
     ),
     (
@@ -137,7 +137,7 @@ BUDGETS = (
         lambda: lines("fastpool/onnx/*.c", "fastpool/onnx/*.h"),
     ),
     (
-        *("Python without front ends and programs", "lines", 14532, 9000),
+        *("Python without front ends and programs", "lines", 14543, 9000),
         lambda: lines("fastpool/*.py", left_out=ELSEWHERE),
     ),
     ("stubs, and what writes them", "lines", 1835, 1600, lambda: lines("stubs/*.py*")),

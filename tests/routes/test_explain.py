@@ -387,6 +387,9 @@ MEANS = {
     "in float64, and the sum is divided once; a mean is off by at most 3 * 2**-53 times": {
         "result_dtype": "float64"
     },
+    "2**-24 times the sum of magnitudes over the divisor, and by the rounding to bfloat16 nan": {
+        "dtype": "bfloat16"
+    },
     'nan "ignore": NaN is not summed; a window': {"divisor": 3, "nan": "ignore"},
     "NaN is neither summed nor counted; a window of nothing else gives NaN": {"nan": "ignore"},
     ONE_BY_ONE: {"numerics": "sequential"},
@@ -400,6 +403,12 @@ MEANS = {
     "int64 does not hold becomes its least or greatest value": {"dtype": "int64", "divisor": 1},
     "then Relu(0.0, inf) kernel": {"activation": "Relu"},
 }
+
+
+def test_the_bound_of_adaptive_means():
+    """A window of 7 elements has a deeper tree than one of 8."""
+    text = plan_adaptive_avg_pool((27,), "float32", 4, layout="W").explain()
+    assert "a mean is off by at most 5 * 2**-24 times" in in_one_line(text)
 
 
 @pytest.mark.parametrize("words", MEANS)
