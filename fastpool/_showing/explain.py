@@ -336,7 +336,7 @@ def _kernel(plan, prepared):
 
 
 def _kernel_of_means(plan, prepared):
-    """Return how tiles are averaged, and (): there is no other way."""
+    """Return how tiles are averaged, and (): no strategies are listed that declined."""
     work = prepared.work
     text = "columns added in pairs, then these along rows"
     if work.windows[-1].kernel == 1:
@@ -346,7 +346,7 @@ def _kernel_of_means(plan, prepared):
     elif work.byte_rows:
         text = "rows enter and leave sums down columns; these are added along rows"
     if work.group:
-        text = f"{work.group} planes interleaved; {text}"
+        text = f"{min(work.group, plan.batch * plan.channels)} planes interleaved; {text}"
     if work.sequential or work.pairwise:
         text += "; each addition is rounded"
     elif is_float(plan.dtype) or ITEMSIZE[plan.dtype] >= 4:
