@@ -122,7 +122,11 @@ def test_planes_whose_outputs_add_many_rows():
         made = adaptive((1, planes, *size), "float16", outputs)
         assert cases.is_interleaved(made) is found, made
     assert cases.is_interleaved(adaptive((1, 192, 2827), "float64", 18))
-    for planes, size, found in ((32, 8501, True), (32, 9001, False), (3, 1401, True)):
+    assert cases.is_interleaved(adaptive((1, 32, 5227), "float16", 2))
+    for planes, size, found in (
+        *((32, 8501, True), (32, 9001, False)),
+        *((3, 1401, True), (3, 1501, False)),
+    ):
         assert cases.is_interleaved(adaptive((1, planes, size), "float16", 2)) is found, size
     # In order, windows of several lengths are limited only, and so are those without padding.
     in_order = functools.partial(adaptive, dtype="float16", numerics="sequential")

@@ -317,7 +317,7 @@ def test_the_last_channels_fill_vectors(monkeypatch):
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("name", ["float32", "float64"])
 def test_the_last_channels_in_order(name, stride, isa, monkeypatch):
-    """Fewer than the other parts have, they become lines first: 8 of 70, or of 14,155."""
+    """Fewer than the other parts have, they become lines first: 8 of 70, or 11 of 14,155."""
     for limit, shape in ((16, (49, 70)), (1 << 15, (40, 14_155)), (16, (49, 101))):
         monkeypatch.setattr(averages, "PIXEL_ELEMENTS", limit)
         x = cases.summands(shape, name, "normal", 3)
