@@ -43,7 +43,7 @@ from .lp_roots import (
     roots,
     row_sums,
 )
-from .outputs import check_output, contiguous, outputs
+from .outputs import check_output, outputs, readable
 from .plan_cache import MOST_PART_PLANS
 from .prepare import Prepared, PreparedAverage, PreparedPool
 from .work import work_bytes
@@ -189,7 +189,7 @@ class Norms:
 
     def of(self, x):
         """Return the norms of an array, in its type."""
-        x = contiguous(x)
+        x = readable(x)
         words = x.view(self._format.word) & self._format.word.type(self._format.sign - 1)
         with np.errstate(all="ignore"):  # infinities and NaN are data here
             return self._of(words.view(x.dtype))

@@ -74,16 +74,9 @@ def is_ready(array, unit_axis):
     return array.flags.aligned and array.dtype.isnative and unit
 
 
-def readable(array, unit_axis):
+def readable(array, unit_axis=None):
+    """Return the array, or a copy, that kernels can use in place."""
     if is_ready(array, unit_axis):
-        return array
-    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
-
-
-def contiguous(array):
-    """Return the array, or a copy, that is C-contiguous, aligned and in native byte order."""
-    flags = array.flags
-    if flags.c_contiguous and flags.aligned and array.dtype.isnative:
         return array
     return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
 

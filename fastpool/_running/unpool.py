@@ -5,7 +5,7 @@ import numpy as np
 from .._planning.max_unpool import check_indices
 from . import builds
 from .interop import as_array, bump_versions
-from .outputs import check_output, contiguous, element_type, outputs, own
+from .outputs import check_output, element_type, outputs, own, readable
 
 
 def max_unpool(plan, x, indices, out):
@@ -30,10 +30,10 @@ def _unpool_with_care(prepared, x, indices, out):
         check_output("out", out, plan.output_shape, native, {"x": x, "indices": indices})
     y = np.empty(prepared.shape, native)
     plain = prepared.unpooling.dtype
-    indices = contiguous(indices)
+    indices = readable(indices)
     threads = prepared.threads_now()
     bad = prepared.unpooling.unpool_apart(
-        *(contiguous(x).view(plain), indices.view(f"i{indices.itemsize}"), y.view(plain)), threads
+        *(readable(x).view(plain), indices.view(f"i{indices.itemsize}"), y.view(plain)), threads
     )
     if bad >= 0:
         place = np.unravel_index(bad, plan.x_shape)
