@@ -108,10 +108,10 @@ def unexpected(function, unknown, more=(), others=()):
     code = function.__code__
     names = (*words_of(function), *others)  # (others are in ``**attributes``)
     if more:
-        keyword = names[code.co_argcount]
+        count, keyword = code.co_argcount, names[code.co_argcount]
         return TypeError(
-            f"{function.__name__}() takes {code.co_argcount} arguments without a keyword, got "
-            f"{code.co_argcount + len(more)}; write {keyword}={shown(more[0])}"
+            f"{function.__name__}() takes {count} argument{'s' * (count > 1)} without a keyword, "
+            f"got {count + len(more)}; write {keyword}={shown(more[0])}"
         )
     # (of a few: looking for close names takes long, and there may be any number of words)
     some = islice(unknown.items(), _MOST_HINTS)

@@ -95,8 +95,8 @@ def test_too_many_arguments_without_a_keyword(name):
     first = next(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
     text = refusal(function, *[2] * len(few), 5, 6)
     assert text == (
-        f"{name}() takes {len(few)} arguments without a keyword, got {len(few) + 2}; "
-        f"write {first}=5"
+        f"{name}() takes {len(few)} argument{'s' * (len(few) > 1)} without a keyword, "
+        f"got {len(few) + 2}; write {first}=5"
     )
 
 
