@@ -113,9 +113,9 @@ def max_pool(
     out_indices : ndarray, optional
         Array for the indices, under the rules of `out`.
     num_threads : int, optional
-        The number of threads, at least 1. By default all processors that this process may use, and
-        fewer for small work or on a busy machine. A call that moves less than 32 KiB takes one
-        thread: `plan.explain()` says how many, and why.
+        The number of threads, at least 1 and at most 256. By default FASTPOOL_NUM_THREADS, or one
+        for each processor that this thread may use, and fewer for small work or on a busy machine.
+        A call that moves less than 32 KiB takes one: `plan.explain()` says how many, and why.
 
     Returns
     -------

@@ -109,9 +109,11 @@ def unexpected(function, unknown, more=(), others=()):
     names = (*words_of(function), *others)  # (others are in ``**attributes``)
     if more:
         count, keyword = code.co_argcount, names[code.co_argcount]
+        windowless = keyword == "layout" and not isinstance(more[0], str)
+        advice = "there is no window" if windowless else f"write {keyword}={shown(more[0])}"
         return TypeError(
             f"{function.__name__}() takes {count} argument{'s' * (count > 1)} without a keyword, "
-            f"got {count + len(more)}; write {keyword}={shown(more[0])}"
+            f"got {count + len(more)}; {advice}"
         )
     # (of a few: looking for close names takes long, and there may be any number of words)
     some = islice(unknown.items(), _MOST_HINTS)

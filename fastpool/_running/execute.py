@@ -22,16 +22,22 @@ def input_of(plan, x):
 
 
 def run_on_copy(plan, x, *into):
-    """Run compiled code on a copy of `x` if kernels cannot use its axes. Return None if it refuses.
+    """Run compiled code on a copy of a small `x` if only that is missing, else return None.
 
     Checking arrays with care takes longer than small ones: 8x112x1x1 of wider rows 18 -> 2 us.
     """
-    if type(x) is not np.ndarray or x.flags.c_contiguous or x.nbytes > MOST_COPIED:
+    prepared = vars(plan).get("_prepared")
+    if prepared is None or prepared.pooling is None or plan.activation:
+        return None  # (compiled code does not run)
+    if type(x) is not np.ndarray or x.nbytes > MOST_COPIED or x.shape != plan.input_shape:
         return None
-    if plan.activation or plan.borders:
+    unit = prepared.contiguous_axis
+    if x.dtype != prepared.pooling.dtype or is_ready(x, unit):
         return None
     for y in into:
-        if y is not None and (type(y) is not np.ndarray or np.may_share_memory(x, y)):
+        if y is not None and (type(y) is not np.ndarray or y.shape != plan.output_shape):
+            return None
+        if y is not None and (not is_ready(y, unit) or np.may_share_memory(x, y)):
             return None
     return plan._run(x.copy(), *into)
 
@@ -111,19 +117,17 @@ def run_with_copies(prepared, pool, x, y, z=None):
     `pool` is a function of the compiled pooling, which takes arrays as they are.
     """
     plan, pooling, unit = prepared.plan, prepared.pooling, prepared.contiguous_axis
-    into = {}
-    for name, array in (("y", y), ("z", z)):
-        if array is not None:
-            into[name] = array if is_ready(array, unit) else np.empty(array.shape, array.dtype)
-    plain = readable(x, unit).view(pooling.dtype), into["y"].view(pooling.result_dtype, np.ndarray)
-    places = None if z is None else into["z"].view(plan.index_dtype, np.ndarray)
+    given = [y] if z is None else [y, z]
+    into = [a if is_ready(a, unit) else np.empty(a.shape, a.dtype) for a in given]
+    plain = readable(x, unit).view(pooling.dtype), into[0].view(pooling.result_dtype, np.ndarray)
+    places = None if z is None else into[1].view(plan.index_dtype, np.ndarray)
     if not pool(*plain, places, prepared.threads_now()):
         raise AssertionError(
             f"fastpool: the kernels refused the arrays of {plan}; please report this"
         )
-    for name, array in (("y", y), ("z", z)):
-        if array is not None and into[name] is not array:
-            array[...] = into[name]
+    for array, made in zip(given, into, strict=True):
+        if made is not array:
+            array[...] = made
 
 
 def avg_pool(plan, x, out):

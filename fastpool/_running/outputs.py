@@ -75,7 +75,7 @@ def is_ready(array, unit_axis):
 
 
 def readable(array, unit_axis=None):
-    """Return the array, or a copy, that kernels can use in place."""
+    """Return the array, or a copy, that is ready (`is_ready`)."""
     if is_ready(array, unit_axis):
         return array
     return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")

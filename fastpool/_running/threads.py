@@ -1,7 +1,7 @@
 """Decide how many threads a call uses.
 
 ``num_threads=None`` means the default: ``FASTPOOL_NUM_THREADS``, or else the processors that this
-process may use, by affinity and by the cgroup's CPU quota. ``OMP_NUM_THREADS``, by default the
+thread may use, by affinity and by the cgroup's CPU quota. ``OMP_NUM_THREADS``, by default the
 number of processors, and a limit set through threadpoolctl bound it. By default, small work stays
 on one thread, and a thread has at least THREAD_BYTES of work. Work below LARGE_BYTES stays on one
 thread unless another call has just ended: to wake threads takes longer than such a call gains.
@@ -31,7 +31,7 @@ HANDED_BYTES = 32 << 10
 AS_GIVEN, SHARED, SHARED_SOON = range(3)
 SOON_MS = 2  # after the end of a call (threads.pxi repeats it)
 
-# Limit for any call, also with an explicit `num_threads`.
+# Limit for any call, also with an explicit `num_threads` (kernels/frame/structs.pxi repeats it).
 MOST_THREADS = 256
 
 # Functions that return further limits of the default, such as another library's setting.
@@ -155,4 +155,4 @@ def effective_threads(num_threads, work, omp_limit):
     if num_threads is not None:
         return min(num_threads, MOST_THREADS)
     most = work // THREAD_BYTES
-    return min(default_threads(), most, omp_limit(), *(limit() for limit in limits))
+    return min(default_threads(), most, MOST_THREADS, omp_limit(), *(limit() for limit in limits))

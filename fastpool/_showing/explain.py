@@ -108,7 +108,7 @@ def _types(plan):
 
 def _sections(plan, prepared, verbose=False):
     """Yield (label, sentences) in the order in which readers ask."""
-    if _looks_like_a_photograph(plan):
+    if plan.layout == "NCW" and plan.input_shape[-1] in (1, 3, 4):  # (like height, width, colours)
         colours = plan.input_shape[-1]
         yield (
             "layout",
@@ -129,11 +129,6 @@ def _sections(plan, prepared, verbose=False):
         yield "values", list(_values(plan))
         yield "indices", list(_indices(plan))
     yield from _call(plan, prepared, verbose)
-
-
-def _looks_like_a_photograph(plan):
-    """Would this be (height, width, colours), if the caller had given a layout?"""
-    return plan.layout == "NCW" and plan.input_shape[-1] in (1, 3, 4)
 
 
 def _border(plan):
@@ -339,7 +334,9 @@ def _kernel_of_means(plan, prepared):
     """Return how tiles are averaged, and (): no strategies are listed that declined."""
     work = prepared.work
     text = "columns added in pairs, then these along rows"
-    if work.windows[-1].kernel == 1:
+    if not is_float(plan.dtype):
+        text = "columns, rows or whole windows added as integers"
+    elif work.windows[-1].kernel == 1:
         text = "columns added in pairs"
     if work.sequential:
         text = "tap by tap, four vectors of windows at a time"

@@ -230,8 +230,8 @@ class Plane:
         pairs = list(product(rows, cols))
         outlined = pairs
         if overlap:
-            last = self._last(pairs)
-            outlined = [pairs[0], last] + self._representatives(rows, cols)
+            made = [pair for pair in pairs if self._sort(pair) != _DROPPED] or pairs
+            outlined = [pairs[0], made[-1]] + self._representatives(rows, cols)
             outlined = list(dict.fromkeys(outlined))
             self._marks([pair for pair in pairs if pair not in outlined])
         for turn, pair in enumerate(outlined):
@@ -250,10 +250,6 @@ class Plane:
         box = {"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.8}
         text = self._divisor(self.panel.divisors.whole(pair))
         self._text((left + right) / 2, (top + bottom) / 2, text, TEXT, 7.5, bbox=box)
-
-    def _last(self, pairs):
-        made = [pair for pair in pairs if self._sort(pair) != _DROPPED]
-        return made[-1] if made else pairs[-1]
 
     def _representatives(self, rows, cols):
         """Return one dropped window in the first row of windows and one in the first column."""

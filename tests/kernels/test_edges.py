@@ -4,6 +4,7 @@ import functools
 import itertools
 import signal
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -380,8 +381,8 @@ def test_wrong_outputs_are_refused_before_anything_is_written(argument, isa):
 
 
 @pytest.mark.parametrize("most", [0, execute.MOST_COPIED])
-def test_wrong_outputs_are_refused_before_x_is_copied(monkeypatch, most):
-    """Of arrays in another order of memory, which kernels need copies of: small ones are copied."""
+def test_wrong_outputs_are_refused_before_x_is_copied_with_care(monkeypatch, most):
+    """Of arrays in another order of memory, which kernels need copies of."""
     monkeypatch.setattr(execute, "MOST_COPIED", most)
     x, y, indices = pool_inputs()
     x = np.asfortranarray(x)
@@ -410,6 +411,39 @@ def test_small_arrays_with_gaps_are_copied_before_other_checks(monkeypatch, pool
     out = np.empty_like(expected)
     assert pool(x, (2, 1), out=out) is out
     cases.assert_same(out, expected)
+
+
+def calls_without_a_copy():
+    """(what, x, out) of calls in which a copy of x would be of no use."""
+    x = np.ones((2, 8, 90, 90), "float32")[..., :80]
+    y = np.empty((2, 8, 89, 158), "float32")
+    yield "rows with gaps", x, None
+    yield "columns of out with gaps", x, y[..., ::2]
+    yield "byte order", x.astype(">f4"), None
+    yield "out in another order", np.asfortranarray(x), np.asfortranarray(y[..., :79])
+
+
+def peak_of(call):
+    tracemalloc.start()
+    call()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+@pytest.mark.parametrize(
+    "what, x, out", [*calls_without_a_copy()], ids=lambda value: str(value)[:9]
+)
+@pytest.mark.parametrize("plan_pool", [fastpool.plan_max_pool, fastpool.plan_avg_pool])
+def test_small_arrays_are_not_copied_for_nothing(monkeypatch, plan_pool, what, x, out):
+    """By a first call, which prepares the plan, nor by further ones."""
+    peaks = []
+    for most in (0, execute.MOST_COPIED):
+        monkeypatch.setattr(execute, "MOST_COPIED", most)
+        plan = plan_pool(x.shape, "float32", 2)
+        peaks.append([peak_of(lambda plan=plan: plan(x, out=out)) for _ in range(3)])
+    few = x.nbytes // 2
+    assert all(peak < usual + few for usual, peak in zip(*peaks, strict=True)), peaks
 
 
 def test_out_indices_without_indices_is_refused():

@@ -134,7 +134,7 @@ cdef inline double *doubles(const Average *a, char *scratch, SumArea area) noexc
 
 
 cdef int set_counts(Counts *c, counts) except -1:
-    """Copy the counts of an axis: one double, or `counts.Counts`."""
+    """Copy the counts of an axis: one double, or `divisor_counts.Counts`."""
     c.vary = not isinstance(counts, float)
     if not c.vary:
         c.value = counts

@@ -202,7 +202,7 @@ cdef bint quick_divide_rows(char *y, const View *view, const char *sums, const B
     cdef Py_ssize_t n = tile.channels, width = tile.cols * n, r = done, last, c, stop_col, first
     cdef int size = dtype_bytes[a.result], item = 4 if a.small_floats else 8
     cdef const Reciprocals *by
-    cdef bint sure = True, lies = view.col == n or tile.cols == 1
+    cdef bint sure = True, adjacent = view.col == n or tile.cols == 1
     cdef quick_t d
     d.rounding, d.sums_pitch = a.rounding, width * item
     if a.divisors == 0:
@@ -213,7 +213,7 @@ cdef bint quick_divide_rows(char *y, const View *view, const char *sums, const B
         c = 0
         while c < tile.cols:                # columns that are divided with one call
             stop_col = tile.cols
-            if not lies:
+            if not adjacent:
                 stop_col = c + 1
             elif b.counts != NULL and (n > 1 or a.by_value):
                 stop_col = c + 1

@@ -80,10 +80,9 @@ cdef void average_without_nans(char *y, const View *view, PairTile *t, const cha
                                const acc_t *tag) noexcept nogil:
     """Pool some rows of windows, some of whose NaN are left out. Bands have their sums."""
     cdef const Average *a = b.average
-    cdef Py_ssize_t rows = stop - row, size = rows * b.tile.cols * b.tile.channels
     cdef acc_t *sums = <acc_t *>doubles(a, b.scratch, HIGH)
     cdef double *nans = doubles(a, b.scratch, NANS)
-    sum_along(sums, &t.passes, b, rows)
+    sum_along(sums, &t.passes, b, stop - row)
     if acc_t is float and a.wide_counts:
         begin_passes(&t.passes, b, NULL, -1, nans)
         count_nans(nans, &t.passes, src, b, row, stop, False)

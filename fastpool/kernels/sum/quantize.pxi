@@ -95,7 +95,7 @@ cdef void quantize_block(char *y, const View *view, const char *sums, const Bloc
     cdef const Tile *tile = b.tile
     cdef Py_ssize_t n = tile.channels, width = tile.cols * n, r = done, last, c, end, first, taps
     cdef Py_ssize_t columns = 1 if columns_are_alike(b) else tile.cols
-    cdef bint lies = view.col == n or tile.cols == 1
+    cdef bint adjacent = view.col == n or tile.cols == 1
     cdef int item = 4 if a.small_floats else 8
     cdef FactorArrays of
     cdef quantize_t d
@@ -110,10 +110,10 @@ cdef void quantize_block(char *y, const View *view, const char *sums, const Bloc
         c = 0
         while c < tile.cols:                # columns that take one call
             end = c + 1
-            d.one = columns == 1 or n > 1 or not lies
-            if lies and (columns == 1 or not d.one):
+            d.one = columns == 1 or n > 1 or not adjacent
+            if adjacent and (columns == 1 or not d.one):
                 end = tile.cols
-            while lies and end < tile.cols and (
+            while adjacent and end < tile.cols and (
                     of.zeros[end] == of.zeros[c] and of.high[end] == of.high[c]
                     and of.low[end] == of.low[c]):
                 end += 1
