@@ -50,7 +50,7 @@ MOST_OUTPUTS = 1 << 14
 ROW_OF_STEP, ROW_PIXEL, MOST_OVER = 384, 64, 6
 # Columns of windows longer than LONG_WINDOW have room in scratch up to MOST_COLUMNS elements. More
 # are added as rows (1x144521x50 uint8 k176505 s5993, padded, 268 -> 0.3 MiB).
-LONG_WINDOW, MOST_COLUMNS = 1 << 12, 1 << 18
+LONG_WINDOW, MOST_COLUMNS, MOST_LONG = 1 << 12, 1 << 18, 64
 # Elements of dilated windows along a row: their tiles are this long, or a quarter of a window.
 LONG_ROW = 1 << 17
 # Tiles for threads: some, if they have a few bytes of input, and more of more bytes. A part of a
@@ -181,12 +181,12 @@ def _columns_become_rows(windows, in_order, channels_last, plan):
             return True
     if cols.places:
         return False
+    each = max(1, cols.extent / step)  # windows over a column
     if cols.extent > LONG_WINDOW and cols.extent * plan.channels > MOST_COLUMNS:
-        return True
+        return each <= MOST_LONG
     pixel = plan.channels * ITEMSIZE[plan.dtype]
     if cols.span(cols.out) > 2 * cols.size or (plan.batch > 1 and cols.size * pixel <= IMAGE_BYTES):
         return False  # (most taps are padding, or images are pooled as one)
-    each = max(1, cols.extent / step)  # windows over a column
     if plan.dtype in SMALL_INTEGERS and (many or (step == 1 and ITEMSIZE[plan.dtype] == 1)):
         return many and each <= 4 * MOST_OVER and pixel >= ROW_PIXEL * (4 if step == 1 else 1)
     return each <= MOST_OVER and pixel >= ROW_PIXEL * each
@@ -295,7 +295,9 @@ def fills_columns(plan, border):
         return None
     work = make_sum_work(plan, True, border)
     one = work.tile[1] == plan.axes[-1].output and work.spatial_axes[-1] == plan.spatial[-1]
-    return work if one and work.shorts > 0 and plan.axes[-1].stride == 1 else None
+    # (Kernels fold windows of one column: folds.pxi.)
+    one &= plan.axes[-1].kernel > plan.axes[-1].stride == 1
+    return work if one and work.shorts > 0 else None
 
 
 def _interleaved_rows(plan, windows):
@@ -371,6 +373,8 @@ def _tile(plan, batch, windows, channels_last, sequential):
             under = min(cols.size, _span(cols, out_cols))
             channels = _part(plan.channels, max(WHOLE_VECTORS, limit // max(1, under)))
             channels = min(plan.channels, -(-channels // WHOLE_VECTORS) * WHOLE_VECTORS)
+        if cols.extent > LONG_WINDOW and not sequential:
+            channels = min(channels, max(1, MOST_COLUMNS // min(cols.extent, 2 * cols.size)))
         while 0 < plan.channels % channels < FEWEST_CHANNELS:
             channels -= 1  # the last part is as wide as vectors are, too
     columns = out_cols

@@ -200,6 +200,8 @@ def _average(plan, x, y):
     def add(one, two):
         return [a + b for a, b in zip(one, two, strict=True)]
 
+    if exact:  # (in any order: last the axis that grows most, whose windows repeat)
+        order = sorted(order, key=lambda i: plan.axes[i].output / max(1, plan.axes[i].size))
     sums = _along(plan, order, arrays, constants, nothing, add)
     lost = sums.pop() if ignore else np.zeros(y.shape, bool)
     pairs = zip(plan.axes, plan.borders, strict=False)
@@ -241,16 +243,19 @@ def _divide_exactly(plan, totals, specials, divisors, y):
     """
     integers = not is_float(plan.result_dtype)
     least, most = limits(plan.result_dtype) if integers else (0, 0)
-    for place in np.ndindex(totals.shape):
-        divisor = int(divisors[place])
-        if specials[place] or not divisor:
-            y[place] = specials[place] / (divisor or 1)
+    means = {}  # (windows that repeat have the very same sum: uint8 1x5x17x17x3 6.7 -> 0.3 s)
+    for i, (total, special) in enumerate(zip(totals.flat, specials.flat, strict=True)):
+        divisor = int(divisors.flat[i])
+        key = id(total), divisor
+        if special or not divisor:
+            y.flat[i] = special / (divisor or 1)
             continue
-        mean = totals[place] / divisor
-        if integers:
-            y[place] = min(max(rounded(mean, plan.rounding), least), most)
-        else:
-            y[place] = mean if plan.result_dtype == "float64" else _to_odd(mean)
+        if key not in means:
+            mean = total / divisor
+            if integers:
+                mean = min(max(rounded(mean, plan.rounding), least), most)
+            means[key] = mean if integers or plan.result_dtype == "float64" else _to_odd(mean)
+        y.flat[i] = means[key]
 
 
 def _to_odd(value):

@@ -207,5 +207,7 @@ def _tall(rows, most, tile_rows, width, item):
     if 2 * (halvings + 2) * (more * rows.stride + rows.extent) > more * rows.kernel:
         return most, 0
     parts = (more - 1) * rows.stride + 1 + (rows.kernel - taps) * rows.dilation
-    elements = 2 * max(min(width, TALL_ELEMENTS), TALL_BYTES // item // parts) * parts
-    return (more, elements) if elements * item <= MOST_TALL else (most, 0)
+    if parts > 2 * (rows.size + more * rows.stride):
+        return most, 0  # (most taps are padding)
+    wide = max(min(width, TALL_ELEMENTS), TALL_BYTES // item // parts)
+    return more, 2 * parts * max(1, min(wide, MOST_TALL // (2 * parts * item)))

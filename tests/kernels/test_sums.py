@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import time
 
 import numpy as np
 import pytest
@@ -301,6 +302,31 @@ def test_scratch_of_windows_far_apart_is_bounded(dtype, shape, kernel, layout, n
         assert plan._prepared_for(np.dtype(dtype)).pooling.scratch_bytes < 4 << 20
         x = cases.summands(shape, dtype, "normal", 3)
         cases.assert_same(plan(x), _reference.avg_pool(x, kernel, **attributes))
+
+
+@pytest.mark.parametrize("numerics", ["pairwise", "exact"])
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float16", "float32", "float64"])
+def test_long_windows_over_channels_take_no_seconds(dtype, numerics, isa):
+    """A few channels are pooled at a time, down to one: 110000x3 k90000 took 47 s.
+
+    Of few windows over each column, and of many rows, rows are added.
+    """
+    rng = np.random.default_rng(7)
+    for shape, kernel, attributes in [
+        ((1, 6000, 64), 5000, {}),
+        ((2, 90_000, 3), 70_000, {"pads": 30_000}),
+        ((1, 70_000, 5), 64_247, {"strides": 3}),
+        ((1, 20_000, 20), 9000, {"dilations": 2}),
+        ((1, 40_000, 17), 30_000, {"strides": 2000, "pads": 15_000}),
+    ]:
+        x = (rng.standard_normal(shape) * 50).astype(dtype)
+        attributes |= {"numerics": numerics, "num_threads": 1}
+        start = time.process_time()
+        y = fastpool.avg_pool(x, kernel, layout="NWC", **attributes)
+        assert time.process_time() - start < 2
+        first = np.ascontiguousarray(np.moveaxis(x, 1, 2))
+        expected = fastpool.avg_pool(first, kernel, layout="NCW", **attributes)
+        cases.assert_same(np.ascontiguousarray(np.moveaxis(y, 1, 2)), expected)
 
 
 def test_the_last_channels_fill_vectors(monkeypatch):

@@ -100,12 +100,12 @@ cdef void divide_row(char *y, Py_ssize_t col, const Row *row, const divisors_t *
     col = n if tile.cols == 1 else col
     if row.divisors != NULL:                # one by one
         d.powers_of_two, d.divisor, d.reciprocal = False, 1, 1
-        for c in range(1 if n == 1 or col == n else tile.cols):
+        for c in range(1 if col == n else tile.cols):
             run = row_from(row, c * n)
             d.counts, d.reciprocals = run.divisors, run.reciprocals
             divide(y + c * col * size, &run, &d, tile.cols * n if col == n else n, result)
         return
-    if n == 1 or (d.counts == NULL and col == n):
+    if col == n and (n == 1 or d.counts == NULL):
         divide(y, row, &d, tile.cols * n, result)
         return
     d.counts = d.reciprocals = NULL
