@@ -177,7 +177,8 @@ def draw_borders(choices, dtypes=cases.DTYPE_NAMES):
     extents = [pick([1, 1, 2, 3, 5, 9]) for _ in range(rank)]
     batch, last = pick(["", "N", "NC"]), pick([False, False, True])
     batch = batch[:1] if last else batch
-    shape = (*[2 for _ in batch], *extents, *[3] * last)
+    # (Many planes are interleaved, and wide pixels pooled in other ways.)
+    shape = (*[pick([2, 2, 3, 17]) for _ in batch], *extents, *[pick([3, 3, 40])] * last)
     far = rank < 3 and choices.once_in(3)
     attributes = {
         "strides": [pick([1, 1, 2, 3, *[40] * far]) for _ in extents],
