@@ -374,7 +374,7 @@ def _tile(plan, batch, windows, channels_last, sequential):
             channels = _part(plan.channels, max(WHOLE_VECTORS, limit // max(1, under)))
             channels = min(plan.channels, -(-channels // WHOLE_VECTORS) * WHOLE_VECTORS)
         if cols.extent > LONG_WINDOW and not sequential:
-            channels = min(channels, max(1, MOST_COLUMNS // min(cols.extent, 2 * cols.size)))
+            channels = min(channels, MOST_COLUMNS // min(cols.extent, 2 * cols.size + 1) or 1)
         while 0 < plan.channels % channels < FEWEST_CHANNELS:
             channels -= 1  # the last part is as wide as vectors are, too
     columns = out_cols
