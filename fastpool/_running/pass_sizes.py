@@ -79,6 +79,11 @@ def sizes_in_order(plan, windows, tile, span):
     return Sizes(band=band, pitch=1, block_rows=block_rows, walks=walks, lines=lines + 1, line=line)
 
 
+def most_lines(plan):
+    """Return the bytes of rows that are converted at a time: as many as the input has, at least."""
+    return max(MOST_LINES, math.prod(plan.input_shape) * ITEMSIZE[plan.dtype])
+
+
 def leaves_out_nan(plan):
     return plan.nan == "ignore" and is_float(plan.dtype)
 
@@ -134,7 +139,7 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     few = rows.places or (not whole and lines > block_rows * rows.kernel)
     lanes = LINE_BYTES // item
     line = -(-under * channels // lanes) * lanes
-    if in_place or signals or few or lines * line * item > MOST_LINES:
+    if in_place or signals or few or lines * line * item > most_lines(plan):
         lines = 0
     shorts = 0 if item == 8 or walks or whole else _shorts(plan, rows, cols, channels)
     byte_rows = not whole and _takes_bytes(plan, windows, shorts, item)

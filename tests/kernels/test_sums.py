@@ -330,6 +330,18 @@ def test_long_windows_over_channels_take_no_seconds(dtype, numerics, isa):
         cases.assert_same(np.ascontiguousarray(np.moveaxis(y, 1, 2)), expected)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32"])
+def test_tall_windows_of_converted_rows_take_no_seconds(dtype, isa):
+    """Tiles are so narrow that rows are converted once: 20000x200 k9000x3 took 28 s."""
+    x = (np.random.default_rng(8).standard_normal((1, 1, 12_000, 120)) * 50).astype(dtype)
+    attributes = {"numerics": "exact", "num_threads": 1}
+    start = time.process_time()
+    y = fastpool.avg_pool(x, (8000, 3), **attributes)
+    assert time.process_time() - start < 3
+    some = fastpool.avg_pool(x[..., 50:70].copy(), (8000, 3), **attributes)
+    cases.assert_same(y[..., 50:68].copy(), some)
+
+
 def test_the_last_channels_fill_vectors(monkeypatch):
     """Channels whose parts of up to 512 would leave 7 for the last: fewer than avx512 adds."""
     monkeypatch.setattr(averages, "PIXEL_ELEMENTS", 512)
