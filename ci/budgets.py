@@ -137,7 +137,7 @@ BUDGETS = (
         lambda: lines("fastpool/onnx/*.c", "fastpool/onnx/*.h"),
     ),
     (
-        *("Python without front ends and programs", "lines", 14564, 9000),
+        *("Python without front ends and programs", "lines", 14565, 9000),
         lambda: lines("fastpool/*.py", left_out=ELSEWHERE),
     ),
     ("stubs, and what writes them", "lines", 1835, 1600, lambda: lines("stubs/*.py*")),

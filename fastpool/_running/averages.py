@@ -49,8 +49,9 @@ MOST_OUTPUTS = 1 << 14
 # elements apart, or if pixels have ROW_PIXEL bytes for each of up to MOST_OVER windows over them:
 # 0.67 of the time (2,800 random signals, AVX2 0.76).
 ROW_OF_STEP, ROW_PIXEL, MOST_OVER = 384, 64, 6
-# Columns of windows longer than LONG_WINDOW have room in scratch up to MOST_COLUMNS elements. More
-# are added as rows (1x144521x50 uint8 k176505 s5993, padded, 268 -> 0.3 MiB).
+# Columns of windows longer than LONG_WINDOW have room in scratch up to MOST_COLUMNS elements. If
+# there are more, and up to MOST_LONG windows over a column, they are added as rows (1x144521x50
+# uint8 k176505 s5993, 268 -> 0.3 MiB), else of few channels (1x110000x3 k90000 15,000 -> 9 ms).
 LONG_WINDOW, MOST_COLUMNS, MOST_LONG = 1 << 12, 1 << 18, 64
 # Rows of a window above which tiles are narrow, so that their rows are converted once and windows
 # share sums: 19312x129 uint8 k16140x5 9.9 -> 0.7 s.
