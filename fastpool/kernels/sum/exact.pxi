@@ -21,12 +21,13 @@ cdef void divide_part(const View *y, const Row *row, const Block *b,
     cdef Py_ssize_t i
     cdef int size = dtype_bytes[a.result]
     cdef Row of_plane
+    cdef View to = y[0]
     cdef Tile tile
-    cdef Block block
+    cdef Block one
     if are_neighbours(y, b, part):          # they are divided as one row of columns
-        tile, block = b.tile[0], b[0]
-        tile.cols, block.tile = part.planes, &tile
-        divide_block(y.data + output_offset(p, y, b.tile, part.plane) * size, y, row, &block, 0, 1)
+        tile, one, to.col = b.tile[0], b[0], 1
+        tile.cols, one.tile = part.planes, &tile
+        divide_block(y.data + output_offset(p, y, b.tile, part.plane) * size, &to, row, &one, 0, 1)
         return
     for i in range(part.planes):
         of_plane = row_from(row, i)
