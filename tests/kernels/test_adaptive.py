@@ -323,3 +323,19 @@ def test_time_of_many_outputs_over_long_windows():
         with limits.quick(3):
             y = fastpool.adaptive_avg_pool(x, (4, 10_000, 4), numerics=numerics)
         assert (y == 1).all()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "float32", "float64"])
+def test_outputs_next_to_one_another_along_any_axis(dtype, isa):
+    """Planes of one window each are divided as one row, by the divisor of their windows."""
+    for shape, sizes in [
+        ((1, 3, 2, 3, 2, 2), (2, 4, 1, 1)),
+        ((1, 8, 3, 2, 2), (4, 1, 1)),
+        ((2, 9, 4, 3, 2, 1), (4, 2, 1, 1)),
+        ((20, 3, 7, 2), (2, 1)),
+    ]:
+        x = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+        expected = _reference.adaptive_avg_pool(x, sizes)
+        for axis in range(x.ndim):
+            out = np.moveaxis(np.empty_like(np.moveaxis(expected, axis, -1), order="C"), -1, axis)
+            cases.assert_same(fastpool.adaptive_avg_pool(x, sizes, out=out).copy(), expected)

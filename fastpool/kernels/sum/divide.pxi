@@ -233,9 +233,10 @@ cdef bint quick_divide_rows(char *y, const View *view, const char *sums, const B
 
 
 cdef bint quick_divide_planes(char *y, const char *sums, Py_ssize_t planes,
-                              const Average *a) noexcept nogil:
-    """Divide the sums of neighbouring planes that have one window each."""
+                              const Block *b) noexcept nogil:
+    """Divide the sums of neighbouring planes that have one window each, of one divisor."""
+    cdef const Reciprocals *by = reciprocals_of(b, 0, b.count)
     cdef quick_t d
     d.sums, d.sums_pitch, d.rows, d.pitch, d.n = sums, 0, 1, 0, planes
-    d.high, d.low, d.one, d.rounding = a.reciprocals[0].high, a.reciprocals[0].low, True, a.rounding
-    return a.divisors == 1 and quick_divide(y, &d, a)
+    d.high, d.low, d.one, d.rounding = by.high, by.low, True, b.average.rounding
+    return b.average.divisors > 0 and quick_divide(y, &d, b.average)

@@ -16,10 +16,9 @@ cdef bint are_neighbours(const View *y, const Block *b, const Part *part) noexce
 cdef void divide_part(const View *y, const Row *row, const Block *b,
                       const Part *part) noexcept nogil:
     """Divide sums with care."""
-    cdef const Average *a = b.average
     cdef const Problem *p = &a.frame.problem
     cdef Py_ssize_t i
-    cdef int size = dtype_bytes[a.result]
+    cdef int size = dtype_bytes[b.average.result]
     cdef Row of_plane
     cdef View to = y[0]
     cdef Tile tile
@@ -49,7 +48,7 @@ cdef void divide_sums(const View *y, const char *sums, const Block *b,
     if as_row and b.quantization != NULL:
         quantize_planes(dst, sums, part.planes, b)
         return
-    if as_row and quick_divide_planes(dst, sums, part.planes, a):
+    if as_row and quick_divide_planes(dst, sums, part.planes, b):
         return
     row.sums.high, row.sums.low, row.sums.rest = <const double *>sums, NULL, NULL
     row.sums.bound = 0
