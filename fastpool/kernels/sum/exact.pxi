@@ -16,7 +16,7 @@ cdef bint are_neighbours(const View *y, const Block *b, const Part *part) noexce
 cdef void divide_part(const View *y, const Row *row, const Block *b,
                       const Part *part) noexcept nogil:
     """Divide sums with care."""
-    cdef const Problem *p = &a.frame.problem
+    cdef const Problem *p = &b.average.frame.problem
     cdef Py_ssize_t i
     cdef int size = dtype_bytes[b.average.result]
     cdef Row of_plane
