@@ -27,7 +27,7 @@ def run_on_copy(plan, x, *into):
     Checking arrays with care takes longer than small ones: 8x112x1x1 of wider rows 18 -> 2 us.
     """
     prepared = vars(plan).get("_prepared")
-    if prepared is None or prepared.pooling is None or plan.activation:
+    if prepared is None or prepared.pooling is None or plan.activation or not prepared.fits(plan):
         return None  # (compiled code does not run)
     if type(x) is not np.ndarray or x.nbytes > MOST_COPIED or x.shape != plan.input_shape:
         return None

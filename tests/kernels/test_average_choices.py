@@ -178,8 +178,9 @@ def test_windows_that_share_little_channels_last():
         *(((1, 1000, 64), "uint8", 30, 2, True), ((1, 1000, 63), "uint8", 30, 2, False)),
         *(((1, 1000, 2000), "uint8", 7, 1, False), ((1, 1000, 224), "int16", 7, 1, False)),
         *(((1, 1000, 192), "int16", 6, 1, True), ((1, 1000, 191), "int16", 6, 1, False)),
-        *(((1, 9000, 64), "float32", 4097, 1, True), ((1, 9000, 64), "float32", 4096, 1, False)),
-        *(((1, 9000, 63), "float32", 4097, 1, False), ((1, 1000, 64), "int16", 49, 2, False)),
+        *(((1, 9000, 64), "float32", 4097, 65, True), ((1, 9000, 64), "float32", 4096, 65, False)),
+        *(((1, 9000, 64), "float32", 4160, 65, True), ((1, 9000, 64), "float32", 4161, 65, False)),
+        *(((1, 9000, 63), "float32", 4097, 65, False), ((1, 1000, 64), "int16", 49, 2, False)),
         *(((2, 79, 52), "float32", 2, 1, True), ((2, 78, 52), "float32", 2, 1, False)),
     ):
         last = work(shape, dtype, window, strides=stride).windows[-1].kernel
