@@ -109,7 +109,7 @@ def unexpected(function, unknown, more=(), others=()):
     names = (*words_of(function), *others)  # (others are in ``**attributes``)
     if more:
         count, keyword = code.co_argcount, names[code.co_argcount]
-        windowless = "global" in function.__name__
+        windowless = "global" in function.__name__ and not isinstance(more[0], str)
         advice = "there is no window" if windowless else f"write {keyword}={shown(more[0])}"
         return TypeError(
             f"{function.__name__}() takes {count} argument{'s' * (count > 1)} without a keyword, "

@@ -11,6 +11,7 @@ import pytest
 import cases
 import configurations
 import fastpool
+import limits
 from configurations import science
 from configurations.science import PADDED
 from fastpool import _reference
@@ -63,10 +64,9 @@ def test_exact_means_of_far_padding_take_no_seconds(dtype):
     attributes = {"strides": (1, 1, 3), "layout": "NHWC"}
     padded = np.pad(x, [(0, 0), (1, 1), (3000, 3000), (1, 1), (0, 0)], "edge")
     expected = fastpool.avg_pool(padded, (3, 1, 7), **attributes)
-    start = time.process_time()
     pads = (1, 3000, 1, 1, 3000, 1)
-    y = fastpool.avg_pool(x, (3, 1, 7), pads=pads, border="nearest", **attributes)
-    assert time.process_time() - start < 4
+    with limits.quick(4):
+        y = fastpool.avg_pool(x, (3, 1, 7), pads=pads, border="nearest", **attributes)
     assert_same(y, expected)
 
 

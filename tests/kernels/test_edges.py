@@ -4,7 +4,6 @@ import functools
 import itertools
 import signal
 import sys
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -423,14 +422,6 @@ def calls_without_a_copy():
     yield "out in another order", np.asfortranarray(x), np.asfortranarray(y[..., :79])
 
 
-def peak_of(call):
-    tracemalloc.start()
-    call()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak
-
-
 @pytest.mark.parametrize(
     "what, x, out", [*calls_without_a_copy()], ids=lambda value: str(value)[:9]
 )
@@ -441,7 +432,7 @@ def test_small_arrays_are_not_copied_for_nothing(monkeypatch, plan_pool, what, x
     for most in (0, execute.MOST_COPIED):
         monkeypatch.setattr(execute, "MOST_COPIED", most)
         plan = plan_pool(x.shape, "float32", 2)
-        peaks.append([peak_of(lambda plan=plan: plan(x, out=out)) for _ in range(3)])
+        peaks.append([limits.allocated(lambda plan=plan: plan(x, out=out)) for _ in range(3)])
     few = x.nbytes // 2
     assert all(peak < usual + few for usual, peak in zip(*peaks, strict=True)), peaks
 
