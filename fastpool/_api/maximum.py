@@ -115,7 +115,7 @@ def max_pool(
     num_threads : int, optional
         The number of threads, at least 1 and at most 256. By default FASTPOOL_NUM_THREADS, or one
         for each processor that this thread may use, and fewer for small work or on a busy machine.
-        A call that moves less than 32 KiB takes one: `plan.explain()` says how many, and why.
+        A call that moves less than 128 KiB takes one: `plan.explain()` says how many, and why.
 
     Returns
     -------

@@ -279,10 +279,10 @@ class PreparedUnpool(Prepared):
             counted=plan.index_planes,
             channels_last=plan.channels_last and plan.channels > 1,
             physical=plan.index_layout == "NHWC",
+            rows=plan.sizes[0],
         )
-        values = math.prod(plan.x_shape)
-        itemsize = plain.itemsize
-        work = values * (itemsize + 8) + math.prod(plan.output_shape) * itemsize
+        work = math.prod(plan.x_shape) * (plain.itemsize + 8)
+        work += math.prod(plan.output_shape) * plain.itemsize
         self.threads, by_default = threads_of_calls(plan, work)
         kernels = builds.builds()[self.build]
         self.unpooling = kernels.Unpooling(unpool_work, plain, self.threads, by_default)

@@ -25,8 +25,8 @@ SERIAL_BYTES = 2 * THREAD_BYTES
 # Bytes read and written from which a call gains more than waking threads takes (200 us).
 LARGE_BYTES = 3 << 20
 # Bytes read and written below which a given `num_threads` is 1 too: to hand work to a thread that
-# spins takes 2 us, and 32 KiB mostly take 1.5 to 5 us.
-HANDED_BYTES = 32 << 10
+# spins, and to wait for it, takes 5 us, and 128 KiB mostly take 4 to 10 us.
+HANDED_BYTES = 128 << 10
 # Rules of a call (kernels/frame/threads.pxi says what they are).
 AS_GIVEN, SHARED, SHARED_SOON = range(3)
 SOON_MS = 2  # after the end of a call (threads.pxi repeats it)

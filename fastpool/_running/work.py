@@ -101,8 +101,8 @@ class Work(NamedTuple):
 class UnpoolWork(NamedTuple):
     """The description of an unpooling from which `fastpool._kernels.Unpooling` is made.
 
-    `count` values of each plane go among `size` elements. Indices count through `counted` planes.
-    If `physical`, they are offsets into the memory of the result.
+    `count` values of each plane, in `rows` rows, go among `size` elements. Indices count through
+    `counted` planes. If `physical`, they are offsets into the memory of the result.
     """
 
     x_shape: tuple
@@ -114,6 +114,7 @@ class UnpoolWork(NamedTuple):
     counted: int
     channels_last: bool
     physical: bool
+    rows: int
 
 
 # Element types whose minima are taken as they are. Those of others are maxima of inverted keys.

@@ -9,8 +9,9 @@
 # among them, so that the value finds them in the first-level cache. The memory after those is
 # prefetched meanwhile: a pooling's indices hardly go back.
 #
-# If there are fewer planes than threads, each takes a band: some neighbouring values, if their
-# indices come before those of the next band. So it is if windows share nothing.
+# If there are fewer planes than threads, each takes a band: some neighbouring rows of values, if
+# their indices come before those of the next band. So it is if windows share nothing. (Channels
+# last, threads that take blocks of channels were slower than one: their cache lines alternate.)
 #
 # Planes of fewer values than CHUNK are taken several at a time, and so are pixels of few channels.
 #
@@ -28,7 +29,6 @@ cdef enum:
     LINE = 64               # bytes of a cache line
     AHEAD = 4096            # bytes from what is zeroed to what is prefetched
     TOGETHER_BYTES = 16384  # at most, of planes that are taken together
-    BLOCK_CHANNELS = 16     # at least, of a block for one thread: a cache line of 4-byte elements
     BAND_VALUES = 4096      # at least, of a band for one thread
 
 
@@ -57,17 +57,19 @@ cdef struct Unpool:             # it begins with UNPOOL_FIELDS
     Py_ssize_t counted          # planes that indices count through: all, those of one batch, or one
     Py_ssize_t channels_last    # of x, index and y
     Py_ssize_t physical         # indices are offsets into the memory of y
+    Py_ssize_t rows             # of values of a plane: bands are some of them
     Together *together
     const char *x
     indices_t index
     char *y
     int by_default              # number of threads (threads.pxi)
     int itemsize
-    Py_ssize_t blocks, width    # channels last: blocks of channels of one batch, and their channels
-    Py_ssize_t bands            # of a plane, or of a block: some of its values, and where they go
+    Py_ssize_t bands            # of a plane, or of pixels: some of its rows, and where they go
 
 
-UNPOOL_FIELDS = "batch", "channels", "count", "size", "counted", "channels_last", "physical"
+UNPOOL_FIELDS = (
+    "batch", "channels", "count", "size", "counted", "channels_last", "physical", "rows"
+)
 
 
 cdef Py_ssize_t first_outside(const indices_t *index, Py_ssize_t n, Py_ssize_t size) noexcept nogil:
@@ -100,14 +102,9 @@ cdef void set_together(Together *to, const Unpool *u, int itemsize) noexcept:
 
 
 cdef inline Values values_of(const Unpool *u, Py_ssize_t plane) noexcept nogil:
-    """Return the values of a plane. Channels last, it is the first of those that are taken."""
-    cdef Py_ssize_t batch, channel
+    """Return the values of a plane. Channels last, it is the first one of a batch."""
     cdef Values v
     v.x, v.y = plane * u.count, plane * u.size
-    if u.channels_last:
-        batch, channel = plane // u.channels, plane % u.channels
-        v.x = batch * u.channels * u.count + channel
-        v.y = batch * u.channels * u.size + channel
     v.base, v.count, v.size = plane % u.counted * u.size, u.count, u.size
     return v
 
@@ -134,14 +131,14 @@ cdef bint own_planes(const Unpool *u, Py_ssize_t plane, Py_ssize_t stop) noexcep
     return True
 
 
-cdef bint own_pixels(const Unpool *u, const Values *v, Py_ssize_t width) noexcept nogil:
-    """Channels last: do all indices of `width` channels stay in their own planes?"""
+cdef bint own_pixels(const Unpool *u, const Values *v) noexcept nogil:
+    """Channels last: do all indices stay in their own planes?"""
     cdef Py_ssize_t i = 0, n, at
     cdef uint64_t step = u.size if u.counted > 1 else 0
     while i < v.count:
         n, at = imin(u.together.count, v.count - i), v.x + i * u.channels
         if u.together.count == 1:
-            if pixel_outside(&u.index, at, width, v.base, step, v.size):
+            if pixel_outside(&u.index, at, u.channels, v.base, step, v.size):
                 return False
         elif table_outside(&u.index, at, n * u.channels, v.base, u.together.before, v.size):
             return False
@@ -229,43 +226,32 @@ cdef bint scatter_pixels(bits *y, const bits *x, const Unpool *u,
     return True
 
 
-cdef inline void zero_pixels(bits *y, const Unpool *u, Py_ssize_t lo, Py_ssize_t hi,
-                             Py_ssize_t width) noexcept nogil:
-    """Zero the first `width` channels of the pixels lo ... hi."""
-    cdef Py_ssize_t pixel = u.channels * sizeof(bits), ahead = ceil_div(AHEAD, pixel) * pixel, i
-    if width == u.channels:
-        zero(y + lo * width, (hi - lo) * pixel, ahead)
-        return
-    for i in range(lo, hi):
-        zero(y + i * u.channels, width * sizeof(bits), ahead)
-
-
-cdef bint scatter_block(bits *y, const bits *x, const Unpool *u, const Values *v,
-                        Py_ssize_t width) noexcept nogil:
-    """Unpool `width` channels of one batch, channels last.
+cdef bint scatter_wide(bits *y, const bits *x, const Unpool *u, const Values *v) noexcept nogil:
+    """Unpool all channels of one batch, channels last, some channels of one pixel at once.
 
     Indices are logical: those of channel c begin at base + c * step. If an index has changed,
     return False; some may be written.
     """
     cdef Py_ssize_t i, c, n, last, zeroed = 0, channels = u.channels
+    cdef Py_ssize_t pixel = channels * sizeof(bits), ahead = ceil_div(AHEAD, pixel) * pixel
     cdef uint64_t step = u.size if u.counted > 1 else 0
     cdef places_t places
     y, x = y + v.y, x + v.x
     for i in range(v.count):
         c = 0
-        while c < width:
-            n = imin(CHUNK, width - c)
+        while c < channels:
+            n = imin(CHUNK, channels - c)
             last = 0
             if not pixel_places(places.of, &u.index, v.x + i * channels + c, n, v.base + c * step,
                                 step, v.size, &last):
                 return False
             if last >= zeroed:
-                zero_pixels(y, u, zeroed, last + 1, width)
+                zero(y + zeroed * channels, (last + 1 - zeroed) * pixel, ahead)
                 zeroed = last + 1
             scatter_by(y + c, x + c, places.of, u.together.at, <uint64_t>channels, n)
             c += n
         x += channels
-    zero_pixels(y, u, zeroed, v.size, width)
+    zero(y + zeroed * channels, (v.size - zeroed) * pixel, ahead)
     return True
 
 
@@ -298,31 +284,28 @@ cdef bint scatter_all(bits *y, const bits *x, const Unpool *u) noexcept nogil:
     return True
 
 
-# A part is what one thread takes at a time: some planes, a block of channels, or a band of those.
+# A part is what one thread takes at a time: some planes, the pixels of a batch, or a band of them.
 
-cdef inline Values part_values(const Unpool *u, Py_ssize_t part, Py_ssize_t *width) noexcept nogil:
-    """Return the values of a plane or block, and set the number of its channels."""
-    width[0] = 1
-    if not u.channels_last:
-        return values_of(u, part)
-    width[0] = imin(u.width, u.channels - part % u.blocks * u.width)
-    return values_of(u, part // u.blocks * u.channels + part % u.blocks * u.width)
+cdef inline Values part_values(const Unpool *u, Py_ssize_t part) noexcept nogil:
+    """Return the values of a plane or of the pixels of one batch."""
+    return values_of(u, part * u.channels if u.channels_last else part)
 
 
-cdef inline Values band_values(const Unpool *u, Py_ssize_t part, Py_ssize_t *width) noexcept nogil:
+cdef inline Values band_values(const Unpool *u, Py_ssize_t part) noexcept nogil:
     """Return the values of a band, and all elements of its plane."""
-    cdef Values v = part_values(u, part // u.bands, width)
-    cdef Py_ssize_t band = part % u.bands, begin = v.count * band // u.bands
+    cdef Values v = part_values(u, part // u.bands)
+    cdef Py_ssize_t band = part % u.bands, row = v.count // u.rows
+    cdef Py_ssize_t begin = u.rows * band // u.bands * row
     v.x += begin * (u.channels if u.channels_last else 1)
-    v.count = v.count * (band + 1) // u.bands - begin
+    v.count = u.rows * (band + 1) // u.bands * row - begin
     return v
 
 
 cdef void find_band(const Unpool *u, Py_ssize_t part, Py_ssize_t *first,
                     Py_ssize_t *last) noexcept nogil:
     """Set the first and the last place of a band's values."""
-    cdef Py_ssize_t width, i = 0, n, at
-    cdef Values v = band_values(u, part, &width)
+    cdef Py_ssize_t i = 0, n, at
+    cdef Values v = band_values(u, part)
     cdef uint64_t step = u.size if u.counted > 1 else 0
     first[0], last[0] = v.size, -1
     if not u.channels_last:
@@ -331,53 +314,52 @@ cdef void find_band(const Unpool *u, Py_ssize_t part, Py_ssize_t *first,
     while i < v.count:
         n, at = imin(u.together.count, v.count - i), v.x + i * u.channels
         if u.together.count == 1:
-            pixel_range(&u.index, at, width, v.base, step, first, last)
+            pixel_range(&u.index, at, u.channels, v.base, step, first, last)
         else:
             table_range(&u.index, at, n * u.channels, v.base, u.together.before, first, last)
         i += n
 
 
 cdef bint own_part(const Unpool *u, Py_ssize_t part) noexcept nogil:
-    cdef Py_ssize_t n = u.together.count, width
+    cdef Py_ssize_t n = u.together.count
     cdef Values v
     if not u.channels_last:
         return own_planes(u, part * n, imin((part + 1) * n, u.batch * u.channels))
-    v = part_values(u, part, &width)
-    return own_pixels(u, &v, width)
+    v = part_values(u, part)
+    return own_pixels(u, &v)
 
 
-cdef bint scatter_channels(bits *y, const bits *x, const Unpool *u, const Values *v,
-                           Py_ssize_t width) noexcept nogil:
+cdef bint scatter_channels(bits *y, const bits *x, const Unpool *u,
+                           const Values *v) noexcept nogil:
     if not u.channels_last:
         return scatter_values(y, x, u, v)
     if u.together.count > 1:
         return scatter_pixels(y, x, u, v)
-    return scatter_block(y, x, u, v, width)
+    return scatter_wide(y, x, u, v)
 
 
 cdef bint scatter_part(bits *y, const bits *x, const Unpool *u, Py_ssize_t part) noexcept nogil:
-    cdef Py_ssize_t n = u.together.count, width
+    cdef Py_ssize_t n = u.together.count
     cdef Values v
     if not u.channels_last:
         return scatter_planes(y, x, u, part * n, imin((part + 1) * n, u.batch * u.channels))
-    v = part_values(u, part, &width)
-    return scatter_channels(y, x, u, &v, width)
+    v = part_values(u, part)
+    return scatter_channels(y, x, u, &v)
 
 
 cdef bint scatter_band(bits *y, const bits *x, const Unpool *u, Py_ssize_t part, Py_ssize_t lo,
                        Py_ssize_t hi) noexcept nogil:
     """Unpool a band, whose values go among the elements lo ... hi of its plane."""
-    cdef Py_ssize_t width
-    cdef Values v = band_values(u, part, &width)
+    cdef Values v = band_values(u, part)
     v.y += lo * (u.channels if u.channels_last else 1)
     v.base, v.size = v.base + lo, hi - lo
-    return scatter_channels(y, x, u, &v, width)
+    return scatter_channels(y, x, u, &v)
 
 
 cdef inline Py_ssize_t unpool_parts_of(const Unpool *u) noexcept nogil:
-    """Return how many parts are independent: blocks of channels, or planes."""
+    """Return how many parts are independent."""
     if u.channels_last:
-        return u.batch * u.blocks
+        return u.batch if u.channels else 0
     return ceil_div(u.batch * u.channels, u.together.count)
 
 
@@ -395,7 +377,7 @@ cdef void note_band(void *call, Py_ssize_t part, int thread) noexcept nogil:
 
 cdef void note_strays(void *call, Py_ssize_t part, int thread) noexcept nogil:
     cdef UnpoolCall *c = <UnpoolCall *>call
-    if not add_relaxed(&c.bad, 0) and not own_part(c.u, part):
+    if not own_part(c.u, part):
         add_relaxed(&c.bad, 1)
 
 
@@ -424,19 +406,21 @@ cdef void unpool_part(void *call, Py_ssize_t part, int thread) noexcept nogil:
         add_relaxed(&c.bad, 1)
 
 
-cdef bint set_band_ranges(UnpoolCall *c, Py_ssize_t parts) noexcept nogil:
-    """Set the elements that each band writes. Return False if a band shares some with another."""
-    cdef Py_ssize_t part, bands = c.u.bands, size = c.u.size
+cdef void set_band_ranges(UnpoolCall *c, Unpool *u, Py_ssize_t parts) noexcept nogil:
+    """Set the elements that each band writes. If one shares some with another, set one band.
+
+    If an index is outside its plane, note that there are strays.
+    """
+    cdef Py_ssize_t part, bands = u.bands
     for part in range(parts):
-        if c.first[part] < 0 or c.last[part] >= size:
-            return False
+        if c.first[part] < 0 or c.last[part] >= u.size:
+            c.bad = 1
         if part % bands == 0:
             c.first[part] = 0
         elif c.last[part - 1] >= c.first[part]:
-            return False
+            u.bands = 1
     for part in range(parts):
-        c.last[part] = size if (part + 1) % bands == 0 else c.first[part + 1]
-    return True
+        c.last[part] = u.size if (part + 1) % bands == 0 else c.first[part + 1]
 
 
 cdef Py_ssize_t unpool(Unpool *u, int threads) noexcept nogil:
@@ -452,38 +436,28 @@ cdef Py_ssize_t unpool(Unpool *u, int threads) noexcept nogil:
     c.u, c.bad = u, 0
     if u.bands > 1:
         run_tasks(note_band, &c, 0, parts * u.bands, threads, u.by_default)
-        if set_band_ranges(&c, parts * u.bands):
-            parts *= u.bands
-        else:
-            u.bands = 1
-    if u.bands == 1:
-        if not u.physical:
-            run_tasks(note_strays, &c, 0, parts, threads, u.by_default)
-        if u.physical or c.bad:
-            bad = first_outside(&u.index, u.batch * u.channels * u.count, u.counted * u.size)
-            if bad >= 0:
-                return bad
-            c.bad = 0
-            unpool_part(&c, ALL, 0)
-            return CHANGED if c.bad else DONE
-    threads = thread_count(parts, threads, u.by_default)
+        set_band_ranges(&c, u, parts * u.bands)
+        parts *= u.bands
+        threads = thread_count(parts, threads, u.by_default)
+    elif not u.physical:
+        run_tasks(note_strays, &c, 0, parts, threads, u.by_default)
+    if u.physical or c.bad:
+        bad = first_outside(&u.index, u.batch * u.channels * u.count, u.counted * u.size)
+        if bad >= 0:
+            return bad
+        c.bad = 0
+        unpool_part(&c, ALL, 0)
+        return CHANGED if c.bad else DONE
     run_tasks(unpool_part, &c, 0, parts, threads, u.by_default)
     return CHANGED if c.bad else DONE
 
 
 cdef int unpool_thread_count(Unpool *u, int threads) noexcept nogil:
-    """Set blocks and bands. Return how many threads have a part, as far as the system allows."""
-    cdef Py_ssize_t blocks, parts
-    u.blocks, u.width, u.bands = u.channels > 0, u.channels, 1
-    threads = imin(threads, MAX_THREADS)
-    if u.channels_last and 0 < u.batch < threads:
-        if u.channels > BLOCK_CHANNELS and u.together.count == 1:
-            blocks = imin(u.channels // BLOCK_CHANNELS, ceil_div(threads, u.batch))
-            u.width = round_up(ceil_div(u.channels, blocks), BLOCK_CHANNELS)
-            u.blocks = ceil_div(u.channels, u.width)
-    parts = unpool_parts_of(u)
+    """Set bands. Return how many threads have a part, as far as the system allows."""
+    cdef Py_ssize_t bands, parts = unpool_parts_of(u)
+    u.bands, threads = 1, imin(threads, MAX_THREADS)
     if 0 < parts < threads and not u.physical:
-        blocks = u.count * (u.width if u.channels_last else 1) // BAND_VALUES
-        u.bands = imax(1, imin(imin(blocks, u.count), ceil_div(threads, parts)))
+        bands = u.count * (u.channels if u.channels_last else 1) // BAND_VALUES
+        u.bands = imax(1, imin(imin(bands, u.rows), ceil_div(threads, parts)))
         parts *= u.bands
     return thread_count(parts, threads, u.by_default)

@@ -57,8 +57,9 @@ def test_indices_in_any_order(name, layout, order, isa):
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-@pytest.mark.parametrize("channels", [1, 15, 16, 17, 31, 32, 33, 48, 70])
-def test_threads_take_blocks_of_channels(batch, channels, isa):
+@pytest.mark.parametrize("channels", [1, 15, 16, 17, 31, 33, 63, 64, 65, 70, 128, 130])
+def test_channels_last_on_threads(batch, channels, isa):
+    """Up to 64 channels, several pixels are taken together; else one, 64 channels at a time."""
     rng = np.random.default_rng(channels)
     x = cases.values((batch, 5, 7, channels), "float32", "bits", 0)
     for order in ("rising", "repeated"):
@@ -66,8 +67,8 @@ def test_threads_take_blocks_of_channels(batch, channels, isa):
         unpool_all_ways(x, indices, (batch, 9, 11, channels), "NHWC")
 
 
-@pytest.mark.parametrize("channels", [16, 33, 40])
-def test_blocks_of_channels_stay_between_the_pages(channels, isa, guarded_memory):
+@pytest.mark.parametrize("channels", [16, 33, 64, 65, 130])
+def test_channels_last_stay_between_the_pages(channels, isa, guarded_memory):
     memories = {key: guarded_memory(65536) for key in ("x", "y", "indices")}
     rng = np.random.default_rng(0)
     for name in ("uint8", "float32"):
@@ -104,7 +105,7 @@ def test_threads_take_bands_of_few_planes(
     )
     if order == "shared":  # the middle two rows, where the bands of two threads meet
         rows = (slice(None),) * (2 if layout == "NCHW" else 1)
-        chosen[(*rows, 65)] = chosen[(*rows, 66)]
+        chosen[(*rows, 65)] = chosen[(*rows, 64)]
     memories = {
         "x": guarded_memory(values.nbytes + 4096),
         "y": guarded_memory(int(np.prod(output_shape)) + 4096),
