@@ -70,11 +70,6 @@ def counts_of(axis, places):
     return Counts(taps, places, (first, last), tuple(values))
 
 
-def values_of(counts):
-    """Return the different counts of an axis; () if they are too many."""
-    return (counts,) if isinstance(counts, float) else counts.values
-
-
 def divisors(plan, counts, columns):
     """Return the different products of counts of all axes but the last; () if they are too many.
 
@@ -88,7 +83,7 @@ def divisors(plan, counts, columns):
     *others, cols = counts
     products = {cols if isinstance(cols, float) else 1.0}
     for axis in others:
-        values = values_of(axis)
+        values = (axis,) if isinstance(axis, float) else axis.values
         products = {product * value for product in products for value in values}
         if not 0 < len(products) <= MOST_DIVISORS:
             return (), False

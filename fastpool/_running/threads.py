@@ -106,11 +106,6 @@ def _own_limit():
     return min(int(text), MOST_THREADS)
 
 
-def default_threads():
-    """Return the default without OpenMP's limit, which may change between calls."""
-    return _own_limit() or available_cpus()
-
-
 def why_paused(kernels):
     """Return, as text, why calls by default stay on one thread for now; None if they do not."""
     paused = kernels.paused()
@@ -155,4 +150,5 @@ def effective_threads(num_threads, work, omp_limit):
     if num_threads is not None:
         return min(num_threads, MOST_THREADS)
     most = work // THREAD_BYTES
-    return min(default_threads(), most, MOST_THREADS, omp_limit(), *(limit() for limit in limits))
+    given = _own_limit() or available_cpus()
+    return min(given, most, MOST_THREADS, omp_limit(), *(limit() for limit in limits))

@@ -116,7 +116,7 @@ def test_planes_whose_outputs_add_many_rows():
         *((64, (84, 64), (2, 1), True), (64, (86, 64), (2, 1), False)),
         *((64, (70, 63), 2, True), (64, (71, 63), 2, False)),
         *((8, (42, 64), (2, 1), True), (8, (44, 64), (2, 1), False)),
-        *((3, (13, 63), 2, True), (3, (14, 63), 2, False)),
+        *((3, (13, 59), 2, True), (3, (14, 59), 2, False)),
         *((64, (6000, 8), (1, 3), True), (64, (6800, 8), (1, 3), False)),
     ):
         made = adaptive((1, planes, *size), "float16", outputs)
@@ -125,9 +125,11 @@ def test_planes_whose_outputs_add_many_rows():
     assert cases.is_interleaved(adaptive((1, 32, 5227), "float16", 2))
     for planes, size, found in (
         *((32, 8501, True), (32, 9001, False)),
-        *((3, 1401, True), (3, 1501, False)),
+        *((9, 947, True), (9, 951, False), (3, 59, True), (3, 61, False)),
     ):
         assert cases.is_interleaved(adaptive((1, planes, size), "float16", 2)) is found, size
+    for size, found in ((209, True), (211, False)):
+        assert cases.is_interleaved(adaptive((1, 6, size), "int16", 7)) is found, size
     # In order, windows of several lengths are limited only, and so are those without padding.
     in_order = functools.partial(adaptive, dtype="float16", numerics="sequential")
     assert cases.is_interleaved(in_order((1, 64, 86, 64), output_size=(2, 1)))
