@@ -113,9 +113,10 @@ def max_pool(
     out_indices : ndarray, optional
         Array for the indices, under the rules of `out`.
     num_threads : int, optional
-        The number of threads, at least 1 and at most 256. By default FASTPOOL_NUM_THREADS, or one
-        for each processor that this thread may use, and fewer for small work or on a busy machine.
-        A call that moves less than 128 KiB takes one: `plan.explain()` says how many, and why.
+        The number of threads, at least 1; more than 256 count as 256. By default it is
+        FASTPOOL_NUM_THREADS, or one for each processor that this thread may use, and fewer for
+        small work or on a busy machine. A call that moves less than 128 KiB takes one.
+        `plan.explain()` says how many, and why.
 
     Returns
     -------
@@ -337,7 +338,7 @@ def max_unpool(
         Array for the result, of its exact shape and type. It is writeable and shares no memory with
         `x` and `indices`.
     num_threads : int, optional
-        As in :func:`max_pool`.
+        As in :func:`max_pool`, though its plan has no `explain`.
 
     Returns
     -------

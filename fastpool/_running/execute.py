@@ -70,7 +70,7 @@ def pool_with_care(prepared, x, out, out_indices):
         check_output("out", out, plan.output_shape, native, {"x": x})
     if out_indices is not None:
         if not plan.return_indices:
-            raise ValueError("out_indices: given without return_indices")
+            raise ValueError("out_indices: expected None without return_indices=True, got an array")
         others = {"x": x} if out is None else {"x": x, "out": out}
         check_output(
             "out_indices", out_indices, plan.output_shape, np.dtype(plan.index_dtype), others

@@ -279,7 +279,7 @@ class PreparedUnpool(Prepared):
             counted=plan.index_planes,
             channels_last=plan.channels_last and plan.channels > 1,
             physical=plan.index_layout == "NHWC",
-            rows=plan.sizes[0],
+            rows=next((size for size in plan.sizes if size > 1), 1),
         )
         work = math.prod(plan.x_shape) * (plain.itemsize + 8)
         work += math.prod(plan.output_shape) * plain.itemsize

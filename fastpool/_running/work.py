@@ -101,8 +101,9 @@ class Work(NamedTuple):
 class UnpoolWork(NamedTuple):
     """The description of an unpooling from which `fastpool._kernels.Unpooling` is made.
 
-    `count` values of each plane, in `rows` rows, go among `size` elements. Indices count through
-    `counted` planes. If `physical`, they are offsets into the memory of the result.
+    `count` values of each plane go among `size` elements. `rows` is the extent of the first axis
+    of a plane that has more than one. Indices count through `counted` planes. If `physical`, they
+    are offsets into the memory of the result.
     """
 
     x_shape: tuple

@@ -2,16 +2,17 @@
 #
 # Only bits are moved, so that dtypes of one size share a kernel. Indices are checked before
 # anything is written. If every index stays in its own plane, as a pooling's own indices do, planes
-# are independent tasks. Otherwise one thread goes through the values in row-major order, so that of
-# two values with one index the last one stays.
+# are independent tasks; channels last, batches are. Otherwise one thread goes through the values in
+# row-major order, so that of two values with one index the last one stays.
 #
 # A task goes through its values once. Elements are zeroed just ahead of the first value that may go
 # among them, so that the value finds them in the first-level cache. The memory after those is
 # prefetched meanwhile: a pooling's indices hardly go back.
 #
-# If there are fewer planes than threads, each takes a band: some neighbouring rows of values, if
-# their indices come before those of the next band. So it is if windows share nothing. (Channels
-# last, threads that take blocks of channels were slower than one: their cache lines alternate.)
+# If tasks are fewer than threads, each is cut into bands: some neighbouring rows of values, slices
+# of a volume or values of a signal. If the indices of a band do not all come before those of the
+# next one, as where windows overlap, tasks stay whole. (Threads that took blocks of channels were
+# slower than one: their cache lines alternate.)
 #
 # Planes of fewer values than CHUNK are taken several at a time, and so are pixels of few channels.
 #
@@ -57,7 +58,7 @@ cdef struct Unpool:             # it begins with UNPOOL_FIELDS
     Py_ssize_t counted          # planes that indices count through: all, those of one batch, or one
     Py_ssize_t channels_last    # of x, index and y
     Py_ssize_t physical         # indices are offsets into the memory of y
-    Py_ssize_t rows             # of values of a plane: bands are some of them
+    Py_ssize_t rows             # rows, slices or values that bands are made of
     Together *together
     const char *x
     indices_t index

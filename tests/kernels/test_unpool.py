@@ -132,6 +132,19 @@ def test_threads_take_bands_of_few_planes(
             memory.check()
 
 
+@pytest.mark.parametrize("sizes", [(9000,), (1, 9000), (1, 90, 100), (3, 60, 50), (1, 1, 8200)])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_bands_of_signals_and_volumes(layout, sizes, isa):
+    """Bands are some neighbouring values, rows or slices: of the first axis of more than one."""
+    shape = cases.array_shape(layout, 1, 2, sizes)
+    output_shape = cases.array_shape(layout, 1, 2, (*sizes[:-1], 2 * sizes[-1]))
+    x, size = cases.values(shape, "int16", "bits", 0), 2 * int(np.prod(sizes))
+    for order in ("rising", "any"):
+        rng = np.random.default_rng(0)
+        indices = own_plane_indices(shape, layout, size, rng, np.int64, order)
+        unpool_all_ways(x, indices, output_shape, layout)
+
+
 @pytest.mark.parametrize("order", ["rising", "repeated", "anywhere"])
 @pytest.mark.parametrize("index_axis", [1, 2])
 @pytest.mark.parametrize("layout", LAYOUTS)
