@@ -43,9 +43,9 @@ TINY_PLANE = {1: (31, 16), 2: (224, 144), 4: (96, 144), 8: (96, 144)}
 # the time (3,600 random adaptive layers). Taps along a row that count as one more row, by bytes.
 MOST_ROWS, MOST_ROWS_OF_DOUBLES, MOST_ROWS_IN_ORDER, LONG_ROW = 40, 28, 4096, 32
 ROW_TAPS = {1: 200, 2: 110, 4: 55, 8: 55}
-# The most taps of a window along a row, times `lack`**2.5, if a group lacks planes: of floats in
-# pairs, and of others (2,900 and 3,400 random adaptive layers of 2 to 15 planes).
-LONG_ROWS_OF_FEW, LONG_ROWS_OF_FEW_OTHERS = 2000, 350
+# The most taps of a window along a row, times (16 / planes)**2.5, of fewer than 16 planes, by
+# whether they are floats in pairs (632 random adaptive layers).
+LONG_ROWS_OF_FEW = {True: 1700, False: 350}
 
 
 def most_taps(window):
@@ -141,8 +141,8 @@ def _adds_few_rows(windows, lack, plan):
         return tall * lack**3 <= MOST_ROWS_IN_ORDER
     taps = cols.size / cols.out if cols.places else 0
     tall *= 1 + taps / ROW_TAPS[ITEMSIZE[plan.dtype]]
-    pairs = plan.numerics == "pairwise" and is_float(plan.dtype)
-    if lack > 1 and taps * lack**2.5 > (LONG_ROWS_OF_FEW if pairs else LONG_ROWS_OF_FEW_OTHERS):
+    most = LONG_ROWS_OF_FEW[plan.numerics == "pairwise" and is_float(plan.dtype)]
+    if plan.batch * plan.channels < INTERLEAVED and taps * lack**2.5 > most:
         return False
     return tall * lack <= (MOST_ROWS_OF_DOUBLES if doubles else MOST_ROWS)
 
