@@ -43,8 +43,8 @@ TINY_PLANE = {1: (31, 16), 2: (224, 144), 4: (96, 144), 8: (96, 144)}
 # the time (3,600 random adaptive layers). Taps along a row that count as one more row, by bytes.
 MOST_ROWS, MOST_ROWS_OF_DOUBLES, MOST_ROWS_IN_ORDER, LONG_ROW = 40, 28, 4096, 32
 ROW_TAPS = {1: 200, 2: 110, 4: 55, 8: 55}
-# The most taps of a window along a row, times (16 / planes)**2.5, of fewer than 16 planes, by
-# whether they are floats in pairs (632 random adaptive layers).
+# The most taps of a window along a row, times (16 / planes)**2.5, of fewer than 8 planes, by
+# whether they are floats in pairs (416 random adaptive layers; 8 to 15 planes would gain nothing).
 LONG_ROWS_OF_FEW = {True: 1700, False: 350}
 
 
@@ -142,7 +142,7 @@ def _adds_few_rows(windows, lack, plan):
     taps = cols.size / cols.out if cols.places else 0
     tall *= 1 + taps / ROW_TAPS[ITEMSIZE[plan.dtype]]
     most = LONG_ROWS_OF_FEW[plan.numerics == "pairwise" and is_float(plan.dtype)]
-    if plan.batch * plan.channels < INTERLEAVED and taps * lack**2.5 > most:
+    if plan.batch * plan.channels < INTERLEAVED // 2 and taps * lack**2.5 > most:
         return False
     return tall * lack <= (MOST_ROWS_OF_DOUBLES if doubles else MOST_ROWS)
 
