@@ -323,7 +323,8 @@ def _interleaved_rows(plan, windows):
     group, results = INTERLEAVED_BYTES, MOST_RESULTS
     if cols.places:
         group = min(MOST_IRREGULAR, max(IRREGULAR_BYTES, rows.span(FEWEST_ROWS) * row_bytes))
-        results = MOST_IRREGULAR
+        some = MOST_IRREGULAR * min(4, ITEMSIZE[plan.result_dtype]) // 4  # (sums are floats)
+        results = min(MOST_IRREGULAR, max(some, work_bytes(plan)))
     room = group // max(1, row_bytes)
     most = rows.out if room >= rows.size else (room - rows.extent) // rows.stride + 1
     # Rows of padding or of parts may be many more than those of the input.

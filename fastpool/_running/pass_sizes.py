@@ -18,7 +18,8 @@ TALL_BYTES = 128 << 10
 TALL_ELEMENTS = 64
 MOST_TALL = 4 << 20
 LINES_BYTES = 128 << 10  # of rows whose windows are added in order, a few rows at a time
-MOST_LINES = 8 << 20  # bytes of rows that are converted, or added along leading axes
+# Bytes of rows that are converted, or added along leading axes; of a row up to which all are.
+MOST_LINES, NARROW_ROW = 8 << 20, 2 * LINE_BYTES
 BLOCK_COLUMNS = 128  # of these that are added at once (whole_planes.pxi repeats it)
 WHOLE_PLANES = 64  # planes of one window at a time
 PLANES_AT_ONCE = 8  # of these, halves included: 512x60x60 float32 350 -> 250 us
@@ -139,7 +140,8 @@ def pass_sizes(plan, windows, tile, span, channels_last, moves, item):
     few = rows.places or (not whole and lines > block_rows * rows.kernel)
     lanes = LINE_BYTES // item
     line = -(-under * channels // lanes) * lanes
-    if in_place or signals or few or lines * line * item > most_lines(plan):
+    room = max(most_lines(plan), NARROW_ROW * lines)
+    if in_place or signals or few or lines * line * item > room:
         lines = 0
     shorts = 0 if item == 8 or walks or whole else _shorts(plan, rows, cols, channels)
     byte_rows = not whole and _takes_bytes(plan, windows, shorts, item)
@@ -206,7 +208,7 @@ def _tall(rows, most, tile_rows, width, item):
         most, min(4 * -(-rows.extent // rows.stride), 4 * TALL_BYTES // (item * (width + 64)))
     )
     # (Each block reads, and may convert, the rows of a window before its own.)
-    more = max(more, min(rows.extent // (16 * rows.stride), MOST_TALL // (item * (width + 64))))
+    more = max(more, min(rows.extent // (4 * rows.stride), MOST_TALL // (item * (width + 64))))
     more = min(tile_rows, more)
     # A row of parts is added once per halving, and a row of taps `kernel` times per output.
     if 2 * (halvings + 2) * (more * rows.stride + rows.extent) > more * rows.kernel:

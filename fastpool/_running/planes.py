@@ -65,17 +65,14 @@ def against_one_window(work, least=None):
 
 def in_one_window(work):
     """Return the work of planes that are pooled to one value each."""
-    width = _whole_width(work) if work.channels_last else 1
+    width = 1
+    if work.channels_last:  # whole pixels, or pieces for a few threads
+        pieces = -(-work.channels // WHOLE_CHANNELS) if work.return_indices else 1
+        if work.batch == 1 and work.channels > 64 and not work.problem.alone:
+            pieces = max(2, pieces)
+        width = min(work.channels, -(-work.channels // pieces // 32) * 32)
     tile, key_bytes = (1, 1, width, work.tile[3]), max(2, ITEMSIZE[work.dtype])
     return work._replace(direct=False, pixels_as_row=False, tile=tile, key_bytes=key_bytes)
-
-
-def _whole_width(work):
-    """Return the channels of a tile with one window: whole pixels, or pieces for a few threads."""
-    pieces = -(-work.channels // WHOLE_CHANNELS) if work.return_indices else 1
-    if work.batch == 1 and work.channels > 64 and not work.problem.alone:
-        pieces = max(2, pieces)
-    return min(work.channels, -(-work.channels // pieces // 32) * 32)
 
 
 def against_whole_pixels(work):
